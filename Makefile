@@ -1,0 +1,70 @@
+# Needed: Go, make, git, bash and the Go module proxy. `make` explains itself.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+STATICCHECK := .bin/staticcheck
+BENCHSTAT   := .bin/benchstat
+
+ARGS      ?=       # for drill: make drill ARGS='--seed 7'
+FUZZTIME  ?= 30s   # for fuzz: how long each target runs
+BENCH     ?= .     # for bench: which benchmarks, as for go test -bench
+PASSES    ?= 8     # for bench: how often everything is measured
+BENCHTIME ?= 80ms  # for bench: how long each measurement takes
+
+.PHONY: help drill check test lint unit race smoke mods fuzz bench fmt clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+drill: ## See a retry storm, and the same storm guarded: real sockets, under a minute
+	@go run ./cmd/abate drill $(ARGS)
+
+check: lint unit ## The fast gate before a commit: build, lint, unit tests
+
+test: check race smoke mods ## Everything that CI runs: check, race detector, fuzz and benchmark smoke
+
+lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tests: internal/tidy)
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "error: run make fmt:" $$unformatted >&2; exit 1; }
+	go build work
+	go vet work
+	$(STATICCHECK) work
+
+unit: ## The quick tests, without the race detector (allocation counts hold only here)
+	go test -short work
+
+race: ## All tests under the race detector, which needs a C compiler
+	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; go test -race work; \
+	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
+	else echo "note: no C compiler, so no race detector" >&2; set -x; go test work; fi
+
+smoke: ## Every fuzz target for a moment, every benchmark once
+	.ci/fuzz 2000x
+	@echo "every benchmark once"; out=$$(go test -run '^$$' -bench . -benchtime 1x work) || { echo "$$out"; exit 1; }
+
+mods: ## go.mod and go.sum are tidy in every module
+	@for mod in $$(git ls-files -co --exclude-standard '*go.mod'); do \
+		(set -x; GOWORK=off go -C $$(dirname $$mod) mod tidy -diff); done
+
+fuzz: ## Every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+bench: $(BENCHSTAT) ## Abate and its peers side by side in one run, and the numbers we promise
+	@mkdir -p bench/out && rm -f bench/out/bench.txt
+	go test -c -o bench/out/bench.test ./bench
+	@for ((pass = 1; pass <= $(PASSES); pass++)); do echo "pass $$pass of $(PASSES)" >&2; \
+		bench/out/bench.test -test.run '^$$' -test.bench '$(strip $(BENCH))' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
+	@$(BENCHSTAT) -table .name -col /impl -ignore .config -filter '.unit:(sec/op OR allocs/op)' bench/out/bench.txt
+	@go run ./bench/targets bench/out/bench.txt
+
+fmt: ## Format all Go files
+	gofmt -w .
+
+clean: ## Remove built tools and benchmark output
+	rm -rf .bin bench/out
+
+# The linters are a module of their own, so that their versions never meet ours.
+.bin/%: tools/go.mod tools/go.sum
+	@mkdir -p .bin
+	GOWORK=off go -C tools build -o ../.bin/$* $$(GOWORK=off go -C tools list tool | grep "/$*\$$")
+	@touch $@

@@ -1,0 +1,381 @@
+package abate
+
+import (
+	"math"
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/retry"
+)
+
+// NoDeadline is the deadline of a call that may take for ever.
+const NoDeadline time.Duration = math.MaxInt64
+
+// MaxCopies is how many copies of one attempt can be in the air at once: the first and three hedges.
+const MaxCopies = 4
+
+// Action is what the driver of a Call has to do next.
+type Action uint8
+
+const (
+	// Attempt: call the dependency, with Step.Deadline as the limit, then report to AttemptDone as copy 0.
+	Attempt Action = iota + 1
+	// Await: nothing; other copies of the attempt are still in the air.
+	Await
+	// Sleep: wait for Step.Wait, then call Resume. If the caller leaves meanwhile: Cancel.
+	Sleep
+	// Queue: the bulkhead is full. Call Enqueue with a Waiter.
+	Queue
+	// Queued: wait until the Waiter wakes, then Admitted; after Step.Wait at the latest, or when the caller leaves: LeaveQueue.
+	Queued
+	// Finish: the call is over. Step.Err is nil, the attempt's own error, or an *Error.
+	Finish
+)
+
+// Step is one answer of a Call.
+type Step struct {
+	Action   Action
+	Wait     time.Duration // Sleep, Queued
+	Deadline time.Duration // Attempt: when the attempt has to end, on the guard's clock; NoDeadline for never
+	Err      error         // Finish
+}
+
+// Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
+// starts no goroutine, reads no clock and never blocks. Do and Run drive it with goroutines and timers, a simulator
+// with an event queue. The order of its decisions is the pipeline:
+//
+//	deadline → bulkhead → retry loop { breaker → hedge { the attempt } }
+//
+// A Call is used by one goroutine at a time, once. Begin starts it; every Call that began must come to Finish, or be
+// given up with Abort, else its permits are lost.
+type Call struct {
+	s         *settings
+	start     time.Duration
+	deadline  time.Duration
+	delay     time.Duration // the last back-off, which decorrelated jitter grows from
+	attempts  int           // sent, hedges included
+	retries   int
+	hedges    int // of the current attempt
+	inAir     int
+	admitted  bool // holds a bulkhead permit
+	over      bool
+	lastClass Class
+	last      error // the last failed attempt's error
+	copies    [MaxCopies]attemptCopy
+}
+
+// attemptCopy is one attempt in the air.
+type attemptCopy struct {
+	live   bool
+	start  time.Duration
+	permit breaker.Permit
+}
+
+// Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
+// guard; deadline is when the caller stops waiting, on that clock, or NoDeadline.
+func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
+	s := g.current.Load()
+	c.s, c.start, c.deadline = s, now, deadline
+	if s.policy.Timeout > 0 {
+		c.deadline = min(c.deadline, later(now, s.policy.Timeout))
+	}
+	if s.observer != nil {
+		s.emit(Event{Kind: CallBegan, At: now})
+	}
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
+		if s.policy.Bulkhead.MaxQueue == 0 {
+			return c.stop(now, ErrBulkheadFull)
+		}
+		return Step{Action: Queue}
+	}
+	c.admitted = s.bulkhead != nil
+	return c.attempt(now)
+}
+
+// refuse begins and ends a call whose caller had left before it began.
+func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
+	c.s, c.start = g.current.Load(), now
+	c.s.emit(Event{Kind: CallBegan, At: now})
+	return c.stop(now, cause)
+}
+
+// Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
+func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
+	switch c.s.bulkhead.Enqueue(w) {
+	case bulkhead.Admitted:
+		return c.Admitted(now)
+	case bulkhead.Full:
+		return c.stop(now, ErrBulkheadFull)
+	}
+	c.s.emit(Event{Kind: CallQueued, At: now})
+	wait := c.s.bulkhead.MaxWait()
+	if c.deadline != NoDeadline {
+		wait = min(wait, c.deadline-now)
+	}
+	return Step{Action: Queued, Wait: wait}
+}
+
+// Admitted goes on after the queue: the bulkhead has given the call a permit.
+func (c *Call) Admitted(now time.Duration) Step {
+	c.admitted = true
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	return c.attempt(now)
+}
+
+// LeaveQueue ends the wait: the time is up (cause nil) or the caller left (cause its context's error). If a permit
+// arrived at the same moment, a call whose time was up goes on with it.
+func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
+	if !c.s.bulkhead.Abandon(w) {
+		if c.admitted = true; cause == nil {
+			return c.Admitted(now)
+		}
+	}
+	switch {
+	case cause != nil:
+		return c.stop(now, cause)
+	case now >= c.deadline:
+		return c.stop(now, ErrDeadline)
+	}
+	return c.stop(now, ErrBulkheadFull)
+}
+
+// attempt asks the breaker and sends the next attempt.
+func (c *Call) attempt(now time.Duration) Step {
+	s := c.s
+	if s.breaker != nil {
+		permit, ok := s.breaker.Allow(now)
+		if !ok {
+			return c.stop(now, ErrCircuitOpen)
+		}
+		c.copies[0].permit = permit
+	}
+	if c.attempts == 0 && s.budget != nil {
+		s.budget.Deposit(now)
+	}
+	c.hedges = 0
+	return Step{Action: Attempt, Deadline: c.send(0, now, AttemptBegan)}
+}
+
+// send notes copy n as sent and returns its deadline.
+func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
+	c.attempts++
+	c.inAir++
+	c.copies[n].live, c.copies[n].start = true, now
+	if c.s.observer != nil {
+		c.s.emit(Event{Kind: kind, At: now, Attempt: c.attempts})
+	}
+	if t := c.s.policy.AttemptTimeout; t > 0 {
+		return min(c.deadline, later(now, t))
+	}
+	return c.deadline
+}
+
+// HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
+func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
+	if c.s.hedge == nil || c.hedges >= c.s.hedge.MaxHedges() {
+		return 0, false
+	}
+	return c.s.hedge.Delay(now)
+}
+
+// Hedge asks to send one more copy of the attempt in the air, after HedgeDelay has passed. It answers with the copy's
+// number for AttemptDone and its deadline. A refusal leaves the running copies alone.
+func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
+	s := c.s
+	if c.over || c.inAir == 0 || s.hedge == nil || c.hedges >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
+		return 0, 0, false
+	}
+	n = c.hedges + 1
+	if s.breaker != nil {
+		if c.copies[n].permit, ok = s.breaker.Allow(now); !ok {
+			s.emit(Event{Kind: HedgeDenied, At: now, Reason: ErrCircuitOpen})
+			return 0, 0, false
+		}
+	}
+	if s.budget != nil && !s.budget.Withdraw(now, budget.Hedge) {
+		if s.breaker != nil {
+			s.breaker.Record(now, c.copies[n].permit, breaker.Neutral)
+		}
+		s.emit(Event{Kind: HedgeDenied, At: now, Reason: ErrBudgetExhausted})
+		return 0, 0, false
+	}
+	c.hedges++
+	return n, c.send(n, now, HedgeSent), true
+}
+
+// AttemptDone reports the outcome of copy n, 0 unless Hedge gave another number. A result that comes after the call has
+// finished is ignored. A final outcome decides the call, and makes the copies still in the air neutral: the driver
+// cancels them. A failure that another copy may still mend is an Await.
+func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
+	if c.over || !c.copies[n].live {
+		return Step{Action: Await}
+	}
+	c.land(now, n, o)
+	c.last, c.lastClass = o.Err, o.Class
+	if o.Class == Success {
+		return c.finish(now, nil, nil)
+	}
+	if o.Class == Ignored || o.NoRetry {
+		return c.finish(now, nil, o.Err)
+	}
+	if c.inAir > 0 {
+		return Step{Action: Await}
+	}
+	return c.afterFailure(now, o)
+}
+
+// land takes copy n out of the air and tells everyone who counts.
+func (c *Call) land(now time.Duration, n int, o Outcome) {
+	s, a := c.s, &c.copies[n]
+	a.live = false
+	c.inAir--
+	latency := now - a.start
+	if s.breaker != nil {
+		s.breaker.Record(now, a.permit, breakerResult[o.Class&3])
+	}
+	if o.Class != Ignored && s.budget != nil {
+		s.budget.Result(now, o.Class == Success)
+	}
+	if o.Class == Success && s.timed {
+		s.typical.record(latency)
+		if s.hedge != nil {
+			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
+			// estimate, and the delay would creep down.
+			s.hedge.Record(now, now-c.copies[0].start)
+		}
+	}
+	if s.observer != nil {
+		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: c.attempts, Class: o.Class, Latency: latency, Err: o.Err})
+	}
+}
+
+var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure, Ignored: breaker.Neutral}
+
+// afterFailure decides whether a retryable failure is retried. Every no is said here, before any sleep, and keeps the
+// attempt's error.
+func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
+	s := c.s
+	if s.policy.MaxRetries == 0 {
+		return c.finish(now, nil, o.Err)
+	}
+	if s.breaker != nil && s.breaker.Rejecting(now) {
+		return c.stop(now, ErrCircuitOpen)
+	}
+	delay, verdict := s.retry.Next(retry.Question{
+		Retries: c.retries, Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter, Rand: s.rnd(),
+	})
+	switch verdict {
+	case retry.AttemptsExhausted:
+		return c.stop(now, ErrAttemptsExhausted)
+	case retry.RetryAfterTooLong:
+		return c.stop(now, ErrOverloaded)
+	case retry.ElapsedExhausted:
+		return c.stop(now, ErrDeadline)
+	}
+	if c.deadline != NoDeadline && later(now, delay) >= c.deadline-s.typical.load() {
+		return c.stop(now, ErrDeadline)
+	}
+	if s.budget != nil && !s.budget.Withdraw(now, budgetCost(o.Class)) {
+		return c.stop(now, ErrBudgetExhausted)
+	}
+	c.retries++
+	c.delay = delay
+	if s.observer != nil {
+		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: c.attempts, Delay: delay, Err: o.Err})
+	}
+	if delay == 0 {
+		return c.attempt(now)
+	}
+	return Step{Action: Sleep, Wait: delay}
+}
+
+func budgetCost(c Class) budget.Cost {
+	if c == Overload {
+		return budget.Overload
+	}
+	return budget.Transient
+}
+
+// Resume goes on after a Sleep.
+func (c *Call) Resume(now time.Duration) Step {
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	return c.attempt(now)
+}
+
+// Cancel ends the call because its caller left while it slept; cause is the caller's context error.
+func (c *Call) Cancel(now time.Duration, cause error) Step { return c.stop(now, cause) }
+
+// Abort gives the call's permits back without a verdict on the dependency, when the driver cannot go on (a panic in the
+// guarded function). It does nothing to a call that has finished.
+func (c *Call) Abort(now time.Duration) {
+	if !c.over && c.s != nil {
+		c.lastClass = Ignored
+		c.finish(now, nil, nil)
+	}
+}
+
+// Attempts returns how many attempts have been sent so far, hedges included.
+func (c *Call) Attempts() int { return c.attempts }
+
+// stop finishes the call for a reason of the policy's.
+func (c *Call) stop(now time.Duration, reason error) Step {
+	if c.attempts == 0 && reason == ErrCircuitOpen {
+		return c.finish(now, reason, c.s.refused)
+	}
+	return c.finish(now, reason, &Error{
+		Guard: c.s.name, Reason: reason, Attempts: c.attempts, Elapsed: now - c.start, Err: c.last,
+	})
+}
+
+// finish gives every permit back and ends the call.
+func (c *Call) finish(now time.Duration, reason, err error) Step {
+	c.over = true
+	if c.inAir > 0 {
+		c.dropCopies(now)
+	}
+	if c.admitted {
+		c.admitted = false
+		c.s.bulkhead.Release()
+	}
+	if c.s.observer != nil {
+		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: c.attempts, Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
+	}
+	return Step{Action: Finish, Err: err}
+}
+
+// dropCopies makes the copies still in the air neutral.
+func (c *Call) dropCopies(now time.Duration) {
+	for n := range c.copies {
+		if a := &c.copies[n]; a.live {
+			a.live = false
+			if c.s.breaker != nil {
+				c.s.breaker.Record(now, a.permit, breaker.Neutral)
+			}
+		}
+	}
+	c.inAir = 0
+}
+
+func (c *Call) endClass() Class {
+	if c.attempts == 0 {
+		return Ignored
+	}
+	return c.lastClass
+}
+
+// later is now + d without overflow.
+func later(now, d time.Duration) time.Duration {
+	if sum := now + d; sum >= now {
+		return sum
+	}
+	return NoDeadline
+}

@@ -1,0 +1,102 @@
+package abate
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// conditionWords is what retryOn and neverRetryOn understand, as error messages list it.
+const conditionWords = `a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error`
+
+// conditions is a retryOn or neverRetryOn list, compiled.
+type conditions struct {
+	statuses [600]bool
+	connect  bool
+	reset    bool
+	timeout  bool
+	anyError bool
+}
+
+func knownCondition(word string) bool { return new(conditions).add(word) }
+
+func compileConditions(words []string) *conditions {
+	if len(words) == 0 {
+		return nil
+	}
+	c := new(conditions)
+	for _, w := range words {
+		c.add(w)
+	}
+	return c
+}
+
+func (c *conditions) add(word string) bool {
+	switch word {
+	case "connect-failure":
+		c.connect = true
+	case "reset":
+		c.reset = true
+	case "timeout":
+		c.timeout = true
+	case "error":
+		c.anyError = true
+	case "gateway-error":
+		c.statuses[502], c.statuses[503], c.statuses[504] = true, true, true
+	case "4xx", "5xx":
+		first := int(word[0]-'0') * 100
+		for s := first; s < first+100; s++ {
+			c.statuses[s] = true
+		}
+	default:
+		s, err := strconv.Atoi(word)
+		if err != nil || s < 400 || s > 599 {
+			return false
+		}
+		c.statuses[s] = true
+	}
+	return true
+}
+
+// match tells whether a failed attempt is on the list. status is 0 when there was no answer.
+func (c *conditions) match(status int, err error) bool {
+	if status > 0 && status < len(c.statuses) && c.statuses[status] {
+		return true
+	}
+	if err == nil {
+		return false
+	}
+	if s, ok := err.(interface{ StatusCode() int }); ok && s.StatusCode() != status && c.match(s.StatusCode(), nil) {
+		return true
+	}
+	return c.anyError || c.connect && isConnectFailure(err) || c.reset && isReset(err) || c.timeout && isTimeout(err)
+}
+
+func isConnectFailure(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+}
+
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT)
+}
+
+// retryLists is retryOn over an adapter's own judgement, and neverRetryOn over both.
+type retryLists struct{ on, never *conditions }
+
+func (l retryLists) allow(status int, err error, byDefault bool) bool {
+	if l.never != nil && l.never.match(status, err) {
+		return false
+	}
+	if l.on != nil {
+		return l.on.match(status, err)
+	}
+	return byDefault
+}

@@ -1,0 +1,96 @@
+package abate
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// attemptContext is the context of one attempt: the caller's, with the attempt's deadline. It becomes a real context,
+// with its timer and its place among the parent's children, only when somebody asks for Done; a function that never
+// looks pays one allocation for its time limit and no timer.
+type attemptContext struct {
+	parent   context.Context
+	deadline time.Duration // on the guards' clock; NoDeadline for none
+
+	real atomic.Pointer[realContext]
+	mu   sync.Mutex // guards the making of real, and over
+	over bool
+}
+
+type realContext struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+var _ context.Context = (*attemptContext)(nil)
+
+func (a *attemptContext) Deadline() (time.Time, bool) {
+	if a.deadline == NoDeadline {
+		return a.parent.Deadline()
+	}
+	return origin.Add(a.deadline), true
+}
+
+func (a *attemptContext) Done() <-chan struct{} {
+	if r := a.real.Load(); r != nil {
+		return r.Done()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.real.Load()
+	if r == nil {
+		r = new(realContext)
+		if deadline, ok := a.Deadline(); ok {
+			r.Context, r.cancel = context.WithDeadline(a.parent, deadline)
+		} else {
+			r.Context, r.cancel = context.WithCancel(a.parent)
+		}
+		if a.over {
+			r.cancel()
+		}
+		a.real.Store(r)
+	}
+	return r.Done()
+}
+
+func (a *attemptContext) Err() error {
+	if r := a.real.Load(); r != nil {
+		return r.Err()
+	}
+	if err := a.parent.Err(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.over:
+		return context.Canceled
+	case a.deadline != NoDeadline && clock() >= a.deadline:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Value asks the real context once there is one, so that package context finds it there and a child of this context
+// costs no goroutine.
+func (a *attemptContext) Value(key any) any {
+	if r := a.real.Load(); r != nil {
+		return r.Value(key)
+	}
+	return a.parent.Value(key)
+}
+
+// end cancels the context and lets its timer go. It may be called more than once, and on nil.
+func (a *attemptContext) end() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.over = true
+	if r := a.real.Load(); r != nil {
+		r.cancel()
+	}
+	a.mu.Unlock()
+}

@@ -1,0 +1,141 @@
+package abate
+
+import (
+	"context"
+	"time"
+
+	"github.com/abate-go/abate/policy/bulkhead"
+)
+
+// Do calls fn under the guard: as often as the policy allows, and not at all when it must not be called. It returns
+// what the last attempt returned, or a zero T and an *Error when there was none.
+//
+// An error of fn is a retryable failure, unless it is marked (Permanent, Ignore, RetryAfter), the policy's Classify or
+// retryOn says otherwise, or the caller's context was cancelled. fn gets a context with the attempt's deadline and must
+// return when that is done; Do itself waits for it. fn runs on the caller's goroutine and never beside itself: it may
+// keep its results in the variables around it. To be hedged, a function has to agree to that: use DoHedged.
+//
+// A call that succeeds at once allocates nothing, or one context when the policy sets a timeout; it starts no goroutine
+// and reads the clock at most twice. If fn panics, the permits of the call are given back and the panic goes on.
+func Do[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error)) (T, error) {
+	var (
+		v   T
+		err error
+		d   driven
+	)
+	defer d.unwind()
+	step := d.begin(ctx, g)
+	for step.Action != Finish {
+		if step.Action != Attempt {
+			step = d.wait(ctx, step)
+			continue
+		}
+		v, err = fn(d.attemptContext(ctx, step.Deadline))
+		d.limit.end()
+		step = d.attemptDone(ctx, err)
+	}
+	return v, step.Err
+}
+
+// DoWithFallback is Do, with an answer for when the call fails: fallback gets the error, and what it returns is what
+// the caller gets. A caller that has left gets no fallback.
+func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error)) (T, error) {
+	v, err := Do(ctx, g, fn)
+	if err == nil || ctx.Err() == context.Canceled {
+		return v, err
+	}
+	g.UsedFallback(err)
+	return fallback(ctx, err)
+}
+
+// UsedFallback tells the guard's observer that a caller got a fallback instead of err. Adapters that have fallbacks of
+// their own call it.
+func (g *Guard) UsedFallback(err error) {
+	g.current.Load().emit(Event{Kind: FallbackUsed, At: clock(), Err: err})
+}
+
+// driven is a Call with what the blocking drivers keep beside it.
+type driven struct {
+	Call
+	limit *attemptContext // of the attempt in the air; nil when the caller's context serves
+}
+
+// begin starts the call on the real clock.
+func (d *driven) begin(ctx context.Context, g *Guard) Step {
+	deadline := NoDeadline
+	if t, ok := ctx.Deadline(); ok {
+		deadline = onClock(t)
+	}
+	if err := ctx.Err(); err != nil {
+		return g.refuse(&d.Call, clock(), reasonOf(err))
+	}
+	return g.Begin(&d.Call, clock(), deadline)
+}
+
+// attemptContext returns the context for an attempt: the caller's own when the policy adds no limit to it.
+func (d *driven) attemptContext(ctx context.Context, deadline time.Duration) context.Context {
+	if p := &d.s.policy; p.Timeout == 0 && p.AttemptTimeout == 0 {
+		return ctx
+	}
+	d.limit = &attemptContext{parent: ctx, deadline: deadline}
+	return d.limit
+}
+
+// attemptDone reports the end of Do's function.
+func (d *driven) attemptDone(ctx context.Context, err error) Step {
+	if err == nil && !d.s.timed {
+		return d.AttemptDone(d.start, 0, Outcome{})
+	}
+	return d.AttemptDone(clock(), 0, d.s.classify(ctx, err))
+}
+
+// wait does what a step asks for between attempts.
+func (d *driven) wait(ctx context.Context, step Step) Step {
+	if step.Action == Queue {
+		return d.queue(ctx)
+	}
+	timer := time.NewTimer(step.Wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return d.Resume(clock())
+	case <-ctx.Done():
+		return d.Cancel(clock(), reasonOf(ctx.Err()))
+	}
+}
+
+// queue waits for the bulkhead.
+func (d *driven) queue(ctx context.Context) Step {
+	admitted := make(chan struct{}, 1)
+	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	step := d.Enqueue(clock(), w)
+	if step.Action != Queued {
+		return step
+	}
+	timer := time.NewTimer(step.Wait)
+	defer timer.Stop()
+	select {
+	case <-admitted:
+		return d.Admitted(clock())
+	case <-timer.C:
+		return d.LeaveQueue(clock(), w, nil)
+	case <-ctx.Done():
+		return d.LeaveQueue(clock(), w, reasonOf(ctx.Err()))
+	}
+}
+
+// unwind runs when the driver returns: in order, or because the guarded function panicked or ended its goroutine.
+func (d *driven) unwind() {
+	if !d.over && d.s != nil {
+		d.limit.end()
+		d.Abort(clock())
+	}
+}
+
+// reasonOf names a context's error as the reason for the end of a call.
+func reasonOf(err error) error {
+	if err == context.DeadlineExceeded {
+		return ErrDeadline
+	}
+	return err
+}

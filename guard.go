@@ -1,0 +1,205 @@
+package abate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/retry"
+)
+
+// Guard is one named dependency under one policy. It holds the state that calls share (breaker, budget, bulkhead), so
+// make one per dependency, once, and keep it: a guard made per call limits nothing. It is safe for concurrent use, has
+// no goroutine and needs no closing.
+type Guard struct {
+	name    string
+	current atomic.Pointer[settings]
+	update  sync.Mutex // held by Update, never on the way of a call
+}
+
+// settings is a policy put into parts. It is immutable; the parts it points to are shared by all settings that a guard
+// goes through, so that a reload changes their limits and keeps their state. A part that is off is nil.
+type settings struct {
+	name     string
+	policy   Policy
+	rnd      func() uint64
+	observer Observer
+	retries  retryLists
+
+	retry    *retry.Policy
+	budget   *budget.Budget
+	breaker  *breaker.Breaker
+	bulkhead *bulkhead.Bulkhead
+	hedge    *hedge.Policy
+	typical  *typicalLatency
+
+	timed   bool   // the end of a successful attempt has to be told to someone
+	refused *Error // what an open breaker answers to a call; one for all, so that refusing costs nothing
+}
+
+// New makes the guard of the dependency called name. The name is the label in errors, events and metrics. An invalid
+// policy gives an error that joins one *FieldError per mistake.
+func New(name string, p Policy) (*Guard, error) {
+	if name == "" {
+		return nil, fmt.Errorf("abate: a guard needs a name: it is what errors and metrics call the dependency")
+	}
+	g := &Guard{name: name}
+	if err := g.Update(p); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Name returns the name given to New.
+func (g *Guard) Name() string { return g.name }
+
+// Update puts another policy in force. Calls that are running finish under the one they began with; breaker, budget,
+// bulkhead and latency estimate carry their state over, and a budget is not refilled. An invalid policy changes nothing.
+func (g *Guard) Update(p Policy) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("abate: policy of %q: %w", g.name, err)
+	}
+	g.update.Lock()
+	before := g.current.Load()
+	next := g.compile(p.clone().WithDefaults(), before, clock())
+	g.current.Store(next)
+	g.update.Unlock()
+	if before != nil {
+		next.emit(Event{Kind: PolicyChanged, At: clock()})
+	}
+	return nil
+}
+
+// clone cuts the policy loose from the caller's slices.
+func (p Policy) clone() Policy {
+	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
+	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	return p
+}
+
+// compile builds the settings for p, reusing the stateful parts of before.
+func (g *Guard) compile(p Policy, before *settings, now time.Duration) *settings {
+	s := &settings{
+		name: g.name, policy: p, rnd: p.Rand, observer: p.Observer,
+		retry:   retry.New(p.Retry),
+		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
+		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
+	}
+	if s.rnd == nil {
+		s.rnd = rand.Uint64
+	}
+	if before == nil {
+		before = new(settings)
+	}
+	if s.typical = before.typical; s.typical == nil {
+		s.typical = new(typicalLatency)
+	}
+	if p.RetryBudget.Enabled() {
+		if s.budget = before.budget; s.budget == nil {
+			s.budget = budget.New(p.RetryBudget)
+		} else {
+			s.budget.Reconfigure(now, p.RetryBudget)
+		}
+	}
+	if p.CircuitBreaker.Enabled() {
+		if s.breaker = before.breaker; s.breaker == nil {
+			s.breaker = breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged)
+		} else {
+			s.breaker.Reconfigure(now, p.CircuitBreaker)
+		}
+	}
+	if p.Bulkhead.Enabled() {
+		if s.bulkhead = before.bulkhead; s.bulkhead == nil {
+			s.bulkhead = bulkhead.New(p.Bulkhead)
+		} else {
+			s.bulkhead.Reconfigure(p.Bulkhead)
+		}
+	}
+	if p.Hedge.Enabled() {
+		if s.hedge = before.hedge; s.hedge == nil {
+			s.hedge = hedge.New(p.Hedge)
+		} else {
+			s.hedge.Reconfigure(now, p.Hedge)
+		}
+	}
+	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil && p.RetryBudget.Kind != budget.Ratio ||
+		p.Timeout > 0 || p.AttemptTimeout > 0 || s.observer != nil
+	return s
+}
+
+// breakerChanged passes the breaker's transitions on to whichever observer is in force at that moment.
+func (g *Guard) breakerChanged(c breaker.Change) {
+	if s := g.current.Load(); s != nil {
+		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
+	}
+}
+
+func (s *settings) emit(e Event) {
+	if s.observer != nil {
+		e.Guard = s.name
+		s.observer.Observe(e)
+	}
+}
+
+// Describe returns the policy in force with every default written out. It is shared: do not change it.
+func (g *Guard) Describe() *Policy { return &g.current.Load().policy }
+
+// Retryable applies the policy's retryOn and neverRetryOn to an adapter's own judgement of a failed attempt. status is
+// the answer's HTTP status, or 0 when there was none; err is the attempt's error, or nil.
+func (g *Guard) Retryable(status int, err error, byDefault bool) bool {
+	return g.current.Load().retries.allow(status, err, byDefault)
+}
+
+// State is a guard's state at one moment, for dashboards and people. Parts that are off are zero.
+type State struct {
+	Breaker  breaker.Snapshot
+	Budget   float64 // extra attempts that could be sent now
+	Bulkhead bulkhead.State
+	Hedge    hedge.State
+	Typical  time.Duration // what a successful attempt usually takes, 0 until one is known
+}
+
+// State reads the guard's state. It takes no permit and changes nothing, but the breaker and budget catch up with the time.
+func (g *Guard) State() State { return g.StateAt(clock()) }
+
+// StateAt is State at a time of the caller's clock, for those that drive Calls themselves.
+func (g *Guard) StateAt(now time.Duration) State {
+	s := g.current.Load()
+	st := State{Typical: s.typical.load()}
+	if s.breaker != nil {
+		st.Breaker = s.breaker.Snapshot(now)
+	}
+	if s.budget != nil {
+		st.Budget = s.budget.Balance(now)
+	}
+	if s.bulkhead != nil {
+		st.Bulkhead = s.bulkhead.State()
+	}
+	if s.hedge != nil {
+		st.Hedge = s.hedge.State(now)
+	}
+	return st
+}
+
+// typicalLatency is a moving average of what successful attempts take, so that a retry is not begun that cannot end in
+// time. A value within an eighth of the average is not written: in the steady state callers only read.
+type typicalLatency struct{ ns atomic.Int64 }
+
+func (t *typicalLatency) load() time.Duration { return time.Duration(t.ns.Load()) }
+
+func (t *typicalLatency) record(latency time.Duration) {
+	old := t.ns.Load()
+	switch diff := int64(latency) - old; {
+	case old == 0:
+		t.ns.Store(int64(latency))
+	case diff > old/8 || diff < -old/8:
+		t.ns.Store(old + diff/8)
+	}
+}

@@ -1,0 +1,74 @@
+package abate
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// Observer is told everything a guard does. Observe is called on the goroutine of the call, outside every lock, so it
+// must be quick and safe for concurrent use; it may read the guard. A guard without an observer pays nothing for it.
+type Observer interface {
+	Observe(Event)
+}
+
+// ObserverFunc makes an Observer of a function.
+type ObserverFunc func(Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(e Event) { f(e) }
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	// CallBegan: a call arrived at the guard.
+	CallBegan EventKind = iota + 1
+	// CallQueued: the bulkhead is full and the call waits.
+	CallQueued
+	// AttemptBegan: an attempt is sent. Attempt is its number, from 1.
+	AttemptBegan
+	// AttemptEnded: it came back. Class, Latency and Err are set.
+	AttemptEnded
+	// RetryScheduled: another attempt follows after Delay.
+	RetryScheduled
+	// HedgeSent: a further copy of a running attempt is sent. Attempt is its number.
+	HedgeSent
+	// HedgeDenied: a copy was due, and the budget (ErrBudgetExhausted) or the breaker (ErrCircuitOpen) said no.
+	HedgeDenied
+	// CallEnded: the call is over. Attempt is how many were sent, Latency the whole time, Reason why a failed call got no further attempt.
+	CallEnded
+	// BreakerChanged: the circuit breaker went From one state To another.
+	BreakerChanged
+	// FallbackUsed: the caller gets the fallback instead of Err.
+	FallbackUsed
+	// PolicyChanged: Guard.Update put another policy in force.
+	PolicyChanged
+)
+
+var eventNames = [...]string{"", "call-began", "call-queued", "attempt-began", "attempt-ended", "retry-scheduled",
+	"hedge-sent", "hedge-denied", "call-ended", "breaker-changed", "fallback-used", "policy-changed"}
+
+// String returns the name used in logs, such as "retry-scheduled".
+func (k EventKind) String() string {
+	if int(k) >= len(eventNames) {
+		return "unknown"
+	}
+	return eventNames[k]
+}
+
+// Event is one thing that happened. It is passed by value and allocates nothing.
+type Event struct {
+	Kind    EventKind
+	Guard   string        // the guard's name
+	At      time.Duration // on the guard's clock: since an arbitrary fixed origin
+	Attempt int
+	Class   Class
+	Delay   time.Duration
+	Latency time.Duration
+	Reason  error // an Err… value, where a policy decided
+	Err     error // the attempt's error
+	From    breaker.State
+	To      breaker.State
+	Detail  string // why the breaker changed
+}

@@ -1,0 +1,111 @@
+package abate
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/retry"
+)
+
+// Retry is the retry part of a Policy. Its keys stand at the top level of a service in the policy file.
+type Retry = retry.Config
+
+// Policy is everything one guard needs to know: the twin of one service in the policy file, field for key. The zero
+// Policy is a plain pass-through; DefaultPolicy is where the policy file starts from. A part is off while its Config is
+// zero. Copy and change it freely; New and Guard.Update take their own copy.
+type Policy struct {
+	// Timeout bounds the whole call: waiting for admission, all attempts and all back-off. 0 means that only the caller's context bounds it.
+	Timeout time.Duration `yaml:"timeout" range:"0s..24h" example:"2s"`
+	// AttemptTimeout bounds each attempt, reading the answer included. 0 means no bound of its own. An attempt that runs into it is a failure.
+	AttemptTimeout time.Duration `yaml:"attemptTimeout" range:"0s..24h" example:"500ms"`
+
+	Retry `yaml:",inline"`
+
+	// RetryOn lists what may be retried, instead of the adapter's own list: a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error).
+	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
+	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
+	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`
+	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. Default: the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever its method.
+	RetryMethods []string `yaml:"retryMethods" example:"[GET, HEAD, PUT]"`
+
+	// RetryBudget bounds the load that retries and hedges add together.
+	RetryBudget budget.Config `yaml:"retryBudget"`
+	// CircuitBreaker stops calling a dependency that fails, and comes back gently.
+	CircuitBreaker breaker.Config `yaml:"circuitBreaker"`
+	// Bulkhead bounds how many calls run at once and how many may wait.
+	Bulkhead bulkhead.Config `yaml:"bulkhead"`
+	// Hedge sends a second copy of a slow attempt. Only calls that say they may be repeated at the same time are hedged.
+	Hedge hedge.Config `yaml:"hedge"`
+	// Fallback is the degraded answer of the HTTP client when the call fails. In Go code use DoWithFallback.
+	Fallback Fallback `yaml:"fallback"`
+
+	// Upstreams are the base URLs of the service. A request to one of their hosts belongs to this service.
+	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
+	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
+	Routes []Route `yaml:"routes"`
+
+	// Classify judges an error that Do's function returned; nil takes every error as a retryable failure. Marks
+	// (Permanent, Ignore, RetryAfter) and the caller's cancellation go before it. Not in the policy file.
+	Classify func(error) Outcome `yaml:"-"`
+	// Observer is told what the guard does; nil for none. Not in the policy file.
+	Observer Observer `yaml:"-"`
+	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the guard
+	// is driven by one goroutine. A simulator or test sets it. Not in the policy file.
+	Rand func() uint64 `yaml:"-"`
+}
+
+// Fallback is a static HTTP answer for when a call fails: better a stale price than an error page.
+type Fallback struct {
+	// Disabled switches the fallback off.
+	Disabled bool `yaml:"disabled"`
+	// Status of the degraded answer. 0 means no fallback.
+	Status int `yaml:"status" range:"200..599" example:"200"`
+	// Body of the degraded answer.
+	Body string `yaml:"body" example:"'{\"degraded\":true}'"`
+	// ContentType of the body. Default: application/json.
+	ContentType string `yaml:"contentType" example:"application/json"`
+}
+
+// Enabled tells whether there is an answer to give.
+func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
+
+// Route says which requests belong to a service.
+type Route struct {
+	// Host to match, without scheme; the port counts when it is given. Empty matches every host.
+	Host string `yaml:"host" example:"api.example.com"`
+	// Path is the prefix to match, on whole segments. Empty matches every path.
+	Path string `yaml:"path" example:"/payments"`
+}
+
+// DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries and
+// hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker that opens at 50 %
+// failures of at least 20 attempts in 10 s. It sets no timeout: how long an answer may take, only you know. Fields left
+// zero take the default that their comment names; Guard.Describe shows them all written out.
+func DefaultPolicy() Policy {
+	return Policy{
+		Retry:          Retry{MaxRetries: 3},
+		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
+		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 5 * time.Second},
+	}
+}
+
+// WithDefaults returns the policy with every default written out, as a guard uses it. It is idempotent, and the one place
+// where one part's default depends on another part.
+func (p Policy) WithDefaults() Policy {
+	p.Retry = p.Retry.WithDefaults()
+	p.RetryBudget = p.RetryBudget.WithDefaults()
+	if p.CircuitBreaker.HalfOpenPermitLease == 0 {
+		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.
+		p.CircuitBreaker.HalfOpenPermitLease = p.AttemptTimeout
+	}
+	p.CircuitBreaker = p.CircuitBreaker.WithDefaults()
+	p.Bulkhead = p.Bulkhead.WithDefaults()
+	p.Hedge = p.Hedge.WithDefaults()
+	if p.Fallback.Status != 0 && p.Fallback.ContentType == "" {
+		p.Fallback.ContentType = "application/json"
+	}
+	return p
+}

@@ -1,0 +1,100 @@
+package breaker
+
+import "time"
+
+// State returns the state now. An open breaker whose wait is over stays open, and a ramp-up that is over stays
+// a ramp-up, until the next Allow.
+func (b *Breaker) State() State { return b.cur.Load().state }
+
+// Rejecting reports whether Allow would refuse for certain at now: open before the end of the wait, forced
+// open, or half-open with all permits out. It takes no permit and changes nothing. A ramp-up, which refuses
+// some, and shadow mode, which refuses none, are not rejecting.
+func (b *Breaker) Rejecting(now time.Duration) bool {
+	p := b.cur.Load()
+	switch {
+	case p.shadow:
+		return false
+	case p.state == Open:
+		return p.forced || now < p.until
+	case p.state == HalfOpen:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		p = b.cur.Load()
+		return p.state == HalfOpen && b.probes.full(now, p.cfg.PermittedCallsInHalfOpen)
+	}
+	return false
+}
+
+// RetryIn returns how much of an open breaker's wait is left at now, as a hint for Retry-After. It is 0 when
+// the breaker is not open, in shadow mode, and when it is forced open, because then nobody knows.
+func (b *Breaker) RetryIn(now time.Duration) time.Duration {
+	p := b.cur.Load()
+	if p.state != Open || p.shadow || p.forced {
+		return 0
+	}
+	return max(p.until-now, 0)
+}
+
+// TracksStart reports whether a closed breaker looks at the time given to Allow, which it does with slow-call
+// detection. When it does not and State is Closed, any earlier time will do, and a driver may save a clock read.
+func (b *Breaker) TracksStart() bool { return b.cur.Load().cfg.SlowCallRateThreshold > 0 }
+
+// TracksEnd reports whether a closed breaker looks at the time given to Record for a Success, which it does
+// with a time window or slow-call detection. A Failure always needs the time.
+func (b *Breaker) TracksEnd() bool {
+	c := b.cur.Load().cfg
+	return c.SlowCallRateThreshold > 0 || c.FailureRateThreshold > 0 && c.SlidingWindow.Calls == 0
+}
+
+// Snapshot returns the state at now. It changes nothing. Beside calls in progress its numbers may be off by a few.
+func (b *Breaker) Snapshot(now time.Duration) Snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.cur.Load()
+	s := Snapshot{State: p.state, Mode: p.cfg.Mode, Generation: p.gen, Openings: b.openings}
+	if p.state == Open && !p.forced {
+		s.OpenUntil = p.until
+	}
+	if p.ev != nil {
+		t, hanging := p.ev.tally(now), p.ev.hangingAt(now)
+		s.FailureRate = rate(t.failed, t.calls)
+		s.SlowRate = rate(t.slow+hanging, t.calls+hanging)
+		s.Calls, s.Hanging = int(t.calls), int(hanging)
+	}
+	return s
+}
+
+// Reconfigure makes c the configuration, from the next call on. The state survives: an open breaker stays open
+// (no longer than the new longest wait from now), probes and ramp-up go on under the new limits, the window is
+// kept when SlidingWindow stays the same. Calls in flight keep counting, unless slow-call detection itself
+// changes. Switching the breaker off, forcing it open, and undoing either start anew: closed, or forced open.
+func (b *Breaker) Reconfigure(now time.Duration, c Config) {
+	c = c.effective()
+	b.mu.Lock()
+	change := b.adopt(b.cur.Load(), &c, now)
+	b.mu.Unlock()
+	b.tell(change)
+}
+
+func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
+	switch {
+	case *p.cfg == *c:
+		return Change{}
+	case c.forced():
+		return b.enter(phase{state: Open}, c, now, reasonForced)
+	case p.forced || !c.Enabled() || !p.cfg.Enabled():
+		b.reopens = 0
+		return b.enter(phase{state: Closed, ev: newEvidence(c, nil, nil)}, c, now, reasonReconfigured)
+	}
+	next := *p
+	switch p.state {
+	case Open:
+		next.until = min(next.until, after(now, c.MaxWaitDurationInOpenState))
+	case Closed, RampUp:
+		next.ev = newEvidence(c, p.cfg, p.ev)
+		if !c.sameHanging(p.cfg) { // the calls in flight are not in the new books
+			return b.enter(next, c, now, reasonReconfigured)
+		}
+	}
+	return b.publish(next, c, now, reasonReconfigured)
+}

@@ -1,0 +1,213 @@
+package abate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// race drives a hedged call. The first copy of each attempt runs on the caller's goroutine, so that an attempt that is
+// not hedged starts none; a hedge runs on the goroutine of the timer that sent it. All of them report under mu, and
+// whoever's report decides, decides for all.
+type race[T any] struct {
+	ctx context.Context
+	op  Operation[T]
+	driven
+
+	mu       sync.Mutex
+	round    int           // number of the attempt in the air; a hedge timer of an earlier one does nothing
+	decided  bool          // the attempt in the air has an end: next, v and winner are set
+	wake     chan struct{} // made when the caller's goroutine has to wait for the hedges
+	next     Step
+	v        T
+	winner   *attemptContext
+	limits   [MaxCopies]*attemptContext
+	timer    *hedgeTimer
+	panicked any
+
+	// Here to save an allocation each: the context of the first attempt's first copy, and DoHedged's operation.
+	first attemptContext
+	own   hedgedFunc[T]
+}
+
+// run is Run for an operation that may be hedged, under a policy that hedges.
+func (r *race[T]) run(g *Guard) (T, Release, error) {
+	defer r.leave()
+	step := r.begin(r.ctx, g)
+	for step.Action != Finish {
+		if step.Action != Attempt {
+			step = r.wait(r.ctx, step)
+			continue
+		}
+		step = r.attempt(step.Deadline)
+	}
+	return r.v, Release{r.winner}, step.Err
+}
+
+// attempt runs one attempt with its hedges until it is decided and the first copy is back.
+func (r *race[T]) attempt(deadline time.Duration) Step {
+	r.mu.Lock()
+	var none T
+	r.round++
+	r.decided, r.wake, r.v, r.winner = false, nil, none, nil
+	limit := &r.first
+	if r.round > 1 {
+		limit = new(attemptContext)
+	}
+	limit.parent, limit.deadline = r.ctx, deadline
+	r.limits = [MaxCopies]*attemptContext{limit}
+	n := r.Attempts()
+	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
+		r.timer = startHedgeTimer(r, r.round, delay)
+	}
+	r.mu.Unlock()
+
+	v, err := r.op.Attempt(limit, n)
+	r.report(r.round, 0, limit, v, err)
+
+	r.mu.Lock()
+	for !r.decided {
+		r.wake = make(chan struct{})
+		r.mu.Unlock()
+		<-r.wake
+		r.mu.Lock()
+	}
+	defer r.mu.Unlock()
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	return r.next
+}
+
+// hedge sends one more copy, if the call may. It runs on the timer's goroutine.
+func (r *race[T]) hedge(round int) {
+	r.mu.Lock()
+	if round != r.round || r.decided || r.over {
+		r.mu.Unlock()
+		return
+	}
+	now := clock()
+	c, deadline, ok := r.Hedge(now)
+	if !ok {
+		r.mu.Unlock()
+		return
+	}
+	limit := &attemptContext{parent: r.ctx, deadline: deadline}
+	r.limits[c] = limit
+	n := r.Attempts()
+	if delay, ok := r.HedgeDelay(now); ok {
+		r.timer = startHedgeTimer(r, round, delay)
+	}
+	r.mu.Unlock()
+
+	reported := false
+	defer func() {
+		if !reported {
+			r.crash(round, recover())
+		}
+	}()
+	v, err := r.op.Attempt(limit, n)
+	r.report(round, c, limit, v, err)
+	reported = true
+}
+
+// report tells the call how copy c ended. The report that decides the attempt cancels the other copies; a copy that
+// decides nothing is discarded.
+func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
+	o := judge(r.ctx, r.op, v, err)
+	r.mu.Lock()
+	if round == r.round && !r.decided {
+		if step := r.AttemptDone(clock(), c, o); step.Action != Await {
+			r.decide(step)
+			if step.Action == Finish {
+				r.v, r.winner, r.limits[c] = v, limit, nil
+				r.cancelCopies()
+				r.mu.Unlock()
+				return
+			}
+			r.cancelCopies()
+		}
+	}
+	r.mu.Unlock()
+	r.op.Discard(v)
+	limit.end()
+}
+
+// decide ends the attempt in the air with step. mu is held.
+func (r *race[T]) decide(step Step) {
+	r.decided, r.next = true, step
+	r.timer.stop()
+	r.timer = nil
+	if r.wake != nil {
+		close(r.wake)
+	}
+}
+
+// cancelCopies ends the contexts of all copies but the winner's. mu is held.
+func (r *race[T]) cancelCopies() {
+	for _, limit := range r.limits {
+		limit.end()
+	}
+}
+
+// crash hands a hedge's panic, or the early end of its goroutine (panicked nil), to the caller's goroutine.
+func (r *race[T]) crash(round int, panicked any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if round != r.round || r.decided {
+		if panicked != nil {
+			panic(panicked) // nobody waits for this copy any more: let it be seen
+		}
+		return
+	}
+	if r.panicked = panicked; panicked == nil {
+		r.panicked = errors.New("abate: the guarded function ended its goroutine")
+	}
+	r.Abort(clock())
+	r.decide(Step{Action: Finish})
+	r.cancelCopies()
+}
+
+// leave runs when run returns, also by a panic of the first copy.
+func (r *race[T]) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over && r.s != nil {
+		r.Abort(clock())
+		r.decide(Step{Action: Finish})
+		r.cancelCopies()
+	}
+}
+
+// hedgeTimer sends one hedge. What it calls is kept in a pool, so that arming one costs the runtime's timer and nothing
+// else. The timer itself cannot be kept: one made in a testing/synctest bubble must not leave it.
+type hedgeTimer struct {
+	timer *time.Timer
+	race  interface{ hedge(round int) }
+	round int
+	fire  func() // h.send, bound once
+}
+
+var hedgeTimers = sync.Pool{New: func() any {
+	h := new(hedgeTimer)
+	h.fire = h.send
+	return h
+}}
+
+func startHedgeTimer(race interface{ hedge(round int) }, round int, delay time.Duration) *hedgeTimer {
+	h := hedgeTimers.Get().(*hedgeTimer)
+	h.race, h.round = race, round
+	h.timer = time.AfterFunc(delay, h.fire)
+	return h
+}
+
+func (h *hedgeTimer) send() { h.race.hedge(h.round) }
+
+// stop disarms the timer. One that has fired is left to the garbage collector: its goroutine still reads it.
+func (h *hedgeTimer) stop() {
+	if h != nil && h.timer.Stop() {
+		h.timer, h.race = nil, nil
+		hedgeTimers.Put(h)
+	}
+}

@@ -1,0 +1,98 @@
+package abate
+
+import "context"
+
+// Operation is what an adapter has Run repeat: one request, with what the adapter knows about it. The methods of one
+// Operation are called by several goroutines at once if MayHedge is true.
+type Operation[T any] interface {
+	// Attempt makes attempt number n, counted from 1, hedges included.
+	Attempt(ctx context.Context, n int) (T, error)
+	// Classify judges an attempt that the caller did not cancel and whose error carries no mark. A failure that is a value, such
+	// as a 503 response, should get an Outcome.Err, so that the end of the call names it.
+	Classify(v T, err error) Outcome
+	// Discard releases the value of an attempt that nobody will see.
+	Discard(v T)
+	// MayHedge tells whether two attempts may be in the air at once.
+	MayHedge() bool
+}
+
+// Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
+type Release struct{ limit *attemptContext }
+
+// Done ends the context. Call it when the value is used up: when an HTTP response's body is closed.
+func (r Release) Done() { r.limit.end() }
+
+// Needed tells whether Done does anything: whether the attempt had a context of its own.
+func (r Release) Needed() bool { return r.limit != nil }
+
+// Run is Do for adapters: the same call, for operations whose failures may be values and whose values hold resources.
+// It returns the last attempt's value also when the call failed (err is then an *Error or the attempt's own error), unless a later
+// step of the call was refused; the attempt's context lives until the Release is Done. With a hedge policy and an
+// operation that agrees, copies run on goroutines of their own, the first always on the caller's. Run returns when the
+// first attempt has: a copy that loses is cancelled, and its value discarded.
+func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, error) {
+	if g.current.Load().hedge != nil && op.MayHedge() {
+		r := &race[T]{ctx: ctx, op: op}
+		return r.run(g)
+	}
+	var (
+		v, none T
+		err     error
+		d       driven
+	)
+	defer d.unwind()
+	step := d.begin(ctx, g)
+	for step.Action != Finish {
+		if step.Action != Attempt {
+			step = d.wait(ctx, step)
+			continue
+		}
+		v, err = op.Attempt(d.attemptContext(ctx, step.Deadline), d.Attempts())
+		if step = d.AttemptDone(clock(), 0, judge(ctx, op, v, err)); step.Action != Finish {
+			op.Discard(v)
+			d.limit.end()
+			v, d.limit = none, nil
+		}
+	}
+	return v, Release{d.limit}, step.Err
+}
+
+// judge classifies an attempt of an operation.
+func judge[T any](ctx context.Context, op Operation[T], v T, err error) Outcome {
+	if err != nil {
+		if o, ok := settled(ctx, err); ok {
+			return o
+		}
+	}
+	return op.Classify(v, err)
+}
+
+// DoHedged is Do for a function that may run more than once at the same time: under a policy with a hedge section a
+// slow attempt gets a second copy, the first good answer wins, and the others are cancelled through their contexts.
+// fn must not write to variables around it. Without a hedge section it is Do.
+func DoHedged[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error)) (T, error) {
+	if g.current.Load().hedge == nil {
+		return Do(ctx, g, fn)
+	}
+	r := &race[T]{ctx: ctx, own: hedgedFunc[T]{g, fn}}
+	r.op = &r.own
+	v, release, err := r.run(g)
+	release.Done()
+	return v, err
+}
+
+// hedgedFunc makes an Operation of a function whose values need no release.
+type hedgedFunc[T any] struct {
+	g  *Guard
+	fn func(context.Context) (T, error)
+}
+
+func (f *hedgedFunc[T]) Attempt(ctx context.Context, _ int) (T, error) { return f.fn(ctx) }
+func (f *hedgedFunc[T]) Discard(T)                                     {}
+func (f *hedgedFunc[T]) MayHedge() bool                                { return true }
+func (f *hedgedFunc[T]) Classify(_ T, err error) Outcome {
+	if err == nil {
+		return Outcome{}
+	}
+	return f.g.current.Load().classify(context.Background(), err)
+}

@@ -1,0 +1,168 @@
+package abate
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FieldError is one thing wrong with a Policy. Path names the field as the policy file does ("circuitBreaker.rampUp").
+type FieldError struct {
+	Path    string
+	Problem string // what is wrong, with the value: "0.2 is out of range"
+	Mend    string // what is allowed, with an example
+}
+
+// Error reads, for instance, "multiplier: 0.5 is out of range; allowed: 1 to 100".
+func (e *FieldError) Error() string { return e.Path + ": " + e.Problem + "; " + e.Mend }
+
+// Validate returns everything that is wrong with the policy, joined: each part is a *FieldError. The limits of single
+// fields stand in their `range` and `enum` tags, where the JSON Schema reads them too; rules between fields stand here.
+// A zero field is always valid: it means the default, or off.
+func (p Policy) Validate() error {
+	var v validator
+	v.walk("", reflect.ValueOf(p))
+	v.betweenFields(p.WithDefaults())
+	return errors.Join(v.found...)
+}
+
+type validator struct{ found []error }
+
+func (v *validator) add(path, problem, mend string) {
+	v.found = append(v.found, &FieldError{Path: path, Problem: problem, Mend: mend})
+}
+
+func (v *validator) walk(prefix string, s reflect.Value) {
+	for i := range s.NumField() {
+		f, value := s.Type().Field(i), s.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case f.Anonymous:
+			v.walk(prefix, value)
+		case key == "" || key == "-":
+		case value.Kind() == reflect.Struct:
+			v.walk(prefix+key+".", value)
+		default:
+			v.field(prefix+key, f.Tag, value)
+		}
+	}
+}
+
+func (v *validator) field(path string, tag reflect.StructTag, value reflect.Value) {
+	if value.IsZero() {
+		return
+	}
+	if limits := tag.Get("range"); limits != "" {
+		if low, high := ParseRange(limits); !inRange(value, low, high) {
+			v.add(path, show(value)+" is out of range", "allowed: "+DescribeRange(limits))
+		}
+	}
+	if words := tag.Get("enum"); words != "" && !slices.Contains(strings.Split(words, "|"), value.String()) {
+		v.add(path, strconv.Quote(value.String())+" is not known", "allowed: "+strings.ReplaceAll(words, "|", ", "))
+	}
+}
+
+// betweenFields checks what no single field can tell.
+func (v *validator) betweenFields(p Policy) {
+	if p.InitialDelay > p.MaxDelay {
+		v.add("initialDelay", fmt.Sprintf("%v is above maxDelay %v", p.InitialDelay, p.MaxDelay), "lower it or raise maxDelay")
+	}
+	if p.Timeout > 0 && p.AttemptTimeout > p.Timeout {
+		v.add("attemptTimeout", fmt.Sprintf("%v is above timeout %v", p.AttemptTimeout, p.Timeout), "an attempt cannot last longer than its call: lower it or raise timeout")
+	}
+	if b := p.RetryBudget; b.Enabled() && b.MinRatio > b.MaxRatio {
+		v.add("retryBudget.minRatio", fmt.Sprintf("%v is above maxRatio %v", b.MinRatio, b.MaxRatio), "lower it or raise maxRatio")
+	}
+	if c := p.CircuitBreaker; c.WaitDurationInOpenState > c.MaxWaitDurationInOpenState {
+		v.add("circuitBreaker.waitDurationInOpenState", fmt.Sprintf("%v is above maxWaitDurationInOpenState %v", c.WaitDurationInOpenState, c.MaxWaitDurationInOpenState), "lower it or raise the maximum")
+	}
+	if c := p.CircuitBreaker; c.SlidingWindow.Calls > 0 && c.SlidingWindow.Calls < c.MinimumNumberOfCalls {
+		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d: the breaker could never open", c.SlidingWindow.Calls, c.MinimumNumberOfCalls), "raise it or lower the minimum")
+	}
+	for _, list := range []struct {
+		path  string
+		words []string
+	}{{"retryOn", p.RetryOn}, {"neverRetryOn", p.NeverRetryOn}} {
+		for i, word := range list.words {
+			if !knownCondition(word) {
+				v.add(fmt.Sprintf("%s[%d]", list.path, i), strconv.Quote(word)+" is not known", "allowed: "+conditionWords)
+			}
+		}
+	}
+	for i, m := range p.RetryMethods {
+		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
+			v.add(fmt.Sprintf("retryMethods[%d]", i), strconv.Quote(m)+" is not an HTTP method", "allowed: upper-case method names, for example PUT")
+		}
+	}
+	v.addresses(p)
+}
+
+func (v *validator) addresses(p Policy) {
+	for i, raw := range p.Upstreams {
+		u, err := url.Parse(raw)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			v.add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", `allowed: http or https with a host, for example "http://payments:8080"`)
+		}
+	}
+	for i, r := range p.Routes {
+		switch {
+		case r.Host == "" && r.Path == "":
+			v.add(fmt.Sprintf("routes[%d]", i), "matches every request", "give it a host, a path or both")
+		case r.Path != "" && !strings.HasPrefix(r.Path, "/"):
+			v.add(fmt.Sprintf("routes[%d].path", i), strconv.Quote(r.Path)+" does not begin with /", `for example "/payments"`)
+		case strings.ContainsAny(r.Host, "/ "):
+			v.add(fmt.Sprintf("routes[%d].host", i), strconv.Quote(r.Host)+" is not a host", `without scheme and path, for example "api.example.com"`)
+		}
+	}
+}
+
+// ParseRange reads a `range` tag such as "1ms..24h" or "0..100". Both ends are in the unit of the field: nanoseconds
+// for durations. An end left out is unlimited.
+func ParseRange(tag string) (low, high float64) {
+	l, h, _ := strings.Cut(tag, "..")
+	return parseLimit(l, -1<<62), parseLimit(h, 1<<62)
+}
+
+func parseLimit(s string, unlimited float64) float64 {
+	if s == "" {
+		return unlimited
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return float64(d)
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		panic("abate: range tag " + strconv.Quote(s) + " is neither a number nor a duration")
+	}
+	return f
+}
+
+// DescribeRange writes a `range` tag for people: "1ms to 24h".
+func DescribeRange(tag string) string {
+	low, high, _ := strings.Cut(tag, "..")
+	switch {
+	case low == "":
+		return "at most " + high
+	case high == "":
+		return "at least " + low
+	}
+	return low + " to " + high
+}
+
+func inRange(value reflect.Value, low, high float64) bool {
+	var f float64
+	switch value.Kind() {
+	case reflect.Float64:
+		f = value.Float()
+	default:
+		f = float64(value.Int())
+	}
+	return f >= low && f <= high // false for NaN
+}
+
+func show(value reflect.Value) string { return fmt.Sprint(value.Interface()) }
