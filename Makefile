@@ -6,11 +6,12 @@ SHELL := bash
 STATICCHECK := .bin/staticcheck
 BENCHSTAT   := .bin/benchstat
 
-ARGS      ?=       # for drill: make drill ARGS='--seed 7'
-FUZZTIME  ?= 30s   # for fuzz: how long each target runs
-BENCH     ?= .     # for bench: which benchmarks, as for go test -bench
-PASSES    ?= 8     # for bench: how often everything is measured
-BENCHTIME ?= 80ms  # for bench: how long each measurement takes
+# Settings, as in: make drill ARGS='--seed 7', make fuzz FUZZTIME=5m, make bench BENCH=Breaker
+ARGS      ?=
+FUZZTIME  ?= 30s
+BENCH     ?= .
+PASSES    ?= 8
+BENCHTIME ?= 80ms
 
 .PHONY: help drill check test lint unit race smoke mods fuzz bench fmt clean
 
@@ -43,8 +44,8 @@ smoke: ## Every fuzz target for a moment, every benchmark once
 	@echo "every benchmark once"; out=$$(go test -run '^$$' -bench . -benchtime 1x work) || { echo "$$out"; exit 1; }
 
 mods: ## go.mod and go.sum are tidy in every module
-	@for mod in $$(git ls-files -co --exclude-standard '*go.mod'); do \
-		(set -x; GOWORK=off go -C $$(dirname $$mod) mod tidy -diff); done
+	@for mod in $$(git ls-files -co --exclude-standard '*go.mod'); do dir=$$(dirname $$mod); \
+		echo "GOWORK=off go -C $$dir mod tidy -diff"; GOWORK=off go -C $$dir mod tidy -diff; done
 
 fuzz: ## Every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
@@ -53,7 +54,7 @@ bench: $(BENCHSTAT) ## Abate and its peers side by side in one run, and the numb
 	@mkdir -p bench/out && rm -f bench/out/bench.txt
 	go test -c -o bench/out/bench.test ./bench
 	@for ((pass = 1; pass <= $(PASSES); pass++)); do echo "pass $$pass of $(PASSES)" >&2; \
-		bench/out/bench.test -test.run '^$$' -test.bench '$(strip $(BENCH))' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
+		bench/out/bench.test -test.run '^$$' -test.bench '$(BENCH)' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
 	@$(BENCHSTAT) -table .name -col /impl -ignore .config -filter '.unit:(sec/op OR allocs/op)' bench/out/bench.txt
 	@go run ./bench/targets bench/out/bench.txt
 

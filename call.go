@@ -20,26 +20,27 @@ const MaxCopies = 4
 type Action uint8
 
 const (
-	// Attempt: call the dependency, with Step.Deadline as the limit, then report to AttemptDone as copy 0.
+	// Attempt: call the dependency, with Step.Until as its deadline, then report to AttemptDone as copy 0.
 	Attempt Action = iota + 1
 	// Await: nothing; other copies of the attempt are still in the air.
 	Await
-	// Sleep: wait for Step.Wait, then call Resume. If the caller leaves meanwhile: Cancel.
+	// Sleep: wait until Step.Until, then call Resume. If the caller leaves meanwhile: Cancel.
 	Sleep
 	// Queue: the bulkhead is full. Call Enqueue with a Waiter.
 	Queue
-	// Queued: wait until the Waiter wakes, then Admitted; after Step.Wait at the latest, or when the caller leaves: LeaveQueue.
+	// Queued: wait until the Waiter wakes, then Admitted; at Step.Until at the latest, or when the caller leaves: LeaveQueue.
 	Queued
 	// Finish: the call is over. Step.Err is nil, the attempt's own error, or an *Error.
 	Finish
 )
 
-// Step is one answer of a Call.
+// Step is one answer of a Call. It is four words, so that it travels in registers.
 type Step struct {
-	Action   Action
-	Wait     time.Duration // Sleep, Queued
-	Deadline time.Duration // Attempt: when the attempt has to end, on the guard's clock; NoDeadline for never
-	Err      error         // Finish
+	Action Action
+	// Until is a time on the guard's clock: when an Attempt has to end (NoDeadline for never), when a Sleep is over, when
+	// a Queued call has waited long enough.
+	Until time.Duration
+	Err   error // Finish
 }
 
 // Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
@@ -113,11 +114,7 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 		return c.stop(now, ErrBulkheadFull)
 	}
 	c.s.emit(Event{Kind: CallQueued, At: now})
-	wait := c.s.bulkhead.MaxWait()
-	if c.deadline != NoDeadline {
-		wait = min(wait, c.deadline-now)
-	}
-	return Step{Action: Queued, Wait: wait}
+	return Step{Action: Queued, Until: min(c.deadline, later(now, c.s.bulkhead.MaxWait()))}
 }
 
 // Admitted goes on after the queue: the bulkhead has given the call a permit.
@@ -160,7 +157,7 @@ func (c *Call) attempt(now time.Duration) Step {
 		s.budget.Deposit(now)
 	}
 	c.hedges = 0
-	return Step{Action: Attempt, Deadline: c.send(0, now, AttemptBegan)}
+	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
 // send notes copy n as sent and returns its deadline.
@@ -268,9 +265,11 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	if s.breaker != nil && s.breaker.Rejecting(now) {
 		return c.stop(now, ErrCircuitOpen)
 	}
-	delay, verdict := s.retry.Next(retry.Question{
-		Retries: c.retries, Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter, Rand: s.rnd(),
-	})
+	q := retry.Question{Retries: c.retries, Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter}
+	if s.delays(o) {
+		q.Rand = s.rnd()
+	}
+	delay, verdict := s.retry.Next(q)
 	switch verdict {
 	case retry.AttemptsExhausted:
 		return c.stop(now, ErrAttemptsExhausted)
@@ -293,7 +292,7 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	if delay == 0 {
 		return c.attempt(now)
 	}
-	return Step{Action: Sleep, Wait: delay}
+	return Step{Action: Sleep, Until: later(now, delay)}
 }
 
 func budgetCost(c Class) budget.Cost {

@@ -1,6 +1,9 @@
 package abate
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // origin is where the guards' clock starts. Only differences count.
 var origin = time.Now()
@@ -11,3 +14,6 @@ func clock() time.Duration { return time.Since(origin) }
 
 // onClock places a context's deadline on the guards' clock.
 func onClock(t time.Time) time.Duration { return t.Sub(origin) }
+
+// globalRandom is the random source of guards whose policy names none: no lock, seeded by the runtime.
+var globalRandom = rand.Uint64

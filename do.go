@@ -30,7 +30,7 @@ func Do[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error
 			step = d.wait(ctx, step)
 			continue
 		}
-		v, err = fn(d.attemptContext(ctx, step.Deadline))
+		v, err = fn(d.attemptContext(ctx, step.Until))
 		d.limit.end()
 		step = d.attemptDone(ctx, err)
 	}
@@ -83,10 +83,27 @@ func (d *driven) attemptContext(ctx context.Context, deadline time.Duration) con
 
 // attemptDone reports the end of Do's function.
 func (d *driven) attemptDone(ctx context.Context, err error) Step {
-	if err == nil && !d.s.timed {
-		return d.AttemptDone(d.start, 0, Outcome{})
+	o := Outcome{}
+	if err != nil {
+		o = d.s.classify(ctx, err)
 	}
-	return d.AttemptDone(clock(), 0, d.s.classify(ctx, err))
+	now := d.start
+	if d.needsTime(o) {
+		now = clock()
+	}
+	return d.AttemptDone(now, 0, o)
+}
+
+// needsTime tells whether the time at which an attempt ended with o matters: to a part of the policy, to a delay, to a
+// deadline, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
+func (d *driven) needsTime(o Outcome) bool {
+	switch {
+	case d.s.timed:
+		return true
+	case o.Class == Success:
+		return false
+	}
+	return d.s.delays(o) || d.deadline != NoDeadline || d.retries >= d.s.policy.MaxRetries
 }
 
 // wait does what a step asks for between attempts.
@@ -94,7 +111,7 @@ func (d *driven) wait(ctx context.Context, step Step) Step {
 	if step.Action == Queue {
 		return d.queue(ctx)
 	}
-	timer := time.NewTimer(step.Wait)
+	timer := time.NewTimer(step.Until - clock())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -112,7 +129,7 @@ func (d *driven) queue(ctx context.Context) Step {
 	if step.Action != Queued {
 		return step
 	}
-	timer := time.NewTimer(step.Wait)
+	timer := time.NewTimer(step.Until - clock())
 	defer timer.Stop()
 	select {
 	case <-admitted:

@@ -2,7 +2,6 @@ package abate
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,8 +39,9 @@ type settings struct {
 	hedge    *hedge.Policy
 	typical  *typicalLatency
 
-	timed   bool   // the end of a successful attempt has to be told to someone
-	refused *Error // what an open breaker answers to a call; one for all, so that refusing costs nothing
+	backsOff bool   // a retry waits even when nobody asked for it
+	timed    bool   // some part needs to know when an attempt ended
+	refused  *Error // what an open breaker answers to a call; one for all, so that refusing costs nothing
 }
 
 // New makes the guard of the dependency called name. The name is the label in errors, events and metrics. An invalid
@@ -93,7 +93,7 @@ func (g *Guard) compile(p Policy, before *settings, now time.Duration) *settings
 		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
 	}
 	if s.rnd == nil {
-		s.rnd = rand.Uint64
+		s.rnd = globalRandom
 	}
 	if before == nil {
 		before = new(settings)
@@ -129,9 +129,15 @@ func (g *Guard) compile(p Policy, before *settings, now time.Duration) *settings
 			s.hedge.Reconfigure(now, p.Hedge)
 		}
 	}
-	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil && p.RetryBudget.Kind != budget.Ratio ||
-		p.Timeout > 0 || p.AttemptTimeout > 0 || s.observer != nil
+	s.backsOff = p.Backoff != retry.NoBackoff
+	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
+		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
 	return s
+}
+
+// delays tells whether a retry after o waits, for which it needs the time and a random number.
+func (s *settings) delays(o Outcome) bool {
+	return s.backsOff || o.RetryAfter > 0
 }
 
 // breakerChanged passes the breaker's transitions on to whichever observer is in force at that moment.

@@ -40,7 +40,7 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 			step = r.wait(r.ctx, step)
 			continue
 		}
-		step = r.attempt(step.Deadline)
+		step = r.attempt(step.Until)
 	}
 	return r.v, Release{r.winner}, step.Err
 }

@@ -47,7 +47,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			step = d.wait(ctx, step)
 			continue
 		}
-		v, err = op.Attempt(d.attemptContext(ctx, step.Deadline), d.Attempts())
+		v, err = op.Attempt(d.attemptContext(ctx, step.Until), d.Attempts())
 		if step = d.AttemptDone(clock(), 0, judge(ctx, op, v, err)); step.Action != Finish {
 			op.Discard(v)
 			d.limit.end()

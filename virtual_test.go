@@ -107,11 +107,11 @@ func (c *virtualCall) take(step abate.Step) {
 	c.queued, c.asleep = nil, false
 	switch step.Action {
 	case abate.Attempt:
-		c.fly(0, step.Deadline)
+		c.fly(0, step.Until)
 		c.armHedge()
 	case abate.Sleep:
 		c.asleep = true
-		c.after(step.Wait, func() {
+		c.after(step.Until-c.now, func() {
 			if c.wait == wait && !c.ended {
 				c.take(c.Resume(c.now))
 			}
@@ -127,7 +127,7 @@ func (c *virtualCall) take(step abate.Step) {
 		if step.Action == abate.Queued {
 			c.queued = w
 			wait := c.wait
-			c.after(step.Wait, func() {
+			c.after(step.Until-c.now, func() {
 				if c.wait == wait && !c.ended {
 					c.take(c.LeaveQueue(c.now, w, nil))
 				}

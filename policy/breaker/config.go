@@ -66,9 +66,9 @@ type Config struct {
 	MaxWaitDurationInOpenState time.Duration `yaml:"maxWaitDurationInOpenState" range:"1ms..24h"`
 
 	// WaitDurationJitter spreads the waits of many clients: each wait is drawn between the wait and
-	// (1 + jitter) times the wait. Near the maximum the range moves down and ends there. Range 0 to 1.
-	// Zero means the default, 0.25; for practically none write 0.001.
-	WaitDurationJitter float64 `yaml:"waitDurationJitter" range:"0..1"`
+	// (1 + jitter) times the wait. Near the maximum the range moves down and ends there. Range 0.001
+	// (practically none) to 1. Zero means the default, 0.25.
+	WaitDurationJitter float64 `yaml:"waitDurationJitter" range:"0.001..1"`
 
 	// PermittedCallsInHalfOpen is how many probes may be out at once while the breaker is half-open.
 	// Range 1 to 1000. Zero means the default, 3.
@@ -88,8 +88,8 @@ type Config struct {
 	RampUp time.Duration `yaml:"rampUp" range:"0s..1h"`
 
 	// RampUpFrom is the share of calls admitted when the ramp-up begins. A fraction, 0.1 is 10 %. It matters
-	// only together with rampUp. Range 0 to 1. Zero means the default, 0.1.
-	RampUpFrom float64 `yaml:"rampUpFrom" range:"0..1"`
+	// only together with rampUp. Range 0.001 to 1. Zero means the default, 0.1.
+	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1"`
 }
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.
@@ -119,13 +119,13 @@ func (c Config) WithDefaults() Config {
 	c.WaitDurationMultiplier = within(c.WaitDurationMultiplier, 2, 1, 10)
 	c.MaxWaitDurationInOpenState = within(c.MaxWaitDurationInOpenState, 10*time.Second, time.Millisecond, 24*time.Hour)
 	c.MaxWaitDurationInOpenState = max(c.MaxWaitDurationInOpenState, c.WaitDurationInOpenState)
-	c.WaitDurationJitter = within(c.WaitDurationJitter, 0.25, 0, 1)
+	c.WaitDurationJitter = within(c.WaitDurationJitter, 0.25, 0.001, 1)
 	c.PermittedCallsInHalfOpen = within(c.PermittedCallsInHalfOpen, 3, 1, 1000)
 	c.SuccessThreshold = within(c.SuccessThreshold, 3, 1, 1000)
 	c.HalfOpenPermitLease = within(c.HalfOpenPermitLease, 10*time.Second, time.Millisecond, time.Hour)
 	c.RampUp = within(c.RampUp, 0, 0, time.Hour)
 	if c.RampUp > 0 {
-		c.RampUpFrom = within(c.RampUpFrom, 0.1, 0, 1)
+		c.RampUpFrom = within(c.RampUpFrom, 0.1, 0.001, 1)
 	}
 	return c
 }

@@ -30,7 +30,7 @@ func (p *pace) due(now time.Duration) bool { return int64(now) >= p.end.Load() }
 // passed is how many steps after the current one the time has reached, at most most.
 func (p *pace) passed(now time.Duration, most int64) uint32 {
 	end := p.end.Load()
-	if end != unset && int64(now) < end {
+	if int64(now) < end {
 		return 0
 	}
 	n := (int64(now) - end) / int64(p.width)

@@ -33,7 +33,7 @@ func (p *phase) refuse() (Permit, bool) { return Permit{mark: refused}, p.shadow
 
 // admits decides about one call during ramp-up: the admitted share grows linearly from RampUpFrom to 1.
 func (p *phase) admits(now time.Duration, draw uint64) bool {
-	done := float64(now-p.since) / float64(p.cfg.RampUp)
+	done := max(0, float64(now-p.since)/float64(p.cfg.RampUp)) // time may run backwards a little
 	return unit(draw) < p.cfg.RampUpFrom+(1-p.cfg.RampUpFrom)*done
 }
 

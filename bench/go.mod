@@ -1,0 +1,26 @@
+// Side by side with peers. Never tagged: nobody imports it. The peers' versions
+// are the newest whose go line is not above ours.
+module github.com/abate-go/abate/bench
+
+go 1.25.0
+
+require (
+	github.com/abate-go/abate v0.0.0
+	github.com/avast/retry-go/v4 v4.7.0
+	github.com/avast/retry-go/v5 v5.0.1
+	github.com/cenkalti/backoff/v5 v5.0.3
+	github.com/eapache/go-resiliency v1.7.0
+	github.com/failsafe-go/failsafe-go v0.9.8
+	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/sony/gobreaker/v2 v2.4.0
+	golang.org/x/sync v0.22.0
+	golang.org/x/time v0.15.0
+)
+
+require (
+	github.com/bits-and-blooms/bitset v1.24.4 // indirect
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/influxdata/tdigest v0.0.1 // indirect
+)
+
+replace github.com/abate-go/abate => ..

@@ -1,0 +1,98 @@
+package main
+
+// promise is one line of the project's table of numbers to reach: our row takes
+// at most limit times the fastest of the peers' rows, in the same run.
+type promise struct {
+	what  string
+	ours  string
+	peers []string
+	// floor is a row without any library. When set, what is compared is the cost
+	// added to it, in time and in allocations.
+	floor string
+	// limit is the largest ratio kept; 0 prints the ratio without judging it.
+	limit float64
+	// allocs is the largest number of allocations kept; anyNumber does not judge.
+	allocs float64
+}
+
+const anyNumber = -1
+
+var promises = []promise{
+	{
+		what: "Do, full policy, success", limit: 0.10, allocs: 0,
+		ours:  "Stack5/policies=four/impl=abate/mode=seq",
+		peers: []string{"Stack5/policies=five/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "Do, full policy with timeouts, success", limit: 0.13, allocs: 1,
+		ours:  "Stack5/policies=timeout/impl=abate/mode=seq",
+		peers: []string{"Stack5/policies=five/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "  the same policies on both sides", allocs: anyNumber,
+		ours:  "Stack5/policies=four/impl=abate/mode=seq",
+		peers: []string{"Stack5/policies=four/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "  the same policies, with timeouts", allocs: anyNumber,
+		ours:  "Stack5/policies=timeout/impl=abate/mode=seq",
+		peers: []string{"Stack5/policies=timeout/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "  against libraries glued by hand", allocs: anyNumber,
+		ours:  "Stack5/policies=four/impl=abate/mode=seq",
+		peers: []string{"Stack5/policies=four/impl=glued/mode=seq"},
+	},
+	{
+		what: "breaker alone, time window, closed", limit: 0.4, allocs: 0,
+		ours:  "Breaker/window=time/impl=abate-policy/mode=seq",
+		peers: []string{"Breaker/window=time/impl=gobreaker/mode=seq"},
+	},
+	{
+		what: "  the same through Do", allocs: anyNumber,
+		ours:  "Breaker/window=time/impl=abate/mode=seq",
+		peers: []string{"Breaker/window=time/impl=gobreaker/mode=seq"},
+	},
+	{
+		what: "  all processors against one", limit: 1, allocs: 0,
+		ours:  "Breaker/window=time/impl=abate-policy/mode=par",
+		peers: []string{"Breaker/window=time/impl=abate-policy/mode=seq"},
+	},
+	{
+		what: "rejection by an open breaker", limit: 0.5, allocs: anyNumber,
+		ours:  "BreakerOpen/impl=abate-policy/mode=seq",
+		peers: []string{"BreakerOpen/impl=gobreaker/mode=seq"},
+	},
+	{
+		what: "  the same through Do", allocs: anyNumber,
+		ours:  "BreakerOpen/impl=abate/mode=seq",
+		peers: []string{"BreakerOpen/impl=gobreaker/mode=seq"},
+	},
+	{
+		what: "retry, two failures then success", limit: 0.2, allocs: 0,
+		ours: "RetryFail2/impl=abate/mode=seq",
+		peers: []string{
+			"RetryFail2/impl=failsafe/mode=seq",
+			"RetryFail2/impl=backoff/mode=seq",
+			"RetryFail2/impl=avast4/mode=seq",
+			"RetryFail2/impl=avast5/mode=seq",
+			"RetryFail2/impl=eapache/mode=seq",
+		},
+	},
+	{
+		what: "hedge armed, not fired, fixed delay", limit: 0.3, allocs: 2,
+		ours:  "HedgeNotFired/delay=fixed/impl=abate/mode=seq",
+		peers: []string{"HedgeNotFired/delay=fixed/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "hedge armed, not fired, quantile", limit: 0.3, allocs: 2,
+		ours:  "HedgeNotFired/delay=quantile/impl=abate/mode=seq",
+		peers: []string{"HedgeNotFired/delay=quantile/impl=failsafe/mode=seq"},
+	},
+	{
+		what: "RoundTripper, added to a plain client", limit: 0.25, allocs: 6,
+		ours:  "HTTPStub/impl=abate/mode=seq",
+		peers: []string{"HTTPStub/impl=failsafe-five/mode=seq"},
+		floor: "HTTPStub/impl=floor/mode=seq",
+	},
+}

@@ -1,0 +1,182 @@
+package tidy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layer is one row of the import rules. A folder belongs to the layer with the
+// longest matching prefix. A prefix that ends in "/" is a shelf: each folder on it
+// is a package of its own and may not import its siblings.
+type layer struct {
+	prefix string
+	may    []string // prefixes of ours it may import; "." is package abate
+	others string   // what it may import from elsewhere besides the standard library
+}
+
+const (
+	nothing   = ""  // the standard library only
+	anybody   = "*" // any module
+	yaml      = "go.yaml.in/yaml/v3"
+	forSkips  = "internal/needs" // every test may import it
+	whyArrows = "ARCHITECTURE.md draws the arrows: left may be imported by right, siblings never import siblings"
+)
+
+// public is everything a user of the module can import.
+var public = []string{".", "policy/", "policyfile", "lint", "export", "sim", "adapter/", "proxy"}
+
+var layers = []layer{
+	{"policy/", nil, nothing},
+	{".", []string{"policy/"}, nothing},
+	{"policyfile", []string{".", "policy/"}, yaml},
+	{"lint", []string{"policyfile", ".", "policy/"}, yaml},
+	{"export", []string{"policyfile", ".", "policy/"}, yaml},
+	{"sim", []string{"policyfile", ".", "policy/"}, yaml},
+	{"adapter/", []string{".", "policy/"}, anybody},
+	{"adapter/abatehttp", []string{".", "policy/"}, nothing},
+	{"adapter/abatesql", []string{".", "policy/"}, nothing},
+	{"proxy", []string{"adapter/", "policyfile", ".", "policy/"}, anybody},
+	{"cmd/abate", append([]string{"internal/drill"}, public...), anybody},
+	{"internal/drill", []string{"adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
+	{"internal/needs", nil, nothing},
+	{"internal/tidy", nil, nothing},
+	{"examples/", public, nothing},
+	{"bench", public, anybody},
+	{"tools", nil, anybody},
+}
+
+// matches reports whether folder dir lies under prefix.
+func matches(prefix, dir string) bool {
+	if prefix == "." {
+		return dir == "."
+	}
+	if strings.HasSuffix(prefix, "/") {
+		return strings.HasPrefix(dir, prefix)
+	}
+	return dir == prefix || strings.HasPrefix(dir, prefix+"/")
+}
+
+// layerOf returns the layer of a folder, nil when it has none.
+func layerOf(dir string) *layer {
+	var best *layer
+	for i := range layers {
+		l := &layers[i]
+		if matches(l.prefix, dir) && (best == nil || len(l.prefix) > len(best.prefix)) {
+			best = l
+		}
+	}
+	return best
+}
+
+// unit is the part of a folder's path inside which imports are free: a policy and
+// its test suite, an adapter and its subfolders.
+func (l *layer) unit(dir string) string {
+	if !strings.HasSuffix(l.prefix, "/") {
+		return l.prefix
+	}
+	name, _, _ := strings.Cut(dir[len(l.prefix):], "/")
+	return l.prefix + name
+}
+
+// arrows finds imports that point the wrong way, and folders without a layer.
+func arrows(t *tree) []finding {
+	var found []finding
+	for _, f := range t.files {
+		l := layerOf(f.dir)
+		if l == nil {
+			found = append(found, finding{f.path, 1, fmt.Sprintf(
+				"folder %s has no layer; say in internal/tidy/arrows_test.go what it may import", f.dir)})
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			importPath, _ := strconv.Unquote(spec.Path.Value)
+			if l.allows(f, importPath) {
+				continue
+			}
+			found = append(found, banned(f.path, t.line(spec), "import of "+importPath, l.instead(), whyArrows))
+		}
+	}
+	return found
+}
+
+func (l *layer) allows(f *goFile, importPath string) bool {
+	dir, isOurs := folder(importPath)
+	if !isOurs {
+		host, _, _ := strings.Cut(importPath, "/")
+		standard := !strings.Contains(host, ".")
+		return standard || l.others == anybody || l.others == importPath
+	}
+	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
+		return true
+	}
+	if f.test && dir == forSkips {
+		return true
+	}
+	return slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+}
+
+// folder returns the folder of a package of ours.
+func folder(importPath string) (dir string, isOurs bool) {
+	if importPath == ours {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, ours+"/")
+}
+
+func (l *layer) instead() string {
+	list := "the standard library"
+	if l.others == anybody {
+		list = "any module of others"
+	} else if l.others != nothing {
+		list += ", " + l.others
+	}
+	for _, prefix := range l.may {
+		list += ", " + strings.TrimSuffix(ours+"/"+prefix, "/.")
+	}
+	return list
+}
+
+func TestImportsFollowTheArrows(t *testing.T) { holds(t, arrows) }
+
+func TestArrowsRuleFails(t *testing.T) {
+	imports := func(dir, file, pkg string) source {
+		return source{strings.TrimPrefix(dir+"/", "./") + file: "package p\n\nimport _ \"" + pkg + "\"\n"}
+	}
+	provoke(t, arrows, []example{
+		{"policy imports a sibling", "policy/retry/a.go:3: error: import of " + ours + "/policy/budget is banned here, use",
+			imports("policy/retry", "a.go", ours+"/policy/budget")},
+		{"policy imports the root", "policy/retry/a.go:3:", imports("policy/retry", "a.go", ours)},
+		{"policy test imports the root", "policy/retry/a_test.go:3:", imports("policy/retry", "a_test.go", ours)},
+		{"policy imports a module", "policy/retry/a.go:3:", imports("policy/retry", "a.go", "golang.org/x/time/rate")},
+		{"policy test imports itself", "", imports("policy/retry", "a_test.go", ours+"/policy/retry")},
+		{"policy suite imports its policy", "", imports("policy/idempotency/storetest", "a.go", ours+"/policy/idempotency")},
+		{"policy test imports the skip helper", "", imports("policy/retry", "a_test.go", ours+"/internal/needs")},
+		{"policy imports the skip helper", "policy/retry/a.go:3:", imports("policy/retry", "a.go", ours+"/internal/needs")},
+		{"root imports a policy", "", imports(".", "a.go", ours+"/policy/retry")},
+		{"root imports policyfile", "a.go:3:", imports(".", "a.go", ours+"/policyfile")},
+		{"root imports YAML", "a.go:3:", imports(".", "a.go", yaml)},
+		{"root test imports an adapter", "a_test.go:3:", imports(".", "a_test.go", ours+"/adapter/abatehttp")},
+		{"policyfile imports YAML", "", imports("policyfile", "a.go", yaml)},
+		{"policyfile imports lint", "policyfile/a.go:3:", imports("policyfile", "a.go", ours+"/lint")},
+		{"sim imports policyfile", "", imports("sim", "a.go", ours+"/policyfile")},
+		{"sim imports lint", "sim/a.go:3:", imports("sim", "a.go", ours+"/lint")},
+		{"sim imports its report", "", imports("sim", "a.go", ours+"/sim/report")},
+		{"adapter imports policyfile", "adapter/abatehttp/a.go:3:", imports("adapter/abatehttp", "a.go", ours+"/policyfile")},
+		{"adapter imports a sibling", "adapter/abategrpc/a.go:3:", imports("adapter/abategrpc", "a.go", ours+"/adapter/abatehttp")},
+		{"HTTP adapter imports a module", "adapter/abatehttp/a.go:3:", imports("adapter/abatehttp", "a.go", "golang.org/x/net/http2")},
+		{"gRPC adapter imports gRPC", "", imports("adapter/abategrpc", "a.go", "google.golang.org/grpc")},
+		{"proxy imports an adapter", "", imports("proxy", "a.go", ours+"/adapter/abatehttp")},
+		{"proxy imports sim", "proxy/a.go:3:", imports("proxy", "a.go", ours+"/sim")},
+		{"command imports the drill", "", imports("cmd/abate", "a.go", ours+"/internal/drill")},
+		{"command imports the benchmarks", "cmd/abate/a.go:3:", imports("cmd/abate", "a.go", ours+"/bench")},
+		{"drill imports sim", "internal/drill/a.go:3:", imports("internal/drill", "a.go", ours+"/sim")},
+		{"example imports the drill", "examples/http/a.go:3:", imports("examples/http", "a.go", ours+"/internal/drill")},
+		{"benchmarks import a peer", "", imports("bench", "a_test.go", "github.com/sony/gobreaker/v2")},
+		{"tidy imports the root", "internal/tidy/a.go:3:", imports("internal/tidy", "a.go", ours)},
+		{"a folder nobody placed", "helpers/a.go:1: error: folder helpers has no layer", imports("helpers", "a.go", "fmt")},
+		{"a look-alike prefix is not ours", "simple/a.go:1:", imports("simple", "a.go", "fmt")},
+	})
+}

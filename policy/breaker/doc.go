@@ -1,0 +1,59 @@
+// Package breaker decides when to stop calling a dependency, and how to come back.
+//
+// A dependency that is down does not get better by being called, and a caller that waits for it ties up what
+// other callers need. A circuit breaker watches results, stops the calls when too many go wrong, and lets a few
+// through from time to time to see whether the dependency is back. It is a state machine:
+//
+//	         a threshold is reached       the wait is over
+//	closed -----------------------> open ----------------> half-open
+//	  ^                              ^ ^                    |     |
+//	  |                              | +--- a probe failed -+     |
+//	  |       a threshold is reached |                            |
+//	  +-- time is over -- ramp-up ---+                            |
+//	                         ^------- enough probes succeeded ----+
+//
+// # What opens it
+//
+// Failures in a row, the share of failed calls, or the share of slow calls, the shares over the last so many
+// calls or the last so much time. A dependency that hangs answers nothing, so calls that still run after the slow
+// threshold count as slow while they hang; waiting for them to end would mean to notice a hang one timeout too late.
+// An idle breaker opens on the first Allow after enough calls hang. Neutral results and the breaker's own
+// rejections are counted nowhere.
+//
+// # How it comes back
+//
+// The wait grows each time the breaker opens again without a full recovery, and is jittered inside its cap:
+//
+//	base = min(wait * multiplier^reopenings, longest / (1 + jitter))
+//	wait = base * (1 + jitter * u), u uniform in [0, 1)
+//
+// (Exponential growth of the open time is old practice; applying the cap before the draw keeps clients that
+// have all reached the cap apart.) After it only PermittedCallsInHalfOpen probes are out at once. Each holds a
+// lease: one that does not report in time gives its permit back and has no say any more, so neither a hung nor a
+// lost probe can keep the breaker half-open. Any failed probe opens it again; SuccessThreshold successes end the
+// probing. Then, with RampUp set, the admitted share grows linearly,
+//
+//	share = from + (1 - from) * elapsed / rampUp
+//
+// because a dependency that has just come back, with cold caches and a backlog, rarely survives everybody at
+// once. A threshold reached on the way opens the breaker again, with the longer wait.
+//
+// Results belong to a generation. Opening, half-open and what follows it begin a new one, and results of calls
+// admitted in an earlier one are ignored: a call that began before the outage says nothing about now. (Ramp-up and
+// the closed state it ends in are one generation.)
+//
+// # How to drive it
+//
+// Ask Allow before each attempt and give the Permit to Record afterwards, whatever became of the attempt; a panic
+// or a cancellation is Neutral, an attempt timeout is a Failure. Ask Rejecting before a retry sleeps. The breaker
+// starts no goroutine and reads no clock; state changes that time alone brings about happen on the next Allow.
+//
+// # What it costs
+//
+// Allow and Record of a success in a closed breaker take about 7 ns with consecutive failures, 8 ns with a time
+// window (one atomic add), 10 ns with a count window and 16 ns with slow-call detection (three atomic adds); a
+// rejection takes 3 ns, a failure that opens nothing adds about 15 ns. None allocates and none takes a lock,
+// except that a time window turns once per tenth, and the clock of hanging calls once per eighth of the slow
+// threshold, under one. One read of the system's clock costs three times as much as the whole time window (figures
+// from the benchmarks of this package on one core). A breaker needs about 1 KB; a count window adds two bits a call.
+package breaker

@@ -1,0 +1,213 @@
+package bulkhead
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bulkhead hands out permits. It is shared state: all calls to one dependency use the
+// same Bulkhead, and one built per call limits nothing. All methods are safe for
+// concurrent use.
+type Bulkhead struct {
+	// word holds the calls in flight in its upper half and the waiting ones in its lower
+	// half, so that one atomic operation sees both. In flight is on top because a
+	// surplus release then runs over the end instead of into the other half.
+	word    atomic.Uint64
+	limit   atomic.Int64 // of the calls in flight
+	maxWait atomic.Int64
+
+	mu       sync.Mutex // guards what follows and every change of the waiting half
+	queue    queue
+	maxQueue int
+	order    Order
+}
+
+const (
+	oneInFlight = 1 << 32
+	oneWaiting  = 1
+	unlimited   = math.MaxInt32
+	most        = 1_000_000
+)
+
+func inFlight(word uint64) int64 { return int64(word >> 32) }
+func waiting(word uint64) int64  { return int64(word & (oneInFlight - 1)) }
+
+// Verdict is the answer to a caller that asked to wait.
+type Verdict uint8
+
+// The answers of [Bulkhead.Enqueue].
+const (
+	Admitted Verdict = iota // a permit became free: go on, and Release it
+	Queued                  // wait for Wake, or Abandon
+	Full                    // no permit is free and nobody may wait any more
+)
+
+// String returns the verdict in lower case.
+func (v Verdict) String() string {
+	switch v {
+	case Admitted:
+		return "admitted"
+	case Queued:
+		return "queued"
+	case Full:
+		return "full"
+	}
+	return "unknown"
+}
+
+// State is what a bulkhead looks like at one moment.
+type State struct {
+	InFlight int // permits taken; above Limit for a while after Limit was lowered
+	Limit    int // permits there are; 0 is unlimited
+	Queued   int // callers that wait
+	MaxQueue int // callers that may wait
+}
+
+// New returns a bulkhead. Values outside their range are moved to the nearest end. One
+// that is off still counts the calls in flight, so that it can be switched on later.
+func New(c Config) *Bulkhead {
+	b := &Bulkhead{}
+	b.Reconfigure(c)
+	return b
+}
+
+// TryAcquire takes a permit if one is free and nobody waits for it. It never blocks and
+// takes no lock. On true the caller must call Release once.
+func (b *Bulkhead) TryAcquire() bool {
+	for {
+		word := b.word.Load()
+		if waiting(word) != 0 || inFlight(word) >= b.limit.Load() {
+			return false
+		}
+		if b.word.CompareAndSwap(word, word+oneInFlight) {
+			return true
+		}
+	}
+}
+
+// Enqueue asks for a permit or a place in the queue, after TryAcquire failed. On Admitted
+// the caller has a permit and Wake is not called. On Queued it waits for Wake, which may
+// already have been called when Enqueue returns. On Full it is refused.
+func (b *Bulkhead) Enqueue(w *Waiter) Verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.queued {
+		return Queued
+	}
+	for {
+		word := b.word.Load()
+		next, verdict := word+oneInFlight, Admitted
+		if waiting(word) != 0 || inFlight(word) >= b.limit.Load() {
+			if waiting(word) >= int64(b.maxQueue) {
+				return Full
+			}
+			next, verdict = word+oneWaiting, Queued
+		}
+		if b.word.CompareAndSwap(word, next) {
+			if verdict == Queued {
+				b.queue.push(w)
+			}
+			return verdict
+		}
+	}
+}
+
+// Abandon ends the wait of w, for which Enqueue returned Queued: its time is up or its
+// caller left. True means that w has left the queue. False means that w has been given a
+// permit already: the caller owns it and must use or Release it. Its Wake has been
+// called, or will be.
+func (b *Bulkhead) Abandon(w *Waiter) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !w.queued {
+		return false
+	}
+	b.queue.remove(w)
+	b.word.Add(^uint64(oneWaiting - 1))
+	return true
+}
+
+// Release gives one permit back and passes it on to a waiter, if there is one, whose Wake
+// it calls. It panics when no permit is out, as unlocking an unlocked mutex does: the
+// limit would not hold any more.
+func (b *Bulkhead) Release() {
+	word := b.word.Add(^uint64(oneInFlight - 1))
+	if inFlight(word) > unlimited {
+		b.word.Add(oneInFlight)
+		panic("bulkhead: Release without a permit")
+	}
+	if waiting(word) != 0 {
+		b.admit()
+	}
+}
+
+// admit gives the free permits to those who wait. Whoever makes a permit free while
+// somebody waits calls it, so that when nobody is in here and somebody waits, no permit
+// is free. It takes the lock once per waiter because Wake is called without it.
+func (b *Bulkhead) admit() {
+	for {
+		word := b.word.Load()
+		if waiting(word) == 0 || inFlight(word) >= b.limit.Load() {
+			return
+		}
+		if w := b.next(); w != nil && w.Wake != nil {
+			w.Wake()
+		}
+	}
+}
+
+// next takes the waiter whose turn it is out of the queue and gives it a permit.
+func (b *Bulkhead) next() *Waiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	word := b.word.Load()
+	// While somebody waits nobody else takes a permit, and nobody else stops waiting
+	// without the lock, so what is free now stays free.
+	if waiting(word) == 0 || inFlight(word) >= b.limit.Load() {
+		return nil
+	}
+	w := b.queue.oldest
+	if b.order == LIFO || b.order == Adaptive && 2*waiting(word) > int64(b.maxQueue) {
+		w = b.queue.newest
+	}
+	b.queue.remove(w)
+	b.word.Add(oneInFlight - oneWaiting)
+	return w
+}
+
+// MaxWait returns how long a caller may wait. The driver owns the timer.
+func (b *Bulkhead) MaxWait() time.Duration { return time.Duration(b.maxWait.Load()) }
+
+// Reconfigure puts c into effect. Calls in flight keep their permits and waiting callers
+// their places. A raised limit admits waiting callers at once, and their Wake is called; a
+// lowered one takes effect as calls end. A shorter queue refuses newcomers and drains.
+func (b *Bulkhead) Reconfigure(c Config) {
+	limit := int64(unlimited)
+	if c.Enabled() {
+		limit = int64(min(c.MaxConcurrentCalls, most))
+	}
+	c = c.WithDefaults()
+	b.mu.Lock()
+	b.limit.Store(limit)
+	b.maxWait.Store(int64(min(max(c.MaxWait, time.Millisecond), time.Hour)))
+	b.maxQueue = min(max(c.MaxQueue, 0), most)
+	b.order = c.Order
+	if b.order != FIFO && b.order != LIFO {
+		b.order = Adaptive
+	}
+	b.mu.Unlock()
+	b.admit()
+}
+
+// State returns how many calls are in flight and waiting, both at the same moment.
+func (b *Bulkhead) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	word, limit := b.word.Load(), b.limit.Load()
+	if limit == unlimited {
+		limit = 0
+	}
+	return State{int(inFlight(word)), int(limit), int(waiting(word)), b.maxQueue}
+}
