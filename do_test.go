@@ -375,6 +375,22 @@ func TestUpdateKeepsStateAndLetsRunningCallsFinish(t *testing.T) {
 	}
 }
 
+func TestSwitchingTheBudgetOffAndOnDoesNotRefillIt(t *testing.T) {
+	on := abate.Policy{Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 2}}
+	off := on
+	off.RetryBudget.Disabled = true
+	g := guard(t, on)
+	abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, errDown })
+	for _, p := range []abate.Policy{off, on} {
+		if err := g.Update(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := g.State().Budget; b >= 1 {
+		t.Errorf("budget is %v", b)
+	}
+}
+
 func TestAnInvalidUpdateChangesNothing(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2}})
 	err := g.Update(abate.Policy{Retry: retry.Config{MaxRetries: -1, Multiplier: 0.5, JitterFactor: 7}, RetryOn: []string{"flood"}})

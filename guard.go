@@ -21,10 +21,21 @@ type Guard struct {
 	name    string
 	current atomic.Pointer[settings]
 	update  sync.Mutex // held by Update, never on the way of a call
+	parts   parts      // guarded by update
 }
 
-// settings is a policy put into parts. It is immutable; the parts it points to are shared by all settings that a guard
-// goes through, so that a reload changes their limits and keeps their state. A part that is off is nil.
+// parts are what calls share. Once made they stay with the guard, also while the policy has them switched off, so that
+// switching a budget off and on again does not refill it.
+type parts struct {
+	budget   *budget.Budget
+	breaker  *breaker.Breaker
+	bulkhead *bulkhead.Bulkhead
+	hedge    *hedge.Policy
+	typical  typicalLatency
+}
+
+// settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
+// is off is nil.
 type settings struct {
 	name     string
 	policy   Policy
@@ -68,7 +79,7 @@ func (g *Guard) Update(p Policy) error {
 	}
 	g.update.Lock()
 	before := g.current.Load()
-	next := g.compile(p.clone().WithDefaults(), before, clock())
+	next := g.compile(p.clone().WithDefaults(), clock())
 	g.current.Store(next)
 	g.update.Unlock()
 	if before != nil {
@@ -84,55 +95,59 @@ func (p Policy) clone() Policy {
 	return p
 }
 
-// compile builds the settings for p, reusing the stateful parts of before.
-func (g *Guard) compile(p Policy, before *settings, now time.Duration) *settings {
+// compile builds the settings for p and brings the guard's parts up to it.
+func (g *Guard) compile(p Policy, now time.Duration) *settings {
 	s := &settings{
 		name: g.name, policy: p, rnd: p.Rand, observer: p.Observer,
 		retry:   retry.New(p.Retry),
 		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
+		typical: &g.parts.typical,
 		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
 	}
 	if s.rnd == nil {
 		s.rnd = globalRandom
 	}
-	if before == nil {
-		before = new(settings)
-	}
-	if s.typical = before.typical; s.typical == nil {
-		s.typical = new(typicalLatency)
-	}
+	g.parts.reconfigure(p, now)
 	if p.RetryBudget.Enabled() {
-		if s.budget = before.budget; s.budget == nil {
-			s.budget = budget.New(p.RetryBudget)
-		} else {
-			s.budget.Reconfigure(now, p.RetryBudget)
-		}
+		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
 	if p.CircuitBreaker.Enabled() {
-		if s.breaker = before.breaker; s.breaker == nil {
-			s.breaker = breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged)
-		} else {
-			s.breaker.Reconfigure(now, p.CircuitBreaker)
-		}
+		s.breaker = orNew(&g.parts.breaker, func() *breaker.Breaker { return breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged) })
 	}
 	if p.Bulkhead.Enabled() {
-		if s.bulkhead = before.bulkhead; s.bulkhead == nil {
-			s.bulkhead = bulkhead.New(p.Bulkhead)
-		} else {
-			s.bulkhead.Reconfigure(p.Bulkhead)
-		}
+		s.bulkhead = orNew(&g.parts.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
 	}
 	if p.Hedge.Enabled() {
-		if s.hedge = before.hedge; s.hedge == nil {
-			s.hedge = hedge.New(p.Hedge)
-		} else {
-			s.hedge.Reconfigure(now, p.Hedge)
-		}
+		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
 	}
 	s.backsOff = p.Backoff != retry.NoBackoff
 	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
 		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
 	return s
+}
+
+// reconfigure brings the parts that exist up to p. They keep their state.
+func (k *parts) reconfigure(p Policy, now time.Duration) {
+	if k.budget != nil {
+		k.budget.Reconfigure(now, p.RetryBudget)
+	}
+	if k.breaker != nil {
+		k.breaker.Reconfigure(now, p.CircuitBreaker)
+	}
+	if k.bulkhead != nil {
+		k.bulkhead.Reconfigure(p.Bulkhead)
+	}
+	if k.hedge != nil {
+		k.hedge.Reconfigure(now, p.Hedge)
+	}
+}
+
+// orNew returns the part, made if it is not there yet.
+func orNew[T any](part **T, make func() *T) *T {
+	if *part == nil {
+		*part = make()
+	}
+	return *part
 }
 
 // delays tells whether a retry after o waits, for which it needs the time and a random number.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/abate-go/abate/policy/budget"
 )
 
 // FieldError is one thing wrong with a Policy. Path names the field as the policy file does ("circuitBreaker.rampUp").
@@ -27,7 +29,9 @@ func (e *FieldError) Error() string { return e.Path + ": " + e.Problem + "; " + 
 func (p Policy) Validate() error {
 	var v validator
 	v.walk("", reflect.ValueOf(p))
-	v.betweenFields(p.WithDefaults())
+	v.betweenFields(p, p.WithDefaults())
+	v.lists(p)
+	v.addresses(p)
 	return errors.Join(v.found...)
 }
 
@@ -67,39 +71,52 @@ func (v *validator) field(path string, tag reflect.StructTag, value reflect.Valu
 	}
 }
 
-// betweenFields checks what no single field can tell.
-func (v *validator) betweenFields(p Policy) {
-	if p.InitialDelay > p.MaxDelay {
-		v.add("initialDelay", fmt.Sprintf("%v is above maxDelay %v", p.InitialDelay, p.MaxDelay), "lower it or raise maxDelay")
-	}
-	if p.Timeout > 0 && p.AttemptTimeout > p.Timeout {
-		v.add("attemptTimeout", fmt.Sprintf("%v is above timeout %v", p.AttemptTimeout, p.Timeout), "an attempt cannot last longer than its call: lower it or raise timeout")
-	}
-	if b := p.RetryBudget; b.Enabled() && b.MinRatio > b.MaxRatio {
+// betweenFields checks what no single field can tell. p is the policy as written, full the same with its defaults.
+func (v *validator) betweenFields(p, full Policy) {
+	v.below("initialDelay", full.InitialDelay, "maxDelay", full.MaxDelay, "lower it or raise maxDelay")
+	v.below("attemptTimeout", p.AttemptTimeout, "timeout", p.Timeout, "an attempt cannot last longer than its call: lower it or raise timeout")
+	if b := full.RetryBudget; b.Kind == budget.Adaptive && b.MinRatio > b.MaxRatio {
 		v.add("retryBudget.minRatio", fmt.Sprintf("%v is above maxRatio %v", b.MinRatio, b.MaxRatio), "lower it or raise maxRatio")
 	}
-	if c := p.CircuitBreaker; c.WaitDurationInOpenState > c.MaxWaitDurationInOpenState {
-		v.add("circuitBreaker.waitDurationInOpenState", fmt.Sprintf("%v is above maxWaitDurationInOpenState %v", c.WaitDurationInOpenState, c.MaxWaitDurationInOpenState), "lower it or raise the maximum")
+	c := p.CircuitBreaker
+	v.below("circuitBreaker.waitDurationInOpenState", c.WaitDurationInOpenState, "maxWaitDurationInOpenState", c.MaxWaitDurationInOpenState, "lower it or raise the maximum")
+	if c.SlowCallRateThreshold > 0 {
+		v.below("circuitBreaker.slowCallDurationThreshold", c.SlowCallDurationThreshold, "attemptTimeout", p.AttemptTimeout, "no attempt can be that slow: lower it or raise attemptTimeout")
 	}
-	if c := p.CircuitBreaker; c.SlidingWindow.Calls > 0 && c.SlidingWindow.Calls < c.MinimumNumberOfCalls {
-		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d: the breaker could never open", c.SlidingWindow.Calls, c.MinimumNumberOfCalls), "raise it or lower the minimum")
+	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
+		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}
-	for _, list := range []struct {
-		path  string
-		words []string
-	}{{"retryOn", p.RetryOn}, {"neverRetryOn", p.NeverRetryOn}} {
-		for i, word := range list.words {
-			if !knownCondition(word) {
-				v.add(fmt.Sprintf("%s[%d]", list.path, i), strconv.Quote(word)+" is not known", "allowed: "+conditionWords)
-			}
-		}
+	if p.Hedge.Enabled() {
+		v.below("hedge.delay", p.Hedge.Delay, "attemptTimeout", p.AttemptTimeout, "the hedge would never be sent: lower it or raise attemptTimeout")
+	}
+}
+
+// below reports a duration that is above another one. Where either is zero there is nothing to compare.
+func (v *validator) below(path string, d time.Duration, limitName string, limit time.Duration, mend string) {
+	if d > limit && limit > 0 {
+		v.add(path, fmt.Sprintf("%v is above %s %v", d, limitName, limit), mend)
+	}
+}
+
+// lists checks the words in lists.
+func (v *validator) lists(p Policy) {
+	for i, word := range p.RetryOn {
+		v.condition(fmt.Sprintf("retryOn[%d]", i), word)
+	}
+	for i, word := range p.NeverRetryOn {
+		v.condition(fmt.Sprintf("neverRetryOn[%d]", i), word)
 	}
 	for i, m := range p.RetryMethods {
 		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
 			v.add(fmt.Sprintf("retryMethods[%d]", i), strconv.Quote(m)+" is not an HTTP method", "allowed: upper-case method names, for example PUT")
 		}
 	}
-	v.addresses(p)
+}
+
+func (v *validator) condition(path, word string) {
+	if !knownCondition(word) {
+		v.add(path, strconv.Quote(word)+" is not known", "allowed: "+conditionWords)
+	}
 }
 
 func (v *validator) addresses(p Policy) {

@@ -46,6 +46,24 @@ func (b *Breaker) TracksEnd() bool {
 	return c.SlowCallRateThreshold > 0 || c.FailureRateThreshold > 0 && c.SlidingWindow.Calls == 0
 }
 
+// Snapshot is the state of a breaker at one moment, for pages, metrics and logs.
+type Snapshot struct {
+	State State
+	Mode  Mode
+	// FailureRate and SlowRate are fractions, 0 when there are no calls. Hanging calls are part of SlowRate.
+	FailureRate, SlowRate float64
+	// Calls is how many finished calls the window holds; 0 when no rate threshold is set.
+	Calls int
+	// Hanging is how many calls run longer than the slow threshold; 0 without slow-call detection.
+	Hanging int
+	// Generation changes whenever results of the calls running then stop counting.
+	Generation uint32
+	// Openings is how often the breaker opened by itself since New.
+	Openings uint64
+	// OpenUntil is when an open breaker will let probes through; 0 when it is not open, or forced open.
+	OpenUntil time.Duration
+}
+
 // Snapshot returns the state at now. It changes nothing. Beside calls in progress its numbers may be off by a few.
 func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 	b.mu.Lock()
@@ -62,39 +80,4 @@ func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 		s.Calls, s.Hanging = int(t.calls), int(hanging)
 	}
 	return s
-}
-
-// Reconfigure makes c the configuration, from the next call on. The state survives: an open breaker stays open
-// (no longer than the new longest wait from now), probes and ramp-up go on under the new limits, the window is
-// kept when SlidingWindow stays the same. Calls in flight keep counting, unless slow-call detection itself
-// changes. Switching the breaker off, forcing it open, and undoing either start anew: closed, or forced open.
-func (b *Breaker) Reconfigure(now time.Duration, c Config) {
-	c = c.effective()
-	b.mu.Lock()
-	change := b.adopt(b.cur.Load(), &c, now)
-	b.mu.Unlock()
-	b.tell(change)
-}
-
-func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
-	switch {
-	case *p.cfg == *c:
-		return Change{}
-	case c.forced():
-		return b.enter(phase{state: Open}, c, now, reasonForced)
-	case p.forced || !c.Enabled() || !p.cfg.Enabled():
-		b.reopens = 0
-		return b.enter(phase{state: Closed, ev: newEvidence(c, nil, nil)}, c, now, reasonReconfigured)
-	}
-	next := *p
-	switch p.state {
-	case Open:
-		next.until = min(next.until, after(now, c.MaxWaitDurationInOpenState))
-	case Closed, RampUp:
-		next.ev = newEvidence(c, p.cfg, p.ev)
-		if !c.sameHanging(p.cfg) { // the calls in flight are not in the new books
-			return b.enter(next, c, now, reasonReconfigured)
-		}
-	}
-	return b.publish(next, c, now, reasonReconfigured)
 }

@@ -1,0 +1,38 @@
+package breaker
+
+import "time"
+
+// Reconfigure makes c the configuration, from the next call on. The state survives: an open breaker stays open
+// (no longer than the new longest wait from now), probes and ramp-up go on under the new limits, the window is
+// kept when SlidingWindow stays the same. Calls in flight keep counting, unless slow-call detection itself
+// changes. Switching the breaker off, forcing it open, and undoing either start anew: closed, or forced open.
+func (b *Breaker) Reconfigure(now time.Duration, c Config) {
+	c = c.effective()
+	b.mu.Lock()
+	change := b.adopt(b.cur.Load(), &c, now)
+	b.mu.Unlock()
+	b.tell(change)
+}
+
+func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {
+	switch {
+	case *p.cfg == *c:
+		return Change{}
+	case c.forced():
+		return b.enter(phase{state: Open}, c, now, reasonForced)
+	case p.forced || !c.Enabled() || !p.cfg.Enabled():
+		b.reopens = 0
+		return b.enter(phase{state: Closed, ev: newEvidence(c, nil, nil)}, c, now, reasonReconfigured)
+	}
+	next := *p
+	switch p.state {
+	case Open:
+		next.until = min(next.until, after(now, c.MaxWaitDurationInOpenState))
+	case Closed, RampUp:
+		next.ev = newEvidence(c, p.cfg, p.ev)
+		if !c.sameHanging(p.cfg) { // the calls in flight are not in the new books
+			return b.enter(next, c, now, reasonReconfigured)
+		}
+	}
+	return b.publish(next, c, now, reasonReconfigured)
+}
