@@ -5,4 +5,4 @@ module github.com/abate-go/abate
 
 go 1.25.0
 
-require go.yaml.in/yaml/v3 v3.0.6 // indirect
+require go.yaml.in/yaml/v3 v3.0.6

@@ -24,7 +24,7 @@ type Policy struct {
 
 	Retry `yaml:",inline"`
 
-	// RetryOn lists what may be retried, instead of the adapter's own list: a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error).
+	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error).
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
 	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
 	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`

@@ -80,8 +80,8 @@ func (v *validator) betweenFields(p, full Policy) {
 	}
 	c := p.CircuitBreaker
 	v.below("circuitBreaker.waitDurationInOpenState", c.WaitDurationInOpenState, "maxWaitDurationInOpenState", c.MaxWaitDurationInOpenState, "lower it or raise the maximum")
-	if c.SlowCallRateThreshold > 0 {
-		v.below("circuitBreaker.slowCallDurationThreshold", c.SlowCallDurationThreshold, "attemptTimeout", p.AttemptTimeout, "no attempt can be that slow: lower it or raise attemptTimeout")
+	if s := full.CircuitBreaker; s.SlowCallRateThreshold > 0 {
+		v.below("circuitBreaker.slowCallDurationThreshold", s.SlowCallDurationThreshold, "attemptTimeout", p.AttemptTimeout, "no attempt can be that slow: lower it or raise attemptTimeout")
 	}
 	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
 		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")

@@ -26,10 +26,10 @@ type Config struct {
 
 	// Mode is enforce (the default), shadow (decide and report, reject nothing) or forcedOpen
 	// (reject everything until reconfigured).
-	Mode Mode `yaml:"mode" enum:"enforce|shadow|forcedOpen"`
+	Mode Mode `yaml:"mode" enum:"enforce|shadow|forcedOpen" example:"shadow"`
 
 	// FailureThreshold opens the breaker after this many failures in a row. Range 0 to 1000000. Zero: not used.
-	FailureThreshold int `yaml:"failureThreshold" range:"0..1000000"`
+	FailureThreshold int `yaml:"failureThreshold" range:"0..1000000" example:"5"`
 
 	// FailureRateThreshold opens the breaker when this share of the calls in the sliding window failed.
 	// A fraction, 0.5 is 50 %. Range 0 to 1. Zero: not used.
@@ -42,12 +42,12 @@ type Config struct {
 
 	// SlowCallDurationThreshold is the time from which on a call is slow. It matters only together with
 	// slowCallRateThreshold. Range 1ms to 24h. Zero means the default, 1s.
-	SlowCallDurationThreshold time.Duration `yaml:"slowCallDurationThreshold" range:"1ms..24h"`
+	SlowCallDurationThreshold time.Duration `yaml:"slowCallDurationThreshold" range:"1ms..24h" example:"1s"`
 
 	// MinimumNumberOfCalls is how many calls the window must hold before a rate is believed. A window of
 	// fewer calls than this is believed once it is full. During ramp-up a quarter of it, rounded up, is
 	// enough. Range 1 to 1000000. Zero means the default, 20.
-	MinimumNumberOfCalls int `yaml:"minimumNumberOfCalls" range:"1..1000000"`
+	MinimumNumberOfCalls int `yaml:"minimumNumberOfCalls" range:"1..1000000" example:"20"`
 
 	// SlidingWindow is what the rates are computed over: "100" is the last 100 calls, "10s" the calls of
 	// the last ten seconds (in steps of a tenth). 1 to 1000000 calls or 10ms to 24h. Empty means the default, 10s.
@@ -55,41 +55,41 @@ type Config struct {
 
 	// WaitDurationInOpenState is how long a breaker that has just opened rejects everything before it lets
 	// probes through. Range 1ms to 1h. Zero means the default, 1s.
-	WaitDurationInOpenState time.Duration `yaml:"waitDurationInOpenState" range:"1ms..1h"`
+	WaitDurationInOpenState time.Duration `yaml:"waitDurationInOpenState" range:"1ms..1h" example:"1s"`
 
 	// WaitDurationMultiplier makes the wait longer by this factor each time the breaker opens again without
 	// having recovered fully in between. Range 1 to 10; 1 keeps the wait constant. Zero means the default, 2.
-	WaitDurationMultiplier float64 `yaml:"waitDurationMultiplier" range:"1..10"`
+	WaitDurationMultiplier float64 `yaml:"waitDurationMultiplier" range:"1..10" example:"2"`
 
 	// MaxWaitDurationInOpenState is the longest wait, jitter included. Below waitDurationInOpenState it has
 	// no effect: that wait is then the longest. Range 1ms to 24h. Zero means the default, 10s.
-	MaxWaitDurationInOpenState time.Duration `yaml:"maxWaitDurationInOpenState" range:"1ms..24h"`
+	MaxWaitDurationInOpenState time.Duration `yaml:"maxWaitDurationInOpenState" range:"1ms..24h" example:"10s"`
 
 	// WaitDurationJitter spreads the waits of many clients: each wait is drawn between the wait and
 	// (1 + jitter) times the wait. Near the maximum the range moves down and ends there. Range 0.001
 	// (practically none) to 1. Zero means the default, 0.25.
-	WaitDurationJitter float64 `yaml:"waitDurationJitter" range:"0.001..1"`
+	WaitDurationJitter float64 `yaml:"waitDurationJitter" range:"0.001..1" example:"0.25"`
 
 	// PermittedCallsInHalfOpen is how many probes may be out at once while the breaker is half-open.
 	// Range 1 to 1000. Zero means the default, 3.
-	PermittedCallsInHalfOpen int `yaml:"permittedCallsInHalfOpen" range:"1..1000"`
+	PermittedCallsInHalfOpen int `yaml:"permittedCallsInHalfOpen" range:"1..1000" example:"3"`
 
 	// SuccessThreshold is how many probes must succeed before the breaker leaves half-open. One failed (or,
 	// with slow-call detection, slow) probe opens it again. Range 1 to 1000. Zero means the default, 3.
-	SuccessThreshold int `yaml:"successThreshold" range:"1..1000"`
+	SuccessThreshold int `yaml:"successThreshold" range:"1..1000" example:"3"`
 
 	// HalfOpenPermitLease is how long a probe may take to report. After that its permit is free again and its
 	// late result is ignored, so that a hung probe cannot keep the breaker half-open for ever.
 	// Range 1ms to 1h. Zero means the default: the attempt timeout where there is one, else 10s.
-	HalfOpenPermitLease time.Duration `yaml:"halfOpenPermitLease" range:"1ms..1h"`
+	HalfOpenPermitLease time.Duration `yaml:"halfOpenPermitLease" range:"1ms..1h" example:"10s"`
 
 	// RampUp is how long the breaker takes to go from rampUpFrom to all calls after the probes succeeded; the
 	// admitted share grows linearly. Range 0 to 1h. Zero: everything is admitted at once.
-	RampUp time.Duration `yaml:"rampUp" range:"0s..1h"`
+	RampUp time.Duration `yaml:"rampUp" range:"0s..1h" example:"5s"`
 
 	// RampUpFrom is the share of calls admitted when the ramp-up begins. A fraction, 0.1 is 10 %. It matters
 	// only together with rampUp. Range 0.001 to 1. Zero means the default, 0.1.
-	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1"`
+	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1" example:"0.1"`
 }
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.

@@ -23,7 +23,7 @@ type Config struct {
 	// Kind says what earns an extra attempt: "ratio" (default) allows a fixed share
 	// of the first attempts, "adaptive" a share that follows the success rate,
 	// "tokens" a bucket that time and successes fill.
-	Kind Kind `yaml:"kind" enum:"ratio|adaptive|tokens"`
+	Kind Kind `yaml:"kind" enum:"ratio|adaptive|tokens" example:"ratio"`
 
 	// Ratio is the number of extra attempts that each first attempt earns: 0.1 allows
 	// retries and hedges together to add 10 % of load. Kind "ratio" only. Range 0.0001

@@ -32,7 +32,7 @@ type Config struct {
 	// Order says which waiting caller gets the next permit: "adaptive" (default) takes the
 	// oldest first, and the newest first while the queue is more than half full; "fifo"
 	// always takes the oldest, "lifo" always the newest.
-	Order Order `yaml:"order" enum:"adaptive|fifo|lifo"`
+	Order Order `yaml:"order" enum:"adaptive|fifo|lifo" example:"adaptive"`
 }
 
 // Enabled reports whether the bulkhead limits anything.

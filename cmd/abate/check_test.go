@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/policyfile"
+)
+
+func TestCheckPrintsThePolicyInForceAsAPolicyFile(t *testing.T) {
+	code, out, errs := check(t, "../../examples/policy.yaml")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	if !strings.HasPrefix(out, "# ../../examples/policy.yaml: ok, 3 services\ndefaults:\n  timeout: 3s\n") {
+		t.Errorf("it begins with:\n%.200s", out)
+	}
+	again, second, errs := check(t, put(t, "printed.yaml", out))
+	if again != 0 {
+		t.Fatalf("what check prints is not a good file: %s", errs)
+	}
+	_, first, _ := strings.Cut(out, "\n")
+	_, second, _ = strings.Cut(second, "\n")
+	a, b := strings.Split(first, "\n"), strings.Split(second, "\n")
+	for i := range a {
+		if unset := strings.HasPrefix(strings.TrimSpace(a[i]), "# "); len(a) != len(b) || a[i] != b[i] && !unset {
+			t.Fatalf("printed twice, line %d differs: %q and %q", i+1, a[i], b[i])
+		}
+	}
+}
+
+func TestCheckTellsEveryMistakeAndExitsWithOne(t *testing.T) {
+	good, bad := put(t, "good.yaml", "services: {a: }\n"), put(t, "bad.yaml", "defaults: {maxRetrys: 1, timeout: -1s}\n")
+	code, out, errs := check(t, bad, good)
+	want := bad + `:1:12: defaults: unknown key "maxRetrys"; did you mean maxRetries?` + "\n" +
+		bad + `:1:35: defaults.timeout: -1s is out of range; allowed: 0s to 24h; for example 2s` + "\n"
+	if code != 1 || errs != want {
+		t.Errorf("exit %d, errors:\n%s\nwant:\n%s", code, errs, want)
+	}
+	if !strings.Contains(out, "# "+good+": ok, 1 service\n") {
+		t.Error("the good file among bad ones is not printed")
+	}
+	code, out, errs = check(t, "-q", bad, good)
+	if want := bad + ": 2 mistakes\n" + good + ": ok, 1 service\n"; code != 1 || out != want || errs != "" {
+		t.Errorf("with -q: exit %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestCheckExitsWithOneForEveryBadExample(t *testing.T) {
+	files, err := filepath.Glob("../../policyfile/testdata/*.bad.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, len(files))
+	}
+	for _, file := range files {
+		if code, out, errs := check(t, file); code != 1 || out != "" || !strings.HasPrefix(errs, file+":") {
+			t.Errorf("%s: exit %d, %q, %q", file, code, out, errs)
+		}
+	}
+}
+
+func TestCheckOfAMissingFile(t *testing.T) {
+	code, _, errs := check(t, filepath.Join(t.TempDir(), "missing.yaml"))
+	if code != 1 || !strings.Contains(errs, "missing.yaml: no such file") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+func TestCheckReadsStandardInput(t *testing.T) {
+	f, err := os.Open(put(t, "in.yaml", "services: {a: {multiplier: 0}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	before := os.Stdin
+	os.Stdin = f
+	defer func() { os.Stdin = before }()
+	code, _, errs := check(t, "-")
+	if code != 1 || !strings.HasPrefix(errs, `<stdin>:1:28: service "a", multiplier: 0 is out of range`) {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+func TestCheckUsage(t *testing.T) {
+	for _, c := range []struct {
+		args     string
+		code     int
+		out, err string
+	}{
+		{"-h", 0, "Usage: abate check", ""},
+		{"--help", 0, "Usage: abate check", ""},
+		{"", 2, "", "Usage: abate check"},
+		{"--colour x.yaml", 2, "", "abate check: flag provided but not defined: -colour"},
+		{"--schema x.yaml", 2, "", "Usage: abate check"},
+	} {
+		code, out, errs := check(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.HasPrefix(out, c.out) || !strings.HasPrefix(errs, c.err) || c.out == "" && out != "" || c.err == "" && errs != "" {
+			t.Errorf("check %s: exit %d, %q, %q", c.args, code, out, errs)
+		}
+	}
+}
+
+func TestCheckPrintsTheSchema(t *testing.T) {
+	code, out, errs := check(t, "--schema")
+	if code != 0 || errs != "" || !json.Valid([]byte(out)) || out != string(policyfile.Schema()) {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+func check(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = checkCommand(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func put(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

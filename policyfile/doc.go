@@ -1,0 +1,21 @@
+// Package policyfile turns one YAML file into checked policies and the guards that follow them.
+//
+// A retry policy is changed during an outage, by someone in a hurry, on every machine at once. So the file is read
+// strictly: a key that nobody knows is an error and not ignored, every mistake is reported and not only the first, and
+// each has its file:line:col and says what would be right. Nothing of a file with a mistake is put in force: Load fails,
+// and Reload and Watch keep the last good policy.
+//
+//	defaults: {maxRetries: 3, initialDelay: 100ms}
+//	services:
+//	  payment-service: {maxRetries: 2}
+//	gatewayRetries: false
+//
+// Every policy starts from abate.DefaultPolicy; defaults changes it for all services, a service for itself. A key left
+// out is inherited, key by key inside sections too; a list replaces the inherited one. The file may be wrapped in a
+// Kubernetes ConfigMap, and positions then point into the outer file. Anchors, aliases and merge keys (<<) work; keys
+// of the top level that begin with x- are not looked at, so that anchors have a place to stand. The keys and their
+// limits are the fields of abate.Policy and their tags; Schema is the same as a JSON Schema.
+//
+// Cost: a file of 10 services takes well under a millisecond to check. Set.Guard and Set.Match are map look-ups without
+// a lock for services that the file lists, and allocate nothing.
+package policyfile

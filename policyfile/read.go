@@ -1,0 +1,59 @@
+package policyfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/abate-go/abate"
+)
+
+// Read reads what Parse takes from r, and refuses more than MaxBytes without reading on. name stands in the message.
+func Read(name string, r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("policyfile: %w", err)
+	case len(data) > MaxBytes:
+		return nil, tooLarge(name)
+	}
+	return data, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("policyfile: %w", err)
+	}
+	defer f.Close()
+	return Read(path, f)
+}
+
+// contentOf identifies what was read: its SHA-256, or the error that came instead.
+func contentOf(data []byte, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// same tells whether guard follows this policy already, as far as that can be known: two classifiers cannot be compared.
+func same(g *abate.Guard, next *abate.Policy) bool {
+	now, want := *g.Describe(), *next
+	if want.Classify != nil || want.Rand != nil || now.Classify != nil || now.Rand != nil || !sameObserver(now.Observer, want.Observer) {
+		return false
+	}
+	now.Observer, want.Observer = nil, nil
+	return reflect.DeepEqual(now, want.WithDefaults())
+}
+
+func sameObserver(a, b abate.Observer) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}

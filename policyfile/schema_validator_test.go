@@ -1,0 +1,125 @@
+package policyfile // beside schema_test.go, which it serves
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// validate checks a file against schema.json with as much of JSON Schema as our schema uses.
+func validate(t *testing.T, file string) []string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value, root any
+	if err := yaml.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &value); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	v := validator{root: root.(object)}
+	v.check("", v.root, value)
+	return v.problems
+}
+
+type validator struct {
+	root     object
+	problems []string
+}
+
+func (v *validator) check(where string, s object, value any) {
+	if _, ok := s["$ref"]; ok {
+		v.check(where, v.root["$defs"].(object)["policy"].(object), value)
+	}
+	if types := typesOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isType(t, value) }) {
+		v.problems = append(v.problems, fmt.Sprintf("%s: %v is not %v", where, value, types))
+		return
+	}
+	switch value := value.(type) {
+	case object:
+		for key, member := range value {
+			v.member(where+"/"+key, key, s, member)
+		}
+	case []any:
+		for i, item := range value {
+			v.check(fmt.Sprintf("%s/%d", where, i), s["items"].(object), item)
+		}
+	case string:
+		if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(value) {
+			v.problems = append(v.problems, where+": pattern")
+		}
+		if words, ok := s["enum"].([]any); ok && !slices.Contains(words, any(value)) {
+			v.problems = append(v.problems, where+": enum")
+		}
+	case int:
+		v.limits(where, s, float64(value))
+	case float64:
+		v.limits(where, s, value)
+	}
+}
+
+func (v *validator) member(where, key string, s object, value any) {
+	properties, _ := s["properties"].(object)
+	known, _ := properties[key].(object)
+	others, open := s["additionalProperties"].(object)
+	switch {
+	case known != nil:
+		v.check(where, known, value)
+	case open:
+		v.check(where, others, value)
+	case s["patternProperties"] != nil && strings.HasPrefix(key, "x-"):
+	case s["additionalProperties"] == false:
+		v.problems = append(v.problems, where+": unknown")
+	}
+}
+
+func (v *validator) limits(where string, s object, value float64) {
+	low, hasLow := s["minimum"].(float64)
+	high, hasHigh := s["maximum"].(float64)
+	if hasLow && value < low || hasHigh && value > high {
+		v.problems = append(v.problems, where+": limits")
+	}
+}
+
+func typesOf(t any) []string {
+	switch t := t.(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var list []string
+		for _, one := range t {
+			list = append(list, one.(string))
+		}
+		return list
+	}
+	return nil
+}
+
+func isType(t string, value any) bool {
+	switch value.(type) {
+	case nil:
+		return t == "null"
+	case object:
+		return t == "object"
+	case []any:
+		return t == "array"
+	case string:
+		return t == "string"
+	case bool:
+		return t == "boolean"
+	case int:
+		return t == "integer" || t == "number"
+	case float64:
+		return t == "number"
+	}
+	return false
+}

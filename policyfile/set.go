@@ -1,0 +1,245 @@
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// maxUnlisted is how many names that the file does not list get a guard of their own.
+const maxUnlisted = 1_000
+
+// sharedName is the guard of all names past maxUnlisted.
+const sharedName = "(unlisted)"
+
+// Set is the guards of one policy file. It is safe for concurrent use. Guards live as long as the Set: a reload changes
+// their policy and keeps their state, so fetch one once and keep it, or look it up for every call; both see reloads.
+type Set struct {
+	// Interval is how often Watch looks at the file; 0 means once a second. Set it before Watch.
+	Interval time.Duration
+
+	path   string
+	adjust []func(service string, p *abate.Policy)
+
+	current atomic.Pointer[table]
+	others  sync.Map // name to *abate.Guard: asked for while not listed, or listed before
+	reload  sync.Mutex
+	shared  *abate.Guard // under reload; never replaced
+	unasked int          // members of others; under reload
+
+	status atomic.Pointer[Status]
+}
+
+// table is one file in force. It is immutable.
+type table struct {
+	file   *File
+	listed map[string]*abate.Guard
+	index  *index
+}
+
+// Status tells which policy is in force and what became of the last attempt to load another.
+type Status struct {
+	Path   string
+	Loaded time.Time // when the policy in force was loaded
+	Hash   string    // SHA-256 of the file in force, in hex
+	Err    error     // why the last load failed; nil when it did not
+
+	tried string // contentOf the last load, good or bad
+}
+
+// Load reads the file, checks everything and makes the guards. The functions adjust set what a file cannot hold, such
+// as Observer and Classify; they run on each policy at this load and at every later one, must be safe to call from
+// Reload's goroutine, and for services that the file does not list run when their guard is made. A file with mistakes
+// gives an Errors.
+func Load(path string, adjust ...func(service string, p *abate.Policy)) (*Set, error) {
+	s := &Set{path: path, adjust: adjust}
+	if err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Guard returns the guard of a service, never nil. A service that the file does not list gets one under the defaults,
+// made once; past 1,000 such names they share one, so that names taken from requests cannot fill the memory.
+func (s *Set) Guard(name string) *abate.Guard {
+	if g, ok := s.Lookup(name); ok {
+		return g
+	}
+	if g, ok := s.others.Load(name); ok {
+		return g.(*abate.Guard)
+	}
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	t := s.current.Load()
+	if g := t.listed[name]; g != nil {
+		return g
+	}
+	if g, ok := s.others.Load(name); ok {
+		return g.(*abate.Guard)
+	}
+	if name == "" || s.unasked >= maxUnlisted {
+		return s.shared
+	}
+	g, err := abate.New(name, s.adjusted(name, t.file.Defaults))
+	if err != nil { // adjust made the policy invalid for this name only
+		return s.shared
+	}
+	s.others.Store(name, g)
+	s.unasked++
+	return g
+}
+
+// Lookup returns the guard of a service that the file lists.
+func (s *Set) Lookup(name string) (*abate.Guard, bool) {
+	g := s.current.Load().listed[name]
+	return g, g != nil
+}
+
+// Names lists the services of the file in its order.
+func (s *Set) Names() []string {
+	services := s.current.Load().file.Services
+	names := make([]string, len(services))
+	for i := range services {
+		names[i] = services[i].Name
+	}
+	return names
+}
+
+// Match returns the guard of the service that a request belongs to. host may carry a port. Routes are looked at first:
+// the longest path prefix wins, on whole segments, and between equal paths the more exact host. Then upstreams: a
+// request to the host of a base URL belongs to its service. path is compared as it is: clean it before, if need be.
+func (s *Set) Match(host, path string) (*abate.Guard, bool) {
+	t := s.current.Load()
+	g := t.listed[t.index.find(host, path)]
+	return g, g != nil
+}
+
+// GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
+func (s *Set) GatewayRetries() bool { return s.current.Load().file.GatewayRetries }
+
+// Status tells what is in force.
+func (s *Set) Status() Status { return *s.status.Load() }
+
+// Reload reads the file again and puts it in force: all of it, or, when it has a mistake, nothing. Calls that are
+// running finish under the policy they began with; breakers, budgets and bulkheads keep their state. A service that the
+// file no longer lists goes on under the defaults.
+func (s *Set) Reload() error {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	data, err := readFile(s.path)
+	next := Status{Path: s.path}
+	if before := s.status.Load(); before != nil {
+		next = *before
+	}
+	next.tried = contentOf(data, err)
+	var file *File
+	if err == nil {
+		if file, err = Parse(s.path, data); err == nil {
+			err = s.apply(file)
+		}
+	}
+	if next.Err = err; err == nil {
+		next.Loaded, next.Hash = time.Now(), next.tried
+	}
+	s.status.Store(&next)
+	return err
+}
+
+// change is a guard and the policy it is about to get.
+type change struct {
+	guard  *abate.Guard
+	policy abate.Policy
+}
+
+// apply makes what is missing and checks every policy first; only when nothing can fail any more does it change a guard.
+func (s *Set) apply(file *File) error {
+	t := &table{file: file, listed: make(map[string]*abate.Guard, len(file.Services)), index: newIndex(file.Services)}
+	before := s.current.Load()
+	var changes []change
+	plan := func(name string, old *abate.Guard, p abate.Policy) (*abate.Guard, error) {
+		p = s.adjusted(name, p)
+		if old == nil {
+			return abate.New(name, p)
+		}
+		if err := p.Validate(); err != nil {
+			return nil, fmt.Errorf("policyfile: policy of %q: %w", name, err)
+		}
+		changes = append(changes, change{old, p})
+		return old, nil
+	}
+	var problems []error
+	for i := range file.Services {
+		service := &file.Services[i]
+		g, err := plan(service.Name, s.known(before, service.Name), service.Policy)
+		problems = append(problems, err)
+		t.listed[service.Name] = g
+	}
+	shared, err := plan(sharedName, s.shared, file.Defaults)
+	problems = append(problems, err)
+	gone := s.unlisted(before, t)
+	for name, g := range gone {
+		_, err := plan(name, g, file.Defaults)
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	s.swap(t, shared, gone, changes)
+	return nil
+}
+
+func (s *Set) swap(t *table, shared *abate.Guard, gone map[string]*abate.Guard, changes []change) {
+	for name, g := range gone {
+		s.others.Store(name, g)
+	}
+	s.shared = shared
+	s.current.Store(t)
+	s.unasked = len(gone)
+	for _, c := range changes {
+		if !same(c.guard, &c.policy) {
+			_ = c.guard.Update(c.policy) // checked by apply: it cannot fail
+		}
+	}
+}
+
+// known is the guard that a name has already, or nil.
+func (s *Set) known(before *table, name string) *abate.Guard {
+	if before != nil && before.listed[name] != nil {
+		return before.listed[name]
+	}
+	if g, ok := s.others.Load(name); ok {
+		return g.(*abate.Guard)
+	}
+	return nil
+}
+
+// unlisted are the guards there are whose names t does not list.
+func (s *Set) unlisted(before, t *table) map[string]*abate.Guard {
+	list := map[string]*abate.Guard{}
+	s.others.Range(func(name, g any) bool {
+		if t.listed[name.(string)] == nil {
+			list[name.(string)] = g.(*abate.Guard)
+		}
+		return true
+	})
+	if before != nil {
+		for name, g := range before.listed {
+			if t.listed[name] == nil {
+				list[name] = g
+			}
+		}
+	}
+	return list
+}
+
+func (s *Set) adjusted(name string, p abate.Policy) abate.Policy {
+	p = own(p)
+	for _, f := range s.adjust {
+		f(name, &p)
+	}
+	return p
+}
