@@ -3,8 +3,8 @@ package abate
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
-	"os"
 	"strconv"
 	"syscall"
 )
@@ -80,12 +80,15 @@ func isConnectFailure(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// isReset also takes the bare EOF with which net/http reports a server that closed without a word.
 func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
+// isTimeout asks the error itself too: net/http's TLS handshake timeout is no other error's kin.
 func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT)
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // retryLists is retryOn over an adapter's own judgement, and neverRetryOn over both.

@@ -3,10 +3,14 @@ package abate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +121,10 @@ func TestDeadlineReasonIsAlsoContextDeadlineExceeded(t *testing.T) {
 	if !errors.Is(err, abate.ErrDeadline) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errDown) {
 		t.Error(err)
 	}
+	var timeout net.Error
+	if wrapped := error(&url.Error{Err: err}); !errors.As(wrapped, &timeout) || !timeout.Timeout() {
+		t.Error("no timeout for net.Error users")
+	}
 }
 
 func TestMarkedErrorsComeBackUnmarked(t *testing.T) {
@@ -176,6 +184,12 @@ func TestRetryOnAndNeverRetryOnChooseErrors(t *testing.T) {
 		{[]string{"timeout"}, nil, errDown, 1},
 		{[]string{"timeout"}, nil, context.DeadlineExceeded, 3},
 		{nil, []string{"timeout"}, context.DeadlineExceeded, 1},
+		{[]string{"timeout"}, nil, &net.DNSError{IsTimeout: true}, 3},
+		{[]string{"reset"}, nil, fmt.Errorf("reading: %w", io.EOF), 3},
+		{[]string{"reset"}, nil, fmt.Errorf("writing: %w", syscall.EPIPE), 3},
+		{[]string{"reset"}, nil, errDown, 1},
+		{[]string{"connect-failure"}, nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
+		{[]string{"connect-failure"}, nil, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, 1},
 		{[]string{"error"}, []string{"timeout"}, errDown, 3},
 		{[]string{"5xx"}, nil, statusError(503), 3},
 		{[]string{"5xx"}, nil, statusError(404), 1},

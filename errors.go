@@ -67,6 +67,12 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
+// Timeout tells users of net.Error, *url.Error among them, whether the call ran out of time.
+func (e *Error) Timeout() bool {
+	t, ok := e.Reason.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
 // asOutcome is how an outer guard sees the end of a guarded call inside it: what an inner policy refused says nothing
 // about the dependency, and what an inner policy already repeated must not be repeated again (3 × 3 × 3 = 27).
 func (e *Error) asOutcome() Outcome {

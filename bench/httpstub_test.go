@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/hashicorp/go-retryablehttp"
 )
 
 // BenchmarkHTTPStub is one GET through an http.Client over a transport that
 // answers 200 at once without a socket. impl=floor is the plain client: subtract
-// it to get what a wrapper adds.
+// it to get what a wrapper adds. impl=abate has timeouts, as failsafe-five has.
 func BenchmarkHTTPStub(b *testing.B) {
+	run(b, "impl=abate", get(abatehttp.NewTransport(stub{}, guard(b, abateStack("timeout")))))
+	run(b, "impl=abate-four", get(abatehttp.NewTransport(stub{}, guard(b, abateStack("four")))))
 	run(b, "impl=floor", get(stub{}))
 
 	rc := retryablehttp.NewClient()

@@ -1,0 +1,115 @@
+package abatehttp
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// Classify judges an attempt.
+func (c *call) Classify(resp *http.Response, err error) abate.Outcome {
+	if err != nil {
+		return c.classifyError(err)
+	}
+	if resp.StatusCode < 400 {
+		return abate.Outcome{}
+	}
+	return c.classifyStatus(resp)
+}
+
+func (c *call) classifyError(err error) abate.Outcome {
+	switch {
+	case c.callersFault(err):
+		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	case distrusted(err):
+		return abate.Outcome{Class: abate.Failure, NoRetry: true, Err: err}
+	}
+	return abate.Outcome{Class: abate.Failure, NoRetry: !c.again || !c.guard.Retryable(0, err, true), Err: err}
+}
+
+// classifyStatus judges an answer of 400 or above. Most of 4xx is the caller's doing: the dependency answered, and well.
+func (c *call) classifyStatus(resp *http.Response) abate.Outcome {
+	status := resp.StatusCode
+	passing := passes(status)
+	retryable := c.guard.Retryable(status, nil, passing)
+	if status < 500 && !passing && !retryable {
+		return abate.Outcome{}
+	}
+	o := abate.Outcome{Class: abate.Failure, NoRetry: !c.again || !retryable || toldNotTo(resp.Header)}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		o.Class = abate.Overload
+		o.RetryAfter = retryAfter(resp.Header)
+	}
+	o.Err = &StatusError{StatusCode: status, RetryAfter: o.RetryAfter}
+	return o
+}
+
+// passes tells whether the trouble that a status names may be over at the next attempt.
+func passes(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// toldNotTo tells whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the header
+// that API providers use.
+func toldNotTo(h http.Header) bool {
+	return h["X-Envoy-Ratelimited"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil ||
+		strings.EqualFold(h.Get("X-Should-Retry"), "false")
+}
+
+// unsendable is how net/http begins the errors about requests that it cannot send. They have no types.
+var unsendable = []string{
+	"unsupported protocol scheme", "http: no Host in request URL", "http: nil Request.", "net/http: invalid ",
+	"http: invalid ", "net/http: can't write control character", "http: ContentLength=", "http: Request.ContentLength=",
+	"http: Request.RequestURI",
+}
+
+// callersFault tells whether an error was made by the caller and says nothing about the dependency: a request that
+// cannot be sent, a body that could not be read, or a cancellation through the old Request.Cancel.
+func (c *call) callersFault(err error) bool {
+	if c.content.failed(err) || c.cancelled() {
+		return true
+	}
+	msg := err.Error()
+	for _, begin := range unsendable {
+		if strings.HasPrefix(msg, begin) {
+			return true
+		}
+	}
+	return strings.Contains(msg, ": stopped after ") && strings.HasSuffix(msg, " redirects")
+}
+
+// cancelled tells whether the caller closed Request.Cancel. http.Client.Timeout closes it too, when the deadline that
+// it sets in the context is over: that is a time limit, not a cancellation.
+func (c *call) cancelled() bool {
+	select {
+	case <-c.request.Cancel:
+		deadline, ok := c.request.Context().Deadline()
+		return !ok || time.Now().Before(deadline)
+	default:
+		return false
+	}
+}
+
+// distrusted tells whether the connection failed because the server is not who it should be, or does not speak TLS.
+// Another attempt finds the same.
+func distrusted(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		record       tls.RecordHeaderError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+	)
+	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &authority) ||
+		errors.As(err, &hostname) || errors.As(err, &invalid)
+}

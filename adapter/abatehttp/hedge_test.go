@@ -1,0 +1,146 @@
+package abatehttp_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+)
+
+// hedging sends one further copy after delay.
+func hedging(delay time.Duration) abate.Policy {
+	p := abate.Policy{}
+	p.Hedge.Delay = delay
+	p.Hedge.MaxHedges = 1
+	return p
+}
+
+func TestFastSecondCopyWins(t *testing.T) {
+	counts := make(chan string, 2)
+	b := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		counts <- r.Header.Get("X-Envoy-Attempt-Count")
+		body, _ := io.ReadAll(r.Body)
+		if n == 1 {
+			<-r.Context().Done() // until the client gives this copy up
+			return
+		}
+		w.Write(body)
+	})
+	for name, body := range map[string]io.Reader{
+		"GetBody":  strings.NewReader("content"),
+		"buffered": io.NopCloser(strings.NewReader("content")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.requests.Store(0)
+			client, _ := newClient(t, guard(t, hedging(time.Millisecond)))
+			req := newRequest(t, "PUT", b.URL, body)
+			req.Header.Set("Idempotency-Key", "k1")
+			if status, got := mustDo(t, client, req); status != 200 || got != "content" {
+				t.Errorf("%d %q", status, got)
+			}
+			if first, second := <-counts, <-counts; first != "1" || second != "2" {
+				t.Errorf("copies counted themselves as %s and %s", first, second)
+			}
+		})
+	}
+}
+
+func TestHedgeWhoseCopiesAllFailReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("connection torn")
+		second := make(chan struct{})
+		var sent atomic.Int64
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if sent.Add(1) == 2 {
+				close(second)
+			}
+			<-second
+			return nil, broken
+		})
+		begin := time.Now()
+		_, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		if !errors.Is(err, broken) || time.Since(begin) != time.Second || sent.Load() != 2 {
+			t.Errorf("error %v after %v and %d copies", err, time.Since(begin), sent.Load())
+		}
+	})
+}
+
+func TestLosersBodyIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loser := &closing{Reader: strings.NewReader("late")}
+		var sent atomic.Int64
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				<-req.Context().Done() // given up, and answers all the same
+				return &http.Response{StatusCode: 200, Body: loser}, nil
+			}
+			return answer(req, 200, nil, "fast"), nil
+		})
+		resp, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != "fast" || err != nil {
+			t.Errorf("%q, error %v", body, err)
+		}
+		resp.Body.Close()
+		synctest.Wait()
+		if !loser.closed.Load() {
+			t.Error("the loser's body is open")
+		}
+	})
+}
+
+func TestOnlyWhatMayRunTwiceIsHedged(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		header string
+		body   func() io.Reader
+		want   int64
+	}{
+		"GET":                 {method: "GET", want: 2},
+		"POST":                {method: "POST", want: 1},
+		"POST with a key":     {method: "POST", header: "Idempotency-Key", want: 2},
+		"stream with a key":   {method: "POST", header: "Idempotency-Key", body: func() io.Reader { return strings.NewReader(strings.Repeat("a", 1<<20)) }, want: 1},
+		"GET for an upgrade":  {method: "GET", header: "Upgrade", want: 1},
+		"short body with key": {method: "POST", header: "Idempotency-Key", body: func() io.Reader { return strings.NewReader("a") }, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int64
+				base := roundTrip(func(req *http.Request) (*http.Response, error) {
+					sent.Add(1)
+					select {
+					case <-time.After(time.Minute):
+						return answer(req, 200, nil, ""), nil
+					case <-req.Context().Done():
+						return nil, req.Context().Err()
+					}
+				})
+				var body io.Reader
+				if c.body != nil {
+					body = io.NopCloser(c.body())
+				}
+				req := newRequest(t, c.method, "http://payments.test", body)
+				if c.header != "" {
+					req.Header.Set(c.header, "x")
+				}
+				resp, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if sent.Load() != c.want {
+					t.Errorf("%d copies, want %d", sent.Load(), c.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package abatehttp
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/abate-go/abate"
+)
+
+// Transport is an http.RoundTripper that sends every request under a guard. Put it into any http.Client. Set the fields
+// before the first request; after that a Transport is safe for concurrent use, and must not be copied.
+//
+// A call that ends on an answer returns that answer with a nil error, also when it is the last 503 of several, as users
+// of http.Client expect. A call that ends without one returns the last attempt's error or an *abate.Error, which
+// http.Client wraps in a *url.Error; errors.Is and errors.As see through it.
+type Transport struct {
+	// Base makes the attempts. Nil means http.DefaultTransport.
+	Base http.RoundTripper
+
+	// Guard is the guard of all requests. Nil means that requests pass through unguarded.
+	Guard *abate.Guard
+
+	// Select, if set, chooses the guard of each request instead. It must be quick and safe for concurrent use, must
+	// not change the request and must not read its body. A request for which it returns nil passes through unguarded.
+	Select func(*http.Request) *abate.Guard
+
+	// MaxBufferedBody is the size, in bytes, up to which a request body is held in memory so that it can be sent
+	// again. It matters only for bodies without GetBody (http.NewRequest sets that for bytes and strings), under a
+	// policy that retries or hedges, in requests that may be repeated. A longer body is sent once, as a stream. Zero
+	// means 64 KiB; a negative number means never to hold a body.
+	MaxBufferedBody int64
+
+	// OmitHeaders leaves out the request headers that tell the server the attempt's number and the time left for it.
+	// Set it for servers of other companies.
+	OmitHeaders bool
+
+	// OnHiddenRetry, if set, is told when Base itself sent an attempt n further times; see HiddenRetries. It is called
+	// on the goroutine of the attempt and must be safe for concurrent use.
+	OnHiddenRetry func(req *http.Request, n int)
+
+	hidden   atomic.Uint64
+	timeouts millisCache
+}
+
+// NewTransport returns a Transport that sends requests through base under g. A nil base is http.DefaultTransport.
+func NewTransport(base http.RoundTripper, g *abate.Guard) *Transport {
+	return &Transport{Base: base, Guard: g}
+}
+
+// RoundTrip sends req under its guard: as often as the policy allows, and not at all when it must not be sent. It never
+// changes req, and always closes its body.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	g := t.Guard
+	if t.Select != nil {
+		g = t.Select(req)
+	}
+	if g == nil {
+		return t.base().RoundTrip(req)
+	}
+	c := &call{transport: t, guard: g, request: req}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	resp, release, err := abate.Run[*http.Response](req.Context(), g, c)
+	return c.finish(resp, release, err)
+}
+
+// HiddenRetries returns how often Base sent a request again by itself. An http.Transport does that, unasked, when a
+// kept-alive connection turns out to be dead: attempts that no retry limit and no budget has allowed. They are few, one
+// for each connection that died, and are counted so that they can be seen.
+func (t *Transport) HiddenRetries() uint64 { return t.hidden.Load() }
+
+// CloseIdleConnections closes the idle connections of Base, if it has any. http.Client.CloseIdleConnections calls it.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+// bodyLimit is MaxBufferedBody with its default.
+func (t *Transport) bodyLimit() int64 {
+	if t.MaxBufferedBody == 0 {
+		return 64 << 10
+	}
+	return t.MaxBufferedBody
+}
