@@ -1,0 +1,152 @@
+package main // commands are functions of the main package
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/internal/drill"
+)
+
+// runDrill runs "abate drill" and returns its exit code and what it wrote.
+func runDrill(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = drillCommand(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("services: {payment-service: {maxRetrys: 3}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"many", []string{"--capacity", "0", "--rate", "-1", "--outage=24h", "--seed=x", "--before", "soon", "--act", "third", "more"}, []string{
+			"--capacity: 0 is out of range", "--rate: -1 is out of range", "--outage: 24h0m0s is out of range", `--seed: "x"`,
+			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`, `"more" is not a flag`}},
+		{"an unknown flag", []string{"--capacty", "3"}, []string{"capacty"}},
+		{"more load than capacity", []string{"--rate", "1000"}, []string{"nine tenths of what the service can do"}},
+		{"more within than after", []string{"--after", "3s", "--within", "4s"}, []string{"--within: 4s is out of range; allowed: 1s to 3s"}},
+		{"no such policy file", []string{"--policy", "no-such-file.yaml"}, []string{"--policy: ", "no-such-file.yaml"}},
+		{"a bad policy file", []string{"--policy", bad, "--clients", "0"}, []string{bad + ":1:", "maxRetrys", "--clients: 0"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			code, stdout, stderr := runDrill(t.Context(), tt.args...)
+			if code != 2 || stdout != "" {
+				t.Errorf("exit code %d, stdout %q; want 2 and nothing", code, stdout)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("stderr lacks %q:\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestDrillHelpKnowsEveryFlag(t *testing.T) {
+	code, stdout, _ := runDrill(t.Context(), "-h")
+	if code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	for _, name := range []string{"act", "policy", "print-policy", "rate", "clients", "capacity", "service-time", "queue",
+		"before", "outage", "after", "within", "seed", "json", "quiet", "help"} {
+		if !strings.Contains(stdout, "--"+name+" ") {
+			t.Errorf("the help does not explain --%s", name)
+		}
+	}
+	for line := range strings.Lines(stdout) {
+		if len(line) > 100 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestDrillFlagsReachTheConfig(t *testing.T) {
+	o, err := parseDrill([]string{"--act", "guarded", "--rate", "30", "--clients", "3", "--capacity", "5", "--service-time", "20ms",
+		"--queue", "400", "--before", "2s", "--outage", "3s", "--after", "4s", "--seed", "7", "--json", "--quiet"})
+	if err != nil || len(o.problems) > 0 {
+		t.Fatalf("%v %q", err, o.problems)
+	}
+	c := o.config
+	if c.Rate != 30 || c.Clients != 3 || c.Seed != 7 || len(c.Acts) != 1 || c.Acts[0] != drill.Guarded || !o.json || !o.quiet {
+		t.Errorf("options %+v", o)
+	}
+	if s := c.Service; s.Workers != 5 || s.ServiceTime != 20*time.Millisecond || s.Queue != 400 {
+		t.Errorf("service %+v", s)
+	}
+	if c.Before != 2*time.Second || c.Outage != 3*time.Second || c.After != 4*time.Second || c.Within != 4*time.Second {
+		t.Errorf("before %v, outage %v, after %v, within %v", c.Before, c.Outage, c.After, c.Within)
+	}
+}
+
+func TestDrillPrintsItsPolicyAndTakesItBack(t *testing.T) {
+	code, printed, _ := runDrill(t.Context(), "--print-policy")
+	if code != 0 || !strings.Contains(printed, "payment-service:") {
+		t.Fatalf("exit code %d, policy:\n%s", code, printed)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := parseDrill([]string{"--policy", file}); err != nil || len(o.problems) > 0 {
+		t.Errorf("%v %q", err, o.problems)
+	}
+}
+
+func TestInterruptedDrillPrintsWhatIsKnown(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	code, stdout, _ := runDrill(ctx)
+	if code != 130 || !strings.Contains(stdout, "Stopped before the end") {
+		t.Errorf("exit code %d, output:\n%s", code, stdout)
+	}
+	code, stdout, stderr := runDrill(ctx, "--json")
+	var result drill.Result
+	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
+		t.Fatalf("%v in %q", err, stdout)
+	}
+	if code != 130 || !result.Interrupted || result.Version != drill.Version || len(result.Acts) != 1 {
+		t.Errorf("exit code %d, result %+v", code, result)
+	}
+	if !strings.Contains(stderr, "on schedule") {
+		t.Errorf("the introduction is not on stderr: %q", stderr)
+	}
+	if _, stdout, stderr = runDrill(ctx, "--quiet"); strings.Contains(stdout+stderr, "on schedule") {
+		t.Errorf("--quiet wrote an introduction:\n%s%s", stdout, stderr)
+	}
+}
+
+func TestProgressOffATerminalIsALineASecond(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out)
+	p.show(drill.Progress{Act: drill.Unguarded, Elapsed: 7 * time.Second, Phase: drill.DuringOutage, Attempts: 1020, Answered: 3, Waiting: 900})
+	p.show(drill.Progress{Act: drill.Unguarded, Elapsed: 8 * time.Second})
+	p.end()
+	want := "unguarded   7 s  attempts 1,020/s  answered    3/s  queue   900  DATABASE DOWN\n" +
+		"unguarded   8 s  attempts     0/s  answered    0/s  queue     0  database up\n\n"
+	if out.String() != want {
+		t.Errorf("progress:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+func TestProgressOnATerminalStaysOnOneLine(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{out: &out, terminal: true}
+	p.show(drill.Progress{})
+	p.show(drill.Progress{})
+	p.end()
+	if strings.Contains(out.String(), "\n") || strings.Count(out.String(), "\r") != 3 {
+		t.Errorf("progress: %q", out.String())
+	}
+}
