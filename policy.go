@@ -88,7 +88,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Retry:          Retry{MaxRetries: 3},
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
-		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 5 * time.Second},
+		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second},
 	}
 }
 
