@@ -67,6 +67,7 @@ func TestOldCancelChannelIsNobodysFailure(t *testing.T) {
 	client, _ := newClient(t, guard(t, p))
 	req := newRequest(t, "GET", b.URL, nil)
 	cancel := make(chan struct{})
+	//lint:ignore SA1019 callers still use it
 	req.Cancel = cancel
 	go func() { <-entered; close(cancel) }()
 	if _, err := client.Do(req); err == nil {

@@ -91,8 +91,10 @@ func (c *call) callersFault(err error) bool {
 // cancelled tells whether the caller closed Request.Cancel. http.Client.Timeout closes it too, when the deadline that
 // it sets in the context is over: that is a time limit, not a cancellation.
 func (c *call) cancelled() bool {
+	//lint:ignore SA1019 callers still use it, and it is how http.Client.Timeout ends a request
+	cancel := c.request.Cancel
 	select {
-	case <-c.request.Cancel:
+	case <-cancel:
 		deadline, ok := c.request.Context().Deadline()
 		return !ok || time.Now().Before(deadline)
 	default:
