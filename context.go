@@ -13,6 +13,7 @@ import (
 type attemptContext struct {
 	parent   context.Context
 	deadline time.Duration // on the guards' clock; NoDeadline for none
+	began    time.Duration
 
 	real atomic.Pointer[realContext]
 	mu   sync.Mutex // guards the making of real, and over
@@ -22,6 +23,16 @@ type attemptContext struct {
 type realContext struct {
 	context.Context
 	cancel context.CancelFunc
+}
+
+// TimeLimit returns how long the attempt that ctx was made for may take, counted from its beginning; false if ctx is not
+// an attempt's own context or the attempt has no limit. For an adapter that tells the server: it needs no clock.
+func TimeLimit(ctx context.Context) (time.Duration, bool) {
+	a, ok := ctx.(*attemptContext)
+	if !ok || a.deadline == NoDeadline {
+		return 0, false
+	}
+	return a.deadline - a.began, true
 }
 
 var _ context.Context = (*attemptContext)(nil)

@@ -77,7 +77,7 @@ func (d *driven) attemptContext(ctx context.Context, deadline time.Duration) con
 	if p := &d.s.policy; p.Timeout == 0 && p.AttemptTimeout == 0 {
 		return ctx
 	}
-	d.limit = &attemptContext{parent: ctx, deadline: deadline}
+	d.limit = &attemptContext{parent: ctx, deadline: deadline, began: d.copies[0].start}
 	return d.limit
 }
 

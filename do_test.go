@@ -343,6 +343,28 @@ func TestAttemptContextBehavesLikeAContext(t *testing.T) {
 	})
 }
 
+func TestTimeLimitIsTheAttemptsShareOfTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := abate.Policy{Timeout: 1500 * ms, AttemptTimeout: time.Second, Retry: fixed(100*ms, 1)}
+		var limits []time.Duration
+		abate.Do(t.Context(), guard(t, p), func(ctx context.Context) (int, error) {
+			limit, ok := abate.TimeLimit(ctx)
+			if !ok {
+				t.Error("no limit")
+			}
+			limits = append(limits, limit)
+			<-time.After(900 * ms)
+			return 0, errDown
+		})
+		if got := fmt.Sprint(limits); got != "[1s 500ms]" {
+			t.Error(got)
+		}
+		if _, ok := abate.TimeLimit(t.Context()); ok {
+			t.Error("a limit for a context that is no attempt's")
+		}
+	})
+}
+
 func TestAChildOfTheAttemptContextStartsNoGoroutine(t *testing.T) {
 	g := guard(t, abate.Policy{AttemptTimeout: time.Minute})
 	abate.Do(t.Context(), g, func(ctx context.Context) (int, error) {

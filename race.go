@@ -55,7 +55,7 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	if r.round > 1 {
 		limit = new(attemptContext)
 	}
-	limit.parent, limit.deadline = r.ctx, deadline
+	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.copies[0].start
 	r.limits = [MaxCopies]*attemptContext{limit}
 	n := r.Attempts()
 	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
@@ -93,7 +93,7 @@ func (r *race[T]) hedge(round int) {
 		r.mu.Unlock()
 		return
 	}
-	limit := &attemptContext{parent: r.ctx, deadline: deadline}
+	limit := &attemptContext{parent: r.ctx, deadline: deadline, began: now}
 	r.limits[c] = limit
 	n := r.Attempts()
 	if delay, ok := r.HedgeDelay(now); ok {

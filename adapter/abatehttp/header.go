@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/abate-go/abate"
 )
 
 // The headers of Envoy, which many servers, proxies and dashboards already read.
@@ -35,11 +37,20 @@ func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n 
 	} else {
 		h[attemptCountHeader] = []string{strconv.Itoa(n)}
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		a.timeLeft[0] = t.timeouts.format(time.Until(deadline))
+	if left, ok := timeLeft(ctx); ok {
+		a.timeLeft[0] = t.timeouts.format(left)
 		h[timeLeftHeader] = a.timeLeft[:]
 	}
 	return h
+}
+
+// timeLeft is how long the attempt that begins now may take.
+func timeLeft(ctx context.Context) (time.Duration, bool) {
+	if limit, ok := abate.TimeLimit(ctx); ok {
+		return limit, true
+	}
+	deadline, ok := ctx.Deadline()
+	return time.Until(deadline), ok
 }
 
 // millisCache remembers the last number it has written out: most first attempts have the same time left.

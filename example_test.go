@@ -1,0 +1,54 @@
+package abate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/abate-go/abate"
+)
+
+// A call that fails twice and then works: the caller sees only the result.
+func ExampleDo() {
+	policy := abate.DefaultPolicy()
+	policy.InitialDelay = 1e6 // 1 ms, so that the example is quick
+	guard, err := abate.New("payment-service", policy)
+	if err != nil {
+		panic(err)
+	}
+	tries := 0
+	charge, err := abate.Do(context.Background(), guard, func(context.Context) (string, error) {
+		if tries++; tries < 3 {
+			return "", errors.New("connection refused")
+		}
+		return "charged", nil
+	})
+	fmt.Println(charge, err, "after", tries, "tries")
+	// Output: charged <nil> after 3 tries
+}
+
+// An answer that no repetition can change is not repeated, and is no mark against the dependency.
+func ExampleIgnore() {
+	guard, err := abate.New("payment-service", abate.DefaultPolicy())
+	if err != nil {
+		panic(err)
+	}
+	declined := errors.New("card declined")
+	_, err = abate.Do(context.Background(), guard, func(context.Context) (string, error) {
+		return "", abate.Ignore(declined)
+	})
+	fmt.Println(err == declined)
+	// Output: true
+}
+
+// Both the reason and the cause are in the error.
+func ExampleError() {
+	guard, err := abate.New("payment-service", abate.Policy{Retry: abate.Retry{MaxRetries: 1, InitialDelay: 1e6}})
+	if err != nil {
+		panic(err)
+	}
+	refused := errors.New("connection refused")
+	_, err = abate.Do(context.Background(), guard, func(context.Context) (int, error) { return 0, refused })
+	fmt.Println(errors.Is(err, abate.ErrAttemptsExhausted), errors.Is(err, refused))
+	// Output: true true
+}
