@@ -1,7 +1,6 @@
 package abate
 
 import (
-	"math"
 	"time"
 
 	"github.com/abate-go/abate/policy/breaker"
@@ -10,39 +9,6 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// NoDeadline is the deadline of a call that may take for ever.
-const NoDeadline time.Duration = math.MaxInt64
-
-// MaxCopies is how many copies of one attempt can be in the air at once: the first and three hedges.
-const MaxCopies = 4
-
-// Action is what the driver of a Call has to do next.
-type Action uint8
-
-const (
-	// Attempt: call the dependency, with Step.Until as its deadline, then report to AttemptDone as copy 0.
-	Attempt Action = iota + 1
-	// Await: nothing; other copies of the attempt are still in the air.
-	Await
-	// Sleep: wait until Step.Until, then call Resume. If the caller leaves meanwhile: Cancel.
-	Sleep
-	// Queue: the bulkhead is full. Call Enqueue with a Waiter.
-	Queue
-	// Queued: wait until the Waiter wakes, then Admitted; at Step.Until at the latest, or when the caller leaves: LeaveQueue.
-	Queued
-	// Finish: the call is over. Step.Err is nil, the attempt's own error, or an *Error.
-	Finish
-)
-
-// Step is one answer of a Call. It is four words, so that it travels in registers.
-type Step struct {
-	Action Action
-	// Until is a time on the guard's clock: when an Attempt has to end (NoDeadline for never), when a Sleep is over, when
-	// a Queued call has waited long enough.
-	Until time.Duration
-	Err   error // Finish
-}
-
 // Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
 // starts no goroutine, reads no clock and never blocks. Do and Run drive it with goroutines and timers, a simulator
 // with an event queue. The order of its decisions is the pipeline:
@@ -50,7 +16,8 @@ type Step struct {
 //	deadline → bulkhead → retry loop { breaker → hedge { the attempt } }
 //
 // A Call is used by one goroutine at a time, once. Begin starts it; every Call that began must come to Finish, or be
-// given up with Abort, else its permits are lost.
+// given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
+// with Await: two events of a driver may cross.
 type Call struct {
 	s         *settings
 	start     time.Duration
@@ -119,6 +86,9 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 
 // Admitted goes on after the queue: the bulkhead has given the call a permit.
 func (c *Call) Admitted(now time.Duration) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
 	c.admitted = true
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
@@ -129,6 +99,9 @@ func (c *Call) Admitted(now time.Duration) Step {
 // LeaveQueue ends the wait: the time is up (cause nil) or the caller left (cause its context's error). If a permit
 // arrived at the same moment, a call whose time was up goes on with it.
 func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
+	if c.over || c.admitted {
+		return Step{Action: Await}
+	}
 	if !c.s.bulkhead.Abandon(w) {
 		if c.admitted = true; cause == nil {
 			return c.Admitted(now)
@@ -304,6 +277,9 @@ func budgetCost(c Class) budget.Cost {
 
 // Resume goes on after a Sleep.
 func (c *Call) Resume(now time.Duration) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
 	}
@@ -311,7 +287,12 @@ func (c *Call) Resume(now time.Duration) Step {
 }
 
 // Cancel ends the call because its caller left while it slept; cause is the caller's context error.
-func (c *Call) Cancel(now time.Duration, cause error) Step { return c.stop(now, cause) }
+func (c *Call) Cancel(now time.Duration, cause error) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
+	return c.stop(now, cause)
+}
 
 // Abort gives the call's permits back without a verdict on the dependency, when the driver cannot go on (a panic in the
 // guarded function). It does nothing to a call that has finished.

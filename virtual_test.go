@@ -119,8 +119,13 @@ func (c *virtualCall) take(step abate.Step) {
 	case abate.Queue:
 		w := &bulkhead.Waiter{}
 		w.Wake = func() {
-			c.after(0, func() { c.take(c.Admitted(c.now)) })
 			c.wait++
+			wait := c.wait
+			c.after(0, func() {
+				if c.wait == wait { // the caller may have left at the same moment
+					c.take(c.Admitted(c.now))
+				}
+			})
 		}
 		step := c.Enqueue(c.now, w)
 		c.take(step)
