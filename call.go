@@ -342,7 +342,6 @@ func (c *Call) dropCopies(now time.Duration) {
 			}
 		}
 	}
-	c.inAir = 0
 }
 
 func (c *Call) endClass() Class {

@@ -211,6 +211,23 @@ var scenarios = []scenario{
 		calls:  []call{{replies: []reply{{50 * ms, errDown}, {35 * ms, errDown}, {5 * ms, errDown}, {1 * ms, nil}}}},
 		want:   "0s attempt 1 | 20ms hedge 2 | 40ms hedge 3 | 55ms retry in 100ms | 155ms attempt 4 | 156ms end success 4",
 	}, {
+		name: "each attempt has its own hedges", hedged: true,
+		policy: abate.Policy{Retry: fixed(100*ms, 1), Hedge: hedge.Config{Delay: 20 * ms}},
+		calls:  []call{{replies: []reply{{50 * ms, errDown}, {10 * ms, errDown}, {500 * ms, errDown}, {10 * ms, nil}}}},
+		want:   "0s attempt 1 | 20ms hedge 2 | 50ms retry in 100ms | 150ms attempt 3 | 170ms hedge 4 | 180ms end success 4",
+	}, {
+		name: "decorrelated jitter grows from the last delay", policy: abate.Policy{
+			Retry: retry.Config{MaxRetries: 2, Jitter: retry.DecorrelatedJitter}, Rand: func() uint64 { return 1<<64 - 1 }},
+		calls: []call{{replies: always(5*ms, errDown)}},
+		want:  "0s attempt 1 | 5ms retry in 300ms | 305ms attempt 2 | 310ms retry in 900ms | 1.21s attempt 3 | 1.215s end failure 3 attempts exhausted",
+	}, {
+		name: "a refusal for load may cost more budget", policy: abate.Policy{Retry: fixed(100*ms, 3), Rand: func() uint64 { return 0 },
+			RetryBudget: budget.Config{Ratio: 0.1, Reserve: 3, OverloadCost: 3}},
+		calls: []call{
+			{replies: []reply{{5 * ms, abate.RetryAfter(errBusy, busyFor)}, {5 * ms, errDown}}},
+		},
+		want: "0s attempt 1 | 5ms retry in 700ms | 705ms attempt 2 | 710ms end failure 2 retry budget exhausted",
+	}, {
 		name: "a hedge the budget denies does not harm the first copy", hedged: true, policy: abate.Policy{
 			Hedge: hedge.Config{Delay: 20 * ms}, RetryBudget: budget.Config{Kind: budget.Ratio, Ratio: 0.1}},
 		calls: []call{{replies: always(50*ms, nil)}},

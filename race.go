@@ -48,9 +48,8 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 // attempt runs one attempt with its hedges until it is decided and the first copy is back.
 func (r *race[T]) attempt(deadline time.Duration) Step {
 	r.mu.Lock()
-	var none T
 	r.round++
-	r.decided, r.wake, r.v, r.winner = false, nil, none, nil
+	r.decided, r.wake = false, nil
 	limit := &r.first
 	if r.round > 1 {
 		limit = new(attemptContext)
