@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
@@ -52,6 +53,19 @@ func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Contex
 // their own call it.
 func (g *Guard) UsedFallback(err error) {
 	g.current.Load().emit(Event{Kind: FallbackUsed, At: clock(), Err: err})
+}
+
+// CountHiddenRetries notes that something below the guard sent an attempt n further times by itself, as http.Transport
+// and database/sql do when a kept-alive connection turns out to be dead. They cannot be refused any more, so they are
+// drawn from the budget as far as it goes, and leave less for the retries that can.
+func (g *Guard) CountHiddenRetries(n int) {
+	s, now := g.current.Load(), clock()
+	for range n {
+		if s.budget != nil {
+			s.budget.Withdraw(now, budget.Transient)
+		}
+		s.emit(Event{Kind: HiddenRetry, At: now})
+	}
 }
 
 // driven is a Call with what the blocking drivers keep beside it.

@@ -164,6 +164,14 @@ func TestIgnoredErrorsDoNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
+func TestARefusalForLoadIsAFailureToTheBreaker(t *testing.T) {
+	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}})
+	_, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, abate.RetryAfter(errBusy, time.Second) })
+	if st := g.State().Breaker.State; st != breaker.Open || err != errBusy {
+		t.Error(st, err)
+	}
+}
+
 func TestClassifierJudgesErrors(t *testing.T) {
 	p := abate.DefaultPolicy()
 	p.Classify = func(err error) abate.Outcome { return abate.Outcome{Class: abate.Failure, NoRetry: true} }

@@ -36,6 +36,8 @@ const (
 	HedgeSent
 	// HedgeDenied: a copy was due, and the budget (ErrBudgetExhausted) or the breaker (ErrCircuitOpen) said no.
 	HedgeDenied
+	// HiddenRetry: something below the guard sent an attempt again by itself.
+	HiddenRetry
 	// CallEnded: the call is over. Attempt is how many were sent, Latency the whole time, Reason why a failed call got no further attempt.
 	CallEnded
 	// BreakerChanged: the circuit breaker went From one state To another.
@@ -47,7 +49,7 @@ const (
 )
 
 var eventNames = [...]string{"", "call-began", "call-queued", "attempt-began", "attempt-ended", "retry-scheduled",
-	"hedge-sent", "hedge-denied", "call-ended", "breaker-changed", "fallback-used", "policy-changed"}
+	"hedge-sent", "hedge-denied", "hidden-retry", "call-ended", "breaker-changed", "fallback-used", "policy-changed"}
 
 // String returns the name used in logs, such as "retry-scheduled".
 func (k EventKind) String() string {

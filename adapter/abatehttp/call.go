@@ -97,7 +97,7 @@ func (c *call) Attempt(ctx context.Context, n int) (*http.Response, error) {
 		c.sent = true
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
-	c.transport.noteHidden(c.request, a.watch.end())
+	c.transport.noteHidden(c.guard, a.watch.end())
 	return c.received(a, resp, err)
 }
 

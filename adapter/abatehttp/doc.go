@@ -19,7 +19,7 @@
 //     its end. Close every body, as with any http.Client.
 //   - Each attempt says its number (x-envoy-attempt-count) and how long its caller is going to wait
 //     (x-envoy-expected-rq-timeout-ms), so that a server can refuse late attempts first and stop work that nobody waits for.
-//   - The retries that net/http makes by itself are counted.
+//   - The retries that net/http makes by itself are counted, and drawn from the retry budget.
 //
 // A request that succeeds at once pays three allocations, or four under a policy with a time limit, and starts no
 // goroutine: about 550 ns on top of what a plain http.Client takes without a network, or 450 ns without a time limit.

@@ -2,10 +2,11 @@ package abatehttp
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+
+	"github.com/abate-go/abate"
 )
 
 // connCounter counts the connections that one attempt was given. More than one means that the base sent it again.
@@ -65,13 +66,10 @@ func (w *watchedContext) end() int {
 	return int(max(n-1, 0))
 }
 
-// noteHidden counts n hidden retries of req.
-func (t *Transport) noteHidden(req *http.Request, n int) {
-	if n == 0 {
-		return
-	}
-	t.hidden.Add(uint64(n))
-	if t.OnHiddenRetry != nil {
-		t.OnHiddenRetry(req, n)
+// noteHidden counts n hidden retries, and has them paid for.
+func (t *Transport) noteHidden(g *abate.Guard, n int) {
+	if n > 0 {
+		t.hidden.Add(uint64(n))
+		g.CountHiddenRetries(n)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"net/http"
 	"net/http/httptrace"
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/budget"
 )
 
 // dying answers the first request of each connection and hangs up on the second, as a server does that closes idle
@@ -22,12 +22,12 @@ func dying(t *testing.T) string {
 	})
 }
 
-func TestHiddenRetriesAreCounted(t *testing.T) {
+func TestHiddenRetriesAreCountedAndPaidFor(t *testing.T) {
 	url := dying(t)
 	p, events := watched(eager())
-	client, transport := newClient(t, guard(t, p))
-	var told []int
-	transport.OnHiddenRetry = func(_ *http.Request, n int) { told = append(told, n) }
+	p.RetryBudget = budget.Config{Ratio: 0.1, Reserve: 10}
+	g := guard(t, p)
+	client, transport := newClient(t, g)
 	for call, want := range []uint64{0, 1, 2} {
 		if status, body := mustDo(t, client, newRequest(t, "GET", url, nil)); status != 200 || body != "ok" {
 			t.Errorf("%d %q", status, body)
@@ -36,8 +36,11 @@ func TestHiddenRetriesAreCounted(t *testing.T) {
 			t.Errorf("after call %d: %d hidden retries, want %d", call+1, got, want)
 		}
 	}
-	if len(told) != 2 || told[0] != 1 || told[1] != 1 {
-		t.Errorf("the hook was told %v", told)
+	if n := len(events.all(abate.HiddenRetry)); n != 2 {
+		t.Errorf("the observer was told of %d", n)
+	}
+	if left := g.State().Budget; left < 8 || left >= 9 {
+		t.Errorf("%v of 10 extra attempts are left after two hidden ones", left)
 	}
 	if n := len(events.all(abate.AttemptBegan)); n != 3 {
 		t.Errorf("the guard saw %d attempts: they were not hidden", n)

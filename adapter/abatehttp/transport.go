@@ -34,10 +34,6 @@ type Transport struct {
 	// Set it for servers of other companies.
 	OmitHeaders bool
 
-	// OnHiddenRetry, if set, is told when Base itself sent an attempt n further times; see HiddenRetries. It is called
-	// on the goroutine of the attempt and must be safe for concurrent use.
-	OnHiddenRetry func(req *http.Request, n int)
-
 	hidden   atomic.Uint64
 	timeouts millisCache
 }
@@ -66,8 +62,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // HiddenRetries returns how often Base sent a request again by itself. An http.Transport does that, unasked, when a
-// kept-alive connection turns out to be dead: attempts that no retry limit and no budget has allowed. They are few, one
-// for each connection that died, and are counted so that they can be seen.
+// kept-alive connection turns out to be dead: attempts that no policy has allowed. They are few, one for each connection
+// that died; they are drawn from the guard's retry budget, and told to its observer.
 func (t *Transport) HiddenRetries() uint64 { return t.hidden.Load() }
 
 // CloseIdleConnections closes the idle connections of Base, if it has any. http.Client.CloseIdleConnections calls it.

@@ -8,5 +8,5 @@ func Example() {
 	// attempt 2: 503 Service Unavailable, retry after 1s
 	//   again in 1.154s
 	// attempt 3: success
-	// the caller sees: 200 OK, "charged"
+	// the caller sees: 200 OK, "charged", <nil>
 }

@@ -1,0 +1,29 @@
+package policyfile_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/policyfile"
+)
+
+// The policy file that the README shows is one that loads.
+func TestThePolicyFileOfTheReadmeLoads(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, yaml, found := strings.Cut(string(readme), "```yaml\n")
+	yaml, _, closed := strings.Cut(yaml, "```")
+	if !found || !closed {
+		t.Fatal("the README shows no policy file")
+	}
+	f, err := policyfile.Parse("README.md", []byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Services) != 3 || f.Services[0].Policy.MaxRetries != 2 || f.Services[0].Policy.JitterFactor != 0.5 {
+		t.Errorf("%+v", f)
+	}
+}
