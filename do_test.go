@@ -459,6 +459,9 @@ func TestDescribeWritesEveryDefaultOut(t *testing.T) {
 	if d.CircuitBreaker.MinimumNumberOfCalls != 20 || d.CircuitBreaker.SlidingWindow.Duration != 10*time.Second {
 		t.Errorf("%+v", d.CircuitBreaker)
 	}
+	if d := guard(t, abate.Policy{Fallback: abate.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType != "application/json" {
+		t.Error(d.Fallback)
+	}
 	lease := abate.Policy{AttemptTimeout: 3 * time.Second, CircuitBreaker: breaker.Config{FailureThreshold: 1}}
 	if d := guard(t, lease).Describe(); d.CircuitBreaker.HalfOpenPermitLease != 3*time.Second {
 		t.Error("a probe's lease is the attempt timeout, got", d.CircuitBreaker.HalfOpenPermitLease)

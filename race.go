@@ -111,8 +111,8 @@ func (r *race[T]) hedge(round int) {
 	reported = true
 }
 
-// report tells the call how copy c ended. The report that decides the attempt cancels the other copies; a copy that
-// decides nothing is discarded.
+// report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies; the
+// value of a copy that decides nothing is discarded.
 func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
 	o := judge(r.ctx, r.op, v, err)
 	r.mu.Lock()
@@ -130,7 +130,6 @@ func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
 	}
 	r.mu.Unlock()
 	r.op.Discard(v)
-	limit.end()
 }
 
 // decide ends the attempt in the air with step. mu is held.
