@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -55,6 +56,9 @@ func (b *requestBody) buffer(req *http.Request, limit int64, timeout time.Durati
 	case int64(len(prefix)) > limit:
 		b.stream = &stream{prefix: prefix, rest: source}
 		return nil
+	case req.ContentLength > 0 && req.ContentLength != int64(len(prefix)):
+		source.Close()
+		return fmt.Errorf("abatehttp: the request says ContentLength %d, but its body has %d bytes", req.ContentLength, len(prefix))
 	}
 	b.buffered = prefix
 	return source.Close()

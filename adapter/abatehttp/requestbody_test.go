@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -322,16 +323,19 @@ func TestReadingABodyThatTheBaseHasClosedIsNotTheCallersFault(t *testing.T) {
 	}
 }
 
-func TestBodyThatLiesAboutItsLengthIsTheCallersFault(t *testing.T) {
-	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+func TestBodyThatLiesAboutItsLengthIsNotSent(t *testing.T) {
+	b := serve(t, func(int, http.ResponseWriter, *http.Request) { t.Error("it reached the server") })
 	p, events := watched(eager())
 	client, _ := newClient(t, guard(t, p))
-	req := put(t, b.URL, io.NopCloser(strings.NewReader("short")))
-	req.ContentLength = 100
-	if _, err := client.Do(req); err == nil {
-		t.Error("no error")
+	for _, length := range []int64{3, 100} {
+		req := put(t, b.URL, io.NopCloser(strings.NewReader("short")))
+		req.ContentLength = length
+		_, err := client.Do(req)
+		if want := fmt.Sprintf("the request says ContentLength %d, but its body has 5 bytes", length); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
-		t.Errorf("attempts: %+v", ended)
+	if began := events.all(abate.CallBegan); len(began) != 0 {
+		t.Errorf("calls: %+v", began)
 	}
 }
