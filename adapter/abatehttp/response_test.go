@@ -45,7 +45,7 @@ func TestAttemptTimeoutCoversTheBody(t *testing.T) {
 		<-r.Context().Done()
 	})
 	p := eager()
-	p.AttemptTimeout = 20 * time.Millisecond
+	p.AttemptTimeout = 500 * time.Millisecond // the answer has to begin within it on a busy machine too
 	client, _ := newClient(t, guard(t, p))
 	resp, err := client.Get(b.URL)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestUpgradedConnectionOutlivesTheAttempt(t *testing.T) {
 		io.Copy(conn, rw)
 	})
 	p := eager()
-	p.AttemptTimeout = 10 * time.Millisecond
+	p.AttemptTimeout = 300 * time.Millisecond
 	client, transport := newClient(t, guard(t, p))
 	inner := transport.Base
 	var attempt context.Context
