@@ -85,7 +85,9 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	if g.PerSent > 1.1 {
 		t.Errorf("guarded clients sent %v attempts per request, with a budget of 10 %% and no reserve", g.PerSent)
 	}
-	if g.Phases[drill.AfterOutage].GoodputPerSecond == 0 {
+	// A machine that cannot answer in time while all is well has nothing to say about recovery.
+	healthy := g.Phases[drill.BeforeOutage].GoodputPerSecond > 0.9*g.Phases[drill.BeforeOutage].OfferedPerSecond
+	if healthy && g.Phases[drill.AfterOutage].GoodputPerSecond == 0 {
 		t.Error("no guarded request was answered after the outage")
 	}
 	if g.Endings["refusedEarly"] == 0 {
