@@ -24,11 +24,11 @@ type Policy struct {
 
 	Retry `yaml:",inline"`
 
-	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error).
+	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error). It holds for functions under abate.Do too: without "error" an ordinary Go error is not retried.
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
 	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
 	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`
-	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. Default: the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever its method.
+	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. The list replaces the default, which is the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever its method.
 	RetryMethods []string `yaml:"retryMethods" example:"[GET, HEAD, PUT]"`
 
 	// RetryBudget bounds the load that retries and hedges add together.

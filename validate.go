@@ -86,8 +86,32 @@ func (v *validator) betweenFields(p, full Policy) {
 	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
 		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}
+	v.idle(p)
 	if p.Hedge.Enabled() {
 		v.below("hedge.delay", p.Hedge.Delay, "attemptTimeout", p.AttemptTimeout, "the hedge would never be sent: lower it or raise attemptTimeout")
+	}
+}
+
+// idle reports settings that do nothing because what they belong to is off: whoever wrote them believes otherwise.
+func (v *validator) idle(p Policy) {
+	b, h, f := p.Bulkhead, p.Hedge, p.Fallback
+	off := func(path string, set bool, mend string) {
+		if set {
+			v.add(path, "has no effect", mend)
+		}
+	}
+	if !b.Disabled && b.MaxConcurrentCalls == 0 {
+		off("bulkhead.maxQueue", b.MaxQueue != 0, "set maxConcurrentCalls, for example 100")
+		off("bulkhead.maxWait", b.MaxWait != 0, "set maxConcurrentCalls, for example 100")
+		off("bulkhead.order", b.Order != "", "set maxConcurrentCalls, for example 100")
+	}
+	if !h.Disabled && !h.Enabled() {
+		off("hedge.maxHedges", h.MaxHedges != 0, "set delay or quantile, for example delay: 200ms")
+		off("hedge.minDelay", h.MinDelay != 0, "set delay or quantile, for example delay: 200ms")
+	}
+	if !f.Disabled && f.Status == 0 {
+		off("fallback.body", f.Body != "", "set status, for example 200")
+		off("fallback.contentType", f.ContentType != "", "set status, for example 200")
 	}
 }
 

@@ -46,6 +46,9 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{}} }, "routes[0]: matches every request; give it a host, a path or both"},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Path: "pay"}} }, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Host: "http://x"}} }, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
+		{func(p *abate.Policy) { p.Bulkhead.MaxQueue = 5 }, "bulkhead.maxQueue: has no effect; set maxConcurrentCalls, for example 100"},
+		{func(p *abate.Policy) { p.Hedge.MaxHedges = 2 }, "hedge.maxHedges: has no effect; set delay or quantile, for example delay: 200ms"},
+		{func(p *abate.Policy) { p.Fallback.Body = "x" }, "fallback.body: has no effect; set status, for example 200"},
 		{func(p *abate.Policy) { p.Fallback.Status = 7 }, "fallback.status: 7 is out of range; allowed: 200 to 599"},
 	} {
 		p := abate.DefaultPolicy()

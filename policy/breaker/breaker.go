@@ -106,7 +106,8 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 }
 
 // Record takes the result of an admitted call. A permit from before the breaker last opened or began to probe
-// is ignored. So is a probe that reports after its lease, and a probe that reports twice. Recording any other
+// is ignored, and so is a probe that reports twice. A probe that reports after its lease counts, though its permit
+// has gone to another: to have run out of time is a result. Recording any other
 // permit twice counts its call twice and may hide one hanging call, nothing else. A Result that is none of the
 // three is Neutral.
 //
@@ -198,7 +199,7 @@ func (b *Breaker) report(now time.Duration, permit Permit, r Result) {
 	draw := b.rnd()
 	b.mu.Lock()
 	p := b.cur.Load()
-	if p.gen == permit.gen && p.state == HalfOpen && b.probes.give(now, permit.mark) && r <= Failure {
+	if p.gen == permit.gen && p.state == HalfOpen && b.probes.give(permit.mark) && r <= Failure {
 		c := p.cfg
 		slow := c.SlowCallRateThreshold > 0 && now-permit.start >= c.SlowCallDurationThreshold
 		switch {

@@ -78,8 +78,8 @@ type Config struct {
 	// with slow-call detection, slow) probe opens it again. Range 1 to 1000. Zero means the default, 3.
 	SuccessThreshold int `yaml:"successThreshold" range:"1..1000" example:"3"`
 
-	// HalfOpenPermitLease is how long a probe may take to report. After that its permit is free again and its
-	// late result is ignored, so that a hung probe cannot keep the breaker half-open for ever.
+	// HalfOpenPermitLease is how long a probe may take to report. After that its permit is free again, so
+	// that a hung probe cannot keep the breaker half-open for ever; its late result still counts.
 	// Range 1ms to 1h. Zero means the default: the attempt timeout where there is one, else 10s.
 	HalfOpenPermitLease time.Duration `yaml:"halfOpenPermitLease" range:"1ms..1h" example:"10s"`
 

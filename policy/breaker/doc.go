@@ -29,8 +29,8 @@
 //
 // (Exponential growth of the open time is old practice; applying the cap before the draw keeps clients that
 // have all reached the cap apart.) After it only PermittedCallsInHalfOpen probes are out at once. Each holds a
-// lease: one that does not report in time gives its permit back and has no say any more, so neither a hung nor a
-// lost probe can keep the breaker half-open. Any failed probe opens it again; SuccessThreshold successes end the
+// lease: one that does not report in time gives its permit to the next, so neither a hung nor a lost probe can keep
+// the breaker half-open; when it reports after all, before the state has changed, it counts. Any failed probe opens it again; SuccessThreshold successes end the
 // probing. Then, with RampUp set, the admitted share grows linearly,
 //
 //	share = from + (1 - from) * elapsed / rampUp

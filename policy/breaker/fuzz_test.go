@@ -69,7 +69,7 @@ func (r *rig) allow() {
 		r.failf("shadow mode rejected")
 	case !shadow && ok == p.WouldReject():
 		r.failf("admitted %v but the permit says rejected %v", ok, p.WouldReject())
-	case rejecting && admitted:
+	case rejecting && admitted && before.State != breaker.RampUp:
 		r.failf("admitted while rejecting")
 	case !r.cfg.Enabled() && !admitted:
 		r.failf("switched off but rejected")

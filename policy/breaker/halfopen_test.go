@@ -79,24 +79,36 @@ func TestHungProbeGivesItsPermitBack(t *testing.T) {
 	hung := allow(t, b, s)
 	refuse(t, b, 3*s-1)
 	next := allow(t, b, 3*s)
-	b.Record(3*s, hung, good)
-	b.Record(3*s, hung, bad)
-	wantState(t, b, breaker.HalfOpen) // too late to decide anything
-	refuse(t, b, 3*s)                 // and it has no permit to give back
+	b.Record(3*s, hung, neutral)
+	refuse(t, b, 3*s) // it has no second permit to give back
 	b.Record(3*s, next, good)
 	wantState(t, b, breaker.Closed)
 }
 
-func TestLateProbeIsIgnoredEvenWhenNobodyTookItsPermit(t *testing.T) {
-	for _, r := range []breaker.Result{good, bad} {
-		b := opened(t, breaker.Config{SuccessThreshold: 1, HalfOpenPermitLease: s}, nil)
-		p := allow(t, b, s)
-		b.Record(2*s, p, r)
-		wantState(t, b, breaker.HalfOpen)
-		p = allow(t, b, 2*s)
-		b.Record(3*s-1, p, good)
-		wantState(t, b, breaker.Closed)
+// A probe that runs into an attempt timeout as long as its lease reports at the very end of it, or a moment later.
+func TestAProbeThatRanOutOfTimeIsAFailedProbe(t *testing.T) {
+	b := opened(t, breaker.Config{SuccessThreshold: 1, HalfOpenPermitLease: s}, nil)
+	b.Record(2*s, allow(t, b, s), bad)
+	wantState(t, b, breaker.Open)
+}
+
+func TestASlowButHealthyDependencyIsLetBackIn(t *testing.T) {
+	b := opened(t, breaker.Config{PermittedCallsInHalfOpen: 1, SuccessThreshold: 3, HalfOpenPermitLease: s}, nil)
+	first, second, third := allow(t, b, s), allow(t, b, 2*s), allow(t, b, 3*s)
+	for i, p := range []breaker.Permit{first, second, third} {
+		b.Record(time.Duration(13+i)*s, p, good)
 	}
+	wantState(t, b, breaker.Closed)
+}
+
+func TestLostProbesTakeNoMemory(t *testing.T) {
+	b := opened(t, breaker.Config{PermittedCallsInHalfOpen: 2, SuccessThreshold: 1, HalfOpenPermitLease: s}, nil)
+	lost := allow(t, b, s)
+	for i := range 100 {
+		allow(t, b, time.Duration(2+i)*s)
+	}
+	b.Record(200*s, lost, bad) // long forgotten
+	wantState(t, b, breaker.HalfOpen)
 }
 
 func TestNeutralProbeGivesItsPermitBack(t *testing.T) {
@@ -169,8 +181,8 @@ func TestRampUpAdmitsAGrowingShare(t *testing.T) {
 		if got := float64(admitted) / n; math.Abs(got-tt.want) > 0.02 {
 			t.Errorf("%v into the ramp: share %.3f, want %.2f", tt.at, got, tt.want)
 		}
-		if b.Rejecting(start + tt.at) {
-			t.Error("a ramp-up is not rejecting for certain")
+		if got := b.Rejecting(start + tt.at); got != (tt.at < 10*s) {
+			t.Errorf("%v into the ramp: rejecting retries is %v", tt.at, got)
 		}
 	}
 	wantState(t, b, breaker.Closed)

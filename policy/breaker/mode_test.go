@@ -205,13 +205,15 @@ func TestSwitchingOffAndOnStartsAnew(t *testing.T) {
 	b := opened(t, c, func(c breaker.Change) { seen = append(seen, c) })
 	off := c
 	off.Disabled = true
-	b.Reconfigure(500*ms, off)
+	seen = append(seen, b.Reconfigure(500*ms, off))
 	calls(t, b, 500*ms, times(100, bad)...)
 	flying := allow(t, b, 500*ms)
-	b.Reconfigure(600*ms, c)
+	if change := b.Reconfigure(600*ms, c); change.From != change.To {
+		t.Errorf("%+v", change)
+	}
 	b.Record(600*ms, flying, bad)
 	wantState(t, b, breaker.Closed)
-	b.Reconfigure(700*ms, breaker.Config{FailureThreshold: 1, Mode: breaker.ForcedOpen})
+	seen = append(seen, b.Reconfigure(700*ms, breaker.Config{FailureThreshold: 1, Mode: breaker.ForcedOpen}))
 	want := []breaker.Change{
 		{From: breaker.Closed, To: breaker.Open, At: 0, Reason: "consecutive failures"},
 		{From: breaker.Open, To: breaker.Closed, At: 500 * ms, Reason: "reconfigured"},

@@ -32,26 +32,29 @@ func (p *probes) full(now time.Duration, permitted int) bool {
 	return running >= permitted
 }
 
+// keepLost is how many times the permitted number of leases are remembered: those that are over have given their permit to
+// another probe, but what became of their calls still counts when it is known.
+const keepLost = 4
+
 // take hands out a lease unless permitted of them are out. Leases that are over make room.
 func (p *probes) take(now time.Duration, permitted int, d time.Duration) (serial uint32, ok bool) {
-	if len(p.out) >= permitted {
-		p.out = slices.DeleteFunc(p.out, func(l lease) bool { return l.over(now) })
-	}
-	if len(p.out) >= permitted {
+	if p.full(now, permitted) {
 		return 0, false
+	}
+	if len(p.out) >= keepLost*permitted { // most are over: forget the oldest
+		p.out = slices.Delete(p.out, 0, 1)
 	}
 	p.serial++
 	p.out = append(p.out, lease{serial: p.serial, until: after(now, d)})
 	return p.serial, true
 }
 
-// give takes a lease back and reports whether it was still running. A lease can be given back only once.
-func (p *probes) give(now time.Duration, serial uint32) bool {
+// give takes a lease back and reports whether it was out. A lease can be given back only once.
+func (p *probes) give(serial uint32) bool {
 	i := slices.IndexFunc(p.out, func(l lease) bool { return l.serial == serial })
 	if i < 0 {
 		return false
 	}
-	running := !p.out[i].over(now)
 	p.out = slices.Delete(p.out, i, i+1)
-	return running
+	return true
 }

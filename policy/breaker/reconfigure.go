@@ -6,12 +6,14 @@ import "time"
 // (no longer than the new longest wait from now), probes and ramp-up go on under the new limits, the window is
 // kept when SlidingWindow stays the same. Calls in flight keep counting, unless slow-call detection itself
 // changes. Switching the breaker off, forcing it open, and undoing either start anew: closed, or forced open.
-func (b *Breaker) Reconfigure(now time.Duration, c Config) {
+//
+// It returns the change of state that this made; From and To are the same when it made none. onChange is not told: the
+// caller knows, and can tell others when it holds no lock of its own any more.
+func (b *Breaker) Reconfigure(now time.Duration, c Config) Change {
 	c = c.effective()
 	b.mu.Lock()
-	change := b.adopt(b.cur.Load(), &c, now)
-	b.mu.Unlock()
-	b.tell(change)
+	defer b.mu.Unlock()
+	return b.adopt(b.cur.Load(), &c, now)
 }
 
 func (b *Breaker) adopt(p *phase, c *Config, now time.Duration) Change {

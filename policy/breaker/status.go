@@ -6,9 +6,9 @@ import "time"
 // a ramp-up, until the next Allow.
 func (b *Breaker) State() State { return b.cur.Load().state }
 
-// Rejecting reports whether Allow would refuse for certain at now: open before the end of the wait, forced
-// open, or half-open with all permits out. It takes no permit and changes nothing. A ramp-up, which refuses
-// some, and shadow mode, which refuses none, are not rejecting.
+// Rejecting reports whether a retry should be given up at now rather than slept for: open before the end of the
+// wait, forced open, half-open with all permits out, or ramping up, when what may be sent belongs to first attempts. It takes
+// no permit and changes nothing. Shadow mode, which refuses nothing, is not rejecting.
 func (b *Breaker) Rejecting(now time.Duration) bool {
 	p := b.cur.Load()
 	switch {
@@ -16,6 +16,8 @@ func (b *Breaker) Rejecting(now time.Duration) bool {
 		return false
 	case p.state == Open:
 		return p.forced || now < p.until
+	case p.state == RampUp:
+		return now < p.until
 	case p.state == HalfOpen:
 		b.mu.Lock()
 		defer b.mu.Unlock()
