@@ -30,13 +30,16 @@ type Call struct {
 	admitted  bool // holds a bulkhead permit
 	over      bool
 	lastClass Class
-	last      error // the last failed attempt's error
+	asked     time.Duration // the longest Retry-After that a copy of the current attempt brought
+	final     bool          // a hedge of the current attempt said that repeating cannot help
+	last      error         // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
 }
 
 // attemptCopy is one attempt in the air.
 type attemptCopy struct {
 	live   bool
+	number int32 // of the attempt, from 1
 	start  time.Duration
 	permit breaker.Permit
 }
@@ -56,7 +59,7 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 		return c.stop(now, ErrDeadline)
 	}
 	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
-		if s.policy.Bulkhead.MaxQueue == 0 {
+		if s.policy.Bulkhead.Enabled() && s.policy.Bulkhead.MaxQueue == 0 {
 			return c.stop(now, ErrBulkheadFull)
 		}
 		return Step{Action: Queue}
@@ -129,7 +132,7 @@ func (c *Call) attempt(now time.Duration) Step {
 	if c.attempts == 0 && s.budget != nil {
 		s.budget.Deposit(now)
 	}
-	c.hedges = 0
+	c.hedges, c.asked, c.final = 0, 0, false
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
@@ -137,7 +140,8 @@ func (c *Call) attempt(now time.Duration) Step {
 func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.attempts++
 	c.inAir++
-	c.copies[n].live, c.copies[n].start = true, now
+	a := &c.copies[n]
+	a.live, a.number, a.start = true, int32(c.attempts), now
 	if c.s.observer != nil {
 		c.s.emit(Event{Kind: kind, At: now, Attempt: c.attempts})
 	}
@@ -182,7 +186,8 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 
 // AttemptDone reports the outcome of copy n, 0 unless Hedge gave another number. A result that comes after the call has
 // finished is ignored. A final outcome decides the call, and makes the copies still in the air neutral: the driver
-// cancels them. A failure that another copy may still mend is an Await.
+// cancels them. A failure that another copy may still mend is an Await, and so is whatever a hedge brings that is not a
+// success: a copy that was refused, or could not be sent, must not harm the first.
 func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	if c.over || !c.copies[n].live {
 		return Step{Action: Await}
@@ -190,14 +195,18 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	c.land(now, n, o)
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
-		return c.finish(now, nil, nil)
-	}
-	if o.Class == Ignored || o.NoRetry {
 		return c.finish(now, nil, o.Err)
 	}
-	if c.inAir > 0 {
+	final := o.Class == Ignored || o.NoRetry
+	c.asked = max(c.asked, o.RetryAfter)
+	if c.inAir > 0 && (!final || n > 0) {
+		c.final = c.final || o.NoRetry && o.Class != Ignored
 		return Step{Action: Await}
 	}
+	if final || c.final {
+		return c.finish(now, nil, o.Err)
+	}
+	o.RetryAfter = c.asked
 	return c.afterFailure(now, o)
 }
 
@@ -207,13 +216,17 @@ func (c *Call) land(now time.Duration, n int, o Outcome) {
 	a.live = false
 	c.inAir--
 	latency := now - a.start
+	class := o.Class
+	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
+		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
+	}
 	if s.breaker != nil {
-		s.breaker.Record(now, a.permit, breakerResult[o.Class&3])
+		s.breaker.Record(now, a.permit, breakerResult[class&3])
 	}
-	if o.Class != Ignored && s.budget != nil {
-		s.budget.Result(now, o.Class == Success)
+	if class != Ignored && s.budget != nil {
+		s.budget.Result(now, class == Success)
 	}
-	if o.Class == Success && s.timed {
+	if class == Success && c.timed() {
 		s.typical.record(latency)
 		if s.hedge != nil {
 			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
@@ -222,7 +235,7 @@ func (c *Call) land(now time.Duration, n int, o Outcome) {
 		}
 	}
 	if s.observer != nil {
-		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: c.attempts, Class: o.Class, Latency: latency, Err: o.Err})
+		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: latency, Err: o.Err})
 	}
 }
 
@@ -308,7 +321,7 @@ func (c *Call) Attempts() int { return c.attempts }
 
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
-	if c.attempts == 0 && reason == ErrCircuitOpen {
+	if c.attempts == 0 && reason == ErrCircuitOpen && now == c.start {
 		return c.finish(now, reason, c.s.refused)
 	}
 	return c.finish(now, reason, &Error{
@@ -340,8 +353,14 @@ func (c *Call) dropCopies(now time.Duration) {
 			if c.s.breaker != nil {
 				c.s.breaker.Record(now, a.permit, breaker.Neutral)
 			}
+			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
 	}
+}
+
+// timed tells whether the end of a successful attempt has a time: whether somebody needs to know it.
+func (c *Call) timed() bool {
+	return c.s.timed || c.deadline != NoDeadline && c.s.policy.MaxRetries > 0
 }
 
 func (c *Call) endClass() Class {

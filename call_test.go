@@ -164,8 +164,8 @@ func TestTypicalLatencyFollowsSuccesses(t *testing.T) {
 	if got := take(time.Second, failure()); got != 100*ms {
 		t.Error("a failure moved it:", got)
 	}
-	if got := take(180*ms, abate.Outcome{}); got != 110*ms {
-		t.Error("an eighth of the way up:", got)
+	if got := take(time.Hour, abate.Outcome{}); got < 103*ms || got > 104*ms {
+		t.Error("a slow answer moves it by no more than a thirty-second:", got)
 	}
 	for range 100 {
 		take(10*ms, abate.Outcome{})

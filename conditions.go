@@ -69,7 +69,8 @@ func (c *conditions) match(status int, err error) bool {
 	if err == nil {
 		return false
 	}
-	if s, ok := err.(interface{ StatusCode() int }); ok && s.StatusCode() != status && c.match(s.StatusCode(), nil) {
+	var s interface{ StatusCode() int }
+	if errors.As(err, &s) && c.match(s.StatusCode(), nil) {
 		return true
 	}
 	return c.anyError || c.connect && isConnectFailure(err) || c.reset && isReset(err) || c.timeout && isTimeout(err)
@@ -93,6 +94,9 @@ func isTimeout(err error) bool {
 
 // retryLists is retryOn over an adapter's own judgement, and neverRetryOn over both.
 type retryLists struct{ on, never *conditions }
+
+// forbid tells whether neverRetryOn names err.
+func (l retryLists) forbid(err error) bool { return l.never != nil && l.never.match(0, err) }
 
 func (l retryLists) allow(status int, err error, byDefault bool) bool {
 	if l.never != nil && l.never.match(status, err) {

@@ -16,8 +16,9 @@ type attemptContext struct {
 	began    time.Duration
 
 	real atomic.Pointer[realContext]
-	mu   sync.Mutex // guards the making of real, and over
+	mu   sync.Mutex // guards the making of real, and what follows
 	over bool
+	err  error // what Err has said once it says for ever
 }
 
 type realContext struct {
@@ -67,14 +68,21 @@ func (a *attemptContext) Done() <-chan struct{} {
 }
 
 func (a *attemptContext) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = a.currentErr()
+	}
+	return a.err
+}
+
+func (a *attemptContext) currentErr() error {
 	if r := a.real.Load(); r != nil {
 		return r.Err()
 	}
 	if err := a.parent.Err(); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	switch {
 	case a.over:
 		return context.Canceled

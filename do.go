@@ -39,10 +39,15 @@ func Do[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error
 }
 
 // DoWithFallback is Do, with an answer for when the call fails: fallback gets the error, and what it returns is what
-// the caller gets. A caller that has left gets no fallback.
+// the caller gets. A caller that has left gets no fallback, and an ignored error (see Ignore) is an answer that needs none.
 func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error)) (T, error) {
-	v, err := Do(ctx, g, fn)
-	if err == nil || ctx.Err() == context.Canceled {
+	answered := false
+	v, err := Do(ctx, g, func(ctx context.Context) (T, error) {
+		v, err := fn(ctx)
+		answered = err != nil && g.current.Load().answers(err)
+		return v, err
+	})
+	if err == nil || answered || ctx.Err() == context.Canceled {
 		return v, err
 	}
 	g.UsedFallback(err)
@@ -80,8 +85,8 @@ func (d *driven) begin(ctx context.Context, g *Guard) Step {
 	if t, ok := ctx.Deadline(); ok {
 		deadline = onClock(t)
 	}
-	if err := ctx.Err(); err != nil {
-		return g.refuse(&d.Call, clock(), reasonOf(err))
+	if ctx.Err() != nil {
+		return g.refuse(&d.Call, clock(), d.left(ctx))
 	}
 	return g.Begin(&d.Call, clock(), deadline)
 }
@@ -112,7 +117,7 @@ func (d *driven) attemptDone(ctx context.Context, err error) Step {
 // deadline, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
 func (d *driven) needsTime(o Outcome) bool {
 	switch {
-	case d.s.timed:
+	case d.timed():
 		return true
 	case o.Class == Success:
 		return false
@@ -129,9 +134,12 @@ func (d *driven) wait(ctx context.Context, step Step) Step {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		if ctx.Err() != nil { // both at once: nothing is sent for a caller that has left
+			return d.Cancel(clock(), d.left(ctx))
+		}
 		return d.Resume(clock())
 	case <-ctx.Done():
-		return d.Cancel(clock(), reasonOf(ctx.Err()))
+		return d.Cancel(clock(), d.left(ctx))
 	}
 }
 
@@ -147,11 +155,14 @@ func (d *driven) queue(ctx context.Context) Step {
 	defer timer.Stop()
 	select {
 	case <-admitted:
+		if ctx.Err() != nil {
+			return d.LeaveQueue(clock(), w, d.left(ctx))
+		}
 		return d.Admitted(clock())
 	case <-timer.C:
 		return d.LeaveQueue(clock(), w, nil)
 	case <-ctx.Done():
-		return d.LeaveQueue(clock(), w, reasonOf(ctx.Err()))
+		return d.LeaveQueue(clock(), w, d.left(ctx))
 	}
 }
 
@@ -163,10 +174,15 @@ func (d *driven) unwind() {
 	}
 }
 
-// reasonOf names a context's error as the reason for the end of a call.
-func reasonOf(err error) error {
-	if err == context.DeadlineExceeded {
+// left names the end of the caller's context as the reason for the end of the call. If there was no attempt whose error
+// would say more, the context's cause is the error.
+func (c *Call) left(ctx context.Context) error {
+	reason := ctx.Err()
+	if cause := context.Cause(ctx); c.last == nil && cause != reason {
+		c.last = cause
+	}
+	if reason == context.DeadlineExceeded {
 		return ErrDeadline
 	}
-	return err
+	return reason
 }

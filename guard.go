@@ -73,17 +73,23 @@ func (g *Guard) Name() string { return g.name }
 
 // Update puts another policy in force. Calls that are running finish under the one they began with; breaker, budget,
 // bulkhead and latency estimate carry their state over, and a budget is not refilled. An invalid policy changes nothing.
-func (g *Guard) Update(p Policy) error {
+func (g *Guard) Update(p Policy) error { return g.UpdateAt(clock(), p) }
+
+// UpdateAt is Update at a time of the caller's clock, for those that drive Calls themselves.
+func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("abate: policy of %q: %w", g.name, err)
 	}
 	g.update.Lock()
 	before := g.current.Load()
-	next := g.compile(p.clone().WithDefaults(), clock())
+	next, change := g.compile(p.clone().WithDefaults(), now)
 	g.current.Store(next)
 	g.update.Unlock()
 	if before != nil {
-		next.emit(Event{Kind: PolicyChanged, At: clock()})
+		next.emit(Event{Kind: PolicyChanged, At: now})
+	}
+	if change.From != change.To {
+		g.breakerChanged(change)
 	}
 	return nil
 }
@@ -95,8 +101,8 @@ func (p Policy) clone() Policy {
 	return p
 }
 
-// compile builds the settings for p and brings the guard's parts up to it.
-func (g *Guard) compile(p Policy, now time.Duration) *settings {
+// compile builds the settings for p and brings the guard's parts up to it. It returns what that did to the breaker.
+func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change) {
 	s := &settings{
 		name: g.name, policy: p, rnd: p.Rand, observer: p.Observer,
 		retry:   retry.New(p.Retry),
@@ -107,14 +113,14 @@ func (g *Guard) compile(p Policy, now time.Duration) *settings {
 	if s.rnd == nil {
 		s.rnd = globalRandom
 	}
-	g.parts.reconfigure(p, now)
+	change := g.parts.reconfigure(p, now)
 	if p.RetryBudget.Enabled() {
 		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
 	if p.CircuitBreaker.Enabled() {
 		s.breaker = orNew(&g.parts.breaker, func() *breaker.Breaker { return breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged) })
 	}
-	if p.Bulkhead.Enabled() {
+	if p.Bulkhead.Enabled() || g.parts.bulkhead != nil { // one that was on counts on, so that it can be switched on again
 		s.bulkhead = orNew(&g.parts.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
 	}
 	if p.Hedge.Enabled() {
@@ -123,16 +129,16 @@ func (g *Guard) compile(p Policy, now time.Duration) *settings {
 	s.backsOff = p.Backoff != retry.NoBackoff
 	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
 		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
-	return s
+	return s, change
 }
 
 // reconfigure brings the parts that exist up to p. They keep their state.
-func (k *parts) reconfigure(p Policy, now time.Duration) {
+func (k *parts) reconfigure(p Policy, now time.Duration) (change breaker.Change) {
 	if k.budget != nil {
 		k.budget.Reconfigure(now, p.RetryBudget)
 	}
 	if k.breaker != nil {
-		k.breaker.Reconfigure(now, p.CircuitBreaker)
+		change = k.breaker.Reconfigure(now, p.CircuitBreaker)
 	}
 	if k.bulkhead != nil {
 		k.bulkhead.Reconfigure(p.Bulkhead)
@@ -140,6 +146,7 @@ func (k *parts) reconfigure(p Policy, now time.Duration) {
 	if k.hedge != nil {
 		k.hedge.Reconfigure(now, p.Hedge)
 	}
+	return change
 }
 
 // orNew returns the part, made if it is not there yet.
@@ -209,8 +216,10 @@ func (g *Guard) StateAt(now time.Duration) State {
 	return st
 }
 
-// typicalLatency is a moving average of what successful attempts take, so that a retry is not begun that cannot end in
-// time. A value within an eighth of the average is not written: in the steady state callers only read.
+// typicalLatency is about what the quicker successful attempts take, so that a retry is not begun that cannot end in
+// time. It falls by an eighth of the way and rises by a thirty-second of itself: a few slow answers, or a slow endpoint
+// beside quick ones, must not talk the others out of their retries. A value within an eighth is not written: in the
+// steady state callers only read.
 type typicalLatency struct{ ns atomic.Int64 }
 
 func (t *typicalLatency) load() time.Duration { return time.Duration(t.ns.Load()) }
@@ -220,7 +229,9 @@ func (t *typicalLatency) record(latency time.Duration) {
 	switch diff := int64(latency) - old; {
 	case old == 0:
 		t.ns.Store(int64(latency))
-	case diff > old/8 || diff < -old/8:
+	case diff > old/8:
+		t.ns.Store(old + old/32 + 1)
+	case diff < -old/8:
 		t.ns.Store(old + diff/8)
 	}
 }

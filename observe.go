@@ -6,8 +6,9 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// Observer is told everything a guard does. Observe is called on the goroutine of the call, outside every lock, so it
-// must be quick and safe for concurrent use; it may read the guard. A guard without an observer pays nothing for it.
+// Observer is told everything a guard does. Observe is called on the goroutine that caused the event: the call's, or for
+// a hedge its timer's. No lock of the guard is held, so it may read and update the guard; the events of one call come one
+// after the other. It must be quick, and safe for concurrent use. A guard without an observer pays nothing for it.
 type Observer interface {
 	Observe(Event)
 }
@@ -28,7 +29,8 @@ const (
 	CallQueued
 	// AttemptBegan: an attempt is sent. Attempt is its number, from 1.
 	AttemptBegan
-	// AttemptEnded: it came back. Class, Latency and Err are set.
+	// AttemptEnded: it came back, or was given up (Ignored, without Err) because another copy has decided the call. Attempt,
+	// Class, Latency and Err are set. Every AttemptBegan and HedgeSent has one.
 	AttemptEnded
 	// RetryScheduled: another attempt follows after Delay.
 	RetryScheduled

@@ -2,6 +2,7 @@ package abate
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -39,7 +40,8 @@ type Outcome struct {
 }
 
 // Permanent marks err as a failure that another attempt cannot mend. The call returns err itself, at once. It still
-// counts as a failure of the dependency; for an answer that is nobody's failure ("card declined"), use Ignore.
+// counts as a failure of the dependency; for an answer that is nobody's failure ("card declined"), use Ignore. Marks
+// hold for the innermost guard around the function; if there is another one further out, mark what Do returned again.
 func Permanent(err error) error { return mark(err, Outcome{Class: Failure, NoRetry: true}) }
 
 // Ignore marks err as an answer rather than a failure: the call returns err itself, at once, and neither the circuit
@@ -70,34 +72,43 @@ func (m *marked) Unwrap() error { return m.error }
 
 // classify judges an attempt of Do's function, which ended with err. ctx is the caller's context.
 func (s *settings) classify(ctx context.Context, err error) Outcome {
-	if o, ok := settled(ctx, err); ok {
+	if o, ok := s.settled(ctx, err); ok {
 		return o
 	}
 	if s.policy.Classify != nil {
 		o := s.policy.Classify(err)
-		if o.Err == nil && o.Class != Success {
+		if o.Err == nil { // also of a Success: Do returns what the function returned
 			o.Err = err
 		}
+		o.NoRetry = o.NoRetry || s.retries.forbid(err)
 		return o
 	}
 	return Outcome{Class: Failure, NoRetry: !s.retries.allow(0, err, true), Err: err}
 }
 
+// answers tells whether an error of Do's function is an answer: ignored, and not because a guard inside refused the call.
+func (s *settings) answers(err error) bool {
+	o := s.classify(context.Background(), err)
+	var refusal *Error
+	return o.Class == Ignored && !(errors.As(err, &refusal) && refusal.Attempts == 0)
+}
+
 // settled judges what no classifier may judge otherwise: no error at all, the caller's cancellation, which is nobody's
 // failure, and a mark on the error. It looks at the caller's context, not the attempt's: an attempt that ran into our
 // own time limit is a failure.
-func settled(ctx context.Context, err error) (Outcome, bool) {
+func (s *settings) settled(ctx context.Context, err error) (Outcome, bool) {
 	if err == nil {
 		return Outcome{}, true
-	}
-	if ctx.Err() == context.Canceled {
-		return Outcome{Class: Ignored, NoRetry: true, Err: err}, true
 	}
 	o, ok := findMark(err)
 	if m, outermost := err.(*marked); outermost {
 		err = m.error
 	}
+	if ctx.Err() == context.Canceled {
+		return Outcome{Class: Ignored, NoRetry: true, Err: err}, true
+	}
 	o.Err = err
+	o.NoRetry = o.NoRetry || ok && s.retries.forbid(err)
 	return o, ok
 }
 

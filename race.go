@@ -67,9 +67,10 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 
 	r.mu.Lock()
 	for !r.decided {
-		r.wake = make(chan struct{})
+		decided := make(chan struct{})
+		r.wake = decided
 		r.mu.Unlock()
-		<-r.wake
+		<-decided
 		r.mu.Lock()
 	}
 	defer r.mu.Unlock()
@@ -81,55 +82,64 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 
 // hedge sends one more copy, if the call may. It runs on the timer's goroutine.
 func (r *race[T]) hedge(round int) {
+	done := false
+	defer func() {
+		if !done {
+			r.crash(round, recover())
+		}
+	}()
+	if c, n, limit := r.admitHedge(round); limit != nil {
+		v, err := r.op.Attempt(limit, n)
+		r.report(round, c, limit, v, err)
+	}
+	done = true
+}
+
+// admitHedge asks the call for a further copy: its number in the air, the attempt's number, and its context, nil if there is none.
+func (r *race[T]) admitHedge(round int) (c, n int, limit *attemptContext) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if round != r.round || r.decided || r.over {
-		r.mu.Unlock()
-		return
+		return 0, 0, nil
 	}
 	now := clock()
 	c, deadline, ok := r.Hedge(now)
 	if !ok {
-		r.mu.Unlock()
-		return
+		return 0, 0, nil
 	}
-	limit := &attemptContext{parent: r.ctx, deadline: deadline, began: now}
+	limit = &attemptContext{parent: r.ctx, deadline: deadline, began: now}
 	r.limits[c] = limit
-	n := r.Attempts()
 	if delay, ok := r.HedgeDelay(now); ok {
 		r.timer = startHedgeTimer(r, round, delay)
 	}
-	r.mu.Unlock()
-
-	reported := false
-	defer func() {
-		if !reported {
-			r.crash(round, recover())
-		}
-	}()
-	v, err := r.op.Attempt(limit, n)
-	r.report(round, c, limit, v, err)
-	reported = true
+	return c, r.Attempts(), limit
 }
 
 // report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies; the
 // value of a copy that decides nothing is discarded.
 func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
-	o := judge(r.ctx, r.op, v, err)
-	r.mu.Lock()
-	if round == r.round && !r.decided {
-		if step := r.AttemptDone(clock(), c, o); step.Action != Await {
-			r.decide(step)
-			if step.Action == Finish {
-				r.v, r.winner, r.limits[c] = v, limit, nil
-				r.cancelCopies()
-				r.mu.Unlock()
-				return
-			}
-			r.cancelCopies()
-		}
+	if !r.settle(round, c, limit, v, judge(r.s, r.ctx, r.op, v, err)) {
+		r.op.Discard(v)
 	}
-	r.mu.Unlock()
-	r.op.Discard(v)
+}
+
+// settle tells the call, and whether v is what the caller gets.
+func (r *race[T]) settle(round, c int, limit *attemptContext, v T, o Outcome) (kept bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock() // deferred: the observer may panic
+	if round != r.round || r.decided {
+		return false
+	}
+	step := r.AttemptDone(clock(), c, o)
+	if step.Action == Await {
+		return false
+	}
+	r.decide(step)
+	if kept = step.Action == Finish; kept {
+		r.v, r.winner, r.limits[c] = v, limit, nil
+	}
+	r.cancelCopies()
+	return kept
 }
 
 // decide ends the attempt in the air with step. mu is held.
@@ -139,6 +149,7 @@ func (r *race[T]) decide(step Step) {
 	r.timer = nil
 	if r.wake != nil {
 		close(r.wake)
+		r.wake = nil
 	}
 }
 

@@ -48,7 +48,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			continue
 		}
 		v, err = op.Attempt(d.attemptContext(ctx, step.Until), d.Attempts())
-		if step = d.AttemptDone(clock(), 0, judge(ctx, op, v, err)); step.Action != Finish {
+		if step = d.AttemptDone(clock(), 0, judge(d.s, ctx, op, v, err)); step.Action != Finish {
 			op.Discard(v)
 			d.limit.end()
 			v, d.limit = none, nil
@@ -58,9 +58,9 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 }
 
 // judge classifies an attempt of an operation.
-func judge[T any](ctx context.Context, op Operation[T], v T, err error) Outcome {
+func judge[T any](s *settings, ctx context.Context, op Operation[T], v T, err error) Outcome {
 	if err != nil {
-		if o, ok := settled(ctx, err); ok {
+		if o, ok := s.settled(ctx, err); ok {
 			return o
 		}
 	}
@@ -74,7 +74,8 @@ func DoHedged[T any](ctx context.Context, g *Guard, fn func(context.Context) (T,
 	if g.current.Load().hedge == nil {
 		return Do(ctx, g, fn)
 	}
-	r := &race[T]{ctx: ctx, own: hedgedFunc[T]{g, fn}}
+	r := &race[T]{ctx: ctx}
+	r.own = hedgedFunc[T]{&r.Call, fn}
 	r.op = &r.own
 	v, release, err := r.run(g)
 	release.Done()
@@ -83,8 +84,8 @@ func DoHedged[T any](ctx context.Context, g *Guard, fn func(context.Context) (T,
 
 // hedgedFunc makes an Operation of a function whose values need no release.
 type hedgedFunc[T any] struct {
-	g  *Guard
-	fn func(context.Context) (T, error)
+	call *Call
+	fn   func(context.Context) (T, error)
 }
 
 func (f *hedgedFunc[T]) Attempt(ctx context.Context, _ int) (T, error) { return f.fn(ctx) }
@@ -94,5 +95,5 @@ func (f *hedgedFunc[T]) Classify(_ T, err error) Outcome {
 	if err == nil {
 		return Outcome{}
 	}
-	return f.g.current.Load().classify(context.Background(), err)
+	return f.call.s.classify(context.Background(), err)
 }

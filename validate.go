@@ -83,6 +83,9 @@ func (v *validator) betweenFields(p, full Policy) {
 	if s := full.CircuitBreaker; s.SlowCallRateThreshold > 0 {
 		v.below("circuitBreaker.slowCallDurationThreshold", s.SlowCallDurationThreshold, "attemptTimeout", p.AttemptTimeout, "no attempt can be that slow: lower it or raise attemptTimeout")
 	}
+	if w := c.SlidingWindow; w.Calls < 0 || w.Calls > 1_000_000 || w.Duration < 0 || w.Duration > 24*time.Hour || w.Duration > 0 && w.Duration < 10*time.Millisecond {
+		v.add("circuitBreaker.slidingWindow", w.String()+" is out of range", "allowed: 1 to 1000000 calls, or 10ms to 24h")
+	}
 	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
 		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}

@@ -21,7 +21,6 @@ const (
 	nothing   = ""  // the standard library only
 	anybody   = "*" // any module
 	yaml      = "go.yaml.in/yaml/v3"
-	forSkips  = "internal/needs" // every test may import it
 	whyArrows = "ARCHITECTURE.md draws the arrows: left may be imported by right, siblings never import siblings"
 )
 
@@ -41,7 +40,6 @@ var layers = []layer{
 	{"proxy", []string{"adapter/", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/drill"}, public...), anybody},
 	{"internal/drill", []string{"adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
-	{"internal/needs", nil, nothing},
 	{"internal/tidy", nil, nothing},
 	{"examples/", public, nothing},
 	{"bench", public, anybody},
@@ -105,17 +103,18 @@ func arrows(t *tree) []finding {
 func (l *layer) allows(f *goFile, importPath string) bool {
 	dir, isOurs := folder(importPath)
 	if !isOurs {
-		host, _, _ := strings.Cut(importPath, "/")
-		standard := !strings.Contains(host, ".")
-		return standard || l.others == anybody || l.others == importPath
+		return standard(importPath) || l.others == anybody || l.others == importPath
 	}
 	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
 		return true
 	}
-	if f.test && dir == forSkips {
-		return true
-	}
 	return slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+}
+
+// standard reports whether a package belongs to the standard library.
+func standard(importPath string) bool {
+	host, _, _ := strings.Cut(importPath, "/")
+	return !strings.Contains(host, ".")
 }
 
 // folder returns the folder of a package of ours.
@@ -153,8 +152,6 @@ func TestArrowsRuleFails(t *testing.T) {
 		{"policy imports a module", "policy/retry/a.go:3:", imports("policy/retry", "a.go", "golang.org/x/time/rate")},
 		{"policy test imports itself", "", imports("policy/retry", "a_test.go", ours+"/policy/retry")},
 		{"policy suite imports its policy", "", imports("policy/idempotency/storetest", "a.go", ours+"/policy/idempotency")},
-		{"policy test imports the skip helper", "", imports("policy/retry", "a_test.go", ours+"/internal/needs")},
-		{"policy imports the skip helper", "policy/retry/a.go:3:", imports("policy/retry", "a.go", ours+"/internal/needs")},
 		{"root imports a policy", "", imports(".", "a.go", ours+"/policy/retry")},
 		{"root imports policyfile", "a.go:3:", imports(".", "a.go", ours+"/policyfile")},
 		{"root imports YAML", "a.go:3:", imports(".", "a.go", yaml)},

@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"go/ast"
+	"go/token"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,19 +13,43 @@ import (
 // and goroutines. Every other file of it, and all of policy/, only decides.
 var drivers = []string{"clock.go", "context.go", "do.go", "race.go", "run.go"}
 
+// The guard hands the clock of clockFile to what it makes; it is no driver, so it
+// may use what that file declares and nothing else that reaches for the world.
+const (
+	clockFile = "clock.go"
+	guardFile = "guard.go"
+)
+
 const whyPure = "decisions are pure: the simulator drives the same code in virtual time"
 
-// bannedCalls maps a package to the functions that reach for the world, and what
-// to use instead.
-var bannedCalls = []struct {
+// harmless are the packages that only compute, and those of which harmful names
+// the part that does more. Nothing else may be imported by a decision.
+var harmless = []string{
+	"bytes", "cmp", "container/heap", "context", "encoding/binary", "errors", "fmt", "io", "maps", "math", "math/big", "math/bits",
+	"math/rand", "math/rand/v2", "reflect", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+}
+
+// errorsOf are the names of worldly packages that the root's state machines need to
+// tell one error or address from another. policy/ knows neither.
+var errorsOf = map[string][]string{
+	"net":     {"Error", "ErrClosed", "OpError"},
+	"net/url": {"Error", "Parse", "URL"},
+	"syscall": {"ECONNREFUSED", "ECONNRESET", "EPIPE", "Errno"},
+}
+
+// harmful maps a package to the functions that reach for the world, and what to use
+// instead.
+var harmful = []struct {
 	pkg     string
 	names   []string
 	instead string
 }{
 	{"time", []string{"Now", "Since", "Until"}, "the argument now"},
 	{"time", []string{"Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, "a delay in the returned decision"},
+	{"time", []string{"Local", "LoadLocation"}, "durations since a fixed origin"},
 	{"context", []string{"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause", "AfterFunc"},
 		"a deadline in the returned decision"},
+	{"fmt", []string{"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"}, "a value that the caller prints"},
 }
 
 // seededRandom is what may be used of math/rand: sources that somebody seeded.
@@ -33,11 +58,8 @@ var seededRandom = []string{
 	"Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf",
 }
 
-// worldly are the packages that policy/ must not import at all.
-var worldly = []string{"os", "net", "syscall", "log", "crypto/rand"}
-
-// clock finds decisions that read a clock, wait, draw a global random number,
-// start a goroutine, or reach for the network or the system.
+// clock finds decisions that read a clock, wait, draw a random number that nobody
+// seeded, start a goroutine, or reach for the network or the system.
 func clock(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {
@@ -56,10 +78,12 @@ func impureImports(t *tree, f *goFile, policy bool) []finding {
 	var found []finding
 	for _, spec := range f.ast.Imports {
 		importPath, _ := strconv.Unquote(spec.Path.Value)
-		isWorldly := slices.ContainsFunc(worldly, func(p string) bool { return matches(p, importPath) })
+		_, forErrors := errorsOf[importPath]
 		switch {
-		case importPath == "crypto/rand" || policy && isWorldly:
-			found = append(found, banned(f.path, t.line(spec), "import of "+importPath, "an argument", whyPure))
+		case !standard(importPath): // arrows looks after those
+		case !slices.Contains(harmless, importPath) && (policy || !forErrors):
+			found = append(found, banned(f.path, t.line(spec), "import of "+importPath,
+				"an argument; if it only computes, add it to harmless in internal/tidy/clock_test.go", whyPure))
 		case spec.Name != nil && spec.Name.Name == ".":
 			found = append(found, banned(f.path, t.line(spec), "a dot import", "the package's name", "it would hide time.Now"))
 		}
@@ -69,20 +93,25 @@ func impureImports(t *tree, f *goFile, policy bool) []finding {
 
 func impureCalls(t *tree, f *goFile) []finding {
 	var found []finding
-	names := f.imports()
+	ban := func(n ast.Node, what, instead string) {
+		found = append(found, banned(f.path, t.line(n), what, instead, whyPure))
+	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
-			found = append(found, banned(f.path, t.line(n), "a go statement", "a decision that a driver carries out", whyPure))
+			ban(n, "a go statement", "a decision that a driver carries out")
 		case *ast.SelectorExpr:
-			if pkg, ok := n.X.(*ast.Ident); ok {
-				if instead := impure(names[pkg.Name], n.Sel.Name); instead != "" {
-					found = append(found, banned(f.path, t.line(n), pkg.Name+"."+n.Sel.Name, instead, whyPure))
+			if n.Sel.Name == "Go" { // of a WaitGroup, an errgroup, whatever wraps them
+				ban(n, "a method called Go", "a decision that a driver carries out")
+			}
+			if pkg := f.packageOf(n); pkg != "" {
+				if instead := impure(pkg, n.Sel.Name); instead != "" {
+					ban(n, pkg+"."+n.Sel.Name, instead)
 				}
 			}
 		case *ast.Comment:
 			if strings.HasPrefix(n.Text, "//go:linkname") {
-				found = append(found, banned(f.path, t.line(n), "go:linkname", "the argument now", whyPure))
+				ban(n, "go:linkname", "the argument now")
 			}
 		}
 		return true
@@ -92,30 +121,89 @@ func impureCalls(t *tree, f *goFile) []finding {
 
 // impure returns what to use instead of a package's function, "" when it is allowed.
 func impure(pkg, name string) (instead string) {
-	for _, b := range bannedCalls {
-		if b.pkg == pkg && slices.Contains(b.names, name) {
-			return b.instead
+	for _, h := range harmful {
+		if h.pkg == pkg && slices.Contains(h.names, name) {
+			return h.instead
 		}
 	}
 	if (pkg == "math/rand" || pkg == "math/rand/v2") && !slices.Contains(seededRandom, name) {
 		return "a random number given as an argument"
 	}
+	if names, ok := errorsOf[pkg]; ok && !slices.Contains(names, name) {
+		return "only its " + strings.Join(names, ", ")
+	}
 	return ""
 }
 
-// staleDrivers finds names on the allow-list that no longer exist: a later file of
+// driverNames finds state machines that get at the world through a driver: they
+// mention a function or variable that a driver file declares, clock above all.
+func driverNames(t *tree) []finding {
+	declaredIn := make(map[string]string) // name → driver file
+	for _, f := range t.files {
+		if f.dir == "." && slices.Contains(drivers, f.path) {
+			for _, name := range functionsAndVariables(f.ast) {
+				declaredIn[name] = f.path
+			}
+		}
+	}
+	var found []finding
+	for _, f := range t.files {
+		if f.dir != "." || f.test || slices.Contains(drivers, f.path) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			from, ok := declaredIn[id.Name]
+			if ok && !(f.path == guardFile && from == clockFile) {
+				found = append(found, banned(f.path, t.line(id), id.Name+" of "+from, "an argument", whyPure))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// functionsAndVariables are the names that a file declares at package level, except
+// types and methods.
+func functionsAndVariables(file *ast.File) []string {
+	var names []string
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Recv == nil {
+				names = append(names, decl.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				if v, ok := spec.(*ast.ValueSpec); ok && decl.Tok == token.VAR {
+					for _, id := range v.Names {
+						names = append(names, id.Name)
+					}
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "_" || name == "init" })
+}
+
+// staleDrivers finds names on the allow-lists that no longer exist: a later file of
 // that name would be let through unread.
 func staleDrivers(t *tree) []finding {
 	var found []finding
-	for _, name := range drivers {
+	for _, name := range append([]string{guardFile}, drivers...) {
 		if !slices.ContainsFunc(t.files, func(f *goFile) bool { return f.path == name }) {
-			found = append(found, finding{name, 1, "listed as a driver in internal/tidy/clock_test.go but there is no such file"})
+			found = append(found, finding{name, 1, "on a list of internal/tidy/clock_test.go but there is no such file"})
 		}
 	}
 	return found
 }
 
 func TestDecisionsReadNoClock(t *testing.T) { holds(t, clock) }
+
+func TestStateMachinesUseNoDriver(t *testing.T) { holds(t, driverNames) }
 
 func TestDriversExist(t *testing.T) { holds(t, staleDrivers) }
 
@@ -133,7 +221,7 @@ func TestClockRuleFails(t *testing.T) {
 			source{"policy/retry/a.go": "package p\n\nimport . \"time\"\n\nfunc f() { _ = Now() }\n"}},
 		{"policy measures", "policy/retry/a.go:5:", uses("policy/retry/a.go", "time", "_ = time.Since(time.Time{})")},
 		{"policy starts a timer", "policy/retry/a.go:5:", uses("policy/retry/a.go", "time", "time.AfterFunc(1, nil)")},
-		{"policy starts a goroutine", "policy/retry/a.go:5: error: a go statement", uses("policy/retry/a.go", "fmt", "go fmt.Print()")},
+		{"policy starts a goroutine", "policy/retry/a.go:5: error: a go statement", uses("policy/retry/a.go", "fmt", "go fmt.Sprint()")},
 		{"policy draws globally", "policy/retry/a.go:5:", uses("policy/retry/a.go", "math/rand/v2", "_ = rand.Uint64()")},
 		{"policy draws globally, old package", "policy/retry/a.go:5:", uses("policy/retry/a.go", "math/rand", "_ = rand.Int()")},
 		{"policy draws from the system", "policy/retry/a.go:3:", uses("policy/retry/a.go", "crypto/rand", "_ = rand.Reader")},
@@ -143,7 +231,25 @@ func TestClockRuleFails(t *testing.T) {
 		{"policy links to the runtime", "policy/retry/a.go:3: error: go:linkname",
 			source{"policy/retry/a.go": "package p\n\n//go:linkname nanotime runtime.nanotime\nfunc nanotime() int64\n"}},
 		{"state machine reads the time", "call.go:5:", uses("call.go", "time", "_ = time.Now()")},
-		{"state machine starts a goroutine", "step.go:5:", uses("step.go", "fmt", "go fmt.Print()")},
+		{"state machine starts a goroutine", "step.go:5:", uses("step.go", "fmt", "go fmt.Sprint()")},
+		{"policy starts a goroutine by a method", "policy/retry/a.go:5: error: a method called Go",
+			uses("policy/retry/a.go", "sync", "new(sync.WaitGroup).Go(f)")},
+		{"policy pulls, on a coroutine", "policy/retry/a.go:3: error: import of iter", uses("policy/retry/a.go", "iter", "iter.Pull[int](nil)")},
+		{"policy draws a hash's seed", "policy/retry/a.go:3:", uses("policy/retry/a.go", "hash/maphash", "_ = maphash.MakeSeed()")},
+		{"policy prints", "policy/retry/a.go:5:", uses("policy/retry/a.go", "fmt", "fmt.Println()")},
+		{"policy looks into errors of the network", "policy/retry/a.go:3:", uses("policy/retry/a.go", "net", "_ = net.ErrClosed")},
+		{"state machine starts a goroutine by a method", "call.go:5:", uses("call.go", "sync", "start := new(sync.WaitGroup).Go; start(f)")},
+		{"state machine sends a request", "call.go:3: error: import of net/http", uses("call.go", "net/http", "http.Get(\"\")")},
+		{"state machine reads the environment", "call.go:3:", uses("call.go", "os", "os.Getenv(\"\")")},
+		{"state machine pulls, on a coroutine", "call.go:3:", uses("call.go", "iter", "iter.Pull[int](nil)")},
+		{"state machine draws a hash's seed", "call.go:3:", uses("call.go", "hash/maphash", "_ = maphash.MakeSeed()")},
+		{"state machine draws from the system", "call.go:3:", uses("call.go", "crypto/rand", "_ = rand.Reader")},
+		{"state machine dials", "call.go:5: error: net.Dial is banned here, use only its Error, ", uses("call.go", "net", "net.Dial(\"\", \"\")")},
+		{"state machine dials by a type", "call.go:5:", uses("call.go", "net", "var d net.Dialer; d.Dial(\"\", \"\")")},
+		{"state machine calls the system", "call.go:5:", uses("call.go", "syscall", "syscall.Getpid()")},
+		{"state machine looks into errors of the network", "", uses("call.go", "net", "_ = net.ErrClosed")},
+		{"state machine looks into an address", "", uses("call.go", "net/url", "url.Parse(\"\")")},
+		{"the guard is no driver", "guard.go:5:", uses("guard.go", "time", "_ = time.Now()")},
 		{"a driver may", "", uses("do.go", "time", "go time.Sleep(1)")},
 		{"a test may", "", uses("policy/retry/a_test.go", "time", "_ = time.Now()")},
 		{"a seeded source is given", "", uses("policy/retry/a.go", "math/rand/v2", "_ = rand.New(rand.NewPCG(1, 2))")},
@@ -152,12 +258,35 @@ func TestClockRuleFails(t *testing.T) {
 	})
 }
 
+func TestDriverNamesRuleFails(t *testing.T) {
+	root := func(path, body string) source {
+		return source{
+			"clock.go": "package abate\n\nvar origin, globalRandom = 1, 2\n\nfunc clock() int { return origin }\n",
+			"race.go":  "package abate\n\ntype race int\n\nvar _ = clock()\n\nfunc start() { _ = clock() }\n",
+			path:       "package abate\n\nfunc f() int { " + body + " }\n",
+		}
+	}
+	provoke(t, driverNames, []example{
+		{"state machine reads the clock", "call.go:3: error: clock of clock.go is banned here, use an argument (", root("call.go", "return clock()")},
+		{"state machine keeps the clock as a value", "call.go:3:", root("call.go", "now := clock; return now()")},
+		{"state machine reads the origin", "call.go:3:", root("call.go", "return origin")},
+		{"state machine draws globally", "call.go:3:", root("call.go", "return globalRandom")},
+		{"state machine starts a driver", "call.go:3:", root("call.go", "start(); return 0")},
+		{"the guard starts a driver", "guard.go:3:", root("guard.go", "start(); return 0")},
+		{"the guard reads the clock", "", root("guard.go", "return clock() + globalRandom")},
+		{"a driver may", "", root("do.go", "start(); return clock()")},
+		{"a test may", "", root("call_test.go", "return clock()")},
+		{"state machine names a driver's type", "", root("call.go", "var _ race; return 0")},
+		{"another package's clock", "", root("adapter/abatehttp/a.go", "return clock()")},
+	})
+}
+
 func TestStaleDriverRuleFails(t *testing.T) {
-	all := source{}
+	all := source{guardFile: "package abate\n"}
 	for _, name := range drivers {
 		all[name] = "package abate\n"
 	}
 	provoke(t, staleDrivers, []example{{"all there", "", all}})
 	delete(all, drivers[0])
-	provoke(t, staleDrivers, []example{{"one gone", drivers[0] + ":1: error: listed as a driver", all}})
+	provoke(t, staleDrivers, []example{{"one gone", drivers[0] + ":1: error: on a list", all}})
 }

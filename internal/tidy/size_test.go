@@ -23,16 +23,23 @@ func sizes(t *tree) []finding {
 		if n := t.fset.File(f.ast.FileStart).LineCount(); n > maxFile {
 			found = append(found, finding{f.path, 1, fmt.Sprintf("file has %d lines, at most %d: split it by type", n, maxFile)})
 		}
-		for _, decl := range f.ast.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			var name string
+			var start ast.Node
+			switch fn := n.(type) {
+			case *ast.FuncDecl:
+				name, start = "function "+fn.Name.Name, fn.Type
+			case *ast.FuncLit:
+				name, start = "a function literal", fn
+			default:
+				return true
 			}
-			if n := t.fset.Position(fn.End()).Line - t.line(fn.Type) + 1; n > maxFunction {
-				found = append(found, finding{f.path, t.line(fn.Type), fmt.Sprintf(
-					"function %s has %d lines, at most %d: give its steps names", fn.Name.Name, n, maxFunction)})
+			if lines := t.fset.Position(n.End()).Line - t.line(start) + 1; lines > maxFunction {
+				found = append(found, finding{f.path, t.line(start), fmt.Sprintf(
+					"%s has %d lines, at most %d: give its steps names", name, lines, maxFunction)})
 			}
-		}
+			return true
+		})
 	}
 	return found
 }
@@ -41,11 +48,16 @@ func TestFunctionsAndFilesAreShort(t *testing.T) { holds(t, sizes) }
 
 func TestSizeRuleFails(t *testing.T) {
 	function := func(lines int) string { return "func f() {\n" + strings.Repeat("\tf()\n", lines-2) + "}\n" }
+	literal := func(lines int) string { return "func() {\n" + strings.Repeat("\tg()\n", lines-2) + "}\n" }
 	file := func(lines int) string { return "package p\n" + strings.Repeat("// x\n", lines-1) }
 	provoke(t, sizes, []example{
 		{"a function at the limit", "", source{"a.go": "package p\n\n" + function(maxFunction)}},
 		{"a function over it", "a.go:5: error: function f has 61 lines, at most 60",
 			source{"a.go": "package p\n\n// f is described on\n// two lines that do not count.\n" + function(maxFunction+1)}},
+		{"a literal at the limit", "", source{"a.go": "package p\n\nvar f = " + literal(maxFunction)}},
+		{"a literal over it", "a.go:3: error: a function literal has 61 lines, at most 60",
+			source{"a.go": "package p\n\nvar f = " + literal(maxFunction+1)}},
+		{"a long literal in a test", "", source{"a_test.go": "package p\n\nvar f = " + literal(maxFunction+1)}},
 		{"a file at the limit", "", source{"a.go": file(maxFile)}},
 		{"a file over it", "a.go:1: error: file has 401 lines, at most 400", source{"a.go": file(maxFile + 1)}},
 		{"a long test", "", source{"a_test.go": file(maxFile + 1)}},

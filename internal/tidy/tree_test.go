@@ -76,6 +76,15 @@ func (f *goFile) imports() map[string]string {
 	return names
 }
 
+// packageOf returns the path of the package that sel takes a name from, "" when sel
+// is a field or a method.
+func (f *goFile) packageOf(sel *ast.SelectorExpr) string {
+	if x, ok := sel.X.(*ast.Ident); ok {
+		return f.imports()[x.Name]
+	}
+	return ""
+}
+
 // load reads a whole tree. Folders that start with a dot are left out, except the
 // CI script's; so is what the build writes.
 func load(root fs.FS) (*tree, error) {

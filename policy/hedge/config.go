@@ -31,8 +31,11 @@ type Config struct {
 func (c Config) Enabled() bool { return !c.Disabled && (c.Delay > 0 || c.Quantile > 0) }
 
 // WithDefaults returns c with the default in each zero field that has one:
-// MinDelay and MaxHedges. A second call changes nothing.
+// MinDelay and MaxHedges. A policy that is off is left as it is. A second call changes nothing.
 func (c Config) WithDefaults() Config {
+	if !c.Enabled() {
+		return c
+	}
 	if c.MinDelay == 0 {
 		c.MinDelay = time.Millisecond
 	}

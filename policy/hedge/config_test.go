@@ -8,8 +8,11 @@ import (
 )
 
 func TestDefaults(t *testing.T) {
-	want := hedge.Config{MinDelay: time.Millisecond, MaxHedges: 1}
-	got := hedge.Config{}.WithDefaults()
+	if off := (hedge.Config{}).WithDefaults(); off != (hedge.Config{}) {
+		t.Errorf("defaults of a policy that is off = %+v", off)
+	}
+	want := hedge.Config{Quantile: 0.9, MinDelay: time.Millisecond, MaxHedges: 1}
+	got := hedge.Config{Quantile: 0.9}.WithDefaults()
 	if got != want {
 		t.Errorf("defaults = %+v, want %+v", got, want)
 	}
