@@ -74,6 +74,10 @@ var mistakes = map[string][]string{
 	"control-character": {
 		`:3:3: not valid YAML: control characters are not allowed; remove them`,
 	},
+	"cut-off": {
+		`:1:10: defaults: has no value; write {} or remove the key`,
+		`:2:10: services: has no value; write {} or remove the key`,
+	},
 	"duplicate-key": {
 		`:4:3: defaults: duplicate key "maxRetries"; it stands on line 2 already: remove one of the two`,
 	},
@@ -87,8 +91,10 @@ var mistakes = map[string][]string{
 		`:3:1: duplicate key "services"; it stands on line 1 already: remove one of the two`,
 	},
 	"duration-without-unit": {
-		`:1:26: defaults.initialDelay: 100 has no unit; write "100ms" for milliseconds; allowed: 1ms to 1h; for example 100ms`,
-		`:3:23: service "payments", timeout: 1.5 has no unit; write "1.5ms" for milliseconds; allowed: 0s to 24h; for example 2s`,
+		`:1:26: defaults.initialDelay: 100 has no unit; write "100s" for seconds or "100ms" for milliseconds; allowed: 1ms to 1h; for example 100ms`,
+		`:3:23: service "payments", timeout: 1.5 has no unit; write "1.5s" for seconds or "1.5ms" for milliseconds; allowed: 0s to 24h; for example 2s`,
+		`:3:38: service "payments", maxDelay: 5 has no unit; write "5s" for seconds or "5ms" for milliseconds; allowed: 1ms to 24h; for example 10s`,
+		`:3:59: service "payments", attemptTimeout: 1e3 has no unit; units are ms, s, m and h; allowed: 0s to 24h; for example 500ms`,
 	},
 	"duration-word": {
 		`:1:21: defaults.timeout: the text "soon" is not a duration; units are ms, s, m and h; allowed: 0s to 24h; for example 2s`,
@@ -98,10 +104,14 @@ var mistakes = map[string][]string{
 	"empty": {
 		`:1:1: the file is empty; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
 	},
+	"empty-list": {
+		`:1:26: defaults.retryMethods: an empty list would mean the default; remove the key, or write maxRetries: 0 to retry nothing`,
+		`:3:23: service "payments", retryOn: an empty list would mean the default; remove the key, or write maxRetries: 0 to retry nothing`,
+	},
 	"everything": {
 		`:2:15: defaults.maxRetries: 101 is out of range; allowed: 0 to 100; for example 3`,
 		`:3:17: defaults.jitterFactor: 2 is out of range; allowed: 0 to 1; for example 0.5`,
-		`:6:19: service "payments", initialDelay: 5 has no unit; write "5ms" for milliseconds; allowed: 1ms to 1h; for example 100ms`,
+		`:6:19: service "payments", initialDelay: 5 has no unit; write "5s" for seconds or "5ms" for milliseconds; allowed: 1ms to 1h; for example 100ms`,
 		`:8:15: service "payments", circuitBreaker.rampUp: the text "3x" is not a duration; units are ms, s, m and h; allowed: 0s to 1h; for example 5s`,
 		`:9:22: service "payments", circuitBreaker.slidingWindow: window "none": write 100 for the last 100 calls or 10s for the last ten seconds; for example 10s`,
 		`:10:11: service "stock": unknown key "maxRetrys"; did you mean maxRetries?`,
@@ -143,6 +153,14 @@ var mistakes = map[string][]string{
 	"key-not-a-word": {
 		`:2:3: services: a list cannot be a key; keys are plain words, for example maxRetries`,
 	},
+	"leading-zero": {
+		`:1:24: defaults.maxRetries: 010 could mean 8 or 10; write it without the leading zero`,
+		`:1:41: defaults.multiplier: 02.5 has a leading zero; write it without the leading zero`,
+		`:3:26: service "payments", maxRetries: 09 has a leading zero; write it without the leading zero`,
+		`:3:42: service "payments", multiplier: 007 has a leading zero; write it without the leading zero`,
+		`:3:70: service "payments", retryBudget.reserve: -010 could mean -8 or -10; write it without the leading zero`,
+		`:3:109: service "payments", circuitBreaker.slidingWindow: 0100 could mean 64 or 100; write it without the leading zero`,
+	},
 	"merge-itself": {
 		`:1:19: defaults: this is merged into itself; remove this alias`,
 	},
@@ -158,6 +176,18 @@ var mistakes = map[string][]string{
 	"misplaced-key": {
 		`:3:5: service "payments": unknown key "failureThreshold"; failureThreshold belongs in the section circuitBreaker`,
 		`:4:16: service "payments", bulkhead: unknown key "maxRetries"; maxRetries stands beside the sections, not in one`,
+	},
+	"missing-colon": {
+		`:4:5: not valid YAML: mapping values are not allowed in this context; look at this line and the one before it: a colon, the space after it, or the indentation is wrong`,
+	},
+	"missing-colon-above-comment": {
+		`:7:5: not valid YAML: could not find expected ':'; look at what begins on line 4: a colon, the space after it, or the indentation is wrong`,
+	},
+	"missing-colon-of-a-service": {
+		`:3:3: not valid YAML: could not find expected ':'; look at this line and the one before it: a colon, the space after it, or the indentation is wrong`,
+	},
+	"missing-space": {
+		`:5:5: not valid YAML: could not find expected ':'; look at this line and the one before it: a colon, the space after it, or the indentation is wrong`,
 	},
 	"multiplier-below-one": {
 		`:2:15: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
@@ -199,6 +229,14 @@ var mistakes = map[string][]string{
 	},
 	"quote-open": {
 		`:3:3: not valid YAML: found unexpected end of stream; check indentation, quotes and brackets`,
+	},
+	"quoted": {
+		`:1:24: defaults.maxRetries: the text "3" is not a whole number; remove the quotes: write 3`,
+		`:1:41: defaults.multiplier: the text "2.5" is not a number; remove the quotes: write 2.5`,
+		`:1:66: defaults.hedge.disabled: the text "true" is not true or false; remove the quotes: write true`,
+		`:3:26: service "payments", maxRetries: the text "300" is not a whole number; allowed: 0 to 100; for example 3`,
+		`:3:60: service "payments", circuitBreaker.disabled: the text "yes" is not true or false; allowed: true or false`,
+		`:4:17: gatewayRetries: the text "false" is not true or false; remove the quotes: write false`,
 	},
 	"route-host": {
 		`:3:21: service "payments", routes[0].host: "https://api.example.com" is not a host; without scheme and path, for example "api.example.com"`,
@@ -271,6 +309,19 @@ var mistakes = map[string][]string{
 	"window-text": {
 		`:3:37: service "payments", circuitBreaker.slidingWindow: window "10 calls": write 100 for the last 100 calls or 10s for the last ten seconds; for example 10s`,
 		`:5:37: service "stock", circuitBreaker.slidingWindow: window of 5000000 calls: allowed are 1 to 1000000 calls; for example 10s`,
+	},
+	"without-effect": {
+		`:1:30: defaults.hedge.minDelay: has no effect; set delay or quantile, for example delay: 200ms`,
+		`:4:26: service "payments", bulkhead.maxQueue: has no effect; set maxConcurrentCalls, for example 100`,
+		`:4:39: service "payments", bulkhead.maxWait: has no effect; set maxConcurrentCalls, for example 100`,
+		`:4:50: service "payments", bulkhead.order: has no effect; set maxConcurrentCalls, for example 100`,
+		`:5:24: service "payments", hedge.maxHedges: has no effect; set delay or quantile, for example delay: 200ms`,
+		`:5:37: service "payments", hedge.minDelay: has no effect; set delay or quantile, for example delay: 200ms`,
+		`:6:22: service "payments", fallback.body: has no effect; set status, for example 200`,
+		`:6:41: service "payments", fallback.contentType: has no effect; set status, for example 200`,
+		`:7:42: service "stock", bulkhead.maxConcurrentCalls: the text "ten" is not a whole number; allowed: 0 to 1000000; for example 25`,
+		`:7:77: service "stock", hedge.delay: 1 has no unit; write "1s" for seconds or "1ms" for milliseconds; allowed: 1ms to 1h; for example 50ms`,
+		`:7:114: service "stock", fallback.status: 1 is out of range; allowed: 200 to 599; for example 200`,
 	},
 	"wrong-type": {
 		`:2:15: defaults.maxRetries: the text "three" is not a whole number; allowed: 0 to 100; for example 3`,

@@ -79,11 +79,17 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// isNull tells whether a key has no value.
+func isNull(n *yaml.Node) bool {
+	n = resolve(n)
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
 // entries lists the keys of a mapping in the order of the file, merged ones (<<) last. An empty value is an empty
 // mapping. Duplicate and odd keys are reported and left out. mend is said when n is something else.
 func (d *decoder) entries(n *yaml.Node, service, field, mend string) ([]entry, bool) {
 	n = resolve(n)
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+	if isNull(n) {
 		return nil, true
 	}
 	if n.Kind != yaml.MappingNode {

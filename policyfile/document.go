@@ -71,14 +71,28 @@ func (d *decoder) syntax(data []byte, err error) {
 	}
 	text := lineAt(data, line)
 	indent := len(text) - len(strings.TrimLeft(text, " "))
+	lookAt, wrong := "", "a bracket, a quote or an indentation may be wrong"
+	if begun < line {
+		outer, _ := d.place(begun, 1)
+		lookAt = fmt.Sprintf("look at what begins on line %d: ", outer)
+	}
+	if missesColon(problem) { // only the next line, an innocent one, makes that a mistake
+		wrong = "a colon, the space after it, or the indentation is wrong"
+		if begun >= line-1 {
+			lookAt = "look at this line and the one before it: "
+		}
+	}
 	switch {
 	case strings.HasPrefix(text[indent:], "\t"):
 		mend = "a tab cannot indent: use spaces"
-	case begun < line:
-		outer, _ := d.place(begun, 1)
-		mend = fmt.Sprintf("look at what begins on line %d: a bracket, a quote or an indentation may be wrong", outer)
+	case lookAt != "":
+		mend = lookAt + wrong
 	}
 	d.failAt(line, indent+1, problem, mend)
+}
+
+func missesColon(problem string) bool {
+	return strings.Contains(problem, "mapping values are not allowed") || strings.Contains(problem, "could not find expected ':'")
 }
 
 func mendSyntax(problem string) string {

@@ -26,7 +26,7 @@ services:
 	p := file.Services[0].Policy
 	fmt.Println(file.Services[0].Name, p.MaxRetries, p.InitialDelay)
 	// Output:
-	// policy.yaml:2:41: defaults.initialDelay: 100 has no unit; write "100ms" for milliseconds; allowed: 1ms to 1h; for example 100ms
+	// policy.yaml:2:41: defaults.initialDelay: 100 has no unit; write "100s" for seconds or "100ms" for milliseconds; allowed: 1ms to 1h; for example 100ms
 	// policy.yaml:4:21: service "payment-service": unknown key "maxRetrys"; did you mean maxRetries?
 	// policy.yaml:4:47: service "payment-service", multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0
 	// payment-service 2 100ms

@@ -86,6 +86,8 @@ func (d *decoder) top(entries []entry) *File {
 	for _, e := range entries {
 		key := e.key.Value
 		switch {
+		case (key == "defaults" || key == "services") && isNull(e.value): // perhaps the rest of the file is missing
+			d.fail(resolve(e.value), "", key, "has no value", "write {} or remove the key")
 		case key == "defaults":
 			base.where = e.key
 			base.read(&policy, e.value)

@@ -12,17 +12,19 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/budget"
 )
 
 // Format writes the effective policy as YAML under its name, every default written out. Keys that are not set, and
-// have no value that could be written, stand in comments. Parse reads the text again, under services, to the same policy.
+// have no value that could be written, stand in comments, and so does why a section is off. Parse reads the text again,
+// under services, to a policy that behaves the same.
 func Format(name string, p *abate.Policy) []byte {
 	w := &writer{}
 	w.policy(name, p)
 	return []byte(w.b.String())
 }
 
-// Format writes the whole file with every default written out. Parse reads it to the same policies.
+// Format writes the whole file as the function Format writes each policy. Parse reads it to policies that behave the same.
 func (f *File) Format() []byte {
 	w := &writer{}
 	w.policy("defaults", &f.Defaults)
@@ -51,7 +53,11 @@ func (w *writer) line(s string) {
 }
 
 func (w *writer) policy(name string, p *abate.Policy) {
-	full := p.WithDefaults()
+	full := *p
+	if full.RetryBudget == (budget.Config{}) {
+		full.RetryBudget.Disabled = true // off; left out in a file it would be inherited
+	}
+	full = full.WithDefaults()
 	w.inDefaults = name == "defaults" && w.indent == 0
 	w.line(text(name) + ":")
 	w.section(policyShape, reflect.ValueOf(full))
@@ -64,10 +70,12 @@ func (w *writer) section(s *shape, v reflect.Value) {
 		switch {
 		case w.inDefaults && s == policyShape && (f.key == "upstreams" || f.key == "routes"): // of one service only
 		case f.kind == section:
-			w.line(f.key + ":")
+			w.line(f.key + ":" + off(f, value))
 			w.section(f.inner, value)
 		case f.kind == sections:
 			w.list(f, value)
+		case f.emptyMeansDefault() && value.Len() == 0:
+			w.line("# " + f.key + ": not set (" + withoutList[f.key] + ")")
 		case value.IsZero() && f.kind != words && !f.zeroAllowed():
 			w.line("# " + f.key + ": not set")
 		default:
@@ -75,6 +83,26 @@ func (w *writer) section(s *shape, v reflect.Value) {
 		}
 	}
 	w.indent--
+}
+
+// withoutList is what holds when a list is not set.
+var withoutList = map[string]string{"retryOn": "what the adapter retries", "retryMethods": "GET, HEAD, OPTIONS, TRACE"}
+
+// missing is what a section that is off may lack.
+var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "hedge": "delay or quantile", "fallback": "status"}
+
+// off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
+func off(f *field, v reflect.Value) string {
+	part, ok := v.Interface().(interface{ Enabled() bool })
+	switch {
+	case !ok || part.Enabled():
+		return ""
+	case v.FieldByName("Disabled").Bool():
+		return " # off: disabled"
+	case missing[f.key] != "":
+		return " # off: no " + missing[f.key]
+	}
+	return " # off"
 }
 
 // list writes the members of a list of mappings, each on one line.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -80,8 +81,11 @@ func TestSectionsAreInheritedKeyByKeyAndListsReplaced(t *testing.T) {
 	if payments.Timeout != 0 || stock.Timeout != 3*time.Second {
 		t.Errorf("timeouts %v and %v, want an explicit zero and the default's 3s", payments.Timeout, stock.Timeout)
 	}
-	if !slices.Equal(payments.RetryOn, []string{"connect-failure"}) || !slices.Equal(stock.RetryOn, []string{"gateway-error", "reset"}) || len(search.RetryOn) != 0 {
+	if !slices.Equal(payments.RetryOn, []string{"connect-failure"}) || !slices.Equal(stock.RetryOn, []string{"gateway-error", "reset"}) || !slices.Equal(search.RetryOn, stock.RetryOn) {
 		t.Errorf("retryOn: %q, %q, %q", payments.RetryOn, stock.RetryOn, search.RetryOn)
+	}
+	if !slices.Equal(stock.NeverRetryOn, []string{"501"}) || len(search.NeverRetryOn) != 0 {
+		t.Errorf("neverRetryOn: %q, and %q where an empty list resets it", stock.NeverRetryOn, search.NeverRetryOn)
 	}
 	if stock.CircuitBreaker.Enabled() || stock.RetryBudget.Enabled() || stock.MaxRetries != 0 {
 		t.Error("a section with disabled: true is on, or maxRetries: 0 retries")
@@ -246,7 +250,40 @@ func TestFormatOfOneServiceFitsUnderServices(t *testing.T) {
 		if f.Services[0].Name != name {
 			t.Errorf("%q came back as %q", name, f.Services[0].Name)
 		}
-		same(t, name, f.Services[0].Policy, p.WithDefaults())
+		same(t, name, f.Services[0].Policy.WithDefaults(), p.WithDefaults())
+	}
+}
+
+func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
+	everything := abate.DefaultPolicy()
+	everything.RetryOn, everything.RetryMethods = []string{"reset"}, []string{"PUT"}
+	everything.Bulkhead.MaxConcurrentCalls, everything.Hedge.Delay, everything.Fallback.Status = 1, time.Second, 200
+	for _, c := range []struct {
+		policy abate.Policy
+		want   []string
+	}{
+		{abate.DefaultPolicy(), []string{"# retryOn: not set (what the adapter retries)", "# retryMethods: not set (GET, HEAD, OPTIONS, TRACE)",
+			"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile", "fallback: # off: no status"}},
+		{abate.Policy{}, []string{"retryBudget: # off: disabled", "circuitBreaker: # off: no threshold"}},
+		{abate.Policy{Hedge: hedge.Config{Disabled: true, Delay: time.Second}, CircuitBreaker: breaker.Config{Disabled: true}},
+			[]string{"circuitBreaker: # off: disabled", "hedge: # off: disabled"}},
+		{everything, []string{"retryOn: [reset]", "neverRetryOn: []", "retryMethods: [PUT]", "retryBudget:", "circuitBreaker:", "bulkhead:", "hedge:", "fallback:"}},
+	} {
+		printed := string(policyfile.Format("a", &c.policy))
+		lines := strings.Split(printed, "\n")
+		for _, want := range c.want {
+			if !slices.Contains(lines, "  "+want) {
+				t.Errorf("no line %q in:\n%s", want, printed)
+			}
+		}
+		back := parse(t, "services:\n  "+strings.ReplaceAll(printed, "\n", "\n  ")).Services[0].Policy
+		if got := policyfile.Format("a", &back); string(got) != printed {
+			t.Errorf("it came back as:\n%s\nfrom:\n%s", got, printed)
+		}
+		if b, p := back, c.policy; b.RetryBudget.Enabled() != p.RetryBudget.Enabled() || b.CircuitBreaker.Enabled() != p.CircuitBreaker.Enabled() ||
+			b.Bulkhead.Enabled() != p.Bulkhead.Enabled() || b.Hedge.Enabled() != p.Hedge.Enabled() || b.Fallback.Enabled() != p.Fallback.Enabled() {
+			t.Errorf("a section that is off came back on, or the other way round:\n%s", printed)
+		}
 	}
 }
 

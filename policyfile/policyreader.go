@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -113,11 +114,14 @@ func (r *policyReader) value(f *field, n *yaml.Node, into reflect.Value, path st
 func (r *policyReader) list(f *field, n *yaml.Node, into reflect.Value, path string) {
 	const longest = 1_000
 	switch {
-	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+	case isNull(n):
 		r.fail(n, path, "has no value", f.mendNothing())
 		return
 	case n.Kind != yaml.SequenceNode:
 		r.fail(n, path, describe(n)+" is not a list", f.mend())
+		return
+	case len(n.Content) == 0 && f.emptyMeansDefault():
+		r.fail(n, path, "an empty list would mean the default", "remove the key, or write maxRetries: 0 to retry nothing")
 		return
 	case len(n.Content) > longest:
 		r.fail(n, path, fmt.Sprintf("%d members are too many", len(n.Content)), fmt.Sprintf("allowed: at most %d", longest))
@@ -148,7 +152,7 @@ func (r *policyReader) check(p *abate.Policy, base *policyReader) {
 	r.wrong = map[string]bool{}
 	for _, e := range fieldErrors(p.Validate()) {
 		what := e.Path + ": " + e.Problem
-		if r.wrong[what] = true; base != nil && base.wrong[what] || r.followsFrom(e) || base != nil && base.followsFrom(e) {
+		if r.wrong[what] = true; base != nil && base.wrong[what] && r.at[e.Path] == nil || r.followsFrom(e) || base != nil && base.followsFrom(e) {
 			continue
 		}
 		problem := e.Problem
@@ -164,9 +168,13 @@ func (r *policyReader) check(p *abate.Policy, base *policyReader) {
 
 // followsFrom tells whether a mistake is about a field that has no value because of an earlier one.
 func (r *policyReader) followsFrom(e *abate.FieldError) bool {
+	named := strings.Fields(e.Problem)
+	if e.Problem == "has no effect" { // without the fields that the mend names
+		named = strings.FieldsFunc(e.Mend, func(c rune) bool { return !unicode.IsLetter(c) })
+	}
 	for _, path := range r.failed {
 		key := path[strings.LastIndexByte(path, '.')+1:]
-		if e.Path == path || strings.HasPrefix(e.Path, path+".") || slices.Contains(strings.Fields(e.Problem), key) {
+		if e.Path == path || strings.HasPrefix(e.Path, path+".") || slices.Contains(named, key) {
 			return true
 		}
 	}

@@ -36,10 +36,38 @@ func (f *field) scalar(n *yaml.Node, into reflect.Value) (problem, mend string) 
 	case len(n.Value) > longest:
 		return fmt.Sprintf("%d bytes are too long", len(n.Value)), fmt.Sprintf("allowed: at most %d", longest)
 	}
-	if problem, mend = f.parse(n, into); problem != "" && mend == "" {
+	problem, mend = f.parse(n, into)
+	switch {
+	case problem == "":
+	case f.readsUnquoted(n, into):
+		mend = "remove the quotes: write " + show(n)
+	case mend == "":
 		mend = f.mend()
 	}
 	return problem, mend
+}
+
+// readsUnquoted tells whether the quotes around a value are all that is wrong with it. into is overwritten.
+func (f *field) readsUnquoted(n *yaml.Node, into reflect.Value) bool {
+	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
+		return false
+	}
+	problem, _ := f.parse(&yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}, into)
+	return problem == ""
+}
+
+// leadingZero is a number that some read as octal, and some as decimal.
+var leadingZero = regexp.MustCompile(`^[-+]?0[0-9]`)
+
+// ambiguous says what is wrong with such a number.
+func ambiguous(n *yaml.Node) (problem, mend string) {
+	mend = "write it without the leading zero"
+	octal, err := strconv.ParseInt(n.Value, 0, 64)
+	decimal, decimalErr := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil || decimalErr != nil || octal == decimal {
+		return show(n) + " has a leading zero", mend
+	}
+	return fmt.Sprintf("%s could mean %d or %d", show(n), octal, decimal), mend
 }
 
 // parse is scalar for a text that may be one. An empty mend stands for the field's own.
@@ -54,6 +82,9 @@ func (f *field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	case duration:
 		return f.readDuration(n, into)
 	case custom:
+		if leadingZero.MatchString(n.Value) && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+			return ambiguous(n)
+		}
 		if err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
 			return err.Error(), ""
 		}
@@ -79,6 +110,8 @@ func (f *field) readWhole(n *yaml.Node, into reflect.Value) (problem, mend strin
 	switch tag := n.ShortTag(); {
 	case tag != "!!int" && tag != "!!float":
 		return describe(n) + " is not a whole number", ""
+	case leadingZero.MatchString(n.Value):
+		return ambiguous(n)
 	case errors.Is(err, strconv.ErrRange) || err == nil && !f.holds(float64(v)):
 		return show(n) + " is out of range", ""
 	case err != nil:
@@ -100,6 +133,9 @@ func (f *field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend stri
 		}
 		return describe(n) + " is not a number", ""
 	}
+	if leadingZero.MatchString(n.Value) {
+		return ambiguous(n)
+	}
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if i, intErr := strconv.ParseInt(n.Value, 0, 64); intErr == nil {
 		v, err = float64(i), nil
@@ -117,14 +153,14 @@ func (f *field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend stri
 }
 
 func (f *field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	v, err := time.ParseDuration(n.Value)
 	switch tag := n.ShortTag(); {
+	case err != nil && lacksUnit(n.Value): // only its writer knows which one is meant
+		return show(n) + " has no unit", fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", quote(n.Value+"s"), quote(n.Value+"ms"), f.mend())
 	case (tag == "!!int" || tag == "!!float") && n.Value != "0":
-		return show(n) + " has no unit", "write " + quote(n.Value+"ms") + " for milliseconds; " + f.mend()
+		return show(n) + " has no unit", "units are ms, s, m and h; " + f.mend()
 	case tag != "!!str" && n.Value != "0":
 		return describe(n) + " is not a duration", ""
-	}
-	v, err := time.ParseDuration(n.Value)
-	switch {
 	case err != nil && durationForm.MatchString(n.Value): // longer than 292 years
 		return show(n) + " is out of range", ""
 	case err != nil:
@@ -134,6 +170,12 @@ func (f *field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend st
 	}
 	into.SetInt(int64(v))
 	return "", ""
+}
+
+// lacksUnit tells of a text that a unit at its end would make a duration.
+func lacksUnit(s string) bool {
+	_, err := time.ParseDuration(s + "s")
+	return err == nil && strings.ContainsAny(s[len(s)-1:], "0123456789.") // not the m of a minute
 }
 
 // durationForm is what time.ParseDuration reads, apart from durations that are too long for it.

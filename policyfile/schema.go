@@ -9,5 +9,6 @@ import (
 var schema []byte
 
 // Schema is the JSON Schema (draft 2020-12) of a plain policy file, made from the Go structs and their comments. It
-// knows shapes, limits and words; rules between fields are Parse's alone.
+// knows shapes, the limits of numbers, the words of enums and lists, and how durations are written; limits of durations
+// (x-range), rules between fields and the form of names and addresses are Parse's alone.
 func Schema() []byte { return slices.Clone(schema) }

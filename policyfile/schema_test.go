@@ -63,9 +63,33 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	}
 	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key", "duration-without-unit",
 		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type", "no-value",
-		"null-member", "fallback-status", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries"} {
+		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries"} {
 		if problems := validate(t, "testdata/"+name+".bad.yaml"); len(problems) == 0 {
 			t.Errorf("%s.bad.yaml conforms to the schema", name)
+		}
+	}
+}
+
+// What an editor marks by the schema is what Parse refuses, and nothing else.
+func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
+	if *update {
+		return // the schema that is compiled in is the old one
+	}
+	conditions := []string{"503", "400", "599", "399", "600", "4xx", "5xx", "3xx", "5XX", "gateway-error", "connect-failure", "reset",
+		"timeout", "error", "errors", "retriable-4xx", ""}
+	durations := []string{"0", "0s", "5", "5s", "1.5", "1.5s", ".5s", "5.s", "+5s", "-5s", "1m30s", "1d", "1µs", "soon", "s", "."}
+	for key, values := range map[string][]string{
+		"retryOn: [%q]": conditions, "neverRetryOn: [%q]": conditions, "retryOn: %s": {"[]", "[reset]", "[503]", "reset"},
+		"neverRetryOn: %s": {"[]"}, "retryMethods: %s": {"[]", "[GET]"}, "retryMethods: [%q]": {"GET", "PUT", "put", "Put", "X-Y", "A B", ""},
+		"timeout: %s": durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"}, "backoff: %s": {"linear", "Linear"},
+		"circuitBreaker: {slidingWindow: %s}": {"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`},
+	} {
+		for _, value := range values {
+			text := fmt.Sprintf("services: {a: {"+key+"}}", value)
+			_, err := Parse("p.yaml", []byte(text))
+			if problems := validateText(t, "p.yaml", []byte(text)); (len(problems) == 0) != (err == nil) {
+				t.Errorf("%s: the schema says %q, Parse %v", text, problems, err)
+			}
 		}
 	}
 }
@@ -105,8 +129,8 @@ func generate(t *testing.T) object {
 		"description": "Retry, budget, circuit breaker, bulkhead and hedge policies of the services that are called. Rules between fields are checked by abate check.",
 		"type":        "object",
 		"properties": object{
-			"defaults":       with(ref, "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
-			"services":       object{"title": "services", "description": "The policy of each service by its name.", "type": []string{"object", "null"}, "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": object{"minLength": 1, "maxLength": 253}},
+			"defaults":       with(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
+			"services":       object{"title": "services", "description": "The policy of each service by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": object{"minLength": 1, "maxLength": 253}},
 			"gatewayRetries": object{"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: false.", "type": "boolean", "default": false},
 		},
 		"patternProperties":    object{"^x-.": object{"description": "Not looked at: a place for YAML anchors."}},
@@ -147,7 +171,14 @@ func (g generator) field(f *field) object {
 	case sections:
 		return object{"type": "array", "items": with(g.mapping(f.inner), "type", "object"), "maxItems": 1000}
 	case words:
-		return object{"type": "array", "items": object{"type": "string"}, "maxItems": 1000}
+		p["type"], p["items"], p["maxItems"] = "array", object{"type": "string"}, 1000
+		if pattern := patterns[f.path]; pattern != "" {
+			p["items"] = object{"type": "string", "pattern": pattern}
+		}
+		if f.emptyMeansDefault() {
+			p["minItems"] = 1
+		}
+		return p
 	case toggle:
 		p["type"] = "boolean"
 	case whole:
@@ -155,12 +186,14 @@ func (g generator) field(f *field) object {
 	case number:
 		p["type"] = "number"
 	case duration:
-		p["type"], p["pattern"], p["x-range"] = "string", `^(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$`, f.limits
+		p["type"], p["pattern"], p["x-range"] = "string", "^"+durations+"$", f.limits
 		if f.zeroAllowed() { // the only number that needs no unit
-			p["type"], p["minimum"], p["maximum"] = []string{"string", "integer"}, 0, 0
+			p["anyOf"] = []object{{"type": "string", "pattern": "^(0|" + durations + ")$"}, {"const": 0}}
+			delete(p, "type")
+			delete(p, "pattern")
 		}
-	case custom:
-		p["type"] = []string{"string", "integer"}
+	case custom: // a number is a text too
+		p["type"], p["pattern"], p["minimum"], p["maximum"] = []string{"string", "integer"}, patterns[f.path], 1, 1_000_000
 	case word:
 		p["type"] = "string"
 		if f.allowed != nil {
@@ -175,6 +208,19 @@ func (g generator) field(f *field) object {
 		p["default"] = jsonValue(f, value)
 	}
 	return p
+}
+
+// durations is how they are written. Whether one is in its limits, x-range, a pattern cannot tell.
+const durations = `\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
+
+const conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
+
+// patterns is what Parse takes where no tag says it.
+var patterns = map[string]string{
+	"retryOn":                      conditions,
+	"neverRetryOn":                 conditions,
+	"retryMethods":                 `^[^a-z \t\r\n]+$`,
+	"circuitBreaker.slidingWindow": "^([1-9][0-9]*|" + durations + ")$",
 }
 
 func setNumber(p object, key, limit string) {

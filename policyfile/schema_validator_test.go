@@ -19,6 +19,10 @@ func validate(t *testing.T, file string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return validateText(t, file, data)
+}
+
+func validateText(t *testing.T, file string, data []byte) []string {
 	var value, root any
 	if err := yaml.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &value); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -40,16 +44,30 @@ func (v *validator) check(where string, s object, value any) {
 	if _, ok := s["$ref"]; ok {
 		v.check(where, v.root["$defs"].(object)["policy"].(object), value)
 	}
-	if types := typesOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isType(t, value) }) {
+	if types := listOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isType(t, value) }) {
 		v.problems = append(v.problems, fmt.Sprintf("%s: %v is not %v", where, value, types))
 		return
 	}
+	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(c any) bool { return v.holds(c.(object), value) }) {
+		v.problems = append(v.problems, fmt.Sprintf("%s: %v is none of %v", where, value, choices))
+	}
+	if one, ok := s["const"]; ok && fmt.Sprint(one) != fmt.Sprint(value) {
+		v.problems = append(v.problems, where+": const")
+	}
 	switch value := value.(type) {
 	case object:
+		for _, key := range listOf(s["required"]) {
+			if _, ok := value[key]; !ok {
+				v.problems = append(v.problems, where+": no "+key)
+			}
+		}
 		for key, member := range value {
 			v.member(where+"/"+key, key, s, member)
 		}
 	case []any:
+		if least, ok := s["minItems"].(float64); ok && len(value) < int(least) {
+			v.problems = append(v.problems, where+": empty")
+		}
 		for i, item := range value {
 			v.check(fmt.Sprintf("%s/%d", where, i), s["items"].(object), item)
 		}
@@ -65,6 +83,13 @@ func (v *validator) check(where string, s object, value any) {
 	case float64:
 		v.limits(where, s, value)
 	}
+}
+
+// holds tries one of several schemas.
+func (v *validator) holds(s object, value any) bool {
+	alone := validator{root: v.root}
+	alone.check("", s, value)
+	return len(alone.problems) == 0
 }
 
 func (v *validator) member(where, key string, s object, value any) {
@@ -90,7 +115,8 @@ func (v *validator) limits(where string, s object, value float64) {
 	}
 }
 
-func typesOf(t any) []string {
+// listOf takes one text or a list of them.
+func listOf(t any) []string {
 	switch t := t.(type) {
 	case string:
 		return []string{t}

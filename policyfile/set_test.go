@@ -294,10 +294,12 @@ func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for limit := time.After(20 * time.Second); !done(); {
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for !done() {
 		select {
 		case <-tick.C:
-		case <-limit:
+		case <-limit.C:
 			t.Fatalf("waited 20 s in vain for: %s", what)
 		}
 	}

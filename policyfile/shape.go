@@ -114,6 +114,9 @@ func (f *field) zeroAllowed() bool {
 	return low <= 0 && high >= 0
 }
 
+// emptyMeansDefault tells whether a guard takes an empty list for one that is not set.
+func (f *field) emptyMeansDefault() bool { return f.path == "retryOn" || f.path == "retryMethods" }
+
 // mend says what may be written for the field, with an example.
 func (f *field) mend() string {
 	parts := make([]string, 0, 2)

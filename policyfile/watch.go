@@ -14,7 +14,8 @@ const settled = 2 * time.Second
 // ends; it returns ctx's error. Looking instead of listening is what survives every way files change: the ..data symlink
 // of a mounted ConfigMap, an editor's rename, a network file system. A file that cannot be read or has mistakes changes
 // nothing and is logged with log/slog once, at level error; Watch goes on and takes the next good one. Replace the file
-// by renaming another over it: of a file that is being written in place Watch may see the first half.
+// by renaming another over it: of a file that is being written in place Watch may see the first half. In Kubernetes mount
+// the ConfigMap as a directory: a file mounted with subPath never changes.
 func (s *Set) Watch(ctx context.Context) error {
 	interval := s.Interval
 	if interval <= 0 {

@@ -15,7 +15,7 @@ const checkUsage = `Usage: abate check [-q] FILE...
        abate check --schema
 
 Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: every default written out, as
-a policy file again. "-" reads standard input. Mistakes go to standard error, one per line, as file:line:col.
+a policy file again. "-" reads standard input. Mistakes go to standard error, one per line, as file:line:col. After "--" all words are files.
 
   -q        only say for each file whether it is good
   --schema  print the JSON Schema of a policy file
@@ -32,7 +32,7 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 	flags.SetOutput(io.Discard)
 	quiet := flags.Bool("q", false, "")
 	schema := flags.Bool("schema", false, "")
-	err := flags.Parse(args)
+	files, err := parseAll(flags, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, checkUsage)
@@ -40,15 +40,15 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 	case err != nil:
 		fmt.Fprintf(stderr, "abate check: %v\n\n%s", err, checkUsage)
 		return 2
-	case *schema && flags.NArg() == 0:
+	case *schema && len(files) == 0:
 		_, _ = stdout.Write(policyfile.Schema())
 		return 0
-	case flags.NArg() == 0 || *schema:
+	case len(files) == 0 || *schema:
 		fmt.Fprint(stderr, checkUsage)
 		return 2
 	}
 	code := 0
-	for i, name := range flags.Args() {
+	for i, name := range files {
 		if name == "-" {
 			name = stdinName
 		}
@@ -69,6 +69,21 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stdout, "# %s\n%s", verdict, file.Format())
 	}
 	return code
+}
+
+// parseAll reads flags wherever they stand, after files too, and returns the files.
+func parseAll(flags *flag.FlagSet, args []string) (files []string, err error) {
+	for len(args) > 0 && err == nil {
+		err = flags.Parse(args)
+		rest := flags.Args()
+		if end := len(args) - len(rest); end > 0 && args[end-1] == "--" {
+			return append(files, rest...), err
+		}
+		if args = rest; len(args) > 0 {
+			files, args = append(files, args[0]), args[1:]
+		}
+	}
+	return files, err
 }
 
 func checkFile(name string) (*policyfile.File, error) {

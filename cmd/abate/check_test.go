@@ -104,6 +104,37 @@ func TestCheckUsage(t *testing.T) {
 	}
 }
 
+func TestCheckTakesFlagsAfterFilesToo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a.yaml", "b.yaml", "-q", "--"} {
+		if err := os.WriteFile(name, []byte("services: {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := "a.yaml: ok, 0 services\n", "b.yaml: ok, 0 services\n"
+	for _, c := range []struct {
+		args     string
+		code     int
+		out, err string
+	}{
+		{"-q a.yaml b.yaml", 0, a + b, ""},
+		{"a.yaml -q", 0, a, ""},
+		{"a.yaml -q b.yaml", 0, a + b, ""},
+		{"a.yaml -q -- -q", 0, a + "-q: ok, 0 services\n", ""},
+		{"-q -- -- a.yaml", 0, "--: ok, 0 services\n" + a, ""},
+		{"a.yaml -h", 0, checkUsage, ""},
+		{"a.yaml --schema", 2, "", checkUsage},
+		{"a.yaml --colour", 2, "", "abate check: flag provided but not defined: -colour\n\n" + checkUsage},
+		{"-q", 2, "", checkUsage},
+		{"--", 2, "", checkUsage},
+	} {
+		code, out, errs := check(t, strings.Fields(c.args)...)
+		if code != c.code || out != c.out || errs != c.err {
+			t.Errorf("check %s: exit %d, %q, %q", c.args, code, out, errs)
+		}
+	}
+}
+
 func TestCheckPrintsTheSchema(t *testing.T) {
 	code, out, errs := check(t, "--schema")
 	if code != 0 || errs != "" || !json.Valid([]byte(out)) || out != string(policyfile.Schema()) {
