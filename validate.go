@@ -89,14 +89,15 @@ func (v *validator) betweenFields(p, full Policy) {
 	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
 		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}
-	v.idle(p)
 	if p.Hedge.Enabled() {
 		v.below("hedge.delay", p.Hedge.Delay, "attemptTimeout", p.AttemptTimeout, "the hedge would never be sent: lower it or raise attemptTimeout")
 	}
 }
 
-// idle reports settings that do nothing because what they belong to is off: whoever wrote them believes otherwise.
-func (v *validator) idle(p Policy) {
+// Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
+// They do no harm, but whoever wrote them for this very policy believes otherwise; in defaults for others they may be meant.
+func (p Policy) Ineffective() error {
+	var v validator
 	b, h, f := p.Bulkhead, p.Hedge, p.Fallback
 	off := func(path string, set bool, mend string) {
 		if set {
@@ -116,6 +117,7 @@ func (v *validator) idle(p Policy) {
 		off("fallback.body", f.Body != "", "set status, for example 200")
 		off("fallback.contentType", f.ContentType != "", "set status, for example 200")
 	}
+	return errors.Join(v.found...)
 }
 
 // below reports a duration that is above another one. Where either is zero there is nothing to compare.

@@ -46,9 +46,6 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{}} }, "routes[0]: matches every request; give it a host, a path or both"},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Path: "pay"}} }, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Host: "http://x"}} }, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
-		{func(p *abate.Policy) { p.Bulkhead.MaxQueue = 5 }, "bulkhead.maxQueue: has no effect; set maxConcurrentCalls, for example 100"},
-		{func(p *abate.Policy) { p.Hedge.MaxHedges = 2 }, "hedge.maxHedges: has no effect; set delay or quantile, for example delay: 200ms"},
-		{func(p *abate.Policy) { p.Fallback.Body = "x" }, "fallback.body: has no effect; set status, for example 200"},
 		{func(p *abate.Policy) { p.Fallback.Status = 7 }, "fallback.status: 7 is out of range; allowed: 200 to 599"},
 	} {
 		p := abate.DefaultPolicy()
@@ -69,5 +66,26 @@ func TestDefaultAndZeroPoliciesAreValid(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestIneffectiveNamesWhatDoesNothing(t *testing.T) {
+	p := abate.DefaultPolicy()
+	if err := p.Ineffective(); err != nil {
+		t.Error(err)
+	}
+	p.Bulkhead.MaxQueue, p.Hedge.MaxHedges, p.Fallback.Body = 5, 2, "x"
+	want := "bulkhead.maxQueue: has no effect; set maxConcurrentCalls, for example 100\n" +
+		"hedge.maxHedges: has no effect; set delay or quantile, for example delay: 200ms\n" +
+		"fallback.body: has no effect; set status, for example 200"
+	if err := p.Ineffective(); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error("no harm in it:", err)
+	}
+	p.Bulkhead.Disabled, p.Hedge.Delay, p.Fallback.Status = true, 100*ms, 200
+	if err := p.Ineffective(); err != nil {
+		t.Error(err)
 	}
 }

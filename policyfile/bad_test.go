@@ -311,7 +311,6 @@ var mistakes = map[string][]string{
 		`:5:37: service "stock", circuitBreaker.slidingWindow: window of 5000000 calls: allowed are 1 to 1000000 calls; for example 10s`,
 	},
 	"without-effect": {
-		`:1:30: defaults.hedge.minDelay: has no effect; set delay or quantile, for example delay: 200ms`,
 		`:4:26: service "payments", bulkhead.maxQueue: has no effect; set maxConcurrentCalls, for example 100`,
 		`:4:39: service "payments", bulkhead.maxWait: has no effect; set maxConcurrentCalls, for example 100`,
 		`:4:50: service "payments", bulkhead.order: has no effect; set maxConcurrentCalls, for example 100`,

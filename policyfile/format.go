@@ -46,6 +46,7 @@ type writer struct {
 	b          strings.Builder
 	indent     int
 	inDefaults bool
+	idle       map[string]bool // fields of the policy being written that have no effect
 }
 
 func (w *writer) line(s string) {
@@ -59,6 +60,10 @@ func (w *writer) policy(name string, p *abate.Policy) {
 	}
 	full = full.WithDefaults()
 	w.inDefaults = name == "defaults" && w.indent == 0
+	w.idle = map[string]bool{}
+	for _, e := range fieldErrors(full.Ineffective()) {
+		w.idle[e.Path] = !w.inDefaults // there it may be a part of what a service completes
+	}
 	w.line(text(name) + ":")
 	w.section(policyShape, reflect.ValueOf(full))
 }
@@ -74,6 +79,8 @@ func (w *writer) section(s *shape, v reflect.Value) {
 			w.section(f.inner, value)
 		case f.kind == sections:
 			w.list(f, value)
+		case w.idle[f.path]:
+			w.line("# " + f.key + ": " + f.text(value) + " has no effect")
 		case f.emptyMeansDefault() && value.Len() == 0:
 			w.line("# " + f.key + ": not set (" + withoutList[f.key] + ")")
 		case value.IsZero() && f.kind != words && !f.zeroAllowed():

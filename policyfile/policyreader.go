@@ -150,7 +150,7 @@ func (r *policyReader) list(f *field, n *yaml.Node, into reflect.Value, path str
 // again for every service that inherits it.
 func (r *policyReader) check(p *abate.Policy, base *policyReader) {
 	r.wrong = map[string]bool{}
-	for _, e := range fieldErrors(p.Validate()) {
+	for _, e := range append(fieldErrors(p.Validate()), r.ineffective(p, base)...) {
 		what := e.Path + ": " + e.Problem
 		if r.wrong[what] = true; base != nil && base.wrong[what] && r.at[e.Path] == nil || r.followsFrom(e) || base != nil && base.followsFrom(e) {
 			continue
@@ -164,6 +164,14 @@ func (r *policyReader) check(p *abate.Policy, base *policyReader) {
 	if len(r.wrong) == 0 && len(r.zeros) > 0 {
 		r.checkZeros(p)
 	}
+}
+
+// ineffective is what this service itself says without effect. Defaults may say a part of what a service completes.
+func (r *policyReader) ineffective(p *abate.Policy, base *policyReader) []*abate.FieldError {
+	if base == nil {
+		return nil
+	}
+	return slices.DeleteFunc(fieldErrors(p.Ineffective()), func(e *abate.FieldError) bool { return r.at[e.Path] == nil })
 }
 
 // followsFrom tells whether a mistake is about a field that has no value because of an earlier one.
