@@ -31,7 +31,8 @@ type Call struct {
 	over      bool
 	lastClass Class
 	asked     time.Duration // the longest Retry-After that a copy of the current attempt brought
-	final     bool          // a hedge of the current attempt said that repeating cannot help
+	failed    bool          // a copy of the current attempt has failed while others were in the air
+	final     bool          // one of those said that repeating cannot help
 	last      error         // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
 }
@@ -132,7 +133,7 @@ func (c *Call) attempt(now time.Duration) Step {
 	if c.attempts == 0 && s.budget != nil {
 		s.budget.Deposit(now)
 	}
-	c.hedges, c.asked, c.final = 0, 0, false
+	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
@@ -193,6 +194,12 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 		return Step{Action: Await}
 	}
 	c.land(now, n, o)
+	if o.Class == Ignored && n > 0 && (c.inAir > 0 || c.failed) {
+		if c.inAir > 0 {
+			return Step{Action: Await}
+		}
+		o = Outcome{Class: c.lastClass, Err: c.last} // the hedge has nothing to say: the failure before it stands
+	}
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {
 		return c.finish(now, nil, o.Err)
@@ -200,7 +207,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	final := o.Class == Ignored || o.NoRetry
 	c.asked = max(c.asked, o.RetryAfter)
 	if c.inAir > 0 && (!final || n > 0) {
-		c.final = c.final || o.NoRetry && o.Class != Ignored
+		c.failed, c.final = true, c.final || final
 		return Step{Action: Await}
 	}
 	if final || c.final {

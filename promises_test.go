@@ -98,6 +98,18 @@ func TestAHedgesFinalFailureWaitsForTheFirstCopyAndForbidsARetry(t *testing.T) {
 	}
 }
 
+func TestAHedgeThatHasNothingToSayLeavesTheFailureBeforeIt(t *testing.T) {
+	var c abate.Call
+	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Hedge: hedge.Config{Delay: 10 * ms}})
+	g.Begin(&c, 0, abate.NoDeadline)
+	n, _, _ := c.Hedge(10 * ms)
+	c.AttemptDone(20*ms, 0, failure())
+	step := c.AttemptDone(30*ms, n, abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: errFinal})
+	if step.Action != abate.Sleep || step.Until != 130*ms {
+		t.Errorf("%+v", step)
+	}
+}
+
 func TestAClassifierThatIsContentDoesNotSwallowTheError(t *testing.T) {
 	g := guard(t, abate.Policy{Classify: func(error) abate.Outcome { return abate.Outcome{} }})
 	if _, err := abate.Do(t.Context(), g, after(0, 0, errFinal)); err != errFinal {

@@ -15,11 +15,12 @@ type call struct {
 	transport *Transport
 	guard     *abate.Guard
 	request   *http.Request // the caller's, never changed
+	source    *http.Request // what attempts are made from: request, or a private copy of it
 
 	content requestBody
-	again   bool // another attempt may be sent: the request may be repeated, and its body can be
-	hedged  bool // so may two at once
-	sent    bool // the first attempt has been handed to the base, and with it the caller's body
+	again   bool // the request may be repeated, if its body can be
+	hedged  bool // so may two copies be on their way at once
+	begun   bool // the first attempt has taken over the caller's body
 
 	first attempt
 	body  responseBody
@@ -32,31 +33,56 @@ type attempt struct {
 	timeLeft [1]string // the value of that header
 }
 
-// prepare finds out whether the request may be repeated, and buffers its body if need be. When it fails, nothing has
-// been sent and the body is closed.
-func (c *call) prepare() error {
+// prepare finds out how often the request may be sent.
+func (c *call) prepare() {
 	p := c.guard.Describe()
+	c.source = c.request
 	c.again = repeatable(c.request, p.RetryMethods)
-	repeats := c.again && (p.MaxRetries > 0 || p.Hedge.Enabled())
-	limit := int64(-1)
-	if repeats {
-		limit = c.transport.bodyLimit()
+	hold := int64(-1)
+	if c.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) {
+		hold = c.transport.bodyLimit()
 	}
-	if err := c.content.open(c.request, limit, p.Timeout); err != nil {
-		return c.unread(err)
+	c.content.open(c.request, hold)
+	// Two copies of a request that takes the connection over would be two conversations. The values of a trailer come
+	// with the reading of the caller's body, too late for the other copy.
+	c.hedged = c.again && p.Hedge.Enabled() && c.content.replayable() && c.request.Header["Upgrade"] == nil && c.request.Trailer == nil
+	if c.hedged {
+		// A hedge that has lost may still be on its way when the caller, who has the answer, uses the request again.
+		c.source = c.request.Clone(c.request.Context())
 	}
-	c.again = c.again && c.content.replayable()
-	// Two copies of a request that takes the connection over would be two conversations.
-	c.hedged = c.again && repeats && c.request.Header["Upgrade"] == nil
-	return nil
 }
 
-// unread is the error of a call whose body could not be read. The dependency has no part in it.
-func (c *call) unread(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &abate.Error{Guard: c.guard.Name(), Reason: abate.ErrDeadline, Err: err}
+// context is the caller's, made to end when the caller closes Request.Cancel: net/http looks at that during an attempt,
+// and nobody would during the waits. In a request with a deadline the waits end with that: there it is http.Client.Timeout
+// that sets Cancel, for every request, and a goroutine each would be dear.
+func (c *call) context() context.Context {
+	ctx := c.request.Context()
+	//lint:ignore SA1019 callers still use it
+	cancel := c.request.Cancel
+	if cancel == nil {
+		return ctx
 	}
-	return err
+	if _, ok := ctx.Deadline(); ok {
+		return ctx
+	}
+	ctx, end := context.WithCancel(ctx)
+	c.body.end = end
+	go func() {
+		select {
+		case <-cancel:
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
+// bodyError is the error of a call whose body could not be read. The dependency has no part in it.
+func (c *call) bodyError(err error, n int) error {
+	if err == context.DeadlineExceeded {
+		err = &abate.Error{Guard: c.guard.Name(), Reason: abate.ErrDeadline, Attempts: n, Err: err}
+	}
+	return abate.Ignore(err)
 }
 
 // safeMethods may be repeated: RFC 9110 §9.2.1.
@@ -80,21 +106,20 @@ func keyed(h http.Header, name string) bool {
 // Attempt sends the request.
 func (c *call) Attempt(ctx context.Context, n int) (*http.Response, error) {
 	a := &c.first
-	if n > 1 {
+	if n == 1 {
+		c.begun = true
+	} else {
 		a = new(attempt)
 	}
-	body, err := c.content.copy(c.request, n)
+	body, err := c.content.copy(ctx, c.source, n)
 	if err != nil {
-		return nil, abate.Ignore(err)
+		return nil, c.bodyError(err, n)
 	}
 	watched := a.watch.begin(ctx)
-	a.request = *c.request.WithContext(watched)
+	a.request = *c.source.WithContext(watched)
 	a.request.Body = body
 	if !c.transport.OmitHeaders {
-		a.request.Header = c.transport.header(a, c.request.Header, ctx, n)
-	}
-	if n == 1 {
-		c.sent = true
+		a.request.Header = c.transport.header(a, c.source.Header, ctx, n, n == 1 && c.content.hold > 0)
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
 	c.transport.noteHidden(c.guard, a.watch.end())
@@ -127,28 +152,36 @@ func (c *call) received(a *attempt, resp *http.Response, err error) (*http.Respo
 // Discard makes the connection of an unwanted response free for the next request.
 func (c *call) Discard(resp *http.Response) { drain(resp) }
 
+// repeats tells whether another attempt may be sent.
+func (c *call) repeats() bool { return c.again && c.content.replayable() }
+
 // MayHedge tells whether two copies may be on their way at once.
 func (c *call) MayHedge() bool { return c.hedged }
 
 // finish makes the end of the call what a RoundTripper returns.
 func (c *call) finish(resp *http.Response, release abate.Release, err error) (*http.Response, error) {
-	if !c.sent {
-		c.content.close(c.request)
+	if !c.begun && c.request.Body != nil {
+		c.request.Body.Close()
 	}
 	if err != nil {
 		if f := &c.guard.Describe().Fallback; f.Enabled() && c.degradable(err) {
 			drain(resp)
-			release.Done()
+			c.body.over(release)
 			c.guard.UsedFallback(err)
 			return fallbackResponse(f, c.request), nil
 		}
 	}
 	if resp == nil {
-		release.Done()
+		c.body.over(release)
 		return nil, err
 	}
-	c.body.attach(resp, release)
+	c.body.attach(resp, release, bodiless(c.request.Method, resp.StatusCode))
 	return resp, nil
+}
+
+// bodiless tells whether the answer to a request has no body whatever its header says: RFC 9110 §6.4.1.
+func bodiless(method string, status int) bool {
+	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 }
 
 // degradable tells whether a failed call gets the fallback: not when its caller has left, and not when its caller made

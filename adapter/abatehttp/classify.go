@@ -29,7 +29,7 @@ func (c *call) classifyError(err error) abate.Outcome {
 	case distrusted(err):
 		return abate.Outcome{Class: abate.Failure, NoRetry: true, Err: err}
 	}
-	return abate.Outcome{Class: abate.Failure, NoRetry: !c.again || !c.guard.Retryable(0, err, true), Err: err}
+	return abate.Outcome{Class: abate.Failure, NoRetry: !c.repeats() || !c.guard.Retryable(0, err, true), Err: err}
 }
 
 // classifyStatus judges an answer of 400 or above. Most of 4xx is the caller's doing: the dependency answered, and well.
@@ -40,7 +40,7 @@ func (c *call) classifyStatus(resp *http.Response) abate.Outcome {
 	if status < 500 && !passing && !retryable {
 		return abate.Outcome{}
 	}
-	o := abate.Outcome{Class: abate.Failure, NoRetry: !c.again || !retryable || toldNotTo(resp.Header)}
+	o := abate.Outcome{Class: abate.Failure, NoRetry: !c.repeats() || !retryable || toldNotTo(resp.Header)}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		o.Class = abate.Overload
 		o.RetryAfter = retryAfter(resp.Header)
@@ -70,7 +70,7 @@ func toldNotTo(h http.Header) bool {
 var unsendable = []string{
 	"unsupported protocol scheme", "http: no Host in request URL", "http: nil Request.", "net/http: invalid ",
 	"http: invalid ", "net/http: can't write control character", "http: ContentLength=", "http: Request.ContentLength=",
-	"http: Request.RequestURI",
+	"http: Request.RequestURI", "http2: invalid ", "http2: request header list larger", "http2: request body larger",
 }
 
 // callersFault tells whether an error was made by the caller and says nothing about the dependency: a request that
@@ -92,10 +92,10 @@ func (c *call) callersFault(err error) bool {
 // it sets in the context is over: that is a time limit, not a cancellation.
 func (c *call) cancelled() bool {
 	//lint:ignore SA1019 callers still use it, and it is how http.Client.Timeout ends a request
-	cancel := c.request.Cancel
+	cancel := c.source.Cancel
 	select {
 	case <-cancel:
-		deadline, ok := c.request.Context().Deadline()
+		deadline, ok := c.source.Context().Deadline()
 		return !ok || time.Now().Before(deadline)
 	default:
 		return false

@@ -7,8 +7,8 @@
 //
 // What makes it more than a loop around RoundTrip:
 //
-//   - A request is repeated only if that does no harm: its method is safe (RFC 9110 §9.2.1) or listed in retryMethods,
-//     or it carries an Idempotency-Key; and its body can be sent again, through GetBody or from a bounded buffer. All
+//   - A request is repeated only if that does no harm: its method is in retryMethods (by default the safe ones, RFC 9110
+//     §9.2.1), or it carries an Idempotency-Key; and its body can be sent again, through GetBody or from a bounded buffer. All
 //     others are sent once, as a stream, and still count for breaker and bulkhead.
 //   - 408, 429, 500, 502, 503, 504 and errors of the connection are retried, which retryOn and neverRetryOn change. A
 //     429 or 503 is an overload, and its Retry-After (RFC 9110 §10.2.3), as seconds or as a date, is a lower bound for

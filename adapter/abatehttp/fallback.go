@@ -24,7 +24,7 @@ func fallbackResponse(f *abate.Fallback, req *http.Request) *http.Response {
 		Body:       http.NoBody,
 		Request:    req,
 	}
-	if f.Body == "" || req.Method == http.MethodHead || f.Status == http.StatusNoContent || f.Status == http.StatusNotModified {
+	if f.Body == "" || bodiless(req.Method, f.Status) {
 		return resp
 	}
 	resp.ContentLength = int64(len(f.Body))

@@ -25,9 +25,9 @@ var counts = func() (c [32]string) {
 }()
 
 // header copies the caller's header and adds the attempt's number, counted from 1, and the whole milliseconds that the
-// attempt has. Values that came with the request are replaced: they were about the hop before this one. Only the map is
-// new. The lists in it are shared, and cut so that adding to one makes a copy.
-func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n int) http.Header {
+// attempt has; late tells that it began some time ago. Values that came with the request do not pass: they were about the
+// hop before this one. Only the map is new. The lists in it are shared, and cut so that adding to one makes a copy.
+func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n int, late bool) http.Header {
 	h := make(http.Header, len(from)+2)
 	for name, values := range from {
 		h[name] = values[:len(values):len(values)]
@@ -37,16 +37,18 @@ func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n 
 	} else {
 		h[attemptCountHeader] = []string{strconv.Itoa(n)}
 	}
-	if left, ok := timeLeft(ctx); ok {
+	if left, ok := timeLeft(ctx, late); ok {
 		a.timeLeft[0] = t.timeouts.format(left)
 		h[timeLeftHeader] = a.timeLeft[:]
+	} else {
+		delete(h, timeLeftHeader)
 	}
 	return h
 }
 
-// timeLeft is how long the attempt that begins now may take.
-func timeLeft(ctx context.Context) (time.Duration, bool) {
-	if limit, ok := abate.TimeLimit(ctx); ok {
+// timeLeft is how long the attempt may still take. One that begins now needs no clock for that.
+func timeLeft(ctx context.Context, late bool) (time.Duration, bool) {
+	if limit, ok := abate.TimeLimit(ctx); ok && !late {
 		return limit, true
 	}
 	deadline, ok := ctx.Deadline()

@@ -144,3 +144,88 @@ func TestOnlyWhatMayRunTwiceIsHedged(t *testing.T) {
 		})
 	}
 }
+
+// The caller has the answer and may use its request again; the copy that lost is still on its way.
+func TestLosingHedgeDoesNotSeeTheRequestsNextUse(t *testing.T) {
+	for name, inBase := range map[string]bool{"before it is sent": false, "while it is sent": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				second, used, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				hold := func() {
+					close(second)
+					<-used
+				}
+				var sent atomic.Int64
+				base := roundTrip(func(req *http.Request) (*http.Response, error) {
+					if sent.Add(1) == 1 {
+						<-second
+						return answer(req, 200, nil, "ok"), nil
+					}
+					defer close(over)
+					if inBase {
+						hold()
+					}
+					if h := req.Header.Get("X-Next"); h != "" || req.URL.Path != "/first" {
+						t.Errorf("the copy became one of the next request: %s, header %q", req.URL, h)
+					}
+					return nil, req.Context().Err()
+				})
+				transport := abatehttp.NewTransport(base, guard(t, hedging(time.Second)))
+				transport.OmitHeaders = inBase // then nothing has copied the header on the way
+				req := newRequest(t, "PUT", "http://payments.test/first", strings.NewReader("x"))
+				req.Header.Set("Idempotency-Key", "k1")
+				req.GetBody = func() (io.ReadCloser, error) {
+					if !inBase {
+						hold()
+					}
+					return io.NopCloser(strings.NewReader("x")), nil
+				}
+				resp, err := transport.RoundTrip(req)
+				if err != nil || resp.Request != req {
+					t.Fatalf("%+v, error %v", resp, err)
+				}
+				resp.Body.Close()
+				req.Header.Set("X-Next", "1")
+				req.URL.Path = "/next"
+				close(used)
+				//lint:ignore SA1019 beside the copy that is being judged: the race detector looks
+				req.Cancel = make(chan struct{})
+				<-over
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestHedgeThatCannotHelpDoesNotEndTheFirstCopy(t *testing.T) {
+	for name, spoil := range map[string]func(*abate.Policy, *http.Request){
+		"it may not be retried": func(p *abate.Policy, _ *http.Request) { p.RetryOn = []string{"503"} },
+		"it has no body": func(_ *abate.Policy, req *http.Request) {
+			req.GetBody = func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int64
+				base := roundTrip(func(req *http.Request) (*http.Response, error) {
+					if sent.Add(1) == 2 {
+						return nil, errors.New("connection refused") // by one replica that is down
+					}
+					select {
+					case <-time.After(2 * time.Second):
+						return answer(req, 200, nil, "ok"), nil
+					case <-req.Context().Done():
+						return nil, req.Context().Err()
+					}
+				})
+				p := hedging(time.Second)
+				req := newRequest(t, "PUT", "http://payments.test", strings.NewReader("x"))
+				req.Header.Set("Idempotency-Key", "k1")
+				spoil(&p, req)
+				if status, body := mustDo(t, &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p))}, req); status != 200 || body != "ok" {
+					t.Errorf("%d %q", status, body)
+				}
+			})
+		})
+	}
+}

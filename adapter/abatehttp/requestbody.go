@@ -6,113 +6,169 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // requestBody gives each attempt its own copy of the request's body, if that is possible.
 type requestBody struct {
-	buffered []byte     // the whole body, if not nil
-	stream   *stream    // the body, when it can be sent only once
-	mu       sync.Mutex // held over GetBody, which does not promise to bear two hedges at once
+	hold     int64       // above 0: the first attempt reads up to so many bytes into memory
+	pending  atomic.Bool // it has not finished that yet
+	buffered []byte      // the whole body, if not nil
+	stream   *stream     // the body, when it can be sent only once
+
+	err atomic.Pointer[error] // what reading the caller's body came to
+	mu  sync.Mutex            // held over GetBody, which does not promise to bear two hedges at once
 }
 
-// open decides how the body of req is sent. A body of unknown kind and at most limit bytes is read into memory; a
-// negative limit means never. Reading ends when the caller leaves, or after timeout if that is above zero. On an error
-// the body is closed.
-func (b *requestBody) open(req *http.Request, limit int64, timeout time.Duration) error {
-	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
-		return nil
-	}
-	if limit < 0 || req.ContentLength > limit {
-		b.stream = &stream{rest: req.Body}
-		return nil
-	}
-	return b.buffer(req, limit, timeout)
-}
-
-// buffer reads up to limit bytes. If more follow, the body is a stream again, with a head start.
-func (b *requestBody) buffer(req *http.Request, limit int64, timeout time.Duration) error {
-	ctx := req.Context()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	source := req.Body
-	// A reader that hangs must not outlive the call. Closing it is what net/http does to it too.
-	stop := context.AfterFunc(ctx, func() { source.Close() })
-	prefix, err := readAll(source, req.ContentLength, limit+1)
-	if !stop() {
-		<-ctx.Done()
-		return errors.Join(ctx.Err(), err)
-	}
+// open decides how the body of req is sent. One of unknown kind and at most hold bytes is held in memory; a negative hold
+// means never. Nothing is read yet: a call that is refused should not have waited for its body.
+func (b *requestBody) open(req *http.Request, hold int64) {
 	switch {
-	case err != nil:
-		source.Close()
-		return err
-	case int64(len(prefix)) > limit:
-		b.stream = &stream{prefix: prefix, rest: source}
-		return nil
-	case req.ContentLength > 0 && req.ContentLength != int64(len(prefix)):
-		source.Close()
-		return fmt.Errorf("abatehttp: the request says ContentLength %d, but its body has %d bytes", req.ContentLength, len(prefix))
+	case req.Body == nil || req.Body == http.NoBody || req.GetBody != nil:
+	case hold < 0 || req.ContentLength > hold:
+		b.stream = b.watch(req.Body)
+	default:
+		b.hold = hold
+		b.pending.Store(true)
 	}
-	b.buffered = prefix
-	return source.Close()
 }
 
-// readAll reads r to its end, or to limit. A size that is known saves the growing. What it returns is not nil.
-func readAll(r io.Reader, size, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Grow(int(min(max(size, 0), limit)) + bytes.MinRead)
-	_, err := buf.ReadFrom(io.LimitReader(r, limit))
-	return buf.Bytes(), err
-}
-
-// replayable tells whether copy can be called more than once.
+// replayable tells whether the body can be sent more than once, as far as is known by now.
 func (b *requestBody) replayable() bool { return b.stream == nil }
 
-// copy returns the body of attempt n of req. The first attempt takes the caller's own.
-func (b *requestBody) copy(req *http.Request, n int) (io.ReadCloser, error) {
+// errNoCopy is what becomes of a hedge that comes before its time.
+var errNoCopy = errors.New("abatehttp: no hedge: the request's body is still being read, or too long to be held in memory")
+
+// copy returns the body of attempt n of req. The first attempt takes the caller's own, and is the one that reads it into
+// memory; that ends with ctx.
+func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.ReadCloser, error) {
+	if b.hold > 0 {
+		if n == 1 {
+			if err := b.fill(ctx, req); err != nil {
+				b.err.Store(&err)
+				return nil, err
+			}
+		} else if b.pending.Load() || b.stream != nil {
+			return nil, errNoCopy
+		}
+	}
 	switch {
 	case b.buffered != nil:
 		return io.NopCloser(bytes.NewReader(b.buffered)), nil
 	case b.stream != nil:
 		return b.stream, nil
-	case n == 1 || req.GetBody == nil:
+	case req.GetBody == nil || req.Body == nil || req.Body == http.NoBody:
 		return req.Body, nil
+	case n == 1:
+		return b.watched(req.Body), nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return req.GetBody()
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	return b.watched(body), nil
 }
 
-// close closes the body of req when no attempt was made that would do it.
-func (b *requestBody) close(req *http.Request) {
-	if req.Body != nil && b.buffered == nil {
+// fill reads the body. If more than hold bytes come, it is a stream again, with a head start.
+func (b *requestBody) fill(ctx context.Context, req *http.Request) error {
+	prefix, err := readAll(ctx, req.Body, req.ContentLength, b.hold)
+	switch {
+	case err != nil:
 		req.Body.Close()
+		return err
+	case int64(len(prefix)) > b.hold:
+		b.stream = b.watch(req.Body)
+		b.stream.prefix = prefix
+	case req.ContentLength > 0 && req.ContentLength != int64(len(prefix)):
+		req.Body.Close()
+		return fmt.Errorf("abatehttp: the request says ContentLength %d, but its body has %d bytes", req.ContentLength, len(prefix))
+	default:
+		b.buffered = prefix
+		if err := req.Body.Close(); err != nil {
+			return err
+		}
+	}
+	b.pending.Store(false)
+	return nil
+}
+
+// growAtOnce is how much memory is taken at the mere word of a request's ContentLength.
+const growAtOnce = 1 << 20
+
+// readAll reads r to its end, or one byte further than limit. A size that is known saves the growing. What it returns
+// without an error is not nil.
+//
+// It returns when ctx is done, also if r hangs and does not wake up by being closed. The goroutine that reads r then goes
+// when r does, as the one does by which net/http sends a body.
+func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error) {
+	if limit < math.MaxInt64 {
+		limit++
+	}
+	var (
+		buf  bytes.Buffer
+		done = make(chan error, 1)
+	)
+	go func() {
+		buf.Grow(int(min(max(size, 0), limit, growAtOnce)) + bytes.MinRead)
+		_, err := buf.ReadFrom(io.LimitReader(r, limit))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return buf.Bytes(), err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
 // failed tells whether err is what reading the caller's own body came to.
 func (b *requestBody) failed(err error) bool {
-	if b.stream == nil {
-		return false
-	}
-	cause := b.stream.err.Load()
+	cause := b.err.Load()
 	return cause != nil && errors.Is(err, *cause)
 }
 
-// stream is a body that is sent once. It remembers how reading it failed, so that a broken upload is not held against
-// the server.
+// stream is a body that remembers how reading it failed, so that a broken upload is not held against the server.
 type stream struct {
 	prefix []byte // read already
 	rest   io.ReadCloser
 	closed atomic.Bool
-	err    atomic.Pointer[error]
+	err    *atomic.Pointer[error]
+}
+
+func (b *requestBody) watch(body io.ReadCloser) *stream { return &stream{rest: body, err: &b.err} }
+
+// watched is watch, except for bodies that cannot fail: net/http sends those in one write with the header, if it sees what
+// they are.
+func (b *requestBody) watched(body io.ReadCloser) io.ReadCloser {
+	if body == nil || body == http.NoBody || inMemory(body) {
+		return body
+	}
+	return b.watch(body)
+}
+
+// nopClosers are the types of what io.NopCloser returns.
+var nopClosers = [...]reflect.Type{
+	reflect.TypeOf(io.NopCloser(strings.NewReader(""))),
+	reflect.TypeOf(io.NopCloser(struct{ io.Reader }{})),
+}
+
+// inMemory tells whether body is one that http.NewRequest made of bytes or a string.
+func inMemory(body io.ReadCloser) bool {
+	if t := reflect.TypeOf(body); t != nopClosers[0] && t != nopClosers[1] {
+		return false
+	}
+	switch reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Buffer, *bytes.Reader, *strings.Reader:
+		return true
+	}
+	return false
 }
 
 func (s *stream) Read(p []byte) (int, error) {

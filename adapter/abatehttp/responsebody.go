@@ -1,6 +1,7 @@
 package abatehttp
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -13,17 +14,20 @@ import (
 type responseBody struct {
 	io.ReadCloser
 	release abate.Release
+	end     context.CancelFunc // of the call's own context, if it has one
 }
 
-// attach takes over the response that the caller gets.
-func (b *responseBody) attach(resp *http.Response, release abate.Release) {
+// attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1, and
+// nobody reads those to their end: bodiless says that this is one.
+func (b *responseBody) attach(resp *http.Response, release abate.Release, bodiless bool) {
 	switch {
-	case !release.Needed():
-	case resp.Body == http.NoBody:
-		release.Done()
+	case !release.Needed() && b.end == nil:
+	case resp.Body == http.NoBody || bodiless:
+		b.over(release)
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		// The caller owns the connection now and may ask its body for all that a connection can do. The attempt's
 		// context ends by its deadline, which net/http no longer applies to it.
+		b.over(abate.Release{})
 	default:
 		b.ReadCloser, b.release = resp.Body, release
 		resp.Body = b
@@ -33,15 +37,23 @@ func (b *responseBody) attach(resp *http.Response, release abate.Release) {
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.release.Done()
+		b.over(b.release)
 	}
 	return n, err
 }
 
 func (b *responseBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.release.Done()
+	b.over(b.release)
 	return err
+}
+
+// over ends the contexts of the attempt and of the call. It may be called more than once.
+func (b *responseBody) over(release abate.Release) {
+	release.Done()
+	if b.end != nil {
+		b.end()
+	}
 }
 
 const (

@@ -28,6 +28,11 @@ type Transport struct {
 	// again. It matters only for bodies without GetBody (http.NewRequest sets that for bytes and strings), under a
 	// policy that retries or hedges, in requests that may be repeated. A longer body is sent once, as a stream. Zero
 	// means 64 KiB; a negative number means never to hold a body.
+	//
+	// Such a body is read by the first attempt, within its permits and time limits: a call that is refused does not read
+	// it, and one whose body fails or comes too late ends without a retry and is not held against the server. No hedge
+	// is sent while it is being read. When the time is up, the body is closed; if its Read does not end by that, as under
+	// io.NopCloser, the goroutine that reads it stays until it does.
 	MaxBufferedBody int64
 
 	// OmitHeaders leaves out the request headers that tell the server the attempt's number and the time left for it.
@@ -44,7 +49,11 @@ func NewTransport(base http.RoundTripper, g *abate.Guard) *Transport {
 }
 
 // RoundTrip sends req under its guard: as often as the policy allows, and not at all when it must not be sent. It never
-// changes req, and always closes its body.
+// changes req, and always closes its body. Under a policy that hedges, copies are made from a copy of req, since one that
+// lost may still be on its way when RoundTrip returns; only GetBody may be called as late as that.
+//
+// The old Request.Cancel ends attempts, and in requests without a deadline the waits between them too, at the price of a
+// goroutine until the answer's body is closed. In a request with a deadline, waits end with that and with the context only.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.Guard
 	if t.Select != nil {
@@ -54,10 +63,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.base().RoundTrip(req)
 	}
 	c := &call{transport: t, guard: g, request: req}
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
-	resp, release, err := abate.Run[*http.Response](req.Context(), g, c)
+	c.prepare()
+	resp, release, err := abate.Run[*http.Response](c.context(), g, c)
 	return c.finish(resp, release, err)
 }
 
