@@ -28,7 +28,8 @@ Usage: abate drill [FLAGS]
                         plays its service "payment-service"
   --print-policy        print the built-in policy file and exit
 
-  --rate N              requests offered per second, by all clients together (default 250)
+  --rate N              requests offered per second, by all clients together, 20 or more
+                        (default 250)
   --clients N           clients, each with connections and a guard of its own (default 50)
   --capacity N          workers of the service (default 20)
   --service-time D      what one request takes a worker (default 50ms)
@@ -45,8 +46,9 @@ Usage: abate drill [FLAGS]
   --quiet               only the result: no introduction, no progress
   -h, --help            print this
 
+Goodput is answers in time: the attempt that was answered took at most a second, in both acts.
 "Recovered" means: from then on, goodput stays for a second at 95 % of what it was before the
-outage, and on average until the end.
+outage, as a share of the requests offered, and on average until the end.
 
 Exit code: 0 the guarded act recovered in time; 1 it did not, or the drill could not be played;
 2 a flag or the policy file is wrong; 130 interrupted.
@@ -154,12 +156,53 @@ func parseDrill(args []string) (*drillOptions, error) {
 			return nil
 		})
 	}
-	if err := flags.Parse(args); err != nil {
-		o.wrong("%v", err)
+	if err := flags.Parse(o.known(flags, args)); err != nil {
+		o.wrong("%v", err) // or help is wanted
 		return o, err
 	}
 	o.finish(flags, act)
 	return o, nil
+}
+
+// known returns the arguments without those at which Parse would stop, so that all others are checked as well.
+func (o *drillOptions) known(flags *flag.FlagSet, args []string) []string {
+	var kept []string
+	for len(args) > 0 {
+		arg, rest := args[0], args[1:]
+		args = rest
+		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		f := flags.Lookup(name)
+		switch {
+		case !strings.HasPrefix(arg, "-") || name == "":
+			o.wrong("%q is not a flag", arg)
+		case name == "h" || name == "help":
+			return []string{"-h"}
+		case f == nil:
+			o.wrong("--%s is not a flag", name)
+			if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+				args = rest[1:] // what was meant to be its value
+			}
+		case isSwitch(f):
+			if _, err := strconv.ParseBool(value); assigned && err != nil {
+				o.wrong("--%s: %q is neither true nor false", name, value)
+				continue
+			}
+			kept = append(kept, arg)
+		case assigned:
+			kept = append(kept, arg)
+		case len(rest) == 0:
+			o.wrong("--%s needs a value", name)
+		default:
+			kept, args = append(kept, arg, rest[0]), rest[1:]
+		}
+	}
+	return kept
+}
+
+// isSwitch tells whether a flag needs no value.
+func isSwitch(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
 }
 
 // number defines a flag whose bad values are collected instead of ending the parse, and leave *to as it is.
@@ -181,9 +224,6 @@ func (o *drillOptions) wrong(format string, args ...any) {
 
 // finish checks what no single flag can tell.
 func (o *drillOptions) finish(flags *flag.FlagSet, act string) {
-	for _, word := range flags.Args() {
-		o.wrong("%q is not a flag", word)
-	}
 	switch act {
 	case "both":
 	case drill.Unguarded, drill.Guarded:

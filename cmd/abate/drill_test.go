@@ -33,11 +33,16 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 		{"many", []string{"--capacity", "0", "--rate", "-1", "--outage=24h", "--seed=x", "--before", "soon", "--act", "third", "more"}, []string{
 			"--capacity: 0 is out of range", "--rate: -1 is out of range", "--outage: 24h0m0s is out of range", `--seed: "x"`,
 			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`, `"more" is not a flag`}},
-		{"an unknown flag", []string{"--capacty", "3"}, []string{"capacty"}},
+		{"an unknown flag and what follows it", []string{"--capacty", "3", "--rate", "-1", "-x=7", "--clients", "0", "---queue"}, []string{
+			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "--x is not a flag", "--clients: 0 is out of range", "---queue is not a flag"}},
+		{"a stray word and what follows it", []string{"now", "--queue", "0"}, []string{`"now" is not a flag`, "--queue: 0 is out of range"}},
+		{"no value", []string{"--clients", "0", "--seed"}, []string{"--clients: 0 is out of range", "--seed needs a value"}},
+		{"a switch with a value", []string{"--json=maybe", "--clients=0"}, []string{`--json: "maybe" is neither true nor false`, "--clients: 0"}},
+		{"lengths between two steps", []string{"--before", "4050ms", "--after=14.01s"}, []string{"--before: 4.05s is not a multiple of 100ms", "--after: 14.01s is not a multiple of 100ms"}},
 		{"more load than capacity", []string{"--rate", "1000"}, []string{"nine tenths of what the service can do"}},
 		{"more within than after", []string{"--after", "3s", "--within", "4s"}, []string{"--within: 4s is out of range; allowed: 1s to 3s"}},
-		{"no such policy file", []string{"--policy", "no-such-file.yaml"}, []string{"--policy: ", "no-such-file.yaml"}},
-		{"a bad policy file", []string{"--policy", bad, "--clients", "0"}, []string{bad + ":1:", "maxRetrys", "--clients: 0"}},
+		{"no such policy file", []string{"--policy", "no-such-file.yaml"}, []string{"--policy: open no-such-file.yaml"}},
+		{"a bad policy file", []string{"--policy", bad, "--clients", "0"}, []string{"--policy: " + bad + ":1:", "--clients: 0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,6 +54,9 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 				if !strings.Contains(stderr, want) {
 					t.Errorf("stderr lacks %q:\n%s", want, stderr)
 				}
+			}
+			if lines := strings.Count(stderr, "\n"); lines != len(tt.want)+1 {
+				t.Errorf("%d lines, want one for each of %d problems and a last one:\n%s", lines, len(tt.want), stderr)
 			}
 		})
 	}
@@ -66,7 +74,7 @@ func TestDrillHelpKnowsEveryFlag(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(stdout) {
-		if len(line) > 100 {
+		if len(line) > 101 { // with its end
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}

@@ -30,7 +30,10 @@ func newTransport(r *Recorder, since func() time.Duration) *countingTransport {
 	}
 }
 
-// countingTransport counts below all retries, in both acts alike.
+// tookHeader is how countingTransport tells its caller how long the attempt took that an answer belongs to.
+const tookHeader = "Drill-Attempt-Took"
+
+// countingTransport counts and times attempts below all retries, in both acts alike.
 type countingTransport struct {
 	base   *http.Transport
 	record *Recorder
@@ -38,8 +41,14 @@ type countingTransport struct {
 }
 
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.record.Attempt(t.since())
-	return t.base.RoundTrip(r)
+	begin := t.since()
+	t.record.Attempt(begin)
+	answer, err := t.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Header.Set(tookHeader, (t.since() - begin).String())
+	return answer, nil
 }
 
 func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections() }
@@ -51,25 +60,25 @@ type httpCaller struct {
 	url    string
 }
 
-func (c *httpCaller) charge(ctx context.Context, key string) error {
+func (c *httpCaller) charge(ctx context.Context, key string) (time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(`{"amount":4200,"currency":"EUR"}`))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", key) // a second try cannot charge twice, so trying again is allowed
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
-		return err
+		return 0, err
 	}
 	if answer.StatusCode >= 400 {
-		return statusError(answer.StatusCode)
+		return 0, statusError(answer.StatusCode)
 	}
-	return nil
+	return time.ParseDuration(answer.Header.Get(tookHeader))
 }
 
 func (c *httpCaller) close() { c.client.CloseIdleConnections() }
@@ -81,11 +90,11 @@ type stubborn struct {
 	delay   time.Duration
 }
 
-func (s *stubborn) charge(ctx context.Context, key string) error {
+func (s *stubborn) charge(ctx context.Context, key string) (time.Duration, error) {
 	for n := 0; ; n++ {
-		err := s.httpCaller.charge(ctx, key)
+		took, err := s.httpCaller.charge(ctx, key)
 		if err == nil || n == s.retries || !sleep(s.delay, ctx.Done()) {
-			return err
+			return took, err
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// caller makes one charge, with whatever retries it believes in.
+// caller makes one charge, with whatever retries it believes in. It returns how long the attempt took that was answered.
 type caller interface {
-	charge(ctx context.Context, key string) error
+	charge(ctx context.Context, key string) (took time.Duration, err error)
 	close() // hangs up idle connections
 }
 
@@ -39,6 +39,7 @@ type crowd struct {
 	record  *Recorder
 	since   func() time.Duration // the time of the act
 	length  time.Duration        // no request is due after it
+	limit   time.Duration        // an attempt that took longer was answered too late, whoever still waited for it
 	arrival sync.WaitGroup       // clients that still send
 	calls   sync.WaitGroup       // calls that have not ended
 }
@@ -68,11 +69,14 @@ func (c *crowd) start(ctx, callCtx context.Context, n int, s *schedule, by calle
 func (c *crowd) one(ctx context.Context, due time.Duration, key string, by caller) {
 	begin := c.since()
 	c.record.Offered(due, begin)
-	err := by.charge(ctx, key)
+	took, err := by.charge(ctx, key)
 	now := c.since()
 	ending := endingOf(err)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		ending = Unanswered
+	case err == nil && took > c.limit:
+		ending = AnsweredLate
 	}
 	c.record.Ended(now, now-begin, ending)
 }

@@ -17,6 +17,13 @@ const (
 	Hold      = time.Second
 )
 
+// enough is how many requests it takes, before the outage and within Hold, for a share of them to mean anything, and
+// enoughTime for how long they have to be watched before it: a few answers at its begin and end are off by chance.
+const (
+	enough     = 20
+	enoughTime = 400 * time.Millisecond
+)
+
 // Config is one drill. Default returns one that shows a storm.
 type Config struct {
 	Seed    uint64  // of the arrival times
@@ -24,7 +31,7 @@ type Config struct {
 	Rate    float64 // requests offered per second, by all clients together
 	Service ServiceConfig
 
-	AttemptTimeout time.Duration // how long an unguarded client waits for an answer
+	AttemptTimeout time.Duration // an answer to an attempt that took longer is too late to count, in both acts; unguarded clients wait no longer
 	Retries        int           // how often it tries again
 	RetryDelay     time.Duration // after how long
 
@@ -95,10 +102,20 @@ func (c Config) PhaseAt(at time.Duration) Phase {
 	return AfterOutage
 }
 
-// bounds returns the begin and end of a phase.
+// warmUp is left out of the measurement before the outage: connections are being opened.
+const warmUp = 500 * time.Millisecond
+
+// steady returns when connections are open and the first requests have been answered: from then on until the outage,
+// goodput is what it normally is.
+func (c Config) steady() time.Duration { return roundUp(warmUp+c.Service.ServiceTime, fineBin) }
+
+// bounds returns from when to when a phase is measured.
 func (c Config) bounds(p Phase) (from, to time.Duration) {
-	ends := [...]time.Duration{0, c.Before, c.Before + c.Outage, c.Length()}
-	return ends[p], ends[p+1]
+	ends := [...]time.Duration{c.Before, c.Before + c.Outage, c.Length()}
+	if p == BeforeOutage {
+		return c.steady(), ends[p]
+	}
+	return ends[p-1], ends[p]
 }
 
 // Problems returns everything that is wrong with c, one sentence each, named by the flags of the command.
@@ -116,19 +133,30 @@ func (c Config) Problems() []string {
 	span := func(flag string, v, low, high time.Duration) bool {
 		return check(v >= low && v <= high, "--%s: %v is out of range; allowed: %v to %v", flag, v, low, high)
 	}
+	steps := func(flag string, v, low, high time.Duration) bool {
+		return span(flag, v, low, high) && check(v%fineBin == 0, "--%s: %v is not a multiple of %v, the steps in which the drill counts", flag, v, fineBin)
+	}
 	whole("clients", c.Clients, 1, 1000)
-	ok := check(c.Rate >= 1 && c.Rate <= 5000, "--rate: %v is out of range; allowed: 1 to 5000 requests per second", c.Rate)
-	ok = whole("capacity", c.Service.Workers, 1, 10_000) && ok
-	ok = span("service-time", c.Service.ServiceTime, time.Millisecond, 10*time.Second) && ok
+	lowest := enough / Hold.Seconds()
+	rate := check(c.Rate >= lowest && c.Rate <= 5000, "--rate: %v is out of range; allowed: %v to 5000 requests per second", c.Rate, lowest)
+	workers := whole("capacity", c.Service.Workers, 1, 10_000)
+	work := span("service-time", c.Service.ServiceTime, time.Millisecond, 10*time.Second) &&
+		check(c.Service.ServiceTime < c.AttemptTimeout, "--service-time: %v is not below %v, after which an answer is too late: no request could be answered in time", c.Service.ServiceTime, c.AttemptTimeout)
 	whole("queue", c.Service.Queue, 1, 1_000_000)
-	span("before", c.Before, time.Second, 10*time.Minute)
-	span("outage", c.Outage, 500*time.Millisecond, 10*time.Minute)
-	if span("after", c.After, 2*time.Second, 10*time.Minute) {
+	before := steps("before", c.Before, time.Second, 10*time.Minute)
+	steps("outage", c.Outage, 500*time.Millisecond, 10*time.Minute)
+	if steps("after", c.After, 2*time.Second, 10*time.Minute) {
 		span("within", c.Within, time.Second, c.After)
 	}
-	if ok && c.Rate > 0.9*c.Service.Capacity() {
-		check(false, "--rate: %.4g/s is more than nine tenths of what the service can do (%d workers / %v = %.4g/s): it would be in trouble without any outage; lower --rate or raise --capacity",
+	if rate && workers && work {
+		check(c.Rate <= 0.9*c.Service.Capacity(), "--rate: %.4g/s is more than nine tenths of what the service can do (%d workers / %v = %.4g/s): it would be in trouble without any outage; lower --rate or raise --capacity",
 			c.Rate, c.Service.Workers, c.Service.ServiceTime, c.Service.Capacity())
+	}
+	if rate && work && before {
+		watched := max(c.Before-c.steady(), 0)
+		seen := c.Rate * watched.Seconds()
+		check(seen >= enough && watched >= enoughTime, "--before: %v is too short: goodput is measured from %v on, and to know what it normally is takes %v and %d requests, not %v and %.0f; raise --before or --rate",
+			c.Before, c.steady(), enoughTime, enough, watched, seen)
 	}
 	return found
 }
@@ -143,6 +171,9 @@ func (c Config) Notes() []string {
 	if c.Service.QueueTime() <= c.AttemptTimeout {
 		found = append(found, fmt.Sprintf("a full queue is %s of work, within the clients' timeout of %v: answers still come in time, expect no lasting storm",
 			seconds(c.Service.QueueTime().Seconds()), c.AttemptTimeout))
+	}
+	if note := c.Policy.patience(c.AttemptTimeout); note != "" {
+		found = append(found, note)
 	}
 	return append(found, c.Policy.notes...)
 }

@@ -59,6 +59,18 @@ func TestProblemsNameTheFlag(t *testing.T) {
 		{"outage of a day", func(c *drill.Config) { c.Outage = 24 * time.Hour }, "--outage: 24h0m0s is out of range; allowed: 500ms to 10m0s"},
 		{"no time after", func(c *drill.Config) { c.After = time.Second }, "--after: 1s"},
 		{"more within than after", func(c *drill.Config) { c.Within = time.Minute }, "--within: 1m0s is out of range; allowed: 1s to 14s"},
+		{"a length between two steps", func(c *drill.Config) { c.Before += 50 * time.Millisecond }, "--before: 4.05s is not a multiple of 100ms, the steps in which the drill counts"},
+		{"an outage between two steps", func(c *drill.Config) { c.Outage += time.Millisecond }, "--outage: 5.001s is not a multiple of 100ms"},
+		{"an end between two steps", func(c *drill.Config) { c.After += 99 * time.Millisecond }, "--after: 14.099s is not a multiple of 100ms"},
+		{"no answer in time", func(c *drill.Config) { c.Service.ServiceTime, c.Service.Workers = time.Second, 1000 }, "--service-time: 1s is not below 1s, after which an answer is too late"},
+		{"too few requests to judge by", func(c *drill.Config) { c.Rate = 19 }, "--rate: 19 is out of range; allowed: 20 to 5000 requests per second"},
+		{"too few before the outage", func(c *drill.Config) { c.Rate, c.Before = 30, 1200*time.Millisecond }, "--before: 1.2s is too short: goodput is measured from 600ms on, and to know what it normally is takes 400ms and 20 requests, not 600ms and 18; raise"},
+		{"no steady time at all", func(c *drill.Config) {
+			c.Before, c.Service.ServiceTime, c.Service.Workers = time.Second, 900*time.Millisecond, 1000
+		}, "--before: 1s is too short: goodput is measured from 1.4s on, and to know what it normally is takes 400ms and 20 requests, not 0s and 0"},
+		{"hardly any steady time", func(c *drill.Config) {
+			c.Before, c.Service.ServiceTime, c.Service.Workers = 1500*time.Millisecond, 900*time.Millisecond, 1000
+		}, "--before: 1.5s is too short: goodput is measured from 1.4s on, and to know what it normally is takes 400ms and 20 requests, not 100ms and 25"},
 		{"more load than capacity", func(c *drill.Config) { c.Rate = 390 }, "--rate: 390/s is more than nine tenths"},
 	}
 	for _, tt := range tests {
@@ -100,6 +112,8 @@ func TestPolicyOfTheUserIsPlayedAsItIs(t *testing.T) {
 		{"complete", "services: {payment-service: {attemptTimeout: 1s}}", ""},
 		{"another service", "defaults: {attemptTimeout: 1s}\nservices: {other: {maxRetries: 1}}", "does not list payment-service"},
 		{"no timeout", "services: {payment-service: {maxRetries: 1}}", "sets no attemptTimeout"},
+		{"patient", "services: {payment-service: {attemptTimeout: 2s}}", "lets an attempt take 2s, but an answer after more than 1s is too late to count"},
+		{"patient as a whole", "services: {payment-service: {timeout: 5s}}", "lets an attempt take 5s, but"},
 		{"fallback", "services: {payment-service: {attemptTimeout: 1s, fallback: {status: 200}}}", "a degraded answer is not goodput"},
 	}
 	for _, tt := range tests {

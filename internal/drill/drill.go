@@ -31,7 +31,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		}
 	}
 	result.Passed = result.passed(c)
-	result.Verdict = result.verdict(c)
+	result.Verdict = result.verdict()
 	return result, nil
 }
 
@@ -67,7 +67,7 @@ func (c Config) play(ctx context.Context, name string) (ActResult, error) {
 	defer hangUp()
 	begin = time.Now()
 	cpu := cpuTime()
-	clients := &crowd{record: record, since: since, length: c.Length()}
+	clients := &crowd{record: record, since: since, length: c.Length(), limit: c.AttemptTimeout}
 	period := time.Duration(float64(c.Clients) / c.Rate * float64(time.Second))
 	for n, by := range callers {
 		defer by.close()
@@ -127,7 +127,7 @@ func (c Config) callers(name, url string, r *Recorder, since func() time.Duratio
 			all[n] = &stubborn{httpCaller{client, url}, c.Retries, c.RetryDelay}
 			continue
 		}
-		transport, err := c.Policy.guard(base)
+		transport, err := c.Policy.guard(base, r)
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ func small(t *testing.T, act string) drill.Config {
 	c.Clients, c.Rate = 10, 40
 	c.Service = drill.ServiceConfig{Workers: 3, ServiceTime: 50 * time.Millisecond, Queue: 150, DatabaseTimeout: 200 * time.Millisecond}
 	c.AttemptTimeout, c.RetryDelay = 300*time.Millisecond, 200*time.Millisecond
-	c.Before, c.Outage, c.After, c.Within = time.Second, 1500*time.Millisecond, 2*time.Second, 2*time.Second
+	c.Before, c.Outage, c.After, c.Within = 1200*time.Millisecond, 1500*time.Millisecond, 2*time.Second, 2*time.Second
 	c.Acts = []string{act}
 	p, err := drill.ParsePolicy("test", []byte(`services: {payment-service: {
 		attemptTimeout: 300ms, maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 0}, circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 200ms, waitDurationMultiplier: 1, rampUp: 200ms}}}`))
@@ -36,7 +36,8 @@ func nothingLeft(t *testing.T, before int) {
 }
 
 // TestDrillPlaysOverRealSockets checks what holds however slow the machine is: that the numbers fit together, and that
-// retries without a bound multiply while retries with a budget do not.
+// retries without a bound multiply while retries with a budget do not, and that answers which a patient policy waits for
+// come too late to count.
 func TestDrillPlaysOverRealSockets(t *testing.T) {
 	before := runtime.NumGoroutine()
 	results := make(map[string]drill.Result)
@@ -64,6 +65,17 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 			results[name] = result
 		})
 	}
+	var patient drill.Result
+	both.Go(func() {
+		c := small(t, drill.Guarded)
+		var err error
+		if c.Policy, err = drill.ParsePolicy("patient", []byte("services: {payment-service: {maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}")); err != nil {
+			t.Error(err)
+		}
+		if patient, err = drill.Run(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	})
 	both.Wait()
 	nothingLeft(t, before)
 	if reports.Load() == 0 {
@@ -79,6 +91,9 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 		consistent(t, &r.Acts[0])
 	}
 	u, g := &results[drill.Unguarded].Acts[0], &results[drill.Guarded].Acts[0]
+	if p := patient.Acts[0]; p.Endings["answeredTooLate"] == 0 {
+		t.Errorf("no answer came too late for clients that wait for ever: %v", p.Endings)
+	}
 	if d := u.Phases[drill.DuringOutage]; d.AttemptsPerSecond <= d.OfferedPerSecond {
 		t.Errorf("unguarded clients sent %v attempts/s for %v requests/s in the outage", d.AttemptsPerSecond, d.OfferedPerSecond)
 	}
@@ -90,6 +105,10 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	if healthy && g.Phases[drill.AfterOutage].GoodputPerSecond == 0 {
 		t.Error("no guarded request was answered after the outage")
 	}
+	if g.BreakerRefused != g.Endings["refusedEarly"] || u.BreakerRefused+u.BudgetRefused != 0 {
+		t.Errorf("guarded, %d requests were refused early, %d of them by the breakers; unguarded, guards refused %d and %d",
+			g.Endings["refusedEarly"], g.BreakerRefused, u.BreakerRefused, u.BudgetRefused)
+	}
 	if g.Endings["refusedEarly"] == 0 {
 		t.Error("no guarded request was refused early in an outage")
 	}
@@ -98,7 +117,7 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 // consistent checks that the numbers of an act fit together.
 func consistent(t *testing.T, a *drill.ActResult) {
 	t.Helper()
-	if want := 40 * 4.5; float64(a.Offered) < want*0.9 || float64(a.Offered) > want*1.1 {
+	if want := 40 * 4.7; float64(a.Offered) < want*0.9 || float64(a.Offered) > want*1.1 {
 		t.Errorf("%s: %d requests offered, want about %v", a.Act, a.Offered, want)
 	}
 	ended := 0
@@ -108,11 +127,11 @@ func consistent(t *testing.T, a *drill.ActResult) {
 	if ended != a.Offered {
 		t.Errorf("%s: %d requests offered, %d ended: %v", a.Act, a.Offered, ended, a.Endings)
 	}
-	if s := a.Service; s.Arrived > int64(a.Attempts) || s.Worked+s.Refused > s.Arrived || s.Abandoned > s.Worked {
+	if s := a.Service; s.Arrived > int64(a.Attempts) || s.Worked+s.Refused > s.Arrived || s.Abandoned > s.Worked || s.LongestQueue > 150 || s.Refused > 0 && s.LongestQueue != 150 {
 		t.Errorf("%s: the service saw %+v of %d attempts", a.Act, s, a.Attempts)
 	}
-	if len(a.Phases) != 3 || len(a.Series) != 9 {
-		t.Errorf("%s: %d phases, %d columns; want 3 and 9", a.Act, len(a.Phases), len(a.Series))
+	if len(a.Phases) != 3 || len(a.Series) != 10 {
+		t.Errorf("%s: %d phases, %d columns; want 3 and 10", a.Act, len(a.Phases), len(a.Series))
 	}
 	if a.Phases[drill.BeforeOutage].GoodputPerSecond == 0 {
 		t.Errorf("%s: nothing was answered before the outage", a.Act)

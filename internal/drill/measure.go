@@ -6,27 +6,29 @@ import (
 	"time"
 )
 
-// warmUp is left out of the measurement before the outage: connections are being opened.
-const warmUp = 500 * time.Millisecond
-
 // recovery finds the time from the end of the outage until goodput is back: the first moment from which on it stays at
-// Threshold of what it was before, normal per second, over the next Hold, and on average until the end of the record.
-// The average keeps a lull in a storm from counting as its end.
-func recovery(bins []Bin, outageEnd time.Duration, normal float64) (time.Duration, bool) {
+// Threshold of normal, what it was before, over the next Hold, and on average until the end of the record. The average
+// keeps a lull in a storm from counting as its end. Goodput is a share of the requests that offered counts, so that a
+// moment in which few arrive is no relapse.
+func recovery(bins []Bin, offered func(from, to time.Duration) int, outageEnd time.Duration, normal float64) (time.Duration, bool) {
 	end := time.Duration(len(bins)) * fineBin
-	enough := func(from, to time.Duration) bool {
-		goodput := float64(sum(bins, from, to).Answered) / (to - from).Seconds()
-		return goodput >= Threshold*normal
+	back := func(from, to time.Duration) bool {
+		return share(bins, offered, from, to) >= Threshold*normal
 	}
 	if normal <= 0 {
 		return 0, false
 	}
 	for at := roundUp(outageEnd, fineBin); at+Hold <= end; at += fineBin {
-		if enough(at, at+Hold) && enough(at, end) {
+		if back(at, at+Hold) && back(at, end) {
 			return at - outageEnd, true
 		}
 	}
 	return 0, false
+}
+
+// share is the goodput within from..to, as a share of the requests offered.
+func share(bins []Bin, offered func(from, to time.Duration) int, from, to time.Duration) float64 {
+	return ratio(float64(sum(bins, from, to).Answered), float64(offered(from, to)))
 }
 
 func roundUp(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }

@@ -3,6 +3,8 @@ package drill // the arithmetic of the measurement is private
 import (
 	"testing"
 	"time"
+
+	"github.com/abate-go/abate"
 )
 
 // series makes fine bins from stretches of constant goodput.
@@ -46,7 +48,7 @@ func TestRecoveryIsTheMomentFromWhichGoodputStaysBack(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bins := series(append(append([]stretch{}, down...), tt.after...)...)
-			got, ok := recovery(bins, 5*s, 100)
+			got, ok := recovery(bins, steadily, 5*s, 1)
 			if ok == tt.never || got != tt.want {
 				t.Errorf("recovery = %v, %v; want %v, %v", got, ok, tt.want, !tt.never)
 			}
@@ -54,8 +56,22 @@ func TestRecoveryIsTheMomentFromWhichGoodputStaysBack(t *testing.T) {
 	}
 }
 
+// steadily offers 100 requests per second.
+func steadily(from, to time.Duration) int { return int(100 * (to - from) / time.Second) }
+
+func TestFewArrivalsAreNoRelapse(t *testing.T) {
+	const s = time.Second
+	bins := series(stretch{2 * s, 100}, stretch{3 * s, 0}, stretch{2 * s, 100}, stretch{3 * s, 50})
+	thinning := func(from, to time.Duration) int {
+		return steadily(min(from, 7*s), min(to, 7*s)) + steadily(max(from, 7*s), max(to, 7*s))/2
+	}
+	if got, ok := recovery(bins, thinning, 5*s, 1); !ok || got != 0 {
+		t.Errorf("recovery = %v, %v; want at once: all that arrived was answered", got, ok)
+	}
+}
+
 func TestNothingRecoversToNothing(t *testing.T) {
-	if d, ok := recovery(series(stretch{10 * time.Second, 0}), time.Second, 0); ok {
+	if d, ok := recovery(series(stretch{10 * time.Second, 0}), steadily, time.Second, 0); ok {
 		t.Errorf("an act without any goodput recovered after %v", d)
 	}
 }
@@ -85,16 +101,16 @@ func TestQuantileIsAMemberOfTheSample(t *testing.T) {
 func TestCoarseBinsLoseNothing(t *testing.T) {
 	bins := make([]Bin, 23)
 	for i := range bins {
-		bins[i] = Bin{Offered: 1, Attempts: 2, Answered: 3, Refused: 4, Failed: 5}
+		bins[i] = Bin{Offered: 1, Attempts: 2, Answered: 3, Late: 6, Refused: 4, Failed: 5}
 	}
 	merged := coarse(bins, 500*time.Millisecond)
 	if len(merged) != 5 {
 		t.Fatalf("%d coarse bins, want 5", len(merged))
 	}
-	if want := (Bin{5, 10, 15, 20, 25}); merged[0] != want {
+	if want := (Bin{Offered: 5, Attempts: 10, Answered: 15, Late: 30, Refused: 20, Failed: 25}); merged[0] != want {
 		t.Errorf("first bin %v, want %v", merged[0], want)
 	}
-	if want := (Bin{3, 6, 9, 12, 15}); merged[4] != want {
+	if want := (Bin{Offered: 3, Attempts: 6, Answered: 9, Late: 18, Refused: 12, Failed: 15}); merged[4] != want {
 		t.Errorf("last bin %v, want %v", merged[4], want)
 	}
 }
@@ -122,13 +138,82 @@ func TestRecorderKeepsTotalsBeyondTheLastBin(t *testing.T) {
 	r.Attempt(1500 * time.Millisecond)
 	r.Ended(999*time.Millisecond, 800*time.Millisecond, Answered)
 	r.Ended(1500*time.Millisecond, 600*time.Millisecond, TimedOut)
-	if r.offered != 2 || r.attempts != 2 || len(r.calls) != 2 || r.late != 700*time.Millisecond {
-		t.Errorf("offered %d, attempts %d, calls %d, late %v", r.offered, r.attempts, len(r.calls), r.late)
+	if len(r.begins) != 2 || r.attempts != 2 || len(r.calls) != 2 || r.late != 700*time.Millisecond {
+		t.Errorf("offered %d, attempts %d, calls %d, late %v", len(r.begins), r.attempts, len(r.calls), r.late)
 	}
 	if got, want := r.Sum(0, time.Second), (Bin{Offered: 2, Attempts: 1, Answered: 1}); got != want {
 		t.Errorf("in the bins: %+v, want %+v", got, want)
 	}
 	if got, want := r.Sum(time.Second/2, time.Second), (Bin{Offered: 1, Answered: 1}); got != want {
 		t.Errorf("in the second half: %+v, want %+v", got, want)
+	}
+}
+
+// TestHonestRunsAreBackAtOnceAtAnyLoad plays clients whose every request is answered, after the service time and a
+// little: whatever the load, all was well before, and is well again within one step of the record.
+func TestHonestRunsAreBackAtOnceAtAnyLoad(t *testing.T) {
+	tests := []struct {
+		name        string
+		rate        float64
+		clients     int
+		before      time.Duration
+		serviceTime time.Duration
+	}{
+		{"the default", 250, 50, 4 * time.Second, 50 * time.Millisecond},
+		{"the lowest rate", 20, 1, 2 * time.Second, 50 * time.Millisecond},
+		{"the lowest rate, by many", 20, 1000, 2 * time.Second, 50 * time.Millisecond},
+		{"little time before", 50, 50, time.Second, 50 * time.Millisecond},
+		{"slow service", 40, 10, 2 * time.Second, 900 * time.Millisecond},
+		{"slow service, little time", 250, 50, 1800 * time.Millisecond, 900 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(30) {
+				c := Default()
+				c.Rate, c.Clients, c.Before, c.Service.ServiceTime, c.Service.Workers = tt.rate, tt.clients, tt.before, tt.serviceTime, 1000
+				if found := c.Problems(); len(found) > 0 {
+					t.Fatal(found)
+				}
+				a := c.actResult(Guarded, served(c, seed), c.Length())
+				if b := a.Phases[BeforeOutage]; !a.healthy() || !a.Recovered() || *a.RecoverySeconds > 0.1 {
+					t.Fatalf("seed %d: before the outage %+v; recovered: %v", seed, b, a.Recovered())
+				}
+			}
+		})
+	}
+}
+
+// served is the record of an act in which all goes well.
+func served(c Config, seed uint64) *Recorder {
+	r := NewRecorder(c.Length())
+	for n := range c.Clients {
+		s := newSchedule(seed, n, time.Duration(float64(c.Clients)/c.Rate*float64(time.Second)))
+		for at := s.next(); at < c.Length(); at = s.next() {
+			took := c.Service.ServiceTime + time.Millisecond
+			r.Offered(at, at)
+			r.Attempt(at)
+			r.Ended(at+took, took, Answered)
+		}
+	}
+	return r
+}
+
+func TestRecorderCountsWhatGuardsSayNoTo(t *testing.T) {
+	r := NewRecorder(time.Second)
+	for _, e := range []abate.Event{
+		{Kind: abate.CallEnded},
+		{Kind: abate.CallEnded, Attempt: 4, Reason: abate.ErrAttemptsExhausted},
+		{Kind: abate.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted},
+		{Kind: abate.HedgeDenied, Attempt: 1, Reason: abate.ErrBudgetExhausted},
+		{Kind: abate.CallEnded, Attempt: 1, Reason: abate.ErrCircuitOpen}, // a retry
+		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen},
+		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen},
+		{Kind: abate.CallEnded, Reason: abate.ErrBulkheadFull},
+	} {
+		r.Observe(e)
+	}
+	c := Default()
+	if a := c.actResult(Guarded, r, 0); a.BudgetRefused != 1 || a.BreakerRefused != 2 {
+		t.Errorf("the budget refused %d, the breaker %d; want 1 and 2", a.BudgetRefused, a.BreakerRefused)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
@@ -51,9 +52,6 @@ func ParsePolicy(name string, text []byte) (Policy, error) {
 	if !listed {
 		p.notes = append(p.notes, fmt.Sprintf("%s does not list %s, so its defaults are played", name, ServiceName))
 	}
-	if p.policy.AttemptTimeout == 0 && p.policy.Timeout == 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s sets no attemptTimeout for %s: guarded clients wait as long as the service lets them", name, ServiceName))
-	}
 	if p.policy.Fallback.Enabled() {
 		p.policy.Fallback.Disabled = true
 		p.notes = append(p.notes, fmt.Sprintf("the fallback in %s is left out: a degraded answer is not goodput", name))
@@ -61,8 +59,24 @@ func ParsePolicy(name string, text []byte) (Policy, error) {
 	return p, nil
 }
 
-// guard puts a guard of its own in front of the connections of one client.
-func (p Policy) guard(base http.RoundTripper) (http.RoundTripper, error) {
+// patience says so when the policy lets an attempt take longer than what counts as an answer in time.
+func (p Policy) patience(limit time.Duration) string {
+	longest := p.policy.AttemptTimeout
+	if longest == 0 {
+		longest = p.policy.Timeout
+	}
+	switch {
+	case longest == 0:
+		return fmt.Sprintf("%s sets no attemptTimeout for %s: guarded clients wait as long as the service lets them, but an answer after more than %v is too late to count, as it is unguarded", p.Name, ServiceName, limit)
+	case longest > limit:
+		return fmt.Sprintf("%s lets an attempt take %v, but an answer after more than %v is too late to count, as it is unguarded", p.Name, longest, limit)
+	}
+	return ""
+}
+
+// guard puts a guard of its own, watched by o, in front of the connections of one client.
+func (p Policy) guard(base http.RoundTripper, o abate.Observer) (http.RoundTripper, error) {
+	p.policy.Observer = o
 	g, err := abate.New(ServiceName, p.policy)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package drill
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/abate-go/abate"
 )
 
 // fineBin is the resolution of the record, and so of the time to recovery.
@@ -13,7 +16,8 @@ type Ending int
 
 // The endings of a call. A call that failed after several attempts has the ending of its last attempt.
 const (
-	Answered      Ending = iota // with success
+	Answered      Ending = iota // with success, in time
+	AnsweredLate                // with success, but the attempt took longer than the attempt timeout of Config
 	RefusedEarly                // by the guard, without any attempt
 	TimedOut                    // no answer within the attempt timeout
 	QueueFull                   // 503
@@ -24,16 +28,20 @@ const (
 	endings
 )
 
-var endingNames = [...]string{"answered", "refusedEarly", "timedOut", "queueFull", "databaseError", "otherAnswer", "noConnection", "unanswered"}
+var endingNames = [...]string{"answered", "answeredTooLate", "refusedEarly", "timedOut", "queueFull", "databaseError", "otherAnswer", "noConnection", "unanswered"}
 
 // String returns the name used in JSON.
 func (e Ending) String() string { return endingNames[e] }
+
+// failed tells whether the call was made to its end, in vain.
+func (e Ending) failed() bool { return e >= TimedOut && e < Unanswered }
 
 // Bin is what happened in one stretch of time.
 type Bin struct {
 	Offered  int // requests that arrived at the clients
 	Attempts int // requests that were sent to the service
-	Answered int // calls that ended with success
+	Answered int // calls that ended with success, in time
+	Late     int // calls that ended with success, too late
 	Refused  int // calls that the guard refused without an attempt
 	Failed   int // calls that ended in any other way
 }
@@ -42,6 +50,7 @@ func (b *Bin) add(o Bin) {
 	b.Offered += o.Offered
 	b.Attempts += o.Attempts
 	b.Answered += o.Answered
+	b.Late += o.Late
 	b.Refused += o.Refused
 	b.Failed += o.Failed
 }
@@ -57,10 +66,13 @@ type call struct {
 type Recorder struct {
 	mu       sync.Mutex
 	bins     []Bin
-	offered  int
+	begins   []time.Duration // of all requests offered; in order once sorted
 	attempts int
 	late     time.Duration
 	calls    []call
+
+	breakerRefused int // requests
+	budgetRefused  int // retries
 }
 
 // NewRecorder returns a recorder for an act of the given length. What happens later counts in the totals, but in no bin.
@@ -80,7 +92,7 @@ func (r *Recorder) bin(at time.Duration) *Bin {
 func (r *Recorder) Offered(due, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.offered++
+	r.begins = append(r.begins, now)
 	r.late = max(r.late, now-due)
 	r.bin(now).Offered++
 }
@@ -101,10 +113,37 @@ func (r *Recorder) Ended(now, took time.Duration, e Ending) {
 	switch b := r.bin(now); e {
 	case Answered:
 		b.Answered++
+	case AnsweredLate:
+		b.Late++
 	case RefusedEarly:
 		b.Refused++
 	default:
 		b.Failed++
+	}
+}
+
+// Observe counts what the guards say no to: an answer with an error status does not tell why it was the last attempt's.
+func (r *Recorder) Observe(e abate.Event) {
+	if e.Kind != abate.CallEnded || e.Reason == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case e.Reason == abate.ErrBudgetExhausted:
+		r.budgetRefused++
+	case e.Reason == abate.ErrCircuitOpen && e.Attempt == 0:
+		r.breakerRefused++
+	}
+}
+
+// arrivals returns how many requests arrived within a stretch of time. Nothing may be recorded any more.
+func (r *Recorder) arrivals() func(from, to time.Duration) int {
+	slices.Sort(r.begins)
+	return func(from, to time.Duration) int {
+		first, _ := slices.BinarySearch(r.begins, from)
+		behind, _ := slices.BinarySearch(r.begins, to)
+		return behind - first
 	}
 }
 

@@ -81,8 +81,8 @@ func (r *Result) rows() []row {
 	rows := []row{
 		{"requests offered", func(a *ActResult) string { return count(a.Offered) }},
 		{"attempts sent to the service", func(a *ActResult) string { return count(a.Attempts) }},
-		{"amplification: attempts per request", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerOffered) }},
-		{"  … per request not refused early", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerSent) }},
+		{"amplification: attempts per request sent", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerSent) }},
+		{"  … counting those refused early, too", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerOffered) }},
 	}
 	for p, label := range [...]string{"goodput before the outage", "goodput during the outage", "goodput after the outage"} {
 		rows = append(rows, row{label, func(a *ActResult) string { return goodput(a, Phase(p)) }})
@@ -91,6 +91,7 @@ func (r *Result) rows() []row {
 		row{"from end of outage to 95 % goodput", r.recoveryCell},
 		row{"answered calls took, p50 / p99", func(a *ActResult) string { return spans(a.AnsweredP50, a.AnsweredP99) }},
 		row{"failed calls took, p50 / p99", func(a *ActResult) string { return spans(a.FailedP50, a.FailedP99) }},
+		row{"longest queue in the service", func(a *ActResult) string { return count(int(a.Service.LongestQueue)) }},
 		row{"work done for callers that had left", func(a *ActResult) string {
 			return fmt.Sprintf("%s (%s)", thousands(float64(a.Service.Abandoned)), percent(ratio(float64(a.Service.Abandoned), float64(a.Service.Worked))))
 		}},
@@ -99,6 +100,7 @@ func (r *Result) rows() []row {
 		ending Ending
 		label  string
 	}{
+		{AnsweredLate, "answered too late, after more than " + seconds(r.Setup.AttemptTimeoutSeconds)},
 		{RefusedEarly, "refused early by the guard, not sent"},
 		{TimedOut, "failed: no answer in time"},
 		{QueueFull, "failed: service's queue full (503)"},
@@ -159,15 +161,20 @@ func seconds(s float64) string { return strconv.FormatFloat(math.Round(s*10)/10,
 // spans writes two latencies: "51 ms / 2.1 s".
 func spans(a, b float64) string {
 	one := func(s float64) string {
-		switch {
-		case s == 0:
+		if s == 0 {
 			return "–"
-		case s < 0.9995:
-			return fmt.Sprintf("%.0f ms", s*1000)
 		}
-		return fmt.Sprintf("%.1f s", s)
+		return duration(s)
 	}
 	return one(a) + " / " + one(b)
+}
+
+// duration writes a time that may be short: "51 ms", "2.1 s".
+func duration(s float64) string {
+	if s < 0.9995 {
+		return fmt.Sprintf("%.0f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
 }
 
 // pad and padLeft count characters, not bytes.

@@ -47,15 +47,17 @@ type ActResult struct {
 	Complete        bool           `json:"complete"`
 	Offered         int            `json:"offered"`
 	Attempts        int            `json:"attempts"`
-	PerOffered      float64        `json:"attemptsPerOffered"` // amplification: attempts per request offered
-	PerSent         float64        `json:"attemptsPerSent"`    // attempts per request that the guard let out at all
+	PerOffered      float64        `json:"attemptsPerOffered"` // attempts per request offered, those refused early counted in
+	PerSent         float64        `json:"attemptsPerSent"`    // amplification: attempts per request that the guard let out at all
 	Phases          []PhaseResult  `json:"phases"`
 	RecoverySeconds *float64       `json:"recoverySeconds"` // from the end of the outage; null for never
 	AnsweredP50     float64        `json:"answeredP50Seconds"`
 	AnsweredP99     float64        `json:"answeredP99Seconds"`
 	FailedP50       float64        `json:"failedP50Seconds"`
 	FailedP99       float64        `json:"failedP99Seconds"`
-	Endings         map[string]int `json:"endings"` // calls by how they ended; they add up to offered
+	Endings         map[string]int `json:"endings"`                  // calls by how they ended; they add up to offered
+	BreakerRefused  int            `json:"requestsRefusedByBreaker"` // without an attempt
+	BudgetRefused   int            `json:"retriesRefusedByBudget"`   // each ended its call
 	Service         ServiceCounts  `json:"service"`
 	LateSeconds     float64        `json:"latestArrivalSeconds"` // how far this machine fell behind the schedule at worst
 	CPU             float64        `json:"cpuCores"`             // processor time of the whole process per second
@@ -63,7 +65,7 @@ type ActResult struct {
 	Series          []SeriesBin    `json:"series"`
 }
 
-// PhaseResult is one phase of an act.
+// PhaseResult is one phase of an act. The first is measured from when the first answers are in.
 type PhaseResult struct {
 	Phase             string  `json:"phase"`
 	FromSeconds       float64 `json:"fromSeconds"`
@@ -71,7 +73,7 @@ type PhaseResult struct {
 	OfferedPerSecond  float64 `json:"offeredPerSecond"`
 	AttemptsPerSecond float64 `json:"attemptsPerSecond"`
 	GoodputPerSecond  float64 `json:"goodputPerSecond"`
-	Goodput           float64 `json:"goodput"` // share of the offered
+	Goodput           float64 `json:"goodput"` // share of the requests that arrived one service time earlier, and so could be answered by now
 	AnsweredP50       float64 `json:"answeredP50Seconds"`
 	AnsweredP99       float64 `json:"answeredP99Seconds"`
 }
@@ -82,6 +84,7 @@ type SeriesBin struct {
 	Offered   int     `json:"offered"`
 	Attempts  int     `json:"attempts"`
 	Answered  int     `json:"answered"`
+	Late      int     `json:"late"`
 	Refused   int     `json:"refused"`
 	Failed    int     `json:"failed"`
 }
@@ -92,8 +95,8 @@ func (a *ActResult) Recovered() bool { return a.RecoverySeconds != nil }
 // healthyShare is the goodput before the outage that a drill needs to mean anything.
 const healthyShare = 0.9
 
-// healthy tells whether goodput was as it should be before the outage. Where it was not, this machine was too busy to
-// play the drill, and a recovery to that level is worth nothing.
+// healthy tells whether goodput was as it should be before the outage. Where it was not, a recovery to that level is worth
+// nothing.
 func (a *ActResult) healthy() bool {
 	return len(a.Phases) > 0 && a.Phases[BeforeOutage].Goodput >= healthyShare
 }
@@ -124,28 +127,32 @@ func (c Config) setup() Setup {
 func (c Config) actResult(name string, r *Recorder, played time.Duration) ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	arrivals := r.arrivals()
+	offered := func(from, to time.Duration) int {
+		return arrivals(from-c.Service.ServiceTime, to-c.Service.ServiceTime)
+	}
 	a := ActResult{
-		Act: name, Complete: played >= c.Length(), Offered: r.offered, Attempts: r.attempts,
-		PerOffered: ratio(float64(r.attempts), float64(r.offered)),
+		Act: name, Complete: played >= c.Length(), Offered: len(r.begins), Attempts: r.attempts,
+		PerOffered: ratio(float64(r.attempts), float64(len(r.begins))),
 		Endings:    make(map[string]int), LateSeconds: r.late.Seconds(),
+		BreakerRefused: r.breakerRefused, BudgetRefused: r.budgetRefused,
 	}
 	for _, call := range r.calls {
 		a.Endings[call.ending.String()]++
 	}
-	a.PerSent = ratio(float64(r.attempts), float64(r.offered-a.Endings[RefusedEarly.String()]))
+	a.PerSent = ratio(float64(r.attempts), float64(a.Offered-a.Endings[RefusedEarly.String()]))
 	for p := range phases {
 		if from, to := c.bounds(p); played > from {
-			a.Phases = append(a.Phases, phaseResult(r, p, from, min(to, played)))
+			a.Phases = append(a.Phases, phaseResult(r, offered, p, from, min(to, played)))
 		}
 	}
 	answered := latenciesOf(r.calls, func(k call) bool { return k.ending == Answered })
-	failed := latenciesOf(r.calls, func(k call) bool { return k.ending != Answered && k.ending != RefusedEarly && k.ending != Unanswered })
+	failed := latenciesOf(r.calls, func(k call) bool { return k.ending.failed() })
 	a.AnsweredP50, a.AnsweredP99 = quantile(answered, 0.5).Seconds(), quantile(answered, 0.99).Seconds()
 	a.FailedP50, a.FailedP99 = quantile(failed, 0.5).Seconds(), quantile(failed, 0.99).Seconds()
 	if a.Complete {
-		normal := sum(r.bins, warmUp, c.Before)
-		rate := float64(normal.Answered) / (c.Before - warmUp).Seconds()
-		if d, ok := recovery(r.bins, c.Before+c.Outage, rate); ok {
+		normal := min(a.Phases[BeforeOutage].Goodput, 1) // one answer to a request of before the first bin is one too many
+		if d, ok := recovery(r.bins, offered, c.Before+c.Outage, normal); ok {
 			s := d.Seconds()
 			a.RecoverySeconds = &s
 		}
@@ -154,7 +161,7 @@ func (c Config) actResult(name string, r *Recorder, played time.Duration) ActRes
 	return a
 }
 
-func phaseResult(r *Recorder, p Phase, from, to time.Duration) PhaseResult {
+func phaseResult(r *Recorder, offered func(from, to time.Duration) int, p Phase, from, to time.Duration) PhaseResult {
 	seen, seconds := sum(r.bins, from, to), (to - from).Seconds()
 	took := latenciesOf(r.calls, func(k call) bool { return k.ending == Answered && k.end >= from && k.end < to })
 	return PhaseResult{
@@ -162,7 +169,7 @@ func phaseResult(r *Recorder, p Phase, from, to time.Duration) PhaseResult {
 		OfferedPerSecond:  float64(seen.Offered) / seconds,
 		AttemptsPerSecond: float64(seen.Attempts) / seconds,
 		GoodputPerSecond:  float64(seen.Answered) / seconds,
-		Goodput:           ratio(float64(seen.Answered), float64(seen.Offered)),
+		Goodput:           share(r.bins, offered, from, to),
 		AnsweredP50:       quantile(took, 0.5).Seconds(),
 		AnsweredP99:       quantile(took, 0.99).Seconds(),
 	}
@@ -178,7 +185,7 @@ func (a *ActResult) series(bins []Bin, width, played time.Duration) {
 		}
 		a.Series = append(a.Series, SeriesBin{
 			AtSeconds: at.Seconds(), Offered: b.Offered, Attempts: b.Attempts,
-			Answered: b.Answered, Refused: b.Refused, Failed: b.Failed,
+			Answered: b.Answered, Late: b.Late, Refused: b.Refused, Failed: b.Failed,
 		})
 	}
 }

@@ -32,6 +32,8 @@ type ServiceCounts struct {
 	Refused   int64 `json:"refused"`   // answered 503 at once: the queue was full
 	Worked    int64 `json:"worked"`    // requests a worker took up
 	Abandoned int64 `json:"abandoned"` // of those, the caller had left before the work began
+
+	LongestQueue int64 `json:"longestQueue"` // how many requests waited at once, at most
 }
 
 // Service is a payment service on a loopback socket. As most services, it takes a request into its queue and works on it
@@ -45,7 +47,7 @@ type Service struct {
 	stop     chan struct{}
 	running  sync.WaitGroup
 
-	arrived, refused, worked, abandoned atomic.Int64
+	arrived, refused, worked, abandoned, longest atomic.Int64
 }
 
 // job is one request in the queue.
@@ -89,7 +91,7 @@ func (s *Service) Waiting() int { return len(s.queue) }
 func (s *Service) Counts() ServiceCounts {
 	return ServiceCounts{
 		Arrived: s.arrived.Load(), Refused: s.refused.Load(),
-		Worked: s.worked.Load(), Abandoned: s.abandoned.Load(),
+		Worked: s.worked.Load(), Abandoned: s.abandoned.Load(), LongestQueue: s.longest.Load(),
 	}
 }
 
@@ -111,7 +113,9 @@ func (s *Service) charge(w http.ResponseWriter, r *http.Request) {
 	j := &job{done: make(chan error, 1)}
 	select {
 	case s.queue <- j:
+		s.waited(int64(len(s.queue)))
 	default:
+		s.waited(int64(cap(s.queue)))
 		s.refused.Add(1)
 		http.Error(w, "the queue is full", http.StatusServiceUnavailable)
 		return
@@ -126,6 +130,16 @@ func (s *Service) charge(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		j.gone.Store(true) // the job stays in the queue, and is worked on in its turn
 	case <-s.stop:
+	}
+}
+
+// waited notes how many requests were in the queue.
+func (s *Service) waited(n int64) {
+	for {
+		longest := s.longest.Load()
+		if n <= longest || s.longest.CompareAndSwap(longest, n) {
+			return
+		}
 	}
 }
 

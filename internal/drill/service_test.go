@@ -60,7 +60,7 @@ func TestServiceRefusesWhenItsQueueIsFull(t *testing.T) {
 	if status := post(t.Context(), service.URL()); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d with a full queue, want 503", status)
 	}
-	if got, want := service.Counts(), (drill.ServiceCounts{Arrived: 3, Refused: 1, Worked: 1}); got != want {
+	if got, want := service.Counts(), (drill.ServiceCounts{Arrived: 3, Refused: 1, Worked: 1, LongestQueue: 1}); got != want {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 }
@@ -76,7 +76,7 @@ func TestServiceWorksForCallersThatHaveLeft(t *testing.T) {
 		post(ctx, service.URL())
 		close(left)
 	}()
-	eventually(t, "the second request waits", func() bool { return service.Waiting() == 1 })
+	eventually(t, "the second request waits", func() bool { return service.Waiting() == 1 && service.Counts().LongestQueue == 1 })
 	leave()
 	<-left
 	eventually(t, "the worker takes up the abandoned request", func() bool { return service.Counts().Worked == 2 })
