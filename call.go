@@ -194,11 +194,13 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 		return Step{Action: Await}
 	}
 	c.land(now, n, o)
-	if o.Class == Ignored && n > 0 && (c.inAir > 0 || c.failed) {
-		if c.inAir > 0 {
+	if o.Class == Ignored && n > 0 { // a hedge that has nothing to say
+		switch {
+		case c.inAir > 0:
 			return Step{Action: Await}
+		case c.failed: // the failure before it stands
+			o = Outcome{Class: c.lastClass, Err: c.last}
 		}
-		o = Outcome{Class: c.lastClass, Err: c.last} // the hedge has nothing to say: the failure before it stands
 	}
 	c.last, c.lastClass = o.Err, o.Class
 	if o.Class == Success {

@@ -121,6 +121,9 @@ func TestDeadlineReasonIsAlsoContextDeadlineExceeded(t *testing.T) {
 	if !errors.Is(err, abate.ErrDeadline) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errDown) {
 		t.Error(err)
 	}
+	if want := "deadline leaves no time for another attempt, after 1 attempt in "; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %q, want it to say %q", err, want)
+	}
 	var timeout net.Error
 	if wrapped := error(&url.Error{Err: err}); !errors.As(wrapped, &timeout) || !timeout.Timeout() {
 		t.Error("no timeout for net.Error users")

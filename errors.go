@@ -45,6 +45,12 @@ type Error struct {
 // Error reads, for instance, `payment-service: retry budget exhausted after 2 attempts in 310ms: connection refused`.
 func (e *Error) Error() string {
 	msg := e.Guard + ": " + e.Reason.Error()
+	switch { // "deadline after 1 attempt in 5ms" would read as if 5 ms had been the deadline
+	case e.Reason == ErrDeadline && e.Attempts == 0:
+		msg += " passed"
+	case e.Reason == ErrDeadline:
+		msg += " leaves no time for another attempt,"
+	}
 	switch e.Attempts {
 	case 0:
 		msg += ", call refused"
