@@ -16,9 +16,8 @@ type attemptContext struct {
 	began    time.Duration
 
 	real atomic.Pointer[realContext]
-	mu   sync.Mutex // guards the making of real, and what follows
-	over bool
-	err  error // what Err has said once it says for ever
+	mu   sync.Mutex // guards the making of real, and err
+	err  error      // what Err has said once, or the end has decided: it says so for ever
 }
 
 type realContext struct {
@@ -59,7 +58,7 @@ func (a *attemptContext) Done() <-chan struct{} {
 		} else {
 			r.Context, r.cancel = context.WithCancel(a.parent)
 		}
-		if a.over {
+		if a.err != nil {
 			r.cancel()
 		}
 		a.real.Store(r)
@@ -83,10 +82,7 @@ func (a *attemptContext) currentErr() error {
 	if err := a.parent.Err(); err != nil {
 		return err
 	}
-	switch {
-	case a.over:
-		return context.Canceled
-	case a.deadline != NoDeadline && clock() >= a.deadline:
+	if a.deadline != NoDeadline && clock() >= a.deadline {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -107,9 +103,13 @@ func (a *attemptContext) end() {
 		return
 	}
 	a.mu.Lock()
-	a.over = true
+	defer a.mu.Unlock()
 	if r := a.real.Load(); r != nil {
 		r.cancel()
+		if a.err == nil {
+			a.err = r.Err() // its deadline may have come first
+		}
+	} else if a.err == nil {
+		a.err = context.Canceled
 	}
-	a.mu.Unlock()
 }
