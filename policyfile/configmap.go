@@ -6,12 +6,14 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // isConfigMap tells a Kubernetes object from a plain policy.
-func isConfigMap(entries []entry) bool {
+func isConfigMap(entries []strictyaml.Entry) bool {
 	for _, e := range entries {
-		if e.key.Value == "kind" || e.key.Value == "apiVersion" {
+		if e.Key.Value == "kind" || e.Key.Value == "apiVersion" {
 			return true
 		}
 	}
@@ -20,75 +22,75 @@ func isConfigMap(entries []entry) bool {
 
 // configMap finds the policy in a ConfigMap and returns the root of its document. From here on positions are shifted
 // into the outer file. Keys other than data belong to Kubernetes and are not looked at.
-func (d *decoder) configMap(entries []entry, file []byte) *yaml.Node {
+func (d *decoder) configMap(entries []strictyaml.Entry, file []byte) *yaml.Node {
 	var data *yaml.Node
 	kind := ""
 	for _, e := range entries {
-		switch e.key.Value {
+		switch e.Key.Value {
 		case "kind":
-			if kind = resolve(e.value).Value; kind != "ConfigMap" {
-				d.fail(e.value, "", "kind", quote(kind)+" holds no policy", "allowed: ConfigMap, or a plain policy without apiVersion and kind")
+			if kind = strictyaml.Resolve(e.Value).Value; kind != "ConfigMap" {
+				d.Fail(e.Value, "", "kind", strictyaml.Quote(kind)+" holds no policy", "allowed: ConfigMap, or a plain policy without apiVersion and kind")
 				return nil
 			}
 		case "data":
-			data = e.value
+			data = e.Value
 		}
 	}
-	first := entries[0].key
+	first := entries[0].Key
 	switch {
 	case kind == "":
-		d.fail(first, "", "", "apiVersion without kind", "write kind: ConfigMap, or a plain policy without apiVersion")
+		d.Fail(first, "", "", "apiVersion without kind", "write kind: ConfigMap, or a plain policy without apiVersion")
 		return nil
 	case data == nil:
-		d.fail(first, "", "", "the ConfigMap has no data", `put the policy under data, for example "policy.yaml: |"`)
+		d.Fail(first, "", "", "the ConfigMap has no data", `put the policy under data, for example "policy.yaml: |"`)
 		return nil
 	}
 	text := d.policyText(data)
 	if text == nil {
 		return nil
 	}
-	d.shift = shiftInto(text, file)
-	return d.document([]byte(text.Value))
+	d.Shift = shiftInto(text, file)
+	return d.Root([]byte(text.Value))
 }
 
 // policyText picks the value under data that is the policy.
 func (d *decoder) policyText(data *yaml.Node) *yaml.Node {
-	entries, ok := d.entries(data, "", "data", `for example "policy.yaml: |" and the policy below it`)
+	entries, ok := d.Entries(data, "", "data", `for example "policy.yaml: |" and the policy below it`)
 	if !ok {
 		return nil
 	}
-	named := filter(entries, func(e entry) bool {
-		return strings.HasSuffix(e.key.Value, ".yaml") || strings.HasSuffix(e.key.Value, ".yml")
+	named := filter(entries, func(e strictyaml.Entry) bool {
+		return strings.HasSuffix(e.Key.Value, ".yaml") || strings.HasSuffix(e.Key.Value, ".yml")
 	})
 	if len(named) == 0 {
 		named = entries
 	}
 	if len(named) > 1 {
-		named = filter(named, func(e entry) bool { return looksLikePolicy(resolve(e.value).Value) })
+		named = filter(named, func(e strictyaml.Entry) bool { return looksLikePolicy(strictyaml.Resolve(e.Value).Value) })
 	}
 	switch len(named) {
 	case 0:
-		d.fail(data, "", "data", "no key holds a policy", `for example "policy.yaml: |" and the policy below it`)
+		d.Fail(data, "", "data", "no key holds a policy", `for example "policy.yaml: |" and the policy below it`)
 		return nil
 	case 1:
 	default:
 		keys := make([]string, len(named))
 		for i, e := range named {
-			keys[i] = quote(e.key.Value)
+			keys[i] = strictyaml.Quote(e.Key.Value)
 		}
-		d.fail(named[1].key, "", "data", "more than one key holds a policy: "+strings.Join(keys, ", "), "keep one of them")
+		d.Fail(named[1].Key, "", "data", "more than one key holds a policy: "+strings.Join(keys, ", "), "keep one of them")
 		return nil
 	}
-	text := resolve(named[0].value)
+	text := strictyaml.Resolve(named[0].Value)
 	if text.Kind != yaml.ScalarNode || text.ShortTag() != "!!str" {
-		d.fail(text, "", "data", describe(text)+" is not the text of a policy", `write "|" after the key and the policy below it, indented`)
+		d.Fail(text, "", "data", strictyaml.Describe(text)+" is not the text of a policy", `write "|" after the key and the policy below it, indented`)
 		return nil
 	}
 	return text
 }
 
-func filter(entries []entry, keep func(entry) bool) []entry {
-	var kept []entry
+func filter(entries []strictyaml.Entry, keep func(strictyaml.Entry) bool) []strictyaml.Entry {
+	var kept []strictyaml.Entry
 	for _, e := range entries {
 		if keep(e) {
 			kept = append(kept, e)

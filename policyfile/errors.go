@@ -1,10 +1,10 @@
 package policyfile
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
+	"errors"
 	"strings"
+
+	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // Error is one mistake in a policy file and where it stands.
@@ -20,29 +20,7 @@ type Error struct {
 
 // Error reads, for instance,
 // `policy.yaml:4:32: service "payments", multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`.
-func (e Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Line > 0 {
-		b.WriteString(":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Col))
-	}
-	b.WriteString(": ")
-	if e.Service != "" {
-		b.WriteString("service " + quote(e.Service))
-		if e.Field != "" {
-			b.WriteString(", ")
-		}
-	}
-	b.WriteString(e.Field)
-	if e.Service != "" || e.Field != "" {
-		b.WriteString(": ")
-	}
-	b.WriteString(e.Problem)
-	if e.Mend != "" {
-		b.WriteString("; " + e.Mend)
-	}
-	return b.String()
-}
+func (e Error) Error() string { return strictyaml.Error(e).Error() }
 
 // Errors is every mistake in a file, in the order of the file. errors.As finds both the list and, as an Error, its
 // first member.
@@ -66,19 +44,15 @@ func (e Errors) Unwrap() []error {
 	return list
 }
 
-// sorted puts the mistakes in the order of the file.
-func (e Errors) sorted() Errors {
-	slices.SortStableFunc(e, func(a, b Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
-	})
-	return e
-}
-
-// quote shows a piece of the file in a message: quoted, and cut when it is long, so that no file can flood a log.
-func quote(s string) string {
-	const longest = 60
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest], "") + "…"
+// published is the reader's mistakes as the Errors of this package. Other errors stay as they are.
+func published(err error) error {
+	var found strictyaml.Errors
+	if !errors.As(err, &found) {
+		return err
 	}
-	return strconv.Quote(s)
+	list := make(Errors, len(found))
+	for i := range found {
+		list[i] = Error(found[i])
+	}
+	return list
 }

@@ -1,14 +1,13 @@
 package policyfile
 
 import (
-	"fmt"
+	"bytes"
 	"reflect"
-	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // File is a checked policy file. Its policies are complete: what a service left out is filled in from the defaults, and
@@ -28,37 +27,76 @@ type Service struct {
 
 // Limits of a policy file. More than this is a mistake, not a policy.
 const (
-	MaxBytes    = 1 << 20 // size of the file
-	MaxServices = 10_000  // entries in services
-
-	maxErrors = 1_000     // reported mistakes
-	maxVisits = 1_000_000 // YAML nodes looked at, those behind aliases counted each time
+	MaxBytes    = strictyaml.MaxBytes // size of the file: 1 MiB
+	MaxServices = strictyaml.MaxNames // entries in services: 10,000
 )
+
+// form is how messages call a policy file.
+var form = strictyaml.Form{
+	Noun:  "policy",
+	Least: `it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+	Key:   "maxRetries",
+}
+
+var topKeys = []string{"defaults", "services", "gatewayRetries"}
+
+// decoder reads one policy file.
+type decoder struct {
+	*strictyaml.Document
+	begin *yaml.Node // where the policy begins
+}
 
 // Parse checks a policy file, plain or in a ConfigMap, and makes no guards. name stands in the messages. The error is
 // an Errors with every mistake. No input makes it panic, and its work is bounded whatever the aliases in the file say.
 func Parse(name string, data []byte) (*File, error) {
-	d := &decoder{file: name}
 	if len(data) > MaxBytes {
-		return nil, tooLarge(name)
+		_, err := Read(name, bytes.NewReader(data))
+		return nil, err
 	}
-	file := d.read(data)
-	if len(d.errs) > 0 {
-		return nil, d.mistakes()
+	d := &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: &yaml.Node{Line: 1, Column: 1}}
+	return d.result(d.read(data))
+}
+
+// ParseNode is Parse for a plain policy file that stands inside another YAML file, which is parsed already. name is the
+// other file: mistakes are at the lines and columns of its nodes.
+func ParseNode(name string, n *yaml.Node) (*File, error) {
+	if n == nil || n.IsZero() {
+		return nil, Errors{{File: name, Problem: "there is no policy", Mend: form.Least}}
+	}
+	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
+		n = n.Content[0]
+	}
+	d := &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: n}
+	var file *File
+	if entries, ok := d.Entries(n, "", "", form.Least); ok {
+		file = d.top(entries)
+	}
+	return d.result(file)
+}
+
+func (d *decoder) result(file *File) (*File, error) {
+	if errs := d.Errors(); len(errs) > 0 {
+		return nil, published(errs)
 	}
 	return file, nil
 }
 
-func tooLarge(name string) error {
-	return Errors{{File: name, Line: 1, Col: 1, Problem: "the file is larger than 1 MiB", Mend: "allowed: at most 1048576 bytes; this is hardly a policy file"}}
+// Policy is the policy of a service, and whether the file lists it: one that it does not list has the defaults.
+func (f *File) Policy(service string) (p abate.Policy, listed bool) {
+	for i := range f.Services {
+		if f.Services[i].Name == service {
+			return own(f.Services[i].Policy), true
+		}
+	}
+	return own(f.Defaults), false
 }
 
 func (d *decoder) read(data []byte) *File {
-	root := d.document(data)
+	root := d.Root(data)
 	if root == nil {
 		return nil
 	}
-	entries, ok := d.entries(root, "", "", atLeast)
+	entries, ok := d.Entries(root, "", "", form.Least)
 	if !ok {
 		return nil
 	}
@@ -66,45 +104,41 @@ func (d *decoder) read(data []byte) *File {
 		if root = d.configMap(entries, data); root == nil {
 			return nil
 		}
-		if entries, ok = d.entries(root, "", "", atLeast); !ok {
+		if entries, ok = d.Entries(root, "", "", form.Least); !ok {
 			return nil
 		}
 	}
 	return d.top(entries)
 }
 
-const atLeast = `it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`
-
-var topKeys = []string{"defaults", "services", "gatewayRetries"}
-
-func (d *decoder) top(entries []entry) *File {
-	f := &File{Name: d.file}
-	var services []entry
-	base := &policyReader{d: d}
+func (d *decoder) top(entries []strictyaml.Entry) *File {
+	f := &File{Name: d.File}
+	var services []strictyaml.Entry
+	base := &policyReader{Positions: &strictyaml.Positions{Document: d.Document, Prefix: "defaults"}}
 	policy := abate.DefaultPolicy()
 	known := 0
 	for _, e := range entries {
-		key := e.key.Value
+		key := e.Key.Value
 		switch {
-		case (key == "defaults" || key == "services") && isNull(e.value): // perhaps the rest of the file is missing
-			d.fail(resolve(e.value), "", key, "has no value", "write {} or remove the key")
+		case (key == "defaults" || key == "services") && strictyaml.IsNull(e.Value): // perhaps the rest of the file is missing
+			d.Fail(strictyaml.Resolve(e.Value), "", key, "has no value", "write {} or remove the key")
 		case key == "defaults":
-			base.where = e.key
-			base.read(&policy, e.value)
+			base.Where = e.Key
+			base.read(&policy, e.Value)
 		case key == "services":
-			services, _ = d.entries(e.value, "", "services", "for example {payment-service: {maxRetries: 3}}")
+			services, _ = d.Names(e.Value, "", "services", "for example {payment-service: {maxRetries: 3}}")
 		case key == "gatewayRetries":
-			d.gateway(e.value, &f.GatewayRetries)
-		case len(key) > 2 && key[:2] == "x-":
+			d.gateway(e.Value, &f.GatewayRetries)
+		case strictyaml.Reserved(key):
 			continue
 		default:
-			d.fail(e.key, "", "", "unknown key "+quote(key), suggest(key, topKeys))
+			d.Fail(e.Key, "", "", "unknown key "+strictyaml.Quote(key), strictyaml.Suggest(key, topKeys))
 			continue
 		}
 		known++
 	}
-	if known == 0 && len(d.errs) == 0 {
-		d.failAt(1, 1, "the file has no policy", atLeast)
+	if known == 0 && len(d.Errors()) == 0 {
+		d.FailAt(d.begin.Line, d.begin.Column, "the file has no policy", form.Least)
 	}
 	f.Defaults = policy
 	base.check(&f.Defaults, nil)
@@ -112,47 +146,25 @@ func (d *decoder) top(entries []entry) *File {
 	return f
 }
 
-func (d *decoder) services(f *File, base *policyReader, entries []entry) {
-	if len(entries) > MaxServices {
-		d.fail(entries[MaxServices].key, "", "services", fmt.Sprintf("%d services are too many", len(entries)), fmt.Sprintf("allowed: at most %d", MaxServices))
-		return
-	}
+func (d *decoder) services(f *File, base *policyReader, entries []strictyaml.Entry) {
 	readers := make([]*policyReader, 0, len(entries))
 	for _, e := range entries {
-		if problem := nameProblem(e.key.Value); problem != "" {
-			d.fail(e.key, "", "services", quote(e.key.Value)+" "+problem, `allowed: 1 to 253 printable characters without spaces around; for example payment-service`)
-			continue
-		}
-		r := &policyReader{d: d, service: e.key.Value, where: e.key}
-		s := Service{Name: r.service, Policy: own(f.Defaults)}
-		r.read(&s.Policy, e.value)
+		s := Service{Name: e.Key.Value, Policy: own(f.Defaults)}
+		r := &policyReader{Positions: &strictyaml.Positions{Document: d.Document, Service: s.Name, Where: e.Key}}
+		r.read(&s.Policy, e.Value)
 		r.check(&s.Policy, base)
 		f.Services, readers = append(f.Services, s), append(readers, r)
-		if d.stopped() {
+		if d.Stopped() {
 			return
 		}
 	}
 	d.claims(f.Services, readers)
 }
 
-// nameProblem tells what is wrong with the name of a service: it becomes a label in errors, logs and metrics.
-func nameProblem(name string) string {
-	const longest = 253
-	switch {
-	case name == "":
-		return "is no name"
-	case len(name) > longest:
-		return "is too long for a name"
-	case strings.TrimSpace(name) != name, strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "has characters that a name cannot have"
-	}
-	return ""
-}
-
 func (d *decoder) gateway(n *yaml.Node, into *bool) {
-	f := field{key: "gatewayRetries", kind: toggle}
-	n = resolve(n)
-	if problem, mend := f.scalar(n, reflect.ValueOf(into).Elem()); problem != "" {
-		d.fail(n, "", f.key, problem, mend)
+	f := strictyaml.Field{Key: "gatewayRetries", Kind: strictyaml.Toggle}
+	n = strictyaml.Resolve(n)
+	if problem, mend := f.Scalar(n, reflect.ValueOf(into).Elem()); problem != "" {
+		d.Fail(n, "", f.Key, problem, mend)
 	}
 }

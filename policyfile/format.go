@@ -1,17 +1,12 @@
 package policyfile
 
 import (
-	"encoding"
-	"encoding/json"
-	"fmt"
 	"reflect"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -64,29 +59,29 @@ func (w *writer) policy(name string, p *abate.Policy) {
 	for _, e := range fieldErrors(full.Ineffective()) {
 		w.idle[e.Path] = !w.inDefaults // there it may be a part of what a service completes
 	}
-	w.line(text(name) + ":")
+	w.line(strictyaml.Text(name) + ":")
 	w.section(policyShape, reflect.ValueOf(full))
 }
 
-func (w *writer) section(s *shape, v reflect.Value) {
+func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 	w.indent++
-	for _, f := range s.fields {
-		value := v.FieldByIndex(f.index)
+	for _, f := range s.Fields {
+		value := v.FieldByIndex(f.Index())
 		switch {
-		case w.inDefaults && s == policyShape && (f.key == "upstreams" || f.key == "routes"): // of one service only
-		case f.kind == section:
-			w.line(f.key + ":" + off(f, value))
-			w.section(f.inner, value)
-		case f.kind == sections:
+		case w.inDefaults && s == policyShape && (f.Key == "upstreams" || f.Key == "routes"): // of one service only
+		case f.Kind == strictyaml.Section:
+			w.line(f.Key + ":" + off(f, value))
+			w.section(f.Inner, value)
+		case f.Kind == strictyaml.Sections:
 			w.list(f, value)
-		case w.idle[f.path]:
-			w.line("# " + f.key + ": " + f.text(value) + " has no effect")
-		case f.emptyMeansDefault() && value.Len() == 0:
-			w.line("# " + f.key + ": not set (" + withoutList[f.key] + ")")
-		case value.IsZero() && f.kind != words && !f.zeroAllowed():
-			w.line("# " + f.key + ": not set")
+		case w.idle[f.Path]:
+			w.line("# " + f.Key + ": " + f.Text(value) + " has no effect")
+		case f.NotEmpty != "" && value.Len() == 0:
+			w.line("# " + f.Key + ": not set (" + withoutList[f.Key] + ")")
+		case value.IsZero() && f.Kind != strictyaml.List && !f.ZeroAllowed():
+			w.line("# " + f.Key + ": not set")
 		default:
-			w.line(f.key + ": " + f.text(value))
+			w.line(f.Key + ": " + f.Text(value))
 		}
 	}
 	w.indent--
@@ -99,93 +94,33 @@ var withoutList = map[string]string{"retryOn": "what the adapter retries", "retr
 var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "hedge": "delay or quantile", "fallback": "status"}
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
-func off(f *field, v reflect.Value) string {
+func off(f *strictyaml.Field, v reflect.Value) string {
 	part, ok := v.Interface().(interface{ Enabled() bool })
 	switch {
 	case !ok || part.Enabled():
 		return ""
 	case v.FieldByName("Disabled").Bool():
 		return " # off: disabled"
-	case missing[f.key] != "":
-		return " # off: no " + missing[f.key]
+	case missing[f.Key] != "":
+		return " # off: no " + missing[f.Key]
 	}
 	return " # off"
 }
 
 // list writes the members of a list of mappings, each on one line.
-func (w *writer) list(f *field, v reflect.Value) {
+func (w *writer) list(f *strictyaml.Field, v reflect.Value) {
 	if v.Len() == 0 {
-		w.line(f.key + ": []")
+		w.line(f.Key + ": []")
 		return
 	}
-	w.line(f.key + ":")
+	w.line(f.Key + ":")
 	for i := range v.Len() {
 		var pairs []string
-		for _, inner := range f.inner.fields {
-			if value := v.Index(i).FieldByIndex(inner.index); !value.IsZero() {
-				pairs = append(pairs, inner.key+": "+inner.text(value))
+		for _, inner := range f.Inner.Fields {
+			if value := v.Index(i).FieldByIndex(inner.Index()); !value.IsZero() {
+				pairs = append(pairs, inner.Key+": "+inner.Text(value))
 			}
 		}
 		w.line("  - {" + strings.Join(pairs, ", ") + "}")
 	}
-}
-
-// text is a value as the file writes it.
-func (f *field) text(v reflect.Value) string {
-	switch f.kind {
-	case words:
-		members := make([]string, v.Len())
-		for i := range members {
-			members[i] = text(v.Index(i).String())
-		}
-		return "[" + strings.Join(members, ", ") + "]"
-	case toggle:
-		return strconv.FormatBool(v.Bool())
-	case number:
-		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
-	case whole:
-		return strconv.FormatInt(v.Int(), 10)
-	case duration:
-		return shortDuration(time.Duration(v.Int()))
-	case custom:
-		if m, ok := v.Interface().(encoding.TextMarshaler); ok {
-			if b, err := m.MarshalText(); err == nil {
-				return string(b)
-			}
-		}
-		return fmt.Sprint(v.Interface())
-	}
-	return text(v.String())
-}
-
-// shortDuration writes 1m instead of 1m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
-}
-
-var (
-	plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
-	notText   = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-)
-
-// text writes a string so that YAML reads it back as this string: plain where that is safe, else in double quotes,
-// whose escapes are those of JSON.
-func text(s string) string {
-	if plainText.MatchString(s) && !slices.Contains(notText, strings.ToLower(s)) {
-		return s
-	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return strconv.Quote(s)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // place is where a request goes: a host, empty for any, and the path prefix of a route.
@@ -123,7 +125,7 @@ func (d *decoder) claims(services []Service, readers []*policyReader) {
 	take := func(i, member int, shown string, c claim) {
 		field := fmt.Sprintf("%s[%d]", c.by, member)
 		if first, ok := taken[c]; ok && first != services[i].Name {
-			d.fail(readers[i].position(field), services[i].Name, field, quote(shown)+" belongs to service "+quote(first)+" already", "remove it here or there")
+			d.Fail(readers[i].Node(field), services[i].Name, field, strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", "remove it here or there")
 		} else {
 			taken[c] = services[i].Name
 		}

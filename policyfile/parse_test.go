@@ -173,6 +173,17 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
+func TestTheBodyOfAFallbackMayBeAPage(t *testing.T) {
+	text := func(size int) string {
+		return "defaults: {fallback: {status: 200, body: " + strings.Repeat("x", size) + "}}"
+	}
+	parse(t, text(64<<10))
+	_, err := policyfile.Parse("p.yaml", []byte(text(64<<10+1)))
+	if want := "p.yaml:1:42: defaults.fallback.body: 65537 bytes are too long; allowed: at most 65536"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAliasesCannotBlowTheWorkUp(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("x-all: &all\n  <<:\n")

@@ -3,22 +3,25 @@ package policyfile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // Read reads what Parse takes from r, and refuses more than MaxBytes without reading on. name stands in the message.
 func Read(name string, r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	data, err := form.Read(name, r)
+	var mistakes strictyaml.Errors
 	switch {
+	case errors.As(err, &mistakes):
+		return nil, published(mistakes)
 	case err != nil:
 		return nil, fmt.Errorf("policyfile: %w", err)
-	case len(data) > MaxBytes:
-		return nil, tooLarge(name)
 	}
 	return data, nil
 }

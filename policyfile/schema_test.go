@@ -5,23 +5,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/doc/comment"
-	"go/parser"
-	"go/token"
 	"os"
-	"path"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-	"unicode"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml/schematest"
 )
 
 var update = flag.Bool("update", false, "write schema.json anew")
@@ -87,7 +78,7 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 		for _, value := range values {
 			text := fmt.Sprintf("services: {a: {"+key+"}}", value)
 			_, err := Parse("p.yaml", []byte(text))
-			if problems := validateText(t, "p.yaml", []byte(text)); (len(problems) == 0) != (err == nil) {
+			if problems := schematest.Validate(t, Schema(), "p.yaml", []byte(text)); (len(problems) == 0) != (err == nil) {
 				t.Errorf("%s: the schema says %q, Parse %v", text, problems, err)
 			}
 		}
@@ -96,29 +87,32 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 
 // TestSchemaDescribesEveryKey keeps the published reference complete.
 func TestSchemaDescribesEveryKey(t *testing.T) {
-	docs := fieldComments(t)
-	var check func(s *shape)
-	check = func(s *shape) {
-		for _, f := range s.fields {
-			if docs[f.goName(s)] == "" {
-				t.Errorf("%s has no comment", f.goName(s))
-			}
-			if f.inner != nil {
-				check(f.inner)
-			}
-		}
+	for _, name := range generator(t).Undescribed(policyShape) {
+		t.Errorf("%s has no comment", name)
 	}
-	check(policyShape)
 }
 
-type object = map[string]any
+type object = schematest.Object
+
+// generator makes the schema of a policy from its structs, and knows what Parse takes where no tag says it.
+func generator(t *testing.T) schematest.Generator {
+	const conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
+	return schematest.Generator{
+		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go"),
+		Defaults: reflect.ValueOf(abate.DefaultPolicy().WithDefaults()),
+		Extra: map[string]object{
+			"retryOn[]":      {"pattern": conditions},
+			"neverRetryOn[]": {"pattern": conditions},
+			"retryMethods[]": {"pattern": `^[^a-z \t\r\n]+$`},
+			"circuitBreaker.slidingWindow": {"type": []string{"string", "integer"}, "minimum": 1, "maximum": 1_000_000,
+				"pattern": "^([1-9][0-9]*|" + schematest.Durations + ")$"},
+		},
+	}
+}
 
 // generate makes the schema of a policy file.
 func generate(t *testing.T) object {
-	g := generator{docs: fieldComments(t)}
-	full := abate.DefaultPolicy().WithDefaults()
-	g.full = &full
-	policy := g.mapping(policyShape)
+	policy := generator(t).Mapping(policyShape)
 	policy["title"] = "policy"
 	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, defaults from the built-in policy."
 	ref := object{"$ref": "#/$defs/policy"}
@@ -129,7 +123,7 @@ func generate(t *testing.T) object {
 		"description": "Retry, budget, circuit breaker, bulkhead and hedge policies of the services that are called. Rules between fields are checked by abate check.",
 		"type":        "object",
 		"properties": object{
-			"defaults":       with(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
+			"defaults":       schematest.With(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
 			"services":       object{"title": "services", "description": "The policy of each service by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": object{"minLength": 1, "maxLength": 253}},
 			"gatewayRetries": object{"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: false.", "type": "boolean", "default": false},
 		},
@@ -140,177 +134,14 @@ func generate(t *testing.T) object {
 	}
 }
 
-type generator struct {
-	docs map[string]string // by "package.Type.Field"
-	full *abate.Policy     // the built-in policy, every default written out
-}
-
-func (g generator) mapping(s *shape) object {
-	properties := object{}
-	for _, f := range s.fields {
-		p := g.field(f)
-		p["title"] = spaced(f.key)
-		p["description"] = g.describe(s, f)
-		if f.example != "" {
-			var example any
-			if err := yaml.Unmarshal([]byte(f.example), &example); err != nil {
-				panic(fmt.Sprintf("example of %s: %v", f.path, err))
-			}
-			p["examples"] = []any{example}
-		}
-		properties[f.key] = p
+// validate lists what in a file does not conform to schema.json.
+func validate(t *testing.T, file string) []string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
-}
-
-func (g generator) field(f *field) object {
-	p := object{}
-	switch f.kind {
-	case section:
-		return g.mapping(f.inner)
-	case sections:
-		return object{"type": "array", "items": with(g.mapping(f.inner), "type", "object"), "maxItems": 1000}
-	case words:
-		p["type"], p["items"], p["maxItems"] = "array", object{"type": "string"}, 1000
-		if pattern := patterns[f.path]; pattern != "" {
-			p["items"] = object{"type": "string", "pattern": pattern}
-		}
-		if f.emptyMeansDefault() {
-			p["minItems"] = 1
-		}
-		return p
-	case toggle:
-		p["type"] = "boolean"
-	case whole:
-		p["type"] = "integer"
-	case number:
-		p["type"] = "number"
-	case duration:
-		p["type"], p["pattern"], p["x-range"] = "string", "^"+durations+"$", f.limits
-		if f.zeroAllowed() { // the only number that needs no unit
-			p["anyOf"] = []object{{"type": "string", "pattern": "^(0|" + durations + ")$"}, {"const": 0}}
-			delete(p, "type")
-			delete(p, "pattern")
-		}
-	case custom: // a number is a text too
-		p["type"], p["pattern"], p["minimum"], p["maximum"] = []string{"string", "integer"}, patterns[f.path], 1, 1_000_000
-	case word:
-		p["type"] = "string"
-		if f.allowed != nil {
-			p["enum"] = f.allowed
-		}
-	}
-	if low, high, ok := strings.Cut(f.limits, ".."); ok && f.kind != duration {
-		setNumber(p, "minimum", low)
-		setNumber(p, "maximum", high)
-	}
-	if value, ok := at(g.full, f.path); ok && (!value.IsZero() || f.zeroAllowed()) {
-		p["default"] = jsonValue(f, value)
-	}
-	return p
-}
-
-// durations is how they are written. Whether one is in its limits, x-range, a pattern cannot tell.
-const durations = `\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
-
-const conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
-
-// patterns is what Parse takes where no tag says it.
-var patterns = map[string]string{
-	"retryOn":                      conditions,
-	"neverRetryOn":                 conditions,
-	"retryMethods":                 `^[^a-z \t\r\n]+$`,
-	"circuitBreaker.slidingWindow": "^([1-9][0-9]*|" + durations + ")$",
-}
-
-func setNumber(p object, key, limit string) {
-	if limit != "" {
-		p[key] = json.Number(limit)
-	}
-}
-
-func jsonValue(f *field, v reflect.Value) any {
-	switch f.kind {
-	case duration:
-		return shortDuration(time.Duration(v.Int()))
-	case custom:
-		return f.text(v)
-	}
-	return v.Interface()
-}
-
-func (g generator) describe(s *shape, f *field) string {
-	name := f.goName(s)
-	return strings.Replace(g.docs[name], path.Ext(name)[1:]+" ", f.key+" ", 1)
-}
-
-// goName is "package.Type.Field" of a key.
-func (f *field) goName(s *shape) string {
-	owner := s.typ
-	for _, i := range f.index[:len(f.index)-1] {
-		owner = owner.Field(i).Type
-	}
-	return path.Base(owner.PkgPath()) + "." + owner.Name() + "." + owner.Field(f.index[len(f.index)-1]).Name
-}
-
-// fieldComments reads the comments of all struct fields a policy is made of.
-func fieldComments(t *testing.T) map[string]string {
-	docs := map[string]string{}
-	for _, file := range slices.Concat(glob(t, "../*.go"), glob(t, "../policy/*/*.go")) {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
-			}
-			structure, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				return true
-			}
-			for _, f := range structure.Fields.List {
-				for _, name := range f.Names {
-					docs[parsed.Name.Name+"."+spec.Name.Name+"."+name.Name] = plainComment(f.Doc.Text())
-				}
-			}
-			return true
-		})
-	}
-	return docs
-}
-
-func plainComment(text string) string {
-	var p comment.Parser
-	printed := (&comment.Printer{TextWidth: -1}).Text(p.Parse(text))
-	return strings.Join(strings.Fields(string(printed)), " ")
-}
-
-// spaced writes maxRetries as "max retries".
-func spaced(key string) string {
-	var b strings.Builder
-	for _, r := range key {
-		if unicode.IsUpper(r) {
-			b.WriteByte(' ')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
-
-func with(o object, pairs ...any) object {
-	c := object{}
-	for k, v := range o {
-		c[k] = v
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		c[pairs[i].(string)] = pairs[i+1]
-	}
-	return c
+	return schematest.Validate(t, Schema(), file, data)
 }
 
 func glob(t *testing.T, pattern string) []string {

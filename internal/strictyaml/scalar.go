@@ -1,6 +1,7 @@
-package policyfile
+package strictyaml
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -12,25 +13,16 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/abate-go/abate"
 )
 
-// Bounds of a text: names and addresses are short, and messages quote them; the body of a fallback may be a page.
-const (
-	longestText = 1 << 10
-	longestBody = 64 << 10
-)
-
-// scalar reads one value into the field, or says what is wrong with it.
-func (f *field) scalar(n *yaml.Node, into reflect.Value) (problem, mend string) {
-	longest := longestText
-	if f.path == "fallback.body" {
-		longest = longestBody
-	}
+// Scalar reads one value, of a kind that is a scalar, into the field, or says what is wrong with it. After that the value
+// of into means nothing.
+func (f *Field) Scalar(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	const short = 1 << 10 // names and addresses: messages quote them
+	longest := cmp.Or(f.Longest, short)
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		return describe(n) + " is not " + f.noun(), f.mend()
+		return Describe(n) + " is not " + f.noun(), f.Mend()
 	case n.ShortTag() == "!!null":
 		return "has no value", f.mendNothing()
 	case len(n.Value) > longest:
@@ -42,13 +34,13 @@ func (f *field) scalar(n *yaml.Node, into reflect.Value) (problem, mend string) 
 	case f.readsUnquoted(n, into):
 		mend = "remove the quotes: write " + show(n)
 	case mend == "":
-		mend = f.mend()
+		mend = f.Mend()
 	}
 	return problem, mend
 }
 
 // readsUnquoted tells whether the quotes around a value are all that is wrong with it. into is overwritten.
-func (f *field) readsUnquoted(n *yaml.Node, into reflect.Value) bool {
+func (f *Field) readsUnquoted(n *yaml.Node, into reflect.Value) bool {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		return false
 	}
@@ -71,67 +63,92 @@ func ambiguous(n *yaml.Node) (problem, mend string) {
 }
 
 // parse is scalar for a text that may be one. An empty mend stands for the field's own.
-func (f *field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
-	switch f.kind {
-	case toggle:
+func (f *Field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	switch f.Kind {
+	case Toggle:
 		return f.readFlag(n, into)
-	case whole:
+	case Whole:
 		return f.readWhole(n, into)
-	case number:
+	case Number:
 		return f.readNumber(n, into)
-	case duration:
+	case Duration:
 		return f.readDuration(n, into)
-	case custom:
+	case Custom:
 		if leadingZero.MatchString(n.Value) && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
 			return ambiguous(n)
 		}
-		if err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
-			return err.Error(), ""
-		}
-		if into.IsZero() {
-			return "has no value", f.mendNothing()
-		}
-		return "", ""
+		return f.readCustom(n, into)
 	default:
 		return f.readWord(n, into)
 	}
 }
 
-func (f *field) readFlag(n *yaml.Node, into reflect.Value) (problem, mend string) {
+// readCustom hands the text to its type, whose error says what is wrong, and with a method Mend() string what would be right.
+func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	if n.Value == "" {
+		return "has no value", f.mendNothing()
+	}
+	err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value))
+	if err == nil {
+		return "", ""
+	}
+	var mender interface{ Mend() string }
+	if errors.As(err, &mender) {
+		mend = oneLine(mender.Mend())
+	}
+	return oneLine(err.Error()), mend
+}
+
+// oneLine keeps a message on the one line that a mistake has.
+func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
+
+func (f *Field) readFlag(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	if n.ShortTag() != "!!bool" {
-		return describe(n) + " is not true or false", ""
+		return Describe(n) + " is not true or false", ""
 	}
 	into.SetBool(strings.EqualFold(n.Value, "true"))
 	return "", ""
 }
 
-func (f *field) readWhole(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readWhole(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	v, err := strconv.ParseInt(n.Value, 0, 64)
+	value, unsigned, u := float64(v), into.CanUint(), uint64(v)
+	if unsigned && v > 0 && errors.Is(err, strconv.ErrRange) {
+		u, err = strconv.ParseUint(strings.TrimPrefix(n.Value, "+"), 0, 64)
+		value = float64(u)
+	}
 	switch tag := n.ShortTag(); {
 	case tag != "!!int" && tag != "!!float":
-		return describe(n) + " is not a whole number", ""
+		return Describe(n) + " is not a whole number", ""
 	case leadingZero.MatchString(n.Value):
 		return ambiguous(n)
-	case errors.Is(err, strconv.ErrRange) || err == nil && !f.holds(float64(v)):
+	case errors.Is(err, strconv.ErrRange) || err == nil && (!f.holds(value) || unsigned && v < 0):
 		return show(n) + " is out of range", ""
 	case err != nil:
-		return describe(n) + " is not a whole number", ""
+		return Describe(n) + " is not a whole number", ""
 	}
-	into.SetInt(v)
+	if unsigned {
+		into.SetUint(u)
+	} else {
+		into.SetInt(v)
+	}
 	return "", ""
 }
 
-func (f *field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	if f.Percent && strings.HasSuffix(n.Value, "%") {
+		return f.readPercent(n, into)
+	}
 	if tag := n.ShortTag(); tag != "!!int" && tag != "!!float" {
 		if share, ok := strings.CutSuffix(n.Value, "%"); ok {
 			if v, err := strconv.ParseFloat(share, 64); err == nil && f.holds(v/100) {
-				return describe(n) + " is not a number", "write " + strconv.FormatFloat(v/100, 'g', 10, 64)
+				return Describe(n) + " is not a number", "write " + strconv.FormatFloat(v/100, 'g', 10, 64)
 			}
 		}
 		if _, err := strconv.ParseFloat(n.Value, 64); errors.Is(err, strconv.ErrRange) {
 			return show(n) + " is out of range", ""
 		}
-		return describe(n) + " is not a number", ""
+		return Describe(n) + " is not " + f.noun(), ""
 	}
 	if leadingZero.MatchString(n.Value) {
 		return ambiguous(n)
@@ -152,19 +169,34 @@ func (f *field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend stri
 	return "", ""
 }
 
-func (f *field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend string) {
+// percentForm is a share of a hundred; strconv alone would take 0x1p3 and 1e9, too.
+var percentForm = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)%$`)
+
+func (f *Field) readPercent(n *yaml.Node, into reflect.Value) (problem, mend string) {
+	if !percentForm.MatchString(n.Value) {
+		return Describe(n) + " is not " + f.noun(), ""
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(n.Value, "%")+"e-2", 64) // exact, where a division would round twice
+	if err != nil || !f.holds(v) {
+		return show(n) + " is out of range", ""
+	}
+	into.SetFloat(v + 0) // no negative zero
+	return "", ""
+}
+
+func (f *Field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	v, err := time.ParseDuration(n.Value)
 	switch tag := n.ShortTag(); {
 	case err != nil && lacksUnit(n.Value): // only its writer knows which one is meant
-		return show(n) + " has no unit", fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", quote(n.Value+"s"), quote(n.Value+"ms"), f.mend())
+		return show(n) + " has no unit", fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", Quote(n.Value+"s"), Quote(n.Value+"ms"), f.Mend())
 	case (tag == "!!int" || tag == "!!float") && n.Value != "0":
-		return show(n) + " has no unit", "units are ms, s, m and h; " + f.mend()
+		return show(n) + " has no unit", "units are ms, s, m and h; " + f.Mend()
 	case tag != "!!str" && n.Value != "0":
-		return describe(n) + " is not a duration", ""
+		return Describe(n) + " is not a duration", ""
 	case err != nil && durationForm.MatchString(n.Value): // longer than 292 years
 		return show(n) + " is out of range", ""
 	case err != nil:
-		return describe(n) + " is not a duration", "units are ms, s, m and h; " + f.mend()
+		return Describe(n) + " is not a duration", "units are ms, s, m and h; " + f.Mend()
 	case !f.holds(float64(v)):
 		return show(n) + " is out of range", ""
 	}
@@ -181,57 +213,29 @@ func lacksUnit(s string) bool {
 // durationForm is what time.ParseDuration reads, apart from durations that are too long for it.
 var durationForm = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-func (f *field) readWord(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	if n.ShortTag() != "!!str" {
-		return describe(n) + " is not text", "write it in quotes: " + quote(n.Value)
+		return Describe(n) + " is not text", "write it in quotes: " + Quote(n.Value)
 	}
-	if f.allowed == nil {
+	if f.Allowed == nil {
 		into.SetString(n.Value)
 		return "", ""
 	}
-	for _, a := range f.allowed {
+	for _, a := range f.Allowed {
 		if a == n.Value {
 			into.SetString(n.Value)
 			return "", ""
 		}
 	}
-	if near := nearest(n.Value, f.allowed); near != "" {
-		return quote(n.Value) + " is not known", "did you mean " + near + "? " + f.mend()
+	if near := nearest(n.Value, f.Allowed); near != "" {
+		return Quote(n.Value) + " is not known", "did you mean " + near + "? " + f.Mend()
 	}
-	return quote(n.Value) + " is not known", ""
+	return Quote(n.Value) + " is not known", ""
 }
 
-// holds tells whether v, in the field's unit, is in its limits.
-func (f *field) holds(v float64) bool {
-	if f.limits == "" {
-		return true
-	}
-	low, high := abate.ParseRange(f.limits)
-	return v >= low && v <= high
-}
-
-// noun is what the field wants to be.
-func (f *field) noun() string {
-	switch f.kind {
-	case section:
-		return "a mapping"
-	case sections, words:
-		return "a list"
-	case toggle:
-		return "true or false"
-	case whole:
-		return "a whole number"
-	case number:
-		return "a number"
-	case duration:
-		return "a duration"
-	}
-	return "text"
-}
-
-// describe shows what stands in the file, with its kind where that is the mistake.
-func describe(n *yaml.Node) string {
-	switch n = resolve(n); n.Kind {
+// Describe shows what stands in the file, with its kind where that is the mistake.
+func Describe(n *yaml.Node) string {
+	switch n = Resolve(n); n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:
@@ -241,7 +245,7 @@ func describe(n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!str":
-		return "the text " + quote(n.Value)
+		return "the text " + Quote(n.Value)
 	case "!!int", "!!float":
 		return "the number " + show(n)
 	}
@@ -250,6 +254,6 @@ func describe(n *yaml.Node) string {
 
 // show is a value as it is written, cut when it is long.
 func show(n *yaml.Node) string {
-	quoted := quote(n.Value)
+	quoted := Quote(n.Value)
 	return quoted[1 : len(quoted)-1]
 }

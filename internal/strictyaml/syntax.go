@@ -1,4 +1,4 @@
-package policyfile
+package strictyaml
 
 import (
 	"bytes"
@@ -11,24 +11,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document reads the one YAML document in data and returns its root, or reports why it cannot.
-func (d *decoder) document(data []byte) *yaml.Node {
-
+// Root reads the one YAML document in data and returns its root, or reports why it cannot and returns nil.
+func (d *Document) Root(data []byte) *yaml.Node {
 	if !utf8.Valid(data) {
 		line, col := positionAt(data, firstInvalid(data))
-		d.failAt(line, col, "not valid YAML: the file is not UTF-8 text", "save it as UTF-8")
+		d.FailAt(line, col, "not valid YAML: the file is not UTF-8 text", "save it as UTF-8")
 		return nil
 	}
 	reader := yaml.NewDecoder(bytes.NewReader(data))
 	root, err := next(reader)
 	if err == io.EOF || err == nil && (root.Kind == 0 || root.ShortTag() == "!!null") {
-		d.failAt(1, 1, "the file is empty", atLeast)
+		d.FailAt(1, 1, "the file is empty", d.Form.Least)
 		return nil
 	}
 	if err == nil {
 		var second *yaml.Node
 		if second, err = next(reader); err == nil {
-			d.fail(second, "", "", "a second YAML document begins here", "one file holds one policy: remove what follows the ---")
+			line, col := second.Line, second.Column
+			if last, _ := positionAt(data, len(data)); line > last { // nothing follows the ---
+				line, col = last, 1
+			}
+			d.FailAt(line, col, "a second YAML document begins here", "one file holds one "+d.Form.Noun+": remove what follows the ---")
 			return nil
 		}
 	}
@@ -60,9 +63,9 @@ var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
 
 // syntax reports what the YAML library said, at a better place than its own: that has no column, and its line is often
 // the one before or where the surrounding block began.
-func (d *decoder) syntax(data []byte, err error) {
+func (d *Document) syntax(data []byte, err error) {
 	problem := "not valid YAML: " + yamlPrefix.ReplaceAllString(err.Error(), "")
-	mend := mendSyntax(problem)
+	mend := mendSyntax(problem, d.Form.Noun)
 	noticed, atEnd := whereNoticed(data)
 	begun := whereBegun(data, noticed)
 	line := noticed
@@ -88,19 +91,19 @@ func (d *decoder) syntax(data []byte, err error) {
 	case lookAt != "":
 		mend = lookAt + wrong
 	}
-	d.failAt(line, indent+1, problem, mend)
+	d.FailAt(line, indent+1, problem, mend)
 }
 
 func missesColon(problem string) bool {
 	return strings.Contains(problem, "mapping values are not allowed") || strings.Contains(problem, "could not find expected ':'")
 }
 
-func mendSyntax(problem string) string {
+func mendSyntax(problem, noun string) string {
 	switch {
 	case strings.Contains(problem, "unknown anchor"):
 		return "an anchor must stand above its first alias, for example &common"
 	case strings.Contains(problem, "max depth"):
-		return "nothing in a policy is nested that deep"
+		return "nothing in a " + noun + " is nested that deep"
 	case strings.Contains(problem, "control characters"):
 		return "remove them"
 	}

@@ -1,25 +1,30 @@
-package policyfile
+package strictyaml
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 )
 
-// suggest says what an unknown key may have been meant to be, or else which keys there are.
-func suggest(key string, known []string) string {
+// Suggest says what an unknown key may have been meant to be, or else which keys there are.
+func Suggest(key string, known []string) string {
 	if near := nearest(key, known); near != "" {
 		return "did you mean " + near + "?"
+	}
+	const most = 40
+	if more := len(known) - most; more > 0 {
+		known = append(slices.Clone(known[:most]), fmt.Sprintf("and %d more", more))
 	}
 	return "allowed: " + strings.Join(known, ", ")
 }
 
-// misplaced knows keys that exist, but elsewhere: in a section, or outside of it.
-func misplaced(key string, here *shape) string {
-	elsewhere, found := "", 0
-	policyShape.each(func(f *field) {
-		if f.key == key && key != "disabled" && here.byKey[key] != f && !strings.Contains(f.path, "[]") {
-			elsewhere, found = strings.TrimSuffix(strings.TrimSuffix(f.path, f.key), "."), found+1
-		}
-	})
+// misplaced knows keys that exist, but elsewhere: in a section of the same list member, or else anywhere below top; or
+// outside of the section.
+func misplaced(key string, here, top *Shape) string {
+	elsewhere, found := here.member.sectionsWith(key, here)
+	if found == 0 && top != here.member {
+		elsewhere, found = top.sectionsWith(key, here)
+	}
 	switch {
 	case found != 1:
 		return ""
@@ -27,6 +32,17 @@ func misplaced(key string, here *shape) string {
 		return key + " stands beside the sections, not in one"
 	}
 	return key + " belongs in the section " + elsewhere
+}
+
+// sectionsWith is the section, outside of here and of lists, that has a key, and how many do.
+func (s *Shape) sectionsWith(key string, here *Shape) (section string, found int) {
+	s.each(func(f *Field) {
+		path := strings.TrimPrefix(f.Path, s.prefix)
+		if f.Key == key && key != "disabled" && here.byKey[key] != f && !strings.Contains(path, "[]") {
+			section, found = strings.TrimSuffix(strings.TrimSuffix(path, f.Key), "."), found+1
+		}
+	})
+	return section, found
 }
 
 // nearest is the known word that key is most likely a slip for: other letter case or separators, or few wrong letters.
@@ -39,6 +55,9 @@ func nearest(key string, known []string) string {
 	for _, k := range known {
 		if plain(k) == plain(key) {
 			return k
+		}
+		if d := len(k) - len(key); max(d, -d) >= bestDistance { // at least so many letters differ
+			continue
 		}
 		if d := distance(strings.ToLower(key), strings.ToLower(k)); d < bestDistance {
 			best, bestDistance = k, d

@@ -1,10 +1,10 @@
-package policyfile // beside schema_test.go, which it serves
+package schematest
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,49 +13,44 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// validate checks a file against schema.json with as much of JSON Schema as our schema uses.
-func validate(t *testing.T, file string) []string {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return validateText(t, file, data)
-}
-
-func validateText(t *testing.T, file string, data []byte) []string {
+// Validate checks a YAML file against a schema, with as much of JSON Schema as our schemas use, and lists what does not
+// conform. name stands in messages.
+func Validate(t testing.TB, schema []byte, name string, data []byte) []string {
+	t.Helper()
 	var value, root any
 	if err := yaml.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &value); err != nil {
-		t.Fatalf("%s: %v", file, err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	if err := json.Unmarshal(Schema(), &root); err != nil {
+	if err := json.Unmarshal(schema, &root); err != nil {
 		t.Fatal(err)
 	}
-	v := validator{root: root.(object)}
+	v := validator{root: root.(Object)}
 	v.check("", v.root, value)
+	slices.Sort(v.problems)
 	return v.problems
 }
 
 type validator struct {
-	root     object
+	root     Object
 	problems []string
 }
 
-func (v *validator) check(where string, s object, value any) {
-	if _, ok := s["$ref"]; ok {
-		v.check(where, v.root["$defs"].(object)["policy"].(object), value)
+func (v *validator) check(where string, s Object, value any) {
+	if ref, ok := s["$ref"].(string); ok {
+		v.check(where, v.root["$defs"].(Object)[path.Base(ref)].(Object), value)
 	}
 	if types := listOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isType(t, value) }) {
 		v.problems = append(v.problems, fmt.Sprintf("%s: %v is not %v", where, value, types))
 		return
 	}
-	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(c any) bool { return v.holds(c.(object), value) }) {
+	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(c any) bool { return v.holds(c.(Object), value) }) {
 		v.problems = append(v.problems, fmt.Sprintf("%s: %v is none of %v", where, value, choices))
 	}
 	if one, ok := s["const"]; ok && fmt.Sprint(one) != fmt.Sprint(value) {
 		v.problems = append(v.problems, where+": const")
 	}
 	switch value := value.(type) {
-	case object:
+	case Object:
 		for _, key := range listOf(s["required"]) {
 			if _, ok := value[key]; !ok {
 				v.problems = append(v.problems, where+": no "+key)
@@ -68,8 +63,10 @@ func (v *validator) check(where string, s object, value any) {
 		if least, ok := s["minItems"].(float64); ok && len(value) < int(least) {
 			v.problems = append(v.problems, where+": empty")
 		}
-		for i, item := range value {
-			v.check(fmt.Sprintf("%s/%d", where, i), s["items"].(object), item)
+		if items, ok := s["items"].(Object); ok {
+			for i, item := range value {
+				v.check(fmt.Sprintf("%s/%d", where, i), items, item)
+			}
 		}
 	case string:
 		if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(value) {
@@ -80,22 +77,24 @@ func (v *validator) check(where string, s object, value any) {
 		}
 	case int:
 		v.limits(where, s, float64(value))
+	case uint64: // above the largest int
+		v.limits(where, s, float64(value))
 	case float64:
 		v.limits(where, s, value)
 	}
 }
 
 // holds tries one of several schemas.
-func (v *validator) holds(s object, value any) bool {
+func (v *validator) holds(s Object, value any) bool {
 	alone := validator{root: v.root}
 	alone.check("", s, value)
 	return len(alone.problems) == 0
 }
 
-func (v *validator) member(where, key string, s object, value any) {
-	properties, _ := s["properties"].(object)
-	known, _ := properties[key].(object)
-	others, open := s["additionalProperties"].(object)
+func (v *validator) member(where, key string, s Object, value any) {
+	properties, _ := s["properties"].(Object)
+	known, _ := properties[key].(Object)
+	others, open := s["additionalProperties"].(Object)
 	switch {
 	case known != nil:
 		v.check(where, known, value)
@@ -107,7 +106,7 @@ func (v *validator) member(where, key string, s object, value any) {
 	}
 }
 
-func (v *validator) limits(where string, s object, value float64) {
+func (v *validator) limits(where string, s Object, value float64) {
 	low, hasLow := s["minimum"].(float64)
 	high, hasHigh := s["maximum"].(float64)
 	if hasLow && value < low || hasHigh && value > high {
@@ -134,7 +133,7 @@ func isType(t string, value any) bool {
 	switch value.(type) {
 	case nil:
 		return t == "null"
-	case object:
+	case Object:
 		return t == "object"
 	case []any:
 		return t == "array"
@@ -142,7 +141,7 @@ func isType(t string, value any) bool {
 		return t == "string"
 	case bool:
 		return t == "boolean"
-	case int:
+	case int, uint64:
 		return t == "integer" || t == "number"
 	case float64:
 		return t == "number"
