@@ -18,8 +18,9 @@ type layer struct {
 }
 
 const (
-	nothing   = ""  // the standard library only
-	anybody   = "*" // any module
+	forTests  = "internal/needs" // every test may import it, and nothing else
+	nothing   = ""               // the standard library only
+	anybody   = "*"              // any module
 	yaml      = "go.yaml.in/yaml/v3"
 	whyArrows = "ARCHITECTURE.md draws the arrows: left may be imported by right, siblings never import siblings"
 )
@@ -42,6 +43,7 @@ var layers = []layer{
 	{"cmd/abate", append([]string{"internal/drill"}, public...), anybody},
 	{"internal/drill", []string{"sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
 	{"internal/tidy", nil, nothing},
+	{forTests, nil, nothing},
 	{"examples/", public, nothing},
 	{"bench", public, anybody},
 	{"tools", nil, anybody},
@@ -109,7 +111,7 @@ func (l *layer) allows(f *goFile, importPath string) bool {
 	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
 		return true
 	}
-	return slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+	return f.test && dir == forTests || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
 }
 
 // standard reports whether a package belongs to the standard library.
@@ -181,6 +183,8 @@ func TestArrowsRuleFails(t *testing.T) {
 		{"drill imports lint", "internal/drill/a.go:3:", imports("internal/drill", "a.go", ours+"/lint")},
 		{"example imports the drill", "examples/http/a.go:3:", imports("examples/http", "a.go", ours+"/internal/drill")},
 		{"benchmarks import a peer", "", imports("bench", "a_test.go", "github.com/sony/gobreaker/v2")},
+		{"a test needs a program", "", imports("policy/retry", "a_test.go", ours+"/internal/needs")},
+		{"a program imports what tests need", "policy/retry/a.go:3:", imports("policy/retry", "a.go", ours+"/internal/needs")},
 		{"tidy imports the root", "internal/tidy/a.go:3:", imports("internal/tidy", "a.go", ours)},
 		{"a folder nobody placed", "helpers/a.go:1: error: folder helpers has no layer", imports("helpers", "a.go", "fmt")},
 		{"a look-alike prefix is not ours", "simple/a.go:1:", imports("simple", "a.go", "fmt")},

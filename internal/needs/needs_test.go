@@ -1,0 +1,55 @@
+package needs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/internal/needs"
+)
+
+// witness is a test that notes how it was ended.
+type witness struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (w *witness) Helper()           {}
+func (w *witness) Skip(args ...any)  { w.skipped = fmt.Sprint(args...) }
+func (w *witness) Fatal(args ...any) { w.failed = fmt.Sprint(args...); panic(w) }
+
+func ask(w *witness, names ...string) (path string) {
+	defer func() { _ = recover() }()
+	return needs.Program(w, names...)
+}
+
+func TestProgramIsFoundUnderAnyOfItsNames(t *testing.T) {
+	dir := t.TempDir()
+	want := filepath.Join(dir, "second")
+	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	w := &witness{}
+	if got := ask(w, "first", "second"); got != want || w.skipped+w.failed != "" {
+		t.Errorf("found %q, want %q; skipped %q, failed %q", got, want, w.skipped, w.failed)
+	}
+}
+
+func TestMissingProgramSkipsForAUserAndFailsInCI(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for ci, want := range map[string]string{"": "skip", "false": "skip", "true": "fail"} {
+		t.Setenv("CI", ci)
+		w := &witness{}
+		ask(w, "first", "second")
+		said, got := w.skipped, "skip"
+		if w.failed != "" {
+			said, got = w.failed, "fail"
+		}
+		if got != want || !strings.Contains(said, "first or second") || !strings.Contains(said, "install the package first") {
+			t.Errorf("CI=%q: %s with %q, want %s", ci, got, said, want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package expect_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/abate-go/abate/sim/expect"
+)
+
+func TestSample(t *testing.T) {
+	s := expect.NewSample([]float64{3, 1, math.NaN(), 2, 10})
+	if s.N() != 4 || s.Mean() != 4 || math.Abs(s.SD()-math.Sqrt(50.0/3)) > 1e-12 {
+		t.Errorf("n %d, mean %v, sd %v", s.N(), s.Mean(), s.SD())
+	}
+	for q, want := range map[float64]float64{-1: 1, 0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.76: 10, 1: 10, 2: 10, math.Inf(1): 10} {
+		if got := s.Quantile(q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if got := s.Quantile(math.NaN()); got != 1 {
+		t.Errorf("quantile NaN is %v", got)
+	}
+	for x, want := range map[float64]float64{0: 0, 1: 0.25, 1.5: 0.25, 2: 0.5, 9.9: 0.75, 10: 1, math.Inf(1): 1, math.Inf(-1): 0} {
+		if got := s.At(x); got != want {
+			t.Errorf("share at %v is %v, want %v", x, got, want)
+		}
+	}
+	if got := expect.NewSample([]float64{2, 2, 2}).At(2); got != 1 {
+		t.Errorf("share at three equal values is %v", got)
+	}
+}
+
+func TestQuantileIsTheRankThatItsNameSays(t *testing.T) {
+	values := make([]float64, 100)
+	for i := range values {
+		values[99-i] = float64(i + 1)
+	}
+	s := expect.NewSample(values)
+	for k := 1; k <= 100; k++ {
+		if got := s.Quantile(float64(k) / 100); got != float64(k) {
+			t.Errorf("p%d of 1..100 is %v", k, got)
+		}
+	}
+}
+
+func TestSampleOfRunsThatNeverRecover(t *testing.T) {
+	inf := math.Inf(1)
+	s := expect.NewSample([]float64{inf, 5, inf, 7})
+	if s.Quantile(0.5) != 7 || s.Quantile(0.51) != inf || s.At(1e300) != 0.5 || s.Mean() != inf || s.SD() != inf {
+		t.Errorf("p50 %v, p51 %v, share %v, mean %v, sd %v", s.Quantile(0.5), s.Quantile(0.51), s.At(1e300), s.Mean(), s.SD())
+	}
+	both := expect.NewSample([]float64{-inf, inf})
+	if math.IsNaN(both.Mean()) || math.IsNaN(both.SD()) {
+		t.Errorf("mean %v, sd %v", both.Mean(), both.SD())
+	}
+	var none expect.Sample
+	if none.N() != 0 || none.Mean() != 0 || none.SD() != 0 || none.Quantile(0.5) != 0 || none.At(3) != 0 {
+		t.Error("an empty sample is not all zero")
+	}
+	if one := expect.NewSample([]float64{3}); one.SD() != 0 || one.Mean() != 3 {
+		t.Errorf("one value: mean %v, sd %v", one.Mean(), one.SD())
+	}
+}
+
+func TestSampleDoesNotDependOnOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	values := make([]float64, 1000)
+	for i := range values {
+		values[i] = r.ExpFloat64() * math.Pow(10, float64(i%12))
+	}
+	first := expect.NewSample(values)
+	for range 20 {
+		r.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		if s := expect.NewSample(values); s.Mean() != first.Mean() || s.SD() != first.SD() {
+			t.Fatal("another order, another result")
+		}
+	}
+	before := values[0]
+	expect.NewSample(values)
+	if values[0] != before {
+		t.Error("NewSample sorts its argument")
+	}
+}
+
+func TestWithinFourStandardErrors(t *testing.T) {
+	tests := []struct {
+		mean, sd float64
+		n        int
+		truth    float64
+		want     bool
+	}{
+		{10.25, 1, 256, 10, true}, {10.2501, 1, 256, 10, false}, {9.75, 1, 256, 10, true}, {9.7499, 1, 256, 10, false},
+		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false}, {10, math.NaN(), 5, 10, false},
+	}
+	for _, tt := range tests {
+		if expect.Within(tt.mean, tt.sd, tt.n, tt.truth) != tt.want {
+			t.Errorf("%+v: %v", tt, !tt.want)
+		}
+	}
+}
+
+// The values stand in the research notes (false trips of a breaker with a window of n that opens at k failures).
+func TestBinomialTailMatchesPublishedValues(t *testing.T) {
+	tests := []struct {
+		n, k    int
+		p, want float64
+	}{
+		{10, 5, 0.1, 0.00163494}, {20, 10, 0.3, 0.0479619}, {20, 10, 0.4, 0.244663}, {100, 50, 0.45, 0.182728},
+		{5, 0, 0.3, 1}, {5, 6, 0.3, 0}, {5, 5, 0, 0}, {5, 5, 1, 1}, {5, 0, 0, 1}, {5, 5, math.NaN(), 0}, {2, 1, 0.5, 0.75}, {1000, 1, 1e-3, 0.6323045752290363},
+	}
+	for _, tt := range tests {
+		if got := expect.BinomialTail(tt.n, tt.k, tt.p); math.Abs(got-tt.want) > 1e-5*tt.want {
+			t.Errorf("P(X >= %d of %d, p %v) = %v, want %v", tt.k, tt.n, tt.p, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package expect
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Error is one mistake in the text of an expectation.
+type Error struct {
+	Column  int    // where it begins, from 1, in characters
+	Problem string // what is wrong, with the word
+	mend    string
+}
+
+// Error reads, for instance, `column 1: "godput" is not a measure; did you mean goodput?`.
+func (e *Error) Error() string {
+	text := "column " + strconv.Itoa(e.Column) + ": " + e.Problem
+	if e.mend != "" {
+		text += "; " + e.mend
+	}
+	return text
+}
+
+// Mend says what to write instead. The text of Error contains it; Problem does not.
+func (e *Error) Mend() string { return e.mend }
+
+// Errors are all mistakes in a text, in its order. errors.As finds the list and, as an *Error, its first member.
+type Errors []*Error
+
+// Error is one line per mistake.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i := range e {
+		lines[i] = e[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the single mistakes to errors.Is and errors.As.
+func (e Errors) Unwrap() []error {
+	list := make([]error, len(e))
+	for i := range e {
+		list[i] = e[i]
+	}
+	return list
+}
+
+// quote shows a piece of the text in a message, cut when it is long, so that no file can flood a log.
+func quote(s string) string {
+	const longest = 40
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// suggest says what an unknown word may have been meant to be, or else which words there are.
+func suggest(word string, known []string) string {
+	if near := nearest(word, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	const most = 20
+	if len(known) > most {
+		known = append(slices.Clone(known[:most]), "…")
+	}
+	return "there are: " + strings.Join(known, ", ")
+}
+
+// nearest is the known word that differs least, if that is little for a word of its length.
+func nearest(word string, known []string) string {
+	const longest = 64
+	if len(word) > longest {
+		return ""
+	}
+	best, least := "", 1+max(1, min(3, len(word)/3))
+	for _, k := range known {
+		if len(k) > longest {
+			continue
+		}
+		if d := edits(strings.ToLower(word), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// edits is Levenshtein's distance: how many bytes have to be put in, left out or changed.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,121 @@
+package expect
+
+import (
+	"slices"
+	"strings"
+)
+
+// DefaultShare is the share of runs in which an expectation must hold when its text does not say.
+const DefaultShare = 0.9
+
+// Expectation is one line of the language, read. Make one with [Parse]: a value made by hand is not checked.
+type Expectation struct {
+	Text     string  // as written, without spaces around; String is the canonical form
+	Measure  string  // name of the measure
+	Subject  string  // service or fleet; empty for all of them
+	Window   Window  // part of the run
+	Quantile float64 // 0.99 for p99; 0 for none
+	Op       Op      // how what was measured compares with Value
+	Value    float64 // a share as 0..1, a duration in seconds, a rate per second, a count or a number
+	Share    float64 // of runs in which it must hold, above 0 and below 1; 0 for collapse, whose value is that share
+}
+
+// String is the expectation in its canonical form, which [Parse] reads as an equal one: arguments in fixed order,
+// the window left out when it is the whole run, and the share of runs always said.
+func (e Expectation) String() string {
+	var args []string
+	if e.Quantile > 0 {
+		args = append(args, "p"+percentDigits(e.Quantile))
+	}
+	if e.Subject != "" {
+		args = append(args, e.Subject)
+	}
+	if e.Window != All {
+		args = append(args, e.Window.String())
+	}
+	text, kind := e.Measure, Number
+	if len(args) > 0 {
+		text += "(" + strings.Join(args, ", ") + ")"
+	}
+	if m := measure(e.Measure); m != nil {
+		kind = m.Kind
+	}
+	text += " " + e.Op.String() + " " + formatValue(kind, e.Value)
+	if !e.ofRuns() {
+		text += " in " + percentDigits(e.share()) + "% of runs"
+	}
+	return text
+}
+
+// MarshalText is String, or the error that [Parse] gives for it.
+func (e Expectation) MarshalText() ([]byte, error) {
+	text := e.String()
+	if _, err := Parse(text); err != nil {
+		return nil, err
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText is [Parse]. On an error e keeps its value.
+func (e *Expectation) UnmarshalText(text []byte) error {
+	read, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*e = read
+	return nil
+}
+
+// Holds tells whether the expectation holds of one run, given what was measured in it, in the unit of Value. A run
+// that never recovers has a recovery of +Inf. For collapse, value is 1 in a run that collapsed and 0 in one that did
+// not, and Holds tells whether the run is one of those that the expectation wants: `collapse < 1%` wants 0,
+// `collapse > 90%` wants 1. NaN stands for what could not be measured in this run: nothing holds of it.
+func (e *Expectation) Holds(value float64) bool {
+	if e.ofRuns() {
+		if e.Op.upper() {
+			return value < 0.5
+		}
+		return value >= 0.5
+	}
+	return e.Op.compare(value, e.Value)
+}
+
+// ofRuns tells of collapse, whose value is itself a share of runs.
+func (e *Expectation) ofRuns() bool { return e.Measure == "collapse" }
+
+// share is the share of runs in which the expectation must hold.
+func (e *Expectation) share() float64 {
+	if e.Share == 0 {
+		return DefaultShare
+	}
+	return e.Share
+}
+
+// Check tells whether the subject exists. names returns the services or the fleets of the scenario. The error is of
+// type [Errors]; its column is that of the subject in Text, or in String if Text is empty.
+func (e *Expectation) Check(names func(SubjectKind) []string) error {
+	m := measure(e.Measure)
+	if m == nil || e.Subject == "" {
+		return nil
+	}
+	known := names(m.Subject)
+	if slices.Contains(known, e.Subject) {
+		return nil
+	}
+	text := e.Text
+	if text == "" {
+		text = e.String()
+	}
+	p := parser{text: text}
+	p.read()
+	other := Fleet + Service - m.Subject
+	problem, mend := quote(e.Subject)+" is not a "+m.Subject.String(), suggest(e.Subject, known)
+	switch {
+	case slices.Contains(names(other), e.Subject):
+		problem = quote(e.Subject) + " is a " + other.String() + ", but " + m.Name + " is about a " + m.Subject.String()
+	case len(known) == 0:
+		mend = "the scenario has no " + m.Subject.String()
+	}
+	p.fail(p.subjectAt, problem, mend)
+	return p.errs[len(p.errs)-1:]
+}
