@@ -191,6 +191,24 @@ func TestFarBucketIsNotOpenedForLanes(t *testing.T) {
 	p.drain()
 }
 
+func TestLanesComeBeforeLaterEventsOfTheSameSlot(t *testing.T) {
+	for _, spread := range []int64{1, 3, 1000, 1e6} {
+		p := newPair(t, new(kernel.Queue), false, 1e5)
+		for i := range int64(200) {
+			p.push(1e9 + i%spread)
+		}
+		for range 11_000 { // the lane alone walks far into the slot of the others
+			p.pushLane(0)
+			p.pop()
+			if p.now > 98e7 {
+				p.push(4e4)
+				p.pop()
+			}
+		}
+		p.drain()
+	}
+}
+
 func TestTimesUpToTheLastNanosecond(t *testing.T) {
 	p := newPair(t, new(kernel.Queue), false, 0, math.MaxInt64)
 	for range 100 {
