@@ -92,11 +92,13 @@ func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, mend stri
 	if err == nil {
 		return "", ""
 	}
+	problem = oneLine(err.Error())
 	var mender interface{ Mend() string }
 	if errors.As(err, &mender) {
 		mend = oneLine(mender.Mend())
+		problem = strings.TrimSuffix(problem, "; "+mend) // the text of an error may end with it
 	}
-	return oneLine(err.Error()), mend
+	return problem, mend
 }
 
 // oneLine keeps a message on the one line that a mistake has.

@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/sim/expect"
+)
+
+// expectations reports those that nothing in this scenario could meet or miss.
+func (c *checker) expectations(path string, list []expect.Expectation) {
+	begin, _ := c.s.Trouble()
+	faults := begin < c.s.Duration
+	for i := range list {
+		e := &list[i]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if c.broken(at) {
+			continue
+		}
+		var wrong expect.Errors
+		if err := e.Check(c.subjects); errors.As(err, &wrong) {
+			for _, one := range wrong {
+				c.Add(at, one.Problem, one.Mend())
+			}
+			continue
+		}
+		quoted := strictyaml.Quote(e.Text)
+		afterwards := e.Measure == "recovery" || e.Measure == "collapse" || e.Measure == "userVisible"
+		queues := e.Measure == "queueWait" || e.Measure == "queue" || e.Measure == "utilization"
+		switch {
+		case c.s.Duration == 0:
+		case !faults && (afterwards || e.Window == expect.After || e.Window == expect.During):
+			c.Add(at, quoted+" needs a fault, and there is none", "add one to faults, or remove this")
+		case faults && begin == 0 && e.Window == expect.Before:
+			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
+		case e.Measure == "connections" && !c.pooled[e.Subject]:
+			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool", "write the call as {to: "+e.Subject+", pool: 20}")
+		case queues && c.unlimited(e.Subject) && !c.hangs(e.Subject):
+			c.Add(at, quoted+" needs a service with workers, and "+e.Subject+" has none", "set its workers")
+		}
+	}
+}
+
+// subjects are the names that an expectation can be about.
+func (c *checker) subjects(kind expect.SubjectKind) []string {
+	switch kind {
+	case expect.Fleet:
+		return c.fleets
+	case expect.Service:
+		return c.services
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/sim/crowd"
+	"github.com/abate-go/abate/sim/distribution"
+)
+
+// guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
+const guardedClients = 500_000
+
+// Crowd tells whether the scenario is one very large fleet without guards, for package crowd: a fleet names a method, or
+// has more than 500,000 users or requests.
+func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
+
+func (s *Scenario) crowdFleet() *Fleet {
+	for i := range s.Clients {
+		if f := &s.Clients[i]; f.Method != "" || max(f.Users, f.Once) > guardedClients {
+			return f
+		}
+	}
+	return nil
+}
+
+// crowd reports what a scenario with a very large fleet cannot have.
+func (c *checker) crowd() {
+	f := c.s.crowdFleet()
+	if f == nil {
+		return
+	}
+	const why = "a fleet this large is played by itself: it has no room for guards"
+	path := "clients." + f.Name
+	has := func(key string) bool { return c.Has(path + "." + key) }
+	c.obey("", []rule{
+		{len(c.s.Clients) > 1, path, "stands beside other fleets", why, nil},
+		{len(c.s.Services) > 1, "services", fmt.Sprintf("there are %d services", len(c.s.Services)), "a very large fleet calls one service; " + why, nil},
+	})
+	memoryless := reflect.DeepEqual(f.Think, distribution.Exponential(f.Think.Mean()))
+	c.obey(path, []rule{
+		{has("instances"), "instances", "has no effect on a very large fleet", remove, nil},
+		{f.Users > 0 && !memoryless, "think", "a very large fleet thinks exponentially", "for example think: exponential 60s", nil},
+	})
+	for i := range f.Calls {
+		if call := f.Calls[i]; !reflect.DeepEqual(call, Call{To: call.To}) {
+			c.Add(fmt.Sprintf("%s.calls[%d]", path, i), "a very large fleet makes plain calls", "write only the name of the service")
+		}
+	}
+	for i := range c.s.Services {
+		c.crowdService("services", &c.s.Services[i])
+	}
+	for i := range c.s.Variants {
+		c.crowdVariant(f, &c.s.Variants[i])
+	}
+	c.crowdFaults()
+}
+
+// crowdService reports what the service of a very large fleet cannot have: it is a capacity and a line.
+func (c *checker) crowdService(prefix string, s *Service) {
+	plain := Service{Name: s.Name, Replicas: s.Replicas, Balancing: s.Balancing, Workers: s.Workers, ServiceTime: s.ServiceTime,
+		Queue: Queue{Limit: s.Queue.Limit, None: s.Queue.None}}
+	given, allowed := reflect.ValueOf(*s), reflect.ValueOf(plain)
+	for i := range given.NumField() {
+		key := given.Type().Field(i).Tag.Get("yaml")
+		if !reflect.DeepEqual(given.Field(i).Interface(), allowed.Field(i).Interface()) {
+			c.found(prefix, s.Name+"."+key, "a very large fleet knows nothing of it", "remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none")
+		}
+	}
+}
+
+// crowdVariant reports what a variant cannot have.
+func (c *checker) crowdVariant(f *Fleet, v *Variant) {
+	path := "variants." + v.Name
+	for i := range v.Overrides {
+		c.crowdService(path+".services", &v.Overrides[i])
+	}
+	if len(f.Calls) == 0 {
+		return
+	}
+	var list []*abate.FieldError
+	for _, err := range unjoin(crowd.Supported(v.PolicyOf(f.Name, f.Calls[0].To))) {
+		var one *abate.FieldError
+		if errors.As(err, &one) {
+			list = append(list, one)
+		}
+	}
+	where := path
+	for _, key := range []string{".policy", ".policyFile"} {
+		if c.Has(path + key) {
+			where = path + key
+		}
+	}
+	if !c.Has(path) {
+		where = "variants"
+	}
+	for _, e := range list {
+		c.Add(where, "of the policy of "+strictyaml.Quote(f.Calls[0].To)+", "+e.Path+" "+e.Problem, e.Mend)
+	}
+}
+
+// unjoin takes apart what errors.Join joined.
+func unjoin(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return nil
+}
+
+// crowdFaults reports faults that a very large fleet does not know.
+func (c *checker) crowdFaults() {
+	for i := range c.s.Faults {
+		f := &c.s.Faults[i]
+		path := fmt.Sprintf("faults[%d]", i)
+		overlaps := slices.ContainsFunc(c.s.Faults[:i], func(o Fault) bool { return o.At < f.At+f.For && f.At < o.At+o.For })
+		kind, _ := f.Kind()
+		c.obey(path, []rule{
+			{kind != OutageFault, kind.String(), "a very large fleet knows no fault but an outage", "write outage, with mode hang or refuse", nil},
+			{kind == OutageFault && f.Mode != "" && f.Mode != Hang && f.Mode != Refuse, "mode", "a very large fleet knows no " + f.Mode, "allowed: hang, refuse", nil},
+			{kind == OutageFault && f.Share > 0 && f.Share < 1, "share", "a very large fleet knows only the whole service", remove, nil},
+			{overlaps, "at", "the fault overlaps another one", "join them to one", nil},
+		})
+	}
+}

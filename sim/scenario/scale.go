@@ -1,0 +1,233 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxScale is the largest scale that a file may have.
+const maxScale = 1_000_000
+
+// scale divides the scenario by its scale, or reports every number that it does not divide.
+func (c *checker) scale() {
+	n := c.s.Scale
+	if n <= 1 {
+		return
+	}
+	if problems := c.s.misfits(n); len(problems) > 0 {
+		mend := "allowed: " + c.s.otherScales(n)
+		for _, p := range problems {
+			c.Add("scale", p, mend)
+		}
+		return
+	}
+	c.s.divide(n)
+}
+
+// part is one whole number that scale divides, and by how much: capacity may be divided among two numbers.
+type part struct {
+	path  string
+	value *int
+	by    int
+}
+
+// fleetParts lists the whole numbers of a fleet. Each of its instances sees the same load as before, so that guards and
+// pools are the same; only where there is but one instance it has to get smaller itself.
+func fleetParts(f *Fleet, n int) []part {
+	path := "clients." + f.Name
+	list := []part{{path + ".users", &f.Users, n}, {path + ".once", &f.Once, n}}
+	if f.Instances > 1 {
+		return append(list, part{path + ".instances", &f.Instances, n})
+	}
+	return append(list, pools(path, f.Calls, n)...)
+}
+
+// pools lists the pools of a caller that gets smaller itself.
+func pools(path string, calls []Call, by int) []part {
+	var list []part
+	for i := range calls {
+		list = append(list, part{fmt.Sprintf("%s.calls[%d].pool", path, i), &calls[i].Pool, by})
+	}
+	return list
+}
+
+// serviceParts lists the whole numbers of a service: replicas as far as n divides them, and what one replica has by the
+// rest of n.
+func serviceParts(path string, s *Service, n int) (list []part, rest int) {
+	common := gcd(max(s.Replicas, 1), n)
+	rest = n / common
+	path += "." + s.Name
+	return append([]part{
+		{path + ".replicas", &s.Replicas, common},
+		{path + ".workers", &s.Workers, rest},
+		{path + ".queue.limit", &s.Queue.Limit, rest},
+		{path + ".connections.max", &s.Connections.Max, rest},
+		{path + ".connections.cores", &s.Connections.Cores, rest},
+	}, pools(path, s.Calls, rest)...), rest
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// misfits says what a scale would not keep.
+func (s *Scenario) misfits(n int) []string {
+	var list []string
+	said := map[string]bool{}
+	add := func(key, problem string) {
+		if !said[key] {
+			said[key] = true
+			list = append(list, problem)
+		}
+	}
+	check := func(parts []part, drop string) {
+		for _, p := range parts {
+			if *p.value%p.by != 0 {
+				add(strings.TrimPrefix(p.path, drop)+strconv.Itoa(*p.value), fmt.Sprintf("%d does not divide %s (%d)", n, p.path, *p.value))
+			}
+		}
+	}
+	for i := range s.Clients {
+		check(fleetParts(&s.Clients[i], n), "")
+	}
+	eachList(s, func(prefix string, services []Service) {
+		for i := range services {
+			x := &services[i]
+			parts, rest := serviceParts(prefix, x, n)
+			check(parts, prefix)
+			if rest > 1 && x.OptimisticLock {
+				add(x.Name+" lock", fmt.Sprintf("%d leaves %s.%s fewer requests that collide (optimisticLock)", n, prefix, x.Name))
+			}
+			if rest > 1 && x.Connections.Cores == 0 && !x.Connections.Cost.IsZero() {
+				add(x.Name+" cores", fmt.Sprintf("%d does not divide %s.%s.connections.cores (1, the default)", n, prefix, x.Name))
+			}
+			for k := range s.Faults {
+				if f := &s.Faults[k]; f.Share > 0 && f.hits(x.Name) && !keepsShare(max(x.Replicas, 1), gcd(max(x.Replicas, 1), n), f.Share) {
+					add(fmt.Sprint(x.Name, k), fmt.Sprintf("%d leaves too few replicas in %s.%s for the share of faults[%d]", n, prefix, x.Name, k))
+				}
+			}
+		}
+	})
+	for k := range s.Faults {
+		for i := range s.Clients {
+			if f, x := &s.Faults[k], &s.Clients[i]; f.Share > 0 && f.hits(x.Name) && x.Instances > 1 && !keepsShare(x.Instances, n, f.Share) {
+				add(fmt.Sprint(x.Name, k), fmt.Sprintf("%d leaves too few instances in clients.%s for the share of faults[%d]", n, x.Name, k))
+			}
+		}
+	}
+	return list
+}
+
+// eachList visits the services of the scenario, and then those of each variant that has its own.
+func eachList(s *Scenario, visit func(prefix string, services []Service)) {
+	visit("services", s.Services)
+	for i := range s.Variants {
+		if v := &s.Variants[i]; v.Overrides != nil {
+			visit("variants."+v.Name+".services", v.Overrides)
+		}
+	}
+}
+
+func (f *Fault) hits(name string) bool {
+	_, target := f.Kind()
+	return target == name
+}
+
+// hit is how many of so many instances a share of them is.
+func hit(instances int, share float64) int {
+	whole := int(float64(instances) * share)
+	if float64(whole) < float64(instances)*share-1e-9 {
+		whole++
+	}
+	return whole
+}
+
+// keepsShare tells whether a fault hits the same part of the instances once there are fewer.
+func keepsShare(instances, by int, share float64) bool {
+	return instances%by != 0 || hit(instances, share) == by*hit(instances/by, share)
+}
+
+// otherScales names scales near n that the scenario could have.
+func (s *Scenario) otherScales(n int) string {
+	candidates := s.divisors()
+	slices.SortFunc(candidates, func(a, b int) int { return cmp.Or(cmp.Compare(distance(a, n), distance(b, n)), cmp.Compare(a, b)) })
+	const most, tries = 3, 40
+	var good []int
+	for i, m := range candidates {
+		if i == tries || len(good) == most {
+			break
+		}
+		if len(s.misfits(m)) == 0 {
+			good = append(good, m)
+		}
+	}
+	if len(good) == 0 {
+		return "1"
+	}
+	slices.Sort(good)
+	words := make([]string, len(good))
+	for i, m := range good {
+		words[i] = strconv.Itoa(m)
+	}
+	return "a common divisor such as " + strings.Join(words, ", ")
+}
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+// divisors lists the numbers above 1 that divide everything that has to be divided whole; nil when nothing has to.
+func (s *Scenario) divisors() []int {
+	common := 0
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		common = gcd(gcd(common, f.Users), f.Once)
+		if f.Instances > 1 {
+			common = gcd(common, f.Instances)
+		}
+	}
+	eachList(s, func(_ string, services []Service) {
+		for i := range services {
+			common = gcd(common, max(services[i].Replicas, 1)*services[i].Workers)
+		}
+	})
+	var list []int
+	for n := 2; n <= min(common, maxScale); n++ {
+		if common%n == 0 {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// divide makes everything smaller by a factor that fits.
+func (s *Scenario) divide(n int) {
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		f.Rate /= float64(n)
+		for k := range f.Curve {
+			f.Curve[k].Rate /= float64(n)
+		}
+		f.Calls = slices.Clone(f.Calls) // it may be shared
+		for _, p := range fleetParts(f, n) {
+			*p.value /= p.by
+		}
+	}
+	eachList(s, func(prefix string, services []Service) {
+		for i := range services {
+			x := &services[i]
+			x.Calls = slices.Clone(x.Calls)
+			parts, rest := serviceParts(prefix, x, n)
+			for _, p := range parts {
+				*p.value /= p.by
+			}
+			// With fewer workers and shorter lines, each request in them counts for more.
+			x.SlowsDown *= float64(rest)
+			x.SlowsQueued *= float64(rest)
+		}
+	})
+}
