@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// candidate is one change that might help.
+type candidate struct {
+	knob   string // only the smallest change of a knob is advised
+	text   string
+	yaml   string
+	step   float64
+	change func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant)
+}
+
+const (
+	screenRuns = 3 // a candidate has to hold in all of them to be looked at closely
+	mostAdvice = 5
+)
+
+// advice looks for the smallest single changes under which every expectation passes, on the same random numbers.
+func (st *study) advice(s *scenario.Scenario, v *scenario.Variant) ([]Advice, error) {
+	if wantsCollapse(expectations(s, v)) {
+		return nil, nil
+	}
+	list := candidates(s, v)
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		switch {
+		case a.step < b.step:
+			return -1
+		case a.step > b.step:
+			return 1
+		}
+		return 0
+	})
+	var found []Advice
+	done := map[string]bool{}
+	st.begin(v.Name, "advice", len(list)*st.options.Runs)
+	for _, c := range list {
+		if st.ctx.Err() != nil || len(found) == mostAdvice {
+			break
+		}
+		if done[c.knob] {
+			continue
+		}
+		a, err := st.try(s, v, &c)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			done[c.knob] = true
+			found = append(found, *a)
+		}
+	}
+	return found, nil
+}
+
+// wantsCollapse tells of a scenario that is there to show the storm: nobody needs advice against what he expects.
+func wantsCollapse(expected []expect.Expectation) bool {
+	for i := range expected {
+		if x := &expected[i]; x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {
+			return true
+		}
+	}
+	return false
+}
+
+// try runs one candidate until its verdict is clear; nil when it does not pass.
+func (st *study) try(s *scenario.Scenario, v *scenario.Variant, c *candidate) (*Advice, error) {
+	changed, w := c.change(s, v)
+	expected := expectations(s, v)
+	look := func(_ int, r *engine.Record) outcome {
+		o := outcome{events: r.Events}
+		for i := range expected {
+			o.values = append(o.values, r.Value(&expected[i]))
+		}
+		return o
+	}
+	var all []outcome
+	for _, upTo := range append([]int{screenRuns}, expect.Checkpoints(st.options.Runs)...) {
+		if upTo <= len(all) {
+			continue
+		}
+		more, err := st.batch(changed, w, len(all), upTo-len(all), false, look)
+		if err != nil || more == nil {
+			return nil, err
+		}
+		all = append(all, more...)
+		verdict, held := Pass, 1.0
+		for i, t := range tallies(expected, all) {
+			verdict = worse(verdict, expected[i].Judge(t).Verdict.String())
+			held = min(held, float64(t.Held)/float64(t.Runs))
+		}
+		switch {
+		case verdict == Pass:
+			return &Advice{Change: c.text, YAML: c.yaml, Step: c.step, Verdict: Pass, Runs: len(all), Held: held}, nil
+		case verdict == Fail, len(all) == screenRuns && held < 1:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// candidates are the changes worth trying: to the policies of calls and to the queues of services.
+func candidates(s *scenario.Scenario, v *scenario.Variant) []candidate {
+	var list []candidate
+	seen := map[string]bool{}
+	edges(s, v, func(caller string, c *scenario.Call) {
+		if !seen[c.To] {
+			seen[c.To] = true
+			list = append(list, policyCandidates(v.PolicyOf(caller, c.To), caller, c.To)...)
+		}
+	})
+	for _, x := range s.ServicesOf(v) {
+		if x.Workers > 0 && !x.ServiceTime.IsZero() {
+			list = append(list, queueCandidates(&x)...)
+		}
+	}
+	return list
+}
+
+// policyCandidates are changes of one policy.
+func policyCandidates(p abate.Policy, caller, callee string) []candidate {
+	var list []candidate
+	add := func(knob, yaml, was string, step float64, change func(*abate.Policy)) {
+		list = append(list, candidate{
+			knob: callee + "." + knob, step: step, text: callee + ": " + yaml + " (was " + was + ")",
+			yaml: "services: {" + quoted(callee) + ": {" + yaml + "}}",
+			change: func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
+				return withPolicy(s, v, caller, callee, change)
+			},
+		})
+	}
+	for n := p.MaxRetries - 1; n >= 0; n-- {
+		add("maxRetries", fmt.Sprintf("maxRetries: %d", n), fmt.Sprint(p.MaxRetries), math.Log2(float64(p.MaxRetries+1)/float64(n+1)), func(p *abate.Policy) { p.MaxRetries = n })
+	}
+	if !p.RetryBudget.Enabled() && p.MaxRetries > 0 {
+		for _, ratio := range []float64{0.2, 0.1} {
+			add("retryBudget", fmt.Sprintf("retryBudget: {ratio: %v}", ratio), "off", 1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
+				p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio, Reserve: 10}
+			})
+		}
+	}
+	if !p.CircuitBreaker.Enabled() {
+		add("circuitBreaker", "circuitBreaker: {failureRateThreshold: 0.5, rampUp: 2s}", "off", 1.5, func(p *abate.Policy) {
+			p.CircuitBreaker = breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
+		})
+	}
+	if t := p.AttemptTimeout; t > 0 {
+		for _, factor := range []float64{2, 0.5, 4, 0.25} {
+			other := time.Duration(float64(t) * factor).Round(time.Millisecond)
+			add("attemptTimeout", "attemptTimeout: "+other.String(), t.String(), math.Abs(math.Log2(factor)), func(p *abate.Policy) { p.AttemptTimeout = other })
+		}
+	}
+	if p.MaxRetries > 0 && (p.Backoff == retry.FixedBackoff || p.Backoff == retry.NoBackoff || p.Jitter == retry.NoJitter) {
+		add("backoff", "backoff: exponential, jitter: full", fmt.Sprintf("%s, %s", p.Backoff, p.Jitter), 1, func(p *abate.Policy) {
+			p.Backoff, p.Jitter, p.Multiplier = retry.ExponentialBackoff, retry.FullJitter, 2
+		})
+	}
+	return list
+}
+
+// queueCandidates are changes of one service's queue.
+func queueCandidates(x *scenario.Service) []candidate {
+	var list []candidate
+	name := x.Name
+	add := func(knob, yaml, was string, step float64, change func(*scenario.Queue)) {
+		list = append(list, candidate{
+			knob: name + "." + knob, step: step, text: name + ": queue " + yaml + " (was " + was + ")",
+			yaml: "services: {" + quoted(name) + ": {queue: {" + yaml + "}}}",
+			change: func(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
+				return withService(s, v, name, func(x *scenario.Service) { change(&x.Queue) })
+			},
+		})
+	}
+	was, bound := "unbounded", time.Duration(0)
+	switch q := x.Queue; {
+	case q.None:
+		return nil
+	case q.Limit > 0:
+		was = fmt.Sprintf("limit: %d", q.Limit)
+		bound = time.Duration(float64(q.Limit) / (x.Capacity() / float64(max(x.Replicas, 1))) * float64(time.Second))
+	case q.Seconds > 0:
+		was, bound = "seconds: "+q.Seconds.String(), q.Seconds
+	}
+	for _, d := range []time.Duration{time.Second, 500 * time.Millisecond, 250 * time.Millisecond, 100 * time.Millisecond} {
+		if d > x.ServiceTime.Mean()/2 && (bound == 0 || d < bound) {
+			step := 2 + math.Log2(float64(time.Second)/float64(d))
+			if bound > 0 {
+				step = math.Log2(float64(bound) / float64(d))
+			}
+			add("queue", "seconds: "+d.String(), was, step, func(q *scenario.Queue) { q.Limit, q.Seconds = 0, d })
+		}
+	}
+	if x.Queue.Order == "" || x.Queue.Order == scenario.FIFO {
+		add("order", "order: codel", "fifo", 2, func(q *scenario.Queue) { q.Order = scenario.CoDel })
+	}
+	if !x.Queue.DropExpired {
+		add("dropExpired", "dropExpired: true", "false", 1.5, func(q *scenario.Queue) { q.DropExpired = true })
+	}
+	return list
+}
+
+// quoted writes a name so that YAML reads it as text.
+func quoted(name string) string {
+	if strings.ContainsAny(name, ":{}[],&*#?|-<>=!%@\\ \"'") {
+		return fmt.Sprintf("%q", name)
+	}
+	return name
+}

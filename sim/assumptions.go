@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// Assumptions lists every choice that a scenario's results rest on, whether somebody made it or it is a default.
+func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
+	l := &assumptions{}
+	l.model(s)
+	for i := range s.Clients {
+		l.fleet(&s.Clients[i])
+	}
+	services := s.ServicesOf(v)
+	for i := range services {
+		l.service(&services[i])
+	}
+	l.fixed()
+	return l.list
+}
+
+type assumptions struct{ list []Assumption }
+
+func (l *assumptions) add(setting, value string, usual bool, why string) {
+	l.list = append(l.list, Assumption{Setting: setting, Value: value, Default: usual, Why: why})
+}
+
+// choice adds a setting that is a word, where none means the usual one.
+func (l *assumptions) choice(setting, value, usual string, why string) {
+	if value == "" {
+		value = usual
+	}
+	l.add(setting, value, value == usual, why)
+}
+
+func (l *assumptions) model(s *scenario.Scenario) {
+	m := &s.Model
+	scale := max(s.Scale, 1)
+	l.add("scale", strconv.Itoa(scale), scale == 1, "rates, instances and capacities are divided by it; chance weighs more in a smaller system")
+	l.add("duration", s.Duration.String(), false, "near the cliff the answer depends on how long one waits: recovery is looked for up to the end")
+	l.add("warmUp", s.WarmUp.String(), s.WarmUp == 5*time.Second, "played before, not measured")
+	l.choice("model.cancellation", m.Cancellation, scenario.CancellationIgnored, "whether a request whose caller has left is still worked on")
+	l.choice("model.serviceTimeDrawn", m.ServiceTimeDrawn, scenario.DrawnAtStart, "when a request's service time is drawn")
+	l.choice("model.ties", m.Ties, scenario.AnswerFirst, "what comes first at the same nanosecond, an answer or its timeout")
+	l.add("model.drain", m.Drain.String(), m.Drain == 30*time.Second, "how long requests under way at the end may take; then they count as unanswered")
+	l.add("model.recovered", percent(m.Recovered), m.Recovered == 0.95, "share of the goodput before the trouble that counts as recovered, from then on")
+	l.add("model.hold", m.Hold.String(), m.Hold == time.Second, "how long it has to last")
+	l.add("model.collapsed", percent(m.Collapsed), m.Collapsed == 0.9, "below this share of the goodput before, over the last quarter of the time after the trouble, a run has collapsed")
+}
+
+func (l *assumptions) fleet(f *scenario.Fleet) {
+	name := "clients." + f.Name + "."
+	if f.Open() {
+		l.choice(name+"arrivals", f.Arrivals, scenario.Poisson, "how the requests follow each other")
+	} else {
+		l.choice(name+"method", f.Method, scenario.Exact, "whether every client is played or cohorts of them are counted")
+	}
+	l.add(name+"instances", strconv.Itoa(max(f.Instances, 1)), f.Instances == 0, "each has guards, budgets and breakers of its own")
+	patience := "for ever"
+	if f.Patience > 0 {
+		patience = f.Patience.String()
+	}
+	l.add(name+"patience", patience, f.Patience == 0, "how long the caller of the fleet cares for an answer")
+}
+
+func (l *assumptions) service(x *scenario.Service) {
+	name := "services." + x.Name + "."
+	workers := "no limit"
+	if x.Workers > 0 {
+		workers = strconv.Itoa(x.Workers)
+	}
+	l.add(name+"replicas", strconv.Itoa(max(x.Replicas, 1)), x.Replicas == 0, "equal instances, each with its own queue")
+	l.add(name+"workers", workers, x.Workers == 0, "requests that a replica works on at once; a worker waits for the calls its request makes")
+	l.add(name+"serviceTime", x.ServiceTime.String(), x.ServiceTime.IsZero(), "the service's own work on one request")
+	if x.Replicas > 1 {
+		l.choice(name+"balancing", x.Balancing, scenario.RandomReplica, "how callers choose a replica; nobody takes a bad one out")
+	}
+	if x.Workers > 0 {
+		bound, usual := "no bound", true
+		switch q := &x.Queue; {
+		case q.None:
+			bound, usual = "nobody waits", false
+		case q.Limit > 0:
+			bound, usual = strconv.Itoa(q.Limit)+" per replica", false
+		case q.Seconds > 0:
+			bound, usual = q.Seconds.String()+" of work", false
+		}
+		l.add(name+"queue", bound, usual, "how many requests may wait")
+		l.choice(name+"queue.whenFull", x.Queue.WhenFull, scenario.ErrorWhenFull, "an error is retried now, silence after the timeout")
+		l.choice(name+"queue.order", x.Queue.Order, scenario.FIFO, "in which order they are taken")
+		l.add(name+"queue.dropExpired", strconv.FormatBool(x.Queue.DropExpired), !x.Queue.DropExpired, "whether requests whose caller has given up are dropped when their turn comes")
+	}
+}
+
+// fixed adds what cannot be set.
+func (l *assumptions) fixed() {
+	l.add("first attempts and retries", "counted apart", true, "3 retries are 4 attempts; amplification is attempts per request that needs the service")
+	l.add("first back-off", "initialDelay", true, "the exponent of the first retry is 0; the guard of production decides it")
+	l.add("budget deposits", "per the policy's kind", true, "ratio: per call; tokens: per success; the guard of production decides it")
+	l.add("an attempt given up", "closes its connection", true, "where there is a pool: the next one has to connect again")
+	l.add("goodput", "by the time of asking", true, "of the requests offered in a window, how many were answered in time, ever")
+	l.add("unlimited concurrency", "of services without workers", true, "they never queue")
+	l.add("series", engine.BinOf(time.Minute).String()+" bins, or more for long runs", true, "the resolution of recovery")
+}
+
+// NotModelled says what the simulator leaves out, so that nobody takes it for granted.
+func NotModelled(s *scenario.Scenario) []string {
+	list := []string{
+		"health checks, outlier ejection and autoscaling: replicas stay as they are, unless a fault says otherwise",
+		"shared machines: services do not take processor time, memory or bandwidth from each other",
+		"TCP and TLS: links delay or lose whole requests; connecting costs something only where a pool and connections are given",
+		"deadlines across hops: a service does not know how long its caller will wait, unless its queue has dropExpired",
+		"rate limits and adaptive load shedding in services: not in this version of Abate",
+	}
+	limitless := []string{}
+	for i := range s.Services {
+		if x := &s.Services[i]; x.Workers == 0 {
+			limitless = append(limitless, x.Name)
+		}
+	}
+	if len(limitless) > 0 {
+		list = append(list, fmt.Sprintf("limits of %s: no workers are given, so any load is served", strings.Join(limitless, ", ")))
+	}
+	return list
+}

@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// newResult is the head of a result.
+func newResult(s *scenario.Scenario, o Options) *Result {
+	begin, end := s.Trouble()
+	r := &Result{
+		Version: Version, Name: s.Name, About: s.About, File: s.File, Seed: o.Seed, Scale: max(s.Scale, 1),
+		Seconds: s.Duration.Seconds(), TroubleFrom: begin.Seconds(), TroubleTo: end.Seconds(),
+		Faults: []FaultText{}, Variants: []VariantResult{}, Verdict: None, NotModelled: NotModelled(s),
+	}
+	for i := range s.Faults {
+		r.Faults = append(r.Faults, faultText(&s.Faults[i], s.Duration))
+	}
+	if len(s.Variants) > 0 {
+		r.Assumptions = Assumptions(s, &s.Variants[0])
+	}
+	return r
+}
+
+// faultText says a fault in words.
+func faultText(f *scenario.Fault, length time.Duration) FaultText {
+	kind, target := f.Kind()
+	to := f.At + f.For
+	if kind == scenario.OperatorFault && f.For == 0 {
+		to = length
+	}
+	text := kind.String() + " of " + target
+	switch kind {
+	case scenario.OutageFault:
+		mode := f.Mode
+		if mode == "" {
+			mode = scenario.Hang
+		}
+		text += " (" + mode + ")"
+	case scenario.SlowdownFault:
+		if f.Factor > 0 {
+			text += fmt.Sprintf(" ×%.4g", f.Factor)
+		}
+		if !f.Add.IsZero() {
+			text += " +" + f.Add.String()
+		}
+	case scenario.CapacityFault:
+		text = fmt.Sprintf("%s has %s of its capacity", target, percent(f.Factor))
+	case scenario.SurgeFault:
+		text += fmt.Sprintf(" ×%.4g", f.Factor)
+	case scenario.OperatorFault:
+		text = "operator: " + f.Action + " " + target
+	case scenario.DeployFault:
+		text = "bad deploy of " + target
+	}
+	if f.Rate > 0 {
+		text += ", " + percent(f.Rate)
+	}
+	if f.Requests > 0 {
+		text += ", " + percent(f.Requests) + " of requests"
+	}
+	if f.Share > 0 {
+		text += ", " + percent(f.Share) + " of instances"
+	}
+	return FaultText{Text: text, From: f.At.Seconds(), To: to.Seconds()}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }
+
+// newVariantResult puts together what the runs of a variant came to.
+func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, standard []expect.Expectation, all []outcome) *VariantResult {
+	r := &VariantResult{
+		Name: v.Name, About: v.About, Runs: len(all), Verdict: None, Expectations: []ExpectationResult{}, Measures: []Measure{},
+		Recovery: recoveries(all), Fan: fanOf(all, all[0].record), Policy: policies(s, v), Paths: []Path{},
+	}
+	collapsed := 0
+	for i := range all {
+		o := &all[i]
+		if o.collapsed {
+			collapsed++
+		}
+		if o.path.Goodput != nil {
+			r.Paths = append(r.Paths, o.path)
+		}
+		r.Events += o.events
+		r.Attempts += o.attempts
+	}
+	r.Collapse = shareOf(collapsed, len(all))
+	for i, t := range tallies(expected, all) {
+		x := &expected[i]
+		e := expectationResult(x, t, column(all, func(o *outcome) float64 { return o.values[i] }))
+		r.Verdict = worse(r.Verdict, e.Verdict)
+		r.Expectations = append(r.Expectations, e)
+	}
+	for i := range standard {
+		r.Measures = append(r.Measures, measureOf(&standard[i], column(all, func(o *outcome) float64 { return o.measures[i] })))
+	}
+	r.Run = seriesOf(all[0].record, s, v)
+	return r
+}
+
+func expectationResult(x *expect.Expectation, t expect.Tally, values []float64) ExpectationResult {
+	j := x.Judge(t)
+	text := x.Text
+	if text == "" {
+		text = x.String()
+	}
+	needed := x.Share
+	switch {
+	case x.Measure == "collapse":
+		needed = x.Value
+	case needed == 0:
+		needed = expect.DefaultShare
+	}
+	return ExpectationResult{
+		Text: text, Verdict: j.Verdict.String(), Runs: t.Runs, Held: t.Held, Unmeasured: t.Unmeasured,
+		Held95: Share{j.Share, j.Low, j.High}, Needed: needed, Value: quantiles(values),
+	}
+}
+
+func shareOf(count, runs int) Share {
+	low, high := expect.Wilson(count, runs)
+	return Share{Share: float64(count) / float64(runs), Low: low, High: high}
+}
+
+// recoveries lists the times to recovery of the runs that recovered.
+func recoveries(all []outcome) []float64 {
+	times := []float64{}
+	for i := range all {
+		if t := all[i].recovery; !math.IsNaN(t) && !math.IsInf(t, 0) {
+			times = append(times, t)
+		}
+	}
+	slices.Sort(times)
+	return times
+}
+
+// policies writes the policy in force on every edge, as YAML.
+func policies(s *scenario.Scenario, v *scenario.Variant) string {
+	var b strings.Builder
+	written := map[string]string{}
+	edges(s, v, func(caller string, c *scenario.Call) {
+		p := v.PolicyOf(caller, c.To)
+		text := string(policyfile.Format(c.To, &p))
+		if written[c.To] == text {
+			return
+		}
+		if written[c.To] != "" {
+			text = string(policyfile.Format(caller+" -> "+c.To, &p))
+		}
+		written[c.To] = text
+		b.WriteString(text)
+	})
+	return b.String()
+}
+
+// edges visits all calls of a scenario, callers in the order fleets, services.
+func edges(s *scenario.Scenario, v *scenario.Variant, visit func(caller string, c *scenario.Call)) {
+	for i := range s.Clients {
+		for k := range s.Clients[i].Calls {
+			visit(s.Clients[i].Name, &s.Clients[i].Calls[k])
+		}
+	}
+	services := s.ServicesOf(v)
+	for i := range services {
+		for k := range services[i].Calls {
+			visit(services[i].Name, &services[i].Calls[k])
+		}
+	}
+}
+
+// shortestTimeout is the shortest attempt timeout of a service's callers; 0 for none.
+func shortestTimeout(s *scenario.Scenario, v *scenario.Variant, service string) time.Duration {
+	var shortest time.Duration
+	edges(s, v, func(caller string, c *scenario.Call) {
+		var p abate.Policy
+		if c.To != service {
+			return
+		}
+		p = v.PolicyOf(caller, c.To)
+		if t := p.AttemptTimeout; t > 0 && (shortest == 0 || t < shortest) {
+			shortest = t
+		}
+	})
+	return shortest
+}

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// clone copies a scenario and one of its variants, so that the copy can be changed.
+func clone(s *scenario.Scenario, v *scenario.Variant) (*scenario.Scenario, *scenario.Variant) {
+	c, w := *s, *v
+	c.Clients = slices.Clone(s.Clients)
+	for i := range c.Clients {
+		c.Clients[i].Curve = slices.Clone(c.Clients[i].Curve)
+	}
+	c.Faults = slices.Clone(s.Faults)
+	c.Services = slices.Clone(s.Services)
+	w.Overrides = slices.Clone(s.ServicesOf(v))
+	if v.Guards != nil {
+		file := *v.Guards
+		file.Services = slices.Clone(file.Services)
+		w.Guards = &file
+	}
+	c.Variants = []scenario.Variant{w}
+	return &c, &c.Variants[0]
+}
+
+// withLoad multiplies what all fleets offer.
+func withLoad(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
+	s, v = clone(s, v)
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		f.Rate *= factor
+		for k := range f.Curve {
+			f.Curve[k].Rate *= factor
+		}
+		f.Users, f.Once = times(f.Users, factor), times(f.Once, factor)
+	}
+	return s, v
+}
+
+// withTrouble makes all faults take factor times as long; what begins after the end of another one begins that much
+// later, and so does the end of the run.
+func withTrouble(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
+	begin, end := s.Trouble()
+	longer := time.Duration(float64(end-begin) * (factor - 1)).Round(time.Millisecond)
+	s, v = clone(s, v)
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if f.At >= end { // what an operator does afterwards
+			f.At += longer
+			continue
+		}
+		f.At = begin + time.Duration(float64(f.At-begin)*factor).Round(time.Millisecond)
+		f.For = time.Duration(float64(f.For) * factor).Round(time.Millisecond)
+	}
+	s.Duration += longer
+	return s, v
+}
+
+// withCapacity multiplies the workers of all services; at least one is left.
+func withCapacity(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.Scenario, *scenario.Variant) {
+	s, v = clone(s, v)
+	for i := range v.Overrides {
+		x := &v.Overrides[i]
+		switch {
+		case x.Workers > 1 || x.Workers == 1 && x.Replicas <= 1:
+			x.Workers = times(x.Workers, factor)
+		case x.Workers == 1:
+			x.Replicas = times(x.Replicas, factor)
+		}
+	}
+	return s, v
+}
+
+func times(n int, factor float64) int {
+	if n == 0 {
+		return 0
+	}
+	return max(1, int(math.Round(float64(n)*factor)))
+}
+
+// withPolicy changes the policy of the calls to a service.
+func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string, change func(*abate.Policy)) (*scenario.Scenario, *scenario.Variant) {
+	s, v = clone(s, v)
+	p := v.PolicyOf(caller, callee)
+	change(&p)
+	if v.Guards == nil {
+		v.Guards = &policyfile.File{Defaults: abate.DefaultPolicy()}
+	}
+	for i := range v.Guards.Services {
+		if name := v.Guards.Services[i].Name; name == callee || name == caller+" -> "+callee {
+			v.Guards.Services[i].Policy = p
+			if name != callee {
+				return s, v
+			}
+		}
+	}
+	if _, listed := v.Guards.Policy(callee); !listed {
+		v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: callee, Policy: p})
+	}
+	return s, v
+}
+
+// withService changes a service.
+func withService(s *scenario.Scenario, v *scenario.Variant, name string, change func(*scenario.Service)) (*scenario.Scenario, *scenario.Variant) {
+	s, v = clone(s, v)
+	for i := range v.Overrides {
+		if v.Overrides[i].Name == name {
+			change(&v.Overrides[i])
+		}
+	}
+	return s, v
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+
+	"github.com/abate-go/abate"
+)
+
+// failures is what a caller sees of each kind of failed attempt: the error that a real client would get, so that
+// retryOn in a policy means the same here.
+var failures = [EndKinds]struct {
+	status int
+	err    error
+}{
+	RefusedConnection: {0, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+	Reset:             {0, &net.OpError{Op: "read", Err: syscall.ECONNRESET}},
+	QueueFull:         {503, errors.New("503 Service Unavailable")},
+	ServerError:       {500, errors.New("500 Internal Server Error")},
+	Conflict:          {409, errors.New("409 Conflict")},
+	BadGateway:        {502, errors.New("502 Bad Gateway")},
+	TimedOut:          {0, context.DeadlineExceeded},
+	NoConnection:      {0, &net.OpError{Op: "dial", Err: errors.New("too many connections")}},
+}
+
+// endOf tells how a call ended: by its last attempt, or by a policy before there was one.
+func endOf(err error, attempts int, last EndKind) EndKind {
+	if err == nil {
+		return Answered
+	}
+	if attempts > 0 {
+		return last
+	}
+	if own, ok := err.(*abate.Error); ok {
+		switch own.Reason {
+		case abate.ErrCircuitOpen:
+			return CircuitOpen
+		case abate.ErrBulkheadFull:
+			return BulkheadFull
+		}
+	}
+	return TimedOut
+}

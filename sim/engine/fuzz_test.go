@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// dice turns the bytes of a fuzzer into choices; when they are used up it goes on with zeros.
+type dice struct {
+	bytes []byte
+	used  int
+}
+
+func (d *dice) roll(n int) int {
+	d.used++
+	if d.used > len(d.bytes) {
+		return 0
+	}
+	return int(d.bytes[d.used-1]) % n
+}
+
+// pick chooses one of the words; maybe chooses none or one.
+func (d *dice) pick(words ...string) string  { return words[d.roll(len(words))] }
+func (d *dice) maybe(words ...string) string { return d.pick(append([]string{""}, words...)...) }
+
+// list joins what is not empty.
+func list(items ...string) string {
+	var all []string
+	for _, item := range items {
+		if item != "" {
+			all = append(all, item)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (d *dice) time() string {
+	return d.pick("10ms", "exponential 20ms", "1ms", "lognormal median 10ms p99 200ms", "'90% 5ms, 10% 300ms'", "uniform 1ms..50ms")
+}
+
+func (d *dice) call(to string) string {
+	return "{" + list("to: "+to, d.maybe("times: 2", "times: 3"), d.maybe("share: 30%"), d.maybe("optional: true"),
+		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2")) + "}"
+}
+
+func (d *dice) service(calls string) string {
+	bound := d.maybe("limit: 3", "limit: 50", "none: true", "seconds: 200ms")
+	queue := list(bound, d.maybe("dropExpired: true"), d.maybe("order: lifo", "order: codel"))
+	if bound == "none: true" {
+		queue = bound
+	}
+	if bound != "" {
+		queue = list(queue, d.maybe("whenFull: silence"))
+	}
+	replicas, cost := d.maybe("replicas: 3"), d.maybe("cost: 5ms", "cost: exponential 5ms, cores: 2")
+	if replicas != "" {
+		replicas = list(replicas, d.maybe("balancing: round-robin", "balancing: least-queue"))
+	}
+	if calls != "" {
+		calls = list(calls, d.maybe("parallel: true"), d.maybe("callsFirst: true"))
+	}
+	return "{" + list("serviceTime: "+d.time(), replicas, "workers: "+d.pick("1", "4", "20"),
+		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"), d.maybe("retryAfter: 300ms"),
+		d.maybe("optimisticLock: true"), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
+}
+
+func (d *dice) fleet(calls string) string {
+	load := d.pick("rate: 50", "rate: 200, arrivals: even", "rate: 60, arrivals: jittered", "users: 8, think: exponential 50ms", "once: 70", "once: 70, within: 2s",
+		"curve: [{at: 0s, rate: 5}, {at: 2s, rate: 100}, {at: 3s, rate: 0}], between: ramps")
+	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]", d.maybe("parallel: true")) + "}"
+}
+
+func (d *dice) fault() string {
+	target := d.pick("a", "b")
+	what := d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail", "slowdown: %s, factor: 5", "slowdown: %s, add: 100ms, requests: 30%%",
+		"errors: %s, rate: 40%%", "capacity: %s, factor: 0.3", "loss: %s, rate: 30%%", "restart: %s", "deploy: %s, factor: 3, rate: 20%%", "operator: %s, action: scale, factor: 2",
+		"operator: %s, action: empty-queue", "operator: %s, action: restart", "operator: %s, action: stop-retries")
+	if d.roll(4) == 1 {
+		target, what = "f", d.pick("restart: %s", "surge: %s, factor: 3", "operator: %s, action: shed, rate: 50%%", "operator: %s, action: stop-retries", "operator: %s, action: restart")
+	}
+	length, share := fmt.Sprintf("for: %dms", 250+250*d.roll(4)), d.maybe("share: 50%", "share: 10%")
+	if strings.Contains(what, "action: restart") || strings.Contains(what, "empty-queue") {
+		length = ""
+	}
+	if strings.Contains(what, "surge") || strings.Contains(what, "shed") || strings.Contains(what, "stop-retries") {
+		share = ""
+	}
+	return "{" + list(fmt.Sprintf(what, target), fmt.Sprintf("at: %dms", 500+250*d.roll(8)), length, share) + "}"
+}
+
+func (d *dice) policy() string {
+	return list("maxRetries: "+d.pick("0", "3", "1"), d.maybe("backoff: fixed", "backoff: none"), d.maybe("jitter: none", "jitter: decorrelated", "jitter: equal"), d.maybe("initialDelay: 20ms"),
+		d.maybe("attemptTimeout: 100ms", "attemptTimeout: 300ms"), d.maybe("timeout: 500ms"),
+		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
+		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, slowCallDurationThreshold: 50ms}"),
+		d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
+		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"))
+}
+
+// scenario makes a scenario of 5 s: two fleets, three services, some faults, two policies.
+func (d *dice) scenario() string {
+	var b strings.Builder
+	b.WriteString("duration: 5s\n" + d.pick("warmUp: 0s", "warmUp: 1s") + "\n")
+	b.WriteString("model: {" + list(d.maybe("cancellation: propagates"), d.maybe("serviceTimeDrawn: arrival"), d.maybe("ties: timeout-first"), "drain: "+d.pick("2s", "0s", "30s")) + "}\n")
+	b.WriteString("clients:\n  f: " + d.fleet(d.call("a")) + "\n  g: " + d.fleet(d.call("b")+", "+d.call("c")) + "\n")
+	b.WriteString("services:\n  a: " + d.service("calls: ["+d.call("b")+", "+d.call("c")+"]") + "\n  b: " + d.service("calls: ["+d.call("c")+"]") + "\n  c: " + d.service("") + "\n")
+	var faults []string
+	for range d.roll(4) {
+		faults = append(faults, d.fault())
+	}
+	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
+	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {c: {" + d.policy() + "}}}}\n")
+	return b.String()
+}
+
+// FuzzEngine plays random small scenarios: the books balance, runs end, and the same seed gives the same run.
+func FuzzEngine(f *testing.F) {
+	for i := range byte(40) {
+		bytes := make([]byte, 120)
+		for k := range bytes {
+			bytes[k] = byte(7*k)*i + i + byte(k*k)>>2
+		}
+		f.Add(uint64(i), bytes)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, bytes []byte) {
+		text := (&dice{bytes: bytes}).scenario()
+		s, err := scenario.Parse("fuzz.yaml", []byte(text))
+		if err != nil {
+			return // a combination that the file format refuses
+		}
+		e, err := engine.New(s, &s.Variants[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := 0
+		stop := func() bool { looks++; return looks > 200 }
+		first, err := e.Run(seed, false, stop)
+		if err != nil || first == nil {
+			t.Fatalf("no end after %d × 65,536 events, error %v\n%s", looks, err, text)
+		}
+		if broken := inconsistencies(s, first); len(broken) > 0 {
+			t.Errorf("seed %d: %s\n%s", seed, strings.Join(broken, "\n"), text)
+		}
+		again, err := e.Run(seed, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hash(t, first) != hash(t, again) {
+			t.Errorf("seed %d: the second run is another one\n%s", seed, text)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+const (
+	finestBin = 100 * time.Millisecond
+	mostBins  = 6000
+	peakWidth = int64(10 * time.Millisecond)
+)
+
+// BinOf is the width of the bins of a series: a tenth of a second, or for long runs a multiple of it.
+func BinOf(duration time.Duration) time.Duration {
+	return max(1, (duration+mostBins*finestBin-1)/(mostBins*finestBin)) * finestBin
+}
+
+// Empty returns the record of a run in which nothing happened yet, for models that count by themselves.
+func Empty(s *scenario.Scenario, v *scenario.Variant, seed uint64) *Record {
+	e := &Engine{scenario: s, variant: v, seed: seed}
+	if err := e.build(); err != nil {
+		return &Record{}
+	}
+	e.record = e.newRecord()
+	e.close()
+	return e.record
+}
+
+// newRecord makes an empty record. Its series have one member more than there are bins, for what is not measured.
+func (e *Engine) newRecord() *Record {
+	s := e.scenario
+	r := &Record{Seed: e.seed, Scale: max(s.Scale, 1), Model: s.Model, Bin: BinOf(s.Duration), Duration: s.Duration}
+	r.Begin, r.End = s.Trouble()
+	bins := int((s.Duration+r.Bin-1)/r.Bin) + 1
+	for n := range e.nodes {
+		node := &e.nodes[n]
+		if node.fleet != nil {
+			r.Fleets = append(r.Fleets, newFleetRecord(node.name, bins))
+			continue
+		}
+		service := newServiceRecord(node.name, bins)
+		service.Workers = int(node.count) * node.service.Workers
+		service.Capacity = node.service.Capacity()
+		service.Visits = e.visits(int32(n))
+		r.Services = append(r.Services, service)
+	}
+	if e.detail {
+		r.Detail = e.newDetail(r)
+	}
+	return r
+}
+
+// series cuts pieces of equal length out of one allocation.
+type series struct {
+	bins int
+	rest []uint32
+}
+
+func (s *series) next() []uint32 {
+	piece := s.rest[:s.bins:s.bins]
+	s.rest = s.rest[s.bins:]
+	return piece
+}
+
+func newFleetRecord(name string, bins int) FleetRecord {
+	s := series{bins, make([]uint32, 5*bins)}
+	return FleetRecord{Name: name, Offered: s.next(), Good: s.next(), Answered: s.next(), Failed: s.next(), Refused: s.next()}
+}
+
+func newServiceRecord(name string, bins int) ServiceRecord {
+	s := series{bins, make([]uint32, 11*bins)}
+	return ServiceRecord{
+		Name: name, Arrived: s.next(), Retries: s.next(), Served: s.next(), Errors: s.next(), Rejected: s.next(), Wasted: s.next(),
+		Waiting: s.next(), Longest: s.next(), Busy: s.next(), Conns: s.next(), Waits: s.next(),
+		WorkNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
+	}
+}
+
+// visits is how many calls to a service one request of each fleet needs.
+func (e *Engine) visits(callee int32) []float64 {
+	known := make(map[int32]float64) // a node may be reached on many ways
+	var all []float64
+	for n := range e.nodes {
+		if e.nodes[n].fleet != nil {
+			all = append(all, e.visitsFrom(int32(n), callee, known))
+		}
+	}
+	return all
+}
+
+func (e *Engine) visitsFrom(from, callee int32, known map[int32]float64) float64 {
+	if visits, ok := known[from]; ok {
+		return visits
+	}
+	var sum float64
+	for _, k := range e.nodes[from].edges {
+		edge := &e.edges[k]
+		often := edge.call.Often()
+		if edge.callee == callee {
+			sum += often
+		}
+		sum += float64(often * e.visitsFrom(edge.callee, callee, known)) // there are no cycles
+	}
+	known[from] = sum
+	return sum
+}
+
+// peak counts arrivals in steps of 10 ms.
+type peak struct {
+	slot  int64
+	count uint32
+}
+
+// sentTo records an attempt on its way to a service.
+func (e *Engine) sentTo(n int32, retry bool) {
+	node := &e.nodes[n]
+	r := &e.record.Services[node.index]
+	r.Arrived[e.bin]++
+	if retry {
+		r.Retries[e.bin]++
+	}
+	if slot := e.now / peakWidth; slot != node.peak.slot {
+		node.peak = peak{slot: slot}
+	}
+	node.peak.count++
+	r.Peak[e.window] = max(r.Peak[e.window], node.peak.count)
+	if e.detail {
+		e.fine(node.index)
+	}
+}
+
+// waited records how long a request waited for its worker.
+func (e *Engine) waited(n int32, wait int64) {
+	r := &e.record.Services[e.nodes[n].index]
+	r.WaitNS[e.bin] += wait
+	r.Waits[e.bin]++
+	r.Wait[e.window].Add(wait)
+}
+
+// sample notes the state of all services at the end of a bin.
+func (e *Engine) sample() {
+	for n := range e.nodes {
+		node := &e.nodes[n]
+		if node.service == nil {
+			continue
+		}
+		var waiting, busy, conns int32
+		for i := range node.count {
+			inst := &e.insts[node.first+i]
+			waiting += inst.waiting
+			busy += inst.busy
+			conns += inst.conns
+		}
+		r := &e.record.Services[node.index]
+		r.Waiting[e.bin], r.Busy[e.bin] = uint32(waiting), uint32(busy)
+		r.Longest[e.bin] = uint32(node.longest)
+		r.Conns[e.bin] = max(r.Conns[e.bin], uint32(conns))
+		node.longest = 0
+	}
+	if e.detail {
+		e.sampleGuards()
+	}
+}
+
+// close cuts off what was not measured.
+func (e *Engine) close() {
+	r := e.record
+	for i := range r.Fleets {
+		f := &r.Fleets[i]
+		for _, s := range []*[]uint32{&f.Offered, &f.Good, &f.Answered, &f.Failed, &f.Refused} {
+			*s = (*s)[:len(*s)-1]
+		}
+	}
+	for i := range r.Services {
+		s := &r.Services[i]
+		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits} {
+			*p = (*p)[:len(*p)-1]
+		}
+		for _, p := range []*[]int64{&s.WorkNS, &s.WasteNS, &s.WaitNS} {
+			*p = (*p)[:len(*p)-1]
+		}
+	}
+	for k := range e.edges {
+		r.Edges = append(r.Edges, e.edges[k].record)
+	}
+	if e.detail {
+		e.closeDetail()
+	}
+}
+
+// instanceNumber is the number of an instance within its node, as its streams are named.
+func instanceNumber(e *Engine, i int32) string {
+	return strconv.Itoa(int(i - e.nodes[e.insts[i].node].first))
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/abate-go/abate/sim/expect"
+)
+
+// Value is what an expectation measures in this run, in the unit of the expectation: seconds, shares, per second. It is
+// NaN where the run has nothing to measure, and +Inf for a recovery that never came. Rates are those of the full size, if
+// the scenario was scaled down; counts are as they were in the run.
+func (r *Record) Value(x *expect.Expectation) float64 {
+	from, to := r.bins(x.Window)
+	if s := r.service(x.Subject); s != nil {
+		return r.ofService(x, s, from, to)
+	}
+	f := r.fleet(x.Subject)
+	seconds := float64(to-from) * r.Bin.Seconds()
+	offered := sum(f.Offered, from, to)
+	switch x.Measure {
+	case "collapse":
+		return r.collapsed()
+	case "recovery":
+		return Recovery(f.Good, f.Offered, r.Bin, r.End, r.normal(f), r.Model.Recovered, r.Model.Hold)
+	case "served":
+		return r.served(f, x.Quantile)
+	case "userVisible":
+		return r.userVisible(f)
+	case "goodput":
+		return ratio(sum(f.Good, from, to), offered)
+	case "failures":
+		return ratio(sum(f.Failed, from, to), offered)
+	case "refused":
+		return ratio(sum(f.Refused, from, to), offered)
+	case "offered":
+		return ratio(offered*float64(r.Scale), seconds)
+	case "latency":
+		h := merged(&f.Latency, x.Window)
+		return h.Quantile(x.Quantile)
+	case "retries":
+		var all float64
+		for i := range r.Services {
+			all += sum(r.Services[i].Retries, from, to)
+		}
+		return ratio(all*float64(r.Scale), seconds)
+	}
+	return math.NaN()
+}
+
+func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
+	seconds := float64(to-from) * r.Bin.Seconds()
+	arrived := sum(s.Arrived, from, to)
+	switch x.Measure {
+	case "amplification":
+		return ratio(arrived, r.demand(s, from, to))
+	case "attempts":
+		return ratio(arrived*float64(r.Scale), seconds)
+	case "retries":
+		return ratio(sum(s.Retries, from, to)*float64(r.Scale), seconds)
+	case "queueWait":
+		if x.Quantile > 0 {
+			h := merged(&s.Wait, x.Window)
+			return h.Quantile(x.Quantile)
+		}
+		return ratio(sum(s.WaitNS, from, to)/1e9, sum(s.Waits, from, to))
+	case "queue":
+		return largest(s.Longest, from, to)
+	case "waste":
+		return ratio(sum(s.WasteNS, from, to), sum(s.WorkNS, from, to))
+	case "utilization":
+		return ratio(sum(s.WorkNS, from, to)/1e9, seconds*float64(s.Workers))
+	case "peak":
+		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
+	case "connections":
+		return largest(s.Conns, 0, len(s.Conns))
+	}
+	return math.NaN()
+}
+
+// demand is how many attempts at a service the requests offered within some bins need if nothing fails.
+func (r *Record) demand(s *ServiceRecord, from, to int) float64 {
+	var all float64
+	for i := range r.Fleets {
+		all += float64(s.Visits[i] * sum(r.Fleets[i].Offered, from, to))
+	}
+	return all
+}
+
+// bins are the first bin of a window and the one behind its last.
+func (r *Record) bins(w expect.Window) (from, to int) {
+	begin, end := int(r.Begin/r.Bin), int((r.End+r.Bin-1)/r.Bin)
+	bins := len(r.Fleets[0].Offered)
+	switch w {
+	case expect.Before:
+		return 0, min(begin, bins)
+	case expect.During:
+		return begin, min(end, bins)
+	case expect.After:
+		return min(end, bins), bins
+	}
+	return 0, bins
+}
+
+func (r *Record) service(name string) *ServiceRecord {
+	for i := range r.Services {
+		if r.Services[i].Name == name {
+			return &r.Services[i]
+		}
+	}
+	return nil
+}
+
+// fleet is the fleet with a name, or all of them together.
+func (r *Record) fleet(name string) *FleetRecord {
+	if len(r.Fleets) == 1 {
+		return &r.Fleets[0]
+	}
+	if name == "" {
+		if r.all == nil {
+			r.all = r.together()
+		}
+		return r.all
+	}
+	for i := range r.Fleets {
+		if r.Fleets[i].Name == name {
+			return &r.Fleets[i]
+		}
+	}
+	return &FleetRecord{}
+}
+
+// together adds all fleets up.
+func (r *Record) together() *FleetRecord {
+	all := newFleetRecord("", len(r.Fleets[0].Offered))
+	for i := range r.Fleets {
+		f := &r.Fleets[i]
+		for b := range all.Offered {
+			all.Offered[b] += f.Offered[b]
+			all.Good[b] += f.Good[b]
+			all.Answered[b] += f.Answered[b]
+			all.Failed[b] += f.Failed[b]
+			all.Refused[b] += f.Refused[b]
+		}
+		for w := range all.Latency {
+			all.Latency[w].Merge(&f.Latency[w])
+		}
+		for k, n := range f.Ends {
+			all.Ends[k] += n
+		}
+	}
+	return &all
+}
+
+// Together is all fleets as one.
+func (r *Record) Together() *FleetRecord { return r.fleet("") }
+
+// normal is the goodput before the trouble, as a share of what was offered; 1 where nothing was offered before it.
+func (r *Record) normal(f *FleetRecord) float64 {
+	_, to := r.bins(expect.Before)
+	if share := ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to)); share >= 0 {
+		return share
+	}
+	return 1
+}
+
+// collapsed is 1 when the trouble is over and goodput stays down: over the last quarter of the time after it. Where
+// nothing is offered then, all requests of the run count. A run in which most requests failed before the trouble has
+// nothing to come back to: it counts as collapsed too.
+func (r *Record) collapsed() float64 {
+	f := r.fleet("")
+	from, to := r.bins(expect.After)
+	from = to - (to-from)/4
+	share := ratio(sum(f.Good, from, to), sum(f.Offered, from, to))
+	if math.IsNaN(share) {
+		share = ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to))
+	}
+	normal := r.normal(f)
+	if r.Begin >= r.Duration { // nothing went wrong: all should be well
+		normal = 1
+	}
+	const most = 0.5
+	if share < r.Model.Collapsed*normal || normal < most {
+		return 1
+	}
+	return 0
+}
+
+// userVisible is for how long, in seconds, goodput was below what counts as recovered; counted in stretches of Hold.
+func (r *Record) userVisible(f *FleetRecord) float64 {
+	step := max(int(r.Model.Hold/r.Bin), 1)
+	normal := r.normal(f)
+	var bad int
+	for from := 0; from < len(f.Offered); from += step {
+		to := min(from+step, len(f.Offered))
+		if ratio(sum(f.Good, from, to), sum(f.Offered, from, to)) < r.Model.Recovered*normal {
+			bad += to - from
+		}
+	}
+	return float64(bad) * r.Bin.Seconds()
+}
+
+// served is the time from the end of the trouble until a share of all requests of the run have been answered.
+func (r *Record) served(f *FleetRecord, share float64) float64 {
+	offered, answered := sum(f.Offered, 0, len(f.Offered)), 0.0
+	if offered == 0 {
+		return math.NaN()
+	}
+	for b := range f.Answered {
+		if answered += float64(f.Answered[b]); answered >= share*offered {
+			return max(0, (time.Duration(b+1)*r.Bin - r.End).Seconds())
+		}
+	}
+	return math.Inf(1)
+}
+
+// Recovery is the time in seconds from the end of the trouble until goodput is back: the first moment from which on it
+// is at the share recovered of normal over the next stretch of hold, and on average until the end of the series. The
+// average keeps a lull in a storm from counting as its end. It is +Inf when that never happens, and NaN when there was no
+// goodput before to come back to. good is how many of the requests offered in a bin were answered in time.
+func Recovery(good, offered []uint32, bin, troubleEnd time.Duration, normal, recovered float64, hold time.Duration) float64 {
+	if normal <= 0 {
+		return math.NaN()
+	}
+	width := max(int((hold+bin-1)/bin), 1)
+	var restGood, restOffered float64
+	first := int((troubleEnd + bin - 1) / bin)
+	for b := first; b < len(offered); b++ {
+		restGood += float64(good[b])
+		restOffered += float64(offered[b])
+	}
+	if restOffered == 0 {
+		return math.NaN()
+	}
+	back := func(good, offered float64) bool { return offered > 0 && good >= recovered*normal*offered }
+	for b := first; b+width <= len(offered); b++ {
+		if back(sum(good, b, b+width), sum(offered, b, b+width)) && back(restGood, restOffered) {
+			return (time.Duration(b)*bin - troubleEnd).Seconds()
+		}
+		restGood -= float64(good[b])
+		restOffered -= float64(offered[b])
+	}
+	return math.Inf(1)
+}
+
+func merged(all *[4]Histogram, w expect.Window) *Histogram {
+	if w != expect.All {
+		return &all[w-expect.Before]
+	}
+	h := all[Before]
+	h.Merge(&all[During])
+	h.Merge(&all[After])
+	return &h
+}
+
+func sum[T uint32 | int64](series []T, from, to int) float64 {
+	var all int64
+	for _, n := range series[from:max(from, to)] {
+		all += int64(n)
+	}
+	return float64(all)
+}
+
+func largest(series []uint32, from, to int) float64 {
+	var most uint32
+	for _, n := range series[from:max(from, to)] {
+		most = max(most, n)
+	}
+	return float64(most)
+}
+
+// ratio is a / b, and NaN where there is no b.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return a / b
+}

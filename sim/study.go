@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// study makes the runs of one study.
+type study struct {
+	ctx     context.Context
+	options Options
+
+	mu  sync.Mutex
+	now Progress
+}
+
+// outcome is what is kept of one run.
+type outcome struct {
+	values    []float64 // of the expectations
+	measures  []float64 // of the standard list
+	collapsed bool
+	recovery  float64
+	before    float64   // goodput before the trouble
+	goodput   []float64 // per coarse bin
+	path      Path
+	events    int64
+	attempts  int64
+	record    *engine.Record // of the first run
+}
+
+// batch runs a variant with so many seeds, from a first one on, and returns the outcomes in the order of the seeds.
+// It returns nil when the study was interrupted. look chooses what is kept of a run; it may run on several goroutines.
+func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count int, detail bool, look func(i int, r *engine.Record) outcome) ([]outcome, error) {
+	outcomes := make([]outcome, count)
+	var (
+		next    atomic.Int64
+		wait    sync.WaitGroup
+		problem error // under st.mu
+	)
+	for range min(st.options.Parallel, count) {
+		wait.Go(func() {
+			play, err := player(s, v)
+			for err == nil {
+				i := int(next.Add(1)) - 1
+				if i >= count {
+					return
+				}
+				var r *engine.Record
+				r, err = play(st.options.Seed+uint64(first+i), detail && first+i == 0, func() bool { return st.ctx.Err() != nil })
+				if r == nil {
+					break
+				}
+				outcomes[i] = look(first+i, r)
+				st.made(r.Events)
+			}
+			if err != nil {
+				st.mu.Lock()
+				problem = err
+				st.mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	if problem != nil {
+		return nil, problem
+	}
+	if st.ctx.Err() != nil {
+		return nil, nil
+	}
+	return outcomes, nil
+}
+
+// begin opens a stage that takes at most so many runs.
+func (st *study) begin(variant, stage string, runs int) {
+	st.mu.Lock()
+	st.now = Progress{Variant: variant, Stage: stage, Of: runs, Events: st.now.Events}
+	st.mu.Unlock()
+}
+
+// made tells of one more run.
+func (st *study) made(events int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.now.Done++
+	st.now.Events += events
+	if st.options.Progress != nil {
+		st.options.Progress(st.now)
+	}
+}
+
+// play is one run; nil without an error when it was stopped.
+type play func(seed uint64, detail bool, stop func() bool) (*engine.Record, error)
+
+// player prepares runs of a variant, for one goroutine.
+func player(s *scenario.Scenario, v *scenario.Variant) (play, error) {
+	if s.Crowd() {
+		return crowdPlayer(s, v)
+	}
+	e, err := engine.New(s, v)
+	if err != nil {
+		return nil, err
+	}
+	return e.Run, nil
+}
+
+// variant makes the runs of one variant until everything is decided, and judges them. It returns nil when not even the
+// first batch could be made.
+func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantResult, error) {
+	expected := expectations(s, v)
+	standard := standardMeasures(s, v)
+	look := func(i int, r *engine.Record) outcome { return lookAt(r, expected, standard, i) }
+	var all []outcome
+	checkpoints := expect.Checkpoints(st.options.Runs)
+	if st.options.Exactly {
+		checkpoints = []int{st.options.Runs}
+	}
+	st.begin(v.Name, "runs", st.options.Runs)
+	if len(expected) == 0 && !st.options.Exactly {
+		checkpoints = checkpoints[:1]
+	}
+	for _, upTo := range checkpoints {
+		more, err := st.batch(s, v, len(all), upTo-len(all), true, look)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+		if more == nil || decided(expected, all) && !st.options.Exactly {
+			break
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	result := newVariantResult(s, v, expected, standard, all)
+	var err error
+	if result.Cohort, err = cohortCheck(s, v, st.options.Seed); err != nil {
+		return nil, err
+	}
+	if err := st.extras(s, v, result); err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// extras looks for the cliff and for advice, as far as the options ask for it.
+func (st *study) extras(s *scenario.Scenario, v *scenario.Variant, result *VariantResult) error {
+	if s.Crowd() {
+		return nil // one run is all there is to it
+	}
+	var err error
+	if st.options.Margin && st.ctx.Err() == nil {
+		result.Margins, err = st.margins(s, v)
+	}
+	if err == nil && st.options.Map && st.ctx.Err() == nil {
+		result.Map, err = st.cliffMap(s, v)
+	}
+	if err == nil && st.options.Advice && result.Verdict == Fail && st.ctx.Err() == nil {
+		result.Advice, err = st.advice(s, v)
+	}
+	return err
+}
+
+// tallies counts in how many runs each expectation held.
+func tallies(expected []expect.Expectation, all []outcome) []expect.Tally {
+	counts := make([]expect.Tally, len(expected))
+	for i := range expected {
+		for k := range all {
+			counts[i].Add(&expected[i], all[k].values[i])
+		}
+	}
+	return counts
+}
+
+// decided tells whether no expectation is left open. One that failed decides nothing about the others: a reader wants
+// to know them all. One or two bad runs among the first few are not yet a FAIL: see expect.Checkpoints.
+func decided(expected []expect.Expectation, all []outcome) bool {
+	const benefit = 2
+	for i, t := range tallies(expected, all) {
+		x := &expected[i]
+		switch x.Judge(t).Verdict {
+		case expect.Undecided:
+			return false
+		case expect.Fail:
+			if t.Held = min(t.Held+benefit, t.Runs); t.Runs < expect.RunsNeeded(*x) && x.Judge(t).Verdict != expect.Fail {
+				return false
+			}
+		}
+	}
+	return true
+}
