@@ -1,0 +1,121 @@
+// Package planted_test holds the promise that the simulator runs the policies of production: a bug of one line, planted in
+// any of them, changes what is simulated.
+package planted_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// bug is one line of the repository, and a wrong one.
+type bug struct{ file, right, wrong string }
+
+var bugs = []bug{
+	{"policy/retry/policy.go", "case retries >= c.MaxRetries:", "case retries > c.MaxRetries:"},
+	{"policy/retry/jitter.go", "return span{floor(interval), interval}", "return span{interval / 2, interval}"},
+	{"policy/retry/policy.go", "delay = max(delay, q.RetryAfter+extra.draw(q.Rand))", "delay = max(delay, extra.draw(q.Rand))"},
+	{"policy/budget/bank.go", "if k.deposited.Load()-spent < cost {", "if k.deposited.Load()-spent < cost-one {"},
+	{"policy/budget/bank.go", "least := k.marks[0].deposited - s.floor", "least := k.marks[slots-1].deposited - s.floor"},
+	{"policy/budget/bucket.go", "k.tokens -= cost", "k.tokens -= cost / 2"},
+	{"policy/breaker/breaker.go", "if b.probes.successes >= c.SuccessThreshold {", "if b.probes.successes > c.SuccessThreshold {"},
+	{"policy/breaker/phase.go", "return unit(draw) < p.cfg.RampUpFrom+(1-p.cfg.RampUpFrom)*done", "return unit(draw) < p.cfg.RampUpFrom+done"},
+	{"policy/breaker/hanging.go", "ticks >= overdueTicks {", "ticks > 2*overdueTicks {"},
+	{"policy/hedge/policy.go", "if p.samples >= MinSamples {", "if p.samples > 5*MinSamples {"},
+	{"policy/bulkhead/bulkhead.go", "2*waiting(word) > int64(b.maxQueue)", "2*waiting(word) < int64(b.maxQueue)"},
+	{"policy/bulkhead/bulkhead.go", "if waiting(word) >= int64(b.maxQueue) {", "if waiting(word) > int64(b.maxQueue) {"},
+	{"call.go", "if s.breaker != nil && s.breaker.Rejecting(now) {", "if s.breaker != nil && now < 0 {"},
+	{"call.go", "!s.budget.Withdraw(now, budgetCost(o.Class))", "!s.budget.Withdraw(now, budget.Hedge)"},
+	{"call.go", "if c.attempts == 0 && s.budget != nil {", "if s.budget != nil {"},
+	{"call.go", "return min(c.deadline, later(now, t))", "return later(now, t)"},
+	{"guard.go", "t.ns.Store(old + old/32 + 1)", "t.ns.Store(int64(latency))"},
+}
+
+const (
+	root     = "../.."
+	patience = 20 * time.Second // a run takes a fraction of a second
+)
+
+// simulated builds the pack, with a bug if one is given, and returns what it prints.
+func simulated(t *testing.T, name string, b *bug) string {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "pack")}
+	if b != nil {
+		args = append(args, "-overlay", overlay(t, dir, b))
+	}
+	build := exec.Command("go", append(args, "./testdata/pack")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: go build: %v\n%s", name, err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "pack")).CombinedOutput()
+	if err != nil {
+		out = fmt.Appendf(out, "%v", err) // a run that fails, or does not end, is noticed too
+	}
+	return string(out)
+}
+
+// overlay writes the file with the bug in it, and what tells go build to take that one.
+func overlay(t *testing.T, dir string, b *bug) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, b.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), b.right); n != 1 {
+		t.Fatalf("%s has %d lines %q, want one to plant a bug in: choose another line", b.file, n, b.right)
+	}
+	replacement := filepath.Join(dir, "planted.go")
+	list := filepath.Join(dir, "overlay.json")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{path: replacement}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{replacement: []byte(strings.Replace(string(text), b.right, b.wrong, 1)), list: replaced} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// The test builds a program per bug, so the quick run of the tests leaves it out.
+func TestABugInAnyPolicyChangesWhatIsSimulated(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	healthy := simulated(t, "no bug", nil)
+	if again := simulated(t, "no bug", nil); again != healthy || strings.Count(healthy, "\n") < 8 {
+		t.Fatalf("without a bug the runs are\n%sand then\n%s", healthy, again)
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range bugs {
+		b := &bugs[i]
+		name := fmt.Sprintf("%s: %q for %q", b.file, b.wrong, b.right)
+		wait.Go(func() {
+			t.Run(name, func(t *testing.T) {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				if simulated(t, name, b) == healthy {
+					t.Error("nobody would notice: every run is as without the bug")
+				}
+			})
+		})
+	}
+	wait.Wait()
+}
