@@ -19,21 +19,23 @@ import (
 // given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
 // with Await: two events of a driver may cross.
 type Call struct {
-	s         *settings
-	start     time.Duration
-	deadline  time.Duration
-	delay     time.Duration // the last back-off, which decorrelated jitter grows from
-	attempts  int           // sent, hedges included
-	retries   int
-	hedges    int // of the current attempt
-	inAir     int
+	s        *settings
+	start    time.Duration
+	deadline time.Duration
+	delay    time.Duration // the last back-off, which decorrelated jitter grows from
+	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
+
+	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
+	attempts  int32 // sent, hedges included
+	retries   int32
+	hedges    int8 // of the current attempt
+	inAir     int8
 	admitted  bool // holds a bulkhead permit
 	over      bool
 	lastClass Class
-	asked     time.Duration // the longest Retry-After that a copy of the current attempt brought
-	failed    bool          // a copy of the current attempt has failed while others were in the air
-	final     bool          // one of those said that repeating cannot help
-	last      error         // the last failed attempt's error
+	failed    bool  // a copy of the current attempt has failed while others were in the air
+	final     bool  // one of those said that repeating cannot help
+	last      error // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
 }
 
@@ -142,9 +144,9 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.attempts++
 	c.inAir++
 	a := &c.copies[n]
-	a.live, a.number, a.start = true, int32(c.attempts), now
+	a.live, a.number, a.start = true, c.attempts, now
 	if c.s.observer != nil {
-		c.s.emit(Event{Kind: kind, At: now, Attempt: c.attempts})
+		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
 	}
 	if t := c.s.policy.AttemptTimeout; t > 0 {
 		return min(c.deadline, later(now, t))
@@ -154,7 +156,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 
 // HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
 func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
-	if c.s.hedge == nil || c.hedges >= c.s.hedge.MaxHedges() {
+	if c.s.hedge == nil || int(c.hedges) >= c.s.hedge.MaxHedges() {
 		return 0, false
 	}
 	return c.s.hedge.Delay(now)
@@ -164,10 +166,10 @@ func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
 // number for AttemptDone and its deadline. A refusal leaves the running copies alone.
 func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
 	s := c.s
-	if c.over || c.inAir == 0 || s.hedge == nil || c.hedges >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
+	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
 		return 0, 0, false
 	}
-	n = c.hedges + 1
+	n = int(c.hedges) + 1
 	if s.breaker != nil {
 		if c.copies[n].permit, ok = s.breaker.Allow(now); !ok {
 			s.emit(Event{Kind: HedgeDenied, At: now, Reason: ErrCircuitOpen})
@@ -260,7 +262,7 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	if s.breaker != nil && s.breaker.Rejecting(now) {
 		return c.stop(now, ErrCircuitOpen)
 	}
-	q := retry.Question{Retries: c.retries, Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter}
+	q := retry.Question{Retries: int(c.retries), Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter}
 	if s.delays(o) {
 		q.Rand = s.rnd()
 	}
@@ -282,7 +284,7 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	c.retries++
 	c.delay = delay
 	if s.observer != nil {
-		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: c.attempts, Delay: delay, Err: o.Err})
+		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: int(c.attempts), Delay: delay, Err: o.Err})
 	}
 	if delay == 0 {
 		return c.attempt(now)
@@ -326,7 +328,7 @@ func (c *Call) Abort(now time.Duration) {
 }
 
 // Attempts returns how many attempts have been sent so far, hedges included.
-func (c *Call) Attempts() int { return c.attempts }
+func (c *Call) Attempts() int { return int(c.attempts) }
 
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
@@ -334,7 +336,7 @@ func (c *Call) stop(now time.Duration, reason error) Step {
 		return c.finish(now, reason, c.s.refused)
 	}
 	return c.finish(now, reason, &Error{
-		Guard: c.s.name, Reason: reason, Attempts: c.attempts, Elapsed: now - c.start, Err: c.last,
+		Guard: c.s.name, Reason: reason, Attempts: int(c.attempts), Elapsed: now - c.start, Err: c.last,
 	})
 }
 
@@ -349,7 +351,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.s.bulkhead.Release()
 	}
 	if c.s.observer != nil {
-		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: c.attempts, Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
+		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: int(c.attempts), Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
 	}
 	return Step{Action: Finish, Err: err}
 }

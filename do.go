@@ -122,7 +122,7 @@ func (d *driven) needsTime(o Outcome) bool {
 	case o.Class == Success:
 		return false
 	}
-	return d.s.delays(o) || d.deadline != NoDeadline || d.retries >= d.s.policy.MaxRetries
+	return d.s.delays(o) || d.deadline != NoDeadline || int(d.retries) >= d.s.policy.MaxRetries
 }
 
 // wait does what a step asks for between attempts.

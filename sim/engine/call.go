@@ -11,7 +11,6 @@ import (
 
 // call is one guarded call under way. Every decision about it is abate.Call's.
 type call struct {
-	abate.Call
 	task   uint32
 	next   uint32 // + 1: of the same task
 	edge   int32
@@ -21,6 +20,8 @@ type call struct {
 	span   int32
 	copies [abate.MaxCopies]uint32 // + 1: attempts in the air
 	waiter *bulkhead.Waiter
+	abate.Call
+	_ [8]byte // 256 bytes: no call shares a cache line with another
 }
 
 // attempt is one attempt in the air.

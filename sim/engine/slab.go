@@ -7,10 +7,11 @@ type slab[T any] struct {
 	chunks      [][]T
 	generations []uint32 // odd while in use
 	free        []uint32
+	fresh       uint32 // the first index that has never been given out
 }
 
 const (
-	chunkBits = 10
+	chunkBits = 12
 	chunkSize = 1 << chunkBits
 
 	generationMask = 1<<24 - 1 // as many bits as an event carries
@@ -28,24 +29,21 @@ func (s *slab[T]) is(i, generation uint32) bool {
 	return g&generationMask == generation && g&1 == 1
 }
 
-// get takes a free entity. It keeps the values of its former life.
+// get takes a free entity. It has the values of its former life, if it had one.
 func (s *slab[T]) get() (uint32, *T) {
-	if len(s.free) == 0 {
-		s.grow()
+	var i uint32
+	if last := len(s.free) - 1; last >= 0 {
+		i = s.free[last]
+		s.free = s.free[:last]
+	} else {
+		if i = s.fresh; int(i) == len(s.generations) {
+			s.chunks = append(s.chunks, make([]T, chunkSize))
+			s.generations = append(s.generations, make([]uint32, chunkSize)...)
+		}
+		s.fresh++
 	}
-	i := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
 	s.generations[i]++
 	return i, s.at(i)
-}
-
-func (s *slab[T]) grow() {
-	first := uint32(len(s.chunks)) << chunkBits
-	s.chunks = append(s.chunks, make([]T, chunkSize))
-	s.generations = append(s.generations, make([]uint32, chunkSize)...)
-	for i := uint32(chunkSize); i > 0; i-- {
-		s.free = append(s.free, first+i-1)
-	}
 }
 
 // put gives an entity back.
@@ -59,21 +57,15 @@ func (s *slab[T]) renew(i uint32) { s.generations[i] += 2 }
 
 // each visits all entities in use, by index. A visit may put the entity back.
 func (s *slab[T]) each(visit func(i uint32, value *T)) {
-	for i, g := range s.generations {
+	for i, g := range s.generations[:s.fresh] {
 		if g&1 == 1 {
 			visit(uint32(i), s.at(uint32(i)))
 		}
 	}
 }
 
-// reset frees all entities. Indices are then given out in the same order as in a new slab.
+// reset frees all entities. Indices are then given out as by a new slab.
 func (s *slab[T]) reset() {
-	s.free = s.free[:0]
-	for c := len(s.chunks) - 1; c >= 0; c-- {
-		clear(s.chunks[c])
-		for i := chunkSize - 1; i >= 0; i-- {
-			s.free = append(s.free, uint32(c)<<chunkBits|uint32(i))
-		}
-	}
-	clear(s.generations)
+	clear(s.generations[:s.fresh])
+	s.free, s.fresh = s.free[:0], 0
 }
