@@ -8,57 +8,72 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
-const drillHelp = `Play a retry storm over real sockets on 127.0.0.1, in this one process; nothing to install.
+const drillHelp = `Play a scenario over real sockets on 127.0.0.1, in this one process; nothing to install.
 
-A payment service with a finite capacity serves clients that send on schedule. In the middle its
-database hangs for some seconds. Act 1, unguarded: the clients retry as so many do. Act 2, guarded:
-the same clients, arrivals and service, through Abate and a policy file. Takes about 50 seconds.
+Without FILE: a payment service with a finite capacity serves clients that send on schedule. In the
+middle its database does not answer for some seconds. Act 1, unguarded: the clients retry as so many
+do. Act 2, guarded: the same clients, arrivals and service under another policy. Takes 50 seconds.
 
-Usage: abate drill [FLAGS]
+Usage: abate drill [FLAGS] [FILE]
 
-  --act NAME            unguarded, guarded or both (default both)
-  --policy FILE         policy file for the guarded act, instead of the built-in one; the drill
-                        plays its service "payment-service"
-  --print-policy        print the built-in policy file and exit
+FILE is a scenario of "abate sim", small enough for one machine: one fleet with a constant rate, one
+service with workers and perhaps one behind it, outages, slowdowns and errors. Each variant is an
+act. What the drill does not play is named and refused. Without FILE it plays
+scenarios/quickstart.yaml, which is built in.
 
-  --rate N              requests offered per second, by all clients together, 20 or more
-                        (default 250)
-  --clients N           clients, each with connections and a guard of its own (default 50)
-  --capacity N          workers of the service (default 20)
-  --service-time D      what one request takes a worker (default 50ms)
-  --queue N             requests that may wait in the service (default 900)
-  --before D            time before the outage (default 4s)
-  --outage D            length of the outage (default 5s)
-  --after D             time after the outage (default 14s)
-  --within D            time after the outage in which the guarded clients have to recover
-                        (default 5s, or --after if that is shorter)
-  --seed N              of the arrival times (default 1)
+  --compare             play, then simulate the same 40 times, and print both side by side
+  --act NAME            only this variant (default both: all of them)
+  --policy FILE         policy file for the clients of the variant "guarded" (or else the last one),
+                        instead of the scenario's; the drill plays the service that they call,
+                        built in "payment-service"
+  --print-policy        print the policy of the built-in guarded act and exit
 
+These change what the scenario says; the numbers are those of the built-in one:
+  --rate N              requests offered per second, by all clients together, 20 or more (250)
+  --clients N           clients, each with connections and a guard of its own (50)
+  --capacity N          workers of the service (20)
+  --service-time D      what one request takes a worker (50ms)
+  --queue N             requests that may wait in the service (900)
+  --before D            time before the outage (4s)
+  --outage D            length of the outage (5s)
+  --after D             time after the outage (14s)
+  --within D            time after the outage in which the guarded clients have to recover (5s, or
+                        --after if that is shorter)
+
+  --seed N              of arrivals and service times (default 1)
   --json                print one JSON document with all numbers instead of the tables; progress
                         goes to standard error
   --quiet               only the result: no introduction, no progress
   -h, --help            print this
 
-Goodput is answers in time: the attempt that was answered took at most a second, in both acts.
-"Recovered" means: from then on, goodput stays for a second at 95 % of what it was before the
-outage, as a share of the requests offered, and on average until the end.
+Every number means what it means in "abate sim". Goodput: of the requests offered, how many were
+answered. "Recovered": from then on, goodput is for a second at 95 % of what it was before, and on
+average until the end.
 
-Exit code: 0 the guarded act recovered in time; 1 it did not, or the drill could not be played;
-2 a flag or the policy file is wrong; 130 interrupted.
+Exit code: 0 all is as the scenario expects, so guarded recovered in time; acts that are expected to
+collapse do not matter. 1 it is not, or the drill could not be played. With --compare 0 needs more:
+in every act attempts per request within 2 % of the simulation, and the same verdict (recovers or
+never). 2 a flag or a file is wrong; 130 interrupted.
 `
 
-// drillOptions are the flags of "abate drill".
+// drillOptions are the words of "abate drill".
 type drillOptions struct {
 	config      drill.Config
+	changes     drill.Changes
+	file        string
 	policyFile  string
 	printPolicy bool
+	compare     bool
 	json, quiet bool
 	problems    []string
 }
@@ -78,7 +93,7 @@ func drillCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		return 2
 	}
 	if o.printPolicy {
-		_, _ = stdout.Write(drill.EmbeddedPolicy())
+		_, _ = io.WriteString(stdout, drill.QuickstartPolicy())
 		return 0
 	}
 	if limit, ok := drill.FileLimit(); ok && limit < o.config.FilesNeeded() {
@@ -101,18 +116,14 @@ func (o *drillOptions) play(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 	result, err := drill.Run(ctx, o.config)
 	progress.end()
-	if err != nil {
-		fmt.Fprintf(stderr, "abate drill: %v\n", err)
-		return 1
+	if err == nil && o.compare && !result.Interrupted {
+		err = o.config.Compare(ctx, &result)
+		if ctx.Err() != nil {
+			result.Interrupted, err = true, nil
+		}
 	}
-	if o.json {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(result)
-	} else {
-		var text strings.Builder
-		result.Report(&text)
-		_, err = io.WriteString(stdout, text.String())
+	if err == nil {
+		err = o.print(stdout, &result)
 	}
 	switch {
 	case err != nil:
@@ -120,47 +131,53 @@ func (o *drillOptions) play(ctx context.Context, stdout, stderr io.Writer) int {
 		return 1
 	case result.Interrupted:
 		return 130
-	case !result.Passed:
+	case !result.Passed, result.Comparison != nil && !result.Comparison.Agrees:
 		return 1
 	}
 	return 0
 }
 
-// parseDrill reads the flags. It collects everything that is wrong with them, so that nobody has to mend them one by one.
+// print writes the result for people or, with --json, for machines.
+func (o *drillOptions) print(w io.Writer, result *drill.Result) error {
+	if o.json {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	}
+	var text strings.Builder
+	result.Report(&text)
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to mend them one by one.
 func parseDrill(args []string) (*drillOptions, error) {
 	o := &drillOptions{config: drill.Default()}
 	flags := flag.NewFlagSet("drill", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	c := &o.config
-	act := "both"
+	act, x := "both", &o.changes
 	flags.StringVar(&act, "act", act, "")
 	flags.StringVar(&o.policyFile, "policy", "", "")
-	flags.BoolVar(&o.printPolicy, "print-policy", false, "")
-	flags.BoolVar(&o.json, "json", false, "")
-	flags.BoolVar(&o.quiet, "quiet", false, "")
-	number(o, flags, "rate", &c.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
-	number(o, flags, "seed", &c.Seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
-	for name, to := range map[string]*int{"clients": &c.Clients, "capacity": &c.Service.Workers, "queue": &c.Service.Queue} {
-		number(o, flags, name, to, strconv.Atoi)
+	for name, to := range map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet} {
+		flags.BoolVar(to, name, false, "")
 	}
-	for name, to := range map[string]*time.Duration{
-		"service-time": &c.Service.ServiceTime, "before": &c.Before, "outage": &c.Outage, "after": &c.After, "within": &c.Within,
+	const number, length = "a number that it takes", "a length of time; for example 500ms or 5s"
+	given(o, flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	seed := &o.config.Seed
+	given(o, flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
+	for name, to := range map[string]**int{"clients": &x.Clients, "capacity": &x.Capacity, "queue": &x.Queue} {
+		given(o, flags, name, number, to, strconv.Atoi)
+	}
+	for name, to := range map[string]**time.Duration{
+		"service-time": &x.ServiceTime, "before": &x.Before, "outage": &x.Outage, "after": &x.After, "within": &x.Within,
 	} {
-		flags.Func(name, "", func(s string) error {
-			d, err := time.ParseDuration(s)
-			if err != nil {
-				o.wrong("--%s: %q is not a length of time; for example 500ms or 5s", name, s)
-				return nil
-			}
-			*to = d
-			return nil
-		})
+		given(o, flags, name, length, to, time.ParseDuration)
 	}
 	if err := flags.Parse(o.known(flags, args)); err != nil {
 		o.wrong("%v", err) // or help is wanted
 		return o, err
 	}
-	o.finish(flags, act)
+	o.finish(*seed, act)
 	return o, nil
 }
 
@@ -173,7 +190,11 @@ func (o *drillOptions) known(flags *flag.FlagSet, args []string) []string {
 		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		f := flags.Lookup(name)
 		switch {
-		case !strings.HasPrefix(arg, "-") || name == "":
+		case !strings.HasPrefix(arg, "-") && o.file == "":
+			o.file = arg
+		case !strings.HasPrefix(arg, "-"):
+			o.wrong("%q is one file too many; the drill plays one scenario", arg)
+		case name == "":
 			o.wrong("%q is not a flag", arg)
 		case name == "h" || name == "help":
 			return []string{"-h"}
@@ -205,15 +226,16 @@ func isSwitch(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// number defines a flag whose bad values are collected instead of ending the parse, and leave *to as it is.
-func number[T any](o *drillOptions, flags *flag.FlagSet, name string, to *T, parse func(string) (T, error)) {
+// given defines a flag that lets *to point to its value. Bad values, which are not what, are collected instead of ending
+// the parse, and leave *to as it is.
+func given[T any](o *drillOptions, flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
 	flags.Func(name, "", func(s string) error {
 		v, err := parse(s)
 		if err != nil {
-			o.wrong("--%s: %q is not a number that it takes", name, s)
+			o.wrong("--%s: %q is not %s", name, s, what)
 			return nil
 		}
-		*to = v
+		*to = &v
 		return nil
 	})
 }
@@ -222,24 +244,28 @@ func (o *drillOptions) wrong(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// finish checks what no single flag can tell.
-func (o *drillOptions) finish(flags *flag.FlagSet, act string) {
-	switch act {
-	case "both":
-	case drill.Unguarded, drill.Guarded:
-		o.config.Acts = []string{act}
-	default:
-		o.wrong("--act: %q is not known; allowed: unguarded, guarded, both", act)
+// finish loads the files and checks what no single flag can tell.
+func (o *drillOptions) finish(seed uint64, act string) {
+	if o.file != "" {
+		s, err := scenario.Load(o.file)
+		if err != nil {
+			o.wrong("%v", err)
+		} else {
+			o.config = drill.New(s)
+		}
 	}
-	within := false
-	flags.Visit(func(f *flag.Flag) { within = within || f.Name == "within" })
-	if !within {
-		o.config.Within = min(o.config.Within, o.config.After)
+	o.config.Seed = seed
+	if act != "both" {
+		if all := o.config.Acts; slices.Contains(all, act) {
+			o.config.Acts = []string{act}
+		} else {
+			o.wrong("--act: %q is not known; allowed: %s, both", act, strings.Join(all, ", "))
+		}
 	}
 	if o.policyFile != "" {
 		o.loadPolicy()
 	}
-	o.problems = append(o.problems, o.config.Problems()...)
+	o.problems = append(o.problems, o.config.Change(o.changes)...)
 }
 
 func (o *drillOptions) loadPolicy() {
@@ -248,12 +274,9 @@ func (o *drillOptions) loadPolicy() {
 		o.wrong("--policy: %v", err)
 		return
 	}
-	p, err := drill.ParsePolicy(o.policyFile, text)
-	if err != nil {
+	if o.changes.Policy, err = policyfile.Parse(o.policyFile, text); err != nil {
 		o.wrong("--policy: %v", err)
-		return
 	}
-	o.config.Policy = p
 }
 
 // progress shows the drill while it runs: one line that is written over and over on a terminal, else a line per second.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// command is one word after "abate". run returns the exit code: 0 yes, 1 no, 2 the words were wrong.
+// command is one word after "abate". run returns the exit code: 0 yes, 1 no; what else there is says its help.
 type command struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, stdout, stderr io.Writer) int
@@ -18,6 +18,7 @@ type command struct {
 
 var commands = []command{
 	{"drill", "play a retry storm over real sockets: unguarded, then guarded", drillCommand},
+	{"sim", "play a scenario in virtual time and judge it", simCommand},
 	{"check", "check policy files and print the policy in force", checkCommand},
 }
 

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/sim/engine"
 )
 
 // statusError is an answer that is not a success.
@@ -19,94 +21,93 @@ type statusError int
 
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// newTransport returns the connections of one client, on which every attempt that is really sent is recorded.
-func newTransport(r *Recorder, since func() time.Duration) *countingTransport {
-	return &countingTransport{
-		base: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
-		},
-		record: r, since: since,
-	}
+// edge is what the connections of one caller to one service need to know.
+type edge struct {
+	record  *Recorder
+	service int // number in the record
+	since   func() time.Duration
+	idle    int // connections that are kept
 }
 
-// tookHeader is how countingTransport tells its caller how long the attempt took that an answer belongs to.
-const tookHeader = "Drill-Attempt-Took"
-
-// countingTransport counts and times attempts below all retries, in both acts alike.
+// countingTransport counts attempts below all retries.
 type countingTransport struct {
-	base   *http.Transport
-	record *Recorder
-	since  func() time.Duration
+	edge
+	base *http.Transport
 }
+
+func newTransport(e edge) *countingTransport {
+	return &countingTransport{e, &http.Transport{
+		DialContext:  (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		MaxIdleConns: 0, MaxIdleConnsPerHost: e.idle, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
+	}}
+}
+
+// attemptCount is the header in which abatehttp says how often a request has been sent, this time included.
+const attemptCount = "X-Envoy-Attempt-Count"
 
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	begin := t.since()
-	t.record.Attempt(begin)
-	answer, err := t.base.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	answer.Header.Set(tookHeader, (t.since() - begin).String())
-	return answer, nil
+	t.record.Attempt(t.service, t.since(), r.Header.Get(attemptCount) != "1")
+	return t.base.RoundTrip(r)
 }
 
 func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
-// httpCaller makes one request per charge. With a plain transport that is one attempt; with a guarded one it is as many
-// as the policy allows.
-type httpCaller struct {
+// caller sends requests to one service through a guard.
+type caller struct {
 	client *http.Client
 	url    string
 }
 
-func (c *httpCaller) charge(ctx context.Context, key string) (time.Duration, error) {
+// newCaller returns a caller with connections and a guard of its own, as one program has. Its fallback is left out: a
+// degraded answer is not goodput.
+func newCaller(service, url string, p abate.Policy, observer abate.Observer, e edge) (*caller, error) {
+	p.Fallback.Disabled = true
+	p.Observer = observer
+	g, err := abate.New(service, p)
+	if err != nil {
+		return nil, err
+	}
+	return &caller{&http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url}, nil
+}
+
+// send makes one call: as many attempts as the policy allows.
+func (c *caller) send(ctx context.Context, key string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(`{"amount":4200,"currency":"EUR"}`))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", key) // a second try cannot charge twice, so trying again is allowed
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
-		return 0, err
+		return err
 	}
 	if answer.StatusCode >= 400 {
-		return 0, statusError(answer.StatusCode)
+		return statusError(answer.StatusCode)
 	}
-	return time.ParseDuration(answer.Header.Get(tookHeader))
+	return nil
 }
 
-func (c *httpCaller) close() { c.client.CloseIdleConnections() }
+func (c *caller) close() { c.client.CloseIdleConnections() }
 
-// stubborn tries again after a fixed delay, as so many do.
-type stubborn struct {
-	httpCaller
-	retries int
-	delay   time.Duration
-}
-
-func (s *stubborn) charge(ctx context.Context, key string) (time.Duration, error) {
-	for n := 0; ; n++ {
-		took, err := s.httpCaller.charge(ctx, key)
-		if err == nil || n == s.retries || !sleep(s.delay, ctx.Done()) {
-			return took, err
-		}
-	}
-}
-
-// endingOf tells how a call ended from its error.
-func endingOf(err error) Ending {
+// endOf tells how a call ended from its error: by its last attempt, or by a policy before there was one.
+func endOf(err error) engine.EndKind {
 	if err == nil {
-		return Answered
+		return engine.Answered
 	}
 	var own *abate.Error
 	if errors.As(err, &own) && own.Attempts == 0 {
-		return RefusedEarly
+		switch own.Reason {
+		case abate.ErrCircuitOpen:
+			return engine.CircuitOpen
+		case abate.ErrBulkheadFull:
+			return engine.BulkheadFull
+		}
+		return engine.TimedOut
 	}
 	var (
 		status statusError
@@ -116,17 +117,23 @@ func endingOf(err error) Ending {
 		status = statusError(last.StatusCode)
 	}
 	if status != 0 || errors.As(err, &status) {
-		switch status {
-		case http.StatusServiceUnavailable:
-			return QueueFull
-		case http.StatusGatewayTimeout:
-			return DatabaseError
-		}
-		return OtherAnswer
+		return endOfStatus(int(status))
 	}
 	var timeout interface{ Timeout() bool }
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		return TimedOut
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return engine.RefusedConnection
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return engine.TimedOut
 	}
-	return NoConnection
+	return engine.Reset
+}
+
+func endOfStatus(status int) engine.EndKind {
+	for end, s := range statuses {
+		if s == status {
+			return end
+		}
+	}
+	return engine.ServerError
 }

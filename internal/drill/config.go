@@ -2,185 +2,221 @@ package drill
 
 import (
 	"fmt"
+	"math"
 	"time"
-)
 
-// Names of the acts.
-const (
-	Unguarded = "unguarded"
-	Guarded   = "guarded"
-)
-
-// Threshold is the share of the goodput before the outage that counts as recovered, and Hold how long it has to last.
-const (
-	Threshold = 0.95
-	Hold      = time.Second
-)
-
-// enough is how many requests it takes, before the outage and within Hold, for a share of them to mean anything, and
-// enoughTime for how long they have to be watched before it: a few answers at its begin and end are off by chance.
-const (
-	enough     = 20
-	enoughTime = 400 * time.Millisecond
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/scenarios"
+	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
 // Config is one drill. Default returns one that shows a storm.
 type Config struct {
-	Seed    uint64  // of the arrival times
-	Clients int     // how many clients there are, each with a guard of its own in the guarded act
-	Rate    float64 // requests offered per second, by all clients together
-	Service ServiceConfig
-
-	AttemptTimeout time.Duration // an answer to an attempt that took longer is too late to count, in both acts; unguarded clients wait no longer
-	Retries        int           // how often it tries again
-	RetryDelay     time.Duration // after how long
-
-	Before time.Duration // how long the database is well
-	Outage time.Duration // then hangs
-	After  time.Duration // then is well again
-	Within time.Duration // the guarded clients have to recover within this time after the outage
-
-	Acts   []string // Unguarded, Guarded, in the order of play
-	Policy Policy   // of the guarded act
+	Scenario *scenario.Scenario // what is played; see Problems for which scenarios can be
+	Acts     []string           // the variants to play, in this order
+	Seed     uint64             // of arrivals and service times; the first seed of the simulation it is compared with
+	Policy   string             // the file that the policy of Guarded was taken from instead of the scenario; empty for none
 
 	Progress func(Progress) // called once a second on Run's goroutine; may be nil
+
+	unlisted bool // the file of Policy does not list the service
 }
 
 // Progress is the last second of an act.
 type Progress struct {
-	Act      string
-	Elapsed  time.Duration
-	Phase    Phase
-	Offered  int // requests in the last second
-	Attempts int
-	Answered int // with success
-	Refused  int // by the guards, without an attempt
-	Waiting  int // in the service's queue now
+	Act     string
+	Elapsed time.Duration // since the end of the warm-up; 0 and less within it
+	Trouble bool          // something is wrong
+	Waiting int           // in the service's queue now
+	Second
+}
+
+// Quickstart is the scenario of Default, a file of package scenarios.
+const Quickstart = "quickstart.yaml"
+
+// quickstart returns its text, which is part of the program.
+func quickstart() []byte {
+	text, err := scenarios.Files.ReadFile(Quickstart)
+	if err != nil {
+		panic(fmt.Sprintf("drill: %v", err)) // a test reads it
+	}
+	return text
 }
 
 // Default returns the drill as the README shows it.
 func Default() Config {
-	return Config{
-		Seed: 1, Clients: 50, Rate: 250,
-		Service: ServiceConfig{
-			Workers: 20, ServiceTime: 50 * time.Millisecond, Queue: 900, DatabaseTimeout: 500 * time.Millisecond,
-		},
-		AttemptTimeout: time.Second, Retries: 3, RetryDelay: time.Second,
-		Before: 4 * time.Second, Outage: 5 * time.Second, After: 14 * time.Second, Within: 5 * time.Second,
-		Acts: []string{Unguarded, Guarded}, Policy: DefaultPolicy(),
+	s, err := scenario.Parse(Quickstart, quickstart())
+	if err != nil {
+		panic(fmt.Sprintf("drill: %v", err)) // a test parses it
 	}
+	return New(s)
 }
 
-// Length returns how long one act takes, without the drain at its end.
-func (c Config) Length() time.Duration { return c.Before + c.Outage + c.After }
-
-// StormLoad returns the attempts per second when every attempt fails.
-func (c Config) StormLoad() float64 { return c.Rate * float64(c.Retries+1) }
-
-// Phase is a part of an act.
-type Phase int
-
-// The phases of an act, in order.
-const (
-	BeforeOutage Phase = iota
-	DuringOutage
-	AfterOutage
-	phases
-)
-
-// String returns "before", "outage" or "after".
-func (p Phase) String() string { return [...]string{"before", "outage", "after"}[p] }
-
-// PhaseAt tells which phase an act is in.
-func (c Config) PhaseAt(at time.Duration) Phase {
-	switch {
-	case at < c.Before:
-		return BeforeOutage
-	case at < c.Before+c.Outage:
-		return DuringOutage
+// New returns the drill that plays all variants of a scenario.
+func New(s *scenario.Scenario) Config {
+	c := Config{Scenario: s, Seed: 1}
+	for i := range s.Variants {
+		c.Acts = append(c.Acts, s.Variants[i].Name)
 	}
-	return AfterOutage
+	return c
 }
 
-// warmUp is left out of the measurement before the outage: connections are being opened.
-const warmUp = 500 * time.Millisecond
-
-// steady returns when connections are open and the first requests have been answered: from then on until the outage,
-// goodput is what it normally is.
-func (c Config) steady() time.Duration { return roundUp(warmUp+c.Service.ServiceTime, fineBin) }
-
-// bounds returns from when to when a phase is measured.
-func (c Config) bounds(p Phase) (from, to time.Duration) {
-	ends := [...]time.Duration{c.Before, c.Before + c.Outage, c.Length()}
-	if p == BeforeOutage {
-		return c.steady(), ends[p]
+// Guarded is the variant that Changes and the command call the guarded one: the variant of that name, or else the last.
+func (c Config) Guarded() *scenario.Variant {
+	if v := c.variant("guarded"); v != nil {
+		return v
 	}
-	return ends[p-1], ends[p]
+	return &c.Scenario.Variants[len(c.Scenario.Variants)-1]
 }
 
-// Problems returns everything that is wrong with c, one sentence each, named by the flags of the command.
-func (c Config) Problems() []string {
-	var found []string
-	check := func(ok bool, format string, args ...any) bool {
-		if !ok {
-			found = append(found, fmt.Sprintf(format, args...))
+// variant returns the variant of a name, nil if there is none.
+func (c Config) variant(name string) *scenario.Variant {
+	for i := range c.Scenario.Variants {
+		if v := &c.Scenario.Variants[i]; v.Name == name {
+			return v
 		}
-		return ok
 	}
-	whole := func(flag string, v, low, high int) bool {
-		return check(v >= low && v <= high, "--%s: %d is out of range; allowed: %d to %d", flag, v, low, high)
+	return nil
+}
+
+// cast is who plays in an act. It can only be had of a scenario without Problems.
+type cast struct {
+	variant     *scenario.Variant
+	fleet       *scenario.Fleet
+	services    []scenario.Service // as the variant has them
+	front, back int                // numbers of the service that the clients call, and of the one behind it; back is -1 without one
+}
+
+func (c Config) cast(v *scenario.Variant) cast {
+	a := cast{variant: v, fleet: &c.Scenario.Clients[0], services: c.Scenario.ServicesOf(v), back: -1}
+	for i := range a.services {
+		switch {
+		case a.services[i].Name == a.fleet.Calls[0].To:
+			a.front = i
+		default:
+			a.back = i
+		}
 	}
-	span := func(flag string, v, low, high time.Duration) bool {
-		return check(v >= low && v <= high, "--%s: %v is out of range; allowed: %v to %v", flag, v, low, high)
+	return a
+}
+
+func (a cast) service() *scenario.Service { return &a.services[a.front] }
+
+// clientPolicy is what the clients follow.
+func (a cast) clientPolicy() abate.Policy {
+	return a.variant.PolicyOf(a.fleet.Name, a.service().Name)
+}
+
+// work is how long a request keeps a worker, on average, while all is well.
+func (a cast) work() time.Duration {
+	mean := a.service().ServiceTime.Mean()
+	if a.back >= 0 {
+		mean += a.services[a.back].ServiceTime.Mean()
 	}
-	steps := func(flag string, v, low, high time.Duration) bool {
-		return span(flag, v, low, high) && check(v%fineBin == 0, "--%s: %v is not a multiple of %v, the steps in which the drill counts", flag, v, fineBin)
+	return mean
+}
+
+// capacity is how many requests per second the service can do while all is well.
+func (a cast) capacity() float64 { return float64(a.service().Workers) / a.work().Seconds() }
+
+// places is how many requests may wait in the service.
+func (a cast) places() int { return a.service().Queue.Limit }
+
+// queueTime is how long the last request of a full queue waits.
+func (a cast) queueTime() time.Duration {
+	return time.Duration(float64(a.places()) / a.capacity() * float64(time.Second))
+}
+
+// stormLoad is the attempts per second when every attempt fails, as far as maxRetries bounds it.
+func (a cast) stormLoad() float64 { return a.fleet.Rate * float64(a.clientPolicy().MaxRetries+1) }
+
+// unbounded tells whether only maxRetries bounds what the clients add to the load.
+func (a cast) unbounded() bool {
+	p := a.clientPolicy()
+	return !p.RetryBudget.Enabled() && !p.CircuitBreaker.Enabled()
+}
+
+// expectations of an act: those of the scenario and those of the variant.
+func (c Config) expectations(v *scenario.Variant) []expect.Expectation {
+	return append(append([]expect.Expectation(nil), c.Scenario.Expect...), v.Expect...)
+}
+
+// showsStorm tells of a variant that is there to show a collapse.
+func (c Config) showsStorm(v *scenario.Variant) bool {
+	for _, x := range c.expectations(v) {
+		if x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {
+			return true
+		}
 	}
-	whole("clients", c.Clients, 1, 1000)
-	lowest := enough / Hold.Seconds()
-	rate := check(c.Rate >= lowest && c.Rate <= 5000, "--rate: %v is out of range; allowed: %v to 5000 requests per second", c.Rate, lowest)
-	workers := whole("capacity", c.Service.Workers, 1, 10_000)
-	work := span("service-time", c.Service.ServiceTime, time.Millisecond, 10*time.Second) &&
-		check(c.Service.ServiceTime < c.AttemptTimeout, "--service-time: %v is not below %v, after which an answer is too late: no request could be answered in time", c.Service.ServiceTime, c.AttemptTimeout)
-	whole("queue", c.Service.Queue, 1, 1_000_000)
-	before := steps("before", c.Before, time.Second, 10*time.Minute)
-	steps("outage", c.Outage, 500*time.Millisecond, 10*time.Minute)
-	if steps("after", c.After, 2*time.Second, 10*time.Minute) {
-		span("within", c.Within, time.Second, c.After)
+	return false
+}
+
+// within is how long an act may take to recover by its expectations; false if they do not say.
+func (c Config) within(v *scenario.Variant) (time.Duration, bool) {
+	for _, x := range c.expectations(v) {
+		if x.Measure == "recovery" && (x.Op == expect.Below || x.Op == expect.AtMost) {
+			return time.Duration(x.Value * float64(time.Second)), true
+		}
 	}
-	if rate && workers && work {
-		check(c.Rate <= 0.9*c.Service.Capacity(), "--rate: %.4g/s is more than nine tenths of what the service can do (%d workers / %v = %.4g/s): it would be in trouble without any outage; lower --rate or raise --capacity",
-			c.Rate, c.Service.Workers, c.Service.ServiceTime, c.Service.Capacity())
+	return 0, false
+}
+
+// trouble tells whether something is wrong at a time of an act.
+func (c Config) trouble(at time.Duration) bool {
+	begin, end := c.Scenario.Trouble()
+	return at >= begin && at < end
+}
+
+// Notes returns what a reader of a drill without Problems should know before he believes what he sees.
+func (c Config) Notes() []string {
+	var found []string
+	add := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		for _, f := range found {
+			if f == text {
+				return
+			}
+		}
+		found = append(found, text)
 	}
-	if rate && work && before {
-		watched := max(c.Before-c.steady(), 0)
-		seen := c.Rate * watched.Seconds()
-		check(seen >= enough && watched >= enoughTime, "--before: %v is too short: goodput is measured from %v on, and to know what it normally is takes %v and %d requests, not %v and %.0f; raise --before or --rate",
-			c.Before, c.steady(), enoughTime, enough, watched, seen)
+	for _, name := range c.Acts {
+		v := c.variant(name)
+		a, p := c.cast(v), c.cast(v).clientPolicy()
+		if c.showsStorm(v) && a.stormLoad() <= a.capacity() {
+			add("even with every request sent %d times, %.4g/s is within the capacity of %.4g/s: expect %s to recover by itself",
+				p.MaxRetries+1, a.stormLoad(), a.capacity(), name)
+		}
+		if c.showsStorm(v) && p.AttemptTimeout > 0 && a.queueTime() <= p.AttemptTimeout {
+			add("a full queue is %s of work, within the clients' timeout of %v: answers still come in time, expect no lasting storm",
+				seconds(a.queueTime().Seconds()), p.AttemptTimeout)
+		}
+		if p.AttemptTimeout == 0 && p.Timeout == 0 && a.fleet.Patience == 0 {
+			add("the policy of %s sets no attemptTimeout for %s: its clients wait as long as the service lets them, and an answer counts however late it comes", name, a.service().Name)
+		}
+		if p.Fallback.Enabled() {
+			add("the fallback of %s is left out: a degraded answer is not goodput", name)
+		}
+	}
+	if c.unlisted {
+		add("%s does not list %s, so its defaults are played", c.Policy, c.cast(c.Guarded()).service().Name)
 	}
 	return found
 }
 
-// Notes returns what a reader of a valid c should know before he believes what he sees.
-func (c Config) Notes() []string {
-	var found []string
-	if c.StormLoad() <= c.Service.Capacity() {
-		found = append(found, fmt.Sprintf("even with every request sent %d times, %.4g/s is within the capacity of %.4g/s: expect the unguarded clients to recover by themselves",
-			c.Retries+1, c.StormLoad(), c.Service.Capacity()))
-	}
-	if c.Service.QueueTime() <= c.AttemptTimeout {
-		found = append(found, fmt.Sprintf("a full queue is %s of work, within the clients' timeout of %v: answers still come in time, expect no lasting storm",
-			seconds(c.Service.QueueTime().Seconds()), c.AttemptTimeout))
-	}
-	if note := c.Policy.patience(c.AttemptTimeout); note != "" {
-		found = append(found, note)
-	}
-	return append(found, c.Policy.notes...)
-}
-
-// FilesNeeded returns how many file descriptors the drill may need at once: two per connection, and a connection per
-// attempt in the air.
+// FilesNeeded returns how many file descriptors a drill without Problems may need at once: two per connection, and a
+// connection per attempt in the air.
 func (c Config) FilesNeeded() uint64 {
-	inAir := c.StormLoad() * c.AttemptTimeout.Seconds()
-	return uint64(2*(inAir+2*float64(c.Clients))) + 64
+	var most float64
+	for _, name := range c.Acts {
+		a := c.cast(c.variant(name))
+		p := a.clientPolicy()
+		inAir := float64(a.service().Workers + a.places()) // more cannot be in the service
+		if p.AttemptTimeout > 0 {
+			inAir = math.Min(inAir, a.stormLoad()*p.AttemptTimeout.Seconds())
+		}
+		inAir += a.stormLoad()/10 + float64(a.service().Workers) + float64(4*max(a.fleet.Instances, 1))
+		most = math.Max(most, inAir)
+	}
+	return uint64(2*most) + 64
 }

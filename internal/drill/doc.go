@@ -1,13 +1,20 @@
-// Package drill plays a retry storm over real sockets on loopback, so that it can be seen rather than believed.
+// Package drill plays a scenario of the simulator over real sockets on loopback, so that it can be seen rather than
+// believed.
 //
-// A payment service with a finite number of workers and a bounded queue serves clients that send on schedule, whatever
-// became of their earlier requests. In the middle its database stops answering. The same play is given twice: with
-// clients that retry as so many do, and with the same clients behind an Abate guard.
+// A service with a finite number of workers and a bounded queue serves clients that send on schedule, whatever became of
+// their earlier requests. In the middle something breaks, for instance the database behind it. The same play is given
+// once for every variant of the scenario: with clients that retry as so many do, and with the same clients under another
+// policy. All of them call through an Abate guard.
 //
-// Nothing is scripted. The service does not know who calls it. The storm outlives its outage for one reason: offered
+// Nothing is scripted. The service does not know who calls it. The storm outlives its trouble for one reason: offered
 // load × attempts is more than the service can do, and it goes on working for callers that have left.
 //
-// The parts do not know each other: Database (what breaks), Service (capacity, queue), clients and their callers (load,
-// retries), Recorder (what happened when), and Result with its Report and Plot (what people and machines read). Run puts
-// them together.
+// # Reading order
+//
+// config.go (what is played) → playable.go (what can be) → drill.go (Run, which puts the parts together) → server.go and
+// faults.go (capacity, queue, what breaks) → clients.go and callers.go (load, guards) → recorder.go (what happened when) →
+// measure.go and result.go with report.go, plot.go and verdict.go (what people and machines read) → compare.go.
+//
+// Everything is measured by the definitions of the simulator: recorder.go fills the record of one of its runs, and
+// package engine reads it. So a drill can be set beside the simulation of the same scenario, number by number.
 package drill

@@ -1,26 +1,29 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/abate-go/abate/sim/scenario"
 )
 
-// Run plays the acts of c one after the other, each against a service and a database of its own, and returns what came
-// of them. When ctx is done it stops at once and returns what is known so far, with Interrupted set. An error means that
-// the drill could not be played; then nothing was measured. Every goroutine and socket of the drill is gone when Run
-// returns.
+// Run plays the acts of c one after the other, each against services of its own, and returns what came of them. When ctx
+// is done it stops at once and returns what is known so far, with Interrupted set. An error means that the drill could not
+// be played; then nothing was measured. Every goroutine and socket of the drill is gone when Run returns.
 func Run(ctx context.Context, c Config) (Result, error) {
 	if found := c.Problems(); len(found) > 0 {
 		return Result{}, errors.New(strings.Join(found, "\n"))
 	}
 	result := Result{Version: Version, Setup: c.setup()}
 	for _, name := range c.Acts {
-		a, err := c.play(ctx, name)
+		a, err := c.play(ctx, c.variant(name))
 		if err != nil {
 			return Result{}, fmt.Errorf("act %q: %w", name, err)
 		}
@@ -30,36 +33,27 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			break
 		}
 	}
-	result.Passed = result.passed(c)
+	result.Passed = result.passed()
 	result.Verdict = result.verdict()
 	return result, nil
 }
 
-// passed tells whether the guarded act, where there was to be one, recovered in time.
-func (r *Result) passed(c Config) bool {
-	if r.Interrupted {
-		return false
-	}
-	a := r.act(Guarded)
-	if a == nil {
-		return !slices.Contains(c.Acts, Guarded)
-	}
-	return a.Recovered() && *a.RecoverySeconds <= c.Within.Seconds() && a.healthy()
+// stage is what an act is played on.
+type stage struct {
+	cast
+	servers []*Server // as the services
+	clients []*caller
+	behind  *caller // of the service, to the one behind it
+	record  *Recorder
+	since   func() time.Duration
 }
 
 // play gives one act.
-func (c Config) play(ctx context.Context, name string) (ActResult, error) {
-	database := &Database{serviceTime: c.Service.ServiceTime}
-	service, err := StartService(c.Service, database)
-	if err != nil {
-		return ActResult{}, err
-	}
-	defer service.Close()
-
-	var begin time.Time
-	since := func() time.Duration { return time.Since(begin) }
-	record := NewRecorder(c.Length())
-	callers, err := c.callers(name, service.URL(), record, since)
+func (c Config) play(ctx context.Context, v *scenario.Variant) (ActResult, error) {
+	begin := time.Now()
+	since := func() time.Duration { return time.Since(begin) - c.Scenario.WarmUp }
+	st, err := c.build(v, since)
+	defer st.close()
 	if err != nil {
 		return ActResult{}, err
 	}
@@ -67,71 +61,147 @@ func (c Config) play(ctx context.Context, name string) (ActResult, error) {
 	defer hangUp()
 	begin = time.Now()
 	cpu := cpuTime()
-	clients := &crowd{record: record, since: since, length: c.Length(), limit: c.AttemptTimeout}
-	period := time.Duration(float64(c.Clients) / c.Rate * float64(time.Second))
-	for n, by := range callers {
-		defer by.close()
-		clients.start(ctx, callCtx, n, newSchedule(c.Seed, n, period), by)
+	clients := &crowd{record: st.record, since: since, from: -c.Scenario.WarmUp, to: c.Scenario.Duration, patience: st.fleet.Patience}
+	instances := max(st.fleet.Instances, 1)
+	period := float64(instances) / st.fleet.Rate * float64(time.Second)
+	for n := range instances {
+		clients.start(ctx, callCtx, n, newSchedule(c.Seed, n, st.fleet.Arrivals, period), st.clients[n].send)
 	}
-	c.watch(ctx, name, database, service, record, since)
-	played := min(since(), c.Length())
+	err = c.watch(ctx, st)
+	played := min(since(), c.Scenario.Duration)
+	if err != nil {
+		hangUp()
+	}
 	clients.arrival.Wait()
-	// Whoever is still waiting gets as long as one attempt may take; then the act is over for all.
-	last := time.AfterFunc(c.AttemptTimeout, hangUp)
+	// Whoever is still waiting gets as long as the scenario's drain; then the act is over for all.
+	last := time.AfterFunc(c.Scenario.Model.Drain, hangUp)
 	clients.calls.Wait()
 	last.Stop()
-
-	a := c.actResult(name, record, played)
-	a.Service = service.Counts()
-	a.CPU = (cpuTime() - cpu).Seconds() / since().Seconds()
+	if err != nil {
+		return ActResult{}, err
+	}
+	used := (cpuTime() - cpu).Seconds() / (since() + c.Scenario.WarmUp).Seconds()
+	st.close() // nothing is recorded any more
+	a := c.actResult(st.cast, st.record, played)
+	a.CPU = used
 	return a, nil
 }
 
-// watch lets the time of an act pass: it breaks and mends the database, and reports progress once a second.
-func (c Config) watch(ctx context.Context, name string, d *Database, s *Service, r *Recorder, since func() time.Duration) {
-	next := func(at, unit time.Duration) time.Duration { return (at/unit + 1) * unit }
-	breakAt, mendAt := c.Before, c.Before+c.Outage
-	for at := since(); at < c.Length(); at = since() {
-		wake := min(next(at, time.Second), c.Length())
-		for _, turn := range [...]time.Duration{breakAt, mendAt} {
-			if turn > at {
-				wake = min(wake, turn)
-			}
+// build starts the services of an act, the one behind first, and makes its clients: each has connections and a guard of
+// its own, they are as many programs, which know nothing of each other. What was built has to be closed, error or not.
+func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, error) {
+	st := &stage{cast: c.cast(v), record: NewRecorder(c.Scenario, v, c.Seed), since: since}
+	st.servers = make([]*Server, len(st.services))
+	if st.back >= 0 {
+		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil)
+		if err != nil {
+			return st, err
 		}
-		if !sleep(wake-at, ctx.Done()) {
-			return
+		st.servers[st.back] = s
+	}
+	backend, err := st.backend()
+	if err != nil {
+		return st, err
+	}
+	server, err := StartServer(*st.service(), st.front, c.Seed, st.record, since, backend)
+	if err != nil {
+		return st, err
+	}
+	st.servers[st.front] = server
+	for range max(st.fleet.Instances, 1) {
+		e := edge{record: st.record, service: st.front, since: since, idle: 4}
+		by, err := newCaller(st.service().Name, server.URL(), st.clientPolicy(), st.record, e)
+		if err != nil {
+			return st, err
 		}
-		if now := since(); now >= mendAt {
-			d.Mend()
-		} else if now >= breakAt {
-			d.Break()
-		}
-		if c.Progress != nil && wake%time.Second == 0 {
-			seen := r.Sum(wake-time.Second, wake)
-			c.Progress(Progress{
-				Act: name, Elapsed: wake, Phase: c.PhaseAt(wake - 1), Offered: seen.Offered, Attempts: seen.Attempts,
-				Answered: seen.Answered, Refused: seen.Refused, Waiting: s.Waiting(),
-			})
-		}
+		st.clients = append(st.clients, by)
+	}
+	return st, nil
+}
+
+// backend is the call that the service makes for every request, through one guard: it is one program.
+func (st *stage) backend() (func(context.Context) error, error) {
+	if st.back < 0 {
+		return nil, nil
+	}
+	name := st.services[st.back].Name
+	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers}
+	by, err := newCaller(name, st.servers[st.back].URL(), st.variant.PolicyOf(st.service().Name, name), nil, e)
+	if err != nil {
+		return nil, err
+	}
+	st.behind = by
+	var calls atomic.Int64
+	return func(ctx context.Context) error { return by.send(ctx, strconv.FormatInt(calls.Add(1), 10)) }, nil
+}
+
+// close ends everything, once or more often. The service goes first, so that it does not see the one behind it go.
+func (st *stage) close() {
+	if st.servers[st.front] != nil {
+		st.servers[st.front].Close()
+	}
+	if st.back >= 0 && st.servers[st.back] != nil {
+		st.servers[st.back].Close()
+	}
+	if st.behind != nil {
+		st.behind.close()
+	}
+	for _, by := range st.clients {
+		by.close()
 	}
 }
 
-// callers returns the clients of an act, each with connections of its own, and in the guarded act with a guard of its
-// own: they are as many programs, which know nothing of each other.
-func (c Config) callers(name, url string, r *Recorder, since func() time.Duration) ([]caller, error) {
-	all := make([]caller, c.Clients)
-	for n := range all {
-		base := newTransport(r, since)
-		if name == Unguarded {
-			client := &http.Client{Transport: base, Timeout: c.AttemptTimeout}
-			all[n] = &stubborn{httpCaller{client, url}, c.Retries, c.RetryDelay}
-			continue
+// turn is something that happens to a server at a time.
+type turn struct {
+	at time.Duration
+	do func() error
+}
+
+// turns are the begins and ends of all faults, in order of time.
+func (st *stage) turns(s *scenario.Scenario) []turn {
+	var all []turn
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		_, target := f.Kind()
+		for n := range st.services {
+			if server := st.servers[n]; st.services[n].Name == target {
+				all = append(all,
+					turn{f.At, func() error { server.Break(f); return nil }},
+					turn{f.At + f.For, func() error { return server.Mend(f) }})
+			}
 		}
-		transport, err := c.Policy.guard(base, r)
-		if err != nil {
-			return nil, err
-		}
-		all[n] = &httpCaller{&http.Client{Transport: transport}, url}
 	}
-	return all, nil
+	slices.SortStableFunc(all, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// watch lets the time of an act pass: faults begin and end, and progress is reported once a second.
+func (c Config) watch(ctx context.Context, st *stage) error {
+	turns := st.turns(c.Scenario)
+	length := c.Scenario.Duration
+	for at := st.since(); at < length; at = st.since() {
+		wake := min((at + time.Second).Truncate(time.Second), length)
+		if at < 0 { // Truncate rounds towards zero
+			wake = at.Truncate(time.Second)
+		}
+		if len(turns) > 0 {
+			wake = min(wake, max(turns[0].at, at))
+		}
+		if !sleep(wake-at, ctx.Done()) {
+			return nil
+		}
+		for len(turns) > 0 && turns[0].at <= st.since() {
+			if err := turns[0].do(); err != nil {
+				return err
+			}
+			turns = turns[1:]
+		}
+		if c.Progress != nil && wake%time.Second == 0 {
+			c.Progress(Progress{
+				Act: st.variant.Name, Elapsed: wake, Trouble: c.trouble(wake - 1), Waiting: st.servers[st.front].Waiting(),
+				Second: st.record.Between(st.front, wake-time.Second, wake),
+			})
+		}
+	}
+	return nil
 }

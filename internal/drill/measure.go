@@ -2,76 +2,80 @@ package drill
 
 import (
 	"math"
-	"slices"
 	"time"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/expect"
 )
 
-// recovery finds the time from the end of the outage until goodput is back: the first moment from which on it stays at
-// Threshold of normal, what it was before, over the next Hold, and on average until the end of the record. The average
-// keeps a lull in a storm from counting as its end. Goodput is a share of the requests that offered counts, so that a
-// moment in which few arrive is no relapse.
-func recovery(bins []Bin, offered func(from, to time.Duration) int, outageEnd time.Duration, normal float64) (time.Duration, bool) {
-	end := time.Duration(len(bins)) * fineBin
-	back := func(from, to time.Duration) bool {
-		return share(bins, offered, from, to) >= Threshold*normal
-	}
-	if normal <= 0 {
-		return 0, false
-	}
-	for at := roundUp(outageEnd, fineBin); at+Hold <= end; at += fineBin {
-		if back(at, at+Hold) && back(at, end) {
-			return at - outageEnd, true
-		}
-	}
-	return 0, false
+// Numbers are what a run came to, of the drill or of the simulator, by the definitions of package engine. A share is NaN
+// where there was nothing to share; a recovery that never came is +Inf.
+type Numbers struct {
+	Offered    float64    // requests
+	Attempts   float64    // at the service that the clients call
+	Refused    float64    // requests that a guard refused without an attempt
+	PerOffered float64    // attempts per request
+	PerSent    float64    // attempts per request of which there was one at all
+	Goodput    [3]float64 // before, during and after the trouble: of the requests offered, how many were answered
+	Recovery   float64    // seconds from the end of the trouble
+	Queue      float64    // most requests that waited at once in the service
+	Waste      float64    // of the time that its workers were held: for callers that had left
+	Collapsed  bool
 }
 
-// share is the goodput within from..to, as a share of the requests offered.
-func share(bins []Bin, offered func(from, to time.Duration) int, from, to time.Duration) float64 {
-	return ratio(float64(sum(bins, from, to).Answered), float64(offered(from, to)))
+// NumbersOf reads a record; front is the number of the service that the clients call.
+func NumbersOf(r *engine.Record, front int) Numbers {
+	service := r.Services[front].Name
+	value := func(measure, subject string, w expect.Window) float64 {
+		return r.Value(&expect.Expectation{Measure: measure, Subject: subject, Window: w})
+	}
+	f := &r.Fleets[0]
+	bins := len(f.Offered)
+	n := Numbers{
+		Offered:  float64(total(f.Offered, 0, bins)),
+		Attempts: float64(total(r.Services[front].Arrived, 0, bins)),
+		Refused:  float64(total(f.Refused, 0, bins)),
+		Recovery: value("recovery", "", expect.All), Queue: value("queue", service, expect.All),
+		Waste: value("waste", service, expect.All), Collapsed: value("collapse", "", expect.All) > 0,
+	}
+	n.PerOffered, n.PerSent = n.Attempts/n.Offered, n.Attempts/(n.Offered-n.Refused)
+	for i, w := range windows {
+		n.Goodput[i] = value("goodput", "", w)
+	}
+	return n
 }
 
-func roundUp(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
+var windows = [...]expect.Window{expect.Before, expect.During, expect.After}
 
-// quantile returns the smallest value that is not below a share q of the sorted values; 0 of none.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
+// Recovered tells whether goodput came back.
+func (n *Numbers) Recovered() bool { return !math.IsNaN(n.Recovery) && !math.IsInf(n.Recovery, 0) }
+
+// finite returns v, or 0 where there is no such number.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
+	return v
 }
 
-// latenciesOf returns how long the calls took that keep says yes to, sorted.
-func latenciesOf(calls []call, keep func(call) bool) []time.Duration {
-	var took []time.Duration
-	for _, c := range calls {
-		if keep(c) {
-			took = append(took, c.took)
-		}
+// known returns v, or nil where there is no such number.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
 	}
-	slices.Sort(took)
-	return took
-}
-
-// coarse merges fine bins into bins of the given width, a multiple of fineBin. The last may be cut short.
-func coarse(bins []Bin, width time.Duration) []Bin {
-	per := max(int(width/fineBin), 1)
-	merged := make([]Bin, (len(bins)+per-1)/per)
-	for i, b := range bins {
-		merged[i/per].add(b)
-	}
-	return merged
+	return &v
 }
 
 // plotWidth is how many columns of bins a plot has at most.
 const plotWidth = 64
 
-// coarseWidth returns the width of a bin that shows length in at most plotWidth columns: half a second, or a multiple of it.
-func coarseWidth(length time.Duration) time.Duration {
+// columnWidth returns the width of a column that shows length in at most plotWidth of them: half a second, or a multiple of it.
+func columnWidth(length time.Duration) time.Duration {
 	const half = 500 * time.Millisecond
 	return max(half, roundUp((length+plotWidth-1)/plotWidth, half))
 }
+
+func roundUp(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
 
 // ratio is a / b, and 0 where there is no b.
 func ratio(a, b float64) float64 {

@@ -1,205 +1,146 @@
-package drill // the arithmetic of the measurement is private
+package drill // records are private
 
 import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
-// series makes fine bins from stretches of constant goodput.
-func series(stretches ...struct {
-	length    time.Duration
-	perSecond int
-}) []Bin {
-	var bins []Bin
-	for _, s := range stretches {
-		for range s.length / fineBin {
-			bins = append(bins, Bin{Answered: s.perSecond * int(fineBin) / int(time.Second)})
+// quiet is a recorder of the built-in guarded act, and who plays in it.
+func quiet() (Config, cast, *Recorder) {
+	c := Default()
+	v := c.Guarded()
+	return c, c.cast(v), NewRecorder(c.Scenario, v, 1)
+}
+
+// played records an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after it.
+// Each request that fails has cost so many attempts.
+func played(name string, back time.Duration, attempts int, failing engine.EndKind) ActResult {
+	c := Default()
+	by := c.cast(c.variant(name))
+	r := NewRecorder(c.Scenario, by.variant, 1)
+	f := c.Scenario.Faults[0]
+	for at := time.Duration(0); at < c.Scenario.Duration; at += 10 * time.Millisecond {
+		r.Offered(at, at)
+		if at < f.At || at >= f.At+f.For+back {
+			r.Attempt(by.front, at, false)
+			r.Ended(at, at+50*time.Millisecond, engine.Answered)
+			continue
 		}
-	}
-	return bins
-}
-
-type stretch = struct {
-	length    time.Duration
-	perSecond int
-}
-
-func TestRecoveryIsTheMomentFromWhichGoodputStaysBack(t *testing.T) {
-	const s, ms = time.Second, time.Millisecond
-	down := []stretch{{2 * s, 100}, {3 * s, 0}} // before and outage
-	tests := []struct {
-		name  string
-		after []stretch
-		want  time.Duration
-		never bool
-	}{
-		{name: "at once", after: []stretch{{5 * s, 100}}, want: 0},
-		{name: "later", after: []stretch{{1500 * ms, 20}, {5 * s, 100}}, want: 1500 * ms},
-		{name: "95 % is enough", after: []stretch{{s, 0}, {100 * ms, 0}, {2 * s, 100}, {3 * s, 110}}, want: 1100 * ms},
-		{name: "never", after: []stretch{{10 * s, 0}}, never: true},
-		{name: "90 % is not enough", after: []stretch{{10 * s, 90}}, never: true},
-		{name: "half a second is not long enough", after: []stretch{{500 * ms, 100}, {5 * s, 0}}, never: true},
-		{name: "a lull in the storm is no recovery", after: []stretch{{s, 0}, {1500 * ms, 100}, {8 * s, 10}}, never: true},
-		{name: "a relapse counts from its end", after: []stretch{{2 * s, 100}, {4 * s, 0}, {4 * s, 100}}, want: 6 * s},
-		{name: "back too near the end to be sure", after: []stretch{{5 * s, 0}, {900 * ms, 100}}, never: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bins := series(append(append([]stretch{}, down...), tt.after...)...)
-			got, ok := recovery(bins, steadily, 5*s, 1)
-			if ok == tt.never || got != tt.want {
-				t.Errorf("recovery = %v, %v; want %v, %v", got, ok, tt.want, !tt.never)
-			}
-		})
-	}
-}
-
-// steadily offers 100 requests per second.
-func steadily(from, to time.Duration) int { return int(100 * (to - from) / time.Second) }
-
-func TestFewArrivalsAreNoRelapse(t *testing.T) {
-	const s = time.Second
-	bins := series(stretch{2 * s, 100}, stretch{3 * s, 0}, stretch{2 * s, 100}, stretch{3 * s, 50})
-	thinning := func(from, to time.Duration) int {
-		return steadily(min(from, 7*s), min(to, 7*s)) + steadily(max(from, 7*s), max(to, 7*s))/2
-	}
-	if got, ok := recovery(bins, thinning, 5*s, 1); !ok || got != 0 {
-		t.Errorf("recovery = %v, %v; want at once: all that arrived was answered", got, ok)
-	}
-}
-
-func TestNothingRecoversToNothing(t *testing.T) {
-	if d, ok := recovery(series(stretch{10 * time.Second, 0}), steadily, time.Second, 0); ok {
-		t.Errorf("an act without any goodput recovered after %v", d)
-	}
-}
-
-func TestQuantileIsAMemberOfTheSample(t *testing.T) {
-	tests := []struct {
-		sorted []time.Duration
-		q      float64
-		want   time.Duration
-	}{
-		{nil, 0.5, 0},
-		{[]time.Duration{7}, 0.5, 7},
-		{[]time.Duration{7}, 0.99, 7},
-		{[]time.Duration{1, 2}, 0.5, 1},
-		{[]time.Duration{1, 2, 3}, 0.5, 2},
-		{[]time.Duration{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.99, 10},
-		{[]time.Duration{1, 2, 3, 4}, 0, 1},
-		{[]time.Duration{1, 2, 3, 4}, 1, 4},
-	}
-	for _, tt := range tests {
-		if got := quantile(tt.sorted, tt.q); got != tt.want {
-			t.Errorf("quantile(%v, %v) = %v, want %v", tt.sorted, tt.q, got, tt.want)
+		for n := range attempts {
+			r.Attempt(by.front, at, n > 0)
 		}
+		r.Ended(at, at+4*time.Second, failing)
+	}
+	r.Waiting(by.front, f.At+time.Second, 80)
+	r.Worked(by.front, f.At+time.Second, 3*time.Second, false, engine.Answered)
+	r.Worked(by.front, f.At+time.Second, time.Second, true, engine.Answered)
+	if failing == engine.CircuitOpen {
+		r.breakerRefused = int(r.record.Fleets[0].Ends[engine.CircuitOpen])
+	}
+	return c.actResult(by, r, c.Scenario.Duration)
+}
+
+func TestActResultAddsUp(t *testing.T) {
+	u, g := played("unguarded", time.Hour, 5, engine.TimedOut), played("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen)
+	if u.Offered != 2300 || u.Attempts != 400+5*1900 || u.PerOffered != 9900./2300 || u.PerSent != u.PerOffered {
+		t.Errorf("unguarded: %d offered, %d attempts, amplification %v", u.Offered, u.Attempts, u.PerOffered)
+	}
+	if u.Recovered() || !u.Complete || !u.Collapsed || !u.ShowsStorm || !u.Expectations[0].Held {
+		t.Errorf("unguarded: %+v", u)
+	}
+	if !g.Recovered() || *g.RecoverySeconds != 1.5 || g.Collapsed || g.ShowsStorm || !g.passed() {
+		t.Errorf("guarded: %+v", g)
+	}
+	if g.PerSent != 1 || g.Refused != 650 || g.BreakerRefused != 650 || g.Endings["circuit-open"] != 650 || g.Endings["answered"] != 1650 || len(g.Endings) != 2 {
+		t.Errorf("guarded: %v attempts per request sent, endings %v", g.PerSent, g.Endings)
+	}
+	if b := g.Phases[engine.Before]; b.Goodput != 1 || b.GoodputPerSecond != 100 || b.FromSeconds != 0 || b.ToSeconds != 4 {
+		t.Errorf("guarded, before: %+v", b)
+	}
+	if d := g.Phases[engine.During]; d.GoodputPerSecond != 0 || d.OfferedPerSecond != 100 || d.Goodput != 0 {
+		t.Errorf("guarded, outage: %+v", d)
+	}
+	if a := g.Phases[engine.After]; a.Goodput != 1250./1400 || a.FromSeconds != 9 || a.ToSeconds != 23 || math.Abs(a.AnsweredP50-0.05) > 0.002 {
+		t.Errorf("guarded, after: %+v", a)
+	}
+	if math.Abs(u.FailedP50-4) > 0.2 || math.Abs(u.AnsweredP99-0.05) > 0.002 || u.Service != (ServiceCounts{Worked: 2, Wasted: 1, WastedShare: 0.25, LongestQueue: 80}) {
+		t.Errorf("latencies: %v, %v; service %+v", u.FailedP50, u.AnsweredP99, u.Service)
 	}
 }
 
-func TestCoarseBinsLoseNothing(t *testing.T) {
-	bins := make([]Bin, 23)
-	for i := range bins {
-		bins[i] = Bin{Offered: 1, Attempts: 2, Answered: 3, Late: 6, Refused: 4, Failed: 5}
+func TestALateRecoveryIsNotAsExpected(t *testing.T) {
+	if a := played("guarded", 6*time.Second, 0, engine.CircuitOpen); !a.Recovered() || *a.RecoverySeconds != 6 || a.passed() {
+		t.Errorf("recovered after %v, passed %v", a.RecoverySeconds, a.passed())
 	}
-	merged := coarse(bins, 500*time.Millisecond)
-	if len(merged) != 5 {
-		t.Fatalf("%d coarse bins, want 5", len(merged))
-	}
-	if want := (Bin{Offered: 5, Attempts: 10, Answered: 15, Late: 30, Refused: 20, Failed: 25}); merged[0] != want {
-		t.Errorf("first bin %v, want %v", merged[0], want)
-	}
-	if want := (Bin{Offered: 3, Attempts: 6, Answered: 9, Late: 18, Refused: 12, Failed: 15}); merged[4] != want {
-		t.Errorf("last bin %v, want %v", merged[4], want)
+	if a := played("guarded", time.Hour, 0, engine.CircuitOpen); a.Recovered() || a.passed() || a.Expectations[1].Value != nil {
+		t.Errorf("recovered %v, passed %v, expected %+v", a.Recovered(), a.passed(), a.Expectations)
 	}
 }
 
-func TestPlotsOfAnyLengthFitTheTerminal(t *testing.T) {
-	for _, length := range []time.Duration{3 * time.Second, 23 * time.Second, 32 * time.Second, 33 * time.Second, 2 * time.Minute, 30 * time.Minute} {
-		width := coarseWidth(length)
-		if columns := (length + width - 1) / width; columns > plotWidth {
-			t.Errorf("%v: %d columns of %v, want at most %d", length, columns, width, plotWidth)
-		}
-		if width%fineBin != 0 {
-			t.Errorf("%v: columns of %v do not consist of whole fine bins", length, width)
-		}
+func TestWarmUpAndDrainAreNotMeasured(t *testing.T) {
+	c, by, r := quiet()
+	end := c.Scenario.Duration
+	for _, at := range []time.Duration{-time.Second, -1, end, end + time.Second} {
+		r.Offered(at, at)
+		r.Attempt(by.front, at, true)
+		r.Ended(at, at+time.Hour, engine.TimedOut)
+		r.Rejected(by.front, at)
+		r.Waiting(by.front, at, 7)
+		r.Waited(by.front, at, time.Second)
+		r.Worked(by.front, at, time.Second, true, engine.Answered)
 	}
-	if w := coarseWidth(23 * time.Second); w != 500*time.Millisecond {
-		t.Errorf("the default drill has columns of %v, want 500ms", w)
+	a := c.actResult(by, r, end)
+	if a.Offered != 0 || a.Attempts != 0 || len(a.Endings) != 0 || a.Service != (ServiceCounts{}) || a.FailedP50 != 0 {
+		t.Errorf("measured: %+v", a)
+	}
+	r.Offered(end-1, end-1)
+	r.Ended(end-1, end+time.Second/2, engine.Answered)
+	if a := c.actResult(by, r, end); a.Offered != 1 || a.Phases[engine.After].Goodput != 1 || a.Endings["answered"] != 1 {
+		t.Errorf("a request is answered after the end: %+v", a)
 	}
 }
 
-func TestRecorderKeepsTotalsBeyondTheLastBin(t *testing.T) {
-	r := NewRecorder(time.Second)
+func TestRecorderTellsTheLastSecond(t *testing.T) {
+	_, by, r := quiet()
 	r.Offered(100*time.Millisecond, 150*time.Millisecond)
 	r.Offered(200*time.Millisecond, 900*time.Millisecond)
-	r.Attempt(150 * time.Millisecond)
-	r.Attempt(1500 * time.Millisecond)
-	r.Ended(999*time.Millisecond, 800*time.Millisecond, Answered)
-	r.Ended(1500*time.Millisecond, 600*time.Millisecond, TimedOut)
-	if len(r.begins) != 2 || r.attempts != 2 || len(r.calls) != 2 || r.late != 700*time.Millisecond {
-		t.Errorf("offered %d, attempts %d, calls %d, late %v", len(r.begins), r.attempts, len(r.calls), r.late)
+	r.Attempt(by.front, 150*time.Millisecond, false)
+	r.Attempt(by.front, 1500*time.Millisecond, true)
+	r.Ended(150*time.Millisecond, 999*time.Millisecond, engine.Answered)
+	r.Ended(900*time.Millisecond, 999*time.Millisecond, engine.CircuitOpen)
+	if got, want := r.Between(by.front, 0, time.Second), (Second{Offered: 2, Attempts: 1, Answered: 1, Refused: 1}); got != want {
+		t.Errorf("first second: %+v, want %+v", got, want)
 	}
-	if got, want := r.Sum(0, time.Second), (Bin{Offered: 2, Attempts: 1, Answered: 1}); got != want {
-		t.Errorf("in the bins: %+v, want %+v", got, want)
+	if got, want := r.Between(by.front, time.Second, 2*time.Second), (Second{Attempts: 1}); got != want {
+		t.Errorf("second: %+v, want %+v", got, want)
 	}
-	if got, want := r.Sum(time.Second/2, time.Second), (Bin{Offered: 1, Answered: 1}); got != want {
-		t.Errorf("in the second half: %+v, want %+v", got, want)
-	}
-}
-
-// TestHonestRunsAreBackAtOnceAtAnyLoad plays clients whose every request is answered, after the service time and a
-// little: whatever the load, all was well before, and is well again within one step of the record.
-func TestHonestRunsAreBackAtOnceAtAnyLoad(t *testing.T) {
-	tests := []struct {
-		name        string
-		rate        float64
-		clients     int
-		before      time.Duration
-		serviceTime time.Duration
-	}{
-		{"the default", 250, 50, 4 * time.Second, 50 * time.Millisecond},
-		{"the lowest rate", 20, 1, 2 * time.Second, 50 * time.Millisecond},
-		{"the lowest rate, by many", 20, 1000, 2 * time.Second, 50 * time.Millisecond},
-		{"little time before", 50, 50, time.Second, 50 * time.Millisecond},
-		{"slow service", 40, 10, 2 * time.Second, 900 * time.Millisecond},
-		{"slow service, little time", 250, 50, 1800 * time.Millisecond, 900 * time.Millisecond},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			for seed := range uint64(30) {
-				c := Default()
-				c.Rate, c.Clients, c.Before, c.Service.ServiceTime, c.Service.Workers = tt.rate, tt.clients, tt.before, tt.serviceTime, 1000
-				if found := c.Problems(); len(found) > 0 {
-					t.Fatal(found)
-				}
-				a := c.actResult(Guarded, served(c, seed), c.Length())
-				if b := a.Phases[BeforeOutage]; !a.healthy() || !a.Recovered() || *a.RecoverySeconds > 0.1 {
-					t.Fatalf("seed %d: before the outage %+v; recovered: %v", seed, b, a.Recovered())
-				}
-			}
-		})
-	}
-}
-
-// served is the record of an act in which all goes well.
-func served(c Config, seed uint64) *Recorder {
-	r := NewRecorder(c.Length())
-	for n := range c.Clients {
-		s := newSchedule(seed, n, time.Duration(float64(c.Clients)/c.Rate*float64(time.Second)))
-		for at := s.next(); at < c.Length(); at = s.next() {
-			took := c.Service.ServiceTime + time.Millisecond
-			r.Offered(at, at)
-			r.Attempt(at)
-			r.Ended(at+took, took, Answered)
+	for _, at := range []time.Duration{-time.Second, 0, time.Hour} {
+		if got := r.Between(by.front, at-time.Second, at); got != (Second{}) {
+			t.Errorf("the second before %v: %+v", at, got)
 		}
 	}
-	return r
+	if r.late != 700*time.Millisecond {
+		t.Errorf("late by %v", r.late)
+	}
+	if s := r.record.Services[by.front]; s.Retries[15] != 1 || s.Retries[1] != 0 || s.Peak[engine.Before] != 1 {
+		t.Errorf("retries %v, peak %v", s.Retries[:20], s.Peak)
+	}
 }
 
 func TestRecorderCountsWhatGuardsSayNoTo(t *testing.T) {
-	r := NewRecorder(time.Second)
+	_, _, r := quiet()
 	for _, e := range []abate.Event{
 		{Kind: abate.CallEnded},
 		{Kind: abate.CallEnded, Attempt: 4, Reason: abate.ErrAttemptsExhausted},
@@ -212,8 +153,100 @@ func TestRecorderCountsWhatGuardsSayNoTo(t *testing.T) {
 	} {
 		r.Observe(e)
 	}
-	c := Default()
-	if a := c.actResult(Guarded, r, 0); a.BudgetRefused != 1 || a.BreakerRefused != 2 {
-		t.Errorf("the budget refused %d, the breaker %d; want 1 and 2", a.BudgetRefused, a.BreakerRefused)
+	if r.budgetRefused != 1 || r.breakerRefused != 2 {
+		t.Errorf("the budget refused %d, the breaker %d; want 1 and 2", r.budgetRefused, r.breakerRefused)
+	}
+}
+
+func TestEndOfACallIsThatOfItsLastAttempt(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		want engine.EndKind
+	}{
+		{"success", nil, engine.Answered},
+		{"the breaker is open", &abate.Error{Reason: abate.ErrCircuitOpen}, engine.CircuitOpen},
+		{"the bulkhead is full", &abate.Error{Reason: abate.ErrBulkheadFull}, engine.BulkheadFull},
+		{"no time left for the first attempt", &abate.Error{Reason: abate.ErrDeadline}, engine.TimedOut},
+		{"the breaker opened meanwhile", &abate.Error{Reason: abate.ErrCircuitOpen, Attempts: 1, Err: context.DeadlineExceeded}, engine.TimedOut},
+		{"503", statusError(503), engine.QueueFull},
+		{"502", statusError(502), engine.BadGateway},
+		{"500", statusError(500), engine.ServerError},
+		{"another", statusError(418), engine.ServerError},
+		{"nobody listens", syscall.ECONNREFUSED, engine.RefusedConnection},
+		{"hung up", io.ErrUnexpectedEOF, engine.Reset},
+		{"something", errors.New("x"), engine.Reset},
+	}
+	for _, tt := range tests {
+		if got := endOf(tt.err); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAttemptsAreCountedBelowTheGuard(t *testing.T) {
+	var served atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if served.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	_, by, r := quiet()
+	p := by.clientPolicy()
+	p.InitialDelay, p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = time.Millisecond, true, true
+	one, err := newCaller("x", server.URL, p, r, edge{record: r, service: by.front, since: func() time.Duration { return time.Second }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.close()
+	if err := one.send(t.Context(), "key"); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.record.Services[by.front]; s.Arrived[10] != 3 || s.Retries[10] != 2 {
+		t.Errorf("%d attempts, %d of them retries; want 3 and 2", s.Arrived[10], s.Retries[10])
+	}
+}
+
+func TestSchedulesOfferTheRateInTheirWay(t *testing.T) {
+	const period = float64(100 * time.Millisecond)
+	for _, arrivals := range []string{scenario.Even, scenario.Jittered, scenario.Poisson} {
+		var gaps, squares float64
+		s := newSchedule(1, 7, arrivals, period)
+		last, slots := s.next(), map[time.Duration]bool{}
+		const n = 10_000
+		for range n {
+			at := s.next()
+			if at < last {
+				t.Fatalf("%s: %v comes after %v", arrivals, at, last)
+			}
+			gap := float64(at-last) / period
+			gaps, squares = gaps+gap, squares+gap*gap
+			slots[time.Duration(float64(at)/period)], last = true, at
+		}
+		mean := gaps / n
+		deviation := math.Sqrt(squares/n - mean*mean)
+		want := map[string]float64{scenario.Even: 0, scenario.Jittered: math.Sqrt(1. / 6), scenario.Poisson: 1}[arrivals]
+		if math.Abs(mean-1) > 0.04 || math.Abs(deviation-want) > 0.04 {
+			t.Errorf("%s: gaps of %v ± %v periods, want 1 ± %v", arrivals, mean, deviation, want)
+		}
+		if arrivals != scenario.Poisson && len(slots) < n {
+			t.Errorf("%s: only %d of %d periods have a request", arrivals, len(slots), n)
+		}
+	}
+}
+
+func TestPlotsOfAnyLengthFitTheTerminal(t *testing.T) {
+	for _, length := range []time.Duration{3 * time.Second, 23 * time.Second, 32 * time.Second, 33 * time.Second, 2 * time.Minute, 10 * time.Minute} {
+		width := columnWidth(length)
+		if columns := (length + width - 1) / width; columns > plotWidth {
+			t.Errorf("%v: %d columns of %v, want at most %d", length, columns, width, plotWidth)
+		}
+		if bin := engine.BinOf(length); width%bin != 0 {
+			t.Errorf("%v: columns of %v do not consist of whole bins of %v", length, width, bin)
+		}
+	}
+	if w := columnWidth(23 * time.Second); w != 500*time.Millisecond {
+		t.Errorf("the default drill has columns of %v, want 500ms", w)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // plotRows is the height of a plot.
@@ -26,11 +27,11 @@ func (r *Result) plotTop() float64 {
 	return math.Ceil(top/step) * step
 }
 
-// Plot draws one act: attempts as a shade, goodput as solid blocks in front of it, and the outage below. It is at most
+// Plot draws one act: attempts as a shade, goodput as solid blocks in front of it, and the trouble below. It is at most
 // 80 columns wide.
 func (a *ActResult) Plot(s Setup, top float64) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: attempts %c and answers in time %c per second, one column is %.3g s\n", a.Act, attemptShade, eighths[8], a.BinSeconds)
+	fmt.Fprintf(&out, "%s: attempts %c and answers %c per second, one column is %.3g s\n", a.Act, attemptShade, eighths[8], a.BinSeconds)
 	for row := plotRows - 1; row >= 0; row-- {
 		label := ""
 		switch row {
@@ -42,8 +43,8 @@ func (a *ActResult) Plot(s Setup, top float64) string {
 		fmt.Fprintf(&out, "%8s ┤%s\n", label, strings.TrimRight(a.plotRow(row, top), " "))
 	}
 	fmt.Fprintf(&out, "%8s └%s\n", "", a.ruler(s))
-	begin := int(s.BeforeSeconds / a.BinSeconds)
-	fmt.Fprintf(&out, "%10s%s%s\n", "", strings.Repeat(" ", begin), "▲ the database is down for "+seconds(s.OutageSeconds))
+	begin := min(int(s.BeforeSeconds/a.BinSeconds), max(68-utf8.RuneCountInString(s.Trouble), 0))
+	fmt.Fprintf(&out, "%10s%s▲ %s\n", "", strings.Repeat(" ", begin), s.Trouble)
 	return out.String()
 }
 
@@ -66,12 +67,12 @@ func (a *ActResult) plotRow(row int, top float64) string {
 	return string(cells)
 }
 
-// ruler is the time axis: a double line while the database is down.
+// ruler is the time axis: a double line while something is wrong.
 func (a *ActResult) ruler(s Setup) string {
 	cells := make([]rune, len(a.Series))
 	for i, b := range a.Series {
 		cells[i] = '─'
-		if b.AtSeconds >= s.BeforeSeconds && b.AtSeconds < s.BeforeSeconds+s.OutageSeconds {
+		if b.AtSeconds >= s.BeforeSeconds && b.AtSeconds < s.BeforeSeconds+s.TroubleSeconds {
 			cells[i] = '═'
 		}
 	}

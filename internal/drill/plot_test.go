@@ -6,7 +6,7 @@ import (
 )
 
 func TestPlotDrawsGoodputInFrontOfAttempts(t *testing.T) {
-	setup := Setup{BeforeSeconds: 1, OutageSeconds: 1}
+	setup := Setup{BeforeSeconds: 1, TroubleSeconds: 1, Trouble: "db is down for 1 s"}
 	a := ActResult{Act: "unguarded", BinSeconds: 0.5, Series: []SeriesBin{
 		{AtSeconds: 0, Attempts: 100, Answered: 100},
 		{AtSeconds: 0.5, Attempts: 100, Answered: 100},
@@ -16,7 +16,7 @@ func TestPlotDrawsGoodputInFrontOfAttempts(t *testing.T) {
 		{AtSeconds: 2.5, Attempts: 50, Answered: 50},
 	}}
 	r := Result{Acts: []ActResult{a}}
-	want := `unguarded: attempts ░ and answers in time █ per second, one column is 0.5 s
+	want := `unguarded: attempts ░ and answers █ per second, one column is 0.5 s
      800 ┤   ░░
          ┤   ░░
          ┤   ░░
@@ -26,7 +26,7 @@ func TestPlotDrawsGoodputInFrontOfAttempts(t *testing.T) {
          ┤██░░░
        0 ┤██░░▄█
          └──══──
-            ▲ the database is down for 1 s
+            ▲ db is down for 1 s
 `
 	if got := a.Plot(setup, r.plotTop()); got != want {
 		t.Errorf("plot:\n%swant:\n%s", got, want)

@@ -1,128 +1,171 @@
 package drill
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
-// fineBin is the resolution of the record, and so of the time to recovery.
-const fineBin = 100 * time.Millisecond
-
-// Ending is how a call ended, as far as the caller could tell.
-type Ending int
-
-// The endings of a call. A call that failed after several attempts has the ending of its last attempt.
-const (
-	Answered      Ending = iota // with success, in time
-	AnsweredLate                // with success, but the attempt took longer than the attempt timeout of Config
-	RefusedEarly                // by the guard, without any attempt
-	TimedOut                    // no answer within the attempt timeout
-	QueueFull                   // 503
-	DatabaseError               // 504
-	OtherAnswer                 // any other status
-	NoConnection                // the connection failed
-	Unanswered                  // the act ended first
-	endings
-)
-
-var endingNames = [...]string{"answered", "answeredTooLate", "refusedEarly", "timedOut", "queueFull", "databaseError", "otherAnswer", "noConnection", "unanswered"}
-
-// String returns the name used in JSON.
-func (e Ending) String() string { return endingNames[e] }
-
-// failed tells whether the call was made to its end, in vain.
-func (e Ending) failed() bool { return e >= TimedOut && e < Unanswered }
-
-// Bin is what happened in one stretch of time.
-type Bin struct {
-	Offered  int // requests that arrived at the clients
-	Attempts int // requests that were sent to the service
-	Answered int // calls that ended with success, in time
-	Late     int // calls that ended with success, too late
-	Refused  int // calls that the guard refused without an attempt
-	Failed   int // calls that ended in any other way
-}
-
-func (b *Bin) add(o Bin) {
-	b.Offered += o.Offered
-	b.Attempts += o.Attempts
-	b.Answered += o.Answered
-	b.Late += o.Late
-	b.Refused += o.Refused
-	b.Failed += o.Failed
-}
-
-// call is one finished call.
-type call struct {
-	end    time.Duration
-	took   time.Duration
-	ending Ending
-}
-
-// Recorder notes what happens in an act. Times are since the act's begin. It is safe for concurrent use.
+// Recorder notes what happens in an act, in the record of a run of the simulator: the same numbers, with the same meaning.
+// Times are since the end of the warm-up; what happens before it, or after the end, is in no bin and no window. It is safe
+// for concurrent use.
 type Recorder struct {
-	mu       sync.Mutex
-	bins     []Bin
-	begins   []time.Duration // of all requests offered; in order once sorted
-	attempts int
-	late     time.Duration
-	calls    []call
+	mu     sync.Mutex
+	record *engine.Record
+	peaks  []peak // of the services
 
+	failed         engine.Histogram // how long requests took that were made to their end, in vain
+	late           time.Duration
 	breakerRefused int // requests
 	budgetRefused  int // retries
 }
 
-// NewRecorder returns a recorder for an act of the given length. What happens later counts in the totals, but in no bin.
-func NewRecorder(length time.Duration) *Recorder {
-	return &Recorder{bins: make([]Bin, (length+fineBin-1)/fineBin)}
+// peak counts attempts in steps of 10 ms.
+type peak struct {
+	slot  time.Duration
+	count uint32
 }
 
-// bin returns the bin for a time; a spare one when the act is over.
-func (r *Recorder) bin(at time.Duration) *Bin {
-	if i := int(at / fineBin); i >= 0 && i < len(r.bins) {
-		return &r.bins[i]
+const peakWidth = 10 * time.Millisecond
+
+// outside is the window of what is not measured.
+const outside = engine.After + 1
+
+// NewRecorder returns the recorder of an act.
+func NewRecorder(s *scenario.Scenario, v *scenario.Variant, seed uint64) *Recorder {
+	record := engine.Empty(s, v, seed)
+	return &Recorder{record: record, peaks: make([]peak, len(record.Services))}
+}
+
+// bin returns the number of the bin and the window of a time; false when it is not measured.
+func (r *Recorder) bin(at time.Duration) (bin int, w engine.Window, ok bool) {
+	if at < 0 || at >= r.record.Duration {
+		return 0, outside, false
 	}
-	return new(Bin)
+	return int(at / r.record.Bin), r.record.WindowAt(at), true
 }
 
 // Offered notes a request that was due at the time due and got under way at now.
 func (r *Recorder) Offered(due, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begins = append(r.begins, now)
 	r.late = max(r.late, now-due)
-	r.bin(now).Offered++
-}
-
-// Attempt notes a request on its way to the service.
-func (r *Recorder) Attempt(now time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attempts++
-	r.bin(now).Attempts++
-}
-
-// Ended notes the end of a call that took so long.
-func (r *Recorder) Ended(now, took time.Duration, e Ending) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, call{end: now, took: took, ending: e})
-	switch b := r.bin(now); e {
-	case Answered:
-		b.Answered++
-	case AnsweredLate:
-		b.Late++
-	case RefusedEarly:
-		b.Refused++
-	default:
-		b.Failed++
+	if b, _, ok := r.bin(now); ok {
+		r.record.Fleets[0].Offered[b]++
 	}
 }
 
-// Observe counts what the guards say no to: an answer with an error status does not tell why it was the last attempt's.
+// Ended notes how a request ended now that began at a time.
+func (r *Recorder) Ended(began, now time.Duration, end engine.EndKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := &r.record.Fleets[0]
+	first, window, measured := r.bin(began)
+	count := func(series []uint32) {
+		if b, _, ok := r.bin(now); ok {
+			series[b]++
+		}
+	}
+	switch end {
+	case engine.Answered:
+		count(f.Answered)
+		f.Latency[window].Add(int64(now - began))
+		if measured {
+			f.Good[first]++
+		}
+	case engine.CircuitOpen, engine.BulkheadFull:
+		count(f.Refused)
+	case engine.Unanswered: // somebody stopped it
+	default:
+		count(f.Failed)
+		if measured {
+			r.failed.Add(int64(now - began))
+		}
+	}
+	if measured {
+		f.Ends[end]++
+	}
+}
+
+// Attempt notes an attempt on its way to a service.
+func (r *Recorder) Attempt(service int, now time.Duration, retry bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b, w, ok := r.bin(now)
+	if !ok {
+		return
+	}
+	s := &r.record.Services[service]
+	s.Arrived[b]++
+	if retry {
+		s.Retries[b]++
+	}
+	p := &r.peaks[service]
+	if slot := now / peakWidth; slot != p.slot {
+		*p = peak{slot: slot}
+	}
+	p.count++
+	s.Peak[w] = max(s.Peak[w], p.count)
+}
+
+// Rejected notes an attempt that a service refused.
+func (r *Recorder) Rejected(service int, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b, _, ok := r.bin(now); ok {
+		r.record.Services[service].Rejected[b]++
+	}
+}
+
+// Waiting notes how many requests wait in a service's queue, now that one more does.
+func (r *Recorder) Waiting(service int, now time.Duration, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b, _, ok := r.bin(now); ok {
+		s := &r.record.Services[service]
+		s.Longest[b] = max(s.Longest[b], uint32(n))
+	}
+}
+
+// Waited notes how long a request has waited that a worker takes up now.
+func (r *Recorder) Waited(service int, now, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.record.Services[service]
+	b, w, ok := r.bin(now)
+	s.Wait[w].Add(int64(wait))
+	if ok {
+		s.WaitNS[b] += int64(wait)
+		s.Waits[b]++
+	}
+}
+
+// Worked notes that a worker is free again that was held for so long: wasted, if the caller has left.
+func (r *Recorder) Worked(service int, now, held time.Duration, wasted bool, end engine.EndKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b, _, ok := r.bin(now)
+	if !ok {
+		return
+	}
+	s := &r.record.Services[service]
+	s.WorkNS[b] += int64(held)
+	switch {
+	case wasted:
+		s.Wasted[b]++
+		s.WasteNS[b] += int64(held)
+	case end == engine.Answered:
+		s.Served[b]++
+	default:
+		s.Errors[b]++
+	}
+}
+
+// Observe counts what the clients' guards say no to: an answer with an error status does not tell why it was the last
+// attempt's.
 func (r *Recorder) Observe(e abate.Event) {
 	if e.Kind != abate.CallEnded || e.Reason == nil {
 		return
@@ -137,30 +180,31 @@ func (r *Recorder) Observe(e abate.Event) {
 	}
 }
 
-// arrivals returns how many requests arrived within a stretch of time. Nothing may be recorded any more.
-func (r *Recorder) arrivals() func(from, to time.Duration) int {
-	slices.Sort(r.begins)
-	return func(from, to time.Duration) int {
-		first, _ := slices.BinarySearch(r.begins, from)
-		behind, _ := slices.BinarySearch(r.begins, to)
-		return behind - first
-	}
+// Second is what happened in one second, for the one who watches.
+type Second struct {
+	Offered  int // requests that began
+	Attempts int // at the service that the clients call
+	Answered int // requests answered with success
+	Refused  int // requests refused by a guard, without an attempt
 }
 
-// Sum adds up the bins that lie within from..to.
-func (r *Recorder) Sum(from, to time.Duration) Bin {
+// Between adds up the bins that begin within from..to.
+func (r *Recorder) Between(service int, from, to time.Duration) Second {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return sum(r.bins, from, to)
+	f := &r.record.Fleets[0]
+	first, behind := int(max(from, 0)/r.record.Bin), min(int(max(to, 0)/r.record.Bin), len(f.Offered))
+	return Second{
+		Offered: total(f.Offered, first, behind), Attempts: total(r.record.Services[service].Arrived, first, behind),
+		Answered: total(f.Answered, first, behind), Refused: total(f.Refused, first, behind),
+	}
 }
 
-// sum adds up the fine bins that begin within from..to.
-func sum(bins []Bin, from, to time.Duration) Bin {
-	var total Bin
-	for i, b := range bins {
-		if at := time.Duration(i) * fineBin; at >= from && at < to {
-			total.add(b)
-		}
+// total adds up the bins from..to of a series.
+func total(series []uint32, from, to int) int {
+	sum := 0
+	for _, n := range series[min(from, len(series)):max(min(to, len(series)), min(from, len(series)))] {
+		sum += int(n)
 	}
-	return total
+	return sum
 }

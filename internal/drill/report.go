@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
 // Intro says what is going to happen, and the arithmetic behind it.
 func (c Config) Intro(w io.Writer) {
-	capacity := thousands(c.Service.Capacity())
 	say := func(format string, args ...any) {
 		text := wrap(fmt.Sprintf(format, args...), 77)
 		if strings.HasPrefix(text, "- ") {
@@ -19,26 +21,61 @@ func (c Config) Intro(w io.Writer) {
 		}
 		fmt.Fprintln(w, text)
 	}
-	say("A payment service on 127.0.0.1 can do %d workers / %v = %s requests/s, and queues up to %s more: %s of work. %d clients offer it %s/s, on schedule whatever happens. After %v its database hangs for %v; then all is well again, for %v.",
-		c.Service.Workers, c.Service.ServiceTime, capacity, thousands(float64(c.Service.Queue)), seconds(c.Service.QueueTime().Seconds()),
-		c.Clients, thousands(c.Rate), c.Before, c.Outage, c.After)
-	for _, name := range c.Acts {
-		if name == Unguarded {
-			say("- Unguarded, a client waits %v for an answer, then tries again up to %d times, %v apart. If all fail, %s/s × %d = %s/s meet a capacity of %s/s.",
-				c.AttemptTimeout, c.Retries, c.RetryDelay, thousands(c.Rate), c.Retries+1, thousands(c.StormLoad()), capacity)
-		} else {
-			say("- Guarded, the same clients send the same requests through Abate and %s.", c.Policy.Name)
-		}
+	setup, a := c.setup(), c.cast(c.variant(c.Acts[0]))
+	queue := "refuses what it cannot work on at once"
+	if a.places() > 0 {
+		queue = fmt.Sprintf("queues up to %s more: %s of work", thousands(float64(a.places())), seconds(a.queueTime().Seconds()))
 	}
-	for _, note := range c.Notes() {
+	say("%s on 127.0.0.1 can do %d workers / %v = %s requests/s, and %s. %d clients offer it %s/s, on schedule whatever happens. After %s %s; then all is well again, for %s.",
+		a.service().Name, a.service().Workers, a.work(), thousands(a.capacity()), queue, setup.Clients, thousands(setup.OfferedPerSecond),
+		seconds(setup.BeforeSeconds), setup.Trouble, seconds(setup.AfterSeconds))
+	for _, name := range c.Acts {
+		say("- %s", c.actIntro(c.variant(name)))
+	}
+	for _, note := range setup.Notes {
 		say("Note: %s.", note)
 	}
 	fmt.Fprintln(w)
 }
 
+// actIntro says what the clients of an act do.
+func (c Config) actIntro(v *scenario.Variant) string {
+	a := c.cast(v)
+	text := v.Name
+	switch {
+	case c.Policy != "" && v == c.Guarded():
+		text += ": " + c.Policy
+	case v.About != "":
+		text += ": " + v.About
+	}
+	p := a.clientPolicy()
+	text += fmt.Sprintf(". Up to %d attempts", p.MaxRetries+1)
+	if p.AttemptTimeout > 0 {
+		text += fmt.Sprintf(" of at most %v", p.AttemptTimeout)
+	}
+	if a.unbounded() {
+		return text + fmt.Sprintf("; if all fail, %s/s × %d = %s/s meet a capacity of %s/s.",
+			thousands(a.fleet.Rate), p.MaxRetries+1, thousands(a.stormLoad()), thousands(a.capacity()))
+	}
+	var bounds []string
+	if p.RetryBudget.Enabled() {
+		bounds = append(bounds, "a retry budget")
+	}
+	if p.CircuitBreaker.Enabled() {
+		bounds = append(bounds, "a circuit breaker")
+	}
+	return text + ", within " + strings.Join(bounds, " and ") + "."
+}
+
 // String is one line of live progress.
 func (p Progress) String() string {
-	state := [...]string{"database up", "DATABASE DOWN", "database up"}[p.Phase]
+	state := "all is well"
+	switch {
+	case p.Elapsed <= 0:
+		state = "warming up"
+	case p.Trouble:
+		state = "TROUBLE"
+	}
 	return fmt.Sprintf("%-9s %3.0f s  attempts %5s/s  answered %4s/s  queue %5s  %s",
 		p.Act, p.Elapsed.Seconds(), thousands(float64(p.Attempts)), thousands(float64(p.Answered)), thousands(float64(p.Waiting)), state)
 }
@@ -49,11 +86,33 @@ func (r *Result) Report(w io.Writer) {
 		fmt.Fprintf(w, "Stopped before the end. This is what is known so far.\n\n")
 	}
 	r.table(w)
+	r.expected(w)
 	top := r.plotTop()
 	for _, a := range r.Acts {
 		fmt.Fprintf(w, "\n%s", a.Plot(r.Setup, top))
 	}
 	fmt.Fprintf(w, "\n%s\n", wrap(r.Verdict, 79))
+	if r.Comparison != nil {
+		r.Comparison.report(w)
+	}
+}
+
+// expected lists what the scenario expects of the acts.
+func (r *Result) expected(w io.Writer) {
+	first := true
+	for i := range r.Acts {
+		for _, e := range r.Acts[i].Expectations {
+			if first {
+				fmt.Fprintln(w)
+				first = false
+			}
+			held := "not held"
+			if e.Held {
+				held = "held"
+			}
+			fmt.Fprintf(w, "%-9s %s  %s\n", r.Acts[i].Act, pad(e.Text, 58), held)
+		}
+	}
 }
 
 // row is a line of the table.
@@ -66,7 +125,7 @@ func (r *Result) table(w io.Writer) {
 	line := func(label string, cell func(a *ActResult) string) {
 		text := pad(label, 40)
 		for i := range r.Acts {
-			text += padLeft(cell(&r.Acts[i]), 19)
+			text += padLeft(cell(&r.Acts[i]), max(19, utf8.RuneCountInString(r.Acts[i].Act)+2))
 		}
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
@@ -74,6 +133,18 @@ func (r *Result) table(w io.Writer) {
 	for _, row := range r.rows() {
 		line(row.label, row.cell)
 	}
+}
+
+// endings are the labels of how requests fail.
+var endings = [engine.EndKinds]string{
+	engine.RefusedConnection: "failed: nobody listened",
+	engine.Reset:             "failed: connection broke",
+	engine.QueueFull:         "failed: service's queue full (503)",
+	engine.ServerError:       "failed: error of the service (500)",
+	engine.BadGateway:        "failed: service behind it failed (502)",
+	engine.TimedOut:          "failed: no answer in time",
+	engine.BulkheadFull:      "refused by the guard's bulkhead",
+	engine.Unanswered:        "still being tried at the end",
 }
 
 func (r *Result) rows() []row {
@@ -84,53 +155,42 @@ func (r *Result) rows() []row {
 		{"amplification: attempts per request sent", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerSent) }},
 		{"  … counting those refused early, too", func(a *ActResult) string { return fmt.Sprintf("%.2f", a.PerOffered) }},
 	}
-	for p, label := range [...]string{"goodput before the outage", "goodput during the outage", "goodput after the outage"} {
-		rows = append(rows, row{label, func(a *ActResult) string { return goodput(a, Phase(p)) }})
+	for w, label := range [...]string{"before", "during", "after"} {
+		rows = append(rows, row{"goodput " + label + " the " + r.Setup.Word, func(a *ActResult) string { return goodput(a, w) }})
 	}
 	rows = append(rows,
-		row{"from end of outage to 95 % goodput", r.recoveryCell},
+		row{fmt.Sprintf("from end of %s to %s goodput", r.Setup.Word, percent(r.Setup.Recovered)), r.recoveryCell},
 		row{"answered calls took, p50 / p99", func(a *ActResult) string { return spans(a.AnsweredP50, a.AnsweredP99) }},
 		row{"failed calls took, p50 / p99", func(a *ActResult) string { return spans(a.FailedP50, a.FailedP99) }},
-		row{"longest queue in the service", func(a *ActResult) string { return count(int(a.Service.LongestQueue)) }},
+		row{"longest queue in the service", func(a *ActResult) string { return count(a.Service.LongestQueue) }},
 		row{"work done for callers that had left", func(a *ActResult) string {
-			return fmt.Sprintf("%s (%s)", thousands(float64(a.Service.Abandoned)), percent(ratio(float64(a.Service.Abandoned), float64(a.Service.Worked))))
+			return fmt.Sprintf("%s (%s)", count(a.Service.Wasted), percent(a.Service.WastedShare))
 		}},
+		row{"refused early by the guard, not sent", func(a *ActResult) string { return count(a.Refused) }},
 	)
-	for _, e := range [...]struct {
-		ending Ending
-		label  string
-	}{
-		{AnsweredLate, "answered too late, after more than " + seconds(r.Setup.AttemptTimeoutSeconds)},
-		{RefusedEarly, "refused early by the guard, not sent"},
-		{TimedOut, "failed: no answer in time"},
-		{QueueFull, "failed: service's queue full (503)"},
-		{DatabaseError, "failed: database did not answer (504)"},
-		{OtherAnswer, "failed: other answer"},
-		{NoConnection, "failed: no connection"},
-		{Unanswered, "still being tried at the end"},
-	} {
-		if e.ending == RefusedEarly || r.any(e.ending) {
-			rows = append(rows, row{e.label, func(a *ActResult) string { return count(a.Endings[e.ending.String()]) }})
+	for kind, label := range endings {
+		if end := engine.EndKind(kind).String(); label != "" && r.any(end) {
+			rows = append(rows, row{label, func(a *ActResult) string { return count(a.Endings[end]) }})
 		}
 	}
 	return append(rows, row{"processor time of this program", func(a *ActResult) string { return fmt.Sprintf("%.2f cores", a.CPU) }})
 }
 
-// any tells whether some call of some act ended so.
-func (r *Result) any(e Ending) bool {
+// any tells whether some request of some act ended so.
+func (r *Result) any(end string) bool {
 	for _, a := range r.Acts {
-		if a.Endings[e.String()] > 0 {
+		if a.Endings[end] > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func goodput(a *ActResult, p Phase) string {
-	if int(p) >= len(a.Phases) {
+func goodput(a *ActResult, w int) string {
+	if w >= len(a.Phases) {
 		return "–"
 	}
-	f := a.Phases[p]
+	f := a.Phases[w]
 	return fmt.Sprintf("%s/s %6s", thousands(f.GoodputPerSecond), percent(f.Goodput))
 }
 

@@ -1,11 +1,18 @@
 package drill
 
 import (
+	"fmt"
+	"math"
+	"strings"
 	"time"
+
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
 // Version is the version of the JSON form of a Result. Fields may be added to a version, never renamed or removed.
-const Version = 1
+const Version = 2
 
 // Result is what came of a drill. Its JSON form is for machines: times carry their unit in their name.
 type Result struct {
@@ -13,49 +20,48 @@ type Result struct {
 	Setup       Setup       `json:"setup"`
 	Acts        []ActResult `json:"acts"`
 	Interrupted bool        `json:"interrupted"` // somebody stopped the drill; the last act is cut short
-	Passed      bool        `json:"passed"`      // the guarded act recovered in time; true when it was not to be played
+	Passed      bool        `json:"passed"`      // every act was well before the trouble and is as expected; those that show a storm do not matter
 	Verdict     string      `json:"verdict"`     // what made the difference, in words
+	Comparison  *Comparison `json:"comparison,omitempty"`
 }
 
 // Setup is what was played.
 type Setup struct {
-	Seed                  uint64   `json:"seed"`
-	Clients               int      `json:"clients"`
-	OfferedPerSecond      float64  `json:"offeredPerSecond"`
-	Workers               int      `json:"workers"`
-	ServiceTimeSeconds    float64  `json:"serviceTimeSeconds"`
-	CapacityPerSecond     float64  `json:"capacityPerSecond"`
-	Queue                 int      `json:"queue"`
-	QueueSeconds          float64  `json:"queueSeconds"`
-	StormPerSecond        float64  `json:"stormPerSecond"`
-	AttemptTimeoutSeconds float64  `json:"attemptTimeoutSeconds"`
-	Retries               int      `json:"retries"`
-	RetryDelaySeconds     float64  `json:"retryDelaySeconds"`
-	BeforeSeconds         float64  `json:"beforeSeconds"`
-	OutageSeconds         float64  `json:"outageSeconds"`
-	AfterSeconds          float64  `json:"afterSeconds"`
-	WithinSeconds         float64  `json:"withinSeconds"`
-	Threshold             float64  `json:"threshold"`
-	HoldSeconds           float64  `json:"holdSeconds"`
-	Policy                string   `json:"policy"`
-	Notes                 []string `json:"notes"` // what to know before believing the numbers
+	Scenario         string   `json:"scenario"`
+	Seed             uint64   `json:"seed"`
+	Clients          int      `json:"clients"`
+	OfferedPerSecond float64  `json:"offeredPerSecond"`
+	WarmUpSeconds    float64  `json:"warmUpSeconds"`
+	BeforeSeconds    float64  `json:"beforeSeconds"`
+	TroubleSeconds   float64  `json:"troubleSeconds"`
+	AfterSeconds     float64  `json:"afterSeconds"`
+	Word             string   `json:"word"`           // for what goes wrong: "outage" or "trouble"
+	Trouble          string   `json:"trouble"`        // what goes wrong, in words
+	Recovered        float64  `json:"recoveredShare"` // of the goodput before, that counts as recovered
+	HoldSeconds      float64  `json:"holdSeconds"`    // and how long it has to last
+	Notes            []string `json:"notes"`          // what to know before believing the numbers
 }
 
-// ActResult is what came of one act.
+// ActResult is what came of one act. What is counted is counted within the act, without warm-up and drain.
 type ActResult struct {
 	Act             string         `json:"act"`
+	ShowsStorm      bool           `json:"showsStorm"` // it is expected to collapse
 	Complete        bool           `json:"complete"`
+	Setting         Setting        `json:"setting"`
 	Offered         int            `json:"offered"`
 	Attempts        int            `json:"attempts"`
 	PerOffered      float64        `json:"attemptsPerOffered"` // attempts per request offered, those refused early counted in
 	PerSent         float64        `json:"attemptsPerSent"`    // amplification: attempts per request that the guard let out at all
 	Phases          []PhaseResult  `json:"phases"`
-	RecoverySeconds *float64       `json:"recoverySeconds"` // from the end of the outage; null for never
+	RecoverySeconds *float64       `json:"recoverySeconds"` // from the end of the trouble; null for never
+	Collapsed       bool           `json:"collapsed"`       // the trouble is over and goodput stays down
+	Expectations    []Expected     `json:"expectations"`
 	AnsweredP50     float64        `json:"answeredP50Seconds"`
 	AnsweredP99     float64        `json:"answeredP99Seconds"`
 	FailedP50       float64        `json:"failedP50Seconds"`
 	FailedP99       float64        `json:"failedP99Seconds"`
-	Endings         map[string]int `json:"endings"`                  // calls by how they ended; they add up to offered
+	Refused         int            `json:"refusedEarly"`             // requests that a guard refused, without an attempt
+	Endings         map[string]int `json:"endings"`                  // requests by how they ended; they add up to offered
 	BreakerRefused  int            `json:"requestsRefusedByBreaker"` // without an attempt
 	BudgetRefused   int            `json:"retriesRefusedByBudget"`   // each ended its call
 	Service         ServiceCounts  `json:"service"`
@@ -63,9 +69,41 @@ type ActResult struct {
 	CPU             float64        `json:"cpuCores"`             // processor time of the whole process per second
 	BinSeconds      float64        `json:"binSeconds"`
 	Series          []SeriesBin    `json:"series"`
+
+	numbers Numbers
 }
 
-// PhaseResult is one phase of an act. The first is measured from when the first answers are in.
+// Setting is what an act is played with.
+type Setting struct {
+	Policy            string  `json:"policy"` // where it is from
+	Service           string  `json:"service"`
+	Workers           int     `json:"workers"`
+	WorkSeconds       float64 `json:"workSeconds"` // of a request, with the service behind
+	CapacityPerSecond float64 `json:"capacityPerSecond"`
+	Queue             int     `json:"queue"`
+	MaxAttempts       int     `json:"maxAttempts"`
+	StormPerSecond    float64 `json:"stormPerSecond"` // if every attempt fails
+	WithinSeconds     float64 `json:"withinSeconds"`  // in which it is expected to recover; 0 for no matter when
+}
+
+// ServiceCounts is what the service that the clients call saw.
+type ServiceCounts struct {
+	Refused      int     `json:"refused"`      // attempts answered 503 at once: the queue was full
+	Worked       int     `json:"worked"`       // requests that workers have finished
+	Wasted       int     `json:"wasted"`       // of those, the caller had left by then
+	WastedShare  float64 `json:"wastedShare"`  // of the time that workers were held
+	LongestQueue int     `json:"longestQueue"` // how many requests waited at once, at most
+}
+
+// Expected is an expectation of the scenario, of this one run.
+type Expected struct {
+	Text  string   `json:"text"`
+	Held  bool     `json:"held"`
+	Value *float64 `json:"value"` // what was measured, in its unit; null for never, or nothing to measure
+}
+
+// PhaseResult is one phase of an act. Goodput is by the time of the request: of those offered in the phase, how many were
+// answered, ever.
 type PhaseResult struct {
 	Phase             string  `json:"phase"`
 	FromSeconds       float64 `json:"fromSeconds"`
@@ -73,7 +111,7 @@ type PhaseResult struct {
 	OfferedPerSecond  float64 `json:"offeredPerSecond"`
 	AttemptsPerSecond float64 `json:"attemptsPerSecond"`
 	GoodputPerSecond  float64 `json:"goodputPerSecond"`
-	Goodput           float64 `json:"goodput"` // share of the requests that arrived one service time earlier, and so could be answered by now
+	Goodput           float64 `json:"goodput"` // share of the requests offered
 	AnsweredP50       float64 `json:"answeredP50Seconds"`
 	AnsweredP99       float64 `json:"answeredP99Seconds"`
 }
@@ -84,7 +122,6 @@ type SeriesBin struct {
 	Offered   int     `json:"offered"`
 	Attempts  int     `json:"attempts"`
 	Answered  int     `json:"answered"`
-	Late      int     `json:"late"`
 	Refused   int     `json:"refused"`
 	Failed    int     `json:"failed"`
 }
@@ -92,100 +129,156 @@ type SeriesBin struct {
 // Recovered tells whether goodput came back.
 func (a *ActResult) Recovered() bool { return a.RecoverySeconds != nil }
 
-// healthyShare is the goodput before the outage that a drill needs to mean anything.
+// healthyShare is the goodput before the trouble that a drill needs to mean anything.
 const healthyShare = 0.9
 
-// healthy tells whether goodput was as it should be before the outage. Where it was not, a recovery to that level is worth
+// healthy tells whether goodput was as it should be before the trouble. Where it was not, a recovery to that level is worth
 // nothing.
 func (a *ActResult) healthy() bool {
-	return len(a.Phases) > 0 && a.Phases[BeforeOutage].Goodput >= healthyShare
+	return len(a.Phases) > 0 && a.Phases[engine.Before].Goodput >= healthyShare
 }
 
-// act returns the result of the named act, or nil.
-func (r *Result) act(name string) *ActResult {
+// passed tells whether all acts that are not there to show a storm are as expected.
+func (r *Result) passed() bool {
 	for i := range r.Acts {
-		if r.Acts[i].Act == name {
-			return &r.Acts[i]
+		if a := &r.Acts[i]; !a.ShowsStorm && !a.passed() {
+			return false
 		}
 	}
-	return nil
+	return !r.Interrupted
+}
+
+func (a *ActResult) passed() bool {
+	for _, e := range a.Expectations {
+		if !e.Held {
+			return false
+		}
+	}
+	return a.healthy()
 }
 
 func (c Config) setup() Setup {
+	s := c.Scenario
+	begin, end := s.Trouble()
 	return Setup{
-		Seed: c.Seed, Clients: c.Clients, OfferedPerSecond: c.Rate,
-		Workers: c.Service.Workers, ServiceTimeSeconds: c.Service.ServiceTime.Seconds(), CapacityPerSecond: c.Service.Capacity(),
-		Queue: c.Service.Queue, QueueSeconds: c.Service.QueueTime().Seconds(), StormPerSecond: c.StormLoad(),
-		AttemptTimeoutSeconds: c.AttemptTimeout.Seconds(), Retries: c.Retries, RetryDelaySeconds: c.RetryDelay.Seconds(),
-		BeforeSeconds: c.Before.Seconds(), OutageSeconds: c.Outage.Seconds(), AfterSeconds: c.After.Seconds(),
-		WithinSeconds: c.Within.Seconds(), Threshold: Threshold, HoldSeconds: Hold.Seconds(),
-		Policy: c.Policy.Name, Notes: append([]string{}, c.Notes()...),
+		Scenario: s.Name, Seed: c.Seed, Clients: max(s.Clients[0].Instances, 1), OfferedPerSecond: s.Clients[0].Rate,
+		WarmUpSeconds: s.WarmUp.Seconds(), BeforeSeconds: begin.Seconds(), TroubleSeconds: (end - begin).Seconds(), AfterSeconds: (s.Duration - end).Seconds(),
+		Word: c.troubleWord(), Trouble: c.troubleText(), Recovered: s.Model.Recovered, HoldSeconds: s.Model.Hold.Seconds(),
+		Notes: append([]string{}, c.Notes()...),
 	}
+}
+
+func (c Config) troubleWord() string {
+	for i := range c.Scenario.Faults {
+		if c.Scenario.Faults[i].Outage == "" {
+			return "trouble"
+		}
+	}
+	return "outage"
+}
+
+// troubleText says what goes wrong, for how long.
+func (c Config) troubleText() string {
+	var parts []string
+	for i := range c.Scenario.Faults {
+		f := &c.Scenario.Faults[i]
+		kind, target := f.Kind()
+		text := fmt.Sprintf("%s is in trouble (%s)", target, kind)
+		if kind == scenario.OutageFault {
+			text = target + " is down"
+		}
+		parts = append(parts, text+" for "+seconds(f.For.Seconds()))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c Config) setting(a cast) Setting {
+	within, _ := c.within(a.variant)
+	s := Setting{
+		Policy: c.policyName(a.variant), Service: a.service().Name, Workers: a.service().Workers, WorkSeconds: a.work().Seconds(),
+		CapacityPerSecond: a.capacity(), Queue: a.places(), MaxAttempts: a.clientPolicy().MaxRetries + 1, StormPerSecond: a.stormLoad(),
+		WithinSeconds: within.Seconds(),
+	}
+	return s
+}
+
+// policyName says where the policy of a variant is from.
+func (c Config) policyName(v *scenario.Variant) string {
+	if c.Policy != "" && v == c.Guarded() {
+		return c.Policy
+	}
+	return fmt.Sprintf("%s in %s", v.Name, c.Scenario.File)
 }
 
 // actResult makes the result of an act out of its record; played is how far the act came.
-func (c Config) actResult(name string, r *Recorder, played time.Duration) ActResult {
+func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	arrivals := r.arrivals()
-	offered := func(from, to time.Duration) int {
-		return arrivals(from-c.Service.ServiceTime, to-c.Service.ServiceTime)
-	}
+	record := r.record
+	n := NumbersOf(record, by.front)
+	service := &record.Services[by.front]
+	bins := len(service.Arrived)
 	a := ActResult{
-		Act: name, Complete: played >= c.Length(), Offered: len(r.begins), Attempts: r.attempts,
-		PerOffered: ratio(float64(r.attempts), float64(len(r.begins))),
-		Endings:    make(map[string]int), LateSeconds: r.late.Seconds(),
+		Act: by.variant.Name, ShowsStorm: c.showsStorm(by.variant), Complete: played >= record.Duration, Setting: c.setting(by),
+		Offered: int(n.Offered), Attempts: int(n.Attempts), PerOffered: finite(n.PerOffered), PerSent: finite(n.PerSent),
+		Expectations: []Expected{}, Endings: make(map[string]int), LateSeconds: r.late.Seconds(), Refused: int(n.Refused),
 		BreakerRefused: r.breakerRefused, BudgetRefused: r.budgetRefused,
+		FailedP50: finite(r.failed.Quantile(0.5)), FailedP99: finite(r.failed.Quantile(0.99)),
+		Service: ServiceCounts{
+			Refused: total(service.Rejected, 0, bins), Wasted: total(service.Wasted, 0, bins),
+			Worked:      total(service.Served, 0, bins) + total(service.Errors, 0, bins) + total(service.Wasted, 0, bins),
+			WastedShare: finite(n.Waste), LongestQueue: int(finite(n.Queue)),
+		},
+		numbers: n,
 	}
-	for _, call := range r.calls {
-		a.Endings[call.ending.String()]++
+	latency := func(q float64, w expect.Window) float64 {
+		return finite(record.Value(&expect.Expectation{Measure: "latency", Quantile: q, Window: w}))
 	}
-	a.PerSent = ratio(float64(r.attempts), float64(a.Offered-a.Endings[RefusedEarly.String()]))
-	for p := range phases {
-		if from, to := c.bounds(p); played > from {
-			a.Phases = append(a.Phases, phaseResult(r, offered, p, from, min(to, played)))
+	a.AnsweredP50, a.AnsweredP99 = latency(0.5, expect.All), latency(0.99, expect.All)
+	for k, count := range record.Fleets[0].Ends {
+		if count > 0 {
+			a.Endings[engine.EndKind(k).String()] = int(count)
 		}
 	}
-	answered := latenciesOf(r.calls, func(k call) bool { return k.ending == Answered })
-	failed := latenciesOf(r.calls, func(k call) bool { return k.ending.failed() })
-	a.AnsweredP50, a.AnsweredP99 = quantile(answered, 0.5).Seconds(), quantile(answered, 0.99).Seconds()
-	a.FailedP50, a.FailedP99 = quantile(failed, 0.5).Seconds(), quantile(failed, 0.99).Seconds()
+	bounds := [...]time.Duration{0, record.Begin, record.End, record.Duration}
+	for w := range windows {
+		if from, to := bounds[w], min(bounds[w+1], played); to > from {
+			p := phaseResult(record, service, engine.Window(w), from, to)
+			p.AnsweredP50, p.AnsweredP99 = latency(0.5, windows[w]), latency(0.99, windows[w])
+			a.Phases = append(a.Phases, p)
+		}
+	}
 	if a.Complete {
-		normal := min(a.Phases[BeforeOutage].Goodput, 1) // one answer to a request of before the first bin is one too many
-		if d, ok := recovery(r.bins, offered, c.Before+c.Outage, normal); ok {
-			s := d.Seconds()
-			a.RecoverySeconds = &s
+		a.RecoverySeconds, a.Collapsed = known(n.Recovery), n.Collapsed
+		for _, x := range c.expectations(by.variant) {
+			v := record.Value(&x)
+			a.Expectations = append(a.Expectations, Expected{Text: x.Text, Held: x.Holds(v), Value: known(v)})
 		}
 	}
-	a.series(r.bins, coarseWidth(c.Length()), played)
+	a.series(record, service, columnWidth(record.Duration), played)
 	return a
 }
 
-func phaseResult(r *Recorder, offered func(from, to time.Duration) int, p Phase, from, to time.Duration) PhaseResult {
-	seen, seconds := sum(r.bins, from, to), (to - from).Seconds()
-	took := latenciesOf(r.calls, func(k call) bool { return k.ending == Answered && k.end >= from && k.end < to })
+func phaseResult(r *engine.Record, s *engine.ServiceRecord, w engine.Window, from, to time.Duration) PhaseResult {
+	f, seconds := &r.Fleets[0], (to - from).Seconds()
+	first, behind := int(from/r.Bin), int(math.Ceil(float64(to)/float64(r.Bin)))
+	offered, good := float64(total(f.Offered, first, behind)), float64(total(f.Good, first, behind))
 	return PhaseResult{
-		Phase: p.String(), FromSeconds: from.Seconds(), ToSeconds: to.Seconds(),
-		OfferedPerSecond:  float64(seen.Offered) / seconds,
-		AttemptsPerSecond: float64(seen.Attempts) / seconds,
-		GoodputPerSecond:  float64(seen.Answered) / seconds,
-		Goodput:           share(r.bins, offered, from, to),
-		AnsweredP50:       quantile(took, 0.5).Seconds(),
-		AnsweredP99:       quantile(took, 0.99).Seconds(),
+		Phase: [...]string{"before", "trouble", "after"}[w], FromSeconds: from.Seconds(), ToSeconds: to.Seconds(),
+		OfferedPerSecond: offered / seconds, AttemptsPerSecond: float64(total(s.Arrived, first, behind)) / seconds,
+		GoodputPerSecond: good / seconds, Goodput: ratio(good, offered),
 	}
 }
 
 // series fills in the columns of the plot up to where the act was played.
-func (a *ActResult) series(bins []Bin, width, played time.Duration) {
+func (a *ActResult) series(r *engine.Record, s *engine.ServiceRecord, width, played time.Duration) {
+	f, per := &r.Fleets[0], int(width/r.Bin)
 	a.BinSeconds = width.Seconds()
-	for i, b := range coarse(bins, width) {
-		at := time.Duration(i) * width
-		if at >= played {
-			break
-		}
+	for i := 0; time.Duration(i)*width < played; i++ {
+		from, to := i*per, (i+1)*per
 		a.Series = append(a.Series, SeriesBin{
-			AtSeconds: at.Seconds(), Offered: b.Offered, Attempts: b.Attempts,
-			Answered: b.Answered, Late: b.Late, Refused: b.Refused, Failed: b.Failed,
+			AtSeconds: (time.Duration(i) * width).Seconds(), Offered: total(f.Offered, from, to), Attempts: total(s.Arrived, from, to),
+			Answered: total(f.Answered, from, to), Refused: total(f.Refused, from, to), Failed: total(f.Failed, from, to),
 		})
 	}
 }

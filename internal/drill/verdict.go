@@ -3,6 +3,8 @@ package drill
 import (
 	"fmt"
 	"strings"
+
+	"github.com/abate-go/abate/sim/engine"
 )
 
 // lateLimit is how far behind its own schedule, in seconds, the drill may fall before it warns about its numbers.
@@ -16,18 +18,14 @@ func (r *Result) verdict() string {
 	var said []string
 	for i := range r.Acts {
 		a := &r.Acts[i]
-		story := r.guardedStory
+		story := r.policyStory
 		switch {
 		case !a.healthy():
 			story = r.illStory
-		case a.Act == Unguarded:
-			story = r.unguardedStory
+		case a.ShowsStorm:
+			story = r.stormStory
 		}
 		said = append(said, story(a))
-		if late := a.Endings[AnsweredLate.String()]; late > 0 {
-			said = append(said, fmt.Sprintf("%s answers came more than %s after their attempt was sent, too late to count.",
-				thousands(float64(late)), seconds(r.Setup.AttemptTimeoutSeconds)))
-		}
 		if a.LateSeconds > lateLimit {
 			said = append(said, fmt.Sprintf("Careful: this machine was busy with other things, and in the %s act the drill fell up to %s behind its schedule. Take the numbers with care, or play it again.",
 				a.Act, seconds(a.LateSeconds)))
@@ -36,49 +34,53 @@ func (r *Result) verdict() string {
 	return strings.Join(said, " ")
 }
 
-// illStory is of an act in which not all was well before the outage.
+// name is the act's, to begin a sentence with.
+func (a *ActResult) name() string { return strings.ToUpper(a.Act[:1]) + a.Act[1:] }
+
+// illStory is of an act in which not all was well before the trouble.
 func (r *Result) illStory(a *ActResult) string {
-	text := fmt.Sprintf("%s, only %s of the requests were answered in time before the outage, so what came after it tells nothing.",
-		strings.ToUpper(a.Act[:1])+a.Act[1:], percent(a.Phases[BeforeOutage].Goodput))
+	text := fmt.Sprintf("%s, only %s of the requests were answered before the %s, so what came after it tells nothing.",
+		a.name(), percent(a.Phases[engine.Before].Goodput), r.Setup.Word)
 	if a.LateSeconds > lateLimit {
 		return text
 	}
-	text += fmt.Sprintf(" The drill kept to its schedule (at most %s late). A request takes the service %s, and after %s an answer is too late.",
-		duration(a.LateSeconds), duration(r.Setup.ServiceTimeSeconds), seconds(r.Setup.AttemptTimeoutSeconds))
-	if refused := a.Endings[RefusedEarly.String()]; refused > 0 {
-		text += fmt.Sprintf(" The policy (%s) refused %s requests early.", r.Setup.Policy, thousands(float64(refused)))
+	text += fmt.Sprintf(" The drill kept to its schedule (at most %s late). A request takes the service %s.",
+		duration(a.LateSeconds), duration(a.Setting.WorkSeconds))
+	if a.Refused > 0 {
+		text += fmt.Sprintf(" The policy (%s) refused %s requests early.", a.Setting.Policy, thousands(float64(a.Refused)))
 	}
 	return text
 }
 
-func (r *Result) unguardedStory(a *ActResult) string {
-	s, after := r.Setup, a.Phases[AfterOutage]
+// stormStory is of an act that is there to show a storm.
+func (r *Result) stormStory(a *ActResult) string {
+	s, capacity, after := r.Setup, a.Setting.CapacityPerSecond, a.Phases[engine.After]
 	switch {
 	case a.Recovered():
-		return fmt.Sprintf("Unguarded, the service recovered by itself %s after the outage: this setup shows no lasting storm (%s/s × %d attempts against %s/s).",
-			seconds(*a.RecoverySeconds), thousands(s.OfferedPerSecond), s.Retries+1, thousands(s.CapacityPerSecond))
-	case after.AttemptsPerSecond <= s.CapacityPerSecond:
-		return fmt.Sprintf("Unguarded, goodput did not come back within %s of the end of the outage, with %s attempts/s against a capacity of %s/s.",
-			seconds(s.AfterSeconds), thousands(after.AttemptsPerSecond), thousands(s.CapacityPerSecond))
+		return fmt.Sprintf("%s, the service recovered by itself %s after the %s: this setup shows no lasting storm (%s/s × %d attempts against %s/s).",
+			a.name(), seconds(*a.RecoverySeconds), s.Word, thousands(s.OfferedPerSecond), a.Setting.MaxAttempts, thousands(capacity))
+	case after.AttemptsPerSecond <= capacity:
+		return fmt.Sprintf("%s, goodput did not come back within %s of the end of the %s, with %s attempts/s against a capacity of %s/s.",
+			a.name(), seconds(s.AfterSeconds), s.Word, thousands(after.AttemptsPerSecond), thousands(capacity))
 	}
 	queue := fmt.Sprintf("the queue held up to %s requests", thousands(float64(a.Service.LongestQueue)))
 	if a.Service.Refused > 0 {
 		queue = "the queue overflowed"
 	}
-	return fmt.Sprintf("Unguarded, the %s outage did not end with the outage: every failed request came back up to %d times, %s attempts/s met a capacity of %s/s, %s, and %s of all work was for callers that had left.",
-		seconds(s.OutageSeconds), s.Retries, thousands(after.AttemptsPerSecond), thousands(s.CapacityPerSecond), queue,
-		percent(ratio(float64(a.Service.Abandoned), float64(a.Service.Worked))))
+	return fmt.Sprintf("%s, the %s %s did not end with the %s: every failed request came back up to %d times, %s attempts/s met a capacity of %s/s, %s, and %s of all work was for callers that had left.",
+		a.name(), seconds(s.TroubleSeconds), s.Word, s.Word, a.Setting.MaxAttempts-1, thousands(after.AttemptsPerSecond), thousands(capacity), queue, percent(a.Service.WastedShare))
 }
 
-func (r *Result) guardedStory(a *ActResult) string {
+// policyStory is of an act whose policy should do well.
+func (r *Result) policyStory(a *ActResult) string {
 	if !a.Recovered() {
-		return fmt.Sprintf("Guarded, goodput did NOT come back within %s of the end of the outage: the policy (%s) did not do its work here. %s",
-			seconds(r.Setup.AfterSeconds), r.Setup.Policy, r.queueStory(a))
+		return fmt.Sprintf("%s, goodput did NOT come back within %s of the end of the %s: the policy (%s) did not do its work here. %s",
+			a.name(), seconds(r.Setup.AfterSeconds), r.Setup.Word, a.Setting.Policy, r.queueStory(a))
 	}
 	took := *a.RecoverySeconds
-	text := fmt.Sprintf("Guarded, goodput was back %s after the outage", seconds(took))
-	if took > r.Setup.WithinSeconds {
-		text += fmt.Sprintf(", later than the %s it was given", seconds(r.Setup.WithinSeconds))
+	text := fmt.Sprintf("%s, goodput was back %s after the %s", a.name(), seconds(took), r.Setup.Word)
+	if within := a.Setting.WithinSeconds; within > 0 && took > within {
+		text += fmt.Sprintf(", later than the %s it was given", seconds(within))
 	}
 	text += ": "
 	if a.BreakerRefused > 0 {
@@ -93,7 +95,7 @@ func (r *Result) guardedStory(a *ActResult) string {
 
 // queueStory tells how full the service's queue was.
 func (r *Result) queueStory(a *ActResult) string {
-	places := thousands(float64(r.Setup.Queue))
+	places := thousands(float64(a.Setting.Queue))
 	if a.Service.Refused > 0 {
 		return fmt.Sprintf("The service's queue of %s overflowed: %s attempts were turned away.", places, thousands(float64(a.Service.Refused)))
 	}
@@ -102,7 +104,7 @@ func (r *Result) queueStory(a *ActResult) string {
 		return "No request ever waited in the service's queue."
 	}
 	text := fmt.Sprintf("t most %s of the %s places in the service's queue were taken, %s of work.",
-		thousands(longest), places, seconds(ratio(longest, r.Setup.CapacityPerSecond)))
+		thousands(longest), places, seconds(ratio(longest, a.Setting.CapacityPerSecond)))
 	if a.Recovered() {
 		return "The queue stayed short enough: a" + text
 	}
