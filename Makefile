@@ -12,8 +12,10 @@ FUZZTIME  ?= 30s
 BENCH     ?= .
 PASSES    ?= 8
 BENCHTIME ?= 80ms
+SIMULATOR    := Engine|Crowd|Model
+ENGINEPASSES ?= 3
 
-.PHONY: help drill check test lint unit race smoke mods fuzz bench fmt clean
+.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench engine fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +25,10 @@ drill: ## See a retry storm, and the same storm guarded: real sockets, under a m
 
 check: lint unit ## The fast gate before a commit: build, lint, unit tests
 
-test: check race smoke mods ## Everything that CI runs: check, race detector, fuzz and benchmark smoke
+test: needs check race storms smoke mods ## Everything that CI runs: check, race detector, storm library, fuzz and benchmark smoke
+
+needs: ## Install or name what the tests need besides Go and a C compiler: a browser
+	@.ci/needs
 
 lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tests: internal/tidy)
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "error: run make fmt:" $$unformatted >&2; exit 1; }
@@ -38,6 +43,10 @@ race: ## All tests under the race detector, which needs a C compiler
 	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; go test -race work; \
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
 	else echo "note: no C compiler, so no race detector" >&2; set -x; go test work; fi
+
+storms: ## The storm library keeps its promises, the simulator agrees with published numbers
+	go test -count=1 -run Promise ./sim/library
+	go run ./cmd/abate sim --validate --quiet
 
 smoke: ## Every fuzz target for a moment, every benchmark once
 	.ci/fuzz 2000x
@@ -54,9 +63,17 @@ bench: $(BENCHSTAT) ## Abate and its peers side by side in one run, and the numb
 	@mkdir -p bench/out && rm -f bench/out/bench.txt
 	go test -c -o bench/out/bench.test ./bench
 	@for ((pass = 1; pass <= $(PASSES); pass++)); do echo "pass $$pass of $(PASSES)" >&2; \
-		bench/out/bench.test -test.run '^$$' -test.bench '$(BENCH)' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
+		bench/out/bench.test -test.run '^$$' -test.bench '$(BENCH)' -test.skip '$(SIMULATOR)' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
 	@$(BENCHSTAT) -table .name -col /impl -ignore .config -filter '.unit:(sec/op OR allocs/op)' bench/out/bench.txt
 	@go run ./bench/targets bench/out/bench.txt
+	@$(MAKE) --no-print-directory engine
+
+engine: $(BENCHSTAT) ## The simulator's part of make bench: events and attempts per second, memory
+	@mkdir -p bench/out && rm -f bench/out/engine.txt
+	go test -c -o bench/out/bench.test ./bench
+	@for ((pass = 1; pass <= $(ENGINEPASSES); pass++)); do echo "simulator, pass $$pass of $(ENGINEPASSES)" >&2; \
+		bench/out/bench.test -test.run '^$$' -test.bench '$(SIMULATOR)' -test.benchtime $(BENCHTIME) >>bench/out/engine.txt; done
+	@$(BENCHSTAT) -row .fullname -ignore .config -filter '.unit:(events/s OR attempts/s OR sec/op OR B/pending OR B/client OR allocs/op)' bench/out/engine.txt
 
 fmt: ## Format all Go files
 	gofmt -w .

@@ -146,15 +146,21 @@ func policyCandidates(p abate.Policy, caller, callee string) []candidate {
 	for n := p.MaxRetries - 1; n >= 0; n-- {
 		add("maxRetries", fmt.Sprintf("maxRetries: %d", n), fmt.Sprint(p.MaxRetries), math.Log2(float64(p.MaxRetries+1)/float64(n+1)), func(p *abate.Policy) { p.MaxRetries = n })
 	}
+	on := func(disabled bool) string { // a part that is switched off has to be switched on, too
+		if disabled {
+			return "disabled: false, "
+		}
+		return ""
+	}
 	if !p.RetryBudget.Enabled() && p.MaxRetries > 0 {
 		for _, ratio := range []float64{0.2, 0.1} {
-			add("retryBudget", fmt.Sprintf("retryBudget: {ratio: %v}", ratio), "off", 1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
+			add("retryBudget", fmt.Sprintf("retryBudget: {%sratio: %v}", on(p.RetryBudget.Disabled), ratio), "off", 1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
 				p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio, Reserve: 10}
 			})
 		}
 	}
 	if !p.CircuitBreaker.Enabled() {
-		add("circuitBreaker", "circuitBreaker: {failureRateThreshold: 0.5, rampUp: 2s}", "off", 1.5, func(p *abate.Policy) {
+		add("circuitBreaker", "circuitBreaker: {"+on(p.CircuitBreaker.Disabled)+"failureRateThreshold: 0.5, rampUp: 2s}", "off", 1.5, func(p *abate.Policy) {
 			p.CircuitBreaker = breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
 		})
 	}

@@ -109,9 +109,6 @@ func TestAdviceFindsWhatHelps(t *testing.T) {
 	found, followed := "", 0
 	for _, a := range advised(t, storm) {
 		found += a.Change + "; "
-		if strings.HasSuffix(a.Change, "(was off)") {
-			continue // what is disabled in defaults needs disabled: false as well, which the advice does not say
-		}
 		text := storm
 		if _, queue, ok := strings.Cut(a.YAML, "{queue: "); ok {
 			text = strings.Replace(text, "exponential 100ms", "exponential 100ms, queue: "+strings.TrimSuffix(queue, "}}"), 1)

@@ -16,8 +16,8 @@ type Histogram struct {
 
 const (
 	subBits     = 4
-	bucketCount = (44 - subBits) << subBits // up to 2⁴³ µs/1024, about 2.4 hours; longer times count in the last one
-	shift       = 10                        // resolution: 1.024 µs
+	bucketCount = (44 - subBits) << subBits // up to 2⁴³ units, about 104 days; longer times count in the last one
+	shift       = 10                        // a unit is 2¹⁰ ns
 )
 
 // bucketOf numbers the bucket of a time: linear up to 16 units, then 16 per doubling.

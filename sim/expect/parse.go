@@ -18,12 +18,26 @@ const (
 // Parse reads one expectation. The error is of type [Errors] and lists everything that is wrong with the text.
 func Parse(text string) (Expectation, error) {
 	p := parser{text: text}
+	if at, cut := cutByAComma(text); cut {
+		p.fail(at, "a bracket has no partner", `is this a part of a YAML list in [ ], where a comma ends a member? Then put the whole in quotes: ["latency(p99, after) < 800ms"]`)
+		return Expectation{}, p.errs
+	}
 	p.read()
 	if len(p.errs) > 0 {
 		slices.SortStableFunc(p.errs, func(a, b *Error) int { return a.Column - b.Column })
 		return Expectation{}, p.errs
 	}
 	return p.e, nil
+}
+
+// cutByAComma tells of what YAML leaves of an expectation with a comma in it and no quotes around: its begin, up to the
+// comma, or its rest.
+func cutByAComma(text string) (at int, cut bool) {
+	open, closed := strings.IndexByte(text, '('), strings.IndexByte(text, ')')
+	if open >= 0 && closed < 0 && !strings.ContainsAny(text, comparisons) {
+		return open, true
+	}
+	return closed, open < 0 && closed >= 0
 }
 
 type parser struct {

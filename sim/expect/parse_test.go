@@ -87,6 +87,8 @@ func TestSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
 		{"recovery => 10s", `column 10: "=>" is not a comparison; write >=`},
 		{"5s < recovery < 10s", `column 1: "5s" is not a measure; the measure comes first, then the comparison, then the value: for example goodput(after) > 95% in 99% of runs
 column 15: there is a second comparison; write two expectations, one per line`},
+		{"latency(p99", `column 8: a bracket has no partner; is this a part of a YAML list in [ ], where a comma ends a member? Then put the whole in quotes: ["latency(p99, after) < 800ms"]`},
+		{"after) < 800ms", `column 6: a bracket has no partner; is this a part of a YAML list in [ ], where a comma ends a member? Then put the whole in quotes: ["latency(p99, after) < 800ms"]`},
 		{"goodput(after > 95%", "column 8: the bracket is not closed; write ) after the last argument"},
 		{"goodput(after) x > 95%", `column 15: "x" is not expected here; a comparison follows the bracket`},
 		{"goodput() > 95%", "column 8: there is nothing in the brackets; leave them out, or say what the measure is about"},
