@@ -14,7 +14,8 @@ func TestThePolicyFileOfTheReadmeLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, yaml, found := strings.Cut(string(readme), "```yaml\n")
+	_, yaml, found := strings.Cut(string(readme), "```yaml\ndefaults:")
+	yaml = "defaults:" + yaml
 	yaml, _, closed := strings.Cut(yaml, "```")
 	if !found || !closed {
 		t.Fatal("the README shows no policy file")

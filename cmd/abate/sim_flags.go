@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/abate-go/abate/internal/nearest"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -241,35 +242,8 @@ func (o *simOptions) variantsOf(s *scenario.Scenario) []string {
 
 // suggestVariant says which variant may have been meant, or else which there are.
 func suggestVariant(name string, known []string) string {
-	best, least := "", 1+max(1, min(3, len(name)/3)) // few wrong letters for a name of its length
-	for _, k := range known {
-		if d := wrongLetters(strings.ToLower(name), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	if best != "" {
-		return "did you mean " + best + "?"
+	if near := nearest.To(name, known); near != "" {
+		return "did you mean " + near + "?"
 	}
 	return "there are: " + strings.Join(known, ", ")
-}
-
-// wrongLetters is Levenshtein's distance: how many letters have to be put in, left out or changed.
-func wrongLetters(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

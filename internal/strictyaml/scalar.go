@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/abate-go/abate/internal/nearest"
 )
 
 // Scalar reads one value, of a kind that is a scalar, into the field, or says what is wrong with it. After that the value
@@ -229,7 +231,7 @@ func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, mend string
 			return "", ""
 		}
 	}
-	if near := nearest(n.Value, f.Allowed); near != "" {
+	if near := nearest.To(n.Value, f.Allowed); near != "" {
 		return Quote(n.Value) + " is not known", "did you mean " + near + "? " + f.Mend()
 	}
 	return Quote(n.Value) + " is not known", ""

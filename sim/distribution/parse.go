@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/abate-go/abate/internal/nearest"
 	"github.com/abate-go/abate/sim/kernel"
 )
 
@@ -129,7 +130,7 @@ func (r *reader) shape(words []string) Distribution {
 		return r.constant(words)
 	}
 	mend := "allowed: a duration, exponential, lognormal, uniform, normal, quantiles"
-	if near := nearest(words[0]); near != "" {
+	if near := nearest.To(words[0], []string{"exponential", "lognormal", "uniform", "normal", "quantiles"}); near != "" {
 		mend = "did you mean " + near + "? " + mend
 	}
 	r.fail(strconv.Quote(words[0])+" is not known", mend)

@@ -129,39 +129,3 @@ func (r *reader) number(s, word string) float64 {
 	}
 	return 0
 }
-
-// nearest returns the shape that a misspelt word was meant to be, or "".
-func nearest(word string) string {
-	best, least := "", 3
-	if len(word) > 2*len("exponential") {
-		return ""
-	}
-	for _, s := range shapes {
-		if n := distance(strings.ToLower(word), s.name); n < least {
-			best, least = s.name, n
-		}
-	}
-	return best
-}
-
-// distance returns how many letters must be put in, left out or changed to turn a
-// into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

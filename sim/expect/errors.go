@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/abate-go/abate/internal/nearest"
 )
 
 // Error is one mistake in the text of an expectation.
@@ -57,7 +59,7 @@ func quote(s string) string {
 
 // suggest says what an unknown word may have been meant to be, or else which words there are.
 func suggest(word string, known []string) string {
-	if near := nearest(word, known); near != "" {
+	if near := nearest.To(word, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	const most = 20
@@ -65,43 +67,4 @@ func suggest(word string, known []string) string {
 		known = append(slices.Clone(known[:most]), "…")
 	}
 	return "there are: " + strings.Join(known, ", ")
-}
-
-// nearest is the known word that differs least, if that is little for a word of its length.
-func nearest(word string, known []string) string {
-	const longest = 64
-	if len(word) > longest {
-		return ""
-	}
-	best, least := "", 1+max(1, min(3, len(word)/3))
-	for _, k := range known {
-		if len(k) > longest {
-			continue
-		}
-		if d := edits(strings.ToLower(word), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// edits is Levenshtein's distance: how many bytes have to be put in, left out or changed.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
