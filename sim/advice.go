@@ -198,8 +198,8 @@ func queueCandidates(x *scenario.Service) []candidate {
 	case q.Limit > 0:
 		was = fmt.Sprintf("limit: %d", q.Limit)
 		bound = time.Duration(float64(q.Limit) / (x.Capacity() / float64(max(x.Replicas, 1))) * float64(time.Second))
-	case q.Seconds > 0:
-		was, bound = "seconds: "+q.Seconds.String(), q.Seconds
+	case q.Work > 0:
+		was, bound = "work: "+q.Work.String(), q.Work
 	}
 	for _, d := range []time.Duration{time.Second, 500 * time.Millisecond, 250 * time.Millisecond, 100 * time.Millisecond} {
 		if d > x.ServiceTime.Mean()/2 && (bound == 0 || d < bound) {
@@ -207,7 +207,7 @@ func queueCandidates(x *scenario.Service) []candidate {
 			if bound > 0 {
 				step = math.Log2(float64(bound) / float64(d))
 			}
-			add("queue", "seconds: "+d.String(), was, step, func(q *scenario.Queue) { q.Limit, q.Seconds = 0, d })
+			add("queue", "work: "+d.String(), was, step, func(q *scenario.Queue) { q.Limit, q.Work = 0, d })
 		}
 	}
 	if x.Queue.Order == "" || x.Queue.Order == scenario.FIFO {

@@ -88,8 +88,8 @@ func (l *assumptions) service(x *scenario.Service) {
 			bound, usual = "nobody waits", false
 		case q.Limit > 0:
 			bound, usual = strconv.Itoa(q.Limit)+" per replica", false
-		case q.Seconds > 0:
-			bound, usual = q.Seconds.String()+" of work", false
+		case q.Work > 0:
+			bound, usual = q.Work.String()+" of work", false
 		}
 		l.add(name+"queue", bound, usual, "how many requests may wait")
 		l.choice(name+"queue.whenFull", x.Queue.WhenFull, scenario.ErrorWhenFull, "an error is retried now, silence after the timeout")

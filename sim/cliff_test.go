@@ -122,7 +122,7 @@ func TestAdviceFindsWhatHelps(t *testing.T) {
 		equal(t, "verdict after "+a.Change, r.Verdict, sim.Pass)
 		followed++
 	}
-	for _, want := range []string{"pay: maxRetries: ", "pay: circuitBreaker: {", "pay: queue seconds: "} {
+	for _, want := range []string{"pay: maxRetries: ", "pay: circuitBreaker: {", "pay: queue work: "} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no advice %q among: %s", want, found)
 		}

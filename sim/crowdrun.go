@@ -70,8 +70,8 @@ func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (crowd.Config, error
 		c.QueueLimit = 0
 	case q.Limit > 0:
 		c.QueueLimit = q.Limit * max(service.Replicas, 1)
-	case q.Seconds > 0:
-		c.QueueLimit = int(q.Seconds.Seconds() * service.Capacity())
+	case q.Work > 0:
+		c.QueueLimit = int(q.Work.Seconds() * service.Capacity())
 	}
 	for i := range s.Faults {
 		x := &s.Faults[i]

@@ -134,7 +134,7 @@ func (p *problems) service(where string, x *scenario.Service) {
 	q := x.Queue
 	p.plays(x.Replicas <= 1, where+".replicas", "one replica of each service")
 	p.plays(x.SlowsDown == 0 && x.SlowsQueued == 0, where+".slowsDown", "service times that do not depend on the load")
-	p.plays(q.Seconds == 0, where+".queue.seconds", "a queue with a limit")
+	p.plays(q.Work == 0, where+".queue.work", "a queue with a limit")
 	p.plays(q.WhenFull != scenario.SilenceWhenFull, where+".queue.whenFull", "a queue that answers an error when it is full")
 	p.plays(q.Order == "" || q.Order == scenario.FIFO, where+".queue.order", "a queue in order of arrival (fifo)")
 	p.plays(!q.DropExpired, where+".queue.dropExpired", "a queue that does not know when its callers give up")

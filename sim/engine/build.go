@@ -102,8 +102,8 @@ func queueLimit(s *scenario.Service) int32 {
 		return 0
 	case q.Limit > 0:
 		return int32(min(q.Limit, math.MaxInt32))
-	case q.Seconds > 0 && s.Workers > 0 && s.ServiceTime.Mean() > 0:
-		return int32(min(math.Floor(q.Seconds.Seconds()*float64(s.Workers)/s.ServiceTime.Mean().Seconds()), math.MaxInt32))
+	case q.Work > 0 && s.Workers > 0 && s.ServiceTime.Mean() > 0:
+		return int32(min(math.Floor(q.Work.Seconds()*float64(s.Workers)/s.ServiceTime.Mean().Seconds()), math.MaxInt32))
 	}
 	return -1
 }

@@ -48,7 +48,7 @@ func (d *dice) call(to string) string {
 }
 
 func (d *dice) service(calls string) string {
-	bound := d.maybe("limit: 3", "limit: 50", "none: true", "seconds: 200ms")
+	bound := d.maybe("limit: 3", "limit: 50", "none: true", "work: 200ms")
 	queue := list(bound, d.maybe("dropExpired: true"), d.maybe("order: lifo", "order: codel"))
 	if bound == "none: true" {
 		queue = bound

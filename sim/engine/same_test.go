@@ -22,7 +22,7 @@ clients:
 services:
   api: {replicas: 2, balancing: least-queue, workers: 6, serviceTime: lognormal median 10ms p99 80ms, calls: [{to: db, pool: 4}, {to: log, share: 50%, times: 2, optional: true}], parallel: true, queue: {limit: 40, order: lifo}}
   log: {serviceTime: uniform 1ms..9ms, slowsDown: 0.1, optimisticLock: true}
-  db: {workers: 4, serviceTime: exponential 15ms, queue: {seconds: 500ms, order: codel}, errorRate: 1%, retryAfter: 200ms, connections: {max: 12, cost: 2ms}}
+  db: {workers: 4, serviceTime: exponential 15ms, queue: {work: 500ms, order: codel}, errorRate: 1%, retryAfter: 200ms, connections: {max: 12, cost: 2ms}}
 faults:
   - {at: 2s, for: 1s, outage: db}
   - {at: 4s, for: 500ms, restart: api, share: 50%}

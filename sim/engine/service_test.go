@@ -25,7 +25,7 @@ func TestQueueingArithmetic(t *testing.T) {
 		"lifo":                 {plain, "clients: {f: {once: 3, within: 30ms, calls: [s]}}", "workers: 1, serviceTime: 100ms, queue: {order: lifo}", "3 answered", 570 * ms, 290 * ms},
 		"a full queue":         {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2}", "3 answered, 2 queue-full", 600 * ms, 300 * ms},
 		"no queue":             {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {none: true}", "1 answered, 4 queue-full", 100 * ms, 100 * ms},
-		"seconds of work":      {plain, burst("10"), "workers: 2, serviceTime: 100ms, queue: {seconds: 250ms}", "7 answered, 3 queue-full", 1600 * ms, 400 * ms},
+		"seconds of work":      {plain, burst("10"), "workers: 2, serviceTime: 100ms, queue: {work: 250ms}", "7 answered, 3 queue-full", 1600 * ms, 400 * ms},
 		"a silent full queue":  {plain + ", attemptTimeout: 1s", burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2, whenFull: silence}", "3 answered, 2 timed-out", 600 * ms, 300 * ms},
 		"slower together":      {plain, burst("3"), "serviceTime: 100ms, slowsDown: 0.5", "3 answered", 450 * ms, 200 * ms},
 		"slower with a queue":  {plain, burst("4"), "workers: 1, serviceTime: 100ms, slowsQueued: 0.1", "4 answered", 1080 * ms, 430 * ms},

@@ -121,7 +121,7 @@ var mistakes = map[string][]string{
 		`:4:10: expect[0]: "recovery < 10s" needs a fault, and there is none; add one to faults, or remove this`,
 	},
 	"expect-unknown-service": {
-		`:5:10: expect[0]: "bd" is not a service; there are: db`,
+		`:5:10: expect[0]: "bd" is not a service; did you mean db?`,
 	},
 	"expect-wait-without-workers": {
 		`:4:10: expect[0]: "queueWait(db) < 1s" needs a service with workers, and db has none; set its workers`,
@@ -254,17 +254,17 @@ var mistakes = map[string][]string{
 	"queue-limit-and-none": {
 		`:4:63: services.db.queue.none: excludes limit; keep one of the two`,
 	},
-	"queue-limit-and-seconds": {
-		`:4:66: services.db.queue.seconds: excludes limit; keep one of the two`,
+	"queue-limit-and-work": {
+		`:4:63: services.db.queue.work: excludes limit; keep one of the two`,
 	},
-	"queue-none-and-seconds": {
-		`:4:53: services.db.queue.none: excludes seconds; keep one of the two`,
+	"queue-none-and-work": {
+		`:4:53: services.db.queue.none: excludes work; keep one of the two`,
 	},
-	"queue-seconds-without-time": {
-		`:3:46: services.db.queue.seconds: has no effect without a serviceTime; bound the queue with limit`,
+	"queue-work-without-time": {
+		`:3:43: services.db.queue.work: has no effect without a serviceTime; bound the queue with limit`,
 	},
 	"queue-when-full-unbounded": {
-		`:4:57: services.db.queue.whenFull: has no effect on a queue without bound; set limit, seconds or none, or remove it`,
+		`:4:57: services.db.queue.whenFull: has no effect on a queue without bound; set limit, work or none, or remove it`,
 	},
 	"queue-without-workers": {
 		`:4:34: services.db.queue: has no effect without workers: nobody waits; remove it or set workers`,
@@ -348,7 +348,7 @@ var mistakes = map[string][]string{
 		`:6:62: services.db.queue.none: excludes limit; keep one of the two`,
 		`:8:5: faults[0].for: is missing; for example for: 30s`,
 		`:8:35: faults[0].factor: does not belong to outage; remove it; allowed: at, for, mode, share`,
-		`:9:10: expect[0]: "bd" is not a service; there are: payments, db`,
+		`:9:10: expect[0]: "bd" is not a service; did you mean db?`,
 		`:11:27: defaults: unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:12:18: variants.y.services: no such service "mail"; allowed: payments, db`,
 	},

@@ -47,7 +47,7 @@ func (c *checker) everyService(prefix string, services []Service) {
 // service reports what is wrong with one service.
 func (c *checker) service(prefix string, s *Service) {
 	q := &s.Queue
-	bounded := q.Limit > 0 || q.None || q.Seconds > 0
+	bounded := q.Limit > 0 || q.None || q.Work > 0
 	idle := s.Workers == 0 && !c.hangs(s.Name)
 	none := len(s.Calls) == 0
 	for _, r := range []rule{
@@ -58,10 +58,10 @@ func (c *checker) service(prefix string, s *Service) {
 		{s.SlowsQueuedMax > 0 && s.SlowsQueued == 0, "slowsQueuedMax", "has no effect without slowsQueued", remove, []string{"slowsQueued"}},
 		{*q != (Queue{}) && idle, "queue", "has no effect without workers: nobody waits", "remove it or set workers", []string{"workers"}},
 		{q.None && q.Limit > 0, "queue.none", "excludes limit", "keep one of the two", nil},
-		{q.None && q.Seconds > 0, "queue.none", "excludes seconds", "keep one of the two", nil},
-		{q.Limit > 0 && q.Seconds > 0, "queue.seconds", "excludes limit", "keep one of the two", nil},
-		{q.Seconds > 0 && s.ServiceTime.IsZero(), "queue.seconds", "has no effect without a serviceTime", "bound the queue with limit", []string{"serviceTime"}},
-		{q.WhenFull != "" && !bounded, "queue.whenFull", "has no effect on a queue without bound", "set limit, seconds or none, or remove it", []string{"queue.limit", "queue.seconds", "queue.none"}},
+		{q.None && q.Work > 0, "queue.none", "excludes work", "keep one of the two", nil},
+		{q.Limit > 0 && q.Work > 0, "queue.work", "excludes limit", "keep one of the two", nil},
+		{q.Work > 0 && s.ServiceTime.IsZero(), "queue.work", "has no effect without a serviceTime", "bound the queue with limit", []string{"serviceTime"}},
+		{q.WhenFull != "" && !bounded, "queue.whenFull", "has no effect on a queue without bound", "set limit, work or none, or remove it", []string{"queue.limit", "queue.work", "queue.none"}},
 		{q.Target > 0 && q.Order != CoDel, "queue.target", "has no effect without order: codel", remove, []string{"queue.order"}},
 		{q.Interval > 0 && q.Order != CoDel, "queue.interval", "has no effect without order: codel", remove, []string{"queue.order"}},
 		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove, []string{"connections.cost"}},

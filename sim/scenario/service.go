@@ -55,8 +55,8 @@ type Queue struct {
 	Limit int `yaml:"limit" range:"1..1000000000" example:"1000"`
 	// None: nobody may wait; a request that finds no free worker is refused.
 	None bool `yaml:"none" example:"true"`
-	// Seconds bounds the queue by the work in it instead: the requests waiting, times their mean service time, divided by the workers. Default: no bound.
-	Seconds time.Duration `yaml:"seconds" range:"1ms..24h" example:"250ms"`
+	// Work bounds the queue by the work in it instead: the requests waiting, times their mean service time, divided by the workers. Default: no bound.
+	Work time.Duration `yaml:"work" range:"1ms..24h" example:"250ms"`
 	// WhenFull is what a request gets that finds the queue full: an "error" at once (default; 503), or "silence" until its caller gives up.
 	WhenFull string `yaml:"whenFull" enum:"error|silence" example:"error"`
 	// Order in which requests are taken: "fifo" (default), "lifo" (newest first), "codel" (oldest first, but those that waited too long are refused while the queue does not drain; RFC 8289).

@@ -68,7 +68,7 @@ func bounds() []experiment {
 	} {
 		all = append(all, experiment{
 			source: "the checkout outage with a bounded queue, on an earlier prototype of this simulator", runs: 30,
-			model: checkout(200, 1.2, "fail", "seconds: "+q.bound, 150) + policy("%s", q.policy),
+			model: checkout(200, 1.2, "fail", "work: "+q.bound, 150) + policy("%s", q.policy),
 			claims: []claim{{
 				id: "bound/" + q.id, published: 1, how: Wilson, record: q.record,
 				what: fmt.Sprintf("C/λ 1.2, queue of %s of work: %s", q.bound, q.ends),
