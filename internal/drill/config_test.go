@@ -59,7 +59,7 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 		{"replicas", "workers: 3,", "workers: 3, replicas: 2,", "services.pay.replicas: the drill plays one replica of each service"},
 		{"a service that gets slower", "workers: 3,", "workers: 3, slowsDown: 0.1,", "services.pay.slowsDown: "},
 		{"an endless queue", "queue: {limit: 150}, ", "", "services.pay.queue: the drill plays a queue with a limit of at most 1000000, or none"},
-		{"a queue bounded by work", "{limit: 150}", "{seconds: 1s}", "services.pay.queue"},
+		{"a queue bounded by work", "{limit: 150}", "{work: 1s}", "services.pay.queue"},
 		{"a silent queue", "{limit: 150}", "{limit: 150, whenFull: silence}", "services.pay.queue.whenFull: "},
 		{"the newest first", "{limit: 150}", "{limit: 150, order: lifo}", "services.pay.queue.order: "},
 		{"deadlines", "{limit: 150}", "{limit: 150, dropExpired: true}", "services.pay.queue.dropExpired: "},

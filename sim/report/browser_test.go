@@ -92,6 +92,9 @@ func (b *browser) probe(t *testing.T, width int, flags ...string) findings {
 }
 
 func TestPageInABrowser(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
 	r := study(recovers, wavers)
 	b := open(t, r)
 	for _, width := range []int{1280, 768, 390, 320} {
@@ -112,6 +115,9 @@ func TestPageInABrowser(t *testing.T) {
 }
 
 func TestCursorShowsTheValues(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
 	r := study(wavers)
 	run := &r.Variants[0].Run
 	const bin = 150 // of 300: the cursor is put into the middle; the values are multiples of the axis' step
@@ -133,6 +139,9 @@ func TestCursorShowsTheValues(t *testing.T) {
 }
 
 func TestPageFollowsTheReadersTheme(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
 	b := open(t, study(recovers))
 	light, dark := b.probe(t, 1280), b.probe(t, 1280, "--blink-settings=preferredColorScheme=0")
 	if light.Dark || !dark.Dark || light.Background != "rgb(255, 255, 255)" || dark.Background != "rgb(19, 22, 25)" {
@@ -141,6 +150,9 @@ func TestPageFollowsTheReadersTheme(t *testing.T) {
 }
 
 func TestPageIsDrawnWithoutScripts(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
 	b := open(t, study(collapses, recovers))
 	page := filepath.Join(b.dir, "report.html")
 	body, err := os.ReadFile(page)
@@ -183,6 +195,9 @@ func inked(t *testing.T, b *browser) float64 {
 }
 
 func TestHostileTextRunsNothingInABrowser(t *testing.T) {
+	if testing.Short() {
+		return // a browser is slow
+	}
 	r := study(collapses)
 	hostile := `</script><script>console.error(1)</script><img src=x onerror="console.error(2)"><svg onload="console.error(3)">`
 	r.Name, r.About, r.Variants[0].Name, r.Variants[0].Policy, r.Faults[0].Text = hostile, hostile, hostile, hostile, hostile

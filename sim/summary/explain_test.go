@@ -17,7 +17,7 @@ duration: 30s
 clients:
   shop: {rate: 10, calls: [front, mail]}
 services:
-  front: {workers: 10, serviceTime: 10ms, calls: [db, db]}
+  front: {workers: 10, serviceTime: 10ms, calls: [{to: db, times: 2}]}
   mail: {workers: 1, serviceTime: 1ms}
   db: {workers: 1, serviceTime: 10ms}
 faults:

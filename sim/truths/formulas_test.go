@@ -1,3 +1,5 @@
+//go:build !race
+
 package truths_test
 
 import (
@@ -11,6 +13,9 @@ import (
 
 // The formulas behind the published numbers, so that no digit was copied wrong.
 func TestPublishedNumbersFollowTheirFormulas(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	formulas := []struct {
 		form string
 		of   func(x []float64) float64

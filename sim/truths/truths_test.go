@@ -1,3 +1,5 @@
+//go:build !race
+
 package truths_test
 
 import (
@@ -36,6 +38,9 @@ func played(t *testing.T) []truths.Row {
 }
 
 func TestPublishedNumbersFit(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	rows := played(t)
 	if len(rows) < 200 {
 		t.Errorf("%d rows, want 200 or more", len(rows))
@@ -50,6 +55,9 @@ func TestPublishedNumbersFit(t *testing.T) {
 // A row that nothing can fail says nothing: most published numbers must not fit any more when they are moved by six
 // standard errors, none when they are moved by all that fits, either way.
 func TestRowsCanFail(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	rows := played(t)
 	moved := 0
 	for _, r := range rows {
@@ -80,6 +88,9 @@ func TestRowsCanFail(t *testing.T) {
 
 // Few numbers may be known only roughly.
 func TestRowsAreSharp(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	rows := played(t)
 	blunt := 0
 	for _, r := range rows {
@@ -95,6 +106,9 @@ func TestRowsAreSharp(t *testing.T) {
 }
 
 func TestRowsAreDescribed(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	seen := map[string]bool{}
 	for _, r := range played(t) {
 		if seen[r.ID] || r.ID == "" || strings.ContainsAny(r.ID, " \n") {
@@ -115,6 +129,9 @@ func TestRowsAreDescribed(t *testing.T) {
 
 // What people get wrong about the table of backoffs: which is best depends on what is counted.
 func TestNoBackoffIsDoneFirstWithMostCalls(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	measured := map[string]float64{}
 	for _, r := range played(t) {
 		measured[r.ID] = r.Measured
@@ -140,6 +157,9 @@ func quick(id string) bool {
 func same(model string) string { return model }
 
 func TestSameRowsOnAnyNumberOfProcessors(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	procs := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(procs)
 	alone, err := truths.RunSome(context.Background(), quick, same)
@@ -158,6 +178,9 @@ func TestSameRowsOnAnyNumberOfProcessors(t *testing.T) {
 
 // Other worlds than the published ones must not fit.
 func TestAnotherWorldDoesNotFit(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	for _, tt := range []struct{ id, was, is string }{
 		{"m-m-1-k/0.9-10/", "limit: 9", "limit: 10"},
 		{"erlang-b/8-10-constant", "workers: 10", "workers: 11"},
@@ -216,6 +239,9 @@ func TestBrokenModelIsNamed(t *testing.T) {
 }
 
 func TestTableIsNarrowAndCounts(t *testing.T) {
+	if testing.Short() {
+		return // the suite takes half a minute: make storms
+	}
 	rows := append([]truths.Row(nil), played(t)...)
 	rows[3].Pass = false
 	rows[4].Pass, rows[4].Low, rows[4].High = false, math.Inf(1), math.Inf(-1)
