@@ -211,7 +211,7 @@ func (g *Guard) StateAt(now time.Duration) State {
 		st.Bulkhead = s.bulkhead.State()
 	}
 	if s.hedge != nil {
-		st.Hedge = s.hedge.State(now)
+		st.Hedge = s.hedge.State()
 	}
 	return st
 }

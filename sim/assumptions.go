@@ -13,6 +13,10 @@ import (
 // Assumptions lists every choice that a scenario's results rest on, whether somebody made it or it is a default.
 func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l := &assumptions{}
+	if s.Crowd() {
+		l.crowd(s, v)
+		return l.list
+	}
 	l.model(s)
 	for i := range s.Clients {
 		l.fleet(&s.Clients[i])
@@ -22,7 +26,23 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 		l.service(&services[i])
 	}
 	l.fixed()
+	l.add("series", engine.BinOf(s.Duration).String()+" bins", true, "the resolution of recovery, and of when a window begins and ends")
 	return l.list
+}
+
+// crowd is what holds for a very large fleet.
+func (l *assumptions) crowd(s *scenario.Scenario, v *scenario.Variant) {
+	m := &s.Model
+	f, x := &s.Clients[0], &s.ServicesOf(v)[0]
+	l.add("scale", strconv.Itoa(max(s.Scale, 1)), s.Scale <= 1, "rates and capacities are divided by it")
+	l.add("duration", s.Duration.String(), false, "the run begins with the first request, without a warm-up, and is not drained")
+	l.choice("clients."+f.Name+".method", f.Method, scenario.Exact, "whether every client is played, or cohorts of them are counted; cohorts are checked against clients that are played")
+	l.add("clients."+f.Name, "retries only", true, "a client has no budget, breaker or bulkhead of its own: there is no room for its state")
+	l.add("services."+x.Name, number(x.Capacity()*float64(max(s.Scale, 1)))+" requests/s", false, "one line and one capacity for all replicas; an outage stops the work on those who wait, too")
+	l.add("work for clients that have left", "is done", true, "and costs capacity")
+	l.add("goodput", "by the time of the answer", true, "a very large fleet does not know which answer belongs to which moment of asking")
+	l.add("model.recovered", percent(m.Recovered), m.Recovered == 0.95, "share of the goodput before the trouble that counts as recovered, from then on")
+	l.add("model.collapsed", percent(m.Collapsed), m.Collapsed == 0.9, "below this share over the last quarter of the time after the trouble, a run has collapsed; where nothing is offered then, of all requests")
 }
 
 type assumptions struct{ list []Assumption }
@@ -106,7 +126,6 @@ func (l *assumptions) fixed() {
 	l.add("an attempt given up", "closes its connection", true, "where there is a pool: the next one has to connect again")
 	l.add("goodput", "by the time of asking", true, "of the requests offered in a window, how many were answered in time, ever")
 	l.add("unlimited concurrency", "of services without workers", true, "they never queue")
-	l.add("series", engine.BinOf(time.Minute).String()+" bins, or more for long runs", true, "the resolution of recovery")
 }
 
 // NotModelled says what the simulator leaves out, so that nobody takes it for granted.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
@@ -175,6 +176,50 @@ func edges(s *scenario.Scenario, v *scenario.Variant, visit func(caller string, 
 			visit(services[i].Name, &services[i].Calls[k])
 		}
 	}
+}
+
+// amplificationBound is how many attempts per call the budgets of a service's callers allow; 0 if a caller that may make
+// more than one has none.
+func amplificationBound(s *scenario.Scenario, v *scenario.Variant, service string) float64 {
+	bound, bounded := 0.0, true
+	edges(s, v, func(caller string, c *scenario.Call) {
+		if c.To != service {
+			return
+		}
+		p := v.PolicyOf(caller, c.To).WithDefaults()
+		switch attempts := attemptsPerCall(&p); {
+		case attempts == 1: // it never tries again
+		case !rationed(&p):
+			bounded = false
+		default:
+			bound = max(bound, attempts)
+		}
+	})
+	if !bounded {
+		return 0
+	}
+	return bound
+}
+
+// rationed tells whether a budget keeps the extra attempts to a share of the calls. A bucket of tokens does not: time
+// fills it, too.
+func rationed(p *abate.Policy) bool {
+	return p.RetryBudget.Enabled() && p.RetryBudget.Kind != budget.Tokens
+}
+
+// attemptsPerCall is how many attempts a policy, with its defaults, allows per call in the long run.
+func attemptsPerCall(p *abate.Policy) float64 {
+	most := float64(p.MaxRetries + 1)
+	if p.Hedge.Enabled() {
+		most *= float64(p.Hedge.MaxHedges + 1)
+	}
+	if !rationed(p) {
+		return most
+	}
+	if p.RetryBudget.Kind == budget.Adaptive {
+		return min(most, 1+p.RetryBudget.MaxRatio)
+	}
+	return min(most, 1+p.RetryBudget.Ratio)
 }
 
 // shortestTimeout is the shortest attempt timeout of a service's callers; 0 for none.

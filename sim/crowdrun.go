@@ -99,7 +99,7 @@ func crowdRecord(s *scenario.Scenario, v *scenario.Variant, c *crowd.Curve, seed
 		service.Peak[w] = max(service.Peak[w], uint32(float64(attempts)*(10*time.Millisecond).Seconds()/c.Slot.Seconds()))
 	}
 	for b := range f.Answered {
-		f.Good[b], service.Served[b] = f.Answered[b], f.Answered[b]
+		f.Good[b], f.Bad[b], service.Served[b] = f.Answered[b], f.Failed[b], f.Answered[b]
 		if service.Arrived[b] > f.Offered[b] {
 			service.Retries[b] = service.Arrived[b] - f.Offered[b]
 		}

@@ -56,10 +56,21 @@ func withTrouble(s *scenario.Scenario, v *scenario.Variant, factor float64) (*sc
 			continue
 		}
 		f.At = begin + time.Duration(float64(f.At-begin)*factor).Round(time.Millisecond)
-		f.For = time.Duration(float64(f.For) * factor).Round(time.Millisecond)
+		if f.For > 0 { // none would be for ever
+			f.For = max(time.Duration(float64(f.For)*factor).Round(time.Millisecond), time.Millisecond)
+		}
+		f.Rollout = min(time.Duration(float64(f.Rollout)*factor).Round(time.Millisecond), rolloutMost(f))
 	}
 	s.Duration += longer
 	return s, v
+}
+
+// rolloutMost is the longest rollout that ends with the fault; a restart's comes before its down time.
+func rolloutMost(f *scenario.Fault) time.Duration {
+	if f.Restart != "" {
+		return math.MaxInt64
+	}
+	return f.For
 }
 
 // withCapacity multiplies the workers of all services; at least one is left.
@@ -92,18 +103,26 @@ func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string
 	if v.Guards == nil {
 		v.Guards = &policyfile.File{Defaults: abate.DefaultPolicy()}
 	}
+	listed := listedAs(v, caller, callee)
 	for i := range v.Guards.Services {
-		if name := v.Guards.Services[i].Name; name == callee || name == caller+" -> "+callee {
+		if v.Guards.Services[i].Name == listed {
 			v.Guards.Services[i].Policy = p
-			if name != callee {
-				return s, v
-			}
 		}
 	}
 	if _, listed := v.Guards.Policy(callee); !listed {
 		v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: callee, Policy: p})
 	}
 	return s, v
+}
+
+// listedAs is the name under which a policy file configures a call.
+func listedAs(v *scenario.Variant, caller, callee string) string {
+	if v.Guards != nil {
+		if edge := caller + " -> " + callee; slices.ContainsFunc(v.Guards.Services, func(x policyfile.Service) bool { return x.Name == edge }) {
+			return edge
+		}
+	}
+	return callee
 }
 
 // withService changes a service.

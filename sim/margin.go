@@ -60,6 +60,27 @@ func less(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.
 	return withCapacity(s, v, 1/factor)
 }
 
+// lessComesTo is by how much the capacity is really divided: by the least of all services, because there are whole workers
+// only. Nobody may say of a scenario that it stands with a capacity that it was not tried with.
+func lessComesTo(s *scenario.Scenario, v *scenario.Variant, factor float64) float64 {
+	_, w := less(s, v, factor)
+	least := math.Inf(1)
+	for i, x := range s.ServicesOf(v) {
+		if x.Workers > 0 {
+			y := &w.Overrides[i]
+			is := float64(max(x.Replicas, 1)*x.Workers) / float64(max(y.Replicas, 1)*y.Workers)
+			if factor < 1 { // more capacity: the one that gets the most
+				is = 1 / is
+			}
+			least = math.Min(least, is)
+		}
+	}
+	if factor < 1 {
+		return 1 / least
+	}
+	return least
+}
+
 // loadOf is what all fleets offer per second before anything goes wrong, in full size; for users and once, their number.
 func loadOf(s *scenario.Scenario, _ *scenario.Variant) float64 {
 	var sum float64
@@ -93,6 +114,12 @@ func (st *study) margins(s *scenario.Scenario, v *scenario.Variant) ([]Margin, e
 // vote whether goodput collapses.
 func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension) (Margin, error) {
 	m := Margin{Dimension: d.name, Unit: d.unit, Here: d.here(s, v)}
+	real := func(factor float64) float64 { // what it comes to in whole workers
+		if d.name == "capacity" {
+			return lessComesTo(s, v, factor)
+		}
+		return factor
+	}
 	var normal float64 // goodput before the trouble, of the scenario as it is
 	collapses := func(factor float64) (bool, error) {
 		votes, err := st.vote(s, v, d.change, factor, &normal)
@@ -110,7 +137,8 @@ func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension)
 	}
 	for found := false; !found && m.Runs < mostRuns && st.ctx.Err() == nil; {
 		next := step
-		if next > d.harder || next < 1/d.harder {
+		harder, w := d.change(s, v, next)
+		if next > d.harder || next < 1/d.harder || harder.TooLarge(w) || real(next) == real(step*map[bool]float64{true: 0.5, false: 2}[m.Stands]) {
 			m.Beyond = true
 			break
 		}
@@ -128,6 +156,9 @@ func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension)
 	}
 	for !m.Beyond && m.Runs+perStep <= mostRuns && bad/good > precision && st.ctx.Err() == nil {
 		middle := math.Sqrt(good * bad)
+		if r := real(middle); r == real(good) || r == real(bad) { // workers are whole
+			break
+		}
 		falls, err := collapses(middle)
 		if err != nil {
 			return m, err
@@ -138,7 +169,7 @@ func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension)
 			good = middle
 		}
 	}
-	m.describe(d, good, bad)
+	m.describe(d, real(good), real(bad))
 	return m, nil
 }
 
@@ -217,7 +248,11 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 	if end == begin {
 		return nil, nil
 	}
-	m := &CliffMap{Loads: mapLoads, Runs: runsPerCell, HereLoad: 1, HereLen: (end - begin).Seconds()}
+	m := &CliffMap{Loads: mapLoads, Runs: runsPerCell, HereLoad: 1, HereLen: (end - begin).Seconds(), StableLoad: stableLoad(s, v)}
+	var normal float64 // as margin has it: of the scenario as it is
+	if _, err := st.vote(s, v, withLoad, 1, &normal); err != nil {
+		return nil, err
+	}
 	st.begin(v.Name, "map", len(mapLoads)*len(mapLengths)*runsPerCell)
 	for _, length := range mapLengths {
 		m.Lengths = append(m.Lengths, length*(end-begin).Seconds())
@@ -225,13 +260,18 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 		for k, load := range mapLoads {
 			longer, w := withTrouble(s, v, length)
 			longer, w = withLoad(longer, w, load)
+			row[k] = -1
+			if longer.TooLarge(w) {
+				continue
+			}
 			outcomes, err := st.batch(longer, w, 0, runsPerCell, false, func(_ int, r *engine.Record) outcome {
-				return outcome{collapsed: r.Value(&expect.Expectation{Measure: "collapse"}) > 0, events: r.Events}
+				before := r.Value(&expect.Expectation{Measure: "goodput", Window: expect.Before})
+				fell := before < s.Model.Collapsed*normal
+				return outcome{collapsed: fell || r.Value(&expect.Expectation{Measure: "collapse"}) > 0, events: r.Events}
 			})
 			if err != nil {
 				return nil, err
 			}
-			row[k] = -1
 			if outcomes == nil {
 				continue
 			}
@@ -245,4 +285,44 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 		m.Collapse = append(m.Collapse, row)
 	}
 	return m, nil
+}
+
+// stableLoad is the factor of the load at which the first service is full if every call takes all attempts that its policy
+// allows: below it retries alone cannot keep a system down (L. Huang and others, Metastable failures in the wild, OSDI 2022).
+// It is 0 where that is not known.
+func stableLoad(s *scenario.Scenario, v *scenario.Variant) float64 {
+	attempts := map[string]float64{} // per second that arrive at a node, all tries of all layers above it included
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		if !f.Open() {
+			return 0
+		}
+		one := scenario.Scenario{Clients: []scenario.Fleet{*f}}
+		attempts[f.Name] = loadOf(&one, v)
+	}
+	var arriving func(service string) float64
+	arriving = func(service string) float64 { // there are no cycles
+		sum, known := attempts[service]
+		if known {
+			return sum
+		}
+		edges(s, v, func(caller string, c *scenario.Call) {
+			if c.To == service {
+				p := v.PolicyOf(caller, c.To).WithDefaults()
+				sum += float64(arriving(caller) * c.Often() * attemptsPerCall(&p))
+			}
+		})
+		attempts[service] = sum
+		return sum
+	}
+	least := math.Inf(1)
+	for _, x := range s.ServicesOf(v) {
+		if load := arriving(x.Name); load > 0 {
+			least = min(least, x.Capacity()/load)
+		}
+	}
+	if math.IsInf(least, 0) {
+		return 0
+	}
+	return least
 }

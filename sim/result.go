@@ -50,9 +50,10 @@ type VariantResult struct {
 	Runs         int                 `json:"runs"`
 	Verdict      string              `json:"verdict"`
 	Expectations []ExpectationResult `json:"expectations"`
-	Collapse     Share               `json:"collapse"`   // runs in which goodput stayed down
-	Recovery     []float64           `json:"recoveries"` // seconds, of the runs that recovered, ascending
-	Measures     []Measure           `json:"measures"`   // a standard list, for tables
+	Collapse     Share               `json:"collapse"`              // runs in which goodput stayed down
+	Recovery     []float64           `json:"recoveries"`            // seconds, of the runs that recovered, ascending
+	Measures     []Measure           `json:"measures"`              // a standard list, for tables
+	Differences  []Difference        `json:"differences,omitempty"` // of those from the first variant, which has none
 	Fan          Fan                 `json:"fan"`
 	Paths        []Path              `json:"paths"` // of the first runs, for a phase portrait
 	Run          Series              `json:"run"`   // of the first run
@@ -100,6 +101,16 @@ type Measure struct {
 	Finite int       `json:"finite"` // runs in which it could be measured; the others are left out
 }
 
+// Difference is by how much a variant differs from the first one in a measure, over the seeds that both ran.
+type Difference struct {
+	Measure string  `json:"measure"` // as in Measure.Name
+	Unit    string  `json:"unit"`
+	Mean    float64 `json:"mean"` // of this variant's value minus the first one's, on the same seed
+	Low     float64 `json:"low"`  // 95 % interval of the mean, by Student's t; of each measure by itself
+	High    float64 `json:"high"`
+	Pairs   int     `json:"pairs"` // seeds on which both could be measured, at least 2
+}
+
 // Quantiles of a number over the runs; nil where more than that share of the runs never reached it.
 type Quantiles struct {
 	P05 *float64 `json:"p05"`
@@ -145,11 +156,16 @@ type ServiceSeries struct {
 	Served        []float64 `json:"servedPerSecond"`
 	Wasted        []float64 `json:"wastedPerSecond"` // work finished for callers that had left
 	Rejected      []float64 `json:"rejectedPerSecond"`
-	Amplification []float64 `json:"amplification"` // attempts per request that needs the service; 0 where none was offered
-	Wait          []float64 `json:"queueWaitSeconds"`
+	Amplification []float64 `json:"amplification"`    // attempts per request that needs the service; 0 where none was offered
+	Wait          []float64 `json:"queueWaitSeconds"` // mean of the requests that left the queue; -1 where none did
 	Waiting       []float64 `json:"waiting"`
 	Capacity      float64   `json:"capacityPerSecond"`     // 0 for no limit
 	Timeout       float64   `json:"attemptTimeoutSeconds"` // the shortest of its callers'; 0 for none
+
+	// AmplificationBound is how many attempts per call the retry budgets of its direct callers allow in the long run,
+	// 1 + ratio, the largest of them; 0 if a caller that retries has no such budget. Reserves, what was saved up within
+	// the budget's window, and other layers come on top.
+	AmplificationBound float64 `json:"amplificationBound"`
 }
 
 // Margin is the distance to the cliff along one dimension.
@@ -174,6 +190,11 @@ type CliffMap struct {
 	Runs     int         `json:"runsPerCell"`
 	HereLoad float64     `json:"hereLoad"`
 	HereLen  float64     `json:"hereLength"`
+
+	// StableLoad is the factor of the load at which all attempts that the policies allow fill the capacity of a service:
+	// offered × attempts = capacity, where a call makes maxRetries + 1 attempts, with a retry budget 1 + ratio, and layers
+	// multiply. 0 where that is not known: without a capacity, and with users or once, who offer no fixed rate.
+	StableLoad float64 `json:"stableLoad"`
 }
 
 // Advice is one change that turns FAIL into PASS.

@@ -62,14 +62,16 @@ func seriesOf(r *engine.Record, s *scenario.Scenario, v *scenario.Variant) Serie
 	}
 	out.P50, out.P99 = latencies(r, per, count)
 	for i := range r.Services {
-		out.Services = append(out.Services, serviceSeries(r, &r.Services[i], shortestTimeout(s, v, r.Services[i].Name), per, count))
+		out.Services = append(out.Services, serviceSeries(r, &r.Services[i], per, count))
+		x := &out.Services[i]
+		x.Timeout, x.AmplificationBound = shortestTimeout(s, v, x.Name).Seconds(), amplificationBound(s, v, x.Name)
 	}
 	return out
 }
 
-func serviceSeries(r *engine.Record, s *engine.ServiceRecord, timeout time.Duration, per, count int) ServiceSeries {
+func serviceSeries(r *engine.Record, s *engine.ServiceRecord, per, count int) ServiceSeries {
 	out := ServiceSeries{
-		Name: s.Name, Timeout: timeout.Seconds(),
+		Name:     s.Name,
 		Attempts: rate(r, s.Arrived, per, count), Retries: rate(r, s.Retries, per, count), Served: rate(r, s.Served, per, count),
 		Wasted: rate(r, s.Wasted, per, count), Rejected: rate(r, s.Rejected, per, count), Waiting: last(s.Waiting, per, count),
 	}
@@ -83,6 +85,7 @@ func serviceSeries(r *engine.Record, s *engine.ServiceRecord, timeout time.Durat
 	out.Wait = make([]float64, count)
 	for i := range out.Wait {
 		from, to := i*per, min((i+1)*per, len(s.Waits))
+		out.Wait[i] = -1
 		if n := total(s.Waits, from, to); n > 0 {
 			out.Wait[i] = total(s.WaitNS, from, to) / n / 1e9
 		}

@@ -17,6 +17,8 @@ type study struct {
 
 	mu  sync.Mutex
 	now Progress
+
+	base *baseline // the first variant, once it was run
 }
 
 // outcome is what is kept of one run.
@@ -137,6 +139,11 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 		return nil, nil
 	}
 	result := newVariantResult(s, v, expected, standard, all)
+	if st.base == nil {
+		st.base = newBaseline(standard, all)
+	} else {
+		result.Differences = st.base.differences(standard, all)
+	}
 	var err error
 	if result.Cohort, err = cohortCheck(s, v, st.options.Seed); err != nil {
 		return nil, err

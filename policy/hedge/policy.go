@@ -32,8 +32,6 @@ type Policy struct {
 	mu         sync.Mutex // held by the one call that looks at the counts
 	config     Config     // bounded
 	youngSince time.Duration
-	samples    uint64 // in both windows, when last computed
-	learned    bool
 
 	// The fields above are read by every call and hardly ever written. Every
 	// success writes the counts, so they are kept off those cache lines.
@@ -90,12 +88,13 @@ func (p *Policy) Reconfigure(now time.Duration, c Config) {
 	p.compute(now)
 }
 
-// State returns what the policy knows now.
-func (p *Policy) State(now time.Duration) State {
+// State returns what the policy knows now. To look changes nothing: the delay of the calls to come is computed when they
+// would have computed it anyway.
+func (p *Policy) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.compute(now)
-	return State{Delay: time.Duration(p.delay.Load()), Learned: p.learned, Samples: int(p.samples)}
+	delay, learned, samples := p.learn()
+	return State{Delay: delay, Learned: learned, Samples: int(samples)}
 }
 
 // update computes the delay anew, unless another call is about to.
@@ -115,27 +114,32 @@ func (p *Policy) configure(c Config) {
 	p.maxHedges.Store(uint32(p.config.MaxHedges))
 }
 
+// learn works the delay out from the configuration and the samples. The caller holds mu.
+func (p *Policy) learn() (delay time.Duration, learned bool, samples uint64) {
+	delay = p.config.Delay
+	if p.config.Quantile == 0 {
+		return delay, false, 0
+	}
+	samples = p.windows[0].total() + p.windows[1].total()
+	if samples >= MinSamples {
+		delay = max(quantile(&p.windows[0], &p.windows[1], samples, p.config.Quantile), p.config.MinDelay)
+		learned = true
+	}
+	return delay, learned, samples
+}
+
 // compute sets the delay, and moves the windows on when it is time. The caller
 // holds mu.
 func (p *Policy) compute(now time.Duration) {
-	p.learned = false
+	delay, _, _ := p.learn()
+	p.delay.Store(int64(delay))
 	if p.config.Quantile == 0 {
-		p.delay.Store(int64(p.config.Delay))
 		p.refreshAt.Store(never)
 		return
 	}
 	p.refreshAt.Store(int64(now + refresh))
 	young := p.young.Load()
-	fresh, elder := p.windows[young].total(), p.windows[1-young].total()
-	p.samples = fresh + elder
-	delay := p.config.Delay
-	if p.samples >= MinSamples {
-		delay = quantile(&p.windows[0], &p.windows[1], p.samples, p.config.Quantile)
-		delay = max(delay, p.config.MinDelay)
-		p.learned = true
-	}
-	p.delay.Store(int64(delay))
-
+	fresh := p.windows[young].total()
 	switch {
 	case p.youngSince == never: // the first time
 		p.youngSince = now

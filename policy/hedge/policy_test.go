@@ -36,11 +36,11 @@ func TestFixedDelay(t *testing.T) {
 	if n := p.MaxHedges(); n != 2 {
 		t.Errorf("MaxHedges = %d, want 2", n)
 	}
-	if s := p.State(time.Minute); s != (hedge.State{Delay: 50 * time.Millisecond}) {
+	if s := p.State(); s != (hedge.State{Delay: 50 * time.Millisecond}) {
 		t.Errorf("state = %+v, want the delay alone", s)
 	}
 	p.Reconfigure(time.Minute, hedge.Config{Quantile: 0.9})
-	if n := p.State(time.Minute).Samples; n != 0 {
+	if n := p.State().Samples; n != 0 {
 		t.Errorf("%d samples counted without a quantile, want none", n)
 	}
 }
@@ -89,8 +89,9 @@ func TestNothingIsLearnedFromTooFewSamples(t *testing.T) {
 		if d, ok := p.Delay(now + 4*time.Second); !near(d, 20*time.Millisecond) || !ok {
 			t.Errorf("fixed delay %v, enough samples: Delay = %v, %v; want 20ms or a little more", fixed, d, ok)
 		}
-		want := hedge.State{Delay: p.State(now).Delay, Learned: true, Samples: hedge.MinSamples}
-		if s := p.State(now + 4*time.Second); s != want {
+		d, _ := p.Delay(now + 4*time.Second)
+		want := hedge.State{Delay: d, Learned: true, Samples: hedge.MinSamples}
+		if s := p.State(); s != want {
 			t.Errorf("state = %+v, want %+v", s, want)
 		}
 	}
@@ -140,13 +141,13 @@ func TestDelayFollowsWhenEverythingBecomesSlow(t *testing.T) {
 // not left without an estimate.
 func TestSamplesAreOfTheLastMinuteOrTheLastHundred(t *testing.T) {
 	busy := hedge.New(hedge.Config{Quantile: 0.5})
-	now := feed(busy, 0, 30_000, 5*time.Minute, time.Millisecond)
-	if n := busy.State(now).Samples; n < 3_000 || n > 6_200 {
+	feed(busy, 0, 30_000, 5*time.Minute, time.Millisecond)
+	if n := busy.State().Samples; n < 3_000 || n > 6_200 {
 		t.Errorf("busy: %d samples at 100 a second, want those of 30 to 62 seconds", n)
 	}
 	rare := hedge.New(hedge.Config{Quantile: 0.5})
-	now = feed(rare, 0, 500, 500*time.Minute, time.Millisecond)
-	if s := rare.State(now); !s.Learned || s.Samples < hedge.MinSamples || s.Samples > 2*hedge.MinSamples+2 {
+	feed(rare, 0, 500, 500*time.Minute, time.Millisecond)
+	if s := rare.State(); !s.Learned || s.Samples < hedge.MinSamples || s.Samples > 2*hedge.MinSamples+2 {
 		t.Errorf("rare: %+v, want %d to %d samples", s, hedge.MinSamples, 2*hedge.MinSamples+2)
 	}
 }
@@ -181,7 +182,7 @@ func TestClockAtItsEndsDoesNoHarm(t *testing.T) {
 		feed(p, now, 100, 0, 50*time.Millisecond)
 		p.Delay(now)
 	}
-	if d := p.State(math.MaxInt64).Delay; !near(d, 50*time.Millisecond) {
+	if d := p.State().Delay; !near(d, 50*time.Millisecond) {
 		t.Errorf("delay = %v, want 50ms", d)
 	}
 }
@@ -221,13 +222,13 @@ func TestConcurrentUseLosesNoSample(t *testing.T) {
 				p.Delay(now)
 				if i%100 == 0 {
 					p.Reconfigure(now, hedge.Config{Quantile: 0.9})
-					p.State(now)
+					p.State()
 				}
 			}
 		})
 	}
 	wg.Wait()
-	s := p.State(21 * time.Second)
+	s := p.State()
 	if s.Samples != callers*each || !near(s.Delay, 40*time.Millisecond) {
 		t.Errorf("state = %+v, want %d samples and 40ms", s, callers*each)
 	}

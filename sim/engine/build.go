@@ -32,6 +32,8 @@ type node struct {
 
 	limit   int32 // requests that may wait in one replica; -1 for any number
 	longest int32 // most requests waiting in one replica within this bin
+	held    int32 // workers held, and since when nobody has added their time up
+	heldAt  int64
 	peak    peak
 }
 
@@ -162,7 +164,7 @@ func (e *Engine) newEdge(caller, callee int32, slot int, c *scenario.Call) edge 
 
 // reset puts everything back to the start of a run.
 func (e *Engine) reset(seed uint64, detail bool) error {
-	e.now, e.seed, e.underway, e.detail = 0, seed, 0, detail
+	e.now, e.seed, e.underway, e.taking, e.detail = 0, seed, 0, 0, detail
 	e.queue.Reset()
 	e.tasks.reset()
 	e.calls.reset()
@@ -177,6 +179,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 		node := &e.nodes[n]
 		node.stream, node.sheds = e.stream(node.name), e.stream(node.name, "shed")
 		node.next, node.shed, node.sent, node.longest, node.peak = 0, 0, 0, 0, peak{}
+		node.held, node.heldAt = 0, 0
 		node.load.reset()
 		for i := range node.count {
 			if err := e.newInstance(int32(n), i); err != nil {

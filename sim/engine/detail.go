@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -56,8 +57,9 @@ func heatRow(ns int64) int {
 	if ms == 0 {
 		return 0
 	}
-	row := 2 * (bits.Len64(ms) - 1)
-	if lower := uint64(1) << (bits.Len64(ms) - 1); float64(ms) >= float64(lower)*1.4142135623730951 {
+	doublings := bits.Len64(ms) - 1
+	row := 2 * doublings
+	if float64(ns) >= float64(uint64(1e6)<<doublings)*math.Sqrt2 {
 		row++
 	}
 	return min(row, HeatRows-1)

@@ -51,6 +51,7 @@ type Engine struct {
 	tickAt   int64  // when the next bin begins, before anything else that happens then; never after the last one
 	window   Window // outside when nothing is measured
 	underway int    // requests of fleets that have not ended
+	taking   int    // requests being taken up, one within the other
 	tracer   tracer
 	detail   bool
 }
@@ -199,7 +200,9 @@ func (e *Engine) finish() {
 	}
 	e.tasks.each(func(_ uint32, t *task) {
 		if t.root && t.window != outside {
-			e.record.Fleets[e.nodes[e.insts[t.inst].node].index].Ends[Unanswered]++
+			f := &e.record.Fleets[e.nodes[e.insts[t.inst].node].index]
+			f.Ends[Unanswered]++
+			f.Bad[t.mark]++
 		}
 	})
 	e.close()

@@ -138,6 +138,7 @@ func (e *Engine) requestEnds(ti uint32, end EndKind) {
 		f.Refused[e.bin]++
 	default:
 		f.Failed[e.bin]++
+		f.Bad[t.mark]++
 	}
 	if t.window != outside {
 		f.Ends[end]++

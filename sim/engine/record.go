@@ -32,6 +32,7 @@ type FleetRecord struct {
 	Name     string
 	Offered  []uint32        // requests that began
 	Good     []uint32        // of the requests that began in this bin: how many were answered in time, ever
+	Bad      []uint32        // of the requests that began in this bin: how many failed or were never answered
 	Answered []uint32        // requests answered with success in this bin
 	Failed   []uint32        // requests that failed in this bin, after at least one attempt
 	Refused  []uint32        // requests that a guard refused in this bin without an attempt, or an operator shed
@@ -49,7 +50,8 @@ type ServiceRecord struct {
 	Rejected []uint32     // refused: queue full, connection refused, dropped
 	Wasted   []uint32     // work finished for callers that had left
 	WorkNS   []int64      // time that workers were held, noted when they were freed
-	WasteNS  []int64      // of that: for callers that had left
+	HeldNS   []int64      // time that workers were held within the bin
+	WasteNS  []int64      // of WorkNS: for callers that had left
 	Waiting  []uint32     // requests in the queues, at the end of the bin
 	Longest  []uint32     // most requests waiting at once in one replica
 	Busy     []uint32     // workers held, at the end of the bin

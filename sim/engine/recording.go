@@ -66,8 +66,8 @@ func (s *series) next() []uint32 {
 }
 
 func newFleetRecord(name string, bins int) FleetRecord {
-	s := series{bins, make([]uint32, 5*bins)}
-	return FleetRecord{Name: name, Offered: s.next(), Good: s.next(), Answered: s.next(), Failed: s.next(), Refused: s.next()}
+	s := series{bins, make([]uint32, 6*bins)}
+	return FleetRecord{Name: name, Offered: s.next(), Good: s.next(), Bad: s.next(), Answered: s.next(), Failed: s.next(), Refused: s.next()}
 }
 
 func newServiceRecord(name string, bins int) ServiceRecord {
@@ -75,7 +75,7 @@ func newServiceRecord(name string, bins int) ServiceRecord {
 	return ServiceRecord{
 		Name: name, Arrived: s.next(), Retries: s.next(), Served: s.next(), Errors: s.next(), Rejected: s.next(), Wasted: s.next(),
 		Waiting: s.next(), Longest: s.next(), Busy: s.next(), Conns: s.next(), Waits: s.next(),
-		WorkNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
+		WorkNS: make([]int64, bins), HeldNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
 	}
 }
 
@@ -140,6 +140,13 @@ func (e *Engine) waited(n int32, wait int64) {
 	r.Wait[e.window].Add(wait)
 }
 
+// hold adds the time up that workers of a service were held, up to now, and changes how many are.
+func (e *Engine) hold(n, change int32) {
+	node := &e.nodes[n]
+	e.record.Services[node.index].HeldNS[e.bin] += int64(node.held) * (e.now - node.heldAt)
+	node.held, node.heldAt = node.held+change, e.now
+}
+
 // sample notes the state of all services at the end of a bin.
 func (e *Engine) sample() {
 	for n := range e.nodes {
@@ -147,10 +154,12 @@ func (e *Engine) sample() {
 		if node.service == nil {
 			continue
 		}
-		var waiting, busy, conns int32
+		e.hold(int32(n), 0)
+		var waiting, busy, conns, most int32
 		for i := range node.count {
 			inst := &e.insts[node.first+i]
 			waiting += inst.waiting
+			most = max(most, inst.waiting)
 			busy += inst.busy
 			conns += inst.conns
 		}
@@ -158,7 +167,7 @@ func (e *Engine) sample() {
 		r.Waiting[e.bin], r.Busy[e.bin] = uint32(waiting), uint32(busy)
 		r.Longest[e.bin] = uint32(node.longest)
 		r.Conns[e.bin] = max(r.Conns[e.bin], uint32(conns))
-		node.longest = 0
+		node.longest = most // they still wait as the next bin begins
 	}
 	if e.detail {
 		e.sampleGuards()
@@ -170,7 +179,7 @@ func (e *Engine) close() {
 	r := e.record
 	for i := range r.Fleets {
 		f := &r.Fleets[i]
-		for _, s := range []*[]uint32{&f.Offered, &f.Good, &f.Answered, &f.Failed, &f.Refused} {
+		for _, s := range []*[]uint32{&f.Offered, &f.Good, &f.Bad, &f.Answered, &f.Failed, &f.Refused} {
 			*s = (*s)[:len(*s)-1]
 		}
 	}
@@ -179,7 +188,7 @@ func (e *Engine) close() {
 		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits} {
 			*p = (*p)[:len(*p)-1]
 		}
-		for _, p := range []*[]int64{&s.WorkNS, &s.WasteNS, &s.WaitNS} {
+		for _, p := range []*[]int64{&s.WorkNS, &s.HeldNS, &s.WasteNS, &s.WaitNS} {
 			*p = (*p)[:len(*p)-1]
 		}
 	}

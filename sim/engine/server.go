@@ -29,6 +29,7 @@ type instance struct {
 	full    int32 // workers that there are when nothing is wrong
 	version uint32
 	codel   codel
+	taking  bool // its queue is being taken up
 
 	conns      int32 // open, or being made
 	connBusy   int32 // being made
@@ -165,20 +166,29 @@ func (e *Engine) takeUp(ti uint32) {
 	e.traceSpan(t.trace, "queue", inst.node, t.since, e.now)
 	t.queued, t.working, t.since = false, true, e.now
 	t.mark = inst.version
+	e.hold(inst.node, +1)
 	inst.busy++
+	// What ends in this very moment is answered by an event: its caller may be in the middle of something.
+	e.taking++
 	e.advance(ti)
+	e.taking--
 }
 
 // startNext gives free workers to those who wait.
 func (e *Engine) startNext(i int32) {
 	inst := &e.insts[i]
+	if inst.taking { // a request that ended at once: whoever took it up goes on with the line
+		return
+	}
+	inst.taking = true
 	for inst.waiting > 0 && inst.free() {
 		ti, ok := e.nextInLine(inst)
 		if !ok {
-			return
+			break
 		}
 		e.takeUp(ti)
 	}
+	inst.taking = false
 }
 
 // nextInLine takes the next request out of the queue, by the queue's order; false when none is left.
@@ -274,6 +284,7 @@ func (e *Engine) served(ti uint32, end EndKind) {
 		return
 	}
 	t.working = false
+	e.hold(inst.node, -1)
 	inst.busy--
 	held := e.now - t.since
 	r.WorkNS[e.bin] += held

@@ -48,6 +48,9 @@ func (s *slab[T]) get() (uint32, *T) {
 
 // put gives an entity back.
 func (s *slab[T]) put(i uint32) {
+	if s.generations[i]&1 == 0 {
+		panic("engine: an entity was given back twice")
+	}
 	s.generations[i]++
 	s.free = append(s.free, i)
 }

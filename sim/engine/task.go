@@ -131,7 +131,7 @@ func (e *Engine) reply(ai uint32, end EndKind) {
 	if e.lost(a.replica) {
 		return
 	}
-	if delay := edge.call.Latency.Sample(&e.insts[c.inst].stream); delay > 0 {
+	if delay := edge.call.Latency.Sample(&e.insts[c.inst].stream); delay > 0 || e.taking > 0 {
 		a.answer = end
 		e.queue.Push(e.now+delay, ai, kernel.Meta(evReply, e.attempts.generation(ai)))
 		return

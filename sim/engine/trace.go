@@ -93,31 +93,120 @@ func (t *tracer) best(e *Engine) []Span {
 		}
 	}
 	slices.SortStableFunc(best, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	depths(best)
-	return best
+	return nested(best, e.parents(best))
 }
 
-// depths sets how deep each span lies in those around it.
-func depths(spans []Span) {
-	for i := range spans {
-		for j := i - 1; j >= 0; j-- {
-			if spans[j].To >= spans[i].To && spans[j].From <= spans[i].From && encloses(spans[j].Kind, spans[i].Kind) {
-				spans[i].Depth = spans[j].Depth + 1
-				break
+// nested puts every span below the one that it is part of, those of the same one in the order of time.
+func nested(spans []Span, parents []int) []Span {
+	children := make([][]int, len(spans))
+	for i := 1; i < len(spans); i++ {
+		children[parents[i]] = append(children[parents[i]], i)
+	}
+	out := make([]Span, 0, len(spans))
+	var add func(i, depth int)
+	add = func(i, depth int) {
+		spans[i].Depth = depth
+		out = append(out, spans[i])
+		for _, child := range children[i] {
+			add(child, depth+1)
+		}
+	}
+	if len(spans) > 0 {
+		add(0, 0)
+	}
+	return out
+}
+
+// parents finds the span that each span is part of; those that began earlier stand before it, the request itself first. A
+// service goes on after its caller has left, so that a span may begin and end after the one it belongs to. What ended at
+// the very moment it began tells which one that is; else it is the latest that fits.
+func (e *Engine) parents(spans []Span) []int {
+	f := family{spans: spans, parents: make([]int, len(spans)), begun: make([]bool, len(spans)), followed: make([]bool, len(spans)), callers: map[string][]string{}}
+	for k := range e.edges {
+		r := e.edges[k].record
+		f.callers[r.Callee] = append(f.callers[r.Callee], r.Caller)
+	}
+	for i := 1; i < len(spans); i++ {
+		switch spans[i].Kind {
+		case "call":
+			f.parents[i] = f.ofCall(i)
+		case "attempt", "backoff":
+			f.parents[i] = f.ofAttempt(i)
+		default:
+			f.parents[i] = f.ofWork(i)
+		}
+	}
+	return f.parents
+}
+
+// family is what is known of the spans of one request.
+type family struct {
+	spans    []Span
+	parents  []int
+	begun    []bool              // attempts whose wait or work has been found
+	followed []bool              // calls, attempts and waits between them, whose next step has been found
+	callers  map[string][]string // of each service
+}
+
+// ofCall finds the attempt, or the request, for whose work a call is made.
+func (f *family) ofCall(i int) int {
+	s, latest := &f.spans[i], 0
+	for j := i - 1; j >= 0; j-- {
+		before := &f.spans[j]
+		switch before.Kind {
+		case "queue", "work", "call":
+			p := f.parents[j]
+			if before.To == s.From && slices.Contains(f.callers[s.Where], f.spans[p].Where) {
+				return p
+			}
+		case "attempt", "request":
+			if latest == 0 && slices.Contains(f.callers[s.Where], before.Where) {
+				latest = j
 			}
 		}
 	}
+	return latest
 }
 
-// encloses tells whether one kind of span can have another within it.
-func encloses(outer, inner string) bool {
-	switch outer {
-	case "request":
-		return inner == "call"
-	case "call":
-		return inner == "attempt" || inner == "backoff"
-	case "attempt":
-		return inner == "queue" || inner == "work" || inner == "call"
+// ofAttempt finds the call that an attempt, or a wait before one, is made for.
+func (f *family) ofAttempt(i int) int {
+	s, latest := &f.spans[i], 0
+	for j := i - 1; j >= 0; j-- {
+		before, call := &f.spans[j], j
+		exact := before.Kind == "call" && before.From == s.From
+		if before.Kind == "attempt" || before.Kind == "backoff" {
+			call, exact = f.parents[j], before.To == s.From
+		}
+		if f.spans[call].Kind != "call" || f.spans[call].Where != s.Where || f.spans[call].To < s.From {
+			continue
+		}
+		if exact && !f.followed[j] { // of two that ended at the same moment, each goes on once
+			f.followed[j] = true
+			return call
+		}
+		if latest == 0 {
+			latest = call
+		}
 	}
-	return false
+	return latest
+}
+
+// ofWork finds the attempt for which a request waits at a service, or is worked on.
+func (f *family) ofWork(i int) int {
+	s, latest := &f.spans[i], 0
+	for j := i - 1; j >= 0; j-- {
+		before := &f.spans[j]
+		switch before.Kind {
+		case "queue", "call": // work follows a wait, or, where calls come first, the last of them
+			if p := f.parents[j]; s.Kind == "work" && before.To == s.From && f.spans[p].Kind == "attempt" && f.spans[p].Where == s.Where {
+				return p
+			}
+		case "attempt":
+			if latest == 0 && before.Where == s.Where && !f.begun[j] {
+				latest = j
+			}
+		}
+	}
+	f.begun[latest] = true
+	return latest
 }

@@ -30,7 +30,7 @@ func (r *Record) Value(x *expect.Expectation) float64 {
 	case "goodput":
 		return ratio(sum(f.Good, from, to), offered)
 	case "failures":
-		return ratio(sum(f.Failed, from, to), offered)
+		return ratio(sum(f.Bad, from, to), offered)
 	case "refused":
 		return ratio(sum(f.Refused, from, to), offered)
 	case "offered":
@@ -69,7 +69,7 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 	case "waste":
 		return ratio(sum(s.WasteNS, from, to), sum(s.WorkNS, from, to))
 	case "utilization":
-		return ratio(sum(s.WorkNS, from, to)/1e9, seconds*float64(s.Workers))
+		return ratio(sum(s.HeldNS, from, to)/1e9, seconds*float64(s.Workers))
 	case "peak":
 		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
 	case "connections":
@@ -138,6 +138,7 @@ func (r *Record) together() *FleetRecord {
 		for b := range all.Offered {
 			all.Offered[b] += f.Offered[b]
 			all.Good[b] += f.Good[b]
+			all.Bad[b] += f.Bad[b]
 			all.Answered[b] += f.Answered[b]
 			all.Failed[b] += f.Failed[b]
 			all.Refused[b] += f.Refused[b]
@@ -170,8 +171,12 @@ func (r *Record) normal(f *FleetRecord) float64 {
 func (r *Record) collapsed() float64 {
 	f := r.fleet("")
 	from, to := r.bins(expect.After)
-	from = to - (to-from)/4
+	from = to - (to-from+3)/4
 	share := ratio(sum(f.Good, from, to), sum(f.Offered, from, to))
+	if math.IsNaN(share) { // users who wait for ever offer nothing: what became of them since the trouble began?
+		begin, _ := r.bins(expect.During)
+		share = ratio(sum(f.Good, begin, to), sum(f.Offered, begin, to))
+	}
 	if math.IsNaN(share) {
 		share = ratio(sum(f.Good, 0, to), sum(f.Offered, 0, to))
 	}
@@ -190,6 +195,9 @@ func (r *Record) collapsed() float64 {
 func (r *Record) userVisible(f *FleetRecord) float64 {
 	step := max(int(r.Model.Hold/r.Bin), 1)
 	normal := r.normal(f)
+	if normal < 0.5 { // most requests failed before the trouble, too: see collapsed
+		normal = 1
+	}
 	var bad int
 	for from := 0; from < len(f.Offered); from += step {
 		to := min(from+step, len(f.Offered))

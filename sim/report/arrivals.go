@@ -54,7 +54,7 @@ func (v *view) busiest(fine [][]uint16) []int {
 func (v *view) fine(i int, from float64, values []float64) *chart {
 	s := &v.run.Services[i]
 	limit := s.Capacity * fineStep
-	top := highest(values)
+	top := math.Max(highest(values), 4) // below it the marks of the axis would not be whole numbers
 	if limited(s) && limit < 4*top {
 		top = math.Max(top, limit)
 	}

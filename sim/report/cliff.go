@@ -13,6 +13,15 @@ type cliffMap struct {
 	Rows  []cliffRow
 	Runs  string
 	Here  string
+	Line  *cliffLine // nil where it is not known or beyond the map
+	Note  string     // what it means
+}
+
+// cliffLine is the load at which offered × attempts = capacity: a line between two columns, with a label below.
+type cliffLine struct {
+	Text          string
+	Before, After int  // columns on both sides, that of the names included
+	Left          bool // the label is on its left
 }
 
 type cliffRow struct {
@@ -20,10 +29,11 @@ type cliffRow struct {
 	Cells  []cliffCell
 }
 
-// cliffCell is one cell: its text, its shade from 0 to 5 or "none", and whether the scenario is there.
+// cliffCell is one cell: its text, its shade from 0 to 5 or "none", whether the scenario is there, and whether the line is
+// on its left.
 type cliffCell struct {
 	Text, Shade string
-	Here        bool
+	Here, Line  bool
 }
 
 // cliff shows how far the scenario is from collapse.
@@ -37,6 +47,9 @@ func (v *view) cliff() section {
 	switch {
 	case sec.Map != nil:
 		sec.Notes = []string{"Share of runs that collapse, by load and by how long the trouble lasts. The outlined cell is this scenario: " + sec.Map.Here + "."}
+		if sec.Map.Note != "" {
+			sec.Notes = append(sec.Notes, sec.Map.Note)
+		}
 	case len(sec.Facts) == 0:
 		return sec.without("The distance to the cliff was not searched for.")
 	}
@@ -72,12 +85,13 @@ func newCliffMap(m *sim.CliffMap) *cliffMap {
 		return nil
 	}
 	out := &cliffMap{
-		Runs: plural(m.Runs, "run", "runs") + " per cell",
+		Runs: plural(m.Runs, "run", "runs") + " a cell",
 		Here: number(m.HereLoad) + space + "× the load, " + seconds(m.HereLen),
 	}
 	for _, load := range m.Loads {
 		out.Loads = append(out.Loads, number(load)+space+"×")
 	}
+	out.line(m)
 	load, length := nearest(m.Loads, m.HereLoad), nearest(m.Lengths, m.HereLen)
 	for i := len(m.Lengths) - 1; i >= 0; i-- {
 		row := cliffRow{Length: seconds(m.Lengths[i])}
@@ -88,11 +102,33 @@ func newCliffMap(m *sim.CliffMap) *cliffMap {
 			}
 			cell := newCell(share)
 			cell.Here = i == length && j == load
+			cell.Line = out.Line != nil && j == out.Line.Before-1
 			row.Cells = append(row.Cells, cell)
 		}
 		out.Rows = append(out.Rows, row)
 	}
 	return out
+}
+
+// line puts the line where offered × attempts = capacity between the columns of its neighbours.
+func (c *cliffMap) line(m *sim.CliffMap) {
+	if !finite(m.StableLoad) || m.StableLoad <= 0 {
+		return
+	}
+	at := number(m.StableLoad) + space + "×"
+	const safe = "retries alone cannot keep the system down."
+	below := 0
+	for _, load := range m.Loads {
+		if load <= m.StableLoad {
+			below++
+		}
+	}
+	if below == len(m.Loads) {
+		c.Note = "All attempts that the policies allow would fill the capacity only at " + at + " the load, beyond this map: within it, " + safe
+		return
+	}
+	c.Line = &cliffLine{Text: "capacity / attempts: " + at, Before: below + 1, After: len(m.Loads) - below, Left: 2*below > len(m.Loads)}
+	c.Note = "Dashed: " + at + " the load, where all attempts that the policies allow fill the capacity. At less load, " + safe
 }
 
 func newCell(share float64) cliffCell {

@@ -119,6 +119,7 @@ var details = []detail{
 	{join: 3, services: 4, paths: 4, fine: 1, bars: 300, columns: 60, spans: 16},
 	{join: 6, services: 3, paths: 3, fine: 1, bars: 200, columns: 40, spans: 12},
 	{join: 12, services: 2, paths: 2, fine: 1, bars: 150, columns: 20, spans: 6},
+	{join: 20, services: 2, paths: 1, fine: 1, bars: 100, columns: 12, spans: 6},
 }
 
 // Write writes a result as one HTML page, in UTF-8, of at most 300,000 bytes: with many variants or services the curves

@@ -117,7 +117,7 @@ func TestEveryChartIsDrawn(t *testing.T) {
 	if cells := root.byID("v1-cliff").all("td", "here"); len(cells) != 1 || !strings.Contains(cells[0].words(), "you are here") {
 		t.Errorf("%d cells of the cliff map say where the scenario is, want 1", len(cells))
 	}
-	for _, row := range root.byID("v1-cliff").all("tr", "") {
+	for _, row := range root.byID("v1-cliff").all("tbody", "")[0].all("tr", "") {
 		for i, cell := range row.all("td", "") {
 			if here := strings.Contains(cell.attr("class"), "here"); here != (plain(row.all("th", "")[0].words()) == "30 s" && i == 3) {
 				t.Errorf("cell %d of row %q: here is %v", i, row.words(), here)
@@ -141,6 +141,11 @@ func TestChartWithoutDataIsASentence(t *testing.T) {
 	}{
 		{"load", "No request was offered.", func(v *sim.VariantResult) { v.Run = sim.Series{BinSeconds: 1} }},
 		{"amplification", "No service was called.", func(v *sim.VariantResult) { v.Run.Services = nil }},
+		{"wait", "No waiting time was measured.", func(v *sim.VariantResult) {
+			for i := range v.Run.Services {
+				v.Run.Services[i].Wait = slices.Repeat([]float64{-1}, bins)
+			}
+		}},
 		{"wait", "longer than 1 ms", func(v *sim.VariantResult) {
 			for i := range v.Run.Services {
 				v.Run.Services[i].Wait = make([]float64, bins)

@@ -168,14 +168,19 @@ func (v *view) amplification() section {
 	}
 	c := v.stage.timeChart("mid", run.BinSeconds, 2, logarithmic(math.Max(low, 0.1), math.Max(top, 2)), unitTimes)
 	c.YLabel = "attempts per request, log"
-	for _, i := range v.chosen(values) {
+	shown := v.chosen(values)
+	for _, i := range shown {
 		s := &run.Services[i]
 		c.add(s.Name, serviceClass(i, v.focus), unitTimes, run.BinSeconds, s.Amplification, positive)
 	}
 	c.level("", "one", unitTimes, 1)
+	bounded := v.levels(c, "budget", "bound", unitTimes, shown, func(s *sim.ServiceSeries) float64 { return s.AmplificationBound })
 	c.describe("Attempts per request that needs the service, over the run.")
 	sec.Plots = []*chart{c}
 	sec.Notes = []string{"1" + space + "× is a system without retries. Highest: " + number(top) + space + "× at " + name + "."}
+	if bounded {
+		sec.Notes = append(sec.Notes, "Dashed: the attempts per call that retry budgets allow the direct callers in the long run. What a budget has saved up lets a burst pass above the line, and layers multiply.")
+	}
 	return sec
 }
 
@@ -184,14 +189,18 @@ func (v *view) waits() section {
 	run := v.run
 	sec := section{Title: "Queue wait against timeout", ID: "wait"}
 	values := func(s *sim.ServiceSeries) []float64 { return s.Wait }
-	top := 0.0
+	top, measured := 0.0, false
 	for i := range run.Services {
 		top = math.Max(top, highest(run.Services[i].Wait))
+		measured = measured || slices.ContainsFunc(run.Services[i].Wait, func(w float64) bool { return w >= 0 })
 	}
-	if top < 0.001 {
+	switch {
+	case !measured:
+		return sec.without("No waiting time was measured.")
+	case top < 0.001:
 		return sec.without("In no interval did requests wait longer than 1 ms on average.")
 	}
-	shown := v.chosen(values)
+	shown := slices.DeleteFunc(v.chosen(values), func(i int) bool { return highest(run.Services[i].Wait) < 0.001 })
 	for _, i := range shown {
 		if t := run.Services[i].Timeout; finite(t) {
 			top = math.Max(top, t*1.2)
@@ -201,48 +210,49 @@ func (v *view) waits() section {
 	c.YLabel = "mean wait, log"
 	for _, i := range shown {
 		s := &run.Services[i]
-		if highest(s.Wait) >= 0.001 {
-			c.add(s.Name, serviceClass(i, v.focus), unitTime, run.BinSeconds, v.waited(s), anything)
-		}
+		c.add(s.Name, serviceClass(i, v.focus), unitTime, run.BinSeconds, waited(s), anything)
 	}
-	v.timeouts(c, shown)
+	v.levels(c, "timeout", "timeout", unitTime, shown, func(s *sim.ServiceSeries) float64 { return s.Timeout })
 	c.describe("Mean time in the queue of each service, and the shortest attempt timeout of its callers.")
 	sec.Plots = []*chart{c}
 	sec.Notes = v.waitNotes(shown)
 	return sec
 }
 
-// waited returns the waits, with gaps where no work was done, so that nobody is known to have waited.
-func (v *view) waited(s *sim.ServiceSeries) []float64 {
+// waited returns the waits, with gaps where nobody is known to have waited.
+func waited(s *sim.ServiceSeries) []float64 {
 	out := slices.Clone(s.Wait)
 	for i := range out {
-		if out[i] == 0 && at(s.Served, i) == 0 && at(s.Wasted, i) == 0 {
+		if out[i] < 0 {
 			out[i] = math.NaN()
 		}
 	}
 	return out
 }
 
-// timeouts draws each different timeout once.
-func (v *view) timeouts(c *chart, shown []int) {
-	var seen []float64
+// mostLevels is how many levels of one kind a chart has room for beside its lines.
+const mostLevels = 3
+
+// levels draws a bound that services have: each different one once, by the name of its service unless all have the same.
+// It reports whether there was one.
+func (v *view) levels(c *chart, name, class, unit string, shown []int, of func(*sim.ServiceSeries) float64) bool {
+	var values []float64
 	for _, i := range shown {
-		s := &v.run.Services[i]
-		if !finite(s.Timeout) || s.Timeout <= 0 || highest(s.Wait) < 0.001 {
+		values = append(values, of(&v.run.Services[i]))
+	}
+	drawn := 0
+	for k, value := range values {
+		if !finite(value) || value <= 0 || slices.Contains(values[:k], value) || drawn == mostLevels {
 			continue
 		}
-		name := "timeout"
-		for _, j := range shown {
-			other := &v.run.Services[j]
-			if other.Timeout > 0 && other.Timeout != s.Timeout && highest(other.Wait) >= 0.001 {
-				name = "timeout, " + s.Name
-			}
+		text := name
+		if slices.ContainsFunc(values, func(other float64) bool { return other != value }) {
+			text += ", " + v.run.Services[shown[k]].Name
 		}
-		if !slices.Contains(seen, s.Timeout) {
-			c.level(name, "timeout", unitTime, s.Timeout)
-			seen = append(seen, s.Timeout)
-		}
+		c.level(text, class, unit, value)
+		drawn++
 	}
+	return drawn > 0
 }
 
 // waitNotes says where waiting outlasts the patience of callers: from there on work is done for nobody.

@@ -50,6 +50,9 @@ func studyOf(n int, kinds ...kind) *sim.Result {
 	for i, k := range kinds {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		r.Variants = append(r.Variants, variant(rng, names[i%len(names)], k, n))
+		if i > 0 {
+			r.Variants[i].Differences = differences(&r.Variants[0], &r.Variants[i])
+		}
 		if k == collapses {
 			r.Verdict = "FAIL"
 		}
@@ -110,7 +113,7 @@ func variant(rng *rand.Rand, name string, k kind, n int) sim.VariantResult {
 		{Dimension: "trouble", Unit: "s", Here: 30, Cliff: 240, Low: 30, High: 240, Beyond: true, Stands: true, Runs: 80, Text: "stands beyond 240 s of trouble"},
 		{Dimension: "capacity", Here: 1, Cliff: 0.86, Low: 0.85, High: 0.87, Stands: true, Runs: 160, Text: "stands down to 0.86 × the capacity"},
 	}
-	v.Map = &sim.CliffMap{Loads: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2}, Lengths: []float64{1, 5, 15, 30, 60, 120}, Runs: 40, HereLoad: 1, HereLen: 30}
+	v.Map = &sim.CliffMap{Loads: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2}, Lengths: []float64{1, 5, 15, 30, 60, 120}, Runs: 40, HereLoad: 1, HereLen: 30, StableLoad: 0.6}
 	for i := range v.Map.Lengths {
 		var row []float64
 		for j := range v.Map.Loads {
@@ -162,6 +165,15 @@ func measures(rng *rand.Rand, k kind) []sim.Measure {
 	return out
 }
 
+func differences(first, v *sim.VariantResult) []sim.Difference {
+	var out []sim.Difference
+	for i := range v.Measures {
+		m, d := &v.Measures[i], v.Measures[i].Mean-first.Measures[i].Mean
+		out = append(out, sim.Difference{Measure: m.Name, Unit: m.Unit, Mean: d, Low: d - 0.01*m.Mean, High: d + 0.01*m.Mean, Pairs: 400})
+	}
+	return out
+}
+
 func fan(rng *rand.Rand, k kind, n int) (sim.Fan, []sim.Path) {
 	f := sim.Fan{BinSeconds: seconds / float64(n)}
 	paths := make([]sim.Path, 12)
@@ -192,6 +204,9 @@ func series(rng *rand.Rand, k kind, n int) sim.Series {
 	}
 	s.Services[2].Capacity = 1200
 	s.Services[1].Timeout = 2
+	if k == recovers {
+		s.Services[1].AmplificationBound, s.Services[2].AmplificationBound = 1.2, 1.1
+	}
 	for i := range n {
 		a, g := shape(rng, k, (float64(i)+0.5)*s.BinSeconds)
 		offered := load * (1 + 0.02*rng.NormFloat64())

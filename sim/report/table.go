@@ -2,14 +2,17 @@ package report
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/abate-go/abate/sim"
 )
 
 // table holds the measures of all variants side by side.
 type table struct {
-	Names []string
-	Rows  []tableRow
+	Names   []string
+	Rows    []tableRow
+	Differs bool // from the first variant, in some cell
 }
 
 type tableRow struct {
@@ -17,8 +20,8 @@ type tableRow struct {
 	Cells []tableCell
 }
 
-// tableCell is the median over the runs, and between what nine of ten lie.
-type tableCell struct{ Value, Small string }
+// tableCell is the median over the runs, between what nine of ten lie, and the difference from the first variant.
+type tableCell struct{ Value, Small, Difference string }
 
 // newTable returns nil when nothing was measured. Rows are in the order of the first variant that has them.
 func newTable(r *sim.Result) *table {
@@ -38,6 +41,14 @@ func newTable(r *sim.Result) *table {
 				}
 			}
 			t.Rows[at].Cells[i] = newTableCell(m)
+		}
+		for j := range r.Variants[i].Differences {
+			d := &r.Variants[i].Differences[j]
+			if at, ok := rows[d.Measure]; ok && i > 0 {
+				text := difference(d)
+				t.Rows[at].Cells[i].Difference = text
+				t.Differs = t.Differs || text != ""
+			}
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -61,6 +72,34 @@ func newTableCell(m *sim.Measure) tableCell {
 		c.Small = low + " to " + high
 	}
 	return c
+}
+
+// difference writes a difference that chance alone does not explain, and nothing for another one.
+func difference(d *sim.Difference) string {
+	if !(d.Low > 0 || d.High < 0) || !finite(d.Mean) || !finite(d.Low) || !finite(d.High) {
+		return ""
+	}
+	mean := signed(d.Mean, d.Unit)
+	if !strings.ContainsAny(mean, "123456789") { // too small to be worth a line
+		return ""
+	}
+	text := "Δ" + space + mean
+	if low, high := signed(d.Low, d.Unit), signed(d.High, d.Unit); low != mean || high != mean {
+		text += " (" + low + space + "to" + space + high + ")"
+	}
+	return text // which may break before the interval
+}
+
+// signed writes a change, of a share in points of a percent.
+func signed(v float64, unit string) string {
+	sign, size := "+", math.Abs(v)
+	if v < 0 {
+		sign = "−"
+	}
+	if unit == unitShare {
+		return sign + number(size*100) + space + "pt"
+	}
+	return sign + quantity(size, unit)
 }
 
 // sparks draws the small storm of each card, all on one scale.
@@ -101,7 +140,12 @@ func (p *page) sparks() {
 func joined(values []float64, n int) []float64 {
 	var out []float64
 	for i := 0; i < len(values); i += max(n, 1) {
-		out = append(out, average(values[i:min(i+n, len(values))]))
+		part := values[i:min(i+n, len(values))]
+		if !slices.ContainsFunc(part, finite) { // a gap stays one
+			out = append(out, math.NaN())
+			continue
+		}
+		out = append(out, average(part))
 	}
 	return out
 }

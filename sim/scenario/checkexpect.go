@@ -36,6 +36,8 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
 		case e.Measure == "connections" && !c.pooled[e.Subject]:
 			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool", "write the call as {to: "+e.Subject+", pool: 20}")
+		case c.s.Scale > 1 && (e.Measure == "queue" || e.Measure == "connections" || e.Measure == "peak"):
+			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance", c.s.Scale), "expect queueWait, attempts or utilization instead, or write scale: 1")
 		case queues && c.unlimited(e.Subject) && !c.hangs(e.Subject):
 			c.Add(at, quoted+" needs a service with workers, and "+e.Subject+" has none", "set its workers")
 		}

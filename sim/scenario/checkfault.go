@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -107,6 +108,8 @@ func (c *checker) strength(f *Fault, kind FaultKind, path, target string) {
 		{kind == SlowdownFault && !has("factor") && !has("add"), "", "the slowdown does not say how much slower", "write factor: 10 or add: 2s", nil},
 		{kind == DeployFault && !has("factor") && !has("rate"), "", "the deploy does not say what is bad about it", "write factor: 3 or rate: 30%", nil},
 		{(kind == CapacityFault || kind == SurgeFault || scales) && !has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
+		{kind == SurgeFault && c.closed(target), kind.String(), strictyaml.Quote(target) + " is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once", nil},
+		{kind == CapacityFault && f.Factor < 1 && c.tooSmall(target, f.Factor), "factor", fmt.Sprintf("%v of the workers of one replica of %s is as many as before, rounded", f.Factor, target), "give a replica more workers, or hit a share of the replicas", nil},
 		{kind == CapacityFault && f.Factor >= 1, "factor", fmt.Sprintf("%v is no loss of capacity", f.Factor), "allowed: above 0 and below 1; for example 0.5", nil},
 		{(kind == CapacityFault || scales) && c.isService[target] && c.unlimited(target), kind.String(), strictyaml.Quote(target) + " has no workers to change", "set its workers", nil},
 	})
@@ -163,4 +166,16 @@ func (c *checker) aftermath() {
 	left, least := s.Duration-f.End(), max(time.Second, s.Model.Hold)
 	c.obey(path, []rule{{left >= 0 && left < least, key, fmt.Sprintf("the last fault ends %s before the end of the run of %s", short(left), short(s.Duration)),
 		fmt.Sprintf("leave at least %s to see what comes after it: raise duration", short(least)), []string{"at"}}})
+}
+
+// closed tells whether a fleet is a closed loop, or sends a fixed number of requests.
+func (c *checker) closed(fleet string) bool {
+	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool { return f.Name == fleet && !f.Open() })
+}
+
+// tooSmall tells whether a replica has so few workers that a part of them is as many.
+func (c *checker) tooSmall(service string, factor float64) bool {
+	return slices.ContainsFunc(c.s.Services, func(x Service) bool {
+		return x.Name == service && x.Workers > 0 && max(1, math.Round(float64(x.Workers)*factor)) >= float64(x.Workers)
+	})
 }

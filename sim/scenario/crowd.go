@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/sim/crowd"
 	"github.com/abate-go/abate/sim/distribution"
+	"github.com/abate-go/abate/sim/expect"
 )
 
 // guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
@@ -58,6 +59,30 @@ func (c *checker) crowd() {
 		c.crowdVariant(f, &c.s.Variants[i])
 	}
 	c.crowdFaults()
+	c.crowdExpectations("expect", c.s.Expect)
+	for i := range c.s.Variants {
+		c.crowdExpectations("variants."+c.s.Variants[i].Name+".expect", c.s.Variants[i].Expect)
+	}
+	m := &c.s.Model
+	const problem = "has no effect on a very large fleet"
+	c.obey("model", []rule{
+		{m.Cancellation == CancellationPropagates, "cancellation", problem, remove, nil},
+		{m.ServiceTimeDrawn == DrawnOnArrival, "serviceTimeDrawn", problem, remove, nil},
+		{m.Ties == TimeoutFirst, "ties", problem, remove, nil},
+	})
+}
+
+// crowdExpectations reports measures that nobody counts in a crowd: they would read 0, or nothing.
+func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
+	for i := range list {
+		if x := &list[i]; (x.Measure == "goodput" || x.Measure == "failures") && x.Window != expect.All {
+			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their requests", "leave the window away, or expect served(p99) or recovery")
+		}
+		switch list[i].Measure {
+		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused":
+			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
+		}
+	}
 }
 
 // crowdService reports what the service of a very large fleet cannot have: it is a capacity and a line.

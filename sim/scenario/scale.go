@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/abate-go/abate/policy/budget"
 )
 
 // maxScale is the largest scale that a file may have.
@@ -95,6 +97,9 @@ func (s *Scenario) misfits(n int) []string {
 	}
 	for i := range s.Clients {
 		check(fleetParts(&s.Clients[i], n), "")
+		if problem := s.absolute(&s.Clients[i], n); problem != "" {
+			add(s.Clients[i].Name+" policy", problem)
+		}
 	}
 	eachList(s, func(prefix string, services []Service) {
 		for i := range services {
@@ -122,6 +127,26 @@ func (s *Scenario) misfits(n int) []string {
 		}
 	}
 	return list
+}
+
+// absolute says which number of a policy a scale would not keep: where a fleet is one instance its guards see less
+// load at a smaller size, and what they count in calls means more.
+func (s *Scenario) absolute(f *Fleet, n int) string {
+	if n == 1 || f.Instances > 1 {
+		return ""
+	}
+	for i := range s.Variants {
+		for _, c := range f.Calls {
+			p := s.Variants[i].PolicyOf(f.Name, c.To)
+			switch {
+			case p.Bulkhead.Enabled():
+				return fmt.Sprintf("%d leaves the bulkhead of variant %s as wide as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+			case p.RetryBudget.Enabled() && p.RetryBudget.Kind == budget.Tokens:
+				return fmt.Sprintf("%d leaves the retry budget's tokens of variant %s as many as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // eachList visits the services of the scenario, and then those of each variant that has its own.

@@ -34,6 +34,13 @@ func (c *checker) size() {
 	}
 }
 
+// TooLarge tells whether one run of a variant might need more than a run may: see Parse. A scenario that was read is not;
+// one that was made larger since may be.
+func (s *Scenario) TooLarge(v *Variant) bool {
+	e := s.Estimate(v)
+	return float64(e.Events) > maxEvents || e.Bytes > maxBytes
+}
+
 // fittingScale is the least scale that makes a run smaller by a factor; 0 when there is none.
 func (s *Scenario) fittingScale(factor float64) int {
 	have := max(s.Scale, 1)
