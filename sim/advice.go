@@ -98,7 +98,7 @@ func (st *study) try(s *scenario.Scenario, v *scenario.Variant, c *candidate, ba
 			continue
 		}
 		more, err := st.batch(changed, w, len(all), upTo-len(all), false, look)
-		if err != nil || more == nil {
+		if err != nil || len(more) < upTo-len(all) {
 			return nil, err
 		}
 		all = append(all, more...)
@@ -125,7 +125,7 @@ func (st *study) answered(s *scenario.Scenario, v *scenario.Variant) ([]float64,
 	runs, err := st.batch(s, v, 0, screenRuns, false, func(_ int, r *engine.Record) outcome {
 		return outcome{before: goodputAll(r), events: r.Events}
 	})
-	if err != nil || runs == nil {
+	if err != nil || len(runs) < screenRuns {
 		return nil, err
 	}
 	return column(runs, func(o *outcome) float64 { return o.before }), nil

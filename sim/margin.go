@@ -216,7 +216,7 @@ func (st *study) vote(s *scenario.Scenario, v *scenario.Variant, change edit, fa
 			before := r.Value(&expect.Expectation{Measure: "goodput", Window: expect.Before})
 			return outcome{collapsed: r.Value(&expect.Expectation{Measure: "collapse"}) > 0, before: before, events: r.Events}
 		})
-		if err != nil || outcomes == nil {
+		if err != nil || len(outcomes) < more {
 			return votes, err
 		}
 		if *normal == 0 {
@@ -272,7 +272,7 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 			if err != nil {
 				return nil, err
 			}
-			if outcomes == nil {
+			if len(outcomes) < runsPerCell {
 				continue
 			}
 			row[k] = 0

@@ -32,11 +32,12 @@ type outcome struct {
 	path      Path
 	events    int64
 	attempts  int64
+	made      bool
 	record    *engine.Record // of the first run
 }
 
 // batch runs a variant with so many seeds, from a first one on, and returns the outcomes in the order of the seeds.
-// It returns nil when the study was interrupted. look chooses what is kept of a run; it may run on several goroutines.
+// There are fewer when the study was interrupted. look chooses what is kept of a run; it may run on several goroutines.
 func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count int, detail bool, look func(i int, r *engine.Record) outcome) ([]outcome, error) {
 	outcomes := make([]outcome, count)
 	var (
@@ -47,7 +48,7 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 	for range min(st.options.Parallel, count) {
 		wait.Go(func() {
 			play, err := player(s, v)
-			for err == nil {
+			for err == nil && st.ctx.Err() == nil { // a short run never asks whether to stop
 				i := int(next.Add(1)) - 1
 				if i >= count {
 					return
@@ -58,6 +59,7 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 					break
 				}
 				outcomes[i] = look(first+i, r)
+				outcomes[i].made = true
 				st.made(r.Events)
 			}
 			if err != nil {
@@ -71,10 +73,11 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 	if problem != nil {
 		return nil, problem
 	}
-	if st.ctx.Err() != nil {
-		return nil, nil
+	done := 0
+	for done < count && outcomes[done].made { // all, unless the study was interrupted
+		done++
 	}
-	return outcomes, nil
+	return outcomes[:done], nil
 }
 
 // begin opens a stage that takes at most so many runs.
@@ -131,7 +134,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 			return nil, err
 		}
 		all = append(all, more...)
-		if more == nil || decided(expected, all) && !st.options.Exactly {
+		if len(all) < upTo || decided(expected, all) && !st.options.Exactly {
 			break
 		}
 	}

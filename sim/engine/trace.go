@@ -202,8 +202,8 @@ func (f *family) ofWork(i int) int {
 				return p
 			}
 		case "attempt":
-			if latest == 0 && before.Where == s.Where && !f.begun[j] {
-				latest = j
+			if before.Where == s.Where && !f.begun[j] && (latest == 0 || before.From == f.spans[latest].From) {
+				latest = j // of several sent at the same moment, the first
 			}
 		}
 	}

@@ -29,7 +29,7 @@ var bugs = []bug{
 	{"policy/breaker/breaker.go", "if b.probes.successes >= c.SuccessThreshold {", "if b.probes.successes > c.SuccessThreshold {"},
 	{"policy/breaker/phase.go", "return unit(draw) < p.cfg.RampUpFrom+(1-p.cfg.RampUpFrom)*done", "return unit(draw) < p.cfg.RampUpFrom+done"},
 	{"policy/breaker/hanging.go", "ticks >= overdueTicks {", "ticks > 2*overdueTicks {"},
-	{"policy/hedge/policy.go", "if p.samples >= MinSamples {", "if p.samples > 5*MinSamples {"},
+	{"policy/hedge/policy.go", "if samples >= MinSamples {", "if samples > 5*MinSamples {"},
 	{"policy/bulkhead/bulkhead.go", "2*waiting(word) > int64(b.maxQueue)", "2*waiting(word) < int64(b.maxQueue)"},
 	{"policy/bulkhead/bulkhead.go", "if waiting(word) >= int64(b.maxQueue) {", "if waiting(word) > int64(b.maxQueue) {"},
 	{"call.go", "if s.breaker != nil && s.breaker.Rejecting(now) {", "if s.breaker != nil && now < 0 {"},

@@ -170,8 +170,8 @@ func (v *view) worstAmplification() (worst *sim.Measure, service string) {
 func (v *view) recoveryFact() fact {
 	times, runs := v.variant.Recovery, v.variant.Runs
 	f := fact{Name: "Recovery", Value: "never"}
-	quantile := func(q float64) string {
-		if i := int(q * float64(runs)); i < len(times) {
+	quantile := func(percent int) string { // the same rank as in the terminal and in the measures
+		if i := (runs*percent+99)/100 - 1; i < len(times) {
 			return seconds(times[i])
 		}
 		return "never"
@@ -180,10 +180,10 @@ func (v *view) recoveryFact() fact {
 	case runs == 0:
 		f.Value = nothing
 	case len(times) > 0:
-		f.Value = quantile(0.5)
-		f.Small = "p99" + space + quantile(0.99)
+		f.Value = quantile(50)
+		f.Small = "p99" + space + quantile(99)
 		if len(times) < runs {
-			f.Small = "in " + percent(float64(len(times))/float64(runs)) + " of runs, p99" + space + quantile(0.99)
+			f.Small = "in " + percent(float64(len(times))/float64(runs)) + " of runs, p99" + space + quantile(99)
 		}
 	default:
 		f.Small = "in none of " + plural(runs, "run", "runs")

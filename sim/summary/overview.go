@@ -11,11 +11,12 @@ import (
 // at most 100 columns wide.
 func Overview(w io.Writer, results []*sim.Result, o Options) error {
 	p := &page{color: o.Color}
-	scenario, variant := 0, 0
+	scenario, variant, verdict := 0, 0, 0
 	for _, r := range results {
 		scenario = max(scenario, utf8.RuneCountInString(nameOf(r)))
 		for i := range r.Variants {
 			variant = max(variant, utf8.RuneCountInString(clean(r.Variants[i].Name)))
+			verdict = max(verdict, utf8.RuneCountInString(verdictWord(r.Variants[i].Verdict)))
 		}
 	}
 	scenario, variant = min(scenario, 28), min(variant, 20)
@@ -24,8 +25,8 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 		for i := range r.Variants {
 			v := &r.Variants[i]
 			head := pad(name, scenario) + "  " + pad(cut(clean(v.Name), variant), variant) + "  "
-			width := textWidth - utf8.RuneCountInString(head) - 9 - 2
-			p.line("%s%s  %s", head, p.paint(v.Verdict, pad(verdictWord(v.Verdict), 9)), cut(inShort(r, v), width))
+			width := textWidth - utf8.RuneCountInString(head) - verdict - 2
+			p.line("%s%s  %s", head, p.paint(v.Verdict, pad(verdictWord(v.Verdict), verdict)), cut(inShort(r, v, width), width))
 			name = ""
 		}
 		if len(r.Variants) == 0 {
@@ -37,8 +38,8 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 	return err
 }
 
-// inShort is one variant in a few words: what is wrong, or else how it went.
-func inShort(r *sim.Result, v *sim.VariantResult) string {
+// inShort is one variant in a few words: what is wrong, or else how it went. The number of runs goes first when room is short.
+func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	if v.Runs == 0 {
 		return "not run"
 	}
@@ -53,7 +54,10 @@ func inShort(r *sim.Result, v *sim.VariantResult) string {
 	if r.TroubleTo > r.TroubleFrom {
 		text += ", recovery " + recoveryCell(v)
 	}
-	return text + ", " + plural(v.Runs, "run")
+	if full := text + ", " + plural(v.Runs, "run"); utf8.RuneCountInString(full) <= width {
+		return full
+	}
+	return text
 }
 
 // shortEvidence is the number that decided, or what is missing yet.
