@@ -257,7 +257,7 @@ func queueCandidates(x *scenario.Service) []candidate {
 
 // quoted writes a name so that YAML reads it as text.
 func quoted(name string) string {
-	if strings.ContainsAny(name, ":{}[],&*#?|-<>=!%@\\ \"'") {
+	if strings.ContainsAny(name, ":{}[],&*#?|<>=!%@\\ \"'") {
 		return fmt.Sprintf("%q", name)
 	}
 	return name

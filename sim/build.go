@@ -80,13 +80,16 @@ func percent(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }
 func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, standard []expect.Expectation, all []outcome) *VariantResult {
 	r := &VariantResult{
 		Name: v.Name, About: v.About, Runs: len(all), Verdict: None, Expectations: []ExpectationResult{}, Measures: []Measure{},
-		Recovery: recoveries(all), Fan: fanOf(all, all[0].record), Policy: policies(s, v), Paths: []Path{},
+		Notes: notes(s, v, all), Recovery: recoveries(all), Fan: fanOf(all, all[0].record), Policy: policies(s, v), Paths: []Path{},
 	}
 	collapsed := 0
 	for i := range all {
 		o := &all[i]
 		if o.collapsed {
 			collapsed++
+		}
+		if math.IsNaN(o.recovery) {
+			r.NoRecovery++
 		}
 		if o.path.Goodput != nil {
 			r.Paths = append(r.Paths, o.path)

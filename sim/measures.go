@@ -121,6 +121,7 @@ func lookAt(r *engine.Record, expected, standard []expect.Expectation, i int) ou
 	}
 	o.collapsed = r.Value(&expect.Expectation{Measure: "collapse"}) > 0
 	o.recovery = r.Value(&expect.Expectation{Measure: "recovery"})
+	o.before = r.Value(&expect.Expectation{Measure: "goodput", Window: expect.Before})
 	o.goodput = goodputOf(r)
 	if i < mostPaths {
 		o.path = Path{Seed: r.Seed, Wait: waitsOf(r), Goodput: o.goodput}

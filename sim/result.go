@@ -50,8 +50,10 @@ type VariantResult struct {
 	Runs         int                 `json:"runs"`
 	Verdict      string              `json:"verdict"`
 	Expectations []ExpectationResult `json:"expectations"`
+	Notes        []string            `json:"notes"`                 // what a reader should know before he believes the numbers
 	Collapse     Share               `json:"collapse"`              // runs in which goodput stayed down
 	Recovery     []float64           `json:"recoveries"`            // seconds, of the runs that recovered, ascending
+	NoRecovery   int                 `json:"recoveriesUnmeasured"`  // runs with nothing to recover to, or in which nothing was offered after the trouble
 	Measures     []Measure           `json:"measures"`              // a standard list, for tables
 	Differences  []Difference        `json:"differences,omitempty"` // of those from the first variant, which has none
 	Fan          Fan                 `json:"fan"`

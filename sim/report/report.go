@@ -228,6 +228,11 @@ func alerts(r *sim.Result) []string {
 	if r.Scale > 1 {
 		out = append(out, "Scale 1 : "+thousands(float64(r.Scale))+". The runs had that part of the rates, instances and capacities, which keeps every ratio and every waiting time and makes chance larger. Rates are shown in full size.")
 	}
+	for i := range r.Variants {
+		for _, n := range r.Variants[i].Notes {
+			out = append(out, r.Variants[i].Name+": "+n)
+		}
+	}
 	return out
 }
 

@@ -177,7 +177,7 @@ func (v *view) recoveryFact() fact {
 		return "never"
 	}
 	switch {
-	case runs == 0:
+	case runs == v.variant.NoRecovery: // nothing to recover to
 		f.Value = nothing
 	case len(times) > 0:
 		f.Value = quantile(50)

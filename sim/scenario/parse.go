@@ -22,6 +22,9 @@ var form = strictyaml.Form{
 
 // Load reads and checks a scenario file, as Parse does. Files above 1 MiB are refused without reading on.
 func Load(path string) (*Scenario, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would never end
+		return nil, fmt.Errorf("scenario: %s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)

@@ -52,6 +52,9 @@ func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	}
 	text := "collapsed " + percent(v.Collapse.Share)
 	if r.TroubleTo > r.TroubleFrom {
+		if visible := measureCell(v, "userVisible"); visible != nothing {
+			text += ", users see it for " + visible
+		}
 		text += ", recovery " + recoveryCell(v)
 	}
 	if full := text + ", " + plural(v.Runs, "run"); utf8.RuneCountInString(full) <= width {

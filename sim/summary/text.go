@@ -149,7 +149,7 @@ func tableRows(r *sim.Result) []row {
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
 	}
-	for _, group := range []string{"goodput", "amplification", "peak"} {
+	for _, group := range []string{"userVisible", "goodput", "amplification"} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}
@@ -184,7 +184,7 @@ func measureCell(v *sim.VariantResult, name string) string {
 
 // recoveryCell is how long recovery takes, counting the runs that never recovered as longer than all others.
 func recoveryCell(v *sim.VariantResult) string {
-	if v.Runs == 0 {
+	if v.Runs == v.NoRecovery { // nothing to recover to
 		return nothing
 	}
 	quantile := func(percent int) string {
@@ -205,7 +205,7 @@ func verdictWord(verdict string) string {
 
 // variant lists the expectations of one variant, its margins and what would help.
 func (p *page) variant(v *sim.VariantResult) {
-	if len(v.Expectations) == 0 && len(v.Margins) == 0 && len(v.Advice) == 0 {
+	if len(v.Expectations) == 0 && len(v.Margins) == 0 && len(v.Advice) == 0 && len(v.Notes) == 0 {
 		return
 	}
 	title := clean(v.Name)
@@ -215,6 +215,9 @@ func (p *page) variant(v *sim.VariantResult) {
 	p.line("\n%s", wrap("", title, textWidth))
 	for i := range v.Expectations {
 		p.expectation(&v.Expectations[i])
+	}
+	for _, n := range v.Notes {
+		p.line("%s", wrap("  note       ", clean(n), textWidth))
 	}
 	for _, m := range v.Margins {
 		p.line("%s", wrap("  margin     ", clean(m.Text), textWidth))
