@@ -58,8 +58,9 @@ words are files.
   -h, --help            print this
 
 Exit code: 0 PASS, every expectation holds or there is none; 1 FAIL, at least one does not;
-2 UNDECIDED, none fails, but more runs are needed to decide (in JUnit: skipped); 64 a flag or a scenario is wrong;
-74 a result could not be written; 130 interrupted, and what was known by then is printed.
+2 UNDECIDED, none fails, but more runs are needed to decide (in JUnit: skipped); 64 a flag or a
+scenario is wrong; 74 a result could not be written; 130 interrupted, and what was known by then is
+printed.
 `
 
 // runner plays one scenario: sim.Run.
