@@ -172,7 +172,7 @@ expect: ["goodput > 99%%"]
 func TestAStudyLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	study(t, read(t, storm, "variants: {only: "+naive+"}", "expect: [collapse < 10%]"), sim.Options{Parallel: 8, Runs: 20, Margin: true})
-	for range 1000 { // one that has done its work may need a moment to be gone
+	for range 1_000_000 { // one that has done its work may need a moment to be gone
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -3,6 +3,7 @@
 package library_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,6 +26,15 @@ func load(t *testing.T, name string) *scenario.Scenario {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func files(t *testing.T) []string {

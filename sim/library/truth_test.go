@@ -1,8 +1,9 @@
+//go:build !race
+
 package library_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,15 +14,6 @@ import (
 	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
 )
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 // play makes one run of a variant.
 func play(t *testing.T, s *scenario.Scenario, variant string, seed uint64) *engine.Record {
