@@ -4,7 +4,6 @@ package library_test
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 	"time"
 
