@@ -38,7 +38,7 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 	return err
 }
 
-// inShort is one variant in a few words: what is wrong, or else how it went. The number of runs goes first when room is short.
+// inShort is one variant in a few words: what is wrong, or else how it went. What does not fit is left out, the number of runs first.
 func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	if v.Runs == 0 {
 		return "not run"
@@ -53,14 +53,16 @@ func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	text := "collapsed " + percent(v.Collapse.Share)
 	if r.TroubleTo > r.TroubleFrom {
 		if visible := measureCell(v, "userVisible"); visible != nothing {
-			text += ", users see it for " + visible
+			text += ", users see " + visible
 		}
-		text += ", recovery " + recoveryCell(v)
+		for _, more := range []string{", recovery " + recoveryCell(v), ", " + plural(v.Runs, "run")} {
+			if utf8.RuneCountInString(text+more) <= width {
+				text += more
+			}
+		}
+		return text
 	}
-	if full := text + ", " + plural(v.Runs, "run"); utf8.RuneCountInString(full) <= width {
-		return full
-	}
-	return text
+	return text + ", " + plural(v.Runs, "run")
 }
 
 // shortEvidence is the number that decided, or what is missing yet.
