@@ -3,23 +3,16 @@ package sim
 import (
 	"math"
 	"strconv"
-	"strings"
+
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // number writes a number for people: 10,000 or 65.2.
 func number(v float64) string {
 	if math.Abs(v) < 100 {
-		return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+		return figures.Decimals(v, 2)
 	}
-	digits := strconv.FormatFloat(math.Round(v), 'f', 0, 64)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
+	return figures.Thousands(math.Round(v))
 }
 
 // short writes a factor with three digits at most.

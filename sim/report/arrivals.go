@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // fineStep is the width of a bin of the arrivals around recovery.
@@ -72,7 +74,7 @@ func (v *view) fine(i int, from float64, values []float64) *chart {
 	}
 	c.rule("trouble ends", end)
 	peak, when := peakOf(values, fineStep)
-	c.describe("Attempts at " + s.Name + " in each 10 ms around the end of the trouble; most: " + thousands(peak) + " at " + seconds(from+when) + ".")
+	c.describe("Attempts at " + s.Name + " in each 10 ms around the end of the trouble; most: " + figures.Thousands(peak) + " at " + seconds(from+when) + ".")
 	return c
 }
 

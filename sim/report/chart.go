@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // chart is one drawing with its axes. Its drawing area is W wide and H high and is stretched to the page;
@@ -107,7 +108,7 @@ func (s *stage) timeChart(class string, bin float64, steps int, y scale, unit st
 
 // clip moves a time into the run.
 func (s *stage) clip(t float64) float64 {
-	if !finite(t) {
+	if !figures.Finite(t) {
 		return 0
 	}
 	return math.Max(0, math.Min(t, s.to))
@@ -137,7 +138,7 @@ func (s *stage) lane() []fault {
 			text += ", " + seconds(to-from)
 		}
 		out = append(out, fault{
-			Text: text, From: decimals(from, 3), To: decimals(to, 3),
+			Text: text, From: figures.Decimals(from, 3), To: figures.Decimals(to, 3),
 			Left: place(from / s.to), Width: place((to - from) / s.to), End: from > s.to*0.6,
 		})
 	}
@@ -157,7 +158,7 @@ func (c *chart) add(name, class, unit string, bin float64, values []float64, sho
 	var p path
 	gap := true
 	for i, v := range values {
-		if !finite(v) || !shown(v) {
+		if !figures.Finite(v) || !shown(v) {
 			gap = true
 			continue
 		}
@@ -189,7 +190,7 @@ func (c *chart) joined(values []float64, bin float64) ([]float64, float64) {
 func (l *label) measure(bin float64, values []float64, shown func(float64) bool) bool {
 	n := 0
 	for i, v := range values {
-		if !finite(v) || !shown(v) {
+		if !figures.Finite(v) || !shown(v) {
 			continue
 		}
 		here := point{(float64(i) + 0.5) * bin, v}
@@ -216,7 +217,7 @@ func (c *chart) name(l label) {
 // x returns the place of a moment; what is beyond the chart stands at its edge.
 func (c *chart) x(at float64) int {
 	share := (at - c.From) / (c.To - c.From)
-	if !finite(share) {
+	if !figures.Finite(share) {
 		return 0
 	}
 	return int(math.Round(float64(math.Max(0, math.Min(share, 1)) * float64(c.W))))
@@ -227,7 +228,7 @@ func (c *chart) y(v float64) int { return c.H - int(math.Round(float64(c.Y.share
 
 // level draws a horizontal line through the whole chart.
 func (c *chart) level(name, class, unit string, value float64) {
-	if !finite(value) || value < c.Y.Low || value > c.Y.High*1.0001 {
+	if !figures.Finite(value) || value < c.Y.Low || value > c.Y.High*1.0001 {
 		return
 	}
 	var p path

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // cliffMap is a table of shares of collapsed runs.
@@ -112,7 +113,7 @@ func newCliffMap(m *sim.CliffMap) *cliffMap {
 
 // line puts the line where offered × attempts = capacity between the columns of its neighbours.
 func (c *cliffMap) line(m *sim.CliffMap) {
-	if !finite(m.StableLoad) || m.StableLoad <= 0 {
+	if !figures.Finite(m.StableLoad) || m.StableLoad <= 0 {
 		return
 	}
 	at := number(m.StableLoad) + space + "×"
@@ -132,7 +133,7 @@ func (c *cliffMap) line(m *sim.CliffMap) {
 }
 
 func newCell(share float64) cliffCell {
-	if !finite(share) || share < 0 {
+	if !figures.Finite(share) || share < 0 {
 		return cliffCell{Text: "", Shade: "none"}
 	}
 	return cliffCell{Text: percent(share), Shade: strconv.Itoa(min(int(math.Ceil(share*5)), 5))}

@@ -2,71 +2,39 @@ package report
 
 import (
 	"math"
-	"strconv"
 	"strings"
+
+	"github.com/abate-go/abate/sim/figures"
 )
 
 const (
-	nothing = "–"      // stands for a number that is not there
-	space   = "\u00a0" // that does not break a line
+	nothing = figures.Nothing // stands for a number that is not there
+	space   = "\u00a0"        // that does not break a line
 
 	wordJoiner = "\u2060" // keeps what is around it on one line
 )
 
-// finite tells of a number that can be shown.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// decimals writes a number with at most n decimals and without zeros at their end.
-func decimals(v float64, n int) string {
-	if !finite(v) {
-		return nothing
-	}
-	text := strconv.FormatFloat(v, 'f', n, 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
-
-// thousands writes a whole number in groups of three.
-func thousands(v float64) string {
-	if !finite(v) {
-		return nothing
-	}
-	digits, sign := decimals(v, 0), ""
-	if strings.HasPrefix(digits, "-") {
-		digits, sign = digits[1:], "-"
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
-
 // number writes a number with about three digits that mean something.
 func number(v float64) string {
 	switch size := math.Abs(v); {
-	case !finite(v):
+	case !figures.Finite(v):
 		return nothing
 	case size >= 99.95:
-		return thousands(v)
+		return figures.Thousands(v)
 	case size >= 9.995:
-		return decimals(v, 1)
+		return figures.Decimals(v, 1)
 	case size >= 0.0995 || v == 0:
-		return decimals(v, 2)
+		return figures.Decimals(v, 2)
 	case size >= 0.00995:
-		return decimals(v, 3)
+		return figures.Decimals(v, 3)
 	default:
-		return decimals(v, 5)
+		return figures.Decimals(v, 5)
 	}
 }
 
 // percent writes a share, finer towards none and all: what is neither never reads as if it were.
 func percent(share float64) string {
-	if !finite(share * 100) {
+	if !figures.Finite(share * 100) {
 		return nothing
 	}
 	tail, places := math.Min(math.Abs(share), math.Abs(1-share)), 0
@@ -82,27 +50,27 @@ func percent(share float64) string {
 	case tail < 0.0995:
 		places = 1
 	}
-	return decimals(share*100, places) + space + "%"
+	return figures.Decimals(share*100, places) + space + "%"
 }
 
 // seconds writes a length of time: "0.4 ms", "51 ms", "12.3 s", "3 min 20 s", "4 h 5 min".
 func seconds(s float64) string {
 	size := math.Abs(s)
 	switch {
-	case !finite(s):
+	case !figures.Finite(s):
 		return nothing
 	case s == 0:
 		return "0" + space + "s"
 	case size < 0.000995:
-		return decimals(s*1e6, 0) + space + "µs"
+		return figures.Decimals(s*1e6, 0) + space + "µs"
 	case size < 0.00995:
-		return decimals(s*1e3, 1) + space + "ms"
+		return figures.Decimals(s*1e3, 1) + space + "ms"
 	case size < 0.9995:
-		return decimals(s*1e3, 0) + space + "ms"
+		return figures.Decimals(s*1e3, 0) + space + "ms"
 	case size < 9.995:
-		return decimals(s, 2) + space + "s"
+		return figures.Decimals(s, 2) + space + "s"
 	case size < 119.95:
-		return decimals(s, 1) + space + "s"
+		return figures.Decimals(s, 1) + space + "s"
 	}
 	return longTime(s)
 }
@@ -114,9 +82,9 @@ func longTime(s float64) string {
 		big, small, unit, s = 60, "min", "h", s/60
 	}
 	all := math.Round(s)
-	text := thousands(math.Trunc(all/big)) + space + unit
+	text := figures.Thousands(math.Trunc(all/big)) + space + unit
 	if rest := math.Mod(math.Abs(all), big); rest > 0 {
-		text += space + decimals(rest, 0) + space + small
+		text += space + figures.Decimals(rest, 0) + space + small
 	}
 	return text
 }
@@ -133,7 +101,7 @@ const (
 
 // quantity writes a number in its unit.
 func quantity(v float64, unit string) string {
-	if !finite(v) {
+	if !figures.Finite(v) {
 		return nothing
 	}
 	switch unit {
@@ -144,7 +112,7 @@ func quantity(v float64, unit string) string {
 	case unitRate:
 		return number(v) + "/s"
 	case unitCount:
-		return thousands(v)
+		return figures.Thousands(v)
 	case unitTimes:
 		return number(v) + space + "×"
 	}
@@ -153,7 +121,7 @@ func quantity(v float64, unit string) string {
 
 // maybe writes a number that may never have been reached.
 func maybe(v *float64, unit, never string) string {
-	if v == nil || !finite(*v) {
+	if v == nil || !figures.Finite(*v) {
 		return never
 	}
 	return quantity(*v, unit)
@@ -164,7 +132,7 @@ func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1" + space + one
 	}
-	return thousands(float64(n)) + space + many
+	return figures.Thousands(float64(n)) + space + many
 }
 
 // list joins words as people do: "a", "a and b", "a, b and c".

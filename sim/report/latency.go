@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // heatClasses is how many shades a heat map has.
@@ -16,7 +17,7 @@ func (v *view) latency() section {
 	sec := section{Title: "Latency of answered requests", ID: "latency"}
 	low, high := heatRange(run.Detail)
 	for _, p := range append(append([]float64(nil), run.P50...), run.P99...) {
-		if finite(p) && p > 0 {
+		if figures.Finite(p) && p > 0 {
 			low, high = math.Min(low, p), math.Max(high, p)
 		}
 	}
@@ -84,7 +85,7 @@ func (c *chart) heat(d *engine.Detail, most int) []fill {
 	var fills []fill
 	for i := 1; i <= heatClasses; i++ {
 		if text := shades[i].String(); text != "" {
-			fills = append(fills, fill{Class: "cell h" + strconv.Itoa(i), D: text, Transform: "scale(" + decimals(perColumn, 5) + " 1)",
+			fills = append(fills, fill{Class: "cell h" + strconv.Itoa(i), D: text, Transform: "scale(" + figures.Decimals(perColumn, 5) + " 1)",
 				Thick: int(math.Ceil(float64(math.Ln2 / 2 / math.Log(c.Y.High/c.Y.Low) * float64(c.H))))})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 //go:embed page.tmpl
@@ -210,11 +211,11 @@ func meta(r *sim.Result) []string {
 	case low == high:
 		out = append(out, plural(high, "run", "runs")+" per variant")
 	default:
-		out = append(out, thousands(float64(low))+" to "+plural(high, "run", "runs")+" per variant")
+		out = append(out, figures.Thousands(float64(low))+" to "+plural(high, "run", "runs")+" per variant")
 	}
 	out = append(out, "seeds from "+strconv.FormatUint(r.Seed, 10), seconds(r.Seconds)+" each, in virtual time")
 	if events > 0 {
-		out = append(out, thousands(float64(events))+" events")
+		out = append(out, figures.Thousands(float64(events))+" events")
 	}
 	return out
 }
@@ -226,7 +227,7 @@ func alerts(r *sim.Result) []string {
 		out = append(out, "Stopped before the end: the numbers are those of the runs that were finished.")
 	}
 	if r.Scale > 1 {
-		out = append(out, "Scale 1 : "+thousands(float64(r.Scale))+". The runs had that part of the rates, instances and capacities, which keeps every ratio and every waiting time and makes chance larger. Rates are shown in full size.")
+		out = append(out, "Scale 1 : "+figures.Thousands(float64(r.Scale))+". The runs had that part of the rates, instances and capacities, which keeps every ratio and every waiting time and makes chance larger. Rates are shown in full size.")
 	}
 	for i := range r.Variants {
 		for _, n := range r.Variants[i].Notes {
@@ -240,18 +241,18 @@ func alerts(r *sim.Result) []string {
 func newView(r *sim.Result, i int, d detail) *view {
 	variant := &r.Variants[i]
 	st := &stage{detail: d, result: r, to: r.Seconds}
-	if !finite(st.to) || st.to <= 0 {
+	if !figures.Finite(st.to) || st.to <= 0 {
 		st.to = float64(len(variant.Run.Offered)) * variant.Run.BinSeconds
 	}
-	if st.to = math.Max(1e-3, math.Min(st.to, 1e9)); !finite(st.to) {
+	if st.to = math.Max(1e-3, math.Min(st.to, 1e9)); !figures.Finite(st.to) {
 		st.to = 1
 	}
 	v := &view{
 		ID: "v" + strconv.Itoa(i+1), Name: variant.Name, About: variant.About, Badge: badgeOf(variant.Verdict),
-		Policy: strings.TrimRight(variant.Policy, "\n"), Seconds: decimals(st.to, 6),
+		Policy: strings.TrimRight(variant.Policy, "\n"), Seconds: figures.Decimals(st.to, 6),
 		stage: st, variant: variant, run: &variant.Run, focus: focus(&variant.Run),
 	}
-	v.Effort = plural(variant.Runs, "run", "runs") + ", " + thousands(float64(variant.Events)) + " events, " + thousands(float64(variant.Attempts)) +
+	v.Effort = plural(variant.Runs, "run", "runs") + ", " + figures.Thousands(float64(variant.Events)) + " events, " + figures.Thousands(float64(variant.Attempts)) +
 		" attempts. The charts of one run show seed " + strconv.FormatUint(variant.Run.Seed, 10) + "."
 	if d.join > 1 {
 		v.Effort += " To keep this file small, each point of a curve is the mean of " + strconv.Itoa(d.join) + " bins."

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 const (
@@ -40,7 +41,7 @@ func (c *chart) between(upper, lower, class string, bin float64, high, low []flo
 	low, bin = c.joined(low, bin)
 	n := min(len(low), len(high))
 	for i := range n {
-		if !finite(low[i]) || !finite(high[i]) {
+		if !figures.Finite(low[i]) || !figures.Finite(high[i]) {
 			return
 		}
 	}
@@ -173,7 +174,7 @@ func average(values []float64) float64 { return mean(values, 0, 1) }
 func (v *view) recovery() section {
 	sec := section{Title: "Time to recover", ID: "recovery", Class: "half"}
 	times, runs := v.variant.Recovery, v.variant.Runs
-	times = slices.DeleteFunc(slices.Clone(times), func(t float64) bool { return !finite(t) || t < 0 })
+	times = slices.DeleteFunc(slices.Clone(times), func(t float64) bool { return !figures.Finite(t) || t < 0 })
 	slices.Sort(times)
 	if !v.stage.trouble() {
 		return sec.without("Nothing goes wrong in this scenario.")
@@ -201,7 +202,7 @@ func (v *view) recovery() section {
 	}
 	p.line(c.W, p.y+p.dy)
 	c.Lines = append(c.Lines, curve{Class: "goodput", D: p.String()})
-	text := thousands(float64(len(times))) + " of " + plural(runs, "run", "runs") + " recovered"
+	text := figures.Thousands(float64(len(times))) + " of " + plural(runs, "run", "runs") + " recovered"
 	if half := (runs + 1) / 2; half <= len(times) {
 		text += ", half of all within " + seconds(times[half-1])
 	}

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"strings"
+
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // resolution is how many steps the height of a chart has: the finest difference that a curve can show. Charts whose
@@ -53,7 +55,7 @@ func bounded(v float64) float64 { return math.Max(tiny, math.Min(v, huge)) }
 
 // upTo returns a scale from 0 to top.
 func upTo(top float64) scale {
-	if !finite(top) {
+	if !figures.Finite(top) {
 		top = 1
 	}
 	return scale{High: bounded(top)}
@@ -61,7 +63,7 @@ func upTo(top float64) scale {
 
 // linear returns a scale from 0 that holds all values up to top.
 func linear(top float64) scale {
-	if !finite(top) || top <= 0 {
+	if !figures.Finite(top) || top <= 0 {
 		top = 1
 	}
 	top = bounded(top)
@@ -82,10 +84,10 @@ func stepFor(top float64, n int) float64 {
 
 // logarithmic returns a scale that holds low to high, both widened to a neighbour in 1, 2, 5 × 10^k.
 func logarithmic(low, high float64) scale {
-	if !finite(low) || low <= 0 {
+	if !figures.Finite(low) || low <= 0 {
 		low = 1e-3
 	}
-	if !finite(high) || high <= low {
+	if !figures.Finite(high) || high <= low {
 		high = low
 	}
 	low, high = bounded(low), bounded(high)
@@ -120,7 +122,7 @@ func roundTo125(v float64, up bool) float64 {
 func (s scale) share(v float64) float64 {
 	var at float64
 	switch {
-	case !finite(v):
+	case !figures.Finite(v):
 		return 0
 	case s.Log && v <= s.Low:
 		return 0
@@ -172,10 +174,10 @@ func (s scale) logTicks() []float64 {
 
 // place writes a share of a length in percent, for a style.
 func place(share float64) string {
-	if !finite(share) {
+	if !figures.Finite(share) {
 		share = 0
 	}
-	return decimals(float64(share*100), 2)
+	return figures.Decimals(float64(share*100), 2)
 }
 
 // timeStep returns the distance of marks on a time axis of so many seconds.
@@ -194,11 +196,11 @@ func clock(at, span float64) string {
 	case at == 0:
 		return "0"
 	case span > 7200:
-		return decimals(at/3600, 2) + space + "h"
+		return figures.Decimals(at/3600, 2) + space + "h"
 	case span > 300:
-		return decimals(at/60, 2) + space + "min"
+		return figures.Decimals(at/60, 2) + space + "min"
 	}
-	return decimals(at, 2) + space + "s"
+	return figures.Decimals(at, 2) + space + "s"
 }
 
 // timeTicks returns the marks of a time axis from from to to, both in seconds.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // states draws what the guards of each edge did, one strip per protection that acted.
@@ -82,7 +83,7 @@ func (c *chart) area(class string, bin float64, values []float64) {
 	begun, start := false, 0
 	for i, v := range values {
 		from, to := c.x(c.From+float64(i)*bin), c.x(c.From+float64(i+1)*bin)
-		if !finite(v) || v <= 0 {
+		if !figures.Finite(v) || v <= 0 {
 			if begun {
 				p.close(start, c.H)
 			}
@@ -127,7 +128,7 @@ func notNegative(v float64) bool { return v >= 0 }
 func varies(values []float64) bool {
 	first, seen := 0.0, false
 	for _, v := range values {
-		if !finite(v) || v < 0 {
+		if !figures.Finite(v) || v < 0 {
 			continue
 		}
 		if seen && math.Abs(v-first) > 0.01*math.Max(first, 1) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // serviceColours is how many colours lines of services have, besides that of the focus.
@@ -29,13 +30,13 @@ func focus(run *sim.Series) int {
 }
 
 // limited tells whether a service has a capacity.
-func limited(s *sim.ServiceSeries) bool { return finite(s.Capacity) && s.Capacity > 0 }
+func limited(s *sim.ServiceSeries) bool { return figures.Finite(s.Capacity) && s.Capacity > 0 }
 
 // highest returns the largest number, at least 0.
 func highest(values []float64) float64 {
 	top := 0.0
 	for _, v := range values {
-		if finite(v) && v > top {
+		if figures.Finite(v) && v > top {
 			top = v
 		}
 	}
@@ -46,7 +47,7 @@ func highest(values []float64) float64 {
 func mean(values []float64, from, to float64) float64 {
 	sum, n := 0.0, 0
 	for i := int(float64(from * float64(len(values)))); i < min(len(values), int(math.Ceil(float64(to*float64(len(values)))))); i++ {
-		if finite(values[i]) {
+		if figures.Finite(values[i]) {
 			sum, n = sum+values[i], n+1
 		}
 	}
@@ -139,7 +140,7 @@ func (v *view) loadNotes() []string {
 // peakOf returns the largest number and the middle of its bin.
 func peakOf(values []float64, bin float64) (top, at float64) {
 	for i, v := range values {
-		if finite(v) && v > top {
+		if figures.Finite(v) && v > top {
 			top, at = v, (float64(i)+0.5)*bin
 		}
 	}
@@ -158,7 +159,7 @@ func (v *view) amplification() section {
 			top, name = h, s.Name
 		}
 		for _, a := range s.Amplification {
-			if finite(a) && a > 0 {
+			if figures.Finite(a) && a > 0 {
 				low = math.Min(low, a)
 			}
 		}
@@ -202,7 +203,7 @@ func (v *view) waits() section {
 	}
 	shown := slices.DeleteFunc(v.chosen(values), func(i int) bool { return highest(run.Services[i].Wait) < 0.001 })
 	for _, i := range shown {
-		if t := run.Services[i].Timeout; finite(t) {
+		if t := run.Services[i].Timeout; figures.Finite(t) {
 			top = math.Max(top, t*1.2)
 		}
 	}
@@ -242,7 +243,7 @@ func (v *view) levels(c *chart, name, class, unit string, shown []int, of func(*
 	}
 	drawn := 0
 	for k, value := range values {
-		if !finite(value) || value <= 0 || slices.Contains(values[:k], value) || drawn == mostLevels {
+		if !figures.Finite(value) || value <= 0 || slices.Contains(values[:k], value) || drawn == mostLevels {
 			continue
 		}
 		text := name

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // table holds the measures of all variants side by side.
@@ -76,7 +77,7 @@ func newTableCell(m *sim.Measure) tableCell {
 
 // difference writes a difference that chance alone does not explain, and nothing for another one.
 func difference(d *sim.Difference) string {
-	if !(d.Low > 0 || d.High < 0) || !finite(d.Mean) || !finite(d.Low) || !finite(d.High) {
+	if !(d.Low > 0 || d.High < 0) || !figures.Finite(d.Mean) || !figures.Finite(d.Low) || !figures.Finite(d.High) {
 		return ""
 	}
 	mean := signed(d.Mean, d.Unit)
@@ -141,7 +142,7 @@ func joined(values []float64, n int) []float64 {
 	var out []float64
 	for i := 0; i < len(values); i += max(n, 1) {
 		part := values[i:min(i+n, len(values))]
-		if !slices.ContainsFunc(part, finite) { // a gap stays one
+		if !slices.ContainsFunc(part, figures.Finite) { // a gap stays one
 			out = append(out, math.NaN())
 			continue
 		}

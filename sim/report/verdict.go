@@ -6,6 +6,7 @@ import (
 
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // badge is a verdict as symbol, colour and word, never one alone.
@@ -67,7 +68,7 @@ func (v *view) newCard() card {
 
 func newRuling(e *sim.ExpectationResult) ruling {
 	r := ruling{Badge: badgeOf(e.Verdict), Text: e.Text}
-	r.Short = thousands(float64(e.Held)) + " of " + plural(e.Runs, "run", "runs")
+	r.Short = figures.Thousands(float64(e.Held)) + " of " + plural(e.Runs, "run", "runs")
 	if e.Runs > 0 {
 		r.Held = "held in " + r.Short + " (95" + space + "% interval " + between(e.Held95) + ")"
 	}
@@ -85,7 +86,7 @@ func newRuling(e *sim.ExpectationResult) ruling {
 		r.Held += "; needs " + percent(e.Needed)
 	}
 	if e.Unmeasured > 0 {
-		r.Held += "; could not be measured in " + thousands(float64(e.Unmeasured))
+		r.Held += "; could not be measured in " + figures.Thousands(float64(e.Unmeasured))
 	}
 	return r
 }
@@ -196,7 +197,7 @@ func (v *view) marginFact() fact {
 	var parts []string
 	for i := range v.variant.Margins {
 		m := &v.variant.Margins[i]
-		if m.Here <= 0 || !finite(m.Here) {
+		if m.Here <= 0 || !figures.Finite(m.Here) {
 			continue
 		}
 		parts = append(parts, m.Dimension+space+distance(m))
@@ -288,7 +289,7 @@ func only(v *sim.VariantResult) string {
 	case count["PASS"] == len(v.Expectations):
 		return "All " + all + " hold."
 	case count["FAIL"] > 0:
-		return plural(count["FAIL"], "expectation", "expectations") + " of " + thousands(float64(len(v.Expectations))) + " not met."
+		return plural(count["FAIL"], "expectation", "expectations") + " of " + figures.Thousands(float64(len(v.Expectations))) + " not met."
 	}
-	return thousands(float64(count["UNDECIDED"])) + " of " + all + " could not be decided by the runs that were made."
+	return figures.Thousands(float64(count["UNDECIDED"])) + " of " + all + " could not be decided by the runs that were made."
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 const (
@@ -107,7 +108,7 @@ func means(values []float64, each, bins int) []float64 {
 	for i := range out {
 		begin, end, sum := i*each, min((i+1)*each, bins), 0.0
 		for j := begin; j < end; j++ {
-			if j < len(values) && finite(values[j]) {
+			if j < len(values) && figures.Finite(values[j]) {
 				sum += values[j]
 			}
 		}
@@ -118,7 +119,7 @@ func means(values []float64, each, bins int) []float64 {
 
 // roundUp is the next number that is easy to read on an axis.
 func roundUp(top float64) float64 {
-	if top <= 0 || !finite(top) {
+	if top <= 0 || !figures.Finite(top) {
 		return 1
 	}
 	step := math.Pow(10, math.Floor(math.Log10(top))) / 5
@@ -145,11 +146,11 @@ func (c *curve) draw(top float64, columns int) []string {
 func axisNumber(v float64) string {
 	switch {
 	case v >= 999_999.5:
-		return decimals(v/1e6, 1) + " M"
+		return figures.Decimals(v/1e6, 1) + " M"
 	case v < 10:
-		return decimals(v, 2)
+		return figures.Decimals(v, 2)
 	}
-	return thousands(v)
+	return figures.Thousands(v)
 }
 
 // row draws one line of cells: attempts as a shade, goodput as solid blocks in front of it.

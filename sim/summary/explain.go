@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/figures"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -34,7 +35,7 @@ func Explain(w io.Writer, s *scenario.Scenario, variants []string) error {
 		}
 		p.line("\n%s", wrap("", head, textWidth))
 		size := s.Estimate(v)
-		p.line("  a run is about %s events and takes about %s of memory", thousands(float64(size.Events)), memory(size.Bytes))
+		p.line("  a run is about %s events and takes about %s of memory", figures.Thousands(float64(size.Events)), memory(size.Bytes))
 		said = append(said, p.assumptions(sim.Assumptions(s, v), said)...)
 		p.policies(s, v)
 	}
@@ -126,9 +127,9 @@ func memory(n int64) string {
 	v := float64(max(n, 0))
 	for _, unit := range []string{"B", "kB", "MB"} {
 		if v < 999.5 {
-			return decimals(v, 0) + " " + unit
+			return figures.Decimals(v, 0) + " " + unit
 		}
 		v /= 1000
 	}
-	return decimals(v, 1) + " GB"
+	return figures.Decimals(v, 1) + " GB"
 }

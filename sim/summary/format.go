@@ -9,45 +9,16 @@ import (
 
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // nothing stands for a number that is not there.
-const nothing = "–"
-
-// finite tells of a number that can be shown.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// decimals writes a number with at most n decimals and without zeros at their end.
-func decimals(v float64, n int) string {
-	text := strconv.FormatFloat(v, 'f', n, 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
-
-// thousands writes a number without decimals, in groups of three.
-func thousands(v float64) string {
-	if !finite(v) {
-		return nothing
-	}
-	digits, sign := decimals(v, 0), ""
-	if strings.HasPrefix(digits, "-") {
-		digits, sign = digits[1:], "-"
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
+const nothing = figures.Nothing
 
 // percent writes a share. What is neither none nor all never reads as if it were.
 func percent(share float64) string {
-	switch text := decimals(share*100, 1); {
-	case !finite(share):
+	switch text := figures.Decimals(share*100, 1); {
+	case !figures.Finite(share):
 		return nothing
 	case text == "0" && share > 0:
 		return "< 0.1 %"
@@ -60,49 +31,49 @@ func percent(share float64) string {
 
 // interval writes a share and where it lies: "12.5 % (10.1–14.9 %)".
 func interval(s sim.Share) string {
-	if !finite(s.Low) || !finite(s.High) {
+	if !figures.Finite(s.Low) || !figures.Finite(s.High) {
 		return percent(s.Share)
 	}
-	return percent(s.Share) + " (" + decimals(s.Low*100, 1) + "–" + decimals(s.High*100, 1) + " %)"
+	return percent(s.Share) + " (" + figures.Decimals(s.Low*100, 1) + "–" + figures.Decimals(s.High*100, 1) + " %)"
 }
 
 // seconds writes a length of time: "0.4 ms", "51 ms", "12.3 s", "1,200 s".
 func seconds(s float64) string {
 	switch size := math.Abs(s); {
-	case !finite(s):
+	case !figures.Finite(s):
 		return nothing
 	case size >= 99.95:
-		return thousands(s) + " s"
+		return figures.Thousands(s) + " s"
 	case size >= 0.9995 || s == 0:
-		return decimals(s, 1) + " s"
+		return figures.Decimals(s, 1) + " s"
 	case size >= 0.00995:
-		return decimals(s*1e3, 0) + " ms"
+		return figures.Decimals(s*1e3, 0) + " ms"
 	case size >= 0.00005:
-		return decimals(s*1e3, 1) + " ms"
+		return figures.Decimals(s*1e3, 1) + " ms"
 	default:
-		return decimals(s*1e6, 1) + " µs"
+		return figures.Decimals(s*1e6, 1) + " µs"
 	}
 }
 
 // number writes a number of no unit.
 func number(v float64) string {
-	if !finite(v) || math.Abs(v) >= 99.5 {
-		return thousands(v)
+	if !figures.Finite(v) || math.Abs(v) >= 99.5 {
+		return figures.Thousands(v)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
 // perSecond writes a rate.
 func perSecond(v float64) string {
-	if finite(v) && math.Abs(v) < 99.5 {
-		return decimals(v, 2) + "/s"
+	if figures.Finite(v) && math.Abs(v) < 99.5 {
+		return figures.Decimals(v, 2) + "/s"
 	}
-	return thousands(v) + "/s"
+	return figures.Thousands(v) + "/s"
 }
 
 // quantity writes a number in one of the units of sim.Measure; never says what to write if it was never reached.
 func quantity(v *float64, unit, never string) string {
-	if v == nil || !finite(*v) {
+	if v == nil || !figures.Finite(*v) {
 		return never
 	}
 	switch unit {
@@ -113,7 +84,7 @@ func quantity(v *float64, unit, never string) string {
 	case "1/s":
 		return perSecond(*v)
 	case "count":
-		return thousands(*v)
+		return figures.Thousands(*v)
 	}
 	return number(*v)
 }
@@ -173,7 +144,7 @@ func plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return thousands(float64(n)) + " " + what
+	return figures.Thousands(float64(n)) + " " + what
 }
 
 // pad and padLeft count characters, not bytes.

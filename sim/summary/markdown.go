@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // Markdown writes results in five lines of GitHub-flavoured Markdown, for a pull request: the verdict, what was played,
@@ -62,7 +63,7 @@ func played(results []*sim.Result) string {
 		text += "; faults: " + several(faults)
 	}
 	if results[0].Scale > 1 {
-		text += "; scaled down by " + thousands(float64(results[0].Scale))
+		text += "; scaled down by " + figures.Thousands(float64(results[0].Scale))
 	}
 	return text
 }
@@ -124,7 +125,7 @@ func several(items []string) string {
 	case len(items) == 0:
 		return "none"
 	case more > 0:
-		return strings.Join(items[:most], "; ") + "; and " + thousands(float64(more)) + " more"
+		return strings.Join(items[:most], "; ") + "; and " + figures.Thousands(float64(more)) + " more"
 	}
 	return strings.Join(items, "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // textWidth is how many columns text takes at most.
@@ -67,7 +68,7 @@ func (p *page) head(r *sim.Result) {
 	}
 	if r.Scale > 1 {
 		p.line("%s", wrap("", fmt.Sprintf("Scaled down by %s: rates, instances and capacities are divided by it, which makes chance larger.",
-			thousands(float64(r.Scale))), textWidth))
+			figures.Thousands(float64(r.Scale))), textWidth))
 	}
 	p.line("%s of virtual time a run, from seed %d.", seconds(r.Seconds), r.Seed)
 }
@@ -138,7 +139,7 @@ func (p *page) block(variants []sim.VariantResult, rows []row, label, gap int, w
 func tableRows(r *sim.Result) []row {
 	rows := []row{
 		{"verdict", func(v *sim.VariantResult) string { return verdictWord(v.Verdict) }},
-		{"runs", func(v *sim.VariantResult) string { return thousands(float64(v.Runs)) }},
+		{"runs", func(v *sim.VariantResult) string { return figures.Thousands(float64(v.Runs)) }},
 		{"collapsed", func(v *sim.VariantResult) string {
 			if v.Runs == 0 {
 				return nothing
@@ -260,7 +261,7 @@ func evidence(e *sim.ExpectationResult) string {
 		text += "; median " + quantity(e.Value.P50, unitOf(e.Text), neverWord(measure))
 	}
 	if e.Unmeasured > 0 {
-		text += "; not measurable in " + thousands(float64(e.Unmeasured))
+		text += "; not measurable in " + figures.Thousands(float64(e.Unmeasured))
 	}
 	if e.Verdict == sim.Undecided {
 		text += "; " + wanted(e)

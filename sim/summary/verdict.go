@@ -5,6 +5,7 @@ import (
 
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // The exit codes of "abate sim" that results decide.
@@ -92,7 +93,7 @@ func (t tally) String() string {
 			if text != "" {
 				text += ", "
 			}
-			text += thousands(float64(part.n)) + " " + part.word
+			text += figures.Thousands(float64(part.n)) + " " + part.word
 		}
 	}
 	return text
