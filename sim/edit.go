@@ -103,15 +103,14 @@ func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string
 	if v.Guards == nil {
 		v.Guards = &policyfile.File{Defaults: abate.DefaultPolicy()}
 	}
-	listed := listedAs(v, caller, callee)
+	name := listedAs(v, caller, callee)
 	for i := range v.Guards.Services {
-		if v.Guards.Services[i].Name == listed {
+		if v.Guards.Services[i].Name == name {
 			v.Guards.Services[i].Policy = p
+			return s, v
 		}
 	}
-	if _, listed := v.Guards.Policy(callee); !listed {
-		v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: callee, Policy: p})
-	}
+	v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: name, Policy: p})
 	return s, v
 }
 

@@ -131,14 +131,14 @@ func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension)
 		return m, err
 	}
 	m.Stands = !falls
-	good, bad, step := 1.0, 1.0, 2.0 // good is on the safe side
+	good, bad, onward := 1.0, 1.0, 2.0 // good is on the safe side
 	if falls {
-		step = 0.5
+		onward = 0.5
 	}
+	next := onward
 	for found := false; !found && m.Runs < mostRuns && st.ctx.Err() == nil; {
-		next := step
 		harder, w := d.change(s, v, next)
-		if next > d.harder || next < 1/d.harder || harder.TooLarge(w) || real(next) == real(step*map[bool]float64{true: 0.5, false: 2}[m.Stands]) {
+		if next > d.harder || next < 1/d.harder || harder.TooLarge(w) || real(next) == real(next/onward) {
 			m.Beyond = true
 			break
 		}
@@ -152,7 +152,7 @@ func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension)
 			good = next
 		}
 		found = now == m.Stands
-		step *= map[bool]float64{true: 2, false: 0.5}[m.Stands]
+		next *= onward
 	}
 	for !m.Beyond && m.Runs+perStep <= mostRuns && bad/good > precision && st.ctx.Err() == nil {
 		middle := math.Sqrt(good * bad)
