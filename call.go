@@ -284,7 +284,7 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	c.retries++
 	c.delay = delay
 	if s.observer != nil {
-		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: int(c.attempts), Delay: delay, Err: o.Err})
+		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Delay: delay, Err: o.Err})
 	}
 	if delay == 0 {
 		return c.attempt(now)
@@ -351,7 +351,7 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		c.s.bulkhead.Release()
 	}
 	if c.s.observer != nil {
-		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: int(c.attempts), Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
+		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
 	}
 	return Step{Action: Finish, Err: err}
 }

@@ -12,6 +12,10 @@ var origin = time.Now()
 // price of time.Now (a bench of the floor: 24 against 43 ns).
 func clock() time.Duration { return time.Since(origin) }
 
+// Now is the time on the guards' clock: what Do and Run tell a Call, and what Guard.Update and Guard.State go by. A driver of
+// Calls in production uses it, so that its guards can be updated and looked at. Its cost is one read of the monotonic clock.
+func Now() time.Duration { return clock() }
+
 // onClock places a context's deadline on the guards' clock.
 func onClock(t time.Time) time.Duration { return t.Sub(origin) }
 

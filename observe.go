@@ -67,6 +67,7 @@ type Event struct {
 	Guard   string        // the guard's name
 	At      time.Duration // on the guard's clock: since an arbitrary fixed origin
 	Attempt int
+	Retries int // retries so far; with RetryScheduled and CallEnded
 	Class   Class
 	Delay   time.Duration
 	Latency time.Duration

@@ -3,6 +3,7 @@ package abate
 import (
 	"time"
 
+	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -42,7 +43,10 @@ type Policy struct {
 	// Fallback is the degraded answer of the HTTP client when the call fails. In Go code use DoWithFallback.
 	Fallback Fallback `yaml:"fallback"`
 
-	// Upstreams are the base URLs of the service. A request to one of their hosts belongs to this service.
+	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
+	OutlierDetection balance.Config `yaml:"outlierDetection"`
+
+	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
 	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
 	Routes []Route `yaml:"routes"`
@@ -67,6 +71,8 @@ type Fallback struct {
 	Body string `yaml:"body" example:"'{\"degraded\":true}'"`
 	// ContentType of the body. Default: application/json.
 	ContentType string `yaml:"contentType" example:"application/json"`
+	// StaleIfError lets the proxy give the last good answer to the same GET, if it is no older than this, before it gives the static one. 0 means never. The Go library does not keep answers.
+	StaleIfError time.Duration `yaml:"staleIfError" range:"0s..24h" example:"5m"`
 }
 
 // Enabled tells whether there is an answer to give.
@@ -89,6 +95,8 @@ func DefaultPolicy() Policy {
 		Retry:          Retry{MaxRetries: 3},
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
 		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second},
+
+		OutlierDetection: balance.Config{ConsecutiveFailures: 5},
 	}
 }
 
@@ -104,6 +112,7 @@ func (p Policy) WithDefaults() Policy {
 	p.CircuitBreaker = p.CircuitBreaker.WithDefaults()
 	p.Bulkhead = p.Bulkhead.WithDefaults()
 	p.Hedge = p.Hedge.WithDefaults()
+	p.OutlierDetection = p.OutlierDetection.WithDefaults()
 	if p.Fallback.Status != 0 && p.Fallback.ContentType == "" {
 		p.Fallback.ContentType = "application/json"
 	}

@@ -89,6 +89,8 @@ func (v *validator) betweenFields(p, full Policy) {
 	if n := c.SlidingWindow.Calls; n > 0 && n < c.MinimumNumberOfCalls {
 		v.add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n, c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}
+	o := p.OutlierDetection
+	v.below("outlierDetection.baseEjectionTime", o.BaseEjectionTime, "maxEjectionTime", o.MaxEjectionTime, "lower it or raise maxEjectionTime")
 	if p.Hedge.Enabled() {
 		v.below("hedge.delay", p.Hedge.Delay, "attemptTimeout", p.AttemptTimeout, "the hedge would never be sent: lower it or raise attemptTimeout")
 	}
@@ -151,8 +153,8 @@ func (v *validator) condition(path, word string) {
 func (v *validator) addresses(p Policy) {
 	for i, raw := range p.Upstreams {
 		u, err := url.Parse(raw)
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			v.add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", `allowed: http or https with a host, for example "http://payments:8080"`)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c") {
+			v.add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", `allowed: http, https or h2c with a host, for example "http://payments:8080"`)
 		}
 	}
 	for i, r := range p.Routes {

@@ -42,7 +42,7 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 			"hedge.delay: 1m0s is above attemptTimeout 1s; the hedge would never be sent: lower it or raise attemptTimeout"},
 		{func(p *abate.Policy) { p.NeverRetryOn = []string{"503", "200"} }, `neverRetryOn[1]: "200" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error`},
 		{func(p *abate.Policy) { p.RetryMethods = []string{"post"} }, `retryMethods[0]: "post" is not an HTTP method; allowed: upper-case method names, for example PUT`},
-		{func(p *abate.Policy) { p.Upstreams = []string{"payments:8080"} }, `upstreams[0]: "payments:8080" is not a base URL; allowed: http or https with a host, for example "http://payments:8080"`},
+		{func(p *abate.Policy) { p.Upstreams = []string{"payments:8080"} }, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{}} }, "routes[0]: matches every request; give it a host, a path or both"},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Path: "pay"}} }, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Host: "http://x"}} }, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},

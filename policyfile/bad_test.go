@@ -63,7 +63,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -260,7 +260,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -287,7 +287,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"unknown-section-key": {
 		`:3:22: service "payments", circuitBreaker: unknown key "ramp-up"; did you mean rampUp?`,
@@ -297,8 +297,8 @@ var mistakes = map[string][]string{
 		`:1:1: unknown key "default"; did you mean defaults?`,
 	},
 	"upstream-not-url": {
-		`:2:26: service "payments", upstreams[0]: "payments:8080" is not a base URL; allowed: http or https with a host, for example "http://payments:8080"`,
-		`:2:43: service "payments", upstreams[1]: "http://" is not a base URL; allowed: http or https with a host, for example "http://payments:8080"`,
+		`:2:26: service "payments", upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`,
+		`:2:43: service "payments", upstreams[1]: "http://" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`,
 	},
 	"upstream-taken": {
 		`:3:25: service "refunds", upstreams[0]: "http://API/pay/" belongs to service "payments" already; remove it here or there`,

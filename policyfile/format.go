@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
+	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -52,6 +53,9 @@ func (w *writer) policy(name string, p *abate.Policy) {
 	full := *p
 	if full.RetryBudget == (budget.Config{}) {
 		full.RetryBudget.Disabled = true // off; left out in a file it would be inherited
+	}
+	if full.OutlierDetection == (balance.Config{}) {
+		full.OutlierDetection.Disabled = true
 	}
 	full = full.WithDefaults()
 	w.inDefaults = name == "defaults" && w.indent == 0

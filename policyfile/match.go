@@ -11,24 +11,30 @@ import (
 // place is where a request goes: a host, empty for any, and the path prefix of a route.
 type place struct{ host, path string }
 
+// destination is what a place belongs to.
+type destination struct {
+	service string
+	label   string // the route as written, for metrics and logs: never a part of the request
+}
+
 // index finds the service of a request. It is built once per load and only read afterwards.
 type index struct {
-	routes    map[place]string // to the service's name
-	upstreams map[place]string
+	routes    map[place]destination
+	upstreams map[place]destination
 	longest   int // bytes of the longest path in either
 }
 
 func newIndex(services []Service) *index {
-	x := &index{routes: map[place]string{}, upstreams: map[place]string{}}
+	x := &index{routes: map[place]destination{}, upstreams: map[place]destination{}}
 	for i := range services {
 		s := &services[i]
 		for _, r := range s.Policy.Routes {
-			x.add(x.routes, routePlace(r.Host, r.Path), s.Name)
+			x.add(x.routes, routePlace(r.Host, r.Path), destination{s.Name, r.Host + r.Path})
 		}
 		for _, u := range s.Policy.Upstreams {
 			if p, ok := upstreamPlace(u); ok {
-				x.add(x.upstreams, p, s.Name)
-				x.add(x.upstreams, place{host: p.host, path: anyPath}, s.Name)
+				x.add(x.upstreams, p, destination{s.Name, p.host + p.path})
+				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{s.Name, p.host})
 			}
 		}
 	}
@@ -38,9 +44,9 @@ func newIndex(services []Service) *index {
 // anyPath stands for the requests to an upstream's host that are below none of the base URLs there.
 const anyPath = "*"
 
-func (x *index) add(to map[place]string, p place, name string) {
+func (x *index) add(to map[place]destination, p place, d destination) {
 	if _, taken := to[p]; !taken {
-		to[p] = name
+		to[p] = d
 	}
 	x.longest = max(x.longest, len(p.path))
 }
@@ -57,34 +63,35 @@ func upstreamPlace(raw string) (place, bool) {
 		return place{}, false
 	}
 	host := strings.ToLower(u.Host)
-	if u.Scheme == "http" {
-		host = strings.TrimSuffix(host, ":80")
-	} else {
+	if u.Scheme == "https" {
 		host = strings.TrimSuffix(host, ":443")
+	} else {
+		host = strings.TrimSuffix(host, ":80")
 	}
 	return place{host, strings.TrimRight(u.Path, "/")}, true
 }
 
-// find is the service of a request, or "". Longer paths go before shorter ones, and for the same path host and port go
-// before the host alone, and that before any host. Routes go before upstreams.
-func (x *index) find(host, path string) string {
+// find is what a request belongs to; upstream tells that it was addressed to an upstream itself. Longer paths go before
+// shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes go before
+// upstreams.
+func (x *index) find(host, path string) (d destination, upstream bool) {
 	host = strings.ToLower(host)
 	bare := withoutPort(host)
-	if name := x.longestPrefix(x.routes, path, host, bare, ""); name != "" {
-		return name
+	if d := x.longestPrefix(x.routes, path, host, bare, ""); d.service != "" {
+		return d, false
 	}
-	if name := x.longestPrefix(x.upstreams, path, host, bare, bare); name != "" {
-		return name
+	if d := x.longestPrefix(x.upstreams, path, host, bare, bare); d.service != "" {
+		return d, true
 	}
-	if name := x.upstreams[place{host, anyPath}]; name != "" {
-		return name
+	if d := x.upstreams[place{host, anyPath}]; d.service != "" {
+		return d, true
 	}
-	return x.upstreams[place{bare, anyPath}]
+	return x.upstreams[place{bare, anyPath}], true
 }
 
-func (x *index) longestPrefix(in map[place]string, path, host, bare, any string) string {
+func (x *index) longestPrefix(in map[place]destination, path, host, bare, any string) destination {
 	if len(in) == 0 {
-		return ""
+		return destination{}
 	}
 	if len(path) > x.longest { // no longer prefix is known: try none, however long the path is
 		path = path[:max(strings.LastIndexByte(path[:x.longest+1], '/'), 0)]
@@ -92,12 +99,12 @@ func (x *index) longestPrefix(in map[place]string, path, host, bare, any string)
 	for {
 		path = strings.TrimRight(path, "/")
 		for _, h := range [...]string{host, bare, any} {
-			if name := in[place{h, path}]; name != "" {
-				return name
+			if d := in[place{h, path}]; d.service != "" {
+				return d
 			}
 		}
 		if path == "" {
-			return ""
+			return destination{}
 		}
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
 	}

@@ -113,9 +113,25 @@ func (s *Set) Names() []string {
 // the longest path prefix wins, on whole segments, and between equal paths the more exact host. Then upstreams: a
 // request to the host of a base URL belongs to its service. path is compared as it is: clean it before, if need be.
 func (s *Set) Match(host, path string) (*abate.Guard, bool) {
+	m, ok := s.Route(host, path)
+	return m.Guard, ok
+}
+
+// Destination is where Route sends a request.
+type Destination struct {
+	Guard *abate.Guard
+	// Label is the route as the file writes it, or the host and base path of the upstream: a bounded set, fit for metrics.
+	Label string
+	// Upstream tells that the request named an upstream of the service itself, as requests to a forward proxy do.
+	Upstream bool
+}
+
+// Route is Match with what a proxy needs to know beyond the guard.
+func (s *Set) Route(host, path string) (Destination, bool) {
 	t := s.current.Load()
-	g := t.listed[t.index.find(host, path)]
-	return g, g != nil
+	d, upstream := t.index.find(host, path)
+	g := t.listed[d.service]
+	return Destination{g, d.label, upstream}, g != nil
 }
 
 // GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
@@ -243,3 +259,6 @@ func (s *Set) adjusted(name string, p abate.Policy) abate.Policy {
 	}
 	return p
 }
+
+// Format writes the policy in force as a policy file, every default written out; see File.Format.
+func (s *Set) Format() []byte { return s.current.Load().file.Format() }

@@ -91,11 +91,16 @@ var safeMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodOptio
 // repeatable tells whether sending the request twice does no harm. An Idempotency-Key header with no value at all
 // counts, as it does in net/http: it says so without sending the header.
 func repeatable(req *http.Request, methods []string) bool {
+	return Repeatable(req.Method, keyed(req.Header, "Idempotency-Key") || keyed(req.Header, "X-Idempotency-Key"), methods)
+}
+
+// Repeatable tells whether sending a request twice does no harm: it is keyed (it has an Idempotency-Key), or its method is
+// one of methods, a policy's RetryMethods. None means the safe methods. An empty method is GET.
+func Repeatable(method string, keyed bool, methods []string) bool {
 	if len(methods) == 0 {
 		methods = safeMethods
 	}
-	return slices.Contains(methods, req.Method) || req.Method == "" && slices.Contains(methods, http.MethodGet) ||
-		keyed(req.Header, "Idempotency-Key") || keyed(req.Header, "X-Idempotency-Key")
+	return keyed || slices.Contains(methods, method) || method == "" && slices.Contains(methods, http.MethodGet)
 }
 
 func keyed(h http.Header, name string) bool {

@@ -19,31 +19,38 @@ func (c *call) Classify(resp *http.Response, err error) abate.Outcome {
 	if resp.StatusCode < 400 {
 		return abate.Outcome{}
 	}
-	return c.classifyStatus(resp)
+	return ClassifyStatus(c.guard, resp.StatusCode, resp.Header, c.repeats())
 }
 
 func (c *call) classifyError(err error) abate.Outcome {
-	switch {
-	case c.callersFault(err):
+	if c.callersFault(err) {
 		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
-	case distrusted(err):
-		return abate.Outcome{Class: abate.Failure, NoRetry: true, Err: err}
 	}
-	return abate.Outcome{Class: abate.Failure, NoRetry: !c.repeats() || !c.guard.Retryable(0, err, true), Err: err}
+	return ClassifyError(c.guard, err, c.repeats())
 }
 
-// classifyStatus judges an answer of 400 or above. Most of 4xx is the caller's doing: the dependency answered, and well.
-func (c *call) classifyStatus(resp *http.Response) abate.Outcome {
-	status := resp.StatusCode
+// ClassifyError judges an attempt of g that brought no answer, because the connection to the server failed with err or
+// the time was up. again tells whether the request may be sent again. Transport judges so; it is exported for data planes
+// that speak HTTP without net/http. What the caller of the request did is not judged here.
+func ClassifyError(g *abate.Guard, err error, again bool) abate.Outcome {
+	return abate.Outcome{Class: abate.Failure, NoRetry: !again || distrusted(err) || !g.Retryable(0, err, true), Err: err}
+}
+
+// ClassifyStatus judges an attempt of g by its answer's status and header; see ClassifyError. Below 400 it is a success.
+// Most of 4xx is the caller's doing: the dependency answered, and well.
+func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) abate.Outcome {
+	if status < 400 {
+		return abate.Outcome{}
+	}
 	passing := passes(status)
-	retryable := c.guard.Retryable(status, nil, passing)
+	retryable := g.Retryable(status, nil, passing)
 	if status < 500 && !passing && !retryable {
 		return abate.Outcome{}
 	}
-	o := abate.Outcome{Class: abate.Failure, NoRetry: !c.repeats() || !retryable || toldNotTo(resp.Header)}
+	o := abate.Outcome{Class: abate.Failure, NoRetry: !again || !retryable || toldNotTo(header)}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		o.Class = abate.Overload
-		o.RetryAfter = retryAfter(resp.Header)
+		o.RetryAfter = retryAfter(header)
 	}
 	o.Err = &StatusError{StatusCode: status, RetryAfter: o.RetryAfter}
 	return o

@@ -1,0 +1,53 @@
+package policyfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/abate-go/abate/policyfile"
+)
+
+func TestRouteNamesTheRouteAsTheFileWritesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := `services:
+  payments:
+    upstreams: ["http://payments:80/api", "h2c://payments-2:80"]
+    routes: [{host: API.example, path: /pay/}, {path: /refunds}]
+  stock: {upstreams: ["https://stock:443"]}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policyfile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, path, service, label string
+		upstream                   bool
+	}{
+		{"api.example", "/pay/7", "payments", "API.example/pay/", false},
+		{"anything", "/refunds", "payments", "/refunds", false},
+		{"payments", "/api/x", "payments", "payments/api", true},
+		{"payments:80", "/elsewhere", "payments", "payments", true},
+		{"payments-2", "/", "payments", "payments-2", true},
+		{"STOCK", "/a?b", "stock", "stock", true},
+	} {
+		d, ok := set.Route(c.host, c.path)
+		if !ok || d.Guard.Name() != c.service || d.Label != c.label || d.Upstream != c.upstream {
+			t.Errorf("Route(%q, %q) = %+v, %v; want %s, label %q, upstream %v", c.host, c.path, d, ok, c.service, c.label, c.upstream)
+		}
+	}
+	if d, ok := set.Route("elsewhere", "/x"); ok || d.Guard != nil {
+		t.Errorf("a request that belongs to no service was given to %+v", d)
+	}
+	first, _ := set.Route("anything", "/refunds/1")
+	second, _ := set.Route("other", "/refunds/2")
+	if first != second {
+		t.Error("requests of one route have two destinations")
+	}
+	if n := testing.AllocsPerRun(100, func() { set.Route("api.example", "/pay/7") }); n != 0 {
+		t.Errorf("a look-up allocates %v times", n)
+	}
+}
