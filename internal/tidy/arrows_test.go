@@ -47,6 +47,7 @@ var layers = []layer{
 	{"scenarios", nil, nothing},
 	{forTests, nil, nothing},
 	{"examples/", public, nothing},
+	{"deploy", []string{"policyfile", ".", "policy/"}, anybody},
 	{"bench", public, anybody},
 	{"tools", nil, anybody},
 }

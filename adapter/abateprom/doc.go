@@ -1,0 +1,25 @@
+// Package abateprom shows what guards do as Prometheus metrics, under the names that alerts and dashboards already use.
+//
+//	metrics, err := abateprom.New(prometheus.DefaultRegisterer)
+//	set, err := policyfile.Load("policy.yaml", metrics.Adjust)
+//	metrics.Add(set.Guard("payment-service"))
+//
+// From then on every service shows its calls, attempts, retries, refusals, hedges and fallbacks; the guards that were
+// added show circuit_breaker_state (0 closed, 1 half-open or ramping up, 2 open), the balance of the retry budget and the
+// bulkhead, read at each scrape. What a policy has switched off is left out. The http_client_ metrics are about requests
+// rather than calls, and come from [Metrics.Endpoint], or from the two transports:
+//
+//	guarded := &abatehttp.Transport{Base: metrics.Attempts(nil, route), Guard: guard}
+//	client := &http.Client{Transport: metrics.Requests(guarded, route)}
+//
+// The help text of each metric says what to do about it. Those to alert on first:
+//
+//	circuit_breaker_state == 2
+//	sum by (service) (rate(http_client_requests_total{status=~"0|5.."}[5m])) > 0.05 * sum by (service) (rate(http_client_requests_total[5m]))
+//	rate(abate_call_refusals_total{reason="budget_exhausted"}[5m]) > 0
+//	abate_amplification_ratio > 1.2 and on (service) sum by (service) (rate(abate_calls_total[5m])) > 10
+//
+// An event costs 3 to 30 ns and no allocation, a call that succeeds at once about 50 ns more than without metrics: all
+// handles are resolved when a service or a route is met first. The labels are bounded: services are those of the policy,
+// endpoints are routes and at most 1,000, statuses, attempt numbers and reasons are closed sets.
+package abateprom

@@ -1,0 +1,78 @@
+package abateprom
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Endpoint counts the requests of one route of one service. Metrics.Endpoint returns it. Its methods cost no allocation
+// and no look-up, except for the first request with a status or attempt number not seen before.
+type Endpoint struct {
+	route      route
+	vectors    *vectors
+	concurrent *atomic.Int64 // of the service
+	duration   prometheus.Observer
+	requests   [maxStatus + 2]atomic.Pointer[prometheus.Counter] // by status; the last is for what is no status
+	retries    [maxAttempt + 1]atomic.Pointer[prometheus.Counter]
+}
+
+const (
+	maxStatus  = 599
+	maxAttempt = 10 // and later ones
+)
+
+// Began counts a request that arrived. It must come to Ended.
+func (e *Endpoint) Began() { e.concurrent.Add(1) }
+
+// Ended counts the end of a request that was answered with status after took. Status 0 stands for no answer at all: the
+// caller left, or an http.RoundTripper returned an error. Its label is "0", as in Envoy's and Istio's metrics, so that an
+// alert on failures reads status=~"0|5..". A status outside 100 to 599 has the label "other".
+func (e *Endpoint) Ended(status int, took time.Duration) {
+	e.concurrent.Add(-1)
+	e.duration.Observe(took.Seconds())
+	if status != 0 && (status < 100 || status > maxStatus) {
+		status = maxStatus + 1
+	}
+	c := e.requests[status].Load()
+	if c == nil {
+		c = e.firstOf(&e.requests[status], e.vectors.requests, statusLabel(status))
+	}
+	(*c).Inc()
+}
+
+// Retried counts attempt number 2, 3, ... of a request, hedges included, when it is sent. From 10 on the label is "10+".
+func (e *Endpoint) Retried(attempt int) {
+	if attempt < 2 {
+		return
+	}
+	attempt = min(attempt, maxAttempt)
+	c := e.retries[attempt].Load()
+	if c == nil {
+		c = e.firstOf(&e.retries[attempt], e.vectors.retries, attemptLabel(attempt))
+	}
+	(*c).Inc()
+}
+
+// firstOf resolves a counter that is needed for the first time. Whoever comes at the same moment resolves the same one.
+func (e *Endpoint) firstOf(slot *atomic.Pointer[prometheus.Counter], vector *prometheus.CounterVec, label string) *prometheus.Counter {
+	c := vector.WithLabelValues(e.route.service, e.route.endpoint, label)
+	slot.Store(&c)
+	return &c
+}
+
+func statusLabel(status int) string {
+	if status > maxStatus {
+		return other
+	}
+	return strconv.Itoa(status)
+}
+
+func attemptLabel(attempt int) string {
+	if attempt == maxAttempt {
+		return strconv.Itoa(maxAttempt) + "+"
+	}
+	return strconv.Itoa(attempt)
+}

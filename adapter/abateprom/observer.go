@@ -1,0 +1,147 @@
+package abateprom
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// observer counts the events of one service. Every handle is resolved when it is made: an event costs a few atomic
+// additions.
+type observer struct {
+	sent        window
+	active      atomic.Int64 // calls in a retry
+	calls       [callOutcomes]prometheus.Counter
+	attempts    [len(classes)]prometheus.Counter
+	refusals    [len(reasons)]prometheus.Counter
+	succeeded   prometheus.Counter // after a retry
+	exhausted   prometheus.Counter
+	delay       prometheus.Observer
+	hedges      prometheus.Counter
+	denied      [len(reasons)]prometheus.Counter
+	hidden      prometheus.Counter
+	transitions [len(states)]prometheus.Counter
+	fallbacks   prometheus.Counter
+	changes     prometheus.Counter
+}
+
+// classes are how an attempt can end, and a call that sent one.
+var classes = [...]abate.Class{abate.Success, abate.Failure, abate.Overload, abate.Ignored}
+
+// refused is the outcome of a call that no attempt was sent for, after the classes.
+const (
+	refused      = len(classes)
+	callOutcomes = len(classes) + 1
+)
+
+// states are those that a breaker can change to.
+var states = [...]breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open, breaker.RampUp}
+
+// reasons are why the policy said no, with their labels. The last is for what this list does not know.
+var reasons = [...]struct {
+	err  error
+	name string
+}{
+	{abate.ErrCircuitOpen, "circuit_open"},
+	{abate.ErrBudgetExhausted, "budget_exhausted"},
+	{abate.ErrBulkheadFull, "bulkhead_full"},
+	{abate.ErrDeadline, "deadline"},
+	{abate.ErrOverloaded, "overloaded"},
+	{nil, other},
+}
+
+func reasonOf(err error) int {
+	for i := range reasons[:len(reasons)-1] {
+		if reasons[i].err == err {
+			return i
+		}
+	}
+	return len(reasons) - 1
+}
+
+// Observe counts one event.
+func (o *observer) Observe(e abate.Event) {
+	switch e.Kind {
+	case abate.AttemptBegan:
+		o.sent.add(e.At, e.Attempt == 1)
+	case abate.AttemptEnded:
+		o.attempts[e.Class&3].Inc()
+	case abate.RetryScheduled:
+		if e.Retries == 1 {
+			o.active.Add(1)
+		}
+		o.delay.Observe(e.Delay.Seconds())
+	case abate.HedgeSent:
+		o.sent.add(e.At, false)
+		o.hedges.Inc()
+	case abate.HedgeDenied:
+		o.denied[reasonOf(e.Reason)].Inc()
+	case abate.HiddenRetry:
+		o.sent.add(e.At, false)
+		o.hidden.Inc()
+	case abate.CallEnded:
+		o.ended(&e)
+	case abate.BreakerChanged:
+		o.transitions[e.To&3].Inc()
+	case abate.FallbackUsed:
+		o.fallbacks.Inc()
+	case abate.PolicyChanged:
+		o.changes.Inc()
+	}
+}
+
+// ended counts the end of a call.
+func (o *observer) ended(e *abate.Event) {
+	if e.Retries > 0 {
+		o.active.Add(-1)
+		if e.Class == abate.Success {
+			o.succeeded.Inc()
+		}
+	}
+	outcome := int(e.Class & 3)
+	switch {
+	case e.Reason == nil:
+	case e.Reason == abate.ErrAttemptsExhausted:
+		o.exhausted.Inc()
+	case !errors.Is(e.Reason, context.Canceled): // the caller's own doing is nobody's refusal
+		o.refusals[reasonOf(e.Reason)].Inc()
+		if e.Attempt == 0 {
+			outcome = refused
+		}
+	}
+	o.calls[outcome].Inc()
+}
+
+// both tells the metrics and whoever else was to be told. It is a value, so that two of them compare by what they tell.
+type both struct {
+	metrics *observer
+	next    abate.Observer
+}
+
+// Observe tells the metrics first.
+func (b both) Observe(e abate.Event) {
+	b.metrics.Observe(e)
+	b.next.Observe(e)
+}
+
+// tells finds out whether what is told to observer reaches o already.
+func tells(to abate.Observer, o *observer) bool {
+	for {
+		switch t := to.(type) {
+		case *observer:
+			return t == o
+		case both:
+			if t.metrics == o {
+				return true
+			}
+			to = t.next
+		default:
+			return false
+		}
+	}
+}

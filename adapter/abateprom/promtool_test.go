@@ -1,0 +1,87 @@
+package abateprom_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/policy/budget"
+)
+
+// names are the metrics there are. Alerts and dashboards use them: a change here breaks somebody's.
+var names = []string{
+	"abate_active_retries", "abate_amplification_ratio", "abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued",
+	"abate_bulkhead_running", "abate_call_refusals_total", "abate_calls_total", "abate_circuit_breaker_transitions_total",
+	"abate_fallbacks_total", "abate_hedges_denied_total", "abate_hedges_total", "abate_hidden_retries_total",
+	"abate_policy_changes_total", "abate_retry_budget_balance", "abate_retry_delay_seconds", "abate_retry_exhausted_total",
+	"abate_retry_success_total", "circuit_breaker_state", "http_client_concurrent_requests",
+	"http_client_request_duration_seconds", "http_client_requests_total", "http_client_retry_attempts_total",
+}
+
+// everything is metrics with all of their series.
+func everything(t testing.TB) fixture {
+	m := metrics(t)
+	p := retrying(2)
+	p.RetryBudget = budget.Config{Kind: budget.Ratio}
+	p.Bulkhead = bulkheadOf(10)
+	p.CircuitBreaker = opening().CircuitBreaker
+	_ = failing(m.guard(t, "payment-service", p), 0)
+	e := m.Endpoint("payment-service", "/charges/{id}")
+	e.Began()
+	e.Retried(2)
+	e.Ended(503, 0)
+	return m
+}
+
+func TestAllMetricsAreThere(t *testing.T) {
+	found, err := everything(t).registry.Gather()
+	if err != nil || len(found) != len(names) {
+		t.Fatalf("%v, %d metrics, want %d", err, len(found), len(names))
+	}
+	for i, family := range found { // in the order of their names
+		if family.GetName() != names[i] {
+			t.Errorf("metric %d is %s, want %s", i, family.GetName(), names[i])
+		}
+		if help := family.GetHelp(); !strings.HasSuffix(help, ".") || len(help) < 20 || strings.Contains(help, "  ") {
+			t.Errorf("the help of %s does not help: %q", family.GetName(), help)
+		}
+	}
+}
+
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+	promtool := needs.Program(t, "promtool", "prometheus")
+	page := httptest.NewRecorder()
+	everything(t).handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	check := func(page string) (string, error) {
+		run := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+		var said bytes.Buffer
+		run.Stdin, run.Stdout, run.Stderr = strings.NewReader(page), &said, &said
+		err := run.Run()
+		return said.String(), err
+	}
+	if said, err := check(page.Body.String()); err != nil || said != "" {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if _, err := check("# TYPE a_total gauge\na_total 1\n"); err == nil {
+		t.Error("promtool accepts anything")
+	}
+}
+
+func TestAServiceIsThereBeforeItsFirstCall(t *testing.T) {
+	m := metrics(t)
+	m.guard(t, "s", abate.Policy{})
+	m.Endpoint("s", "/")
+	m.scrape(t).want(t, map[string]float64{
+		`abate_calls_total{outcome="failure",service="s"}`:                       0,
+		`abate_call_refusals_total{reason="circuit_open",service="s"}`:           0,
+		`abate_retry_success_total{service="s"}`:                                 0,
+		`abate_amplification_ratio{service="s"}`:                                 1,
+		`http_client_concurrent_requests{service="s"}`:                           0,
+		`http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"}`: 0,
+	})
+}

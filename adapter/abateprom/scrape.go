@@ -1,0 +1,97 @@
+package abateprom
+
+import (
+	"maps"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// The gauges are read when somebody scrapes, so that they cannot be stale.
+var (
+	concurrentDesc = gauge("http_client_concurrent_requests",
+		"Requests in the air now. If it climbs while requests per second do not, the service has become slow and callers pile up: a bulkhead bounds that.")
+	breakerDesc = gauge("circuit_breaker_state",
+		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: mend the service. It closes by itself "+
+			"when calls succeed again, and stays at 2 while there are none.")
+	balanceDesc = gauge("abate_retry_budget_balance",
+		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: mend the service, do not raise the budget.")
+	activeDesc = gauge("abate_active_retries",
+		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that does not answer.")
+	amplificationDesc = gauge("abate_amplification_ratio",
+		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it exceeds 1 + the retryBudget ratio for minutes, and "+
+			"calls are more than the few that the budget's reserve allows for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
+	runningDesc = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
+	queuedDesc  = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: look at its latency first.")
+	limitDesc   = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
+)
+
+func gauge(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, withService(nil), nil)
+}
+
+// scrape is Metrics as the registry sees it: one collector, so that all of it is registered or nothing.
+type scrape struct{ *Metrics }
+
+// Describe names all metrics.
+func (s scrape) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range s.vectors.all() {
+		v.Describe(to)
+	}
+	for _, d := range []*prometheus.Desc{
+		concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc, limitDesc,
+	} {
+		to <- d
+	}
+}
+
+// Collect reads all metrics.
+func (s scrape) Collect(to chan<- prometheus.Metric) {
+	for _, v := range s.vectors.all() {
+		v.Collect(to)
+	}
+	s.mu.RLock() // not while sending: a slow scrape must not make requests wait
+	concurrent, observers, guards := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards)
+	s.mu.RUnlock()
+	for service, running := range concurrent {
+		to <- value(concurrentDesc, service, float64(running.Load()))
+	}
+	for service, o := range observers {
+		to <- value(activeDesc, service, float64(o.active.Load()))
+		to <- value(amplificationDesc, service, o.sent.ratio())
+	}
+	for service, g := range guards {
+		collectState(to, service, g)
+	}
+}
+
+// collectState reads a guard. What its policy has switched off is left out: an empty budget would raise an alert.
+func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
+	policy, state := g.Describe(), g.State()
+	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
+	if policy.RetryBudget.Enabled() {
+		to <- value(balanceDesc, service, state.Budget)
+	}
+	if policy.Bulkhead.Enabled() {
+		to <- value(runningDesc, service, float64(state.Bulkhead.InFlight))
+		to <- value(queuedDesc, service, float64(state.Bulkhead.Queued))
+		to <- value(limitDesc, service, float64(state.Bulkhead.Limit))
+	}
+}
+
+// breakerLevel is the number that alerts compare with: the more, the fewer calls pass.
+func breakerLevel(s breaker.State) float64 {
+	switch s {
+	case breaker.Closed:
+		return 0
+	case breaker.Open:
+		return 2
+	}
+	return 1
+}
+
+func value(desc *prometheus.Desc, service string, v float64) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, service)
+}

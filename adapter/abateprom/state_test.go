@@ -1,0 +1,83 @@
+package abateprom_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/bulkhead"
+)
+
+// opening is a policy whose breaker opens at the first failure, for a second or a little more.
+func opening() abate.Policy {
+	return abate.Policy{CircuitBreaker: breaker.Config{
+		FailureThreshold: 1, WaitDurationInOpenState: time.Second, SuccessThreshold: 1, RampUp: time.Minute, RampUpFrom: 1,
+	}}
+}
+
+// TestBreakerStateIsTheNumberThatAlertsCompareWith: 2 is open, and nothing else is.
+func TestBreakerStateIsTheNumberThatAlertsCompareWith(t *testing.T) {
+	m := metrics(t)
+	g := m.guard(t, "payment-service", opening())
+	var probe abate.Call
+	for _, step := range []struct {
+		do    func()
+		state breaker.State
+		want  float64
+	}{
+		{func() {}, breaker.Closed, 0},
+		{func() { _ = failing(g, 0) }, breaker.Open, 2},
+		{func() { g.Begin(&probe, 5*time.Second, abate.NoDeadline) }, breaker.HalfOpen, 1},
+		{func() { probe.AttemptDone(5*time.Second, 0, abate.Outcome{}) }, breaker.RampUp, 1},
+		{func() { _ = failing(g, 6*time.Second) }, breaker.Open, 2},
+		{func() {
+			for now := 10 * time.Second; now < 10*time.Minute; now += 30 * time.Second {
+				_ = play(g, now, func(int) abate.Outcome { return abate.Outcome{} })
+			}
+		}, breaker.Closed, 0},
+	} {
+		step.do()
+		if got := g.State().Breaker.State; got != step.state {
+			t.Fatalf("the breaker is %v, want %v", got, step.state)
+		}
+		m.fetch(t).want(t, map[string]float64{`circuit_breaker_state{service="payment-service"}`: step.want})
+	}
+	m.fetch(t).want(t, map[string]float64{
+		`abate_circuit_breaker_transitions_total{service="payment-service",to="open"}`:      2,
+		`abate_circuit_breaker_transitions_total{service="payment-service",to="half-open"}`: 2,
+		`abate_circuit_breaker_transitions_total{service="payment-service",to="ramp-up"}`:   2,
+		`abate_circuit_breaker_transitions_total{service="payment-service",to="closed"}`:    1,
+	})
+}
+
+func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
+	m := metrics(t)
+	g := m.guard(t, "s", abate.Policy{})
+	p := m.scrape(t)
+	p.want(t, map[string]float64{`circuit_breaker_state{service="s"}`: 0})
+	for _, metric := range []string{"abate_retry_budget_balance", "abate_bulkhead_running", "abate_bulkhead_queued", "abate_bulkhead_limit"} {
+		if got := p.of(metric); len(got) != 0 {
+			t.Errorf("a guard without budget and bulkhead shows %v", got)
+		}
+	}
+	policy := abate.Policy{Bulkhead: bulkheadOf(2), RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 5}}
+	policy.Bulkhead.MaxQueue = 1
+	m.Adjust("s", &policy)
+	if err := g.Update(policy); err != nil {
+		t.Fatal(err)
+	}
+	var calls [3]abate.Call
+	for i := range calls[:2] {
+		g.Begin(&calls[i], 0, abate.NoDeadline)
+	}
+	g.Begin(&calls[2], 0, abate.NoDeadline)
+	if step := calls[2].Enqueue(0, &bulkhead.Waiter{Wake: func() {}}); step.Action != abate.Queued {
+		t.Fatalf("the third call does not wait: %+v", step)
+	}
+	m.scrape(t).want(t, map[string]float64{
+		`abate_bulkhead_running{service="s"}`: 2, `abate_bulkhead_queued{service="s"}`: 1, `abate_bulkhead_limit{service="s"}`: 2,
+		`abate_retry_budget_balance{service="s"}`: 5,
+	})
+}
