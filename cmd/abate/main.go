@@ -19,6 +19,7 @@ type command struct {
 var commands = []command{
 	{"drill", "play a retry storm over real sockets: unguarded, then guarded", drillCommand},
 	{"sim", "play a scenario in virtual time and judge it", simCommand},
+	{"proxy", "send any program's HTTP requests on under a policy file", proxyCommand},
 	{"check", "check policy files and print the policy in force", checkCommand},
 }
 

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy"
+)
+
+const proxyUsage = `Usage: abate proxy -c POLICY [FLAGS]
+
+Takes HTTP requests of programs in any language and sends them on under the policy file: retries within a budget, circuit
+breakers, time limits, bulkheads, hedging, fallbacks. A request belongs to the service whose route (host and path prefix)
+or upstream it names. Point a program at it in one of two ways:
+
+  PAYMENTS_URL=http://127.0.0.1:15001/payments    as the base URL of a service, with a route in the policy file
+  http_proxy=http://127.0.0.1:15001               as its HTTP proxy: it goes on using the service's own URL
+
+It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the upstreams. A refused call is a
+503 with a problem+json body that says why, Retry-After, and "X-Should-Retry: false".
+
+  -c FILE                  the policy file; it is reloaded when it changes, and on SIGHUP
+  --listen ADDR            where programs connect (default 127.0.0.1:15001)
+  --admin ADDR             /guards /policy /metrics /healthz /readyz (default 127.0.0.1:15000; "off" for none)
+  --gateway                the proxy stands in front of services and is not one program's sidecar: it retries only if the
+                           file says gatewayRetries: true, passes Host on, and adds X-Forwarded-For, -Host and -Proto
+  --access-log WHICH       errors (default: at most 100 lines a second), all or off
+  --log-format FORMAT      text (default) or json, on standard error
+  --drain-timeout D        how long requests under way may take after SIGTERM (default 25s)
+  --connect-timeout D      for a connection to an upstream, TLS included (default 1s)
+  --header-timeout D       for a client to send the head of a request (default 10s)
+  --idle-timeout D         for a client's connection without a request (default 5m)
+  --stall-timeout D        for a client that sends or takes nothing in the middle of a request (default 1m)
+  --upstream-idle-timeout D  for an unused connection to an upstream (default 30s)
+  --max-buffered-body N    bytes of a request body that are held so that it can be sent again (default 65536)
+  --stale-memory N         bytes for answers kept for fallback.staleIfError (default 67108864)
+
+Exit code: 0 drained after SIGTERM or Ctrl-C, 1 could not start, listen or drain in time, 2 wrong usage.
+`
+
+// proxyFlags is the command line of "abate proxy".
+type proxyFlags struct {
+	config        proxy.Config
+	listen, admin string
+	accessLog     string
+	logFormat     string
+	drain         time.Duration
+}
+
+func parseProxyFlags(args []string) (*proxyFlags, error) {
+	f := new(proxyFlags)
+	set := flag.NewFlagSet("proxy", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&f.config.Policy, "c", "", "")
+	set.StringVar(&f.config.Policy, "config", "", "")
+	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
+	set.StringVar(&f.admin, "admin", "127.0.0.1:15000", "")
+	set.BoolVar(&f.config.Gateway, "gateway", false, "")
+	set.StringVar(&f.accessLog, "access-log", "errors", "")
+	set.StringVar(&f.logFormat, "log-format", "text", "")
+	set.DurationVar(&f.drain, "drain-timeout", 25*time.Second, "")
+	set.DurationVar(&f.config.ConnectTimeout, "connect-timeout", time.Second, "")
+	set.DurationVar(&f.config.HeaderTimeout, "header-timeout", 10*time.Second, "")
+	set.DurationVar(&f.config.IdleTimeout, "idle-timeout", 5*time.Minute, "")
+	set.DurationVar(&f.config.StallTimeout, "stall-timeout", time.Minute, "")
+	set.DurationVar(&f.config.UpstreamIdleTimeout, "upstream-idle-timeout", 30*time.Second, "")
+	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")
+	set.Int64Var(&f.config.StaleMemory, "stale-memory", 64<<20, "")
+	rest, err := parseAll(set, args)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.check(set, rest)
+}
+
+// check finds everything that is wrong with the flags.
+func (f *proxyFlags) check(set *flag.FlagSet, rest []string) error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if len(rest) > 0 {
+		wrong("%q is not a flag; the policy file goes after -c", rest[0])
+	}
+	if f.config.Policy == "" {
+		wrong("no policy file: name one with -c, for example -c examples/policy.yaml")
+	}
+	set.Visit(func(fl *flag.Flag) {
+		if d, ok := fl.Value.(flag.Getter).Get().(time.Duration); ok && (d <= 0 || d > 24*time.Hour) {
+			wrong("--%s %v is out of range: write more than 0s and at most 24h", fl.Name, d)
+		}
+	})
+	if b := f.config.MaxBufferedBody; b < 1 || b > 64<<20 {
+		wrong("--max-buffered-body %d is out of range: write 1 to 67108864", b)
+	}
+	if m := f.config.StaleMemory; m < 1 || m > 1<<40 {
+		wrong("--stale-memory %d is out of range: write 1 to 1099511627776", m)
+	}
+	if f.accessLog != "errors" && f.accessLog != "all" && f.accessLog != "off" {
+		wrong("--access-log %q is not known: write errors, all or off", f.accessLog)
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		wrong("--log-format %q is not known: write text or json", f.logFormat)
+	}
+	for name, addr := range map[string]string{"listen": f.listen, "admin": f.admin} {
+		if _, _, err := net.SplitHostPort(addr); err != nil && (name == "listen" || addr != "off") {
+			wrong("--%s %q is not an address: write host:port, for example 127.0.0.1:15001", name, addr)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// proxyCommand is "abate proxy".
+func proxyCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f, err := parseProxyFlags(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, proxyUsage)
+		return 0
+	case err != nil:
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(stderr, "abate proxy: %s\n", strings.TrimSpace(line))
+		}
+		fmt.Fprintln(stderr, `"abate proxy --help" explains the flags`)
+		return 2
+	}
+	f.logs(stderr)
+	p, err := proxy.New(f.config)
+	if err != nil {
+		startProblem(err, stderr)
+		return 1
+	}
+	return f.run(ctx, p, stdout, stderr)
+}
+
+// startProblem says why the policy could not be loaded: every mistake of the file on a line of its own.
+func startProblem(err error, stderr io.Writer) {
+	var mistakes policyfile.Errors
+	if errors.As(err, &mistakes) {
+		fmt.Fprintln(stderr, mistakes)
+		return
+	}
+	fmt.Fprintf(stderr, "abate proxy: %v\n", err)
+}
+
+// logs sets up what the proxy writes to standard error.
+func (f *proxyFlags) logs(stderr io.Writer) {
+	var h slog.Handler = slog.NewTextHandler(stderr, nil)
+	if f.logFormat == "json" {
+		h = slog.NewJSONHandler(stderr, nil)
+	}
+	log := slog.New(h)
+	slog.SetDefault(log)
+	f.config.Log = log
+	if f.accessLog != "off" {
+		f.config.AccessLog, f.config.LogAll = log, f.accessLog == "all"
+	}
+}
+
+// run serves until ctx ends, and drains.
+func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.Writer) int {
+	l, admin, ok := f.open(stderr)
+	if !ok {
+		_ = p.Shutdown(context.Background()) // it has no clients yet
+		return 1
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- p.Serve(l) }()
+	page := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	if admin != nil {
+		go func() { failed <- page.Serve(admin) }()
+	}
+	f.greet(p, l, admin, stdout)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { _ = p.Watch(watching) }() // ends with watching
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-hup:
+			reload(p)
+			continue
+		case err := <-failed:
+			fmt.Fprintf(stderr, "abate proxy: no longer listening: %v\n", err)
+			f.end(p, page)
+			return 1
+		case <-ctx.Done():
+		}
+		if err := f.end(p, page); err != nil {
+			slog.Error("requests cut off: they took longer than --drain-timeout", "timeout", f.drain)
+			return 1
+		}
+		slog.Info("drained")
+		return 0
+	}
+}
+
+func reload(p *proxy.Proxy) {
+	if err := p.Reload(); err != nil {
+		slog.Error("policy file not loaded: the last good policy stays in force", "error", err)
+		return
+	}
+	slog.Info("policy file loaded on SIGHUP", "services", len(p.Policies().Names()))
+}
+
+// end drains the proxy. The admin page answers meanwhile, so that /readyz can say no. A second signal ends it at once.
+func (f *proxyFlags) end(p *proxy.Proxy, page *http.Server) error {
+	defer page.Close()
+	slog.Info("draining", "timeout", f.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return p.Shutdown(ctx)
+}
+
+// open opens both listeners, and says what is wrong with each.
+func (f *proxyFlags) open(stderr io.Writer) (l, admin net.Listener, ok bool) {
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		fmt.Fprintf(stderr, "abate proxy: --listen %s: %s\n", f.listen, listenProblem(err))
+	}
+	if f.admin == "off" {
+		return l, nil, err == nil
+	}
+	admin, adminErr := net.Listen("tcp", f.admin)
+	if adminErr != nil {
+		fmt.Fprintf(stderr, "abate proxy: --admin %s: %s\n", f.admin, listenProblem(adminErr))
+	}
+	if err == nil && adminErr == nil {
+		return l, admin, true
+	}
+	if err == nil {
+		l.Close()
+	}
+	if adminErr == nil {
+		admin.Close()
+	}
+	return nil, nil, false
+}
+
+func listenProblem(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program listens there already (perhaps another abate proxy); choose another port or stop it"
+	case errors.Is(err, syscall.EACCES):
+		return "not allowed: ports below 1024 need a privilege; choose a higher one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine has no such address; 127.0.0.1 is for this machine only, 0.0.0.0 for all its addresses"
+	}
+	return err.Error()
+}
+
+// greet says what is served where.
+func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
+	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", count(len(p.Policies().Names()), "service"), f.config.Policy)
+	for _, name := range p.Policies().Names() {
+		g, _ := p.Policies().Lookup(name)
+		policy := g.Describe()
+		var from []string
+		for _, r := range policy.Routes {
+			from = append(from, r.Host+r.Path)
+		}
+		to := strings.Join(policy.Upstreams, " ")
+		if to == "" {
+			to = "(no upstreams: every request to it gets a 502)"
+		}
+		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "), to)
+	}
+	fmt.Fprintf(stdout, "listening on %s", l.Addr())
+	if admin != nil {
+		fmt.Fprintf(stdout, ", admin on http://%s", admin.Addr())
+		if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() {
+			slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic", "address", admin.Addr().String())
+		}
+	}
+	fmt.Fprintln(stdout)
+}

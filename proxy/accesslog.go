@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// quiet takes what net/http would log about clients that break off.
+var quiet = log.New(discard{}, "", 0)
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// throttle lets so many lines a second through and counts the others: an outage must not become a storm of log lines too.
+type throttle struct {
+	mu      sync.Mutex
+	second  time.Duration
+	lines   int
+	dropped int
+}
+
+// linesPerSecond bounds the records of failed requests. With LogAll there is no bound.
+const linesPerSecond = 100
+
+// admit tells whether a line may be written, and how many have not been since the last one that was.
+func (t *throttle) admit(now time.Duration) (dropped int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if second := now / time.Second; second != t.second {
+		t.second, t.lines = second, 0
+	}
+	if t.lines >= linesPerSecond {
+		t.dropped++
+		return 0, false
+	}
+	t.lines++
+	dropped, t.dropped = t.dropped, 0
+	return dropped, true
+}
+
+// log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold secrets.
+func (x *exchange) log(err error) {
+	c := &x.proxy.config
+	failed := err != nil || x.status >= 500 || x.status == 0 || x.reason != ""
+	if c.AccessLog == nil || !failed && !c.LogAll {
+		return
+	}
+	dropped := 0
+	if !c.LogAll {
+		var ok bool
+		if dropped, ok = x.proxy.lines.admit(abate.Now()); !ok {
+			return
+		}
+	}
+	c.AccessLog.LogAttrs(context.Background(), slog.LevelInfo, "request", x.attributes(err, dropped)...)
+}
+
+func (x *exchange) attributes(err error, dropped int) []slog.Attr {
+	path := x.req.Path
+	for i, b := range path {
+		if b == '?' {
+			path = path[:i]
+			break
+		}
+	}
+	attrs := []slog.Attr{
+		slog.String("method", string(x.req.Method)), slog.String("host", string(x.req.Host)), slog.String("path", string(path)),
+		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Duration("took", abate.Now()-x.began),
+	}
+	if x.route.Guard != nil {
+		attrs = append(attrs, slog.String("service", x.service()), slog.String("route", x.route.Label), slog.Int("attempts", x.sent))
+	}
+	if x.fleet != nil && x.tried >= 0 {
+		attrs = append(attrs, slog.String("endpoint", x.fleet.endpoints[x.tried].url))
+	}
+	if x.reason != "" {
+		attrs = append(attrs, slog.String("reason", x.reason))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if dropped > 0 {
+		attrs = append(attrs, slog.Int("linesDropped", dropped))
+	}
+	return attrs
+}

@@ -1,0 +1,138 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/abate-go/abate"
+)
+
+// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
+// (Prometheus), /guards (state as JSON) and /policy (the policy in force, every default written out). It changes nothing.
+// It shows addresses and numbers of requests, no requests: keep it on loopback or in a network you trust.
+func (p *Proxy) Admin() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !p.Ready() {
+			http.Error(w, "draining: no new requests, please", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /guards", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		_ = out.Encode(p.report()) // the reader has left
+	})
+	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(p.policies.Format()) // the reader has left
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "abate proxy\n\n/guards   state of every service\n/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n")
+	})
+	return mux
+}
+
+// report is /guards.
+type report struct {
+	Policy   policyReport    `json:"policy"`
+	Draining bool            `json:"draining"`
+	Services []serviceReport `json:"services"`
+}
+
+type policyReport struct {
+	Path   string    `json:"path"`
+	Loaded time.Time `json:"loaded"`
+	Hash   string    `json:"hash"`
+	// Error is why the file as it is now was not loaded. The policy loaded before stays in force.
+	Error          string `json:"error,omitempty"`
+	GatewayRetries bool   `json:"gatewayRetries"`
+}
+
+type serviceReport struct {
+	Service   string           `json:"service"`
+	Breaker   breakerReport    `json:"circuitBreaker"`
+	Budget    float64          `json:"retryBudgetBalance"`
+	Bulkhead  bulkheadReport   `json:"bulkhead"`
+	Typical   string           `json:"typicalLatency,omitempty"`
+	Endpoints []endpointReport `json:"endpoints"`
+}
+
+type breakerReport struct {
+	State       string  `json:"state"`
+	FailureRate float64 `json:"failureRate"`
+	SlowRate    float64 `json:"slowCallRate"`
+	Calls       int     `json:"calls"`
+	Openings    uint64  `json:"openings"`
+	// ProbesIn is how long an open breaker still waits.
+	ProbesIn string `json:"probesIn,omitempty"`
+}
+
+type bulkheadReport struct {
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+	Limit   int `json:"limit"`
+}
+
+type endpointReport struct {
+	URL                 string `json:"url"`
+	Pending             int    `json:"pending"`
+	Idle                int    `json:"idleConnections"`
+	ConsecutiveFailures int    `json:"consecutiveFailures"`
+	Ejected             bool   `json:"ejected"`
+	// BackIn is how long an ejected endpoint stays out.
+	BackIn string `json:"backIn,omitempty"`
+}
+
+func (p *Proxy) report() report {
+	status := p.policies.Status()
+	r := report{
+		Policy:   policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash, GatewayRetries: p.policies.GatewayRetries()},
+		Draining: p.draining.Load(), Services: []serviceReport{},
+	}
+	if status.Err != nil {
+		r.Policy.Error = status.Err.Error()
+	}
+	for _, name := range p.policies.Names() {
+		if g, ok := p.policies.Lookup(name); ok {
+			r.Services = append(r.Services, p.service(g).report())
+		}
+	}
+	return r
+}
+
+func (s *service) report() serviceReport {
+	now, state, f := abate.Now(), s.guard.State(), s.current()
+	b := state.Breaker
+	r := serviceReport{
+		Service: s.guard.Name(), Budget: state.Budget, Endpoints: []endpointReport{},
+		Breaker:  breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate, Calls: b.Calls, Openings: b.Openings},
+		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued, Limit: f.policy.Bulkhead.MaxConcurrentCalls},
+	}
+	if !f.policy.CircuitBreaker.Enabled() {
+		r.Breaker.State = "off"
+	}
+	if b.OpenUntil > now {
+		r.Breaker.ProbesIn = (b.OpenUntil - now).Round(time.Millisecond).String()
+	}
+	if state.Typical > 0 {
+		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
+	}
+	for i, e := range f.endpoints {
+		o := f.balancer.Endpoint(i, now)
+		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(), ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
+		if o.Ejected {
+			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
+		}
+		r.Endpoints = append(r.Endpoints, er)
+	}
+	return r
+}

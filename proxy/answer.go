@@ -1,0 +1,281 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// answer is what one attempt brings: the head of a response, and its content as it comes.
+type answer struct {
+	x      *exchange
+	fleet  *fleet
+	chosen int // the endpoint
+	picked bool
+	result balance.Result
+	until  time.Duration // the end of the attempt's time, reading the answer included
+	sent   bool          // a byte of the request may have reached the service
+	alone  bool          // it has no copies beside it
+	resp   h1.Response
+
+	conn    *upstreamConn // HTTP/1.1
+	left    int64         // of Content-Length; -1 for chunks, or until the connection ends
+	decoder h1.Chunked
+	ended   bool // all content has been read
+	keeping bool // the content goes into the store of good answers too
+
+	h2        *http2Answer // HTTP/2
+	cancelled atomic.Bool  // a copy has won
+}
+
+func (a *answer) reset() {
+	fields := a.resp.Fields[:0]
+	*a = answer{}
+	a.resp.Fields = fields
+}
+
+func (a *answer) endpoint() *endpoint { return a.fleet.endpoints[a.chosen] }
+
+// begin points a at the content after the head.
+func (a *answer) begin() {
+	a.left = a.resp.Length
+	a.ended = a.left == 0
+	if a.resp.Chunked {
+		a.decoder.Reset()
+	}
+	if stays(a.resp.Fields) {
+		a.until = abate.NoDeadline
+	}
+}
+
+// stays tells whether an answer is a stream of events, which is meant to last: the attempt's time ends with its head.
+func stays(fields []h1.Field) bool {
+	for _, f := range fields {
+		if f.Is("content-type") {
+			return len(f.Value) >= len(eventStream) && bytes.EqualFold(f.Value[:len(eventStream)], eventStream)
+		}
+	}
+	return false
+}
+
+var eventStream = []byte("text/event-stream")
+
+// next returns the next piece of the content, which is valid until the next call, and io.EOF after the last.
+func (a *answer) next() ([]byte, error) {
+	if a.h2 != nil {
+		return a.h2.next()
+	}
+	for !a.ended {
+		in := &a.conn.in
+		if in.r == in.w {
+			if err := a.read(); err != nil {
+				if err == io.EOF && !a.resp.Chunked && a.left < 0 {
+					break
+				}
+				if err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return nil, err
+			}
+		}
+		data, err := a.decode(in)
+		if err != nil || len(data) > 0 {
+			return data, err
+		}
+	}
+	a.ended = true
+	return nil, io.EOF
+}
+
+// decode takes the content that has been read out of in.
+func (a *answer) decode(in *input) ([]byte, error) {
+	u := in.unread()
+	if a.resp.Chunked {
+		data, n, done, bad := a.decoder.Next(u)
+		if bad != nil {
+			return nil, &badAnswerError{bad.Problem}
+		}
+		in.take(n)
+		a.ended = done
+		return data, nil
+	}
+	if a.left >= 0 {
+		u = u[:min(int64(len(u)), a.left)]
+		a.left -= int64(len(u))
+		a.ended = a.left == 0
+	}
+	in.take(len(u))
+	return u, nil
+}
+
+// pending tells whether more of the content is here already, so that it can go out together.
+func (a *answer) pending() bool {
+	return a.h2 == nil && (a.ended || a.conn.in.r < a.conn.in.w)
+}
+
+func (a *answer) trailer() []h1.Field {
+	switch {
+	case a.h2 != nil:
+		return a.h2.trailer()
+	case a.resp.Chunked:
+		return a.decoder.Trailer()
+	}
+	return nil
+}
+
+// release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another request.
+// drain has a short rest of an unwanted answer read for that.
+func (a *answer) release(drain bool) {
+	if a.picked {
+		a.picked = false
+		a.fleet.balancer.Done(a.chosen, abate.Now(), a.result)
+	}
+	if a.h2 != nil {
+		a.h2.close()
+		a.h2 = nil
+	}
+	c := a.conn
+	if c == nil {
+		return
+	}
+	a.conn = nil
+	if drain && !a.ended && a.resp.Status != 0 {
+		a.conn = c
+		a.drain()
+		a.conn = nil
+	}
+	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && len(c.in.unread()) == 0
+	if u := a.x.body.upload; u != nil && u.to == c {
+		u.stop()
+		whole = whole && u.done.Load()
+	}
+	c.in.release()
+	if !whole {
+		c.nc.Close()
+		c.in.put()
+		return
+	}
+	a.endpoint().pool.put(c, abate.Now())
+}
+
+const (
+	// drainLimit is how much of an unwanted answer is read so that its connection can be used again. Reading so much is
+	// cheaper than a new connection, more is not.
+	drainLimit = 64 << 10
+	// drainTime is how long the next attempt may be held up by that.
+	drainTime = 50 * time.Millisecond
+)
+
+func (a *answer) drain() {
+	if a.left > drainLimit || a.resp.Status == 101 || a.left < 0 && !a.resp.Chunked {
+		return
+	}
+	a.until = min(a.until, later(abate.Now(), drainTime))
+	for n := 0; n <= drainLimit; {
+		data, err := a.next()
+		if n += len(data); err != nil {
+			return
+		}
+	}
+}
+
+// sendUnder makes attempt n with a, as far as the head of the answer. One that may have copies beside it, which is not
+// alone, ends with ctx.
+func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.Duration, alone bool) error {
+	a.x, a.fleet, a.until, a.alone = x, x.fleet, until, alone
+	if err := x.body.fill(until); err != nil {
+		return err
+	}
+	if n > 1 && x.client.gone() {
+		return errGone
+	}
+	now := abate.Now()
+	a.pick(now)
+	e := a.endpoint()
+	if e.scheme == "h2c" || x.grpc() {
+		return x.sendHTTP2(ctx, a, n)
+	}
+	if a.conn = e.pool.get(now); a.conn == nil {
+		c, err := e.connect(ctx, x.proxy, now, until)
+		if err != nil {
+			return err
+		}
+		a.conn = c
+	}
+	if !alone {
+		c := a.conn
+		defer context.AfterFunc(ctx, func() {
+			a.cancelled.Store(true)
+			c.nc.SetReadDeadline(time.Unix(1, 0))
+		})()
+	}
+	return a.roundTrip(n)
+}
+
+// pass gives the answer to the client.
+func (x *exchange) pass(a *answer, extra []byte) {
+	if a.resp.Status == http.StatusSwitchingProtocols {
+		x.tunnel(a)
+		return
+	}
+	length := a.resp.Length
+	if a.resp.Announced >= 0 && length == 0 {
+		length = a.resp.Announced // to HEAD, and of 304: what would have come
+	}
+	keep := x.record(a)
+	a.keeping = keep != nil
+	x.respond(&head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
+	for !x.client.broken() {
+		if x.splice(a) {
+			continue
+		}
+		data, err := a.next()
+		if err == io.EOF {
+			if keep != nil {
+				keep.Commit(abate.Now())
+			}
+			x.client.end(a.trailer())
+			return
+		}
+		if err != nil {
+			keep.Drop()
+			x.reason = "the answer broke off: " + err.Error()
+			x.client.abort()
+			return
+		}
+		x.bytes += int64(len(data))
+		keep.Write(data)
+		if x.client.write(data); !a.pending() {
+			x.client.flush()
+		}
+	}
+	keep.Drop()
+	if x.reason == "" {
+		x.reason = "the client left before the end of the answer"
+	}
+}
+
+// head is the head of an answer to a client.
+type head struct {
+	status int
+	reason []byte // nil for the usual one
+	fields []h1.Field
+	length int64  // of the content, -1 when not known
+	extra  []byte // more fields, as lines
+}
+
+// respond begins the answer.
+func (x *exchange) respond(h *head) {
+	x.status = h.status
+	if !x.client.complete() {
+		x.client.takeContent() // what is here already need not end the connection
+	}
+	x.client.begin(h)
+}

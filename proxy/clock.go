@@ -1,0 +1,31 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// instant ties the guards' clock to the one that sockets go by.
+type instant struct {
+	wall time.Time
+	at   time.Duration
+}
+
+func newInstant() instant { return instant{time.Now(), abate.Now()} }
+
+// time is d on the guards' clock as sockets want it. It reads no clock.
+func (i instant) time(d time.Duration) time.Time {
+	if d == abate.NoDeadline {
+		return time.Time{}
+	}
+	return i.wall.Add(d - i.at)
+}
+
+// later is now + d without overflow.
+func later(now, d time.Duration) time.Duration {
+	if sum := now + d; sum >= now {
+		return sum
+	}
+	return abate.NoDeadline
+}

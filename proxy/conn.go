@@ -1,0 +1,261 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// clientConn is a connection of a client that speaks HTTP/1.1. Its goroutine reads a request, has it answered, and reads
+// the next.
+type clientConn struct {
+	proxy *Proxy
+	nc    net.Conn
+	tcp   *net.TCPConn    // nc, if it is one
+	raw   syscall.RawConn // of tcp
+	ready func(fd uintptr) bool
+	rerr  error // of the last call of ready
+	in    input
+	out   output
+	body  requestBody
+	x     exchange
+
+	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
+	waiting         atomic.Bool   // for a request: may be dismissed
+	last            bool          // no request follows on this connection
+}
+
+// welcome takes a new client.
+func (p *Proxy) welcome(nc net.Conn) {
+	c := &clientConn{proxy: p, nc: nc}
+	c.x.proxy, c.x.client = p, c
+	c.out.c = c
+	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
+		c.raw, _ = c.tcp.SyscallConn()
+	}
+	c.ready = c.readReady
+	p.enter(c)
+	defer p.leave(c)
+	c.serve()
+}
+
+// errHandedOff ends the life of a clientConn whose client speaks HTTP/2.
+var errHandedOff = errors.New("handed to the HTTP/2 server")
+
+// serve answers requests until the client goes, or has to.
+func (c *clientConn) serve() {
+	for first := true; !c.last; first = false {
+		head, err := c.awaitHead(first)
+		if err != nil {
+			if !errors.Is(err, errHandedOff) {
+				c.refuse(err)
+			}
+			break
+		}
+		if bad := c.x.req.Parse(head); bad != nil {
+			c.refuse(bad)
+			break
+		}
+		c.in.take(len(head))
+		c.last = !c.x.req.KeepAlive
+		c.body.begin(c)
+		c.x.serve()
+		c.settle()
+	}
+	if !c.x.tunnelled {
+		c.close()
+	}
+}
+
+// settle makes the connection ready for the next request: what was read beyond the end of this one is its beginning.
+func (c *clientConn) settle() {
+	if c.x.tunnelled {
+		c.last = true
+		return
+	}
+	if c.last = c.last || !c.body.complete() || c.out.broken || c.proxy.draining.Load(); c.last {
+		return
+	}
+	c.body.end()
+	c.in.release()
+}
+
+// close ends the connection so that the client gets all that was written: an unread request would have the kernel reset it.
+func (c *clientConn) close() {
+	if c.tcp != nil && (c.in.r < c.in.w || !c.body.complete()) {
+		linger(c.tcp)
+	}
+	c.nc.Close()
+	c.in.put()
+	c.out.put()
+	c.body.put()
+}
+
+// linger reads for a moment what a client still sends after its request has been refused.
+func linger(tcp *net.TCPConn) {
+	if tcp.CloseWrite() != nil {
+		return
+	}
+	tcp.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	scratch := buffers.Get().(*[]byte)
+	defer buffers.Put(scratch)
+	for read := 0; read < 256<<10; {
+		n, err := tcp.Read(*scratch)
+		if read += n; err != nil {
+			return
+		}
+	}
+}
+
+// dismiss ends the wait for a request. mu of the proxy is held.
+func (c *clientConn) dismiss() {
+	if c.waiting.Load() {
+		c.nc.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// awaitHead waits for the head of a request and returns it. It stays valid until settle.
+func (c *clientConn) awaitHead(first bool) ([]byte, error) {
+	idleSince := abate.Now()
+	var began time.Duration // when the first byte came; 0 before
+	if len(c.in.unread()) > 0 {
+		began = idleSince
+	}
+	for scanned := 0; ; {
+		if u := c.in.unread(); len(u) > scanned {
+			n, bad := h1.HeadEnd(u, scanned)
+			if first && bytes.HasPrefix(u, http2Preface[:min(len(u), len(http2Preface))]) {
+				if len(u) >= len(http2Preface) {
+					c.proxy.handoff.take(c)
+					return nil, errHandedOff
+				}
+			} else if bad != nil {
+				return nil, bad
+			} else if n > 0 {
+				return u[:n], nil
+			}
+			scanned = len(u)
+		}
+		if c.in.buf != nil && c.in.w == len(*c.in.buf) && !c.in.grow() {
+			return nil, &h1.Error{Status: 431, Problem: "the head of the request is longer than 64 KiB"}
+		}
+		now, err := c.fill(idleSince, began)
+		if err != nil {
+			return nil, err
+		}
+		if began == 0 {
+			began = now
+		}
+	}
+}
+
+// http2Preface is how a client of HTTP/2 begins: RFC 9113 §3.4.
+var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+// fill reads more of the head. Most requests come in one piece and cost one read and no deadline: a deadline that is
+// earlier than it should be is left as it is, and set anew when it fires.
+func (c *clientConn) fill(idleSince, began time.Duration) (time.Duration, error) {
+	now := idleSince
+	for {
+		until := later(idleSince, c.proxy.config.IdleTimeout)
+		if began != 0 {
+			until = later(began, c.proxy.config.HeaderTimeout)
+		}
+		if now >= until {
+			if began != 0 {
+				return now, &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
+			}
+			return now, io.EOF
+		}
+		c.setReadDeadline(now, until)
+		c.waiting.Store(began == 0)
+		if began == 0 && c.proxy.draining.Load() {
+			return now, io.EOF
+		}
+		err := c.read()
+		c.waiting.Store(false)
+		if err == nil {
+			return now, nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || c.proxy.draining.Load() && began == 0 {
+			return now, err
+		}
+		now, c.readBy = abate.Now(), 0
+	}
+}
+
+// setReadDeadline sees to it that a read does not wait past until, which is after now. It may wake earlier.
+func (c *clientConn) setReadDeadline(now, until time.Duration) {
+	if c.readBy <= now || c.readBy > until {
+		c.nc.SetReadDeadline(c.proxy.began.time(until))
+		c.readBy = until
+	}
+}
+
+// setWriteDeadline gives the client at least half of StallTimeout to take what is written next.
+func (c *clientConn) setWriteDeadline() {
+	now, stall := abate.Now(), c.proxy.config.StallTimeout
+	if c.writeBy < now+stall/2 {
+		c.writeBy = now + stall
+		c.nc.SetWriteDeadline(c.proxy.began.time(c.writeBy))
+	}
+}
+
+// read reads what there is into the input. On a TCP socket the buffer is taken when there is something: a connection that
+// waits holds none.
+func (c *clientConn) read() error {
+	if c.raw == nil {
+		n, err := c.nc.Read(c.in.space())
+		if c.in.w += n; n > 0 {
+			err = nil
+		}
+		return err
+	}
+	if err := c.raw.Read(c.ready); err != nil {
+		return err
+	}
+	return c.rerr
+}
+
+func (c *clientConn) readReady(fd uintptr) bool {
+	n, err := readSocket(fd, c.in.space())
+	if err == errWouldBlock {
+		c.in.release()
+		return false
+	}
+	c.in.w += max(n, 0)
+	switch {
+	case err != nil:
+		c.rerr = os.NewSyscallError("read", err)
+	case n <= 0:
+		c.rerr = io.EOF
+	default:
+		c.rerr = nil
+	}
+	return true
+}
+
+// refuse answers a request that could not be read, if it is worth an answer.
+func (c *clientConn) refuse(err error) {
+	var bad *h1.Error
+	if !errors.As(err, &bad) {
+		return
+	}
+	c.last = true
+	c.x.refuseUnread(bad)
+}
+
+// gone tells whether the client has closed its connection, or half of it.
+func (c *clientConn) gone() bool { return c.raw != nil && hungUp(c.raw) }
+
+// context is of no use to one who can ask gone.
+func (c *clientConn) context() context.Context { return context.Background() }

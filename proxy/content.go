@@ -1,0 +1,230 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// content is the body of a request as attempts send it: none, in memory, or a stream that can be sent once.
+type content struct {
+	x       *exchange
+	kind    contentKind
+	bytes   []byte
+	chunked bool
+	held    []byte // memory of bytes, if it is ours
+	trailer []h1.Field
+	err     error // the client did not send it
+	taken   bool  // a stream has been begun
+	upload  *upload
+}
+
+type contentKind uint8
+
+const (
+	noContent contentKind = iota
+	inMemory
+	toHold // to be read into memory by the first attempt
+	streamed
+)
+
+// open decides how the body is sent. Nothing is waited for yet: a call that is refused should not have waited for its body.
+// A short one of known length is held whatever the method: that saves a goroutine.
+func (b *content) open(x *exchange) {
+	req := &x.req
+	*b = content{x: x, chunked: req.Chunked, held: b.held}
+	switch {
+	case req.Length == 0 && !req.Chunked:
+		return
+	case req.Upgrade != nil:
+		b.kind = streamed
+		return
+	}
+	if bytes, ok := x.client.takeContent(); ok {
+		b.kind, b.bytes = inMemory, bytes
+		return
+	}
+	p, limit := x.fleet.policy, x.proxy.config.MaxBufferedBody
+	switch {
+	case !req.Chunked && req.Length <= int64(limit),
+		req.Length < 0 && x.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) && limit > 0 && !req.Trailers:
+		b.kind = toHold
+	default:
+		b.kind = streamed
+	}
+}
+
+// replayable tells whether the body can be sent (again).
+func (b *content) replayable() bool { return b.kind != streamed || !b.taken }
+
+// failed is why the client's body could not be read, nil if it could.
+func (b *content) failed() error {
+	if b.upload != nil {
+		return b.upload.failed()
+	}
+	return b.err
+}
+
+// fill reads a body that is to be held. If more than the limit comes, it is a stream with a head start.
+func (b *content) fill(until time.Duration) error {
+	if b.kind != toHold {
+		return nil
+	}
+	x, limit := b.x, b.x.proxy.config.MaxBufferedBody
+	if x.req.Expect {
+		x.client.interim(100, nil)
+		x.req.Expect = false
+	}
+	b.held = b.held[:0]
+	for {
+		if len(b.held) == cap(b.held) {
+			b.held = append(b.held, 0)[:len(b.held)]
+		}
+		n, err := x.client.Read(b.held[len(b.held):cap(b.held)])
+		b.held = b.held[:len(b.held)+n]
+		switch {
+		case err == io.EOF:
+			b.kind, b.bytes, b.trailer = inMemory, b.held, x.client.trailer()
+			return nil
+		case err != nil:
+			b.err = err
+			return err
+		case len(b.held) > limit:
+			b.kind, b.bytes = streamed, b.held
+			return nil
+		case abate.Now() >= until:
+			b.err = &h1.Error{Status: 408, Problem: "the body of the request came too slowly for the time limit of the call"}
+			return b.err
+		}
+	}
+}
+
+// close ends what is left of sending the body.
+func (b *content) close() {
+	if b.upload != nil {
+		b.upload.stop()
+	}
+	if cap(b.held) > bufferSize {
+		b.held = nil
+	}
+}
+
+// Read gives the rest of a stream after its head start.
+func (b *content) Read(p []byte) (int, error) {
+	if len(b.bytes) > 0 {
+		n := copy(p, b.bytes)
+		b.bytes = b.bytes[n:]
+		return n, nil
+	}
+	return b.x.client.Read(p)
+}
+
+// upload sends a stream beside the attempt, which waits for the answer meanwhile: the service may answer before it has all
+// of the request, and both directions may flow at once.
+type upload struct {
+	body    *content
+	to      *upstreamConn
+	permit  chan struct{} // closed when the service wants the body (100 Continue), or says nothing for a while
+	began   time.Duration
+	ended   chan struct{}
+	done    atomic.Bool // sent to its end
+	err     atomic.Pointer[error]
+	granted bool
+}
+
+// continueWait is how long a service may think about Expect: 100-continue before the body is sent anyway: it may not know
+// the word (RFC 9110 §10.1.1).
+const continueWait = time.Second
+
+// send begins the upload.
+func (b *content) send(to *upstreamConn) *upload {
+	u := &upload{body: b, to: to, began: abate.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
+	b.taken, b.upload = true, u
+	if !b.x.req.Expect {
+		u.grant()
+	}
+	go u.run()
+	return u
+}
+
+// remind grants what the service has not answered for continueWait, and tells the client.
+func (u *upload) remind(now time.Duration) {
+	if u != nil && !u.granted && now-u.began >= continueWait {
+		u.body.x.client.interim(100, nil)
+		u.grant()
+	}
+}
+
+// grant lets the body go.
+func (u *upload) grant() {
+	if !u.granted {
+		u.granted = true
+		close(u.permit)
+	}
+}
+
+func (u *upload) run() {
+	defer close(u.ended)
+	<-u.permit
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	frame := make([]byte, 0, 32)
+	for {
+		n, err := u.body.Read(*buf)
+		if n > 0 && !u.write(frame, (*buf)[:n]) {
+			return
+		}
+		if err == io.EOF {
+			if u.body.chunked && !u.put(h1.AppendLastChunk(frame, u.body.x.client.trailer())) {
+				return
+			}
+			u.done.Store(true)
+			return
+		}
+		if err != nil {
+			if !errors.Is(err, errStopped) {
+				u.err.Store(&err)
+			}
+			u.to.nc.Close() // the service must not take a part for the whole
+			return
+		}
+	}
+}
+
+// write sends one piece.
+func (u *upload) write(frame, p []byte) bool {
+	if !u.body.chunked {
+		return u.put(p)
+	}
+	return u.put(h1.AppendChunkSize(frame, len(p))) && u.put(p) && u.put(crlf)
+}
+
+// put writes to the service. One that takes nothing for StallTimeout has failed; what became of it, the attempt finds out.
+func (u *upload) put(p []byte) bool {
+	x := u.body.x
+	u.to.nc.SetWriteDeadline(x.proxy.began.time(later(abate.Now(), x.proxy.config.StallTimeout)))
+	_, err := u.to.nc.Write(p)
+	return err == nil
+}
+
+// failed is why the client's part failed, nil if it did not.
+func (u *upload) failed() error {
+	if err := u.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// stop ends the upload and waits for it. A connection whose request was cut off is of no more use.
+func (u *upload) stop() {
+	if !u.done.Load() {
+		u.grant()
+		u.body.x.client.stop()
+		u.to.nc.SetWriteDeadline(time.Unix(1, 0))
+	}
+	<-u.ended
+}

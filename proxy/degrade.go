@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/stale"
+)
+
+// degrade gives the client the fallback of the policy instead of a failure: the last good answer if it is recent enough,
+// else the static one. It is false when there is none.
+func (x *exchange) degrade(err error) bool {
+	f := &x.fleet.policy.Fallback
+	if f.Disabled || f.StaleIfError == 0 && f.Status == 0 {
+		return false
+	}
+	if e := x.kept(); e != nil {
+		x.route.Guard.UsedFallback(err)
+		x.reason = "stale"
+		extra := h1.AppendField(nil, abatehttp.FallbackHeader, "stale")
+		extra = h1.AppendField(extra, "Age", strconv.Itoa(int(e.Age.Seconds())))
+		x.respond(&head{status: e.Status, fields: e.Fields, length: int64(len(e.Body)), extra: extra})
+		x.bytes = int64(len(e.Body))
+		x.client.write(e.Body)
+		x.client.end(nil)
+		return true
+	}
+	if !f.Enabled() {
+		return false
+	}
+	x.route.Guard.UsedFallback(err)
+	x.reason = "fallback"
+	extra := h1.AppendField(nil, "Content-Type", f.ContentType)
+	x.own(f.Status, h1.AppendField(extra, abatehttp.FallbackHeader, "true"), []byte(f.Body))
+	return true
+}
+
+// kept is the last good answer to the same request, nil if there is none that may be used.
+func (x *exchange) kept() *stale.Entry {
+	maxAge := x.fleet.policy.Fallback.StaleIfError
+	if answer, _ := stale.Asks(x.req.Method, x.req.Fields); maxAge == 0 || !answer {
+		return nil
+	}
+	e, _ := x.proxy.kept.Get(x.key(), x.req.Fields, abate.Now(), maxAge)
+	return e
+}
+
+// record begins to keep an answer for when there will be none. It is nil when this one is not kept.
+func (x *exchange) record(a *answer) *stale.Recorder {
+	if f := &x.fleet.policy.Fallback; f.StaleIfError == 0 || f.Disabled || a.resp.Status != 200 {
+		return nil
+	}
+	if _, fill := stale.Asks(x.req.Method, x.req.Fields); !fill || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
+		return nil
+	}
+	key := x.key()
+	if _, fresh := x.proxy.kept.Get(key, x.req.Fields, abate.Now(), time.Second); fresh {
+		return nil // once a second is often enough
+	}
+	return x.proxy.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields)
+}
+
+func (x *exchange) key() []byte {
+	return stale.AppendKey(nil, x.service(), x.req.Host, x.req.Path)
+}

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// client is where a request came from and its answer goes: a clientConn (HTTP/1.1) or a stream (HTTP/2).
+type client interface {
+	// gone tells whether the client has left.
+	gone() bool
+	// context ends when the client leaves, if gone has no way to tell.
+	context() context.Context
+	// takeContent returns the content of the request if all of it is there already.
+	takeContent() ([]byte, bool)
+	// Read reads the content otherwise. stop interrupts it, and complete tells whether it has been read to its end.
+	Read([]byte) (int, error)
+	stop()
+	complete() bool
+	trailer() []h1.Field
+
+	// interim sends an informational answer; begin the head of the final one, write and end its content, and abort breaks it off.
+	interim(status int, fields []h1.Field)
+	begin(*head)
+	write([]byte)
+	flush()
+	end(trailer []h1.Field)
+	abort()
+	// broken tells whether the client no longer takes what is sent.
+	broken() bool
+
+	// address is the client's IP address; multiplexed tells whether it speaks HTTP/2.
+	address() string
+	multiplexed() bool
+}
+
+// exchange is one request under its guard: a driver of abate.Call. A connection has one and uses it for all its requests, so
+// that a request allocates nothing.
+type exchange struct {
+	proxy  *Proxy
+	client client
+	req    h1.Request
+	route  route
+	fleet  *fleet
+	call   abate.Call
+	first  answer // of the attempt in the air, when it has no copies
+	got    *answer
+	body   content
+	again  bool       // the request may be repeated
+	tried  int        // the endpoint of the last attempt, -1 for none
+	sent   int        // attempts
+	copies sync.Mutex // of an attempt, where they write tried and sent
+
+	began     time.Duration
+	status    int   // of the answer given, 0 for none
+	bytes     int64 // of its content
+	reason    string
+	tunnelled bool
+}
+
+// serve has the request in x.req answered.
+func (x *exchange) serve() {
+	x.began = abate.Now()
+	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet = nil, -1, 0, 0, 0, "", nil
+	if !x.proxy.route(&x.route, text(x.req.Host), text(x.req.Path)) {
+		x.route = route{}
+		x.refuseUnrouted()
+		x.log(nil)
+		return
+	}
+	if x.looped() {
+		x.problem(problem{Status: http.StatusLoopDetected, Reason: "loop", Detail: "the request has been through this proxy before: an upstream of " + x.service() + " is the proxy itself"})
+		x.log(nil)
+		return
+	}
+	x.fleet = x.route.service.current()
+	policy := x.fleet.policy
+	x.again = abatehttp.Repeatable(text(x.req.Method), x.req.Keyed, policy.RetryMethods)
+	x.body.open(x)
+	x.route.stats.Began()
+	err := x.run(policy)
+	x.answer(err)
+	x.body.close()
+	if x.got != nil {
+		x.got.release(false)
+	}
+	x.route.stats.Ended(x.status, abate.Now()-x.began)
+	x.log(err)
+}
+
+// run makes the guarded call. What the last attempt brought is in x.got.
+func (x *exchange) run(policy *abate.Policy) error {
+	if len(x.fleet.endpoints) == 0 {
+		return errNoUpstreams
+	}
+	if policy.Hedge.Enabled() && x.mayHedge() {
+		return x.runHedged()
+	}
+	x.call = abate.Call{}
+	step := x.route.Guard.Begin(&x.call, x.began, abate.NoDeadline)
+	for {
+		switch step.Action {
+		case abate.Attempt:
+			step = x.attempt(step.Until)
+		case abate.Sleep:
+			step = x.sleep(step.Until)
+		case abate.Queue:
+			step = x.queue()
+		default:
+			return step.Err
+		}
+	}
+}
+
+var errNoUpstreams = errors.New("the policy file names no upstreams for this service")
+
+// attempt sends the request once and tells the call how that went.
+func (x *exchange) attempt(until time.Duration) abate.Step {
+	a := &x.first
+	a.reset()
+	if x.sent++; x.sent > 1 {
+		x.route.stats.Retried(x.sent)
+	}
+	err := x.sendUnder(context.Background(), a, x.sent, until, true)
+	o := x.judge(a, err)
+	step := x.call.AttemptDone(abate.Now(), 0, o)
+	if step.Action == abate.Finish && err == nil {
+		x.got = a
+		return step
+	}
+	a.release(true)
+	return step
+}
+
+// errGone is the end of a call whose client has left.
+var errGone = context.Canceled
+
+// judge classifies an attempt. What the client did is not the service's fault.
+func (x *exchange) judge(a *answer, err error) (o abate.Outcome) {
+	again := x.mayRepeat(a)
+	switch {
+	case err == nil && a.resp.Status < 400:
+	case err == nil:
+		o = abatehttp.ClassifyStatus(x.route.Guard, a.resp.Status, header(a.resp.Fields), again)
+	case errors.Is(err, errGone) || x.body.failed() != nil:
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	default:
+		o = abatehttp.ClassifyError(x.route.Guard, err, again)
+	}
+	a.result = results[o.Class]
+	return o
+}
+
+var results = [...]balance.Result{
+	abate.Success: balance.Success, abate.Failure: balance.Failure, abate.Overload: balance.Failure, abate.Ignored: balance.Neutral,
+}
+
+// mayRepeat tells whether the request may be sent again after a: it does no harm, or a has not reached the service; its body
+// is still there; and in a gateway the file allows it.
+func (x *exchange) mayRepeat(a *answer) bool {
+	return (x.again || !a.sent) && x.body.replayable() && (!x.proxy.config.Gateway || x.proxy.policies.GatewayRetries())
+}
+
+// header makes a map of fields, for those who read one. Only failures are looked at so closely.
+func header(fields []h1.Field) http.Header {
+	h := make(http.Header, len(fields))
+	for _, f := range fields {
+		h.Add(string(f.Name), string(f.Value))
+	}
+	return h
+}
+
+// glance is how often a wait looks whether the client has left.
+const glance = 250 * time.Millisecond
+
+// sleep waits between attempts.
+func (x *exchange) sleep(until time.Duration) abate.Step {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := abate.Now(); now < until; now = abate.Now() {
+		timer.Reset(min(until-now, glance))
+		select {
+		case <-timer.C:
+		case <-x.client.context().Done():
+		}
+		if x.client.gone() {
+			return x.call.Cancel(abate.Now(), errGone)
+		}
+	}
+	return x.call.Resume(abate.Now())
+}
+
+// queue waits for the bulkhead.
+func (x *exchange) queue() abate.Step {
+	admitted := make(chan struct{}, 1)
+	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	step := x.call.Enqueue(abate.Now(), w)
+	if step.Action != abate.Queued {
+		return step
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := abate.Now(); now < step.Until; now = abate.Now() {
+		timer.Reset(min(step.Until-now, glance))
+		select {
+		case <-admitted:
+			return x.call.Admitted(abate.Now())
+		case <-timer.C:
+		case <-x.client.context().Done():
+		}
+		if x.client.gone() {
+			return x.call.LeaveQueue(abate.Now(), w, errGone)
+		}
+	}
+	return x.call.LeaveQueue(abate.Now(), w, nil)
+}
+
+func (x *exchange) service() string { return x.route.Guard.Name() }

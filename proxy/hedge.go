@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// mayHedge tells whether two copies of the request may be on their way at once. A body that has not come with the head is
+// sent once at a time: two copies cannot read it.
+func (x *exchange) mayHedge() bool {
+	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory) &&
+		(!x.proxy.config.Gateway || x.proxy.policies.GatewayRetries())
+}
+
+// hedged drives a call whose attempts may have copies: the abate.Operation. It has an exchange of its own: a copy that has
+// lost may still be on its way when the client sends its next request.
+type hedged struct{ x *exchange }
+
+// runHedged makes the call with abate.Run, which sends copies on goroutines of their own.
+func (x *exchange) runHedged() error {
+	own := x.private()
+	a, release, err := abate.Run[*answer](x.client.context(), x.route.Guard, hedged{own})
+	release.Done() // the answer has its time limit with it
+	own.copies.Lock()
+	x.got, x.sent, x.tried = a, own.sent, own.tried
+	own.copies.Unlock()
+	return err
+}
+
+// private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
+// guards.
+func (x *exchange) private() *exchange {
+	p := &exchange{proxy: x.proxy, client: x.client, req: x.req, route: x.route, fleet: x.fleet, again: x.again, tried: -1, began: x.began}
+	p.body = content{x: p, kind: x.body.kind, bytes: bytes.Clone(x.body.bytes), chunked: x.body.chunked, trailer: cloneFields(x.body.trailer)}
+	r := &p.req
+	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
+		*b = bytes.Clone(*b)
+	}
+	r.Fields = cloneFields(r.Fields)
+	return p
+}
+
+func cloneFields(fields []h1.Field) []h1.Field {
+	own := make([]h1.Field, len(fields))
+	for i, f := range fields {
+		own[i] = h1.Field{Name: bytes.Clone(f.Name), Value: bytes.Clone(f.Value)}
+	}
+	return own
+}
+
+// Attempt sends one copy.
+func (h hedged) Attempt(ctx context.Context, n int) (*answer, error) {
+	x := h.x
+	x.copies.Lock()
+	x.sent++
+	if n > 1 {
+		x.route.stats.Retried(n)
+	}
+	x.copies.Unlock()
+	until := abate.NoDeadline
+	if t, ok := ctx.Deadline(); ok {
+		until = x.proxy.began.at + t.Sub(x.proxy.began.wall)
+	}
+	a := new(answer)
+	if err := x.sendUnder(ctx, a, n, until, false); err != nil {
+		x.judge(a, err)
+		a.release(true)
+		return nil, err
+	}
+	return a, nil
+}
+
+// Classify judges a copy.
+func (h hedged) Classify(a *answer, err error) abate.Outcome {
+	if a == nil {
+		a = new(answer)
+	}
+	return h.x.judge(a, err)
+}
+
+// Discard releases a copy that nobody wants.
+func (h hedged) Discard(a *answer) {
+	if a != nil {
+		a.release(true)
+	}
+}
+
+// MayHedge was asked before.
+func (h hedged) MayHedge() bool { return true }

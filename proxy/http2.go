@@ -1,0 +1,212 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// handoff is a listener of connections that turned out to speak HTTP/2.
+type handoff struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// newHTTP2 makes the server for clients that speak HTTP/2 without TLS.
+func newHTTP2(p *Proxy) (*http.Server, *handoff) {
+	h := &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{
+		Handler: http.HandlerFunc(p.serveStream), Protocols: protocols, IdleTimeout: p.config.IdleTimeout,
+		ReadHeaderTimeout: p.config.HeaderTimeout, MaxHeaderBytes: maxHead, ErrorLog: quiet,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 250, WriteByteTimeout: p.config.StallTimeout},
+	}
+	go func() { _ = s.Serve(h) }() // ends with ErrServerClosed
+	return s, h
+}
+
+// take gives the connection of c, with what has been read from it, to the server.
+func (h *handoff) take(c *clientConn) {
+	c.nc.SetReadDeadline(time.Time{})
+	c.x.tunnelled = true // it is no longer ours to close
+	nc := &begunConn{Conn: c.nc, begun: append([]byte(nil), c.in.unread()...)}
+	c.in.put()
+	select {
+	case h.conns <- nc:
+	case <-h.done:
+		nc.Close()
+	}
+}
+
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case nc := <-h.conns:
+		return nc, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handoff) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
+
+// begunConn is a connection whose first bytes have been read.
+type begunConn struct {
+	net.Conn
+	begun []byte
+}
+
+func (c *begunConn) Read(p []byte) (int, error) {
+	if len(c.begun) > 0 {
+		n := copy(p, c.begun)
+		c.begun = c.begun[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// stream is a request of a client that speaks HTTP/2: the client of its exchange.
+type stream struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	bare   bool
+	read   bool // the content has been read to its end
+	failed bool
+}
+
+// exchanges are kept for the streams to come.
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
+	s := &stream{w: w, r: r, read: r.Body == nil || r.Body == http.NoBody}
+	x := exchanges.Get().(*exchange)
+	x.proxy, x.client = p, s
+	var bad *h1.Error
+	if x.req, bad = requestOf(r); bad != nil {
+		x.refuseUnread(bad)
+	} else {
+		x.serve()
+	}
+	x.client = nil
+	exchanges.Put(x)
+	if s.failed {
+		panic(http.ErrAbortHandler) // resets the stream: the client must not take the answer for complete
+	}
+}
+
+func (s *stream) gone() bool               { return s.r.Context().Err() != nil }
+func (s *stream) context() context.Context { return s.r.Context() }
+func (s *stream) complete() bool           { return true } // a stream that is left ends alone: the connection goes on
+func (s *stream) broken() bool             { return s.failed || s.gone() }
+func (s *stream) multiplexed() bool        { return true }
+func (s *stream) abort()                   { s.failed = true }
+func (s *stream) stop()                    { _ = s.r.Body.Close() }
+
+func (s *stream) takeContent() ([]byte, bool) { return nil, s.read }
+
+func (s *stream) Read(p []byte) (int, error) { return s.r.Body.Read(p) }
+
+func (s *stream) trailer() []h1.Field { return fieldsOf(s.r.Trailer) }
+
+func (s *stream) address() string {
+	host, _, _ := net.SplitHostPort(s.r.RemoteAddr)
+	return host
+}
+
+// interim sends an informational answer. 100 Continue is net/http's own affair.
+func (s *stream) interim(status int, fields []h1.Field) {
+	if status == http.StatusContinue {
+		return
+	}
+	h := s.w.Header()
+	for _, f := range fields {
+		h.Add(string(f.Name), string(f.Value))
+	}
+	s.w.WriteHeader(status)
+	clear(h)
+}
+
+func (s *stream) begin(a *head) {
+	h := s.w.Header()
+	for _, f := range a.fields {
+		h.Add(string(f.Name), string(f.Value))
+	}
+	for line := range bytes.Lines(a.extra) {
+		name, value, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), ": ")
+		h.Add(name, value)
+	}
+	if a.length >= 0 && !bodiless(a.status) {
+		h.Set("Content-Length", itoa(a.length))
+	}
+	s.bare = s.r.Method == http.MethodHead || bodiless(a.status)
+	s.w.WriteHeader(a.status)
+}
+
+func (s *stream) write(p []byte) {
+	if s.bare || s.failed {
+		return
+	}
+	if _, err := s.w.Write(p); err != nil {
+		s.failed = true
+	}
+}
+
+func (s *stream) flush() {
+	if err := http.NewResponseController(s.w).Flush(); err != nil {
+		s.failed = true
+	}
+}
+
+func (s *stream) end(trailer []h1.Field) {
+	for _, f := range trailer {
+		s.w.Header().Add(http.TrailerPrefix+string(f.Name), string(f.Value))
+	}
+}
+
+// hopByHop are the fields that HTTP/2 does not have, and those that are written anew.
+var hopByHop = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Transfer-Encoding": true, "Upgrade": true, "Te": true,
+	"Content-Length": true, "Host": true, "Http2-Settings": true, "Expect": true, "Trailer": true,
+}
+
+// fieldsOf makes a list of a header, without what concerns one hop.
+func fieldsOf(h http.Header) []h1.Field {
+	var fields []h1.Field
+	for name, values := range h {
+		for _, v := range values {
+			if !hopByHop[name] {
+				fields = append(fields, h1.Field{Name: []byte(name), Value: []byte(v)})
+			}
+		}
+	}
+	return fields
+}
+
+// requestOf reads a request that came over HTTP/2, where net/http has checked the form.
+func requestOf(r *http.Request) (h1.Request, *h1.Error) {
+	if r.Method == http.MethodConnect {
+		return h1.Request{}, &h1.Error{Status: http.StatusMethodNotAllowed, Problem: "this proxy does not tunnel: CONNECT is not allowed"}
+	}
+	q := h1.Request{
+		Method: []byte(r.Method), Target: []byte(r.RequestURI), Minor: 1, Host: []byte(r.Host), Path: []byte(r.RequestURI),
+		Fields: fieldsOf(r.Header), Length: r.ContentLength, Chunked: r.ContentLength < 0, KeepAlive: true,
+		Trailers: r.Header.Get("Te") == "trailers",
+		Keyed:    r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != "",
+	}
+	if len(q.Path) == 0 || q.Path[0] != '/' && !(len(q.Path) == 1 && q.Path[0] == '*' && r.Method == http.MethodOptions) {
+		return q, &h1.Error{Status: http.StatusBadRequest, Problem: "the path of the request does not begin with /"}
+	}
+	return q, nil
+}

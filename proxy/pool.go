@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxIdle is how many idle connections an endpoint keeps.
+const maxIdle = 512
+
+// pool is the idle connections to an endpoint, the one used last at the end.
+type pool struct {
+	mu     sync.Mutex
+	idle   []*upstreamConn
+	closed bool
+}
+
+// trusted is how long an idle connection is taken to be alive without a look: a look costs a system call.
+const trusted = 20 * time.Millisecond
+
+// get takes a connection that is fit for a request, nil if there is none.
+func (p *pool) get(now time.Duration) *upstreamConn {
+	for {
+		p.mu.Lock()
+		n := len(p.idle)
+		if n == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		c := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		if now-c.idleSince < trusted || c.alive() {
+			c.reused = true
+			return c
+		}
+		c.nc.Close()
+	}
+}
+
+// put keeps a connection for the next request.
+func (p *pool) put(c *upstreamConn, now time.Duration) {
+	c.idleSince = now
+	p.mu.Lock()
+	keep := !p.closed && len(p.idle) < maxIdle
+	if keep {
+		p.idle = append(p.idle, c)
+	}
+	p.mu.Unlock()
+	if !keep {
+		c.nc.Close()
+	}
+}
+
+// sweep closes connections idle since before then.
+func (p *pool) sweep(then time.Duration) {
+	p.mu.Lock()
+	n := 0
+	for n < len(p.idle) && p.idle[n].idleSince < then {
+		n++
+	}
+	old := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.mu.Unlock()
+	for _, c := range old {
+		c.nc.Close()
+	}
+}
+
+// close closes all idle connections, and the others when they are put back.
+func (p *pool) close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.nc.Close()
+	}
+}
+
+func (p *pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
+}

@@ -1,0 +1,198 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// problem is an answer of the proxy's own: RFC 9457.
+type problem struct {
+	Type     string `json:"type,omitempty"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail"`
+	Service  string `json:"service,omitempty"`
+	Reason   string `json:"reason"`
+	Attempts int    `json:"attempts"`
+	// UpstreamStatus is what the service answered to the last attempt, if it did.
+	UpstreamStatus int `json:"upstreamStatus,omitempty"`
+	RetryAfter     int `json:"retryAfter,omitempty"` // seconds
+}
+
+// The fields of an answer that tell a caller what happened.
+const (
+	// reasonField says why the proxy and not the service decided the answer.
+	reasonField = "Abate-Reason"
+	// noRetryField is how API providers tell clients not to try again at once: the proxy has done what could be done.
+	noRetryField = "X-Should-Retry"
+)
+
+// refusals are the answers to what the policy decided.
+var refusals = []struct {
+	err    error
+	slug   string
+	status int
+}{
+	{abate.ErrCircuitOpen, "circuit-open", http.StatusServiceUnavailable},
+	{abate.ErrBudgetExhausted, "budget-exhausted", http.StatusServiceUnavailable},
+	{abate.ErrBulkheadFull, "bulkhead-full", http.StatusServiceUnavailable},
+	{abate.ErrOverloaded, "overloaded", http.StatusServiceUnavailable},
+	{abate.ErrDeadline, "deadline", http.StatusGatewayTimeout},
+	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
+}
+
+// answer gives the client what came of the call, which ended with err.
+func (x *exchange) answer(err error) {
+	var policy *abate.Error
+	decided := errors.As(err, &policy)
+	switch {
+	case err == nil:
+		x.pass(x.got, nil)
+	case x.client.gone() || errors.Is(err, errGone):
+		x.reason = "the client left"
+		x.client.abort()
+	case x.body.failed() != nil:
+		x.badBody(x.body.failed())
+	case x.degrade(err):
+	case decided && (policy.Reason == abate.ErrCircuitOpen || policy.Reason == abate.ErrBudgetExhausted):
+		x.refuse(policy)
+	case x.got != nil && decided:
+		x.reason = slug(policy.Reason)
+		x.pass(x.got, h1.AppendField(h1.AppendField(nil, noRetryField, "false"), reasonField, x.reason))
+	case x.got != nil:
+		x.pass(x.got, nil)
+	case decided:
+		x.refuse(policy)
+	default:
+		x.unreachable(err)
+	}
+}
+
+// slug is the short name of a reason.
+func slug(reason error) string {
+	for _, r := range refusals {
+		if r.err == reason {
+			return r.slug
+		}
+	}
+	return "failed"
+}
+
+// refuse answers a call that the policy ended.
+func (x *exchange) refuse(e *abate.Error) {
+	p := problem{Status: http.StatusBadGateway, Reason: slug(e.Reason), Detail: e.Error(), Attempts: e.Attempts}
+	for _, r := range refusals {
+		if r.err == e.Reason {
+			p.Status = r.status
+		}
+	}
+	if timedOut(e.Err) && p.Status == http.StatusBadGateway {
+		p.Status = http.StatusGatewayTimeout
+	}
+	if x.got != nil {
+		p.UpstreamStatus = x.got.resp.Status
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+		p.RetryAfter = x.retryAfter(e.Reason)
+	}
+	x.problem(p)
+}
+
+// retryAfter is when to come back, in whole seconds: when an open breaker lets probes through, else in a second; a little
+// later for some than for others, so that they do not all come at once.
+func (x *exchange) retryAfter(reason error) int {
+	wait := time.Second
+	if reason == abate.ErrCircuitOpen {
+		if until := x.route.Guard.State().Breaker.OpenUntil; until > 0 {
+			wait = max(until-abate.Now(), wait)
+		}
+	}
+	wait += time.Duration(rand.Int64N(int64(wait)/2 + int64(time.Second)))
+	return int((wait + time.Second - 1) / time.Second)
+}
+
+// unreachable answers a call whose only attempt failed and was not worth another.
+func (x *exchange) unreachable(err error) {
+	p := problem{Status: http.StatusBadGateway, Reason: "upstream-error", Detail: x.service() + ": " + err.Error(), Attempts: x.sent}
+	switch {
+	case err == errNoUpstreams:
+		p.Reason = "no-upstreams"
+	case timedOut(err):
+		p.Status, p.Reason = http.StatusGatewayTimeout, "upstream-timeout"
+	}
+	x.problem(p)
+}
+
+func timedOut(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// badBody answers a request whose body did not come.
+func (x *exchange) badBody(err error) {
+	var bad *h1.Error
+	if !errors.As(err, &bad) {
+		x.reason = "the client broke off its request: " + err.Error()
+		x.client.abort()
+		return
+	}
+	x.problem(problem{Status: bad.Status, Reason: "bad-request", Detail: bad.Problem, Attempts: x.sent})
+}
+
+// refuseUnrouted answers a request that belongs to no service.
+func (x *exchange) refuseUnrouted() {
+	names := x.proxy.policies.Names()
+	more := ""
+	if len(names) > 10 {
+		names, more = names[:10], ", ..."
+	}
+	x.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: fmt.Sprintf(
+		"no service of the policy file has a route or upstream for host %q and path %q; services: %s",
+		x.req.Host, x.req.Path, strings.Join(names, ", ")+more)})
+}
+
+// refuseUnread answers a request that could not be read.
+func (x *exchange) refuseUnread(bad *h1.Error) {
+	x.route, x.fleet, x.sent, x.bytes, x.began = route{}, nil, 0, 0, abate.Now()
+	x.req = h1.Request{Minor: 1, Fields: x.req.Fields[:0]}
+	x.problem(problem{Status: bad.Status, Reason: "bad-request", Detail: bad.Problem})
+	x.log(nil)
+}
+
+// problem gives the client an answer of the proxy's own.
+func (x *exchange) problem(p problem) {
+	if p.Title = http.StatusText(p.Status); x.route.Guard != nil {
+		p.Service = x.service()
+	}
+	x.reason = p.Reason
+	body, _ := json.Marshal(p) // strings and numbers: it cannot fail
+	body = append(body, '\n')
+	extra := h1.AppendField(nil, "Content-Type", "application/problem+json")
+	extra = h1.AppendField(extra, "Cache-Control", "no-store")
+	extra = h1.AppendField(extra, reasonField, p.Reason)
+	if p.Status >= 500 {
+		extra = h1.AppendField(extra, noRetryField, "false")
+	}
+	if p.RetryAfter > 0 {
+		extra = h1.AppendField(extra, "Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	x.own(p.Status, extra, body)
+}
+
+// own gives the client an answer from memory.
+func (x *exchange) own(status int, extra, body []byte) {
+	x.respond(&head{status: status, length: int64(len(body)), extra: extra})
+	x.bytes = int64(len(body))
+	x.client.write(body)
+	x.client.end(nil)
+}

@@ -1,0 +1,279 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/stale"
+)
+
+// Config is what a proxy is started with. What may change while it runs stands in the policy file.
+type Config struct {
+	// Policy is the path of the policy file.
+	Policy string
+
+	// Gateway tells that the proxy stands in front of services and is not the sidecar of one program. A gateway repeats
+	// requests only if the file says gatewayRetries: true, passes the client's Host on, and adds X-Forwarded-For,
+	// X-Forwarded-Host and X-Forwarded-Proto. A sidecar sends the Host of the service's own URL.
+	Gateway bool
+
+	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
+	ConnectTimeout time.Duration
+	// HeaderTimeout bounds how long a client may take to send the head of a request, from its first byte. 0 means 10s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a client's connection is kept without a request. 0 means 5m.
+	IdleTimeout time.Duration
+	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way. 0 means 1m.
+	StallTimeout time.Duration
+	// UpstreamIdleTimeout is how long a connection to an endpoint is kept without a request. 0 means 30s: below the 60s
+	// or more that servers usually keep theirs, so that the proxy is the one that closes.
+	UpstreamIdleTimeout time.Duration
+
+	// MaxBufferedBody is the size, in bytes, up to which a request's body is held in memory so that it can be sent again.
+	// A longer one is sent once, as a stream. 0 means 64 KiB.
+	MaxBufferedBody int
+	// StaleMemory bounds the memory for answers kept for staleIfError, in bytes. 0 means 64 MiB.
+	StaleMemory int64
+
+	// AccessLog gets one record for each request; nil for none.
+	AccessLog *slog.Logger
+	// LogAll has every request logged, not only those that failed.
+	LogAll bool
+	// Log gets what the proxy itself has to say; nil means slog.Default.
+	Log *slog.Logger
+}
+
+func (c *Config) defaults() {
+	orDuration(&c.ConnectTimeout, time.Second)
+	orDuration(&c.HeaderTimeout, 10*time.Second)
+	orDuration(&c.IdleTimeout, 5*time.Minute)
+	orDuration(&c.StallTimeout, time.Minute)
+	orDuration(&c.UpstreamIdleTimeout, 30*time.Second)
+	if c.MaxBufferedBody == 0 {
+		c.MaxBufferedBody = 64 << 10
+	}
+	if c.StaleMemory == 0 {
+		c.StaleMemory = 64 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func orDuration(d *time.Duration, otherwise time.Duration) {
+	if *d == 0 {
+		*d = otherwise
+	}
+}
+
+// Proxy is one proxy. Make it with New, give it listeners with Serve, and end it with Shutdown.
+type Proxy struct {
+	config   Config
+	policies *policyfile.Set
+	metrics  *abateprom.Metrics
+	registry *prometheus.Registry
+	kept     *stale.Store
+	http2    *http.Server // for clients that speak HTTP/2
+	handoff  *handoff     // hands their connections to it
+
+	services sync.Map // *abate.Guard to *service
+	lines    throttle // of the access log
+	began    instant
+	draining atomic.Bool
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	clients   map[*clientConn]struct{}
+	tunnels   map[*tunnel]struct{}
+	idle      chan struct{} // closed when draining and the last client has gone
+	ticker    context.CancelFunc
+}
+
+// New loads the policy file and makes a proxy that listens nowhere yet. A file with mistakes gives all of them.
+func New(c Config) (*Proxy, error) {
+	c.defaults()
+	p := &Proxy{
+		config: c, registry: prometheus.NewRegistry(), kept: stale.New(c.StaleMemory), began: newInstant(),
+		listeners: map[net.Listener]struct{}{}, clients: map[*clientConn]struct{}{}, tunnels: map[*tunnel]struct{}{}, idle: make(chan struct{}),
+	}
+	metrics, err := abateprom.New(p.registry)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	p.metrics = metrics
+	if p.policies, err = policyfile.Load(c.Policy, metrics.Adjust); err != nil {
+		return nil, err
+	}
+	p.prepare()
+	p.http2, p.handoff = newHTTP2(p)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ticker = cancel
+	go p.tick(ctx)
+	return p, nil
+}
+
+// prepare makes what belongs to each service before its first request, so that metrics and /guards show all of them.
+func (p *Proxy) prepare() {
+	for _, name := range p.policies.Names() {
+		if g, ok := p.policies.Lookup(name); ok {
+			p.service(g)
+		}
+	}
+}
+
+// Policies are the guards of the file, for reloading and watching it.
+func (p *Proxy) Policies() *policyfile.Set { return p.policies }
+
+// Watch reloads the policy file when it changes, until ctx ends.
+func (p *Proxy) Watch(ctx context.Context) error { return p.policies.Watch(ctx) }
+
+// Reload reads the policy file now. One with mistakes changes nothing and gives all of them.
+func (p *Proxy) Reload() error {
+	err := p.policies.Reload()
+	if err == nil {
+		p.prepare()
+	}
+	return err
+}
+
+// tick does what is done once a second: look for new services, close connections that nobody uses.
+func (p *Proxy) tick(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			p.prepare()
+			now := abate.Now()
+			p.services.Range(func(_, s any) bool {
+				s.(*service).sweep(now)
+				return true
+			})
+		}
+	}
+}
+
+// Serve takes clients from l until Shutdown, and returns nil then.
+func (p *Proxy) Serve(l net.Listener) error {
+	if !p.listen(l) {
+		l.Close()
+		return nil
+	}
+	defer func() {
+		p.mu.Lock()
+		delete(p.listeners, l)
+		p.mu.Unlock()
+		l.Close()
+	}()
+	for pause := time.Duration(0); ; {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			go p.welcome(nc)
+		case p.draining.Load():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // out of file descriptors, most likely: existing clients go on
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			p.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
+			time.Sleep(pause)
+		}
+	}
+}
+
+func (p *Proxy) listen(l net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draining.Load() {
+		return false
+	}
+	p.listeners[l] = struct{}{}
+	return true
+}
+
+// Ready tells whether the proxy takes requests: until Shutdown.
+func (p *Proxy) Ready() bool { return !p.draining.Load() }
+
+// Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last has
+// gone or when ctx ends: then those that are left are cut off, and the error is ctx's.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.draining.Store(true)
+	p.mu.Lock()
+	for l := range p.listeners {
+		l.Close()
+	}
+	for c := range p.clients {
+		c.dismiss()
+	}
+	if len(p.clients) == 0 {
+		p.emptied()
+	}
+	p.mu.Unlock()
+	p.handoff.Close()
+	err := p.http2.Shutdown(ctx)
+	select {
+	case <-p.idle:
+	case <-ctx.Done():
+		err = ctx.Err()
+		p.cutOff()
+	}
+	p.ticker()
+	p.services.Range(func(_, s any) bool {
+		s.(*service).close()
+		return true
+	})
+	return err
+}
+
+func (p *Proxy) cutOff() {
+	p.http2.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.clients {
+		c.nc.Close()
+	}
+	for t := range p.tunnels {
+		t.close()
+	}
+}
+
+// emptied notes that the last client of a draining proxy has gone. mu is held.
+func (p *Proxy) emptied() {
+	select {
+	case <-p.idle:
+	default:
+		close(p.idle)
+	}
+}
+
+// enter and leave keep the list of clients.
+func (p *Proxy) enter(c *clientConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[c] = struct{}{}
+}
+
+func (p *Proxy) leave(c *clientConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.clients, c)
+	if len(p.clients) == 0 && p.draining.Load() {
+		p.emptied()
+	}
+}

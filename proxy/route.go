@@ -1,0 +1,183 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policyfile"
+)
+
+// service is what the proxy keeps for a guard: its endpoints, and the metrics of its routes.
+type service struct {
+	proxy *Proxy
+	guard *abate.Guard
+	fleet atomic.Pointer[fleet]
+	mu    sync.Mutex // held while another fleet is made
+	stats sync.Map   // label of a route to *abateprom.Endpoint
+}
+
+// fleet is the endpoints of a service under one policy. It is made anew when the guard has another policy: comparing one
+// pointer per request is all that a reload costs the requests.
+type fleet struct {
+	policy    *abate.Policy
+	balancer  *balance.Balancer
+	endpoints []*endpoint
+}
+
+// endpoint is one upstream of a service.
+type endpoint struct {
+	url    string // as in the policy file
+	scheme string
+	addr   string // host and port to dial
+	host   string // the Host that it expects
+	base   string // path before that of requests, without a slash at its end
+	tls    *tls.Config
+	pool   pool
+	h2     *http.Transport // for HTTP/2, nil until it is needed
+	once   sync.Once
+}
+
+// service returns what is kept for g.
+func (p *Proxy) service(g *abate.Guard) *service {
+	if s, ok := p.services.Load(g); ok {
+		return s.(*service)
+	}
+	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g})
+	if !loaded {
+		p.metrics.Add(g)
+	}
+	s.(*service).current()
+	return s.(*service)
+}
+
+// current is the fleet under the policy in force.
+func (s *service) current() *fleet {
+	policy := s.guard.Describe()
+	if f := s.fleet.Load(); f != nil && f.policy == policy {
+		return f
+	}
+	return s.muster()
+}
+
+// muster makes the fleet of the policy in force. Endpoints that were there stay, with their connections and their record.
+func (s *service) muster() *fleet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	policy, before := s.guard.Describe(), s.fleet.Load()
+	if before != nil && before.policy == policy {
+		return before
+	}
+	f := &fleet{policy: policy, balancer: balance.New(policy.OutlierDetection, len(policy.Upstreams))}
+	kept := make([]int, len(policy.Upstreams))
+	for i, raw := range policy.Upstreams {
+		kept[i] = -1
+		if before != nil {
+			kept[i] = slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
+		}
+		if kept[i] >= 0 {
+			f.endpoints = append(f.endpoints, before.endpoints[kept[i]])
+		} else {
+			f.endpoints = append(f.endpoints, newEndpoint(raw))
+		}
+	}
+	if before != nil {
+		f.balancer.Carry(before.balancer, kept)
+	}
+	s.fleet.Store(f)
+	if before != nil {
+		for _, e := range before.endpoints {
+			if !slices.Contains(f.endpoints, e) {
+				e.close()
+			}
+		}
+	}
+	return f
+}
+
+// newEndpoint reads a base URL that the policy file has checked.
+func newEndpoint(raw string) *endpoint {
+	u, err := url.Parse(raw)
+	if err != nil { // cannot be: Validate has parsed it
+		u = &url.URL{Scheme: "http", Host: raw}
+	}
+	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(32)}
+	}
+	if u.Port() == "" {
+		e.addr = net.JoinHostPort(u.Hostname(), port)
+	}
+	return e
+}
+
+func (e *endpoint) close() {
+	e.pool.close()
+	e.once.Do(func() {})
+	if e.h2 != nil {
+		e.h2.CloseIdleConnections()
+	}
+}
+
+func (s *service) close() {
+	if f := s.fleet.Load(); f != nil {
+		for _, e := range f.endpoints {
+			e.close()
+		}
+	}
+}
+
+// sweep closes connections that have been idle for too long.
+func (s *service) sweep(now time.Duration) {
+	for _, e := range s.current().endpoints {
+		e.pool.sweep(now - s.proxy.config.UpstreamIdleTimeout)
+	}
+}
+
+// endpointStats are the metrics of a route, resolved once.
+func (s *service) endpointStats(label string) *abateprom.Endpoint {
+	if e, ok := s.stats.Load(label); ok {
+		return e.(*abateprom.Endpoint)
+	}
+	e, _ := s.stats.LoadOrStore(label, s.proxy.metrics.Endpoint(s.guard.Name(), label))
+	return e.(*abateprom.Endpoint)
+}
+
+// route is where a request goes.
+type route struct {
+	policyfile.Destination
+	service *service
+	stats   *abateprom.Endpoint
+}
+
+// route finds the service of a request by host and path. r holds the last one of the same client: most requests go there
+// again.
+func (p *Proxy) route(r *route, host, target string) bool {
+	if query := strings.IndexByte(target, '?'); query >= 0 {
+		target = target[:query]
+	}
+	if strings.Contains(target, "/.") || strings.Contains(target, "//") {
+		target = path.Clean(target) // for the match only: the service gets what the client wrote
+	}
+	d, ok := p.policies.Route(host, target)
+	if !ok {
+		return false
+	}
+	if d != r.Destination {
+		s := p.service(d.Guard)
+		*r = route{d, s, s.endpointStats(d.Label)}
+	}
+	return true
+}

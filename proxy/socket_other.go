@@ -1,0 +1,19 @@
+//go:build !unix
+
+package proxy
+
+import (
+	"errors"
+	"syscall"
+)
+
+// rawSockets tells that sockets can be read as they are.
+const rawSockets = false
+
+var errWouldBlock = errors.New("would block")
+
+func readSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
+
+func hungUp(syscall.RawConn) bool { return false }
+
+func silent(syscall.RawConn) bool { return true }
