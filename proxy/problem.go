@@ -11,17 +11,20 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
 // problem is an answer of the proxy's own: RFC 9457.
 type problem struct {
-	Type     string `json:"type,omitempty"`
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Detail   string `json:"detail"`
-	Service  string `json:"service,omitempty"`
-	Reason   string `json:"reason"`
+	Type    string `json:"type,omitempty"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Detail  string `json:"detail"`
+	Service string `json:"service,omitempty"`
+	Reason  string `json:"reason"`
+	// Cause is why the last attempt brought no answer: "timeout" or "connection".
+	Cause    string `json:"cause,omitempty"`
 	Attempts int    `json:"attempts"`
 	// UpstreamStatus is what the service answered to the last attempt, if it did.
 	UpstreamStatus int `json:"upstreamStatus,omitempty"`
@@ -95,11 +98,12 @@ func (x *exchange) refuse(e *abate.Error) {
 			p.Status = r.status
 		}
 	}
+	p.Cause = cause(e.Err)
 	if timedOut(e.Err) && p.Status == http.StatusBadGateway {
 		p.Status = http.StatusGatewayTimeout
 	}
-	if x.got != nil {
-		p.UpstreamStatus = x.got.resp.Status
+	if last := (*abatehttp.StatusError)(nil); errors.As(e.Err, &last) {
+		p.UpstreamStatus = last.StatusCode
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
@@ -124,13 +128,26 @@ func (x *exchange) retryAfter(reason error) int {
 // unreachable answers a call whose only attempt failed and was not worth another.
 func (x *exchange) unreachable(err error) {
 	p := problem{Status: http.StatusBadGateway, Reason: "upstream-error", Detail: x.service() + ": " + err.Error(), Attempts: x.sent}
+	p.Cause = cause(err)
 	switch {
 	case err == errNoUpstreams:
-		p.Reason = "no-upstreams"
+		p.Reason, p.Cause = "no-upstreams", ""
 	case timedOut(err):
 		p.Status, p.Reason = http.StatusGatewayTimeout, "upstream-timeout"
 	}
 	x.problem(p)
+}
+
+// cause is the kind of an attempt's error, "" for an answer.
+func cause(err error) string {
+	var status *abatehttp.StatusError
+	switch {
+	case err == nil || errors.As(err, &status):
+		return ""
+	case timedOut(err):
+		return "timeout"
+	}
+	return "connection"
 }
 
 func timedOut(err error) bool {

@@ -51,6 +51,8 @@ type Config struct {
 	AccessLog *slog.Logger
 	// LogAll has every request logged, not only those that failed.
 	LogAll bool
+	// Adjust sets what a policy file cannot hold, such as an Observer; see policyfile.Load. It may be nil.
+	Adjust func(service string, p *abate.Policy)
 	// Log gets what the proxy itself has to say; nil means slog.Default.
 	Log *slog.Logger
 }
@@ -113,7 +115,11 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.metrics = metrics
-	if p.policies, err = policyfile.Load(c.Policy, metrics.Adjust); err != nil {
+	adjust := []func(string, *abate.Policy){metrics.Adjust}
+	if c.Adjust != nil {
+		adjust = []func(string, *abate.Policy){c.Adjust, metrics.Adjust} // metrics keep the Observer that they find
+	}
+	if p.policies, err = policyfile.Load(c.Policy, adjust...); err != nil {
 		return nil, err
 	}
 	p.prepare()

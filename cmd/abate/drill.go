@@ -32,6 +32,8 @@ act. What the drill does not play is named and refused. Without FILE it plays
 scenarios/quickstart.yaml, which is built in.
 
   --compare             play, then simulate the same 40 times, and print both side by side
+  --via proxy           the clients know nothing of Abate: each has an "abate proxy" as its HTTP
+                        proxy, which carries out the policy of the act
   --act NAME            only this variant (default both: all of them)
   --policy FILE         policy file for the clients of the variant "guarded" (or else the last one),
                         instead of the scenario's; the drill plays the service that they call,
@@ -75,6 +77,7 @@ type drillOptions struct {
 	printPolicy bool
 	compare     bool
 	json, quiet bool
+	via         string
 	problems    []string
 }
 
@@ -158,6 +161,7 @@ func parseDrill(args []string) (*drillOptions, error) {
 	act, x := "both", &o.changes
 	flags.StringVar(&act, "act", act, "")
 	flags.StringVar(&o.policyFile, "policy", "", "")
+	flags.StringVar(&o.via, "via", "", "")
 	for name, to := range map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet} {
 		flags.BoolVar(to, name, false, "")
 	}
@@ -255,6 +259,13 @@ func (o *drillOptions) finish(seed uint64, act string) {
 		}
 	}
 	o.config.Seed = seed
+	switch o.via {
+	case "":
+	case "proxy":
+		o.config.Via, o.config.ViaName = viaProxy, "an abate proxy of its own"
+	default:
+		o.wrong("--via: %q is not known; allowed: proxy", o.via)
+	}
 	if act != "both" {
 		if all := o.config.Acts; slices.Contains(all, act) {
 			o.config.Acts = []string{act}

@@ -20,6 +20,7 @@ var commands = []command{
 	{"drill", "play a retry storm over real sockets: unguarded, then guarded", drillCommand},
 	{"sim", "play a scenario in virtual time and judge it", simCommand},
 	{"proxy", "send any program's HTTP requests on under a policy file", proxyCommand},
+	{"probe", "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)", probeCommand},
 	{"check", "check policy files and print the policy in force", checkCommand},
 }
 

@@ -56,6 +56,7 @@ func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections
 type caller struct {
 	client *http.Client
 	url    string
+	end    func() // of what stands before the service; nil for nothing
 }
 
 // newCaller returns a caller with connections and a guard of its own, as one program has. Its fallback is left out: a
@@ -67,7 +68,7 @@ func newCaller(service, url string, p abate.Policy, observer abate.Observer, e e
 	if err != nil {
 		return nil, err
 	}
-	return &caller{&http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url}, nil
+	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url: url}, nil
 }
 
 // send makes one call: as many attempts as the policy allows.
@@ -83,7 +84,11 @@ func (c *caller) send(ctx context.Context, key string) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	if err != nil {
+		return err
+	}
+	if err := refusal(answer, body); err != nil {
 		return err
 	}
 	if answer.StatusCode >= 400 {
@@ -92,7 +97,13 @@ func (c *caller) send(ctx context.Context, key string) error {
 	return nil
 }
 
-func (c *caller) close() { c.client.CloseIdleConnections() }
+func (c *caller) close() {
+	c.client.CloseIdleConnections()
+	if c.end != nil {
+		c.end()
+		c.end = nil
+	}
+}
 
 // endOf tells how a call ended from its error: by its last attempt, or by a policy before there was one.
 func endOf(err error) engine.EndKind {

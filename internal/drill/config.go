@@ -18,6 +18,9 @@ type Config struct {
 	Seed     uint64             // of arrivals and service times; the first seed of the simulation it is compared with
 	Policy   string             // the file that the policy of Guarded was taken from instead of the scenario; empty for none
 
+	Via     Via    // if set, it carries out the clients' policies, and the clients know nothing of them
+	ViaName string // what Via starts, in words
+
 	Progress func(Progress) // called once a second on Run's goroutine; may be nil
 
 	unlisted bool // the file of Policy does not list the service
@@ -197,6 +200,9 @@ func (c Config) Notes() []string {
 		if p.Fallback.Enabled() {
 			add("the fallback of %s is left out: a degraded answer is not goodput", name)
 		}
+	}
+	if c.Via != nil {
+		add("the clients know nothing of policies: each sends its requests once, to %s, which carries out the policy of the act", c.ViaName)
 	}
 	if c.unlisted {
 		add("%s does not list %s, so its defaults are played", c.Policy, c.cast(c.Guarded()).service().Name)

@@ -110,13 +110,21 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 	st.servers[st.front] = server
 	for range max(st.fleet.Instances, 1) {
 		e := edge{record: st.record, service: st.front, since: since, idle: 4}
-		by, err := newCaller(st.service().Name, server.URL(), st.clientPolicy(), st.record, e)
+		by, err := c.client(st, server.URL(), e)
 		if err != nil {
 			return st, err
 		}
 		st.clients = append(st.clients, by)
 	}
 	return st, nil
+}
+
+// client makes one client of the service.
+func (c Config) client(st *stage, url string, e edge) (*caller, error) {
+	if c.Via != nil {
+		return newRelayed(c.Via, st.service().Name, url, st.clientPolicy(), e)
+	}
+	return newCaller(st.service().Name, url, st.clientPolicy(), st.record, e)
 }
 
 // backend is the call that the service makes for every request, through one guard: it is one program.
