@@ -15,7 +15,7 @@ BENCHTIME ?= 80ms
 SIMULATOR    := Engine|Crowd|Model
 ENGINEPASSES ?= 3
 
-.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench engine fmt clean
+.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ check: lint unit ## The fast gate before a commit: build, lint, unit tests
 
 test: needs check race storms smoke mods ## Everything that CI runs: check, race detector, storm library, fuzz and benchmark smoke
 
-needs: ## Install or name what the tests need besides Go and a C compiler: a browser
+needs: ## Install or name what the tests need besides Go and a C compiler
 	@.ci/needs
 
 lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tests: internal/tidy)
@@ -65,7 +65,11 @@ bench: $(BENCHSTAT) ## Abate and its peers side by side in one run, and the numb
 		bench/out/bench.test -test.run '^$$' -test.bench '$(BENCH)' -test.skip '$(SIMULATOR)' -test.benchtime $(BENCHTIME) >>bench/out/bench.txt; done
 	@$(BENCHSTAT) -table .name -col /impl -ignore .config -filter '.unit:(sec/op OR allocs/op)' bench/out/bench.txt
 	@go run ./bench/targets bench/out/bench.txt
+	@$(MAKE) --no-print-directory proxies
 	@$(MAKE) --no-print-directory engine
+
+proxies: ## The proxy's part of make bench: CPU per request beside nginx, HAProxy and Go proxies, where installed
+	go run ./bench/proxies
 
 engine: $(BENCHSTAT) ## The simulator's part of make bench: events and attempts per second, memory
 	@mkdir -p bench/out && rm -f bench/out/engine.txt

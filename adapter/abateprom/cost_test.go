@@ -69,11 +69,11 @@ func TestNothingIsLostWhenManyCount(t *testing.T) {
 				e.Retried(2 + i%3)
 				e.Ended(200+i%7, time.Millisecond)
 				m.Add(g)
-				m.observer(fmt.Sprint("service-", i))
+				m.observer(fmt.Sprint("service-", i%20))
 			}
 		})
 	}
-	for range 20 {
+	for range 10 {
 		m.scrape(t)
 	}
 	all.Wait()

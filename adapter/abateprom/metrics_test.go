@@ -51,7 +51,7 @@ func TestTwoRegistriesDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestMetersOfOneRegistryUnderTwoLabels(t *testing.T) {
+func TestOneRegistryUnderTwoLabels(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for _, zone := range []string{"east", "west"} {
 		if _, err := abateprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"zone": zone}, registry)); err != nil {
@@ -60,7 +60,7 @@ func TestMetersOfOneRegistryUnderTwoLabels(t *testing.T) {
 	}
 }
 
-// TestReloadsThatChangeNothingAreSeen: policyfile compares the observers of two policies to see whether one changed.
+// TestAdjustGivesEqualObserversToOneService: policyfile compares the observers of two policies to see whether one changed.
 func TestAdjustGivesEqualObserversToOneService(t *testing.T) {
 	m, other := metrics(t), &tally{}
 	adjusted := func(service string, before abate.Observer) abate.Observer {

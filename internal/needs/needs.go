@@ -10,8 +10,11 @@ import (
 	"testing"
 )
 
-// Program returns the path of the first of the named programs that is installed. The first name is also that of the
-// package to install. Without any of them it ends the test: skipped, or failed when the environment says CI=true.
+// packages are the Debian packages of programs that have another name.
+var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless"}
+
+// Program returns the path of the first of the named programs that is installed. The message names the package of the
+// first. Without any of them it ends the test: skipped, or failed when the environment says CI=true.
 func Program(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -19,10 +22,32 @@ func Program(t testing.TB, names ...string) string {
 			return path
 		}
 	}
-	message := "this test needs " + strings.Join(names, " or ") + ": install the package " + names[0] + " (as root, .ci/needs does)"
+	pkg := packages[names[0]]
+	if pkg == "" {
+		pkg = names[0]
+	}
+	missing(t, strings.Join(names, " or "), pkg)
+	return ""
+}
+
+// Python returns the path of a Python 3 that has a module: the distribution's, or whichever comes first. The module's
+// package is python3-MODULE.
+func Python(t testing.TB, module string) string {
+	t.Helper()
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	missing(t, "Python 3 with "+module, "python3-"+module)
+	return ""
+}
+
+func missing(t testing.TB, what, pkg string) {
+	t.Helper()
+	message := "this test needs " + what + ": install the package " + pkg + " (as root, .ci/needs does)"
 	if os.Getenv("CI") == "true" {
 		t.Fatal(message)
 	}
 	t.Skip(message)
-	return ""
 }
