@@ -61,6 +61,9 @@ func (x *exchange) log(err error) {
 	c.AccessLog.LogAttrs(context.Background(), slog.LevelInfo, "request", x.attributes(err, dropped)...)
 }
 
+// milliseconds is d as a number that reads the same in text and JSON, to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	path := x.req.Path
 	for i, b := range path {
@@ -71,7 +74,7 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", string(x.req.Method)), slog.String("host", string(x.req.Host)), slog.String("path", string(path)),
-		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Duration("took", abate.Now()-x.began),
+		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Float64("tookMs", milliseconds(abate.Now()-x.began)),
 	}
 	if x.route.Guard != nil {
 		attrs = append(attrs, slog.String("service", x.service()), slog.String("route", x.route.Label), slog.Int("attempts", x.sent))

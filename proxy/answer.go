@@ -162,6 +162,10 @@ func (a *answer) release(drain bool) {
 		c.in.put()
 		return
 	}
+	if c.hurried {
+		c.hurried = false
+		c.nc.SetWriteDeadline(time.Time{})
+	}
 	a.endpoint().pool.put(c, abate.Now())
 }
 
@@ -226,8 +230,8 @@ func (x *exchange) pass(a *answer, extra []byte) {
 		return
 	}
 	length := a.resp.Length
-	if a.resp.Announced >= 0 && length == 0 {
-		length = a.resp.Announced // to HEAD, and of 304: what would have come
+	if length == 0 {
+		length = a.resp.Announced // to HEAD, and of 304: what would have come, if the service says so
 	}
 	keep := x.record(a)
 	a.keeping = keep != nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,7 +46,17 @@ func (p *Proxy) welcome(nc net.Conn) {
 	c.ready = c.readReady
 	p.enter(c)
 	defer p.leave(c)
+	defer c.contain()
 	c.serve()
+}
+
+// contain keeps a panic to the connection it happened on, and gives the permits of its call back.
+func (c *clientConn) contain() {
+	if what := recover(); what != nil {
+		c.x.call.Abort(abate.Now())
+		c.nc.Close()
+		c.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
+	}
 }
 
 // errHandedOff ends the life of a clientConn whose client speaks HTTP/2.

@@ -143,7 +143,7 @@ const continueWait = time.Second
 // send begins the upload.
 func (b *content) send(to *upstreamConn) *upload {
 	u := &upload{body: b, to: to, began: abate.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
-	b.taken, b.upload = true, u
+	b.taken, b.upload, to.hurried = true, u, true
 	if !b.x.req.Expect {
 		u.grant()
 	}

@@ -194,19 +194,19 @@ func fieldsOf(h http.Header) []h1.Field {
 	return fields
 }
 
-// requestOf reads a request that came over HTTP/2, where net/http has checked the form.
+// requestOf reads a request that came over HTTP/2, as strictly as one over HTTP/1.1: it may go on over that.
 func requestOf(r *http.Request) (h1.Request, *h1.Error) {
-	if r.Method == http.MethodConnect {
-		return h1.Request{}, &h1.Error{Status: http.StatusMethodNotAllowed, Problem: "this proxy does not tunnel: CONNECT is not allowed"}
+	q := h1.Request{}
+	text := append([]byte(nil), r.Method+" "+r.RequestURI+" HTTP/1.1\r\nHost: "+r.Host+"\r\n"...)
+	text = append(h1.AppendFields(text, fieldsOf(r.Header)), "\r\n"...)
+	n, bad := h1.HeadEnd(text, 0)
+	if bad == nil && n != len(text) {
+		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}
 	}
-	q := h1.Request{
-		Method: []byte(r.Method), Target: []byte(r.RequestURI), Minor: 1, Host: []byte(r.Host), Path: []byte(r.RequestURI),
-		Fields: fieldsOf(r.Header), Length: r.ContentLength, Chunked: r.ContentLength < 0, KeepAlive: true,
-		Trailers: r.Header.Get("Te") == "trailers",
-		Keyed:    r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != "",
+	if bad == nil {
+		bad = q.Parse(text)
 	}
-	if len(q.Path) == 0 || q.Path[0] != '/' && !(len(q.Path) == 1 && q.Path[0] == '*' && r.Method == http.MethodOptions) {
-		return q, &h1.Error{Status: http.StatusBadRequest, Problem: "the path of the request does not begin with /"}
-	}
-	return q, nil
+	q.Length, q.Chunked = r.ContentLength, r.ContentLength < 0
+	q.Trailers = r.Header.Get("Te") == "trailers"
+	return q, bad
 }

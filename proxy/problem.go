@@ -28,7 +28,9 @@ type problem struct {
 	Attempts int    `json:"attempts"`
 	// UpstreamStatus is what the service answered to the last attempt, if it did.
 	UpstreamStatus int `json:"upstreamStatus,omitempty"`
-	RetryAfter     int `json:"retryAfter,omitempty"` // seconds
+	// Circuit is the state of a circuit breaker that refused: open, half-open or ramp-up.
+	Circuit    string `json:"circuit,omitempty"`
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
 }
 
 // The fields of an answer that tell a caller what happened.
@@ -92,13 +94,15 @@ func slug(reason error) string {
 
 // refuse answers a call that the policy ended.
 func (x *exchange) refuse(e *abate.Error) {
-	p := problem{Status: http.StatusBadGateway, Reason: slug(e.Reason), Detail: e.Error(), Attempts: e.Attempts}
+	p := problem{Status: http.StatusBadGateway, Reason: slug(e.Reason), Detail: x.detail(e), Attempts: e.Attempts}
 	for _, r := range refusals {
 		if r.err == e.Reason {
 			p.Status = r.status
 		}
 	}
-	p.Cause = cause(e.Err)
+	if p.Cause = cause(e.Err); e.Reason == abate.ErrCircuitOpen {
+		p.Circuit = x.route.Guard.State().Breaker.State.String()
+	}
 	if timedOut(e.Err) && p.Status == http.StatusBadGateway {
 		p.Status = http.StatusGatewayTimeout
 	}
@@ -110,6 +114,17 @@ func (x *exchange) refuse(e *abate.Error) {
 		p.RetryAfter = x.retryAfter(e.Reason)
 	}
 	x.problem(p)
+}
+
+// detail says how the call ended. The addresses behind a gateway are not for its clients: there the attempt's error is left
+// to the access log.
+func (x *exchange) detail(e *abate.Error) string {
+	if !x.proxy.config.Gateway {
+		return e.Error()
+	}
+	public := *e
+	public.Err = nil
+	return public.Error()
 }
 
 // retryAfter is when to come back, in whole seconds: when an open breaker lets probes through, else in a second; a little
@@ -127,8 +142,10 @@ func (x *exchange) retryAfter(reason error) int {
 
 // unreachable answers a call whose only attempt failed and was not worth another.
 func (x *exchange) unreachable(err error) {
-	p := problem{Status: http.StatusBadGateway, Reason: "upstream-error", Detail: x.service() + ": " + err.Error(), Attempts: x.sent}
-	p.Cause = cause(err)
+	p := problem{Status: http.StatusBadGateway, Reason: "upstream-error", Attempts: x.sent, Cause: cause(err)}
+	if p.Detail = x.service() + ": " + err.Error(); x.proxy.config.Gateway && err != errNoUpstreams {
+		p.Detail = x.service() + ": no answer (" + p.Cause + ")"
+	}
 	switch {
 	case err == errNoUpstreams:
 		p.Reason, p.Cause = "no-upstreams", ""
@@ -208,6 +225,7 @@ func (x *exchange) problem(p problem) {
 
 // own gives the client an answer from memory.
 func (x *exchange) own(status int, extra, body []byte) {
+	extra = h1.AppendField(extra, "Date", time.Now().UTC().Format(http.TimeFormat))
 	x.respond(&head{status: status, length: int64(len(body)), extra: extra})
 	x.bytes = int64(len(body))
 	x.client.write(body)

@@ -112,7 +112,7 @@ type guardState struct {
 	} `json:"endpoints"`
 }
 
-// guards returns the first service of /guards.
+// guard returns the first service of /guards.
 func (r *running) guard() guardState {
 	r.t.Helper()
 	var report struct{ Services []guardState }
@@ -360,7 +360,7 @@ func (c *client) send(s string) *client {
 	return c
 }
 
-// read reads the answer to a request with that method, interim ones included.
+// read reads the answer to a request with that method. Interim answers are answers of their own.
 func (c *client) read(method string) (reply, error) {
 	resp, err := http.ReadResponse(c.in, &http.Request{Method: method})
 	if err != nil {

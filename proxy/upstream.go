@@ -25,6 +25,7 @@ type upstreamConn struct {
 	readBy    time.Duration
 	idleSince time.Duration
 	reused    bool // it has served a request before
+	hurried   bool // writes have a deadline, which the next request must not inherit
 }
 
 // connect makes a connection to e, within the attempt's time.
@@ -122,6 +123,7 @@ func (a *answer) roundTrip(n int) error {
 	}
 	a.sent = true
 	if len(c.out) > bufferSize {
+		c.hurried = true
 		c.nc.SetWriteDeadline(x.proxy.began.time(min(a.until, later(abate.Now(), x.proxy.config.StallTimeout))))
 	}
 	_, err := c.nc.Write(c.out)
