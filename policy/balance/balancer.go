@@ -78,9 +78,6 @@ func (b *Balancer) Done(i int, now time.Duration, r Result) {
 
 func (b *Balancer) failed(i int, now time.Duration) {
 	e, c := &b.endpoints[i], b.at(now)
-	if !c.has(i) {
-		return
-	}
 	streak := e.streak.Add(1)
 	full := len(b.endpoints)-len(c.in) >= b.mayBeOut
 	if e.lately.Load() || streak >= b.limit && !full {
@@ -90,7 +87,8 @@ func (b *Balancer) failed(i int, now time.Duration) {
 	}
 }
 
-// consider notes a failure and ejects the endpoint if it is time to and allowed.
+// consider notes a failure and ejects the endpoint if it is time to and allowed. What is counted while it is out is
+// forgotten when it comes back.
 func (b *Balancer) consider(e *endpoint, now time.Duration) {
 	if e.out {
 		return
@@ -103,7 +101,6 @@ func (b *Balancer) consider(e *endpoint, now time.Duration) {
 	e.ejections++
 	e.multiplier = min(e.multiplier+1, b.config.maxMultiplier())
 	e.out, e.since, e.until = true, now, later(now, b.config.ejection(e.multiplier))
-	e.streak.Store(0)
 	e.lately.Store(true)
 	b.choose()
 }

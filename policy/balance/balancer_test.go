@@ -341,8 +341,10 @@ func TestExtremeTimes(t *testing.T) {
 	if got := b.Endpoint(0, first); !got.Ejected || got.EjectedUntil != first+10*s {
 		t.Errorf("%+v", got)
 	}
-	if got := b.Endpoint(0, last); got.Ejected || got.Multiplier != 0 {
-		t.Errorf("%+v", got)
+	for _, now := range []time.Duration{-1, 0, 1, last - 1, last} {
+		if got := b.Endpoint(0, now); got.Ejected || got.Multiplier != 0 {
+			t.Errorf("at %d: %+v", now, got)
+		}
 	}
 	attempts(t, b, last-s, 0, "FFF")
 	wantEjected(t, b, last-s, 0, last)
@@ -355,6 +357,16 @@ func TestEndpointsShareNoCacheLine(t *testing.T) {
 	if got := balance.EndpointSize; got != 64 {
 		t.Errorf("an endpoint has %d bytes, want one cache line of 64", got)
 	}
+}
+
+// This test hangs if one of them takes the lock.
+func TestNothingWaitsForTheLockUnlessAnEndpointIsOrWasEjected(t *testing.T) {
+	b := balance.New(three, 2)
+	attempts(t, b, 0, 0, "FFF") // ejected, and forgiven at 30 s
+	attempts(t, b, 30*s, 0, "F")
+	b.WithLock(func() { attempts(t, b, 30*s, 0, "SNFF") })
+	attempts(t, b, 30*s, 0, "F")
+	b.WithLock(func() { attempts(t, b, 31*s, 1, "SNFFFFF") }) // this one is spared
 }
 
 func TestTheHappyPathAllocatesNothing(t *testing.T) {

@@ -55,13 +55,12 @@ func (b *Balancer) records() []record {
 func (e *endpoint) take(r record, c Config) {
 	e.streak.Store(r.streak)
 	e.begunAtBack = -r.sinceReturn
-	e.ejections = r.ejections
+	e.ejections, e.out, e.since, e.until = r.ejections, r.out, r.since, r.until
 	if !c.Enabled() {
 		return
 	}
 	e.multiplier = min(r.multiplier, c.maxMultiplier())
 	e.lately.Store(e.multiplier > 0)
-	e.out, e.since, e.until = r.out, r.since, r.until
 	if e.out {
 		e.until = min(e.until, later(e.since, c.MaxEjectionTime))
 	}

@@ -9,15 +9,13 @@ type choice struct {
 	until    time.Duration // when the next ejection is over
 }
 
-func (c *choice) has(i int) bool { return c.position[i] >= 0 }
-
 // draw takes two endpoints by chance and returns the less busy one.
 func (c *choice) draw(endpoints []endpoint, rnd uint64, avoid int) int {
 	n, gap := len(c.in), len(c.in)
 	if n == 0 {
 		return -1
 	}
-	if n > 1 && uint(avoid) < uint(len(c.position)) && c.has(avoid) {
+	if n > 1 && uint(avoid) < uint(len(c.position)) && c.position[avoid] >= 0 {
 		gap = int(c.position[avoid])
 		n--
 	}

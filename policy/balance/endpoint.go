@@ -10,7 +10,7 @@ type endpoint struct {
 	// Two numbers that only grow instead of one that goes up and down: they cost the same, and begun tells, too, how
 	// many attempts there were since the return.
 	begun, ended atomic.Int64
-	streak       atomic.Int64 // failures in a row, while in the choice
+	streak       atomic.Int64 // failures in a row
 	lately       atomic.Bool  // multiplier > 0: a failure must look at the time
 
 	// The lower half, guarded by the balancer's lock.
@@ -44,16 +44,13 @@ func (e *endpoint) forgive(now, base time.Duration) {
 	e.lately.Store(e.multiplier > 0)
 }
 
-// forgiven is what is left of the multiplier.
+// forgiven is what is left of the multiplier of an endpoint that is not out.
 func (e *endpoint) forgiven(now, base time.Duration) int32 {
-	if e.out || now <= e.since {
+	if now <= e.since {
 		return e.multiplier
 	}
-	quiet := now - e.since
-	if quiet < 0 { // more than 292 years
-		return 0
-	}
-	return max(0, e.multiplier-int32(min(quiet/base, time.Duration(e.multiplier))))
+	quiet := uint64(now) - uint64(e.since) // may be more than a Duration holds
+	return e.multiplier - int32(min(quiet/uint64(base), uint64(e.multiplier)))
 }
 
 // EndpointState is what a balancer knows of one endpoint, for pages and metrics.
