@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -216,8 +217,10 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 	if !alone {
 		c := a.conn
 		defer context.AfterFunc(ctx, func() {
-			a.cancelled.Store(true)
-			c.nc.SetReadDeadline(time.Unix(1, 0))
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // read sees by itself that the time is up
+				a.cancelled.Store(true)
+				c.nc.SetReadDeadline(time.Unix(1, 0))
+			}
 		})()
 	}
 	return a.roundTrip(n)
@@ -235,7 +238,10 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	}
 	keep := x.record(a)
 	a.keeping = keep != nil
-	x.respond(&head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
+	x.respond(head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
+	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
+		x.client.flush()
+	}
 	for !x.client.broken() {
 		if x.splice(a) {
 			continue
@@ -276,10 +282,11 @@ type head struct {
 }
 
 // respond begins the answer.
-func (x *exchange) respond(h *head) {
+func (x *exchange) respond(h head) {
 	x.status = h.status
-	if !x.client.complete() {
+	if sending := x.fleet != nil && x.body.taken; !sending && !x.client.complete() {
 		x.client.takeContent() // what is here already need not end the connection
 	}
-	x.client.begin(h)
+	x.head = h
+	x.client.begin(&x.head)
 }

@@ -37,13 +37,10 @@ const (
 func (b *content) open(x *exchange) {
 	req := &x.req
 	*b = content{x: x, chunked: req.Chunked, held: b.held}
-	switch {
-	case req.Length == 0 && !req.Chunked:
-		return
-	case req.Upgrade != nil:
-		b.kind = streamed
+	if req.Length == 0 && !req.Chunked {
 		return
 	}
+	req.Upgrade = nil // nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
 	if bytes, ok := x.client.takeContent(); ok {
 		b.kind, b.bytes = inMemory, bytes
 		return

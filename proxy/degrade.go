@@ -22,7 +22,7 @@ func (x *exchange) degrade(err error) bool {
 		x.reason = "stale"
 		extra := h1.AppendField(nil, abatehttp.FallbackHeader, "stale")
 		extra = h1.AppendField(extra, "Age", strconv.Itoa(int(e.Age.Seconds())))
-		x.respond(&head{status: e.Status, fields: e.Fields, length: int64(len(e.Body)), extra: extra})
+		x.respond(head{status: e.Status, fields: e.Fields, length: int64(len(e.Body)), extra: extra})
 		x.bytes = int64(len(e.Body))
 		x.client.write(e.Body)
 		x.client.end(nil)

@@ -60,6 +60,7 @@ type exchange struct {
 	sent   int        // attempts
 	copies sync.Mutex // of an attempt, where they write tried and sent
 
+	head      head // of the answer given
 	began     time.Duration
 	status    int   // of the answer given, 0 for none
 	bytes     int64 // of its content

@@ -82,7 +82,7 @@ type stream struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	bare   bool
-	read   bool // the content has been read to its end
+	read   bool // there is no content
 	failed bool
 }
 
@@ -108,7 +108,7 @@ func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
 
 func (s *stream) gone() bool               { return s.r.Context().Err() != nil }
 func (s *stream) context() context.Context { return s.r.Context() }
-func (s *stream) complete() bool           { return true } // a stream that is left ends alone: the connection goes on
+func (s *stream) complete() bool           { return s.read }
 func (s *stream) broken() bool             { return s.failed || s.gone() }
 func (s *stream) multiplexed() bool        { return true }
 func (s *stream) abort()                   { s.failed = true }
@@ -149,6 +149,9 @@ func (s *stream) begin(a *head) {
 	}
 	if a.length >= 0 && !bodiless(a.status) {
 		h.Set("Content-Length", itoa(a.length))
+	}
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = nil // net/http guesses one otherwise
 	}
 	s.bare = s.r.Method == http.MethodHead || bodiless(a.status)
 	s.w.WriteHeader(a.status)
@@ -194,11 +197,19 @@ func fieldsOf(h http.Header) []h1.Field {
 	return fields
 }
 
+// announced is the Trailer fields of a message, which net/http has turned into the keys of trailer.
+func announced(trailer http.Header) (fields []h1.Field) {
+	for name := range trailer {
+		fields = append(fields, h1.Field{Name: []byte("Trailer"), Value: []byte(name)})
+	}
+	return fields
+}
+
 // requestOf reads a request that came over HTTP/2, as strictly as one over HTTP/1.1: it may go on over that.
 func requestOf(r *http.Request) (h1.Request, *h1.Error) {
 	q := h1.Request{}
 	text := append([]byte(nil), r.Method+" "+r.RequestURI+" HTTP/1.1\r\nHost: "+r.Host+"\r\n"...)
-	text = append(h1.AppendFields(text, fieldsOf(r.Header)), "\r\n"...)
+	text = append(h1.AppendFields(text, append(fieldsOf(r.Header), announced(r.Trailer)...)), "\r\n"...)
 	n, bad := h1.HeadEnd(text, 0)
 	if bad == nil && n != len(text) {
 		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}

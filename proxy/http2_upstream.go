@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,10 @@ import (
 type http2Answer struct {
 	resp   *http.Response
 	body   *sharedBody
-	cancel context.CancelFunc
-	ctx    context.Context
+	ctx    context.Context // its cause says why the attempt ended before its answer did
+	cancel context.CancelCauseFunc
+	limit  *time.Timer // of the attempt, nil for none
+	unhook func() bool // ctx from body
 	buf    *[]byte
 }
 
@@ -55,33 +58,34 @@ func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
 	if t == nil {
 		return net.ErrClosed // the endpoint has just left the policy file
 	}
-	ctx, cancel := x.attemptContext(ctx, a)
-	h := &http2Answer{cancel: cancel, ctx: ctx}
+	h := x.http2Answer(a)
+	defer context.AfterFunc(ctx, func() { // a copy has won, before the head of this one was there
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // limit sees to that
+			h.cancel(errGone)
+		}
+	})()
 	var conns atomic.Int32
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { conns.Add(1) }})
-	req, err := x.http2Request(traced, h, e, n, a.until)
-	if err != nil {
-		cancel()
-		return err
-	}
-	resp, err := t.RoundTrip(req)
+	traced := httptrace.WithClientTrace(h.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { conns.Add(1) }})
+	resp, err := t.RoundTrip(x.http2Request(traced, h, e, n, a.until))
 	a.sent = conns.Load() > 0
 	if hidden := conns.Load() - 1; hidden > 0 { // net/http sends again by itself when a kept connection turns out to be dead
 		x.route.Guard.CountHiddenRetries(int(hidden))
 	}
 	if err != nil {
+		err = h.because(err)
 		h.close()
 		x.body.note(h)
-		switch {
-		case x.client.gone():
+		if x.client.gone() {
 			return errGone
-		case errors.Is(err, context.DeadlineExceeded):
-			return &timeLimitError{"no answer"}
 		}
 		return err
 	}
 	h.resp, a.h2 = resp, h
-	a.resp = h1.Response{Status: resp.StatusCode, Minor: 1, Fields: fieldsOf(resp.Header), Length: resp.ContentLength, Announced: resp.ContentLength, KeepAlive: true}
+	x.body.taken = true
+	if h.limit != nil && stays(fieldsOf(resp.Header)) {
+		h.limit.Stop()
+	}
+	a.resp = h1.Response{Status: resp.StatusCode, Minor: 1, Fields: append(fieldsOf(resp.Header), announced(resp.Trailer)...), Length: resp.ContentLength, Announced: resp.ContentLength, KeepAlive: true}
 	if x.bodilessTo(resp) {
 		a.resp.Length = 0
 	}
@@ -92,50 +96,51 @@ func (x *exchange) bodilessTo(resp *http.Response) bool {
 	return string(x.req.Method) == http.MethodHead || bodiless(resp.StatusCode)
 }
 
-// attemptContext is the attempt's time limit as a context, which ends too when the client leaves. It lasts until the answer
-// is released.
-func (x *exchange) attemptContext(parent context.Context, a *answer) (context.Context, context.CancelFunc) {
-	if a.alone {
-		parent = x.client.context()
-	}
-	ctx, cancel := context.WithCancel(parent)
+// http2Answer begins an answer with the attempt's time limit as its context, which ends too when the client leaves. It
+// lasts until the answer is released.
+func (x *exchange) http2Answer(a *answer) *http2Answer {
+	client, h := x.client, new(http2Answer)
+	h.ctx, h.cancel = context.WithCancelCause(client.context())
 	if a.until != abate.NoDeadline && !x.grpc() {
-		ctx, cancel = context.WithDeadline(parent, x.proxy.began.time(a.until))
+		h.limit = time.AfterFunc(a.until-abate.Now(), func() { h.cancel(&timeLimitError{"no answer"}) })
 	}
-	if parent.Done() != nil {
-		return ctx, cancel
+	if client.context().Done() != nil {
+		return h
 	}
-	client := x.client
 	go func() { // a client of HTTP/1.1 has to be asked
 		tick := time.NewTicker(glance)
 		defer tick.Stop()
 		for !client.gone() {
 			select {
-			case <-ctx.Done():
+			case <-h.ctx.Done():
 				return
 			case <-tick.C:
 			}
 		}
-		cancel()
+		h.cancel(errGone)
 	}()
-	return ctx, cancel
+	return h
 }
 
-func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint, n int, until time.Duration) (*http.Request, error) {
-	u, err := url.ParseRequestURI(string(x.appendTarget(nil, e)))
-	if err != nil {
-		return nil, &badAnswerError{"the request's target cannot be sent over HTTP/2: " + err.Error()}
-	}
-	u.Scheme, u.Host = "http", e.addr
+func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint, n int, until time.Duration) *http.Request {
+	u := &url.URL{Scheme: "http", Host: e.addr, Opaque: string(x.appendTarget(nil, e))} // Opaque is sent as it is
 	if e.tls != nil {
 		u.Scheme = "https"
 	}
-	req := (&http.Request{Method: string(x.req.Method), URL: u, Host: e.host, ContentLength: x.req.Length, Header: http.Header{}}).WithContext(ctx)
+	req := (&http.Request{Method: string(x.req.Method), URL: u, Host: e.host, ContentLength: x.req.Length}).WithContext(ctx)
+	req.Header = http.Header{"User-Agent": {""}} // else net/http writes its own
 	if x.proxy.config.Gateway {
 		req.Host = string(x.req.Host)
 	}
+	if strings.HasPrefix(u.Opaque, "//") {
+		u.Opaque = "//" + req.Host + u.Opaque
+	}
 	for _, f := range x.req.Fields {
-		if !ours(f) {
+		switch {
+		case ours(f):
+		case f.Is("user-agent"):
+			req.Header.Set("User-Agent", string(f.Value))
+		default:
 			req.Header.Add(string(f.Name), string(f.Value))
 		}
 	}
@@ -149,8 +154,17 @@ func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint
 	if x.body.kind != noContent {
 		h.body = x.body.share(req)
 		req.Body = h.body
+		h.unhook = context.AfterFunc(ctx, func() { _ = h.body.Close() }) // net/http does not look at ctx while it reads a body
 	}
-	return req, nil
+	return req
+}
+
+// because is why the answer ended: the attempt's time was up, or the client has left, else err.
+func (h *http2Answer) because(err error) error {
+	if cause := context.Cause(h.ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // next is answer.next.
@@ -163,8 +177,11 @@ func (h *http2Answer) next() ([]byte, error) {
 		if n > 0 {
 			return (*h.buf)[:n], nil
 		}
-		if err != nil {
+		if err == io.EOF {
 			return nil, err
+		}
+		if err != nil {
+			return nil, h.because(err)
 		}
 	}
 }
@@ -172,7 +189,13 @@ func (h *http2Answer) next() ([]byte, error) {
 func (h *http2Answer) trailer() []h1.Field { return fieldsOf(h.resp.Trailer) }
 
 func (h *http2Answer) close() {
-	h.cancel()
+	if h.limit != nil {
+		h.limit.Stop()
+	}
+	if h.unhook != nil {
+		h.unhook()
+	}
+	h.cancel(nil)
 	if h.resp != nil {
 		h.resp.Body.Close()
 	}
@@ -190,8 +213,10 @@ func (h *http2Answer) close() {
 type sharedBody struct {
 	mu     sync.Mutex // held while reading
 	memory bytes.Reader
-	client client // nil when all is in memory
-	closed bool
+	client client      // nil when all is in memory
+	begun  atomic.Bool // something has been read from the client
+	closed atomic.Bool
+	end    sync.Once
 	err    error // the client did not send it
 	req    *http.Request
 }
@@ -199,19 +224,30 @@ type sharedBody struct {
 // share makes the body of an attempt.
 func (b *content) share(req *http.Request) *sharedBody {
 	s := &sharedBody{req: req}
+	req.Trailer = http.Header{} // filled in at the end of the body
 	s.memory.Reset(b.bytes)
 	if b.kind == streamed {
 		s.memory.Reset(append([]byte(nil), b.bytes...))
-		s.client, b.taken = b.x.client, true
+		s.client = b.x.client
+		if b.x.req.Expect { // net/http would not pass the service's 100 on
+			b.x.client.interim(http.StatusContinue, nil)
+			b.x.req.Expect = false
+		}
 		return s
 	}
 	s.trailers(b.trailer)
 	return s
 }
 
-// note keeps why the client's body failed, if it did.
+// note keeps what became of the client's body in an attempt that failed, and has been closed.
 func (b *content) note(h *http2Answer) {
-	if h.body != nil && h.body.err != nil {
+	if h.body == nil {
+		return
+	}
+	b.taken = h.body.begun.Load()
+	h.body.mu.Lock()
+	defer h.body.mu.Unlock()
+	if h.body.err != nil {
 		b.err = h.body.err
 	}
 }
@@ -219,16 +255,20 @@ func (b *content) note(h *http2Answer) {
 func (s *sharedBody) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return 0, errStopped
-	case s.memory.Len() > 0 || s.client == nil:
+	if s.memory.Len() > 0 || s.client == nil {
+		if s.closed.Load() {
+			return 0, errStopped
+		}
 		return s.memory.Read(p)
+	}
+	s.begun.Store(true)
+	if s.closed.Load() { // looked at after begun is set: Close looks the other way round
+		return 0, errStopped
 	}
 	n, err := s.client.Read(p)
 	if err == io.EOF {
 		s.trailers(s.client.trailer())
-	} else if err != nil && !errors.Is(err, errStopped) {
+	} else if err != nil && !errors.Is(err, errStopped) && !s.closed.Load() {
 		s.err = err
 	}
 	return n, err
@@ -237,21 +277,20 @@ func (s *sharedBody) Read(p []byte) (int, error) {
 // trailers gives the request its trailer fields. net/http sends them after the body.
 func (s *sharedBody) trailers(fields []h1.Field) {
 	for _, f := range fields {
-		if s.req.Trailer == nil {
-			s.req.Trailer = http.Header{}
-		}
 		s.req.Trailer.Add(string(f.Name), string(f.Value))
 	}
 }
 
 // Close may be called more than once.
 func (s *sharedBody) Close() error {
-	if s.client != nil && !s.client.complete() {
-		s.client.stop()
-	}
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.end.Do(func() {
+		s.closed.Store(true)
+		if s.begun.Load() && !s.client.complete() {
+			s.client.stop()
+		}
+	})
+	s.mu.Lock() // until nobody reads any more
+	defer s.mu.Unlock()
 	return nil
 }
 

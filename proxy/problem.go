@@ -57,11 +57,13 @@ var refusals = []struct {
 
 // answer gives the client what came of the call, which ended with err.
 func (x *exchange) answer(err error) {
+	if err == nil {
+		x.pass(x.got, nil)
+		return
+	}
 	var policy *abate.Error
 	decided := errors.As(err, &policy)
 	switch {
-	case err == nil:
-		x.pass(x.got, nil)
 	case x.client.gone() || errors.Is(err, errGone):
 		x.reason = "the client left"
 		x.client.abort()
@@ -226,7 +228,7 @@ func (x *exchange) problem(p problem) {
 // own gives the client an answer from memory.
 func (x *exchange) own(status int, extra, body []byte) {
 	extra = h1.AppendField(extra, "Date", time.Now().UTC().Format(http.TimeFormat))
-	x.respond(&head{status: status, length: int64(len(body)), extra: extra})
+	x.respond(head{status: status, length: int64(len(body)), extra: extra})
 	x.bytes = int64(len(body))
 	x.client.write(body)
 	x.client.end(nil)

@@ -1,0 +1,151 @@
+package proxy_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policyfile"
+)
+
+// everyPolicy has every part of a policy on that a plain request meets.
+const everyPolicy = `
+defaults:
+  timeout: 3s
+  attemptTimeout: 1s
+  maxRetries: 3
+  circuitBreaker: {failureThreshold: 5, failureRateThreshold: 0.5, slowCallRateThreshold: 0.8, slowCallDurationThreshold: 750ms}
+  bulkhead: {maxConcurrentCalls: 1000, maxQueue: 25}
+  outlierDetection: {consecutiveFailures: 5}
+services:
+  web:
+    upstreams: ["http://UPSTREAM"]
+    routes: [{path: /x}]
+`
+
+// loop is a client and a service that allocate nothing per request, so that what is counted is the proxy's.
+type loop struct {
+	client        net.Conn
+	request, back []byte
+}
+
+func newLoop(t testing.TB) *loop {
+	l := listen(t)
+	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"), bytes.Repeat([]byte("a"), 1024)...)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go serveLoop(c, answer)
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	p := start(t, string(bytes.ReplaceAll([]byte(everyPolicy), []byte("UPSTREAM"), []byte(l.Addr().String()))))
+	c, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &loop{c, []byte("GET /x/7?q=1 HTTP/1.1\r\nHost: web.example\r\nUser-Agent: loop/1\r\nAccept: */*\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"), make([]byte, 4096)}
+}
+
+func serveLoop(c net.Conn, answer []byte) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.Read(buf)
+		if err != nil || !bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
+			return
+		}
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+func (l *loop) once(t testing.TB) {
+	if _, err := l.client.Write(l.request); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; ; {
+		m, err := l.client.Read(l.back[n:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += m
+		if head := bytes.Index(l.back[:n], []byte("\r\n\r\n")); head > 0 && n == head+4+1024 {
+			return
+		}
+	}
+}
+
+func TestARequestUnderEveryPolicyAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		return // it allocates by itself
+	}
+	l := newLoop(t)
+	for range 100 {
+		l.once(t)
+	}
+	// Deadlines on sockets are renewed a few times a second, and pools are emptied by the garbage collector: less than one.
+	if n := testing.AllocsPerRun(2000, func() { l.once(t) }); n >= 1 {
+		t.Errorf("a request allocates %v times", n)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	l := newLoop(b)
+	l.once(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.once(b)
+	}
+}
+
+// BenchmarkPolicyPart is what a request costs beyond moving bytes: finding its route, the call under every policy with
+// metrics, the choice of an endpoint. It asks the same parts in the same order as exchange.serve.
+func BenchmarkPolicyPart(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, []byte(everyPolicy), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	metrics, err := abateprom.New(prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	set, err := policyfile.Load(path, metrics.Adjust)
+	if err != nil {
+		b.Fatal(err)
+	}
+	endpoints := balance.New(balance.Config{ConsecutiveFailures: 5}, 2)
+	stats := metrics.Endpoint("web", "/x")
+	var call abate.Call
+	b.ReportAllocs()
+	for b.Loop() {
+		d, _ := set.Route("web.example", "/x/7")
+		began := abate.Now()
+		stats.Began()
+		call = abate.Call{}
+		if step := d.Guard.Begin(&call, began, abate.NoDeadline); step.Action != abate.Attempt {
+			b.Fatal(step)
+		}
+		now := abate.Now()
+		e := endpoints.Pick(now, rand.Uint64(), -1)
+		now = abate.Now()
+		if step := call.AttemptDone(now, 0, abate.Outcome{}); step.Err != nil {
+			b.Fatal(step.Err)
+		}
+		endpoints.Done(e, abate.Now(), balance.Success)
+		stats.Ended(200, abate.Now()-began)
+	}
+}
