@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Names of the targets that others are compared with.
+const (
+	direct   = "direct"
+	nginx    = "nginx"
+	haproxy  = "haproxy"
+	stdlib   = "httputil"
+	fast     = "fasthttp"
+	ourProxy = "abate"
+)
+
+// target is one proxy to measure.
+type target struct {
+	name    string
+	program string // what must be installed; empty for what this command plays itself
+	// argv returns the command line that makes it listen at addr, having written the files that it needs; nil when there
+	// is nothing between the load and the upstream.
+	argv func(l *lab, m mode, addr, upstream string) ([]string, error)
+}
+
+var allTargets = []target{
+	{name: direct},
+	{name: nginx, program: "nginx", argv: nginxCommand},
+	{name: haproxy, program: "haproxy", argv: haproxyCommand},
+	{name: stdlib, argv: part(stdlib)},
+	{name: fast, argv: part(fast)},
+	{name: ourProxy, argv: abateCommand},
+}
+
+func targetNames() string {
+	names := make([]string, len(allTargets))
+	for i, t := range allTargets {
+		names[i] = t.name
+	}
+	return strings.Join(names, ", ")
+}
+
+func nginxCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	return l.nginx("proxy.conf", nginxConfig(addr, upstream, m.clients))
+}
+
+// nginx is the command line for a configuration. It reads nothing and writes nothing outside the temporary folder.
+func (l *lab) nginx(file, config string) ([]string, error) {
+	path, err := l.write(file, config)
+	return []string{"nginx", "-e", "stderr", "-p", l.dir, "-c", path}, err
+}
+
+func haproxyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	path, err := l.write("haproxy.cfg", haproxyConfig(addr, upstream, m.clients))
+	return []string{"haproxy", "-db", "-f", path}, err
+}
+
+func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	limits := shortCalls
+	if m.stream > 0 {
+		limits = longCalls
+	}
+	path, err := l.write("policy.yaml", abatePolicy(upstream, limits))
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeAddress()
+	return []string{l.abate, "proxy", "-c", path, "--listen", addr, "--admin", admin, "--access-log", "off"}, err
+}
+
+// part is a target that this command plays itself.
+func part(name string) func(*lab, mode, string, string) ([]string, error) {
+	return func(_ *lab, _ mode, addr, upstream string) ([]string, error) {
+		self, err := os.Executable()
+		return []string{self, serveWord, name, addr, upstream}, err
+	}
+}
+
+func (l *lab) write(file, text string) (string, error) {
+	path := filepath.Join(l.dir, file)
+	return path, os.WriteFile(path, []byte(text), 0o644)
+}
+
+// errNotThere says why a target takes no part without anything being wrong.
+type errNotThere string
+
+func (e errNotThere) Error() string { return string(e) }
+
+// available tells why a target cannot be started, nil when it can.
+func (l *lab) available(t target) error {
+	if t.program != "" {
+		if _, err := exec.LookPath(t.program); err != nil {
+			return errNotThere("not installed")
+		}
+	}
+	if t.name == ourProxy {
+		return l.buildAbate()
+	}
+	return nil
+}
+
+const abatePackage = "github.com/abate-go/abate/cmd/abate"
+
+// buildAbate builds the real binary, as a user gets it, from the workspace that the working directory belongs to.
+func (l *lab) buildAbate() error {
+	l.abate = filepath.Join(l.dir, "abate")
+	out, err := l.output("go", "build", "-o", l.abate, abatePackage)
+	if err != nil {
+		return fmt.Errorf("not built: %w: %s", err, firstLine(out))
+	}
+	out, err = l.output(l.abate, "proxy", "-h")
+	if strings.Contains(out, "there is no command") {
+		return errNotThere("not built: this abate has no command proxy")
+	}
+	if err != nil {
+		return fmt.Errorf("abate proxy -h: %w: %s", err, firstLine(out))
+	}
+	return nil
+}
+
+// output runs a short command to its end.
+func (l *lab) output(argv ...string) (string, error) {
+	cmd := exec.CommandContext(l.ctx, argv[0], argv[1:]...)
+	isolate(cmd)
+	cmd.Cancel = func() error { interrupt(cmd.Process.Pid); return nil } // the go command cleans up after itself
+	cmd.WaitDelay = stopLimit
+	out, err := cmd.CombinedOutput()
+	return string(out), errors.Join(context.Cause(l.ctx), err)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// startUpstream starts what all targets pass requests on to: nginx, which costs least, or this command where nginx is
+// missing or the answers are long.
+func (l *lab) startUpstream(m mode) (p *process, addr, what string, err error) {
+	if addr, err = freeAddress(); err != nil {
+		return nil, "", "", err
+	}
+	var argv []string
+	processors := 1
+	if _, missing := exec.LookPath("nginx"); missing == nil && m.stream == 0 {
+		what = fmt.Sprintf("nginx with 1 worker, %d-byte answers", bodySize)
+		argv, err = l.nginx("upstream.conf", upstreamConfig(addr, m.clients))
+	} else {
+		what = fmt.Sprintf("net/http (nginx is not installed), %d-byte answers", bodySize)
+		if m.stream > 0 {
+			processors, what = 2, "net/http, one answer of "+strconv.FormatInt(m.stream, 10)+" bytes"
+		}
+		argv, err = part("upstream")(l, m, addr, "")
+	}
+	if err != nil {
+		return nil, "", "", err
+	}
+	if p, err = startProcess(l.dir, "upstream", processors, argv); err != nil {
+		return nil, "", "", err
+	}
+	if err = p.awaitAnswers(l.ctx, addr); err != nil {
+		return nil, "", "", errors.Join(err, p.stop())
+	}
+	return p, addr, what, nil
+}
