@@ -41,26 +41,44 @@ func (x *exchange) degrade(err error) bool {
 // kept is the last good answer to the same request, nil if there is none that may be used.
 func (x *exchange) kept() *stale.Entry {
 	maxAge := x.fleet.policy.Fallback.StaleIfError
-	if answer, _ := stale.Asks(x.req.Method, x.req.Fields); maxAge == 0 || !answer {
+	if maxAge == 0 || x.req.Length != 0 {
+		return nil
+	}
+	if answer, _ := stale.Asks(x.req.Method, x.req.Fields); !answer {
 		return nil
 	}
 	e, _ := x.proxy.kept.Get(x.key(), x.req.Fields, abate.Now(), maxAge)
 	return e
 }
 
-// record begins to keep an answer for when there will be none. It is nil when this one is not kept.
-func (x *exchange) record(a *answer) *stale.Recorder {
-	if f := &x.fleet.policy.Fallback; f.StaleIfError == 0 || f.Disabled || a.resp.Status != 200 {
-		return nil
+// record begins to keep an answer, which has just arrived, for when there will be none. The recorder is nil when this one
+// is not kept.
+func (x *exchange) record(a *answer) (keep *stale.Recorder, arrived time.Duration) {
+	if f := &x.fleet.policy.Fallback; f.StaleIfError == 0 || f.Disabled {
+		return nil, 0
 	}
-	if _, fill := stale.Asks(x.req.Method, x.req.Fields); !fill || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
-		return nil
+	if x.outdates(a.resp.Status) {
+		x.proxy.kept.Forget(x.key())
+		return nil, 0
 	}
-	key := x.key()
-	if _, fresh := x.proxy.kept.Get(key, x.req.Fields, abate.Now(), time.Second); fresh {
-		return nil // once a second is often enough
+	_, fill := stale.Asks(x.req.Method, x.req.Fields)
+	if !fill || x.req.Length != 0 || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
+		return nil, 0
 	}
-	return x.proxy.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields)
+	key, arrived := x.key(), abate.Now()
+	if _, fresh := x.proxy.kept.Get(key, x.req.Fields, arrived, time.Second); fresh {
+		return nil, 0 // once a second is often enough
+	}
+	return x.proxy.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields), arrived
+}
+
+// outdates tells whether an answer with that status makes what is kept wrong: the request changed something, or the service
+// says a definite no.
+func (x *exchange) outdates(status int) bool {
+	if !abatehttp.Repeatable(text(x.req.Method), false, nil) { // not a safe method
+		return status < 400
+	}
+	return status == 401 || status == 403 || status == 404 || status == 410
 }
 
 func (x *exchange) key() []byte {

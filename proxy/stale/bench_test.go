@@ -23,6 +23,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	put(s, "/", usualRequest, usualResponse, string(make([]byte, 1024)), noon)
 	buf, k := make([]byte, 0, 128), key("/")
 	host, path := []byte("stock.example"), []byte("/items?id=1")
+	large := lines("Content-Length: 10000000", "Server: x")
 	var r *stale.Recorder
 	for name, f := range map[string]func(){
 		"Asks":   func() { stale.Asks([]byte("GET"), usualRequest) },
@@ -31,6 +32,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 		"Get":    func() { s.Get(k, usualRequest, noon, forever) },
 		"Miss":   func() { s.Get(host, usualRequest, noon, forever) },
 		"Refuse": func() { r = s.Record(k, usualRequest, 503, usualResponse); r.Write(path); r.Commit(noon) },
+		"Large":  func() { r = s.Record(k, usualRequest, 200, large) },
 	} {
 		if n := testing.AllocsPerRun(1000, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

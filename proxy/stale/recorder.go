@@ -8,7 +8,7 @@ import (
 
 // patience is how many calls of Record and Write of others a recorder may let pass without a Write of its own before
 // others may take its memory: it is abandoned, or feeds a client so slow that its response would be old when complete.
-// With less, many clients at once would push each other's recorders out and none would ever be complete.
+// With less, many clients at once would push each other's recorders out and few would ever be complete.
 const patience = 1024
 
 // Recorder collects the body of a response on its way to the client. It belongs to one goroutine at a time. One that
@@ -21,8 +21,8 @@ type Recorder struct {
 }
 
 // Record begins to keep the response to a request that may fill the store (see Asks); it is nil if the response may not
-// be kept (see Keeps) or there is no room. Key and fields are copied, and need only hold what the head had: framing is
-// left out.
+// be kept (see Keeps) or there is no room. Everything is copied. Fields about the connection and framing may be among those
+// given: they are left out.
 //
 // Recording 1 KiB takes about 2 µs and as much memory again. Get with a maxAge of a second tells in a tenth of that whether
 // there is one so new that another is not worth it.
@@ -38,7 +38,7 @@ func (s *Store) Record(key []byte, requestFields []h1.Field, status int, fields 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touch(v)
-	if !s.reserve(v, v.cost) {
+	if !s.reserve(v, v.cost+max(t.length, 0), s.pendingMax/2) { // the other half is for those that grow
 		return nil
 	}
 	s.pending.push(v)
@@ -89,7 +89,7 @@ func (r *Recorder) grow(n int) bool {
 	}
 	body := append(sized(int(want)), v.body...)
 	more := int64(cap(body)) - have
-	if v.cost+more > s.entryMax || !s.reserve(v, v.cost+more) {
+	if v.cost+more > s.entryMax || !s.reserve(v, v.cost+more, s.pendingMax) {
 		return false
 	}
 	v.body = body
@@ -103,9 +103,9 @@ func (s *Store) touch(v *variant) {
 	v.touched = s.touches
 }
 
-// reserve makes room for v, which costs so much and is not on the list, among the responses under way.
-func (s *Store) reserve(v *variant, cost int64) bool {
-	for s.pending.bytes+cost > s.pendingMax {
+// reserve makes room for v, which costs so much and is not on the list, so that the responses under way take at most most.
+func (s *Store) reserve(v *variant, cost, most int64) bool {
+	for s.pending.bytes+cost > most {
 		last := s.pending.last()
 		if last == nil || v.touched-last.touched < patience {
 			return false
@@ -124,7 +124,7 @@ func (r *Recorder) Commit(received time.Duration) {
 	if v == nil || r.length >= 0 && int64(len(v.body)) != r.length {
 		return
 	}
-	if cap(v.body)-len(v.body) > len(v.body)/8 { // it came in pieces
+	if cap(v.body)-len(v.body) > max(64, len(v.body)/8) { // it came in pieces
 		v.body = append([]byte(nil), v.body...)
 		v.cost = v.weigh()
 	}

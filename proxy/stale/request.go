@@ -11,8 +11,8 @@ import (
 // part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says no-store.
 // With no-cache it may fill only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
 //
-// Other methods cost a few nanoseconds. Nothing is allocated. Content that no field announces (HTTP/2 without
-// Content-Length) is the caller's to check.
+// Other methods cost a few nanoseconds. Nothing is allocated. Content that none of the fields announces is the caller's to
+// check: h1.Request.Fields has no framing in it, and HTTP/2 needs none.
 func Asks(method []byte, fields []h1.Field) (answer, fill bool) {
 	get := string(method) == "GET"
 	if !get && string(method) != "HEAD" {

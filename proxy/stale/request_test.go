@@ -106,6 +106,14 @@ func TestKeysTellResourcesApart(t *testing.T) {
 			t.Errorf("%q and %q have the same key", a, b)
 		}
 	}
+	for _, pair := range [][2]resource{ // that look alike without the lengths
+		{{"s", "x", "y\x00"}, {"s", "x\x02y", ""}},
+		{{"\x01", "\x01", ""}, {"", "\x01", "\x00"}},
+	} {
+		if same(pair[0], pair[1]) {
+			t.Errorf("%q have the same key", pair)
+		}
+	}
 	if got := stale.AppendKey([]byte("front"), "s", []byte("h"), []byte("/")); !bytes.HasPrefix(got, []byte("front")) {
 		t.Errorf("%q does not append", got)
 	}

@@ -46,6 +46,7 @@ func TestWhatResponsesForbid(t *testing.T) {
 		{"Content-Type: text/event-stream", false},
 		{"Content-Type: Text/Event-Stream;charset=utf-8", false},
 		{"Content-Type: text/event", true},
+		{"Content-Type: application/json; charset=utf-8", true},
 
 		{"Vary: *", false},
 		{"Vary: Accept, *", false},

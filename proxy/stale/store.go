@@ -64,8 +64,8 @@ type Entry struct {
 }
 
 // Get returns the response to a request with this key and these fields that was received at most maxAge before now, unless
-// the response itself asks not to be used for so long. now is on the same clock as in Commit. The
-// body is not copied.
+// the response itself asks not to be used for so long. now is on the same clock as in Commit. Neither body nor fields are
+// copied.
 func (s *Store) Get(key []byte, requestFields []h1.Field, now, maxAge time.Duration) (*Entry, bool) {
 	var e Entry // here and not in get, so that it need not be on the heap
 	if !s.get(&e, key, requestFields, now, maxAge) {
@@ -106,8 +106,8 @@ func (r *resource) find(selection []byte) *variant {
 	return nil
 }
 
-// Forget removes all that is kept under a key: after a successful POST, PUT, PATCH or DELETE (RFC 9111 section 4.4), and
-// when the service says that there is nothing any more, or not for everybody. A response under way is not stopped.
+// Forget removes all that is kept under a key: after a POST, PUT, PATCH or DELETE that did not fail (RFC 9111 section 4.4),
+// and when the service itself answers a GET with a definite no (401, 403, 404, 410). A response under way is not stopped.
 func (s *Store) Forget(key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // overhead is what a response costs besides its bytes: a variant, a resource with its list, and two slots of the map,
-// which is at times half empty.
-const overhead = int64(unsafe.Sizeof(variant{})+unsafe.Sizeof(resource{})) + 256
+// which is half empty when it has just grown.
+const overhead = int64(unsafe.Sizeof(variant{})+unsafe.Sizeof(resource{})) + 112
 
 // variant is one response, under way or kept.
 type variant struct {
