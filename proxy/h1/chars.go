@@ -79,10 +79,9 @@ func textEnd(b []byte, i int) int {
 	for ; ; i++ {
 		for i+8 <= len(b) {
 			x := binary.LittleEndian.Uint64(b[i:])
-			y := x ^ each*0x7f
-			// The high bit of a byte is set if it is below 0x20 or is 0x7f. A borrow may set
-			// it wrongly, but only in bytes after one that is rightly set.
-			if found := ((x-each*0x20)&^x | (y-each)&^y) & (each * 0x80); found != 0 {
+			// The high bit of a byte is set if it is below 0x20, or 0x7f, which is 0 after the
+			// exclusive or. A borrow may set it wrongly, but only behind one that is rightly set.
+			if found := ((x - each*0x20) | ((x ^ each*0x7f) - each)) &^ x & (each * 0x80); found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
 			}

@@ -117,7 +117,7 @@ func (c *Chunked) byte(b byte) {
 		case b == '\r':
 			c.at = lastLF
 		case chars[b]&isToken == 0:
-			c.err = nameProblem([]byte{b}, 0, 0)
+			c.err = nameProblem([]byte{b}, 0)
 		default:
 			c.at = trailer
 			c.rows = append(c.rows, b)
@@ -204,18 +204,18 @@ func (c *Chunked) row(in []byte) (n int) {
 }
 
 func (c *Chunked) parseTrailer() *Error {
-	for i, n := 0, 0; i < len(c.rows); n++ {
-		name, value, next, err := fieldLine(c.rows, i)
+	for i, count := 0, 0; i < len(c.rows); count++ {
+		name, value, n, err := fieldLine(c.rows[i:])
 		if err != nil {
 			return err
 		}
-		if n == maxTrailerFields {
+		if count == maxTrailerFields {
 			return errTrailerFields
 		}
 		if inTrailer(name) {
 			c.fields = append(c.fields, Field{name, value})
 		}
-		i = next
+		i += n
 	}
 	return nil
 }

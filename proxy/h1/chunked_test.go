@@ -66,6 +66,9 @@ func TestChunks(t *testing.T) {
 		{"extension of 256 bytes", "3;" + long[:255] + "\r\nabc\r\n0\r\n\r\n", "abc", 0, nil},
 		{"many chunks of one byte", strings.Repeat("1\r\nx\r\n", 5000) + "0\r\n\r\n", long, 0, nil},
 		{"long extensions on long chunks", strings.Repeat("100;"+long[:200]+"\r\n"+long[:256]+"\r\n", 300) + "0\r\n\r\n", strings.Repeat("x", 300*256), 0, nil},
+		{"as many extensions as may be", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:63] + "\r\nx\r\n0\r\n\r\n", long[:65], 0, nil},
+		{"64 trailer fields", "0\r\n" + strings.Repeat("a:\r\n", 64) + "\r\n", "", 0, slices.Repeat([]string{"a: "}, 64)},
+		{"trailer of 8 KiB", "0\r\na:" + strings.Repeat("x", 8188) + "\r\n\r\n", "", 0, []string{"a: " + strings.Repeat("x", 8188)}},
 		{"trailer", "1\r\nx\r\n0\r\nGrpc-Status: 0\r\ngrpc-message:  a b \t\r\n\r\nbehind", "x", 6, []string{"Grpc-Status: 0", "grpc-message: a b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,6 +93,15 @@ func TestContentPointsIntoTheInput(t *testing.T) {
 	}
 	if data, n, done, err = c.Next([]byte("1")); data != nil || n != 0 || !done || err != nil {
 		t.Errorf("after the end: got %q, %d, %v, %v", data, n, done, err)
+	}
+}
+
+func TestTheGreatestChunk(t *testing.T) {
+	for _, size := range []string{"7fffffffffffffff", "7FFFFFFFFFFFFFF0"} {
+		var c h1.Chunked
+		if d := decode(t, &c, []byte(size+"\r\nabc"), 5); d.err != nil || d.done || d.content != "abc" {
+			t.Errorf("%s: got %v", size, d)
+		}
 	}
 }
 
@@ -127,6 +139,7 @@ func TestChunksRefused(t *testing.T) {
 		{"extension of 257 bytes", "3;" + long[:256] + "\r\n", 400, "256 bytes"},
 		{"extension without end", "3;" + long, 400, "256 bytes"},
 		{"more extensions than content", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 65), 400, "longer than the content"},
+		{"one byte more of extensions", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:64] + "\r\nx\r\n", 400, "longer than the content"},
 		{"longer than its size", "3\r\nabcd\r\n", 400, "longer or shorter"},
 		{"shorter than its size", "3\r\nab\r\n0", 400, "longer or shorter"},
 		{"content ends with LF", "3\r\nabc\n", 400, "longer or shorter"},
@@ -141,7 +154,7 @@ func TestChunksRefused(t *testing.T) {
 		{"space before a trailer's colon", last + "a : b\r\n\r\n", 400, "after a field name"},
 		{"trailer without a colon", last + "GET / HTTP/1.1\r\n\r\n", 400, "field name"},
 		{"bad name of a forbidden field", last + "Content-Length(: b\r\n\r\n", 400, "not allowed"},
-		{"trailer of 8 KiB", last + "a: " + long[:8188] + "\r\n\r\n", 431, "8 KiB"},
+		{"trailer of more than 8 KiB", last + "a:" + long[:8189] + "\r\n\r\n", 431, "8 KiB"},
 		{"trailer without end", last + "a: " + long, 431, "8 KiB"},
 		{"trailer of many lines", last + strings.Repeat("a: "+long[:100]+"\r\n", 80), 431, "8 KiB"},
 		{"65 trailer fields", last + strings.Repeat("a:\r\n", 65) + "\r\n", 431, "64"},

@@ -1,8 +1,6 @@
 package h1
 
-import (
-	"bytes"
-)
+import "bytes"
 
 const maxFields = 256
 
@@ -64,14 +62,11 @@ func hopeless(buf []byte, from, lines int) *Error {
 // lines checks that head ends with an empty line and returns it without the empty
 // lines before and after it, which is not empty.
 func lines(head []byte) ([]byte, *Error) {
-	if len(head) >= 2 && head[0] == '\r' && head[1] == '\n' {
-		head = head[2:]
-	}
-	n := len(head) - 4
-	if n < 0 || head[n] != '\r' || head[n+1] != '\n' || head[n+2] != '\r' || head[n+3] != '\n' {
+	head = bytes.TrimPrefix(head, []byte("\r\n"))
+	if !bytes.HasSuffix(head, []byte("\r\n\r\n")) {
 		return nil, errNoEnd
 	}
-	return head[:n+2], nil
+	return head[:len(head)-2], nil
 }
 
 // startLine returns the first line of b without its end, and where the next begins.
@@ -83,40 +78,39 @@ func startLine(b []byte) (line []byte, next int, err *Error) {
 	return b[:i-1], i + 1, nil
 }
 
-// fieldLine reads the field line that begins at b[i] and returns where the next begins.
-// b must end with CR LF. It returns no Field because that would not fit in registers.
-func fieldLine(b []byte, i int) (name, value []byte, next int, err *Error) {
-	colon := i
+// fieldLine reads the field line that b begins with and returns its length. b ends with
+// CR LF, so that neither a name nor a value reaches its end. It returns no Field because
+// that would not fit in registers.
+func fieldLine(b []byte) (name, value []byte, n int, err *Error) {
+	colon := 0
 	for colon < len(b) && chars[b[colon]]&isToken != 0 {
 		colon++
 	}
-	if colon == len(b) || b[colon] != ':' || colon == i {
-		return nil, nil, 0, nameProblem(b, i, colon)
+	if colon == 0 || b[colon] != ':' {
+		return nil, nil, 0, nameProblem(b, colon)
 	}
-	end := textEnd(b, colon+1)
-	if end+1 >= len(b) || b[end] != '\r' || b[end+1] != '\n' {
-		return nil, nil, 0, valueProblem(b, end)
-	}
-	start, next := colon+1, end+2
-	for start < end && (b[start] == ' ' || b[start] == '\t') {
+	start := colon + 1
+	for start < len(b) && (b[start] == ' ' || b[start] == '\t') {
 		start++
 	}
+	end := textEnd(b, start)
+	if b[end] != '\r' || b[end+1] != '\n' {
+		return nil, nil, 0, valueProblem(b[end])
+	}
+	n = end + 2
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	return b[i:colon:colon], b[start:end:end], next, nil
+	return b[:colon:colon], b[start:end:end], n, nil
 }
 
-// nameProblem says what is wrong with the name that begins at b[i]; b[at] does not
-// belong to it and is not a colon, or is the line's first byte.
-func nameProblem(b []byte, i, at int) *Error {
-	if at == len(b) {
-		return errNoColon
-	}
+// nameProblem says what is wrong with the name that b begins with; b[at] does not belong
+// to it and is not a colon, or is the line's first byte.
+func nameProblem(b []byte, at int) *Error {
 	switch c := b[at]; {
 	case c == ':':
 		return errEmptyName
-	case (c == ' ' || c == '\t') && at == i:
+	case (c == ' ' || c == '\t') && at == 0:
 		return errFold
 	case c == ' ' || c == '\t':
 		return errSpaceColon
@@ -131,16 +125,14 @@ func nameProblem(b []byte, i, at int) *Error {
 	}
 }
 
-// valueProblem says what is wrong with the control character at b[at] of a value.
-func valueProblem(b []byte, at int) *Error {
-	switch {
-	case at >= len(b):
-		return errNoEnd
-	case b[at] == '\r':
+// valueProblem says what is wrong with a control character in a value.
+func valueProblem(c byte) *Error {
+	switch c {
+	case '\r':
 		return errBareCR
-	case b[at] == '\n':
+	case '\n':
 		return errBareLF
-	case b[at] == 0:
+	case 0:
 		return errNUL
 	default:
 		return errControl

@@ -60,14 +60,18 @@ func TestBadLinesAreKnownEarly(t *testing.T) {
 		{"CR at the end of what came before", "GET / HTTP/1.1\r\nA: \r", "b", "CR inside"},
 		{"two CRs", "GET / HTTP/1.1\r\nA: b\r", "\r\n", "CR inside"},
 		{"NUL", "", "GET / HTTP/1.1\r\nA: \x00", "NUL"},
+		{"NUL first", "", "\x00", "NUL"},
 		{"NUL in the first line", "", "\x16\x03\x01\x00", "NUL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if n, err := h1.HeadEnd([]byte(c.before), 0); n != 0 || err != nil {
 				t.Fatalf("before: got %d, %v", n, err)
 			}
-			_, err := h1.HeadEnd([]byte(c.before+c.now), len(c.before))
+			n, err := h1.HeadEnd([]byte(c.before+c.now), len(c.before))
 			refused(t, err, 400, c.words)
+			if n != 0 {
+				t.Errorf("n is %d", n)
+			}
 		})
 	}
 }
@@ -121,6 +125,24 @@ func TestFieldNamesAreComparedInAnyCase(t *testing.T) {
 	} {
 		if got := (h1.Field{Name: []byte(c.name)}).Is(c.lower); got != c.is {
 			t.Errorf("%q is %q: %v", c.name, c.lower, got)
+		}
+	}
+}
+
+// Values are read eight bytes at a time: each byte must be seen wherever it stands, and
+// whatever stands beside it.
+func TestEveryByteOfAValueIsLookedAt(t *testing.T) {
+	var r h1.Request
+	for c := range 256 {
+		good := c == '\t' || c >= ' ' && c != 0x7f
+		for _, beside := range []string{"a", " ", "!", "~", "\x80", "\xff", "\t"} {
+			for at := range 20 {
+				value := "<" + strings.Repeat(beside, at) + string([]byte{byte(c)}) + strings.Repeat(beside, 19-at) + ">"
+				err := r.Parse([]byte(head("GET / HTTP/1.1", "Host: a", "A: "+value)))
+				if (err == nil) != good || good && string(r.Fields[0].Value) != value {
+					t.Fatalf("%q: %v", value, err)
+				}
+			}
 		}
 	}
 }

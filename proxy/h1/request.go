@@ -29,9 +29,9 @@ type Request struct {
 	Trailers  bool   // TE: trailers: the client reads trailer fields
 	Keyed     bool   // has an Idempotency-Key or X-Idempotency-Key that is not empty
 
-	framing  framing
-	hostSeen bool
-	field    []byte // the Host field
+	framing   framing
+	hostSeen  bool
+	namedHost []byte // by the Host field
 }
 
 var (
@@ -42,6 +42,9 @@ var (
 	errNoHost      = bad("no host: HTTP/1.1 needs one Host field that is not empty")
 	errExpect      = &Error{http.StatusExpectationFailed, "Expect holds something else than 100-continue"}
 )
+
+// maxQuoted bounds what an error quotes of a field name.
+const maxQuoted = 64
 
 // Parse reads the head of a request, which must end with its empty line, as [HeadEnd]
 // returned it. It keeps r.Fields' memory: it allocates when there are more fields than
@@ -72,21 +75,21 @@ func (r *Request) Parse(head []byte) *Error {
 	if err := r.requestLine(line); err != nil {
 		return err
 	}
-	for n := 0; i < len(b); n++ {
-		name, value, next, err := fieldLine(b, i)
+	for count := 0; i < len(b); count++ {
+		name, value, n, err := fieldLine(b[i:])
 		if err != nil {
 			return err
 		}
-		if n == maxFields {
+		if count == maxFields {
 			return errFields
 		}
 		if k := kindOf(name); k <= keyField {
 			r.Keyed = r.Keyed || k == keyField && len(value) > 0
 			fields = append(fields, Field{name, value})
-		} else if err := r.special(k, value, b[i:next]); err != nil {
+		} else if err := r.special(k, value, b[i:i+n]); err != nil {
 			return err
 		}
-		i = next
+		i += n
 	}
 	r.Fields = fields
 	return r.settle()
@@ -126,7 +129,7 @@ func (r *Request) special(k kind, value, line []byte) *Error {
 		if r.hostSeen {
 			return errTwoHosts
 		}
-		r.hostSeen, r.field = true, value
+		r.hostSeen, r.namedHost = true, value
 	case expectField:
 		if !fold(value, "100-continue") {
 			return errExpect
@@ -159,17 +162,17 @@ func (r *Request) settle() *Error {
 	}
 	for _, name := range r.framing.named {
 		if guarded(name) {
-			return bad("Connection names " + string(name) +
+			return bad("Connection names " + string(name[:min(len(name), maxQuoted)]) +
 				", which is not for this connection alone: name only hop-by-hop fields")
 		}
 	}
-	if len(r.field) > 0 {
-		if err := checkHost(r.field); err != nil {
+	if len(r.namedHost) > 0 {
+		if err := checkHost(r.namedHost); err != nil {
 			return err
 		}
 	}
 	if r.Host == nil {
-		r.Host = r.field
+		r.Host = r.namedHost
 	}
 	if r.Minor == 1 && (!r.hostSeen || len(r.Host) == 0) {
 		return errNoHost

@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		{"HTTP/1.0 with empty Host", head("GET / HTTP/1.0", "Host: "), with(func(r *request) { r.Minor, r.Host, r.Close = 0, "", true })},
 		{"HTTP/1.0 keep-alive", head("GET / HTTP/1.0", "Host: a", "Connection: Keep-Alive"), with(func(r *request) { r.Minor = 0 })},
 		{"HTTP/1.0 keep-alive and close", head("GET / HTTP/1.0", "Host: a", "Connection: keep-alive, close"), with(func(r *request) { r.Minor, r.Close = 0, true })},
-		{"close", head("GET / HTTP/1.1", "Host: a", "Connection: , CLOSE ,"), with(func(r *request) { r.Close = true })},
+		{"close", head("GET / HTTP/1.1", "Host: a", "Connection: , CLOSE ,\t, "), with(func(r *request) { r.Close = true })},
 		{"close in the second field", head("GET / HTTP/1.1", "Host: a", "Connection: keep-alive", "Connection: close"), with(func(r *request) { r.Close = true })},
 		{"Proxy-Connection means nothing", head("GET / HTTP/1.1", "Host: a", "Proxy-Connection: close"), get},
 		{"fields keep order, case and number", head("GET / HTTP/1.1", "B: 2", "host: a", "a:1", "B:\t 3 \t", "C:", "D: x\ty\xff"),
@@ -75,7 +75,7 @@ func TestRequests(t *testing.T) {
 		{"Expect in HTTP/1.0", head("POST / HTTP/1.0", "Host: a", "Content-Length: 3", "Expect: 100-continue"),
 			with(func(r *request) { r.Method, r.Minor, r.Length, r.Close = "POST", 0, 3, true })},
 		{"Upgrade", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: keep-alive, Upgrade"), with(func(r *request) { r.Upgrade = "websocket" })},
-		{"Upgrade to one of several", head("GET / HTTP/1.1", "Host: a", "Upgrade: x/2, websocket", "Connection: upgrade"), with(func(r *request) { r.Upgrade = "x/2, websocket" })},
+		{"Upgrade to one of several", head("GET / HTTP/1.1", "Host: a", "Upgrade: x/2,, websocket", "Connection: upgrade"), with(func(r *request) { r.Upgrade = "x/2,, websocket" })},
 		{"Upgrade that Connection does not name", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket"), get},
 		{"Upgrade in HTTP/1.0", head("GET / HTTP/1.0", "Host: a", "Upgrade: websocket", "Connection: upgrade"), with(func(r *request) { r.Minor, r.Close = 0, true })},
 		{"h2c", head("GET / HTTP/1.1", "Host: a", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAAA"), get},
@@ -101,6 +101,7 @@ func TestRequests(t *testing.T) {
 func TestTargets(t *testing.T) {
 	for _, c := range []struct{ method, target, field, scheme, host, path string }{
 		{"GET", "/a/b?c=d&e", "a", "", "a", "/a/b?c=d&e"},
+		{"GET", "/!~", "a", "", "a", "/!~"},
 		{"GET", "//a/b", "h", "", "h", "//a/b"},
 		{"GET", "/http://b/", "a", "", "a", "/http://b/"},
 		{"GET", "/%41?%", "a", "", "a", "/%41?%"},
@@ -178,6 +179,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"* and more", line("OPTIONS ** HTTP/1.1"), 400, "OPTIONS"},
 		{"half an escape", line("GET /%4 HTTP/1.1"), 400, "%25"},
 		{"not an escape", line("GET /%41%4g HTTP/1.1"), 400, "%25"},
+		{"not an escape either", line("GET /%g1 HTTP/1.1"), 400, "%25"},
 		{"not an escape, absolute", line("GET http://a/% HTTP/1.1"), 400, "%25"},
 		{"CONNECT", line("CONNECT a:443 HTTP/1.1"), 405, "tunnel"},
 		{"CONNECT with a path", line("CONNECT / HTTP/1.1"), 405, "tunnel"},
@@ -188,6 +190,8 @@ func TestRequestsRefused(t *testing.T) {
 		{"HTTP/1.10", line("GET / HTTP/1.10"), 400, "request line"},
 		{"HTTP/1", line("GET / HTTP/1"), 400, "request line"},
 		{"HTTP/1x1", line("GET / HTTP/1x1"), 400, "request line"},
+		{"HTTP/x.1", line("GET / HTTP/x.1"), 400, "request line"},
+		{"HTTP/1.x", line("GET / HTTP/1.x"), 400, "request line"},
 		{"http/1.1", line("GET / http/1.1"), 400, "request line"},
 
 		{"no Host", head("GET / HTTP/1.1"), 400, "no host"},
@@ -200,6 +204,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"user in Host", host("u@a"), 400, "@"},
 		{"space in Host", host("a b"), 400, "host is not"},
 		{"two hosts in Host", host("a,b"), 400, "host is not"},
+		{"only a slash in Host", host("/"), 400, "host is not"},
 		{"path in Host", host("a/b"), 400, "host is not"},
 		{"escape in Host", host("a%41"), 400, "host is not"},
 		{"non-ASCII in Host", host("\xc3\xa4"), 400, "host is not"},
@@ -247,6 +252,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"257 fields", head(append([]string{"GET / HTTP/1.1", "Host: a"}, many...)...), 431, "256"},
 
 		{"two lengths", field("Content-Length: 3", "Content-Length: 4"), 400, "more than one Content-Length"},
+		{"two lengths, the first 0", field("Content-Length: 0", "Content-Length: 4"), 400, "more than one Content-Length"},
 		{"the same length twice", field("Content-Length: 3", "content-length: 3"), 400, "more than one Content-Length"},
 		{"list of lengths", field("Content-Length: 3, 3"), 400, "plain decimal"},
 		{"length with a sign", field("Content-Length: +3"), 400, "plain decimal"},
@@ -291,6 +297,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"option in quotes", connection(`"close"`), 400, "not a connection option"},
 		{"two Upgrades", field("Upgrade: a", "Upgrade: b"), 400, "more than one Upgrade"},
 		{"Upgrade no token", field("Upgrade: web socket"), 400, "Upgrade is not"},
+		{"Upgrade of one character that is none", field("Upgrade: @"), 400, "Upgrade is not"},
 		{"Upgrade without a name", field("Upgrade: /1"), 400, "Upgrade is not"},
 		{"Upgrade with an empty version", field("Upgrade: a/"), 400, "Upgrade is not"},
 		{"Upgrade with two versions", field("Upgrade: a, b/1/2"), 400, "Upgrade is not"},
@@ -314,6 +321,11 @@ func TestConnectionMayNotNameWhatMatters(t *testing.T) {
 			refused(t, err, 400, "Connection names "+option[strings.LastIndexByte(option, ' ')+1:])
 		}
 	}
+	long := "X-Forwarded-" + strings.Repeat("x", 1000)
+	var r h1.Request
+	if err := r.Parse([]byte(head("GET / HTTP/1.1", "Host: a", "Connection: "+long))); err == nil || len(err.Problem) > 200 {
+		t.Errorf("a long name: %v", err)
+	}
 	for _, name := range []string{"Hosts", "X-Forwarded", "Abate", "X-Envoy", "If", "Content"} {
 		var r h1.Request
 		if err := r.Parse([]byte(head("GET / HTTP/1.1", "Host: a", "Connection: "+name))); err != nil {
@@ -326,7 +338,11 @@ func Test256Fields(t *testing.T) {
 	many := slices.Repeat([]string{"A: b"}, 255)
 	var r h1.Request
 	if err := r.Parse([]byte(head(append([]string{"GET / HTTP/1.1", "Host: a"}, many...)...))); err != nil || len(r.Fields) != 255 {
-		t.Fatalf("%v, %d fields", err, len(r.Fields))
+		t.Errorf("%v, %d fields", err, len(r.Fields))
+	}
+	var a h1.Response
+	if err := a.Parse([]byte(head(append([]string{"HTTP/1.1 200 OK", "Content-Length: 0"}, many...)...)), false); err != nil || len(a.Fields) != 255 {
+		t.Errorf("response: %v, %d fields", err, len(a.Fields))
 	}
 }
 

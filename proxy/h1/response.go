@@ -56,17 +56,17 @@ func (r *Response) parse(head []byte, toHead bool) *Error {
 	if err := r.statusLine(line); err != nil {
 		return err
 	}
-	for n := 0; i < len(b); n++ {
-		name, value, next, err := fieldLine(b, i)
+	for count := 0; i < len(b); count++ {
+		name, value, n, err := fieldLine(b[i:])
 		if err != nil {
 			return err
 		}
-		if n == maxFields {
+		if count == maxFields {
 			return errFields
 		}
 		switch k := kindOf(name); k {
 		case contentLength, transferEncoding, connectionField:
-			err = r.framing.field(k, value, b[i:next])
+			err = r.framing.field(k, value, b[i:i+n])
 		case hopByHop, teField:
 		case upgradeField: // servers offer it in responses to anything: of use only after a 101
 			if r.framing.upgrade == nil && protocols(value) {
@@ -78,7 +78,7 @@ func (r *Response) parse(head []byte, toHead bool) *Error {
 		if err != nil {
 			return err
 		}
-		i = next
+		i += n
 	}
 	r.Fields = fields
 	return r.settle(toHead)
