@@ -74,7 +74,7 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", string(x.req.Method)), slog.String("host", string(x.req.Host)), slog.String("path", string(path)),
-		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Float64("tookMs", milliseconds(abate.Now()-x.began)),
+		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Float64("tookMs", milliseconds(max(x.ended-x.began, 0))),
 	}
 	if x.route.Guard != nil {
 		attrs = append(attrs, slog.String("service", x.service()), slog.String("route", x.route.Label), slog.Int("attempts", x.sent))

@@ -133,10 +133,10 @@ func (a *answer) trailer() []h1.Field {
 
 // release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another request.
 // drain has a short rest of an unwanted answer read for that.
-func (a *answer) release(drain bool) {
+func (a *answer) release(now time.Duration, drain bool) {
 	if a.picked {
 		a.picked = false
-		a.fleet.balancer.Done(a.chosen, abate.Now(), a.result)
+		a.fleet.balancer.Done(a.chosen, now, a.result)
 	}
 	if a.h2 != nil {
 		a.h2.close()
@@ -167,7 +167,7 @@ func (a *answer) release(drain bool) {
 		c.hurried = false
 		c.nc.SetWriteDeadline(time.Time{})
 	}
-	a.endpoint().pool.put(c, abate.Now())
+	a.endpoint().pool.put(c, now)
 }
 
 const (
@@ -207,22 +207,38 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 	if e.scheme == "h2c" || x.grpc() {
 		return x.sendHTTP2(ctx, a, n)
 	}
-	if a.conn = e.pool.get(now); a.conn == nil {
-		c, err := e.connect(ctx, x.proxy, now, until)
-		if err != nil {
-			return err
+	for {
+		c := e.pool.get()
+		kept := c != nil
+		if !kept {
+			var err error
+			if c, err = e.connect(ctx, x.proxy, now, until); err != nil {
+				return err
+			}
 		}
 		a.conn = c
+		err := a.roundTripUnder(ctx, n)
+		if err != errStale || !kept {
+			return err
+		}
+		a.conn = nil
+		c.nc.Close()
+		c.in.put()
 	}
-	if !alone {
-		c := a.conn
-		defer context.AfterFunc(ctx, func() {
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // read sees by itself that the time is up
-				a.cancelled.Store(true)
-				c.nc.SetReadDeadline(time.Unix(1, 0))
-			}
-		})()
+}
+
+// roundTripUnder is roundTrip for an attempt that ends with ctx, unless it is alone.
+func (a *answer) roundTripUnder(ctx context.Context, n int) error {
+	if a.alone {
+		return a.roundTrip(n)
 	}
+	c := a.conn
+	defer context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // read sees by itself that the time is up
+			a.cancelled.Store(true)
+			c.nc.SetReadDeadline(time.Unix(1, 0))
+		}
+	})()
 	return a.roundTrip(n)
 }
 
@@ -236,21 +252,16 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	if length == 0 {
 		length = a.resp.Announced // to HEAD, and of 304: what would have come, if the service says so
 	}
-	keep := x.record(a)
+	keep, arrived := x.record(a)
 	a.keeping = keep != nil
 	x.respond(head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
 	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
 		x.client.flush()
 	}
 	for !x.client.broken() {
-		if x.splice(a) {
-			continue
-		}
-		data, err := a.next()
+		data, err := x.more(a)
 		if err == io.EOF {
-			if keep != nil {
-				keep.Commit(abate.Now())
-			}
+			keep.Commit(arrived)
 			x.client.end(a.trailer())
 			return
 		}
@@ -270,6 +281,14 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	if x.reason == "" {
 		x.reason = "the client left before the end of the answer"
 	}
+}
+
+// more returns the next piece of the content, none if it has gone to the client already.
+func (x *exchange) more(a *answer) ([]byte, error) {
+	if moved, err := x.splice(a); moved || err != nil {
+		return nil, err
+	}
+	return a.next()
 }
 
 // head is the head of an answer to a client.

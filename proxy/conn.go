@@ -136,11 +136,11 @@ func (c *clientConn) dismiss() {
 
 // awaitHead waits for the head of a request and returns it. It stays valid until settle.
 func (c *clientConn) awaitHead(first bool) ([]byte, error) {
-	idleSince := abate.Now()
-	var began time.Duration // when the first byte came; 0 before
-	if len(c.in.unread()) > 0 {
-		began = idleSince
+	idleSince := c.x.ended
+	if first {
+		idleSince = abate.Now()
 	}
+	var began time.Duration // when the head turned out to come in pieces; 0 before
 	for scanned := 0; ; {
 		if u := c.in.unread(); len(u) > scanned {
 			n, bad := h1.HeadEnd(u, scanned)
@@ -159,12 +159,11 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 		if c.in.buf != nil && c.in.w == len(*c.in.buf) && !c.in.grow() {
 			return nil, &h1.Error{Status: 431, Problem: "the head of the request is longer than 64 KiB"}
 		}
-		now, err := c.fill(idleSince, began)
-		if err != nil {
-			return nil, err
+		if began == 0 && len(c.in.unread()) > 0 {
+			began = abate.Now()
 		}
-		if began == 0 {
-			began = now
+		if err := c.fill(idleSince, began); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -174,7 +173,7 @@ var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
 // fill reads more of the head. Most requests come in one piece and cost one read and no deadline: a deadline that is
 // earlier than it should be is left as it is, and set anew when it fires.
-func (c *clientConn) fill(idleSince, began time.Duration) (time.Duration, error) {
+func (c *clientConn) fill(idleSince, began time.Duration) error {
 	now := idleSince
 	for {
 		until := later(idleSince, c.proxy.config.IdleTimeout)
@@ -183,22 +182,22 @@ func (c *clientConn) fill(idleSince, began time.Duration) (time.Duration, error)
 		}
 		if now >= until {
 			if began != 0 {
-				return now, &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
+				return &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
 			}
-			return now, io.EOF
+			return io.EOF
 		}
 		c.setReadDeadline(now, until)
 		c.waiting.Store(began == 0)
 		if began == 0 && c.proxy.draining.Load() {
-			return now, io.EOF
+			return io.EOF
 		}
 		err := c.read()
 		c.waiting.Store(false)
 		if err == nil {
-			return now, nil
+			return nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || c.proxy.draining.Load() && began == 0 {
-			return now, err
+			return err
 		}
 		now, c.readBy = abate.Now(), 0
 	}

@@ -129,6 +129,7 @@ type upload struct {
 	began   time.Duration
 	ended   chan struct{}
 	done    atomic.Bool // sent to its end
+	halt    atomic.Bool // nobody wants the rest
 	err     atomic.Pointer[error]
 	granted bool
 }
@@ -204,6 +205,9 @@ func (u *upload) write(frame, p []byte) bool {
 func (u *upload) put(p []byte) bool {
 	x := u.body.x
 	u.to.nc.SetWriteDeadline(x.proxy.began.time(later(abate.Now(), x.proxy.config.StallTimeout)))
+	if u.halt.Load() { // looked at after the deadline is set: stop sets one after it
+		return false
+	}
 	_, err := u.to.nc.Write(p)
 	return err == nil
 }
@@ -221,6 +225,7 @@ func (u *upload) stop() {
 	if !u.done.Load() {
 		u.grant()
 		u.body.x.client.stop()
+		u.halt.Store(true)
 		u.to.nc.SetWriteDeadline(time.Unix(1, 0))
 	}
 	<-u.ended

@@ -62,6 +62,7 @@ type exchange struct {
 
 	head      head // of the answer given
 	began     time.Duration
+	ended     time.Duration
 	status    int   // of the answer given, 0 for none
 	bytes     int64 // of its content
 	reason    string
@@ -71,6 +72,7 @@ type exchange struct {
 // serve has the request in x.req answered.
 func (x *exchange) serve() {
 	x.began = abate.Now()
+	x.ended = x.began
 	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet = nil, -1, 0, 0, 0, "", nil
 	if !x.proxy.route(&x.route, text(x.req.Host), text(x.req.Path)) {
 		x.route = route{}
@@ -91,10 +93,11 @@ func (x *exchange) serve() {
 	err := x.run(policy)
 	x.answer(err)
 	x.body.close()
+	x.ended = abate.Now()
 	if x.got != nil {
-		x.got.release(false)
+		x.got.release(x.ended, false)
 	}
-	x.route.stats.Ended(x.status, abate.Now()-x.began)
+	x.route.stats.Ended(x.status, x.ended-x.began)
 	x.log(err)
 }
 
@@ -133,12 +136,13 @@ func (x *exchange) attempt(until time.Duration) abate.Step {
 	}
 	err := x.sendUnder(context.Background(), a, x.sent, until, true)
 	o := x.judge(a, err)
-	step := x.call.AttemptDone(abate.Now(), 0, o)
+	now := abate.Now()
+	step := x.call.AttemptDone(now, 0, o)
 	if step.Action == abate.Finish && err == nil {
 		x.got = a
 		return step
 	}
-	a.release(true)
+	a.release(now, true)
 	return step
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy/h1"
@@ -22,12 +23,29 @@ type hedged struct{ x *exchange }
 // runHedged makes the call with abate.Run, which sends copies on goroutines of their own.
 func (x *exchange) runHedged() error {
 	own := x.private()
-	a, release, err := abate.Run[*answer](x.client.context(), x.route.Guard, hedged{own})
+	ctx, leave := context.WithCancel(x.client.context())
+	defer leave()
+	defer watch(ctx, x.client, leave).Stop()
+	a, release, err := abate.Run[*answer](ctx, x.route.Guard, hedged{own})
 	release.Done() // the answer has its time limit with it
 	own.copies.Lock()
 	x.got, x.sent, x.tried = a, own.sent, own.tried
 	own.copies.Unlock()
 	return err
+}
+
+// watch asks a client now and then whether it is still there, until ctx ends, and has it end when the client has left:
+// abate.Run cannot ask, and may wait for long.
+func watch(ctx context.Context, c client, leave context.CancelFunc) *time.Timer {
+	return time.AfterFunc(glance, func() {
+		switch {
+		case ctx.Err() != nil:
+		case c.gone():
+			leave()
+		default:
+			watch(ctx, c, leave)
+		}
+	})
 }
 
 // private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
@@ -67,7 +85,7 @@ func (h hedged) Attempt(ctx context.Context, n int) (*answer, error) {
 	a := new(answer)
 	if err := x.sendUnder(ctx, a, n, until, false); err != nil {
 		x.judge(a, err)
-		a.release(true)
+		a.release(abate.Now(), true)
 		return nil, err
 	}
 	return a, nil
@@ -84,7 +102,7 @@ func (h hedged) Classify(a *answer, err error) abate.Outcome {
 // Discard releases a copy that nobody wants.
 func (h hedged) Discard(a *answer) {
 	if a != nil {
-		a.release(true)
+		a.release(abate.Now(), true)
 	}
 }
 

@@ -16,11 +16,9 @@ type pool struct {
 	closed bool
 }
 
-// trusted is how long an idle connection is taken to be alive without a look: a look costs a system call.
-const trusted = 20 * time.Millisecond
-
-// get takes a connection that is fit for a request, nil if there is none.
-func (p *pool) get(now time.Duration) *upstreamConn {
+// get takes a connection that may be fit for a request, nil if there is none. The last look, for an answer that nobody
+// asked for and that must not become somebody's, is taken as the request goes out.
+func (p *pool) get() *upstreamConn {
 	for {
 		p.mu.Lock()
 		n := len(p.idle)
@@ -32,8 +30,7 @@ func (p *pool) get(now time.Duration) *upstreamConn {
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
-		if now-c.idleSince < trusted || c.alive() {
-			c.reused = true
+		if c.alive() {
 			return c
 		}
 		c.nc.Close()

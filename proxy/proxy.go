@@ -237,6 +237,8 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	case <-p.idle:
 	case <-ctx.Done():
 		err = ctx.Err()
+	}
+	if err != nil {
 		p.cutOff()
 	}
 	p.ticker()

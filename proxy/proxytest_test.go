@@ -257,7 +257,7 @@ func (s *server) open() int {
 // readMessage reads one message: a head, and a body by Content-Length or in chunks.
 func readMessage(in *bufio.Reader) (string, error) {
 	var b strings.Builder
-	length, chunked := 0, false
+	length, chunked := int64(0), false
 	for {
 		line, err := in.ReadString('\n')
 		b.WriteString(line)
@@ -275,14 +275,12 @@ func readMessage(in *bufio.Reader) (string, error) {
 			chunked = true
 		}
 	}
-	body := make([]byte, length)
-	_, err := io.ReadFull(in, body)
-	b.Write(body)
+	_, err := io.CopyN(&b, in, length)
 	for last := false; chunked && err == nil; {
 		var line string
 		line, err = in.ReadString('\n')
 		b.WriteString(line)
-		switch size := 0; {
+		switch size := int64(0); {
 		case err != nil:
 		case last:
 			chunked = line != "\r\n"
@@ -291,9 +289,7 @@ func readMessage(in *bufio.Reader) (string, error) {
 				break
 			}
 			if last = size == 0; !last {
-				data := make([]byte, size+2)
-				_, err = io.ReadFull(in, data)
-				b.Write(data)
+				_, err = io.CopyN(&b, in, size+2)
 			}
 		}
 	}

@@ -14,6 +14,8 @@ var errWouldBlock = errors.New("would block")
 
 func readSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
 
+func writeSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
+
 func hungUp(syscall.RawConn) bool { return false }
 
 func silent(syscall.RawConn) bool { return true }

@@ -19,6 +19,16 @@ func readSocket(fd uintptr, p []byte) (int, error) {
 	}
 }
 
+// writeSocket writes what there is room for, and does not wait.
+func writeSocket(fd uintptr, p []byte) (int, error) {
+	for {
+		n, err := syscall.Write(int(fd), p)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
 // hungUp tells whether the other end of a connection has closed it, without reading from it.
 func hungUp(raw syscall.RawConn) bool {
 	n, err := peek(raw)

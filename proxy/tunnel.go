@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -44,6 +47,9 @@ func (x *exchange) tunnel(a *answer) {
 	up.in.put()
 	early := append([]byte(nil), c.body.raw...)
 	c.body.put()
+	for _, b := range []*[]byte{&x.req.Method, &x.req.Host, &x.req.Path} {
+		*b = bytes.Clone(*b) // for the access log: they lie in the input
+	}
 	c.in.put()
 	c.nc.SetDeadline(time.Time{})
 	up.nc.SetDeadline(time.Time{})
@@ -103,37 +109,38 @@ func (p *Proxy) close(t *tunnel) {
 	delete(p.tunnels, t)
 }
 
-// spliceFrom is how much content must be left for the kernel to move it from socket to socket.
+// spliceFrom is how much content must be left for the kernel to move it from socket to socket. splicePiece is how much it
+// moves at once: so much a client has to take within StallTimeout.
 const (
 	spliceFrom  = 128 << 10
-	splicePiece = 4 << 20
+	splicePiece = 256 << 10
 )
 
-// splice moves a piece of a long answer without reading it, if both ends are TCP. False means that it did not.
-func (x *exchange) splice(a *answer) bool {
+// splice moves a piece of a long answer without reading it, if both ends are TCP. It looks after the client as read does.
+// After an error neither end can go on: what had left the service may not have reached the client.
+func (x *exchange) splice(a *answer) (moved bool, err error) {
 	c, ok := x.client.(*clientConn)
 	if !ok || c.tcp == nil || a.conn == nil || a.conn.tcp == nil || a.left < spliceFrom || c.out.chunked || c.out.bare || a.keeping {
-		return false
-	}
-	if len(a.conn.in.unread()) > 0 {
-		return false
+		return false, nil
 	}
 	now := abate.Now()
-	if now >= a.until {
-		return false // next says what is wrong
+	if len(a.conn.in.unread()) > 0 || now >= a.until {
+		return false, nil // next has what is there, or says what is wrong
 	}
 	c.out.flush()
-	until := min(a.until, later(now, x.proxy.config.StallTimeout))
-	a.conn.nc.SetReadDeadline(x.proxy.began.time(until))
-	c.nc.SetWriteDeadline(x.proxy.began.time(until))
-	a.conn.readBy, c.writeBy = until, until
+	a.conn.readBy, c.writeBy = min(a.until, later(now, glance)), later(now, x.proxy.config.StallTimeout)
+	a.conn.nc.SetReadDeadline(x.proxy.began.time(a.conn.readBy))
+	c.nc.SetWriteDeadline(x.proxy.began.time(c.writeBy))
 	piece := io.LimitedReader{R: a.conn.tcp, N: min(a.left, splicePiece)}
 	n, err := c.tcp.ReadFrom(&piece)
 	a.left -= n
 	x.bytes += n
 	a.ended = a.left == 0
-	if err != nil || n == 0 {
-		return false
+	if errors.Is(err, os.ErrDeadlineExceeded) && abate.Now() < c.writeBy { // the service is slow, not the client
+		if n == 0 && x.client.gone() {
+			return false, errGone
+		}
+		return true, nil
 	}
-	return true
+	return n > 0 && err == nil, err
 }

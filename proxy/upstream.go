@@ -24,8 +24,12 @@ type upstreamConn struct {
 	out       []byte // what an attempt writes, built here
 	readBy    time.Duration
 	idleSince time.Duration
-	reused    bool // it has served a request before
 	hurried   bool // writes have a deadline, which the next request must not inherit
+
+	turn   func(fd uintptr) bool // converse's; made once, so that a request allocates nothing
+	asked  bool                  // the request has been written, or a part of it
+	wrote  int
+	failed error
 }
 
 // connect makes a connection to e, within the attempt's time.
@@ -41,6 +45,7 @@ func (e *endpoint) connect(ctx context.Context, p *Proxy, now, until time.Durati
 	c.tcp, _ = nc.(*net.TCPConn)
 	if c.tcp != nil && rawSockets {
 		c.raw, _ = c.tcp.SyscallConn()
+		c.turn = c.takeTurn
 	}
 	if e.tls == nil {
 		return c, nil
@@ -49,24 +54,29 @@ func (e *endpoint) connect(ctx context.Context, p *Proxy, now, until time.Durati
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the server ended the TLS handshake: %w", io.ErrUnexpectedEOF)
+			err = fmt.Errorf("the server ended it: %w", io.ErrUnexpectedEOF)
 		}
-		return nil, err
+		return nil, fmt.Errorf("TLS handshake with %s: %w", e.addr, err)
 	}
 	c.nc, c.tcp = secure, nil
 	return c, nil
 }
 
-// alive tells whether an idle connection can take a request: the server has not closed it, and has sent nothing unasked.
-// Over TLS what is there to read may be a session ticket.
+// alive tells whether an idle connection can take a request: the server has not closed it, and has sent nothing unasked,
+// which would be taken for the answer. Over TLS that may have been read along with the last answer. A plain connection is
+// looked at by converse.
 func (c *upstreamConn) alive() bool {
-	switch {
-	case c.raw == nil:
+	if c.tcp != nil && c.raw != nil {
 		return true
-	case c.tcp == nil:
-		return !hungUp(c.raw)
 	}
-	return silent(c.raw)
+	if c.raw != nil && !silent(c.raw) {
+		return false
+	}
+	c.nc.SetReadDeadline(time.Unix(1, 0))
+	c.readBy = 0
+	var one [1]byte
+	n, err := c.nc.Read(one[:])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // setReadDeadline is clientConn's.
@@ -113,6 +123,66 @@ func (a *answer) read() error {
 	}
 }
 
+// errStale is a kept connection that turned out to be of no use before anything was sent on it.
+var errStale = fmt.Errorf("the service has closed the connection, or sent something unasked: %w", syscall.ECONNRESET)
+
+// converse writes the request and waits for the first bytes of the answer. Both in one wait of the runtime's poller: it is
+// told that the connection has nothing to read, and only then does the request go out, so that no answer can be missed, and
+// none that was not asked for is taken. It saves a look at the connection before, and a read in vain after.
+func (a *answer) converse() error {
+	c := a.conn
+	c.asked, c.wrote, c.failed = false, 0, nil
+	for !c.asked {
+		now := abate.Now()
+		if now >= a.until {
+			return &timeLimitError{"nothing sent"}
+		}
+		c.setReadDeadline(a.x.proxy, now, min(a.until, later(now, glance)))
+		err := c.raw.Read(c.turn)
+		switch {
+		case c.failed != nil:
+			return c.failed
+		case a.cancelled.Load():
+			return errGone
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.readBy = 0 // read goes on waiting
+		case err != nil:
+			return err
+		}
+	}
+	if c.wrote < len(c.out) { // the socket is full: a rare case for small requests
+		if _, err := c.nc.Write(c.out[c.wrote:]); err != nil && !answered(c) {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTurn is called when the connection may have something to read, and at first in any case.
+func (c *upstreamConn) takeTurn(fd uintptr) bool {
+	n, err := readSocket(fd, c.in.space())
+	switch {
+	case err == errWouldBlock && !c.asked:
+		c.asked = true
+		if c.wrote, c.failed = writeSocket(fd, c.out); c.failed == errWouldBlock {
+			c.failed = nil
+		}
+		return c.failed != nil || c.wrote < len(c.out)
+	case err == errWouldBlock:
+		return false
+	case !c.asked:
+		c.failed = errStale
+	case err != nil:
+		c.failed = os.NewSyscallError("read", err)
+	case n <= 0:
+		c.failed = io.EOF
+	}
+	if c.failed == nil {
+		c.in.w += n
+	}
+	return true
+}
+
 // roundTrip sends the request on a connection and reads the head of the answer.
 func (a *answer) roundTrip(n int) error {
 	c, x := a.conn, a.x
@@ -120,6 +190,24 @@ func (a *answer) roundTrip(n int) error {
 	body := &x.body
 	if body.kind == inMemory {
 		c.out = body.appendTo(c.out)
+	}
+	if c.turn != nil && c.tcp != nil && body.kind != streamed && len(c.out) <= bufferSize {
+		err := a.converse()
+		if a.sent = c.asked; err == io.EOF {
+			return errClosedEarly
+		} else if err != nil {
+			return err
+		}
+		return a.awaitHead()
+	}
+	return a.sendLong()
+}
+
+// sendLong sends a request that is too long for one write, or whose body is still coming.
+func (a *answer) sendLong() error {
+	c, x := a.conn, a.x
+	if c.tcp != nil && c.raw != nil && !silent(c.raw) {
+		return errStale
 	}
 	a.sent = true
 	if len(c.out) > bufferSize {
@@ -133,8 +221,8 @@ func (a *answer) roundTrip(n int) error {
 	if err != nil && !answered(c) {
 		return err
 	}
-	if body.kind == streamed {
-		body.send(c)
+	if x.body.kind == streamed {
+		x.body.send(c)
 	}
 	return a.awaitHead()
 }

@@ -13,11 +13,16 @@ import (
 
 const probeUsage = `Usage: abate probe [--timeout D] URL
 
-Asks URL with GET and exits 0 if the answer is 2xx, else 1. For health checks in images that have no shell and no curl:
+Asks URL with GET. For health checks in images that have no shell and no curl:
 
   abate probe http://127.0.0.1:15000/readyz
 
+It goes through no HTTP proxy, whatever the environment says, and follows no redirect.
+
   --timeout D   how long the answer may take (default 2s)
+  -h, --help    print this
+
+Exit code: 0 the answer is 2xx, 1 it is not or there is none in time, 2 wrong usage.
 `
 
 // probeCommand is "abate probe".
@@ -33,21 +38,41 @@ func probeCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	case err != nil:
 		fmt.Fprintf(stderr, "abate probe: %v\n\n%s", err, probeUsage)
 		return 2
-	case len(urls) != 1 || *timeout <= 0:
-		fmt.Fprint(stderr, probeUsage)
-		return 2
 	}
-	if u, err := url.Parse(urls[0]); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		fmt.Fprintf(stderr, "abate probe: %q is not a URL; for example http://127.0.0.1:15000/readyz\n", urls[0])
+	if problems := probeProblems(urls, *timeout); len(problems) > 0 {
+		for _, p := range problems {
+			fmt.Fprintf(stderr, "abate probe: %s\n", p)
+		}
+		fmt.Fprint(stderr, "\n"+probeUsage)
 		return 2
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	if err := probe(ctx, urls[0]); err != nil {
-		fmt.Fprintf(stderr, "abate probe: %v\n", err)
-		return 1
+	err = probe(ctx, urls[0])
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s did not answer within %v", urls[0], *timeout)
 	}
-	return 0
+	fmt.Fprintf(stderr, "abate probe: %v\n", err)
+	return 1
+}
+
+// probeProblems is what is wrong with the words.
+func probeProblems(urls []string, timeout time.Duration) (problems []string) {
+	if len(urls) != 1 {
+		problems = append(problems, fmt.Sprintf("%s; write one, for example http://127.0.0.1:15000/readyz", count(len(urls), "URL")))
+	}
+	for _, raw := range urls {
+		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			problems = append(problems, fmt.Sprintf("%q is not a URL; write for example http://127.0.0.1:15000/readyz", raw))
+		}
+	}
+	if timeout <= 0 {
+		problems = append(problems, fmt.Sprintf("--timeout %v is out of range: write more than 0s", timeout))
+	}
+	return problems
 }
 
 func probe(ctx context.Context, url string) error {
@@ -55,7 +80,10 @@ func probe(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}} // a health check never goes through a proxy
+	client := &http.Client{ // neither a proxy nor the target of a redirect may answer for the one that was asked
+		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return err

@@ -15,39 +15,49 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/abate-go/abate/internal/nearest"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
 
 const proxyUsage = `Usage: abate proxy -c POLICY [FLAGS]
 
-Takes HTTP requests of programs in any language and sends them on under the policy file: retries within a budget, circuit
-breakers, time limits, bulkheads, hedging, fallbacks. A request belongs to the service whose route (host and path prefix)
-or upstream it names. Point a program at it in one of two ways:
+Takes HTTP requests of programs in any language and sends them on under the policy file: retries
+within a budget, circuit breakers, time limits, bulkheads, hedging, fallbacks. A request belongs to
+the service whose route (host and path prefix) or upstream it names. Point a program at it in one of
+two ways:
 
-  PAYMENTS_URL=http://127.0.0.1:15001/payments    as the base URL of a service, with a route in the policy file
-  http_proxy=http://127.0.0.1:15001               as its HTTP proxy: it goes on using the service's own URL
+  PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
+  http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays
 
-It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the upstreams. A refused call is a
-503 with a problem+json body that says why, Retry-After, and "X-Should-Retry: false".
+It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the
+upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
+"X-Should-Retry: false".
 
-  -c FILE                  the policy file; it is reloaded when it changes, and on SIGHUP
+  -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect (default 127.0.0.1:15001)
-  --admin ADDR             /guards /policy /metrics /healthz /readyz (default 127.0.0.1:15000; "off" for none)
-  --gateway                the proxy stands in front of services and is not one program's sidecar: it retries only if the
-                           file says gatewayRetries: true, passes Host on, and adds X-Forwarded-For, -Host and -Proto
+  --admin ADDR             /guards /policy /metrics /healthz /readyz (default 127.0.0.1:15000; "off"
+                           for none)
+  --gateway                the proxy stands in front of services and is not one program's sidecar:
+                           it retries only if the file says gatewayRetries: true, passes Host on,
+                           and adds X-Forwarded-For, -Host and -Proto
   --access-log WHICH       errors (default: at most 100 lines a second), all or off
   --log-format FORMAT      text (default) or json, on standard error
-  --drain-timeout D        how long requests under way may take after SIGTERM (default 25s)
+  --drain-timeout D        how long requests under way may take after SIGTERM (default 25s); a
+                           second SIGTERM cuts them off at once
   --connect-timeout D      for a connection to an upstream, TLS included (default 1s)
   --header-timeout D       for a client to send the head of a request (default 10s)
   --idle-timeout D         for a client's connection without a request (default 5m)
-  --stall-timeout D        for a client that sends or takes nothing in the middle of a request (default 1m)
+  --stall-timeout D        for a client that sends or takes nothing in the middle of a request
+                           (default 1m)
   --upstream-idle-timeout D  for an unused connection to an upstream (default 30s)
-  --max-buffered-body N    bytes of a request body that are held so that it can be sent again (default 65536)
+  --max-buffered-body N    bytes of a request body that are held so that it can be sent again
+                           (default 65536)
   --stale-memory N         bytes for answers kept for fallback.staleIfError (default 67108864)
+  -h, --help               print this
 
-Exit code: 0 drained after SIGTERM or Ctrl-C, 1 could not start, listen or drain in time, 2 wrong usage.
+Exit code: 0 drained after SIGTERM or Ctrl-C, 1 could not start, listen or drain in time, 2 wrong
+usage.
 `
 
 // proxyFlags is the command line of "abate proxy".
@@ -57,12 +67,26 @@ type proxyFlags struct {
 	accessLog     string
 	logFormat     string
 	drain         time.Duration
+	problems      []error // with the words
 }
 
+// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by one.
 func parseProxyFlags(args []string) (*proxyFlags, error) {
 	f := new(proxyFlags)
+	set := f.define()
+	if err := f.read(set, args); err != nil {
+		return nil, err
+	}
+	f.check(set)
+	return f, errors.Join(f.problems...)
+}
+
+func (f *proxyFlags) wrong(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Errorf(format, args...))
+}
+
+func (f *proxyFlags) define() *flag.FlagSet {
 	set := flag.NewFlagSet("proxy", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	set.StringVar(&f.config.Policy, "c", "", "")
 	set.StringVar(&f.config.Policy, "config", "", "")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
@@ -78,46 +102,111 @@ func parseProxyFlags(args []string) (*proxyFlags, error) {
 	set.DurationVar(&f.config.UpstreamIdleTimeout, "upstream-idle-timeout", 30*time.Second, "")
 	set.IntVar(&f.config.MaxBufferedBody, "max-buffered-body", 64<<10, "")
 	set.Int64Var(&f.config.StaleMemory, "stale-memory", 64<<20, "")
-	rest, err := parseAll(set, args)
-	if err != nil {
-		return nil, err
-	}
-	return f, f.check(set, rest)
+	return set
 }
 
-// check finds everything that is wrong with the flags.
-func (f *proxyFlags) check(set *flag.FlagSet, rest []string) error {
-	var problems []error
-	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if len(rest) > 0 {
-		wrong("%q is not a flag; the policy file goes after -c", rest[0])
+// read sets the flags to what the words say, and collects the words that are wrong. The error is flag.ErrHelp or nil.
+func (f *proxyFlags) read(set *flag.FlagSet, args []string) error {
+	for len(args) > 0 {
+		arg, rest := args[0], args[1:]
+		args = rest
+		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		to := set.Lookup(name)
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+			f.wrong("%q is not a flag; the policy file goes after -c", arg)
+			continue
+		case name == "h" || name == "help":
+			return flag.ErrHelp
+		case to == nil:
+			f.wrong("%s is not a flag%s", cutFlag(arg), suggestFlag(set, name))
+			if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+				args = rest[1:] // what was meant to be its value
+			}
+			continue
+		case assigned:
+		case isSwitch(to):
+			value = "true"
+		case len(rest) == 0 || strings.HasPrefix(rest[0], "-") && set.Lookup(strings.TrimLeft(cutFlag(rest[0]), "-")) != nil:
+			f.wrong("%s needs a value", arg)
+			continue
+		default:
+			value, args = rest[0], rest[1:]
+		}
+		if set.Set(name, value) != nil {
+			_ = to.Value.Set(to.DefValue) // a bad number has made it 0
+			f.wrong("--%s %q is not %s", name, value, kindOf(to))
+		}
 	}
+	return nil
+}
+
+// suggestFlag says which flag may have been meant.
+func suggestFlag(set *flag.FlagSet, name string) string {
+	var known []string
+	set.VisitAll(func(f *flag.Flag) {
+		if len(f.Name) > 1 {
+			known = append(known, f.Name)
+		}
+	})
+	if near := nearest.To(name, known); near != "" {
+		return "; did you mean --" + near + "?"
+	}
+	return ""
+}
+
+// kindOf says what a flag takes.
+func kindOf(f *flag.Flag) string {
+	switch f.Value.(flag.Getter).Get().(type) {
+	case time.Duration:
+		return "a length of time: write for example 500ms or 5s"
+	case bool:
+		return "true or false"
+	}
+	return "a whole number"
+}
+
+// check finds what is wrong with the values.
+func (f *proxyFlags) check(set *flag.FlagSet) {
 	if f.config.Policy == "" {
-		wrong("no policy file: name one with -c, for example -c examples/policy.yaml")
+		f.wrong("no policy file: name one with -c, for example -c examples/policy.yaml")
 	}
 	set.Visit(func(fl *flag.Flag) {
 		if d, ok := fl.Value.(flag.Getter).Get().(time.Duration); ok && (d <= 0 || d > 24*time.Hour) {
-			wrong("--%s %v is out of range: write more than 0s and at most 24h", fl.Name, d)
+			f.wrong("--%s %v is out of range: write more than 0s and at most 24h", fl.Name, d)
 		}
 	})
 	if b := f.config.MaxBufferedBody; b < 1 || b > 64<<20 {
-		wrong("--max-buffered-body %d is out of range: write 1 to 67108864", b)
+		f.wrong("--max-buffered-body %d is out of range: write 1 to 67108864", b)
 	}
 	if m := f.config.StaleMemory; m < 1 || m > 1<<40 {
-		wrong("--stale-memory %d is out of range: write 1 to 1099511627776", m)
+		f.wrong("--stale-memory %d is out of range: write 1 to 1099511627776", m)
 	}
 	if f.accessLog != "errors" && f.accessLog != "all" && f.accessLog != "off" {
-		wrong("--access-log %q is not known: write errors, all or off", f.accessLog)
+		f.wrong("--access-log %q is not known: write errors, all or off", f.accessLog)
 	}
 	if f.logFormat != "text" && f.logFormat != "json" {
-		wrong("--log-format %q is not known: write text or json", f.logFormat)
+		f.wrong("--log-format %q is not known: write text or json", f.logFormat)
 	}
-	for name, addr := range map[string]string{"listen": f.listen, "admin": f.admin} {
-		if _, _, err := net.SplitHostPort(addr); err != nil && (name == "listen" || addr != "off") {
-			wrong("--%s %q is not an address: write host:port, for example 127.0.0.1:15001", name, addr)
-		}
+	if !isAddress(f.listen) {
+		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001", f.listen)
 	}
-	return errors.Join(problems...)
+	if f.admin != "off" && !isAddress(f.admin) {
+		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
+	}
+	if f.listen == f.admin && isAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
+		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
+	}
+}
+
+// isAddress tells whether addr is a host, which may be empty, and a port.
+func isAddress(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
 }
 
 // proxyCommand is "abate proxy".
@@ -169,6 +258,9 @@ func (f *proxyFlags) logs(stderr io.Writer) {
 
 // run serves until ctx ends, and drains.
 func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.Writer) int {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP) // before anybody can know that the proxy runs: unheard, the signal would end it
+	defer signal.Stop(hup)
 	l, admin, ok := f.open(stderr)
 	if !ok {
 		_ = p.Shutdown(context.Background()) // it has no clients yet
@@ -184,9 +276,6 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = p.Watch(watching) }() // ends with watching
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	for {
 		select {
 		case <-hup:
@@ -198,7 +287,11 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 			return 1
 		case <-ctx.Done():
 		}
-		if err := f.end(p, page); err != nil {
+		switch err := f.end(p, page); {
+		case errors.Is(err, context.Canceled):
+			slog.Error("requests cut off on a second signal")
+			return 1
+		case err != nil:
 			slog.Error("requests cut off: they took longer than --drain-timeout", "timeout", f.drain)
 			return 1
 		}

@@ -1,0 +1,476 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/proxy"
+)
+
+// status is an answer without content.
+func status(code int, fields ...string) string {
+	return fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: 0\r\n%s\r\n", code, strings.Join(append(fields, ""), "\r\n"))
+}
+
+// turns is an upstream that gives its answers one after the other, and then the last one for ever.
+type turns struct {
+	*server
+	given atomic.Int32
+}
+
+func inTurn(t *testing.T, answers ...string) *turns {
+	s := new(turns)
+	s.server = upstream(t, func(c net.Conn, _ string) { io.WriteString(c, answers[min(int(s.given.Add(1)), len(answers))-1]) })
+	return s
+}
+
+// again has it begin with the first answer.
+func (s *turns) again() { s.given.Store(0) }
+
+// post sends a POST on a connection of its own.
+func (r *running) post(content string, fields ...string) reply {
+	r.t.Helper()
+	c := r.dial()
+	defer c.Close()
+	return c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n%s\r\n%s",
+		len(content), strings.Join(append(fields, ""), "\r\n"), content)).answer()
+}
+
+func TestFailuresAreRepeatedWithinTheBudget(t *testing.T) {
+	s := inTurn(t, status(503, "X-From: service"))
+	r := start(t, single([]string{s.url}, quickRetry, noBreaker, "maxRetries: 1", "retryBudget: {ratio: 0.0001, reserve: 2}"))
+	for i := range 2 {
+		a := r.get("/")
+		if a.status != 503 || a.header.Get("X-From") != "service" || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Abate-Reason") != "attempts-exhausted" {
+			t.Errorf("request %d: the service's own answer should come, marked; got %+v", i, a)
+		}
+	}
+	a := r.get("/")
+	p := a.problem(t)
+	if a.status != 503 || p.Reason != "budget-exhausted" || p.Attempts != 1 || p.UpstreamStatus != 503 || p.Service != "s" {
+		t.Errorf("without budget: got %+v", p)
+	}
+	refused(t, a, p)
+	var numbers []string
+	for _, req := range s.seen() {
+		numbers = append(numbers, field(req, "X-Envoy-Attempt-Count"))
+	}
+	if got := strings.Join(numbers, ""); got != "12121" {
+		t.Errorf("attempts %s, want 12121", got)
+	}
+	if left := r.guard().Budget; left >= 1 {
+		t.Errorf("%v are left of the budget", left)
+	}
+}
+
+// refused checks what every refusal by the policy has: it is honest, and asks not to be tried again at once.
+func refused(t *testing.T, a reply, p problem) {
+	t.Helper()
+	after, err := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil || after < 1 || after != p.RetryAfter {
+		t.Errorf("Retry-After: %q, in the body %d", a.header.Get("Retry-After"), p.RetryAfter)
+	}
+	if a.header.Get("X-Should-Retry") != "false" || a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("header %v", a.header)
+	}
+	if p.Type != "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity" || p.Detail == "" {
+		t.Errorf("body %+v", p)
+	}
+}
+
+func TestRetryAfterIsObeyed(t *testing.T) {
+	t.Parallel() // it waits
+	t.Run("waits", func(t *testing.T) {
+		var times []time.Time
+		s := upstream(t, func(c net.Conn, _ string) {
+			if times = append(times, time.Now()); len(times) == 1 {
+				io.WriteString(c, status(503, "Retry-After: 1"))
+				return
+			}
+			io.WriteString(c, ok("good"))
+		})
+		if a := start(t, single([]string{s.url}, quickRetry)).get("/"); a.content != "good" {
+			t.Fatalf("got %+v", a)
+		}
+		if pause := times[1].Sub(times[0]); pause < time.Second {
+			t.Errorf("the service asked for 1 s and got %v", pause)
+		}
+	})
+	t.Run("is too long", func(t *testing.T) {
+		s := inTurn(t, status(503, "Retry-After: 3600"))
+		a := start(t, single([]string{s.url}, quickRetry)).get("/")
+		if a.status != 503 || a.header.Get("Retry-After") != "3600" || a.header.Get("Abate-Reason") != "overloaded" || len(s.seen()) != 1 {
+			t.Errorf("got %+v after %d attempts", a, len(s.seen()))
+		}
+	})
+}
+
+func TestOnlyWhatMayBeRepeatedIs(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, field, key, answer string
+		attempts                         int
+	}{
+		{name: "GET", method: "GET", attempts: 2},
+		{name: "HEAD", method: "HEAD", attempts: 2},
+		{name: "OPTIONS", method: "OPTIONS", attempts: 2},
+		{name: "POST", method: "POST", attempts: 1},
+		{name: "PUT", method: "PUT", attempts: 1},
+		{name: "DELETE", method: "DELETE", attempts: 1},
+		{name: "POST with a key", method: "POST", field: "Idempotency-Key: k", attempts: 2},
+		{name: "POST with the older key", method: "POST", field: "X-Idempotency-Key: k", attempts: 2},
+		{name: "POST with an empty key", method: "POST", field: "Idempotency-Key:", attempts: 1},
+		{name: "PUT by policy", method: "PUT", key: "retryMethods: [PUT]", attempts: 2},
+		{name: "GET not by policy", method: "GET", key: "retryMethods: [PUT]", attempts: 1},
+		{name: "a status that is never repeated", method: "GET", key: `neverRetryOn: ["503"]`, attempts: 1},
+		{name: "told not to", method: "GET", answer: status(503, "X-Should-Retry: false"), attempts: 1},
+		{name: "a status that no repetition mends", method: "GET", answer: status(501), attempts: 1},
+		{name: "the client's mistake", method: "GET", answer: status(404), attempts: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.answer == "" {
+				tt.answer = status(503)
+			}
+			s := inTurn(t, tt.answer, ok(""))
+			r := start(t, single([]string{s.url}, quickRetry, tt.key))
+			c := r.dial().send(tt.method + " / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\n" + strings.TrimSpace(tt.field+"\r\nX: y") + "\r\n\r\nbody")
+			a, err := c.read(tt.method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(s.seen()); got != tt.attempts || (a.status == 200) != (tt.attempts == 2) {
+				t.Errorf("%d after %d attempts, want %d", a.status, got, tt.attempts)
+			}
+			for _, req := range s.seen() {
+				if content(req) != "body" || field(req, "Content-Length") != "4" {
+					t.Errorf("the service got %q", req)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatWasNotSentMayBeSent: a connection that could not be made has done no harm, whatever the method.
+func TestWhatWasNotSentMayBeSent(t *testing.T) {
+	for _, out := range []wire{http1, h2c} {
+		for _, in := range []wire{http1, h2c} {
+			t.Run(in.name+" to "+out.name, func(t *testing.T) {
+				l := listen(t)
+				dead := out.scheme + "://" + l.Addr().String()
+				l.Close()
+				good := out.serve(t, pieces)
+				r := start(t, single([]string{dead, good}, quickRetry, noEjection, noBreaker, "retryBudget: {disabled: true}"))
+				c := in.client(t)
+				for range 6 {
+					sent := bytes.Repeat([]byte("x"), large) // a stream: it can be sent once
+					b := begin(t, c, newRequest(t, "POST", "http://"+r.addr+"/", io.MultiReader(bytes.NewReader(sent))))
+					if b.head().StatusCode != 200 {
+						t.Fatalf("got %d", b.resp.StatusCode)
+					}
+					b.rest(string(sent))
+				}
+			})
+		}
+	}
+}
+
+func TestAnAttemptHasItsTime(t *testing.T) {
+	t.Parallel() // it waits
+	silent := upstream(t, func(net.Conn, string) {})
+	for _, tt := range []struct {
+		name     string
+		keys     []string
+		reason   string
+		attempts int
+	}{
+		{"one", []string{"attemptTimeout: 50ms", noRetries}, "upstream-timeout", 1},
+		{"two", []string{"attemptTimeout: 50ms", "maxRetries: 1"}, "attempts-exhausted", 2},
+		{"the call's", []string{"timeout: 50ms"}, "deadline", 1},
+		{"the call's is shorter", []string{"attemptTimeout: 100ms", "timeout: 150ms"}, "deadline", 2},
+		{"with a hedge", []string{"attemptTimeout: 50ms", noRetries, "hedge: {delay: 10ms}"}, "upstream-timeout", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := len(silent.seen())
+			r := start(t, single([]string{silent.url}, append(tt.keys, quickRetry)...))
+			a := r.get("/")
+			p := a.problem(t)
+			if a.status != 504 || p.Reason != tt.reason || p.Attempts != tt.attempts || a.header.Get("X-Should-Retry") != "false" {
+				t.Errorf("got %d %+v, want %s after %d", a.status, p, tt.reason, tt.attempts)
+			}
+			if n := len(silent.seen()) - before; n != tt.attempts {
+				t.Errorf("%d attempts reached the service", n)
+			}
+			if g := r.guard(); g.Breaker.Calls == 0 {
+				t.Error("the breaker has not counted it")
+			}
+		})
+	}
+}
+
+// TestACircuitOpensAndComesBack: closed, open after failures in a row, probed, ramped up, closed.
+func TestACircuitOpensAndComesBack(t *testing.T) {
+	t.Parallel() // it waits
+	var down atomic.Bool
+	var asked atomic.Int32
+	s := upstream(t, func(c net.Conn, _ string) {
+		asked.Add(1)
+		if down.Load() {
+			io.WriteString(c, status(500))
+			return
+		}
+		io.WriteString(c, ok("good"))
+	})
+	r := start(t, single([]string{s.url}, noRetries, noEjection,
+		"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 300ms, permittedCallsInHalfOpen: 1, successThreshold: 2, rampUp: 300ms}"))
+	states := &stateLog{r: r}
+	states.want(t, "closed", 0)
+	if a := r.get("/"); a.content != "good" {
+		t.Fatalf("got %+v", a)
+	}
+	down.Store(true)
+	for range 3 {
+		if a := r.get("/"); a.status != 500 || a.header.Get("Abate-Reason") != "" {
+			t.Errorf("a failure of the service came as %+v", a)
+		}
+	}
+	states.want(t, "open", 2)
+	before := asked.Load()
+	a := r.get("/")
+	p := a.problem(t)
+	if a.status != 503 || p.Reason != "circuit-open" || p.Attempts != 0 || p.Service != "s" || asked.Load() != before {
+		t.Errorf("got %d %+v, %d reached the service", a.status, p, asked.Load()-before)
+	}
+	refused(t, a, p)
+
+	down.Store(false)
+	eventually(t, "a probe gets through", func() bool { return r.get("/").status == 200 })
+	states.want(t, "half-open", 1) // one more success is needed
+	eventually(t, "ramping up", func() bool { r.get("/"); return states.now() != "half-open" })
+	eventually(t, "closed again", func() bool { r.get("/"); return states.now() == "closed" })
+	states.want(t, "closed", 0)
+	if want := []string{"closed", "open", "half-open", "ramp-up", "closed"}; !slices.Equal(states.seen, want) {
+		t.Errorf("the states were %v, want %v", states.seen, want)
+	}
+	if n := r.guard().Breaker.Openings; n != 1 {
+		t.Errorf("opened %d times", n)
+	}
+}
+
+// stateLog is the states of the breaker in the order they were seen.
+type stateLog struct {
+	r    *running
+	seen []string
+}
+
+func (l *stateLog) now() string {
+	s := l.r.guard().Breaker.State
+	if len(l.seen) == 0 || l.seen[len(l.seen)-1] != s {
+		l.seen = append(l.seen, s)
+	}
+	return s
+}
+
+// want checks the state, also as the metric has it.
+func (l *stateLog) want(t *testing.T, state string, metric int) {
+	t.Helper()
+	if got := l.now(); got != state {
+		t.Errorf("the breaker is %s, want %s", got, state)
+	}
+	if m := l.r.adminGet("/metrics"); !strings.Contains(m, fmt.Sprintf("\ncircuit_breaker_state{service=\"s\"} %d\n", metric)) {
+		t.Errorf("%s: want %d in %q", state, metric, grep(m, "circuit_breaker_state"))
+	}
+}
+
+func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
+	var inside atomic.Int32
+	open := make(chan struct{})
+	s := upstream(t, func(c net.Conn, _ string) {
+		inside.Add(1)
+		<-open
+		io.WriteString(c, ok("good"))
+	})
+	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 2, maxWait: 20s, order: fifo}"))
+	var clients []*client
+	for i := range 3 {
+		clients = append(clients, r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
+		eventually(t, "it is where it should be", func() bool { g := r.guard(); return g.Bulkhead.Running == 1 && g.Bulkhead.Queued == i })
+	}
+	a := r.get("/")
+	p := a.problem(t)
+	if a.status != 503 || p.Reason != "bulkhead-full" || p.Attempts != 0 {
+		t.Errorf("got %d %+v", a.status, p)
+	}
+	refused(t, a, p)
+	clients[1].Close() // a client that leaves gives up its place
+	eventually(t, "the place is free", func() bool { return r.guard().Bulkhead.Queued == 1 })
+	close(open)
+	for _, i := range []int{0, 2} {
+		if a := clients[i].answer(); a.content != "good" {
+			t.Errorf("client %d got %+v", i, a)
+		}
+	}
+	if n := inside.Load(); n != 2 {
+		t.Errorf("%d requests reached the service", n)
+	}
+	eventually(t, "empty", func() bool { return r.guard().Bulkhead.Running == 0 })
+}
+
+func TestABulkheadsQueueHasATimeLimit(t *testing.T) {
+	held, open := make(chan struct{}), make(chan struct{})
+	s := upstream(t, func(c net.Conn, _ string) {
+		close(held)
+		<-open
+		io.WriteString(c, ok("good"))
+	})
+	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 1, maxWait: 20ms}"))
+	first := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
+	wait(t, "the first", held)
+	if a := r.get("/"); a.status != 503 || a.problem(t).Reason != "bulkhead-full" {
+		t.Errorf("got %+v", a)
+	}
+	close(open)
+	if a := first.answer(); a.content != "good" {
+		t.Errorf("the first got %+v", a)
+	}
+}
+
+// TestAClientThatLeavesDuringTheBackOffEndsTheCall: nobody waits for a further attempt.
+func TestAClientThatLeavesDuringTheBackOffEndsTheCall(t *testing.T) {
+	for _, in := range []wire{http1, h2c} {
+		t.Run(in.name, func(t *testing.T) {
+			s := inTurn(t, status(503))
+			r := start(t, single([]string{s.url}, "initialDelay: 20s", "maxDelay: 20s", "jitter: none", "bulkhead: {maxConcurrentCalls: 1}"))
+			req := newRequest(t, "GET", "http://"+r.addr+"/", nil)
+			ctx, cancel := context.WithCancel(req.Context())
+			defer cancel()
+			b := begin(t, in.client(t), req.WithContext(ctx))
+			eventually(t, "the first attempt has failed", func() bool {
+				return len(s.seen()) == 1 && strings.Contains(r.adminGet("/metrics"), `abate_active_retries{service="s"} 1`)
+			})
+			cancel()
+			<-b.failed
+			eventually(t, "the call has ended", func() bool { return r.guard().Bulkhead.Running == 0 })
+			if n := len(s.seen()); n != 1 {
+				t.Errorf("%d attempts", n)
+			}
+		})
+	}
+}
+
+func TestTheServiceIsToldAboutTheAttempt(t *testing.T) {
+	s := inTurn(t, status(503), ok(""))
+	r := start(t, single([]string{s.url}, quickRetry, "attemptTimeout: 5s", "timeout: 8s"))
+	c := r.dial()
+	c.send("GET / HTTP/1.1\r\nHost: s.test\r\nVia: 1.0 edge\r\nX-Envoy-Attempt-Count: 77\r\nx-envoy-expected-rq-timeout-ms: 99\r\n\r\n").answer()
+	for i, req := range s.seen() {
+		var via, counts, limits []string
+		for l := range strings.Lines(req) {
+			switch name, value, _ := strings.Cut(strings.TrimSpace(l), ": "); strings.ToLower(name) {
+			case "via":
+				via = append(via, value)
+			case "x-envoy-attempt-count":
+				counts = append(counts, value)
+			case "x-envoy-expected-rq-timeout-ms":
+				limits = append(limits, value)
+			}
+		}
+		if len(via) != 2 || via[0] != "1.0 edge" || !strings.HasPrefix(via[1], "1.1 abate-") {
+			t.Errorf("attempt %d: Via %q", i+1, via)
+		}
+		if len(counts) != 1 || counts[0] != fmt.Sprint(i+1) {
+			t.Errorf("attempt %d has the number %q", i+1, counts)
+		}
+		if ms, _ := strconv.Atoi(strings.Join(limits, ",")); ms < 1 || ms > 5000 {
+			t.Errorf("attempt %d has the limit %q", i+1, limits)
+		}
+	}
+	if n := len(s.seen()); n != 2 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+func TestAServiceWithoutLimitIsToldNone(t *testing.T) {
+	s := inTurn(t, ok(""))
+	start(t, single([]string{s.url})).get("/")
+	if got := field(s.seen()[0], "X-Envoy-Expected-Rq-Timeout-Ms"); got != "" {
+		t.Errorf("the limit is %q", got)
+	}
+}
+
+// TestALoopIsCut: an upstream that is the proxy itself would call itself until nothing is left.
+func TestALoopIsCut(t *testing.T) {
+	t.Parallel() // it waits
+	for _, scheme := range []string{"http://", "h2c://"} {
+		r := start(t, single([]string{"http://127.0.0.1:9"}))
+		r.write(single([]string{scheme + r.addr}, noRetries))
+		if err := r.proxy.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		a := r.get("/")
+		if p := a.problem(t); a.status != 508 || p.Reason != "loop" || p.Attempts != 0 {
+			t.Errorf("%s: got %d %+v", scheme, a.status, p)
+		}
+	}
+}
+
+func TestRequestsThatGoNowhereGetAReason(t *testing.T) {
+	r := start(t, "services:\n  empty:\n    routes: [{path: /empty}]\n  named:\n    upstreams: [\"http://127.0.0.1:9\"]\n")
+	a := r.get("/empty/x")
+	if p := a.problem(t); a.status != 502 || p.Reason != "no-upstreams" || p.Service != "empty" || p.Attempts != 0 {
+		t.Errorf("got %d %+v", a.status, p)
+	}
+	a = r.get("/other?secret=1")
+	if p := a.problem(t); a.status != 404 || p.Reason != "no-route" || p.Service != "" || !strings.Contains(p.Detail, "empty, named") {
+		t.Errorf("got %d %+v", a.status, p)
+	}
+	if a.header.Get("X-Should-Retry") != "" {
+		t.Errorf("a 404 is nobody's to repeat: %v", a.header)
+	}
+}
+
+// TestManyClientsUnderFailureStayWithinTheBudget: over all connections and both protocols.
+func TestManyClientsUnderFailureStayWithinTheBudget(t *testing.T) {
+	const calls = 200
+	s := inTurn(t, status(503))
+	r := start(t, single([]string{s.url}, quickRetry, noBreaker, noEjection, "retryBudget: {ratio: 0.1, reserve: 5}"))
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := []wire{http1, h2c}[i%2].client(t)
+		all.Go(func() {
+			for range calls / 8 {
+				if resp, err := c.Get("http://" + r.addr + "/"); err != nil || resp.StatusCode != 503 {
+					t.Errorf("got %v, %v", resp, err)
+				} else {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n, most := len(s.seen()), calls+calls/10+5; n > most || n < calls {
+		t.Errorf("%d attempts for %d calls, at most %d", n, calls, most)
+	}
+}
+
+// TestALongBodyIsNotHeld: it is sent once, as a stream.
+func TestALongBodyIsNotHeld(t *testing.T) {
+	const limit = 40_000
+	s := inTurn(t, status(503), ok(""))
+	r := start(t, single([]string{s.url}, quickRetry), func(c *proxy.Config) { c.MaxBufferedBody = limit })
+	for _, tt := range []struct{ size, status int }{{limit + 1, 503}, {limit, 200}} {
+		s.again()
+		if a := r.post(strings.Repeat("x", tt.size), "Idempotency-Key: k"); a.status != tt.status {
+			t.Errorf("%d bytes: got %+v", tt.size, a)
+		}
+	}
+}
