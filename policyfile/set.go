@@ -38,7 +38,9 @@ type Set struct {
 type table struct {
 	file   *File
 	listed map[string]*abate.Guard
+	full   map[string]*abate.Policy // of those listed, every default written out
 	index  *index
+	number uint64 // of the load
 }
 
 // Status tells which policy is in force and what became of the last attempt to load another.
@@ -120,6 +122,12 @@ func (s *Set) Match(host, path string) (*abate.Guard, bool) {
 // Destination is where Route sends a request.
 type Destination struct {
 	Guard *abate.Guard
+	// Policy is the service's policy in the file by which the route was found, every default written out. It is shared: do not
+	// change it. The guard may follow a newer one already; upstreams are to be taken from here, so that a request that has
+	// been routed arrives although the file is replaced meanwhile. Load counts the loads, so that it can be told which of two
+	// policies is newer.
+	Policy *abate.Policy
+	Load   uint64
 	// Label is the route as the file writes it, or the host and base path of the upstream: a bounded set, fit for metrics.
 	Label string
 	// Upstream tells that the request named an upstream of the service itself, as requests to a forward proxy do.
@@ -130,8 +138,17 @@ type Destination struct {
 func (s *Set) Route(host, path string) (Destination, bool) {
 	t := s.current.Load()
 	d, upstream := t.index.find(host, path)
-	g := t.listed[d.service]
-	return Destination{g, d.label, upstream}, g != nil
+	return t.destination(d.service, d.label, upstream)
+}
+
+// Service is the destination of a service that the file lists, by its name.
+func (s *Set) Service(name string) (Destination, bool) {
+	return s.current.Load().destination(name, "", false)
+}
+
+func (t *table) destination(service, label string, upstream bool) (Destination, bool) {
+	g := t.listed[service]
+	return Destination{g, t.full[service], t.number, label, upstream}, g != nil
 }
 
 // GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
@@ -173,8 +190,12 @@ type change struct {
 
 // apply makes what is missing and checks every policy first; only when nothing can fail any more does it change a guard.
 func (s *Set) apply(file *File) error {
-	t := &table{file: file, listed: make(map[string]*abate.Guard, len(file.Services)), index: newIndex(file.Services)}
+	n := len(file.Services)
+	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n), index: newIndex(file.Services)}
 	before := s.current.Load()
+	if before != nil {
+		t.number = before.number + 1
+	}
 	var changes []change
 	plan := func(name string, old *abate.Guard, p abate.Policy) (*abate.Guard, error) {
 		p = s.adjusted(name, p)
@@ -193,7 +214,10 @@ func (s *Set) apply(file *File) error {
 		g, err := plan(service.Name, s.known(before, service.Name), service.Policy)
 		problems = append(problems, err)
 		t.listed[service.Name] = g
+		full := s.adjusted(service.Name, service.Policy).WithDefaults()
+		t.full[service.Name] = &full
 	}
+	listed := len(changes)
 	shared, err := plan(sharedName, s.shared, file.Defaults)
 	problems = append(problems, err)
 	gone := s.unlisted(before, t)
@@ -204,17 +228,25 @@ func (s *Set) apply(file *File) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	s.swap(t, shared, gone, changes)
+	// What the new file lists follows its policy before it can be found, and what it no longer lists goes on under the
+	// defaults only when it cannot be found any more.
+	put(changes[:listed])
+	s.swap(t, shared, gone)
+	put(changes[listed:])
 	return nil
 }
 
-func (s *Set) swap(t *table, shared *abate.Guard, gone map[string]*abate.Guard, changes []change) {
+func (s *Set) swap(t *table, shared *abate.Guard, gone map[string]*abate.Guard) {
 	for name, g := range gone {
 		s.others.Store(name, g)
 	}
 	s.shared = shared
 	s.current.Store(t)
 	s.unasked = len(gone)
+}
+
+// put has guards follow their new policies.
+func put(changes []change) {
 	for _, c := range changes {
 		if !same(c.guard, &c.policy) {
 			_ = c.guard.Update(c.policy) // checked by apply: it cannot fail

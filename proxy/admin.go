@@ -102,15 +102,16 @@ func (p *Proxy) report() report {
 		r.Policy.Error = status.Err.Error()
 	}
 	for _, name := range p.policies.Names() {
-		if g, ok := p.policies.Lookup(name); ok {
-			r.Services = append(r.Services, p.service(g).report())
+		if d, ok := p.policies.Service(name); ok {
+			s := p.service(d.Guard)
+			r.Services = append(r.Services, s.report(s.fleetOf(&d)))
 		}
 	}
 	return r
 }
 
-func (s *service) report() serviceReport {
-	now, state, f := abate.Now(), s.guard.State(), s.current()
+func (s *service) report(f *fleet) serviceReport {
+	now, state := abate.Now(), s.guard.State()
 	b := state.Breaker
 	r := serviceReport{
 		Service: s.guard.Name(), Budget: state.Budget, Endpoints: []endpointReport{},

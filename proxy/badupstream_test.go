@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // failing is an answer that brings nothing good.
@@ -420,6 +421,7 @@ func TestBytesBeyondAnAnswerOverTLS(t *testing.T) {
 						io.WriteString(c, ok("stolen"))
 					case "closed":
 						c.CloseWrite()
+						nc.SetWriteDeadline(time.Time{}) // it has set one
 					}
 					raw.let()
 					sent <- struct{}{}

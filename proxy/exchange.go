@@ -85,7 +85,7 @@ func (x *exchange) serve() {
 		x.log(nil)
 		return
 	}
-	x.fleet = x.route.service.current()
+	x.fleet = x.route.service.fleetOf(&x.route.Destination)
 	policy := x.fleet.policy
 	x.again = abatehttp.Repeatable(text(x.req.Method), x.req.Keyed, policy.RetryMethods)
 	x.body.open(x)

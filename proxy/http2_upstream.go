@@ -46,18 +46,15 @@ func (e *endpoint) transport(c *Config) *http.Transport {
 		} else {
 			protocols.SetUnencryptedHTTP2(true)
 		}
-		e.h2 = t
+		e.h2.Store(t)
 	})
-	return e.h2
+	return e.h2.Load()
 }
 
 // sendHTTP2 is the attempt over HTTP/2, with net/http.
 func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
 	e := a.endpoint()
 	t := e.transport(&x.proxy.config)
-	if t == nil {
-		return net.ErrClosed // the endpoint has just left the policy file
-	}
 	h := x.http2Answer(a)
 	defer context.AfterFunc(ctx, func() { // a copy has won, before the head of this one was there
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // limit sees to that

@@ -133,8 +133,8 @@ func New(c Config) (*Proxy, error) {
 // prepare makes what belongs to each service before its first request, so that metrics and /guards show all of them.
 func (p *Proxy) prepare() {
 	for _, name := range p.policies.Names() {
-		if g, ok := p.policies.Lookup(name); ok {
-			p.service(g)
+		if d, ok := p.policies.Service(name); ok {
+			p.service(d.Guard).fleetOf(&d)
 		}
 	}
 }
@@ -165,8 +165,13 @@ func (p *Proxy) tick(ctx context.Context) {
 		case <-t.C:
 			p.prepare()
 			now := abate.Now()
-			p.services.Range(func(_, s any) bool {
-				s.(*service).sweep(now)
+			p.services.Range(func(_, kept any) bool {
+				s := kept.(*service)
+				if _, listed := p.policies.Lookup(s.guard.Name()); listed {
+					s.sweep(now - p.config.UpstreamIdleTimeout)
+				} else {
+					s.sweep(now) // nothing is sent to it any more
+				}
 				return true
 			})
 		}

@@ -27,10 +27,12 @@ type service struct {
 	stats sync.Map   // label of a route to *abateprom.Endpoint
 }
 
-// fleet is the endpoints of a service under one policy. It is made anew when the guard has another policy: comparing one
-// pointer per request is all that a reload costs the requests.
+// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one: comparing
+// one pointer is all that reloads cost a request.
 type fleet struct {
 	policy    *abate.Policy
+	load      uint64 // the number of the policy file's load
+	previous  *fleet // for requests that were routed just before this one was made; it has none itself
 	balancer  *balance.Balancer
 	endpoints []*endpoint
 }
@@ -44,11 +46,11 @@ type endpoint struct {
 	base   string // path before that of requests, without a slash at its end
 	tls    *tls.Config
 	pool   pool
-	h2     *http.Transport // for HTTP/2, nil until it is needed
 	once   sync.Once
+	h2     atomic.Pointer[http.Transport] // for HTTP/2, nil until it is needed
 }
 
-// service returns what is kept for g.
+// service returns what is kept for a guard.
 func (p *Proxy) service(g *abate.Guard) *service {
 	if s, ok := p.services.Load(g); ok {
 		return s.(*service)
@@ -57,30 +59,33 @@ func (p *Proxy) service(g *abate.Guard) *service {
 	if !loaded {
 		p.metrics.Add(g)
 	}
-	s.(*service).current()
 	return s.(*service)
 }
 
-// current is the fleet under the policy in force.
-func (s *service) current() *fleet {
-	policy := s.guard.Describe()
-	if f := s.fleet.Load(); f != nil && f.policy == policy {
+// fleetOf is the endpoints for a request with that destination.
+func (s *service) fleetOf(d *policyfile.Destination) *fleet {
+	if f := s.fleet.Load(); f != nil && f.policy == d.Policy {
 		return f
 	}
-	return s.muster()
+	return s.muster(d)
 }
 
-// muster makes the fleet of the policy in force. Endpoints that were there stay, with their connections and their record.
-func (s *service) muster() *fleet {
+// muster makes the fleet of a new policy. Endpoints that were there stay, with their connections and their record. A
+// request that was routed by the policy before still gets the fleet of that one: none is lost to a reload.
+func (s *service) muster(d *policyfile.Destination) *fleet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	policy, before := s.guard.Describe(), s.fleet.Load()
-	if before != nil && before.policy == policy {
+	before := s.fleet.Load()
+	switch {
+	case before == nil:
+	case before.policy == d.Policy || before.load > d.Load && before.previous == nil:
 		return before
+	case before.load > d.Load:
+		return before.previous
 	}
-	f := &fleet{policy: policy, balancer: balance.New(policy.OutlierDetection, len(policy.Upstreams))}
-	kept := make([]int, len(policy.Upstreams))
-	for i, raw := range policy.Upstreams {
+	f := &fleet{policy: d.Policy, load: d.Load, balancer: balance.New(d.Policy.OutlierDetection, len(d.Policy.Upstreams))}
+	kept := make([]int, len(d.Policy.Upstreams))
+	for i, raw := range d.Policy.Upstreams {
 		kept[i] = -1
 		if before != nil {
 			kept[i] = slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
@@ -93,16 +98,22 @@ func (s *service) muster() *fleet {
 	}
 	if before != nil {
 		f.balancer.Carry(before.balancer, kept)
+		f.previous = &fleet{policy: before.policy, load: before.load, balancer: before.balancer, endpoints: before.endpoints}
 	}
 	s.fleet.Store(f)
 	if before != nil {
-		for _, e := range before.endpoints {
-			if !slices.Contains(f.endpoints, e) {
-				e.close()
-			}
-		}
+		before.retire(f)
 	}
 	return f
+}
+
+// retire closes the endpoints that are not in the next fleet.
+func (f *fleet) retire(next *fleet) {
+	for _, e := range f.endpoints {
+		if !slices.Contains(next.endpoints, e) {
+			e.close()
+		}
+	}
 }
 
 // newEndpoint reads a base URL that the policy file has checked.
@@ -125,24 +136,23 @@ func newEndpoint(raw string) *endpoint {
 
 func (e *endpoint) close() {
 	e.pool.close()
-	e.once.Do(func() {})
-	if e.h2 != nil {
-		e.h2.CloseIdleConnections()
+	if t := e.h2.Load(); t != nil {
+		t.CloseIdleConnections()
 	}
 }
 
 func (s *service) close() {
 	if f := s.fleet.Load(); f != nil {
-		for _, e := range f.endpoints {
-			e.close()
-		}
+		f.retire(&fleet{})
 	}
 }
 
-// sweep closes connections that have been idle for too long.
-func (s *service) sweep(now time.Duration) {
-	for _, e := range s.current().endpoints {
-		e.pool.sweep(now - s.proxy.config.UpstreamIdleTimeout)
+// sweep closes connections that have been idle since before then.
+func (s *service) sweep(then time.Duration) {
+	if f := s.fleet.Load(); f != nil {
+		for _, e := range f.endpoints {
+			e.pool.sweep(then)
+		}
 	}
 }
 

@@ -151,11 +151,19 @@ func (a *answer) converse() error {
 		}
 	}
 	if c.wrote < len(c.out) { // the socket is full: a rare case for small requests
+		c.hurry(a)
 		if _, err := c.nc.Write(c.out[c.wrote:]); err != nil && !answered(c) {
 			return err
 		}
 	}
 	return nil
+}
+
+// hurry bounds the time for a write that may have to wait.
+func (c *upstreamConn) hurry(a *answer) {
+	p := a.x.proxy
+	c.hurried = true
+	c.nc.SetWriteDeadline(p.began.time(min(a.until, later(abate.Now(), p.config.StallTimeout))))
 }
 
 // takeTurn is called when the connection may have something to read, and at first in any case.
@@ -211,8 +219,7 @@ func (a *answer) sendLong() error {
 	}
 	a.sent = true
 	if len(c.out) > bufferSize {
-		c.hurried = true
-		c.nc.SetWriteDeadline(x.proxy.began.time(min(a.until, later(abate.Now(), x.proxy.config.StallTimeout))))
+		c.hurry(a)
 	}
 	_, err := c.nc.Write(c.out)
 	if cap(c.out) > 2*bufferSize {

@@ -17,15 +17,15 @@ import (
 	"github.com/abate-go/abate/sim/engine"
 )
 
-// stormScenario is the built-in drill on a sixth of the load, in a fifth of the time.
+// stormScenario is the built-in drill on a sixth of the load, in a sixth of the time.
 const stormScenario = `
-duration: 4500ms
+duration: 4s
 warmUp: 200ms
 clients: {shop: {rate: 40, arrivals: jittered, instances: 10, calls: [pay]}}
 services:
   pay: {workers: 3, serviceTime: 50ms, queue: {limit: 150}, callsFirst: true, calls: [db]}
   db: {}
-faults: [{at: 1s, for: 1500ms, outage: db, mode: blackhole}]
+faults: [{at: 1s, for: 1s, outage: db, mode: blackhole}]
 model: {drain: 300ms}
 variants:
   unguarded:
