@@ -637,16 +637,16 @@ func TestReloadEvery100msUnderLoadFailsNoRequest(t *testing.T) {
 	}
 }
 
-// A route that goes to another service with a reload is the hardest case: the service that a request was on its way to has
-// no upstreams any more, or not yet. The moment is short, so there are many reloads.
+// A route that goes to another service with a reload is the hardest case: the file no longer lists the service that a request
+// is on its way to, or did not a moment ago. The moment is short, so there are many reloads.
 func TestARouteThatMovesToAnotherServiceLosesNoRequest(t *testing.T) {
 	if testing.Short() {
 		return
 	}
 	reloadUnderLoad(t, []string{
 		"services: {s: {maxRetries: 0, upstreams: [ONE], routes: [{path: /}]}}\n",
-		"services: {t: {maxRetries: 0, upstreams: [TWO], routes: [{path: /}]}, s: }\n",
-		"services: {u: {maxRetries: 0, upstreams: [ONE, TWO], routes: [{path: /}]}, t: }\n",
+		"services: {t: {maxRetries: 0, upstreams: [TWO], routes: [{path: /}]}}\n",
+		"services: {u: {maxRetries: 0, upstreams: [ONE, TWO], routes: [{path: /}]}}\n",
 	}, func(p *proxy.Proxy, next func()) {
 		for range 300 {
 			next()
