@@ -244,7 +244,6 @@ func FuzzUpstreamBytes(f *testing.F) {
 			if _, err := io.Copy(io.Discard, conn.in); err != nil {
 				t.Fatalf("the tunnel did not end: %v", err)
 			}
-			err = io.EOF
 			fallthrough
 		case err != nil || field(head, "Connection") == "close":
 			conn.closed()
