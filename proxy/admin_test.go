@@ -134,6 +134,9 @@ gatewayRetries: true
 	if down.Budget < 4 || down.Budget > 4.3 || down.Bulkhead.Limit != 7 || down.Bulkhead.Running+down.Bulkhead.Queued != 0 {
 		t.Errorf("budget %v, bulkhead %+v", down.Budget, down.Bulkhead)
 	}
+	if m := r.adminGet("/metrics"); !strings.Contains(m, `circuit_breaker_state{service="down"} 2`) {
+		t.Errorf("metrics: %s", grep(m, "circuit"))
+	}
 	if len(down.Endpoints) != 1 {
 		t.Fatalf("endpoints: %+v", down.Endpoints)
 	}
@@ -238,11 +241,22 @@ func TestTheMetricsAreThoseOfPrometheus(t *testing.T) {
 	}
 }
 
+// TestEveryServiceIsShownBeforeItsFirstRequest: whoever looks for one in the metrics finds it.
+func TestEveryServiceIsShownBeforeItsFirstRequest(t *testing.T) {
+	r := start(t, "services:\n  a: {upstreams: [\"http://127.0.0.1:9\"]}\n  b: {upstreams: [\"http://127.0.0.1:8\"]}\n")
+	m := r.adminGet("/metrics")
+	for _, want := range []string{`circuit_breaker_state{service="a"} 0`, `circuit_breaker_state{service="b"} 0`} {
+		if !strings.Contains(m, want) {
+			t.Errorf("there is no %s: %s", want, grep(m, "circuit"))
+		}
+	}
+}
+
 func TestRequestsUnderWayAreShown(t *testing.T) {
 	came, goOn := make(chan struct{}), make(chan struct{})
 	r := start(t, single([]string{http1.serve(t, func(http.ResponseWriter, *http.Request) {
 		came <- struct{}{}
-		<-goOn
+		hold(t, goOn)
 	})}))
 	shows := func(n int) {
 		t.Helper()

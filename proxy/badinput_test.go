@@ -341,6 +341,62 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
+// A client that goes on sending gets its refusal and a proper end: a connection closed at once would be reset.
+func TestRefusalReachesAClientThatGoesOnSending(t *testing.T) {
+	s := echo(t)
+	r := start(t, single([]string{s.url}, noBreaker))
+	much := strings.Repeat("GET / HTTP/1.1\r\nA: b\r\n", 6000)
+	for _, c := range []struct {
+		request string
+		status  int
+	}{
+		{"GET / HTTP/1.1\r\n\r\n", 400},
+		{"GET / HTTP/1.1\r\nHost: s.test\r\nA: " + much, 431},
+		{"POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\nx", 400},
+	} {
+		conn := r.dial().send(c.request).send(much)
+		if a := conn.answer(); a.status != c.status || !a.close {
+			t.Errorf("%.60q: %d, close %v", c.request, a.status, a.close)
+		}
+		if rest, err := io.ReadAll(conn.in); len(rest) > 0 || err != nil {
+			t.Errorf("%.60q: the connection ends with %q, %v", c.request, rest, err)
+		}
+	}
+}
+
+// Nothing behind a request that is the last of its connection is taken for another.
+func TestConnectionEndsWhenTheClientSaysSo(t *testing.T) {
+	s := echo(t)
+	r := start(t, single([]string{s.url}, noBreaker))
+	for _, c := range []struct {
+		request string
+		ends    bool
+	}{
+		{"GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: close\r\n\r\n", true},
+		{"GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: keep-alive, x, CLOSE\r\n\r\n", true},
+		{"GET /a HTTP/1.0\r\n\r\n", true},
+		{"POST /a HTTP/1.0\r\nContent-Length: 4\r\n\r\nabcd", true},
+		{"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", false},
+		{"GET /a HTTP/1.1\r\nHost: s.test\r\nProxy-Connection: close\r\n\r\n", false},
+	} {
+		before := len(s.seen())
+		conn := r.dial().send(c.request + "GET /b HTTP/1.1\r\nHost: s.test\r\nConnection: close\r\n\r\n" + smuggled)
+		if a := conn.answer(); !strings.Contains(a.content, " /a ") || a.close != c.ends {
+			t.Errorf("%q: %d %q, close %v", c.request, a.status, a.content, a.close)
+		}
+		want := 1
+		if !c.ends {
+			if want = 2; !strings.Contains(conn.answer().content, " /b ") {
+				t.Errorf("%q: the second request got another answer", c.request)
+			}
+		}
+		conn.closed()
+		if got := len(s.seen()) - before; got != want {
+			t.Errorf("%q: the service got %d requests, want %d", c.request, got, want)
+		}
+	}
+}
+
 // A client that begins HTTP/2 and sends something else must not disturb the others.
 func TestGarbageBehindTheHTTP2Preface(t *testing.T) {
 	s := echo(t)

@@ -193,7 +193,7 @@ func TestBytesBeyondAnAnswerAreNotTheNext(t *testing.T) {
 					t.Fatalf("%d %q, %v", a.status, a.content, err)
 				}
 				if close(got); at == "later" {
-					<-sent
+					soon(t, "the bytes beyond", sent)
 				}
 				for _, conn := range []*client{conn, r.dial()} {
 					if a := conn.get("/next"); a.status != 200 || a.content != "own" {
@@ -280,7 +280,7 @@ func TestAnswerBeforeTheRequestHasBeenSent(t *testing.T) {
 				if a := conn.answer(); a.status != 413 || a.content != "much" || !a.close {
 					t.Errorf("%d %q, close %v", a.status, a.content, a.close)
 				}
-				<-done
+				soon(t, "the end of the request", done)
 				if n := s.connections(); n != 1 {
 					t.Errorf("sent %d times", n)
 				}
@@ -433,7 +433,7 @@ func TestBytesBeyondAnAnswerOverTLS(t *testing.T) {
 				t.Fatalf("%d %q", a.status, a.content)
 			}
 			close(got)
-			<-sent
+			soon(t, "the bytes beyond", sent)
 			for range 2 {
 				if a := conn.send("POST / HTTP/1.1\r\nHost: s.test\r\n\r\n").answer(); a.status != 200 || a.content != "own" {
 					t.Errorf("the next request got %d %q", a.status, a.content)

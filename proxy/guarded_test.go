@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,28 +23,10 @@ func status(code int, fields ...string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: 0\r\n%s\r\n", code, strings.Join(append(fields, ""), "\r\n"))
 }
 
-// turns is an upstream that gives its answers one after the other, and then the last one for ever.
-type turns struct {
-	*server
-	given atomic.Int32
-}
-
-func inTurn(t *testing.T, answers ...string) *turns {
-	s := new(turns)
-	s.server = upstream(t, func(c net.Conn, _ string) { io.WriteString(c, answers[min(int(s.given.Add(1)), len(answers))-1]) })
-	return s
-}
-
-// again has it begin with the first answer.
-func (s *turns) again() { s.given.Store(0) }
-
-// post sends a POST on a connection of its own.
-func (r *running) post(content string, fields ...string) reply {
-	r.t.Helper()
-	c := r.dial()
-	defer c.Close()
-	return c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n%s\r\n%s",
-		len(content), strings.Join(append(fields, ""), "\r\n"), content)).answer()
+// inTurn is an upstream that gives its answers one after the other, and then the last one for ever.
+func inTurn(t *testing.T, answers ...string) *server {
+	var n atomic.Int32
+	return upstream(t, func(c net.Conn, _ string) { io.WriteString(c, answers[min(int(n.Add(1)), len(answers))-1]) })
 }
 
 func TestFailuresAreRepeatedWithinTheBudget(t *testing.T) {
@@ -295,7 +278,7 @@ func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
 	open := make(chan struct{})
 	s := upstream(t, func(c net.Conn, _ string) {
 		inside.Add(1)
-		<-open
+		hold(t, open)
 		io.WriteString(c, ok("good"))
 	})
 	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 2, maxWait: 20s, order: fifo}"))
@@ -328,7 +311,7 @@ func TestABulkheadsQueueHasATimeLimit(t *testing.T) {
 	held, open := make(chan struct{}), make(chan struct{})
 	s := upstream(t, func(c net.Conn, _ string) {
 		close(held)
-		<-open
+		hold(t, open)
 		io.WriteString(c, ok("good"))
 	})
 	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 1, maxWait: 20ms}"))
@@ -462,15 +445,30 @@ func TestManyClientsUnderFailureStayWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestALongBodyIsNotHeld: it is sent once, as a stream.
+// TestALongBodyIsNotHeld: it is sent once, as a stream, also to a service that has not read it.
 func TestALongBodyIsNotHeld(t *testing.T) {
-	const limit = 40_000
-	s := inTurn(t, status(503), ok(""))
-	r := start(t, single([]string{s.url}, quickRetry), func(c *proxy.Config) { c.MaxBufferedBody = limit })
-	for _, tt := range []struct{ size, status int }{{limit + 1, 503}, {limit, 200}} {
-		s.again()
-		if a := r.post(strings.Repeat("x", tt.size), "Idempotency-Key: k"); a.status != tt.status {
-			t.Errorf("%d bytes: got %+v", tt.size, a)
+	eachWay(t, func(t *testing.T, in, out wire) {
+		const limit = 40_000
+		var n atomic.Int32
+		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if n.Add(1) == 1 {
+				w.WriteHeader(503)
+			}
+		})}, quickRetry), func(c *proxy.Config) { c.MaxBufferedBody = limit })
+		c := in.client(t)
+		for _, tt := range []struct {
+			size     int
+			status   int
+			attempts int32
+		}{{limit + 1, 503, 1}, {limit, 200, 2}} {
+			n.Store(0)
+			req := newRequest(t, "POST", "http://"+r.addr+"/", strings.NewReader(strings.Repeat("x", tt.size)))
+			req.Header.Set("Idempotency-Key", "k")
+			b := begin(t, c, req)
+			if b.head(); b.resp.StatusCode != tt.status || n.Load() != tt.attempts {
+				t.Errorf("%d bytes: got %s after %d attempts", tt.size, b.resp.Status, n.Load())
+			}
+			b.rest("")
 		}
-	}
+	})
 }

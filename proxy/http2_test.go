@@ -156,6 +156,14 @@ func wait[T any](t testing.TB, what string, c <-chan T) (v T) {
 	return v
 }
 
+// hold waits for c, or for the end of the test: an upstream must not outlive it.
+func hold(t testing.TB, c <-chan struct{}) {
+	select {
+	case <-c:
+	case <-t.Context().Done():
+	}
+}
+
 func newRequest(t testing.TB, method, url string, body io.Reader) *http.Request {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -527,7 +535,7 @@ func TestASlowAttemptGetsACopy(t *testing.T) {
 			}
 			io.WriteString(w, "first\n")
 			flush(w)
-			<-goOn
+			hold(t, goOn)
 			io.WriteString(w, r.Header.Get("X-Envoy-Attempt-Count"))
 		})}, "hedge: {delay: 20ms}", "attemptTimeout: 20s"))
 		b := begin(t, in.client(t), newRequest(t, "GET", "http://"+r.addr+"/", nil))

@@ -26,6 +26,7 @@ type http2Answer struct {
 	ctx    context.Context // its cause says why the attempt ended before its answer did
 	cancel context.CancelCauseFunc
 	limit  *time.Timer // of the attempt, nil for none
+	watch  *time.Timer // of the client, nil if ctx knows when it leaves
 	unhook func() bool // ctx from body
 	buf    *[]byte
 }
@@ -101,21 +102,9 @@ func (x *exchange) http2Answer(a *answer) *http2Answer {
 	if a.until != abate.NoDeadline && !x.grpc() {
 		h.limit = time.AfterFunc(a.until-abate.Now(), func() { h.cancel(&timeLimitError{"no answer"}) })
 	}
-	if client.context().Done() != nil {
-		return h
+	if client.context().Done() == nil { // a client of HTTP/1.1 has to be asked
+		h.watch = watch(h.ctx, client, func() { h.cancel(errGone) })
 	}
-	go func() { // a client of HTTP/1.1 has to be asked
-		tick := time.NewTicker(glance)
-		defer tick.Stop()
-		for !client.gone() {
-			select {
-			case <-h.ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-		h.cancel(errGone)
-	}()
 	return h
 }
 
@@ -186,8 +175,10 @@ func (h *http2Answer) next() ([]byte, error) {
 func (h *http2Answer) trailer() []h1.Field { return fieldsOf(h.resp.Trailer) }
 
 func (h *http2Answer) close() {
-	if h.limit != nil {
-		h.limit.Stop()
+	for _, t := range [...]*time.Timer{h.limit, h.watch} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	if h.unhook != nil {
 		h.unhook()

@@ -69,13 +69,13 @@ func TestClientLeavesDuringAnAttempt(t *testing.T) {
 				conns = append(conns, r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
 			}
 			for range conns {
-				<-came
+				soon(t, "an attempt", came)
 			}
 			for i, l := range leaving {
 				l.leave(conns[i])
 			}
 			for range conns {
-				<-ended
+				soon(t, "the end of the attempt", ended)
 			}
 			conns[1].closed() // has left with one half only
 			unharmed(t, r)
@@ -98,9 +98,9 @@ func TestClientLeavesWhileItSends(t *testing.T) {
 		r := start(t, single([]string{s.url}, roomy, counting, quickRetry))
 		for _, l := range leaving {
 			conn := r.dial().send(head)
-			<-came
+			soon(t, "an attempt", came)
 			l.leave(conn)
-			<-ended
+			soon(t, "the end of the attempt", ended)
 		}
 		unharmed(t, r)
 		if got := s.connections(); got != len(leaving) {
@@ -147,7 +147,7 @@ func TestClientLeavesDuringTheAnswer(t *testing.T) {
 				conn := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 				io.CopyN(io.Discard, conn, 1<<20)
 				l.leave(conn)
-				<-ended
+				soon(t, "the end of the attempt", ended)
 			}
 			unharmed(t, r)
 		}
@@ -166,7 +166,7 @@ func TestClientLeavesDuringBackOff(t *testing.T) {
 			r := start(t, single([]string{s.url}, hedge, roomy, noBreaker, "backoff: fixed\n    jitter: none\n    initialDelay: 1h\n    maxDelay: 1h"))
 			for _, l := range leaving {
 				conn := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
-				<-answered
+				soon(t, "an answer", answered)
 				l.leave(conn)
 			}
 			eventually(t, "everything is given back", func() bool { return calm(r) })
@@ -184,7 +184,7 @@ func TestClientLeavesTheQueue(t *testing.T) {
 			s, came, ended := silentUpstream(t)
 			r := start(t, single([]string{s.url}, hedge, counting, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 10, maxWait: 1h}"))
 			first := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
-			<-came
+			soon(t, "an attempt", came)
 			var conns []*client
 			for i := range leaving {
 				conns = append(conns, r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
@@ -195,7 +195,7 @@ func TestClientLeavesTheQueue(t *testing.T) {
 			}
 			eventually(t, "the queue is empty", func() bool { return r.guard().Bulkhead.Queued == 0 })
 			first.Close()
-			<-ended
+			soon(t, "the end of the attempt", ended)
 			unharmed(t, r)
 			if got := s.connections(); got != 1 {
 				t.Errorf("%d attempts", got)

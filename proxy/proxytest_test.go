@@ -416,6 +416,16 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
+// soon receives from ch.
+func soon[T any](t testing.TB, what string, ch <-chan T) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		t.Fatalf("never: %s; goroutines:\n%s", what, goroutinesLeft())
+	}
+}
+
 // goroutinesLeft returns the stacks of goroutines that run code of the proxy, "" when there are none, after giving them a
 // moment to end. Tests that run in parallel have theirs too.
 func goroutinesLeft() string {

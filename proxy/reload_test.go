@@ -228,7 +228,7 @@ func TestADrainFinishesWhatIsUnderWay(t *testing.T) {
 			s := newMember(t, "a")
 			slow := http1.serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				close(came)
-				<-goOn
+				hold(t, goOn)
 				io.WriteString(w, "done")
 			})
 			r := start(t, "services:\n  s: {upstreams: [\""+slow+"\"], routes: [{path: /slow}]}\n  a: {upstreams: [\""+s.url+"\"], routes: [{path: /}]}\n")

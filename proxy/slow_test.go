@@ -197,7 +197,7 @@ func TestClientThatDoesNotReadIsLetGo(t *testing.T) {
 			s, ended := pouring(t, c.head, c.piece)
 			r := start(t, single([]string{s.url}, noBreaker), stallTimeout(short))
 			conn := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
-			<-ended
+			soon(t, "the end of the answer", ended)
 			eventually(t, "everything is given back", func() bool { return calm(r) })
 			if _, err := conn.read("GET"); err == nil {
 				t.Error("the answer seems to be complete")

@@ -37,6 +37,15 @@ func events(w http.ResponseWriter, r *http.Request, from <-chan string) {
 	}
 }
 
+// give has an upstream send an event, unless it has gone.
+func give(t testing.TB, to chan<- string, e string) {
+	select {
+	case to <- e:
+	case <-time.After(patience):
+		t.Errorf("nobody is there to send %q", e)
+	}
+}
+
 func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	eachWay(t, func(t *testing.T, in, out wire) {
 		send := make(chan string)
@@ -48,10 +57,10 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 		defer tick.Stop()
 		for _, e := range []string{"one", "two", "three"} {
 			<-tick.C // longer than an attempt may take
-			send <- e
+			give(t, send, e)
 			b.line(e)
 		}
-		send <- ""
+		give(t, send, "")
 		b.rest("")
 	})
 }
@@ -128,7 +137,7 @@ func TestAClientThatStallsNeverGetsAnAnswerWithAHole(t *testing.T) {
 			}
 		}
 	})
-	r := start(t, single([]string{s.url}), func(c *proxy.Config) { c.StallTimeout = 200 * time.Millisecond })
+	r := start(t, single([]string{s.url}), func(c *proxy.Config) { c.StallTimeout = 400 * time.Millisecond })
 	c := r.dial()
 	c.SetReadBuffer(64 << 10)
 	c.send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
@@ -136,7 +145,7 @@ func TestAClientThatStallsNeverGetsAnAnswerWithAHole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tick := time.NewTicker(time.Second) // longer than a client may stall
+	tick := time.NewTicker(600 * time.Millisecond) // longer than a client may stall, and not twice as long
 	defer tick.Stop()
 	<-tick.C
 	got, err := io.ReadAll(resp.Body)
@@ -147,6 +156,23 @@ func TestAClientThatStallsNeverGetsAnAnswerWithAHole(t *testing.T) {
 	}
 	if len(got) < size && !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%d bytes of %d, and then %v", len(got), size, err)
+	}
+}
+
+// TestALongAnswerMayPause: a service that sends nothing for a while is not given up before its time.
+func TestALongAnswerMayPause(t *testing.T) {
+	t.Parallel()
+	piece := numbered()
+	s := upstream(t, func(c net.Conn, _ string) {
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", 2*len(piece))
+		_, _ = c.Write(piece)
+		tick := time.NewTicker(600 * time.Millisecond) // the proxy looks after its client meanwhile, twice
+		defer tick.Stop()
+		<-tick.C
+		_, _ = c.Write(piece)
+	})
+	if a := start(t, single([]string{s.url})).get("/"); a.content != string(piece)+string(piece) {
+		t.Errorf("%d bytes came of %d", len(a.content), 2*len(piece))
 	}
 }
 
@@ -164,7 +190,7 @@ func TestEarlyHintsPass(t *testing.T) {
 	goOn := make(chan struct{})
 	s := upstream(t, func(c net.Conn, _ string) {
 		io.WriteString(c, hint+hint)
-		<-goOn
+		hold(t, goOn)
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 4\r\n\r\ndone")
 	})
 	r := start(t, single([]string{s.url}))
@@ -182,7 +208,7 @@ func TestEarlyHintsPass(t *testing.T) {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			}
-			goOn <- struct{}{}
+			goOn <- struct{}{} // the upstream waits for it
 			b.head()
 			b.rest("done")
 			if h := b.resp.Header; h.Get("Link") != "" || h.Get("X-A") != "b" || len(hints) > 0 {
@@ -245,7 +271,7 @@ func TestAServiceThatIsAskedSaysWhenTheBodyMayCome(t *testing.T) {
 	asked, agree := make(chan string, 1), make(chan struct{})
 	s := expected(t, func(c net.Conn, head string, in *bufio.Reader) {
 		asked <- field(head, "Expect")
-		<-agree
+		hold(t, agree)
 		if in.Buffered() > 0 {
 			t.Error("the body came before it was asked for")
 		}
@@ -261,6 +287,19 @@ func TestAServiceThatIsAskedSaysWhenTheBodyMayCome(t *testing.T) {
 	close(agree)
 	c.told()
 	if a := c.send(strings.Repeat("x", large)).answer(); a.content != fmt.Sprint(large) || a.close {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestWhatAServiceSaysFirstComesFirst: its 100 is passed on, even if its answer follows at once.
+func TestWhatAServiceSaysFirstComesFirst(t *testing.T) {
+	s := expected(t, func(c net.Conn, _ string, in *bufio.Reader) {
+		io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n"+ok("enough"))
+		_, _ = io.Copy(io.Discard, in)
+	})
+	c := start(t, single([]string{s.url})).dial()
+	c.send(expecting(large)).told()
+	if a := c.answer(); a.content != "enough" {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -349,7 +388,7 @@ func TestLongBodiesNeedNoMemory(t *testing.T) {
 		n, _ := io.Copy(io.Discard, req.Body)
 		switch req.URL.Path {
 		case "/up":
-			io.WriteString(c, ok(fmt.Sprint(n)))
+			io.WriteString(c, strings.Replace(ok(fmt.Sprint(n)), "\r\n", "\r\nConnection: close\r\n", 1))
 		case "/known":
 			io.WriteString(c, "HTTP/1.1 200 OK\r\n"+known+"\r\n")
 			fill(c, "", "")

@@ -283,6 +283,7 @@ func TestADrainCutsTunnelsOffAtItsEnd(t *testing.T) {
 		io.WriteString(c, agreeUpgrade)
 		echoLines(c, in)
 		close(ended)
+		<-t.Context().Done() // it does not take the hint
 	})
 	r := start(t, single([]string{s.url}))
 	c := r.dial()
@@ -304,6 +305,9 @@ func TestADrainCutsTunnelsOffAtItsEnd(t *testing.T) {
 	}
 	c.closed()
 	wait(t, "the service hears of it", ended)
+	if left := goroutinesLeft(); left != "" {
+		t.Errorf("the tunnel is still there:\n%s", left)
+	}
 }
 
 func TestADrainEndsWithTheLastTunnel(t *testing.T) {
