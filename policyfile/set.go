@@ -38,7 +38,7 @@ type Set struct {
 type table struct {
 	file   *File
 	listed map[string]*abate.Guard
-	full   map[string]*abate.Policy // of those listed, every default written out
+	full   map[string]*abate.Policy // every default written out
 	index  *index
 	number uint64 // of the load
 }
@@ -199,6 +199,8 @@ func (s *Set) apply(file *File) error {
 	var changes []change
 	plan := func(name string, old *abate.Guard, p abate.Policy) (*abate.Guard, error) {
 		p = s.adjusted(name, p)
+		full := p.WithDefaults()
+		t.full[name] = &full
 		if old == nil {
 			return abate.New(name, p)
 		}
@@ -214,8 +216,6 @@ func (s *Set) apply(file *File) error {
 		g, err := plan(service.Name, s.known(before, service.Name), service.Policy)
 		problems = append(problems, err)
 		t.listed[service.Name] = g
-		full := s.adjusted(service.Name, service.Policy).WithDefaults()
-		t.full[service.Name] = &full
 	}
 	listed := len(changes)
 	shared, err := plan(sharedName, s.shared, file.Defaults)

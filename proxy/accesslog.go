@@ -44,6 +44,11 @@ func (t *throttle) admit(now time.Duration) (dropped int, ok bool) {
 	return dropped, true
 }
 
+// maxLogged bounds what a line shows of a request's path and of its host, which its client makes as long as it likes.
+const maxLogged = 1 << 10
+
+func shown(b []byte) string { return string(b[:min(len(b), maxLogged)]) }
+
 // log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold secrets.
 func (x *exchange) log(err error) {
 	c := &x.proxy.config
@@ -73,7 +78,7 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("method", string(x.req.Method)), slog.String("host", string(x.req.Host)), slog.String("path", string(path)),
+		slog.String("method", shown(x.req.Method)), slog.String("host", shown(x.req.Host)), slog.String("path", shown(path)),
 		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Float64("tookMs", milliseconds(max(x.ended-x.began, 0))),
 	}
 	if x.route.Guard != nil {

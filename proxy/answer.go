@@ -152,7 +152,7 @@ func (a *answer) release(now time.Duration, drain bool) {
 		a.drain()
 		a.conn = nil
 	}
-	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && len(c.in.unread()) == 0
+	whole := a.ended && a.resp.KeepAlive && a.resp.Status != 101 && !c.cut && len(c.in.unread()) == 0
 	if u := a.x.body.upload; u != nil && u.to == c {
 		u.stop()
 		whole = whole && u.done.Load()

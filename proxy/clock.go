@@ -12,7 +12,11 @@ type instant struct {
 	at   time.Duration
 }
 
-func newInstant() instant { return instant{time.Now(), abate.Now()} }
+// newInstant reads the guards' clock first: a deadline of a socket must not come before that time on the guards' clock.
+func newInstant() instant {
+	at := abate.Now()
+	return instant{time.Now(), at}
+}
 
 // time is d on the guards' clock as sockets want it. It reads no clock.
 func (i instant) time(d time.Duration) time.Time {

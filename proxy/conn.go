@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -50,12 +49,11 @@ func (p *Proxy) welcome(nc net.Conn) {
 	c.serve()
 }
 
-// contain keeps a panic to the connection it happened on, and gives the permits of its call back.
+// contain keeps a panic to the connection it happened on.
 func (c *clientConn) contain() {
 	if what := recover(); what != nil {
-		c.x.call.Abort(abate.Now())
 		c.nc.Close()
-		c.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
+		c.x.contain(what)
 	}
 }
 
@@ -93,7 +91,7 @@ func (c *clientConn) settle() {
 		c.last = true
 		return
 	}
-	if c.last = c.last || !c.body.complete() || c.out.broken || c.proxy.draining.Load(); c.last {
+	if c.last = c.last || !c.body.complete() || c.out.broken; c.last {
 		return
 	}
 	c.body.end()
@@ -102,7 +100,11 @@ func (c *clientConn) settle() {
 
 // close ends the connection so that the client gets all that was written: an unread request would have the kernel reset it.
 func (c *clientConn) close() {
-	if c.tcp != nil && (c.in.r < c.in.w || !c.body.complete()) {
+	switch {
+	case c.tcp == nil:
+	case c.out.broken && c.out.open:
+		c.tcp.SetLinger(0) // a reset: the usual end would be that of the answer
+	case c.in.r < c.in.w || !c.body.complete():
 		linger(c.tcp)
 	}
 	c.nc.Close()
@@ -188,15 +190,17 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 		}
 		c.setReadDeadline(now, until)
 		c.waiting.Store(began == 0)
+		var err error
 		if began == 0 && c.proxy.draining.Load() {
-			return io.EOF
+			err = c.glimpse()
+		} else {
+			err = c.read()
 		}
-		err := c.read()
 		c.waiting.Store(false)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || c.proxy.draining.Load() && began == 0 {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
 		now, c.readBy = abate.Now(), 0
@@ -234,6 +238,19 @@ func (c *clientConn) read() error {
 		return err
 	}
 	return c.rerr
+}
+
+// glimpse reads a request that has come already and does not wait for one. What has come before a drain is answered.
+func (c *clientConn) glimpse() error {
+	err := io.EOF
+	if c.raw != nil {
+		c.raw.Control(func(fd uintptr) {
+			if c.readReady(fd) {
+				err = c.rerr
+			}
+		})
+	}
+	return err
 }
 
 func (c *clientConn) readReady(fd uintptr) bool {

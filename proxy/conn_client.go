@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"time"
 
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -9,7 +10,6 @@ import (
 // What an exchange asks of a clientConn: the client interface.
 
 func (c *clientConn) takeContent() ([]byte, bool)           { return c.body.inInput() }
-func (c *clientConn) Read(p []byte) (int, error)            { return c.body.Read(p) }
 func (c *clientConn) stop()                                 { c.body.stop() }
 func (c *clientConn) complete() bool                        { return c.body.complete() }
 func (c *clientConn) trailer() []h1.Field                   { return c.body.trailer() }
@@ -21,6 +21,8 @@ func (c *clientConn) end(trailer []h1.Field)                { c.out.end(trailer)
 func (c *clientConn) abort()                                { c.out.abort() }
 func (c *clientConn) broken() bool                          { return c.out.broken }
 func (c *clientConn) multiplexed() bool                     { return false }
+
+func (c *clientConn) Read(p []byte, until time.Duration) (int, error) { return c.body.Read(p, until) }
 
 func (c *clientConn) address() string {
 	host, _, err := net.SplitHostPort(c.nc.RemoteAddr().String())

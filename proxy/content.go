@@ -81,7 +81,7 @@ func (b *content) fill(until time.Duration) error {
 		if len(b.held) == cap(b.held) {
 			b.held = append(b.held, 0)[:len(b.held)]
 		}
-		n, err := x.client.Read(b.held[len(b.held):cap(b.held)])
+		n, err := x.client.Read(b.held[len(b.held):cap(b.held)], until)
 		b.held = b.held[:len(b.held)+n]
 		switch {
 		case err == io.EOF:
@@ -93,19 +93,20 @@ func (b *content) fill(until time.Duration) error {
 		case len(b.held) > limit:
 			b.kind, b.bytes = streamed, b.held
 			return nil
-		case abate.Now() >= until:
-			b.err = &h1.Error{Status: 408, Problem: "the body of the request came too slowly for the time limit of the call"}
-			return b.err
 		}
 	}
 }
+
+// keptBody is how much memory for bodies a connection keeps while it waits for its next request.
+const keptBody = 2 << 10
 
 // close ends what is left of sending the body.
 func (b *content) close() {
 	if b.upload != nil {
 		b.upload.stop()
 	}
-	if cap(b.held) > bufferSize {
+	b.bytes = nil
+	if cap(b.held) > keptBody {
 		b.held = nil
 	}
 }
@@ -117,7 +118,7 @@ func (b *content) Read(p []byte) (int, error) {
 		b.bytes = b.bytes[n:]
 		return n, nil
 	}
-	return b.x.client.Read(p)
+	return b.x.client.Read(p, abate.NoDeadline)
 }
 
 // upload sends a stream beside the attempt, which waits for the answer meanwhile: the service may answer before it has all
@@ -129,6 +130,7 @@ type upload struct {
 	began   time.Duration
 	ended   chan struct{}
 	done    atomic.Bool // sent to its end
+	asking  atomic.Bool // it waits for the client
 	halt    atomic.Bool // nobody wants the rest
 	err     atomic.Pointer[error]
 	granted bool
@@ -172,7 +174,9 @@ func (u *upload) run() {
 	defer buffers.Put(buf)
 	frame := make([]byte, 0, 32)
 	for {
+		u.asking.Store(true)
 		n, err := u.body.Read(*buf)
+		u.asking.Store(false)
 		if n > 0 && !u.write(frame, (*buf)[:n]) {
 			return
 		}
@@ -210,6 +214,17 @@ func (u *upload) put(p []byte) bool {
 	}
 	_, err := u.to.nc.Write(p)
 	return err == nil
+}
+
+// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that. A client that
+// has not announced a length may itself be waiting for the answer.
+func (u *upload) late() bool {
+	if u == nil || u.body.x.req.Length < 0 || !u.granted || !u.asking.Load() {
+		return false
+	}
+	var err error = errSlowBody
+	u.err.CompareAndSwap(nil, &err)
+	return true
 }
 
 // failed is why the client's part failed, nil if it did not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -22,8 +23,9 @@ type client interface {
 	context() context.Context
 	// takeContent returns the content of the request if all of it is there already.
 	takeContent() ([]byte, bool)
-	// Read reads the content otherwise. stop interrupts it, and complete tells whether it has been read to its end.
-	Read([]byte) (int, error)
+	// Read reads the content otherwise: it waits for StallTimeout at most, and not past until. stop interrupts it, and
+	// complete tells whether the content has been read to its end.
+	Read(p []byte, until time.Duration) (int, error)
 	stop()
 	complete() bool
 	trailer() []h1.Field
@@ -67,6 +69,7 @@ type exchange struct {
 	bytes     int64 // of its content
 	reason    string
 	tunnelled bool
+	counted   bool // among the requests under way
 }
 
 // serve has the request in x.req answered.
@@ -90,6 +93,7 @@ func (x *exchange) serve() {
 	x.again = abatehttp.Repeatable(text(x.req.Method), x.req.Keyed, policy.RetryMethods)
 	x.body.open(x)
 	x.route.stats.Began()
+	x.counted = true
 	err := x.run(policy)
 	x.answer(err)
 	x.body.close()
@@ -97,8 +101,31 @@ func (x *exchange) serve() {
 	if x.got != nil {
 		x.got.release(x.ended, false)
 	}
-	x.route.stats.Ended(x.status, x.ended-x.began)
+	x.count()
 	x.log(err)
+}
+
+// count counts the request as ended.
+func (x *exchange) count() {
+	x.counted = false
+	x.route.stats.Ended(x.status, x.ended-x.began)
+}
+
+// contain ends a request that ended in a panic, and gives back what it holds.
+func (x *exchange) contain(what any) {
+	x.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
+	x.ended = abate.Now()
+	x.call.Abort(x.ended)
+	x.body.close()
+	for _, a := range []*answer{&x.first, x.got} {
+		if a != nil {
+			a.ended, a.result = false, balance.Neutral // its connection may be in any state
+			a.release(x.ended, false)
+		}
+	}
+	if x.counted {
+		x.count()
+	}
 }
 
 // run makes the guarded call. What the last attempt brought is in x.got.
@@ -106,11 +133,18 @@ func (x *exchange) run(policy *abate.Policy) error {
 	if len(x.fleet.endpoints) == 0 {
 		return errNoUpstreams
 	}
+	now := x.began
+	if x.body.kind == toHold && !x.req.Expect { // before the call begins: a slow client must not hold its permits, nor use up its time
+		if err := x.body.fill(abate.NoDeadline); err != nil {
+			return err
+		}
+		now = abate.Now()
+	}
 	if policy.Hedge.Enabled() && x.mayHedge() {
 		return x.runHedged()
 	}
 	x.call = abate.Call{}
-	step := x.route.Guard.Begin(&x.call, x.began, abate.NoDeadline)
+	step := x.route.Guard.Begin(&x.call, now, abate.NoDeadline)
 	for {
 		switch step.Action {
 		case abate.Attempt:
@@ -156,7 +190,7 @@ func (x *exchange) judge(a *answer, err error) (o abate.Outcome) {
 	case err == nil && a.resp.Status < 400:
 	case err == nil:
 		o = abatehttp.ClassifyStatus(x.route.Guard, a.resp.Status, header(a.resp.Fields), again)
-	case errors.Is(err, errGone) || x.body.failed() != nil:
+	case errors.Is(err, errGone) || x.body.failed() != nil || timedOut(err) && x.body.upload.late():
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	default:
 		o = abatehttp.ClassifyError(x.route.Guard, err, again)

@@ -3,12 +3,16 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -84,15 +88,31 @@ type stream struct {
 	bare   bool
 	read   bool // there is no content
 	failed bool
+	armed  bool // writes have a deadline
+	stall  time.Duration
+	late   atomic.Bool // with its content
 }
 
 // exchanges are kept for the streams to come.
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
-	s := &stream{w: w, r: r, read: r.Body == nil || r.Body == http.NoBody}
+	s := &stream{w: w, r: r, read: r.Body == nil || r.Body == http.NoBody, stall: p.config.StallTimeout}
+	p.answerStream(s, r)
+	if s.failed {
+		panic(http.ErrAbortHandler) // resets the stream: the client must not take the answer for complete
+	}
+}
+
+func (p *Proxy) answerStream(s *stream, r *http.Request) {
 	x := exchanges.Get().(*exchange)
 	x.proxy, x.client = p, s
+	defer func() {
+		if what := recover(); what != nil {
+			s.failed = true
+			x.contain(what)
+		}
+	}()
 	var bad *h1.Error
 	if x.req, bad = requestOf(r); bad != nil {
 		x.refuseUnread(bad)
@@ -101,9 +121,6 @@ func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	x.client = nil
 	exchanges.Put(x)
-	if s.failed {
-		panic(http.ErrAbortHandler) // resets the stream: the client must not take the answer for complete
-	}
 }
 
 func (s *stream) gone() bool               { return s.r.Context().Err() != nil }
@@ -116,9 +133,35 @@ func (s *stream) stop()                    { _ = s.r.Body.Close() }
 
 func (s *stream) takeContent() ([]byte, bool) { return nil, s.read }
 
-func (s *stream) Read(p []byte) (int, error) { return s.r.Body.Read(p) }
+// Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have nothing
+// to say for hours.
+func (s *stream) Read(p []byte, until time.Duration) (int, error) {
+	patience := until - abate.Now()
+	if !strings.HasPrefix(s.r.Header.Get("Content-Type"), "application/grpc") {
+		patience = min(patience, s.stall)
+	}
+	limit := time.AfterFunc(patience, func() {
+		s.late.Store(true)
+		s.stop()
+	})
+	defer limit.Stop()
+	n, err := s.r.Body.Read(p)
+	if err != nil && err != io.EOF && s.late.Load() {
+		err = errSlowBody
+	}
+	return n, err
+}
 
-func (s *stream) trailer() []h1.Field { return fieldsOf(s.r.Trailer) }
+// arm gives the client StallTimeout to take what is written until the next flush: net/http bounds what the connection may
+// take, but not how long a client may keep the window of a stream closed.
+func (s *stream) arm() {
+	if !s.armed {
+		s.armed = true
+		_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.stall)) // HTTP/2 has them
+	}
+}
+
+func (s *stream) trailer() []h1.Field { return trailerOf(s.r.Trailer) }
 
 func (s *stream) address() string {
 	host, _, _ := net.SplitHostPort(s.r.RemoteAddr)
@@ -161,15 +204,20 @@ func (s *stream) write(p []byte) {
 	if s.bare || s.failed {
 		return
 	}
+	s.arm()
 	if _, err := s.w.Write(p); err != nil {
 		s.failed = true
 	}
 }
 
 func (s *stream) flush() {
-	if err := http.NewResponseController(s.w).Flush(); err != nil {
+	s.arm()
+	control := http.NewResponseController(s.w)
+	if err := control.Flush(); err != nil {
 		s.failed = true
 	}
+	s.armed = false
+	_ = control.SetWriteDeadline(time.Time{})
 }
 
 func (s *stream) end(trailer []h1.Field) {
@@ -195,6 +243,11 @@ func fieldsOf(h http.Header) []h1.Field {
 		}
 	}
 	return fields
+}
+
+// trailerOf makes a list of trailer fields, without those that may not be there.
+func trailerOf(h http.Header) []h1.Field {
+	return slices.DeleteFunc(fieldsOf(h), func(f h1.Field) bool { return !h1.InTrailer(f.Name) })
 }
 
 // announced is the Trailer fields of a message, which net/http has turned into the keys of trailer.

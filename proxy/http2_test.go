@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/abate-go/abate/proxy"
 )
 
 // wire is how two ends of a connection speak: HTTP/1.1, or HTTP/2 without TLS.
@@ -438,7 +440,7 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "denied")
 	}
 	url := strings.Replace(h2c.serve(t, h), "h2c://", "http://", 1)
-	r := start(t, single([]string{url}, "attemptTimeout: 50ms", "timeout: 50ms"))
+	r := start(t, single([]string{url}, "attemptTimeout: 400ms", "timeout: 400ms"))
 	c := h2c.client(t)
 	call := func(first string) (*begun, *io.PipeWriter, context.CancelFunc) {
 		req, send := grpcRequest(t, r)
@@ -459,7 +461,7 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 		defer cancel()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		for i := range 10 { // for longer than an attempt may take
+		for i := range 60 { // for longer than an attempt may take
 			<-tick.C
 			within(t, "sending", func() { fmt.Fprintln(send, i) })
 			b.line(fmt.Sprint(i))
@@ -480,6 +482,28 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 		b.resp.Body.Close() // Go's client looks at one or the other
 		wait(t, "the service hears of it", cancelled)
 	})
+}
+
+// TestAGRPCStreamMayBeIdle: one that waits for news has nothing to send for hours.
+func TestAGRPCStreamMayBeIdle(t *testing.T) {
+	t.Parallel()
+	const stall = 100 * time.Millisecond
+	url := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		pieces(w, r)
+	})
+	r := start(t, single([]string{url}), func(c *proxy.Config) { c.StallTimeout, c.IdleTimeout = stall, stall })
+	req, send := grpcRequest(t, r)
+	b := begin(t, h2c.client(t), req)
+	b.head()
+	tick := time.NewTicker(4 * stall)
+	defer tick.Stop()
+	for _, l := range []string{"one", "two"} {
+		<-tick.C
+		within(t, "sending "+l, func() { io.WriteString(send, l+"\n") })
+		b.line(l)
+	}
+	send.Close()
+	b.rest("")
 }
 
 func TestGRPCAnswerOfTrailersOnly(t *testing.T) {

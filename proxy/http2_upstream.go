@@ -72,6 +72,9 @@ func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
 	if err != nil {
 		err = h.because(err)
 		h.close()
+		if h.body != nil && h.body.late && x.req.Length > 0 && timedOut(err) {
+			x.body.err = errSlowBody // see upload.late
+		}
 		x.body.note(h)
 		if x.client.gone() {
 			return errGone
@@ -79,8 +82,10 @@ func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
 		return err
 	}
 	h.resp, a.h2 = resp, h
-	x.body.taken = true
-	if h.limit != nil && stays(fieldsOf(resp.Header)) {
+	if x.body.kind == streamed { // else copies may be under way
+		x.body.taken = true
+	}
+	if h.limit != nil && (x.grpc() || stays(fieldsOf(resp.Header))) { // the end of a gRPC call cannot be foreseen, its head can
 		h.limit.Stop()
 	}
 	a.resp = h1.Response{Status: resp.StatusCode, Minor: 1, Fields: append(fieldsOf(resp.Header), announced(resp.Trailer)...), Length: resp.ContentLength, Announced: resp.ContentLength, KeepAlive: true}
@@ -99,7 +104,7 @@ func (x *exchange) bodilessTo(resp *http.Response) bool {
 func (x *exchange) http2Answer(a *answer) *http2Answer {
 	client, h := x.client, new(http2Answer)
 	h.ctx, h.cancel = context.WithCancelCause(client.context())
-	if a.until != abate.NoDeadline && !x.grpc() {
+	if a.until != abate.NoDeadline {
 		h.limit = time.AfterFunc(a.until-abate.Now(), func() { h.cancel(&timeLimitError{"no answer"}) })
 	}
 	if client.context().Done() == nil { // a client of HTTP/1.1 has to be asked
@@ -172,7 +177,7 @@ func (h *http2Answer) next() ([]byte, error) {
 	}
 }
 
-func (h *http2Answer) trailer() []h1.Field { return fieldsOf(h.resp.Trailer) }
+func (h *http2Answer) trailer() []h1.Field { return trailerOf(h.resp.Trailer) }
 
 func (h *http2Answer) close() {
 	for _, t := range [...]*time.Timer{h.limit, h.watch} {
@@ -203,6 +208,8 @@ type sharedBody struct {
 	memory bytes.Reader
 	client client      // nil when all is in memory
 	begun  atomic.Bool // something has been read from the client
+	asking atomic.Bool // the client is waited for
+	late   bool        // and was so at the end
 	closed atomic.Bool
 	end    sync.Once
 	err    error // the client did not send it
@@ -229,7 +236,7 @@ func (b *content) share(req *http.Request) *sharedBody {
 
 // note keeps what became of the client's body in an attempt that failed, and has been closed.
 func (b *content) note(h *http2Answer) {
-	if h.body == nil {
+	if h.body == nil || b.kind != streamed {
 		return
 	}
 	b.taken = h.body.begun.Load()
@@ -253,7 +260,9 @@ func (s *sharedBody) Read(p []byte) (int, error) {
 	if s.closed.Load() { // looked at after begun is set: Close looks the other way round
 		return 0, errStopped
 	}
-	n, err := s.client.Read(p)
+	s.asking.Store(true)
+	n, err := s.client.Read(p, abate.NoDeadline)
+	s.asking.Store(false)
 	if err == io.EOF {
 		s.trailers(s.client.trailer())
 	} else if err != nil && !errors.Is(err, errStopped) && !s.closed.Load() {
@@ -273,6 +282,7 @@ func (s *sharedBody) trailers(fields []h1.Field) {
 func (s *sharedBody) Close() error {
 	s.end.Do(func() {
 		s.closed.Store(true)
+		s.late = s.asking.Load()
 		if s.begun.Load() && !s.client.complete() {
 			s.client.stop()
 		}

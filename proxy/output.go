@@ -14,7 +14,7 @@ type output struct {
 	buf     *[]byte // what b lies in
 	chunked bool
 	bare    bool // the answer has no content, whatever its head says
-	begun   bool // a byte of the final answer may have been written
+	open    bool // the end of the connection is that of the answer
 	broken  bool // the client did not take it, or the answer could not be completed
 }
 
@@ -36,7 +36,7 @@ func (o *output) put() {
 func (o *output) begin(a *head) {
 	c := o.c
 	o.take()
-	o.begun, o.chunked = true, false
+	o.open, o.chunked = false, false
 	toHead := string(c.x.req.Method) == "HEAD"
 	o.bare = toHead || bodiless(a.status)
 	o.b = h1.AppendStatus(o.b, a.status, a.reason)
@@ -48,7 +48,7 @@ func (o *output) begin(a *head) {
 		o.b = append(strconv.AppendInt(o.b, a.length, 10), "\r\n"...)
 	case o.bare:
 	case c.x.req.Minor == 0: // it does not know chunks: the end of the connection is the end of the answer
-		c.last = true
+		c.last, o.open = true, true
 	default:
 		o.chunked = true
 		o.b = append(o.b, "Transfer-Encoding: chunked\r\n"...)

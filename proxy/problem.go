@@ -193,7 +193,7 @@ func (x *exchange) refuseUnrouted() {
 		names, more = names[:10], ", ..."
 	}
 	x.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: fmt.Sprintf(
-		"no service of the policy file has a route or upstream for host %q and path %q; services: %s",
+		"no service of the policy file has a route or upstream for host %.200q and path %.200q; services: %s",
 		x.req.Host, x.req.Path, strings.Join(names, ", ")+more)})
 }
 

@@ -259,6 +259,9 @@ func (p *Proxy) cutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.clients {
+		if c.tcp != nil {
+			c.tcp.SetLinger(0) // nobody may take what has come for a whole answer
+		}
 		c.nc.Close()
 	}
 	for t := range p.tunnels {

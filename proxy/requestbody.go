@@ -52,8 +52,8 @@ func (b *requestBody) inInput() ([]byte, bool) {
 	return content, true
 }
 
-// Read reads the content. It waits for the client for at most StallTimeout.
-func (b *requestBody) Read(p []byte) (int, error) {
+// Read reads the content. It waits for the client for at most StallTimeout, and not past until.
+func (b *requestBody) Read(p []byte, until time.Duration) (int, error) {
 	for {
 		if len(b.data) > 0 {
 			n := copy(p, b.data)
@@ -65,9 +65,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		}
 		if len(b.raw) == 0 {
 			if !b.chunked {
-				return b.direct(p)
+				return b.direct(p, until)
 			}
-			if err := b.refill(); err != nil {
+			if err := b.refill(until); err != nil {
 				return 0, err
 			}
 		}
@@ -97,8 +97,8 @@ func (b *requestBody) decode() error {
 }
 
 // direct reads content of known length from the socket to p, past all buffers.
-func (b *requestBody) direct(p []byte) (int, error) {
-	n, err := b.socket(p[:min(int64(len(p)), b.left)])
+func (b *requestBody) direct(p []byte, until time.Duration) (int, error) {
+	n, err := b.socket(p[:min(int64(len(p)), b.left)], until)
 	b.used(int64(n))
 	return n, err
 }
@@ -109,26 +109,29 @@ func (b *requestBody) used(n int64) {
 	}
 }
 
-func (b *requestBody) refill() error {
+func (b *requestBody) refill(until time.Duration) error {
 	if b.scratch == nil {
 		b.scratch = buffers.Get().(*[]byte)
 	}
-	n, err := b.socket(*b.scratch)
+	n, err := b.socket(*b.scratch, until)
 	b.raw = (*b.scratch)[:n]
 	return err
 }
+
+// errSlowBody is a client that does not send what it has announced.
+var errSlowBody = &h1.Error{Status: 408, Problem: "the body of the request did not come in time"}
 
 // errStopped ends a Read that stop has interrupted.
 var errStopped = errors.New("the rest of the request is not wanted")
 
 // socket reads from the client. The end of the connection in the middle of a request is an error.
-func (b *requestBody) socket(p []byte) (int, error) {
+func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
 	c := b.c
-	stalled := later(abate.Now(), c.proxy.config.StallTimeout)
+	stalled := min(until, later(abate.Now(), c.proxy.config.StallTimeout))
 	for {
 		now := abate.Now()
 		if now >= stalled {
-			return 0, &h1.Error{Status: 408, Problem: "the body of the request did not come in time"}
+			return 0, errSlowBody
 		}
 		c.setReadDeadline(now, stalled)
 		if b.halt.Load() { // looked at after the deadline is set: stop sets one after it

@@ -78,33 +78,39 @@ func (s *service) muster(d *policyfile.Destination) *fleet {
 	before := s.fleet.Load()
 	switch {
 	case before == nil:
-	case before.policy == d.Policy || before.load > d.Load && before.previous == nil:
+		before = new(fleet)
+	case before.policy == d.Policy:
 		return before
-	case before.load > d.Load:
+	case before.previous != nil && before.previous.policy == d.Policy:
 		return before.previous
 	}
-	f := &fleet{policy: d.Policy, load: d.Load, balancer: balance.New(d.Policy.OutlierDetection, len(d.Policy.Upstreams))}
-	kept := make([]int, len(d.Policy.Upstreams))
-	for i, raw := range d.Policy.Upstreams {
-		kept[i] = -1
-		if before != nil {
-			kept[i] = slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
-		}
-		if kept[i] >= 0 {
-			f.endpoints = append(f.endpoints, before.endpoints[kept[i]])
-		} else {
-			f.endpoints = append(f.endpoints, newEndpoint(raw))
-		}
+	f, kept := newFleet(d, before)
+	if before.load > d.Load { // a request that was held up over several reloads: a fleet for it alone
+		f.retire(before)
+		return f
 	}
-	if before != nil {
+	if before.balancer != nil {
 		f.balancer.Carry(before.balancer, kept)
 		f.previous = &fleet{policy: before.policy, load: before.load, balancer: before.balancer, endpoints: before.endpoints}
 	}
 	s.fleet.Store(f)
-	if before != nil {
-		before.retire(f)
-	}
+	before.retire(f)
 	return f
+}
+
+// newFleet makes a fleet of the endpoints that there were and of new ones; kept tells which of those before each is, -1
+// for none.
+func newFleet(d *policyfile.Destination, before *fleet) (f *fleet, kept []int) {
+	f = &fleet{policy: d.Policy, load: d.Load, balancer: balance.New(d.Policy.OutlierDetection, len(d.Policy.Upstreams))}
+	for _, raw := range d.Policy.Upstreams {
+		i := slices.IndexFunc(before.endpoints, func(e *endpoint) bool { return e.url == raw })
+		if kept = append(kept, i); i >= 0 {
+			f.endpoints = append(f.endpoints, before.endpoints[i])
+		} else {
+			f.endpoints = append(f.endpoints, newEndpoint(raw))
+		}
+	}
+	return f, kept
 }
 
 // retire closes the endpoints that are not in the next fleet.

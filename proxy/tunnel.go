@@ -18,6 +18,7 @@ import (
 type tunnel struct {
 	client, service net.Conn
 	once            sync.Once
+	stall           time.Duration
 }
 
 // tunnel takes both connections over.
@@ -30,7 +31,7 @@ func (x *exchange) tunnel(a *answer) {
 	x.status, x.tunnelled = 101, true
 	up := a.conn
 	a.conn = nil
-	t := &tunnel{client: c.nc, service: up.nc}
+	t := &tunnel{client: c.nc, service: up.nc, stall: x.proxy.config.StallTimeout}
 	if !x.proxy.open(t) {
 		t.close()
 		return
@@ -73,6 +74,7 @@ func (t *tunnel) run(early []byte) (n int64) {
 		t.close()
 	}
 	closeWrite(t.client)
+	t.client.SetReadDeadline(time.Now().Add(t.stall)) // a service that has gone must not be waited for with a silent client
 	<-done
 	return n
 }

@@ -25,6 +25,7 @@ type upstreamConn struct {
 	readBy    time.Duration
 	idleSince time.Duration
 	hurried   bool // writes have a deadline, which the next request must not inherit
+	cut       bool // a request was not written to its end: what follows would be taken for the rest
 
 	turn   func(fd uintptr) bool // converse's; made once, so that a request allocates nothing
 	asked  bool                  // the request has been written, or a part of it
@@ -116,7 +117,9 @@ func (a *answer) read() error {
 			if a.cancelled.Load() || x.client.gone() {
 				return errGone
 			}
-			x.body.upload.remind(now)
+			if a.resp.Status < 200 { // a 100 behind the head of the final answer would be content
+				x.body.upload.remind(now)
+			}
 		default:
 			return err
 		}
@@ -152,7 +155,8 @@ func (a *answer) converse() error {
 	}
 	if c.wrote < len(c.out) { // the socket is full: a rare case for small requests
 		c.hurry(a)
-		if _, err := c.nc.Write(c.out[c.wrote:]); err != nil && !answered(c) {
+		_, err := c.nc.Write(c.out[c.wrote:])
+		if c.cut = err != nil; c.cut && !answered(c) {
 			return err
 		}
 	}
@@ -225,7 +229,7 @@ func (a *answer) sendLong() error {
 	if cap(c.out) > 2*bufferSize {
 		c.out = nil
 	}
-	if err != nil && !answered(c) {
+	if c.cut = err != nil; c.cut && !answered(c) {
 		return err
 	}
 	if x.body.kind == streamed {

@@ -212,7 +212,7 @@ func (c *Chunked) parseTrailer() *Error {
 		if count == maxTrailerFields {
 			return errTrailerFields
 		}
-		if inTrailer(name) {
+		if InTrailer(name) {
 			c.fields = append(c.fields, Field{name, value})
 		}
 		i += n

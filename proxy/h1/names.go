@@ -70,10 +70,10 @@ func guarded(name []byte) bool {
 	return false
 }
 
-// inTrailer reports whether a field may come after the content (RFC 9110 section
+// InTrailer reports whether a field may come after the content (RFC 9110 section
 // 6.5.1): not if it is needed to frame, route, authenticate, or begin to handle the
 // message, which has happened by then.
-func inTrailer(name []byte) bool {
+func InTrailer(name []byte) bool {
 	if fold(name, "content-digest") { // made for it, RFC 9530
 		return true
 	}
