@@ -399,6 +399,7 @@ func TestConnectionEndsWhenTheClientSaysSo(t *testing.T) {
 
 // A client that begins HTTP/2 and sends something else must not disturb the others.
 func TestGarbageBehindTheHTTP2Preface(t *testing.T) {
+	t.Parallel()
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noBreaker))
 	var conns []*client
