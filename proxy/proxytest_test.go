@@ -26,10 +26,6 @@ import (
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() == "" {
-		_ = flag.Set("test.parallel", "16") // most tests wait most of the time; of fuzzing it is the number of workers
-	}
 	code := m.Run()
 	if left := goroutinesLeft(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines left after all tests:\n"+left)
