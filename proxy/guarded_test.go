@@ -178,7 +178,7 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 		{"one", []string{"attemptTimeout: 50ms", noRetries}, "upstream-timeout", 1},
 		{"two", []string{"attemptTimeout: 50ms", "maxRetries: 1"}, "attempts-exhausted", 2},
 		{"the call's", []string{"timeout: 50ms"}, "deadline", 1},
-		{"the call's is shorter", []string{"attemptTimeout: 100ms", "timeout: 150ms"}, "deadline", 2},
+		{"the call's is shorter", []string{"attemptTimeout: 600ms", "timeout: 1100ms"}, "deadline", 2},
 		{"with a hedge", []string{"attemptTimeout: 50ms", noRetries, "hedge: {delay: 10ms}"}, "upstream-timeout", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

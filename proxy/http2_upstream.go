@@ -114,7 +114,7 @@ func (x *exchange) http2Answer(a *answer) *http2Answer {
 }
 
 func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint, n int, until time.Duration) *http.Request {
-	u := &url.URL{Scheme: "http", Host: e.addr, Opaque: string(x.appendTarget(nil, e))} // Opaque is sent as it is
+	u := &url.URL{Scheme: "http", Host: e.addr, Opaque: string(x.target(e))} // Opaque is sent as it is
 	if e.tls != nil {
 		u.Scheme = "https"
 	}

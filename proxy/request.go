@@ -56,19 +56,14 @@ func contains(b []byte, s string) bool {
 // appendRequest writes the head of attempt n to e.
 func (x *exchange) appendRequest(dst []byte, e *endpoint, n int, until time.Duration) []byte {
 	req := &x.req
-	dst = append(dst, req.Method...)
-	dst = append(dst, ' ')
-	dst = x.appendTarget(dst, e)
-	dst = append(dst, " HTTP/1.1\r\nHost: "...)
+	host := e.authority
 	if x.proxy.config.Gateway {
-		dst = append(dst, req.Host...)
-	} else {
-		dst = append(dst, e.host...)
+		host = req.Host
 	}
-	dst = append(dst, "\r\n"...)
-	for _, f := range req.Fields {
+	dst = h1.AppendRequest(dst, req, host, x.target(e))
+	for i, f := range req.Fields {
 		if !ours(f) {
-			dst = appendField(dst, f)
+			dst = h1.AppendFields(dst, req.Fields[i:i+1])
 		}
 	}
 	dst = x.appendOwn(dst, n, until)
@@ -99,19 +94,13 @@ func (b *content) empty(method string) bool {
 	return b.kind == noContent && (method == "POST" || method == "PUT" || method == "PATCH")
 }
 
-// appendTarget writes the path and query. A request that was addressed to the upstream itself has its base path already.
-func (x *exchange) appendTarget(dst []byte, e *endpoint) []byte {
-	if !x.route.Upstream && x.req.Path[0] == '/' {
-		dst = append(dst, e.base...)
+// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to the
+// upstream itself and has it already.
+func (x *exchange) target(e *endpoint) []byte {
+	if e.base == "" || x.route.Upstream || x.req.Path[0] != '/' {
+		return x.req.Path
 	}
-	return append(dst, x.req.Path...)
-}
-
-func appendField(dst []byte, f h1.Field) []byte {
-	dst = append(dst, f.Name...)
-	dst = append(dst, ": "...)
-	dst = append(dst, f.Value...)
-	return append(dst, "\r\n"...)
+	return append([]byte(e.base), x.req.Path...)
 }
 
 // ours tells whether a field of the request is about the hop before, and replaced.

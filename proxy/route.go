@@ -39,15 +39,16 @@ type fleet struct {
 
 // endpoint is one upstream of a service.
 type endpoint struct {
-	url    string // as in the policy file
-	scheme string
-	addr   string // host and port to dial
-	host   string // the Host that it expects
-	base   string // path before that of requests, without a slash at its end
-	tls    *tls.Config
-	pool   pool
-	once   sync.Once
-	h2     atomic.Pointer[http.Transport] // for HTTP/2, nil until it is needed
+	url       string // as in the policy file
+	scheme    string
+	addr      string // host and port to dial
+	host      string // the Host that it expects
+	authority []byte // the same
+	base      string // path before that of requests, without a slash at its end
+	tls       *tls.Config
+	pool      pool
+	once      sync.Once
+	h2        atomic.Pointer[http.Transport] // for HTTP/2, nil until it is needed
 }
 
 // service returns what is kept for a guard.
@@ -128,7 +129,7 @@ func newEndpoint(raw string) *endpoint {
 	if err != nil { // cannot be: Validate has parsed it
 		u = &url.URL{Scheme: "http", Host: raw}
 	}
-	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
+	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
