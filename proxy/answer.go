@@ -272,7 +272,9 @@ func (x *exchange) pass(a *answer, extra []byte) {
 			return
 		}
 		x.bytes += int64(len(data))
-		keep.Write(data)
+		if keep.Write(data); a.ended {
+			keep.Commit(arrived) // before the client has all of it, and may ask again
+		}
 		if x.client.write(data); !a.pending() {
 			x.client.flush()
 		}
