@@ -134,10 +134,15 @@ func (a *answer) trailer() []h1.Field {
 // release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another request.
 // drain has a short rest of an unwanted answer read for that.
 func (a *answer) release(now time.Duration, drain bool) {
+	a.disconnect(now, drain)
 	if a.picked {
 		a.picked = false
 		a.fleet.balancer.Done(a.chosen, now, a.result)
 	}
+}
+
+// disconnect is release's part about the connection.
+func (a *answer) disconnect(now time.Duration, drain bool) {
 	if a.h2 != nil {
 		a.h2.close()
 		a.h2 = nil

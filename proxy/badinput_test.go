@@ -286,9 +286,10 @@ func TestBrokenChunksEndTheRequest(t *testing.T) {
 			t.Errorf("the service took %q for whole", req)
 		}
 	}
-	if g := r.guard(); g.Bulkhead.Running != 0 || g.Endpoints[0].Pending != 0 {
-		t.Errorf("left behind: %+v", g)
-	}
+	eventually(t, "everything is given back", func() bool {
+		g := r.guard()
+		return g.Bulkhead.Running == 0 && g.Endpoints[0].Pending == 0
+	})
 }
 
 func TestRequestMayComeByteByByte(t *testing.T) {
