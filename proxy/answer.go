@@ -292,6 +292,9 @@ func (x *exchange) pass(a *answer, extra []byte) {
 
 // more returns the next piece of the content, none if it has gone to the client already.
 func (x *exchange) more(a *answer) ([]byte, error) {
+	if x.bytes >= widenFrom && a.conn != nil {
+		a.conn.in.widen()
+	}
 	if moved, err := x.splice(a); moved || err != nil {
 		return nil, err
 	}

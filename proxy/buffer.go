@@ -15,6 +15,15 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
+// longBuffers are for heads that do not fit, and for the content of long answers.
+var longBuffers = sync.Pool{New: func() any {
+	b := make([]byte, maxHead)
+	return &b
+}}
+
+// widenFrom is how much content has passed when more is taken at once.
+const widenFrom = 256 << 10
+
 // input is the bytes read from a connection and not used yet: buf[r:w].
 type input struct {
 	buf  *[]byte // nil while there is nothing
@@ -55,17 +64,29 @@ func (in *input) grow() bool {
 	if len(*in.buf) >= maxHead {
 		return false
 	}
-	long := make([]byte, maxHead)
-	copy(long, (*in.buf)[:in.w])
+	long := longBuffers.Get().(*[]byte)
+	copy(*long, (*in.buf)[:in.w])
 	in.put()
-	in.buf = &long
+	in.buf = long
 	return true
 }
 
-// put gives the buffer back. Long ones are rare and left to the garbage collector.
+// widen has the next bytes go to a long buffer, if all that there is has been used.
+func (in *input) widen() {
+	if in.buf != nil && in.r == in.w && len(*in.buf) == bufferSize {
+		in.put()
+		in.buf, in.r, in.w = longBuffers.Get().(*[]byte), 0, 0
+	}
+}
+
+// put gives the buffer back.
 func (in *input) put() {
-	if in.buf != nil && len(*in.buf) == bufferSize {
+	switch {
+	case in.buf == nil:
+	case len(*in.buf) == bufferSize:
 		buffers.Put(in.buf)
+	default:
+		longBuffers.Put(in.buf)
 	}
 	in.buf = nil
 }
