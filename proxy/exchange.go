@@ -206,7 +206,12 @@ var results = [...]balance.Result{
 // mayRepeat tells whether the request may be sent again after a: it does no harm, or a has not reached the service; its body
 // is still there; and in a gateway the file allows it.
 func (x *exchange) mayRepeat(a *answer) bool {
-	return (x.again || !a.sent) && x.body.replayable() && (!x.proxy.config.Gateway || x.proxy.policies.GatewayRetries())
+	return (x.again || !a.sent) && x.body.replayable() && x.ownsRetries()
+}
+
+// ownsRetries tells whether this proxy may repeat and hedge at all: a gateway only if the file says so.
+func (x *exchange) ownsRetries() bool {
+	return !x.proxy.config.Gateway || x.proxy.policies.GatewayRetries()
 }
 
 // header makes a map of fields, for those who read one. Only failures are looked at so closely.

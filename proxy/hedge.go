@@ -12,8 +12,7 @@ import (
 // mayHedge tells whether two copies of the request may be on their way at once. A body that has not come with the head is
 // sent once at a time: two copies cannot read it.
 func (x *exchange) mayHedge() bool {
-	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory) &&
-		(!x.proxy.config.Gateway || x.proxy.policies.GatewayRetries())
+	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory) && x.ownsRetries()
 }
 
 // hedged drives a call whose attempts may have copies: the abate.Operation. It has an exchange of its own: a copy that has

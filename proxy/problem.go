@@ -73,7 +73,7 @@ func (x *exchange) answer(err error) {
 	case decided && (policy.Reason == abate.ErrCircuitOpen || policy.Reason == abate.ErrBudgetExhausted):
 		x.refuse(policy)
 	case x.got != nil && decided:
-		x.reason = slug(policy.Reason)
+		x.reason, _ = refusal(policy.Reason)
 		x.pass(x.got, h1.AppendField(h1.AppendField(nil, noRetryField, "false"), reasonField, x.reason))
 	case x.got != nil:
 		x.pass(x.got, nil)
@@ -84,24 +84,20 @@ func (x *exchange) answer(err error) {
 	}
 }
 
-// slug is the short name of a reason.
-func slug(reason error) string {
+// refusal is the short name of a reason, and the status of the answer when there is none of the service.
+func refusal(reason error) (slug string, status int) {
 	for _, r := range refusals {
 		if r.err == reason {
-			return r.slug
+			return r.slug, r.status
 		}
 	}
-	return "failed"
+	return "failed", http.StatusBadGateway
 }
 
 // refuse answers a call that the policy ended.
 func (x *exchange) refuse(e *abate.Error) {
-	p := problem{Status: http.StatusBadGateway, Reason: slug(e.Reason), Detail: x.detail(e), Attempts: e.Attempts}
-	for _, r := range refusals {
-		if r.err == e.Reason {
-			p.Status = r.status
-		}
-	}
+	p := problem{Detail: x.detail(e), Attempts: e.Attempts}
+	p.Reason, p.Status = refusal(e.Reason)
 	if p.Cause = cause(e.Err); e.Reason == abate.ErrCircuitOpen {
 		p.Circuit = x.route.Guard.State().Breaker.State.String()
 	}
