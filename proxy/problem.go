@@ -149,6 +149,7 @@ func (x *exchange) unreachable(err error) {
 		p.Reason, p.Cause = "no-upstreams", ""
 	case timedOut(err):
 		p.Status, p.Reason = http.StatusGatewayTimeout, "upstream-timeout"
+		p.Detail += fmt.Sprintf(", given up after %v", (abate.Now() - x.began).Round(time.Millisecond))
 	}
 	x.problem(p)
 }
