@@ -154,11 +154,11 @@ func calm(r *running) bool {
 func TestSlowBodyThatGoesOnIsTaken(t *testing.T) {
 	t.Parallel()
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(long), func(c *proxy.Config) { c.MaxBufferedBody = 20 })
+	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(3*long), func(c *proxy.Config) { c.MaxBufferedBody = 20 })
 	held := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 20\r\n\r\n")
 	streamed := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 40\r\n\r\n")
 	for range 4 {
-		held.pause(long / 3).send("abcde")
+		held.pause(long).send("abcde") // each pause is short, all together are not
 		streamed.send("abcdefghij")
 	}
 	for _, conn := range []*client{held, streamed} {
