@@ -6,8 +6,9 @@ SHELL := bash
 STATICCHECK := .bin/staticcheck
 BENCHSTAT   := .bin/benchstat
 
-# Settings, as in: make drill ARGS='--seed 7', make fuzz FUZZTIME=5m, make bench BENCH=Breaker
+# Settings, as in: make drill SCENARIO=scenarios/recovery-spike.yaml, make drill ARGS='--seed 7', make fuzz FUZZTIME=5m, make bench BENCH=Breaker
 ARGS      ?=
+SCENARIO  ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
 PASSES    ?= 8
@@ -21,7 +22,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 drill: ## See a retry storm, and the same storm guarded: real sockets, under a minute
-	@go run ./cmd/abate drill $(ARGS)
+	@go run ./cmd/abate drill $(SCENARIO) $(ARGS)
 
 check: lint unit ## The fast gate before a commit: build, lint, unit tests
 
