@@ -6,12 +6,17 @@ package needs
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // packages are the Debian packages of programs that have another name.
-var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless"}
+var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless",
+	"redis-cli": "redis-tools", "initdb": "postgresql", "postgres": "postgresql"}
+
+// elsewhere is where programs stand that are in nobody's path: Debian's PostgreSQL keeps one folder for each version.
+const elsewhere = "/usr/lib/postgresql/*/bin"
 
 // Program returns the path of the first of the named programs that is installed. The message names the package of the
 // first. Without any of them it ends the test: skipped, or failed when the environment says CI=true.
@@ -20,6 +25,9 @@ func Program(t testing.TB, names ...string) string {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
+		}
+		if paths, _ := filepath.Glob(filepath.Join(elsewhere, name)); len(paths) > 0 { // the pattern is well-formed
+			return paths[len(paths)-1]
 		}
 	}
 	pkg := packages[names[0]]
