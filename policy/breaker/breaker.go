@@ -19,6 +19,7 @@ type Breaker struct {
 	probes   probes
 	reopens  int // openings since the last full recovery, less the first
 	openings uint64
+	advice   advice
 }
 
 // New returns a breaker for c, closed (or forced open). Values outside their range are moved to its nearest end.
@@ -89,7 +90,7 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 	p := b.cur.Load()
 	if p.state == Open && !p.forced && now >= p.until {
 		b.probes.reset()
-		change = b.enter(phase{state: HalfOpen}, p.cfg, now, reasonWaitOver)
+		change = b.enter(phase{state: HalfOpen, told: p.told}, p.cfg, now, reasonWaitOver)
 		p = b.cur.Load()
 	}
 	if p.state != HalfOpen { // another goroutine was faster
@@ -153,8 +154,13 @@ func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow bool) (loo
 	}
 	if failed {
 		ev.streak.Add(1)
-	} else if ev.streak.Load() != 0 {
+		return look || ev.pending.Load()
+	}
+	if ev.streak.Load() != 0 {
 		ev.streak.Store(0)
+	}
+	if !ev.works.Load() {
+		ev.works.Store(true)
 	}
 	return look || ev.pending.Load()
 }
@@ -232,8 +238,12 @@ func (b *Breaker) open(p *phase, now time.Duration, reason string, draw uint64) 
 // recover leaves half-open for the better. The lock is held.
 func (b *Breaker) recover(c *Config, now time.Duration) Change {
 	next := phase{state: Closed, ev: newEvidence(c, nil, nil)}
+	next.ev.works.Store(true)
 	if c.RampUp > 0 {
 		next.state = RampUp
+	}
+	if b.cur.Load().told {
+		b.advice.deafUntil = after(now, c.MaxWaitDurationInOpenState)
 	}
 	return b.enter(next, c, now, reasonProbesOK)
 }

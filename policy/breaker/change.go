@@ -14,6 +14,7 @@ const (
 	reasonRampUpOver   = "ramp-up over"
 	reasonForced       = "forced open"
 	reasonReconfigured = "reconfigured"
+	reasonAdvised      = "another instance"
 )
 
 // Change is one change of state.
@@ -23,6 +24,6 @@ type Change struct {
 	At time.Duration
 	// Reason is one of a fixed set of strings, fit for a metric label: "consecutive failures", "failure rate",
 	// "slow call rate", "wait over", "probe failed", "probe slow", "probes succeeded", "ramp-up over",
-	// "forced open", "reconfigured".
+	// "forced open", "reconfigured", "another instance".
 	Reason string
 }

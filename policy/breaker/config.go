@@ -28,6 +28,9 @@ type Config struct {
 	// (reject everything until reconfigured).
 	Mode Mode `yaml:"mode" enum:"enforce|shadow|forcedOpen" example:"shadow"`
 
+	// Fleet shares what is found out with the other instances, through the Redis of the policy file: when one opens its breaker, so do those that have not seen for themselves that the dependency works. Each comes back by its own probes.
+	Fleet bool `yaml:"fleet"`
+
 	// FailureThreshold opens the breaker after this many failures in a row. Range 0 to 1000000. Zero: not used.
 	FailureThreshold int `yaml:"failureThreshold" range:"0..1000000" example:"5"`
 

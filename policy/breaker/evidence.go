@@ -9,6 +9,7 @@ import (
 // gets new evidence, so a result that arrives late cannot reach what decides by then.
 type evidence struct {
 	streak atomic.Int64 // failures in a row
+	works  atomic.Bool  // a call succeeded since Advise last asked
 	// pending: a rate is over its threshold, but on too few calls. Then a success can be what opens the
 	// breaker, and successes must look too.
 	pending atomic.Bool
@@ -24,6 +25,7 @@ func newEvidence(c, was *Config, old *evidence) *evidence {
 		old, was = e, &Config{}
 	}
 	e.streak.Store(old.streak.Load())
+	e.works.Store(old.works.Load())
 	switch sameWindow := c.watchesRates() && was.watchesRates() && c.SlidingWindow == was.SlidingWindow; {
 	case sameWindow:
 		e.byTime, e.byCount = old.byTime, old.byCount

@@ -10,6 +10,7 @@ type phase struct {
 	quiet  bool // closed, and Allow has nothing to note
 	shadow bool // decide, reject nothing
 	forced bool // open until reconfigured
+	told   bool // open or half-open since another instance said so
 	gen    uint32
 	since  time.Duration // when the state was entered
 	until  time.Duration // open: end of the wait; ramp-up: end of the ramp

@@ -27,6 +27,8 @@ type bank struct {
 	current int64         // the slot that is running: [current*slot, (current+1)*slot)
 	marks   [slots]mark   // the counters at the start of the last ten slots; the last is current's
 	rate    float64       // the success rate at the last roll
+	expired int64         // of spent: what nobody used in time
+	given   int64         // of deposited: what did not come from first attempts
 }
 
 // mark is what the counters stood at when a slot began.
@@ -78,11 +80,17 @@ func (k *bank) drain() int64 {
 // restart makes n the whole balance, of which nothing counts as deposited lately.
 func (k *bank) restart(n int64) {
 	k.drain()
-	k.deposited.Add(n)
+	k.give(n)
 	m := k.mark()
 	for i := range k.marks {
 		k.marks[i] = m
 	}
+}
+
+// give adds what no first attempt earned.
+func (k *bank) give(n int64) {
+	k.given += n
+	k.deposited.Add(n)
 }
 
 // roll brings the history up to now. Slots that passed without a call begin at what the
@@ -131,7 +139,11 @@ func (k *bank) apply(s *settings) {
 	least := k.marks[0].deposited - s.floor
 	for {
 		spent := k.spent.Load()
-		if least-spent <= 0 || k.spent.CompareAndSwap(spent, least) {
+		if least-spent <= 0 {
+			break
+		}
+		if k.spent.CompareAndSwap(spent, least) {
+			k.expired += least - spent
 			break
 		}
 	}

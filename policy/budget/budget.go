@@ -21,6 +21,7 @@ type Budget struct {
 	mu     sync.Mutex // guards the history of the bank, the bucket and changes of set
 	bucket bucket
 	begun  bool // the reserve has been handed out, which happens once
+	shared shared
 }
 
 // New returns a budget that holds its share of the reserve, or a full bucket. Values
@@ -156,7 +157,11 @@ func (b *Budget) Reconfigure(now time.Duration, c Config) {
 	s := newSettings(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leave(now, b.set.Load())
+	was := b.set.Load()
+	b.leave(now, was)
+	if s.fleet && !was.fleet {
+		b.expired += b.drain() // the fleet has a reserve of its own
+	}
 	b.set.Store(s)
 	b.begin(s)
 	b.enter(now, s)

@@ -38,6 +38,14 @@
 // A budget holds nothing that refills it but first attempts. [Budget.Reconfigure]
 // keeps the balance: a reload, or a storm of reloads, earns no retries.
 //
+// # A fleet
+//
+// With Fleet the reserve and what is left over lie with the other instances, and this one holds no more than it is
+// about to use. Whoever connects the instances calls [Budget.Offer] a few times per second, moves what it says, and
+// hands what comes back to [Budget.Settle]. Nothing is made on the way, only moved or lost, so the first bound holds
+// over all instances together with one reserve; in the second, a deposit may be two windows old. While the others
+// cannot be reached, nobody calls Offer, and the bank goes on with the deposits of this instance.
+//
 // # Cost
 //
 // A deposit is two reads of a cache line that hardly ever changes and one atomic add:

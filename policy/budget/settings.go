@@ -17,6 +17,9 @@ type settings struct {
 	floor      int64   // what never expires (tokens: the size of the bucket)
 	perSuccess int64   // tokens
 	perSecond  float64 // tokens, in millionths
+	fleet      bool    // the reserve is with the others: see Offer
+	least      int64   // one retry
+	reserve    int64   // of the whole fleet
 }
 
 func newSettings(c Config) *settings {
@@ -49,10 +52,13 @@ func newSettings(c Config) *settings {
 		s.minDeposit = s.maxDeposit
 	}
 	if c.Kind != Tokens {
-		s.start = microDown(between(c.Reserve, 0, 1e6) / clients)
+		s.reserve = microDown(between(c.Reserve, 0, 1e6))
+		if s.fleet = c.Fleet; !s.fleet {
+			s.start = microDown(between(c.Reserve, 0, 1e6) / clients)
+		}
 		s.slot = min(max(c.Window, time.Second), time.Hour) / slots
 	}
-	s.floor = max(s.start, least)
+	s.least, s.floor = least, max(s.start, least)
 	return s
 }
 

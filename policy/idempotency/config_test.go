@@ -1,0 +1,55 @@
+package idempotency_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/policy/idempotency"
+)
+
+func TestDefaults(t *testing.T) {
+	if (idempotency.Config{}).WithDefaults().Enabled() {
+		t.Error("the zero Config is on")
+	}
+	got := idempotency.Config{Methods: []string{"POST"}}.WithDefaults()
+	want := idempotency.Config{
+		Methods: []string{"POST"}, Retention: 24 * time.Hour, Lease: 30 * time.Second, MaxBody: 65536, MaxMemory: 64 << 20, WhenAway: "closed",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(got.WithDefaults()) != fmt.Sprint(want) {
+		t.Errorf("defaults = %+v, want %+v", got, want)
+	}
+	set := idempotency.Config{Methods: []string{"PUT"}, Retention: 1, Lease: 2, MaxBody: 3, MaxMemory: 4, WhenAway: "open", Fleet: true, Required: true}
+	if fmt.Sprint(set.WithDefaults()) != fmt.Sprint(set) {
+		t.Errorf("what was set changed to %+v", set.WithDefaults())
+	}
+}
+
+func TestEnabledNeedsMethods(t *testing.T) {
+	post := []string{"POST"}
+	for _, tt := range []struct {
+		config idempotency.Config
+		want   bool
+	}{
+		{idempotency.Config{}, false},
+		{idempotency.Config{Required: true}, false},
+		{idempotency.Config{Methods: post}, true},
+		{idempotency.Config{Methods: post, Disabled: true}, false},
+	} {
+		if got := tt.config.Enabled(); got != tt.want {
+			t.Errorf("%+v: enabled = %v, want %v", tt.config, got, tt.want)
+		}
+	}
+}
+
+func TestAnswersThatAreForGoodAreKept(t *testing.T) {
+	for status, want := range map[int]bool{
+		200: true, 201: true, 204: true, 303: true, 400: true, 402: true, 404: true, 409: true, 422: true, 499: true,
+		401: false, 407: false, 408: false, 425: false, 429: false, 500: false, 502: false, 503: false, 504: false, 599: false,
+		0: false, -1: false, 100: false, 101: false, 199: false, 600: false, 999: false,
+	} {
+		if got := idempotency.Keeps(status); got != want {
+			t.Errorf("%d: kept = %v, want %v", status, got, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// State is what a Store says about a key.
+type State uint8
+
+const (
+	// Run: nobody has done this, or whoever began is taken for crashed. The caller holds the key now: do the work, then
+	// Complete or Fail.
+	Run State = iota
+	// Running: somebody is doing it.
+	Running
+	// Replay: it is done; Begun.Response is the answer.
+	Replay
+	// Mismatch: the key belongs to a request with another fingerprint.
+	Mismatch
+)
+
+// String returns the state's name, for logs and tests.
+func (s State) String() string {
+	names := [...]string{Run: "run", Running: "running", Replay: "replay", Mismatch: "mismatch"}
+	if int(s) >= len(names) {
+		return "unknown state"
+	}
+	return names[s]
+}
+
+// Begun is the answer of Store.Begin.
+type Begun struct {
+	// State says what to do.
+	State State
+	// Token proves, with Run, that the key is held: whoever was taken over holds an older one and can change nothing any
+	// more. It is greater than all earlier ones of the key.
+	Token uint64
+	// TakenOver tells, with Run, that an earlier try began and never ended: its effect may have happened.
+	TakenOver bool
+	// Response is, with Replay, the answer. It is shared: do not change it.
+	Response Response
+	// Lease is, with Running, how long the one that is running is not taken for crashed.
+	Lease time.Duration
+}
+
+// Abandoned is how long a try that never ended is remembered after its lease: so long the next one is told by TakenOver,
+// and the try itself, should it wake up, may still Renew or Complete if nobody has taken over.
+const Abandoned = 24 * time.Hour
+
+// Store remembers what was done under which key. Keys are 1 to MaxKey bytes of anything; others get ErrKey. All methods
+// are safe for concurrent use, and return soon: within their context, or a limit of their own. One whose context is over
+// returns its error; so do not end a try with the context of its request, which is over when the client has gone. A lease
+// or a retention of zero or less is over at once. The suite in storetest is what a Store has to pass.
+type Store interface {
+	// Begin asks for key. At most one caller gets Run until it has ended its try or its lease is over. ErrFull: there is no
+	// place for a further key. After any other error the key may be held, until the lease is over.
+	Begin(ctx context.Context, key string, fp Fingerprint, lease time.Duration) (Begun, error)
+	// Renew keeps the key for another lease, from now. It does so after the end of the last one too, as long as nobody has
+	// taken over. ErrLost: it is somebody else's by now, or its try has ended.
+	Renew(ctx context.Context, key string, token uint64, lease time.Duration) error
+	// Complete stores a copy of the answer for retention and lets the key go. A store that has no room for the answer keeps
+	// it as Truncated. ErrLost: somebody else has taken over, or the try has ended; nothing is stored.
+	Complete(ctx context.Context, key string, token uint64, r Response, retention time.Duration) error
+	// Fail lets the key go as if Begin had not been called: the work had no effect, and the next try may do it. If the try
+	// had taken over from another one, so will the next. ErrLost as with Complete.
+	Fail(ctx context.Context, key string, token uint64) error
+}
+
+var (
+	// ErrLost: the key is not held any more by this token.
+	ErrLost = errors.New("idempotency: the lease of the key has passed to another try")
+	// ErrFull: the store has no place for a further key.
+	ErrFull = errors.New("idempotency: the store is full")
+)
