@@ -7,13 +7,14 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/policy/throttle"
 )
 
 // Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
 // starts no goroutine, reads no clock and never blocks. Do and Run drive it with goroutines and timers, a simulator
 // with an event queue. The order of its decisions is the pipeline:
 //
-//	deadline → bulkhead → retry loop { breaker → hedge { the attempt } }
+//	deadline → bulkhead → retry loop { throttle → breaker → rate limit → hedge { the attempt } }
 //
 // A Call is used by one goroutine at a time, once. Begin starts it; every Call that began must come to Finish, or be
 // given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
@@ -32,6 +33,7 @@ type Call struct {
 	inAir     int8
 	admitted  bool // holds a bulkhead permit
 	over      bool
+	reserved  bool // the next attempt's turn has been taken from the rate limit
 	lastClass Class
 	failed    bool  // a copy of the current attempt has failed while others were in the air
 	final     bool  // one of those said that repeating cannot help
@@ -41,10 +43,12 @@ type Call struct {
 
 // attemptCopy is one attempt in the air.
 type attemptCopy struct {
-	live   bool
-	number int32 // of the attempt, from 1
-	start  time.Duration
-	permit breaker.Permit
+	live bool
+	// uncounted: the throttle is only a shadow, and would not have let this attempt pass.
+	uncounted bool
+	number    int32 // of the attempt, from 1
+	start     time.Duration
+	permit    breaker.Permit
 }
 
 // Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
@@ -122,71 +126,6 @@ func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) St
 	return c.stop(now, ErrBulkheadFull)
 }
 
-// attempt asks the breaker and sends the next attempt.
-func (c *Call) attempt(now time.Duration) Step {
-	s := c.s
-	if s.breaker != nil {
-		permit, ok := s.breaker.Allow(now)
-		if !ok {
-			return c.stop(now, ErrCircuitOpen)
-		}
-		c.copies[0].permit = permit
-	}
-	if c.attempts == 0 && s.budget != nil {
-		s.budget.Deposit(now)
-	}
-	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
-	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
-}
-
-// send notes copy n as sent and returns its deadline.
-func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
-	c.attempts++
-	c.inAir++
-	a := &c.copies[n]
-	a.live, a.number, a.start = true, c.attempts, now
-	if c.s.observer != nil {
-		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
-	}
-	if t := c.s.policy.AttemptTimeout; t > 0 {
-		return min(c.deadline, later(now, t))
-	}
-	return c.deadline
-}
-
-// HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
-func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
-	if c.s.hedge == nil || int(c.hedges) >= c.s.hedge.MaxHedges() {
-		return 0, false
-	}
-	return c.s.hedge.Delay(now)
-}
-
-// Hedge asks to send one more copy of the attempt in the air, after HedgeDelay has passed. It answers with the copy's
-// number for AttemptDone and its deadline. A refusal leaves the running copies alone.
-func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
-	s := c.s
-	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
-		return 0, 0, false
-	}
-	n = int(c.hedges) + 1
-	if s.breaker != nil {
-		if c.copies[n].permit, ok = s.breaker.Allow(now); !ok {
-			s.emit(Event{Kind: HedgeDenied, At: now, Reason: ErrCircuitOpen})
-			return 0, 0, false
-		}
-	}
-	if s.budget != nil && !s.budget.Withdraw(now, budget.Hedge) {
-		if s.breaker != nil {
-			s.breaker.Record(now, c.copies[n].permit, breaker.Neutral)
-		}
-		s.emit(Event{Kind: HedgeDenied, At: now, Reason: ErrBudgetExhausted})
-		return 0, 0, false
-	}
-	c.hedges++
-	return n, c.send(n, now, HedgeSent), true
-}
-
 // AttemptDone reports the outcome of copy n, 0 unless Hedge gave another number. A result that comes after the call has
 // finished is ignored. A final outcome decides the call, and makes the copies still in the air neutral: the driver
 // cancels them. A failure that another copy may still mend is an Await, and so is whatever a hedge brings that is not a
@@ -220,37 +159,6 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	o.RetryAfter = c.asked
 	return c.afterFailure(now, o)
 }
-
-// land takes copy n out of the air and tells everyone who counts.
-func (c *Call) land(now time.Duration, n int, o Outcome) {
-	s, a := c.s, &c.copies[n]
-	a.live = false
-	c.inAir--
-	latency := now - a.start
-	class := o.Class
-	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
-		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
-	}
-	if s.breaker != nil {
-		s.breaker.Record(now, a.permit, breakerResult[class&3])
-	}
-	if class != Ignored && s.budget != nil {
-		s.budget.Result(now, class == Success)
-	}
-	if class == Success && c.timed() {
-		s.typical.record(latency)
-		if s.hedge != nil {
-			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
-			// estimate, and the delay would creep down.
-			s.hedge.Record(now, now-c.copies[0].start)
-		}
-	}
-	if s.observer != nil {
-		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: latency, Err: o.Err})
-	}
-}
-
-var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure, Ignored: breaker.Neutral}
 
 // afterFailure decides whether a retryable failure is retried. Every no is said here, before any sleep, and keeps the
 // attempt's error.
@@ -364,6 +272,7 @@ func (c *Call) dropCopies(now time.Duration) {
 			if c.s.breaker != nil {
 				c.s.breaker.Record(now, a.permit, breaker.Neutral)
 			}
+			c.s.tellThrottle(now, a.start, a, throttle.Neutral)
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
 	}

@@ -1,6 +1,7 @@
 package abate
 
 import (
+	"hash/maphash"
 	"math/rand/v2"
 	"time"
 )
@@ -21,3 +22,7 @@ func onClock(t time.Time) time.Duration { return t.Sub(origin) }
 
 // globalRandom is the random source of guards whose policy names none: no lock, seeded by the runtime.
 var globalRandom = rand.Uint64
+
+// hashSeed is the seed of the hashes by which keys are told apart: nobody outside this process can choose keys that collide.
+// It decides nothing else, so runs of a simulator are the same under any.
+var hashSeed = maphash.MakeSeed()

@@ -17,7 +17,11 @@ var (
 	ErrAttemptsExhausted = errors.New("attempts exhausted")
 	// ErrBulkheadFull: too many calls are running and the queue is full, or the wait in it took too long.
 	ErrBulkheadFull = errors.New("bulkhead full")
-	// ErrOverloaded: the dependency asked for a longer pause than maxRetryAfter.
+	// ErrRateLimited: the rate limit refused the attempt, or at a gate the request.
+	ErrRateLimited = errors.New("rate limited")
+	// ErrThrottled: the throttle refused the attempt, because the dependency has been refusing too many.
+	ErrThrottled = errors.New("throttled")
+	// ErrOverloaded: the dependency asked for a longer pause than maxRetryAfter. At a gate: the service cannot do the request now.
 	ErrOverloaded = errors.New("overloaded")
 	// ErrDeadline: no time is left, or the next attempt would not fit in what is left. It is also a
 	// context.DeadlineExceeded for errors.Is, and a timeout for net.Error users.

@@ -14,6 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/policy/throttle"
 )
 
 // dice turns fuzz input into choices; when it runs out, everything is zero.
@@ -42,6 +43,12 @@ func (d *dice) policy() abate.Policy {
 	}
 	if d.roll(2) == 1 {
 		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1 + d.roll(2), MaxQueue: d.roll(3), MaxWait: 40 * ms}
+	}
+	if d.roll(2) == 1 {
+		p.RateLimit = abate.AttemptLimit{Config: perSecond(float64(1+d.roll(100)), 1+d.roll(3)), MaxWait: time.Duration(d.roll(3)) * 30 * ms}
+	}
+	if d.roll(2) == 1 {
+		p.Throttle = throttle.Config{K: 1.5, MinimumNumberOfCalls: 1}
 	}
 	if d.roll(2) == 1 {
 		p.Hedge = hedge.Config{Delay: 15 * ms, MaxHedges: 1 + d.roll(3)}
@@ -108,6 +115,9 @@ func FuzzCall(f *testing.F) {
 		}
 		if st := g.StateAt(v.now).Bulkhead; st.InFlight != 0 || st.Queued != 0 {
 			t.Errorf("permits lost: %+v", st)
+		}
+		if st := g.StateAt(v.now).Throttle; st.Requests < 0 || st.Accepts < 0 || st.Rejection < 0 || st.Rejection > 1 {
+			t.Errorf("%+v", st)
 		}
 		if b := p.RetryBudget; b.Enabled() && float64(extra) > 0.1*float64(first)+b.Reserve {
 			t.Errorf("%d extra attempts for %d first ones with a reserve of %v", extra, first, b.Reserve)

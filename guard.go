@@ -11,7 +11,9 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/policy/throttle"
 )
 
 // Guard is one named dependency under one policy. It holds the state that calls share (breaker, budget, bulkhead), so
@@ -30,6 +32,8 @@ type parts struct {
 	budget   *budget.Budget
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
+	limiter  *ratelimit.Limiter
+	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  typicalLatency
 }
@@ -47,6 +51,8 @@ type settings struct {
 	budget   *budget.Budget
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
+	limiter  *ratelimit.Limiter
+	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  *typicalLatency
 
@@ -123,11 +129,17 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	if p.Bulkhead.Enabled() || g.parts.bulkhead != nil { // one that was on counts on, so that it can be switched on again
 		s.bulkhead = orNew(&g.parts.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
 	}
+	if p.RateLimit.Enabled() {
+		s.limiter = orNew(&g.parts.limiter, func() *ratelimit.Limiter { return ratelimit.New(p.RateLimit.Config, hashSeed) })
+	}
+	if p.Throttle.Enabled() {
+		s.throttle = orNew(&g.parts.throttle, func() *throttle.Throttle { return throttle.New(p.Throttle) })
+	}
 	if p.Hedge.Enabled() {
 		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
 	}
 	s.backsOff = p.Backoff != retry.NoBackoff
-	s.timed = s.breaker != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
+	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
 		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
 	return s, change
 }
@@ -142,6 +154,12 @@ func (k *parts) reconfigure(p Policy, now time.Duration) (change breaker.Change)
 	}
 	if k.bulkhead != nil {
 		k.bulkhead.Reconfigure(p.Bulkhead)
+	}
+	if k.limiter != nil {
+		k.limiter.Reconfigure(now, p.RateLimit.Config)
+	}
+	if k.throttle != nil {
+		k.throttle.Reconfigure(now, p.Throttle)
 	}
 	if k.hedge != nil {
 		k.hedge.Reconfigure(now, p.Hedge)
@@ -179,6 +197,12 @@ func (s *settings) emit(e Event) {
 // Describe returns the policy in force with every default written out. It is shared: do not change it.
 func (g *Guard) Describe() *Policy { return &g.current.Load().policy }
 
+// Budget is the guard's retry budget, nil while the policy has none: for adapters that share it with other instances.
+func (g *Guard) Budget() *budget.Budget { return g.current.Load().budget }
+
+// Breaker is the guard's circuit breaker, nil while the policy has none: for adapters that share it with other instances.
+func (g *Guard) Breaker() *breaker.Breaker { return g.current.Load().breaker }
+
 // Retryable applies the policy's retryOn and neverRetryOn to an adapter's own judgement of a failed attempt. status is
 // the answer's HTTP status, or 0 when there was none; err is the attempt's error, or nil.
 func (g *Guard) Retryable(status int, err error, byDefault bool) bool {
@@ -190,6 +214,7 @@ type State struct {
 	Breaker  breaker.Snapshot
 	Budget   float64 // extra attempts that could be sent now
 	Bulkhead bulkhead.State
+	Throttle throttle.State
 	Hedge    hedge.State
 	Typical  time.Duration // what a successful attempt usually takes, 0 until one is known
 }
@@ -209,6 +234,9 @@ func (g *Guard) StateAt(now time.Duration) State {
 	}
 	if s.bulkhead != nil {
 		st.Bulkhead = s.bulkhead.State()
+	}
+	if s.throttle != nil {
+		st.Throttle = s.throttle.State(now)
 	}
 	if s.hedge != nil {
 		st.Hedge = s.hedge.State()

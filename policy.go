@@ -8,7 +8,9 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/policy/throttle"
 )
 
 // Retry is the retry part of a Policy. Its keys stand at the top level of a service in the policy file.
@@ -38,6 +40,10 @@ type Policy struct {
 	CircuitBreaker breaker.Config `yaml:"circuitBreaker"`
 	// Bulkhead bounds how many calls run at once and how many may wait.
 	Bulkhead bulkhead.Config `yaml:"bulkhead"`
+	// RateLimit bounds how many attempts are sent in how much time.
+	RateLimit AttemptLimit `yaml:"rateLimit"`
+	// Throttle stops offering what the dependency has been refusing: adaptive throttling on the client's side.
+	Throttle throttle.Config `yaml:"throttle"`
 	// Hedge sends a second copy of a slow attempt. Only calls that say they may be repeated at the same time are hedged.
 	Hedge hedge.Config `yaml:"hedge"`
 	// Fallback is the degraded answer of the HTTP client when the call fails. In Go code use DoWithFallback.
@@ -59,6 +65,14 @@ type Policy struct {
 	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the guard
 	// is driven by one goroutine. A simulator or test sets it. Not in the policy file.
 	Rand func() uint64 `yaml:"-"`
+}
+
+// AttemptLimit is a rate limit on the attempts that a guard sends.
+type AttemptLimit struct {
+	ratelimit.Config `yaml:",inline"`
+
+	// MaxWait is how long an attempt may wait for its turn; one that would have to wait longer is refused at once. Range 0 to 1h. Zero: nobody waits.
+	MaxWait time.Duration `yaml:"maxWait" range:"0s..1h" example:"100ms"`
 }
 
 // Fallback is a static HTTP answer for when a call fails: better a stale price than an error page.
@@ -111,6 +125,8 @@ func (p Policy) WithDefaults() Policy {
 	}
 	p.CircuitBreaker = p.CircuitBreaker.WithDefaults()
 	p.Bulkhead = p.Bulkhead.WithDefaults()
+	p.RateLimit.Config = p.RateLimit.Config.WithDefaults()
+	p.Throttle = p.Throttle.WithDefaults()
 	p.Hedge = p.Hedge.WithDefaults()
 	p.OutlierDetection = p.OutlierDetection.WithDefaults()
 	if p.Fallback.Status != 0 && p.Fallback.ContentType == "" {

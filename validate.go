@@ -13,7 +13,7 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 )
 
-// FieldError is one thing wrong with a Policy. Path names the field as the policy file does ("circuitBreaker.rampUp").
+// FieldError is one thing wrong with a Policy or a Protection. Path names the field as the policy file does ("circuitBreaker.rampUp").
 type FieldError struct {
 	Path    string
 	Problem string // what is wrong, with the value: "0.2 is out of range"
@@ -31,7 +31,8 @@ func (p Policy) Validate() error {
 	v.walk("", reflect.ValueOf(p))
 	v.betweenFields(p, p.WithDefaults())
 	v.lists(p)
-	v.addresses(p)
+	v.upstreams(p.Upstreams)
+	v.routes(p.Routes)
 	return errors.Join(v.found...)
 }
 
@@ -101,25 +102,41 @@ func (v *validator) betweenFields(p, full Policy) {
 func (p Policy) Ineffective() error {
 	var v validator
 	b, h, f := p.Bulkhead, p.Hedge, p.Fallback
-	off := func(path string, set bool, mend string) {
-		if set {
-			v.add(path, "has no effect", mend)
-		}
-	}
 	if !b.Disabled && b.MaxConcurrentCalls == 0 {
-		off("bulkhead.maxQueue", b.MaxQueue != 0, "set maxConcurrentCalls, for example 100")
-		off("bulkhead.maxWait", b.MaxWait != 0, "set maxConcurrentCalls, for example 100")
-		off("bulkhead.order", b.Order != "", "set maxConcurrentCalls, for example 100")
+		v.idle("bulkhead.maxQueue", b.MaxQueue != 0, "set maxConcurrentCalls, for example 100")
+		v.idle("bulkhead.maxWait", b.MaxWait != 0, "set maxConcurrentCalls, for example 100")
+		v.idle("bulkhead.order", b.Order != "", "set maxConcurrentCalls, for example 100")
+	}
+	v.idle("retryBudget.fleet", p.RetryBudget.Fleet && p.RetryBudget.Kind == budget.Tokens, "remove it, or choose the kind ratio or adaptive: a bucket of tokens is each instance's own")
+	r := p.RateLimit
+	v.idle("rateLimit.maxKeys", r.MaxKeys != 0, "remove it: all attempts share one bucket")
+	if !r.Disabled && r.Limit.IsZero() {
+		v.idle("rateLimit.burst", r.Burst != 0, "set limit, for example limit: 1000/s")
+		v.idle("rateLimit.shadow", r.Shadow, "set limit, for example limit: 1000/s")
+		v.idle("rateLimit.maxWait", r.MaxWait != 0, "set limit, for example limit: 1000/s")
+	}
+	if t := p.Throttle; !t.Disabled && t.K == 0 {
+		v.idle("throttle.shadow", t.Shadow, "set k, for example k: 2")
+		v.idle("throttle.window", t.Window != 0, "set k, for example k: 2")
+		v.idle("throttle.maxRejection", t.MaxRejection != 0, "set k, for example k: 2")
+		v.idle("throttle.minimumNumberOfCalls", t.MinimumNumberOfCalls != 0, "set k, for example k: 2")
 	}
 	if !h.Disabled && !h.Enabled() {
-		off("hedge.maxHedges", h.MaxHedges != 0, "set delay or quantile, for example delay: 200ms")
-		off("hedge.minDelay", h.MinDelay != 0, "set delay or quantile, for example delay: 200ms")
+		v.idle("hedge.maxHedges", h.MaxHedges != 0, "set delay or quantile, for example delay: 200ms")
+		v.idle("hedge.minDelay", h.MinDelay != 0, "set delay or quantile, for example delay: 200ms")
 	}
 	if !f.Disabled && f.Status == 0 {
-		off("fallback.body", f.Body != "", "set status, for example 200")
-		off("fallback.contentType", f.ContentType != "", "set status, for example 200")
+		v.idle("fallback.body", f.Body != "", "set status, for example 200")
+		v.idle("fallback.contentType", f.ContentType != "", "set status, for example 200")
 	}
 	return errors.Join(v.found...)
+}
+
+// idle reports a setting that does nothing.
+func (v *validator) idle(path string, set bool, mend string) {
+	if set {
+		v.add(path, "has no effect", mend)
+	}
 }
 
 // below reports a duration that is above another one. Where either is zero there is nothing to compare.
@@ -138,9 +155,7 @@ func (v *validator) lists(p Policy) {
 		v.condition(fmt.Sprintf("neverRetryOn[%d]", i), word)
 	}
 	for i, m := range p.RetryMethods {
-		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
-			v.add(fmt.Sprintf("retryMethods[%d]", i), strconv.Quote(m)+" is not an HTTP method", "allowed: upper-case method names, for example PUT")
-		}
+		v.method(fmt.Sprintf("retryMethods[%d]", i), m)
 	}
 }
 
@@ -150,14 +165,19 @@ func (v *validator) condition(path, word string) {
 	}
 }
 
-func (v *validator) addresses(p Policy) {
-	for i, raw := range p.Upstreams {
+// upstreams checks base URLs.
+func (v *validator) upstreams(urls []string) {
+	for i, raw := range urls {
 		u, err := url.Parse(raw)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c") {
 			v.add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", `allowed: http, https or h2c with a host, for example "http://payments:8080"`)
 		}
 	}
-	for i, r := range p.Routes {
+}
+
+// routes checks hosts and paths.
+func (v *validator) routes(routes []Route) {
+	for i, r := range routes {
 		switch {
 		case r.Host == "" && r.Path == "":
 			v.add(fmt.Sprintf("routes[%d]", i), "matches every request", "give it a host, a path or both")
@@ -166,6 +186,13 @@ func (v *validator) addresses(p Policy) {
 		case strings.ContainsAny(r.Host, "/ "):
 			v.add(fmt.Sprintf("routes[%d].host", i), strconv.Quote(r.Host)+" is not a host", `without scheme and path, for example "api.example.com"`)
 		}
+	}
+}
+
+// method checks the name of an HTTP method.
+func (v *validator) method(path, m string) {
+	if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
+		v.add(path, strconv.Quote(m)+" is not an HTTP method", "allowed: upper-case method names, for example PUT")
 	}
 }
 

@@ -30,7 +30,8 @@ var public = []string{".", "policy/", "policyfile", "lint", "export", "sim", "ad
 
 var layers = []layer{
 	{"policy/", nil, nothing},
-	{".", []string{"policy/"}, nothing},
+	{".", []string{"policy/", "internal/cpu"}, nothing},
+	{"internal/cpu", nil, nothing},
 	{"internal/nearest", nil, nothing},
 	{"internal/strictyaml", []string{"internal/nearest", "."}, yaml},
 	{"policyfile", []string{"internal/strictyaml", ".", "policy/"}, yaml},
@@ -40,6 +41,7 @@ var layers = []layer{
 	{"adapter/", []string{".", "policy/"}, anybody},
 	{"adapter/abatehttp", []string{".", "policy/"}, nothing},
 	{"adapter/abatesql", []string{".", "policy/"}, nothing},
+	{"adapter/abatesql/postgrestest", []string{"adapter/abatesql", ".", "policy/"}, anybody},
 	{"proxy", []string{"adapter/", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/drill", "internal/nearest"}, public...), anybody},
 	{"internal/drill", []string{"scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},

@@ -1,0 +1,247 @@
+package abate
+
+import (
+	"context"
+	"time"
+
+	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// Request is what a gate is told of an arriving request.
+type Request struct {
+	// Deadline is when its caller stops waiting, on the guards' clock, or NoDeadline.
+	Deadline time.Duration
+	// Key chooses its bucket of the rate limit. It is not kept.
+	Key string
+	// Cost is how many tokens it takes; 0 means the cost in the protection.
+	Cost float64
+	// Priority is how much it matters.
+	Priority shed.Priority
+	// Attempt is its number among those of the same call, from 1.
+	Attempt int
+	// Caller tells callers apart, for fairness: a hash. 0 is nobody in particular.
+	Caller uint64
+}
+
+// Arrival is one request at a gate as a state machine: the receiving side's Call. It is told what happened and when, and
+// answers what to do next; it starts no goroutine, reads no clock and never blocks. The order of its decisions:
+//
+//	deadline → rate limit → shed { expired, priority, attempt, newest } → the service
+//
+// An Arrival is used by one goroutine at a time, once. Gate.Arrive starts it; one that came to Handle must come to Done, else
+// its place is lost.
+type Arrival struct {
+	s        *gateSettings
+	arrived  time.Duration
+	handled  time.Duration // since when the service has it
+	permit   shed.Permit
+	limit    ratelimit.Decision
+	refusal  Refusal
+	request  Request
+	deadline time.Duration
+	limited  bool // limit is set
+	held     bool // permit is
+}
+
+// Refusal is why a gate refused a request, and what its caller should be told.
+type Refusal struct {
+	// Reason is ErrRateLimited, ErrOverloaded, ErrDeadline, or a context's error.
+	Reason error
+	// Shed says more about ErrOverloaded.
+	Shed shed.Reason
+	// RetryAfter is how long the caller should stay away, jitter included; 0 when there is nothing to say.
+	RetryAfter time.Duration
+	// NoRetry tells that the caller should not try again: too many of the requests that arrive are retries already, or it would
+	// never succeed.
+	NoRetry bool
+}
+
+// Arrive begins a, for a request that arrives now.
+func (g *Gate) Arrive(a *Arrival, now time.Duration, r Request) Step {
+	s := g.current.Load()
+	a.s, a.arrived, a.request, a.deadline = s, now, r, r.Deadline
+	if t := s.protection.Timeout; t > 0 {
+		a.deadline = min(a.deadline, later(now, t))
+	}
+	if now >= a.deadline {
+		return a.refuse(now, ErrDeadline, shed.Expired)
+	}
+	if a.request.Cost == 0 {
+		a.request.Cost = s.protection.RateLimit.Cost
+	}
+	if s.fleet != nil {
+		d, ok := s.fleet.TryTake(now, r.Key, a.request.Cost)
+		if !ok {
+			return Step{Action: Ask}
+		}
+		return a.Limited(now, d)
+	}
+	if s.limiter != nil {
+		return a.Limited(now, s.limiter.Allow(now, r.Key, a.request.Cost))
+	}
+	return a.admit(now)
+}
+
+// AskFleet does what an Ask step is about: it asks the other instances, and blocks for that. Its answer is for Limited.
+func (a *Arrival) AskFleet(ctx context.Context) ratelimit.Decision {
+	return a.s.fleet.Take(ctx, a.request.Key, a.request.Cost)
+}
+
+// Limited goes on with what the rate limit decided.
+func (a *Arrival) Limited(now time.Duration, d ratelimit.Decision) Step {
+	a.limit, a.limited = d, true
+	if a.s.observer != nil {
+		a.s.emit(GateEvent{Kind: LimitDecided, At: now, Priority: a.request.Priority, Over: d.Over, Shadow: d.Over && d.Allowed})
+	}
+	switch {
+	case !d.Allowed:
+		return a.refuse(now, ErrRateLimited, shed.None)
+	case now >= a.deadline:
+		return a.refuse(now, ErrDeadline, shed.Expired)
+	}
+	return a.admit(now)
+}
+
+// admit asks the shedder.
+func (a *Arrival) admit(now time.Duration) Step {
+	s := a.s
+	if s.shedder == nil {
+		return a.handle(now)
+	}
+	if s.cpu != nil {
+		s.watchCPU(now)
+	}
+	permit, verdict, reason := s.shedder.Admit(now, a.shedRequest())
+	switch verdict {
+	case shed.Full:
+		return Step{Action: Queue}
+	case shed.Refused:
+		return a.refuse(now, ErrOverloaded, reason)
+	}
+	return a.admitted(now, permit, reason)
+}
+
+func (a *Arrival) shedRequest() shed.Request {
+	r := shed.Request{Priority: a.request.Priority, Attempt: a.request.Attempt, Caller: a.request.Caller}
+	if a.deadline != NoDeadline {
+		r.Deadline = a.deadline
+	}
+	return r
+}
+
+// admitted takes a permit. reason is why a shadow would have refused it.
+func (a *Arrival) admitted(now time.Duration, permit shed.Permit, reason shed.Reason) Step {
+	a.permit, a.held = permit, true
+	if reason != shed.None && a.s.observer != nil {
+		a.s.emit(GateEvent{Kind: RequestRefused, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Reason: ErrOverloaded, Shed: reason, Shadow: true})
+	}
+	return a.handle(now)
+}
+
+func (a *Arrival) handle(now time.Duration) Step {
+	a.handled = now
+	if a.s.observer != nil {
+		a.s.emit(GateEvent{Kind: RequestAdmitted, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Delay: now - a.arrived})
+	}
+	return Step{Action: Handle, Until: a.deadline}
+}
+
+// Enqueue puts the request in the queue, after a Queue step. w must not move until the request leaves the queue.
+func (a *Arrival) Enqueue(now time.Duration, w *shed.Waiter) Step {
+	switch verdict, until := a.s.shedder.Enqueue(now, w, a.shedRequest()); verdict {
+	case shed.Queued:
+		return Step{Action: Queued, Until: min(a.deadline, until)}
+	default:
+		return a.Woken(now, w)
+	}
+}
+
+// Woken goes on after the queue: w has an outcome.
+func (a *Arrival) Woken(now time.Duration, w *shed.Waiter) Step {
+	permit, reason := w.Outcome()
+	if reason != shed.None {
+		return a.refuse(now, ErrOverloaded, reason)
+	}
+	return a.admitted(now, permit, shed.None)
+}
+
+// LeaveQueue ends the wait: the time is up (cause nil) or the caller has left (cause its context's error). If an outcome came
+// at the same moment, a request whose time was up goes on with it.
+func (a *Arrival) LeaveQueue(now time.Duration, w *shed.Waiter, cause error) Step {
+	left := a.s.shedder.Leave(now, w, cause == nil)
+	if cause == nil {
+		return a.Woken(now, w)
+	}
+	if permit, reason := w.Outcome(); !left && reason == shed.None {
+		a.s.shedder.Release(now, permit, shed.Ignored)
+	}
+	return a.refuse(now, cause, shed.None)
+}
+
+// Done ends an arrival that was handled: the service is through with it. What it came to teaches the limits: the time of a
+// Success counts; an Overload, or what ended past its deadline, was too much; other failures say nothing.
+func (a *Arrival) Done(now time.Duration, class Class) {
+	if a.held {
+		a.held = false
+		a.s.shedder.Release(now, a.permit, a.result(now, class))
+	}
+	if a.s.observer != nil {
+		a.s.emit(GateEvent{Kind: RequestDone, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Class: class, Latency: now - a.handled})
+	}
+}
+
+func (a *Arrival) result(now time.Duration, class Class) shed.Result {
+	switch {
+	case class == Overload, class == Failure && now >= a.deadline:
+		return shed.Dropped
+	case class == Success:
+		return shed.Done
+	}
+	return shed.Ignored
+}
+
+// refuse ends the arrival without handling it.
+func (a *Arrival) refuse(now time.Duration, reason error, why shed.Reason) Step {
+	a.refusal = Refusal{Reason: reason, Shed: why}
+	switch r := &a.refusal; reason {
+	case ErrRateLimited:
+		if r.NoRetry = a.limit.RetryAfter == ratelimit.Never; !r.NoRetry {
+			r.RetryAfter = a.jitter(a.limit.RetryAfter)
+		}
+	case ErrOverloaded:
+		r.RetryAfter, r.NoRetry = a.jitter(a.s.shedder.RetryAfter(now)), a.s.shedder.RetriesTooMany(now)
+	}
+	if a.s.observer != nil {
+		a.s.emit(GateEvent{Kind: RequestRefused, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Reason: reason, Shed: why, Delay: now - a.arrived})
+	}
+	return Step{Action: Refuse, Err: reason}
+}
+
+// jitter makes a wait longer by up to a half and at least up to a second, never shorter: else all come back together.
+func (a *Arrival) jitter(wait time.Duration) time.Duration {
+	return later(wait, time.Duration(a.s.rnd()%uint64(max(wait/2, time.Second))))
+}
+
+// Refusal is why the request was refused, after a Refuse step.
+func (a *Arrival) Refusal() *Refusal { return &a.refusal }
+
+// Limit is what the rate limit said, and whether there is one: for the headers of the answer.
+func (a *Arrival) Limit() (ratelimit.Decision, bool) { return a.limit, a.limited }
+
+// NoRetry tells whether the answer should ask its caller not to try again, whatever it is: too many of the requests that
+// arrive are retries already.
+func (a *Arrival) NoRetry(now time.Duration) bool {
+	return a.s.shedder != nil && a.s.shedder.RetriesTooMany(now)
+}
+
+// cpuInterval is how often the processor is looked at.
+const cpuInterval = 250 * time.Millisecond
+
+// watchCPU asks for the processor's load if it was not asked lately. One request in so many pays for the look.
+func (s *gateSettings) watchCPU(now time.Duration) {
+	next := s.gate.nextCPU.Load()
+	if int64(now) >= next && s.gate.nextCPU.CompareAndSwap(next, int64(later(now, cpuInterval))) {
+		s.shedder.SetCPU(now, s.cpu())
+	}
+}

@@ -1,0 +1,160 @@
+package abate
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/throttle"
+)
+
+// attempt asks the throttle, the breaker and the rate limit, and sends the next attempt.
+func (c *Call) attempt(now time.Duration) Step {
+	s := c.s
+	a := &c.copies[0]
+	if reason := s.allow(now, a); reason != nil {
+		return c.stop(now, reason)
+	}
+	if s.limiter != nil && !c.reserved {
+		patience := s.policy.RateLimit.MaxWait
+		if c.deadline != NoDeadline {
+			patience = min(patience, c.deadline-now)
+		}
+		d, wait := s.limiter.Reserve(now, "", 1, patience)
+		if !d.Allowed || wait > 0 {
+			s.giveBack(now, a)
+		}
+		if !d.Allowed {
+			return c.stop(now, ErrRateLimited)
+		}
+		if wait > 0 {
+			c.reserved = true
+			return Step{Action: Sleep, Until: later(now, wait)}
+		}
+	}
+	c.reserved = false
+	if c.attempts == 0 && s.budget != nil {
+		s.budget.Deposit(now)
+	}
+	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
+	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
+}
+
+// allow asks the throttle and the breaker for one attempt, and notes in a what they said.
+func (s *settings) allow(now time.Duration, a *attemptCopy) error {
+	if s.throttle != nil {
+		var ok bool
+		if ok, a.uncounted = s.throttle.Allow(now, s.rnd()); !ok {
+			return ErrThrottled
+		}
+	}
+	if s.breaker != nil {
+		var ok bool
+		if a.permit, ok = s.breaker.Allow(now); !ok {
+			s.tellThrottle(now, now, a, throttle.Neutral)
+			return ErrCircuitOpen
+		}
+	}
+	return nil
+}
+
+// giveBack undoes allow for an attempt that is not sent.
+func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
+	s.tellThrottle(now, now, a, throttle.Neutral)
+	if s.breaker != nil {
+		s.breaker.Record(now, a.permit, breaker.Neutral)
+	}
+}
+
+// tellThrottle tells the throttle what became of an attempt that was begun then, if it wants to know.
+func (s *settings) tellThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
+	if s.throttle != nil && !a.uncounted {
+		s.throttle.Record(now, began, r)
+	}
+}
+
+// send notes copy n as sent and returns its deadline.
+func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
+	c.attempts++
+	c.inAir++
+	a := &c.copies[n]
+	a.live, a.number, a.start = true, c.attempts, now
+	if c.s.observer != nil {
+		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
+	}
+	if t := c.s.policy.AttemptTimeout; t > 0 {
+		return min(c.deadline, later(now, t))
+	}
+	return c.deadline
+}
+
+// HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
+func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
+	if c.s.hedge == nil || int(c.hedges) >= c.s.hedge.MaxHedges() {
+		return 0, false
+	}
+	return c.s.hedge.Delay(now)
+}
+
+// Hedge asks to send one more copy of the attempt in the air, after HedgeDelay has passed. It answers with the copy's
+// number for AttemptDone and its deadline. A refusal leaves the running copies alone.
+func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
+	s := c.s
+	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
+		return 0, 0, false
+	}
+	n = int(c.hedges) + 1
+	a := &c.copies[n]
+	reason := s.allow(now, a)
+	if reason != nil {
+		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
+		return 0, 0, false
+	}
+	switch {
+	case s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed:
+		reason = ErrRateLimited
+	case s.budget != nil && !s.budget.Withdraw(now, budget.Hedge):
+		reason = ErrBudgetExhausted
+	}
+	if reason != nil {
+		s.giveBack(now, a)
+		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
+		return 0, 0, false
+	}
+	c.hedges++
+	return n, c.send(n, now, HedgeSent), true
+}
+
+// land takes copy n out of the air and tells everyone who counts.
+func (c *Call) land(now time.Duration, n int, o Outcome) {
+	s, a := c.s, &c.copies[n]
+	a.live = false
+	c.inAir--
+	latency := now - a.start
+	class := o.Class
+	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
+		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
+	}
+	if s.breaker != nil {
+		s.breaker.Record(now, a.permit, breakerResult[class&3])
+	}
+	s.tellThrottle(now, a.start, a, throttleResult[class&3])
+	if class != Ignored && s.budget != nil {
+		s.budget.Result(now, class == Success)
+	}
+	if class == Success && c.timed() {
+		s.typical.record(latency)
+		if s.hedge != nil {
+			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
+			// estimate, and the delay would creep down.
+			s.hedge.Record(now, now-c.copies[0].start)
+		}
+	}
+	if s.observer != nil {
+		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: latency, Err: o.Err})
+	}
+}
+
+var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure, Ignored: breaker.Neutral}
+
+var throttleResult = [...]throttle.Result{Success: throttle.Accepted, Failure: throttle.Rejected, Overload: throttle.Rejected, Ignored: throttle.Neutral}

@@ -1,0 +1,359 @@
+package abate_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+func gate(t *testing.T, p abate.Protection) *abate.Gate {
+	t.Helper()
+	g, err := abate.NewGate("orders", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func limited(c ratelimit.Config) abate.ArrivalLimit { return abate.ArrivalLimit{Config: c} }
+
+// places is a shedder with so many places and so many who may wait.
+func places(n, queue int) shed.Config {
+	return shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue}
+}
+
+// arrive has a request arrive and says what became of it.
+func arrive(g *abate.Gate, now time.Duration, r abate.Request) (*abate.Arrival, abate.Step) {
+	a := new(abate.Arrival)
+	if r.Deadline == 0 {
+		r.Deadline = abate.NoDeadline
+	}
+	return a, g.Arrive(a, now, r)
+}
+
+func TestAGateWithoutPartsLetsEverythingPass(t *testing.T) {
+	g := gate(t, abate.Protection{})
+	for range 1000 {
+		a, step := arrive(g, 0, abate.Request{})
+		if step.Action != abate.Handle || step.Until != abate.NoDeadline {
+			t.Fatalf("%+v", step)
+		}
+		if _, on := a.Limit(); on || a.NoRetry(0) {
+			t.Fatal("it has something to say")
+		}
+	}
+}
+
+func TestExpiredRequestsAreRefusedFirst(t *testing.T) {
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(1, 1))})
+	a, step := arrive(g, 100, abate.Request{Deadline: 100})
+	if step.Action != abate.Refuse || step.Err != abate.ErrDeadline || a.Refusal().Shed != shed.Expired {
+		t.Errorf("%+v, %+v", step, a.Refusal())
+	}
+	if _, step = arrive(g, 100, abate.Request{}); step.Action != abate.Handle {
+		t.Errorf("the expired one took a token: %+v", step)
+	}
+}
+
+func TestTheEarlierDeadlineCounts(t *testing.T) {
+	g := gate(t, abate.Protection{Timeout: time.Second})
+	if _, step := arrive(g, 5, abate.Request{}); step.Until != 5+time.Second {
+		t.Errorf("the gate's: %v", step.Until)
+	}
+	if _, step := arrive(g, 5, abate.Request{Deadline: 100 * ms}); step.Until != 100*ms {
+		t.Errorf("the caller's: %v", step.Until)
+	}
+}
+
+func TestRequestsAboveTheLimitAreToldWhenToComeBack(t *testing.T) {
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(0.1, 2)), Rand: func() uint64 { return uint64(3 * time.Second) }})
+	for left := range int64(2) {
+		a, step := arrive(g, 0, abate.Request{Key: "a"})
+		if d, on := a.Limit(); step.Action != abate.Handle || !on || d.Limit != 2 || d.Remaining != 1-left {
+			t.Fatalf("%+v, %+v", step, d)
+		}
+	}
+	a, step := arrive(g, 0, abate.Request{Key: "a"})
+	if r := a.Refusal(); step.Action != abate.Refuse || r.Reason != abate.ErrRateLimited || r.RetryAfter != 13*time.Second || r.NoRetry {
+		t.Errorf("%+v, %+v", step, r)
+	}
+	if _, step := arrive(g, 0, abate.Request{Key: "b"}); step.Action != abate.Handle {
+		t.Errorf("another key: %+v", step)
+	}
+}
+
+func TestAClosedLimitTellsCallersNotToComeBack(t *testing.T) {
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(0, 0))})
+	a, step := arrive(g, 0, abate.Request{})
+	if r := a.Refusal(); step.Action != abate.Refuse || !r.NoRetry || r.RetryAfter != 0 {
+		t.Errorf("%+v, %+v", step, r)
+	}
+}
+
+func TestCostsAddUp(t *testing.T) {
+	limit := limited(perSecond(1, 10))
+	limit.Cost = 4
+	g := gate(t, abate.Protection{RateLimit: limit})
+	for i, want := range []abate.Action{abate.Handle, abate.Handle, abate.Refuse} {
+		if _, step := arrive(g, 0, abate.Request{}); step.Action != want {
+			t.Errorf("request %d: %+v", i, step)
+		}
+	}
+	if _, step := arrive(g, 0, abate.Request{Cost: 2}); step.Action != abate.Handle {
+		t.Errorf("a cheap one: %+v", step)
+	}
+}
+
+// fleetOf is a FleetLimiter that knows nothing by itself.
+type fleetOf struct {
+	known  bool
+	answer ratelimit.Decision
+	asked  []string
+}
+
+func (f *fleetOf) TryTake(_ time.Duration, key string, _ float64) (ratelimit.Decision, bool) {
+	return f.answer, f.known
+}
+
+func (f *fleetOf) Take(_ context.Context, key string, _ float64) ratelimit.Decision {
+	f.asked = append(f.asked, key)
+	return f.answer
+}
+
+func TestAFleetIsAskedOnlyWhenThisInstanceDoesNotKnow(t *testing.T) {
+	fleet := &fleetOf{answer: ratelimit.Decision{Allowed: true}}
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(0, 0)), Fleet: fleet})
+	a, step := arrive(g, 0, abate.Request{Key: "k"})
+	if step.Action != abate.Ask {
+		t.Fatalf("%+v", step)
+	}
+	if step = a.Limited(ms, a.AskFleet(t.Context())); step.Action != abate.Handle || len(fleet.asked) != 1 || fleet.asked[0] != "k" {
+		t.Errorf("%+v, asked for %v", step, fleet.asked)
+	}
+	fleet.known, fleet.answer = true, ratelimit.Decision{Over: true, RetryAfter: time.Second}
+	if a, step = arrive(g, 0, abate.Request{Key: "k"}); step.Action != abate.Refuse || a.Refusal().RetryAfter < time.Second || len(fleet.asked) != 1 {
+		t.Errorf("%+v, asked for %v", step, fleet.asked)
+	}
+}
+
+func TestAnAnswerOfTheFleetThatComesTooLateIsNotUsed(t *testing.T) {
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(1, 1)), Fleet: &fleetOf{answer: ratelimit.Decision{Allowed: true}}})
+	a, _ := arrive(g, 0, abate.Request{Deadline: 10 * ms})
+	if step := a.Limited(10*ms, a.AskFleet(t.Context())); step.Action != abate.Refuse || step.Err != abate.ErrDeadline {
+		t.Errorf("%+v", step)
+	}
+}
+
+func TestPlacesAreGivenBackAndPassedOn(t *testing.T) {
+	g := gate(t, abate.Protection{Shed: places(1, 5)})
+	first, step := arrive(g, 0, abate.Request{})
+	if step.Action != abate.Handle {
+		t.Fatalf("%+v", step)
+	}
+	second, step := arrive(g, ms, abate.Request{})
+	if step.Action != abate.Queue {
+		t.Fatalf("%+v", step)
+	}
+	woken := 0
+	w := &shed.Waiter{Wake: func() { woken++ }}
+	if step = second.Enqueue(ms, w); step.Action != abate.Queued || step.Until <= ms || step.Until == abate.NoDeadline {
+		t.Fatalf("%+v", step)
+	}
+	first.Done(2*ms, abate.Success)
+	if woken != 1 {
+		t.Fatalf("woken %d times", woken)
+	}
+	if step = second.Woken(2*ms, w); step.Action != abate.Handle {
+		t.Fatalf("%+v", step)
+	}
+	second.Done(3*ms, abate.Success)
+	second.Done(3*ms, abate.Success) // again: nothing
+	if st := g.StateAt(3 * ms).Shed; st.InFlight != 0 || st.Queued != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestWhoLeavesTheQueueHoldsNothing(t *testing.T) {
+	for name, permitComes := range map[string]bool{"before a place was free": false, "as a place came free": true} {
+		g := gate(t, abate.Protection{Shed: places(1, 5)})
+		first, _ := arrive(g, 0, abate.Request{})
+		second, _ := arrive(g, 0, abate.Request{})
+		w := &shed.Waiter{Wake: func() {}}
+		second.Enqueue(0, w)
+		if permitComes {
+			first.Done(ms, abate.Success)
+		}
+		if step := second.LeaveQueue(ms, w, context.Canceled); step.Action != abate.Refuse || step.Err != context.Canceled {
+			t.Errorf("%s: %+v", name, step)
+		}
+		if !permitComes {
+			first.Done(ms, abate.Success)
+		}
+		if st := g.StateAt(ms).Shed; st.InFlight != 0 || st.Queued != 0 {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+func TestAWaitThatTookTooLongIsRefusedForOverload(t *testing.T) {
+	g := gate(t, abate.Protection{Shed: places(1, 5)})
+	arrive(g, 0, abate.Request{})
+	second, _ := arrive(g, 0, abate.Request{})
+	w := &shed.Waiter{Wake: func() {}}
+	until := second.Enqueue(0, w).Until
+	step := second.LeaveQueue(until, w, nil)
+	if r := second.Refusal(); step.Action != abate.Refuse || r.Reason != abate.ErrOverloaded || r.RetryAfter < time.Second {
+		t.Errorf("%+v, %+v", step, r)
+	}
+}
+
+func TestAShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
+	refused := 0
+	limit, shadow := limited(perSecond(1, 1)), places(1, 0)
+	limit.Shadow, shadow.Shadow = true, true
+	g := gate(t, abate.Protection{RateLimit: limit, Shed: shadow, Observer: abate.GateObserverFunc(func(e abate.GateEvent) {
+		if e.Shadow {
+			refused++
+		}
+	})})
+	for i := range 100 {
+		if _, step := arrive(g, 0, abate.Request{}); step.Action != abate.Handle {
+			t.Fatalf("request %d: %+v", i, step)
+		}
+	}
+	if refused < 150 {
+		t.Errorf("%d of 198 refusals were told", refused)
+	}
+}
+
+func TestAGateTellsItsStory(t *testing.T) {
+	var story []string
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(1, 1)), Observer: abate.GateObserverFunc(func(e abate.GateEvent) {
+		if e.Gate != "orders" || e.Priority != shed.Sheddable {
+			t.Errorf("%+v", e)
+		}
+		line := e.Kind.String()
+		if e.Reason != nil {
+			line += " " + e.Reason.Error()
+		}
+		story = append(story, line)
+	})})
+	a, _ := arrive(g, 0, abate.Request{Priority: shed.Sheddable})
+	a.Done(ms, abate.Success)
+	arrive(g, ms, abate.Request{Priority: shed.Sheddable})
+	want := []string{"limit-decided", "request-admitted", "request-done", "limit-decided", "request-refused rate limited"}
+	if !reflect.DeepEqual(story, want) {
+		t.Errorf("%q", story)
+	}
+}
+
+func TestUpdateKeepsWhatWasUsed(t *testing.T) {
+	p := abate.Protection{RateLimit: limited(perSecond(0.001, 3)), Shed: places(2, 0)}
+	g := gate(t, p)
+	first, _ := arrive(g, 0, abate.Request{})
+	for range 2 {
+		a, _ := arrive(g, 0, abate.Request{})
+		a.Done(0, abate.Success)
+	}
+	p.RateLimit.Cost = 2 // something that is not the limit itself
+	if err := g.UpdateAt(0, p); err != nil {
+		t.Fatal(err)
+	}
+	if _, step := arrive(g, 0, abate.Request{}); step.Action != abate.Refuse {
+		t.Errorf("an update filled the bucket: %+v", step)
+	}
+	if n := g.StateAt(0).Shed.InFlight; n != 1 {
+		t.Errorf("%d in flight", n)
+	}
+	first.Done(0, abate.Success)
+	if n := g.StateAt(0).Shed.InFlight; n != 0 {
+		t.Errorf("%d in flight", n)
+	}
+}
+
+func TestAnInvalidProtectionChangesNothing(t *testing.T) {
+	g := gate(t, abate.Protection{Timeout: time.Second})
+	err := g.Update(abate.Protection{Timeout: -1, Caller: "nobody", Listen: "x"})
+	var field *abate.FieldError
+	if !errors.As(err, &field) || g.Describe().Timeout != time.Second {
+		t.Errorf("%v, %v", err, g.Describe().Timeout)
+	}
+	if _, err := abate.NewGate("", abate.Protection{}); err == nil {
+		t.Error("a gate without a name was made")
+	}
+}
+
+func TestTheProcessorIsLookedAtFourTimesASecond(t *testing.T) {
+	asked := 0
+	p := abate.Protection{Shed: shed.Config{CPU: 0.9}, CPU: func() float64 { asked++; return 0.1 }}
+	g := gate(t, p)
+	for i := range 10_000 {
+		arrive(g, time.Duration(i)*ms, abate.Request{})
+	}
+	if asked != 40 {
+		t.Errorf("asked %d times in 10 seconds", asked)
+	}
+}
+
+func TestOnlyListedPeersAreTrusted(t *testing.T) {
+	g := gate(t, abate.Protection{TrustedPeers: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8"}})
+	for text, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "127.0.0.1": true, "127.0.0.2": false, "::ffff:10.1.2.3": true, "fd00::1": true, "fe80::1%eth0": false} {
+		if got := g.Trusts(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if gate(t, abate.Protection{}).Trusts(netip.MustParseAddr("127.0.0.1")) {
+		t.Error("nobody is to be trusted who is not listed")
+	}
+}
+
+func TestKeysAreRememberedAcrossUpdates(t *testing.T) {
+	p := abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}}}
+	g := gate(t, p)
+	store, c, on := g.Idempotency()
+	if !on || c.Lease == 0 {
+		t.Fatalf("%v, %+v", on, c)
+	}
+	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil || begun.State != idempotency.Run {
+		t.Fatalf("%+v, %v", begun, err)
+	}
+	p.Idempotency.Required = true
+	if err := g.Update(p); err != nil {
+		t.Fatal(err)
+	}
+	store, _, _ = g.Idempotency()
+	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil || begun.State != idempotency.Running {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	if _, _, on := gate(t, abate.Protection{}).Idempotency(); on {
+		t.Error("keys are looked at although no methods are listed")
+	}
+}
+
+func TestAnArrivalAllocatesNothing(t *testing.T) {
+	p := abate.DefaultProtection()
+	p.RateLimit = limited(perSecond(1e9, 1e6))
+	p.RateLimit.Key = "caller"
+	g := gate(t, p)
+	now := time.Duration(0)
+	var a abate.Arrival
+	one := func() {
+		now += ms
+		a = abate.Arrival{}
+		if step := g.Arrive(&a, now, abate.Request{Deadline: abate.NoDeadline, Key: "tenant-1", Attempt: 1}); step.Action != abate.Handle {
+			t.Fatalf("%+v", step)
+		}
+		a.Done(now+100*time.Microsecond, abate.Success)
+	}
+	if n := testing.AllocsPerRun(1000, one); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

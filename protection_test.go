@@ -1,0 +1,196 @@
+package abate_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// ratePerSecond is a rate.
+func ratePerSecond(n float64) ratelimit.Rate { return ratelimit.Rate{Tokens: n, Per: time.Second} }
+
+func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
+	const address, source = `; allowed: host:port, for example "0.0.0.0:8080"`, `, or "header:NAME", for example "header:X-Tenant"`
+	here := []string{"http://127.0.0.1:9000"}
+	for _, row := range []struct {
+		change func(*abate.Protection)
+		want   string
+	}{
+		{func(p *abate.Protection) { p.Timeout = -1 }, "timeout: -1ns is out of range; allowed: 0s to 24h"},
+		{func(p *abate.Protection) { p.Listen, p.Upstreams = "8080", here }, `listen: "8080" is not an address` + address},
+		{func(p *abate.Protection) { p.Listen, p.Upstreams = ":http", here }, `listen: ":http" is not an address` + address},
+		{func(p *abate.Protection) { p.Listen, p.Upstreams = ":65536", here }, `listen: ":65536" is not an address` + address},
+		{func(p *abate.Protection) { p.Listen = ":8080" }, `listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`},
+		{func(p *abate.Protection) { p.Upstreams = []string{"orders:80"} }, `upstreams[0]: "orders:80" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`},
+		{func(p *abate.Protection) { p.Routes = []abate.Route{{Path: "/a"}, {}} }, "routes[1]: matches every request; give it a host, a path or both"},
+		{func(p *abate.Protection) { p.TrustedPeers = []string{"10.0.0.0/8", "lb"} }, `trustedPeers[1]: "lb" is not an address; allowed: an IP address or a CIDR, for example 10.0.0.0/8`},
+		{func(p *abate.Protection) { p.TrustedPeers = []string{"10.0.0.1/33"} }, `trustedPeers[0]: "10.0.0.1/33" is not an address; allowed: an IP address or a CIDR, for example 10.0.0.0/8`},
+		{func(p *abate.Protection) { p.Caller = "IP" }, `caller: "IP" is not known; allowed: ip, mtls, token` + source},
+		{func(p *abate.Protection) { p.Caller = "header:" }, `caller: "header:" is not known; allowed: ip, mtls, token` + source},
+		{func(p *abate.Protection) { p.Caller = "header:X Y" }, `caller: "header:X Y" is not known; allowed: ip, mtls, token` + source},
+		{func(p *abate.Protection) { p.Caller = "header:X\r\nY: z" }, `caller: "header:X\r\nY: z" is not known; allowed: ip, mtls, token` + source},
+		{func(p *abate.Protection) { p.Caller = "mtls" }, "caller: mtls needs client certificates; set tls.clientCA"},
+		{func(p *abate.Protection) { p.Caller = "token" }, "caller: token needs authentication; set authentication.bearerTokens"},
+		{func(p *abate.Protection) {
+			p.Caller, p.Authentication = "token", abate.Authentication{Disabled: true, BearerTokens: "tokens"}
+		}, "caller: token needs authentication; set authentication.bearerTokens"},
+		{func(p *abate.Protection) { p.TLS = abate.TLS{Certificate: "a"} }, "tls.key: is missing; set certificate and key together"},
+		{func(p *abate.Protection) { p.TLS = abate.TLS{Key: "a"} }, "tls.certificate: is missing; set certificate and key together"},
+		{func(p *abate.Protection) { p.TLS = abate.TLS{ClientCA: "a"} }, "tls.certificate: is missing; set certificate and key together"},
+		{func(p *abate.Protection) { p.Priority.Header = "a b" }, `priority.header: "a b" is not the name of a header; for example Abate-Priority`},
+		{func(p *abate.Protection) { p.RateLimit.Key = "user" }, `rateLimit.key: "user" is not known; allowed: caller, ip` + source},
+		{func(p *abate.Protection) { p.RateLimit.WhenAway = "never" }, `rateLimit.whenAway: "never" is not known; allowed: local, closed, open`},
+		{func(p *abate.Protection) { p.RateLimit.Cost = -1 }, "rateLimit.cost: -1 is out of range; allowed: 0.001 to 1000000"},
+		{func(p *abate.Protection) { p.RateLimit.Burst = -1 }, "rateLimit.burst: -1 is out of range; allowed: 1 to 1000000000"},
+		{func(p *abate.Protection) { p.RateLimit.Limit, p.RateLimit.Cost = ratePerSecond(5), 6 }, "rateLimit.cost: 6 is above burst 5: no request would ever pass; lower it or raise burst"},
+		{func(p *abate.Protection) { p.Shed.Concurrency = "auto" }, `shed.concurrency: "auto" is not known; allowed: fixed, gradient, vegas, aimd`},
+		{func(p *abate.Protection) { p.Shed.CPU = 90 }, "shed.cpu: 90 is out of range; allowed: 0.05 to 1"},
+		{func(p *abate.Protection) { p.Shed.MinConcurrency, p.Shed.MaxConcurrency = 3, 2 }, "shed.minConcurrency: 3 is above maxConcurrency 2; lower it or raise maxConcurrency"},
+		{func(p *abate.Protection) { p.Shed.InitialConcurrency, p.Shed.MaxConcurrency = 11, 10 }, "shed.initialConcurrency: 11 is not between minConcurrency 4 and maxConcurrency 10; bring it between the two"},
+		{func(p *abate.Protection) { p.Shed.InitialConcurrency = 3 }, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two"},
+		{func(p *abate.Protection) { p.Shed.QueueTarget, p.Shed.QueueInterval = 20*ms, 10*ms }, "shed.queueTarget: 20ms is above queueInterval 10ms; lower it or raise queueInterval"},
+		{func(p *abate.Protection) { p.Idempotency.Methods = []string{"POST", "put"} }, `idempotency.methods[1]: "put" is not an HTTP method; allowed: upper-case method names, for example PUT`},
+		{func(p *abate.Protection) { p.Idempotency.MaxMemory, p.Idempotency.MaxBody = 65536, 65537 }, "idempotency.maxBody: 65537 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory"},
+		{func(p *abate.Protection) { p.Idempotency.WhenAway = "local" }, `idempotency.whenAway: "local" is not known; allowed: closed, open`},
+	} {
+		p := abate.DefaultProtection()
+		row.change(&p)
+		err := p.Validate()
+		if err == nil || err.Error() != row.want {
+			t.Errorf("got  %v\nwant %s", err, row.want)
+		}
+		var field *abate.FieldError
+		if !errors.As(err, &field) {
+			t.Errorf("%v is no FieldError", err)
+		}
+	}
+}
+
+func TestProtectionsThatAreFine(t *testing.T) {
+	closed := abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(0)}, Cost: 5}}
+	full := abate.Protection{
+		Listen: "[::1]:0", Upstreams: []string{"h2c://a"}, Routes: []abate.Route{{Path: "/"}}, TLS: abate.TLS{Certificate: "a", Key: "b", ClientCA: "c"},
+		TrustedPeers: []string{"::1", "10.1.2.3/8", "fe80::/10"}, Caller: "mtls", Timeout: 24 * time.Hour,
+		Priority:    abate.PriorityRule{Header: "X-Priority", Default: shed.Sheddable},
+		RateLimit:   abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1e9), Burst: 1}, Key: "header:X-Tenant", Cost: 1},
+		Shed:        shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 2},
+		Idempotency: idempotency.Config{Methods: []string{"POST"}},
+	}
+	for _, p := range []abate.Protection{{}, abate.DefaultProtection(), closed, full} {
+		for _, p := range []abate.Protection{p, p.WithDefaults()} {
+			if err := p.Validate(); err != nil {
+				t.Errorf("%+v: %v", p, err)
+			}
+		}
+		if err := p.Ineffective(); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+func TestEveryMistakeOfAProtectionIsTold(t *testing.T) {
+	p := abate.Protection{Listen: "x", Caller: "y", Timeout: -1, TrustedPeers: []string{"z"}, RateLimit: abate.ArrivalLimit{Key: "q"}}
+	err := p.Validate()
+	for _, path := range []string{"timeout", "listen", "trustedPeers[0]", "caller", "rateLimit.key"} {
+		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+path+": ") {
+			t.Errorf("nothing about %s in:\n%v", path, err)
+		}
+	}
+}
+
+func TestProtectionsDefaultsAreWrittenOutOnce(t *testing.T) {
+	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(100)}}, Shed: shed.Config{Concurrency: shed.AIMD}}
+	full := p.WithDefaults()
+	if full.Caller != "ip" || full.Priority.Header != "Abate-Priority" || full.Priority.Default != shed.Critical ||
+		full.RateLimit.Burst != 100 || full.RateLimit.Cost != 1 || full.RateLimit.WhenAway != "local" || full.RateLimit.MaxKeys == 0 ||
+		full.Shed.Concurrency != shed.AIMD || full.Shed.MaxConcurrency == 0 || full.Shed.MaxRetryShare != 0.1 ||
+		full.Idempotency.Retention != 24*time.Hour || full.Idempotency.WhenAway != "closed" {
+		t.Errorf("%+v", full)
+	}
+	if again := full.WithDefaults(); !reflect.DeepEqual(again, full) {
+		t.Errorf("twice it is\n%+v, once\n%+v", again, full)
+	}
+	set := abate.Protection{Caller: "token", Priority: abate.PriorityRule{Header: "P", Default: shed.Sheddable},
+		RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1), Burst: 7, MaxKeys: 8}, Cost: 2, WhenAway: "open"}}
+	got := set.WithDefaults()
+	if got.Caller != "token" || got.Priority != set.Priority || got.RateLimit != set.RateLimit {
+		t.Errorf("what was set is now %+v", got)
+	}
+	off := abate.Protection{}.WithDefaults()
+	if off.RateLimit.Enabled() || off.Shed.Enabled() || off.Idempotency.Enabled() || off.TLS.Enabled() || off.Authentication.Enabled() {
+		t.Errorf("defaults switch something on: %+v", off)
+	}
+	d := abate.DefaultProtection()
+	if d.RateLimit.Enabled() || !d.Shed.Enabled() || d.Idempotency.Enabled() || d.Timeout != 0 {
+		t.Errorf("the default protection is %+v", d)
+	}
+}
+
+func TestIneffectiveNamesWhatDoesNothingAtAGate(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		p     abate.Protection
+		paths string
+	}{
+		{"no listen", abate.Protection{Upstreams: []string{"http://a"}, Routes: []abate.Route{{Path: "/"}}, TLS: abate.TLS{Certificate: "a", Key: "b"}}, "upstreams routes tls"},
+		{"nobody is trusted", abate.Protection{Caller: "header:A", Priority: abate.PriorityRule{Header: "B"},
+			RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1)}, Key: "header:C"}}, "caller priority.header rateLimit.key"},
+		{"no limit", abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Burst: 1, MaxKeys: 1, Shadow: true}, Key: "ip", Cost: 2, Fleet: true, WhenAway: "open"}},
+			"rateLimit.burst rateLimit.maxKeys rateLimit.key rateLimit.cost rateLimit.fleet rateLimit.whenAway rateLimit.shadow"},
+		{"one bucket, one instance", abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1), MaxKeys: 5}, WhenAway: "open"}},
+			"rateLimit.maxKeys rateLimit.whenAway"},
+		{"no concurrency", abate.Protection{Shed: shed.Config{Shadow: true, MaxConcurrency: 9, MinConcurrency: 8, InitialConcurrency: 8, MaxQueue: 1, NoQueue: true, QueueTarget: ms, QueueInterval: ms, MaxRetryShare: 1, MaxCallerShare: 1}},
+			"shed.shadow shed.maxRetryShare shed.maxConcurrency shed.minConcurrency shed.initialConcurrency shed.noQueue shed.maxQueue shed.queueTarget shed.queueInterval shed.maxCallerShare"},
+		{"the processor alone", abate.Protection{Shed: shed.Config{CPU: 0.9, Shadow: true, MaxRetryShare: 1, MaxConcurrency: 5}}, "shed.maxConcurrency"},
+		{"a fixed limit", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MinConcurrency: 5, InitialConcurrency: 5, MaxQueue: 5}}, "shed.minConcurrency shed.initialConcurrency"},
+		{"no queue", abate.Protection{Shed: shed.Config{Concurrency: shed.Vegas, NoQueue: true, MaxQueue: 5, QueueTarget: ms, QueueInterval: ms, MaxCallerShare: 1}},
+			"shed.maxQueue shed.queueTarget shed.queueInterval shed.maxCallerShare"},
+		{"no methods", abate.Protection{Idempotency: idempotency.Config{Required: true, Retention: time.Hour, Lease: time.Second, MaxBody: 1, MaxMemory: 65536, Fleet: true, WhenAway: "open"}},
+			"idempotency.required idempotency.retention idempotency.lease idempotency.maxBody idempotency.maxMemory idempotency.fleet idempotency.whenAway"},
+		{"keys in memory", abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxMemory: 65536, WhenAway: "open"}}, "idempotency.whenAway"},
+		{"keys in Redis", abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxMemory: 65536, WhenAway: "open", Fleet: true}}, "idempotency.maxMemory"},
+		{"all of it switched off", abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Disabled: true, Burst: 1}}, Shed: shed.Config{Disabled: true, MaxQueue: 1},
+			Idempotency: idempotency.Config{Disabled: true, Required: true}}, ""},
+	} {
+		var paths []string
+		if err := c.p.Ineffective(); err != nil {
+			for line := range strings.Lines(err.Error()) {
+				path, rest, _ := strings.Cut(line, ": ")
+				if paths = append(paths, path); !strings.HasPrefix(rest, "has no effect; ") {
+					t.Errorf("%s: %s", c.name, line)
+				}
+			}
+		}
+		if got := strings.Join(paths, " "); got != c.paths {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.paths)
+		}
+	}
+}
+
+func TestIneffectiveNamesLimitsOfAGuardThatDoNothing(t *testing.T) {
+	p := abate.DefaultPolicy()
+	p.RateLimit = abate.AttemptLimit{Config: ratelimit.Config{Burst: 1, MaxKeys: 1, Shadow: true}, MaxWait: ms}
+	p.Throttle.Window, p.Throttle.MaxRejection, p.Throttle.MinimumNumberOfCalls, p.Throttle.Shadow = time.Second, 0.5, 5, true
+	p.RetryBudget.Kind, p.RetryBudget.Fleet = "tokens", true
+	err := p.Ineffective()
+	for _, path := range []string{"rateLimit.burst", "rateLimit.maxKeys", "rateLimit.shadow", "rateLimit.maxWait", "throttle.window", "throttle.maxRejection",
+		"throttle.minimumNumberOfCalls", "throttle.shadow", "retryBudget.fleet"} {
+		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+path+": has no effect; ") {
+			t.Errorf("nothing about %s in:\n%v", path, err)
+		}
+	}
+	p.RateLimit.Limit, p.RateLimit.MaxKeys, p.Throttle.K, p.RetryBudget.Kind = ratePerSecond(1), 0, 2, "ratio"
+	if err := p.Ineffective(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+}

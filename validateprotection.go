@@ -1,0 +1,199 @@
+package abate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// Validate returns everything that is wrong with the protection, joined: each part is a *FieldError. A zero field is always
+// valid: it means the default, or off.
+func (p Protection) Validate() error {
+	var v validator
+	v.walk("", reflect.ValueOf(p))
+	v.upstreams(p.Upstreams)
+	v.routes(p.Routes)
+	v.arriving(p)
+	v.limits(p, p.WithDefaults())
+	return errors.Join(v.found...)
+}
+
+// limits checks the numbers that no single field can tell. p is the protection as written, full the same with its defaults.
+func (v *validator) limits(p, full Protection) {
+	s := full.Shed
+	if p.Shed.MinConcurrency > s.MaxConcurrency {
+		v.add("shed.minConcurrency", fmt.Sprintf("%d is above maxConcurrency %d", s.MinConcurrency, s.MaxConcurrency), "lower it or raise maxConcurrency")
+	}
+	if n := p.Shed.InitialConcurrency; n > s.MaxConcurrency || n > 0 && n < s.MinConcurrency {
+		v.add("shed.initialConcurrency", fmt.Sprintf("%d is not between minConcurrency %d and maxConcurrency %d", n, s.MinConcurrency, s.MaxConcurrency), "bring it between the two")
+	}
+	v.below("shed.queueTarget", s.QueueTarget, "queueInterval", s.QueueInterval, "lower it or raise queueInterval")
+	if k := full.Idempotency; int64(k.MaxBody) > k.MaxMemory {
+		v.add("idempotency.maxBody", fmt.Sprintf("%d is above maxMemory %d: no such answer could be stored", k.MaxBody, k.MaxMemory), "lower it or raise maxMemory")
+	}
+	if r := full.RateLimit; r.Config.Enabled() && r.Limit.Tokens > 0 && r.Cost > float64(r.Burst) {
+		v.add("rateLimit.cost", fmt.Sprintf("%v is above burst %d: no request would ever pass", r.Cost, r.Burst), "lower it or raise burst")
+	}
+}
+
+// arriving checks the words and names of a protection.
+func (v *validator) arriving(p Protection) {
+	if _, port, err := net.SplitHostPort(p.Listen); p.Listen != "" && (err != nil || !isPort(port)) {
+		v.add("listen", strconv.Quote(p.Listen)+" is not an address", `allowed: host:port, for example "0.0.0.0:8080"`)
+	}
+	if p.Listen != "" && len(p.Upstreams) == 0 {
+		v.add("listen", "has no upstreams behind it", `for example upstreams: ["http://127.0.0.1:9000"]`)
+	}
+	for i, text := range p.TrustedPeers {
+		if _, ok := parsePrefix(text); !ok {
+			v.add(fmt.Sprintf("trustedPeers[%d]", i), strconv.Quote(text)+" is not an address", "allowed: an IP address or a CIDR, for example 10.0.0.0/8")
+		}
+	}
+	v.source("caller", p.Caller, "ip", "mtls", "token")
+	v.source("rateLimit.key", p.RateLimit.Key, "caller", "ip")
+	if h := p.Priority.Header; h != "" && !isToken(h) {
+		v.add("priority.header", strconv.Quote(h)+" is not the name of a header", "for example Abate-Priority")
+	}
+	for i, m := range p.Idempotency.Methods {
+		v.method(fmt.Sprintf("idempotency.methods[%d]", i), m)
+	}
+	switch t := p.TLS; {
+	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
+		v.add("tls.certificate", "is missing", "set certificate and key together")
+	case t.Certificate != "" && t.Key == "":
+		v.add("tls.key", "is missing", "set certificate and key together")
+	}
+	if p.Caller == "mtls" && p.TLS.ClientCA == "" {
+		v.add("caller", "mtls needs client certificates", "set tls.clientCA")
+	}
+	if p.Caller == "token" && !p.Authentication.Enabled() {
+		v.add("caller", "token needs authentication", "set authentication.bearerTokens")
+	}
+}
+
+// Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
+func (p Protection) Ineffective() error {
+	var v validator
+	if p.Listen == "" {
+		const mend = "set listen, for example listen: 0.0.0.0:8080; in Go programs remove it"
+		v.idle("upstreams", len(p.Upstreams) > 0, mend)
+		v.idle("routes", len(p.Routes) > 0, mend)
+		v.idle("tls", p.TLS.Enabled(), mend)
+	}
+	if len(p.TrustedPeers) == 0 {
+		const mend = "say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]"
+		v.idle("caller", strings.HasPrefix(p.Caller, "header:"), mend)
+		v.idle("priority.header", p.Priority.Header != "", mend)
+		v.idle("rateLimit.key", strings.HasPrefix(p.RateLimit.Key, "header:"), mend)
+	}
+	v.idleLimit(p.RateLimit)
+	v.idleShed(p.Shed)
+	v.idleKeys(p.Idempotency)
+	return errors.Join(v.found...)
+}
+
+func (v *validator) idleLimit(r ArrivalLimit) {
+	const noLimit, noFleet = "set limit, for example limit: 1000/s", "set fleet: true, or remove it"
+	switch {
+	case r.Disabled:
+	case r.Limit.IsZero():
+		v.idle("rateLimit.burst", r.Burst != 0, noLimit)
+		v.idle("rateLimit.maxKeys", r.MaxKeys != 0, noLimit)
+		v.idle("rateLimit.key", r.Key != "", noLimit)
+		v.idle("rateLimit.cost", r.Cost != 0, noLimit)
+		v.idle("rateLimit.fleet", r.Fleet, noLimit)
+		v.idle("rateLimit.whenAway", r.WhenAway != "", noLimit)
+		v.idle("rateLimit.shadow", r.Shadow, noLimit)
+	default:
+		v.idle("rateLimit.maxKeys", r.Key == "" && r.MaxKeys != 0, "set key, for example key: caller; without one there is one bucket")
+		v.idle("rateLimit.whenAway", !r.Fleet && r.WhenAway != "", noFleet)
+	}
+}
+
+func (v *validator) idleShed(s shed.Config) {
+	const noLimit = "set concurrency, for example concurrency: gradient"
+	if s.Disabled {
+		return
+	}
+	v.idle("shed.shadow", !s.Enabled() && s.Shadow, noLimit)
+	v.idle("shed.maxRetryShare", !s.Enabled() && s.MaxRetryShare != 0, noLimit)
+	switch s.Concurrency {
+	case "":
+		v.idle("shed.maxConcurrency", s.MaxConcurrency != 0, noLimit)
+		v.idle("shed.minConcurrency", s.MinConcurrency != 0, noLimit)
+		v.idle("shed.initialConcurrency", s.InitialConcurrency != 0, noLimit)
+		v.idle("shed.noQueue", s.NoQueue, noLimit)
+		v.idleQueue(s, noLimit)
+		return
+	case shed.Fixed:
+		const fixed = "remove it: the limit is maxConcurrency; or choose another concurrency, for example gradient"
+		v.idle("shed.minConcurrency", s.MinConcurrency != 0, fixed)
+		v.idle("shed.initialConcurrency", s.InitialConcurrency != 0, fixed)
+	}
+	if s.NoQueue {
+		v.idleQueue(s, "remove noQueue: it lets nobody wait")
+	}
+}
+
+func (v *validator) idleQueue(s shed.Config, mend string) {
+	v.idle("shed.maxQueue", s.MaxQueue != 0, mend)
+	v.idle("shed.queueTarget", s.QueueTarget != 0, mend)
+	v.idle("shed.queueInterval", s.QueueInterval != 0, mend)
+	v.idle("shed.maxCallerShare", s.MaxCallerShare != 0, mend)
+}
+
+func (v *validator) idleKeys(k idempotency.Config) {
+	const noMethods = "set methods, for example methods: [POST, PATCH]"
+	switch {
+	case k.Disabled:
+	case len(k.Methods) == 0:
+		v.idle("idempotency.required", k.Required, noMethods)
+		v.idle("idempotency.retention", k.Retention != 0, noMethods)
+		v.idle("idempotency.lease", k.Lease != 0, noMethods)
+		v.idle("idempotency.maxBody", k.MaxBody != 0, noMethods)
+		v.idle("idempotency.maxMemory", k.MaxMemory != 0, noMethods)
+		v.idle("idempotency.fleet", k.Fleet, noMethods)
+		v.idle("idempotency.whenAway", k.WhenAway != "", noMethods)
+	default:
+		v.idle("idempotency.maxMemory", k.Fleet && k.MaxMemory != 0, "remove it: with fleet the keys are in Redis")
+		v.idle("idempotency.whenAway", !k.Fleet && k.WhenAway != "", "set fleet: true, or remove it")
+	}
+}
+
+// source checks what tells callers apart.
+func (v *validator) source(path, word string, known ...string) {
+	if word == "" {
+		return
+	}
+	for _, k := range known {
+		if word == k {
+			return
+		}
+	}
+	if name, ok := strings.CutPrefix(word, "header:"); ok && isToken(name) {
+		return
+	}
+	v.add(path, strconv.Quote(word)+" is not known", "allowed: "+strings.Join(known, ", ")+`, or "header:NAME", for example "header:X-Tenant"`)
+}
+
+func isPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n <= 65535
+}
+
+// isToken tells whether s can be the name of a header: RFC 9110 §5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
