@@ -43,7 +43,7 @@ var mistakes = map[string][]string{
 		`:3:7: data: no key holds a policy; for example "policy.yaml: |" and the policy below it`,
 	},
 	"configmap-empty-text": {
-		`:4:16: the file is empty; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:4:16: the file is empty; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"configmap-kind": {
 		`:2:7: kind: "Deployment" holds no policy; allowed: ConfigMap, or a plain policy without apiVersion and kind`,
@@ -61,9 +61,13 @@ var mistakes = map[string][]string{
 		`:11:21: service "payments", multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
 		`:12:15: service "stock": unknown key "maxRetrys"; did you mean maxRetries?`,
 	},
+	"configmap-protect": {
+		`:11:17: protect.orders.listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`,
+		`:12:41: protect.orders.rateLimit.fleet: needs a Redis; add redis: {addresses: ["redis:6379"]} at the top level of the file, or redis: {embedded: true} for trying`,
+	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -102,7 +106,7 @@ var mistakes = map[string][]string{
 		`:1:55: defaults.maxDelay: true is not a duration; allowed: 1ms to 24h; for example 10s`,
 	},
 	"empty": {
-		`:1:1: the file is empty; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:1:1: the file is empty; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"empty-list": {
 		`:1:26: defaults.retryMethods: an empty list would mean the default; remove the key, or write maxRetries: 0 to retry nothing`,
@@ -118,7 +122,7 @@ var mistakes = map[string][]string{
 		`:10:54: service "stock", attemptTimeout: 5s is above timeout 1s; an attempt cannot last longer than its call: lower it or raise timeout`,
 		`:11:3: services: duplicate service "stock"; it stands on line 10 already: remove one of the two`,
 		`:12:17: gatewayRetries: the number 1 is not true or false; allowed: true or false`,
-		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries`,
+		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, protect, redis`,
 	},
 	"explicit-zero": {
 		`:3:19: service "payments", initialDelay: 0s is out of range; allowed: 1ms to 1h; for example 100ms`,
@@ -127,6 +131,13 @@ var mistakes = map[string][]string{
 	},
 	"fallback-status": {
 		`:2:33: service "payments", fallback.status: 199 is out of range; allowed: 200 to 599; for example 200`,
+	},
+	"fleet-without-redis": {
+		`:2:24: defaults.retryBudget.fleet: needs a Redis; add redis: {addresses: ["redis:6379"]} at the top level of the file, or redis: {embedded: true} for trying`,
+		`:4:38: service "payments", circuitBreaker.fleet: needs a Redis; add redis: {addresses: ["redis:6379"]} at the top level of the file, or redis: {embedded: true} for trying`,
+		`:5:47: service "tokens", retryBudget.fleet: has no effect; remove it, or choose the kind ratio or adaptive: a bucket of tokens is each instance's own`,
+		`:9:37: protect.orders.rateLimit.fleet: needs a Redis; add redis: {addresses: ["redis:6379"]} at the top level of the file, or redis: {embedded: true} for trying`,
+		`:10:43: protect.orders.idempotency.fleet: needs a Redis; add redis: {addresses: ["redis:6379"]} at the top level of the file, or redis: {embedded: true} for trying`,
 	},
 	"gateway-retries": {
 		`:1:17: gatewayRetries: the text "maybe" is not true or false; allowed: true or false`,
@@ -160,6 +171,19 @@ var mistakes = map[string][]string{
 		`:3:42: service "payments", multiplier: 007 has a leading zero; write it without the leading zero`,
 		`:3:70: service "payments", retryBudget.reserve: -010 could mean -8 or -10; write it without the leading zero`,
 		`:3:109: service "payments", circuitBreaker.slidingWindow: 0100 could mean 64 or 100; write it without the leading zero`,
+	},
+	"limits-without-effect": {
+		`:4:24: service "payments", rateLimit.burst: has no effect; set limit, for example limit: 1000/s`,
+		`:4:35: service "payments", rateLimit.shadow: has no effect; set limit, for example limit: 1000/s`,
+		`:4:50: service "payments", rateLimit.maxWait: has no effect; set limit, for example limit: 1000/s`,
+		`:4:63: service "payments", rateLimit.maxKeys: has no effect; remove it: all attempts share one bucket`,
+		`:5:24: service "payments", throttle.shadow: has no effect; set k, for example k: 2`,
+		`:5:38: service "payments", throttle.window: has no effect; set k, for example k: 2`,
+		`:5:57: service "payments", throttle.maxRejection: has no effect; set k, for example k: 2`,
+		`:5:84: service "payments", throttle.minimumNumberOfCalls: has no effect; set k, for example k: 2`,
+		`:6:45: service "stock", rateLimit.maxKeys: has no effect; remove it: all attempts share one bucket`,
+		`:7:29: service "mail", rateLimit.limit: "10" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
+		`:7:58: service "mail", throttle.k: 1 is out of range; allowed: 1.01 to 100; for example 2`,
 	},
 	"merge-itself": {
 		`:1:19: defaults: this is merged into itself; remove this alias`,
@@ -196,7 +220,7 @@ var mistakes = map[string][]string{
 		`:2:28: service "payments", initialDelay: -100ms is out of range; allowed: 1ms to 1h; for example 100ms`,
 	},
 	"no-policy": {
-		`:1:1: the file has no policy; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:1:1: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"no-value": {
 		`:3:16: service "payments", maxRetries: has no value; write a whole number or remove the key; allowed: 0 to 100; for example 3`,
@@ -204,7 +228,7 @@ var mistakes = map[string][]string{
 		`:5:37: service "payments", circuitBreaker.slidingWindow: has no value; write text or remove the key; for example 10s`,
 	},
 	"not-a-mapping": {
-		`:1:1: a list is not a mapping; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:1:1: a list is not a mapping; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"not-a-number": {
 		`:2:26: service "payments", multiplier: .nan is not a finite number; allowed: 1 to 100; for example 2.0`,
@@ -218,7 +242,7 @@ var mistakes = map[string][]string{
 		`:2:31: service "payments", retryOn[1]: has no value; write text or remove the key; for example [gateway-error, connect-failure]`,
 	},
 	"only-comments": {
-		`:1:1: the file is empty; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:1:1: the file is empty; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"overflow": {
 		`:2:26: service "payments", maxRetries: 99999999999999999999 is out of range; allowed: 0 to 100; for example 3`,
@@ -226,6 +250,126 @@ var mistakes = map[string][]string{
 	},
 	"percent": {
 		`:3:44: service "payments", circuitBreaker.failureRateThreshold: the text "50%" is not a number; write 0.5`,
+	},
+	"protect-a-list": {
+		`:2:3: protect: a list is not a mapping; for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`,
+		`:3:8: redis: a list is not a mapping; write it as a mapping of: addresses, master, cluster, username, passwordFile, database, prefix, timeout, tls, embedded`,
+	},
+	"protect-listen-without-upstreams": {
+		`:2:20: protect.orders.listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`,
+		`:3:19: protect.stock.listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`,
+		`:4:47: protect.mail.upstreams: the text "http" is not a list; for example ["http://127.0.0.1:9000"]`,
+		`:5:20: protect.search.listen: the number 8083 is not text; write it in quotes: "8083"`,
+	},
+	"protect-misspelt": {
+		`:2:38: protect.orders: unknown key "upstream"; did you mean upstreams?`,
+		`:2:89: protect.orders.idempotency: unknown key "method"; did you mean methods?`,
+		`:3:9: redis: unknown key "adresses"; did you mean addresses?`,
+	},
+	"protect-name": {
+		`:2:3: protect: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
+		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, routes, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+		`:4:3: protect: duplicate protect "orders"; it stands on line 3 already: remove one of the two`,
+	},
+	"protect-numbers": {
+		`:3:24: protect.orders.rateLimit.limit: "1e10/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s; for example 1000/s`,
+		`:3:39: protect.orders.rateLimit.burst: 2000000000 is out of range; allowed: 1 to 1000000000; for example 100`,
+		`:3:57: protect.orders.rateLimit.cost: -1 is out of range; allowed: 0.001 to 1000000; for example 1`,
+		`:4:67: protect.orders.shed.minConcurrency: 20 is above maxConcurrency 10; lower it or raise maxConcurrency`,
+		`:4:91: protect.orders.shed.initialConcurrency: 30 is not between minConcurrency 20 and maxConcurrency 10; bring it between the two`,
+		`:5:45: protect.orders.idempotency.maxBody: 100000 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory`,
+		`:7:46: protect.stock.rateLimit.cost: 6 is above burst 5: no request would ever pass; lower it or raise burst`,
+		`:8:32: protect.stock.shed.initialConcurrency: 2 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two`,
+		`:9:42: protect.mail.rateLimit.burst: the text "many" is not a whole number; allowed: 1 to 1000000000; for example 100`,
+	},
+	"protect-ports-clash": {
+		`:3:19: protect.stock.listen: :8080 and 127.0.0.1:8080 cannot be listened on both; write one of them in both entries, or another port`,
+		`:6:19: protect.admin.listen: 127.0.0.1:8081 and [::]:8081 cannot be listened on both; write one of them in both entries, or another port`,
+	},
+	"protect-route-taken": {
+		`:3:52: protect.orders.routes[1]: "/orders/" is among the routes already; remove one of the two`,
+		`:4:50: protect.stock.routes[1]: "/orders/" belongs to "orders" already; tell the two apart by routes, for example routes: [{path: /stock}]`,
+		`:6:32: protect.mail.routes: every other request to 127.0.0.1:8080 belongs to "search" already; tell the two apart by routes, for example routes: [{path: /mail}]`,
+		`:7:32: protect.all.routes[0]: "/" belongs to "search" already; tell the two apart by routes, for example routes: [{path: /all}]`,
+	},
+	"protect-tls-differs": {
+		`:3:104: protect.stock.tls: is not that of "orders", which listens on 0.0.0.0:8443 too; write the same tls in both`,
+		`:4:3: protect.mail.tls: is not that of "orders", which listens on 0.0.0.0:8443 too; write the same tls in both`,
+	},
+	"protect-tls-half": {
+		`:2:79: protect.orders.tls.key: is missing; set certificate and key together`,
+		`:3:78: protect.stock.tls.certificate: is missing; set certificate and key together`,
+		`:4:77: protect.mail.tls.certificate: is missing; set certificate and key together`,
+		`:5:82: protect.search.caller: mtls needs client certificates; set tls.clientCA`,
+		`:6:81: protect.admin.caller: token needs authentication; set authentication.bearerTokens`,
+	},
+	"protect-unknown-key": {
+		`:3:5: protect.orders: unknown key "listens"; did you mean listen?`,
+		`:4:5: protect.orders: unknown key "ratelimit"; did you mean rateLimit?`,
+		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
+		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
+		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, routes, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
+	},
+	"protect-without-effect": {
+		`:3:16: protect.orders.upstreams: has no effect; set listen, for example listen: 0.0.0.0:8080; in Go programs remove it`,
+		`:4:13: protect.orders.routes: has no effect; set listen, for example listen: 0.0.0.0:8080; in Go programs remove it`,
+		`:5:10: protect.orders.tls: has no effect; set listen, for example listen: 0.0.0.0:8080; in Go programs remove it`,
+		`:6:13: protect.orders.caller: has no effect; say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]`,
+		`:7:24: protect.orders.priority.header: has no effect; say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]`,
+		`:8:24: protect.orders.rateLimit.burst: has no effect; set limit, for example limit: 1000/s`,
+		`:8:36: protect.orders.rateLimit.maxKeys: has no effect; set limit, for example limit: 1000/s`,
+		`:8:44: protect.orders.rateLimit.key: has no effect; set limit, for example limit: 1000/s`,
+		`:8:58: protect.orders.rateLimit.cost: has no effect; set limit, for example limit: 1000/s`,
+		`:8:71: protect.orders.rateLimit.whenAway: has no effect; set limit, for example limit: 1000/s`,
+		`:8:85: protect.orders.rateLimit.shadow: has no effect; set limit, for example limit: 1000/s`,
+		`:9:48: protect.orders.shed.minConcurrency: has no effect; remove it: the limit is maxConcurrency; or choose another concurrency, for example gradient`,
+		`:9:71: protect.orders.shed.initialConcurrency: has no effect; remove it: the limit is maxConcurrency; or choose another concurrency, for example gradient`,
+		`:9:99: protect.orders.shed.maxQueue: has no effect; remove noQueue: it lets nobody wait`,
+		`:10:29: protect.orders.idempotency.required: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:10:46: protect.orders.idempotency.retention: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:10:57: protect.orders.idempotency.lease: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:10:70: protect.orders.idempotency.maxBody: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:10:86: protect.orders.idempotency.maxMemory: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:10:104: protect.orders.idempotency.whenAway: has no effect; set methods, for example methods: [POST, PATCH]`,
+		`:12:35: protect.stock.rateLimit.key: has no effect; say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]`,
+		`:12:62: protect.stock.rateLimit.whenAway: has no effect; set fleet: true, or remove it`,
+		`:13:46: protect.stock.idempotency.whenAway: has no effect; set fleet: true, or remove it`,
+		`:15:39: protect.mail.rateLimit.maxKeys: has no effect; set key, for example key: caller; without one there is one bucket`,
+		`:16:60: protect.mail.idempotency.maxMemory: has no effect; remove it: with fleet the keys are in Redis`,
+		`:18:24: protect.search.rateLimit.limit: "fast" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
+		`:19:28: protect.search.idempotency.methods: the text "POST" is not a list; for example [POST, PATCH]`,
+	},
+	"protect-words": {
+		`:3:13: protect.orders.listen: "127.0.0.1" is not an address; allowed: host:port, for example "0.0.0.0:8080"`,
+		`:4:17: protect.orders.upstreams[0]: "127.0.0.1:9000" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`,
+		`:5:14: protect.orders.routes[0]: matches every request; give it a host, a path or both`,
+		`:5:25: protect.orders.routes[1].path: "orders" does not begin with /; for example "/payments"`,
+		`:6:14: protect.orders.timeout: 2 has no unit; write "2s" for seconds or "2ms" for milliseconds; allowed: 0s to 24h; for example 2s`,
+		`:7:32: protect.orders.trustedPeers[1]: "10.0.0.0/33" is not an address; allowed: an IP address or a CIDR, for example 10.0.0.0/8`,
+		`:7:45: protect.orders.trustedPeers[2]: "proxy" is not an address; allowed: an IP address or a CIDR, for example 10.0.0.0/8`,
+		`:8:13: protect.orders.caller: "user" is not known; allowed: ip, mtls, token, or "header:NAME", for example "header:X-Tenant"`,
+		`:9:36: protect.orders.authentication.bearerTokens: the number 7 is not text; write it in quotes: "7"`,
+		`:10:24: protect.orders.priority.header: "X Priority" is not the name of a header; for example Abate-Priority`,
+		`:10:47: protect.orders.priority.default: "HIGH" is not a priority; allowed: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS, SHEDDABLE; for example SHEDDABLE_PLUS`,
+		`:11:24: protect.orders.rateLimit.limit: "100" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
+		`:11:34: protect.orders.rateLimit.key: "tenant" is not known; allowed: caller, ip, or "header:NAME", for example "header:X-Tenant"`,
+		`:11:52: protect.orders.rateLimit.whenAway: "never" is not known; allowed: local, closed, open; for example local`,
+		`:12:25: protect.orders.shed.concurrency: "gradiant" is not known; did you mean gradient? allowed: fixed, gradient, vegas, aimd; for example gradient`,
+		`:12:40: protect.orders.shed.cpu: 90 is out of range; allowed: 0.05 to 1; for example 0.9`,
+		`:13:29: protect.orders.idempotency.methods[0]: "post" is not an HTTP method; allowed: upper-case method names, for example PUT`,
+		`:13:43: protect.orders.idempotency.lease: 1ms is out of range; allowed: 100ms to 1h; for example 30s`,
+		`:13:58: protect.orders.idempotency.whenAway: "local" is not known; allowed: closed, open; for example closed`,
+	},
+	"protect-zero": {
+		`:3:36: protect.orders.rateLimit.burst: 0 is out of range; allowed: 1 to 1000000000; for example 100`,
+		`:3:45: protect.orders.rateLimit.cost: 0 is out of range; allowed: 0.001 to 1000000; for example 1`,
+		`:4:28: protect.orders.shed.maxConcurrency: 0 is out of range; allowed: 1 to 1000000; for example 200`,
+		`:4:36: protect.orders.shed.cpu: 0 is out of range; allowed: 0.05 to 1; for example 0.9`,
+		`:4:54: protect.orders.shed.maxRetryShare: 0 is out of range; allowed: 0.01 to 10; for example 0.1`,
+		`:4:67: protect.orders.shed.maxQueue: 0 is out of range; allowed: 1 to 1000000; for example 50`,
+		`:5:47: protect.orders.idempotency.retention: 0 is out of range; allowed: 1s to 720h; for example 24h`,
+		`:5:59: protect.orders.idempotency.maxBody: 0 is out of range; allowed: 1 to 16777216; for example 65536`,
 	},
 	"quote-open": {
 		`:3:3: not valid YAML: found unexpected end of stream; check indentation, quotes and brackets`,
@@ -237,6 +381,61 @@ var mistakes = map[string][]string{
 		`:3:26: service "payments", maxRetries: the text "300" is not a whole number; allowed: 0 to 100; for example 3`,
 		`:3:60: service "payments", circuitBreaker.disabled: the text "yes" is not true or false; allowed: true or false`,
 		`:4:17: gatewayRetries: the text "false" is not true or false; remove the quotes: write false`,
+	},
+	"rate": {
+		`:2:26: service "a", rateLimit.limit: "100" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
+		`:3:26: service "b", rateLimit.limit: "100/d" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
+		`:4:26: service "c", rateLimit.limit: "-1/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s; for example 1000/s`,
+		`:5:26: service "d", rateLimit.limit: "2e9/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s; for example 1000/s`,
+		`:6:26: service "e", rateLimit.limit: "1/48h" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s; for example 1000/s`,
+		`:7:26: service "f", rateLimit.limit: "nan/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s; for example 1000/s`,
+		`:8:26: service "g", rateLimit.limit: has no value; write text or remove the key; for example 1000/s`,
+		`:9:26: service "h", rateLimit.limit: a list is not text; for example 1000/s`,
+		`:10:40: service "i", rateLimit.maxWait: 2h is out of range; allowed: 0s to 1h; for example 100ms`,
+		`:11:18: service "j", rateLimit: the text "10/s" is not a mapping; write it as a mapping of: disabled, shadow, limit, burst, maxKeys, maxWait`,
+	},
+	"redis-alone": {
+		`:1:1: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
+	},
+	"redis-database-of-a-cluster": {
+		`:2:52: redis.database: a cluster has no database 1; remove database`,
+	},
+	"redis-embedded-and-addresses": {
+		`:2:46: redis.embedded: a Redis in this process has no addresses; remove embedded, or the addresses`,
+	},
+	"redis-embedded-with-more": {
+		`:2:33: redis.master: has no effect; remove it: embedded is a Redis in this process`,
+		`:2:45: redis.cluster: has no effect; remove it: embedded is a Redis in this process`,
+		`:2:61: redis.username: has no effect; remove it: embedded is a Redis in this process`,
+		`:2:78: redis.passwordFile: has no effect; remove it: embedded is a Redis in this process`,
+		`:2:86: redis.tls: has no effect; remove it: embedded is a Redis in this process`,
+	},
+	"redis-empty": {
+		`:2:1: redis.addresses: is missing; for example addresses: ["redis:6379"], or embedded: true for trying`,
+	},
+	"redis-master-and-cluster": {
+		`:2:50: redis.master: a cluster has no Sentinels; remove cluster, or the master`,
+	},
+	"redis-no-address": {
+		`:2:20: redis.addresses: an empty list would mean the default; name at least one, or remove redis`,
+	},
+	"redis-no-value": {
+		`:1:9: protect: has no value; write {} or remove the key`,
+		`:2:7: redis: has no value; write {} or remove the key`,
+	},
+	"redis-several-addresses": {
+		`:2:31: redis.addresses[1]: one Redis has one address; add cluster: true if they are nodes of a cluster, or master if they are Sentinels`,
+	},
+	"redis-words": {
+		`:2:9: redis: unknown key "address"; did you mean addresses?`,
+		`:2:37: redis.addresses[0]: "redis" is not an address; allowed: host:port, for example "redis:6379"`,
+		`:2:44: redis.addresses[1]: one Redis has one address; add cluster: true if they are nodes of a cluster, or master if they are Sentinels`,
+		`:2:58: redis.addresses[2]: ":6379" is not an address; allowed: host:port, for example "redis:6379"`,
+		`:2:67: redis.addresses[3]: "redis:0" is not an address; allowed: host:port, for example "redis:6379"`,
+		`:2:88: redis.timeout: 0 is out of range; allowed: 1ms to 10s; for example 20ms`,
+		`:2:101: redis.database: -1 is out of range; allowed: 0 to 1000000; for example 1`,
+		`:2:105: redis: unknown key "password"; allowed: addresses, master, cluster, username, passwordFile, database, prefix, timeout, tls, embedded`,
+		`:2:131: redis.prefix: "{shop}" cannot begin a key; allowed: at most 100 bytes without braces, which choose the node of a cluster; for example "abate:"`,
 	},
 	"route-host": {
 		`:3:21: service "payments", routes[0].host: "https://api.example.com" is not a host; without scheme and path, for example "api.example.com"`,
@@ -260,7 +459,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -280,14 +479,14 @@ var mistakes = map[string][]string{
 	"unknown-anchor": {
 		`:2:3: not valid YAML: unknown anchor 'common' referenced; an anchor must stand above its first alias, for example &common`,
 	},
-	"unknown-key-behind-aliases": {
-		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
-		`:1:10: service "stock": unknown key "maxRetrys"; did you mean maxRetries?`,
-	},
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+	},
+	"unknown-key-behind-aliases": {
+		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
+		`:1:10: service "stock": unknown key "maxRetrys"; did you mean maxRetries?`,
 	},
 	"unknown-section-key": {
 		`:3:22: service "payments", circuitBreaker: unknown key "ramp-up"; did you mean rampUp?`,
@@ -330,7 +529,7 @@ var mistakes = map[string][]string{
 		`:6:24: defaults.fallback.disabled: the text "yes" is not true or false; allowed: true or false`,
 		`:6:35: defaults.fallback.body: the number 7 is not text; write it in quotes: "7"`,
 		`:8:26: service "payments", maxRetries: the number 2.5 is not a whole number; allowed: 0 to 100; for example 3`,
-		`:8:44: service "payments", retryBudget: a list is not a mapping; write it as a mapping of: disabled, kind, ratio, minRatio, maxRatio, window, reserve, clients, maxTokens, refillPerSecond, costPerRetry, depositPerSuccess, transientCost, overloadCost`,
+		`:8:44: service "payments", retryBudget: a list is not a mapping; write it as a mapping of: disabled, kind, ratio, minRatio, maxRatio, window, reserve, clients, fleet, maxTokens, refillPerSecond, costPerRetry, depositPerSuccess, transientCost, overloadCost`,
 		`:8:58: service "payments", retryOn[0]: the number 503 is not text; write it in quotes: "503"`,
 	},
 	"zero-means-default": {

@@ -3,6 +3,7 @@ package policyfile
 import (
 	"bytes"
 	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,6 +18,8 @@ type File struct {
 	Defaults       abate.Policy // for services that the file does not list
 	Services       []Service    // in the order of the file
 	GatewayRetries bool         // whether a gateway in front of the services may retry too
+	Protect        []Protected  // what is received, in the order of the file
+	Redis          Redis        // what instances share limits, budgets and keys through; off when the file has none
 }
 
 // Service is one entry of services.
@@ -28,17 +31,17 @@ type Service struct {
 // Limits of a policy file. More than this is a mistake, not a policy.
 const (
 	MaxBytes    = strictyaml.MaxBytes // size of the file: 1 MiB
-	MaxServices = strictyaml.MaxNames // entries in services: 10,000
+	MaxServices = strictyaml.MaxNames // entries in services, and in protect: 10,000
 )
 
 // form is how messages call a policy file.
 var form = strictyaml.Form{
 	Noun:  "policy",
-	Least: `it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+	Least: `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	Key:   "maxRetries",
 }
 
-var topKeys = []string{"defaults", "services", "gatewayRetries"}
+var topKeys = []string{"defaults", "services", "gatewayRetries", "protect", "redis"}
 
 // decoder reads one policy file.
 type decoder struct {
@@ -113,52 +116,76 @@ func (d *decoder) read(data []byte) *File {
 
 func (d *decoder) top(entries []strictyaml.Entry) *File {
 	f := &File{Name: d.File}
-	var services []strictyaml.Entry
-	base := &policyReader{Positions: &strictyaml.Positions{Document: d.Document, Prefix: "defaults"}}
-	policy := abate.DefaultPolicy()
-	known := 0
-	for _, e := range entries {
-		key := e.Key.Value
-		switch {
-		case (key == "defaults" || key == "services") && strictyaml.IsNull(e.Value): // perhaps the rest of the file is missing
-			d.Fail(strictyaml.Resolve(e.Value), "", key, "has no value", "write {} or remove the key")
-		case key == "defaults":
-			base.Where = e.Key
-			base.read(&policy, e.Value)
-		case key == "services":
-			services, _ = d.Names(e.Value, "", "services", "for example {payment-service: {maxRetries: 3}}")
-		case key == "gatewayRetries":
-			d.gateway(e.Value, &f.GatewayRetries)
-		case strictyaml.Reserved(key):
-			continue
-		default:
-			d.Fail(e.Key, "", "", "unknown key "+strictyaml.Quote(key), strictyaml.Suggest(key, topKeys))
-			continue
-		}
-		known++
-	}
-	if known == 0 && len(d.Errors()) == 0 {
+	values, useful := d.topValues(entries)
+	if !useful && len(d.Errors()) == 0 {
 		d.FailAt(d.begin.Line, d.begin.Column, "the file has no policy", form.Least)
 	}
-	f.Defaults = policy
-	base.check(&f.Defaults, nil)
-	d.services(f, base, services)
+	if e, ok := values["gatewayRetries"]; ok {
+		d.gateway(e.Value, &f.GatewayRetries)
+	}
+	redis, shared := values["redis"]
+	if shared {
+		d.redis(redis, &f.Redis)
+	}
+	var services, protect []strictyaml.Entry
+	if e, ok := values["services"]; ok {
+		services, _ = d.Names(e.Value, "", "services", "for example {payment-service: {maxRetries: 3}}")
+	}
+	if e, ok := values["protect"]; ok {
+		protect, _ = d.Names(e.Value, "", "protect", `for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`)
+	}
+	f.Defaults = abate.DefaultPolicy()
+	base := d.reader(policyShape, "", "defaults", values["defaults"].Key)
+	if e, ok := values["defaults"]; ok {
+		base.policy(&f.Defaults, e.Value)
+	}
+	base.checkPolicy(&f.Defaults, nil)
+	all := append([]*reader{base}, d.services(f, base, services)...)
+	all = append(all, d.protect(f, protect)...)
+	if !shared {
+		for _, r := range all {
+			r.needRedis()
+		}
+	}
 	return f
 }
 
-func (d *decoder) services(f *File, base *policyReader, entries []strictyaml.Entry) {
-	readers := make([]*policyReader, 0, len(entries))
+// topValues sorts out the keys of the file, and tells whether one of them says what is to be done. A key that is there
+// without a value is a mistake: perhaps the rest of the file is missing.
+func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]strictyaml.Entry, useful bool) {
+	values = map[string]strictyaml.Entry{}
+	for _, e := range entries {
+		key := e.Key.Value
+		switch {
+		case strictyaml.Reserved(key):
+			continue
+		case !slices.Contains(topKeys, key):
+			d.Fail(e.Key, "", "", "unknown key "+strictyaml.Quote(key), strictyaml.Suggest(key, topKeys))
+			continue
+		case key != "gatewayRetries" && strictyaml.IsNull(e.Value):
+			d.Fail(strictyaml.Resolve(e.Value), "", key, "has no value", "write {} or remove the key")
+		default:
+			values[key] = e
+		}
+		useful = useful || key != "redis"
+	}
+	return values, useful
+}
+
+func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []*reader {
+	readers := make([]*reader, 0, len(entries))
 	for _, e := range entries {
 		s := Service{Name: e.Key.Value, Policy: own(f.Defaults)}
-		r := &policyReader{Positions: &strictyaml.Positions{Document: d.Document, Service: s.Name, Where: e.Key}}
-		r.read(&s.Policy, e.Value)
-		r.check(&s.Policy, base)
+		r := d.reader(policyShape, s.Name, "", e.Key)
+		r.policy(&s.Policy, e.Value)
+		r.checkPolicy(&s.Policy, base)
 		f.Services, readers = append(f.Services, s), append(readers, r)
 		if d.Stopped() {
-			return
+			return readers
 		}
 	}
 	d.claims(f.Services, readers)
+	return readers
 }
 
 func (d *decoder) gateway(n *yaml.Node, into *bool) {

@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/shed"
 )
 
 // Format writes the effective policy as YAML under its name, every default written out. Keys that are not set, and
@@ -35,6 +36,18 @@ func (f *File) Format() []byte {
 	}
 	w.indent--
 	w.line("gatewayRetries: " + strconv.FormatBool(f.GatewayRetries))
+	if len(f.Protect) > 0 {
+		w.line("protect:")
+		w.indent++
+		for i := range f.Protect {
+			w.protection(f.Protect[i].Name, &f.Protect[i].Protection)
+		}
+		w.indent--
+	}
+	if f.Redis.Enabled() {
+		w.line("redis:")
+		w.section(redisShape, reflect.ValueOf(f.Redis.WithDefaults()))
+	}
 	return []byte(w.b.String())
 }
 
@@ -67,6 +80,20 @@ func (w *writer) policy(name string, p *abate.Policy) {
 	w.section(policyShape, reflect.ValueOf(full))
 }
 
+func (w *writer) protection(name string, p *abate.Protection) {
+	full := *p
+	if full.Shed == (shed.Config{}) {
+		full.Shed.Disabled = true // off; left out in a file it would be on
+	}
+	full = full.WithDefaults()
+	w.inDefaults, w.idle = false, map[string]bool{}
+	for _, e := range fieldErrors(full.Ineffective()) {
+		w.idle[e.Path] = true
+	}
+	w.line(strictyaml.Text(name) + ":")
+	w.section(protectShape, reflect.ValueOf(full))
+}
+
 func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 	w.indent++
 	for _, f := range s.Fields {
@@ -80,10 +107,8 @@ func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 			w.list(f, value)
 		case w.idle[f.Path]:
 			w.line("# " + f.Key + ": " + f.Text(value) + " has no effect")
-		case f.NotEmpty != "" && value.Len() == 0:
-			w.line("# " + f.Key + ": not set (" + withoutList[f.Key] + ")")
-		case value.IsZero() && f.Kind != strictyaml.List && !f.ZeroAllowed():
-			w.line("# " + f.Key + ": not set")
+		case f.NotEmpty != "" && value.Len() == 0, value.IsZero() && f.Kind != strictyaml.List && !f.ZeroAllowed():
+			w.line("# " + f.Key + ": not set" + whenNotSet[f.Key])
 		default:
 			w.line(f.Key + ": " + f.Text(value))
 		}
@@ -91,19 +116,22 @@ func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 	w.indent--
 }
 
-// withoutList is what holds when a list is not set.
-var withoutList = map[string]string{"retryOn": "what the adapter retries", "retryMethods": "GET, HEAD, OPTIONS, TRACE"}
+// whenNotSet is what holds while a key is not set.
+var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)", "retryMethods": " (GET, HEAD, OPTIONS, TRACE)",
+	"default": " (CRITICAL)", "addresses": " (in this process)"}
 
 // missing is what a section that is off may lack.
-var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "hedge": "delay or quantile", "fallback": "status"}
+var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit", "throttle": "k",
+	"hedge": "delay or quantile", "fallback": "status", "tls": "certificate", "authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
 func off(f *strictyaml.Field, v reflect.Value) string {
 	part, ok := v.Interface().(interface{ Enabled() bool })
+	disabled := v.FieldByName("Disabled")
 	switch {
 	case !ok || part.Enabled():
 		return ""
-	case v.FieldByName("Disabled").Bool():
+	case disabled.IsValid() && disabled.Bool():
 		return " # off: disabled"
 	case missing[f.Key] != "":
 		return " # off: no " + missing[f.Key]

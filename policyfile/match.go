@@ -123,7 +123,7 @@ func withoutPort(host string) string {
 }
 
 // claims reports requests that two services want: the order of the file must not decide where money goes.
-func (d *decoder) claims(services []Service, readers []*policyReader) {
+func (d *decoder) claims(services []Service, readers []*reader) {
 	type claim struct {
 		by string // routes or upstreams
 		place

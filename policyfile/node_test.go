@@ -40,7 +40,7 @@ func TestAPolicyInsideAnotherFileIsRead(t *testing.T) {
 }
 
 func TestMistakesInsideAnotherFileStandThere(t *testing.T) {
-	const least = `it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`
+	const least = `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`
 	for _, c := range []struct{ text, want string }{
 		{"policy:\n  defaults: {maxRetrys: 3}\n  services: {pay: {timeout: 1s, attemptTimeout: 2s}}",
 			`s.yaml:2:14: defaults: unknown key "maxRetrys"; did you mean maxRetries?` + "\n" +
@@ -48,7 +48,7 @@ func TestMistakesInsideAnotherFileStandThere(t *testing.T) {
 		{"policy:\n  defaults: {initialDelay: 30s}", "s.yaml:2:28: defaults.initialDelay: 30s is above maxDelay 10s; lower it or raise maxDelay"},
 		{"policy: [1]", "s.yaml:1:9: a list is not a mapping; " + least},
 		{"x: 1\npolicy: {}", "s.yaml:2:9: the file has no policy; " + least},
-		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries`},
+		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, protect, redis`},
 		{"x: 1", "s.yaml: there is no policy; " + least},
 	} {
 		f, err := policyfile.ParseNode("s.yaml", inner(t, c.text))

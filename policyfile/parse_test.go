@@ -324,6 +324,11 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("service %q is invalid: %v", file.Services[i].Name, err)
 			}
 		}
+		for i := range file.Protect {
+			if err := errors.Join(file.Protect[i].Protection.Validate(), file.Protect[i].Protection.Ineffective()); err != nil {
+				t.Fatalf("protection of %q is invalid: %v", file.Protect[i].Name, err)
+			}
+		}
 		text := file.Format()
 		if len(text) > policyfile.MaxBytes {
 			return

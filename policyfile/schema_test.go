@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/internal/strictyaml/schematest"
+	"github.com/abate-go/abate/policy/shed"
 )
 
 var update = flag.Bool("update", false, "write schema.json anew")
@@ -54,7 +56,9 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	}
 	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key", "duration-without-unit",
 		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type", "no-value",
-		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries"} {
+		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries",
+		"protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
+		"redis-no-value", "redis-words"} {
 		if problems := validate(t, "testdata/"+name+".bad.yaml"); len(problems) == 0 {
 			t.Errorf("%s.bad.yaml conforms to the schema", name)
 		}
@@ -69,14 +73,28 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 	conditions := []string{"503", "400", "599", "399", "600", "4xx", "5xx", "3xx", "5XX", "gateway-error", "connect-failure", "reset",
 		"timeout", "error", "errors", "retriable-4xx", ""}
 	durations := []string{"0", "0s", "5", "5s", "1.5", "1.5s", ".5s", "5.s", "+5s", "-5s", "1m30s", "1d", "1µs", "soon", "s", "."}
+	rates := []string{"10/s", "0/s", "1.5/m", "1e3/s", ".5/s", "5./h", "100/10s", "1/1m30s", "1/ms", "10", "10/", "/s", "10/d", "-1/s", "+1/s", "x/s", "10/-1s", "10 / s"}
 	for key, values := range map[string][]string{
 		"retryOn: [%q]": conditions, "neverRetryOn: [%q]": conditions, "retryOn: %s": {"[]", "[reset]", "[503]", "reset"},
 		"neverRetryOn: %s": {"[]"}, "retryMethods: %s": {"[]", "[GET]"}, "retryMethods: [%q]": {"GET", "PUT", "put", "Put", "X-Y", "A B", ""},
 		"timeout: %s": durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"}, "backoff: %s": {"linear", "Linear"},
-		"circuitBreaker: {slidingWindow: %s}": {"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`},
+		"rateLimit: {limit: %s}": rates, "protect rateLimit: {limit: %q}": rates,
+		"protect caller: %q":                                             {"", "ip", "IP", "header:X-Y", "header:", "header:X Y", "header:a:b"},
+		"protect rateLimit: {limit: 1/s, key: %q}":                       {"", "ip", "caller", "token", "header:X-Y", "header:é"},
+		"file gatewayRetries: true\nredis: {embedded: true, prefix: %q}": {"", "a:", "a{b}"},
+		"protect priority: {header: %q}":                                 {"", "X-Y", "X Y", "X:"},
+		"protect priority: {default: %q}":                                {"CRITICAL", "critical-plus", "Sheddable_Plus", "SHEDDABLE", "HIGH", "", "CRITICAL_"},
+		"protect idempotency: {methods: [%q]}":                           {"POST", "post", ""},
+		"protect shed: {concurrency: %q}":                                {"vegas", "Vegas", ""},
+		"circuitBreaker: {slidingWindow: %s}":                            {"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`},
 	} {
 		for _, value := range values {
 			text := fmt.Sprintf("services: {a: {"+key+"}}", value)
+			if inProtect, ok := strings.CutPrefix(key, "protect "); ok {
+				text = fmt.Sprintf("protect: {a: {trustedPeers: [10.0.0.1], "+inProtect+"}}", value)
+			} else if file, ok := strings.CutPrefix(key, "file "); ok {
+				text = fmt.Sprintf(file, value)
+			}
 			_, err := Parse("p.yaml", []byte(text))
 			if problems := schematest.Validate(t, Schema(), "p.yaml", []byte(text)); (len(problems) == 0) != (err == nil) {
 				t.Errorf("%s: the schema says %q, Parse %v", text, problems, err)
@@ -87,50 +105,92 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 
 // TestSchemaDescribesEveryKey keeps the published reference complete.
 func TestSchemaDescribesEveryKey(t *testing.T) {
-	for _, name := range generator(t).Undescribed(policyShape) {
-		t.Errorf("%s has no comment", name)
+	for _, shape := range []*strictyaml.Shape{policyShape, protectShape, redisShape} {
+		for _, name := range generator(t, nil).Undescribed(shape) {
+			t.Errorf("%s has no comment", name)
+		}
 	}
 }
 
 type object = schematest.Object
 
-// generator makes the schema of a policy from its structs, and knows what Parse takes where no tag says it.
-func generator(t *testing.T) schematest.Generator {
-	const conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
+// generator makes the schema of a section from its structs, and knows what Parse takes where no tag says it. full is a value
+// of the section with every default written out.
+func generator(t *testing.T, full any) schematest.Generator {
+	const (
+		conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
+		method     = `^[^a-z \t\r\n]+$`
+		header     = "header:[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+	)
+	rate := object{"type": "string", "pattern": `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? */ *(ms|s|m|h|` + schematest.Durations + `) *$`}
 	return schematest.Generator{
-		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go"),
-		Defaults: reflect.ValueOf(abate.DefaultPolicy().WithDefaults()),
+		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go", "*.go"),
+		Defaults: reflect.ValueOf(full),
 		Extra: map[string]object{
 			"retryOn[]":      {"pattern": conditions},
 			"neverRetryOn[]": {"pattern": conditions},
-			"retryMethods[]": {"pattern": `^[^a-z \t\r\n]+$`},
+			"retryMethods[]": {"pattern": method},
 			"circuitBreaker.slidingWindow": {"type": []string{"string", "integer"}, "minimum": 1, "maximum": 1_000_000,
 				"pattern": "^([1-9][0-9]*|" + schematest.Durations + ")$"},
+			"rateLimit.limit":       rate,
+			"idempotency.methods[]": {"pattern": method},
+			"caller":                {"pattern": "^(|ip|mtls|token|" + header + ")$"},
+			"rateLimit.key":         {"pattern": "^(|caller|ip|" + header + ")$"},
+			"priority.header":       {"pattern": "^" + strings.TrimPrefix(header[:len(header)-1], "header:") + "*$"},
+			"priority.default":      {"type": "string", "pattern": priorities()},
+			"prefix":                {"pattern": `^[^{}]*$`},
 		},
 	}
 }
 
+// priorities is the pattern of their names in upper or lower case.
+func priorities() string {
+	var names []string
+	for _, p := range shed.Priorities {
+		var b strings.Builder
+		for _, c := range p.String() {
+			if c == '_' {
+				b.WriteString("[_-]")
+			} else {
+				b.WriteString("[" + string(c) + strings.ToLower(string(c)) + "]")
+			}
+		}
+		names = append(names, b.String())
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
 // generate makes the schema of a policy file.
 func generate(t *testing.T) object {
-	policy := generator(t).Mapping(policyShape)
+	policy := generator(t, abate.DefaultPolicy().WithDefaults()).Mapping(policyShape)
 	policy["title"] = "policy"
 	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, defaults from the built-in policy."
-	ref := object{"$ref": "#/$defs/policy"}
+	protection := generator(t, abate.DefaultProtection().WithDefaults()).Mapping(protectShape)
+	protection["title"] = "protection"
+	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its default."
+	redis := generator(t, Redis{Embedded: true}.WithDefaults()).Mapping(redisShape)
+	redis["type"], redis["title"] = "object", "redis"
+	redis["description"] = "The Redis or Valkey through which instances share what is marked fleet: true."
+	redis["properties"].(object)["embedded"].(object)["default"] = false
+	redis["anyOf"] = []object{{"required": []string{"addresses"}}, {"required": []string{"embedded"}}}
+	ref, names := object{"$ref": "#/$defs/policy"}, object{"minLength": 1, "maxLength": 253}
 	return object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"$id":         "https://github.com/abate-go/abate/policyfile/schema.json",
 		"title":       "Abate policy file",
-		"description": "Retry, budget, circuit breaker, bulkhead and hedge policies of the services that are called. Rules between fields are checked by abate check.",
+		"description": "What is done about the services that are called (defaults, services) and about the requests that arrive (protect). Rules between fields are checked by abate check.",
 		"type":        "object",
 		"properties": object{
 			"defaults":       schematest.With(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
-			"services":       object{"title": "services", "description": "The policy of each service by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": object{"minLength": 1, "maxLength": 253}},
+			"services":       object{"title": "services", "description": "The policy of each service that is called, by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": names},
 			"gatewayRetries": object{"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: false.", "type": "boolean", "default": false},
+			"protect":        object{"title": "protect", "description": "The protection of each service that requests arrive at, by its name.", "type": "object", "additionalProperties": object{"$ref": "#/$defs/protection"}, "maxProperties": MaxServices, "propertyNames": names},
+			"redis":          redis,
 		},
 		"patternProperties":    object{"^x-.": object{"description": "Not looked at: a place for YAML anchors."}},
 		"additionalProperties": false,
-		"anyOf":                []object{{"required": []string{"defaults"}}, {"required": []string{"services"}}, {"required": []string{"gatewayRetries"}}},
-		"$defs":                object{"policy": policy},
+		"anyOf":                []object{{"required": []string{"defaults"}}, {"required": []string{"services"}}, {"required": []string{"gatewayRetries"}}, {"required": []string{"protect"}}},
+		"$defs":                object{"policy": policy, "protection": protection},
 	}
 }
 

@@ -3,6 +3,7 @@ package policyfile
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,22 +17,32 @@ const maxUnlisted = 1_000
 // sharedName is the guard of all names past maxUnlisted.
 const sharedName = "(unlisted)"
 
-// Set is the guards of one policy file. It is safe for concurrent use. Guards live as long as the Set: a reload changes
-// their policy and keeps their state, so fetch one once and keep it, or look it up for every call; both see reloads.
+// Set is the guards and gates of one policy file. It is safe for concurrent use. They live as long as the Set: a reload
+// changes their policy or protection and keeps their state, so fetch one once and keep it, or look it up for every call;
+// both see reloads.
 type Set struct {
 	// Interval is how often Watch looks at the file; 0 means once a second. Set it before Watch.
 	Interval time.Duration
 
-	path   string
-	adjust []func(service string, p *abate.Policy)
+	path  string
+	hooks Hooks
 
 	current atomic.Pointer[table]
 	others  sync.Map // name to *abate.Guard: asked for while not listed, or listed before
 	reload  sync.Mutex
-	shared  *abate.Guard // under reload; never replaced
-	unasked int          // members of others; under reload
+	shared  *abate.Guard          // under reload; never replaced
+	unasked int                   // members of others; under reload
+	gates   map[string]*protected // by name, also those that the file no longer has; under reload
 
 	status atomic.Pointer[Status]
+}
+
+// Hooks set what a file cannot hold: Policy such as Observer and Classify, Protection such as Observer, Fleet and Store. The
+// functions run in their order on each policy and each protection, at the first load and at every later one, before it is
+// put in force. They must be safe to call from Reload's goroutine.
+type Hooks struct {
+	Policy     []func(service string, p *abate.Policy)
+	Protection []func(name string, p *abate.Protection)
 }
 
 // table is one file in force. It is immutable.
@@ -41,6 +52,10 @@ type table struct {
 	full   map[string]*abate.Policy // every default written out
 	index  *index
 	number uint64 // of the load
+
+	protected map[string]*protected
+	entrances map[string]*index // by listen
+	listens   []string
 }
 
 // Status tells which policy is in force and what became of the last attempt to load another.
@@ -53,12 +68,15 @@ type Status struct {
 	tried string // contentOf the last load, good or bad
 }
 
-// Load reads the file, checks everything and makes the guards. The functions adjust set what a file cannot hold, such
-// as Observer and Classify; they run on each policy at this load and at every later one, must be safe to call from
-// Reload's goroutine, and for services that the file does not list run when their guard is made. A file with mistakes
-// gives an Errors.
+// Load is LoadWith for those who need to set something in policies only.
 func Load(path string, adjust ...func(service string, p *abate.Policy)) (*Set, error) {
-	s := &Set{path: path, adjust: adjust}
+	return LoadWith(path, Hooks{Policy: adjust})
+}
+
+// LoadWith reads the file, checks everything and makes the guards and gates. For services that the file does not list the
+// hooks run when their guard is made. A file with mistakes gives an Errors.
+func LoadWith(path string, hooks Hooks) (*Set, error) {
+	s := &Set{path: path, hooks: hooks, gates: map[string]*protected{}}
 	if err := s.Reload(); err != nil {
 		return nil, err
 	}
@@ -158,8 +176,9 @@ func (s *Set) GatewayRetries() bool { return s.current.Load().file.GatewayRetrie
 func (s *Set) Status() Status { return *s.status.Load() }
 
 // Reload reads the file again and puts it in force: all of it, or, when it has a mistake, nothing. Calls that are
-// running finish under the policy they began with; breakers, budgets and bulkheads keep their state. A service that the
-// file no longer lists goes on under the defaults.
+// running finish under the policy they began with; breakers, budgets, bulkheads, buckets and limits keep their state. A
+// service that the file no longer lists goes on under the defaults. A gate that it no longer has keeps the protection it had
+// last, and its state for when it comes back: no request is led to it any more.
 func (s *Set) Reload() error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
@@ -188,10 +207,10 @@ type change struct {
 	policy abate.Policy
 }
 
-// apply makes what is missing and checks every policy first; only when nothing can fail any more does it change a guard.
+// apply makes what is missing and checks everything first; only when nothing can fail any more does it change a guard or a
+// gate.
 func (s *Set) apply(file *File) error {
-	n := len(file.Services)
-	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n), index: newIndex(file.Services)}
+	t := newTable(file)
 	before := s.current.Load()
 	if before != nil {
 		t.number = before.number + 1
@@ -217,6 +236,8 @@ func (s *Set) apply(file *File) error {
 		problems = append(problems, err)
 		t.listed[service.Name] = g
 	}
+	gates, local, wrong := s.planGates(t)
+	problems, changes = append(problems, wrong...), append(changes, local...)
 	listed := len(changes)
 	shared, err := plan(sharedName, s.shared, file.Defaults)
 	problems = append(problems, err)
@@ -231,15 +252,25 @@ func (s *Set) apply(file *File) error {
 	// What the new file lists follows its policy before it can be found, and what it no longer lists goes on under the
 	// defaults only when it cannot be found any more.
 	put(changes[:listed])
+	putGates(gates)
 	s.swap(t, shared, gone)
 	put(changes[listed:])
 	return nil
+}
+
+func newTable(file *File) *table {
+	n := len(file.Services)
+	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n), index: newIndex(file.Services)}
+	t.protected = make(map[string]*protected, len(file.Protect))
+	t.entrances, t.listens = newEntrances(file.Protect)
+	return t
 }
 
 func (s *Set) swap(t *table, shared *abate.Guard, gone map[string]*abate.Guard) {
 	for name, g := range gone {
 		s.others.Store(name, g)
 	}
+	maps.Copy(s.gates, t.protected)
 	s.shared = shared
 	s.current.Store(t)
 	s.unasked = len(gone)
@@ -286,7 +317,7 @@ func (s *Set) unlisted(before, t *table) map[string]*abate.Guard {
 
 func (s *Set) adjusted(name string, p abate.Policy) abate.Policy {
 	p = own(p)
-	for _, f := range s.adjust {
+	for _, f := range s.hooks.Policy {
 		f(name, &p)
 	}
 	return p

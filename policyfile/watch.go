@@ -56,7 +56,7 @@ func (w *watcher) look() {
 		slog.Error("policy file not loaded: the last good policy stays in force", "path", w.set.path, "error", err)
 		return
 	}
-	slog.Info("policy file loaded", "path", w.set.path, "services", len(w.set.Names()), "hash", w.set.Status().Hash)
+	slog.Info("policy file loaded", "path", w.set.path, "services", len(w.set.Names()), "protected", len(w.set.GateNames()), "hash", w.set.Status().Hash)
 }
 
 func (w *watcher) unchanged(info os.FileInfo) bool {

@@ -6,7 +6,8 @@
 //
 // From then on every service shows its calls, attempts, retries, refusals, hedges and fallbacks; the guards that were
 // added show circuit_breaker_state (0 closed, 1 half-open or ramping up, 2 open), the balance of the retry budget and the
-// bulkhead, read at each scrape. What a policy has switched off is left out. The http_client_ metrics are about requests
+// bulkhead, read at each scrape. What a policy has switched off is left out. On the receiving side the same is done for
+// gates, with Metrics.AdjustProtection and Metrics.AddGate. The http_client_ metrics are about requests
 // rather than calls, and come from [Metrics.Endpoint], or from the two transports:
 //
 //	guarded := &abatehttp.Transport{Base: metrics.Attempts(nil, route), Guard: guard}
@@ -17,6 +18,8 @@
 //	circuit_breaker_state == 2
 //	sum by (service) (rate(http_client_requests_total{status=~"0|5.."}[5m])) > 0.05 * sum by (service) (rate(http_client_requests_total[5m]))
 //	rate(abate_call_refusals_total{reason="budget_exhausted"}[5m]) > 0
+//	sum by (service) (rate(shed_total{priority=~"CRITICAL.*"}[5m])) > 0
+//	rate(abate_redis_fallback_total[5m]) > 0
 //	abate_amplification_ratio > 1.2 and on (service) sum by (service) (rate(abate_calls_total[5m])) > 10
 //
 // An event costs 3 to 30 ns and no allocation, a call that succeeds at once about 50 ns more than without metrics: all

@@ -19,16 +19,20 @@ const (
 	other = "other"
 )
 
-// Metrics counts what guards and the requests around them do, for one Prometheus registry. It is safe for concurrent
-// use. Make one per registry with New, and share it.
+// Metrics counts what guards and gates and the requests around them do, for one Prometheus registry. It is safe for
+// concurrent use. Make one per registry with New, and share it.
 type Metrics struct {
-	vectors vectors
+	vectors  vectors
+	arrivals arrivals
+	redis    *redis
 
-	mu         sync.RWMutex
-	observers  map[string]*observer
-	guards     map[string]*abate.Guard
-	endpoints  map[route]*Endpoint
-	concurrent map[string]*atomic.Int64 // requests in the air, by service
+	mu            sync.RWMutex
+	observers     map[string]*observer
+	guards        map[string]*abate.Guard
+	gateObservers map[string]*gateObserver
+	gates         map[string]*abate.Gate
+	endpoints     map[route]*Endpoint
+	concurrent    map[string]*atomic.Int64 // requests in the air, by service
 }
 
 // route is what one Endpoint counts.
@@ -41,11 +45,15 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		return nil, errors.New("abateprom: there is no registry: pass prometheus.DefaultRegisterer or one of your own")
 	}
 	m := &Metrics{
-		vectors:    newVectors(),
-		observers:  make(map[string]*observer),
-		guards:     make(map[string]*abate.Guard),
-		endpoints:  make(map[route]*Endpoint),
-		concurrent: make(map[string]*atomic.Int64),
+		vectors:       newVectors(),
+		arrivals:      newArrivals(),
+		redis:         newRedis(),
+		observers:     make(map[string]*observer),
+		guards:        make(map[string]*abate.Guard),
+		gateObservers: make(map[string]*gateObserver),
+		gates:         make(map[string]*abate.Gate),
+		endpoints:     make(map[route]*Endpoint),
+		concurrent:    make(map[string]*atomic.Int64),
 	}
 	if err := reg.Register(scrape{m}); err != nil {
 		return nil, fmt.Errorf("abateprom: %w (make one Metrics for a registry and share it)", err)
@@ -80,7 +88,7 @@ func (m *Metrics) observer(service string) *observer {
 	return o
 }
 
-// Add shows the state of these guards at every scrape: breaker, retry budget and bulkhead. Adding a guard twice is
+// Add shows the state of these guards at every scrape: breaker, retry budget, bulkhead and throttle. Adding a guard twice is
 // fine; of two guards with the same name the one added last is shown. A guard that is added is never forgotten.
 func (m *Metrics) Add(guards ...*abate.Guard) {
 	m.mu.Lock()

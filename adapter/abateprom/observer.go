@@ -50,6 +50,8 @@ var reasons = [...]struct {
 	{abate.ErrCircuitOpen, "circuit_open"},
 	{abate.ErrBudgetExhausted, "budget_exhausted"},
 	{abate.ErrBulkheadFull, "bulkhead_full"},
+	{abate.ErrRateLimited, "rate_limited"},
+	{abate.ErrThrottled, "throttled"},
 	{abate.ErrDeadline, "deadline"},
 	{abate.ErrOverloaded, "overloaded"},
 	{nil, other},

@@ -11,16 +11,23 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/shed"
 )
 
 // names are the metrics there are. Alerts and dashboards use them: a change here breaks somebody's.
 var names = []string{
-	"abate_active_retries", "abate_amplification_ratio", "abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued",
-	"abate_bulkhead_running", "abate_call_refusals_total", "abate_calls_total", "abate_circuit_breaker_transitions_total",
-	"abate_fallbacks_total", "abate_hedges_denied_total", "abate_hedges_total", "abate_hidden_retries_total",
-	"abate_policy_changes_total", "abate_retry_budget_balance", "abate_retry_delay_seconds", "abate_retry_exhausted_total",
-	"abate_retry_success_total", "circuit_breaker_state", "http_client_concurrent_requests",
+	"abate_active_retries", "abate_amplification_ratio", "abate_arriving_retry_ratio", "abate_attempt_rate_limit",
+	"abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued", "abate_bulkhead_running",
+	"abate_call_refusals_total", "abate_calls_total", "abate_circuit_breaker_transitions_total", "abate_concurrency_limit",
+	"abate_concurrency_queued", "abate_concurrency_running", "abate_fallbacks_total", "abate_hedges_denied_total",
+	"abate_hedges_total", "abate_hidden_retries_total", "abate_idempotency_total", "abate_policy_changes_total",
+	"abate_queue_delay_seconds", "abate_rate_limit_keys", "abate_rate_limit_shadow_total", "abate_rate_limit_shared_total",
+	"abate_redis_duration_seconds", "abate_redis_errors_total", "abate_redis_fallback_total", "abate_request_duration_seconds",
+	"abate_requests_admitted_total", "abate_requests_done_total", "abate_requests_refused_total", "abate_retry_budget_balance",
+	"abate_retry_delay_seconds", "abate_retry_exhausted_total", "abate_retry_success_total", "abate_shed_cpu_ratio",
+	"abate_shed_shadow_total", "abate_throttle_rejection_ratio", "circuit_breaker_state", "http_client_concurrent_requests",
 	"http_client_request_duration_seconds", "http_client_requests_total", "http_client_retry_attempts_total",
+	"rate_limit_allowed_total", "rate_limit_rejected_total", "shed_total",
 }
 
 // everything is metrics with all of their series.
@@ -30,11 +37,15 @@ func everything(t testing.TB) fixture {
 	p.RetryBudget = budget.Config{Kind: budget.Ratio}
 	p.Bulkhead = bulkheadOf(10)
 	p.CircuitBreaker = opening().CircuitBreaker
+	p.Throttle.K, p.RateLimit.Config = 2, once.Config
 	_ = failing(m.guard(t, "payment-service", p), 0)
 	e := m.Endpoint("payment-service", "/charges/{id}")
 	e.Began()
 	e.Retried(2)
 	e.Ended(503, 0)
+	m.gate(t, "payment-service", abate.Protection{RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9}})
+	m.ObserveRedis("take", 0, nil)
+	m.RedisFallback("limit")
 	return m
 }
 

@@ -2,6 +2,7 @@ package abateprom
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,9 +24,12 @@ var (
 	amplificationDesc = gauge("abate_amplification_ratio",
 		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it exceeds 1 + the retryBudget ratio for minutes, and "+
 			"calls are more than the few that the budget's reserve allows for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
-	runningDesc = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
-	queuedDesc  = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: look at its latency first.")
-	limitDesc   = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
+	runningDesc  = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
+	queuedDesc   = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: look at its latency first.")
+	limitDesc    = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
+	throttleDesc = gauge("abate_throttle_rejection_ratio",
+		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the throttle's k allows for: mend the service.")
+	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy says. Refusals are in abate_call_refusals_total as rate_limited.")
 )
 
 func gauge(name, help string) *prometheus.Desc {
@@ -37,23 +41,27 @@ type scrape struct{ *Metrics }
 
 // Describe names all metrics.
 func (s scrape) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range s.vectors.all() {
+	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{
-		concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc, limitDesc,
-	} {
+	for _, d := range append(gateDescs(), concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc,
+		limitDesc, throttleDesc, rateDesc) {
 		to <- d
 	}
 }
 
+// counting lists the metrics that count while things happen.
+func (s scrape) counting() []prometheus.Collector {
+	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all())
+}
+
 // Collect reads all metrics.
 func (s scrape) Collect(to chan<- prometheus.Metric) {
-	for _, v := range s.vectors.all() {
+	for _, v := range s.counting() {
 		v.Collect(to)
 	}
 	s.mu.RLock() // not while sending: a slow scrape must not make requests wait
-	concurrent, observers, guards := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards)
+	concurrent, observers, guards, gates := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards), maps.Clone(s.gates)
 	s.mu.RUnlock()
 	for service, running := range concurrent {
 		to <- value(concurrentDesc, service, float64(running.Load()))
@@ -64,6 +72,9 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 	}
 	for service, g := range guards {
 		collectState(to, service, g)
+	}
+	for service, g := range gates {
+		collectGate(to, service, g)
 	}
 }
 
@@ -78,6 +89,12 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 		to <- value(runningDesc, service, float64(state.Bulkhead.InFlight))
 		to <- value(queuedDesc, service, float64(state.Bulkhead.Queued))
 		to <- value(limitDesc, service, float64(state.Bulkhead.Limit))
+	}
+	if policy.Throttle.Enabled() {
+		to <- value(throttleDesc, service, state.Throttle.Rejection)
+	}
+	if policy.RateLimit.Enabled() {
+		to <- value(rateDesc, service, policy.RateLimit.Limit.PerSecond())
 	}
 }
 

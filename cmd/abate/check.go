@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -15,7 +17,8 @@ const checkUsage = `Usage: abate check [-q] FILE...
        abate check --schema
 
 Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: every default written out, as
-a policy file again. "-" reads standard input. Mistakes go to standard error, one per line, as file:line:col. After "--" all words are files.
+a policy file again, below a line for each service that it protects. "-" reads standard input. Mistakes go to standard
+error, one per line, as file:line:col. After "--" all words are files.
 
   -q        only say for each file whether it is good
   --schema  print the JSON Schema of a policy file
@@ -58,7 +61,7 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 			complain(name, err, *quiet, stdout, stderr)
 			continue
 		}
-		verdict := fmt.Sprintf("%s: ok, %s", file.Name, count(len(file.Services), "service"))
+		verdict := fmt.Sprintf("%s: ok, %s", file.Name, contents(file))
 		if *quiet {
 			fmt.Fprintln(stdout, verdict)
 			continue
@@ -66,9 +69,68 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 		if i > 0 {
 			fmt.Fprintln(stdout, "---")
 		}
-		fmt.Fprintf(stdout, "# %s\n%s", verdict, file.Format())
+		fmt.Fprintf(stdout, "# %s\n%s%s", verdict, protections(file), file.Format())
 	}
 	return code
+}
+
+// contents says how much is in a file.
+func contents(f *policyfile.File) string {
+	text := count(len(f.Services), "service")
+	if n := len(f.Protect); n > 0 {
+		text += fmt.Sprintf(", %d protected", n)
+	}
+	return text
+}
+
+// protections says in a line for each what arrives where, and what can be refused there: the answer to "are we protected".
+func protections(f *policyfile.File) string {
+	var b strings.Builder
+	fleet := false
+	for i := range f.Protect {
+		p := f.Protect[i].Protection.WithDefaults()
+		where := "in a Go program"
+		if p.Listen != "" {
+			where = "on " + p.Listen + " before " + strings.Join(p.Upstreams, ", ")
+		}
+		fmt.Fprintf(&b, "# protects %s, %s: %s\n", f.Protect[i].Name, where, parts(&p))
+		fleet = fleet || p.RateLimit.Fleet || p.Idempotency.Fleet
+	}
+	for i := range f.Services {
+		p := &f.Services[i].Policy
+		fleet = fleet || p.RetryBudget.Fleet || p.CircuitBreaker.Fleet
+	}
+	if f.Redis.Enabled() && !fleet && !f.Defaults.RetryBudget.Fleet && !f.Defaults.CircuitBreaker.Fleet {
+		b.WriteString("# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: true\n")
+	}
+	return b.String()
+}
+
+// parts lists the parts of a protection that are on.
+func parts(p *abate.Protection) string {
+	var on []string
+	part := func(enabled, shadow bool, text string) {
+		if shadow {
+			text += " (shadow)"
+		}
+		if enabled {
+			on = append(on, text)
+		}
+	}
+	limit := "rate limit " + p.RateLimit.Limit.String()
+	if p.RateLimit.Key != "" {
+		limit += " by " + p.RateLimit.Key
+	}
+	part(p.Authentication.Enabled(), false, "authentication")
+	part(p.TLS.ClientCA != "", false, "mutual TLS")
+	part(p.Timeout > 0, false, "timeout "+p.Timeout.String())
+	part(p.RateLimit.Enabled(), p.RateLimit.Shadow, limit)
+	part(p.Shed.Enabled(), p.Shed.Shadow, "shed")
+	part(p.Idempotency.Enabled(), false, "idempotency of "+strings.Join(p.Idempotency.Methods, ", "))
+	if len(on) == 0 {
+		return "nothing is refused"
+	}
+	return strings.Join(on, "; ")
 }
 
 // parseAll reads flags wherever they stand, after files too, and returns the files.

@@ -34,6 +34,48 @@ func TestCheckPrintsThePolicyInForceAsAPolicyFile(t *testing.T) {
 	}
 }
 
+func TestCheckPrintsWhatAFileProtects(t *testing.T) {
+	code, out, errs := check(t, "../../examples/ingress.yaml")
+	const first = "# ../../examples/ingress.yaml: ok, 0 services, 1 protected\n" +
+		"# protects orders, on 127.0.0.1:8080 before http://127.0.0.1:9000: timeout 10s; rate limit 100/s by caller; shed; idempotency of POST\ndefaults:\n"
+	if code != 0 || errs != "" || !strings.HasPrefix(out, first) {
+		t.Fatalf("exit %d, %s\n%.400s", code, errs, out)
+	}
+	again, second, errs := check(t, put(t, "printed.yaml", out))
+	_, printed, _ := strings.Cut(out, "\n")
+	if _, second, _ = strings.Cut(second, "\n"); again != 0 || second != printed {
+		t.Errorf("exit %d, %s: what is printed is another file:\n%s\nfrom:\n%s", again, errs, second, printed)
+	}
+	if code, out, _ := check(t, "-q", "../../examples/ingress.yaml"); code != 0 || out != "../../examples/ingress.yaml: ok, 0 services, 1 protected\n" {
+		t.Errorf("with -q: exit %d, %q", code, out)
+	}
+	if code, _, errs := check(t, put(t, "tried.yaml", strings.Replace(read(t, "../../examples/ingress.yaml"), "# redis: {embedded", "redis: {embedded", 1))); code != 0 {
+		t.Errorf("the other redis of the comments: exit %d, %s", code, errs)
+	}
+}
+
+func TestCheckSaysHowMuchOfAProtectionIsOn(t *testing.T) {
+	const redis = "redis: {embedded: true}\n"
+	const unused = "# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: true\n"
+	for text, want := range map[string]string{
+		"protect: {a: }":                         "# protects a, in a Go program: shed\n",
+		"protect: {a: {shed: {disabled: true}}}": "# protects a, in a Go program: nothing is refused\n",
+		"protect: {a: {rateLimit: {limit: 0/s, shadow: true}, shed: {shadow: true}}}": "# protects a, in a Go program: rate limit 0/s (shadow); shed (shadow)\n",
+		redis + "protect: {a: {idempotency: {methods: [POST, PUT]}}}":                 "# protects a, in a Go program: shed; idempotency of POST, PUT\n" + unused,
+		redis + "protect: {a: {idempotency: {methods: [POST], fleet: true}}}":         "# protects a, in a Go program: shed; idempotency of POST\n",
+		redis + "services: {a: {retryBudget: {fleet: true}}}":                         "",
+		redis + "defaults: {circuitBreaker: {fleet: true}}":                           "",
+		redis + "services: {a: }":                                                     unused,
+		"protect: {a: {listen: \"[::1]:1\", upstreams: [\"http://a\", \"h2c://b\"], tls: {certificate: c, key: k, clientCA: a}, authentication: {bearerTokens: t}}}": "# protects a, on [::1]:1 before http://a, h2c://b: authentication; mutual TLS; shed\n",
+	} {
+		code, out, errs := check(t, put(t, "p.yaml", text+"\n"))
+		_, rest, _ := strings.Cut(out, "\n")
+		if got, _, _ := strings.Cut(rest, "defaults:\n"); code != 0 || got != want {
+			t.Errorf("%s\nexit %d, %s\ngot  %s\nwant %s", text, code, errs, got, want)
+		}
+	}
+}
+
 func TestCheckTellsEveryMistakeAndExitsWithOne(t *testing.T) {
 	good, bad := put(t, "good.yaml", "services: {a: }\n"), put(t, "bad.yaml", "defaults: {maxRetrys: 1, timeout: -1s}\n")
 	code, out, errs := check(t, bad, good)
@@ -147,6 +189,15 @@ func check(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = checkCommand(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 func put(t *testing.T, name, text string) (path string) {

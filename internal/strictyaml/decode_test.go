@@ -258,12 +258,12 @@ func TestMoreMistakesCanBeAdded(t *testing.T) {
 
 func TestZerosAndFailuresAreRemembered(t *testing.T) {
 	var p plant
-	at, _ := form.Decode("p.yaml", []byte("seed: 0\noffset: 0\nshare: 0%\nruns: x\nservices: {a: 1}\ntags: [b, 1]"), &p)
+	at, _ := form.Decode("p.yaml", []byte("seed: 0\noffset: 0\nshare: 0%\nruns: x\nservices: {a: 1, b: {queu: 1}}\ntags: [b, 1]\ntitl: x\nelse: 1"), &p)
 	var zeros []string
 	for _, f := range at.Zeros() {
 		zeros = append(zeros, f.Path)
 	}
-	if got, want := fmt.Sprint(zeros, at.Failed()), "[seed share] [runs services.a tags[1]]"; got != want {
+	if got, want := fmt.Sprint(zeros, at.Failed()), "[seed share] [runs services.a services.b.queue tags[1] title]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

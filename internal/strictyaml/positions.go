@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/abate-go/abate/internal/nearest"
 )
 
 // Positions reads mappings over structs, and remembers what stands where. Paths are keys joined with dots, names of a keyed
@@ -22,7 +24,7 @@ type Positions struct {
 	open   bool                  // the outermost mapping may have keys that begin with x-
 	top    *Shape                // of the outermost mapping
 	at     map[string]*yaml.Node // values by path
-	failed []string              // paths whose value could not be taken
+	failed []string              // see Failed
 	zeros  []*Field              // fields set to zero explicitly
 }
 
@@ -61,7 +63,7 @@ func (p *Positions) DecodeNode(path string, n *yaml.Node, into any) {
 // Has tells whether a path stands in the file.
 func (p *Positions) Has(path string) bool { return p.at[path] != nil }
 
-// Failed are the paths whose value could not be taken: what follows from that is no mistake of its own.
+// Failed are the paths whose value could not be taken, or whose key is misspelt: what follows from that is no mistake of its own.
 func (p *Positions) Failed() []string { return p.failed }
 
 // Zeros are the fields that were set to zero explicitly and have limits.
@@ -136,6 +138,9 @@ func (p *Positions) section(s *Shape, n *yaml.Node, into reflect.Value, path str
 }
 
 func (p *Positions) unknown(s *Shape, key *yaml.Node, path string) {
+	if meant := nearest.To(key.Value, s.keys); meant != "" {
+		p.failed = append(p.failed, strings.TrimPrefix(path+"."+meant, "."))
+	}
 	mend := misplaced(key.Value, s, p.top)
 	if mend == "" {
 		mend = Suggest(key.Value, s.keys)

@@ -25,15 +25,22 @@ func newPolicyShape() *strictyaml.Shape {
 	return s
 }
 
-// policyReader reads one policy, of a service or of defaults, over the one it inherits, and remembers what stands where.
-type policyReader struct {
+// reader reads one policy, of a service or of defaults, or another section of the top level, over what it inherits, and
+// remembers what stands where.
+type reader struct {
 	*strictyaml.Positions
+	shape *strictyaml.Shape
 	wrong map[string]bool // "path: problem" of what check reported
 }
 
-// read puts what the file says for this policy into p.
-func (r *policyReader) read(p *abate.Policy, n *yaml.Node) {
-	r.Read(policyShape, n, reflect.ValueOf(p).Elem())
+// reader begins to read the section at key, which belongs to service or else stands below prefix.
+func (d *decoder) reader(shape *strictyaml.Shape, service, prefix string, key *yaml.Node) *reader {
+	return &reader{Positions: &strictyaml.Positions{Document: d.Document, Service: service, Prefix: prefix, Where: key}, shape: shape}
+}
+
+// policy puts what the file says for this policy into p.
+func (r *reader) policy(p *abate.Policy, n *yaml.Node) {
+	r.Read(r.shape, n, reflect.ValueOf(p).Elem())
 	if r.Has("jitterFactor") && !r.Has("jitter") && !slices.Contains(r.Failed(), "jitterFactor") {
 		// Who writes only the factor means that kind of jitter, and with 0 none.
 		p.Jitter = "factor"
@@ -50,11 +57,22 @@ func (r *policyReader) read(p *abate.Policy, n *yaml.Node) {
 	}
 }
 
-// check applies the rules of the policy as a whole. What base, the reader of the defaults, reported already is not said
-// again for every service that inherits it.
-func (r *policyReader) check(p *abate.Policy, base *policyReader) {
+// checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service completes,
+// so only services can have settings without effect.
+func (r *reader) checkPolicy(p *abate.Policy, base *reader) {
+	var ineffective []*abate.FieldError
+	if base != nil {
+		ineffective = fieldErrors(p.Ineffective())
+	}
+	r.check(fieldErrors(p.Validate()), ineffective, p.WithDefaults(), base)
+}
+
+// check reports what is invalid, what this section itself says without effect, and zeros that would mean another value of
+// full. What base, the reader of the defaults, reported already is not said again for every service that inherits it.
+func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base *reader) {
 	r.wrong = map[string]bool{}
-	for _, e := range append(fieldErrors(p.Validate()), r.ineffective(p, base)...) {
+	ineffective = slices.DeleteFunc(ineffective, func(e *abate.FieldError) bool { return !r.Has(e.Path) })
+	for _, e := range append(invalid, ineffective...) {
 		what := e.Path + ": " + e.Problem
 		if r.wrong[what] = true; base != nil && base.wrong[what] && !r.Has(e.Path) || r.followsFrom(e) || base != nil && base.followsFrom(e) {
 			continue
@@ -66,27 +84,19 @@ func (r *policyReader) check(p *abate.Policy, base *policyReader) {
 		r.Add(e.Path, problem, e.Mend)
 	}
 	if len(r.wrong) == 0 && len(r.Zeros()) > 0 {
-		r.checkZeros(p)
+		r.checkZeros(full)
 	}
-}
-
-// ineffective is what this service itself says without effect. Defaults may say a part of what a service completes.
-func (r *policyReader) ineffective(p *abate.Policy, base *policyReader) []*abate.FieldError {
-	if base == nil {
-		return nil
-	}
-	return slices.DeleteFunc(fieldErrors(p.Ineffective()), func(e *abate.FieldError) bool { return !r.Has(e.Path) })
 }
 
 // followsFrom tells whether a mistake is about a field that has no value because of an earlier one.
-func (r *policyReader) followsFrom(e *abate.FieldError) bool {
+func (r *reader) followsFrom(e *abate.FieldError) bool {
 	named := strings.Fields(e.Problem)
 	if e.Problem == "has no effect" { // without the fields that the mend names
 		named = strings.FieldsFunc(e.Mend, func(c rune) bool { return !unicode.IsLetter(c) })
 	}
 	for _, path := range r.Failed() {
 		key := path[strings.LastIndexByte(path, '.')+1:]
-		if e.Path == path || strings.HasPrefix(e.Path, path+".") || slices.Contains(named, key) {
+		if path == "" || e.Path == path || strings.HasPrefix(e.Path, path+".") || slices.Contains(named, key) {
 			return true
 		}
 	}
@@ -94,12 +104,23 @@ func (r *policyReader) followsFrom(e *abate.FieldError) bool {
 }
 
 // checkZeros refuses a zero that would not be obeyed, because for its field zero means the default.
-func (r *policyReader) checkZeros(p *abate.Policy) {
-	full := p.WithDefaults()
+func (r *reader) checkZeros(full any) {
 	for _, f := range r.Zeros() {
-		value, ok := policyShape.Value(reflect.ValueOf(full), f.Path)
+		value, ok := r.shape.Value(reflect.ValueOf(full), f.Path)
 		if ok && !value.IsZero() {
 			r.Add(f.Path, "0 would mean the default, "+f.Text(value), "remove the key or write a value above 0; "+f.Mend())
+		}
+	}
+}
+
+// shareable are the sections that one instance can share with the others.
+var shareable = []string{"rateLimit", "idempotency", "retryBudget", "circuitBreaker"}
+
+// needRedis reports what is to be shared in a file that does not say through which Redis.
+func (r *reader) needRedis() {
+	for _, section := range shareable {
+		if path := section + ".fleet"; r.Has(path) && strings.EqualFold(r.Node(path).Value, "true") && !r.wrong[path+": has no effect"] {
+			r.Add(path, "needs a Redis", "add redis: {addresses: [\"redis:6379\"]} at the top level of the file, or redis: {embedded: true} for trying")
 		}
 	}
 }

@@ -1,0 +1,166 @@
+package abateprom
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// AdjustProtection makes the protection of a service tell the metrics what its gate does: it is Adjust for gates, and fits
+// the Protection of policyfile.Hooks.
+func (m *Metrics) AdjustProtection(name string, p *abate.Protection) {
+	o := m.gateObserver(label(name))
+	switch {
+	case p.Observer == nil:
+		p.Observer = o
+	case !tellsGate(p.Observer, o):
+		p.Observer = bothGates{o, p.Observer}
+	}
+}
+
+// AddGate shows the state of these gates at every scrape: concurrency, queue, retries among the arriving requests and
+// buckets. It is Add for gates.
+func (m *Metrics) AddGate(gates ...*abate.Gate) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range gates {
+		m.gates[label(g.Name())] = g
+	}
+}
+
+// gateObserver returns the one of a service, made when it is needed first.
+func (m *Metrics) gateObserver(service string) *gateObserver {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := m.gateObservers[service]
+	if o == nil {
+		o = m.arrivals.observer(service)
+		m.gateObservers[service] = o
+	}
+	return o
+}
+
+// gateObserver counts the events of one gate, by handles that are resolved when it is made.
+type gateObserver struct {
+	allowed, rejected prometheus.Counter
+	overLimit         prometheus.Counter // that a shadow let pass
+	admitted          [len(shed.Priorities)]prometheus.Counter
+	refused           [len(refusals)]prometheus.Counter
+	shed              [len(shed.Reasons)][len(shed.Priorities)]prometheus.Counter
+	shadow            [len(shed.Reasons)]prometheus.Counter
+	done              [len(classes)]prometheus.Counter
+	delay, duration   prometheus.Observer
+	keys              [len(keyResults)]prometheus.Counter
+}
+
+// refusals are why a gate said no, with their labels. The last is for what this list does not know.
+var refusals = [...]struct {
+	err  error
+	name string
+}{
+	{abate.ErrRateLimited, "rate_limited"},
+	{abate.ErrOverloaded, "overloaded"},
+	{abate.ErrDeadline, "deadline"},
+	{context.Canceled, "caller_left"},
+	{nil, other},
+}
+
+// keyResults are what becomes of an idempotency key. The last is for what this list does not know.
+var keyResults = [...]string{"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "lost", other}
+
+// ObserveGate counts one event.
+func (o *gateObserver) ObserveGate(e abate.GateEvent) {
+	switch e.Kind {
+	case abate.LimitDecided:
+		o.limited(&e)
+	case abate.RequestAdmitted:
+		o.admitted[level(e.Priority)].Inc()
+		o.delay.Observe(e.Delay.Seconds())
+	case abate.RequestRefused:
+		o.refuse(&e)
+	case abate.RequestDone:
+		o.done[e.Class&3].Inc()
+		o.duration.Observe(e.Latency.Seconds())
+	case abate.KeyDecided:
+		o.keys[keyResult(e.Detail)].Inc()
+	}
+}
+
+func (o *gateObserver) limited(e *abate.GateEvent) {
+	if e.Over && !e.Shadow {
+		o.rejected.Inc()
+		return
+	}
+	o.allowed.Inc()
+	if e.Over {
+		o.overLimit.Inc()
+	}
+}
+
+func (o *gateObserver) refuse(e *abate.GateEvent) {
+	why := int(e.Shed) - 1
+	known := why >= 0 && why < len(o.shadow)
+	if e.Shadow {
+		if known {
+			o.shadow[why].Inc()
+		}
+		return
+	}
+	if known {
+		o.shed[why][level(e.Priority)].Inc()
+	}
+	last := len(refusals) - 1
+	for i := range refusals[:last] {
+		if refusals[i].err == e.Reason {
+			last = i
+			break
+		}
+	}
+	o.refused[last].Inc()
+}
+
+// level is the index of a priority among all of them.
+func level(p shed.Priority) int {
+	return int(min(max(p, shed.Sheddable), shed.CriticalPlus) - shed.Sheddable)
+}
+
+func keyResult(detail string) int {
+	for i, name := range keyResults {
+		if name == detail {
+			return i
+		}
+	}
+	return len(keyResults) - 1
+}
+
+// bothGates is both for gates.
+type bothGates struct {
+	metrics *gateObserver
+	next    abate.GateObserver
+}
+
+// ObserveGate tells the metrics first.
+func (b bothGates) ObserveGate(e abate.GateEvent) {
+	b.metrics.ObserveGate(e)
+	b.next.ObserveGate(e)
+}
+
+// tellsGate finds out whether what is told to observer reaches o already.
+func tellsGate(to abate.GateObserver, o *gateObserver) bool {
+	for {
+		switch t := to.(type) {
+		case *gateObserver:
+			return t == o
+		case bothGates:
+			if t.metrics == o {
+				return true
+			}
+			to = t.next
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package policyfile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/abate-go/abate"
+)
+
+// Entrance is where Set.Entrance sends a request that has arrived: to the gate first, and what that admits to the service.
+type Entrance struct {
+	Gate *abate.Gate
+	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not change
+	// it. The gate may follow a newer one already.
+	Protection *abate.Protection
+	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams.
+	Destination
+}
+
+// protected is one entry of protect in force. It is immutable.
+type protected struct {
+	gate  *abate.Gate
+	full  *abate.Protection // every default written out
+	local *abate.Guard      // of the way from here to the service
+	to    *abate.Policy     // its policy
+}
+
+// Gate returns the gate of a service under protect.
+func (s *Set) Gate(name string) (*abate.Gate, bool) {
+	p := s.current.Load().protected[name]
+	if p == nil {
+		return nil, false
+	}
+	return p.gate, true
+}
+
+// GateNames lists the services under protect in the order of the file.
+func (s *Set) GateNames() []string {
+	protect := s.current.Load().file.Protect
+	names := make([]string, len(protect))
+	for i := range protect {
+		names[i] = protect[i].Name
+	}
+	return names
+}
+
+// Listens lists the addresses that the entries of protect listen on, each once, in the order of the file.
+func (s *Set) Listens() []string { return slices.Clone(s.current.Load().listens) }
+
+// Redis is where instances share limits, budgets and keys, every default written out; off when the file has none.
+func (s *Set) Redis() Redis { return s.current.Load().file.Redis.WithDefaults() }
+
+// Entrance finds what a request that arrived at listen, one of Listens, belongs to. The longest path prefix of the routes
+// wins, and between equal paths the more exact host, as in Match; an entry without routes takes what no other takes.
+func (s *Set) Entrance(listen, host, path string) (Entrance, bool) {
+	t := s.current.Load()
+	x := t.entrances[listen]
+	if x == nil {
+		return Entrance{}, false
+	}
+	d, _ := x.find(host, path)
+	p := t.protected[d.service]
+	if p == nil {
+		return Entrance{}, false
+	}
+	return Entrance{p.gate, p.full, Destination{p.local, p.to, t.number, d.label, false}}, true
+}
+
+// gateChange is a gate and the protection it is about to get.
+type gateChange struct {
+	gate       *abate.Gate
+	protection abate.Protection
+}
+
+// planGates makes the gates and local guards that t needs, and tells which of those there are have to change. It changes
+// none of them.
+func (s *Set) planGates(t *table) (changes []gateChange, local []change, problems []error) {
+	for i := range t.file.Protect {
+		name, p := t.file.Protect[i].Name, ownProtection(t.file.Protect[i].Protection)
+		for _, f := range s.hooks.Protection {
+			f(name, &p)
+		}
+		to := abate.Policy{Upstreams: p.Upstreams}
+		full, fullTo := p.WithDefaults(), to.WithDefaults()
+		entry := &protected{full: &full, to: &fullTo}
+		var err error
+		if old := s.gates[name]; old == nil {
+			if entry.gate, err = abate.NewGate(name, p); err == nil {
+				entry.local, err = abate.New(name+" (local)", to)
+			}
+		} else if err = p.Validate(); err != nil {
+			err = fmt.Errorf("policyfile: protection of %q: %w", name, err)
+		} else {
+			entry.gate, entry.local = old.gate, old.local
+			changes, local = append(changes, gateChange{old.gate, p}), append(local, change{old.local, to})
+		}
+		problems = append(problems, err)
+		t.protected[name] = entry
+	}
+	return changes, local, problems
+}
+
+// putGates has gates follow their new protections.
+func putGates(changes []gateChange) {
+	for _, c := range changes {
+		_ = c.gate.Update(c.protection) // checked by planGates: it cannot fail
+	}
+}
+
+// newEntrances is where requests go by the address they arrive at, and these addresses in the order of the file.
+func newEntrances(protect []Protected) (entrances map[string]*index, listens []string) {
+	entrances = map[string]*index{}
+	for i := range protect {
+		name, p := protect[i].Name, &protect[i].Protection
+		if p.Listen == "" {
+			continue
+		}
+		x := entrances[p.Listen]
+		if x == nil {
+			x = &index{routes: map[place]destination{}, upstreams: map[place]destination{}}
+			entrances[p.Listen], listens = x, append(listens, p.Listen)
+		}
+		for _, r := range p.Routes {
+			x.add(x.routes, routePlace(r.Host, r.Path), destination{name, r.Host + r.Path})
+		}
+		if len(p.Routes) == 0 {
+			x.add(x.routes, place{}, destination{name, "/"})
+		}
+	}
+	return entrances, listens
+}
