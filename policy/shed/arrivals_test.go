@@ -116,7 +116,7 @@ func TestProcessor(t *testing.T) {
 			s := shed.New(shed.Config{CPU: 0.9})
 			var passed, came [16]float64
 			now, use := time.Duration(0), 0.0
-			for tick := range 400 {
+			for tick := range 200 {
 				now += 250 * ms
 				s.SetCPU(now, math.Min(use, 1))
 				use = 0
@@ -126,12 +126,12 @@ func TestProcessor(t *testing.T) {
 					if v == shed.Refused && reason != shed.CPU {
 						t.Fatalf("refused for %q", reason)
 					}
-					if tick >= 200 {
+					if tick >= 100 {
 						came[k]++
 					}
 					if v == shed.Admitted {
 						use += load / 1000
-						if tick >= 200 {
+						if tick >= 100 {
 							passed[k]++
 						}
 					}

@@ -59,7 +59,7 @@ func TestRecoverySpike(t *testing.T) {
 
 func TestLimitFollowsTheServiceForGood(t *testing.T) {
 	for _, a := range []shed.Algorithm{shed.Gradient, shed.Vegas} {
-		for _, base := range []service{workers, sharing, random} {
+		for _, base := range []service{workers, random} {
 			for _, test := range []struct {
 				name          string
 				before, after float64
@@ -76,8 +76,8 @@ func TestLimitFollowsTheServiceForGood(t *testing.T) {
 					}
 					var last time.Duration
 					c.spy = func(now time.Duration, s *shed.Shedder) { last = s.State(now).Latency }
-					o := c.run(shed.Config{Concurrency: a}, 100*sec)
-					if mean, _ := o.goodput(&c, 70*sec, 100*sec); mean*test.after < 0.93 {
+					o := c.run(shed.Config{Concurrency: a}, 90*sec)
+					if mean, _ := o.goodput(&c, 70*sec, 90*sec); mean*test.after < 0.93 {
 						t.Errorf("goodput %.2f of the new capacity", mean*test.after)
 					}
 					if last < test.least || last > test.most {
@@ -131,13 +131,13 @@ func TestLimitDoesNotDriftUnderLongOverload(t *testing.T) {
 	for _, base := range []service{workers, sharing, random} {
 		c := base
 		c.timeout, c.load = 300*ms, between(2, 2, 0, 0)
-		o := c.run(shed.Config{Concurrency: shed.Gradient}, 160*sec)
-		for from := 10 * sec; from < 160*sec; from += 50 * sec {
+		o := c.run(shed.Config{Concurrency: shed.Gradient}, 110*sec)
+		for from := 10 * sec; from < 110*sec; from += 50 * sec {
 			if mean, _ := o.goodput(&c, from, from+50*sec-10*sec); mean < 0.95 {
 				t.Errorf("goodput %.2f from %v", mean, from)
 			}
 		}
-		first, last := o.quantile(0.99, 10*sec, 60*sec), o.quantile(0.99, 110*sec, 160*sec)
+		first, last := o.quantile(0.99, 10*sec, 60*sec), o.quantile(0.99, 60*sec, 110*sec)
 		if float64(last) > 1.3*float64(first) {
 			t.Errorf("p99 %v at first, %v at last", first, last)
 		}
@@ -152,15 +152,15 @@ func TestLimitStaysWhileIdle(t *testing.T) {
 			switch {
 			case now < 20*sec:
 				return 0.9
-			case now < time.Hour:
-				return 0.05 // a request each 20 ms, an hour long
+			case now < 10*time.Minute:
+				return 0.05 // a request each 20 ms
 			}
 			return 0
 		}
-		o := c.run(shed.Config{Concurrency: a, MaxConcurrency: 500}, time.Hour)
+		o := c.run(shed.Config{Concurrency: a, MaxConcurrency: 500}, 10*time.Minute)
 		before, after := o.limits[2100], o.limits[len(o.limits)-1]
 		if before != after || after > 100 {
-			t.Errorf("%s: limit %d, %d after an idle hour", a, before, after)
+			t.Errorf("%s: limit %d, %d after idle minutes", a, before, after)
 		}
 	}
 }
@@ -236,12 +236,12 @@ func TestDroppedRequestsLowerTheLimitOncePerRoundTrip(t *testing.T) {
 func TestLimitStaysInItsBounds(t *testing.T) {
 	for _, a := range []shed.Algorithm{shed.Gradient, shed.Vegas, shed.AIMD} {
 		s := shed.New(shed.Config{Concurrency: a, MinConcurrency: 5, InitialConcurrency: 10, MaxConcurrency: 30})
-		now := teach(t, s, 0, 2000, 1000, 10*ms, shed.Done)
+		now := teach(t, s, 0, 2000, 40, 10*ms, shed.Done)
 		if got := s.State(now).Limit; got != 30 {
 			t.Errorf("%s: limit %d while nothing is slow, want the most", a, got)
 		}
 		for i := range 3000 { // ever slower
-			now = teach(t, s, now, 1, 1000, 10*ms+time.Duration(i)*ms/3, shed.Done)
+			now = teach(t, s, now, 1, 40, 10*ms+time.Duration(i)*ms/3, shed.Done)
 			if got := s.State(now).Limit; got > 30 || got < 2 { // half of the least, for a moment
 				t.Fatalf("%s: limit %d", a, got)
 			}
