@@ -1,0 +1,103 @@
+package abateredis
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config says which Redis a fleet shares. Everything but Addresses may be left out.
+type Config struct {
+	// Addresses are host:port of the Redis; with Master, of the Sentinels; with Cluster, of some of its nodes.
+	Addresses []string
+	// Master is the name under which Sentinels know the master. Set, Addresses are those of the Sentinels.
+	Master string
+	// Cluster says that Addresses are nodes of a Redis Cluster.
+	Cluster bool
+	// Username and PasswordFile are the credentials, also for Sentinels. The file is read again for each connection, so that a
+	// password can be changed while the program runs; spaces and newlines around it do not count.
+	Username, PasswordFile string
+	// Database is the number of the database, 0 to 15 usually. A Cluster has only 0.
+	Database int
+	// Prefix begins all keys and the channel's name. Instances with one prefix on one Redis are one fleet. Empty means "abate:".
+	Prefix string
+	// Timeout is how long a request may be held up by Redis at most, connecting included. 1ms to 10s; 0 means the default, 20ms.
+	Timeout time.Duration
+	// TLS connects with TLS, by the machine's certificate authorities.
+	TLS bool
+	// TLSConfig says how, if there is more to say. It implies TLS.
+	TLSConfig *tls.Config
+
+	// Observe is told of each round trip: what for (take, refill, heartbeat, budget, publish, idempotency), how long, and the
+	// error if there was one. It is not called for what was not sent because Redis is away. It must not block.
+	Observe func(op string, took time.Duration, err error)
+	// OnFallback is told of each decision made without Redis: rateLimit, retryBudget or idempotency. It must not block.
+	OnFallback func(what string)
+}
+
+const defaultTimeout = 20 * time.Millisecond
+
+// withDefaults returns c with what was left out filled in.
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = "abate:"
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.TLS && c.TLSConfig == nil {
+		c.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return c
+}
+
+// check joins an error for each mistake.
+func (c Config) check() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("abateredis: "+format, args...)) }
+	if len(c.Addresses) == 0 {
+		wrong("no addresses; name the Redis as host:port, for example 127.0.0.1:6379")
+	}
+	for _, a := range c.Addresses {
+		if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
+			wrong("address %q is not host:port; write for example 127.0.0.1:6379", a)
+		}
+	}
+	switch {
+	case c.Master != "" && c.Cluster:
+		wrong("both master and cluster are set; Sentinels look after one master, a Cluster looks after itself: choose one")
+	case len(c.Addresses) > 1 && c.Master == "" && !c.Cluster:
+		wrong("%d addresses without master or cluster; name one Redis, or set master (Sentinel) or cluster", len(c.Addresses))
+	case c.Cluster && c.Database != 0:
+		wrong("database %d of a cluster; a cluster has only database 0", c.Database)
+	}
+	if c.Database < 0 {
+		wrong("database %d; it is a number from 0", c.Database)
+	}
+	if c.Timeout < 0 || c.Timeout > 0 && c.Timeout < time.Millisecond || c.Timeout > 10*time.Second {
+		wrong("timeout %v is out of range; allowed: 1ms to 10s", c.Timeout)
+	}
+	if strings.ContainsAny(c.Prefix, "{}") || len(c.Prefix) > 100 {
+		wrong("prefix %.100q has braces, which choose the node of a cluster, or more than 100 bytes", c.Prefix)
+	}
+	if _, err := c.password(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// password reads the password file.
+func (c Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("abateredis: the password file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,48 @@
+package abateredis
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/idempotency"
+)
+
+// For tests of what reads answers and messages that anybody may have made.
+
+func ParseTaken(v any, need, want, burst int64) (tokens, left int64, err error) {
+	r, err := parseTaken(v, need, want, burst)
+	return r.tokens, r.left, err
+}
+
+func ParseCount(v any, least, most int64) (int64, error) { return parseCount(v, least, most) }
+func ParseBegun(v any) (idempotency.Begun, error)        { return parseBegun(v) }
+func Message(instance, g string, w time.Duration) string { return finding{instance, g, w}.message() }
+func KeyOf(prefix string, parts ...string) string {
+	return (&link{config: Config{Prefix: prefix}}).key(digest(parts...), "")
+}
+
+// ParseFinding returns what a message says.
+func ParseFinding(message string) (instance, guard string, wait time.Duration, ok bool) {
+	f, ok := parseFinding(message)
+	return f.instance, f.guard, f.wait, ok
+}
+
+// ID is what an instance calls itself.
+func ID(f *Fleet) string { return f.id }
+
+// MaxName and MaxSlots are bounds.
+const (
+	MaxName  = maxName
+	MaxSlots = maxSlots
+)
+
+// FillTable puts n buckets in a table and returns its places, and whether each bucket was there right after.
+func FillTable(maxKeys int, n uint64) (places, buckets int, found bool) {
+	table := newTable(maxKeys)
+	found = true
+	for i := range n {
+		id := identity{a: i * 0x9e3779b97f4a7c15, b: i}
+		b := table.add(id, [16]byte{})
+		found = found && table.find(id) == b && table.add(id, [16]byte{}) == b
+	}
+	return len(*table.sets.Load()) * setSize, table.n, found
+}

@@ -1,0 +1,237 @@
+package abateredis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"hash/maphash"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// Fleet is what the instances of a service have in common through one Redis: rate limits, retry budgets, what their
+// breakers found out, and idempotency keys. Make one per process and Close it at the end. It is safe for concurrent use.
+type Fleet struct {
+	id      string
+	seeds   [2]maphash.Seed
+	link    atomic.Pointer[link]
+	crowd   crowd
+	refills chan refill
+	lastErr atomic.Pointer[error]
+
+	ctx     context.Context
+	close   context.CancelFunc
+	running sync.WaitGroup
+
+	mu        sync.Mutex // guards what follows
+	limits    map[limitName]*buckets
+	guards    map[string]*sharing
+	listening bool
+}
+
+// limitName tells limits apart: one in shadow mode has buckets of its own.
+type limitName struct {
+	name   string
+	shadow bool
+}
+
+// Open makes a fleet. It fails on a mistake in the configuration, not when Redis is away: a service must be able to start
+// without it. Whether it is there, State says.
+func Open(c Config) (*Fleet, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	l, err := connect(c.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{
+		id: rand.Text(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, refills: make(chan refill, queued),
+		limits: make(map[limitName]*buckets), guards: make(map[string]*sharing),
+	}
+	f.link.Store(l)
+	f.ctx, f.close = context.WithCancel(context.Background())
+	f.running.Go(f.refilling)
+	f.running.Go(f.keeping)
+	return f, nil
+}
+
+// Reconfigure goes over to another configuration; with the same one it does nothing. What is under way with the old Redis
+// ends within the timeout; leases taken there are used up.
+func (f *Fleet) Reconfigure(c Config) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.link.Load()
+	if f.ctx.Err() != nil || old.config.same(c) {
+		return nil
+	}
+	l, err := connect(c)
+	if err != nil {
+		return err
+	}
+	f.link.Store(l)
+	f.running.Go(func() {
+		select {
+		case <-f.ctx.Done():
+		case <-time.After(2 * old.config.Timeout):
+		}
+		_ = old.client.Close()
+	})
+	return nil
+}
+
+// same tells whether two configurations lead to the same Redis in the same way. Observers cannot be compared: they count
+// as the same.
+func (c Config) same(other Config) bool {
+	c.Observe, c.OnFallback, other.Observe, other.OnFallback = nil, nil, nil, nil
+	sameTLS := c.TLSConfig == other.TLSConfig || c.TLS && other.TLS
+	c.TLSConfig, other.TLSConfig = nil, nil
+	return sameTLS && reflect.DeepEqual(c, other)
+}
+
+// Close brings back what this instance has leased, says that it leaves, and ends all that runs in the background. Limiters
+// and stores of a closed fleet go on as if Redis were away.
+func (f *Fleet) Close() {
+	f.mu.Lock()
+	first := f.ctx.Err() == nil
+	f.close()
+	f.mu.Unlock()
+	f.running.Wait()
+	if first {
+		f.leave()
+		_ = f.link.Load().client.Close()
+	}
+}
+
+// leave is the last round trips.
+func (f *Fleet) leave() {
+	l := f.link.Load()
+	if l.away(abate.Now()) {
+		return
+	}
+	ctx, done := context.WithTimeout(context.Background(), 5*l.config.Timeout)
+	defer done()
+	if all := f.overdue(abate.Now(), true); len(all) > 0 {
+		f.refill(ctx, all)
+	}
+	f.heartbeat(ctx, false)
+}
+
+// overdue are the leases that have to be brought back.
+func (f *Fleet) overdue(now time.Duration, everything bool) []refill {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []refill
+	for _, bs := range f.limits {
+		all = append(all, bs.overdue(now, everything)...)
+	}
+	return all
+}
+
+// ask is the one way to Redis: through the guard, within the timeout, observed.
+func (f *Fleet) ask(ctx context.Context, op string, send func(context.Context, *link) error) error {
+	return f.askFor(ctx, op, f.link.Load().config.Timeout, send)
+}
+
+func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration, send func(context.Context, *link) error) error {
+	l := f.link.Load()
+	_, err := abate.Do(ctx, l.guard, func(asker context.Context) (struct{}, error) {
+		ctx, done := context.WithTimeout(asker, timeout)
+		defer done()
+		began := abate.Now()
+		err := send(ctx, l)
+		if err != nil && asker.Err() != nil { // whoever asked has left, which says nothing about Redis
+			return struct{}{}, asker.Err()
+		}
+		err = explain(l, err)
+		f.lastErr.Store(&err)
+		if l.config.Observe != nil {
+			l.config.Observe(op, abate.Now()-began, err)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// away tells, for the price of a few loads, whether Redis is known to be away and it is not yet time to look again.
+func (l *link) away(now time.Duration) bool {
+	b := l.guard.Breaker()
+	return b.State() == breaker.Open && b.RetryIn(now) > 0
+}
+
+func (f *Fleet) away(now time.Duration) bool { return f.link.Load().away(now) || f.ctx.Err() != nil }
+
+// retryIn is when somebody will look again whether Redis is there.
+func (f *Fleet) retryIn(now time.Duration) time.Duration {
+	return f.link.Load().guard.Breaker().RetryIn(now)
+}
+
+func (f *Fleet) fellBack(what string) {
+	if tell := f.link.Load().config.OnFallback; tell != nil {
+		tell(what)
+	}
+}
+
+// Limiter returns the limit called name as c has it. Limiters of one name share their buckets, here and with the other
+// instances, also when c changes; in shadow mode they have others. c.Key and c.Cost are the gate's to follow.
+func (f *Fleet) Limiter(name string, c abate.ArrivalLimit) *Limiter {
+	l := &Limiter{limit: newLimit(c)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := limitName{name, c.Shadow}
+	if l.buckets = f.limits[id]; l.buckets == nil {
+		hashed := "limit"
+		if c.Shadow {
+			hashed = "shadow limit"
+		}
+		l.buckets = &buckets{fleet: f, name: name, kind: hashed, table: newTable(l.limit.config.MaxKeys)}
+		f.limits[id] = l.buckets
+	}
+	return l
+}
+
+// AdjustProtection makes the parts of a protection that say "fleet: true" the fleet's. It is a hook for policyfile.
+func (f *Fleet) AdjustProtection(name string, p *abate.Protection) {
+	if p.RateLimit.Fleet && p.RateLimit.Enabled() {
+		p.Fleet = f.Limiter(name, p.RateLimit)
+	}
+	if p.Idempotency.Fleet && p.Idempotency.Enabled() {
+		p.Store = f.Store(p.Idempotency.WithDefaults().MaxBody)
+	}
+}
+
+// State is what a fleet looks like at one moment, for dashboards and people.
+type State struct {
+	// Instances is how many were alive when Redis was last asked, this one included.
+	Instances int
+	// Breaker is the one in front of Redis: closed while Redis is there.
+	Breaker breaker.Snapshot
+	// Err is what the last round trip came to, and what to do about it; nil if all was well, and before the first.
+	Err error
+}
+
+// Away tells whether Redis is not used at the moment.
+func (s State) Away() bool {
+	return s.Breaker.State != breaker.Closed && s.Breaker.State != breaker.RampUp
+}
+
+// State reads the fleet's state. It asks nobody.
+func (f *Fleet) State() State {
+	s := State{Instances: int(f.instances()), Breaker: f.link.Load().guard.State().Breaker}
+	if err := f.lastErr.Load(); err != nil {
+		s.Err = *err
+	}
+	return s
+}
+
+// errClosed is what a store of a closed fleet says.
+var errClosed = errors.New("abateredis: the fleet is closed")

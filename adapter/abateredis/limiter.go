@@ -1,0 +1,163 @@
+package abateredis
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/ratelimit"
+)
+
+// micro is a token: they are counted in millionths, which is exact where floating point is not.
+const micro = 1_000_000
+
+// limit is a rate limit in the form that decisions use. It is immutable.
+type limit struct {
+	config   ratelimit.Config
+	whenAway string
+	burst    int64   // millionths
+	rate     float64 // millionths per nanosecond
+}
+
+func newLimit(c abate.ArrivalLimit) *limit {
+	config := c.Config.WithDefaults()
+	s := &limit{config: config, whenAway: c.WhenAway, burst: int64(config.Burst) * micro}
+	if per := config.Limit.Per; per > 0 {
+		s.rate = config.Limit.Tokens * micro / float64(per)
+	}
+	return s
+}
+
+// wait is how long n millionths take to come.
+func (s *limit) wait(n float64) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	if ns := n / s.rate; ns < float64(ratelimit.Never) {
+		return time.Duration(math.Ceil(ns))
+	}
+	return ratelimit.Never
+}
+
+// allowed and refused are the answers about a bucket that holds have millionths.
+func (s *limit) allowed(have float64) ratelimit.Decision {
+	have = min(max(have, 0), float64(s.burst))
+	return ratelimit.Decision{Allowed: true, Limit: int64(s.config.Burst), Remaining: int64(have / micro), Reset: s.wait(float64(s.burst) - have)}
+}
+
+func (s *limit) refused(have float64, wait time.Duration) ratelimit.Decision {
+	d := s.allowed(have)
+	d.Allowed, d.Over, d.RetryAfter = s.config.Shadow, true, wait
+	return d
+}
+
+// need turns a cost into millionths. A cost below 0, or one that is not a number, is none.
+func (s *limit) need(cost float64) int64 {
+	switch {
+	case !(cost > 0):
+		return 0
+	case cost > float64(s.config.Burst):
+		return s.burst + 1
+	}
+	return int64(math.Ceil(cost * micro))
+}
+
+// Limiter is a rate limit of the whole fleet, an abate.FleetLimiter. Make one with Fleet.Limiter.
+//
+// A key that is asked for now and then costs a round trip for each request. For a busy one this instance takes a batch of
+// tokens out of the bucket in Redis, as many as it used in the last 200 ms, and decides by itself while they last; the next
+// batch is fetched in the background before that. So most decisions take well below a microsecond, and a busy key asks Redis
+// a few times per second: four times the number of instances at most, where burst is what limit grants in a second.
+//
+// What is admitted has been taken out of the one bucket before, so over any time from the first request on the fleet admits
+// at most burst + limit × time. What lies in batches makes a difference only to windows that begin later: it is at most a
+// quarter of burst in all instances together, so any window sees at most 1¼ × burst + limit × window, and never longer than
+// half a second, after which it is brought back. The other way round, what lies unused in one instance for that time can be
+// missing in another.
+//
+// A refusal is remembered until the bucket can have what was asked for, for a second at most, and for up to 100 ms or a
+// quarter of the time in which the bucket fills, whichever is less, even if it has: a key over its limit costs a few round
+// trips per second, however often it is asked for.
+//
+// While Redis is away WhenAway decides. With "local" each instance has its share, limit and burst divided by the instances
+// seen last, at least one token of burst; a bucket that was known begins with its share of what it last held. An instance
+// that has never reached Redis takes itself for the only one. When the network parts, those that still reach Redis have the
+// whole limit, and each of the others its share on top. When an answer does not come in time nobody knows whether tokens
+// were taken: they are counted as lost, so there can be fewer for a moment, never more.
+type Limiter struct {
+	*buckets
+	limit *limit
+}
+
+var _ abate.FleetLimiter = (*Limiter)(nil)
+
+// TryTake decides with what this instance holds. It takes no lock and allocates nothing. False: ask with Take.
+func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimit.Decision, bool) {
+	s := l.limit
+	if !s.config.Enabled() {
+		return ratelimit.Decision{Allowed: true}, true
+	}
+	need := s.need(cost)
+	switch {
+	case need == 0:
+		return s.allowed(float64(s.burst)), true
+	case need > s.burst || s.rate == 0:
+		return s.refused(float64(s.burst), ratelimit.Never), true
+	}
+	b := l.table.find(l.fleet.identify(key))
+	if b != nil {
+		if d, ok := l.decide(b, now, need); ok {
+			return d, true
+		}
+	}
+	if l.fleet.away(now) {
+		return l.withoutRedis(now, b, key, cost), true
+	}
+	return ratelimit.Decision{}, false
+}
+
+// Take decides with a round trip to Redis, or with the one that is under way for this key. It returns within the fleet's
+// Timeout, and allocates.
+func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.Decision {
+	s := l.limit
+	need := s.need(cost)
+	for tries := 0; ; tries++ {
+		now := abate.Now()
+		if d, ok := l.TryTake(now, key, cost); ok {
+			return d
+		}
+		b := l.bucket(key)
+		f, mine := b.depart()
+		if mine {
+			return l.ask(b, f, need, key, cost)
+		}
+		if tries == maxJoins {
+			return s.refused(0, s.wait(float64(need)))
+		}
+		b.waiting.Add(need)
+		err := f.wait(ctx)
+		b.waiting.Add(-need)
+		if err != nil {
+			return l.withoutRedis(abate.Now(), b, key, cost)
+		}
+	}
+}
+
+// maxJoins is how many round trips of others a request waits for. The first may have begun before it came; the next one
+// counts it in, and if that leaves nothing for it, others were quicker.
+const maxJoins = 2
+
+// ask makes the round trip for a request and those that wait beside it.
+func (l *Limiter) ask(b *bucket, f *flight, need int64, key string, cost float64) ratelimit.Decision {
+	q := l.question(b, abate.Now(), need)
+	reply, err := l.fleet.take(q)
+	now := abate.Now()
+	if err != nil {
+		b.land(f, err)
+		return l.withoutRedis(now, b, key, cost)
+	}
+	d := l.answer(now, q, reply)
+	b.land(f, nil)
+	return d
+}

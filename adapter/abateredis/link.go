@@ -1,0 +1,97 @@
+package abateredis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// link is the way to one Redis: connections, and the guard in front of them.
+type link struct {
+	config Config
+	client redis.UniversalClient
+	guard  *abate.Guard
+}
+
+// guarding is the policy in front of Redis. No retries: whoever asks has an answer of its own. Three failures in a row
+// open the breaker, so that a Redis that is away costs a few requests their timeout and the others nothing. Waits are
+// drawn apart and the way back is a ramp, so that a fleet does not come back to a Redis that has just started all at once.
+func guarding() abate.Policy {
+	var p abate.Policy
+	p.CircuitBreaker = breaker.Config{
+		FailureThreshold:           3,
+		WaitDurationInOpenState:    200 * time.Millisecond,
+		MaxWaitDurationInOpenState: 2 * time.Second,
+		WaitDurationJitter:         1,
+		PermittedCallsInHalfOpen:   1,
+		SuccessThreshold:           2,
+		HalfOpenPermitLease:        time.Second,
+		RampUp:                     time.Second,
+	}
+	return p
+}
+
+// dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is Config.Timeout.
+const dialTimeout = time.Second
+
+// connect makes the client. It connects when it is used first.
+func connect(c Config) (*link, error) {
+	guard, err := abate.New("redis", guarding())
+	if err != nil {
+		return nil, err
+	}
+	credentials := func(context.Context) (string, string, error) {
+		password, err := c.password()
+		return c.Username, password, err
+	}
+	sentinelPassword := ""
+	if c.Master != "" {
+		if sentinelPassword, err = c.password(); err != nil {
+			return nil, err
+		}
+	}
+	// Retries are off, and so are a second dial and the announcements of managed services: nothing is sent that no budget
+	// knows of. A cluster follows one redirection, which is one round trip more after a slot has moved.
+	return &link{config: c, guard: guard, client: redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: c.Addresses, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.Database,
+		CredentialsProviderContext: credentials, SentinelUsername: c.Username, SentinelPassword: sentinelPassword,
+		TLSConfig: c.TLSConfig, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
+		MaxRetries: -1, MaxRedirects: 1, DialerRetries: 1, DialTimeout: max(dialTimeout, c.Timeout),
+		ReadTimeout: backstop, WriteTimeout: backstop, PoolTimeout: c.Timeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})}, nil
+}
+
+// backstop is for what goes-on without a request's context. All that is asked has one, with a shorter time.
+const backstop = 5 * time.Second
+
+// key is the name of something in Redis. Whatever its parts are made of, it has a fixed length, and the braces make one
+// hash tag of it.
+func (l *link) key(id [16]byte, suffix string) string {
+	text := make([]byte, 0, len(l.config.Prefix)+2+22+len(suffix))
+	text = append(append(text, l.config.Prefix...), '{')
+	text = base64.RawURLEncoding.AppendEncode(text, id[:])
+	return string(append(append(text, '}'), suffix...))
+}
+
+// digest is the same for the same parts, and for no others: each is hashed behind its length.
+func digest(parts ...string) (id [16]byte) {
+	h := sha256.New()
+	var length [8]byte
+	for _, p := range parts {
+		binary.LittleEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write([]byte(p))
+	}
+	var sum [sha256.Size]byte
+	copy(id[:], h.Sum(sum[:0]))
+	return id
+}

@@ -1,0 +1,261 @@
+package abateredis_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/adapter/abateredis/trial"
+	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/policy/ratelimit"
+)
+
+// patience is for machines under load.
+const patience = 20 * time.Second
+
+// slack is a timeout that a busy test machine does not exceed; what needs the real one says so.
+const slack = 500 * time.Millisecond
+
+// server is a redis-server of a test's own.
+type server struct {
+	t    testing.TB
+	dir  string
+	port int
+	args []string
+	mode []string
+	cmd  *exec.Cmd
+}
+
+// start starts a Redis without persistence on a free port.
+func start(t testing.TB, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), port: freePort(t), args: args}
+	s.run()
+	t.Cleanup(s.kill)
+	return s
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (s *server) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// run starts the process, empty, and waits until it answers anything at all.
+func (s *server) run() {
+	s.t.Helper()
+	program := needs.Program(s.t, "redis-server")
+	config := filepath.Join(s.dir, "redis.conf")
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsave \"\"\nappendonly no\ndir %s\n%s\n", s.port, s.dir, strings.Join(s.args, "\n"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(program, append([]string{config}, s.mode...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = diesWithUs()
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "redis-server answers", func() bool {
+		c, err := net.Dial("tcp", s.addr())
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		_, err = fmt.Fprintf(c, "PING\r\n")
+		first := make([]byte, 1)
+		if err == nil {
+			_, err = io.ReadFull(c, first)
+		}
+		return err == nil
+	})
+}
+
+// kill is kill -9.
+func (s *server) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+func (s *server) pause()  { s.t.Helper(); s.signal(syscall.SIGSTOP) }
+func (s *server) resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
+
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// client speaks to the server directly.
+func (s *server) client() *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: s.addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// calls is how often the server was asked to run a script.
+func (s *server) calls(c *redis.Client) int {
+	s.t.Helper()
+	info, err := c.Info(s.t.Context(), "commandstats").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	total := 0
+	for _, line := range strings.Split(info, "\r\n") {
+		name, rest, _ := strings.Cut(line, ":calls=")
+		if name == "cmdstat_evalsha" || name == "cmdstat_eval" {
+			n, _, _ := strings.Cut(rest, ",")
+			count, _ := strconv.Atoi(n)
+			total += count
+		}
+	}
+	return total
+}
+
+// watch is what a fleet tells its observer.
+type watch struct {
+	ops       sync.Map // op → *atomic.Int64, round trips
+	errs      atomic.Int64
+	fallbacks atomic.Int64
+}
+
+func (w *watch) count(op string) int64 {
+	if n, ok := w.ops.Load(op); ok {
+		return n.(*atomic.Int64).Load()
+	}
+	return 0
+}
+
+func (w *watch) into(c *abateredis.Config) {
+	c.Observe = func(op string, _ time.Duration, err error) {
+		n, _ := w.ops.LoadOrStore(op, new(atomic.Int64))
+		n.(*atomic.Int64).Add(1)
+		if err != nil {
+			w.errs.Add(1)
+		}
+	}
+	c.OnFallback = func(string) { w.fallbacks.Add(1) }
+}
+
+// open opens a fleet of one on addr.
+func open(t testing.TB, addr string, change ...func(*abateredis.Config)) *abateredis.Fleet {
+	t.Helper()
+	c := abateredis.Config{Addresses: []string{addr}, Timeout: slack}
+	for _, f := range change {
+		f(&c)
+	}
+	f, err := abateredis.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// ready waits until a fleet has n instances.
+func ready(t testing.TB, n int, fleets ...*abateredis.Fleet) {
+	t.Helper()
+	for _, f := range fleets {
+		eventually(t, fmt.Sprintf("%d instances", n), func() bool { s := f.State(); return s.Instances == n && s.Err == nil })
+	}
+}
+
+// per makes a limit of n per d with a burst.
+func per(n float64, d time.Duration, burst int) abate.ArrivalLimit {
+	return abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: d}, Burst: burst}, Fleet: true}
+}
+
+// take is what a gate does: try, then ask.
+func take(l *abateredis.Limiter, key string, cost float64) ratelimit.Decision {
+	if d, ok := l.TryTake(abate.Now(), key, cost); ok {
+		return d
+	}
+	return l.Take(context.Background(), key, cost)
+}
+
+// drain takes until it is refused, at most most times.
+func drain(l *abateredis.Limiter, key string, most int) int {
+	for n := range most {
+		if !take(l, key, 1).Allowed {
+			return n
+		}
+	}
+	return most
+}
+
+// embedded starts the Redis of the trial package.
+func embedded(t testing.TB) string {
+	t.Helper()
+	addr, stop, err := trial.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return addr
+}
+
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(patience); !cond(); <-tick.C {
+		if time.Now().After(until) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("never: %s; goroutines:\n%s", what, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// during calls f again and again for d.
+func during(d time.Duration, f func()) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(d); time.Now().Before(until); <-tick.C {
+		f()
+	}
+}
+
+// running counts the goroutines that run code of ours or of the client's.
+func running() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n := 0
+	for _, g := range strings.Split(string(stacks), "\n\n") {
+		if strings.Contains(g, "abateredis.(") || strings.Contains(g, "redis/go-redis") {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,115 @@
+package abateredis
+
+import (
+	"context"
+	"errors"
+
+	"github.com/abate-go/abate"
+)
+
+// refill is a flight in the background: for another batch, or to bring back what was not used.
+type refill struct {
+	limiter  *Limiter
+	bucket   *bucket
+	flight   *flight
+	giveBack bool
+}
+
+// pipelined is how many buckets are asked about in one round trip at most, and queued how many may wait for it.
+const (
+	pipelined = 128
+	queued    = 1024
+)
+
+// refilling fetches batches until the fleet is closed. While one round trip is under way the next ones gather.
+func (f *Fleet) refilling() {
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case r := <-f.refills:
+			all := []refill{r}
+			for len(all) < pipelined && len(f.refills) > 0 {
+				all = append(all, <-f.refills) // nobody else receives
+			}
+			f.refill(f.ctx, all)
+		}
+	}
+}
+
+// refill asks about many buckets at once.
+func (f *Fleet) refill(ctx context.Context, all []refill) {
+	now := abate.Now()
+	questions := make([]question, len(all))
+	for i, r := range all {
+		if questions[i] = (question{limiter: r.limiter, bucket: r.bucket}); r.giveBack {
+			questions[i].back = r.bucket.lease.Swap(0)
+		} else {
+			questions[i] = r.limiter.question(r.bucket, now, 0)
+		}
+	}
+	replies := make([]taken, len(all))
+	errs := make([]error, len(all))
+	sendErr := f.ask(ctx, "refill", func(ctx context.Context, l *link) error {
+		return takeMany(ctx, l, questions, replies, errs)
+	})
+	now = abate.Now()
+	for i, r := range all {
+		err := errs[i]
+		if sendErr != nil {
+			err = sendErr
+		}
+		switch {
+		case err == nil:
+			r.limiter.answer(now, questions[i], replies[i])
+		case errors.Is(err, abate.ErrCircuitOpen): // not sent, so nothing is lost
+			r.bucket.lease.Add(questions[i].back)
+			r.limiter.watch(r.bucket)
+			fallthrough
+		default:
+			r.bucket.nextAsk.Store(int64(now + longPause))
+		}
+		r.bucket.land(r.flight, err)
+	}
+}
+
+// arguments are those of take.lua.
+func (q question) arguments() []any {
+	s := q.limiter.limit
+	return []any{s.burst, s.rate * 1000, q.need, q.want, q.back}
+}
+
+// take asks about one bucket.
+func (f *Fleet) take(q question) (reply taken, err error) {
+	err = f.ask(f.ctx, "take", func(ctx context.Context, l *link) error {
+		v, err := takeScript.Run(ctx, l.client, []string{l.key(q.bucket.redis, "")}, q.arguments()...).Result()
+		if err == nil {
+			reply, err = parseTaken(v, q.need, q.want, q.limiter.limit.burst)
+		}
+		return err
+	})
+	if errors.Is(err, abate.ErrCircuitOpen) {
+		q.bucket.lease.Add(q.back)
+	}
+	return reply, err
+}
+
+// takeMany asks about many buckets in one round trip. It returns an error if none of them got an answer.
+func takeMany(ctx context.Context, l *link, questions []question, replies []taken, errs []error) error {
+	results := runAll(ctx, l, takeScript, takeText, len(questions), func(i int) (string, []any) {
+		return l.key(questions[i].bucket.redis, ""), questions[i].arguments()
+	})
+	answered := false
+	for i, q := range questions {
+		v, err := results[i].Result()
+		if err == nil {
+			replies[i], err = parseTaken(v, 0, q.want, q.limiter.limit.burst)
+		}
+		errs[i] = err
+		answered = answered || err == nil
+	}
+	if answered {
+		return nil
+	}
+	return errs[0]
+}
