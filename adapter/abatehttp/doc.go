@@ -1,4 +1,6 @@
-// Package abatehttp puts a guard between an http.Client and a server.
+// Package abatehttp puts a guard between an http.Client and a server, and a gate in front of an http.Handler.
+//
+// # Calling
 //
 // A [Transport] is an http.RoundTripper: any client gets retries, hedges, circuit breaker, budget and bulkhead by one
 // line, and keeps its own transport below it.
@@ -24,4 +26,46 @@
 // A request that succeeds at once pays three allocations, or four under a policy with a time limit, and starts no
 // goroutine: about 550 ns on top of what a plain http.Client takes without a network, or 450 ns without a time limit.
 // Most of that is memory: the copy of the request, which the contract of RoundTripper demands, and of its header.
+//
+// # Being called
+//
+// A [Handler] stands in front of any http.Handler and hands it what its gate admits:
+//
+//	gate, err := abate.NewGate("checkout", abate.DefaultProtection())
+//	server := &http.Server{Handler: abatehttp.NewHandler(gate, mux)}
+//
+// A request passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key → the
+// handler. What is refused comes to none of the later ones: a request that is shed burns no key. Refusals are RFC 9457
+// problems with a stable code, Retry-After (jittered), X-Should-Retry: false if coming again is in vain, and Abate-Reason.
+//
+//   - The deadline is the least of the gate's timeout, the context's and those in X-Envoy-Expected-Rq-Timeout-Ms and
+//     Grpc-Timeout, which anybody may send: they only shorten his own request. The handler's context ends with it. If the
+//     handler returns then without a word, the answer is 504.
+//   - X-Forwarded-For, the caller's header, Abate-Priority and the attempt headers count only if they come from one of the
+//     gate's trusted peers. From others they are left in the request, and not looked at.
+//   - Priority and deadline travel on: a Transport that is given the handler's context sends them to the next service.
+//   - While a rate limit is on, every answer says what is left: RateLimit, RateLimit-Policy and X-RateLimit-Limit,
+//     -Remaining and -Reset.
+//   - The gate sees what the handler answers: 503 and 429 are overload, other 5xx and panics are failures, the rest is
+//     success, and what a client did not wait for says nothing. The handler's http.ResponseWriter can do what the one below
+//     it can: flush, be taken over, read from files, send hints and trailers, and be set time limits by an
+//     http.ResponseController.
+//   - For the limits a request is done when its handler returns, or when that flushes: the time to the first byte is what
+//     they learn, and an event stream that lasts an hour holds no place. Of a connection that is taken over they learn
+//     nothing. The deadline holds for streams as well, so those that are to last need a gate without a timeout.
+//
+// # Idempotency keys
+//
+// A request with an Idempotency-Key, of a method for which the gate keeps keys, is done once. Repeats get the answer of that
+// time with Idempotency-Replayed: true, 409 while it is running, and 422 if method, target or body differ. Keys belong to a
+// caller, so two callers never meet.
+//
+//   - The request's body is read before it is done, and compared. One above maxBody is refused with 413.
+//   - The answer is stored before its client has seen the end of it: as long as it fits in maxBody it is held back, unless
+//     the handler flushes. A longer one, and one with trailers, passes and is not stored; its repeats get 409.
+//   - Stored are status, body and the fields that the handler has set, without those that belong to one connection or one
+//     time (Date), and without Set-Cookie: the cookies of a session are not left lying about.
+//   - The client may leave: the handler's context does not end for that, only with the deadline, and what comes of it is
+//     stored. [TryOf] tells the handler whether an earlier try has crashed, and gives it a token against its ghost.
+//   - While the handler runs its lease is renewed. An answer of 5xx or 429, and a panic, let the key go.
 package abatehttp

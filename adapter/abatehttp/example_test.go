@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 func ExampleTransport() {
@@ -38,4 +40,28 @@ func ExamplePerHost() {
 	}
 	client := &http.Client{Transport: &abatehttp.Transport{Select: choose}}
 	_ = client // one breaker and one budget for each host that it talks to
+}
+
+func ExampleHandler() {
+	protection := abate.DefaultProtection()
+	protection.RateLimit.Limit = ratelimit.Rate{Tokens: 1, Per: time.Minute}
+	gate, err := abate.NewGate("checkout", protection)
+	if err != nil {
+		panic(err)
+	}
+	checkout := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	server := httptest.NewServer(abatehttp.NewHandler(gate, checkout))
+	defer server.Close()
+
+	for range 2 {
+		resp, err := http.Get(server.URL)
+		if err != nil {
+			panic(err)
+		}
+		resp.Body.Close()
+		fmt.Printf("%s, %s\n", resp.Status, resp.Header.Get("RateLimit"))
+	}
+	// Output:
+	// 200 OK, "default";r=0;t=60
+	// 429 Too Many Requests, "default";r=0;t=60
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
 )
 
 // The headers of Envoy, which many servers, proxies and dashboards already read.
@@ -26,7 +27,8 @@ var counts = func() (c [32]string) {
 
 // header copies the caller's header and adds the attempt's number, counted from 1, and the whole milliseconds that the
 // attempt has; late tells that it began some time ago. Values that came with the request do not pass: they were about the
-// hop before this one. Only the map is new. The lists in it are shared, and cut so that adding to one makes a copy.
+// hop before this one. Only the map is new. The lists in it are shared, and cut so that adding to one makes a copy. The
+// priority of the work goes on to the next hop; without one, the caller's own header does.
 func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n int, late bool) http.Header {
 	h := make(http.Header, len(from)+2)
 	for name, values := range from {
@@ -42,6 +44,9 @@ func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n 
 		h[timeLeftHeader] = a.timeLeft[:]
 	} else {
 		delete(h, timeLeftHeader)
+	}
+	if p, ok := PriorityOf(ctx); ok {
+		h[priorityHeader] = priorityValues[p-shed.Sheddable]
 	}
 	return h
 }

@@ -100,6 +100,10 @@ func TestOfTheTightestOfNestedLimits(t *testing.T) {
 	if got := share(now.Add(tenth)); math.Abs(got-0.5) > 1e-9 {
 		t.Errorf("%v, want that of the group around", got)
 	}
+	m.write("sys/fs/cgroup/pods/a/b/cpu.stat", "usage_usec 72000\n")
+	if got := share(now.Add(2 * tenth)); math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("%v, want that of the group inside", got)
+	}
 }
 
 func TestOfTheLimitOfOldControlGroups(t *testing.T) {

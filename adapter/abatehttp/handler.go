@@ -1,0 +1,187 @@
+package abatehttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// Handler is an http.Handler that stands behind a gate: it hands to Next what the gate admits, and refuses the rest,
+// cheaply, with an RFC 9457 problem that says why and when to come again. Set the fields before the first request; after
+// that a Handler is safe for concurrent use, and must not be copied. The package's comment says what it does and in which
+// order.
+//
+// A request that passes costs one allocation (384 bytes), and one more while a rate limit is on; a deadline and a priority
+// have to be put in its context, which costs five and two. No goroutine is started. Requests with an idempotency key cost
+// the copies of body and answer besides what the store takes.
+type Handler struct {
+	// Next handles what the gate admits. It must not be nil.
+	Next http.Handler
+
+	// Gate decides about all requests. Nil means that requests pass as if there were no Handler.
+	Gate *abate.Gate
+
+	// Select, if set, chooses the gate of each request instead. It must be quick and safe for concurrent use, must not
+	// change the request and must not read its body. A request for which it returns nil passes: a health check, for
+	// instance.
+	Select func(*http.Request) *abate.Gate
+
+	// Caller, if set, tells who a request is from, instead of Protection.Caller: the user whom a middleware in front of
+	// this one has authenticated. It must not return what the caller can choose. If the protection asks for
+	// authentication, a request without a caller ("") is refused with 401: bearer tokens from a file are the proxy's to
+	// read, so without Caller that is every request.
+	Caller func(*http.Request) string
+
+	// Key, if set, chooses the bucket of the rate limit, instead of Protection.RateLimit.Key.
+	Key func(*http.Request) string
+
+	// Cost, if set, tells how many tokens of the rate limit a request takes. What is not above zero counts as the cost in
+	// the protection.
+	Cost func(*http.Request) float64
+
+	limits limitTexts
+}
+
+// NewHandler returns a Handler that hands to next what g admits.
+func NewHandler(g *abate.Gate, next http.Handler) *Handler { return &Handler{Gate: g, Next: next} }
+
+// ServeHTTP hands the request to Next, or refuses it. If Next panics, the place of the request is free again, its
+// idempotency key is let go, and the panic goes on.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g := h.Gate
+	if h.Select != nil {
+		g = h.Select(r)
+	}
+	if g == nil {
+		h.Next.ServeHTTP(w, r)
+		return
+	}
+	x := &exchange{out: w, handler: h, gate: g, client: r.Context()}
+	s := newSender(h, g, r)
+	if s.unknown() {
+		w.Header()["Www-Authenticate"] = []string{"Bearer"}
+		x.refuse(&Unauthenticated, "", 0)
+		return
+	}
+	now := abate.Now()
+	step := g.Arrive(&x.arrival, now, s.arrives(now))
+	for step.Action != abate.Handle && step.Action != abate.Refuse {
+		step = x.wait(step)
+	}
+	x.showLimit()
+	if step.Action == abate.Refuse {
+		x.turnAway()
+		return
+	}
+	defer x.end()
+	if store, c, on := g.Idempotency(); on && s.keyed(c) {
+		x.handleKeyed(&s, store, c, step.Until)
+		return
+	}
+	x.handle(x.with(r, r.Context(), &s, step.Until))
+}
+
+// exchange is a request that a gate has to do with, and the answer to it: an http.ResponseWriter that sees what goes
+// through. It is not used again for another request, so whoever holds on to it for too long harms only himself.
+type exchange struct {
+	out     http.ResponseWriter
+	handler *Handler
+	gate    *abate.Gate
+	client  context.Context    // over when the client has left
+	limit   context.Context    // what the request is done under, if the gate gave it a deadline
+	cancel  context.CancelFunc // ends limit
+	arrival abate.Arrival
+	values  [len(limitHeaders)]string // of the headers that show the limit
+	key     *keyedTry                 // of a request that is done once; else nil
+	status  int                       // of the answer's head, once that is written
+	settled bool                      // the gate knows that the service is through
+	ended   bool                      // Next has returned
+}
+
+// handle calls Next.
+func (x *exchange) handle(r *http.Request) {
+	x.handler.Next.ServeHTTP(x.writer(), r)
+	x.ended = true
+}
+
+// end settles what is left: Next has returned, or panicked.
+func (x *exchange) end() {
+	if x.ended && x.status == 0 && x.limit != nil && x.limit.Err() == context.DeadlineExceeded {
+		x.tooLate()
+	}
+	class := x.class()
+	if !x.ended && class == abate.Success {
+		class = abate.Failure // it panicked in the middle of its answer
+	}
+	x.settle(class)
+	if x.key != nil {
+		x.key.end()
+	}
+	if x.cancel != nil {
+		x.cancel()
+	}
+}
+
+// tooLate answers for a handler that has noticed the end of its time, and has said nothing about it.
+func (x *exchange) tooLate() {
+	x.begin(deadlinePassed.Status)
+	x.refuse(&deadlinePassed, "", 0)
+}
+
+// settle tells the gate, once, that the service is through with the request.
+func (x *exchange) settle(class abate.Class) {
+	if !x.settled {
+		x.settled = true
+		x.arrival.Done(abate.Now(), class)
+	}
+}
+
+// class is what the answer says about the service.
+func (x *exchange) class() abate.Class {
+	switch {
+	case x.client.Err() == context.Canceled, x.status == http.StatusSwitchingProtocols:
+		return abate.Ignored
+	case x.status == http.StatusServiceUnavailable, x.status == http.StatusTooManyRequests:
+		return abate.Overload
+	case x.status >= 500:
+		return abate.Failure
+	}
+	return abate.Success
+}
+
+// wait does what a step asks for before there is a decision.
+func (x *exchange) wait(step abate.Step) abate.Step {
+	if step.Action == abate.Ask {
+		d := x.arrival.AskFleet(x.client)
+		return x.arrival.Limited(abate.Now(), d)
+	}
+	woken := make(chan struct{}, 1)
+	w := &shed.Waiter{Wake: func() { woken <- struct{}{} }}
+	if step = x.arrival.Enqueue(abate.Now(), w); step.Action != abate.Queued {
+		return step
+	}
+	timer := time.NewTimer(step.Until - abate.Now())
+	defer timer.Stop()
+	select {
+	case <-woken:
+		if err := x.client.Err(); err != nil { // both at once: nothing is done for a client that has left
+			return x.arrival.LeaveQueue(abate.Now(), w, left(err))
+		}
+		return x.arrival.Woken(abate.Now(), w)
+	case <-timer.C:
+		return x.arrival.LeaveQueue(abate.Now(), w, nil)
+	case <-x.client.Done():
+		return x.arrival.LeaveQueue(abate.Now(), w, left(x.client.Err()))
+	}
+}
+
+// left names the end of a request's context.
+func left(err error) error {
+	if err == context.DeadlineExceeded {
+		return abate.ErrDeadline
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package abatehttp
+
+import (
+	"crypto/tls"
+	"hash/maphash"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// sender is who a request is from, and what may be believed of it.
+type sender struct {
+	handler     *Handler
+	gate        *abate.Gate
+	protection  *abate.Protection
+	request     *http.Request
+	peer        netip.Addr // the zero Addr if there is none, as at a Unix socket
+	trusted     bool
+	contextEnds time.Duration // the deadline that the context has already, on the guards' clock
+	priority    shed.Priority
+	says        bool // the next hop should hear of the priority
+}
+
+func newSender(h *Handler, g *abate.Gate, r *http.Request) sender {
+	s := sender{handler: h, gate: g, protection: g.Describe(), request: r}
+	if len(s.protection.TrustedPeers) > 0 {
+		s.peer = addressOf(r.RemoteAddr)
+		s.trusted = g.Trusts(s.peer)
+	}
+	return s
+}
+
+// addressOf reads an address, with or without a port.
+func addressOf(text string) netip.Addr {
+	if len(text) > 64 { // longer than any address
+		return netip.Addr{}
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		text = inner[:len(inner)-1]
+	}
+	p, err := netip.ParseAddrPort(text)
+	a := p.Addr()
+	if err != nil {
+		if a, err = netip.ParseAddr(text); err != nil {
+			return netip.Addr{}
+		}
+	}
+	return a.Unmap().WithZone("")
+}
+
+// unknown tells whether the request has to be refused because nobody knows who sent it.
+func (s *sender) unknown() bool {
+	return s.protection.Authentication.Enabled() && (s.handler.Caller == nil || s.handler.Caller(s.request) == "")
+}
+
+// arrives is what the gate is told of the request.
+func (s *sender) arrives(now time.Duration) abate.Request {
+	p, h := s.protection, s.handler
+	q := abate.Request{Deadline: s.deadline(now), Attempt: 1}
+	s.priority, s.says = p.Priority.Default, p.Priority.Default != shed.Critical
+	if word := s.request.Header.Get(p.Priority.Header); word != "" {
+		s.says = true // if it must not, the next hop has to hear something else
+		if got, ok := shed.ParsePriority([]byte(word)); ok && s.trusted {
+			s.priority = got
+		}
+	}
+	if s.trusted {
+		q.Attempt = s.attempt()
+	}
+	q.Priority = s.priority
+	if p.RateLimit.Enabled() {
+		q.Key = s.bucket()
+		if h.Cost != nil {
+			if cost := h.Cost(s.request); cost > 0 {
+				q.Cost = cost
+			}
+		}
+	}
+	if p.Shed.Enabled() && p.Shed.MaxCallerShare > 0 {
+		q.Caller = max(maphash.String(callerSeed, s.caller()), 1) // 0 would be nobody in particular
+	}
+	return q
+}
+
+var callerSeed = maphash.MakeSeed()
+
+// deadline is the least of the context's and those in headers.
+func (s *sender) deadline(now time.Duration) time.Duration {
+	s.contextEnds = abate.NoDeadline
+	if t, ok := s.request.Context().Deadline(); ok {
+		s.contextEnds = now + time.Until(t)
+	}
+	ends := s.contextEnds
+	for _, name := range [...]string{timeLeftHeader, grpcTimeoutHeader} {
+		for _, value := range s.request.Header[name] {
+			if limit, ok := TimeLimitOf(name, value); ok {
+				ends = min(ends, now+limit)
+			}
+		}
+	}
+	return ends
+}
+
+// attempt is the highest number that one of the headers says.
+func (s *sender) attempt() int {
+	most := 1
+	for _, name := range [...]string{attemptCountHeader, grpcAttemptsHeader, restLiHeader} {
+		for _, value := range s.request.Header[name] {
+			if n, ok := AttemptOf(name, value); ok {
+				most = max(most, n)
+			}
+		}
+	}
+	return most
+}
+
+// keyed tells whether the request is one of those that are done once.
+func (s *sender) keyed(c *idempotency.Config) bool {
+	return slices.Contains(c.Methods, s.request.Method) && (c.Required || len(s.request.Header[keyHeader]) > 0)
+}
+
+// bucket chooses the bucket of the rate limit.
+func (s *sender) bucket() string {
+	if s.handler.Key != nil {
+		return s.handler.Key(s.request)
+	}
+	switch word := s.protection.RateLimit.Key; word {
+	case "":
+		return ""
+	case "caller":
+		return s.caller()
+	default:
+		return s.name(word)
+	}
+}
+
+// caller is who the request is from, for the gate.
+func (s *sender) caller() string {
+	if s.handler.Caller != nil {
+		return s.handler.Caller(s.request)
+	}
+	return s.name(s.protection.Caller)
+}
+
+// name is who the request is from, by one of the words ip, mtls and header:NAME; the address if the others say nothing.
+func (s *sender) name(word string) string {
+	name := ""
+	switch header, ok := strings.CutPrefix(word, "header:"); {
+	case ok && s.trusted:
+		if values := s.request.Header.Values(header); len(values) > 0 {
+			name = values[len(values)-1] // the nearest hop wrote the last
+		}
+	case word == "mtls":
+		name = certificateName(s.request.TLS)
+	}
+	if name == "" {
+		name = s.address()
+	}
+	return name
+}
+
+// address is the client's address as text, or what there is instead.
+func (s *sender) address() string {
+	if s.trusted {
+		if forwarded := s.request.Header[forwardedHeader]; len(forwarded) > 0 {
+			return forwardedFor(s.gate, s.peer, forwarded).String()
+		}
+		return s.peer.String()
+	}
+	if host, _, err := net.SplitHostPort(s.request.RemoteAddr); err == nil {
+		return host
+	}
+	return s.request.RemoteAddr
+}
+
+const forwardedHeader = "X-Forwarded-For"
+
+// forwardedFor returns the address of the client behind a peer that g trusts, from the values of X-Forwarded-For: read
+// from the right, where the nearest hop wrote, the first address that is not that of a trusted hop. What is left of it
+// may be anybody's invention. If all are trusted it is the leftmost; an entry that is no address ends the search, at the
+// hop that wrote it.
+func forwardedFor(g *abate.Gate, peer netip.Addr, values []string) netip.Addr {
+	for i := len(values) - 1; i >= 0; i-- {
+		for rest, more := values[i], true; more; {
+			entry := rest
+			var comma int
+			if comma, more = strings.LastIndexByte(rest, ','), false; comma >= 0 {
+				rest, entry, more = rest[:comma], rest[comma+1:], true
+			}
+			if entry = strings.Trim(entry, " \t"); entry == "" { // an element of the list that says nothing
+				continue
+			}
+			a := addressOf(entry)
+			if !a.IsValid() {
+				return peer
+			}
+			if peer = a; !g.Trusts(a) {
+				return peer
+			}
+		}
+	}
+	return peer
+}
+
+// certificateName returns the name in the client's certificate: its first URI (as SPIFFE has it), else its first DNS name,
+// else the common name of its subject. It is empty without a certificate that was verified.
+func certificateName(state *tls.ConnectionState) string {
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return ""
+	}
+	switch c := state.VerifiedChains[0][0]; {
+	case len(c.URIs) > 0:
+		return c.URIs[0].String()
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	default:
+		return c.Subject.CommonName
+	}
+}

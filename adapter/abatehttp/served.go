@@ -1,0 +1,72 @@
+package abatehttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+const priorityHeader = "Abate-Priority"
+
+// priorityValues are the values of that header, in the order of shed.Priorities, shared by all requests.
+var priorityValues = func() (all [len(shed.Priorities)][]string) {
+	for i, p := range shed.Priorities {
+		all[i] = []string{p.String()}
+	}
+	return all
+}()
+
+type priorityKey struct{}
+
+// WithPriority returns a context for work that matters as much as p says. A Transport tells the servers that it calls
+// for that work, in the header Abate-Priority.
+func WithPriority(ctx context.Context, p shed.Priority) context.Context {
+	return context.WithValue(ctx, priorityKey{}, min(max(p, shed.Sheddable), shed.CriticalPlus))
+}
+
+// PriorityOf returns how much the work under ctx matters: what a Handler read in a request from a trusted peer or its
+// gate's default is, or what WithPriority was told. False if nobody has said anything; then it is the usual one.
+func PriorityOf(ctx context.Context) (shed.Priority, bool) {
+	p, ok := ctx.Value(priorityKey{}).(shed.Priority)
+	return p, ok
+}
+
+// Try is one try of a request that has an idempotency key.
+type Try struct {
+	// Key is the key as the client sent it.
+	Key string
+	// Token is greater than those of all earlier tries with this key. What can compare numbers can refuse to be changed by a
+	// try that was taken for crashed and goes on all the same.
+	Token uint64
+	// TakenOver tells that an earlier try began and never ended: its effect may have happened.
+	TakenOver bool
+}
+
+type tryKey struct{}
+
+// TryOf returns the try under which a Handler has the request done that ctx belongs to; false if it has no key.
+func TryOf(ctx context.Context) (Try, bool) {
+	t, ok := ctx.Value(tryKey{}).(*Try)
+	if !ok {
+		return Try{}, false
+	}
+	return *t, true
+}
+
+// with returns r under ctx, with the deadline and the priority of the request if there is any; r itself if nothing is new.
+func (x *exchange) with(r *http.Request, ctx context.Context, s *sender, until time.Duration) *http.Request {
+	if _, ends := ctx.Deadline(); until != abate.NoDeadline && (!ends || until < s.contextEnds) {
+		ctx, x.cancel = context.WithTimeout(ctx, until-abate.Now())
+		x.limit = ctx
+	}
+	if s.says {
+		ctx = WithPriority(ctx, s.priority)
+	}
+	if x.limit == nil && x.key == nil && !s.says {
+		return r
+	}
+	return r.WithContext(ctx)
+}
