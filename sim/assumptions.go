@@ -20,10 +20,13 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l.model(s)
 	for i := range s.Clients {
 		l.fleet(&s.Clients[i])
+		l.calls("clients."+s.Clients[i].Name, s.Clients[i].Calls)
 	}
 	services := s.ServicesOf(v)
 	for i := range services {
 		l.service(&services[i])
+		l.gate(&services[i], v)
+		l.calls("services."+services[i].Name, services[i].Calls)
 	}
 	l.fixed()
 	l.add("series", engine.BinOf(s.Duration).String()+" bins", true, "the resolution of recovery, and of when a window begins and ends")
@@ -118,6 +121,32 @@ func (l *assumptions) service(x *scenario.Service) {
 	}
 }
 
+// gate adds what the gates of a service take for granted.
+func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
+	p, ok := v.ProtectionOf(x.Name)
+	if !ok {
+		return
+	}
+	name := "services." + x.Name + "."
+	l.add(name+"gate", "one per replica", true, "it stands before the replica's queue; callers tell it deadline, attempt number and priority unless they are naive, and heed what it answers")
+	l.add(name+"refusalCost", x.RefusalCost.String(), x.RefusalCost == 0, "what a refusal costs the workers while all of them are busy")
+	if p.RateLimit.Enabled() && p.RateLimit.Fleet {
+		l.add(name+"rateLimit.fleet", "one bucket in no time", true, "replicas share the limit without the delay, the batches and the failures of a Redis")
+	}
+	if p.Shed.CPU > 0 {
+		l.add(name+"shed.cpu", "busy workers", true, "the share of the replica's workers that were busy, looked at every 250 ms, stands for the processor")
+	}
+}
+
+// calls adds how a caller behaves towards gates.
+func (l *assumptions) calls(caller string, calls []scenario.Call) {
+	for i := range calls {
+		if c := &calls[i]; c.Naive {
+			l.add(caller+".calls."+c.To+".naive", "true", false, "no deadline, attempt number or priority is sent, and what an answer says of Retry-After or of not coming again is ignored")
+		}
+	}
+}
+
 // fixed adds what cannot be set.
 func (l *assumptions) fixed() {
 	l.add("first attempts and retries", "counted apart", true, "3 retries are 4 attempts; amplification is attempts per request that needs the service")
@@ -134,8 +163,9 @@ func NotModelled(s *scenario.Scenario) []string {
 		"health checks, outlier ejection and autoscaling: replicas stay as they are, unless a fault says otherwise",
 		"shared machines: services do not take processor time, memory or bandwidth from each other",
 		"TCP and TLS: links delay or lose whole requests; connecting costs something only where a pool and connections are given",
-		"deadlines across hops: a service does not know how long its caller will wait, unless its queue has dropExpired",
-		"rate limits and adaptive load shedding in services: not in this version of Abate",
+		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or its queue has dropExpired",
+		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted",
+		"what guards share through Redis (fleet: true): each has its own budget and breaker",
 	}
 	limitless := []string{}
 	for i := range s.Services {

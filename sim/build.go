@@ -163,7 +163,24 @@ func policies(s *scenario.Scenario, v *scenario.Variant) string {
 		written[c.To] = text
 		b.WriteString(text)
 	})
+	b.WriteString(Gates(s, v))
 	return b.String()
+}
+
+// Gates writes what protects the services of a variant, every default written out, as a policy file has it; nothing where
+// there are no gates.
+func Gates(s *scenario.Scenario, v *scenario.Variant) string {
+	var file policyfile.File
+	for _, x := range s.ServicesOf(v) {
+		if p, ok := v.ProtectionOf(x.Name); ok {
+			file.Protect = append(file.Protect, policyfile.Protected{Name: x.Name, Protection: p})
+		}
+	}
+	_, text, found := strings.Cut(string(file.Format()), "\nprotect:\n")
+	if !found {
+		return ""
+	}
+	return "protect:\n" + text
 }
 
 // edges visits all calls of a scenario, callers in the order fleets, services.

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,41 @@ func TestWhatWouldHaveNoEffectIsRefused(t *testing.T) {
 	} {
 		if _, err := scenario.Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestGatesAreSaidMeasuredAndExplained(t *testing.T) {
+	s := read(t, "duration: 30s", "clients: {w: {rate: 100, calls: [{to: db, naive: true}]}}", "services: {db: {workers: 1, serviceTime: 20ms, refusalCost: 10us}}",
+		"expect: ['yield(db) > 80%', 'shed(db) > 30%']",
+		"variants: {open: {policy: {defaults: {"+bare+", attemptTimeout: 1s}}}, gated: {policy: {defaults: {"+bare+", attemptTimeout: 1s}, protect: {db: {rateLimit: {limit: 90/s, burst: 10}, shed: {cpu: 0.99}}}}}}")
+	r := study(t, s, sim.Options{Runs: 8, Exactly: true})
+	open, gated := &r.Variants[0], &r.Variants[1]
+	if open.Run.Services[0].Gated || !gated.Run.Services[0].Gated {
+		t.Error("the wrong variant has the gate")
+	}
+	if !strings.Contains(gated.Policy, "\nprotect:\n  db:\n") || strings.Contains(open.Policy, "protect") {
+		t.Errorf("the policy in force is\n%s", gated.Policy)
+	}
+	reasons := map[string]float64{}
+	for _, x := range gated.Run.Services[0].Refusals {
+		reasons[x.Reason] = x.Count
+	}
+	if reasons["rate-limited"] == 0 || reasons["queue-full"]+reasons["queue-delay"]+reasons["cpu"] == 0 {
+		t.Errorf("refusals by reason: %v", reasons)
+	}
+	for _, name := range []string{"yield(db)", "response(p99, db)", "shed(db)", "rateLimited(db)", "gateWait(p99, db)", "limit(db)"} {
+		if !slices.ContainsFunc(gated.Measures, func(m sim.Measure) bool { return m.Name == name && m.Finite == 8 }) {
+			t.Errorf("%s is not among the measures", name)
+		}
+	}
+	var said []string
+	for _, a := range sim.Assumptions(s, &s.Variants[1]) {
+		said = append(said, a.Setting)
+	}
+	for _, want := range []string{"services.db.gate", "services.db.refusalCost", "services.db.shed.cpu", "clients.w.calls.db.naive"} {
+		if !slices.Contains(said, want) {
+			t.Errorf("no assumption about %s: %q", want, said)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate/sim/engine"
@@ -51,11 +52,38 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 			add("utilization", service.Name, windows[0], 0)
 			add("waste", service.Name, last, 0)
 		}
+		if gated(s, service.Name) {
+			gateMeasures(service.Name, windows, add)
+		}
 		if service.Connections.Max > 0 {
 			add("connections", service.Name, expect.All, 0)
 		}
 	}
 	return all
+}
+
+// gateMeasures adds what is measured at gates, and what they are there for.
+func gateMeasures(service string, windows []expect.Window, add func(measure, subject string, w expect.Window, quantile float64)) {
+	if len(windows) > 1 {
+		add("yield", service, expect.All, 0)
+		add("shed", service, expect.All, 0)
+	}
+	for _, w := range windows {
+		add("yield", service, w, 0)
+		add("response", service, w, 0.99)
+		add("shed", service, w, 0)
+		add("rateLimited", service, w, 0)
+		add("gateWait", service, w, 0.99)
+		add("limit", service, w, 0)
+	}
+}
+
+// gated tells whether a service stands behind gates in any variant.
+func gated(s *scenario.Scenario, service string) bool {
+	return slices.ContainsFunc(s.Variants, func(v scenario.Variant) bool {
+		_, ok := v.ProtectionOf(service)
+		return ok
+	})
 }
 
 // label is how an expectation names the measure: "goodput(after)".

@@ -161,6 +161,11 @@ type ServiceSeries struct {
 	Amplification []float64 `json:"amplification"`    // attempts per request that needs the service; 0 where none was offered
 	Wait          []float64 `json:"queueWaitSeconds"` // mean of the requests that left the queue; -1 where none did
 	Waiting       []float64 `json:"waiting"`
+	Gated         bool      `json:"gated"`                 // gates stand in front of its replicas
+	Shed          []float64 `json:"shedPerSecond"`         // refused by them for overload, or because a deadline had passed
+	RateLimited   []float64 `json:"rateLimitedPerSecond"`  // refused by their rate limit
+	Limit         []float64 `json:"concurrencyLimit"`      // attempts that they let in at once, all together; 0 without such a limit
+	Refusals      []Refusal `json:"refusals"`              // what they refused, by why
 	Capacity      float64   `json:"capacityPerSecond"`     // 0 for no limit
 	Timeout       float64   `json:"attemptTimeoutSeconds"` // the shortest of its callers'; 0 for none
 
@@ -168,6 +173,12 @@ type ServiceSeries struct {
 	// 1 + ratio, the largest of them; 0 if a caller that retries has no such budget. Reserves, what was saved up within
 	// the budget's window, and other layers come on top.
 	AmplificationBound float64 `json:"amplificationBound"`
+}
+
+// Refusal is why gates refused attempts, and how many.
+type Refusal struct {
+	Reason string  `json:"reason"` // rate-limited, expired, priority, attempt, unfair, queue-full, queue-delay or cpu
+	Count  float64 `json:"count"`
 }
 
 // Margin is the distance to the cliff along one dimension.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
@@ -64,6 +65,7 @@ func seriesOf(r *engine.Record, s *scenario.Scenario, v *scenario.Variant) Serie
 	for i := range r.Services {
 		out.Services = append(out.Services, serviceSeries(r, &r.Services[i], per, count))
 		x := &out.Services[i]
+		_, x.Gated = v.ProtectionOf(x.Name)
 		x.Timeout, x.AmplificationBound = shortestTimeout(s, v, x.Name).Seconds(), amplificationBound(s, v, x.Name)
 	}
 	return out
@@ -74,6 +76,10 @@ func serviceSeries(r *engine.Record, s *engine.ServiceRecord, per, count int) Se
 		Name:     s.Name,
 		Attempts: rate(r, s.Arrived, per, count), Retries: rate(r, s.Retries, per, count), Served: rate(r, s.Served, per, count),
 		Wasted: rate(r, s.Wasted, per, count), Rejected: rate(r, s.Rejected, per, count), Waiting: last(s.Waiting, per, count),
+		Shed: rate(r, s.Shed, per, count), RateLimited: rate(r, s.Limited, per, count), Limit: last(s.Limit, per, count), Refusals: refusals(r, s),
+	}
+	for i := range out.Limit {
+		out.Limit[i] *= float64(r.Scale)
 	}
 	demand := make([]float64, count)
 	for i := range r.Fleets {
@@ -94,6 +100,21 @@ func serviceSeries(r *engine.Record, s *engine.ServiceRecord, per, count int) Se
 		out.Capacity = s.Capacity * float64(r.Scale)
 	}
 	return out
+}
+
+// refusals lists what the gates of a service refused.
+func refusals(r *engine.Record, s *engine.ServiceRecord) []Refusal {
+	list := []Refusal{}
+	add := func(reason string, count float64) {
+		if count > 0 {
+			list = append(list, Refusal{reason, count * float64(r.Scale)})
+		}
+	}
+	add("rate-limited", total(s.Limited, 0, len(s.Limited)))
+	for _, why := range shed.Reasons {
+		add(why.String(), float64(s.Reasons[why]))
+	}
+	return list
 }
 
 // last takes the state at the end of each column.

@@ -21,12 +21,18 @@ type statusError int
 
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
+// gateError is the refusal of the service's gate.
+type gateError engine.EndKind
+
+func (e gateError) Error() string { return "refused by the gate: " + engine.EndKind(e).String() }
+
 // edge is what the connections of one caller to one service need to know.
 type edge struct {
 	record  *Recorder
 	service int // number in the record
 	since   func() time.Duration
-	idle    int // connections that are kept
+	idle    int  // connections that are kept
+	naive   bool // knows nothing of what Abate says in headers, and hears nothing of it
 }
 
 // countingTransport counts attempts below all retries.
@@ -47,8 +53,27 @@ const attemptCount = "X-Envoy-Attempt-Count"
 
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.record.Attempt(t.service, t.since(), r.Header.Get(attemptCount) != "1")
-	return t.base.RoundTrip(r)
+	if !t.naive {
+		return t.base.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	for _, name := range told {
+		r.Header.Del(name)
+	}
+	answer, err := t.base.RoundTrip(r)
+	if err == nil {
+		for _, name := range asked {
+			answer.Header.Del(name)
+		}
+	}
+	return answer, err
 }
+
+// What Abate tells a server, and what it heeds in an answer.
+var (
+	told  = []string{attemptCount, "X-Envoy-Expected-Rq-Timeout-Ms", "Abate-Priority"}
+	asked = []string{"Retry-After", "X-Should-Retry"}
+)
 
 func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
@@ -109,6 +134,10 @@ func (c *caller) close() {
 func endOf(err error) engine.EndKind {
 	if err == nil {
 		return engine.Answered
+	}
+	var gate gateError
+	if errors.As(err, &gate) {
+		return engine.EndKind(gate)
 	}
 	var own *abate.Error
 	if errors.As(err, &own) && own.Attempts == 0 {

@@ -12,8 +12,9 @@
 // # Reading order
 //
 // config.go (what is played) → playable.go (what can be) → drill.go (Run, which puts the parts together) → server.go and
-// faults.go (capacity, queue, what breaks) → clients.go and callers.go (load, guards) → recorder.go (what happened when) →
-// measure.go and result.go with report.go, plot.go and verdict.go (what people and machines read) → compare.go.
+// faults.go (capacity, queue, what breaks) → gate.go (what may stand in front of it) → clients.go and callers.go (load,
+// guards) → recorder.go (what happened when) → measure.go and result.go with report.go, plot.go and verdict.go (what people
+// and machines read) → compare.go.
 //
 // Everything is measured by the definitions of the simulator: recorder.go fills the record of one of its runs, and
 // package engine reads it. So a drill can be set beside the simulation of the same scenario, number by number.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -67,7 +68,10 @@ func (c Config) play(ctx context.Context, v *scenario.Variant) (ActResult, error
 	for n := range instances {
 		clients.start(ctx, callCtx, n, newSchedule(c.Seed, n, st.fleet.Arrivals, period), st.clients[n].send)
 	}
+	over := make(chan struct{})
+	clients.arrival.Go(func() { st.sample(over) })
 	err = c.watch(ctx, st)
+	close(over)
 	played := min(since(), c.Scenario.Duration)
 	if err != nil {
 		hangUp()
@@ -93,7 +97,7 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 	st := &stage{cast: c.cast(v), record: NewRecorder(c.Scenario, v, c.Seed), since: since}
 	st.servers = make([]*Server, len(st.services))
 	if st.back >= 0 {
-		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil)
+		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil, st.protection(st.back))
 		if err != nil {
 			return st, err
 		}
@@ -103,13 +107,13 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 	if err != nil {
 		return st, err
 	}
-	server, err := StartServer(*st.service(), st.front, c.Seed, st.record, since, backend)
+	server, err := StartServer(*st.service(), st.front, c.Seed, st.record, since, backend, st.protection(st.front))
 	if err != nil {
 		return st, err
 	}
 	st.servers[st.front] = server
 	for range max(st.fleet.Instances, 1) {
-		e := edge{record: st.record, service: st.front, since: since, idle: 4}
+		e := edge{record: st.record, service: st.front, since: since, idle: 4, naive: st.fleet.Calls[0].Naive}
 		by, err := c.client(st, server.URL(), e)
 		if err != nil {
 			return st, err
@@ -117,6 +121,15 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 		st.clients = append(st.clients, by)
 	}
 	return st, nil
+}
+
+// protection is that of the gate in front of a service; nil without one.
+func (st *stage) protection(n int) *abate.Protection {
+	p, ok := st.variant.ProtectionOf(st.services[n].Name)
+	if !ok {
+		return nil
+	}
+	return &p
 }
 
 // client makes one client of the service.
@@ -133,7 +146,7 @@ func (st *stage) backend() (func(context.Context) error, error) {
 		return nil, nil
 	}
 	name := st.services[st.back].Name
-	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers}
+	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers, naive: st.service().Calls[0].Naive}
 	by, err := newCaller(name, st.servers[st.back].URL(), st.variant.PolicyOf(st.service().Name, name), nil, e)
 	if err != nil {
 		return nil, err

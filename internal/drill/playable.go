@@ -66,9 +66,20 @@ func (c Config) Problems() []string {
 	}
 	p.refuse(len(s.Clients) == 1, "clients", "%d fleets; the drill plays one; use abate sim", len(s.Clients))
 	for i := range s.Variants {
-		p.services(s, s.ServicesOf(&s.Variants[i]))
+		v := &s.Variants[i]
+		all := s.ServicesOf(v)
+		p.services(s, all)
+		for k := range all {
+			gate, _ := v.ProtectionOf(all[k].Name)
+			p.plays(gate.Shed.CPU == 0, "variants."+v.Name+".policy.protect."+all[k].Name+".shed.cpu", "gates that do not look at the processor, which is not the simulated one")
+		}
 	}
 	p.faults(s)
+	for i := range s.Clients {
+		for _, call := range s.Clients[i].Calls {
+			p.refuse(c.Via == nil || !call.Naive, "clients."+s.Clients[i].Name+".calls."+call.To+".naive", "what stands between these clients and the service is not naive; play it without --via")
+		}
+	}
 	for _, name := range c.Acts {
 		p.refuse(c.variant(name) != nil, "variants", "there is no %q", name)
 	}
@@ -101,6 +112,7 @@ func (p *problems) call(where string, c *scenario.Call) {
 	p.plays(!c.Optional, where+".optional", "calls that the request needs")
 	p.plays(c.Latency.IsZero(), where+".latency", "this machine's own network, without latency")
 	p.plays(c.Pool == 0, where+".pool", "connections without a limit")
+	p.plays(c.Priority == "", where+".priority", "calls that say no priority")
 }
 
 // services checks that there is one service with workers, and at most one behind it.

@@ -19,8 +19,9 @@ type Recorder struct {
 
 	failed         engine.Histogram // how long requests took that were made to their end, in vain
 	late           time.Duration
-	breakerRefused int // requests
-	budgetRefused  int // retries
+	memory         [outside + 1]uint64 // most in use, by window
+	breakerRefused int                 // requests
+	budgetRefused  int                 // retries
 }
 
 // peak counts attempts in steps of 10 ms.

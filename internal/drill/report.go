@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -143,6 +144,9 @@ var endings = [engine.EndKinds]string{
 	engine.ServerError:       "failed: error of the service (500)",
 	engine.BadGateway:        "failed: service behind it failed (502)",
 	engine.TimedOut:          "failed: no answer in time",
+	engine.Overloaded:        "failed: refused by the service's gate (503)",
+	engine.RateLimited:       "failed: rate limit of the service's gate (429)",
+	engine.Expired:           "failed: too late for the service's gate (504)",
 	engine.BulkheadFull:      "refused by the guard's bulkhead",
 	engine.Unanswered:        "still being tried at the end",
 }
@@ -168,6 +172,12 @@ func (r *Result) rows() []row {
 		}},
 		row{"refused early by the guard, not sent", func(a *ActResult) string { return count(a.Refused) }},
 	)
+	if slices.ContainsFunc(r.Acts, func(a ActResult) bool { return a.Service.TurnedAway > 0 }) {
+		rows = append(rows,
+			row{"attempts refused by the service's gate", func(a *ActResult) string { return count(a.Service.TurnedAway) }},
+			row{"most memory in use, " + r.Setup.Word + " / after", memory},
+		)
+	}
 	for kind, label := range endings {
 		if end := engine.EndKind(kind).String(); label != "" && r.any(end) {
 			rows = append(rows, row{label, func(a *ActResult) string { return count(a.Endings[end]) }})
@@ -184,6 +194,14 @@ func (r *Result) any(end string) bool {
 		}
 	}
 	return false
+}
+
+// memory is what was in use during the trouble and after it.
+func memory(a *ActResult) string {
+	if len(a.Phases) < 3 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f / %.0f MB", float64(a.Phases[1].MemoryBytes)/1e6, float64(a.Phases[2].MemoryBytes)/1e6)
 }
 
 func goodput(a *ActResult, w int) string {

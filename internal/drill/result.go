@@ -89,6 +89,7 @@ type Setting struct {
 // ServiceCounts is what the service that the clients call saw.
 type ServiceCounts struct {
 	Refused      int     `json:"refused"`      // attempts answered 503 at once: the queue was full
+	TurnedAway   int     `json:"turnedAway"`   // attempts that the gate in front of the service refused
 	Worked       int     `json:"worked"`       // requests that workers have finished
 	Wasted       int     `json:"wasted"`       // of those, the caller had left by then
 	WastedShare  float64 `json:"wastedShare"`  // of the time that workers were held
@@ -114,6 +115,7 @@ type PhaseResult struct {
 	Goodput           float64 `json:"goodput"` // share of the requests offered
 	AnsweredP50       float64 `json:"answeredP50Seconds"`
 	AnsweredP99       float64 `json:"answeredP99Seconds"`
+	MemoryBytes       uint64  `json:"memoryBytes"` // most in use by this program, clients and service together
 }
 
 // SeriesBin is one column of the plot.
@@ -218,6 +220,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 	n := NumbersOf(record, by.front)
 	service := &record.Services[by.front]
 	bins := len(service.Arrived)
+	turnedAway := total(service.Shed, 0, bins) + total(service.Limited, 0, bins)
 	a := ActResult{
 		Act: by.variant.Name, ShowsStorm: c.showsStorm(by.variant), Complete: played >= record.Duration, Setting: c.setting(by),
 		Offered: int(n.Offered), Attempts: int(n.Attempts), PerOffered: finite(n.PerOffered), PerSent: finite(n.PerSent),
@@ -225,7 +228,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 		BreakerRefused: r.breakerRefused, BudgetRefused: r.budgetRefused,
 		FailedP50: finite(r.failed.Quantile(0.5)), FailedP99: finite(r.failed.Quantile(0.99)),
 		Service: ServiceCounts{
-			Refused: total(service.Rejected, 0, bins), Wasted: total(service.Wasted, 0, bins),
+			Refused: total(service.Rejected, 0, bins) - turnedAway, TurnedAway: turnedAway, Wasted: total(service.Wasted, 0, bins),
 			Worked:      total(service.Served, 0, bins) + total(service.Errors, 0, bins) + total(service.Wasted, 0, bins),
 			WastedShare: finite(n.Waste), LongestQueue: int(finite(n.Queue)),
 		},
@@ -245,6 +248,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 		if from, to := bounds[w], min(bounds[w+1], played); to > from {
 			p := phaseResult(record, service, engine.Window(w), from, to)
 			p.AnsweredP50, p.AnsweredP99 = latency(0.5, windows[w]), latency(0.99, windows[w])
+			p.MemoryBytes = r.memory[w]
 			a.Phases = append(a.Phases, p)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
@@ -25,6 +26,8 @@ type Server struct {
 	record  *Recorder
 	index   int // of the service in the record
 	since   func() time.Duration
+	gate    *abate.Gate  // nil without one
+	door    http.Handler // behind which handle is
 
 	http     *http.Server
 	listener net.Listener
@@ -42,14 +45,16 @@ type Server struct {
 
 // job is one request in the queue or at work.
 type job struct {
-	since time.Duration // when it joined the queue
-	gone  atomic.Bool   // the caller has hung up
-	done  chan engine.EndKind
+	arrived time.Duration // at the gate, if there is one
+	since   time.Duration // when it joined the queue
+	gone    atomic.Bool   // the caller has hung up
+	done    chan engine.EndKind
 }
 
 // StartServer lets a service listen on a free loopback port. backend is the call that its requests need, nil for none;
-// what happens is noted in record as of its service number index. Close ends the server.
-func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration, backend func(context.Context) error) (*Server, error) {
+// protect is the protection of the gate in front of it, nil for none; what happens is noted in record as of its service
+// number index. Close ends the server.
+func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration, backend func(context.Context) error, protect *abate.Protection) (*Server, error) {
 	s := &Server{
 		spec: spec, limit: -1, backend: backend, record: record, index: index, since: since, address: "127.0.0.1:0",
 		stream: kernel.NewStream(seed, uint64(index)),
@@ -59,6 +64,13 @@ func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder
 		s.limit = 0
 	case spec.Queue.Limit > 0:
 		s.limit = spec.Queue.Limit
+	}
+	s.door = http.HandlerFunc(s.handle)
+	if protect != nil {
+		var err error
+		if s.gate, s.door, err = newGate(s, *protect); err != nil {
+			return nil, err
+		}
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	// Callers that hang up in the middle of a storm are not worth a line each.
@@ -107,7 +119,27 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cannot read the request", http.StatusBadRequest)
 		return
 	}
-	j, refusal := s.enter()
+	r = r.WithContext(context.WithValue(r.Context(), arrivedKey{}, s.since()))
+	if s.unreachable() { // whatever stands in front of it
+		s.handle(w, r)
+		return
+	}
+	s.door.ServeHTTP(w, r)
+}
+
+// arrivedKey finds the time of a request's arrival in its context.
+type arrivedKey struct{}
+
+// unreachable tells whether no request comes through to the service.
+func (s *Server) unreachable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.outage(scenario.Refuse) || s.outage(scenario.Blackhole)
+}
+
+// handle answers a request that has come through to the service, or does not.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	j, refusal := s.enter(r.Context().Value(arrivedKey{}).(time.Duration))
 	if j == nil {
 		switch refusal {
 		case engine.TimedOut:
@@ -125,6 +157,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, end)
 	case <-r.Context().Done():
 		j.gone.Store(true) // the job stays in the queue, and is worked on in its turn
+		select {
+		case <-j.done: // it has its place until then
+		case <-s.stopped.Done():
+		}
 	case <-s.stopped.Done():
 		panic(http.ErrAbortHandler)
 	}
@@ -145,7 +181,7 @@ func (s *Server) answer(w http.ResponseWriter, end engine.EndKind) {
 }
 
 // enter gives a request a worker or a place in the queue; nil and why if it gets neither.
-func (s *Server) enter() (*job, engine.EndKind) {
+func (s *Server) enter(arrived time.Duration) (*job, engine.EndKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -156,7 +192,7 @@ func (s *Server) enter() (*job, engine.EndKind) {
 	case s.outage(scenario.Fail):
 		return nil, engine.QueueFull
 	}
-	j := &job{since: s.since(), done: make(chan engine.EndKind, 1)} // it holds one, so that no worker waits for a caller
+	j := &job{arrived: arrived, since: s.since(), done: make(chan engine.EndKind, 1)} // it holds one, so that no worker waits for a caller
 	switch {
 	case s.free():
 		s.begin(j)
@@ -182,6 +218,9 @@ func (s *Server) begin(j *job) {
 	s.running.Go(func() {
 		end := s.work()
 		s.record.Worked(s.index, s.since(), s.since()-now, j.gone.Load(), end)
+		if end == engine.Answered {
+			s.record.Responded(s.index, s.since(), s.since()-j.arrived)
+		}
 		j.done <- end
 		s.mu.Lock()
 		defer s.mu.Unlock()

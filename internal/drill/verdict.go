@@ -96,17 +96,21 @@ func (r *Result) policyStory(a *ActResult) string {
 // queueStory tells how full the service's queue was.
 func (r *Result) queueStory(a *ActResult) string {
 	places := thousands(float64(a.Setting.Queue))
+	gate := ""
+	if n := a.Service.TurnedAway; n > 0 {
+		gate = fmt.Sprintf("The gate in front of the service refused %s attempts. ", thousands(float64(n)))
+	}
 	if a.Service.Refused > 0 {
-		return fmt.Sprintf("The service's queue of %s overflowed: %s attempts were turned away.", places, thousands(float64(a.Service.Refused)))
+		return gate + fmt.Sprintf("The service's queue of %s overflowed: %s attempts were turned away.", places, thousands(float64(a.Service.Refused)))
 	}
 	longest := float64(a.Service.LongestQueue)
 	if longest == 0 {
-		return "No request ever waited in the service's queue."
+		return gate + "No request ever waited in the service's queue."
 	}
 	text := fmt.Sprintf("t most %s of the %s places in the service's queue were taken, %s of work.",
 		thousands(longest), places, seconds(ratio(longest, a.Setting.CapacityPerSecond)))
 	if a.Recovered() {
-		return "The queue stayed short enough: a" + text
+		return gate + "The queue stayed short enough: a" + text
 	}
-	return "A" + text
+	return gate + "A" + text
 }

@@ -49,13 +49,14 @@ func (r attemptRecorder) Observe(e abate.Event) {
 	}
 }
 
-// refusal is the error in an answer that a proxy gave by itself, nil if it is the service's own. The fields are those of
-// the proxy's problem+json.
+// refusal is the error in an answer that the service's gate or a proxy gave by itself, nil if it is the service's own. The
+// fields are those of their problem+json. A gate's has a code, and no attempts.
 func refusal(answer *http.Response, body []byte) error {
 	if answer.Header.Get("Content-Type") != "application/problem+json" {
 		return nil
 	}
 	var p struct {
+		Code           string `json:"code"`
 		Reason         string `json:"reason"`
 		Cause          string `json:"cause"`
 		Attempts       int    `json:"attempts"`
@@ -63,6 +64,9 @@ func refusal(answer *http.Response, body []byte) error {
 	}
 	if json.NewDecoder(bytes.NewReader(body)).Decode(&p) != nil {
 		return nil
+	}
+	if end, ok := endOfRefusal[p.Code]; ok && p.Attempts == 0 {
+		return gateError(end)
 	}
 	e := &abate.Error{Attempts: p.Attempts, Reason: abate.ErrDeadline}
 	switch p.Reason {

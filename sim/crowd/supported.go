@@ -19,6 +19,8 @@ func Supported(p abate.Policy) error {
 	perClient("retryBudget", p.RetryBudget.Enabled(), "set retryBudget.disabled: true")
 	perClient("circuitBreaker", p.CircuitBreaker.Enabled(), "set circuitBreaker.disabled: true")
 	perClient("bulkhead", p.Bulkhead.Enabled(), "set bulkhead.disabled: true")
+	perClient("rateLimit", p.RateLimit.Enabled(), "set rateLimit.disabled: true")
+	perClient("throttle", p.Throttle.Enabled(), "set throttle.disabled: true")
 	perClient("hedge", p.Hedge.Enabled(), "set hedge.disabled: true")
 	conditions := func(path string, list []string) {
 		if len(list) > 0 {

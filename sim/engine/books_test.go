@@ -79,6 +79,10 @@ func (a *audit) service(x *engine.ServiceRecord, s *scenario.Service) {
 		a.atMost(x.Name+": done", total(x.Served)+total(x.Errors)+total(x.Wasted), arrived)
 	}
 	a.atMost(x.Name+": retries", total(x.Retries), total(x.Arrived))
+	a.atMost(x.Name+": refused at the gate", total(x.Shed)+total(x.Limited), total(x.Rejected))
+	if a.scenario.WarmUp == 0 {
+		a.atMost(x.Name+": refused or let in by the gate", total(x.Shed)+total(x.Limited)+x.GateWait[0].Total+x.GateWait[1].Total+x.GateWait[2].Total, arrived)
+	}
 	for b := range x.Busy {
 		a.instant(x, s, b, replicas)
 	}

@@ -3,11 +3,14 @@ package engine
 import (
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -22,8 +25,13 @@ type node struct {
 	count   int32
 	plan    []step
 	edges   []int32
-	stream  kernel.Stream // of the choice of instances, and a fleet's arrivals
-	next    uint32        // instance, in turn
+
+	protection *abate.Protection  // of the gates of its replicas; nil without
+	shared     *ratelimit.Limiter // what they share, if they do
+	caller     caller
+
+	stream kernel.Stream // of the choice of instances, and a fleet's arrivals
+	next   uint32        // instance, in turn
 
 	load  load // of a fleet
 	sent  int  // requests of once
@@ -61,6 +69,8 @@ type edge struct {
 	outcomes       [EndKinds]abate.Outcome
 	lane           int // of the attempt timeout; -1 without one
 	timeout        int64
+	priority       shed.Priority // if the call says one
+	ranked         bool
 	record         EdgeRecord
 }
 
@@ -75,7 +85,11 @@ func (e *Engine) build() error {
 	for i := range services {
 		s := &services[i]
 		index[s.Name] = int32(len(e.nodes))
-		e.nodes = append(e.nodes, node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)})
+		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
+		if p, ok := e.variant.ProtectionOf(s.Name); ok {
+			n.protection = &p
+		}
+		e.nodes = append(e.nodes, n)
 	}
 	var first int32
 	for n := range e.nodes {
@@ -90,6 +104,7 @@ func (e *Engine) build() error {
 		}
 	}
 	e.insts = make([]instance, first)
+	e.identify()
 	for i := range e.scenario.Faults {
 		e.faults = append(e.faults, newFault(e, &e.scenario.Faults[i]))
 	}
@@ -158,6 +173,7 @@ func (e *Engine) newEdge(caller, callee int32, slot int, c *scenario.Call) edge 
 	if k.share == 0 {
 		k.share = 1
 	}
+	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
 	k.timeout = int64(k.policy.AttemptTimeout)
 	return k
 }
@@ -169,6 +185,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.tasks.reset()
 	e.calls.reset()
 	e.attempts.reset()
+	e.arrivals.reset()
 	e.tracer = tracer{}
 	e.record = e.newRecord()
 	e.bin, e.window = len(e.record.Fleets[0].Offered)-1, outside
@@ -181,6 +198,9 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 		node.next, node.shed, node.sent, node.longest, node.peak = 0, 0, 0, 0, peak{}
 		node.held, node.heldAt = 0, 0
 		node.load.reset()
+		if p := node.protection; p != nil && p.RateLimit.Fleet {
+			node.shared = ratelimit.New(p.RateLimit.Config, maphash.MakeSeed())
+		}
 		for i := range node.count {
 			if err := e.newInstance(int32(n), i); err != nil {
 				return err
@@ -217,6 +237,9 @@ func (e *Engine) newInstance(n, i int32) error {
 	inst.stream, inst.arrivals = e.stream(node.name, number), e.stream(node.name, number, "arrivals")
 	if s := node.service; s != nil {
 		inst.workers, inst.full = int32(s.Workers), int32(s.Workers)
+		if err := e.newGate(inst, node.name, number); err != nil {
+			return err
+		}
 	}
 	return e.newGuards(inst, node.name, number)
 }
@@ -240,7 +263,11 @@ func (e *Engine) newGuards(inst *instance, name, number string) error {
 		inst.guards = append(inst.guards, g)
 		inst.pools = append(inst.pools, pool{size: int32(edge.call.Pool)})
 		if inst.restarts == 0 && inst.first(e) {
-			edge.outcomes = outcomes(g, e.nodes[edge.callee].service.RetryAfter)
+			retryAfter := e.nodes[edge.callee].service.RetryAfter
+			if edge.call.Naive {
+				retryAfter = 0
+			}
+			edge.outcomes = outcomes(g, retryAfter)
 		}
 	}
 	return nil
@@ -249,7 +276,7 @@ func (e *Engine) newGuards(inst *instance, name, number string) error {
 // first tells whether the instance is the first of its node.
 func (inst *instance) first(e *Engine) bool { return inst == &e.insts[e.nodes[inst.node].first] }
 
-// outcomes is how a guard's caller judges each kind of answer, as the HTTP client does: 503 is overload, the other
+// outcomes is how a guard's caller judges each kind of answer, as the HTTP client does: 429 and 503 are overload, the other
 // failures are failures, and the policy's retryOn and neverRetryOn have the last word on retrying.
 func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Outcome) {
 	for k := range EndKinds {
@@ -258,8 +285,11 @@ func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Out
 			continue
 		}
 		all[k] = abate.Outcome{Class: abate.Failure, Err: f.err, NoRetry: !g.Retryable(f.status, f.err, true)}
-		if k == QueueFull {
+		switch k {
+		case QueueFull:
 			all[k].Class, all[k].RetryAfter = abate.Overload, retryAfter
+		case RateLimited, Overloaded: // which say by themselves how long
+			all[k].Class = abate.Overload
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -33,9 +34,13 @@ type attempt struct {
 	span    int32
 	copy    uint8
 	answer  EndKind // on its way back
-	retry   bool
-	pooled  uint8 // what it has of a connection
+	number  uint16  // among those of its call, from 1
+	pooled  uint8   // what it has of a connection
 	epoch   uint32
+
+	// What the answer says of further attempts.
+	retryAfter time.Duration
+	noRetry    bool
 }
 
 // startCall begins a call of a request on an edge.
@@ -109,7 +114,7 @@ func (e *Engine) send(ci uint32, copy int, until int64) {
 	c := e.calls.at(ci)
 	edge := &e.edges[c.edge]
 	ai, a := e.attempts.get()
-	*a = attempt{call: ci, until: until, copy: uint8(copy), retry: c.Attempts() > 1}
+	*a = attempt{call: ci, until: until, copy: uint8(copy), number: uint16(min(c.Attempts(), math.MaxUint16))}
 	c.copies[copy] = ai + 1
 	a.span = e.traceBegin(c.trace, "attempt", edge.callee)
 	edge.record.Attempts++
@@ -117,7 +122,7 @@ func (e *Engine) send(ci uint32, copy int, until int64) {
 	if copy > 0 {
 		edge.record.Hedges++
 	}
-	e.sentTo(edge.callee, a.retry)
+	e.sentTo(edge.callee, a.number > 1)
 	if until != int64(abate.NoDeadline) {
 		meta := kernel.Meta(evTimeout, e.attempts.generation(ai))
 		if edge.lane >= 0 && until == e.now+edge.timeout {
@@ -147,7 +152,22 @@ func (e *Engine) launchAfter(ai uint32, replica int32, delay int64) {
 	ti, t := e.tasks.get()
 	*t = task{inst: replica, attempt: ai, generation: e.attempts.generation(ai), deadline: a.until, since: e.now, trace: c.trace}
 	a.task = ti + 1
-	e.travel(ti, &e.edges[c.edge], c.inst, delay)
+	edge := &e.edges[c.edge]
+	e.tell(t, edge, e.tasks.at(c.task))
+	e.address(ti, edge, c.inst, int(a.number))
+	e.travel(ti, edge, c.inst, delay)
+}
+
+// tell notes what the caller, who makes the call for a request of his own, says about it.
+func (e *Engine) tell(t *task, edge *edge, of *task) {
+	switch {
+	case edge.call.Naive:
+		t.deadline = int64(abate.NoDeadline)
+	case edge.ranked:
+		t.priority, t.ranked = edge.priority, true
+	default:
+		t.priority, t.ranked = of.priority, of.ranked
+	}
 }
 
 // travel takes a request over the network to its replica.
@@ -203,8 +223,14 @@ func (e *Engine) deliver(ai uint32, end EndKind) {
 	}
 	e.traceClose(c.trace, a.span, end)
 	e.release(ai, end)
+	edge := &e.edges[c.edge]
+	outcome := edge.outcomes[end]
+	if end != Answered && end != TimedOut && !edge.call.Naive { // an answer came, and is heeded
+		outcome.RetryAfter = max(outcome.RetryAfter, a.retryAfter)
+		outcome.NoRetry = outcome.NoRetry || a.noRetry
+	}
 	e.attempts.put(ai)
-	e.take(ci, c.AttemptDone(time.Duration(e.now), copy, e.edges[c.edge].outcomes[end]))
+	e.take(ci, c.AttemptDone(time.Duration(e.now), copy, outcome))
 }
 
 // dropAttempts gives up the copies that are in the air when a call ends: another one has decided it.

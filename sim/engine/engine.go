@@ -10,20 +10,22 @@ import (
 
 // The kinds of events. The target of an event is an index into the slice named in brackets.
 const (
-	evArrival    uint8 = iota // a request of an open loop, or of once [nodes]; of one instance [insts] if it has a schedule of its own
-	evUser                    // a user of a closed loop has thought enough [users of a fleet, see fleet.go]
-	evReach                   // an attempt reaches its replica [tasks]
-	evWorkDone                // a worker is done with its own part of the work [tasks]
-	evReply                   // an answer reaches the caller [attempts]
-	evTimeout                 // an attempt's time is up [attempts]
-	evDeadline                // the same, of an attempt whose time is not its policy's attempt timeout [attempts]
-	evHedge                   // a further copy may be sent [calls]
-	evResume                  // a back-off is over [calls]
-	evAdmitted                // the guard's bulkhead has a permit for a waiting call [calls]
-	evLeaveQueue              // or it has waited too long [calls]
-	evConnected               // a new connection is ready [tasks]
-	evFault                   // a fault begins, goes on to a further instance, or ends [faults]
-	evWindow                  // a window of the run ends
+	evArrival       uint8 = iota // a request of an open loop, or of once [nodes]; of one instance [insts] if it has a schedule of its own
+	evUser                       // a user of a closed loop has thought enough [users of a fleet, see fleet.go]
+	evReach                      // an attempt reaches its replica [tasks]
+	evWorkDone                   // a worker is done with its own part of the work [tasks]
+	evReply                      // an answer reaches the caller [attempts]
+	evTimeout                    // an attempt's time is up [attempts]
+	evDeadline                   // the same, of an attempt whose time is not its policy's attempt timeout [attempts]
+	evHedge                      // a further copy may be sent [calls]
+	evResume                     // a back-off is over [calls]
+	evAdmitted                   // the guard's bulkhead has a permit for a waiting call [calls]
+	evLeaveQueue                 // or it has waited too long [calls]
+	evWoken                      // a gate's queue has an outcome for who waits in it [arrivals]
+	evOutOfPatience              // or he has waited long enough [arrivals]
+	evConnected                  // a new connection is ready [tasks]
+	evFault                      // a fault begins, goes on to a further instance, or ends [faults]
+	evWindow                     // a window of the run ends
 )
 
 // Engine plays runs of one variant of a scenario, one after the other. It is used by one goroutine at a time.
@@ -45,6 +47,8 @@ type Engine struct {
 	tasks    slab[task]
 	calls    slab[call]
 	attempts slab[attempt]
+	arrivals slab[arrival]
+	callers  []caller // of instances, by index; nil without gates
 
 	record   *Record
 	bin      int    // of the series; the last one, which is cut off, outside of the run
@@ -140,6 +144,10 @@ func (e *Engine) handle(event kernel.Event) {
 		if e.calls.is(i, generation) {
 			c := e.calls.at(i)
 			e.take(i, c.LeaveQueue(time.Duration(e.now), c.waiter, nil))
+		}
+	case evWoken, evOutOfPatience:
+		if e.arrivals.is(i, generation) {
+			e.lineEnds(i, event.Kind() == evWoken)
 		}
 	case evConnected:
 		if e.tasks.is(i, generation) {

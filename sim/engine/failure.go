@@ -22,6 +22,9 @@ var failures = [EndKinds]struct {
 	Conflict:          {409, errors.New("409 Conflict")},
 	BadGateway:        {502, errors.New("502 Bad Gateway")},
 	TimedOut:          {0, context.DeadlineExceeded},
+	Overloaded:        {503, errors.New("503 Service Unavailable, overloaded")},
+	RateLimited:       {429, errors.New("429 Too Many Requests")},
+	Expired:           {504, errors.New("504 Gateway Timeout, deadline")},
 	NoConnection:      {0, &net.OpError{Op: "dial", Err: errors.New("too many connections")}},
 }
 
@@ -39,6 +42,10 @@ func endOf(err error, attempts int, last EndKind) EndKind {
 			return CircuitOpen
 		case abate.ErrBulkheadFull:
 			return BulkheadFull
+		case abate.ErrRateLimited:
+			return AttemptsLimited
+		case abate.ErrThrottled:
+			return Throttled
 		}
 	}
 	return TimedOut

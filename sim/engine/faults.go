@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -199,8 +200,10 @@ func (e *Engine) restart(i int32) {
 		e.closeIdle(&inst.pools[p])
 	}
 	inst.version, inst.codel = 0, codel{}
-	// The policies were checked when the engine was made, so new guards cannot fail.
-	_ = e.newGuards(inst, e.nodes[inst.node].name, instanceNumber(e, i))
+	// The policies were checked when the engine was made, so new guards and gates cannot fail.
+	name, number := e.nodes[inst.node].name, instanceNumber(e, i)
+	_ = e.newGuards(inst, name, number)
+	_ = e.newGate(inst, name, number)
 }
 
 // empty loses the requests of an instance: those in its queue, and with all also those that are being worked on. Their
@@ -228,11 +231,12 @@ func (e *Engine) empty(i int32, all bool) {
 			continue
 		}
 		attempt, generation := t.attempt, t.generation
-		if t.since > e.now || !t.queued && !t.working && !t.connect {
+		if t.since > e.now || !t.queued && !t.working && !t.connect && !e.atGate(t) {
 			continue // still on its way: it will find the instance down
 		}
 		e.abandonCalls(t)
 		e.served(ti, Reset)
+		e.leaveGate(t, abate.Ignored)
 		if t.queued {
 			t.dead, t.queued = true, false
 			inst.waiting--

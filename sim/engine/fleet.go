@@ -134,7 +134,7 @@ func (e *Engine) requestEnds(ti uint32, end EndKind) {
 		took := e.now - t.since
 		f.Latency[t.window].Add(took)
 		e.heat(took)
-	case CircuitOpen, BulkheadFull, Shed:
+	case CircuitOpen, BulkheadFull, AttemptsLimited, Throttled, Shed:
 		f.Refused[e.bin]++
 	default:
 		f.Failed[e.bin]++

@@ -44,7 +44,8 @@ func (d *dice) time() string {
 
 func (d *dice) call(to string) string {
 	return "{" + list("to: "+to, d.maybe("times: 2", "times: 3"), d.maybe("share: 30%"), d.maybe("optional: true"),
-		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2")) + "}"
+		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2"),
+		d.maybe("naive: true"), d.maybe("priority: SHEDDABLE", "priority: CRITICAL_PLUS")) + "}"
 }
 
 func (d *dice) service(calls string) string {
@@ -98,7 +99,28 @@ func (d *dice) policy() string {
 		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
 		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, slowCallDurationThreshold: 50ms}"),
 		d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
-		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"))
+		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"),
+		d.maybe("rateLimit: {limit: 20/s, maxWait: 200ms}", "rateLimit: {limit: 30/s, burst: 2}"), d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"))
+}
+
+// gate is an entry of protect.
+func (d *dice) gate() string {
+	concurrency := d.pick("gradient", "vegas", "aimd", "fixed, maxConcurrency: 3")
+	queue := d.maybe("maxQueue: 2", "noQueue: true")
+	if queue != "noQueue: true" {
+		queue = list(queue, d.maybe("queueTarget: 10ms"), d.maybe("maxCallerShare: 0.5"))
+	}
+	shed := "shed: {" + list("concurrency: "+concurrency, queue, d.maybe("cpu: 0.7")) + "}"
+	return "{" + list(d.pick(shed, "shed: {disabled: true}"), d.maybe("timeout: 100ms"), d.maybe("rateLimit: {limit: 20/s}", "rateLimit: {limit: 10/s, key: ip, burst: 1}", "rateLimit: {limit: 30/s, fleet: true, cost: 2}"),
+		d.maybe("priority: {default: SHEDDABLE}")) + "}"
+}
+
+// protect puts gates in front of some services.
+func (d *dice) protect() string {
+	if d.roll(3) == 0 {
+		return ""
+	}
+	return ", redis: {embedded: true}, protect: {" + list(d.pick("a: "+d.gate(), ""), d.pick("", "b: "+d.gate()), "c: "+d.gate()) + "}"
 }
 
 // scenario makes a scenario of 5 s: two fleets, three services, some faults, two policies.
@@ -113,7 +135,7 @@ func (d *dice) scenario() string {
 		faults = append(faults, d.fault())
 	}
 	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
-	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {c: {" + d.policy() + "}}}}\n")
+	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {c: {" + d.policy() + "}}" + d.protect() + "}}\n")
 	return b.String()
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -43,26 +44,32 @@ type FleetRecord struct {
 // ServiceRecord is what one service saw, all replicas together.
 type ServiceRecord struct {
 	Name     string
-	Arrived  []uint32     // attempts that callers sent to it, whether or not they got through
-	Retries  []uint32     // of those: not the first attempt of their call
-	Served   []uint32     // answers with success to callers that still waited
-	Errors   []uint32     // answers with an error after work
-	Rejected []uint32     // refused: queue full, connection refused, dropped
-	Wasted   []uint32     // work finished for callers that had left
-	WorkNS   []int64      // time that workers were held, noted when they were freed
-	HeldNS   []int64      // time that workers were held within the bin
-	WasteNS  []int64      // of WorkNS: for callers that had left
-	Waiting  []uint32     // requests in the queues, at the end of the bin
-	Longest  []uint32     // most requests waiting at once in one replica
-	Busy     []uint32     // workers held, at the end of the bin
-	Conns    []uint32     // most open connections at once, in the bin
-	WaitNS   []int64      // waits of the requests whose work began in this bin, summed
-	Waits    []uint32     // and their number
-	Wait     [4]Histogram // waits, by the window in which work began; the fourth is outside of all
-	Peak     [4]uint32    // most arrivals within any 10 ms, by window
-	Visits   []float64    // calls to it that one request of each fleet needs if nothing fails
-	Workers  int          // of all replicas; 0 for no limit
-	Capacity float64      // requests per second by its own work alone; +Inf for no limit
+	Arrived  []uint32            // attempts that callers sent to it, whether or not they got through
+	Retries  []uint32            // of those: not the first attempt of their call
+	Served   []uint32            // answers with success to callers that still waited
+	Errors   []uint32            // answers with an error after work
+	Rejected []uint32            // refused: queue full, connection refused, dropped
+	Wasted   []uint32            // work finished for callers that had left
+	WorkNS   []int64             // time that workers were held, noted when they were freed
+	HeldNS   []int64             // time that workers were held within the bin
+	WasteNS  []int64             // of WorkNS: for callers that had left
+	Waiting  []uint32            // requests in the queues, at the end of the bin
+	Longest  []uint32            // most requests waiting at once in one replica
+	Busy     []uint32            // workers held, at the end of the bin
+	Conns    []uint32            // most open connections at once, in the bin
+	WaitNS   []int64             // waits of the requests whose work began in this bin, summed
+	Waits    []uint32            // and their number
+	Shed     []uint32            // of those rejected: the gate found the service overloaded, or their deadline passed
+	Limited  []uint32            // of those rejected: the gate's rate limit
+	Limit    []uint32            // requests that the gates let in at once, all together, at the end of the bin; 0 without such a limit
+	GateWait [4]Histogram        // time in the gates' queues of those they let in, by the window in which they came in
+	Response [4]Histogram        // from arrival, at the gate if there is one, to the end of the work, of answers with success
+	Wait     [4]Histogram        // waits, by the window in which work began; the fourth is outside of all
+	Peak     [4]uint32           // most arrivals within any 10 ms, by window
+	Reasons  [shed.CPU + 1]int64 // what the gates refused, warm-up excluded, by why; rate limits are not among them
+	Visits   []float64           // calls to it that one request of each fleet needs if nothing fails
+	Workers  int                 // of all replicas; 0 for no limit
+	Capacity float64             // requests per second by its own work alone; +Inf for no limit
 }
 
 // EdgeRecord is what the guards of one edge did.
@@ -88,15 +95,20 @@ const (
 	BadGateway                       // 502: a call that the service made failed
 	TimedOut                         // no answer in time
 	NoConnection                     // too many connections
+	Overloaded                       // 503 of the service's gate
+	RateLimited                      // 429 of the service's gate
+	Expired                          // 504 of the service's gate: the deadline has passed
 	CircuitOpen                      // the breaker refused, before any attempt
 	BulkheadFull                     // the bulkhead refused
+	AttemptsLimited                  // the guard's rate limit refused, before any attempt
+	Throttled                        // the guard's throttle refused, before any attempt
 	Shed                             // an operator sheds load
 	Unanswered                       // the run ended first
 	EndKinds
 )
 
 var endNames = [...]string{"answered", "refused", "reset", "queue-full", "server-error", "conflict", "bad-gateway", "timed-out",
-	"no-connection", "circuit-open", "bulkhead-full", "shed", "unanswered"}
+	"no-connection", "overloaded", "rate-limited", "expired", "circuit-open", "bulkhead-full", "attempts-limited", "throttled", "shed", "unanswered"}
 
 // String returns the name used in JSON.
 func (k EndKind) String() string { return endNames[k] }
@@ -153,7 +165,7 @@ type StateStrip struct {
 // Span is one stretch of a request's life, for a waterfall: a call, an attempt, a wait or work.
 type Span struct {
 	Depth    int
-	Kind     string // "request", "call", "attempt", "backoff", "queue", "work"
+	Kind     string // "request", "call", "attempt", "backoff", "gate", "queue", "work"
 	Where    string
 	From, To time.Duration
 	End      EndKind

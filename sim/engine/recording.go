@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -71,10 +72,11 @@ func newFleetRecord(name string, bins int) FleetRecord {
 }
 
 func newServiceRecord(name string, bins int) ServiceRecord {
-	s := series{bins, make([]uint32, 11*bins)}
+	s := series{bins, make([]uint32, 14*bins)}
 	return ServiceRecord{
 		Name: name, Arrived: s.next(), Retries: s.next(), Served: s.next(), Errors: s.next(), Rejected: s.next(), Wasted: s.next(),
 		Waiting: s.next(), Longest: s.next(), Busy: s.next(), Conns: s.next(), Waits: s.next(),
+		Shed: s.next(), Limited: s.next(), Limit: s.next(),
 		WorkNS: make([]int64, bins), HeldNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
 	}
 }
@@ -140,6 +142,36 @@ func (e *Engine) waited(n int32, wait int64) {
 	r.Wait[e.window].Add(wait)
 }
 
+// admitted records how long a gate let a request wait before it let it in.
+func (e *Engine) admitted(n int32, wait int64) {
+	e.record.Services[e.nodes[n].index].GateWait[e.window].Add(wait)
+}
+
+// turnedAway records what a gate refused. It is among those rejected, too.
+func (e *Engine) turnedAway(n int32, end EndKind, why shed.Reason) {
+	r := &e.record.Services[e.nodes[n].index]
+	if end == RateLimited {
+		r.Limited[e.bin]++
+		return
+	}
+	r.Shed[e.bin]++
+	if e.window != outside {
+		r.Reasons[why]++
+	}
+}
+
+// limitOf is how many requests the gates of a service let in at once.
+func (e *Engine) limitOf(node *node) uint32 {
+	if node.protection == nil {
+		return 0
+	}
+	sum := 0
+	for i := range node.count {
+		sum += e.insts[node.first+i].gate.StateAt(time.Duration(e.now)).Shed.Limit
+	}
+	return uint32(sum)
+}
+
 // hold adds the time up that workers of a service were held, up to now, and changes how many are.
 func (e *Engine) hold(n, change int32) {
 	node := &e.nodes[n]
@@ -166,6 +198,7 @@ func (e *Engine) sample() {
 		r := &e.record.Services[node.index]
 		r.Waiting[e.bin], r.Busy[e.bin] = uint32(waiting), uint32(busy)
 		r.Longest[e.bin] = uint32(node.longest)
+		r.Limit[e.bin] = e.limitOf(node)
 		r.Conns[e.bin] = max(r.Conns[e.bin], uint32(conns))
 		node.longest = most // they still wait as the next bin begins
 	}
@@ -185,7 +218,7 @@ func (e *Engine) close() {
 	}
 	for i := range r.Services {
 		s := &r.Services[i]
-		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits} {
+		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits, &s.Shed, &s.Limited, &s.Limit} {
 			*p = (*p)[:len(*p)-1]
 		}
 		for _, p := range []*[]int64{&s.WorkNS, &s.HeldNS, &s.WasteNS, &s.WaitNS} {

@@ -12,7 +12,7 @@ import (
 	"github.com/abate-go/abate/sim/engine"
 )
 
-// everything is a small scenario with most of what there is: two layers, pools, hedges, breakers, bulkheads, faults.
+// everything is a small scenario with most of what there is: two layers, pools, hedges, breakers, bulkheads, gates, faults.
 const everything = `
 duration: 8s
 warmUp: 1s
@@ -30,6 +30,14 @@ faults:
 variants:
   guarded: {policy: {defaults: {attemptTimeout: 200ms, hedge: {quantile: 0.95, delay: 50ms}, bulkhead: {maxConcurrentCalls: 30, maxQueue: 20}}}}
   naive: {policy: {defaults: {attemptTimeout: 300ms, maxRetries: 3, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}
+  protected:
+    policy:
+      defaults: {attemptTimeout: 300ms, rateLimit: {limit: 40/s, maxWait: 100ms}, throttle: {k: 1.5, minimumNumberOfCalls: 5}}
+      redis: {embedded: true}
+      protect:
+        api: {rateLimit: {limit: 30/s, key: ip}, shed: {concurrency: gradient, maxCallerShare: 0.5, cpu: 0.8}}
+        db: {rateLimit: {limit: 60/s, fleet: true}, shed: {concurrency: vegas}}
+        log: {shed: {concurrency: aimd}, timeout: 50ms}
 `
 
 // hash is of all bytes of a record.
@@ -71,7 +79,7 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 
 // golden is the hash of one run. It changes with everything that moves a single number of the simulation: then look at
 // what the change does to the scenarios, and write the new hash here.
-const golden = "c24b3f4a8c5d6fe8"
+const golden = "58f6a639f33914e7"
 
 func TestARunIsWhatItWas(t *testing.T) {
 	r := playVariant(t, read(t, everything), 0, 1)

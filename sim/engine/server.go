@@ -31,6 +31,12 @@ type instance struct {
 	codel   codel
 	taking  bool // its queue is being taken up
 
+	gate    *abate.Gate // nil without one
+	debt    int64       // what refusals have cost, and work that begins has yet to pay
+	busyNS  int64       // time that workers were busy since
+	asked   int64       // the gate asked for it,
+	tallied int64       // up to this moment
+
 	conns      int32 // open, or being made
 	connBusy   int32 // being made
 	connLine   line
@@ -97,11 +103,20 @@ func (e *Engine) reach(ti uint32) {
 		e.vanish(ti)
 	case t.connect:
 		e.handshake(ti)
-	case inst.fail > 0:
-		e.refuse(ti, QueueFull)
+	case inst.gate != nil:
+		e.knock(ti)
 	default:
-		e.enter(ti)
+		e.pass(ti)
 	}
+}
+
+// pass hands a request to the service itself.
+func (e *Engine) pass(ti uint32) {
+	if e.insts[e.tasks.at(ti).inst].fail > 0 {
+		e.refuse(ti, QueueFull)
+		return
+	}
+	e.enter(ti)
 }
 
 // enter gives a request a worker, or a place in the queue.
@@ -142,6 +157,7 @@ func (e *Engine) refuse(ti uint32, end EndKind) {
 	t := e.tasks.at(ti)
 	e.record.Services[e.nodes[e.insts[t.inst].node].index].Rejected[e.bin]++
 	attempt, generation := t.attempt, t.generation
+	e.leaveGate(t, classes[end])
 	e.tasks.put(ti)
 	if e.attempts.is(attempt, generation) {
 		e.replyLater(attempt, end)
@@ -154,6 +170,7 @@ func (e *Engine) vanish(ti uint32) {
 	if e.attempts.is(t.attempt, t.generation) {
 		e.attempts.at(t.attempt).task = 0
 	}
+	e.leaveGate(t, abate.Ignored)
 	e.tasks.put(ti)
 }
 
@@ -164,9 +181,10 @@ func (e *Engine) takeUp(ti uint32) {
 	wait := e.now - t.since
 	e.waited(inst.node, wait)
 	e.traceSpan(t.trace, "queue", inst.node, t.since, e.now)
-	t.queued, t.working, t.since = false, true, e.now
+	t.queued, t.working, t.deadline, t.since = false, true, e.arrivedAt(t), e.now
 	t.mark = inst.version
 	e.hold(inst.node, +1)
+	inst.tally(e.now)
 	inst.busy++
 	// What ends in this very moment is answered by an event: its caller may be in the middle of something.
 	e.taking++
@@ -236,6 +254,8 @@ func (e *Engine) work(ti uint32) {
 	if len(inst.slowdowns) > 0 {
 		took = inst.slowed(took)
 	}
+	took += inst.debt
+	inst.debt = 0
 	e.traceSpan(t.trace, "work", inst.node, e.now, e.now+took)
 	e.queue.Push(e.now+took, ti, kernel.Meta(evWorkDone, e.tasks.generation(ti)))
 }
@@ -285,8 +305,12 @@ func (e *Engine) served(ti uint32, end EndKind) {
 	}
 	t.working = false
 	e.hold(inst.node, -1)
+	inst.tally(e.now)
 	inst.busy--
 	held := e.now - t.since
+	if end == Answered {
+		r.Response[e.window].Add(e.now - t.deadline)
+	}
 	r.WorkNS[e.bin] += held
 	switch {
 	case end == TimedOut || !e.attempts.is(t.attempt, t.generation): // the caller leaves now, or has left

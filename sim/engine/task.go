@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -12,21 +13,24 @@ import (
 // task is one request where it is being handled: at the fleet that it began with, or, one per attempt, at a replica.
 type task struct {
 	since    int64 // when it began; at a replica: when it joined the queue, then when its worker took it
-	deadline int64 // when the caller gives up, as far as the caller knows by now
+	deadline int64 // when the caller gives up, as far as is known by now; at a replica, once it is worked on: when it arrived
 	drawn    int64 // service time drawn on arrival
 
 	inst       int32
 	attempt    uint32 // at a replica: the attempt it answers,
 	generation uint32 // which may be over
 	call       uint32 // + 1: first of the calls under way for it
-	user       uint32 // + 1: of a closed loop
+	user       uint32 // + 1: of a closed loop; at a replica with a gate: what the gate knows of it
 	mark       uint32 // of a fleet's request: the bin it began in; at a replica with an optimistic lock: the row's version
 	step       uint16
 	pending    uint16 // calls under way
 	trace      uint16
 
+	priority shed.Priority // if its caller said one
+
 	window  Window
 	failed  EndKind // how the call ended that spoilt it; 0 while all is well
+	ranked  bool    // priority is set
 	root    bool
 	working bool // holds a worker
 	queued  bool
@@ -115,6 +119,7 @@ func (e *Engine) taskEnds(ti uint32, end EndKind) {
 	}
 	e.served(ti, end)
 	attempt, generation, inst := t.attempt, t.generation, t.inst
+	e.leaveGate(t, classes[end])
 	e.tasks.put(ti)
 	e.startNext(inst)
 	if e.attempts.is(attempt, generation) {
@@ -155,11 +160,13 @@ func (e *Engine) cancel(ti uint32) {
 		t.dead, t.queued = true, false
 		e.insts[t.inst].waiting--
 		e.tasks.renew(ti)
+		e.leaveGate(t, abate.Ignored)
 		return
 	}
 	e.abandonCalls(t)
 	inst := t.inst
 	e.served(ti, TimedOut)
+	e.leaveGate(t, abate.Ignored)
 	e.tasks.put(ti)
 	e.startNext(inst)
 }

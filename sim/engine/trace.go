@@ -197,8 +197,8 @@ func (f *family) ofWork(i int) int {
 	for j := i - 1; j >= 0; j-- {
 		before := &f.spans[j]
 		switch before.Kind {
-		case "queue", "call": // work follows a wait, or, where calls come first, the last of them
-			if p := f.parents[j]; s.Kind == "work" && before.To == s.From && f.spans[p].Kind == "attempt" && f.spans[p].Where == s.Where {
+		case "gate", "queue", "call": // work follows a wait, or, where calls come first, the last of them; a wait follows the one at the gate
+			if p := f.parents[j]; (s.Kind == "work" || before.Kind == "gate") && before.To == s.From && f.spans[p].Kind == "attempt" && f.spans[p].Where == s.Where {
 				return p
 			}
 		case "attempt":

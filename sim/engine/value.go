@@ -74,8 +74,53 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
 	case "connections":
 		return largest(s.Conns, 0, len(s.Conns))
+	case "yield":
+		return r.yield(s, from, to, x.Quantile)
+	case "response":
+		h := merged(&s.Response, x.Window)
+		return h.Quantile(x.Quantile)
+	}
+	return r.atGate(x, s, from, to)
+}
+
+// atGate is what an expectation measures at the gates of a service.
+func (r *Record) atGate(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
+	switch x.Measure {
+	case "shed":
+		return ratio(sum(s.Shed, from, to), sum(s.Arrived, from, to))
+	case "rateLimited":
+		return ratio(sum(s.Limited, from, to), sum(s.Arrived, from, to))
+	case "gateWait":
+		h := merged(&s.GateWait, x.Window)
+		if x.Quantile > 0 {
+			return h.Quantile(x.Quantile)
+		}
+		return h.Mean()
+	case "limit":
+		return ratio(sum(s.Limit, from, to), float64(to-from)) * float64(r.Scale)
 	}
 	return math.NaN()
+}
+
+// yield is what a service did for callers that still waited, as a share of what came or of what it can do, whichever is
+// less: over some bins, or with a quantile that of the stretches of Hold among them. Time in which nothing came is left out.
+func (r *Record) yield(s *ServiceRecord, from, to int, quantile float64) float64 {
+	step := to - from
+	if quantile > 0 {
+		step = max(int(r.Model.Hold/r.Bin), 1)
+	}
+	var shares []float64
+	for ; from+step <= to && step > 0; from += step {
+		able := math.Min(float64(s.Capacity*float64(step)*r.Bin.Seconds()), sum(s.Arrived, from, from+step))
+		if able > 0 {
+			shares = append(shares, sum(s.Served, from, from+step)/able)
+		}
+	}
+	sample := expect.NewSample(shares)
+	if sample.N() == 0 {
+		return math.NaN()
+	}
+	return sample.Quantile(max(quantile, 0))
 }
 
 // demand is how many attempts at a service the requests offered within some bins need if nothing fails.

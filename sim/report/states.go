@@ -7,7 +7,7 @@ import (
 	"github.com/abate-go/abate/sim/figures"
 )
 
-// states draws what the guards of each edge did, one strip per protection that acted.
+// states draws what the guards of each edge and the gates of each service did, one strip per protection that acted.
 func (v *view) states() section {
 	sec := section{Title: "When each protection acted", ID: "states"}
 	detail := v.run.Detail
@@ -17,13 +17,14 @@ func (v *view) states() section {
 	for i := range detail.States {
 		sec.Plots = append(sec.Plots, v.strips(&detail.States[i], detail.StateBin.Seconds())...)
 	}
+	sec.Plots = append(sec.Plots, v.gates()...)
 	if len(sec.Plots) == 0 {
-		return sec.without("No breaker opened, no budget was drawn on and no call waited for a permit.")
+		return sec.without("No breaker opened, no budget was drawn on, no call waited for a permit and no gate refused anything.")
 	}
 	for _, c := range sec.Plots[:len(sec.Plots)-1] {
 		c.XTicks = nil
 	}
-	sec.Notes = []string{"One strip per protection of a caller that did something; its height is how much."}
+	sec.Notes = append([]string{"One strip per protection of a caller or service that did something; its height is how much."}, v.gateNotes()...)
 	return sec
 }
 

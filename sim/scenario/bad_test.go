@@ -55,6 +55,10 @@ var mistakes = map[string][]string{
 		`:3:95: services.api.calls: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none`,
 		`:4:37: faults[0].errors: a very large fleet knows no fault but an outage; write outage, with mode hang or refuse`,
 	},
+	"crowd-gated": {
+		`:4:10: expect[0]: a very large fleet has no yield; allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak`,
+		`:5:24: variants.x.policy: a very large fleet knows no gates; remove protect`,
+	},
 	"crowd-think": {
 		`:2:43: clients.phones.think: a very large fleet thinks exponentially; for example think: exponential 60s`,
 		`:2:58: clients.phones.instances: has no effect on a very large fleet; remove it`,
@@ -165,6 +169,21 @@ var mistakes = map[string][]string{
 	"fleet-two-loads": {
 		`:3:28: clients.shop.users: users excludes rate; keep one of the two, or make two fleets`,
 	},
+	"gate-few-keys": {
+		`:4:12: variants.x: of the gate of "db", rateLimit.maxKeys 20 is below the 51 callers of the scenario: a run could not be repeated; raise it`,
+	},
+	"gate-of-nothing": {
+		`:3:61: services.db.refusalCost: has no effect, because no variant has a gate in front of db; write protect: {db: {}} in the policy of a variant, or remove it`,
+		`:4:10: expect[0]: "shed(db) < 1%" needs a gate in front of db, and no variant has one; write protect: {db: {}} in the policy of a variant`,
+		`:5:35: variants.x.policy.protect: no such service "dc"; did you mean db?`,
+		`:5:43: variants.x.policy.protect: "shop" is a fleet, not a service; a gate stands in front of a service`,
+	},
+	"gate-too-wide": {
+		`:2:8: scale: 5 leaves the rate limit of variant x as high as in full size, for the one instance of clients.one; allowed: 1`,
+		`:2:8: scale: 5 leaves the gate of a in variant x as wide as in full size, for replicas with fewer workers; allowed: 1`,
+		`:2:8: scale: 5 leaves the fleet's rate limit of b in variant x as high as in full size; allowed: 1`,
+		`:2:8: scale: 5 leaves the gate of c in variant x fewer callers to tell apart; allowed: 1`,
+	},
 	"method-open": {
 		`:3:27: clients.shop.method: has no effect without users or once; remove it`,
 	},
@@ -228,7 +247,7 @@ var mistakes = map[string][]string{
 		`:7:17: variants.x.policyFile: excludes policy; keep one of the two`,
 	},
 	"policy-empty": {
-		`:5:15: the file has no policy; it needs at least one of defaults, services and gatewayRetries; for example "defaults: {maxRetries: 3}"`,
+		`:5:15: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
 	},
 	"policy-file-folder": {
 		`:5:19: variants.x.policyFile: "good" cannot be read: it is not a regular file; the path is relative to the folder of the scenario`,
@@ -250,6 +269,9 @@ var mistakes = map[string][]string{
 	},
 	"policy-unknown-service": {
 		`:8:9: variants.x.policy.services: no such service "bd"; did you mean db?`,
+	},
+	"priority-unknown": {
+		`:3:71: clients.shop.calls[0].priority: "URGENT" is not known; allowed: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS, SHEDDABLE; for example SHEDDABLE`,
 	},
 	"queue-limit-and-none": {
 		`:4:63: services.db.queue.none: excludes limit; keep one of the two`,

@@ -167,6 +167,8 @@ func (c *checker) unused() {
 		s := &c.s.Services[i]
 		c.obey("services."+s.Name, []rule{
 			{!c.called[s.Name], "", "nobody calls it", "add it to the calls of a fleet or service, or remove it", nil},
+			{s.RefusalCost > 0 && !c.gated(s.Name), "refusalCost", "has no effect, because no variant has a gate in front of " + s.Name,
+				"write protect: {" + s.Name + ": {}} in the policy of a variant, or remove it", nil},
 			{c.called[s.Name] && !c.pooled[s.Name] && c.Has("services."+s.Name+".connections"), "connections",
 				"has no effect, because no caller has a pool", "write the call as {to: " + s.Name + ", pool: 20}", nil},
 		})

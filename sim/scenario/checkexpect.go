@@ -27,6 +27,7 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		}
 		quoted := strictyaml.Quote(e.Text)
 		afterwards := e.Measure == "recovery" || e.Measure == "collapse" || e.Measure == "userVisible"
+		gates := e.Measure == "shed" || e.Measure == "rateLimited" || e.Measure == "gateWait" || e.Measure == "limit"
 		queues := e.Measure == "queueWait" || e.Measure == "queue" || e.Measure == "utilization"
 		switch {
 		case c.s.Duration == 0:
@@ -36,6 +37,8 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
 		case e.Measure == "connections" && !c.pooled[e.Subject]:
 			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool", "write the call as {to: "+e.Subject+", pool: 20}")
+		case gates && !c.gated(e.Subject):
+			c.Add(at, quoted+" needs a gate in front of "+e.Subject+", and no variant has one", "write protect: {"+e.Subject+": {}} in the policy of a variant")
 		case c.s.Scale > 1 && (e.Measure == "queue" || e.Measure == "connections" || e.Measure == "peak"):
 			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance", c.s.Scale), "expect queueWait, attempts or utilization instead, or write scale: 1")
 		case queues && c.unlimited(e.Subject) && !c.hangs(e.Subject):

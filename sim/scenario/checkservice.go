@@ -86,6 +86,7 @@ func (c *checker) variant(v *Variant) {
 	if v.Overrides != nil {
 		c.everyService("variants."+v.Name+".services", v.Overrides)
 	}
+	c.gates(v)
 	if v.PolicyFile != "" || v.Guards == nil { // production's file has more services than the scenario
 		return
 	}
@@ -100,7 +101,7 @@ func (c *checker) variant(v *Variant) {
 			continue
 		}
 		problem, mend := c.policyOf(name, edges)
-		c.Fail(c.policyNode(v, name), "", "variants."+v.Name+".policy.services", problem, mend)
+		c.Fail(c.policyNode(v, "services", name), "", "variants."+v.Name+".policy.services", problem, mend)
 		if c.Stopped() {
 			return
 		}
@@ -137,10 +138,10 @@ func (c *checker) edges(v *Variant) []string {
 	return list
 }
 
-// policyNode is where a service stands in an inline policy.
-func (c *checker) policyNode(v *Variant, name string) *yaml.Node {
+// policyNode is where a service stands in a list of an inline policy.
+func (c *checker) policyNode(v *Variant, list, name string) *yaml.Node {
 	n := strictyaml.Resolve(&v.Policy)
-	for _, key := range []string{"services", name} {
+	for _, key := range []string{list, name} {
 		found := entry(n, key)
 		if found == nil {
 			return c.Node(fmt.Sprintf("variants.%s.policy", v.Name))

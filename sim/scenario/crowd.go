@@ -79,7 +79,7 @@ func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their requests", "leave the window away, or expect served(p99) or recovery")
 		}
 		switch list[i].Measure {
-		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused":
+		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit":
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
 		}
 	}
@@ -106,6 +106,9 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 	}
 	if len(f.Calls) == 0 {
 		return
+	}
+	if _, ok := v.ProtectionOf(f.Calls[0].To); ok {
+		c.Add(path+".policy", "a very large fleet knows no gates", "remove protect")
 	}
 	var list []*abate.FieldError
 	for _, err := range unjoin(crowd.Supported(v.PolicyOf(f.Name, f.Calls[0].To))) {

@@ -25,6 +25,8 @@ const (
 	instanceBytes = 400  // an instance or replica
 	guardBytes    = 4000 // a guard without hedging
 	hedgeBytes    = 4500 // what hedging by quantile adds
+	gateBytes     = 20e3 // a gate: its counts of attempts and callers
+	arrivalBytes  = 500  // a request at a gate
 	serviceBin    = 68   // one bin of the series of a service
 	fleetBin      = 20   // of a fleet
 	histograms    = 4 * 2600
@@ -167,6 +169,7 @@ func (e *estimator) calls(caller string, instances int, calls []Call, from traff
 	for i := range calls {
 		c := &calls[i]
 		p := e.v.PolicyOf(caller, c.To).WithDefaults()
+		_, gated := e.v.ProtectionOf(c.To)
 		often := c.Often()
 		made := from.total * often
 		if c.Share > 0 && c.Share < 1 {
@@ -174,7 +177,7 @@ func (e *estimator) calls(caller string, instances int, calls []Call, from traff
 		}
 		attempts := e.attemptsOf(&p, made, float64(n*restarts))
 		e.attempts += attempts
-		e.events += float64(attempts*eventsPerAttempt(&p, c, patience)) + float64(made*eventsPerCall(&p))
+		e.events += float64(attempts*eventsPerAttempt(&p, c, patience, gated)) + float64(made*eventsPerCall(&p))
 		guard := guardBytes + float64(p.CircuitBreaker.SlidingWindow.Calls)
 		if p.Hedge.Enabled() {
 			guard += hedgeBytes
@@ -189,13 +192,15 @@ func (e *estimator) calls(caller string, instances int, calls []Call, from traff
 }
 
 // eventsPerAttempt counts the end of the work or a refusal, the answer, and what the settings add.
-func eventsPerAttempt(p *abate.Policy, c *Call, patience time.Duration) float64 {
+func eventsPerAttempt(p *abate.Policy, c *Call, patience time.Duration, gated bool) float64 {
 	n := 2
 	for _, more := range []bool{
 		p.Timeout > 0 || p.AttemptTimeout > 0 || patience > 0, // its time is up
 		!c.Latency.IsZero() || c.Pool > 0,                     // it arrives
 		c.Pool > 0, c.Pool > 0,                                // a new connection does, and is ready
-		p.MaxRetries > 0,  // the back-off before it is over
+		p.MaxRetries > 0, // the back-off before it is over
+		p.RateLimit.Enabled() && p.RateLimit.MaxWait > 0, // its turn has come
+		gated, gated, // it may leave the gate's queue, and has left it
 		p.Hedge.Enabled(), // the time for a further copy has come
 	} {
 		if more {
@@ -288,6 +293,9 @@ func (e *estimator) service(i int) {
 		waiting = 0
 	} else if q.Limit > 0 {
 		waiting = math.Min(waiting, n*float64(q.Limit))
+	}
+	if _, gated := e.v.ProtectionOf(s.Name); gated {
+		e.bytes += float64(n*gateBytes) + float64((working+waiting)*arrivalBytes)
 	}
 	e.bytes += float64(working*callBytes) + float64(waiting*queuedBytes)
 	e.response[i] = busy + waiting/math.Max(capacity, 1e-9)

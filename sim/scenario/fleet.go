@@ -87,6 +87,10 @@ type Call struct {
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
 	// Pool is how many connections each caller's instance holds at most; an attempt needs one from its begin to its end. Default: no limit, and connecting costs nothing.
 	Pool int `yaml:"pool" range:"1..1000000" example:"20"`
+	// Priority says how much the call matters to a service behind a gate: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE. Default: that of the request for which it is made, else priority.default of the gate.
+	Priority string `yaml:"priority" enum:"CRITICAL_PLUS|CRITICAL|SHEDDABLE_PLUS|SHEDDABLE" example:"SHEDDABLE"`
+	// Naive callers know nothing of Abate: they send no deadline, attempt number or priority along, and come again whatever an answer says of Retry-After or of not coming again. Their policy is still what makes them retry.
+	Naive bool `yaml:"naive" example:"true"`
 }
 
 // Often returns how often the call is made per request, on average.

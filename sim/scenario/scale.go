@@ -106,6 +106,9 @@ func (s *Scenario) misfits(n int) []string {
 			x := &services[i]
 			parts, rest := serviceParts(prefix, x, n)
 			check(parts, prefix)
+			if problem := s.tooWide(x.Name, n, rest); problem != "" {
+				add(x.Name+" gate", problem)
+			}
 			if rest > 1 && x.OptimisticLock {
 				add(x.Name+" lock", fmt.Sprintf("%d leaves %s.%s fewer requests that collide (optimisticLock)", n, prefix, x.Name))
 			}
@@ -139,6 +142,8 @@ func (s *Scenario) absolute(f *Fleet, n int) string {
 		for _, c := range f.Calls {
 			p := s.Variants[i].PolicyOf(f.Name, c.To)
 			switch {
+			case p.RateLimit.Enabled():
+				return fmt.Sprintf("%d leaves the rate limit of variant %s as high as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.Bulkhead.Enabled():
 				return fmt.Sprintf("%d leaves the bulkhead of variant %s as wide as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.RetryBudget.Enabled() && p.RetryBudget.Kind == budget.Tokens:

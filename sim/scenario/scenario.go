@@ -47,7 +47,7 @@ type Variant struct {
 	Name string `yaml:"-"`
 	// About says what is different here.
 	About string `yaml:"about" example:"backoff and jitter alone"`
-	// Policy is a policy file, written here: defaults, services. The guard of a call is configured by the service called; a service listed as "caller -> callee" is that one edge.
+	// Policy is a policy file, written here: defaults, services, protect. The guard of a call is configured by the service called; a service listed as "caller -> callee" is that one edge. Each replica of a service listed under protect stands behind a gate of its own. There, caller: ip means the instance that calls, and every other caller, and key: "header:NAME", the fleet or service that does.
 	Policy yaml.Node `yaml:"policy"`
 	// PolicyFile is the path of a policy file, relative to the scenario.
 	PolicyFile string `yaml:"policyFile" example:"policy.yaml"`
@@ -79,6 +79,14 @@ func (v *Variant) PolicyOf(caller, callee string) abate.Policy {
 	}
 	p, _ := v.Guards.Policy(callee)
 	return p
+}
+
+// ProtectionOf returns the protection of the gates in front of a service's replicas, and whether there are any.
+func (v *Variant) ProtectionOf(service string) (abate.Protection, bool) {
+	if v.Guards == nil {
+		return abate.Protection{}, false
+	}
+	return v.Guards.Protection(service)
 }
 
 // Model holds the choices that make simulators disagree (each changes results near the cliff). Every report prints them.

@@ -88,7 +88,8 @@ func generator(t *testing.T) schematest.Generator {
 			"variants":            {"maxProperties": 50},
 			"variants[].services": schematest.With(service, "type", "object"),
 			"variants[].policy": {"type": "object", "additionalProperties": false, "patternProperties": object{"^x-.": object{}}, "properties": object{
-				"defaults": object{"type": "object"}, "services": object{"type": "object"}, "gatewayRetries": object{"type": "boolean"}}},
+				"defaults": object{"type": "object"}, "services": object{"type": "object"}, "gatewayRetries": object{"type": "boolean"},
+				"protect": object{"type": "object"}, "redis": object{"type": "object"}}},
 		},
 	}
 }

@@ -30,6 +30,8 @@ type Service struct {
 	ErrorRate float64 `yaml:"errorRate" range:"0..1" percent:"true" example:"1%"`
 	// RetryAfter is what a refusal (503) asks callers to wait. Default: nothing.
 	RetryAfter time.Duration `yaml:"retryAfter" range:"0s..24h" example:"2s"`
+	// RefusalCost is what a refusal by the service's gate (protect, in the policy) costs its workers, while all of them are busy: work that begins next takes so much longer. Default: nothing.
+	RefusalCost time.Duration `yaml:"refusalCost" range:"1us..1s" example:"50us"`
 	// Calls are the services that a request needs, in order, after its own work. The worker waits for them.
 	Calls []Call `yaml:"calls" example:"[payment-db]"`
 	// Parallel makes the calls all at once.

@@ -98,6 +98,9 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 	for i := range services {
 		edge(services[i].Name, services[i].Calls)
 	}
+	for line := range strings.Lines(sim.Gates(s, v)) {
+		p.line("  %s", clean(strings.TrimRight(line, "\r\n")))
+	}
 }
 
 func (p *page) list(title string, items []string) {

@@ -150,7 +150,7 @@ func tableRows(r *sim.Result) []row {
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
 	}
-	for _, group := range []string{"userVisible", "goodput", "amplification"} {
+	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed"} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}

@@ -23,7 +23,7 @@ func experiments() []experiment {
 	for _, part := range []func() []experiment{
 		queues, losses, abandonments, laws,
 		retries, chains, budgets, breakers, hedges,
-		backoffs, buckets,
+		backoffs, buckets, gates,
 		storms, cliffs, outages, bounds, pools, crowds,
 	} {
 		all = append(all, part()...)

@@ -196,6 +196,11 @@ func TestAnotherWorldDoesNotFit(t *testing.T) {
 		{"outage/attempts", "initialDelay: 1s", "initialDelay: 999ms"},
 		{"minute/exponential/", "backoff: exponential", "backoff: linear"},
 		{"pool/connects", "max: 100", "max: 101"},
+		{"gate/erlang-b/exponential", "maxConcurrency: 10", "maxConcurrency: 11"},
+		{"gate/m-m-1-k", "maxQueue: 9", "maxQueue: 10"},
+		{"token-bucket/20-50", "burst: 50", "burst: 53"},
+		{"sre-21/throttle-2-400", "k: 2", "k: 2.1"},
+		{"codel/drops", "interval: 100ms", "interval: 110ms"},
 		{"threads/100", "workers: 200", "workers: 204"},
 	} {
 		changed := false
