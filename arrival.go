@@ -124,7 +124,11 @@ func (a *Arrival) admit(now time.Duration) Step {
 
 func (a *Arrival) shedRequest() shed.Request {
 	r := shed.Request{Priority: a.request.Priority, Attempt: a.request.Attempt, Caller: a.request.Caller}
-	if a.deadline != NoDeadline {
+	switch a.deadline {
+	case NoDeadline:
+	case 0:
+		r.Deadline = -1 // 0 is none
+	default:
 		r.Deadline = a.deadline
 	}
 	return r
@@ -160,8 +164,12 @@ func (a *Arrival) Enqueue(now time.Duration, w *shed.Waiter) Step {
 // Woken goes on after the queue: w has an outcome.
 func (a *Arrival) Woken(now time.Duration, w *shed.Waiter) Step {
 	permit, reason := w.Outcome()
-	if reason != shed.None {
+	switch {
+	case reason != shed.None:
 		return a.refuse(now, ErrOverloaded, reason)
+	case now >= a.deadline: // it took its time to wake up
+		a.s.shedder.Release(now, permit, shed.Ignored)
+		return a.refuse(now, ErrDeadline, shed.Expired)
 	}
 	return a.admitted(now, permit, shed.None)
 }

@@ -68,8 +68,8 @@ func (c *visit) leave(cause error) {
 	}
 }
 
-// FuzzArrival plays requests at gates of any protection. Whatever happens, every request ends once, and nothing is held after
-// the last.
+// FuzzArrival plays requests at gates of any protection, which changes meanwhile. Whatever happens, every request ends once,
+// and nothing is held after the last.
 func FuzzArrival(f *testing.F) {
 	f.Add([]byte("requests"))
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -86,7 +86,16 @@ func FuzzArrival(f *testing.F) {
 		p.Rand = rand.New(rand.NewPCG(3, 4)).Uint64
 		p.CPU = func() float64 { return float64(d.roll(10)) / 9 }
 		g := gate(t, p)
-		v := &virtual{}
+		v := &virtual{now: -time.Duration(d.roll(2)) * 300 * ms} // that is, around the origin too
+		for range d.roll(3) {                                    // whoever is at the gate stays under what was in force
+			next := d.protection()
+			next.Rand, next.CPU = p.Rand, p.CPU
+			v.after(time.Duration(d.roll(30))*4*ms, func() {
+				if err := g.UpdateAt(v.now, next); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
 		var visits []*visit
 		for range 1 + d.roll(20) {
 			c := &visit{virtual: v, takes: time.Duration(1+d.roll(20)) * 3 * ms, leaves: time.Duration(d.roll(4)) * 7 * ms}
@@ -95,7 +104,7 @@ func FuzzArrival(f *testing.F) {
 				Caller: uint64(d.roll(3)), Cost: float64(d.roll(3)),
 			}
 			if n := d.roll(5); n > 0 {
-				r.Deadline = time.Duration(n) * 40 * ms
+				r.Deadline = v.now + time.Duration(n)*40*ms
 			}
 			visits = append(visits, c)
 			v.after(time.Duration(d.roll(20))*5*ms, func() { c.step(g.Arrive(&c.Arrival, v.now, r)) })
@@ -111,6 +120,9 @@ func FuzzArrival(f *testing.F) {
 			if r := c.Refusal().RetryAfter; r < 0 || r > time.Hour {
 				t.Errorf("request %d is told to come back in %v", i, r)
 			}
+		}
+		if err := g.UpdateAt(v.now, abate.Protection{Shed: places(9, 9)}); err != nil { // so that there is a state to see
+			t.Fatal(err)
 		}
 		if st := g.StateAt(v.now).Shed; st.InFlight != 0 || st.Queued != 0 {
 			t.Errorf("places lost: %+v under %+v", st, p.Shed)

@@ -17,8 +17,8 @@ func (c *Call) attempt(now time.Duration) Step {
 	}
 	if s.limiter != nil && !c.reserved {
 		patience := s.policy.RateLimit.MaxWait
-		if c.deadline != NoDeadline {
-			patience = min(patience, c.deadline-now)
+		if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
+			patience = min(patience, c.deadline-now-s.typical.load()-1)
 		}
 		d, wait := s.limiter.Reserve(now, "", 1, patience)
 		if !d.Allowed || wait > 0 {
@@ -111,6 +111,8 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		return 0, 0, false
 	}
 	switch {
+	case s.budget != nil && s.budget.Balance(now) < 1: // before the rate limit, which gives nothing back
+		reason = ErrBudgetExhausted
 	case s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed:
 		reason = ErrRateLimited
 	case s.budget != nil && !s.budget.Withdraw(now, budget.Hedge):

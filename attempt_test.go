@@ -75,6 +75,21 @@ func TestAnAttemptDoesNotWaitPastItsDeadline(t *testing.T) {
 	}
 }
 
+func TestAnAttemptDoesNotWaitForATurnThatLeavesItNoTime(t *testing.T) {
+	for usual, deadline := range map[time.Duration]time.Duration{0: 100 * ms, 50 * ms: 140 * ms} {
+		g := guard(t, abate.Policy{AttemptTimeout: time.Second, RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second}})
+		var first, second, third abate.Call
+		g.Begin(&first, 0, abate.NoDeadline)
+		first.AttemptDone(usual, 0, abate.Outcome{})
+		if step := g.Begin(&second, usual, deadline); step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+			t.Errorf("its turn comes at 100ms, an attempt takes %v, and it waits at most until %v: %+v", usual, deadline, step)
+		}
+		if step := g.Begin(&third, usual, abate.NoDeadline); step.Action != abate.Sleep || step.Until != 100*ms {
+			t.Errorf("the turn is lost: %+v", step)
+		}
+	}
+}
+
 func TestDoWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, abate.Policy{RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second}})
@@ -181,4 +196,32 @@ func TestAnOpenBreakersRefusalsThrottleNothing(t *testing.T) {
 	if st := g.StateAt(time.Second).Throttle; st.Requests > 1 {
 		t.Errorf("%+v", st)
 	}
+}
+
+func TestAHedgeThatTheBudgetDeniesTakesNothingFromTheRateLimit(t *testing.T) {
+	g := guard(t, abate.Policy{
+		Hedge: hedge.Config{Delay: 10 * ms}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 2)},
+		RetryBudget: budget.Config{Ratio: 0.001},
+	})
+	var c abate.Call
+	g.Begin(&c, 0, abate.NoDeadline)
+	if _, _, ok := c.Hedge(10 * ms); ok {
+		t.Fatal("sent without a budget")
+	}
+	succeed(t, g, 10*ms)
+}
+
+func TestARetryWithoutDelayAsksTheRateLimitAtTheTimeItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)}})
+		attempts := 0
+		if _, err := abate.Do(t.Context(), g, func(ctx context.Context) (int, error) {
+			if attempts++; attempts < 3 {
+				return after(2*time.Second, 1, errDown)(ctx)
+			}
+			return 1, nil
+		}); err != nil {
+			t.Errorf("a token had come while the attempt ran: %v", err)
+		}
+	})
 }

@@ -114,7 +114,7 @@ func (d *driven) attemptDone(ctx context.Context, err error) Step {
 }
 
 // needsTime tells whether the time at which an attempt ended with o matters: to a part of the policy, to a delay, to a
-// deadline, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
+// deadline, to the rate limit of the next attempt, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
 func (d *driven) needsTime(o Outcome) bool {
 	switch {
 	case d.timed():
@@ -122,7 +122,7 @@ func (d *driven) needsTime(o Outcome) bool {
 	case o.Class == Success:
 		return false
 	}
-	return d.s.delays(o) || d.deadline != NoDeadline || int(d.retries) >= d.s.policy.MaxRetries
+	return d.s.delays(o) || d.s.limiter != nil || d.deadline != NoDeadline || int(d.retries) >= d.s.policy.MaxRetries
 }
 
 // wait does what a step asks for between attempts.

@@ -2,7 +2,9 @@ package abate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -61,6 +63,7 @@ func NewGate(name string, p Protection) (*Gate, error) {
 		return nil, fmt.Errorf("abate: a gate needs a name: it is what answers and metrics call the service")
 	}
 	g := &Gate{name: name}
+	g.nextCPU.Store(math.MinInt64) // at once, also on a clock that is before its origin
 	if err := g.Update(p); err != nil {
 		return nil, err
 	}
@@ -105,13 +108,20 @@ func (g *Gate) compile(p Protection, now time.Duration) *gateSettings {
 	default:
 		s.limiter = orNew(&k.limiter, func() *ratelimit.Limiter { return ratelimit.New(p.RateLimit.Config, hashSeed) })
 	}
-	if p.Shed.Enabled() {
+	if p.Shed.Enabled() || k.shedder != nil { // one that was on counts on, so that it can be switched on again
 		s.shedder = orNew(&k.shedder, func() *shed.Shedder { return shed.New(p.Shed) })
 	}
-	if s.cpu == nil && p.Shed.CPU > 0 {
+	switch {
+	case !p.Shed.Enabled():
+		s.cpu = nil
+	case s.cpu == nil && p.Shed.CPU > 0:
 		s.cpu = processCPU
 	}
-	if s.store == nil && p.Idempotency.Enabled() {
+	switch {
+	case s.store != nil || !p.Idempotency.Enabled():
+	case p.Idempotency.Fleet:
+		s.store = noStore{}
+	default:
 		s.store = orNew(&k.memory, func() *idempotency.Memory { return idempotency.NewMemory(p.Idempotency.MaxMemory, clock) })
 		k.memory.Reconfigure(p.Idempotency.MaxMemory)
 	}
@@ -138,6 +148,9 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), true
 	}
 	p, err := netip.ParsePrefix(text)
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
 	return p.Masked(), err == nil
 }
 
@@ -154,6 +167,24 @@ func (g *Gate) Trusts(peer netip.Addr) bool {
 	}
 	return false
 }
+
+// noStore is where keys are that are to be shared, while there is nothing to share them through. It cannot be reached: in
+// the memory of each instance, a request would be done once by each.
+type noStore struct{}
+
+var errNoStore = errors.New("abate: idempotency.fleet is set, and there is nothing to share keys through; set Protection.Store, as AdjustProtection of an abateredis.Fleet does")
+
+func (noStore) Begin(context.Context, string, idempotency.Fingerprint, time.Duration) (idempotency.Begun, error) {
+	return idempotency.Begun{}, errNoStore
+}
+
+func (noStore) Renew(context.Context, string, uint64, time.Duration) error { return errNoStore }
+
+func (noStore) Complete(context.Context, string, uint64, idempotency.Response, time.Duration) error {
+	return errNoStore
+}
+
+func (noStore) Fail(context.Context, string, uint64) error { return errNoStore }
 
 // Idempotency returns where the keys are kept and how, and whether keys are looked at.
 func (g *Gate) Idempotency() (idempotency.Store, *idempotency.Config, bool) {
@@ -180,7 +211,7 @@ func (g *Gate) State() GateState { return g.StateAt(clock()) }
 func (g *Gate) StateAt(now time.Duration) GateState {
 	var st GateState
 	s := g.current.Load()
-	if s.shedder != nil {
+	if s.protection.Shed.Enabled() {
 		st.Shed = s.shedder.State(now)
 	}
 	if s.limiter != nil {

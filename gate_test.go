@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -304,8 +305,8 @@ func TestTheProcessorIsLookedAtFourTimesASecond(t *testing.T) {
 }
 
 func TestOnlyListedPeersAreTrusted(t *testing.T) {
-	g := gate(t, abate.Protection{TrustedPeers: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8"}})
-	for text, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "127.0.0.1": true, "127.0.0.2": false, "::ffff:10.1.2.3": true, "fd00::1": true, "fe80::1%eth0": false} {
+	g := gate(t, abate.Protection{TrustedPeers: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8", "::ffff:192.0.2.0/120"}})
+	for text, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "127.0.0.1": true, "127.0.0.2": false, "::ffff:10.1.2.3": true, "fd00::1": true, "fe80::1%eth0": false, "192.0.2.7": true, "192.0.3.7": false} {
 		if got := g.Trusts(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
@@ -355,5 +356,91 @@ func TestAnArrivalAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, one); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestTheProcessorIsLookedAtBeforeTheOriginToo(t *testing.T) {
+	asked := 0
+	g := gate(t, abate.Protection{Shed: shed.Config{CPU: 0.9}, CPU: func() float64 { asked++; return 0.1 }})
+	for i := range 1000 { // as under testing/synctest, whose clock is years behind
+		arrive(g, time.Duration(i)*ms-time.Hour, abate.Request{})
+	}
+	if asked != 4 {
+		t.Errorf("asked %d times in a second", asked)
+	}
+}
+
+func TestDeadlinesBeforeTheOriginCountInTheQueue(t *testing.T) {
+	for _, now := range []time.Duration{-time.Hour, -10 * ms} { // the deadline is before the origin, and at it
+		g := gate(t, abate.Protection{Shed: places(1, 5)})
+		first, _ := arrive(g, now, abate.Request{})
+		var second abate.Arrival
+		if step := g.Arrive(&second, now, abate.Request{Deadline: now + 10*ms}); step.Action != abate.Queue {
+			t.Fatalf("%+v", step)
+		}
+		woken := 0
+		w := &shed.Waiter{Wake: func() { woken++ }}
+		if step := second.Enqueue(now, w); step.Action != abate.Queued || step.Until > now+10*ms {
+			t.Fatalf("%+v", step)
+		}
+		first.Done(now+10*ms, abate.Success)
+		if step := second.Woken(now+10*ms, w); woken != 1 || step.Action != abate.Refuse || second.Refusal().Shed != shed.Expired {
+			t.Errorf("at %v: woken %d times, %+v, %+v", now, woken, step, second.Refusal())
+		}
+		if st := g.StateAt(now + 20*ms).Shed; st.InFlight != 0 || st.Queued != 0 {
+			t.Errorf("at %v: %+v", now, st)
+		}
+	}
+}
+
+func TestARequestThatWakesUpTooLateIsNotHandled(t *testing.T) {
+	g := gate(t, abate.Protection{Shed: places(1, 5)})
+	first, _ := arrive(g, 0, abate.Request{})
+	second, _ := arrive(g, 0, abate.Request{Deadline: 10 * ms})
+	w := &shed.Waiter{Wake: func() {}}
+	second.Enqueue(0, w)
+	first.Done(9*ms, abate.Success)
+	step := second.Woken(10*ms, w)
+	if r := second.Refusal(); step.Action != abate.Refuse || step.Err != abate.ErrDeadline || r.Shed != shed.Expired {
+		t.Errorf("%+v, %+v", step, r)
+	}
+	if st := g.StateAt(10 * ms).Shed; st.InFlight != 0 || st.Queued != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestSheddingThatIsSwitchedOnAgainKnowsWhatIsInFlight(t *testing.T) {
+	on := abate.Protection{Shed: places(2, 0)}
+	on.Shed.NoQueue = true
+	g := gate(t, on)
+	if err := g.UpdateAt(0, abate.Protection{}); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := arrive(g, 0, abate.Request{})
+	second, _ := arrive(g, 0, abate.Request{})
+	if st := g.StateAt(0).Shed; st != (shed.State{}) {
+		t.Errorf("while it is off: %+v", st)
+	}
+	if err := g.UpdateAt(0, on); err != nil {
+		t.Fatal(err)
+	}
+	if _, step := arrive(g, 0, abate.Request{}); step.Action != abate.Refuse {
+		t.Errorf("a third one in two places: %+v", step)
+	}
+	first.Done(0, abate.Success)
+	second.Done(0, abate.Success)
+	if n := g.StateAt(0).Shed.InFlight; n != 0 {
+		t.Errorf("%d in flight", n)
+	}
+}
+
+func TestKeysThatAreToBeSharedAreNotKeptInTheMemoryOfEach(t *testing.T) {
+	g := gate(t, abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, Fleet: true}})
+	store, _, on := g.Idempotency()
+	if !on {
+		t.Fatal("keys are not looked at")
+	}
+	if b, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err == nil || !strings.Contains(err.Error(), "Protection.Store") {
+		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -71,7 +71,7 @@ type Policy struct {
 type AttemptLimit struct {
 	ratelimit.Config `yaml:",inline"`
 
-	// MaxWait is how long an attempt may wait for its turn; one that would have to wait longer is refused at once. Range 0 to 1h. Zero: nobody waits.
+	// MaxWait is how long an attempt may wait for its turn; one that would have to wait longer, or too long for its deadline, is refused at once. Who leaves while it waits has used its turn. Range 0 to 1h. Zero: nobody waits.
 	MaxWait time.Duration `yaml:"maxWait" range:"0s..1h" example:"100ms"`
 }
 

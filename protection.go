@@ -48,9 +48,11 @@ type Protection struct {
 	// CPU tells which share of the processor time is used, 0 to 1; nil measures this process or its container. It is asked a
 	// few times a second, on the way of a request. Not in the policy file.
 	CPU func() float64 `yaml:"-"`
-	// Fleet decides the rate limit for several instances together; nil for this one alone. Not in the policy file.
+	// Fleet decides the rate limit for several instances together; nil for this one alone, also if RateLimit.Fleet is set: then
+	// each instance has the whole limit. Not in the policy file.
 	Fleet FleetLimiter `yaml:"-"`
-	// Store keeps idempotency keys; nil takes a memory store of the gate's own. Not in the policy file.
+	// Store keeps idempotency keys; nil takes a memory store of the gate's own, unless Idempotency.Fleet is set: then it
+	// is as if the keys could not be reached. Not in the policy file.
 	Store idempotency.Store `yaml:"-"`
 }
 

@@ -2,6 +2,7 @@ package abate_test
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Protection) { p.Caller = "header:" }, `caller: "header:" is not known; allowed: ip, mtls, token` + source},
 		{func(p *abate.Protection) { p.Caller = "header:X Y" }, `caller: "header:X Y" is not known; allowed: ip, mtls, token` + source},
 		{func(p *abate.Protection) { p.Caller = "header:X\r\nY: z" }, `caller: "header:X\r\nY: z" is not known; allowed: ip, mtls, token` + source},
-		{func(p *abate.Protection) { p.Caller = "mtls" }, "caller: mtls needs client certificates; set tls.clientCA"},
+		{func(p *abate.Protection) { p.Caller, p.Listen, p.Upstreams = "mtls", ":8080", here }, "caller: mtls needs client certificates; set tls.clientCA"},
 		{func(p *abate.Protection) { p.Caller = "token" }, "caller: token needs authentication; set authentication.bearerTokens"},
 		{func(p *abate.Protection) {
 			p.Caller, p.Authentication = "token", abate.Authentication{Disabled: true, BearerTokens: "tokens"}
@@ -50,8 +51,12 @@ func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Protection) { p.RateLimit.Cost = -1 }, "rateLimit.cost: -1 is out of range; allowed: 0.001 to 1000000"},
 		{func(p *abate.Protection) { p.RateLimit.Burst = -1 }, "rateLimit.burst: -1 is out of range; allowed: 1 to 1000000000"},
 		{func(p *abate.Protection) { p.RateLimit.Limit, p.RateLimit.Cost = ratePerSecond(5), 6 }, "rateLimit.cost: 6 is above burst 5: no request would ever pass; lower it or raise burst"},
-		{func(p *abate.Protection) { p.Shed.Concurrency = "auto" }, `shed.concurrency: "auto" is not known; allowed: fixed, gradient, vegas, aimd`},
-		{func(p *abate.Protection) { p.Shed.CPU = 90 }, "shed.cpu: 90 is out of range; allowed: 0.05 to 1"},
+		{func(p *abate.Protection) { p.RateLimit.Limit.Tokens = 100 }, "rateLimit.limit: 100 tokens in no time; set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}"},
+		{func(p *abate.Protection) { p.RateLimit.Limit = ratePerSecond(-1) }, `rateLimit.limit: "-1/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s`},
+		{func(p *abate.Protection) { p.RateLimit.Limit = ratePerSecond(math.NaN()) }, `rateLimit.limit: "NaN/s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s`},
+		{func(p *abate.Protection) { p.RateLimit.Limit = ratelimit.Rate{Tokens: 1, Per: -time.Second} }, `rateLimit.limit: "1/-1s" is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s`},
+		{func(p *abate.Protection) { p.Shed.Concurrency = "auto" }, `shed.concurrency: "auto" is not known; allowed: fixed, gradient, vegas, aimd, none`},
+		{func(p *abate.Protection) { p.Shed.CPU = 90 }, "shed.cpu: 90 is out of range; allowed: 0.05 to 0.99"},
 		{func(p *abate.Protection) { p.Shed.MinConcurrency, p.Shed.MaxConcurrency = 3, 2 }, "shed.minConcurrency: 3 is above maxConcurrency 2; lower it or raise maxConcurrency"},
 		{func(p *abate.Protection) { p.Shed.InitialConcurrency, p.Shed.MaxConcurrency = 11, 10 }, "shed.initialConcurrency: 11 is not between minConcurrency 4 and maxConcurrency 10; bring it between the two"},
 		{func(p *abate.Protection) { p.Shed.InitialConcurrency = 3 }, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two"},
@@ -83,7 +88,10 @@ func TestProtectionsThatAreFine(t *testing.T) {
 		Shed:        shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 2},
 		Idempotency: idempotency.Config{Methods: []string{"POST"}},
 	}
-	for _, p := range []abate.Protection{{}, abate.DefaultProtection(), closed, full} {
+	ownTLS := abate.Protection{Caller: "mtls"} // of a Go service, whose server asks for certificates
+	processorOnly := abate.Protection{Shed: shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}}
+	thirds := abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1.0 / 3)}}}
+	for _, p := range []abate.Protection{{}, abate.DefaultProtection(), closed, full, ownTLS, processorOnly, thirds} {
 		for _, p := range []abate.Protection{p, p.WithDefaults()} {
 			if err := p.Validate(); err != nil {
 				t.Errorf("%+v: %v", p, err)
@@ -149,6 +157,7 @@ func TestIneffectiveNamesWhatDoesNothingAtAGate(t *testing.T) {
 		{"no concurrency", abate.Protection{Shed: shed.Config{Shadow: true, MaxConcurrency: 9, MinConcurrency: 8, InitialConcurrency: 8, MaxQueue: 1, NoQueue: true, QueueTarget: ms, QueueInterval: ms, MaxRetryShare: 1, MaxCallerShare: 1}},
 			"shed.shadow shed.maxRetryShare shed.maxConcurrency shed.minConcurrency shed.initialConcurrency shed.noQueue shed.maxQueue shed.queueTarget shed.queueInterval shed.maxCallerShare"},
 		{"the processor alone", abate.Protection{Shed: shed.Config{CPU: 0.9, Shadow: true, MaxRetryShare: 1, MaxConcurrency: 5}}, "shed.maxConcurrency"},
+		{"a limit that is none", abate.Protection{Shed: shed.Config{Concurrency: shed.Unlimited, MaxConcurrency: 9, MaxQueue: 1}}, "shed.maxConcurrency shed.maxQueue"},
 		{"a fixed limit", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MinConcurrency: 5, InitialConcurrency: 5, MaxQueue: 5}}, "shed.minConcurrency shed.initialConcurrency"},
 		{"no queue", abate.Protection{Shed: shed.Config{Concurrency: shed.Vegas, NoQueue: true, MaxQueue: 5, QueueTarget: ms, QueueInterval: ms, MaxCallerShare: 1}},
 			"shed.maxQueue shed.queueTarget shed.queueInterval shed.maxCallerShare"},

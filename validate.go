@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 // FieldError is one thing wrong with a Policy or a Protection. Path names the field as the policy file does ("circuitBreaker.rampUp").
@@ -30,6 +31,7 @@ func (p Policy) Validate() error {
 	var v validator
 	v.walk("", reflect.ValueOf(p))
 	v.betweenFields(p, p.WithDefaults())
+	v.rate("rateLimit.limit", p.RateLimit.Limit)
 	v.lists(p)
 	v.upstreams(p.Upstreams)
 	v.routes(p.Routes)
@@ -143,6 +145,20 @@ func (v *validator) idle(path string, set bool, mend string) {
 func (v *validator) below(path string, d time.Duration, limitName string, limit time.Duration, mend string) {
 	if d > limit && limit > 0 {
 		v.add(path, fmt.Sprintf("%v is above %s %v", d, limitName, limit), mend)
+	}
+}
+
+// rate checks a rate that a program has made: one in a file has been read before.
+func (v *validator) rate(path string, r ratelimit.Rate) {
+	if r.IsZero() {
+		if r.Tokens != 0 {
+			v.add(path, fmt.Sprintf("%v tokens in no time", r.Tokens), "set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}")
+		}
+		return
+	}
+	if err := new(ratelimit.Rate).UnmarshalText([]byte(r.String())); err != nil {
+		problem, mend, _ := strings.Cut(err.Error(), "; ")
+		v.add(path, problem, mend)
 	}
 }
 

@@ -18,6 +18,7 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		want   string
 	}{
 		{func(p *abate.Policy) { p.MaxRetries = 101 }, "maxRetries: 101 is out of range; allowed: 0 to 100"},
+		{func(p *abate.Policy) { p.RateLimit.Limit.Tokens = 5 }, "rateLimit.limit: 5 tokens in no time; set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}"},
 		{func(p *abate.Policy) { p.Multiplier = math.NaN() }, "multiplier: NaN is out of range; allowed: 1 to 100"},
 		{func(p *abate.Policy) { p.Timeout = -time.Second }, "timeout: -1s is out of range; allowed: 0s to 24h"},
 		{func(p *abate.Policy) { p.Jitter = "some" }, `jitter: "some" is not known; allowed: full, equal, decorrelated, factor, none`},

@@ -26,6 +26,7 @@ func (p Protection) Validate() error {
 
 // limits checks the numbers that no single field can tell. p is the protection as written, full the same with its defaults.
 func (v *validator) limits(p, full Protection) {
+	v.rate("rateLimit.limit", p.RateLimit.Limit)
 	s := full.Shed
 	if p.Shed.MinConcurrency > s.MaxConcurrency {
 		v.add("shed.minConcurrency", fmt.Sprintf("%d is above maxConcurrency %d", s.MinConcurrency, s.MaxConcurrency), "lower it or raise maxConcurrency")
@@ -69,7 +70,7 @@ func (v *validator) arriving(p Protection) {
 	case t.Certificate != "" && t.Key == "":
 		v.add("tls.key", "is missing", "set certificate and key together")
 	}
-	if p.Caller == "mtls" && p.TLS.ClientCA == "" {
+	if p.Caller == "mtls" && p.Listen != "" && p.TLS.ClientCA == "" { // a Go service's server is its own
 		v.add("caller", "mtls needs client certificates", "set tls.clientCA")
 	}
 	if p.Caller == "token" && !p.Authentication.Enabled() {
@@ -124,7 +125,7 @@ func (v *validator) idleShed(s shed.Config) {
 	v.idle("shed.shadow", !s.Enabled() && s.Shadow, noLimit)
 	v.idle("shed.maxRetryShare", !s.Enabled() && s.MaxRetryShare != 0, noLimit)
 	switch s.Concurrency {
-	case "":
+	case "", shed.Unlimited:
 		v.idle("shed.maxConcurrency", s.MaxConcurrency != 0, noLimit)
 		v.idle("shed.minConcurrency", s.MinConcurrency != 0, noLimit)
 		v.idle("shed.initialConcurrency", s.InitialConcurrency != 0, noLimit)

@@ -58,9 +58,9 @@ func TestWhatAGateDoesIsCounted(t *testing.T) {
 	m := metrics(t)
 	g := m.gate(t, "orders", abate.Protection{RateLimit: once, Timeout: time.Second})
 	var first, second, late abate.Arrival
-	arrive(g, &first, 0, abate.Request{Deadline: abate.NoDeadline, Priority: shed.CriticalPlus})
+	arrive(g, &first, 0, abate.Request{Deadline: abate.NoDeadline, Priority: shed.CriticalPlus, Key: "tenant"})
 	first.Done(250*time.Millisecond, abate.Failure)
-	arrive(g, &second, 0, abate.Request{Deadline: abate.NoDeadline})
+	arrive(g, &second, 0, abate.Request{Deadline: abate.NoDeadline, Key: "tenant"})
 	arrive(g, &late, time.Second, abate.Request{Deadline: time.Second, Priority: shed.Sheddable})
 	m.fetch(t).want(t, map[string]float64{
 		`rate_limit_allowed_total{service="orders"}`:                               1,
@@ -257,7 +257,7 @@ func TestRedisIsCountedByCommand(t *testing.T) {
 		`abate_redis_duration_seconds_bucket{op="take",le="0.02"}`: 2,
 		`abate_redis_errors_total{op="take"}`:                      1,
 		`abate_redis_errors_total{op="begin"}`:                     0,
-		`abate_redis_fallback_total{what="rateLimit"}`:            2,
+		`abate_redis_fallback_total{what="rateLimit"}`:             2,
 	})
 	for i := range 1_000 {
 		m.ObserveRedis(fmt.Sprint("op-", i), 0, nil)

@@ -36,13 +36,15 @@ const (
 	o.answer IS NULL AND o.lease_until <= statement_timestamp() AND o.fingerprint = $2::bytea)`
 
 	// begin takes the row, or else reads it. What it reads is as old as the statement, what it takes is of this moment; if a
-	// row came, went or changed hands in between, neither part returns one, and the caller asks again.
+	// row came, went or changed hands in between, neither part returns one, and the caller asks again. A row that failed while
+	// the statement waited for it expires after the statement's time; its token tells that there is nothing to take over.
 	begin = `WITH begun AS (
 	INSERT INTO {table} AS o (key, fingerprint, lease_until, forget_at)
 	VALUES ($1::bytea, $2::bytea, {later3}, {later4})
 	ON CONFLICT (key) DO UPDATE SET
 		fingerprint = excluded.fingerprint, token = DEFAULT, lease_until = excluded.lease_until,
-		forget_at = excluded.forget_at, answer = NULL, taken_over = o.forget_at > statement_timestamp()
+		forget_at = excluded.forget_at, answer = NULL,
+		taken_over = o.forget_at > statement_timestamp() AND (o.token > 0 OR o.taken_over)
 	WHERE {free}
 	RETURNING token, taken_over
 )

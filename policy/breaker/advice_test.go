@@ -175,3 +175,9 @@ func TestRecordingForAdviceCostsNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestAdviceIsHeardBeforeTheOriginToo(t *testing.T) {
+	if b := breaker.New(fleetConfig, nil, nil); !b.Advise(-time.Hour, time.Second) {
+		t.Error("deaf on a clock that is before its origin, as under testing/synctest")
+	}
+}

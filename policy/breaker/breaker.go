@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ func New(c Config, rnd func() uint64, onChange func(Change)) *Breaker {
 		rnd = sequence()
 	}
 	b := &Breaker{rnd: rnd, onChange: onChange}
+	b.advice.deafUntil = math.MinInt64 // also on a clock that is before its origin
 	c = c.effective()
 	first := phase{gen: 1, ev: newEvidence(&c, nil, nil)}
 	if c.forced() {

@@ -161,6 +161,7 @@ func (b *Budget) Reconfigure(now time.Duration, c Config) {
 	b.leave(now, was)
 	if s.fleet && !was.fleet {
 		b.expired += b.drain() // the fleet has a reserve of its own
+		b.shared = b.sharedNow(now)
 	}
 	b.set.Store(s)
 	b.begin(s)

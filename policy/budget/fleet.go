@@ -2,8 +2,11 @@ package budget
 
 import "time"
 
-// shared is where the last Offer stood. Guarded by the budget's lock.
-type shared struct{ earned, used int64 }
+// shared is where the last Offer stood, or the beginning of sharing. Guarded by the budget's lock.
+type shared struct {
+	at           time.Duration
+	earned, used int64
+}
 
 // Offer is what a budget with Config.Fleet moves to and from the others, in millionths of a token.
 type Offer struct {
@@ -30,19 +33,27 @@ func (b *Budget) Offer(now time.Duration) (Offer, bool) {
 		return Offer{}, false
 	}
 	b.roll(now, s)
-	earned, used := b.deposited.Load()-b.given, b.spent.Load()-b.expired
+	is := b.sharedNow(now)
+	if now-b.shared.at > s.slot*slots { // the others were away: what was used meanwhile does not tell what will be
+		b.shared.used = is.used
+	}
 	o := Offer{Reserve: s.reserve, Floor: max(s.reserve, s.least), Window: s.slot * slots}
-	keep := max(s.least, 2*(used-b.shared.used))
+	keep := max(s.least, 2*(is.used-b.shared.used))
 	switch over := b.balance() - keep; {
 	case over < 0:
 		o.Want = -over
 	case over > 0 && b.bank.take(over): // else somebody has just taken a part of it
-		o.Earned = min(over, earned-b.shared.earned)
+		o.Earned = min(over, is.earned-b.shared.earned)
 		o.Back = over - o.Earned
 		b.expired += over // it was not used
 	}
-	b.shared = shared{earned: earned, used: used}
+	b.shared = is
 	return o, true
+}
+
+// sharedNow is what first attempts have earned here and extra ones have used, so far. The lock is held.
+func (b *Budget) sharedNow(now time.Duration) shared {
+	return shared{at: now, earned: b.deposited.Load() - b.given, used: b.spent.Load() - b.expired}
 }
 
 // Settle adds what the others gave, which is at most what was wanted. It stays valid for a window, like a deposit.

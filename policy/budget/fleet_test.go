@@ -92,6 +92,33 @@ func TestSwitchingToAFleetBringsNoReserveAlong(t *testing.T) {
 	}
 }
 
+func TestSwitchingToAFleetWantsNothingForThePast(t *testing.T) {
+	c := fleetConfig
+	c.Fleet = false
+	b := budget.New(c)
+	for range 1000 {
+		b.Deposit(0)
+	}
+	for b.Withdraw(0, budget.Transient) {
+	}
+	b.Reconfigure(0, fleetConfig)
+	if o, _ := b.Offer(0); o.Want != 1e6 {
+		t.Errorf("it wants %v retries for itself", o.Want/1e6)
+	}
+}
+
+func TestWhatWasUsedLongAgoIsNotWantedAgain(t *testing.T) {
+	b := budget.New(fleetConfig)
+	b.Offer(0)
+	for now := time.Duration(0); now < time.Minute; now += 10 * time.Millisecond { // those who have the rest cannot be reached
+		b.Deposit(now)
+		b.Withdraw(now, budget.Transient)
+	}
+	if o, _ := b.Offer(time.Minute); o.Want > 1e6 {
+		t.Errorf("it wants %v retries at once", o.Want/1e6)
+	}
+}
+
 // The cap of the code this project started from shrank to zero on the first second in which all failed. Here it counts
 // first attempts, whatever they come to.
 func TestABadSecondTakesNothingAway(t *testing.T) {

@@ -190,7 +190,7 @@ func TestProcessorIsForgotten(t *testing.T) {
 		t.Errorf("%d refused with the processor not looked at", n)
 	}
 	for _, nonsense := range []float64{math.NaN(), math.Inf(1), -1, 7} {
-		s = shed.New(shed.Config{CPU: 1})
+		s = shed.New(shed.Config{CPU: 0.99})
 		s.SetCPU(1, nonsense)
 		if n := refused(s, 2); n != 0 {
 			t.Errorf("%v: %d refused", nonsense, n)

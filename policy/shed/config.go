@@ -14,6 +14,8 @@ const (
 	Vegas Algorithm = "vegas"
 	// AIMD raises the limit by one while all is well and multiplies it by a factor below one when requests are dropped.
 	AIMD Algorithm = "aimd"
+	// Unlimited is no limit, as if nothing were said: for files, whose default is another.
+	Unlimited Algorithm = "none"
 )
 
 // adaptive tells whether the limit is found out.
@@ -30,32 +32,32 @@ type Config struct {
 	// Shadow decides and reports, but refuses nothing and makes nobody wait. It models the load it would have refused.
 	Shadow bool `yaml:"shadow"`
 
-	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by gradient, vegas or aimd. Empty: no such limit.
-	Concurrency Algorithm `yaml:"concurrency" enum:"fixed|gradient|vegas|aimd" example:"gradient"`
+	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses.
+	Concurrency Algorithm `yaml:"concurrency" enum:"fixed|gradient|vegas|aimd|none" example:"gradient"`
 
 	// MaxConcurrency is the limit with fixed, and the most that the others go up to. Range 1 to 1000000. Zero means the default: 1000.
 	MaxConcurrency int `yaml:"maxConcurrency" range:"1..1000000" example:"200"`
 
-	// MinConcurrency is the least that the adaptive limits go down to. Range 1 to 1000000. Zero means the default, 4.
+	// MinConcurrency is the least that the adaptive limits go down to; half of it for the few moments in which gradient and vegas measure. Range 1 to 1000000. Zero means the default, 4.
 	MinConcurrency int `yaml:"minConcurrency" range:"1..1000000" example:"4"`
 
 	// InitialConcurrency is where the adaptive limits begin. Range 1 to 1000000. Zero means the default, 20.
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
-	// MaxQueue is how many requests may wait for a place. Range 1 to 1000000. Zero means the default: as many as may be handled at once, whatever the limit is at the time.
+	// MaxQueue is how many requests may wait for a place. Range 1 to 1000000. Zero means the default: half as many as may be handled at once, fewer while the service is slower than without load.
 	MaxQueue int `yaml:"maxQueue" range:"1..1000000" example:"50"`
 
 	// NoQueue lets nobody wait: without a free place a request is refused at once.
 	NoQueue bool `yaml:"noQueue"`
 
-	// QueueTarget is how long requests may wait while there is more than can be done: the target of CoDel (RFC 8289). Range 1ms to 1m. Zero means the default: half of the time that requests take without load, at least 5ms.
+	// QueueTarget is how long requests may wait while there is more than can be done: the target of CoDel (RFC 8289). Range 1ms to 1m. Zero means the default: half of the time that requests take without load, at least 5ms and at most half of queueInterval.
 	QueueTarget time.Duration `yaml:"queueTarget" range:"1ms..1m" example:"5ms"`
 
-	// QueueInterval is how long requests may wait otherwise, and for how long waits must be above queueTarget until there is more than can be done. Range 1ms to 1m. Zero means the default: twice the time that requests take without load, at least 100ms.
+	// QueueInterval is how long requests may wait otherwise, and for how long waits must be above queueTarget until there is more than can be done. Range 1ms to 1m. Zero means the default: twice the time that requests take without load, at least 100ms and twice queueTarget.
 	QueueInterval time.Duration `yaml:"queueInterval" range:"1ms..1m" example:"100ms"`
 
-	// CPU is the share of the processor time that this process may use, or its container, above which requests are refused. A fraction, 0.9 is 90 %. Range 0.05 to 1. Zero: not looked at.
-	CPU float64 `yaml:"cpu" range:"0.05..1" example:"0.9"`
+	// CPU is the share of the processor time that this process may use, or its container, above which requests are refused. A fraction, 0.9 is 90 %. Range 0.05 to 0.99. Zero: not looked at.
+	CPU float64 `yaml:"cpu" range:"0.05..0.99" example:"0.9"`
 
 	// MaxRetryShare is the share of retries among arriving requests above which answers tell clients not to retry. A fraction of first attempts. Range 0.01 to 10. Zero means the default, 0.1.
 	MaxRetryShare float64 `yaml:"maxRetryShare" range:"0.01..10" example:"0.1"`
@@ -71,11 +73,16 @@ const (
 )
 
 // Enabled tells whether anything can be refused.
-func (c Config) Enabled() bool { return !c.Disabled && (c.Concurrency != "" || c.CPU > 0) }
+func (c Config) Enabled() bool {
+	return !c.Disabled && (c.Concurrency != "" && c.Concurrency != Unlimited || c.CPU > 0)
+}
 
 // WithDefaults returns c with the defaults written into the fields that are zero and whose default is a number. It is
 // pure, and doing it twice changes nothing. A Config that is off stays off.
 func (c Config) WithDefaults() Config {
+	if c.Concurrency == Unlimited {
+		c.Concurrency = ""
+	}
 	if c.MaxConcurrency == 0 {
 		c.MaxConcurrency = 1000
 	}
@@ -104,7 +111,7 @@ func (c Config) clamped() Config {
 		c.QueueInterval = min(max(c.QueueInterval, time.Millisecond), time.Minute)
 	}
 	if c.CPU != 0 {
-		c.CPU = min(max(c.CPU, 0.05), 1)
+		c.CPU = min(max(c.CPU, 0.05), 0.99)
 	}
 	c.MaxRetryShare = min(max(c.MaxRetryShare, 0.01), 10)
 	c.MaxCallerShare = min(max(c.MaxCallerShare, 0), 1)

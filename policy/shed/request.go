@@ -4,7 +4,7 @@ import "time"
 
 // Request is what the shedder knows of an arriving request.
 type Request struct {
-	// Deadline is when its caller stops waiting, on the clock of now. Zero and below: it waits for ever.
+	// Deadline is when its caller stops waiting, on the clock of now. Zero: it waits for ever.
 	Deadline time.Duration
 	// Priority is how much it matters. Values outside the four count as the nearest.
 	Priority Priority

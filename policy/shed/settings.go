@@ -86,12 +86,13 @@ func (s *Shedder) apply() {
 	if s.callers != nil {
 		s.callers.most.Store(int32(max(float64(limit)*s.c.MaxCallerShare, 1)))
 	}
-	s.codel.target, s.codel.interval = s.c.QueueTarget, s.c.QueueInterval
-	if s.codel.target == 0 {
-		s.codel.target = max(leastTarget, time.Duration(s.learn.base/2))
+	q := &s.codel
+	q.target, q.interval = s.c.QueueTarget, s.c.QueueInterval
+	if q.interval == 0 {
+		q.interval = max(leastInterval, time.Duration(2*s.learn.base), 2*q.target)
 	}
-	if s.codel.interval == 0 {
-		s.codel.interval = max(leastInterval, time.Duration(2*s.learn.base))
+	if q.target == 0 {
+		q.target = min(max(leastTarget, time.Duration(s.learn.base/2)), q.interval/2)
 	}
 }
 

@@ -1,6 +1,7 @@
 package shed_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,4 +224,61 @@ func TestQueueFollowsTheLatency(t *testing.T) {
 		t.Errorf("in a standing queue: may wait for %v, want half of the time a request takes", w.until-now)
 	}
 	s.Release(now, p, shed.Ignored)
+}
+
+func TestALongTargetMakesTheIntervalLonger(t *testing.T) {
+	s, _ := full(t, shed.Config{MaxQueue: 4, QueueTarget: sec})
+	if w := queued(t, s, 0, shed.Request{}); w.until != 2*sec {
+		t.Errorf("they may wait %v, with a target of 1s", w.until)
+	}
+}
+
+func TestAShortIntervalMakesTheTargetShorter(t *testing.T) {
+	s, _ := full(t, shed.Config{MaxQueue: 50, QueueInterval: 6 * ms})
+	for now := time.Duration(0); now < 100*ms; now += ms {
+		send(s, now, shed.Request{})
+	}
+	if w := queued(t, s, 100*ms, shed.Request{}); w.until != 103*ms {
+		t.Errorf("in a standing queue they may wait %v", w.until-100*ms)
+	}
+}
+
+func TestNoneIsNoLimitOfConcurrency(t *testing.T) {
+	if (shed.Config{Concurrency: shed.Unlimited}).Enabled() || !(shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}).Enabled() {
+		t.Error("it is taken for a limit")
+	}
+	c := shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}.WithDefaults()
+	if c.Concurrency != "" {
+		t.Errorf("concurrency %q", c.Concurrency)
+	}
+	s := shed.New(shed.Config{Concurrency: shed.Unlimited, CPU: 0.9})
+	for range 5000 {
+		if _, v, reason := s.Admit(0, shed.Request{}); v != shed.Admitted {
+			t.Fatalf("%v %q", v, reason)
+		}
+	}
+}
+
+func TestNobodyQueuesWhoComesPastTheBeginOfShadowMode(t *testing.T) {
+	c := shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, MaxQueue: 5}
+	shadow := c
+	shadow.Shadow = true
+	for range 5000 {
+		s := shed.New(c)
+		s.Admit(0, shed.Request{})
+		if _, v, _ := s.Admit(0, shed.Request{}); v != shed.Full {
+			t.Fatal(v)
+		}
+		switched := make(chan struct{})
+		var ready, woken atomic.Bool
+		go func() { ready.Store(true); s.Reconfigure(0, shadow); close(switched) }()
+		for !ready.Load() { // so that both come at once
+		}
+		w := &shed.Waiter{Wake: func() { woken.Store(true) }}
+		v, _ := s.Enqueue(0, w, shed.Request{})
+		<-switched
+		if v != shed.Admitted && !woken.Load() {
+			t.Fatalf("%v, and nobody will wake it", v)
+		}
+	}
 }

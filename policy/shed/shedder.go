@@ -85,7 +85,7 @@ func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) 
 	if r.Attempt > 1 {
 		s.arrived.retry(r.Attempt)
 	}
-	if s.mode.Load() != 0 || r.Deadline > 0 && now >= r.Deadline {
+	if s.mode.Load() != 0 || r.Deadline != 0 && now >= r.Deadline {
 		return s.admitSpecial(now, r)
 	}
 	places := int(s.places[level(r.Priority)].Load())
@@ -115,7 +115,7 @@ func (s *Shedder) admitSpecial(now time.Duration, r Request) (Permit, Verdict, R
 	reason := None
 	switch {
 	case mode&modeOff != 0:
-	case r.Deadline > 0 && now >= r.Deadline:
+	case r.Deadline != 0 && now >= r.Deadline:
 		reason = Expired
 	case mode&modeBusy != 0 && s.cpu.refuses(r):
 		reason = CPU

@@ -45,20 +45,21 @@ func (s *Shedder) unlock(now time.Duration, woken *chain) {
 // then Leave. Admitted and Refused: w.Outcome tells; Wake is not called. One that matters more than another that waits
 // takes its place when the queue is full.
 func (s *Shedder) Enqueue(now time.Duration, w *Waiter, r Request) (v Verdict, until time.Duration) {
-	k, caller, mode := rankOf(r), uint32(0), s.mode.Load()
-	if mode&modeFair != 0 {
-		caller = hashOf(r.Caller)
-	}
+	k, caller := rankOf(r), uint32(0)
 	woken := chain{}
 	now = s.lock(now)
 	defer s.unlock(now, &woken)
+	mode := s.mode.Load() // under the lock: nobody queues who came past Reconfigure
+	if mode&modeFair != 0 {
+		caller = hashOf(r.Caller)
+	}
 	if w.queued {
 		return Queued, w.until
 	}
 	switch {
 	case mode&(modeOff|modeShadow) != 0: // since it was told to wait
 		return Admitted, 0
-	case r.Deadline > 0 && now >= r.Deadline:
+	case r.Deadline != 0 && now >= r.Deadline:
 		w.reason = Expired
 		s.arrived.givenUp++
 		return Refused, 0
@@ -86,7 +87,7 @@ func (s *Shedder) join(now time.Duration, w *Waiter, r Request, k rank, caller u
 	w.rank, w.since, w.deadline = k, now, r.Deadline
 	w.permit.caller = caller
 	w.until = now + s.codel.patience()
-	if r.Deadline > 0 {
+	if r.Deadline != 0 {
 		w.until = min(w.until, r.Deadline)
 	}
 	s.queue.push(w)
@@ -118,7 +119,7 @@ func (s *Shedder) Leave(now time.Duration, w *Waiter, timedOut bool) bool {
 
 // late is why w is refused when its time is up.
 func (w *Waiter) late(now time.Duration) Reason {
-	if w.deadline > 0 && now >= w.deadline {
+	if w.deadline != 0 && now >= w.deadline {
 		return Expired
 	}
 	return QueueDelay

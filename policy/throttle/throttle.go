@@ -67,14 +67,18 @@ func (t *Throttle) Record(now, began time.Duration, r Result) {
 	t.mu.Unlock()
 }
 
-// Reconfigure puts c into effect and keeps what was counted. A throttle that is switched off counts nothing meanwhile.
+// Reconfigure puts c into effect and keeps what was counted. A throttle that is switched off counts nothing meanwhile;
+// requests without an answer at that time are forgotten.
 func (t *Throttle) Reconfigure(now time.Duration, c Config) {
 	c = c.WithDefaults()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.on.Store(c.Enabled())
+	was := t.on.Swap(c.Enabled())
 	if !c.Enabled() {
 		return
+	}
+	if !was {
+		t.w.settle()
 	}
 	t.c = c
 	if t.w.begun {

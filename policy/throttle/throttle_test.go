@@ -332,3 +332,27 @@ func TestNothingIsAllocated(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswersThatCameWhileItWasOffAreNoRejections(t *testing.T) {
+	on := throttle.Config{K: 2, Window: 30 * time.Second}
+	th := throttle.New(on)
+	for range 100 {
+		th.Allow(0, 0)
+	}
+	th.Record(time.Second, 0, throttle.Accepted)
+	th.Reconfigure(time.Second, throttle.Config{})
+	for range 98 {
+		th.Record(2*time.Second, 0, throttle.Accepted)
+	}
+	th.Reconfigure(10*time.Second, on)
+	th.Record(11*time.Second, 0, throttle.Accepted) // the last one
+	if st := th.State(11 * time.Second); st.Requests != 1 || st.Accepts != 1 {
+		t.Errorf("%+v", st)
+	}
+	for range 30 {
+		if ok, _ := th.Allow(11*time.Second, 0); !ok {
+			t.Fatal("refused")
+		}
+		th.Record(11*time.Second, 11*time.Second, throttle.Accepted)
+	}
+}

@@ -74,6 +74,16 @@ func (w *window) of(now, began time.Duration) *tally {
 	return w.at(w.head - age)
 }
 
+// settle forgets the requests without an answer.
+func (w *window) settle() {
+	for i := range w.tally {
+		t := &w.tally[i]
+		out := t.sent() - t.accepted - t.rejected
+		t.made -= out
+		w.made -= out
+	}
+}
+
 // resize gives the steps another length. What was counted in a step counts in the one in which that step began.
 func (w *window) resize(step time.Duration) {
 	if step == w.step || !w.begun {

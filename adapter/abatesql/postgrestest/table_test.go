@@ -190,7 +190,16 @@ func TestKeysOutliveTheServer(t *testing.T) {
 
 // overtaken lets a Begin wait for the row of its key, which it could have when it asked, while another instance takes it by
 // the statement, and returns the answer.
-func overtaken(t *testing.T, db *sql.DB, s *abatesql.Store, table, statement string) (idempotency.Begun, uint64) {
+func overtaken(t *testing.T, db *sql.DB, s *abatesql.Store, table, statement string) (b idempotency.Begun, token uint64) {
+	t.Helper()
+	b = meanwhile(t, db, s, table, func(tx *sql.Tx) error {
+		return tx.QueryRow(`UPDATE ` + table + ` SET token = nextval(pg_get_serial_sequence('` + table + `', 'token')), ` + statement + ` RETURNING token`).Scan(&token)
+	})
+	return b, token
+}
+
+// meanwhile lets a Begin wait for the row of its key, while another instance changes it, and returns the answer.
+func meanwhile(t *testing.T, db *sql.DB, s *abatesql.Store, table string, change func(*sql.Tx) error) idempotency.Begun {
 	t.Helper()
 	tx := begin(t, db)
 	if _, err := tx.Exec(`SELECT FROM ` + table + ` FOR UPDATE`); err != nil {
@@ -205,15 +214,40 @@ func overtaken(t *testing.T, db *sql.DB, s *abatesql.Store, table, statement str
 		late <- b
 	}()
 	waiting(t, db, 1)
-	var token uint64
-	err := tx.QueryRow(`UPDATE ` + table + ` SET token = nextval(pg_get_serial_sequence('` + table + `', 'token')), ` + statement + ` RETURNING token`).Scan(&token)
+	err := change(tx)
 	if err == nil {
 		err = tx.Commit()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return <-late, token
+	return <-late
+}
+
+// A try that failed while Begin waited for its row ended: that it had no effect is known.
+func TestWhoeverWaitsForATryThatFailsHasTakenNothingOver(t *testing.T) {
+	db := running(t).open(t)
+	for table, before := range map[string]bool{"failed": false, "taken_and_failed": true} {
+		s := newStore(t, db, abatesql.Config{Table: table})
+		lease := time.Hour
+		if before {
+			lease = 0
+		}
+		b, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, lease)
+		if err == nil && before {
+			b, err = s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour)
+		}
+		if err != nil || b.State != idempotency.Run || b.TakenOver != before {
+			t.Fatalf("%s: %+v, %v", table, b, err)
+		}
+		b = meanwhile(t, db, s, table, func(tx *sql.Tx) error { // what Fail does, at a time after that of Begin
+			_, err := tx.Exec(`UPDATE ` + table + ` SET token = 0, lease_until = 'epoch', forget_at = CASE WHEN taken_over THEN forget_at ELSE statement_timestamp() END`)
+			return err
+		})
+		if b.State != idempotency.Run || b.TakenOver != before {
+			t.Errorf("%s: %+v, want run, taken over %v", table, b, before)
+		}
+	}
 }
 
 // A number that was drawn before the row was locked would be smaller than that of somebody who got the row first.
