@@ -84,6 +84,9 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	if x.route.Guard != nil {
 		attrs = append(attrs, slog.String("service", x.service()), slog.String("route", x.route.Label), slog.Int("attempts", x.sent))
 	}
+	if x.in != nil {
+		attrs = append(attrs, slog.String("gate", x.service()), slog.String("caller", shown([]byte(x.in.caller))))
+	}
 	if x.fleet != nil && x.tried >= 0 {
 		attrs = append(attrs, slog.String("endpoint", x.fleet.endpoints[x.tried].url))
 	}

@@ -12,8 +12,10 @@ import (
 )
 
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
-// (Prometheus), /guards (state as JSON) and /policy (the policy in force, every default written out). It changes nothing.
-// It shows addresses and numbers of requests, no requests: keep it on loopback or in a network you trust.
+// (Prometheus), /guards and /gates (state as JSON) and /policy (the policy in force, every default written out). It changes
+// nothing. It shows addresses and numbers of requests, no requests: keep it on loopback or in a network you trust, or have it
+// ask for a token or a client certificate (Config.AdminTokens, Config.AdminTLS). /healthz and /readyz are open to everybody:
+// whoever looks whether the proxy is well, such as a kubelet, has neither.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -24,21 +26,28 @@ func (p *Proxy) Admin() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /guards", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /guards", p.known(page(func() any { return p.report() })))
+	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
+	mux.Handle("GET /policy", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(p.policies.Format()) // the reader has left
+	})))
+	mux.Handle("GET /{$}", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "abate proxy\n\n/guards   state of every service that is called\n/gates    state of every service that is protected\n"+
+			"/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n")
+	})))
+	return mux
+}
+
+// page shows a report as JSON.
+func page(report func() any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
-		_ = out.Encode(p.report()) // the reader has left
+		_ = out.Encode(report()) // the reader has left
 	})
-	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(p.policies.Format()) // the reader has left
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "abate proxy\n\n/guards   state of every service\n/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n")
-	})
-	return mux
 }
 
 // report is /guards.
@@ -103,7 +112,7 @@ func (p *Proxy) report() report {
 	}
 	for _, name := range p.policies.Names() {
 		if d, ok := p.policies.Service(name); ok {
-			s := p.service(d.Guard)
+			s := p.service(d.Guard, nil)
 			r.Services = append(r.Services, s.report(s.fleetOf(&d)))
 		}
 	}
@@ -114,7 +123,7 @@ func (s *service) report(f *fleet) serviceReport {
 	now, state := abate.Now(), s.guard.State()
 	b := state.Breaker
 	r := serviceReport{
-		Service: s.guard.Name(), Budget: state.Budget, Endpoints: []endpointReport{},
+		Service: s.guard.Name(), Budget: state.Budget,
 		Breaker:  breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate, Calls: b.Calls, Openings: b.Openings},
 		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued, Limit: f.policy.Bulkhead.MaxConcurrentCalls},
 	}
@@ -127,13 +136,23 @@ func (s *service) report(f *fleet) serviceReport {
 	if state.Typical > 0 {
 		r.Typical = state.Typical.Round(10 * time.Microsecond).String()
 	}
+	r.Endpoints = f.report(now)
+	return r
+}
+
+// report shows the endpoints. A nil fleet has none.
+func (f *fleet) report(now time.Duration) []endpointReport {
+	all := []endpointReport{}
+	if f == nil {
+		return all
+	}
 	for i, e := range f.endpoints {
 		o := f.balancer.Endpoint(i, now)
 		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(), ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}
-		r.Endpoints = append(r.Endpoints, er)
+		all = append(all, er)
 	}
-	return r
+	return all
 }

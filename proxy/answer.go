@@ -203,7 +203,7 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 	if err := x.body.fill(until); err != nil {
 		return err
 	}
-	if n > 1 && x.client.gone() {
+	if n > 1 && x.gone() {
 		return errGone
 	}
 	now := abate.Now()
@@ -249,6 +249,9 @@ func (a *answer) roundTripUnder(ctx context.Context, n int) error {
 
 // pass gives the answer to the client.
 func (x *exchange) pass(a *answer, extra []byte) {
+	if x.in != nil {
+		x.settle(a)
+	}
 	if a.resp.Status == http.StatusSwitchingProtocols {
 		x.tunnel(a)
 		return
@@ -258,15 +261,17 @@ func (x *exchange) pass(a *answer, extra []byte) {
 		length = a.resp.Announced // to HEAD, and of 304: what would have come, if the service says so
 	}
 	keep, arrived := x.record(a)
-	a.keeping = keep != nil
+	key := x.keyInUse()
+	a.keeping = keep != nil || key != nil
 	x.respond(head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
 	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
 		x.client.flush()
 	}
-	for !x.client.broken() {
+	for !x.client.broken() || key != nil {
 		data, err := x.more(a)
 		if err == io.EOF {
 			keep.Commit(arrived)
+			x.whole(a, key)
 			x.client.end(a.trailer())
 			return
 		}
@@ -277,8 +282,11 @@ func (x *exchange) pass(a *answer, extra []byte) {
 			return
 		}
 		x.bytes += int64(len(data))
-		if keep.Write(data); a.ended {
+		keep.Write(data)
+		key.write(data)
+		if a.ended {
 			keep.Commit(arrived) // before the client has all of it, and may ask again
+			x.whole(a, key)
 		}
 		if x.client.write(data); !a.pending() {
 			x.client.flush()
@@ -306,8 +314,9 @@ type head struct {
 	status int
 	reason []byte // nil for the usual one
 	fields []h1.Field
-	length int64  // of the content, -1 when not known
-	extra  []byte // more fields, as lines
+	length int64    // of the content, -1 when not known
+	extra  []byte   // more fields, as lines
+	in     *arrival // whose gate adds fields of its own; nil for none
 }
 
 // respond begins the answer.
@@ -316,6 +325,6 @@ func (x *exchange) respond(h head) {
 	if sending := x.fleet != nil && x.body.taken; !sending && !x.client.complete() {
 		x.client.takeContent() // what is here already need not end the connection
 	}
-	x.head = h
+	x.head, x.head.in = h, x.in
 	x.client.begin(&x.head)
 }

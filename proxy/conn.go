@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -19,9 +20,11 @@ import (
 // the next.
 type clientConn struct {
 	proxy *Proxy
+	from  origin
 	nc    net.Conn
 	tcp   *net.TCPConn    // nc, if it is one
 	raw   syscall.RawConn // of tcp
+	under *underTLS       // nil without TLS
 	ready func(fd uintptr) bool
 	rerr  error // of the last call of ready
 	in    input
@@ -32,21 +35,6 @@ type clientConn struct {
 	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
 	waiting         atomic.Bool   // for a request: may be dismissed
 	last            bool          // no request follows on this connection
-}
-
-// welcome takes a new client.
-func (p *Proxy) welcome(nc net.Conn) {
-	c := &clientConn{proxy: p, nc: nc}
-	c.x.proxy, c.x.client = p, c
-	c.out.c = c
-	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
-		c.raw, _ = c.tcp.SyscallConn()
-	}
-	c.ready = c.readReady
-	p.enter(c)
-	defer p.leave(c)
-	defer c.contain()
-	c.serve()
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -100,17 +88,38 @@ func (c *clientConn) settle() {
 
 // close ends the connection so that the client gets all that was written: an unread request would have the kernel reset it.
 func (c *clientConn) close() {
+	tcp := c.socket()
 	switch {
-	case c.tcp == nil:
+	case tcp == nil:
 	case c.out.broken && c.out.open:
-		c.tcp.SetLinger(0) // a reset: the usual end would be that of the answer
+		c.cut()
 	case c.in.r < c.in.w || !c.body.complete():
-		linger(c.tcp)
+		if c.under != nil {
+			_ = c.nc.(*tls.Conn).CloseWrite() // the end of TLS; the socket's follows
+		}
+		linger(tcp)
 	}
 	c.nc.Close()
 	c.in.put()
 	c.out.put()
 	c.body.put()
+}
+
+// socket is the client's TCP connection, under TLS if that is spoken; nil if it is none.
+func (c *clientConn) socket() *net.TCPConn {
+	if c.under != nil {
+		return c.under.tcp
+	}
+	return c.tcp
+}
+
+// cut ends the connection by a reset, and TLS without saying so: nobody may take what has come for a whole answer.
+func (c *clientConn) cut() {
+	if tcp := c.socket(); tcp != nil {
+		tcp.SetLinger(0)
+		tcp.Close()
+	}
+	c.nc.Close()
 }
 
 // linger reads for a moment what a client still sends after its request has been refused.
@@ -148,7 +157,7 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 			n, bad := h1.HeadEnd(u, scanned)
 			if first && bytes.HasPrefix(u, http2Preface[:min(len(u), len(http2Preface))]) {
 				if len(u) >= len(http2Preface) {
-					c.proxy.handoff.take(c)
+					c.from.door.handoff.take(c)
 					return nil, errHandedOff
 				}
 			} else if bad != nil {
@@ -191,7 +200,7 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 		c.setReadDeadline(now, until)
 		c.waiting.Store(began == 0)
 		var err error
-		if began == 0 && c.proxy.draining.Load() {
+		if began == 0 && c.from.door.draining.Load() {
 			err = c.glimpse()
 		} else {
 			err = c.read()
@@ -282,7 +291,12 @@ func (c *clientConn) refuse(err error) {
 }
 
 // gone tells whether the client has closed its connection, or half of it.
-func (c *clientConn) gone() bool { return c.raw != nil && hungUp(c.raw) }
+func (c *clientConn) gone() bool {
+	if c.under != nil {
+		return c.under.gone(c.body.complete())
+	}
+	return c.raw != nil && hungUp(c.raw)
+}
 
 // context is of no use to one who can ask gone.
 func (c *clientConn) context() context.Context { return context.Background() }

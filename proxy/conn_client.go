@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net"
 	"time"
 
 	"github.com/abate-go/abate/proxy/h1"
@@ -24,10 +23,4 @@ func (c *clientConn) multiplexed() bool                     { return false }
 
 func (c *clientConn) Read(p []byte, until time.Duration) (int, error) { return c.body.Read(p, until) }
 
-func (c *clientConn) address() string {
-	host, _, err := net.SplitHostPort(c.nc.RemoteAddr().String())
-	if err != nil {
-		return ""
-	}
-	return host
-}
+func (c *clientConn) origin() *origin { return &c.from }

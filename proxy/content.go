@@ -14,6 +14,7 @@ import (
 type content struct {
 	x       *exchange
 	kind    contentKind
+	limit   int // of what is held, in bytes
 	bytes   []byte
 	chunked bool
 	held    []byte // memory of bytes, if it is ours
@@ -46,7 +47,10 @@ func (b *content) open(x *exchange) {
 		return
 	}
 	p, limit := x.fleet.policy, x.proxy.config.MaxBufferedBody
+	b.limit = limit
 	switch {
+	case x.in != nil && x.in.comparesBodies(): // with those of earlier tries
+		b.kind, b.limit = toHold, x.in.keys.MaxBody
 	case !req.Chunked && req.Length <= int64(limit),
 		req.Length < 0 && x.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) && limit > 0 && !req.Trailers:
 		b.kind = toHold
@@ -71,7 +75,7 @@ func (b *content) fill(until time.Duration) error {
 	if b.kind != toHold {
 		return nil
 	}
-	x, limit := b.x, b.x.proxy.config.MaxBufferedBody
+	x := b.x
 	if x.req.Expect {
 		x.client.interim(100, nil)
 		x.req.Expect = false
@@ -90,7 +94,7 @@ func (b *content) fill(until time.Duration) error {
 		case err != nil:
 			b.err = err
 			return err
-		case len(b.held) > limit:
+		case len(b.held) > b.limit:
 			b.kind, b.bytes = streamed, b.held
 			return nil
 		}

@@ -40,8 +40,8 @@ type client interface {
 	// broken tells whether the client no longer takes what is sent.
 	broken() bool
 
-	// address is the client's IP address; multiplexed tells whether it speaks HTTP/2.
-	address() string
+	// origin is where it comes from; multiplexed tells whether it speaks HTTP/2.
+	origin() *origin
 	multiplexed() bool
 }
 
@@ -52,6 +52,7 @@ type exchange struct {
 	client client
 	req    h1.Request
 	route  route
+	in     *arrival // at the gate of a protected service; nil for a call that goes out
 	fleet  *fleet
 	call   abate.Call
 	first  answer // of the attempt in the air, when it has no copies
@@ -76,16 +77,20 @@ type exchange struct {
 func (x *exchange) serve() {
 	x.began = abate.Now()
 	x.ended = x.began
-	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet = nil, -1, 0, 0, 0, "", nil
-	if !x.proxy.route(&x.route, text(x.req.Host), text(x.req.Path)) {
+	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet, x.in = nil, -1, 0, 0, 0, "", nil, nil
+	if !x.proxy.route(&x.route, x.client.origin().door.name, text(x.req.Host), text(x.req.Path)) {
 		x.route = route{}
 		x.refuseUnrouted()
 		x.log(nil)
 		return
 	}
+	if x.route.post != nil {
+		x.in = newArrival(x)
+	}
 	if x.looped() {
 		x.problem(problem{Status: http.StatusLoopDetected, Reason: "loop", Detail: "the request has been through this proxy before: an upstream of " + x.service() + " is the proxy itself"})
 		x.log(nil)
+		x.leaveGate()
 		return
 	}
 	x.fleet = x.route.service.fleetOf(&x.route.Destination)
@@ -94,8 +99,7 @@ func (x *exchange) serve() {
 	x.body.open(x)
 	x.route.stats.Began()
 	x.counted = true
-	err := x.run(policy)
-	x.answer(err)
+	err := x.decide(policy)
 	x.body.close()
 	x.ended = abate.Now()
 	if x.got != nil {
@@ -103,6 +107,20 @@ func (x *exchange) serve() {
 	}
 	x.count()
 	x.log(err)
+	x.leaveGate()
+}
+
+// decide has the guard, or the gate, decide about the request, and gives the client its answer.
+func (x *exchange) decide(policy *abate.Policy) error {
+	if x.in != nil {
+		return x.arrive()
+	}
+	now, err := x.hold()
+	if err == nil {
+		err = x.run(policy, now, abate.NoDeadline)
+	}
+	x.answer(err)
+	return err
 }
 
 // count counts the request as ended.
@@ -115,6 +133,10 @@ func (x *exchange) count() {
 func (x *exchange) contain(what any) {
 	x.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
 	x.ended = abate.Now()
+	x.served(abate.Ignored)
+	if key := x.keyInUse(); key != nil {
+		key.stop()
+	}
 	x.call.Abort(x.ended)
 	x.body.close()
 	for _, a := range []*answer{&x.first, x.got} {
@@ -128,23 +150,16 @@ func (x *exchange) contain(what any) {
 	}
 }
 
-// run makes the guarded call. What the last attempt brought is in x.got.
-func (x *exchange) run(policy *abate.Policy) error {
+// run makes the guarded call, which ends at until. What the last attempt brought is in x.got.
+func (x *exchange) run(policy *abate.Policy, now, until time.Duration) error {
 	if len(x.fleet.endpoints) == 0 {
 		return errNoUpstreams
-	}
-	now := x.began
-	if x.body.kind == toHold && !x.req.Expect { // before the call begins: a slow client must not hold its permits, nor use up its time
-		if err := x.body.fill(abate.NoDeadline); err != nil {
-			return err
-		}
-		now = abate.Now()
 	}
 	if policy.Hedge.Enabled() && x.mayHedge() {
 		return x.runHedged()
 	}
 	x.call = abate.Call{}
-	step := x.route.Guard.Begin(&x.call, now, abate.NoDeadline)
+	step := x.route.Guard.Begin(&x.call, now, until)
 	for {
 		switch step.Action {
 		case abate.Attempt:
@@ -157,6 +172,18 @@ func (x *exchange) run(policy *abate.Policy) error {
 			return step.Err
 		}
 	}
+}
+
+// hold reads a body that is held before anything is decided: a slow client must not hold permits, nor use up their time. now
+// is when it was there.
+func (x *exchange) hold() (now time.Duration, err error) {
+	if x.body.kind != toHold || x.req.Expect {
+		return x.began, nil
+	}
+	if err := x.body.fill(abate.NoDeadline); err != nil {
+		return 0, err
+	}
+	return abate.Now(), nil
 }
 
 var errNoUpstreams = errors.New("the policy file names no upstreams for this service")
@@ -268,4 +295,10 @@ func (x *exchange) queue() abate.Step {
 	return x.call.LeaveQueue(abate.Now(), w, nil)
 }
 
-func (x *exchange) service() string { return x.route.Guard.Name() }
+// service is the name of the service as its clients know it.
+func (x *exchange) service() string {
+	if x.route.post != nil {
+		return x.route.post.gate.Name()
+	}
+	return x.route.Guard.Name()
+}

@@ -148,7 +148,45 @@ func FuzzClientBytes(f *testing.F) {
 			io.WriteString(c, line(req))
 		}
 	})
-	r := start(f, single([]string{s.url}, noRetries, noBreaker, noEjection), headerTimeout(time.Second), stallTimeout(time.Second))
+	fuzzClient(f, start(f, single([]string{s.url}, noRetries, noBreaker, noEjection), headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
+}
+
+// FuzzIngressBytes is FuzzClientBytes at the gate of a protected service, which must not get what only trusted peers may
+// send: it gets what the proxy knows instead.
+func FuzzIngressBytes(f *testing.F) {
+	for _, fields := range []string{"X-Forwarded-For: 192.0.2.1\r\nx-envoy-attempt-count: 9\r\nABATE-PRIORITY: SHEDDABLE\r\n", "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\nGrpc-Timeout: 1H\r\n",
+		"Idempotency-Key: a\r\nContent-Length: 3\r\n", "Idempotency-Key: \"b\"\r\nTransfer-Encoding: chunked\r\n", "Expect: 100-continue\r\nIdempotency-Key: c\r\nContent-Length: 100\r\n",
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: d\r\n", "Authorization: Bearer x\r\nForwarded: for=x\r\nX-Real-Ip: y\r\nx-forwarded-client-cert: z\r\n"} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			f.Add([]byte(method + " /a HTTP/1.1\r\nHost: s.test\r\n" + fields + "\r\nabc" + smuggled))
+		}
+	}
+	var malformed atomic.Pointer[string]
+	s := upstream(f, func(c net.Conn, req string) {
+		parsed, err := http.ReadRequest(bufio.NewReader(strings.NewReader(req)))
+		if err != nil {
+			malformed.Store(&req)
+			return
+		}
+		for name, values := range parsed.Header {
+			want := map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": parsed.Host, "X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL",
+				"X-Envoy-Expected-Rq-Timeout-Ms": values[0]}[name]
+			privileged := strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Abate-") || name == "Forwarded" || name == "X-Real-Ip"
+			if privileged && (len(values) != 1 || values[0] != want) {
+				malformed.Store(&req)
+			}
+		}
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX-Method: %s\r\nContent-Length: %d\r\n\r\n", parsed.Method, len(line(req)))
+		if parsed.Method != "HEAD" {
+			io.WriteString(c, line(req))
+		}
+	})
+	fuzzClient(f, protect(f, guardOf(s.url, "timeout: 1s", "idempotency: {methods: [POST, HEAD], maxBody: 64}", "rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}"),
+		headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
+}
+
+// fuzzClient sends bytes to a proxy as a client would.
+func fuzzClient(f *testing.F, r *running, malformed *atomic.Pointer[string]) {
 	var number int
 	f.Fuzz(func(t *testing.T, data []byte) {
 		conn := fuzzed(t, r)
@@ -182,7 +220,7 @@ func checkAnswers(t *testing.T, got string) {
 	for rest := got; rest != ""; {
 		in := bufio.NewReader(strings.NewReader(rest))
 		head, _, err := wellFormed(in, field(rest, "X-Method"))
-		if err == io.ErrUnexpectedEOF && field(head, "Abate-Reason") == "" {
+		if err == io.ErrUnexpectedEOF && field(head, "Abate-Reason") == "" || err == io.EOF && strings.HasPrefix(rest, "HTTP/1.1 1") {
 			return
 		}
 		after, _ := io.ReadAll(in)

@@ -24,7 +24,7 @@ func (x *exchange) runHedged() error {
 	own := x.private()
 	ctx, leave := context.WithCancel(x.client.context())
 	defer leave()
-	defer watch(ctx, x.client, leave).Stop()
+	defer watch(ctx, x.client.gone, leave).Stop()
 	a, release, err := abate.Run[*answer](ctx, x.route.Guard, hedged{own})
 	release.Done() // the answer has its time limit with it
 	own.copies.Lock()
@@ -35,14 +35,14 @@ func (x *exchange) runHedged() error {
 
 // watch asks a client now and then whether it is still there, until ctx ends, and has it end when the client has left:
 // abate.Run cannot ask, and may wait for long.
-func watch(ctx context.Context, c client, leave context.CancelFunc) *time.Timer {
+func watch(ctx context.Context, gone func() bool, leave context.CancelFunc) *time.Timer {
 	return time.AfterFunc(glance, func() {
 		switch {
 		case ctx.Err() != nil:
-		case c.gone():
+		case gone():
 			leave()
 		default:
-			watch(ctx, c, leave)
+			watch(ctx, gone, leave)
 		}
 	})
 }

@@ -23,8 +23,9 @@ type handoff struct {
 	once  sync.Once
 }
 
-// newHTTP2 makes the server for clients that speak HTTP/2 without TLS.
-func newHTTP2(p *Proxy) (*http.Server, *handoff) {
+// newHTTP2 makes the server for clients of a door that speak HTTP/2. TLS, if there is any, has been taken off before.
+func newHTTP2(d *door) (*http.Server, *handoff) {
+	p := d.proxy
 	h := &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -32,6 +33,9 @@ func newHTTP2(p *Proxy) (*http.Server, *handoff) {
 		Handler: http.HandlerFunc(p.serveStream), Protocols: protocols, IdleTimeout: p.config.IdleTimeout,
 		ReadHeaderTimeout: p.config.HeaderTimeout, MaxHeaderBytes: maxHead, ErrorLog: quiet,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 250, WriteByteTimeout: p.config.StallTimeout},
+		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
+			return context.WithValue(ctx, originKey{}, originOf(nc))
+		},
 	}
 	go func() { _ = s.Serve(h) }() // ends with ErrServerClosed
 	return s, h
@@ -41,7 +45,7 @@ func newHTTP2(p *Proxy) (*http.Server, *handoff) {
 func (h *handoff) take(c *clientConn) {
 	c.nc.SetReadDeadline(time.Time{})
 	c.x.tunnelled = true // it is no longer ours to close
-	nc := &begunConn{Conn: c.nc, begun: append([]byte(nil), c.in.unread()...)}
+	nc := &begunConn{Conn: c.nc, begun: append([]byte(nil), c.in.unread()...), from: c.from}
 	c.in.put()
 	select {
 	case h.conns <- nc:
@@ -70,6 +74,17 @@ func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 type begunConn struct {
 	net.Conn
 	begun []byte
+	from  origin
+}
+
+type originKey struct{}
+
+// originOf is where a connection that the HTTP/2 server has got comes from.
+func originOf(nc net.Conn) *origin {
+	if c, ok := nc.(*begunConn); ok {
+		return &c.from
+	}
+	return new(origin) // cannot be: handoff has no others
 }
 
 func (c *begunConn) Read(p []byte) (int, error) {
@@ -85,6 +100,7 @@ func (c *begunConn) Read(p []byte) (int, error) {
 type stream struct {
 	w      http.ResponseWriter
 	r      *http.Request
+	from   *origin
 	bare   bool
 	read   bool // there is no content
 	failed bool
@@ -98,6 +114,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
 	s := &stream{w: w, r: r, read: r.Body == nil || r.Body == http.NoBody, stall: p.config.StallTimeout}
+	s.from = r.Context().Value(originKey{}).(*origin)
 	p.answerStream(s, r)
 	if s.failed {
 		panic(http.ErrAbortHandler) // resets the stream: the client must not take the answer for complete
@@ -163,10 +180,7 @@ func (s *stream) arm() {
 
 func (s *stream) trailer() []h1.Field { return trailerOf(s.r.Trailer) }
 
-func (s *stream) address() string {
-	host, _, _ := net.SplitHostPort(s.r.RemoteAddr)
-	return host
-}
+func (s *stream) origin() *origin { return s.from }
 
 // interim sends an informational answer. 100 Continue is net/http's own affair.
 func (s *stream) interim(status int, fields []h1.Field) {
@@ -186,7 +200,11 @@ func (s *stream) begin(a *head) {
 	for _, f := range a.fields {
 		h.Add(string(f.Name), string(f.Value))
 	}
-	for line := range bytes.Lines(a.extra) {
+	extra := a.extra
+	if a.in != nil {
+		extra = a.in.appendAnswer(slices.Clip(extra), a.status)
+	}
+	for line := range bytes.Lines(extra) {
 		name, value, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), ": ")
 		h.Add(name, value)
 	}

@@ -76,7 +76,7 @@ func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
 			x.body.err = errSlowBody // see upload.late
 		}
 		x.body.note(h)
-		if x.client.gone() {
+		if x.gone() {
 			return errGone
 		}
 		return err
@@ -102,13 +102,16 @@ func (x *exchange) bodilessTo(resp *http.Response) bool {
 // http2Answer begins an answer with the attempt's time limit as its context, which ends too when the client leaves. It
 // lasts until the answer is released.
 func (x *exchange) http2Answer(a *answer) *http2Answer {
-	client, h := x.client, new(http2Answer)
-	h.ctx, h.cancel = context.WithCancelCause(client.context())
+	h, client := new(http2Answer), x.client.context()
+	if x.keyInUse() != nil { // it may go on for a while
+		client = context.Background()
+	}
+	h.ctx, h.cancel = context.WithCancelCause(client)
 	if a.until != abate.NoDeadline {
 		h.limit = time.AfterFunc(a.until-abate.Now(), func() { h.cancel(&timeLimitError{"no answer"}) })
 	}
-	if client.context().Done() == nil { // a client of HTTP/1.1 has to be asked
-		h.watch = watch(h.ctx, client, func() { h.cancel(errGone) })
+	if client.Done() == nil { // a client of HTTP/1.1 has to be asked
+		h.watch = watch(h.ctx, x.gone, func() { h.cancel(errGone) })
 	}
 	return h
 }
@@ -120,7 +123,7 @@ func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint
 	}
 	req := (&http.Request{Method: string(x.req.Method), URL: u, Host: e.host, ContentLength: x.req.Length}).WithContext(ctx)
 	req.Header = http.Header{"User-Agent": {""}} // else net/http writes its own
-	if x.proxy.config.Gateway {
+	if x.keepsHost() {
 		req.Host = string(x.req.Host)
 	}
 	if strings.HasPrefix(u.Opaque, "//") {

@@ -42,6 +42,9 @@ func (o *output) begin(a *head) {
 	o.b = h1.AppendStatus(o.b, a.status, a.reason)
 	o.b = h1.AppendFields(o.b, a.fields)
 	o.b = append(o.b, a.extra...)
+	if a.in != nil {
+		o.b = a.in.appendAnswer(o.b, a.status)
+	}
 	switch {
 	case a.length >= 0 && !bodiless(a.status):
 		o.b = append(o.b, "Content-Length: "...)
@@ -53,7 +56,7 @@ func (o *output) begin(a *head) {
 		o.chunked = true
 		o.b = append(o.b, "Transfer-Encoding: chunked\r\n"...)
 	}
-	if c.last = c.last || !c.body.complete() || c.proxy.draining.Load(); c.last {
+	if c.last = c.last || !c.body.complete() || c.from.door.draining.Load(); c.last {
 		o.b = append(o.b, "Connection: close\r\n"...)
 	} else if c.x.req.Minor == 0 {
 		o.b = append(o.b, "Connection: keep-alive\r\n"...)

@@ -23,6 +23,8 @@ type problem struct {
 	Detail  string `json:"detail"`
 	Service string `json:"service,omitempty"`
 	Reason  string `json:"reason"`
+	// Code is the same under the name that the answers of gates give it.
+	Code string `json:"code"`
 	// Cause is why the last attempt brought no answer: "timeout" or "connection".
 	Cause    string `json:"cause,omitempty"`
 	Attempts int    `json:"attempts"`
@@ -55,6 +57,9 @@ var refusals = []struct {
 	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
 }
 
+// leftReason stands in the access log when the client did not wait.
+const leftReason = "the client left"
+
 // answer gives the client what came of the call, which ended with err.
 func (x *exchange) answer(err error) {
 	if err == nil {
@@ -65,7 +70,7 @@ func (x *exchange) answer(err error) {
 	decided := errors.As(err, &policy)
 	switch {
 	case x.client.gone() || errors.Is(err, errGone):
-		x.reason = "the client left"
+		x.reason = leftReason
 		x.client.abort()
 	case x.body.failed() != nil:
 		x.badBody(x.body.failed())
@@ -117,13 +122,16 @@ func (x *exchange) refuse(e *abate.Error) {
 // detail says how the call ended. The addresses behind a gateway are not for its clients: there the attempt's error is left
 // to the access log.
 func (x *exchange) detail(e *abate.Error) string {
-	if !x.proxy.config.Gateway {
+	if !x.discreet() {
 		return e.Error()
 	}
 	public := *e
 	public.Err = nil
 	return public.Error()
 }
+
+// discreet tells that the clients are strangers, who need not know the addresses behind the proxy.
+func (x *exchange) discreet() bool { return x.proxy.config.Gateway || x.in != nil }
 
 // retryAfter is when to come back, in whole seconds: when an open breaker lets probes through, else in a second; a little
 // later for some than for others, so that they do not all come at once.
@@ -141,7 +149,7 @@ func (x *exchange) retryAfter(reason error) int {
 // unreachable answers a call whose only attempt failed and was not worth another.
 func (x *exchange) unreachable(err error) {
 	p := problem{Status: http.StatusBadGateway, Reason: "upstream-error", Attempts: x.sent, Cause: cause(err)}
-	if p.Detail = x.service() + ": " + err.Error(); x.proxy.config.Gateway && err != errNoUpstreams {
+	if p.Detail = x.service() + ": " + err.Error(); x.discreet() && err != errNoUpstreams {
 		p.Detail = x.service() + ": no answer (" + p.Cause + ")"
 	}
 	switch {
@@ -189,6 +197,10 @@ func (x *exchange) refuseUnrouted() {
 	if len(names) > 10 {
 		names, more = names[:10], ", ..."
 	}
+	if listen := x.client.origin().door.name; listen != "" {
+		x.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: "nothing is served here for this host and path"})
+		return
+	}
 	x.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: fmt.Sprintf(
 		"no service of the policy file has a route or upstream for host %.200q and path %.200q; services: %s",
 		x.req.Host, x.req.Path, strings.Join(names, ", ")+more)})
@@ -196,7 +208,7 @@ func (x *exchange) refuseUnrouted() {
 
 // refuseUnread answers a request that could not be read.
 func (x *exchange) refuseUnread(bad *h1.Error) {
-	x.route, x.fleet, x.sent, x.bytes, x.began = route{}, nil, 0, 0, abate.Now()
+	x.route, x.fleet, x.in, x.sent, x.bytes, x.began = route{}, nil, nil, 0, 0, abate.Now()
 	x.req = h1.Request{Minor: 1, Fields: x.req.Fields[:0]}
 	x.problem(problem{Status: bad.Status, Reason: "bad-request", Detail: bad.Problem})
 	x.log(nil)
@@ -207,13 +219,13 @@ func (x *exchange) problem(p problem) {
 	if p.Title = http.StatusText(p.Status); x.route.Guard != nil {
 		p.Service = x.service()
 	}
-	x.reason = p.Reason
+	x.reason, p.Code = p.Reason, p.Reason
 	body, _ := json.Marshal(p) // strings and numbers: it cannot fail
 	body = append(body, '\n')
 	extra := h1.AppendField(nil, "Content-Type", "application/problem+json")
 	extra = h1.AppendField(extra, "Cache-Control", "no-store")
 	extra = h1.AppendField(extra, reasonField, p.Reason)
-	if p.Status >= 500 {
+	if p.Status >= 500 && x.in == nil { // a gate says so only when too many try again
 		extra = h1.AppendField(extra, noRetryField, "false")
 	}
 	if p.RetryAfter > 0 {
@@ -224,9 +236,14 @@ func (x *exchange) problem(p problem) {
 
 // own gives the client an answer from memory.
 func (x *exchange) own(status int, extra, body []byte) {
-	extra = h1.AppendField(extra, "Date", time.Now().UTC().Format(http.TimeFormat))
-	x.respond(head{status: status, length: int64(len(body)), extra: extra})
+	x.respond(head{status: status, length: int64(len(body)), extra: appendDate(extra)})
 	x.bytes = int64(len(body))
 	x.client.write(body)
 	x.client.end(nil)
+}
+
+// appendDate writes when an answer of the proxy's own was made.
+func appendDate(dst []byte) []byte {
+	dst = time.Now().UTC().AppendFormat(append(dst, "Date: "...), http.TimeFormat)
+	return append(dst, "\r\n"...)
 }

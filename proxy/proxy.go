@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/identity"
 	"github.com/abate-go/abate/proxy/stale"
 )
 
@@ -46,6 +48,12 @@ type Config struct {
 	MaxBufferedBody int
 	// StaleMemory bounds the memory for answers kept for staleIfError, in bytes. 0 means 64 MiB.
 	StaleMemory int64
+
+	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
+	AdminTokens string
+	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
+	// certificate.
+	AdminTLS abate.TLS
 
 	// AccessLog gets one record for each request; nil for none.
 	AccessLog *slog.Logger
@@ -80,27 +88,33 @@ func orDuration(d *time.Duration, otherwise time.Duration) {
 	}
 }
 
-// Proxy is one proxy. Make it with New, give it listeners with Serve, and end it with Shutdown.
+// Proxy is one proxy. Make it with New, open the addresses of the policy file with Open, give it listeners for outgoing calls
+// with Serve, and end it with Shutdown.
 type Proxy struct {
 	config   Config
 	policies *policyfile.Set
 	metrics  *abateprom.Metrics
 	registry *prometheus.Registry
 	kept     *stale.Store
-	http2    *http.Server // for clients that speak HTTP/2
-	handoff  *handoff     // hands their connections to it
 
-	services sync.Map // *abate.Guard to *service
-	lines    throttle // of the access log
-	began    instant
-	draining atomic.Bool
+	services    sync.Map // *abate.Guard to *service
+	posts       sync.Map // *abate.Gate to *post
+	entrances   entrances
+	instances   instances
+	adminTokens *watched[identity.Tokens] // nil when none are asked for
+	adminTLS    *watched[tls.Config]      // nil without TLS
+	lines       throttle                  // of the access log
+	began       instant
+	draining    atomic.Bool
 
-	mu        sync.Mutex
-	listeners map[net.Listener]struct{}
-	clients   map[*clientConn]struct{}
-	tunnels   map[*tunnel]struct{}
-	idle      chan struct{} // closed when draining and the last client has gone
-	ticker    context.CancelFunc
+	life context.Context // until the last client has gone
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	doors   map[*door]struct{}
+	clients map[*clientConn]struct{}
+	tunnels map[*tunnel]struct{}
+	idle    chan struct{} // closed when draining and the last client has gone
 }
 
 // New loads the policy file and makes a proxy that listens nowhere yet. A file with mistakes gives all of them.
@@ -108,7 +122,7 @@ func New(c Config) (*Proxy, error) {
 	c.defaults()
 	p := &Proxy{
 		config: c, registry: prometheus.NewRegistry(), kept: stale.New(c.StaleMemory), began: newInstant(),
-		listeners: map[net.Listener]struct{}{}, clients: map[*clientConn]struct{}{}, tunnels: map[*tunnel]struct{}{}, idle: make(chan struct{}),
+		doors: map[*door]struct{}{}, clients: map[*clientConn]struct{}{}, tunnels: map[*tunnel]struct{}{}, idle: make(chan struct{}),
 	}
 	metrics, err := abateprom.New(p.registry)
 	if err != nil {
@@ -119,22 +133,44 @@ func New(c Config) (*Proxy, error) {
 	if c.Adjust != nil {
 		adjust = []func(string, *abate.Policy){c.Adjust, metrics.Adjust} // metrics keep the Observer that they find
 	}
-	if p.policies, err = policyfile.Load(c.Policy, adjust...); err != nil {
+	if p.policies, err = policyfile.LoadWith(c.Policy, policyfile.Hooks{Policy: adjust, Protection: []func(string, *abate.Protection){metrics.AdjustProtection, p.instances.adjust}}); err != nil {
+		return nil, err
+	}
+	if err := p.prepareEntrances(); err != nil {
+		p.instances.close()
 		return nil, err
 	}
 	p.prepare()
-	p.http2, p.handoff = newHTTP2(p)
-	ctx, cancel := context.WithCancel(context.Background())
-	p.ticker = cancel
-	go p.tick(ctx)
+	p.life, p.end = context.WithCancel(context.Background())
+	go p.tick()
 	return p, nil
+}
+
+// prepareEntrances reads certificates and tokens for the first time, and begins to share what is shared: here what does not
+// go is a mistake.
+func (p *Proxy) prepareEntrances() error {
+	p.entrances.doors = map[string]*door{}
+	if c := &p.config; c.AdminTokens != "" {
+		p.adminTokens = watchTokens(c.AdminTokens)
+	}
+	if c := &p.config; c.AdminTLS.Enabled() {
+		p.adminTLS = watchTLS(c.AdminTLS, tls.VerifyClientCertIfGiven)
+	}
+	p.entrances.mu.Lock()
+	defer p.entrances.mu.Unlock()
+	return errors.Join(append(p.readSecrets(), p.followRedis())...)
 }
 
 // prepare makes what belongs to each service before its first request, so that metrics and /guards show all of them.
 func (p *Proxy) prepare() {
 	for _, name := range p.policies.Names() {
 		if d, ok := p.policies.Service(name); ok {
-			p.service(d.Guard).fleetOf(&d)
+			p.service(d.Guard, nil).fleetOf(&d)
+		}
+	}
+	for _, name := range p.policies.GateNames() {
+		if g, ok := p.policies.Gate(name); ok {
+			p.addGate(g)
 		}
 	}
 }
@@ -150,24 +186,26 @@ func (p *Proxy) Reload() error {
 	err := p.policies.Reload()
 	if err == nil {
 		p.prepare()
+		p.follow()
 	}
 	return err
 }
 
-// tick does what is done once a second: look for new services, close connections that nobody uses.
-func (p *Proxy) tick(ctx context.Context) {
+// tick does what is done once a second: look for what the policy file has new, close connections that nobody uses.
+func (p *Proxy) tick() {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-p.life.Done():
 			return
 		case <-t.C:
 			p.prepare()
+			p.follow()
 			now := abate.Now()
 			p.services.Range(func(_, kept any) bool {
 				s := kept.(*service)
-				if _, listed := p.policies.Lookup(s.guard.Name()); listed {
+				if s.listed() {
 					s.sweep(now - p.config.UpstreamIdleTimeout)
 				} else {
 					s.sweep(now) // nothing is sent to it any more
@@ -178,46 +216,6 @@ func (p *Proxy) tick(ctx context.Context) {
 	}
 }
 
-// Serve takes clients from l until Shutdown, and returns nil then.
-func (p *Proxy) Serve(l net.Listener) error {
-	if !p.listen(l) {
-		l.Close()
-		return nil
-	}
-	defer func() {
-		p.mu.Lock()
-		delete(p.listeners, l)
-		p.mu.Unlock()
-		l.Close()
-	}()
-	for pause := time.Duration(0); ; {
-		nc, err := l.Accept()
-		switch {
-		case err == nil:
-			pause = 0
-			go p.welcome(nc)
-		case p.draining.Load():
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return err
-		default: // out of file descriptors, most likely: existing clients go on
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			p.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
-			time.Sleep(pause)
-		}
-	}
-}
-
-func (p *Proxy) listen(l net.Listener) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.draining.Load() {
-		return false
-	}
-	p.listeners[l] = struct{}{}
-	return true
-}
-
 // Ready tells whether the proxy takes requests: until Shutdown.
 func (p *Proxy) Ready() bool { return !p.draining.Load() }
 
@@ -226,43 +224,53 @@ func (p *Proxy) Ready() bool { return !p.draining.Load() }
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
 	p.mu.Lock()
-	for l := range p.listeners {
-		l.Close()
-	}
-	for c := range p.clients {
-		c.dismiss()
+	doors := slices.Collect(maps.Keys(p.doors))
+	for _, d := range doors {
+		d.dismiss()
 	}
 	if len(p.clients) == 0 {
 		p.emptied()
 	}
 	p.mu.Unlock()
-	p.handoff.Close()
-	err := p.http2.Shutdown(ctx)
+	err := drainAll(ctx, doors)
 	select {
 	case <-p.idle:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	if err != nil {
-		p.cutOff()
+		p.cutOff(doors)
 	}
-	p.ticker()
+	p.end()
 	p.services.Range(func(_, s any) bool {
 		s.(*service).close()
 		return true
 	})
+	p.entrances.mu.Lock()
+	defer p.entrances.mu.Unlock()
+	p.instances.close()
 	return err
 }
 
-func (p *Proxy) cutOff() {
-	p.http2.Close()
+// drainAll waits for the clients of all doors that speak HTTP/2.
+func drainAll(ctx context.Context, doors []*door) error {
+	errs := make([]error, len(doors))
+	var all sync.WaitGroup
+	for i, d := range doors {
+		all.Go(func() { errs[i] = d.drain(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *Proxy) cutOff(doors []*door) {
+	for _, d := range doors {
+		d.http2.Close()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.clients {
-		if c.tcp != nil {
-			c.tcp.SetLinger(0) // nobody may take what has come for a whole answer
-		}
-		c.nc.Close()
+		c.cut()
 	}
 	for t := range p.tunnels {
 		t.close()

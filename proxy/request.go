@@ -27,17 +27,28 @@ func (a *answer) pick(now time.Duration) {
 	x.tried = a.chosen
 }
 
-// pseudonym names this process in Via (RFC 9110 §7.6.3), so that it knows a request that it has sent itself.
-var pseudonym = func() string {
+// The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one for calls
+// that go out and one for those that come in, since a call may well do both.
+var outgoing, incoming = newPseudonym(), newPseudonym()
+
+func newPseudonym() string {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	return "abate-" + hex.EncodeToString(id)
-}()
+}
 
-// looped tells whether this process has sent the request.
+func (x *exchange) pseudonym() string {
+	if x.in != nil {
+		return incoming
+	}
+	return outgoing
+}
+
+// looped tells whether the request has been on this way through the process before.
 func (x *exchange) looped() bool {
+	name := x.pseudonym()
 	for _, f := range x.req.Fields {
-		if f.Is("via") && contains(f.Value, pseudonym) {
+		if f.Is("via") && contains(f.Value, name) {
 			return true
 		}
 	}
@@ -57,7 +68,7 @@ func contains(b []byte, s string) bool {
 func (x *exchange) appendRequest(dst []byte, e *endpoint, n int, until time.Duration) []byte {
 	req := &x.req
 	host := e.authority
-	if x.proxy.config.Gateway {
+	if x.keepsHost() {
 		host = req.Host
 	}
 	dst = h1.AppendRequest(dst, req, host, x.target(e))
@@ -108,9 +119,15 @@ func ours(f h1.Field) bool {
 	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' && (f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
+// keepsHost tells whether the service gets the Host that the client wrote.
+func (x *exchange) keepsHost() bool { return x.proxy.config.Gateway || x.in != nil }
+
 // appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers
-// and dashboards read; Via; and in a gateway who asked.
+// and dashboards read; Via; and in a gateway and before a protected service who asked.
 func (x *exchange) appendOwn(dst []byte, n int, until time.Duration) []byte {
+	if x.in != nil {
+		n += x.in.attempt - 1
+	}
 	dst = append(dst, "X-Envoy-Attempt-Count: "...)
 	dst = append(strconv.AppendInt(dst, int64(n), 10), "\r\n"...)
 	if until != abate.NoDeadline {
@@ -119,8 +136,11 @@ func (x *exchange) appendOwn(dst []byte, n int, until time.Duration) []byte {
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
 	dst = append(dst, "Via: 1.1 "...)
-	dst = append(append(dst, pseudonym...), "\r\n"...)
-	if !x.proxy.config.Gateway {
+	dst = append(append(dst, x.pseudonym()...), "\r\n"...)
+	if x.in != nil {
+		dst = x.in.appendRequest(dst)
+	}
+	if !x.keepsHost() {
 		return dst
 	}
 	return x.appendForwarded(dst)
@@ -128,9 +148,10 @@ func (x *exchange) appendOwn(dst []byte, n int, until time.Duration) []byte {
 
 // appendForwarded tells the service who asked. X-Forwarded-For grows by the client; the other two are the first proxy's.
 func (x *exchange) appendForwarded(dst []byte) []byte {
-	if ip := x.client.address(); ip != "" {
+	from := x.client.origin()
+	if from.peer.IsValid() {
 		dst = append(dst, "X-Forwarded-For: "...)
-		dst = append(append(dst, ip...), "\r\n"...)
+		dst = append(from.peer.AppendTo(dst), "\r\n"...)
 	}
 	host, proto := true, true
 	for _, f := range x.req.Fields {
@@ -141,7 +162,11 @@ func (x *exchange) appendForwarded(dst []byte) []byte {
 		dst = append(dst, "X-Forwarded-Host: "...)
 		dst = append(append(dst, x.req.Host...), "\r\n"...)
 	}
-	if proto {
+	switch {
+	case !proto:
+	case from.tls:
+		dst = append(dst, "X-Forwarded-Proto: https\r\n"...)
+	default:
 		dst = append(dst, "X-Forwarded-Proto: http\r\n"...)
 	}
 	return dst

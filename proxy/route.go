@@ -22,6 +22,7 @@ import (
 type service struct {
 	proxy *Proxy
 	guard *abate.Guard
+	gate  *abate.Gate // before it, nil for a call that goes out
 	fleet atomic.Pointer[fleet]
 	mu    sync.Mutex // held while another fleet is made
 	stats sync.Map   // label of a route to *abateprom.Endpoint
@@ -51,16 +52,26 @@ type endpoint struct {
 	h2        atomic.Pointer[http.Transport] // for HTTP/2, nil until it is needed
 }
 
-// service returns what is kept for a guard.
-func (p *Proxy) service(g *abate.Guard) *service {
+// service returns what is kept for a guard, which may have a gate before it.
+func (p *Proxy) service(g *abate.Guard, gate *abate.Gate) *service {
 	if s, ok := p.services.Load(g); ok {
 		return s.(*service)
 	}
-	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g})
+	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g, gate: gate})
 	if !loaded {
 		p.metrics.Add(g)
 	}
 	return s.(*service)
+}
+
+// listed tells whether the policy file still has the service.
+func (s *service) listed() (ok bool) {
+	if s.gate != nil {
+		_, ok = s.proxy.policies.Gate(s.gate.Name())
+	} else {
+		_, ok = s.proxy.policies.Lookup(s.guard.Name())
+	}
+	return ok
 }
 
 // fleetOf is the endpoints for a request with that destination.
@@ -177,24 +188,41 @@ type route struct {
 	policyfile.Destination
 	service *service
 	stats   *abateprom.Endpoint
+	post    *post // at the gate before the service, nil if there is none
 }
 
-// route finds the service of a request by host and path. r holds the last one of the same client: most requests go there
-// again.
-func (p *Proxy) route(r *route, host, target string) bool {
+// route finds the service of a request that came in at listen by host and path. r holds the last one of the same client:
+// most requests go there again.
+func (p *Proxy) route(r *route, listen, host, target string) bool {
 	if query := strings.IndexByte(target, '?'); query >= 0 {
 		target = target[:query]
 	}
 	if strings.Contains(target, "/.") || strings.Contains(target, "//") {
 		target = path.Clean(target) // for the match only: the service gets what the client wrote
 	}
+	if listen != "" {
+		return p.enterRoute(r, listen, host, target)
+	}
 	d, ok := p.policies.Route(host, target)
 	if !ok {
 		return false
 	}
 	if d != r.Destination {
-		s := p.service(d.Guard)
-		*r = route{d, s, s.endpointStats(d.Label)}
+		s := p.service(d.Guard, nil)
+		*r = route{d, s, s.endpointStats(d.Label), nil}
+	}
+	return true
+}
+
+// enterRoute is route for what the file protects.
+func (p *Proxy) enterRoute(r *route, listen, host, target string) bool {
+	e, ok := p.policies.Entrance(listen, host, target)
+	if !ok {
+		return false
+	}
+	if e.Destination != r.Destination {
+		s := p.service(e.Guard, e.Gate)
+		*r = route{e.Destination, s, s.endpointStats(e.Label), p.postOf(&e, s)}
 	}
 	return true
 }

@@ -19,3 +19,5 @@ func writeSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported
 func hungUp(syscall.RawConn) bool { return false }
 
 func silent(syscall.RawConn) bool { return true }
+
+func saidGoodbye(syscall.RawConn) bool { return false }

@@ -41,10 +41,23 @@ func silent(raw syscall.RawConn) bool {
 	return err == errWouldBlock
 }
 
+// saidGoodbye tells whether the next record of a TLS connection is an alert, as at its end: RFC 8446 §5. From version 1.3 on
+// its type is hidden, but not that it has two bytes, one for its type, and the sixteen of the cipher's tag.
+func saidGoodbye(raw syscall.RawConn) bool {
+	const alert, hidden, hiddenAlert = 21, 23, 2 + 1 + 16
+	var p [5]byte
+	n, err := peekInto(raw, p[:])
+	return err == nil && n == len(p) && (p[0] == alert || p[0] == hidden && int(p[3])<<8|int(p[4]) == hiddenAlert)
+}
+
 func peek(raw syscall.RawConn) (n int, err error) {
 	var p [1]byte
+	return peekInto(raw, p[:])
+}
+
+func peekInto(raw syscall.RawConn, p []byte) (n int, err error) {
 	if closed := raw.Control(func(fd uintptr) {
-		n, _, err = syscall.Recvfrom(int(fd), p[:], syscall.MSG_PEEK)
+		n, _, err = syscall.Recvfrom(int(fd), p, syscall.MSG_PEEK)
 		if err == syscall.EINTR {
 			err = syscall.EAGAIN
 		}

@@ -114,7 +114,7 @@ func (a *answer) read() error {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			c.readBy = 0
-			if a.cancelled.Load() || x.client.gone() {
+			if a.cancelled.Load() || x.gone() {
 				return errGone
 			}
 			if a.resp.Status < 200 { // a 100 behind the head of the final answer would be content

@@ -115,3 +115,16 @@ func abatePolicy(upstream string, limits callLimits) string {
       - {path: /}
 `, limits.timeout, limits.attemptTimeout, limits.slow, 4*connections, upstream)
 }
+
+// ingressPolicy has limit and shed on, in front of the upstream.
+func ingressPolicy(addr, upstream string) string {
+	return fmt.Sprintf(`protect:
+  bench:
+    listen: %s
+    upstreams: ["http://%s"]
+    timeout: 3s
+    trustedPeers: [10.0.0.0/8, 192.168.0.0/16]
+    rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}
+    shed: {concurrency: gradient, maxConcurrency: %d, initialConcurrency: %[3]d, minConcurrency: %d, maxQueue: %[3]d, queueTarget: 1s, queueInterval: 1s}
+`, addr, upstream, 4*connections, 2*connections)
+}

@@ -35,6 +35,18 @@ func TestAbateRunsWithEveryPolicyOn(t *testing.T) {
 	}
 }
 
+func TestTheIngressRunsWithLimitAndShedOn(t *testing.T) {
+	text := ingressPolicy("127.0.0.1:1111", "127.0.0.1:2222")
+	file, err := policyfile.Parse("ingress.yaml", []byte(text))
+	if err != nil || len(file.Protect) != 1 {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p := file.Protect[0].Protection
+	if p.Ineffective() != nil || !p.Shed.Enabled() || !p.RateLimit.Enabled() || p.RateLimit.Key == "" || p.Listen != "127.0.0.1:1111" || len(p.Upstreams) != 1 || p.Shed.MinConcurrency <= connections {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestEveryTargetGetsTheSameUpstreamAndBuffers(t *testing.T) {
 	const addr, upstream = "127.0.0.1:1111", "127.0.0.1:2222"
 	for name, text := range map[string]string{

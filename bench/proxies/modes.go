@@ -13,6 +13,7 @@ const (
 	medianMs    metric = "p50 ms"
 	tailMs      metric = "p99 ms"
 	cpu         metric = "CPU-s/10k"
+	cpuEach     metric = "CPU µs"
 	upstreamCPU metric = "upstream"
 	loadCPU     metric = "load"
 	memory      metric = "RSS MB"
@@ -47,6 +48,7 @@ func loadMode(opt options) mode {
 			{what: "CPU per request, full policy", metric: cpu, peer: stdlib, limit: 0.6},
 			{what: "CPU per request, full policy (aim)", metric: cpu, peer: haproxy, limit: 1},
 			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 2},
+			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2, more: true},
 		},
 		run: runLoad,
 	}
@@ -79,6 +81,7 @@ func runLoad(l *lab, _ mode, s started) (sample, error) {
 	}
 	if s.proxy != nil {
 		result[cpu], result[memory] = perTenThousand(spent.target), float64(kb)*kib/mib
+		result[cpuEach] = 100 * result[cpu]
 	}
 	return result, err
 }

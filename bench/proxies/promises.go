@@ -10,9 +10,11 @@ import (
 type promise struct {
 	what    string
 	metric  metric
+	of      string // the target, if it is not abate
 	peer    string
 	limit   float64
 	atLeast bool // at least limit instead
+	more    bool // so much more than the peer's instead of a ratio
 }
 
 // verdict is what the rows say about one promise.
@@ -34,7 +36,11 @@ func judge(promises []promise, rows []row) []verdict {
 
 func (p promise) judge(rows []row) verdict {
 	v := verdict{promise: p, word: "not measured"}
-	ours, ok := find(rows, ourProxy).middle(p.metric)
+	of := ourProxy
+	if p.of != "" {
+		of = p.of
+	}
+	ours, ok := find(rows, of).middle(p.metric)
 	if !ok {
 		return v
 	}
@@ -45,7 +51,9 @@ func (p promise) judge(rows []row) verdict {
 			v.word = p.peer + " was not measured"
 			return v
 		}
-		v.peers, v.value = peers, ours/peers
+		if v.peers, v.value = peers, ours/peers; p.more {
+			v.value = ours - peers
+		}
 	}
 	v.word = "MISS"
 	if p.atLeast && v.value >= p.limit || !p.atLeast && v.value <= p.limit {
@@ -62,7 +70,10 @@ func writeVerdicts(w io.Writer, all []verdict) error {
 		if v.atLeast {
 			sign = ">="
 		}
-		if v.peer != "" {
+		switch {
+		case v.more:
+			times = " more than " + v.peer
+		case v.peer != "":
 			times = " × " + v.peer
 		}
 		ours, value := "-", "-"

@@ -41,6 +41,7 @@ func TestVerdicts(t *testing.T) {
 	atMost := promise{metric: cpu, peer: haproxy, limit: 0.6}
 	atLeast := promise{metric: cpu, peer: haproxy, limit: 0.8, atLeast: true}
 	absolute := promise{metric: cpu, limit: 12}
+	more := promise{metric: cpu, of: ingress, peer: ourProxy, limit: 2, more: true}
 	failed := measured(ourProxy, cpu, 1)
 	failed.err = errors.New("ended")
 	for name, c := range map[string]struct {
@@ -57,6 +58,9 @@ func TestVerdicts(t *testing.T) {
 		"absolute, above":      {absolute, []row{measured(ourProxy, cpu, 13)}, "MISS", 13},
 		"not measured":         {atMost, []row{measured(haproxy, cpu, 10)}, "not measured", 0},
 		"failed":               {atMost, []row{failed, measured(haproxy, cpu, 10)}, "not measured", 0},
+		"more than a peer":     {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 13)}, "MISS", 3},
+		"little more":          {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 12)}, "ok", 2},
+		"less than a peer":     {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 9)}, "ok", -1},
 		"no peer":              {atMost, []row{measured(ourProxy, cpu, 1)}, "haproxy was not measured", 1},
 		"a peer that did none": {atMost, []row{measured(ourProxy, cpu, 1), measured(haproxy, cpu, 0)}, "haproxy was not measured", 1},
 	} {
@@ -82,6 +86,7 @@ func TestPromisesOfTheProject(t *testing.T) {
 		"CPU per request, full policy - - <= 0.60 × httputil not measured",
 		"CPU per request, full policy (aim) - - <= 1.00 × haproxy not measured",
 		"p99, saturated - - <= 2.00 × haproxy not measured",
+		"CPU µs per request, ingress with limit and shed on - - <= 2.00 more than abate not measured",
 		"each idle connection, KB - - <= 12.00 not measured",
 		"throughput, Content-Length - - >= 0.80 × nginx not measured",
 		"throughput, chunked - - >= 0.80 × nginx not measured",

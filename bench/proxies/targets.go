@@ -19,6 +19,7 @@ const (
 	stdlib   = "httputil"
 	fast     = "fasthttp"
 	ourProxy = "abate"
+	ingress  = "ingress" // abate in front of the upstream, as its gate
 )
 
 // target is one proxy to measure.
@@ -37,6 +38,7 @@ var allTargets = []target{
 	{name: stdlib, argv: part(stdlib)},
 	{name: fast, argv: part(fast)},
 	{name: ourProxy, argv: abateCommand},
+	{name: ingress, argv: ingressCommand},
 }
 
 func targetNames() string {
@@ -75,6 +77,15 @@ func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	return []string{l.abate, "proxy", "-c", path, "--listen", addr, "--admin", admin, "--access-log", "off"}, err
 }
 
+func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
+	path, err := l.write("ingress.yaml", ingressPolicy(addr, upstream))
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeAddress()
+	return []string{l.abate, "proxy", "-c", path, "--listen", "off", "--admin", admin, "--access-log", "off"}, err
+}
+
 // part is a target that this command plays itself.
 func part(name string) func(*lab, mode, string, string) ([]string, error) {
 	return func(_ *lab, _ mode, addr, upstream string) ([]string, error) {
@@ -100,7 +111,7 @@ func (l *lab) available(t target) error {
 			return errNotThere("not installed")
 		}
 	}
-	if t.name == ourProxy {
+	if t.name == ourProxy || t.name == ingress {
 		return l.buildAbate()
 	}
 	return nil
@@ -110,6 +121,9 @@ const abatePackage = "github.com/abate-go/abate/cmd/abate"
 
 // buildAbate builds the real binary, as a user gets it, from the workspace that the working directory belongs to.
 func (l *lab) buildAbate() error {
+	if l.abate != "" && l.absent[ourProxy] == nil { // for another target
+		return nil
+	}
 	l.abate = filepath.Join(l.dir, "abate")
 	out, err := l.output("go", "build", "-o", l.abate, abatePackage)
 	if err != nil {

@@ -90,6 +90,56 @@ var promises = []promise{
 		peers: []string{"HedgeNotFired/delay=quantile/impl=failsafe/mode=seq"},
 	},
 	{
+		what: "shed admit and release", limit: 0.3, allocs: 0,
+		ours:  "Shed/impl=abate-policy/mode=seq",
+		peers: []string{"Shed/impl=failsafe-policy/mode=seq"},
+	},
+	{
+		what: "  from all processors", limit: 0.3, allocs: 0,
+		ours:  "Shed/impl=abate-policy/mode=par",
+		peers: []string{"Shed/impl=failsafe-policy/mode=par"},
+	},
+	{
+		what: "  the clock read twice", allocs: anyNumber,
+		ours:  "Shed/impl=abate-policy-twoclocks/mode=seq",
+		peers: []string{"Shed/impl=failsafe-policy/mode=seq"},
+	},
+	{
+		what: "Redis limit, 64 goroutines, one hot key", limit: 0.01, allocs: 0,
+		ours:  "RedisLimit/key=hot/impl=abate/mode=par",
+		peers: []string{"RedisLimit/key=hot/impl=redis_rate/mode=par"},
+	},
+	{
+		what: "  the same far over the limit", limit: 0.01, allocs: 0,
+		ours:  "RedisLimit/key=over/impl=abate/mode=par",
+		peers: []string{"RedisLimit/key=over/impl=redis_rate/mode=par"},
+	},
+	{
+		what: "  a cold key", allocs: anyNumber,
+		ours:  "RedisLimit/key=cold/impl=abate/mode=seq",
+		peers: []string{"RedisLimit/key=cold/impl=redis_rate/mode=seq"},
+	},
+	{
+		what: "rate limit, one bucket, from all processors", limit: 0.4, allocs: 0,
+		ours:  "RateLimit/impl=abate-policy/mode=par",
+		peers: []string{"RateLimit/impl=xtime/mode=par"},
+	},
+	{
+		what: "  from one", allocs: anyNumber,
+		ours:  "RateLimit/impl=abate-policy/mode=seq",
+		peers: []string{"RateLimit/impl=xtime/mode=seq"},
+	},
+	{
+		what: "  refused, from all processors", limit: 0.4, allocs: 0,
+		ours:  "RateLimitRefused/impl=abate-policy/mode=par",
+		peers: []string{"RateLimitRefused/impl=xtime/mode=par"},
+	},
+	{
+		what: "  a million keys against one", limit: 1.5, allocs: 0,
+		ours:  "RateLimitKeys/keys=1000000/impl=abate-policy/mode=par",
+		peers: []string{"RateLimitKeys/keys=1/impl=abate-policy/mode=par"},
+	},
+	{
 		what: "RoundTripper, added to a plain client", limit: 0.25, allocs: 6,
 		ours:  "HTTPStub/impl=abate/mode=seq",
 		peers: []string{"HTTPStub/impl=failsafe-five/mode=seq"},

@@ -9,6 +9,8 @@ require (
 
 require (
 	github.com/abate-go/abate/adapter/abateprom v0.0.0 // indirect
+	github.com/abate-go/abate/adapter/abateredis v0.0.0 // indirect
+	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -16,6 +18,9 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
+	github.com/redis/go-redis/v9 v9.22.0 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
@@ -24,5 +29,6 @@ require (
 replace (
 	github.com/abate-go/abate => ../..
 	github.com/abate-go/abate/adapter/abateprom => ../../adapter/abateprom
+	github.com/abate-go/abate/adapter/abateredis => ../../adapter/abateredis
 	github.com/abate-go/abate/proxy => ../../proxy
 )

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -22,10 +21,10 @@ import (
 
 const proxyUsage = `Usage: abate proxy -c POLICY [FLAGS]
 
-Takes HTTP requests of programs in any language and sends them on under the policy file: retries
-within a budget, circuit breakers, time limits, bulkheads, hedging, fallbacks. A request belongs to
-the service whose route (host and path prefix) or upstream it names. Point a program at it in one of
-two ways:
+Calls that go out: takes HTTP requests of programs in any language and sends them on under the
+policy file: retries within a budget, circuit breakers, time limits, bulkheads, hedging, fallbacks.
+A request belongs to the service whose route (host and path prefix) or upstream it names. Point a
+program at it in one of two ways:
 
   PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
   http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays
@@ -34,10 +33,23 @@ It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, htt
 upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
 "X-Should-Retry: false".
 
+Calls that come in: for every entry of protect in the policy file it listens at that entry's
+address, with TLS if it has a certificate, and hands the service behind it what it can do: rate
+limits, load shedding, idempotency keys, authentication. What it refuses is a 429, 503 or 401 with a
+problem+json body whose code says why. Both work in one process.
+
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
-  --listen ADDR            where programs connect (default 127.0.0.1:15001)
-  --admin ADDR             /guards /policy /metrics /healthz /readyz (default 127.0.0.1:15000; "off"
-                           for none)
+  --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
+                           "off" for none: for a file that only protects)
+  --admin ADDR             /guards /gates /policy /metrics /healthz /readyz (default
+                           127.0.0.1:15000; "off" for none)
+  --admin-token-file FILE  the admin page needs a token of this file, which has a name and a token
+                           on each line; /healthz and /readyz need none
+  --admin-tls-cert FILE    the admin page is served with TLS and this certificate; it is read again
+                           when it changes, as are the next two
+  --admin-tls-key FILE     the certificate's key
+  --admin-client-ca FILE   the admin page needs a client certificate of these authorities; /healthz
+                           and /readyz need none
   --gateway                the proxy stands in front of services and is not one program's sidecar:
                            it retries only if the file says gatewayRetries: true, passes Host on,
                            and adds X-Forwarded-For, -Host and -Proto
@@ -91,6 +103,10 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	set.StringVar(&f.config.Policy, "config", "", "")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:15001", "")
 	set.StringVar(&f.admin, "admin", "127.0.0.1:15000", "")
+	set.StringVar(&f.config.AdminTokens, "admin-token-file", "", "")
+	set.StringVar(&f.config.AdminTLS.Certificate, "admin-tls-cert", "", "")
+	set.StringVar(&f.config.AdminTLS.Key, "admin-tls-key", "", "")
+	set.StringVar(&f.config.AdminTLS.ClientCA, "admin-client-ca", "", "")
 	set.BoolVar(&f.config.Gateway, "gateway", false, "")
 	set.StringVar(&f.accessLog, "access-log", "errors", "")
 	set.StringVar(&f.logFormat, "log-format", "text", "")
@@ -188,25 +204,7 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		f.wrong("--log-format %q is not known: write text or json", f.logFormat)
 	}
-	if !isAddress(f.listen) {
-		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001", f.listen)
-	}
-	if f.admin != "off" && !isAddress(f.admin) {
-		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
-	}
-	if f.listen == f.admin && isAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
-		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
-	}
-}
-
-// isAddress tells whether addr is a host, which may be empty, and a port.
-func isAddress(addr string) bool {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil || port == "" {
-		return false
-	}
-	_, err = net.LookupPort("tcp", port)
-	return err == nil
+	f.checkAddresses()
 }
 
 // proxyCommand is "abate proxy".
@@ -261,13 +259,15 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP) // before anybody can know that the proxy runs: unheard, the signal would end it
 	defer signal.Stop(hup)
-	l, admin, ok := f.open(stderr)
+	l, admin, ok := f.open(p, stderr)
 	if !ok {
 		_ = p.Shutdown(context.Background()) // it has no clients yet
 		return 1
 	}
 	failed := make(chan error, 2)
-	go func() { failed <- p.Serve(l) }()
+	if l != nil {
+		go func() { failed <- p.Serve(l) }()
+	}
 	page := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
 	if admin != nil {
 		go func() { failed <- page.Serve(admin) }()
@@ -317,67 +317,4 @@ func (f *proxyFlags) end(p *proxy.Proxy, page *http.Server) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return p.Shutdown(ctx)
-}
-
-// open opens both listeners, and says what is wrong with each.
-func (f *proxyFlags) open(stderr io.Writer) (l, admin net.Listener, ok bool) {
-	l, err := net.Listen("tcp", f.listen)
-	if err != nil {
-		fmt.Fprintf(stderr, "abate proxy: --listen %s: %s\n", f.listen, listenProblem(err))
-	}
-	if f.admin == "off" {
-		return l, nil, err == nil
-	}
-	admin, adminErr := net.Listen("tcp", f.admin)
-	if adminErr != nil {
-		fmt.Fprintf(stderr, "abate proxy: --admin %s: %s\n", f.admin, listenProblem(adminErr))
-	}
-	if err == nil && adminErr == nil {
-		return l, admin, true
-	}
-	if err == nil {
-		l.Close()
-	}
-	if adminErr == nil {
-		admin.Close()
-	}
-	return nil, nil, false
-}
-
-func listenProblem(err error) string {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "another program listens there already (perhaps another abate proxy); choose another port or stop it"
-	case errors.Is(err, syscall.EACCES):
-		return "not allowed: ports below 1024 need a privilege; choose a higher one"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine has no such address; 127.0.0.1 is for this machine only, 0.0.0.0 for all its addresses"
-	}
-	return err.Error()
-}
-
-// greet says what is served where.
-func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
-	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", count(len(p.Policies().Names()), "service"), f.config.Policy)
-	for _, name := range p.Policies().Names() {
-		g, _ := p.Policies().Lookup(name)
-		policy := g.Describe()
-		var from []string
-		for _, r := range policy.Routes {
-			from = append(from, r.Host+r.Path)
-		}
-		to := strings.Join(policy.Upstreams, " ")
-		if to == "" {
-			to = "(no upstreams: every request to it gets a 502)"
-		}
-		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "), to)
-	}
-	fmt.Fprintf(stdout, "listening on %s", l.Addr())
-	if admin != nil {
-		fmt.Fprintf(stdout, ", admin on http://%s", admin.Addr())
-		if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() {
-			slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic", "address", admin.Addr().String())
-		}
-	}
-	fmt.Fprintln(stdout)
 }

@@ -81,12 +81,13 @@ type process struct {
 	t             *testing.T
 	cmd           *exec.Cmd
 	listen, admin string // URLs
+	greeting      []string
 	log           lockedBuffer
 	client        *http.Client // goes through no proxy
 	done          chan struct{}
 }
 
-var greeted = regexp.MustCompile(`^listening on (\S+), admin on (http://\S+)$`)
+var greeted = regexp.MustCompile(`^listening on (\S+), admin on (https?://\S+)$`)
 
 // launch starts the command on free ports and waits until it listens. It is killed when the test ends.
 func launch(t *testing.T, policy string, flags ...string) *process {
@@ -102,6 +103,7 @@ func launch(t *testing.T, policy string, flags ...string) *process {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(out); p.admin == "" && lines.Scan(); {
+		p.greeting = append(p.greeting, lines.Text())
 		if m := greeted.FindStringSubmatch(lines.Text()); m != nil {
 			p.listen, p.admin = "http://"+m[1], m[2]
 		}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/abate-go/abate/proxy"
+)
+
+// off is the address of what is not listened for.
+const off = "off"
+
+// checkAddresses finds what is wrong with the flags about where to listen.
+func (f *proxyFlags) checkAddresses() {
+	if f.listen != off && !isAddress(f.listen) {
+		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001, or off", f.listen)
+	}
+	if f.admin != off && !isAddress(f.admin) {
+		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
+	}
+	if f.listen == f.admin && isAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
+		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
+	}
+	switch t := f.config.AdminTLS; {
+	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
+		f.wrong("--admin-tls-cert is missing: --admin-tls-key and --admin-client-ca need it")
+	case t.Certificate != "" && t.Key == "":
+		f.wrong("--admin-tls-key is missing: --admin-tls-cert needs it")
+	}
+}
+
+// isAddress tells whether addr is a host, which may be empty, and a port.
+func isAddress(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
+}
+
+// open opens all listeners, and says what is wrong with each.
+func (f *proxyFlags) open(p *proxy.Proxy, stderr io.Writer) (l, admin net.Listener, ok bool) {
+	l, err := listenAt("--listen", f.listen, stderr)
+	admin, adminErr := listenAt("--admin", f.admin, stderr)
+	openErr := p.Open()
+	for _, err := range each(openErr) {
+		fmt.Fprintf(stderr, "abate proxy: %s: %s\n", f.config.Policy, entranceProblem(err))
+	}
+	if errors.Join(err, adminErr, openErr) == nil {
+		if secure := p.AdminTLS(); admin != nil && secure != nil {
+			admin = tls.NewListener(admin, secure)
+		}
+		return l, admin, true
+	}
+	for _, one := range []net.Listener{l, admin} {
+		if one != nil {
+			one.Close()
+		}
+	}
+	return nil, nil, false
+}
+
+// listenAt listens at the address of a flag. It is nil for off.
+func listenAt(name, addr string, stderr io.Writer) (net.Listener, error) {
+	if addr == off {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintf(stderr, "abate proxy: %s %s: %s\n", name, addr, listenProblem(err))
+		return nil, err
+	}
+	return l, nil
+}
+
+// each lists the errors that one joins.
+func each(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// entranceProblem says what is wrong with an address of the policy file.
+func entranceProblem(err error) string {
+	var at *proxy.ListenError
+	if !errors.As(err, &at) {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s %s: %s", at.Key, at.Address, listenProblem(at.Err))
+}
+
+func listenProblem(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program listens there already (perhaps another abate proxy); choose another port or stop it"
+	case errors.Is(err, syscall.EACCES):
+		return "not allowed: ports below 1024 need a privilege; choose a higher one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine has no such address; 127.0.0.1 is for this machine only, 0.0.0.0 for all its addresses"
+	}
+	return err.Error()
+}
+
+// greet says what is served where.
+func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
+	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", f.contents(p), f.config.Policy)
+	for _, name := range p.Policies().Names() {
+		g, _ := p.Policies().Lookup(name)
+		policy := g.Describe()
+		var from []string
+		for _, r := range policy.Routes {
+			from = append(from, r.Host+r.Path)
+		}
+		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "), upstreams(policy.Upstreams))
+	}
+	greetEntrances(p, stdout)
+	var at []string
+	if l != nil {
+		at = append(at, "listening on "+l.Addr().String())
+	}
+	if admin != nil {
+		at = append(at, "admin on "+f.adminURL(admin))
+	}
+	if len(at) > 0 {
+		fmt.Fprintln(stdout, strings.Join(at, ", "))
+	}
+}
+
+// contents counts what the policy file has.
+func (f *proxyFlags) contents(p *proxy.Proxy) string {
+	services, gates := len(p.Policies().Names()), len(p.Policies().GateNames())
+	switch {
+	case gates == 0:
+		return count(services, "service")
+	case services == 0:
+		return count(gates, "protected service")
+	}
+	return count(services, "service") + " and " + count(gates, "protected service")
+}
+
+func upstreams(urls []string) string {
+	if len(urls) == 0 {
+		return "(no upstreams: every request to it gets a 502)"
+	}
+	return strings.Join(urls, " ")
+}
+
+// adminURL is where the admin page is. Others who can reach it unasked are worth a warning.
+func (f *proxyFlags) adminURL(admin net.Listener) string {
+	if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() && f.config.AdminTokens == "" && f.config.AdminTLS.ClientCA == "" {
+		slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic; --admin-token-file or --admin-client-ca restricts it", "address", admin.Addr().String())
+	}
+	if f.config.AdminTLS.Enabled() {
+		return "https://" + admin.Addr().String()
+	}
+	return "http://" + admin.Addr().String()
+}

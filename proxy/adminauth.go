@@ -1,0 +1,39 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"net/http"
+)
+
+// AdminTLS is how to serve Admin: nil without TLS. Certificates that change are taken up.
+func (p *Proxy) AdminTLS() *tls.Config {
+	if p.adminTLS == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.adminTLS.value.Load(), nil },
+	}
+}
+
+// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both.
+func (p *Proxy) known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.adminTokens != nil {
+			authorization := r.Header["Authorization"]
+			if len(authorization) != 1 {
+				authorization = []string{""}
+			}
+			if _, ok := p.adminTokens.value.Load().Caller([]byte(authorization[0])); !ok {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer", http.StatusUnauthorized)
+				return
+			}
+		}
+		if p.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+			http.Error(w, "this page is for those with a client certificate of --admin-client-ca", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

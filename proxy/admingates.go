@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// gatesReport is /gates.
+type gatesReport struct {
+	Listening []listenReport `json:"listening"`
+	// Problems are what is not in force: addresses that cannot be opened, certificates and tokens that cannot be read.
+	Problems []string     `json:"problems,omitempty"`
+	Redis    *redisReport `json:"redis,omitempty"`
+	Gates    []gateReport `json:"gates"`
+}
+
+type listenReport struct {
+	Listen  string `json:"listen"`
+	Address string `json:"address"`
+	TLS     bool   `json:"tls"`
+}
+
+type gateReport struct {
+	Gate      string           `json:"gate"`
+	Listen    string           `json:"listen"`
+	Shed      *shedReport      `json:"shed,omitempty"`
+	RateLimit *limitReport     `json:"rateLimit,omitempty"`
+	Keys      *keysReport      `json:"idempotency,omitempty"`
+	Tokens    int              `json:"bearerTokens,omitempty"`
+	Endpoints []endpointReport `json:"endpoints"`
+}
+
+type shedReport struct {
+	Shadow     bool    `json:"shadow,omitempty"`
+	Limit      int     `json:"limit"`
+	InFlight   int     `json:"inFlight"`
+	Queued     int     `json:"queued"`
+	QueueDelay string  `json:"queueDelay"`
+	CPU        float64 `json:"cpu"`
+	RetryShare float64 `json:"retryShare"`
+}
+
+type limitReport struct {
+	Shadow bool   `json:"shadow,omitempty"`
+	Limit  string `json:"limit"`
+	Burst  int    `json:"burst"`
+	Fleet  bool   `json:"fleet,omitempty"`
+	Keys   int    `json:"keys"`
+	// Shared counts the requests that found no place for a bucket of their own.
+	Shared int64 `json:"shared"`
+}
+
+type keysReport struct {
+	Methods []string `json:"methods"`
+	Fleet   bool     `json:"fleet,omitempty"`
+}
+
+func (p *Proxy) gatesReport() gatesReport {
+	r := gatesReport{Listening: []listenReport{}, Problems: p.problems(), Redis: p.instances.report(), Gates: []gateReport{}}
+	for _, e := range p.Entrances() {
+		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
+	}
+	for _, name := range p.policies.GateNames() {
+		if g, ok := p.policies.Gate(name); ok {
+			r.Gates = append(r.Gates, p.addGate(g).report())
+		}
+	}
+	return r
+}
+
+func (w *watchpost) report() gateReport {
+	p, state := w.gate.Describe(), w.gate.State()
+	r := gateReport{Gate: w.gate.Name(), Listen: p.Listen, Endpoints: []endpointReport{}}
+	if p.Shed.Enabled() {
+		s := state.Shed
+		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued, s.QueueDelay.Round(time.Microsecond).String(), s.CPU, s.RetryShare}
+	}
+	if l := p.RateLimit; l.Enabled() {
+		r.RateLimit = &limitReport{l.Shadow, l.Limit.String(), l.Burst, l.Fleet, state.RateLimit.Keys, state.RateLimit.Shared}
+	}
+	if k := p.Idempotency; k.Enabled() {
+		r.Keys = &keysReport{k.Methods, k.Fleet}
+	}
+	if now := w.current.Load(); now != nil {
+		if now.tokens != nil && now.tokens.value.Load() != nil {
+			r.Tokens = now.tokens.value.Load().Len()
+		}
+		r.Endpoints = now.service.fleet.Load().report(abate.Now())
+	}
+	return r
+}
+
+// problems is what is not in force, as far as it was told.
+func (p *Proxy) problems() (all []string) {
+	e := &p.entrances
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for problem := range e.trouble {
+		all = append(all, problem)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/identity"
+)
+
+// arrival is what an exchange knows of a request at the gate of a protected service. It is taken when the request has come
+// and given back when it is answered, so that idle connections hold none.
+type arrival struct {
+	post    *post
+	machine abate.Arrival
+	request abate.Request // what the gate is told
+	asked   bool          // it has been told
+	open    bool          // the service has the request
+
+	trusted bool   // its fields are believed
+	attempt int    // its number, as far as its sender says
+	caller  string // who it is from; lies in the request, or in room
+	ip      string // the client's address, once it was needed; lies in room
+	room    [64]byte
+	named   string // its caller, as a field says
+	bucket  string // its bucket, as a field says
+
+	keys     *idempotency.Config // how its idempotency key is to be kept; nil if keys do not matter for it
+	keyField []byte              // what it says
+	keyCount int                 // how often it came
+	key      *keyed              // once it is held
+}
+
+var arrivals = sync.Pool{New: func() any { return new(arrival) }}
+
+// newArrival reads what x's request says about itself, and takes off what its sender may not say.
+func newArrival(x *exchange) *arrival {
+	in := arrivals.Get().(*arrival)
+	in.post, in.attempt = x.route.post, 1
+	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
+	in.trusted = in.post.gate.Trusts(x.client.origin().peer)
+	if c := &in.post.protection.Idempotency; c.Enabled() && listed(c.Methods, x.req.Method) {
+		in.keys = c
+	}
+	in.read(x)
+	return in
+}
+
+// leaveGate gives the arrival back. What it refers to may be overwritten from here on.
+func (x *exchange) leaveGate() {
+	if x.in != nil {
+		*x.in = arrival{}
+		arrivals.Put(x.in)
+		x.in = nil
+	}
+}
+
+func listed(methods []string, method []byte) bool {
+	for _, m := range methods {
+		if m == string(method) {
+			return true
+		}
+	}
+	return false
+}
+
+// read looks at every field once. Those that the service must not get from this sender, and those that are written anew, are
+// taken off.
+func (in *arrival) read(x *exchange) {
+	p, kept := in.post, x.req.Fields[:0]
+	for _, f := range x.req.Fields {
+		name, value := text(f.Name), text(f.Value)
+		if d, ok := abatehttp.TimeLimitOf(name, value); ok { // also a stranger's: it can only shorten
+			in.request.Deadline = min(in.request.Deadline, later(x.began, d))
+		}
+		isPriority := f.Is(p.priority)
+		if in.trusted {
+			in.believe(f, isPriority)
+		}
+		if in.keys != nil && f.Is("idempotency-key") {
+			in.noteKey(f.Value)
+		}
+		if !isPriority && (in.trusted || !p.privileged(f)) {
+			kept = append(kept, f)
+		}
+	}
+	x.req.Fields = kept
+	in.request.Attempt = in.attempt
+}
+
+// believe reads a field of a trusted peer.
+func (in *arrival) believe(f h1.Field, isPriority bool) {
+	p := in.post
+	if n, ok := abatehttp.AttemptOf(text(f.Name), text(f.Value)); ok {
+		in.attempt = max(in.attempt, n)
+	}
+	if isPriority {
+		if priority, ok := shed.ParsePriority(f.Value); ok {
+			in.request.Priority = priority
+		}
+	}
+	if p.caller.kind == byHeader && f.Is(p.caller.field) {
+		in.named = text(f.Value)
+	}
+	if p.bucket.kind == byHeader && f.Is(p.bucket.field) {
+		in.bucket = text(f.Value)
+	}
+}
+
+// privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, and what
+// proxies tell each other.
+func (p *post) privileged(f h1.Field) bool {
+	switch f.Name[0] | 0x20 {
+	case 'x':
+		if begins(f.Name, "x-forwarded-") || begins(f.Name, "x-envoy-") || f.Is("x-real-ip") {
+			return true
+		}
+	case 'a':
+		if begins(f.Name, "abate-") {
+			return true
+		}
+	case 'f':
+		if f.Is("forwarded") {
+			return true
+		}
+	}
+	return p.caller.kind == byHeader && f.Is(p.caller.field)
+}
+
+// begins tells whether a field's name begins with a prefix, which is in lower case.
+func begins(name []byte, prefix string) bool {
+	if len(name) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// authenticate tells whether the caller may come in, and which name its token has.
+func (in *arrival) authenticate(x *exchange) (name string, ok bool) {
+	if in.post.tokens == nil {
+		return "", true
+	}
+	tokens := in.post.tokens.value.Load()
+	if tokens == nil { // the file cannot be read: nobody is known
+		return "", false
+	}
+	var found []byte
+	for _, f := range x.req.Fields {
+		if f.Is("authorization") {
+			if found != nil {
+				return "", false
+			}
+			found = f.Value
+		}
+	}
+	return tokens.Caller(found)
+}
+
+// seed makes the hashes of callers different in every process: nobody can choose to share another's.
+var seed = maphash.MakeSeed()
+
+// identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it has one.
+func (in *arrival) identify(x *exchange, token string) {
+	from, p := x.client.origin(), in.post
+	switch p.caller.kind {
+	case byCertificate:
+		in.caller = from.name
+	case byToken:
+		in.caller = token
+	case byHeader:
+		in.caller = in.named
+	}
+	if in.caller == "" {
+		in.caller = in.address(x)
+	}
+	switch p.bucket.kind {
+	case byCaller:
+		in.request.Key = in.caller
+	case byIP:
+		in.request.Key = in.address(x)
+	case byHeader:
+		if in.request.Key = in.bucket; in.bucket == "" {
+			in.request.Key = in.address(x)
+		}
+	}
+	if p.protection.Shed.MaxCallerShare > 0 {
+		in.request.Caller = max(maphash.String(seed, in.caller), 1)
+	}
+}
+
+// address is the client's, as far as it can be known: the peer's, or what a trusted peer says.
+func (in *arrival) address(x *exchange) string {
+	if in.ip == "" {
+		addr := x.client.origin().peer
+		if in.trusted {
+			addr = identity.Client(x.req.Fields, addr, in.post.gate.Trusts)
+		}
+		in.ip = text(addr.AppendTo(in.room[:0]))
+	}
+	return in.ip
+}
+
+// noteKey notes an idempotency key. Several are an error that is found when they are read.
+func (in *arrival) noteKey(value []byte) {
+	if in.keyCount++; in.keyCount == 1 {
+		in.keyField = value
+		return
+	}
+	in.keyField = bytes.Join([][]byte{in.keyField, value}, []byte(", "))
+}
+
+// comparesBodies tells whether the body of the request is to be compared with those of earlier tries.
+func (in *arrival) comparesBodies() bool { return in.keys != nil && in.keyCount > 0 }

@@ -1,0 +1,221 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/identity"
+)
+
+// door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
+// those of the services that this proxy protects. Each has an HTTP/2 server of its own, so that one can be closed while the
+// others stay open.
+type door struct {
+	proxy    *Proxy
+	name     string // listen as the policy file writes it; "" where no gate stands
+	l        net.Listener
+	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
+	http2    *http.Server
+	handoff  *handoff // hands it those who speak HTTP/2
+	draining atomic.Bool
+}
+
+// origin is where a connection comes from.
+type origin struct {
+	door *door
+	peer netip.Addr // the zero Addr if it has none
+	name string     // in the client's certificate, "" without one
+	tls  bool
+}
+
+// enterAt makes a door of a listener. It is nil while the proxy drains.
+func (p *Proxy) enterAt(name string, l net.Listener) *door {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.draining.Load() {
+		return nil
+	}
+	d := &door{proxy: p, name: name, l: l}
+	d.http2, d.handoff = newHTTP2(d)
+	p.doors[d] = struct{}{}
+	return d
+}
+
+// Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives at the
+// services that the file protects comes in at listeners of the proxy's own, see Open.
+func (p *Proxy) Serve(l net.Listener) error {
+	d := p.enterAt("", l)
+	if d == nil {
+		l.Close()
+		return nil
+	}
+	err := d.serve()
+	if err != nil {
+		d.remove()
+	}
+	return err
+}
+
+// serve takes clients until the door is closed, and returns nil then.
+func (d *door) serve() error {
+	defer d.l.Close()
+	for pause := time.Duration(0); ; {
+		nc, err := d.l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			go d.welcome(nc)
+		case d.draining.Load():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // out of file descriptors, most likely: existing clients go on
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			d.proxy.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
+			time.Sleep(pause)
+		}
+	}
+}
+
+// dismiss takes no new clients, and has those there are go after the request under way. mu of the proxy is held.
+func (d *door) dismiss() {
+	d.draining.Store(true)
+	d.l.Close()
+	for c := range d.proxy.clients {
+		if c.from.door == d {
+			c.dismiss()
+		}
+	}
+}
+
+// drain waits for the clients that speak HTTP/2, until ctx ends.
+func (d *door) drain(ctx context.Context) error {
+	d.handoff.Close()
+	return d.http2.Shutdown(ctx)
+}
+
+// retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself is there.
+func (d *door) retire() {
+	d.proxy.mu.Lock()
+	d.dismiss()
+	d.proxy.mu.Unlock()
+	go func() {
+		if d.drain(d.proxy.life) == nil { // else Shutdown cuts off who is left
+			d.remove()
+		}
+	}()
+}
+
+// remove forgets a door that nobody uses.
+func (d *door) remove() {
+	d.proxy.mu.Lock()
+	defer d.proxy.mu.Unlock()
+	delete(d.proxy.doors, d)
+	d.handoff.Close()
+	d.http2.Close()
+}
+
+// welcome takes a new client.
+func (d *door) welcome(nc net.Conn) {
+	p := d.proxy
+	c := &clientConn{proxy: p, nc: nc, from: origin{door: d, peer: peerOf(nc)}}
+	c.x.proxy, c.x.client = p, c
+	c.out.c = c
+	c.ready = c.readReady
+	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
+		c.raw, _ = c.tcp.SyscallConn()
+	}
+	secure := d.secure.Load()
+	if secure != nil {
+		c.under, c.tcp, c.raw = &underTLS{c.tcp, c.raw}, nil, nil
+		config := secure.value.Load()
+		if config == nil { // no certificate could be read yet
+			nc.Close()
+			return
+		}
+		c.nc, c.from.tls = tls.Server(nc, config), true
+	}
+	p.enter(c)
+	defer p.leave(c)
+	defer c.contain()
+	if secure != nil && !c.handshake() {
+		c.nc.Close()
+		return
+	}
+	c.serve()
+}
+
+// peerOf is the address at the other end of a connection.
+func peerOf(nc net.Conn) netip.Addr {
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// underTLS is the connection below TLS, for what TLS cannot tell. Both are nil if it is no TCP connection.
+type underTLS struct {
+	tcp *net.TCPConn
+	raw syscall.RawConn
+}
+
+// gone tells whether the client has closed the connection. complete tells that it owes nothing of its request: then what
+// has come since is the alert with which TLS ends, if it has the length of one.
+func (u *underTLS) gone(complete bool) bool {
+	return u.raw != nil && (hungUp(u.raw) || complete && saidGoodbye(u.raw))
+}
+
+// handshake begins TLS with a client, who has as long for it as for the head of a request.
+func (c *clientConn) handshake() bool {
+	s := c.nc.(*tls.Conn)
+	limit := c.proxy.config.HeaderTimeout
+	ctx, cancel := context.WithTimeout(c.proxy.life, limit)
+	defer cancel()
+	c.waiting.Store(true)
+	if c.from.door.draining.Load() {
+		return false
+	}
+	err := s.HandshakeContext(ctx)
+	c.waiting.Store(false)
+	if err != nil {
+		c.strange(err)
+		return false
+	}
+	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
+		c.from.name = identity.CertificateName(certs[0])
+	}
+	return true
+}
+
+// strange notes a client that could not begin TLS. One that speaks HTTP is told.
+func (c *clientConn) strange(err error) {
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil && isHTTP(plain.RecordHeader) {
+		plain.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
+	}
+	log := c.proxy.config.AccessLog
+	if dropped, ok := c.proxy.lines.admit(abate.Now()); ok && log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.door.name),
+			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
+	}
+}
+
+// isHTTP tells whether the first bytes of a connection look like a request.
+func isHTTP(first [5]byte) bool {
+	switch string(first[:4]) {
+	case "GET ", "HEAD", "POST", "PUT ", "PATC", "DELE", "OPTI", "PRI ":
+		return true
+	}
+	return false
+}
