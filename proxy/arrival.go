@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"github.com/abate-go/abate"
@@ -99,9 +100,10 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 	if n, ok := abatehttp.AttemptOf(text(f.Name), text(f.Value)); ok {
 		in.attempt = max(in.attempt, n)
 	}
-	if isPriority {
-		if priority, ok := shed.ParsePriority(f.Value); ok {
-			in.request.Priority = priority
+	if isPriority { // the nearest hop wrote the last
+		priority, ok := shed.ParsePriority(f.Value)
+		if in.request.Priority = priority; !ok {
+			in.request.Priority = p.protection.Priority.Default
 		}
 	}
 	if p.caller.kind == byHeader && f.Is(p.caller.field) {
@@ -112,12 +114,12 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 	}
 }
 
-// privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, and what
-// proxies tell each other.
+// privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, how much
+// it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
 	switch f.Name[0] | 0x20 {
 	case 'x':
-		if begins(f.Name, "x-forwarded-") || begins(f.Name, "x-envoy-") || f.Is("x-real-ip") {
+		if begins(f.Name, "x-forwarded-") || begins(f.Name, "x-envoy-") || named(f.Name, "x-real-ip") || named(f.Name, "x-number-of-retry-attempts") {
 			return true
 		}
 	case 'a':
@@ -125,24 +127,41 @@ func (p *post) privileged(f h1.Field) bool {
 			return true
 		}
 	case 'f':
-		if f.Is("forwarded") {
+		if named(f.Name, "forwarded") {
+			return true
+		}
+	case 'g':
+		if named(f.Name, "grpc-previous-rpc-attempts") {
 			return true
 		}
 	}
-	return p.caller.kind == byHeader && f.Is(p.caller.field)
+	return named(f.Name, p.priority) || p.caller.kind == byHeader && named(f.Name, p.caller.field)
 }
 
-// begins tells whether a field's name begins with a prefix, which is in lower case.
+// trailer is the fields behind the content of the request, without those that its sender may not send.
+func (x *exchange) trailer() []h1.Field {
+	fields := x.client.trailer()
+	if x.in == nil || x.in.trusted || !slices.ContainsFunc(fields, x.in.post.privileged) {
+		return fields
+	}
+	return slices.DeleteFunc(slices.Clone(fields), x.in.post.privileged)
+}
+
+// named tells whether a field has a name, as many servers see it, see begins.
+func named(name []byte, want string) bool { return len(name) == len(want) && begins(name, want) }
+
+// begins tells whether a field's name begins with a prefix, which is in lower case. An underscore is a dash: it is to
+// servers that turn names into variables, as with CGI, WSGI and Rack.
 func begins(name []byte, prefix string) bool {
 	if len(name) < len(prefix) {
 		return false
 	}
 	for i := range len(prefix) {
-		c := name[i]
+		c, want := name[i], prefix[i]
 		if c >= 'A' && c <= 'Z' {
 			c |= 0x20
 		}
-		if c != prefix[i] {
+		if c != want && (c != '_' || want != '-') && (c != '-' || want != '_') {
 			return false
 		}
 	}
@@ -202,14 +221,14 @@ func (in *arrival) identify(x *exchange, token string) {
 	}
 }
 
-// address is the client's, as far as it can be known: the peer's, or what a trusted peer says.
+// address is the client's, as far as it can be known: the peer's, or what a trusted peer says. It is written as for a caller.
 func (in *arrival) address(x *exchange) string {
 	if in.ip == "" {
 		addr := x.client.origin().peer
 		if in.trusted {
 			addr = identity.Client(x.req.Fields, addr, in.post.gate.Trusts)
 		}
-		in.ip = text(addr.AppendTo(in.room[:0]))
+		in.ip = text(abatehttp.AppendCaller(in.room[:0], addr))
 	}
 	return in.ip
 }

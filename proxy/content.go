@@ -89,7 +89,7 @@ func (b *content) fill(until time.Duration) error {
 		b.held = b.held[:len(b.held)+n]
 		switch {
 		case err == io.EOF:
-			b.kind, b.bytes, b.trailer = inMemory, b.held, x.client.trailer()
+			b.kind, b.bytes, b.trailer = inMemory, b.held, x.trailer()
 			return nil
 		case err != nil:
 			b.err = err
@@ -185,7 +185,7 @@ func (u *upload) run() {
 			return
 		}
 		if err == io.EOF {
-			if u.body.chunked && !u.put(h1.AppendLastChunk(frame, u.body.x.client.trailer())) {
+			if u.body.chunked && !u.put(h1.AppendLastChunk(frame, u.body.x.trailer())) {
 				return
 			}
 			u.done.Store(true)

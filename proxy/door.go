@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/proxy/identity"
+	"github.com/abate-go/abate/adapter/abatehttp"
 )
 
 // door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
@@ -192,7 +192,7 @@ func (c *clientConn) handshake() bool {
 		return false
 	}
 	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
-		c.from.name = identity.CertificateName(certs[0])
+		c.from.name = abatehttp.CertificateName(certs[0])
 	}
 	return true
 }

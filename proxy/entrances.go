@@ -93,8 +93,8 @@ func (p *Proxy) follow() {
 		problems = append(problems, err)
 	}
 	if e.open {
+		p.closeDoors(p.policies.Listens()) // first: an address that comes may be a wider one of those that go
 		problems = append(problems, p.openDoors()...)
-		p.closeDoors(p.policies.Listens())
 	}
 	p.tell(problems)
 }

@@ -202,7 +202,7 @@ func (s *stream) begin(a *head) {
 	}
 	extra := a.extra
 	if a.in != nil {
-		extra = a.in.appendAnswer(slices.Clip(extra), a.status)
+		extra = a.in.appendAnswer(slices.Clip(extra), a)
 	}
 	for line := range bytes.Lines(extra) {
 		name, value, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), ": ")

@@ -209,7 +209,7 @@ func (h *http2Answer) close() {
 type sharedBody struct {
 	mu     sync.Mutex // held while reading
 	memory bytes.Reader
-	client client      // nil when all is in memory
+	x      *exchange   // whose client it comes from; nil when all is in memory
 	begun  atomic.Bool // something has been read from the client
 	asking atomic.Bool // the client is waited for
 	late   bool        // and was so at the end
@@ -226,7 +226,7 @@ func (b *content) share(req *http.Request) *sharedBody {
 	s.memory.Reset(b.bytes)
 	if b.kind == streamed {
 		s.memory.Reset(append([]byte(nil), b.bytes...))
-		s.client = b.x.client
+		s.x = b.x
 		if b.x.req.Expect { // net/http would not pass the service's 100 on
 			b.x.client.interim(http.StatusContinue, nil)
 			b.x.req.Expect = false
@@ -253,7 +253,7 @@ func (b *content) note(h *http2Answer) {
 func (s *sharedBody) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.memory.Len() > 0 || s.client == nil {
+	if s.memory.Len() > 0 || s.x == nil {
 		if s.closed.Load() {
 			return 0, errStopped
 		}
@@ -264,10 +264,10 @@ func (s *sharedBody) Read(p []byte) (int, error) {
 		return 0, errStopped
 	}
 	s.asking.Store(true)
-	n, err := s.client.Read(p, abate.NoDeadline)
+	n, err := s.x.client.Read(p, abate.NoDeadline)
 	s.asking.Store(false)
 	if err == io.EOF {
-		s.trailers(s.client.trailer())
+		s.trailers(s.x.trailer())
 	} else if err != nil && !errors.Is(err, errStopped) && !s.closed.Load() {
 		s.err = err
 	}
@@ -286,8 +286,8 @@ func (s *sharedBody) Close() error {
 	s.end.Do(func() {
 		s.closed.Store(true)
 		s.late = s.asking.Load()
-		if s.begun.Load() && !s.client.complete() {
-			s.client.stop()
+		if s.begun.Load() && !s.x.client.complete() {
+			s.x.client.stop()
 		}
 	})
 	s.mu.Lock() // until nobody reads any more

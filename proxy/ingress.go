@@ -131,7 +131,6 @@ var places = sync.Pool{New: func() any {
 func (x *exchange) waitForPlace() abate.Step {
 	m, p := &x.in.machine, places.Get().(*place)
 	p.waiter = shed.Waiter{Wake: p.wake}
-	defer p.timer.Stop()
 	step := m.Enqueue(abate.Now(), &p.waiter)
 	if step.Action != abate.Queued {
 		return step
@@ -140,8 +139,11 @@ func (x *exchange) waitForPlace() abate.Step {
 		p.timer.Reset(min(step.Until-now, glance))
 		select {
 		case <-p.woken:
+			if x.client.gone() { // nothing is done for a client that has left meanwhile
+				return m.LeaveQueue(abate.Now(), &p.waiter, errGone)
+			}
 			step = m.Woken(abate.Now(), &p.waiter)
-			p.timer.Stop()
+			p.timer.Stop() // before others have it
 			places.Put(p)
 			return step
 		case <-p.timer.C:

@@ -17,21 +17,34 @@ func (in *arrival) appendRequest(dst []byte) []byte {
 
 // appendAnswer writes what the gate adds to every answer: where its caller is with the rate limit, and whether it had
 // better not try again.
-func (in *arrival) appendAnswer(dst []byte, status int) []byte {
+func (in *arrival) appendAnswer(dst []byte, a *head) []byte {
 	if !in.asked {
 		return dst
 	}
 	if d, limited := in.machine.Limit(); limited {
 		dst = abatehttp.AppendRateLimit(append(dst, "RateLimit: "...), d)
 		dst = append(append(dst, "\r\n"...), in.post.limit...)
-		dst = strconv.AppendInt(append(dst, "X-RateLimit-Remaining: "...), d.Remaining, 10)
-		dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), abatehttp.RateLimitReset(d), 10)
+		dst = strconv.AppendInt(append(dst, "X-RateLimit-Limit: "...), d.Limit, 10)
+		dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Remaining: "...), d.Remaining, 10)
+		if seconds, ok := abatehttp.RateLimitReset(d); ok {
+			dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), seconds, 10)
+		}
 		dst = append(dst, "\r\n"...)
 	}
-	if status >= http.StatusBadRequest && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now())) {
+	if a.status >= http.StatusBadRequest && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now())) && !a.saysNoRetry() {
 		dst = h1.AppendField(dst, noRetryField, "false")
 	}
 	return dst
+}
+
+// saysNoRetry tells whether the answer says already whether to try again: the service knows best, and says it once.
+func (a *head) saysNoRetry() bool {
+	for _, f := range a.fields {
+		if f.Is("x-should-retry") {
+			return true
+		}
+	}
+	return contains(a.extra, noRetryField+": ")
 }
 
 // outgoing leaves out of the service's fields, in place, those that the gate writes, and those that proxies tell each other

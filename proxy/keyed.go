@@ -197,6 +197,8 @@ func notReplayed(f h1.Field) bool {
 	switch len(f.Name) {
 	case 4:
 		return f.Is("date")
+	case 7:
+		return f.Is("trailer")
 	case 9:
 		return f.Is("ratelimit")
 	case 10:

@@ -43,7 +43,7 @@ func (o *output) begin(a *head) {
 	o.b = h1.AppendFields(o.b, a.fields)
 	o.b = append(o.b, a.extra...)
 	if a.in != nil {
-		o.b = a.in.appendAnswer(o.b, a.status)
+		o.b = a.in.appendAnswer(o.b, a)
 	}
 	switch {
 	case a.length >= 0 && !bodiless(a.status):

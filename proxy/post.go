@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -21,7 +20,7 @@ type post struct {
 	bucket     source                    // what has a bucket of the rate limit
 	priority   string                    // the name of the field that says it, in lower case
 	priorityAs string                    // as the file writes it
-	limit      []byte                    // the fields of answers about the rate limit that are always the same
+	limit      []byte                    // RateLimit-Policy, a field of all answers
 }
 
 // source is what tells requests apart.
@@ -96,8 +95,7 @@ func (p *Proxy) newPost(e *policyfile.Entrance, s *service) *post {
 	}
 	if t.RateLimit.Enabled() {
 		o.limit = abatehttp.AppendRateLimitPolicy([]byte("RateLimit-Policy: "), t.RateLimit.Config)
-		o.limit = append(o.limit, "\r\nX-RateLimit-Limit: "...)
-		o.limit = append(strconv.AppendInt(o.limit, int64(t.RateLimit.Burst), 10), "\r\n"...)
+		o.limit = append(o.limit, "\r\n"...)
 	}
 	return o
 }

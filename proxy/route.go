@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,9 +198,7 @@ func (p *Proxy) route(r *route, listen, host, target string) bool {
 	if query := strings.IndexByte(target, '?'); query >= 0 {
 		target = target[:query]
 	}
-	if strings.Contains(target, "/.") || strings.Contains(target, "//") {
-		target = path.Clean(target) // for the match only: the service gets what the client wrote
-	}
+	target = plain(target) // for the match only: the service gets what the client wrote
 	if listen != "" {
 		return p.enterRoute(r, listen, host, target)
 	}
@@ -212,6 +211,38 @@ func (p *Proxy) route(r *route, listen, host, target string) bool {
 		*r = route{d, s, s.endpointStats(d.Label), nil}
 	}
 	return true
+}
+
+// plain writes a path in the one of its equivalent ways that the policy file uses: else a client could choose the entrance by
+// how it spells the path. Characters that need no escape have none (RFC 3986 §6.2.2.2), and there are no dots and no empty
+// segments.
+func plain(target string) string {
+	if strings.IndexByte(target, '%') >= 0 {
+		target = unescaped(target)
+	}
+	if strings.Contains(target, "/.") || strings.Contains(target, "//") {
+		target = path.Clean(target)
+	}
+	return target
+}
+
+func unescaped(target string) string {
+	b := make([]byte, 0, len(target))
+	for i := 0; i < len(target); i++ {
+		if target[i] == '%' && i+2 < len(target) {
+			if c, err := strconv.ParseUint(target[i+1:i+3], 16, 8); err == nil && unreserved(byte(c)) {
+				b = append(b, byte(c))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, target[i])
+	}
+	return string(b)
+}
+
+func unreserved(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
 // enterRoute is route for what the file protects.

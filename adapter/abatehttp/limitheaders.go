@@ -26,7 +26,9 @@ func (x *exchange) showLimit() {
 	x.values = [...]string{limit, texts.policy, texts.limit, remaining, reset}
 	header := x.out.Header()
 	for i, name := range limitHeaders {
-		header[name] = x.values[i : i+1 : i+1]
+		if x.values[i] != "" { // a closed limit has no reset
+			header[name] = x.values[i : i+1 : i+1]
+		}
 	}
 }
 

@@ -154,19 +154,23 @@ func WholeSeconds(d time.Duration) int64 {
 
 // AppendRateLimit appends the value of the RateLimit header (draft-ietf-httpapi-ratelimit-headers): what is left, and in
 // how many seconds there is more: for a request that was refused, when its own tokens are there, else when the bucket is full.
+// A limit that is closed names no time.
 func AppendRateLimit(dst []byte, d ratelimit.Decision) []byte {
 	dst = append(dst, `"default";r=`...)
 	dst = strconv.AppendInt(dst, d.Remaining, 10)
-	dst = append(dst, ";t="...)
-	return strconv.AppendInt(dst, RateLimitReset(d), 10)
+	if seconds, ok := RateLimitReset(d); ok {
+		dst = strconv.AppendInt(append(dst, ";t="...), seconds, 10)
+	}
+	return dst
 }
 
-// RateLimitReset is the t of RateLimit and the value of X-RateLimit-Reset, in seconds.
-func RateLimitReset(d ratelimit.Decision) int64 {
+// RateLimitReset is the t of RateLimit and the value of X-RateLimit-Reset, in seconds; false if that time does not come.
+func RateLimitReset(d ratelimit.Decision) (seconds int64, ok bool) {
+	wait := d.Reset
 	if d.Over && d.RetryAfter != ratelimit.Never {
-		return WholeSeconds(d.RetryAfter)
+		wait = d.RetryAfter
 	}
-	return WholeSeconds(d.Reset)
+	return WholeSeconds(wait), wait != ratelimit.Never
 }
 
 // AppendRateLimitPolicy appends the value of the RateLimit-Policy header: the burst is the quota, and the time in which an

@@ -3,7 +3,6 @@ package abatehttp
 import (
 	"crypto/tls"
 	"hash/maphash"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -65,9 +64,10 @@ func (s *sender) arrives(now time.Duration) abate.Request {
 	p, h := s.protection, s.handler
 	q := abate.Request{Deadline: s.deadline(now), Attempt: 1}
 	s.priority, s.says = p.Priority.Default, p.Priority.Default != shed.Critical
-	if word := s.request.Header.Get(p.Priority.Header); word != "" {
+	if words := s.request.Header.Values(p.Priority.Header); len(words) > 0 {
 		s.says = true // if it must not, the next hop has to hear something else
-		if got, ok := shed.ParsePriority([]byte(word)); ok && s.trusted {
+		nearest := words[len(words)-1]
+		if got, ok := shed.ParsePriority([]byte(nearest)); ok && s.trusted {
 			s.priority = got
 		}
 	}
@@ -95,7 +95,7 @@ var callerSeed = maphash.MakeSeed()
 func (s *sender) deadline(now time.Duration) time.Duration {
 	s.contextEnds = abate.NoDeadline
 	if t, ok := s.request.Context().Deadline(); ok {
-		s.contextEnds = now + time.Until(t)
+		s.contextEnds = now + min(time.Until(t), abate.NoDeadline-max(now, 0))
 	}
 	ends := s.contextEnds
 	for _, name := range [...]string{timeLeftHeader, grpcTimeoutHeader} {
@@ -166,18 +166,24 @@ func (s *sender) name(word string) string {
 	return name
 }
 
-// address is the client's address as text, or what there is instead.
+// address is the client's address, as AppendCaller calls it, or what there is instead.
 func (s *sender) address() string {
-	if s.trusted {
-		if forwarded := s.request.Header[forwardedHeader]; len(forwarded) > 0 {
-			return forwardedFor(s.gate, s.peer, forwarded).String()
-		}
-		return s.peer.String()
+	peer := s.peer
+	if !peer.IsValid() {
+		peer = addressOf(s.request.RemoteAddr)
 	}
-	if host, _, err := net.SplitHostPort(s.request.RemoteAddr); err == nil {
-		return host
+	a := peer
+	if forwarded := s.request.Header[forwardedHeader]; s.trusted && len(forwarded) > 0 {
+		a = forwardedFor(s.gate, peer, forwarded)
 	}
-	return s.request.RemoteAddr
+	if !a.IsValid() { // as at a Unix socket
+		return s.request.RemoteAddr
+	}
+	if host, _, ok := strings.Cut(s.request.RemoteAddr, ":"); ok && a == peer && a.Is4() && host != "" && host[0] != '[' {
+		return host // the same text, without a copy
+	}
+	var room [64]byte
+	return string(AppendCaller(room[:0], a))
 }
 
 const forwardedHeader = "X-Forwarded-For"
@@ -209,18 +215,10 @@ func forwardedFor(g *abate.Gate, peer netip.Addr, values []string) netip.Addr {
 	return peer
 }
 
-// certificateName returns the name in the client's certificate: its first URI (as SPIFFE has it), else its first DNS name,
-// else the common name of its subject. It is empty without a certificate that was verified.
+// certificateName returns the name in the client's certificate. It is empty without a certificate that was verified.
 func certificateName(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 {
 		return ""
 	}
-	switch c := state.VerifiedChains[0][0]; {
-	case len(c.URIs) > 0:
-		return c.URIs[0].String()
-	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
-	default:
-		return c.Subject.CommonName
-	}
+	return CertificateName(state.VerifiedChains[0][0])
 }

@@ -117,6 +117,9 @@ func (f flusher) FlushError() error {
 	}
 	err := http.NewResponseController(x.out).Flush()
 	x.settle(x.class())
+	if x.key != nil && !x.key.record.partial { // see record.write
+		return nil
+	}
 	return err
 }
 

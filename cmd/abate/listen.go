@@ -51,7 +51,7 @@ func (f *proxyFlags) open(p *proxy.Proxy, stderr io.Writer) (l, admin net.Listen
 	admin, adminErr := listenAt("--admin", f.admin, stderr)
 	openErr := p.Open()
 	for _, err := range each(openErr) {
-		fmt.Fprintf(stderr, "abate proxy: %s: %s\n", f.config.Policy, entranceProblem(err))
+		fmt.Fprintf(stderr, "abate proxy: %s: %s\n", f.config.Policy, f.entranceProblem(err))
 	}
 	if errors.Join(err, adminErr, openErr) == nil {
 		if secure := p.AdminTLS(); admin != nil && secure != nil {
@@ -92,10 +92,15 @@ func each(err error) []error {
 }
 
 // entranceProblem says what is wrong with an address of the policy file.
-func entranceProblem(err error) string {
+func (f *proxyFlags) entranceProblem(err error) string {
 	var at *proxy.ListenError
 	if !errors.As(err, &at) {
 		return err.Error()
+	}
+	for name, addr := range map[string]string{"--listen": f.listen, "--admin": f.admin} {
+		if addr == at.Address {
+			return fmt.Sprintf("%s %s: that is the address of %s; write another port for one of them", at.Key, at.Address, name)
+		}
 	}
 	return fmt.Sprintf("%s %s: %s", at.Key, at.Address, listenProblem(at.Err))
 }
@@ -134,6 +139,9 @@ func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writ
 	}
 	if len(at) > 0 {
 		fmt.Fprintln(stdout, strings.Join(at, ", "))
+	}
+	if l == nil && len(p.Entrances()) == 0 {
+		slog.Warn("nothing comes in: --listen is off, and the policy file has no protect with a listen; it is looked at again when it changes")
 	}
 }
 

@@ -237,7 +237,9 @@ func startProblem(err error, stderr io.Writer) {
 		fmt.Fprintln(stderr, mistakes)
 		return
 	}
-	fmt.Fprintf(stderr, "abate proxy: %v\n", err)
+	for _, one := range each(err) {
+		fmt.Fprintf(stderr, "abate proxy: %v\n", one)
+	}
 }
 
 // logs sets up what the proxy writes to standard error.

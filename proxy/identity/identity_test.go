@@ -1,11 +1,8 @@
 package identity_test
 
 import (
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -222,21 +219,4 @@ func hop(word string) (netip.Addr, bool) {
 		a, err = netip.ParseAddr(strings.TrimPrefix(host, "["))
 	}
 	return a.Unmap(), err == nil && a.Zone() == "" && len(word) <= 64
-}
-
-func TestACertificateHasOneName(t *testing.T) {
-	uri := &url.URL{Scheme: "spiffe", Host: "example.org", Path: "/a"}
-	for _, c := range []struct {
-		certificate x509.Certificate
-		want        string
-	}{
-		{x509.Certificate{URIs: []*url.URL{uri, {Scheme: "x"}}, DNSNames: []string{"d"}, Subject: pkix.Name{CommonName: "c"}}, "spiffe://example.org/a"},
-		{x509.Certificate{DNSNames: []string{"d", "e"}, Subject: pkix.Name{CommonName: "c"}}, "d"},
-		{x509.Certificate{Subject: pkix.Name{CommonName: "c"}}, "c"},
-		{x509.Certificate{}, ""},
-	} {
-		if got := identity.CertificateName(&c.certificate); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
-	}
 }
