@@ -238,6 +238,7 @@ type wire struct {
 	mu     sync.Mutex
 	conns  []net.Conn
 	cut    bool // nothing gets through any more, nobody is told
+	delay  atomic.Int64
 	copies sync.WaitGroup
 }
 
@@ -296,6 +297,9 @@ func (w *wire) connect(c net.Conn) {
 				if err != nil {
 					return
 				}
+				if d := time.Duration(w.delay.Load()); d > 0 {
+					<-time.NewTimer(d).C
+				}
 				if !cut {
 					if _, err := to.Write(room[:n]); err != nil {
 						return
@@ -319,6 +323,9 @@ func (w *wire) sever(cut bool) {
 		}
 	}
 }
+
+// slow makes each answer take d.
+func (w *wire) slow(d time.Duration) { w.delay.Store(int64(d / 2)) }
 
 func TestAPartedNetwork(t *testing.T) {
 	t.Parallel()
@@ -439,7 +446,10 @@ func TestPasswordsMayChange(t *testing.T) {
 }
 
 func TestMistakesInTheConfiguration(t *testing.T) {
-	one := []string{"127.0.0.1:6379"}
+	one, empty := []string{"127.0.0.1:6379"}, filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		says   string
 		config abateredis.Config
@@ -454,6 +464,8 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		{"1ms to 10s", abateredis.Config{Addresses: one, Timeout: -1}},
 		{"braces", abateredis.Config{Addresses: one, Prefix: "{a}"}},
 		{"password file", abateredis.Config{Addresses: one, PasswordFile: "nowhere/password"}},
+		{"is empty", abateredis.Config{Addresses: one, PasswordFile: empty}},
+		{"without passwordFile", abateredis.Config{Addresses: one, Username: "abate"}},
 	} {
 		f, err := abateredis.Open(c.config)
 		if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -91,11 +91,19 @@ func (l *Limiter) fetch(b *bucket, now time.Duration) {
 	if !mine {
 		return
 	}
-	select {
-	case l.fleet.refills <- refill{limiter: l, bucket: b, flight: f}:
-	default: // there are many before it: whoever needs the tokens asks
+	if !l.dispatch(b, f) { // whoever needs the tokens asks
 		b.nextAsk.Store(int64(now + least))
 		b.land(f, nil)
+	}
+}
+
+// dispatch leaves a flight to the background, unless there are too many before it.
+func (l *Limiter) dispatch(b *bucket, f *flight) bool {
+	select {
+	case l.fleet.refills <- refill{limiter: l, bucket: b, flight: f}:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -105,8 +113,10 @@ type flight struct {
 	err  error
 }
 
-// wait waits until the flight has landed.
-func (f *flight) wait(ctx context.Context) error {
+// join waits until a flight has landed. The next one to begin counts in what is needed.
+func (b *bucket) join(ctx context.Context, f *flight, need int64) error {
+	b.waiting.Add(need)
+	defer b.waiting.Add(-need)
 	select {
 	case <-f.done:
 		return f.err

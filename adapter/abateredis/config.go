@@ -49,10 +49,15 @@ func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
-	if c.TLS && c.TLSConfig == nil {
-		c.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
 	return c
+}
+
+// secure is how to connect with TLS, nil for without.
+func (c Config) secure() *tls.Config {
+	if c.TLS && c.TLSConfig == nil {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return c.TLSConfig
 }
 
 // check joins an error for each mistake.
@@ -84,6 +89,9 @@ func (c Config) check() error {
 	if strings.ContainsAny(c.Prefix, "{}") || len(c.Prefix) > 100 {
 		wrong("prefix %.100q has braces, which choose the node of a cluster, or more than 100 bytes", c.Prefix)
 	}
+	if c.Username != "" && c.PasswordFile == "" {
+		wrong("username %q without passwordFile: nobody logs in without a password", c.Username)
+	}
 	if _, err := c.password(); err != nil {
 		errs = append(errs, err)
 	}
@@ -99,5 +107,9 @@ func (c Config) password() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("abateredis: the password file: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	password := strings.TrimSpace(string(text))
+	if password == "" {
+		return "", fmt.Errorf("abateredis: the password file %s is empty; leave it out if Redis asks for no password", c.PasswordFile)
+	}
+	return password, nil
 }

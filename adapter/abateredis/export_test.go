@@ -46,3 +46,19 @@ func FillTable(maxKeys int, n uint64) (places, buckets int, found bool) {
 	}
 	return len(*table.sets.Load()) * setSize, table.n, found
 }
+
+// Crowd is how many instances one believes in after each of what it saw: what Redis counted, 0 for no answer.
+func Crowd(every time.Duration, counted ...int64) (believed []int64) {
+	var c crowd
+	for i, n := range counted {
+		c.count(time.Duration(i)*every, n)
+		believed = append(believed, c.seen.Load())
+	}
+	return believed
+}
+
+// BudgetText is the script of the retry budget.
+var BudgetText = budgetText
+
+// SameWay tells whether two configurations lead to the same Redis in the same way.
+func SameWay(a, b Config) bool { return a.withDefaults().same(b.withDefaults()) }

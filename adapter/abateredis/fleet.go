@@ -93,7 +93,7 @@ func (f *Fleet) Reconfigure(c Config) error {
 // as the same.
 func (c Config) same(other Config) bool {
 	c.Observe, c.OnFallback, other.Observe, other.OnFallback = nil, nil, nil, nil
-	sameTLS := c.TLSConfig == other.TLSConfig || c.TLS && other.TLS
+	sameTLS := c.TLSConfig == other.TLSConfig
 	c.TLSConfig, other.TLSConfig = nil, nil
 	return sameTLS && reflect.DeepEqual(c, other)
 }
@@ -107,6 +107,7 @@ func (f *Fleet) Close() {
 	f.mu.Unlock()
 	f.running.Wait()
 	if first {
+		f.abandon()
 		f.leave()
 		_ = f.link.Load().client.Close()
 	}

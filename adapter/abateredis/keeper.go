@@ -22,16 +22,24 @@ const (
 
 // crowd is how many instances there are.
 type crowd struct {
-	seen atomic.Int64
-	high time.Duration // when there were as many as seen says; of the keeper only
+	seen  atomic.Int64
+	fewer time.Duration // since when all counts were lower than seen, 0 if the last was not; of the keeper only
 }
 
-// count takes in how many there are now. Fewer are believed after a while only: a Redis that was restarted empty counts
-// one, and then the others come back.
+// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been fewer
+// for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
 func (c *crowd) count(now time.Duration, n int64) {
-	if n >= c.seen.Load() || now-c.high > aliveFor {
+	switch {
+	case n == 0:
+		c.fewer = 0
+	case n >= c.seen.Load():
 		c.seen.Store(n)
-		c.high = now
+		c.fewer = 0
+	case c.fewer == 0:
+		c.fewer = now
+	case now-c.fewer > aliveFor:
+		c.seen.Store(n)
+		c.fewer = 0
 	}
 }
 
@@ -94,7 +102,10 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 		}
 		return err
 	})
-	if err == nil && alive {
+	if err != nil {
+		n = 0
+	}
+	if alive {
 		f.crowd.count(abate.Now(), n)
 	}
 }

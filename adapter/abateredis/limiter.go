@@ -120,33 +120,30 @@ func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimi
 // Take decides with a round trip to Redis, or with the one that is under way for this key. It returns within the fleet's
 // Timeout, and allocates.
 func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.Decision {
-	s := l.limit
-	need := s.need(cost)
-	for tries := 0; ; tries++ {
+	if d, ok := l.TryTake(abate.Now(), key, cost); ok {
+		return d
+	}
+	b, need := l.bucket(key), l.limit.need(cost)
+	f, mine := b.depart()
+	if mine {
+		return l.ask(b, f, need, key, cost)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.fleet.link.Load().config.Timeout)
+	defer cancel()
+	for { // the flight may have begun before this request came; the next one counts it in
+		err := b.join(ctx, f, need)
 		now := abate.Now()
+		if err != nil {
+			return l.withoutRedis(now, b, key, cost)
+		}
 		if d, ok := l.TryTake(now, key, cost); ok {
 			return d
 		}
-		b := l.bucket(key)
-		f, mine := b.depart()
-		if mine {
+		if f, mine = b.depart(); mine && !l.dispatch(b, f) {
 			return l.ask(b, f, need, key, cost)
-		}
-		if tries == maxJoins {
-			return s.refused(0, s.wait(float64(need)))
-		}
-		b.waiting.Add(need)
-		err := f.wait(ctx)
-		b.waiting.Add(-need)
-		if err != nil {
-			return l.withoutRedis(abate.Now(), b, key, cost)
 		}
 	}
 }
-
-// maxJoins is how many round trips of others a request waits for. The first may have begun before it came; the next one
-// counts it in, and if that leaves nothing for it, others were quicker.
-const maxJoins = 2
 
 // ask makes the round trip for a request and those that wait beside it.
 func (l *Limiter) ask(b *bucket, f *flight, need int64, key string, cost float64) ratelimit.Decision {

@@ -63,7 +63,7 @@ func connect(c Config) (*link, error) {
 	return &link{config: c, guard: guard, client: redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: c.Addresses, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.Database,
 		CredentialsProviderContext: credentials, SentinelUsername: c.Username, SentinelPassword: sentinelPassword,
-		TLSConfig: c.TLSConfig, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
+		TLSConfig: c.secure(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MaxRedirects: 1, DialerRetries: 1, DialTimeout: max(dialTimeout, c.Timeout),
 		ReadTimeout: backstop, WriteTimeout: backstop, PoolTimeout: c.Timeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -37,6 +37,14 @@ func (f *Fleet) refilling() {
 	}
 }
 
+// abandon ends the flights that have not begun when the fleet is closed, so that nobody waits for them.
+func (f *Fleet) abandon() {
+	for len(f.refills) > 0 {
+		r := <-f.refills // nobody else receives any more
+		r.bucket.land(r.flight, errClosed)
+	}
+}
+
 // refill asks about many buckets at once.
 func (f *Fleet) refill(ctx context.Context, all []refill) {
 	now := abate.Now()

@@ -5,7 +5,7 @@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local earned, back, want = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local reserve, floor, tenth = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]) / 10
+local reserve, floor, tenth = tonumber(ARGV[4]), tonumber(ARGV[5]), math.max(1, math.floor(tonumber(ARGV[6]) / 10))
 local slot = math.floor(now / tenth)
 
 local kept = redis.call('HMGET', KEYS[1], 'in', 'out', 'slot', 'marks', 'tenth')
@@ -15,8 +15,8 @@ for mark in string.gmatch(kept[4] or '', '%S+') do
 	marks[#marks + 1] = tonumber(mark)
 end
 local steps = slot - tonumber(kept[3] or 0)
-if #marks ~= 10 or tonumber(kept[5]) ~= tenth then
-	marks, steps = {}, 10 -- a new one, or of another window: what it holds above the floor expires now
+if #marks ~= 10 or tonumber(kept[5]) ~= tenth or steps < -1 then
+	marks, steps = {}, 10 -- a new one, of another window, or from before the clock went back: what it holds above the floor expires now
 end
 for i = 1, 10 do
 	marks[i] = marks[i + math.max(0, math.min(steps, 10))] or got

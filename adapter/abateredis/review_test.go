@@ -1,0 +1,173 @@
+package abateredis_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateredis"
+)
+
+// A Redis that was away for long and comes back empty counts one instance first. Who believes it has the whole limit for
+// itself when Redis goes away again.
+func TestTheFirstCountAfterALongOutageIsNotBelieved(t *testing.T) {
+	got := abateredis.Crowd(time.Second, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 8)
+	if want := []int64{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}; !slices.Equal(got, want) {
+		t.Errorf("restarted: %d", got)
+	}
+	got = abateredis.Crowd(time.Second, 8, 1, 1, 1, 0, 0, 0, 1, 1, 1)
+	if slices.Min(got) != 8 {
+		t.Errorf("away in between: %d", got)
+	}
+	got = abateredis.Crowd(time.Second, 8, 5, 5, 5, 5, 4, 4, 4, 4)
+	if got[4] != 8 || got[8] != 4 {
+		t.Errorf("fewer for long: %d", got)
+	}
+}
+
+// Requests that come together for a key nobody knows, to a Redis that is slow but in time: none is refused while there are
+// tokens, and none waits longer than the timeout.
+func TestASlowRedisRefusesNothingAndHoldsUpForTheTimeoutAtMost(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		name           string
+		delay, timeout time.Duration
+	}{{"in time", 40 * time.Millisecond, time.Second}, {"just in time", 140 * time.Millisecond, 300 * time.Millisecond}} {
+		t.Run(c.name, func(t *testing.T) {
+			line := newWire(t, s.addr())
+			w := &watch{}
+			f := open(t, line.addr(), w.into, func(o *abateredis.Config) { o.Timeout = c.timeout })
+			ready(t, 1, f)
+			line.slow(c.delay)
+			l := f.Limiter(c.name, per(1, time.Hour, 100_000))
+			var refused, longest atomic.Int64
+			var all sync.WaitGroup
+			for key := range 4 {
+				for range 300 {
+					all.Go(func() {
+						for range 3 {
+							began := time.Now()
+							if !take(l, fmt.Sprint(key), 1).Allowed {
+								refused.Add(1)
+							}
+							longest.Store(max(longest.Load(), int64(time.Since(began))))
+						}
+					})
+				}
+			}
+			all.Wait()
+			if refused.Load() > 0 {
+				t.Errorf("%d refused, though there are tokens", refused.Load())
+			}
+			if most := c.timeout * 5 / 4; time.Duration(longest.Load()) > most {
+				t.Errorf("one was held up for %v", time.Duration(longest.Load()))
+			}
+			t.Log(time.Duration(longest.Load()), w.fallbacks.Load(), w.errs.Load())
+		})
+	}
+}
+
+// What waits for a round trip that has not begun when the fleet is closed does not wait for ever.
+func TestClosingLetsGoOfThoseThatWait(t *testing.T) {
+	s := start(t)
+	line := newWire(t, s.addr())
+	f := open(t, line.addr(), func(c *abateredis.Config) { c.Timeout = time.Second })
+	ready(t, 1, f)
+	l := f.Limiter("api", per(1, time.Hour, 100_000))
+	keys := []string{"first", "second"}
+	for _, key := range keys { // both get a lease
+		eventually(t, "a lease", func() bool { take(l, key, 100); _, ok := l.TryTake(abate.Now(), key, 100); return ok })
+	}
+	line.sever(true)
+	waiting := make(chan struct{})
+	var all sync.WaitGroup
+	for _, key := range keys { // one is asked about, the other is next
+		for ok := true; ok; {
+			_, ok = l.TryTake(abate.Now(), key, 1)
+		}
+		all.Go(func() { waiting <- struct{}{}; l.Take(context.Background(), key, 1) })
+		<-waiting
+	}
+	f.Close()
+	gone := make(chan struct{})
+	go func() { all.Wait(); close(gone) }()
+	eventually(t, "nobody waits", func() bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// ledger drives the script of the budget on a clock of the test's: one token is earned each second.
+type ledger struct {
+	t      *testing.T
+	redis  *miniredis.Miniredis
+	client *redis.Client
+	window time.Duration
+	now    time.Time
+}
+
+func newLedger(t *testing.T, window time.Duration) *ledger {
+	m := miniredis.RunT(t)
+	c := redis.NewClient(&redis.Options{Addr: m.Addr(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return &ledger{t, m, c, window, time.Unix(1_800_000_000, 0)}
+}
+
+func (l *ledger) exchange(earned, want int) int {
+	l.redis.SetTime(l.now)
+	const reserve = 2
+	got, err := l.client.Eval(l.t.Context(), abateredis.BudgetText, []string{"k"}, earned, 0, want, reserve, reserve, l.window.Microseconds()).Int()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return got
+}
+
+func (l *ledger) earn(seconds int) {
+	for range seconds {
+		l.now = l.now.Add(time.Second)
+		l.exchange(1, 0)
+	}
+}
+
+func TestWhatTheFleetEarnedExpiresAlsoAfterTheClockWentBack(t *testing.T) {
+	for _, jump := range []time.Duration{0, -50 * time.Millisecond, -time.Hour, time.Hour} {
+		l := newLedger(t, 10*time.Second)
+		l.earn(20)
+		l.now = l.now.Add(jump)
+		l.earn(60)
+		if got := l.exchange(0, 1000); got > 12 || got < 10 {
+			t.Errorf("jump of %v: %d, want the reserve of 2 and what 10 s earned", jump, got)
+		}
+	}
+}
+
+func TestAWindowThatTenDoesNotDivideKeepsWhatWasEarned(t *testing.T) {
+	l := newLedger(t, 10*time.Second+3*time.Microsecond)
+	l.earn(20)
+	if got := l.exchange(0, 1000); got > 12 || got < 10 {
+		t.Errorf("%d, want the reserve of 2 and what 10 s earned", got)
+	}
+}
+
+func TestAnotherTLSConfigIsAnotherWay(t *testing.T) {
+	plain := abateredis.Config{Addresses: []string{"a:1"}, TLS: true}
+	one, two := plain, plain
+	one.TLSConfig, two.TLSConfig = &tls.Config{ServerName: "a"}, &tls.Config{ServerName: "b"}
+	if abateredis.SameWay(one, two) || abateredis.SameWay(plain, one) || !abateredis.SameWay(plain, plain) || !abateredis.SameWay(one, one) {
+		t.Error("a change of the TLS configuration makes no difference, or no change does")
+	}
+}
