@@ -410,6 +410,9 @@ var mistakes = map[string][]string{
 		`:2:78: redis.passwordFile: has no effect; remove it: embedded is a Redis in this process`,
 		`:2:86: redis.tls: has no effect; remove it: embedded is a Redis in this process`,
 	},
+	"redis-username-alone": {
+		`:2:42: redis.username: has no effect without a password; add passwordFile, or remove username`,
+	},
 	"redis-empty": {
 		`:2:1: redis.addresses: is missing; for example addresses: ["redis:6379"], or embedded: true for trying`,
 	},

@@ -95,6 +95,9 @@ func (r *Redis) validate(m *mistakes) {
 	case len(r.Addresses) > 1 && !r.Cluster && r.Master == "":
 		m.add("addresses[1]", "one Redis has one address", "add cluster: true if they are nodes of a cluster, or master if they are Sentinels")
 	}
+	if r.Username != "" && r.PasswordFile == "" && !r.Embedded {
+		m.add("username", "has no effect without a password", "add passwordFile, or remove username")
+	}
 }
 
 // validateEmbedded refuses what only a Redis elsewhere can have.

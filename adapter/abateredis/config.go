@@ -18,8 +18,9 @@ type Config struct {
 	Master string
 	// Cluster says that Addresses are nodes of a Redis Cluster.
 	Cluster bool
-	// Username and PasswordFile are the credentials, also for Sentinels. The file is read again for each connection, so that a
-	// password can be changed while the program runs; spaces and newlines around it do not count.
+	// Username and PasswordFile are the credentials, also for Sentinels. The file is read again for each connection to Redis,
+	// so that a password can be changed while the program runs, but only once for the Sentinels; spaces and newlines around it
+	// do not count.
 	Username, PasswordFile string
 	// Database is the number of the database, 0 to 15 usually. A Cluster has only 0.
 	Database int

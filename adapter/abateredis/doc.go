@@ -12,7 +12,8 @@
 //
 // A request is held up by one round trip at most that is its own, and for Config.Timeout at most: 20 ms. Most are not: a
 // busy key is decided in this process, from tokens that were fetched in the background ([Limiter]). Budgets and breakers
-// never wait for Redis, and an idempotency key is one round trip for each step of its life ([Store]).
+// never wait for Redis, and an idempotency key is one round trip for each step of its life ([Store]). A script that the
+// server does not know yet, after its start, is sent a second time with its text, within the same timeout.
 //
 // Redis itself is behind a guard. After three failures in a row nothing is sent for a moment, 0.2 s at first and 2 s later,
 // and decisions are made at once without it. It comes back through single probes and then a ramp of a second, each instance
@@ -30,8 +31,9 @@
 // All time is the time of the Redis server, in microseconds; the clocks of the instances do not matter. Keys have a fixed
 // length whatever they are made of, one hash tag each, and an expiry, except that nothing expires while it still means
 // something. Idempotency needs maxmemory-policy noeviction. A Redis that restarts empty has full buckets and no idempotency
-// keys; a retry budget does not get its reserve again.
+// keys; a retry budget does not get its reserve again. A bucket is full too after an outage in which it would have filled.
 //
-// The user needs the commands evalsha, eval, publish and subscribe, those of the scripts (time, get, set, del, hmget, hget,
-// hset, hdel, pexpire, zadd, zrem, zremrangebyscore, zcard), and the keys and channels that begin with the prefix.
+// The user needs the commands evalsha, eval, publish, subscribe and ping, those of the scripts (time, get, set, del, hmget,
+// hget, hset, hdel, pexpire, zadd, zrem, zremrangebyscore, zcard), select for a database other than 0, cluster|slots for a
+// Cluster, and the keys and channels that begin with the prefix.
 package abateredis

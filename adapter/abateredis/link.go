@@ -60,14 +60,23 @@ func connect(c Config) (*link, error) {
 	}
 	// Retries are off, and so are a second dial and the announcements of managed services: nothing is sent that no budget
 	// knows of. A cluster follows one redirection, which is one round trip more after a slot has moved.
-	return &link{config: c, guard: guard, client: redis.NewUniversalClient(&redis.UniversalOptions{
+	options := &redis.UniversalOptions{
 		Addrs: c.Addresses, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.Database,
 		CredentialsProviderContext: credentials, SentinelUsername: c.Username, SentinelPassword: sentinelPassword,
 		TLSConfig: c.secure(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MaxRedirects: 1, DialerRetries: 1, DialTimeout: max(dialTimeout, c.Timeout),
 		ReadTimeout: backstop, WriteTimeout: backstop, PoolTimeout: c.Timeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})}, nil
+	}
+	l := &link{config: c, guard: guard}
+	if c.Cluster { // else it asks for the list of all commands before the first one, for up to five seconds
+		o := options.Cluster()
+		o.DisableRoutingPolicies = true
+		l.client = redis.NewClusterClient(o)
+	} else {
+		l.client = redis.NewUniversalClient(options)
+	}
+	return l, nil
 }
 
 // backstop is for what goes-on without a request's context. All that is asked has one, with a shorter time.

@@ -2,6 +2,8 @@ package abateredis_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -177,4 +179,47 @@ func TestAWrongMaster(t *testing.T) {
 		err := g.State().Err
 		return err != nil && strings.Contains(err.Error(), "then set master")
 	})
+}
+
+// A user that may do what the documentation names, and nothing else, is refused nothing: also nothing that the client sends
+// by itself, on the way of a request.
+func TestTheRightsThatAreNamedAreEnough(t *testing.T) {
+	t.Parallel()
+	rights := []any{"acl", "setuser", "abate", "on", ">secret", "~abate:*", "&abate:*", "-@all"}
+	for _, name := range []string{"evalsha", "eval", "publish", "subscribe", "ping", "time", "get", "set", "del", "hmget", "hget", "hset", "hdel",
+		"pexpire", "zadd", "zrem", "zremrangebyscore", "zcard", "select", "cluster|slots"} {
+		rights = append(rights, "+"+name)
+	}
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, nodes := range map[string][]*server{"alone": {start(t)}, "cluster": cluster(t)} {
+		for _, n := range nodes {
+			must(t, n.client().Do(t.Context(), rights...))
+		}
+		f := open(t, nodes[0].addr(), func(c *abateredis.Config) {
+			c.Username, c.PasswordFile, c.Cluster = "abate", password, len(nodes) > 1
+		})
+		ready(t, 1, f)
+		guards := sharing(t, guarded(), f)
+		_ = try(t, guards[0], errDown)
+		store := f.Store(100)
+		for key := range 20 {
+			take(f.Limiter("api", per(1, time.Hour, 10)), fmt.Sprint(key), 1)
+			begun, err := store.Begin(t.Context(), fmt.Sprint(key), idempotency.Fingerprint{}, time.Second)
+			if err == nil {
+				err = store.Complete(t.Context(), fmt.Sprint(key), begun.Token, idempotency.Response{Status: 200}, time.Minute)
+			}
+			if err != nil {
+				t.Fatal(what, err)
+			}
+		}
+		during(4*time.Second, func() {}) // a quiet channel is tried with a ping
+		for _, n := range nodes {
+			if log, err := n.client().Do(t.Context(), "acl", "log").Slice(); err != nil || len(log) > 0 {
+				t.Errorf("%s: %v, %v", what, log, err)
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@ type sharing struct {
 // The budget: what this instance's first attempts earn and its retries do not need goes to the others, a few times per
 // second. Over the fleet extra attempts stay within ratio × first attempts + one reserve. While Redis is away every
 // instance has its own deposits only. What was on its way when Redis went away is lost, never doubled. A Redis that lost
-// its data comes back without a reserve, unless all instances are new too.
+// its data comes back without a reserve, unless the first instance that asks is new too.
 //
 // The breaker: see breaker.Breaker.Advise.
 func (f *Fleet) Share(g *abate.Guard) {

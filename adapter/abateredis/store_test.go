@@ -20,7 +20,7 @@ func TestStore(t *testing.T) {
 		n := 0
 		storetest.Run(t, func(t *testing.T) idempotency.Store {
 			n++ // its keys are its own
-			return open(t, addr, func(c *abateredis.Config) { c.Prefix = fmt.Sprint(n, ":") }).Store(1 << 20)
+			return open(t, addr, func(c *abateredis.Config) { c.Prefix, c.Timeout = fmt.Sprint(n, ":"), 5*time.Second }).Store(1 << 20)
 		}, storetest.Options{})
 	})
 }
