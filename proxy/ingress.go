@@ -101,13 +101,8 @@ func (x *exchange) whole(a *answer, key *keyed) {
 	if key != nil {
 		key.complete(a.trailer())
 	}
-	class := abate.Success
-	switch status := a.resp.Status; {
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		class = abate.Overload
-	case status >= 500:
-		class = abate.Failure
-	case x.bytes > widenFrom:
+	class := abatehttp.ServedClass(a.resp.Status)
+	if class == abate.Success && x.bytes > widenFrom {
 		class = abate.Ignored
 	}
 	x.served(class)

@@ -141,15 +141,10 @@ func (x *exchange) settle(class abate.Class) {
 
 // class is what the answer says about the service.
 func (x *exchange) class() abate.Class {
-	switch {
-	case x.client.Err() == context.Canceled, x.status == http.StatusSwitchingProtocols:
+	if x.client.Err() == context.Canceled || x.status == http.StatusSwitchingProtocols {
 		return abate.Ignored
-	case x.status == http.StatusServiceUnavailable, x.status == http.StatusTooManyRequests:
-		return abate.Overload
-	case x.status >= 500:
-		return abate.Failure
 	}
-	return abate.Success
+	return ServedClass(x.status)
 }
 
 // wait does what a step asks for before there is a decision.

@@ -1,10 +1,25 @@
 package abatehttp
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/abate-go/abate"
 )
+
+// ServedClass is what the status of an answer tells a gate about the service behind it: 429 and 503 mean that it has too much
+// to do, the rest of 5xx that it failed.
+func ServedClass(status int) abate.Class {
+	switch {
+	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+		return abate.Overload
+	case status >= 500:
+		return abate.Failure
+	}
+	return abate.Success
+}
 
 // TimeLimitOf reads a request header that says how long the caller still waits: X-Envoy-Expected-Rq-Timeout-Ms (Envoy,
 // milliseconds) or Grpc-Timeout (gRPC over HTTP/2, a number and a unit). name is in any case. False when the header is
