@@ -26,7 +26,7 @@ const (
 )
 
 // public is everything a user of the module can import.
-var public = []string{".", "policy/", "policyfile", "lint", "export", "sim", "adapter/", "proxy"}
+var public = []string{".", "policy/", "hops", "policyfile", "lint", "export", "sim", "adapter/", "proxy"}
 
 var layers = []layer{
 	{"policy/", nil, nothing},
@@ -38,17 +38,20 @@ var layers = []layer{
 	{"lint", []string{"policyfile", ".", "policy/"}, yaml},
 	{"export", []string{"policyfile", ".", "policy/"}, yaml},
 	{"sim", []string{"policyfile", "internal/strictyaml", "internal/nearest", ".", "policy/"}, yaml},
-	{"adapter/", []string{".", "policy/"}, anybody},
-	{"adapter/abatehttp", []string{".", "policy/"}, nothing},
+	{"hops", []string{".", "policy/"}, nothing},
+	{"adapter/", []string{"hops", ".", "policy/"}, anybody},
+	{"adapter/abatehttp", []string{"hops", ".", "policy/"}, nothing},
 	{"adapter/abatesql", []string{".", "policy/"}, nothing},
 	{"adapter/abatesql/postgrestest", []string{"adapter/abatesql", ".", "policy/"}, anybody},
-	{"proxy", []string{"adapter/", "policyfile", ".", "policy/"}, anybody},
+	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/drill", "internal/nearest"}, public...), anybody},
 	{"internal/drill", []string{"scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
 	{"internal/tidy", nil, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, nil, nothing},
 	{"examples/", public, nothing},
+	{"examples/chain", public, anybody}, // modules of their own
+	{"examples/grpc", public, anybody},
 	{"deploy", []string{"policyfile", ".", "policy/"}, anybody},
 	{"bench", public, anybody},
 	{"tools", nil, anybody},

@@ -62,3 +62,14 @@ func Keeps(status int) bool {
 	}
 	return status >= 200 && status <= 499
 }
+
+// KeepsCode is Keeps for the status code of a gRPC answer. OK and the codes for calls that were refused for good are kept:
+// INVALID_ARGUMENT (3), NOT_FOUND (5), ALREADY_EXISTS (6), PERMISSION_DENIED (7), FAILED_PRECONDITION (9) and OUT_OF_RANGE (11).
+// The others say that the next try may find better, or that something is broken that will be mended.
+func KeepsCode(code uint32) bool {
+	switch code {
+	case 0, 3, 5, 6, 7, 9, 11:
+		return true
+	}
+	return false
+}

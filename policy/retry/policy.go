@@ -49,7 +49,7 @@ func (p *Policy) Next(q Question) (time.Duration, Verdict) {
 	switch {
 	case q.NoRetry:
 		return 0, ToldNotTo
-	case retries >= c.MaxRetries:
+	case retries >= c.MaxRetries-max(q.Elsewhere, 0):
 		return 0, AttemptsExhausted
 	case q.RetryAfter > c.MaxRetryAfter:
 		return 0, RetryAfterTooLong
