@@ -36,6 +36,10 @@ func (c *Call) attempt(now time.Duration) Step {
 	if c.attempts == 0 && s.budget != nil {
 		s.budget.Deposit(now)
 	}
+	if c.turn {
+		c.turn = false
+		c.tree.count(1)
+	}
 	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
@@ -78,7 +82,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	c.attempts++
 	c.inAir++
 	a := &c.copies[n]
-	a.live, a.number, a.start = true, c.attempts, now
+	a.live, a.number, a.start = true, int32(c.attempts), now
 	if c.s.observer != nil {
 		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
 	}
@@ -111,11 +115,16 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		return 0, 0, false
 	}
 	switch {
+	case s.obeys && c.tree.empty():
+		reason = ErrTreeExhausted
 	case s.budget != nil && s.budget.Balance(now) < 1: // before the rate limit, which gives nothing back
 		reason = ErrBudgetExhausted
 	case s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed:
 		reason = ErrRateLimited
+	case s.obeys && c.tree.take(1, true) == 0:
+		reason = ErrTreeExhausted
 	case s.budget != nil && !s.budget.Withdraw(now, budget.Hedge):
+		c.returnTurn()
 		reason = ErrBudgetExhausted
 	}
 	if reason != nil {
@@ -124,18 +133,23 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		return 0, 0, false
 	}
 	c.hedges++
+	c.tree.count(1)
 	return n, c.send(n, now, HedgeSent), true
 }
 
 // land takes copy n out of the air and tells everyone who counts.
-func (c *Call) land(now time.Duration, n int, o Outcome) {
+func (c *Call) land(now time.Duration, n int, o *Outcome) {
 	s, a := c.s, &c.copies[n]
 	a.live = false
 	c.inAir--
+	c.settle(n, o)
 	latency := now - a.start
 	class := o.Class
 	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
 		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
+	}
+	if o.Neutral {
+		class = Ignored
 	}
 	if s.breaker != nil {
 		s.breaker.Record(now, a.permit, breakerResult[class&3])

@@ -23,17 +23,21 @@ type Call struct {
 	s        *settings
 	start    time.Duration
 	deadline time.Duration
+	tree     *CallTree     // nil if nobody has said which
 	delay    time.Duration // the last back-off, which decorrelated jitter grows from
 	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
 
 	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
-	attempts  int32 // sent, hedges included
-	retries   int32
-	hedges    int8 // of the current attempt
+	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
+	retries   int16
+	below     int16 // extra attempts made behind the callee, or taken for made
+	hedges    int8  // of the current attempt
 	inAir     int8
 	admitted  bool // holds a bulkhead permit
 	over      bool
+	told      bool // by the callee: do not try again
 	reserved  bool // the next attempt's turn has been taken from the rate limit
+	turn      bool // an extra attempt has been taken from the tree, and is not sent yet
 	lastClass Class
 	failed    bool  // a copy of the current attempt has failed while others were in the air
 	final     bool  // one of those said that repeating cannot help
@@ -46,6 +50,7 @@ type attemptCopy struct {
 	live bool
 	// uncounted: the throttle is only a shadow, and would not have let this attempt pass.
 	uncounted bool
+	handed    int16 // what its callee was told it may use of the tree's extra attempts
 	number    int32 // of the attempt, from 1
 	start     time.Duration
 	permit    breaker.Permit
@@ -134,7 +139,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	if c.over || !c.copies[n].live {
 		return Step{Action: Await}
 	}
-	c.land(now, n, o)
+	c.land(now, n, &o)
 	if o.Class == Ignored && n > 0 { // a hedge that has nothing to say
 		switch {
 		case c.inAir > 0:
@@ -157,20 +162,23 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 		return c.finish(now, nil, o.Err)
 	}
 	o.RetryAfter = c.asked
-	return c.afterFailure(now, o)
+	return c.afterFailure(now, &o)
 }
 
 // afterFailure decides whether a retryable failure is retried. Every no is said here, before any sleep, and keeps the
 // attempt's error.
-func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
+func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	s := c.s
 	if s.policy.MaxRetries == 0 {
 		return c.finish(now, nil, o.Err)
 	}
+	if c.tree.empty() && s.obeys {
+		return c.stop(now, ErrTreeExhausted)
+	}
 	if s.breaker != nil && s.breaker.Rejecting(now) {
 		return c.stop(now, ErrCircuitOpen)
 	}
-	q := retry.Question{Retries: int(c.retries), Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter}
+	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay, RetryAfter: o.RetryAfter}
 	if s.delays(o) {
 		q.Rand = s.rnd()
 	}
@@ -186,9 +194,14 @@ func (c *Call) afterFailure(now time.Duration, o Outcome) Step {
 	if c.deadline != NoDeadline && later(now, delay) >= c.deadline-s.typical.load() {
 		return c.stop(now, ErrDeadline)
 	}
+	if s.obeys && c.tree.take(1, true) == 0 { // another call of the tree was quicker
+		return c.stop(now, ErrTreeExhausted)
+	}
 	if s.budget != nil && !s.budget.Withdraw(now, budgetCost(o.Class)) {
+		c.returnTurn()
 		return c.stop(now, ErrBudgetExhausted)
 	}
+	c.turn = true
 	c.retries++
 	c.delay = delay
 	if s.observer != nil {
@@ -254,6 +267,10 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 	if c.inAir > 0 {
 		c.dropCopies(now)
 	}
+	if c.turn {
+		c.returnTurn()
+	}
+	c.conclude(reason)
 	if c.admitted {
 		c.admitted = false
 		c.s.bulkhead.Release()
@@ -269,6 +286,7 @@ func (c *Call) dropCopies(now time.Duration) {
 	for n := range c.copies {
 		if a := &c.copies[n]; a.live {
 			a.live = false
+			c.settle(n, &Outcome{Class: Ignored})
 			if c.s.breaker != nil {
 				c.s.breaker.Record(now, a.permit, breaker.Neutral)
 			}

@@ -5,16 +5,24 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 )
 
 // conditionWords is what retryOn and neverRetryOn understand, as error messages list it.
-const conditionWords = `a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error`
+const conditionWords = `a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error, or a gRPC code such as UNAVAILABLE`
+
+// GRPCCodes are the names of gRPC's status codes, each at its number.
+var GRPCCodes = [...]string{"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
+	"UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"}
 
 // conditions is a retryOn or neverRetryOn list, compiled.
 type conditions struct {
 	statuses [600]bool
+	codes    [len(GRPCCodes)]bool
+	coded    bool // a code is on the list
 	connect  bool
 	reset    bool
 	timeout  bool
@@ -52,6 +60,10 @@ func (c *conditions) add(word string) bool {
 			c.statuses[s] = true
 		}
 	default:
+		if code := slices.Index(GRPCCodes[:], word); code > 0 {
+			c.codes[code], c.coded = true, true
+			return true
+		}
 		s, err := strconv.Atoi(word)
 		if err != nil || s < 400 || s > 599 {
 			return false
@@ -97,6 +109,17 @@ type retryLists struct{ on, never *conditions }
 
 // forbid tells whether neverRetryOn names err.
 func (l retryLists) forbid(err error) bool { return l.never != nil && l.never.match(0, err) }
+
+// allowCode is allow for a gRPC code. A retryOn without codes leaves them to the adapter.
+func (l retryLists) allowCode(code uint32, byDefault bool) bool {
+	if l.never != nil && int(code) < len(l.never.codes) && l.never.codes[code] {
+		return false
+	}
+	if l.on != nil && l.on.coded {
+		return int(code) < len(l.on.codes) && l.on.codes[code]
+	}
+	return byDefault
+}
 
 func (l retryLists) allow(status int, err error, byDefault bool) bool {
 	if l.never != nil && l.never.match(status, err) {

@@ -77,10 +77,12 @@ func (g *Guard) CountHiddenRetries(n int) {
 type driven struct {
 	Call
 	limit *attemptContext // of the attempt in the air; nil when the caller's context serves
+	room  *attemptContext // memory for the first one, if somebody has some
 }
 
 // begin starts the call on the real clock.
 func (d *driven) begin(ctx context.Context, g *Guard) Step {
+	d.Under(CallTreeOf(ctx))
 	deadline := NoDeadline
 	if t, ok := ctx.Deadline(); ok {
 		deadline = onClock(t)
@@ -96,7 +98,10 @@ func (d *driven) attemptContext(ctx context.Context, deadline time.Duration) con
 	if p := &d.s.policy; p.Timeout == 0 && p.AttemptTimeout == 0 {
 		return ctx
 	}
-	d.limit = &attemptContext{parent: ctx, deadline: deadline, began: d.copies[0].start}
+	if d.limit, d.room = d.room, nil; d.limit == nil {
+		d.limit = new(attemptContext)
+	}
+	d.limit.parent, d.limit.deadline, d.limit.began = ctx, deadline, d.copies[0].start
 	return d.limit
 }
 
@@ -107,7 +112,7 @@ func (d *driven) attemptDone(ctx context.Context, err error) Step {
 		o = d.s.classify(ctx, err)
 	}
 	now := d.start
-	if d.needsTime(o) {
+	if d.needsTime(&o) {
 		now = clock()
 	}
 	return d.AttemptDone(now, 0, o)
@@ -115,7 +120,7 @@ func (d *driven) attemptDone(ctx context.Context, err error) Step {
 
 // needsTime tells whether the time at which an attempt ended with o matters: to a part of the policy, to a delay, to a
 // deadline, to the rate limit of the next attempt, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
-func (d *driven) needsTime(o Outcome) bool {
+func (d *driven) needsTime(o *Outcome) bool {
 	switch {
 	case d.timed():
 		return true

@@ -15,6 +15,8 @@ var (
 	ErrBudgetExhausted = errors.New("retry budget exhausted")
 	// ErrAttemptsExhausted: all attempts that maxRetries allows have failed.
 	ErrAttemptsExhausted = errors.New("attempts exhausted")
+	// ErrTreeExhausted: the attempt failed, and the call tree has no extra attempts left: another layer owns retries.
+	ErrTreeExhausted = errors.New("call tree has no retries left")
 	// ErrBulkheadFull: too many calls are running and the queue is full, or the wait in it took too long.
 	ErrBulkheadFull = errors.New("bulkhead full")
 	// ErrRateLimited: the rate limit refused the attempt, or at a gate the request.

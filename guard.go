@@ -36,6 +36,7 @@ type parts struct {
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  typicalLatency
+	peer     peer
 }
 
 // settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
@@ -55,8 +56,10 @@ type settings struct {
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  *typicalLatency
+	peer     *peer
 
 	backsOff bool   // a retry waits even when nobody asked for it
+	obeys    bool   // an allowance counts
 	timed    bool   // some part needs to know when an attempt ended
 	refused  *Error // what an open breaker answers to a call; one for all, so that refusing costs nothing
 }
@@ -114,13 +117,17 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		retry:   retry.New(p.Retry),
 		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
 		typical: &g.parts.typical,
+		peer:    &g.parts.peer,
 		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
 	}
 	if s.rnd == nil {
 		s.rnd = globalRandom
 	}
 	change := g.parts.reconfigure(p, now)
-	if p.RetryBudget.Enabled() {
+	switch {
+	case p.Budget != nil:
+		s.budget = p.Budget
+	case p.RetryBudget.Enabled():
 		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
 	if p.CircuitBreaker.Enabled() {
@@ -138,6 +145,7 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	if p.Hedge.Enabled() {
 		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
 	}
+	s.obeys = p.RetryOwner != OwnerNone
 	s.backsOff = p.Backoff != retry.NoBackoff
 	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
 		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
@@ -176,7 +184,7 @@ func orNew[T any](part **T, make func() *T) *T {
 }
 
 // delays tells whether a retry after o waits, for which it needs the time and a random number.
-func (s *settings) delays(o Outcome) bool {
+func (s *settings) delays(o *Outcome) bool {
 	return s.backsOff || o.RetryAfter > 0
 }
 
@@ -209,6 +217,11 @@ func (g *Guard) Retryable(status int, err error, byDefault bool) bool {
 	return g.current.Load().retries.allow(status, err, byDefault)
 }
 
+// RetryableCode is Retryable for a gRPC status code.
+func (g *Guard) RetryableCode(code uint32, byDefault bool) bool {
+	return g.current.Load().retries.allowCode(code, byDefault)
+}
+
 // State is a guard's state at one moment, for dashboards and people. Parts that are off are zero.
 type State struct {
 	Breaker  breaker.Snapshot
@@ -217,6 +230,7 @@ type State struct {
 	Throttle throttle.State
 	Hedge    hedge.State
 	Typical  time.Duration // what a successful attempt usually takes, 0 until one is known
+	Speaks   bool          // the dependency has shown that it knows what an allowance is, see CallTree
 }
 
 // State reads the guard's state. It takes no permit and changes nothing, but the breaker and budget catch up with the time.
@@ -225,7 +239,7 @@ func (g *Guard) State() State { return g.StateAt(clock()) }
 // StateAt is State at a time of the caller's clock, for those that drive Calls themselves.
 func (g *Guard) StateAt(now time.Duration) State {
 	s := g.current.Load()
-	st := State{Typical: s.typical.load()}
+	st := State{Typical: s.typical.load(), Speaks: s.peer.speaks()}
 	if s.breaker != nil {
 		st.Breaker = s.breaker.Snapshot(now)
 	}

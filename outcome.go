@@ -30,10 +30,23 @@ func (c Class) String() string {
 // Outcome is what one attempt came to. Adapters and Policy.Classify make it; a Call decides on it.
 type Outcome struct {
 	Class Class
+	// Neutral keeps the attempt from breaker, throttle and the budget's success rate, whatever its class: the dependency has
+	// refused it because it is at work on an earlier copy of the same call, which says nothing of how it is.
+	Neutral bool
 	// NoRetry forbids another attempt: the answer is final, repeating is not safe, or the server asked for it.
 	NoRetry bool
 	// RetryAfter is how long the dependency asked to be left alone; 0 when it did not say.
 	RetryAfter time.Duration
+	// Below is what the dependency said about extra attempts that were made behind it.
+	Below Below
+	// Unsent tells that the request has certainly not reached the dependency: no connection was made, or it was refused unread.
+	Unsent bool
+	// Begun tells that the answer has only begun, as that of a stream has with its first message: what the dependency has to say about
+	// extra attempts comes with the end, so that its silence means nothing, and it is taken to use all that it was told.
+	Begun bool
+	// Resent is how many extra attempts something below the guard may have caused by sending the request again by itself, as
+	// http.Transport does when a kept-alive connection dies. The call tree pays for them.
+	Resent int
 	// Err is the attempt's error: what the caller gets, alone or inside an *Error, if the call ends here.
 	// An adapter whose failures are values (an HTTP response) may leave it nil.
 	Err error
@@ -71,12 +84,12 @@ func mark(err error, o Outcome) error {
 func (m *marked) Unwrap() error { return m.error }
 
 // classify judges an attempt of Do's function, which ended with err. ctx is the caller's context.
-func (s *settings) classify(ctx context.Context, err error) Outcome {
-	if o, ok := s.settled(ctx, err); ok {
+func (s *settings) classify(ctx context.Context, err error) (o Outcome) {
+	if s.settled(ctx, err, &o) {
 		return o
 	}
 	if s.policy.Classify != nil {
-		o := s.policy.Classify(err)
+		o = s.policy.Classify(err)
 		if o.Err == nil { // also of a Success: Do returns what the function returned
 			o.Err = err
 		}
@@ -96,42 +109,49 @@ func (s *settings) answers(err error) bool {
 // settled judges what no classifier may judge otherwise: no error at all, the caller's cancellation, which is nobody's
 // failure, and a mark on the error. It looks at the caller's context, not the attempt's: an attempt that ran into our
 // own time limit is a failure.
-func (s *settings) settled(ctx context.Context, err error) (Outcome, bool) {
+//
+// It writes to o, which is zero before: outcomes are too large to be handed around for nothing.
+func (s *settings) settled(ctx context.Context, err error, o *Outcome) bool {
 	if err == nil {
-		return Outcome{}, true
+		return true
 	}
-	o, ok := findMark(err)
+	ok := findMark(err, o)
 	if m, outermost := err.(*marked); outermost {
 		err = m.error
 	}
 	if ctx.Err() == context.Canceled {
-		return Outcome{Class: Ignored, NoRetry: true, Err: err}, true
+		*o = Outcome{Class: Ignored, NoRetry: true, Err: err}
+		return true
 	}
-	o.Err = err
-	o.NoRetry = o.NoRetry || ok && s.retries.forbid(err)
-	return o, ok
+	if ok {
+		o.Err = err
+		o.NoRetry = o.NoRetry || s.retries.forbid(err)
+	}
+	return ok
 }
 
 // findMark looks for an outcome in err's tree. It is errors.As without the reflection: a failed attempt costs no allocation.
-func findMark(err error) (Outcome, bool) {
+func findMark(err error, o *Outcome) bool {
 	for err != nil {
 		switch e := err.(type) {
 		case *marked:
-			return e.outcome, true
+			*o = e.outcome
+			return true
 		case *Error:
-			return e.asOutcome(), true
+			*o = e.asOutcome()
+			return true
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
 			for _, inner := range e.Unwrap() {
-				if o, ok := findMark(inner); ok {
-					return o, true
+				if findMark(inner, o) {
+					return true
 				}
 			}
-			return Outcome{}, false
+			return false
 		default:
-			return Outcome{}, false
+			return false
 		}
 	}
-	return Outcome{}, false
+	return false
 }

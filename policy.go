@@ -1,6 +1,7 @@
 package abate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate/policy/balance"
@@ -27,11 +28,14 @@ type Policy struct {
 
 	Retry `yaml:",inline"`
 
-	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error). It holds for functions under abate.Do too: without "error" an ordinary Go error is not retried.
+	// RetryOwner says which layer of a chain of services tries again: nearest (the one closest to the failure; the others share what the first call of the tree allows), edge (the first one, and nobody behind it) or none (each for itself, 3 x 3 x 3 = 27). Empty means nearest.
+	RetryOwner RetryOwner `yaml:"retryOwner" enum:"nearest|edge|none" example:"edge"`
+
+	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say too that gRPC methods may be repeated, see retryMethods. It holds for functions under abate.Do too: without "error" an ordinary Go error is not retried.
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
 	// NeverRetryOn lists what may not be retried, whatever else says so. Same words as retryOn.
 	NeverRetryOn []string `yaml:"neverRetryOn" example:"[\"501\"]"`
-	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. The list replaces the default, which is the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever its method.
+	// RetryMethods lists the HTTP methods that may be repeated without an Idempotency-Key. The list replaces the default, which is the safe methods GET, HEAD, OPTIONS and TRACE. A request with an Idempotency-Key may be repeated whatever its method. A gRPC method is listed by its full name ("/shop.Payment/Get", "/shop.Payment/*"); without that, without a key and without codes in retryOn it is not repeated.
 	RetryMethods []string `yaml:"retryMethods" example:"[GET, HEAD, PUT]"`
 
 	// RetryBudget bounds the load that retries and hedges add together.
@@ -60,6 +64,8 @@ type Policy struct {
 	// Classify judges an error that Do's function returned; nil takes every error as a retryable failure. Marks
 	// (Permanent, Ignore, RetryAfter) and the caller's cancellation go before it. Not in the policy file.
 	Classify func(error) Outcome `yaml:"-"`
+	// Budget is drawn from instead of a budget of the guard's own, so that the guards of one server share it; RetryBudget is then not looked at. nil for none. Not in the policy file.
+	Budget *budget.Budget `yaml:"-"`
 	// Observer is told what the guard does; nil for none. Not in the policy file.
 	Observer Observer `yaml:"-"`
 	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the guard
@@ -114,10 +120,23 @@ func DefaultPolicy() Policy {
 	}
 }
 
+// RetriesCodes tells whether RetryOn names codes of gRPC.
+func (p *Policy) RetriesCodes() bool {
+	for _, word := range p.RetryOn {
+		if slices.Contains(GRPCCodes[1:], word) {
+			return true
+		}
+	}
+	return false
+}
+
 // WithDefaults returns the policy with every default written out, as a guard uses it. It is idempotent, and the one place
 // where one part's default depends on another part.
 func (p Policy) WithDefaults() Policy {
 	p.Retry = p.Retry.WithDefaults()
+	if p.RetryOwner == "" {
+		p.RetryOwner = OwnerNearest
+	}
 	p.RetryBudget = p.RetryBudget.WithDefaults()
 	if p.CircuitBreaker.HalfOpenPermitLease == 0 {
 		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.

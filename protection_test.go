@@ -61,7 +61,7 @@ func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Protection) { p.Shed.InitialConcurrency, p.Shed.MaxConcurrency = 11, 10 }, "shed.initialConcurrency: 11 is not between minConcurrency 4 and maxConcurrency 10; bring it between the two"},
 		{func(p *abate.Protection) { p.Shed.InitialConcurrency = 3 }, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two"},
 		{func(p *abate.Protection) { p.Shed.QueueTarget, p.Shed.QueueInterval = 20*ms, 10*ms }, "shed.queueTarget: 20ms is above queueInterval 10ms; lower it or raise queueInterval"},
-		{func(p *abate.Protection) { p.Idempotency.Methods = []string{"POST", "put"} }, `idempotency.methods[1]: "put" is not an HTTP method; allowed: upper-case method names, for example PUT`},
+		{func(p *abate.Protection) { p.Idempotency.Methods = []string{"POST", "put"} }, `idempotency.methods[1]: "put" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`},
 		{func(p *abate.Protection) { p.Idempotency.MaxMemory, p.Idempotency.MaxBody = 65536, 65537 }, "idempotency.maxBody: 65537 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory"},
 		{func(p *abate.Protection) { p.Idempotency.WhenAway = "local" }, `idempotency.whenAway: "local" is not known; allowed: closed, open`},
 	} {

@@ -45,6 +45,14 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 	return r.v, Release{r.winner}, step.Err
 }
 
+// sending is Call.sending for operations that can tell their callee something: DoHedged's cannot.
+func (r *race[T]) sending(n int) Sending {
+	if r.own.fn != nil {
+		return Sending{Number: int(r.copies[n].number)}
+	}
+	return r.Call.sending(n)
+}
+
 // attempt runs one attempt with its hedges until it is decided and the first copy is back.
 func (r *race[T]) attempt(deadline time.Duration) Step {
 	r.mu.Lock()
@@ -56,13 +64,13 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 	}
 	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.copies[0].start
 	r.limits = [MaxCopies]*attemptContext{limit}
-	n := r.Attempts()
+	s := r.sending(0)
 	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
 		r.timer = startHedgeTimer(r, r.round, delay)
 	}
 	r.mu.Unlock()
 
-	v, err := r.op.Attempt(limit, n)
+	v, err := r.op.Attempt(limit, s)
 	r.report(r.round, 0, limit, v, err)
 
 	r.mu.Lock()
@@ -88,31 +96,31 @@ func (r *race[T]) hedge(round int) {
 			r.crash(round, recover())
 		}
 	}()
-	if c, n, limit := r.admitHedge(round); limit != nil {
-		v, err := r.op.Attempt(limit, n)
+	if c, s, limit := r.admitHedge(round); limit != nil {
+		v, err := r.op.Attempt(limit, s)
 		r.report(round, c, limit, v, err)
 	}
 	done = true
 }
 
-// admitHedge asks the call for a further copy: its number in the air, the attempt's number, and its context, nil if there is none.
-func (r *race[T]) admitHedge(round int) (c, n int, limit *attemptContext) {
+// admitHedge asks the call for a further copy: its number in the air, what to send, and its context, nil if there is none.
+func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if round != r.round || r.decided || r.over {
-		return 0, 0, nil
+		return 0, s, nil
 	}
 	now := clock()
 	c, deadline, ok := r.Hedge(now)
 	if !ok {
-		return 0, 0, nil
+		return 0, s, nil
 	}
 	limit = &attemptContext{parent: r.ctx, deadline: deadline, began: now}
 	r.limits[c] = limit
 	if delay, ok := r.HedgeDelay(now); ok {
 		r.timer = startHedgeTimer(r, round, delay)
 	}
-	return c, r.Attempts(), limit
+	return c, r.sending(c), limit
 }
 
 // report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies; the

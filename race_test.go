@@ -23,8 +23,10 @@ type operation struct {
 	discarded []int
 }
 
-func (o *operation) Attempt(ctx context.Context, n int) (int, error) { return o.attempt(ctx, n) }
-func (o *operation) MayHedge() bool                                  { return true }
+func (o *operation) Attempt(ctx context.Context, s abate.Sending) (int, error) {
+	return o.attempt(ctx, s.Number)
+}
+func (o *operation) MayHedge() bool { return true }
 func (o *operation) Discard(v int) {
 	o.mu.Lock()
 	o.discarded = append(o.discarded, v)

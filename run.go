@@ -5,8 +5,8 @@ import "context"
 // Operation is what an adapter has Run repeat: one request, with what the adapter knows about it. The methods of one
 // Operation are called by several goroutines at once if MayHedge is true.
 type Operation[T any] interface {
-	// Attempt makes attempt number n, counted from 1, hedges included.
-	Attempt(ctx context.Context, n int) (T, error)
+	// Attempt makes one attempt.
+	Attempt(ctx context.Context, s Sending) (T, error)
 	// Classify judges an attempt that the caller did not cancel and whose error carries no mark. A failure that is a value, such
 	// as a 503 response, should get an Outcome.Err, so that the end of the call names it.
 	Classify(v T, err error) Outcome
@@ -14,6 +14,22 @@ type Operation[T any] interface {
 	Discard(v T)
 	// MayHedge tells whether two attempts may be in the air at once.
 	MayHedge() bool
+}
+
+// Sending is what an operation is told of an attempt that it makes.
+type Sending struct {
+	// Number counts the attempts of the call from 1, hedges included.
+	Number int
+	// Allowance is what the dependency is to be told, if Tell is true, by adapters that can: Abate-Retry-Allowance. What it
+	// answers belongs into Outcome.Below.
+	Allowance Allowance
+	Tell      bool
+}
+
+// sending is copy n of the attempt that begins now.
+func (c *Call) sending(n int) Sending {
+	a, tell := c.Delegate(n)
+	return Sending{Number: int(c.copies[n].number), Allowance: a, Tell: tell}
 }
 
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
@@ -24,6 +40,18 @@ func (r Release) Done() { r.limit.end() }
 
 // Needed tells whether Done does anything: whether the attempt had a context of its own.
 func (r Release) Needed() bool { return r.limit != nil }
+
+// Workspace is memory for one call that Run makes. An Operation with a method Workspace() *Workspace, which returns a field of the
+// operation, saves Run the allocation of a context under a policy that sets a time limit.
+type Workspace struct{ first attemptContext }
+
+// roomFor returns the memory that an operation offers, nil if none.
+func roomFor(op any) *attemptContext {
+	if o, ok := op.(interface{ Workspace() *Workspace }); ok {
+		return &o.Workspace().first
+	}
+	return nil
+}
 
 // Run is Do for adapters: the same call, for operations whose failures may be values and whose values hold resources.
 // It returns the last attempt's value also when the call failed (err is then an *Error or the attempt's own error), unless a later
@@ -40,6 +68,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 		err     error
 		d       driven
 	)
+	d.room = roomFor(op)
 	defer d.unwind()
 	step := d.begin(ctx, g)
 	for step.Action != Finish {
@@ -47,7 +76,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			step = d.wait(ctx, step)
 			continue
 		}
-		v, err = op.Attempt(d.attemptContext(ctx, step.Until), d.Attempts())
+		v, err = op.Attempt(d.attemptContext(ctx, step.Until), d.sending(0))
 		if step = d.AttemptDone(clock(), 0, judge(d.s, ctx, op, v, err)); step.Action != Finish {
 			op.Discard(v)
 			d.limit.end()
@@ -60,7 +89,8 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 // judge classifies an attempt of an operation.
 func judge[T any](s *settings, ctx context.Context, op Operation[T], v T, err error) Outcome {
 	if err != nil {
-		if o, ok := s.settled(ctx, err); ok {
+		var o Outcome
+		if s.settled(ctx, err, &o) {
 			return o
 		}
 	}
@@ -88,9 +118,9 @@ type hedgedFunc[T any] struct {
 	fn   func(context.Context) (T, error)
 }
 
-func (f *hedgedFunc[T]) Attempt(ctx context.Context, _ int) (T, error) { return f.fn(ctx) }
-func (f *hedgedFunc[T]) Discard(T)                                     {}
-func (f *hedgedFunc[T]) MayHedge() bool                                { return true }
+func (f *hedgedFunc[T]) Attempt(ctx context.Context, _ Sending) (T, error) { return f.fn(ctx) }
+func (f *hedgedFunc[T]) Discard(T)                                         {}
+func (f *hedgedFunc[T]) MayHedge() bool                                    { return true }
 func (f *hedgedFunc[T]) Classify(_ T, err error) Outcome {
 	if err == nil {
 		return Outcome{}

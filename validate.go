@@ -207,8 +207,11 @@ func (v *validator) routes(routes []Route) {
 
 // method checks the name of an HTTP method.
 func (v *validator) method(path, m string) {
-	if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
-		v.add(path, strconv.Quote(m)+" is not an HTTP method", "allowed: upper-case method names, for example PUT")
+	if rpc := strings.HasPrefix(m, "/"); rpc && strings.Count(m, "/") == 2 && !strings.HasSuffix(m, "/") && !strings.ContainsAny(m, " \t\r\n") {
+		return
+	}
+	if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n/") {
+		v.add(path, strconv.Quote(m)+" is no method", `allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`)
 	}
 }
 

@@ -36,8 +36,8 @@ var mistakes = map[string][]string{
 		`:3:45: service "payments", retryBudget.minRatio: 0.5 is above maxRatio 0.1; lower it or raise maxRatio`,
 	},
 	"condition-unknown": {
-		`:3:30: service "payments", retryOn[1]: "600" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error`,
-		`:5:9: service "payments", neverRetryOn[0]: "retriable-4xx" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error`,
+		`:3:30: service "payments", retryOn[1]: "600" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error, or a gRPC code such as UNAVAILABLE`,
+		`:5:9: service "payments", neverRetryOn[0]: "retriable-4xx" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error, or a gRPC code such as UNAVAILABLE`,
 	},
 	"configmap-empty-data": {
 		`:3:7: data: no key holds a policy; for example "policy.yaml: |" and the policy below it`,
@@ -67,7 +67,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -195,7 +195,7 @@ var mistakes = map[string][]string{
 		`:1:10: service "payments": the number 1 cannot be merged; << takes an alias of a mapping, for example <<: *common`,
 	},
 	"method-lower-case": {
-		`:2:34: service "payments", retryMethods[1]: "put" is not an HTTP method; allowed: upper-case method names, for example PUT`,
+		`:2:34: service "payments", retryMethods[1]: "put" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`,
 	},
 	"misplaced-key": {
 		`:3:5: service "payments": unknown key "failureThreshold"; failureThreshold belongs in the section circuitBreaker`,
@@ -357,7 +357,7 @@ var mistakes = map[string][]string{
 		`:11:52: protect.orders.rateLimit.whenAway: "never" is not known; allowed: local, closed, open; for example local`,
 		`:12:25: protect.orders.shed.concurrency: "gradiant" is not known; did you mean gradient? allowed: fixed, gradient, vegas, aimd, none; for example gradient`,
 		`:12:40: protect.orders.shed.cpu: 90 is out of range; allowed: 0.05 to 0.99; for example 0.9`,
-		`:13:29: protect.orders.idempotency.methods[0]: "post" is not an HTTP method; allowed: upper-case method names, for example PUT`,
+		`:13:29: protect.orders.idempotency.methods[0]: "post" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`,
 		`:13:43: protect.orders.idempotency.lease: 1ms is out of range; allowed: 100ms to 1h; for example 30s`,
 		`:13:58: protect.orders.idempotency.whenAway: "local" is not known; allowed: closed, open; for example closed`,
 	},
@@ -462,7 +462,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -485,7 +485,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
@@ -503,7 +503,7 @@ var mistakes = map[string][]string{
 		`:2:43: service "payments", upstreams[1]: "http://" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`,
 	},
 	"upstream-taken": {
-		`:3:25: service "refunds", upstreams[0]: "http://API/pay/" belongs to service "payments" already; remove it here or there`,
+		`:3:25: service "refunds", upstreams[0]: "http://API/pay/" belongs to service "payments" already; remove it here or there, or give one of them routes`,
 	},
 	"window-below-minimum": {
 		`:3:37: service "payments", circuitBreaker.slidingWindow: holds 10 calls, fewer than minimumNumberOfCalls 100; raise it or lower the minimum`,

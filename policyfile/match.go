@@ -26,19 +26,36 @@ type index struct {
 
 func newIndex(services []Service) *index {
 	x := &index{routes: map[place]destination{}, upstreams: map[place]destination{}}
+	shared := sharedUpstreams(services)
 	for i := range services {
 		s := &services[i]
 		for _, r := range s.Policy.Routes {
 			x.add(x.routes, routePlace(r.Host, r.Path), destination{s.Name, r.Host + r.Path})
 		}
 		for _, u := range s.Policy.Upstreams {
-			if p, ok := upstreamPlace(u); ok {
+			if p, ok := upstreamPlace(u); ok && !(shared[p] && len(s.Policy.Routes) > 0) {
 				x.add(x.upstreams, p, destination{s.Name, p.host + p.path})
 				x.add(x.upstreams, place{host: p.host, path: anyPath}, destination{s.Name, p.host})
 			}
 		}
 	}
 	return x
+}
+
+// sharedUpstreams are the base URLs that several services list: the methods of one server, for example, under policies of their
+// own. Their routes choose; a request that is only addressed to the URL belongs to the one without routes, if there is one.
+func sharedUpstreams(services []Service) map[place]bool {
+	shared, first := map[place]bool{}, map[place]string{}
+	for i := range services {
+		for _, u := range services[i].Policy.Upstreams {
+			p, _ := upstreamPlace(u)
+			if name, ok := first[p]; ok && name != services[i].Name {
+				shared[p] = true
+			}
+			first[p] = services[i].Name
+		}
+	}
+	return shared
 }
 
 // anyPath stands for the requests to an upstream's host that are below none of the base URLs there.
@@ -130,9 +147,13 @@ func (d *decoder) claims(services []Service, readers []*reader) {
 	}
 	taken := map[claim]string{}
 	take := func(i, member int, shown string, c claim) {
+		mend := "remove it here or there"
+		if c.by == "upstreams" {
+			mend = "remove it here or there, or give one of them routes"
+		}
 		field := fmt.Sprintf("%s[%d]", c.by, member)
 		if first, ok := taken[c]; ok && first != services[i].Name {
-			d.Fail(readers[i].Node(field), services[i].Name, field, strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", "remove it here or there")
+			d.Fail(readers[i].Node(field), services[i].Name, field, strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", mend)
 		} else {
 			taken[c] = services[i].Name
 		}
@@ -142,7 +163,7 @@ func (d *decoder) claims(services []Service, readers []*reader) {
 			take(i, j, r.Host+r.Path, claim{"routes", routePlace(r.Host, r.Path)})
 		}
 		for j, u := range services[i].Policy.Upstreams {
-			if p, ok := upstreamPlace(u); ok {
+			if p, ok := upstreamPlace(u); ok && len(services[i].Policy.Routes) == 0 {
 				take(i, j, u, claim{"upstreams", p})
 			}
 		}

@@ -51,3 +51,36 @@ func TestRouteNamesTheRouteAsTheFileWritesIt(t *testing.T) {
 		t.Errorf("a look-up allocates %v times", n)
 	}
 }
+
+func TestMethodsOfOneServerMayHavePoliciesOfTheirOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := `services:
+  charge: {upstreams: ["h2c://payments:9000"], routes: [{path: /shop.Payment/Charge}]}
+  payments: {upstreams: ["h2c://payments:9000"]}
+  refund: {upstreams: ["h2c://payments:9000"], routes: [{path: /shop.Payment/Refund}], maxRetries: 0}
+  stock: {upstreams: ["h2c://stock:9000"], routes: [{path: /shop.Stock/Get}]}
+  stock-list: {upstreams: ["h2c://stock:9000"], routes: [{path: /shop.Stock/List}]}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policyfile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ host, path, service string }{
+		{"payments:9000", "/shop.Payment/Charge", "charge"},
+		{"payments:9000", "/shop.Payment/Refund", "refund"},
+		{"payments:9000", "/shop.Payment/List", "payments"},
+		{"stock:9000", "/shop.Stock/List", "stock-list"},
+		{"stock:9000", "/shop.Stock/Take", ""}, // nobody's: the file does not say whose
+	} {
+		got := ""
+		if d, ok := set.Route(c.host, c.path); ok {
+			got = d.Guard.Name()
+		}
+		if got != c.service {
+			t.Errorf("%s%s belongs to %q, want %q", c.host, c.path, got, c.service)
+		}
+	}
+}

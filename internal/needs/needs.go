@@ -13,7 +13,7 @@ import (
 
 // packages are the Debian packages of programs that have another name.
 var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless",
-	"redis-cli": "redis-tools", "initdb": "postgresql", "postgres": "postgresql"}
+	"redis-cli": "redis-tools", "grpc": "python3-grpcio", "initdb": "postgresql", "postgres": "postgresql"}
 
 // elsewhere is where programs stand that are in nobody's path: Debian's PostgreSQL keeps one folder for each version.
 const elsewhere = "/usr/lib/postgresql/*/bin"
@@ -39,7 +39,7 @@ func Program(t testing.TB, names ...string) string {
 }
 
 // Python returns the path of a Python 3 that has a module: the distribution's, or whichever comes first. The module's
-// package is python3-MODULE.
+// package is python3-MODULE, unless it is called otherwise.
 func Python(t testing.TB, module string) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -47,8 +47,29 @@ func Python(t testing.TB, module string) string {
 			return name
 		}
 	}
-	missing(t, "Python 3 with "+module, "python3-"+module)
+	pkg := packages[module]
+	if pkg == "" {
+		pkg = "python3-" + module
+	}
+	missing(t, "Python 3 with "+module, pkg)
 	return ""
+}
+
+// jars is where Debian keeps libraries of Java.
+const jars = "/usr/share/java/"
+
+// Jars returns a class path of libraries of Java, named by patterns such as "netty-*.jar". pkg is the package of the first.
+func Jars(t testing.TB, pkg string, patterns ...string) string {
+	t.Helper()
+	var all []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(jars + pattern) // the pattern is well-formed
+		if len(found) == 0 {
+			missing(t, "the Java libraries "+pattern, pkg)
+		}
+		all = append(all, found...)
+	}
+	return strings.Join(all, string(filepath.ListSeparator))
 }
 
 func missing(t testing.TB, what, pkg string) {
