@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,14 +21,15 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l.model(s)
 	for i := range s.Clients {
 		l.fleet(&s.Clients[i])
-		l.calls("clients."+s.Clients[i].Name, s.Clients[i].Calls)
+		l.calls("clients."+s.Clients[i].Name, s.Clients[i].Name, s.Clients[i].Calls, v)
 	}
 	services := s.ServicesOf(v)
 	for i := range services {
 		l.service(&services[i])
 		l.gate(&services[i], v)
-		l.calls("services."+services[i].Name, services[i].Calls)
+		l.calls("services."+services[i].Name, services[i].Name, services[i].Calls, v)
 	}
+	l.trees(services, v)
 	l.fixed()
 	l.add("series", engine.BinOf(s.Duration).String()+" bins", true, "the resolution of recovery, and of when a window begins and ends")
 	return l.list
@@ -138,12 +140,27 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 	}
 }
 
-// calls adds how a caller behaves towards gates.
-func (l *assumptions) calls(caller string, calls []scenario.Call) {
+// calls adds how a caller behaves towards gates, and towards services that count attempts.
+func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scenario.Variant) {
 	for i := range calls {
-		if c := &calls[i]; c.Naive {
-			l.add(caller+".calls."+c.To+".naive", "true", false, "no deadline, attempt number or priority is sent, and what an answer says of Retry-After or of not coming again is ignored")
+		if c := &calls[i]; v.NaiveCall(caller, c) {
+			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, and what an answer says of Retry-After, of attempts behind it or of not coming again is ignored")
 		}
+	}
+}
+
+// trees adds who knows that there are other layers that try again.
+func (l *assumptions) trees(services []scenario.Service, v *scenario.Variant) {
+	var names []string
+	for i := range services {
+		x := &services[i]
+		_, gated := v.ProtectionOf(x.Name)
+		if gated || slices.ContainsFunc(x.Calls, func(c scenario.Call) bool { return !v.NaiveCall(x.Name, &c) }) {
+			names = append(names, x.Name)
+		}
+	}
+	if len(names) > 0 {
+		l.add("call trees", "known to "+strings.Join(names, ", "), true, "who calls others or has a gate, and is not naive, shares the attempts that its caller leaves it, and answers how many were made; retryOwner none switches that off")
 	}
 }
 

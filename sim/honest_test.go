@@ -95,7 +95,7 @@ func TestGatesAreSaidMeasuredAndExplained(t *testing.T) {
 	for _, a := range sim.Assumptions(s, &s.Variants[1]) {
 		said = append(said, a.Setting)
 	}
-	for _, want := range []string{"services.db.gate", "services.db.refusalCost", "services.db.shed.cpu", "clients.w.calls.db.naive"} {
+	for _, want := range []string{"services.db.gate", "services.db.refusalCost", "services.db.shed.cpu", "clients.w.calls.db.naive", "call trees"} {
 		if !slices.Contains(said, want) {
 			t.Errorf("no assumption about %s: %q", want, said)
 		}

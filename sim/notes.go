@@ -20,6 +20,9 @@ func notes(s *scenario.Scenario, v *scenario.Variant, all []outcome) []string {
 			list = append(list, fmt.Sprintf("%s does not list %s: its defaults apply", v.PolicyFile, strings.Join(names, ", ")))
 		}
 	}
+	if len(v.Naive) > 0 {
+		list = append(list, fmt.Sprintf("without Abate: %s; what they call is told nothing, and what answers say of trying again is ignored", strings.Join(v.Naive, ", ")))
+	}
 	if names := patient(s, v); len(names) > 0 {
 		list = append(list, fmt.Sprintf("%s waits for ever: no attemptTimeout, no timeout and no patience, so an answer after any time is goodput; look at latency", strings.Join(names, ", ")))
 	}

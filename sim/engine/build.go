@@ -26,6 +26,8 @@ type node struct {
 	plan    []step
 	edges   []int32
 
+	takesPart bool // in call trees
+
 	protection *abate.Protection  // of the gates of its replicas; nil without
 	shared     *ratelimit.Limiter // what they share, if they do
 	caller     caller
@@ -65,6 +67,8 @@ type edge struct {
 	slot           int // in the caller's edges
 	call           *scenario.Call
 	share          float64
+	naive          bool
+	tells          bool // the callee its allowance
 	policy         abate.Policy
 	outcomes       [EndKinds]abate.Outcome
 	lane           int // of the attempt timeout; -1 without one
@@ -103,6 +107,7 @@ func (e *Engine) build() error {
 			node.load = newLoad(e.scenario, node.fleet)
 		}
 	}
+	e.joinTrees()
 	e.insts = make([]instance, first)
 	e.identify()
 	for i := range e.scenario.Faults {
@@ -167,6 +172,7 @@ func (n *node) calls() (calls []scenario.Call, parallel, callsFirst bool) {
 func (e *Engine) newEdge(caller, callee int32, slot int, c *scenario.Call) edge {
 	k := edge{
 		caller: caller, callee: callee, slot: slot, call: c, share: c.Share, lane: -1,
+		naive:  e.variant.NaiveCall(e.nodes[caller].name, c),
 		policy: e.variant.PolicyOf(e.nodes[caller].name, c.To),
 		record: EdgeRecord{Caller: e.nodes[caller].name, Callee: c.To},
 	}
@@ -264,7 +270,7 @@ func (e *Engine) newGuards(inst *instance, name, number string) error {
 		inst.pools = append(inst.pools, pool{size: int32(edge.call.Pool)})
 		if inst.restarts == 0 && inst.first(e) {
 			retryAfter := e.nodes[edge.callee].service.RetryAfter
-			if edge.call.Naive {
+			if edge.naive {
 				retryAfter = 0
 			}
 			edge.outcomes = outcomes(g, retryAfter)
@@ -290,6 +296,8 @@ func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Out
 			all[k].Class, all[k].RetryAfter = abate.Overload, retryAfter
 		case RateLimited, Overloaded: // which say by themselves how long
 			all[k].Class = abate.Overload
+		case RefusedConnection, NoConnection:
+			all[k].Unsent = true
 		}
 	}
 	return all

@@ -12,17 +12,16 @@ import (
 
 // call is one guarded call under way. Every decision about it is abate.Call's.
 type call struct {
-	task   uint32
-	next   uint32 // + 1: of the same task
-	edge   int32
-	inst   int32 // of the caller
-	last   EndKind
-	trace  uint16
-	span   int32
-	copies [abate.MaxCopies]uint32 // + 1: attempts in the air
-	waiter *bulkhead.Waiter
-	abate.Call
-	_ [8]byte // 256 bytes: no call shares a cache line with another
+	task       uint32
+	next       uint32 // + 1: of the same task
+	edge       int32
+	inst       int32 // of the caller
+	last       EndKind
+	trace      uint16
+	span       int32
+	copies     [abate.MaxCopies]uint32 // + 1: attempts in the air
+	waiter     *bulkhead.Waiter
+	abate.Call // 256 bytes in all: no call shares a cache line with another
 }
 
 // attempt is one attempt in the air.
@@ -36,11 +35,15 @@ type attempt struct {
 	answer  EndKind // on its way back
 	number  uint16  // among those of its call, from 1
 	pooled  uint8   // what it has of a connection
+	told    uint16  // + 1: the extra attempts that its callee may use; 0 if nothing is told
 	epoch   uint32
 
 	// What the answer says of further attempts.
 	retryAfter time.Duration
 	noRetry    bool
+	said       bool   // that so many were made behind the callee,
+	final      bool   // and that there should be no more
+	made       uint16 // see report
 }
 
 // startCall begins a call of a request on an edge.
@@ -52,6 +55,9 @@ func (e *Engine) startCall(ti uint32, k int32) {
 	edge := &e.edges[k]
 	edge.record.Calls++
 	c.span = e.traceBegin(c.trace, "call", edge.callee)
+	if t.tree && !edge.naive {
+		c.Under(e.trees.at(ti))
+	}
 	guard := e.insts[t.inst].guards[edge.slot]
 	e.take(ci, guard.Begin(&c.Call, time.Duration(e.now), t.deadlineOf()))
 }
@@ -116,6 +122,9 @@ func (e *Engine) send(ci uint32, copy int, until int64) {
 	ai, a := e.attempts.get()
 	*a = attempt{call: ci, until: until, copy: uint8(copy), number: uint16(min(c.Attempts(), math.MaxUint16))}
 	c.copies[copy] = ai + 1
+	if edge.tells {
+		a.delegate(&c.Call)
+	}
 	a.span = e.traceBegin(c.trace, "attempt", edge.callee)
 	edge.record.Attempts++
 	e.record.Attempts++
@@ -152,6 +161,10 @@ func (e *Engine) launchAfter(ai uint32, replica int32, delay int64) {
 	ti, t := e.tasks.get()
 	*t = task{inst: replica, attempt: ai, generation: e.attempts.generation(ai), deadline: a.until, since: e.now, trace: c.trace}
 	a.task = ti + 1
+	if a.told > 0 {
+		t.tree = true
+		e.trees.plant(ti, int(a.told)-1)
+	}
 	edge := &e.edges[c.edge]
 	e.tell(t, edge, e.tasks.at(c.task))
 	e.address(ti, edge, c.inst, int(a.number))
@@ -161,7 +174,7 @@ func (e *Engine) launchAfter(ai uint32, replica int32, delay int64) {
 // tell notes what the caller, who makes the call for a request of his own, says about it.
 func (e *Engine) tell(t *task, edge *edge, of *task) {
 	switch {
-	case edge.call.Naive:
+	case edge.naive:
 		t.deadline = int64(abate.NoDeadline)
 	case edge.ranked:
 		t.priority, t.ranked = edge.priority, true
@@ -222,13 +235,12 @@ func (e *Engine) deliver(ai uint32, end EndKind) {
 		c.last = end
 	}
 	e.traceClose(c.trace, a.span, end)
-	e.release(ai, end)
 	edge := &e.edges[c.edge]
 	outcome := edge.outcomes[end]
-	if end != Answered && end != TimedOut && !edge.call.Naive { // an answer came, and is heeded
-		outcome.RetryAfter = max(outcome.RetryAfter, a.retryAfter)
-		outcome.NoRetry = outcome.NoRetry || a.noRetry
+	if !edge.naive {
+		a.heed(&outcome, end)
 	}
+	e.release(ai, end)
 	e.attempts.put(ai)
 	e.take(ci, c.AttemptDone(time.Duration(e.now), copy, outcome))
 }

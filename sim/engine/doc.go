@@ -9,7 +9,7 @@
 //
 // engine.go (the loop over events) → fleet.go (a request arrives) → task.go (what it needs, step by step) → call.go (a
 // guarded call; asks the guard) → server.go (the attempt at the replica: queue, worker, work) → back to call.go (the
-// answer). faults.go breaks things; record.go is what comes out, and value.go the measures that expectations name.
+// answer). tree.go carries what layers tell each other of attempts that are left; faults.go breaks things; record.go is what comes out, and value.go the measures that expectations name.
 //
 // # Randomness
 //

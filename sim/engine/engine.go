@@ -48,6 +48,7 @@ type Engine struct {
 	calls    slab[call]
 	attempts slab[attempt]
 	arrivals slab[arrival]
+	trees    trees    // of tasks
 	callers  []caller // of instances, by index; nil without gates
 
 	record   *Record

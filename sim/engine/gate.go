@@ -121,7 +121,7 @@ func (e *Engine) address(ti uint32, edge *edge, from int32, number int) {
 	if t.ranked {
 		r.Priority = t.priority
 	}
-	if edge.call.Naive {
+	if edge.naive {
 		r.Attempt = 1
 	}
 	switch key := p.RateLimit.Key; {

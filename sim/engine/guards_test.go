@@ -214,14 +214,6 @@ variants:
 	equal(t, "attempts of f at m", edge(t, r, "f", "m").Attempts, 1)
 }
 
-func TestAttemptsMultiplyAlongAChain(t *testing.T) {
-	const chain = "clients: {f: {once: 1, calls: [a]}}\nservices: {a: {calls: [b]}, b: {calls: [c]}, c: {errorRate: 100%}}"
-	r := play(t, world(thrice("10ms"), chain))
-	equal(t, "attempts at the last of three layers of three attempts", total(service(t, r, "c").Arrived), 27)
-	equal(t, "in the middle", total(service(t, r, "b").Arrived), 9)
-	wantEnds(t, r, "1 bad-gateway")
-}
-
 // n attempts at a service that fails with probability p: 1 − pⁿ succeed, and it takes (1 − pⁿ)/(1 − p) attempts.
 func TestAttemptsOfIndependentFailures(t *testing.T) {
 	const n = 20_000

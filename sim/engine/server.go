@@ -157,6 +157,7 @@ func (e *Engine) refuse(ti uint32, end EndKind) {
 	t := e.tasks.at(ti)
 	e.record.Services[e.nodes[e.insts[t.inst].node].index].Rejected[e.bin]++
 	attempt, generation := t.attempt, t.generation
+	e.report(ti, end)
 	e.leaveGate(t, classes[end])
 	e.tasks.put(ti)
 	if e.attempts.is(attempt, generation) {

@@ -36,6 +36,7 @@ type task struct {
 	queued  bool
 	connect bool // is the making of a connection
 	dead    bool // cancelled while it waited in a queue
+	tree    bool // it came with an allowance: see trees
 }
 
 // advance takes a request to its next step, or to its end.
@@ -119,6 +120,7 @@ func (e *Engine) taskEnds(ti uint32, end EndKind) {
 	}
 	e.served(ti, end)
 	attempt, generation, inst := t.attempt, t.generation, t.inst
+	e.report(ti, end)
 	e.leaveGate(t, classes[end])
 	e.tasks.put(ti)
 	e.startNext(inst)

@@ -90,8 +90,11 @@ func promise(t *testing.T, name string) {
 func TestScenariosAreShortAndExplained(t *testing.T) {
 	for _, name := range files(t) {
 		limit := 60
-		if name == "checkout-outage.yaml" {
+		switch name {
+		case "checkout-outage.yaml":
 			limit = 39
+		case "amplification-chain.yaml": // twelve fleets
+			limit = 80
 		}
 		lines := strings.Split(strings.TrimSuffix(read(t, name), "\n"), "\n")
 		if len(lines) > limit {

@@ -85,15 +85,22 @@ func TestCheckoutSends1140000AttemptsIntoTheOutage(t *testing.T) {
 	}
 }
 
-// What holds while the database fails and nothing cuts a request short: every layer multiplies.
+// What holds while the database fails and nothing cuts a request short: every layer multiplies, unless it shares its attempts
+// with the layer that called it.
 func TestChainMultipliesAttempts(t *testing.T) {
+	var none [3]int64
 	for _, c := range []struct {
-		variant string
-		want    [3]int64
+		variant  string
+		want     [3]int64
+		learning [3]int64 // more, until the first answer has told who shares
 	}{
-		{"three-attempts", [3]int64{3, 9, 27}},
-		{"three-retries", [3]int64{4, 16, 64}},
-		{"edge-only", [3]int64{3, 3, 3}},
+		{"three-attempts", [3]int64{3, 9, 27}, none},
+		{"three-retries", [3]int64{4, 16, 64}, none},
+		{"edge-only", [3]int64{3, 3, 3}, none},
+		{"edge", [3]int64{3, 3, 3}, none},
+		{"nearest", [3]int64{2, 3, 3}, [3]int64{1, 0, 0}},
+		{"middle-alone", [3]int64{3, 9, 27}, none},
+		{"neighbours", [3]int64{3, 6, 9}, [3]int64{0, 1, 0}},
 	} {
 		s := load(t, "amplification-chain.yaml")
 		s.WarmUp, s.Faults[0].At, s.Faults[0].For = 0, 0, s.Duration+s.Model.Drain
@@ -101,7 +108,7 @@ func TestChainMultipliesAttempts(t *testing.T) {
 		requests := int64(count(r, r.Fleets[0].Offered, 0, s.Duration))
 		for i, want := range c.want {
 			e := &r.Edges[i]
-			if got := e.Attempts; got != want*requests {
+			if got := e.Attempts; got != want*requests+c.learning[i] {
 				t.Errorf("%s: %d attempts from %s to %s for %d requests, want %d each", c.variant, got, e.Caller, e.Callee, requests, want)
 			}
 		}

@@ -20,7 +20,8 @@ import (
 type bug struct{ file, right, wrong string }
 
 var bugs = []bug{
-	{"policy/retry/policy.go", "case retries >= c.MaxRetries:", "case retries > c.MaxRetries:"},
+	{"policy/retry/policy.go", "case retries >= c.MaxRetries-max(q.Elsewhere, 0):", "case retries > c.MaxRetries-max(q.Elsewhere, 0):"},
+	{"policy/retry/policy.go", "case retries >= c.MaxRetries-max(q.Elsewhere, 0):", "case retries >= c.MaxRetries:"},
 	{"policy/retry/jitter.go", "return span{floor(interval), interval}", "return span{interval / 2, interval}"},
 	{"policy/retry/policy.go", "delay = max(delay, q.RetryAfter+extra.draw(q.Rand))", "delay = max(delay, extra.draw(q.Rand))"},
 	{"policy/budget/bank.go", "if k.deposited.Load()-spent < cost {", "if k.deposited.Load()-spent < cost-one {"},
@@ -34,6 +35,10 @@ var bugs = []bug{
 	{"policy/bulkhead/bulkhead.go", "if waiting(word) >= int64(b.maxQueue) {", "if waiting(word) > int64(b.maxQueue) {"},
 	{"call.go", "if s.breaker != nil && s.breaker.Rejecting(now) {", "if s.breaker != nil && now < 0 {"},
 	{"call.go", "!s.budget.Withdraw(now, budgetCost(o.Class))", "!s.budget.Withdraw(now, budget.Hedge)"},
+	{"calltree.go", "c.below = int16(min(int(c.below)+used, MaxAllowance))", "c.below = int16(used)"},
+	{"calltree.go", "o.NoRetry, c.told = true, true", "c.told = true"},
+	{"calltree.go", "c.tree.final.Store(true)", "c.tree.final.Store(false)"},
+	{"calltree.go", "left-- // for when", "// for when"},
 	{"attempt.go", "if c.attempts == 0 && s.budget != nil {", "if s.budget != nil {"},
 	{"attempt.go", "return min(c.deadline, later(now, t))", "return later(now, t)"},
 	{"attempt.go", "if wait > 0 {", "if wait < 0 {"},

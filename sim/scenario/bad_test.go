@@ -59,6 +59,9 @@ var mistakes = map[string][]string{
 		`:4:10: expect[0]: a very large fleet has no yield; allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak`,
 		`:5:24: variants.x.policy: a very large fleet knows no gates; remove protect`,
 	},
+	"crowd-naive": {
+		`:4:23: variants.x.naive: a very large fleet has nobody behind it whom it could tell something; remove it`,
+	},
 	"crowd-think": {
 		`:2:43: clients.phones.think: a very large fleet thinks exponentially; for example think: exponential 60s`,
 		`:2:58: clients.phones.instances: has no effect on a very large fleet; remove it`,
@@ -387,13 +390,18 @@ var mistakes = map[string][]string{
 		`:1:11: duration: one run of variant "default" would need up to 371.5 billion events and 20.8 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 20, or a shorter duration, or a queue.limit and an attemptTimeout`,
 	},
 	"too-much-memory": {
-		`:1:11: duration: one run of variant "default" would need up to 3.7 billion events and 531.2 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 50, or a shorter duration, or a queue.limit and an attemptTimeout`,
+		`:1:11: duration: one run of variant "default" would need up to 3.7 billion events and 536.1 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 50, or a shorter duration, or a queue.limit and an attemptTimeout`,
 	},
 	"unknown-key": {
 		`:4:1: unknown key "fault"; did you mean faults?`,
 	},
 	"users-zero": {
 		`:3:17: clients.shop.users: 0 is out of range; allowed: 1 to 20000000; for example 1000`,
+	},
+	"variant-naive": {
+		`:5:21: variants.x.naive[1]: no such fleet or service "aip"; did you mean api?`,
+		`:5:26: variants.x.naive[2]: "db" calls nobody, so that there is nothing it could be naive about; remove it`,
+		`:5:30: variants.x.naive[3]: "shop" is listed a second time; remove it`,
 	},
 	"variant-queue": {
 		`:5:37: variants.x.services.db.queue.none: excludes limit; keep one of the two`,

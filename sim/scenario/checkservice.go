@@ -87,6 +87,7 @@ func (c *checker) variant(v *Variant) {
 		c.everyService("variants."+v.Name+".services", v.Overrides)
 	}
 	c.gates(v)
+	c.naive(v)
 	if v.PolicyFile != "" || v.Guards == nil { // production's file has more services than the scenario
 		return
 	}
@@ -104,6 +105,28 @@ func (c *checker) variant(v *Variant) {
 		c.Fail(c.policyNode(v, "services", name), "", "variants."+v.Name+".policy.services", problem, mend)
 		if c.Stopped() {
 			return
+		}
+	}
+}
+
+// naive reports names of a variant's naive programs that are none, or call nobody.
+func (c *checker) naive(v *Variant) {
+	calls := map[string]bool{}
+	for _, e := range c.edges(v) {
+		caller, _, _ := strings.Cut(e, " -> ")
+		calls[caller] = true
+	}
+	for i, name := range v.Naive {
+		path := fmt.Sprintf("variants.%s.naive[%d]", v.Name, i)
+		quoted := strictyaml.Quote(name)
+		switch {
+		case c.broken(path):
+		case !c.isFleet[name] && !c.isService[name]:
+			c.Add(path, "no such fleet or service "+quoted, suggest(name, slices.Concat(c.fleets, c.services)))
+		case !calls[name]:
+			c.Add(path, quoted+" calls nobody, so that there is nothing it could be naive about", remove)
+		case slices.Contains(v.Naive[:i], name):
+			c.Add(path, quoted+" is listed a second time", remove)
 		}
 	}
 }

@@ -104,6 +104,9 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 	for i := range v.Overrides {
 		c.crowdService(path+".services", &v.Overrides[i])
 	}
+	if len(v.Naive) > 0 {
+		c.Add(path+".naive", "a very large fleet has nobody behind it whom it could tell something", remove)
+	}
 	if len(f.Calls) == 0 {
 		return
 	}

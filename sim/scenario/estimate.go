@@ -19,8 +19,8 @@ type Estimate struct {
 
 // What things take in memory, measured on 64 bits.
 const (
-	callBytes     = 600  // a call under way: its request, its attempts, their events
-	queuedBytes   = 100  // a request in a queue that nobody waits for any more
+	callBytes     = 600  // a call under way: its request with its call tree, its attempts, their events
+	queuedBytes   = 110  // a request in a queue that nobody waits for any more
 	userBytes     = 24   // a user who thinks
 	instanceBytes = 400  // an instance or replica
 	guardBytes    = 4000 // a guard without hedging

@@ -89,7 +89,7 @@ type Call struct {
 	Pool int `yaml:"pool" range:"1..1000000" example:"20"`
 	// Priority says how much the call matters to a service behind a gate: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE. Default: that of the request for which it is made, else priority.default of the gate.
 	Priority string `yaml:"priority" enum:"CRITICAL_PLUS|CRITICAL|SHEDDABLE_PLUS|SHEDDABLE" example:"SHEDDABLE"`
-	// Naive callers know nothing of Abate: they send no deadline, attempt number or priority along, and come again whatever an answer says of Retry-After or of not coming again. Their policy is still what makes them retry.
+	// Naive callers know nothing of Abate: they send no deadline, attempt number, priority or allowance of retries along, and come again whatever an answer says of Retry-After, of retries made behind it or of not coming again. Their policy is still what makes them retry. See naive of a variant for all calls of a fleet or service.
 	Naive bool `yaml:"naive" example:"true"`
 }
 

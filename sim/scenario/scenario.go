@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -51,6 +52,8 @@ type Variant struct {
 	Policy yaml.Node `yaml:"policy"`
 	// PolicyFile is the path of a policy file, relative to the scenario.
 	PolicyFile string `yaml:"policyFile" example:"policy.yaml"`
+	// Naive lists the fleets and services that know nothing of Abate in this variant: all their calls are naive, and they do not answer how many attempts were made behind them. Gates are not theirs.
+	Naive []string `yaml:"naive" example:"[payment]"`
 	// Services overrides settings of services in this variant.
 	Services yaml.Node `yaml:"services"`
 	// Expect is what should hold in this variant, besides what should hold in all.
@@ -79,6 +82,12 @@ func (v *Variant) PolicyOf(caller, callee string) abate.Policy {
 	}
 	p, _ := v.Guards.Policy(callee)
 	return p
+}
+
+// NaiveCall tells whether a caller is naive about one of its calls: by the call's own word, or because the variant says so of
+// all its calls.
+func (v *Variant) NaiveCall(caller string, c *Call) bool {
+	return c.Naive || slices.Contains(v.Naive, caller)
 }
 
 // ProtectionOf returns the protection of the gates in front of a service's replicas, and whether there are any.

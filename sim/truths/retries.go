@@ -66,7 +66,8 @@ func chain(layers, retries int, failing float64, seconds int) string {
 		fmt.Fprintf(&b, "  layer%d: {calls: [layer%d]}\n", n, n+1)
 	}
 	fmt.Fprintf(&b, "  layer%d: {errorRate: %v}\n", layers, failing)
-	return b.String() + policy("maxRetries: %d, backoff: none, "+bare, retries)
+	// Each layer decides for itself, which is what was published; with an owner of the retries nothing multiplies.
+	return b.String() + policy("maxRetries: %d, backoff: none, retryOwner: none, "+bare, retries)
 }
 
 // chains are retries of retries.
