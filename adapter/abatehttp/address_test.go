@@ -14,13 +14,14 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 )
 
 func TestAnIPv6CallerIsItsNetwork(t *testing.T) {
 	for text, want := range map[string]string{
 		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "::1": "::/64",
 	} {
-		if got := string(abatehttp.AppendCaller(nil, netip.MustParseAddr(text))); got != want {
+		if got := string(hops.AppendCaller(nil, netip.MustParseAddr(text))); got != want {
 			t.Errorf("%s is %q, want %q", text, got, want)
 		}
 	}
@@ -70,7 +71,7 @@ func TestACertificateHasOneName(t *testing.T) {
 		{x509.Certificate{Subject: pkix.Name{CommonName: "c"}}, "c"},
 		{x509.Certificate{}, ""},
 	} {
-		if got := abatehttp.CertificateName(&c.certificate); got != c.want {
+		if got := hops.CertificateName(&c.certificate); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -3,10 +3,13 @@ package abatehttp
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // call is one request on its way through a guard: the abate.Operation. What the first attempt and its answer need lies
@@ -18,9 +21,10 @@ type call struct {
 	source    *http.Request // what attempts are made from: request, or a private copy of it
 
 	content requestBody
-	again   bool // the request may be repeated, if its body can be
-	hedged  bool // so may two copies be on their way at once
-	begun   bool // the first attempt has taken over the caller's body
+	again   bool         // the request may be repeated, if its body can be
+	hedged  bool         // so may two copies be on their way at once
+	begun   bool         // the first attempt has taken over the caller's body
+	resent  atomic.Int32 // extra attempts that the base made by itself, and that no outcome has told of yet
 
 	first attempt
 	body  responseBody
@@ -109,7 +113,8 @@ func keyed(h http.Header, name string) bool {
 }
 
 // Attempt sends the request.
-func (c *call) Attempt(ctx context.Context, n int) (*http.Response, error) {
+func (c *call) Attempt(ctx context.Context, s abate.Sending) (*http.Response, error) {
+	n := s.Number
 	a := &c.first
 	if n == 1 {
 		c.begun = true
@@ -124,12 +129,30 @@ func (c *call) Attempt(ctx context.Context, n int) (*http.Response, error) {
 	a.request = *c.source.WithContext(watched)
 	a.request.Body = body
 	if !c.transport.OmitHeaders {
-		a.request.Header = c.transport.header(a, c.source.Header, ctx, n, n == 1 && c.content.hold > 0)
+		a.request.Header = c.header(a, ctx, s, n == 1 && c.content.hold > 0)
+	} else if c.source.Header[hops.Allowance] != nil && !c.passesOn(ctx) {
+		a.request.Header = maps.Clone(c.source.Header)
+		delete(a.request.Header, hops.Allowance)
+	}
+	if _, guarded := c.transport.Base.(*Transport); c.transport.NoHiddenRetries && !guarded { // that one has retries of its own
+		sendOnce(&a.request)
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
-	c.transport.noteHidden(c.guard, a.watch.end())
+	hidden, unsent := a.watch.end(err)
+	if hidden > 0 {
+		c.transport.noteHidden(c.guard, hidden)
+		c.resent.Add(int32(hidden * (1 + s.Allowance.Left))) // the callee may have used what it was told each time
+	}
+	if unsent {
+		err = unsentError{err}
+	}
 	return c.received(a, resp, err)
 }
+
+// unsentError tells Classify that a request has not reached the server. It never leaves the package.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
 
 // errNoAnswer is what a broken base gets: its contract is one of the two.
 var errNoAnswer = errors.New("abatehttp: base transport returned neither a response nor an error")
@@ -178,8 +201,12 @@ func (c *call) finish(resp *http.Response, release abate.Release, err error) (*h
 	}
 	if resp == nil {
 		c.body.over(release)
+		if unsent, ok := err.(unsentError); ok { // the caller has left, and nobody has judged it
+			err = unsent.error
+		}
 		return nil, err
 	}
+	_, c.body.refused = err.(*abate.Error)
 	c.body.attach(resp, release, bodiless(c.request.Method, resp.StatusCode))
 	return resp, nil
 }

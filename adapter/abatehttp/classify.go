@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // Classify judges an attempt.
@@ -16,39 +17,71 @@ func (c *call) Classify(resp *http.Response, err error) abate.Outcome {
 	if err != nil {
 		return c.classifyError(err)
 	}
-	if resp.StatusCode < 400 {
-		return abate.Outcome{}
+	o := ClassifyStatus(c.guard, resp.StatusCode, resp.Header, c.repeats())
+	if c.transport.OmitHeaders { // it was told nothing, so what it counts is not of our call tree
+		o.Below.Said, o.Below.Made = false, 0
 	}
-	return ClassifyStatus(c.guard, resp.StatusCode, resp.Header, c.repeats())
+	o.NoRetry = o.NoRetry || o.Class != abate.Success && refusedInside(resp)
+	o.Resent = c.takeResent()
+	return o
 }
 
 func (c *call) classifyError(err error) abate.Outcome {
-	if c.callersFault(err) {
-		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	unsent, known := err.(unsentError)
+	if known {
+		err = unsent.error
 	}
-	return ClassifyError(c.guard, err, c.repeats())
+	o := abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	if !c.callersFault(err) {
+		o = ClassifyError(c.guard, err, c.repeats())
+	}
+	o.Unsent, o.Resent = known, c.takeResent()
+	return o
+}
+
+// takeResent returns the extra attempts that nobody has been told of yet. With hedges they may be another copy's: the call pays
+// for all.
+func (c *call) takeResent() int {
+	if c.resent.Load() == 0 {
+		return 0
+	}
+	return int(c.resent.Swap(0))
 }
 
 // ClassifyError judges an attempt of g that brought no answer, because the connection to the server failed with err or
-// the time was up. again tells whether the request may be sent again. Transport judges so; it is exported for data planes
-// that speak HTTP without net/http. What the caller of the request did is not judged here.
+// the time was up. again tells whether the request may be sent again. A failure to connect (a *net.OpError of a dial) means that it
+// was not sent. Transport judges so; it is exported for data planes that speak HTTP without net/http. What the caller of the
+// request did is not judged here.
 func ClassifyError(g *abate.Guard, err error, again bool) abate.Outcome {
-	return abate.Outcome{Class: abate.Failure, NoRetry: !again || distrusted(err) || !g.Retryable(0, err, true), Err: err}
+	o := abate.Outcome{Class: abate.Failure, NoRetry: !again || distrusted(err) || !g.Retryable(0, err, true), Err: err}
+	o.Unsent = dialFailed(err)
+	return o
 }
 
 // ClassifyStatus judges an attempt of g by its answer's status and header; see ClassifyError. Below 400 it is a success.
-// Most of 4xx is the caller's doing: the dependency answered, and well.
-func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) abate.Outcome {
-	if status < 400 {
-		return abate.Outcome{}
+// Most of 4xx is the caller's doing: the dependency answered, and well. What the answer says about attempts behind it, in
+// Abate-Retries-Made, is in Outcome.Below, whatever the status. A failure that the server asks not to be repeated, in whichever
+// header, is final: the callers of this one should not repeat it either. A conflict with a try of the same idempotency key that is
+// still running, as a gate reports it, is no answer: a hedge that gets it leaves the first copy alone, and a retry waits.
+func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) (o abate.Outcome) {
+	if made := header[hops.Made]; made != nil {
+		o.Below = hops.MostMade(made)
 	}
-	passing := passes(status)
+	if status < 400 {
+		o.Below.Final = false
+		return o
+	}
+	running := status == http.StatusConflict && header.Get(reasonHeader) == KeyRunning.Code
+	passing := passes(status) || running
 	retryable := g.Retryable(status, nil, passing)
 	if status < 500 && !passing && !retryable {
-		return abate.Outcome{}
+		o.Below.Final = false
+		return o
 	}
-	o := abate.Outcome{Class: abate.Failure, NoRetry: !again || !retryable || toldNotTo(header)}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	o.Class, o.Neutral = abate.Failure, running
+	o.Below.Final = o.Below.Final || toldNotTo(header)
+	o.NoRetry = !again || !retryable || o.Below.Final
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || running {
 		o.Class = abate.Overload
 		o.RetryAfter = retryAfter(header)
 	}

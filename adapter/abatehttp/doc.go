@@ -21,7 +21,9 @@
 //     its end. Close every body, as with any http.Client.
 //   - Each attempt says its number (x-envoy-attempt-count) and how long its caller is going to wait
 //     (x-envoy-expected-rq-timeout-ms), so that a server can refuse late attempts first and stop work that nobody waits for.
-//   - The retries that net/http makes by itself are counted, and drawn from the retry budget.
+//   - Each attempt says how many retries its call tree has left (abate-retry-allowance), and what the answer says about those
+//     that were made behind it (abate-retries-made) counts as if they had been made here. See "Across hops".
+//   - The retries that net/http makes by itself are counted, and drawn from the retry budget and the call tree.
 //
 // A request that succeeds at once pays three allocations, or four under a policy with a time limit, and starts no
 // goroutine: about 550 ns on top of what a plain http.Client takes without a network, or 450 ns without a time limit.
@@ -41,8 +43,8 @@
 //   - The deadline is the least of the gate's timeout, the context's and those in X-Envoy-Expected-Rq-Timeout-Ms and
 //     Grpc-Timeout, which anybody may send: they only shorten his own request. The handler's context ends with it. If the
 //     handler returns then without a word, the answer is 504.
-//   - X-Forwarded-For, the caller's header, Abate-Priority and the attempt headers count only if they come from one of the
-//     gate's trusted peers. From others they are left in the request, and not looked at.
+//   - X-Forwarded-For, the caller's header, Abate-Priority, Abate-Retry-Allowance and the attempt headers count only if they
+//     come from one of the gate's trusted peers. From others they are left in the request, and not looked at.
 //   - Priority and deadline travel on: a Transport that is given the handler's context sends them to the next service.
 //   - While a rate limit is on, every answer says what is left: RateLimit, RateLimit-Policy and X-RateLimit-Limit,
 //     -Remaining and -Reset.
@@ -53,6 +55,28 @@
 //   - For the limits a request is done when its handler returns, or when that flushes: the time to the first byte is what
 //     they learn, and an event stream that lasts an hour holds no place. Of a connection that is taken over they learn
 //     nothing. The deadline holds for streams as well, so those that are to last need a gate without a timeout.
+//
+// # Across hops
+//
+// Three layers that try three times each send 27 requests to a service that is down. With a Handler and a Transport in each layer
+// they send 3: the first call of the tree says how many retries there are for all (its maxRetries), and each layer what is left
+// of them. docs/headers.md specifies the headers.
+//
+//   - A Handler reads Abate-Retry-Allowance from trusted peers, puts an [abate.CallTree] into the request's context, and says in
+//     Abate-Retries-Made what became of it. Calls that the handler makes with that context belong to the tree.
+//   - An answer that fails after all was tried says so: Abate-Retries-Made ends in ;final, X-Should-Retry is false, and Envoy,
+//     if it has sent its attempt number and is trusted, is told X-Envoy-Ratelimited: it does not retry that.
+//   - When the head of an answer is written, what is left of the allowance goes back to the caller: calls that the handler makes
+//     after that are sent once.
+//   - Requests without Abate-Retry-Allowance and without an attempt number have no tree and cost nothing. With one they cost
+//     three allocations.
+//   - The retries of net/http itself are paid for, but when nothing is left the server may still see one more for each kept-alive
+//     connection that dies with a request on it. Transport.NoHiddenRetries ends that.
+//
+// A service that wants only this, and no protection, takes a gate that lets everything pass but knows whom to believe:
+//
+//	gate, err := abate.NewGate("checkout", abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}})
+//	server := &http.Server{Handler: abatehttp.NewHandler(gate, mux)}
 //
 // # Idempotency keys
 //

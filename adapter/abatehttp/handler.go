@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -14,9 +15,9 @@ import (
 // that a Handler is safe for concurrent use, and must not be copied. The package's comment says what it does and in which
 // order.
 //
-// A request that passes costs one allocation (384 bytes), and one more while a rate limit is on; a deadline and a priority
-// have to be put in its context, which costs five and two. No goroutine is started. Requests with an idempotency key cost
-// the copies of body and answer besides what the store takes.
+// A request that passes costs one allocation (384 bytes), and one more while a rate limit is on; a deadline, a priority and a
+// call tree have to be put in its context, which costs five, two and three. No goroutine is started. Requests with an
+// idempotency key cost the copies of body and answer besides what the store takes.
 type Handler struct {
 	// Next handles what the gate admits. It must not be nil.
 	Next http.Handler
@@ -61,6 +62,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &exchange{out: w, handler: h, gate: g, client: r.Context()}
 	s := newSender(h, g, r)
+	x.asked = r.Header[hops.Allowance] != nil
+	x.envoy = s.trusted && r.Header[hops.AttemptCount] != nil
 	if s.unknown() {
 		w.Header()["Www-Authenticate"] = []string{"Bearer"}
 		x.refuse(&Unauthenticated, "", 0)
@@ -96,9 +99,12 @@ type exchange struct {
 	arrival abate.Arrival
 	values  [len(limitHeaders)]string // of the headers that show the limit
 	key     *keyedTry                 // of a request that is done once; else nil
+	tree    *callTree                 // of a request whose caller counts attempts; else nil
 	status  int                       // of the answer's head, once that is written
 	settled bool                      // the gate knows that the service is through
 	ended   bool                      // Next has returned
+	asked   bool                      // the caller wants to know how many attempts were made: it has sent an allowance
+	envoy   bool                      // the caller is to be told in Envoy's words, too
 }
 
 // handle calls Next.
@@ -109,8 +115,12 @@ func (x *exchange) handle(r *http.Request) {
 
 // end settles what is left: Next has returned, or panicked.
 func (x *exchange) end() {
-	if x.ended && x.status == 0 && x.limit != nil && x.limit.Err() == context.DeadlineExceeded {
-		x.tooLate()
+	if x.ended && x.status == 0 {
+		if x.limit != nil && x.limit.Err() == context.DeadlineExceeded {
+			x.tooLate()
+		} else if x.key == nil {
+			x.tell(http.StatusOK, false) // net/http writes that head
+		}
 	}
 	class := x.class()
 	if !x.ended && class == abate.Success {
@@ -144,7 +154,7 @@ func (x *exchange) class() abate.Class {
 	if x.client.Err() == context.Canceled || x.status == http.StatusSwitchingProtocols {
 		return abate.Ignored
 	}
-	return ServedClass(x.status)
+	return hops.ServedClass(x.status)
 }
 
 // wait does what a step asks for before there is a decision.

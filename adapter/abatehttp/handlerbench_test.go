@@ -43,6 +43,8 @@ func prices() map[string]struct {
 		"limit by caller": {abate.Protection{RateLimit: byCaller}, nil, 2},
 		"priority":        {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Priority", "CRITICAL"}, 3},
 		"deadline":        {abate.Protection{Timeout: time.Second}, nil, 6},
+		"allowance":       {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Retry-Allowance", `2;owner="shop"`}, 4},
+		"attempt":         {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"X-Envoy-Attempt-Count", "1"}, 4},
 		"refused":         {abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}, nil, 6},
 	}
 }

@@ -8,13 +8,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
-)
-
-// The headers of Envoy, which many servers, proxies and dashboards already read.
-const (
-	attemptCountHeader = "X-Envoy-Attempt-Count"
-	timeLeftHeader     = "X-Envoy-Expected-Rq-Timeout-Ms"
 )
 
 // counts are the values of the attempt count. They are shared by all requests: one less thing to allocate for each.
@@ -25,30 +20,43 @@ var counts = func() (c [32]string) {
 	return c
 }()
 
-// header copies the caller's header and adds the attempt's number, counted from 1, and the whole milliseconds that the
-// attempt has; late tells that it began some time ago. Values that came with the request do not pass: they were about the
-// hop before this one. Only the map is new. The lists in it are shared, and cut so that adding to one makes a copy. The
-// priority of the work goes on to the next hop; without one, the caller's own header does.
-func (t *Transport) header(a *attempt, from http.Header, ctx context.Context, n int, late bool) http.Header {
-	h := make(http.Header, len(from)+2)
+// header copies the caller's header and adds the attempt's number, counted from 1, the whole milliseconds that the attempt
+// has, and what is left of the call tree's retries; late tells that it began some time ago. Values that came with the request
+// do not pass: they were about the hop before this one. Only the map is new. The lists in it are shared, and cut so that adding
+// to one makes a copy. The priority of the work goes on to the next hop; without one, the caller's own header does.
+func (c *call) header(a *attempt, ctx context.Context, s abate.Sending, late bool) http.Header {
+	t, from, n := c.transport, c.source.Header, s.Number
+	h := make(http.Header, len(from)+3)
 	for name, values := range from {
 		h[name] = values[:len(values):len(values)]
 	}
+	if s.Tell {
+		h[hops.Allowance] = t.allowances.format(s.Allowance)
+	} else if from[hops.Allowance] != nil && !c.passesOn(ctx) {
+		delete(h, hops.Allowance)
+	}
 	if n <= len(counts) {
-		h[attemptCountHeader] = counts[n-1 : n : n]
+		h[hops.AttemptCount] = counts[n-1 : n : n]
 	} else {
-		h[attemptCountHeader] = []string{strconv.Itoa(n)}
+		h[hops.AttemptCount] = []string{strconv.Itoa(n)}
 	}
 	if left, ok := timeLeft(ctx, late); ok {
 		a.timeLeft[0] = t.timeouts.format(left)
-		h[timeLeftHeader] = a.timeLeft[:]
+		h[hops.TimeLeft] = a.timeLeft[:]
 	} else {
-		delete(h, timeLeftHeader)
+		delete(h, hops.TimeLeft)
 	}
-	if p, ok := PriorityOf(ctx); ok {
+	if p, ok := abate.PriorityOf(ctx); ok {
 		h[priorityHeader] = priorityValues[p-shed.Sheddable]
 	}
 	return h
+}
+
+// passesOn tells whether an allowance that came with the request goes to the next hop as it is: only if nothing is repeated
+// here and nobody has read it, so that this hop is not one of those that share it.
+func (c *call) passesOn(ctx context.Context) bool {
+	p := c.guard.Describe()
+	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != abate.OwnerNone && abate.CallTreeOf(ctx) == nil
 }
 
 // timeLeft is how long the attempt may still take. One that begins now needs no clock for that.
@@ -81,4 +89,25 @@ func (c *millisCache) format(d time.Duration) string {
 		c.last.Store(last)
 	}
 	return last.text
+}
+
+// allowanceCache remembers the values of Abate-Retry-Allowance that were written last: there are few.
+type allowanceCache struct {
+	last [8]atomic.Pointer[allowanceText]
+}
+
+type allowanceText struct {
+	allowance abate.Allowance
+	values    [1]string
+}
+
+// format writes a as the values of the header. They are shared by all requests.
+func (c *allowanceCache) format(a abate.Allowance) []string {
+	slot := &c.last[uint(a.Left+len(a.Owner))%uint(len(c.last))]
+	last := slot.Load()
+	if last == nil || last.allowance != a {
+		last = &allowanceText{allowance: a, values: [1]string{string(hops.AppendAllowance(nil, a))}}
+		slot.Store(last)
+	}
+	return last.values[:]
 }

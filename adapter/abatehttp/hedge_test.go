@@ -229,3 +229,44 @@ func TestHedgeThatCannotHelpDoesNotEndTheFirstCopy(t *testing.T) {
 		})
 	}
 }
+
+func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
+	released := make(chan struct{})
+	var handled atomic.Int32
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handled.Add(1) == 1 {
+			<-released
+		}
+		io.WriteString(w, "charged")
+	})
+	p := abate.DefaultProtection()
+	p.Idempotency.Methods = []string{"POST"}
+	gate, err := abate.NewGate("payments", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := abatehttp.NewHandler(gate, service)
+	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
+	policy := hedging(20 * time.Millisecond)
+	policy.Observer = abate.ObserverFunc(func(e abate.Event) {
+		if e.Kind == abate.AttemptEnded && e.Attempt == 2 { // the second copy, which found the first one running
+			close(released)
+		}
+	})
+	client, _ := newClient(t, guard(t, policy))
+	req := newRequest(t, "POST", b.URL, strings.NewReader("order"))
+	req.Header.Set("Idempotency-Key", `"order-7"`)
+	if status, got := mustDo(t, client, req); status != 200 || got != "charged" || handled.Load() != 1 {
+		t.Errorf("%d %q, handled %d times; want the first copy's answer", status, got, handled.Load())
+	}
+}
+
+func TestAConflictWithARunningTryIsNobodysFailure(t *testing.T) {
+	header := http.Header{"Abate-Reason": {abatehttp.KeyRunning.Code}, "Retry-After": {"1"}}
+	if o := abatehttp.ClassifyStatus(guard(t, abate.Policy{}), http.StatusConflict, header, true); !o.Neutral || o.NoRetry || o.Class != abate.Overload {
+		t.Errorf("%+v", o)
+	}
+	if o := abatehttp.ClassifyStatus(guard(t, abate.Policy{}), http.StatusServiceUnavailable, header, true); o.Neutral {
+		t.Errorf("%+v", o)
+	}
+}

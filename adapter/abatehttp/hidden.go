@@ -2,6 +2,8 @@ package abatehttp
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
@@ -9,21 +11,25 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// connCounter counts the connections that one attempt was given. More than one means that the base sent it again.
+// connCounter counts the connections that one attempt was given. More than one means that the base sent it again, and none
+// that it was never sent, if it has looked for one.
 type connCounter struct {
 	trace  httptrace.ClientTrace
 	holder context.Context // holds the trace, and nothing else
-	got    atomic.Int32
+	seen   atomic.Int32    // connections that were looked for, in lookedFor, and that were got
 }
+
+const lookedFor = 1 << 16
 
 func newConnCounter() *connCounter {
 	c := new(connCounter)
-	c.trace.GotConn = func(httptrace.GotConnInfo) { c.got.Add(1) }
+	c.trace.GetConn = func(string) { c.seen.Add(lookedFor) }
+	c.trace.GotConn = func(httptrace.GotConnInfo) { c.seen.Add(1) }
 	return c
 }
 
 // connCounters saves making a counter per attempt. A hook that fires after its attempt has ended, which net/http does
-// not do with GotConn, could count for another one; nothing else can go wrong, since a pooled trace never changes.
+// not do with these, could count for another one; nothing else can go wrong, since a pooled trace never changes.
 var connCounters = sync.Pool{New: func() any {
 	c := newConnCounter()
 	c.holder = httptrace.WithClientTrace(context.Background(), &c.trace)
@@ -54,16 +60,24 @@ func (w *watchedContext) begin(ctx context.Context) context.Context {
 	return w
 }
 
-// end returns how often the base sent the attempt again. The context stays good for those who still hold it.
-func (w *watchedContext) end() int {
-	n := w.counter.got.Load()
+// end returns how often the base sent the attempt again, and whether an attempt that ended with err was certainly never sent.
+// The context stays good for those who still hold it.
+func (w *watchedContext) end(err error) (again int, unsent bool) {
+	seen := w.counter.seen.Load()
 	if w.counter.holder != nil {
-		if n != 0 {
-			w.counter.got.Store(0)
+		if seen != 0 {
+			w.counter.seen.Store(0)
 		}
 		connCounters.Put(w.counter)
 	}
-	return int(max(n-1, 0))
+	got := int(seen % lookedFor)
+	return max(got-1, 0), err != nil && got == 0 && (seen != 0 || dialFailed(err))
+}
+
+// dialFailed tells whether an error says that no connection was made.
+func dialFailed(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // noteHidden counts n hidden retries, and has them paid for.

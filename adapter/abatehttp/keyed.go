@@ -143,6 +143,7 @@ func (x *exchange) answerKey(b *idempotency.Begun) {
 	default:
 		x.settle(abate.Ignored)
 		x.ended = true
+		x.tell(b.Response.Status, false)
 		replay(x.out, &b.Response)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -29,7 +30,7 @@ type record struct {
 var notReplayed = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Date",
 	"Set-Cookie", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
-	shouldRetryHeader, replayedHeader,
+	shouldRetryHeader, replayedHeader, hops.Made, hops.Ratelimited,
 }
 
 // head notes status and header of the answer: the fields that the handler has set. Those that stood there before are for

@@ -208,9 +208,7 @@ func (x *exchange) turnAway() {
 		x.out.WriteHeader(status) // for those that keep a log
 		return
 	}
-	if r.NoRetry {
-		x.out.Header()[shouldRetryHeader] = no
-	}
+	x.tell(status, r.NoRetry)
 	body := bodies.Get().(*[]byte)
 	*body = AppendRefusal((*body)[:0], x.gate.Name(), r)
 	x.writeProblem(status, code, r.RetryAfter, *body)
@@ -219,6 +217,7 @@ func (x *exchange) turnAway() {
 
 // refuse writes a refusal that is not the gate's own.
 func (x *exchange) refuse(p *Problem, detail string, retryAfter time.Duration) {
+	x.tell(p.Status, false)
 	x.writeProblem(p.Status, p.Code, retryAfter, p.Append(nil, x.gate.Name(), detail, retryAfter))
 }
 

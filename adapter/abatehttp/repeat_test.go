@@ -1,8 +1,11 @@
 package abatehttp_test
 
 import (
+	"io"
 	"net/http"
 	"testing"
+
+	"github.com/abate-go/abate/adapter/abatehttp"
 )
 
 func TestOnlyHarmlessRequestsAreRepeated(t *testing.T) {
@@ -71,5 +74,27 @@ func TestRequestsThatAreSentOnceStillCountForTheBreaker(t *testing.T) {
 	}
 	if _, err := client.Do(newRequest(t, "POST", b.URL, nil)); err == nil || b.requests.Load() != 3 {
 		t.Errorf("error %v after %d requests, want a refusal after 3", err, b.requests.Load())
+	}
+}
+
+func TestATransportBehindATransportIsNotRepeatedAgain(t *testing.T) {
+	for name, body := range map[string]string{"with a body": "sorry", "without": ""} {
+		attempts := 0
+		inner := abatehttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+			attempts++
+			resp := answer(r, 503, nil, body)
+			if body == "" {
+				resp.Body = http.NoBody
+			}
+			return resp, nil
+		}), guard(t, eager()))
+		resp, err := abatehttp.NewTransport(inner, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil || string(got) != body || resp.StatusCode != 503 || attempts != 4 {
+			t.Errorf("%s: %d attempts, want 4; %d %q, error %v", name, attempts, resp.StatusCode, got, err)
+		}
 	}
 }

@@ -15,15 +15,26 @@ type responseBody struct {
 	io.ReadCloser
 	release abate.Release
 	end     context.CancelFunc // of the call's own context, if it has one
+	refused bool               // the policy, and not only the server, ended the call: see refusedInside
+}
+
+// refusedInside tells whether an answer comes from a Transport below this one whose policy has ended the call. As with an
+// *abate.Error, what it has repeated as often as it may must not be repeated again: 3 × 3 = 9.
+func refusedInside(resp *http.Response) bool {
+	b, ok := resp.Body.(*responseBody)
+	return ok && b.refused
 }
 
 // attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1, and
 // nobody reads those to their end: bodiless says that this is one.
 func (b *responseBody) attach(resp *http.Response, release abate.Release, bodiless bool) {
 	switch {
-	case !release.Needed() && b.end == nil:
+	case !release.Needed() && b.end == nil && !b.refused:
 	case resp.Body == http.NoBody || bodiless:
 		b.over(release)
+		if b.refused {
+			b.ReadCloser, resp.Body = resp.Body, b
+		}
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		// The caller owns the connection now and may ask its body for all that a connection can do. The attempt's
 		// context ends by its deadline, which net/http no longer applies to it.

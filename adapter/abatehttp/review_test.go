@@ -92,7 +92,7 @@ func TestTheNearestHopSaysThePriority(t *testing.T) {
 	r := from("10.0.0.1:1", "Abate-Priority", "CRITICAL_PLUS", "Abate-Priority", "SHEDDABLE")
 	p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}}
 	abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if got, _ := abatehttp.PriorityOf(r.Context()); got != shed.Sheddable {
+		if got, _ := abate.PriorityOf(r.Context()); got != shed.Sheddable {
 			t.Errorf("a client has made itself %v", got)
 		}
 	})).ServeHTTP(httptest.NewRecorder(), r)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -30,28 +31,10 @@ type sender struct {
 func newSender(h *Handler, g *abate.Gate, r *http.Request) sender {
 	s := sender{handler: h, gate: g, protection: g.Describe(), request: r}
 	if len(s.protection.TrustedPeers) > 0 {
-		s.peer = addressOf(r.RemoteAddr)
+		s.peer = hops.Address(r.RemoteAddr)
 		s.trusted = g.Trusts(s.peer)
 	}
 	return s
-}
-
-// addressOf reads an address, with or without a port.
-func addressOf(text string) netip.Addr {
-	if len(text) > 64 { // longer than any address
-		return netip.Addr{}
-	}
-	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
-		text = inner[:len(inner)-1]
-	}
-	p, err := netip.ParseAddrPort(text)
-	a := p.Addr()
-	if err != nil {
-		if a, err = netip.ParseAddr(text); err != nil {
-			return netip.Addr{}
-		}
-	}
-	return a.Unmap().WithZone("")
 }
 
 // unknown tells whether the request has to be refused because nobody knows who sent it.
@@ -98,9 +81,9 @@ func (s *sender) deadline(now time.Duration) time.Duration {
 		s.contextEnds = now + min(time.Until(t), abate.NoDeadline-max(now, 0))
 	}
 	ends := s.contextEnds
-	for _, name := range [...]string{timeLeftHeader, grpcTimeoutHeader} {
+	for _, name := range [...]string{hops.TimeLeft, hops.GRPCTimeout} {
 		for _, value := range s.request.Header[name] {
-			if limit, ok := TimeLimitOf(name, value); ok {
+			if limit, ok := hops.TimeLimitOf(name, value); ok {
 				ends = min(ends, now+limit)
 			}
 		}
@@ -111,9 +94,9 @@ func (s *sender) deadline(now time.Duration) time.Duration {
 // attempt is the highest number that one of the headers says.
 func (s *sender) attempt() int {
 	most := 1
-	for _, name := range [...]string{attemptCountHeader, grpcAttemptsHeader, restLiHeader} {
+	for _, name := range attemptHeaders {
 		for _, value := range s.request.Header[name] {
-			if n, ok := AttemptOf(name, value); ok {
+			if n, ok := hops.AttemptOf(name, value); ok {
 				most = max(most, n)
 			}
 		}
@@ -170,11 +153,11 @@ func (s *sender) name(word string) string {
 func (s *sender) address() string {
 	peer := s.peer
 	if !peer.IsValid() {
-		peer = addressOf(s.request.RemoteAddr)
+		peer = hops.Address(s.request.RemoteAddr)
 	}
 	a := peer
 	if forwarded := s.request.Header[forwardedHeader]; s.trusted && len(forwarded) > 0 {
-		a = forwardedFor(s.gate, peer, forwarded)
+		a = hops.ForwardedFor(s.gate, peer, forwarded)
 	}
 	if !a.IsValid() { // as at a Unix socket
 		return s.request.RemoteAddr
@@ -183,42 +166,15 @@ func (s *sender) address() string {
 		return host // the same text, without a copy
 	}
 	var room [64]byte
-	return string(AppendCaller(room[:0], a))
+	return string(hops.AppendCaller(room[:0], a))
 }
 
 const forwardedHeader = "X-Forwarded-For"
-
-// forwardedFor returns the address of the client behind a peer that g trusts, from the values of X-Forwarded-For: read
-// from the right, where the nearest hop wrote, the first address that is not that of a trusted hop. What is left of it
-// may be anybody's invention. If all are trusted it is the leftmost; an entry that is no address ends the search, at the
-// hop that wrote it.
-func forwardedFor(g *abate.Gate, peer netip.Addr, values []string) netip.Addr {
-	for i := len(values) - 1; i >= 0; i-- {
-		for rest, more := values[i], true; more; {
-			entry := rest
-			var comma int
-			if comma, more = strings.LastIndexByte(rest, ','), false; comma >= 0 {
-				rest, entry, more = rest[:comma], rest[comma+1:], true
-			}
-			if entry = strings.Trim(entry, " \t"); entry == "" { // an element of the list that says nothing
-				continue
-			}
-			a := addressOf(entry)
-			if !a.IsValid() {
-				return peer
-			}
-			if peer = a; !g.Trusts(a) {
-				return peer
-			}
-		}
-	}
-	return peer
-}
 
 // certificateName returns the name in the client's certificate. It is empty without a certificate that was verified.
 func certificateName(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 {
 		return ""
 	}
-	return CertificateName(state.VerifiedChains[0][0])
+	return hops.CertificateName(state.VerifiedChains[0][0])
 }

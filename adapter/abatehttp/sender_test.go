@@ -153,7 +153,7 @@ func TestOnlyTrustedPeersSayPriorityAndAttempt(t *testing.T) {
 		log := new(gateLog)
 		p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}, Priority: abate.PriorityRule{Default: shed.SheddablePlus}, Observer: log}
 		h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if got, ok := abatehttp.PriorityOf(r.Context()); !ok || got != c.priority {
+			if got, ok := abate.PriorityOf(r.Context()); !ok || got != c.priority {
 				t.Errorf("%s: the handler sees %v, %v", name, got, ok)
 			}
 		}))

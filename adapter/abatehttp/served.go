@@ -19,21 +19,6 @@ var priorityValues = func() (all [len(shed.Priorities)][]string) {
 	return all
 }()
 
-type priorityKey struct{}
-
-// WithPriority returns a context for work that matters as much as p says. A Transport tells the servers that it calls
-// for that work, in the header Abate-Priority.
-func WithPriority(ctx context.Context, p shed.Priority) context.Context {
-	return context.WithValue(ctx, priorityKey{}, min(max(p, shed.Sheddable), shed.CriticalPlus))
-}
-
-// PriorityOf returns how much the work under ctx matters: what a Handler read in a request from a trusted peer or its
-// gate's default is, or what WithPriority was told. False if nobody has said anything; then it is the usual one.
-func PriorityOf(ctx context.Context) (shed.Priority, bool) {
-	p, ok := ctx.Value(priorityKey{}).(shed.Priority)
-	return p, ok
-}
-
 // Try is one try of a request that has an idempotency key.
 type Try struct {
 	// Key is the key as the client sent it.
@@ -56,16 +41,23 @@ func TryOf(ctx context.Context) (Try, bool) {
 	return *t, true
 }
 
-// with returns r under ctx, with the deadline and the priority of the request if there is any; r itself if nothing is new.
+// with returns r under ctx, with the deadline, the priority and the call tree of the request if there is any; r itself if
+// nothing is new.
 func (x *exchange) with(r *http.Request, ctx context.Context, s *sender, until time.Duration) *http.Request {
 	if _, ends := ctx.Deadline(); until != abate.NoDeadline && (!ends || until < s.contextEnds) {
 		ctx, x.cancel = context.WithTimeout(ctx, until-abate.Now())
 		x.limit = ctx
 	}
 	if s.says {
-		ctx = WithPriority(ctx, s.priority)
+		ctx = abate.WithPriority(ctx, s.priority)
 	}
-	if x.limit == nil && x.key == nil && !s.says {
+	if !limited(ctx) { // else a Handler before this one has made the tree, and reports it
+		x.tree = s.tree()
+	}
+	if x.tree != nil {
+		ctx = abate.WithCallTree(ctx, &x.tree.CallTree)
+	}
+	if x.limit == nil && x.key == nil && x.tree == nil && !s.says {
 		return r
 	}
 	return r.WithContext(ctx)

@@ -35,12 +35,22 @@ type Transport struct {
 	// io.NopCloser, the goroutine that reads it stays until it does.
 	MaxBufferedBody int64
 
-	// OmitHeaders leaves out the request headers that tell the server the attempt's number and the time left for it.
-	// Set it for servers of other companies.
+	// OmitHeaders leaves out the request headers that tell the server the attempt's number, the time left for it and what is
+	// left of the call tree's retries, and does not look at what the answers count. Set it for servers of other companies.
 	OmitHeaders bool
 
-	hidden   atomic.Uint64
-	timeouts millisCache
+	// NoHiddenRetries keeps net/http from sending a request again by itself when a kept-alive connection ends with the request on
+	// it. It does that with GET, HEAD, OPTIONS, TRACE and with whatever has an Idempotency-Key, although the server may have done
+	// the request; see HiddenRetries. Set it where a server must never see more attempts than the policy and the call tree allow.
+	// The price: an idle connection that the server closes at just the wrong moment is a failed attempt of the policy's, and each
+	// request costs four more allocations. Over HTTP/2, which has no such retries, a request without a body then ends in
+	// an empty DATA frame. Requests of other methods without a body, but with a key, are not covered.
+	// Above another Transport it does nothing: set it there.
+	NoHiddenRetries bool
+
+	hidden     atomic.Uint64
+	timeouts   millisCache
+	allowances allowanceCache
 }
 
 // NewTransport returns a Transport that sends requests through base under g. A nil base is http.DefaultTransport.
@@ -69,8 +79,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // HiddenRetries returns how often Base sent a request again by itself. An http.Transport does that, unasked, when a
-// kept-alive connection turns out to be dead: attempts that no policy has allowed. They are few, one for each connection
-// that died; they are drawn from the guard's retry budget, and told to its observer.
+// kept-alive connection turns out to be dead: attempts that no policy has allowed, unless NoHiddenRetries is set. They are
+// few, one for each connection that died; they are drawn from the guard's retry budget and from what the call tree has left, and told to its observer.
 func (t *Transport) HiddenRetries() uint64 { return t.hidden.Load() }
 
 // CloseIdleConnections closes the idle connections of Base, if it has any. http.Client.CloseIdleConnections calls it.

@@ -55,14 +55,10 @@ func (x *exchange) WriteHeader(status int) {
 }
 
 // begin notes the head of the answer, which is about to be written. A failure of the service is where clients are told
-// not to try again, when too many do.
+// not to try again, when too many do or all that could be tried was tried.
 func (x *exchange) begin(status int) {
 	x.status = status
-	if (status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout) && x.arrival.NoRetry(abate.Now()) {
-		if header := x.out.Header(); header[shouldRetryHeader] == nil {
-			header[shouldRetryHeader] = no
-		}
-	}
+	x.tell(status, servedBadly(status) && x.arrival.NoRetry(abate.Now()))
 	if x.key != nil {
 		x.key.record.head(status, x.out.Header())
 	}

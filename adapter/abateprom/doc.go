@@ -13,6 +13,8 @@
 //	guarded := &abatehttp.Transport{Base: metrics.Attempts(nil, route), Guard: guard}
 //	client := &http.Client{Transport: metrics.Requests(guarded, route)}
 //
+// The grpc_client_ metrics count retries by method; an abategrpc.Client takes them as its Observer, from [Metrics.GRPC].
+//
 // The help text of each metric says what to do about it. Those to alert on first:
 //
 //	circuit_breaker_state == 2
@@ -24,5 +26,5 @@
 //
 // An event costs 3 to 30 ns and no allocation, a call that succeeds at once about 50 ns more than without metrics: all
 // handles are resolved when a service or a route is met first. The labels are bounded: services are those of the policy,
-// endpoints are routes and at most 1,000, statuses, attempt numbers and reasons are closed sets.
+// endpoints are routes and at most 1,000, as are methods of gRPC, statuses, attempt numbers and reasons are closed sets.
 package abateprom

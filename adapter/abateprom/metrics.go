@@ -25,6 +25,7 @@ type Metrics struct {
 	vectors  vectors
 	arrivals arrivals
 	redis    *redis
+	grpc     *GRPC
 
 	mu            sync.RWMutex
 	observers     map[string]*observer
@@ -48,6 +49,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		vectors:       newVectors(),
 		arrivals:      newArrivals(),
 		redis:         newRedis(),
+		grpc:          newGRPC(),
 		observers:     make(map[string]*observer),
 		guards:        make(map[string]*abate.Guard),
 		gateObservers: make(map[string]*gateObserver),

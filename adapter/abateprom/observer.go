@@ -54,6 +54,7 @@ var reasons = [...]struct {
 	{abate.ErrThrottled, "throttled"},
 	{abate.ErrDeadline, "deadline"},
 	{abate.ErrOverloaded, "overloaded"},
+	{abate.ErrTreeExhausted, "tree_exhausted"},
 	{nil, other},
 }
 

@@ -52,7 +52,7 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 
 // counting lists the metrics that count while things happen.
 func (s scrape) counting() []prometheus.Collector {
-	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all())
+	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all(), s.grpc.all())
 }
 
 // Collect reads all metrics.

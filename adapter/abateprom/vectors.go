@@ -47,7 +47,8 @@ func newVectors() vectors {
 			"Calls that failed with every attempt that maxRetries allows. The failure lasts longer than the retries do: more of them will not help."),
 		refusals: counter("abate_call_refusals_total",
 			"Calls to which the policy said no, before the first attempt or instead of another one. budget_exhausted and circuit_open are the storm being held back: mend "+
-				"the service, leave the policy alone. bulkhead_full: the service is slow, or maxConcurrentCalls too small. deadline: the timeout leaves no room for retries.", "reason"),
+				"the service, leave the policy alone. bulkhead_full: the service is slow, or maxConcurrentCalls too small. deadline: the timeout leaves no room for retries. "+
+				"tree_exhausted: another service of the chain retries, see retryOwner; no action.", "reason"),
 		delay: histogram("abate_retry_delay_seconds",
 			"How long calls wait before a retry. If it sits at the top, the service asks for pauses by Retry-After, or initialDelay and maxDelay are too long for the callers' timeouts.",
 			[]float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}),

@@ -3,6 +3,8 @@ package abateredis
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,12 +64,17 @@ func (f *Fleet) exchange(now time.Duration, shared []*sharing) {
 	if f.away(now) {
 		return
 	}
+	// A budget that guards of this instance share is exchanged once, or each would bring a reserve: under the first of their names,
+	// which is the same everywhere.
+	slices.SortFunc(shared, func(a, b *sharing) int { return strings.Compare(a.guard.Name(), b.guard.Name()) })
 	var all []exchange
+	seen := make(map[*budget.Budget]bool, len(shared))
 	for _, s := range shared {
 		b := s.guard.Budget()
-		if b == nil {
+		if b == nil || seen[b] {
 			continue
 		}
+		seen[b] = true
 		o, ok := b.Offer(now)
 		if ok && (o.Earned+o.Back+o.Want > 0 || now-s.touched > touchEvery || !s.budgeted) {
 			all = append(all, exchange{s, b, o})

@@ -226,3 +226,37 @@ func TestRubbishOnTheChannelIsIgnored(t *testing.T) {
 		t.Errorf("open for %v", left)
 	}
 }
+
+func TestGuardsThatShareABudgetHaveOneReserve(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, addr string) {
+		fleets := several(t, 2, addr)
+		guards := sharing(t, budgeted(), fleets...)
+		for i, f := range fleets {
+			for _, method := range []string{"/Get", "/List", "/Charge"} {
+				p := budgeted()
+				p.Budget = guards[i].Budget()
+				g, err := abate.New("payment-service"+method, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Share(g)
+			}
+		}
+		total := 0
+		eventually(t, "the reserve is spent", func() bool {
+			for _, g := range guards {
+				total += withdraw(g)
+			}
+			return total >= 10
+		})
+		during(time.Second, func() {
+			for _, g := range guards {
+				total += withdraw(g)
+			}
+		})
+		if total != 10 {
+			t.Errorf("%d extra attempts of a fleet with a reserve of 10", total)
+		}
+	})
+}

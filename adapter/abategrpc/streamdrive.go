@@ -1,0 +1,380 @@
+package abategrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/policy/bulkhead"
+)
+
+// streamTry is one try of a stream.
+type streamTry struct {
+	stream  grpc.ClientStream // nil if it could not be opened
+	err     error             // why not
+	context carrying
+	told    bool // what is left of the call tree
+	left    int
+	number  int
+	trailer metadata.MD // written by grpc-go if there was a stream
+	closed  atomic.Bool // grpc-go has ended it
+	ending  error       // with this, if closed
+	late    atomic.Bool // its time was up before the first message
+	timer   *time.Timer
+	cancel  context.CancelFunc
+}
+
+// end lets go what the try holds. It may be called more than once.
+func (t *streamTry) end() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	if t.cancel != nil {
+		t.cancel()
+	}
+}
+
+// translate names the end of a try for what it is: grpc-go knows only that its context was cancelled.
+func (t *streamTry) translate(err error) error {
+	if err != nil && err != io.EOF && t.late.Load() {
+		return status.Error(codes.DeadlineExceeded, "abategrpc: no message came within the policy's time limit")
+	}
+	return err
+}
+
+// begin opens the stream: the whole call up to there.
+func (s *stream) begin() error {
+	s.mu.Lock()
+	defer s.unlock()
+	s.call.Under(abate.CallTreeOf(s.ctx))
+	now, until := abate.Now(), abate.NoDeadline
+	if t, ok := s.ctx.Deadline(); ok {
+		until = now + time.Until(t)
+	}
+	step := s.guard.Begin(&s.call, now, until)
+	if step.Action != abate.Finish {
+		// Where the caller leaves without another word, or closes the connection, this gives the permits back.
+		s.unwatch = context.AfterFunc(s.ctx, s.abandon)
+	}
+	return s.drive(step)
+}
+
+// drive takes the steps of the call until a try is in the air, which is nil, or the call has ended. mu is held.
+func (s *stream) drive(step abate.Step) error {
+	s.driving = true
+	for {
+		switch step.Action {
+		case abate.Attempt:
+			t := s.open(step.Until)
+			if t.stream != nil {
+				s.driving = false
+				return nil
+			}
+			step = s.unopened(t)
+		case abate.Sleep:
+			step = s.sleep(step.Until)
+		case abate.Queue:
+			step = s.queue()
+		default:
+			s.driving = false
+			return s.finish(step.Err)
+		}
+	}
+}
+
+// open makes a try, and sends what was sent already. What goes wrong with that is seen when somebody reads.
+func (s *stream) open(until time.Duration) *streamTry {
+	t := &streamTry{number: s.call.Attempts()}
+	allowance, tell := s.call.Delegate(0)
+	t.told, t.left = tell, allowance.Left
+	ctx, cancel := context.WithCancel(s.ctx)
+	t.cancel = cancel
+	if p := s.guard.Describe(); (p.Timeout > 0 || p.AttemptTimeout > 0) && until != abate.NoDeadline {
+		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
+		t.timer = time.AfterFunc(until-abate.Now(), func() {
+			t.late.Store(true)
+			t.cancel()
+		})
+	}
+	ctx = s.out.context(ctx, s.method, abate.Sending{Number: t.number, Allowance: allowance, Tell: tell}, &t.context)
+	opts := append(make([]grpc.CallOption, 0, len(s.options)+2), s.options...)
+	opts = append(opts, grpc.Trailer(&t.trailer), grpc.OnFinish(func(err error) { s.closedBelow(t, err) }))
+	cs, err := s.streamer(ctx, s.desc, s.conn, s.method.name, opts...)
+	if err == nil {
+		err = s.replay(cs)
+	}
+	if err != nil {
+		t.err = t.translate(err)
+		t.end()
+		return t
+	}
+	t.stream = cs
+	s.try.Store(t)
+	return t
+}
+
+// replay sends what was sent before.
+func (s *stream) replay(cs grpc.ClientStream) error {
+	switch err := s.sent.each(cs.SendMsg); {
+	case err == io.EOF: // it has ended: who reads will see how
+		return nil
+	case err != nil:
+		return err
+	case s.closed:
+		return cs.CloseSend()
+	}
+	return nil
+}
+
+// unopened judges a try that brought no stream.
+func (s *stream) unopened(t *streamTry) abate.Step {
+	return s.report(t, s.judge(evidence{again: s.again, unsent: t.closed.Load() && t.trailer == nil}, t.err))
+}
+
+// judge classifies the end of a try. An end that the caller made is nobody's failure.
+func (s *stream) judge(e evidence, err error) abate.Outcome {
+	if err != nil && s.ctx.Err() == context.Canceled {
+		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	}
+	o := s.client.counted(judge(s.guard, e, err))
+	o.NoRetry = o.NoRetry || s.sent.lost
+	return o
+}
+
+// report tells the call, and the observer, of the end of try t. mu is held.
+func (s *stream) report(t *streamTry, o abate.Outcome) abate.Step {
+	if t.number > 1 && s.client.Observer != nil {
+		s.client.Observer.RetryAttempt(s.method.name, hops.Code(statusOf(o.Err).Code()).String())
+	}
+	return s.call.AttemptDone(abate.Now(), 0, o)
+}
+
+// arrived is told that the first message has come back: the call has succeeded.
+func (s *stream) arrived(t *streamTry) {
+	s.mu.Lock()
+	defer s.unlock()
+	whole := !s.desc.ServerStreams
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	s.sent.lose()
+	s.settled.Store(true)
+	if !s.over {
+		s.report(t, s.success(t, whole))
+		s.leave()
+	}
+	switch {
+	case whole:
+		t.end()
+		s.noteEnd(nil)
+	case t.closed.Load(): // at the same moment, by the caller: closedBelow has left it to us
+		s.noteEnd(t.ending)
+	}
+}
+
+// success is what the first message says. What the callee has to say of its own attempts comes with the trailer, at the end; a
+// callee may show in the header that it has something to say.
+func (s *stream) success(t *streamTry, whole bool) (o abate.Outcome) {
+	switch {
+	case whole:
+		o.Below = hops.MostMade(t.stream.Trailer()[madeName])
+	case t.told:
+		header, _ := t.stream.Header()
+		o.Begun = true
+		if b := hops.MostMade(header[madeName]); b.Said {
+			o.Below = abate.Below{Said: true, Made: max(b.Made, t.left)}
+		}
+	}
+	o.Below.Final = false
+	return o
+}
+
+// tryEnded is told that reading try t has ended with err. It returns errAgain if another one is in the air, else what the
+// caller gets.
+func (s *stream) tryEnded(t *streamTry, err error) error {
+	s.mu.Lock()
+	defer s.unlock()
+	err = t.translate(err)
+	t.end()
+	if s.over {
+		s.noteEnd(err)
+		return err
+	}
+	if err == io.EOF {
+		s.report(t, s.judge(evidence{trailer: t.stream.Trailer()}, nil))
+		s.leave()
+		s.settled.Store(true)
+		s.noteEnd(nil)
+		return err
+	}
+	step := s.report(t, s.judge(evidence{again: s.again, trailer: t.stream.Trailer()}, err))
+	if step.Action == abate.Finish {
+		return s.finish(step.Err)
+	}
+	if err = s.drive(step); err == nil {
+		return errAgain
+	}
+	return err
+}
+
+// finish ends the call. mu is held.
+func (s *stream) finish(err error) error {
+	s.leave()
+	s.client.noteEnd(s.method, err)
+	s.err = wrap(err)
+	s.sent.lose()
+	s.settled.Store(true)
+	s.noteEnd(s.err)
+	return s.err
+}
+
+// leave notes that the call has ended. mu is held.
+func (s *stream) leave() {
+	s.over = true
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+}
+
+// broken is told that the caller's message could not be sent, for which the server has done nothing.
+func (s *stream) broken(err error) {
+	s.mu.Lock()
+	defer s.unlock()
+	t := s.try.Load()
+	t.end()
+	if !s.over {
+		s.report(t, abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err})
+		s.leave()
+	}
+	s.sent.lose()
+	s.settled.Store(true)
+	s.noteEnd(err)
+}
+
+// closedBelow is called by grpc-go when it has ended try t, on whose goroutine so ever: mu may be held by who called this.
+func (s *stream) closedBelow(t *streamTry, err error) {
+	t.ending = err
+	t.closed.Store(true)
+	//lint:ignore SA1019 there is no other way to know that the caller has closed the connection
+	closing := errors.Is(err, grpc.ErrClientConnClosing)
+	// Who closes a connection, or cancels a stream, need not read it to its end.
+	if closing || s.told && s.settled.Load() && s.ctx.Err() != nil {
+		go func() {
+			if closing {
+				s.abandon()
+			}
+			if s.settled.Load() {
+				s.announce(err)
+			}
+		}()
+	}
+}
+
+// abandon ends a call whose caller has left without reading the stream to its end, or whose time is up.
+func (s *stream) abandon() {
+	s.mu.Lock()
+	defer s.unlock()
+	t := s.try.Load()
+	if t == nil { // it was never opened
+		return
+	}
+	t.end()
+	if s.over {
+		return
+	}
+	err := status.FromContextError(context.Canceled).Err()
+	o := abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	if s.ctx.Err() == context.DeadlineExceeded {
+		err = status.FromContextError(context.DeadlineExceeded).Err()
+		o = s.judge(evidence{}, err)
+		o.NoRetry = true
+	}
+	s.report(t, o)
+	s.leave()
+	s.sent.lose()
+	s.settled.Store(true)
+	s.noteEnd(err)
+}
+
+// unlock also does what must not be done under mu, and gives the permits back when a step has panicked.
+func (s *stream) unlock() {
+	if s.driving { // the step did not return
+		s.call.Abort(abate.Now())
+		s.leave()
+	}
+	tell := s.telling
+	s.telling = nil
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
+// announce calls the caller's OnFinish, once.
+func (s *stream) announce(err error) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.noteEnd(err)
+}
+
+// noteEnd is announce for who holds mu.
+func (s *stream) noteEnd(err error) {
+	all := s.onFinish
+	if s.onFinish = nil; all == nil {
+		return
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	s.telling = func() {
+		for _, f := range all {
+			f(err)
+		}
+	}
+}
+
+// sleep waits before a retry. mu is held, so that a sender waits too.
+func (s *stream) sleep(until time.Duration) abate.Step {
+	timer := time.NewTimer(until - abate.Now())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		if s.ctx.Err() == nil {
+			return s.call.Resume(abate.Now())
+		}
+	case <-s.ctx.Done():
+	}
+	return s.call.Cancel(abate.Now(), left(s.ctx.Err()))
+}
+
+// queue waits for a place in the bulkhead.
+func (s *stream) queue() abate.Step {
+	admitted := make(chan struct{}, 1)
+	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	step := s.call.Enqueue(abate.Now(), w)
+	if step.Action != abate.Queued {
+		return step
+	}
+	timer := time.NewTimer(step.Until - abate.Now())
+	defer timer.Stop()
+	select {
+	case <-admitted:
+		if s.ctx.Err() == nil {
+			return s.call.Admitted(abate.Now())
+		}
+	case <-timer.C:
+		return s.call.LeaveQueue(abate.Now(), w, nil)
+	case <-s.ctx.Done():
+	}
+	return s.call.LeaveQueue(abate.Now(), w, left(s.ctx.Err()))
+}
