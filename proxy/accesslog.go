@@ -2,20 +2,12 @@ package proxy
 
 import (
 	"context"
-	"log"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/abate-go/abate"
 )
-
-// quiet takes what net/http would log about clients that break off.
-var quiet = log.New(discard{}, "", 0)
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // throttle lets so many lines a second through and counts the others: an outage must not become a storm of log lines too.
 type throttle struct {
@@ -89,6 +81,9 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	if x.fleet != nil && x.tried >= 0 {
 		attrs = append(attrs, slog.String("endpoint", x.fleet.endpoints[x.tried].url))
+	}
+	if x.rpc && x.status != 0 {
+		attrs = append(attrs, slog.String("grpcStatus", x.code.String()))
 	}
 	if x.reason != "" {
 		attrs = append(attrs, slog.String("reason", x.reason))

@@ -12,7 +12,8 @@ import (
 )
 
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
-// (Prometheus), /guards and /gates (state as JSON) and /policy (the policy in force, every default written out). It changes
+// (Prometheus), /guards and /gates (state as JSON) and /policy (the policy in force, every default written out). Where it is
+// served over HTTP/2 it answers the health checks of gRPC too (grpc.health.v1, for the proxy and for each service). It changes
 // nothing. It shows addresses and numbers of requests, no requests: keep it on loopback or in a network you trust, or have it
 // ask for a token or a client certificate (Config.AdminTokens, Config.AdminTLS). /healthz and /readyz are open to everybody:
 // whoever looks whether the proxy is well, such as a kubelet, has neither.
@@ -26,6 +27,7 @@ func (p *Proxy) Admin() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	health{p}.handle(mux)
 	mux.Handle("GET /metrics", p.known(promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /guards", p.known(page(func() any { return p.report() })))
 	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
@@ -35,7 +37,8 @@ func (p *Proxy) Admin() http.Handler {
 	})))
 	mux.Handle("GET /{$}", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "abate proxy\n\n/guards   state of every service that is called\n/gates    state of every service that is protected\n"+
-			"/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n")
+			"/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n"+
+			"grpc.health.v1.Health  the same over gRPC, and whether a service's circuit is closed\n")
 	})))
 	return mux
 }
@@ -67,11 +70,15 @@ type policyReport struct {
 }
 
 type serviceReport struct {
-	Service   string           `json:"service"`
-	Breaker   breakerReport    `json:"circuitBreaker"`
-	Budget    float64          `json:"retryBudgetBalance"`
-	Bulkhead  bulkheadReport   `json:"bulkhead"`
-	Typical   string           `json:"typicalLatency,omitempty"`
+	Service  string         `json:"service"`
+	Breaker  breakerReport  `json:"circuitBreaker"`
+	Budget   float64        `json:"retryBudgetBalance"`
+	Bulkhead bulkheadReport `json:"bulkhead"`
+	Typical  string         `json:"typicalLatency,omitempty"`
+	// RetryOwner says which layer repeats what fails: nearest, edge or none.
+	RetryOwner string `json:"retryOwner"`
+	// Speaks tells that the service has said that it knows what an allowance for retries is.
+	Speaks    bool             `json:"speaksAllowances"`
 	Endpoints []endpointReport `json:"endpoints"`
 }
 
@@ -123,7 +130,7 @@ func (s *service) report(f *fleet) serviceReport {
 	now, state := abate.Now(), s.guard.State()
 	b := state.Breaker
 	r := serviceReport{
-		Service: s.guard.Name(), Budget: state.Budget,
+		Service: s.guard.Name(), Budget: state.Budget, RetryOwner: string(f.policy.RetryOwner), Speaks: state.Speaks,
 		Breaker:  breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate, Calls: b.Calls, Openings: b.Openings},
 		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued, Limit: f.policy.Bulkhead.MaxConcurrentCalls},
 	}

@@ -79,8 +79,10 @@ type shape struct {
 			Queued  int `json:"queued"`
 			Limit   int `json:"limit"`
 		} `json:"bulkhead"`
-		Typical   string `json:"typicalLatency"`
-		Endpoints []struct {
+		Typical    string `json:"typicalLatency"`
+		RetryOwner string `json:"retryOwner"`
+		Speaks     bool   `json:"speaksAllowances"`
+		Endpoints  []struct {
 			URL      string `json:"url"`
 			Pending  int    `json:"pending"`
 			Idle     int    `json:"idleConnections"`

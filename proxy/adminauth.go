@@ -19,21 +19,31 @@ func (p *Proxy) AdminTLS() *tls.Config {
 // known lets those pass who have shown what the configuration asks for: a token, a certificate, or both.
 func (p *Proxy) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.adminTokens != nil {
-			authorization := r.Header["Authorization"]
-			if len(authorization) != 1 {
-				authorization = []string{""}
-			}
-			if _, ok := p.adminTokens.value.Load().Caller([]byte(authorization[0])); !ok {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-				http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer", http.StatusUnauthorized)
-				return
-			}
-		}
-		if p.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+		switch p.missing(r) {
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer", http.StatusUnauthorized)
+		case http.StatusForbidden:
 			http.Error(w, "this page is for those with a client certificate of --admin-client-ca", http.StatusForbidden)
-			return
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// missing is what whoever asks has not shown: 401 a token, 403 a certificate, 0 nothing.
+func (p *Proxy) missing(r *http.Request) (status int) {
+	if p.adminTokens != nil {
+		authorization := r.Header["Authorization"]
+		if len(authorization) != 1 {
+			authorization = []string{""}
+		}
+		if _, ok := p.adminTokens.value.Load().Caller([]byte(authorization[0])); !ok {
+			return http.StatusUnauthorized
+		}
+	}
+	if p.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+		return http.StatusForbidden
+	}
+	return 0
 }

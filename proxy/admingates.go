@@ -14,6 +14,17 @@ type gatesReport struct {
 	Problems []string     `json:"problems,omitempty"`
 	Redis    *redisReport `json:"redis,omitempty"`
 	Gates    []gateReport `json:"gates"`
+	Trees    treesReport  `json:"callTrees"`
+}
+
+// treesReport is how many requests are joined with the calls that are made for them.
+type treesReport struct {
+	Joined int `json:"joined"`
+	// NoRoom counts those that found no place, and Ended those that ended without an answer a moment ago.
+	NoRoom int `json:"noRoom"`
+	Ended  int `json:"ended"`
+	// Names are the ids and traces by which they are found.
+	Names int `json:"names"`
 }
 
 type listenReport struct {
@@ -59,6 +70,7 @@ type keysReport struct {
 
 func (p *Proxy) gatesReport() gatesReport {
 	r := gatesReport{Listening: []listenReport{}, Problems: p.problems(), Redis: p.instances.report(), Gates: []gateReport{}}
+	r.Trees = p.trees.state()
 	for _, e := range p.Entrances() {
 		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
 	}

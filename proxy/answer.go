@@ -24,6 +24,8 @@ type answer struct {
 	until  time.Duration // the end of the attempt's time, reading the answer included
 	sent   bool          // a byte of the request may have reached the service
 	alone  bool          // it has no copies beside it
+	told   telling       // with the request
+	failed bool          // of copies: it is none
 	resp   h1.Response
 
 	conn    *upstreamConn // HTTP/1.1
@@ -32,14 +34,16 @@ type answer struct {
 	ended   bool // all content has been read
 	keeping bool // the content goes into the store of good answers too
 
-	h2        *http2Answer // HTTP/2
-	cancelled atomic.Bool  // a copy has won
+	h2        http2Answer // HTTP/2
+	verdict   verdict     // of gRPC
+	broke     error       // why the client did not get all of it
+	cancelled atomic.Bool // a copy has won
 }
 
 func (a *answer) reset() {
-	fields := a.resp.Fields[:0]
+	fields, sent, lines := a.resp.Fields[:0], a.h2.head.Fields[:0], a.h2.lines[:0]
 	*a = answer{}
-	a.resp.Fields = fields
+	a.resp.Fields, a.h2.head.Fields, a.h2.lines = fields, sent, lines
 }
 
 func (a *answer) endpoint() *endpoint { return a.fleet.endpoints[a.chosen] }
@@ -70,8 +74,8 @@ var eventStream = []byte("text/event-stream")
 
 // next returns the next piece of the content, which is valid until the next call, and io.EOF after the last.
 func (a *answer) next() ([]byte, error) {
-	if a.h2 != nil {
-		return a.h2.next()
+	if a.h2.s != nil {
+		return a.nextHTTP2()
 	}
 	for !a.ended {
 		in := &a.conn.in
@@ -118,13 +122,16 @@ func (a *answer) decode(in *input) ([]byte, error) {
 
 // pending tells whether more of the content is here already, so that it can go out together.
 func (a *answer) pending() bool {
-	return a.h2 == nil && (a.ended || a.conn.in.r < a.conn.in.w)
+	if a.h2.s != nil {
+		return a.h2.pending()
+	}
+	return a.ended || a.conn.in.r < a.conn.in.w
 }
 
 func (a *answer) trailer() []h1.Field {
 	switch {
-	case a.h2 != nil:
-		return a.h2.trailer()
+	case a.h2.s != nil:
+		return a.h2.trailer
 	case a.resp.Chunked:
 		return a.decoder.Trailer()
 	}
@@ -143,10 +150,7 @@ func (a *answer) release(now time.Duration, drain bool) {
 
 // disconnect is release's part about the connection.
 func (a *answer) disconnect(now time.Duration, drain bool) {
-	if a.h2 != nil {
-		a.h2.close()
-		a.h2 = nil
-	}
+	a.closeHTTP2()
 	c := a.conn
 	if c == nil {
 		return
@@ -209,7 +213,7 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 	now := abate.Now()
 	a.pick(now)
 	e := a.endpoint()
-	if e.scheme == "h2c" || x.grpc() {
+	if e.scheme == "h2c" || x.rpc {
 		return x.sendHTTP2(ctx, a, n)
 	}
 	for {
@@ -249,12 +253,13 @@ func (a *answer) roundTripUnder(ctx context.Context, n int) error {
 
 // pass gives the answer to the client.
 func (x *exchange) pass(a *answer, extra []byte) {
-	if x.in != nil {
-		x.settle(a)
-	}
+	x.takeHead(a)
 	if a.resp.Status == http.StatusSwitchingProtocols {
 		x.tunnel(a)
 		return
+	}
+	if x.rpc {
+		extra = x.addTail(a, append(extra, x.closing(a)...))
 	}
 	length := a.resp.Length
 	if length == 0 {
@@ -263,6 +268,10 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	keep, arrived := x.record(a)
 	key := x.keyInUse()
 	a.keeping = keep != nil || key != nil
+	if a.resp.Length == 0 && x.client.multiplexed() { // the head is all of it: who has that may ask again
+		keep.Commit(arrived)
+		x.whole(a, key)
+	}
 	x.respond(head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
 	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
 		x.client.flush()
@@ -271,14 +280,20 @@ func (x *exchange) pass(a *answer, extra []byte) {
 		data, err := x.more(a)
 		if err == io.EOF {
 			keep.Commit(arrived)
+			x.conclude(a)
 			x.whole(a, key)
-			x.client.end(a.trailer())
+			trailer := x.ending(a)
+			if a.conn != nil && len(trailer) == 0 && x.client.multiplexed() {
+				a.disconnect(abate.Now(), false) // the client's next request, which may come at once, can have the connection
+			}
+			x.client.end(trailer)
 			return
 		}
 		if err != nil {
 			keep.Drop()
+			a.broke = err
 			x.reason = "the answer broke off: " + err.Error()
-			x.client.abort()
+			x.breakOff(a, err)
 			return
 		}
 		x.bytes += int64(len(data))
@@ -295,6 +310,16 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	keep.Drop()
 	if x.reason == "" {
 		x.reason = "the client left before the end of the answer"
+	}
+}
+
+// takeHead looks at the head of the answer, and takes off what was for the proxy.
+func (x *exchange) takeHead(a *answer) {
+	switch {
+	case x.in != nil:
+		x.settle(a)
+	case x.owner:
+		a.resp.Fields = withoutMade(a.resp.Fields)
 	}
 }
 
@@ -323,8 +348,9 @@ type head struct {
 func (x *exchange) respond(h head) {
 	x.status = h.status
 	if sending := x.fleet != nil && x.body.taken; !sending && !x.client.complete() {
-		x.client.takeContent() // what is here already need not end the connection
+		x.client.skipContent() // what is here already need not end the connection
 	}
+	h.extra = x.appendReport(h.extra, &h)
 	x.head, x.head.in = h, x.in
 	x.client.begin(&x.head)
 }

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy/h1"
@@ -35,6 +36,8 @@ type arrival struct {
 	keyField []byte              // what it says
 	keyCount int                 // how often it came
 	key      *keyed              // once it is held
+
+	handled
 }
 
 var arrivals = sync.Pool{New: func() any { return new(arrival) }}
@@ -45,7 +48,8 @@ func newArrival(x *exchange) *arrival {
 	in.post, in.attempt = x.route.post, 1
 	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
 	in.trusted = in.post.gate.Trusts(x.client.origin().peer)
-	if c := &in.post.protection.Idempotency; c.Enabled() && listed(c.Methods, x.req.Method) {
+	c := &in.post.protection.Idempotency
+	if c.Enabled() && (listed(c.Methods, x.req.Method) || x.rpc && listedRPC(c.Methods, x.method())) {
 		in.keys = c
 	}
 	in.read(x)
@@ -55,6 +59,7 @@ func newArrival(x *exchange) *arrival {
 // leaveGate gives the arrival back. What it refers to may be overwritten from here on.
 func (x *exchange) leaveGate() {
 	if x.in != nil {
+		x.leaveTree()
 		*x.in = arrival{}
 		arrivals.Put(x.in)
 		x.in = nil
@@ -70,20 +75,30 @@ func listed(methods []string, method []byte) bool {
 	return false
 }
 
+// listedRPC is listed for the full name of a method of gRPC; "/shop.Payment/*" stands for all of a service.
+func listedRPC(methods []string, method string) bool {
+	for _, m := range methods {
+		if service, all := strings.CutSuffix(m, "/*"); m == method || all && strings.HasPrefix(method, service+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 // read looks at every field once. Those that the service must not get from this sender, and those that are written anew, are
 // taken off.
 func (in *arrival) read(x *exchange) {
 	p, kept := in.post, x.req.Fields[:0]
 	for _, f := range x.req.Fields {
 		name, value := text(f.Name), text(f.Value)
-		if d, ok := abatehttp.TimeLimitOf(name, value); ok { // also a stranger's: it can only shorten
+		if d, ok := hops.TimeLimitOf(name, value); ok { // also a stranger's: it can only shorten
 			in.request.Deadline = min(in.request.Deadline, later(x.began, d))
 		}
 		isPriority := f.Is(p.priority)
 		if in.trusted {
 			in.believe(f, isPriority)
 		}
-		if in.keys != nil && f.Is("idempotency-key") {
+		if in.keys != nil && (f.Is("idempotency-key") || x.rpc && f.Is("x-idempotency-key")) {
 			in.noteKey(f.Value)
 		}
 		if !isPriority && (in.trusted || !p.privileged(f)) {
@@ -92,13 +107,17 @@ func (in *arrival) read(x *exchange) {
 	}
 	x.req.Fields = kept
 	in.request.Attempt = in.attempt
+	if in.trusted {
+		in.readTree(x)
+	}
 }
 
 // believe reads a field of a trusted peer.
 func (in *arrival) believe(f h1.Field, isPriority bool) {
 	p := in.post
-	if n, ok := abatehttp.AttemptOf(text(f.Name), text(f.Value)); ok {
-		in.attempt = max(in.attempt, n)
+	if n, ok := hops.AttemptOf(text(f.Name), text(f.Value)); ok {
+		in.attempt, in.numbered = max(in.attempt, n), true
+		in.envoy = in.envoy || f.Is("x-envoy-attempt-count")
 	}
 	if isPriority { // the nearest hop wrote the last
 		priority, ok := shed.ParsePriority(f.Value)
@@ -228,7 +247,7 @@ func (in *arrival) address(x *exchange) string {
 		if in.trusted {
 			addr = identity.Client(x.req.Fields, addr, in.post.gate.Trusts)
 		}
-		in.ip = text(abatehttp.AppendCaller(in.room[:0], addr))
+		in.ip = text(hops.AppendCaller(in.room[:0], addr))
 	}
 	return in.ip
 }

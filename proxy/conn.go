@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/h2"
 )
 
 // clientConn is a connection of a client that speaks HTTP/1.1. Its goroutine reads a request, has it answered, and reads
@@ -32,9 +33,10 @@ type clientConn struct {
 	body  requestBody
 	x     exchange
 
-	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
-	waiting         atomic.Bool   // for a request: may be dismissed
-	last            bool          // no request follows on this connection
+	readBy, writeBy time.Duration           // the deadlines set on the socket, on the guards' clock; 0 when none
+	waiting         atomic.Bool             // for a request: may be dismissed
+	http2           atomic.Pointer[h2.Conn] // what it has become, if it speaks that
+	last            bool                    // no request follows on this connection
 }
 
 // contain keeps a panic to the connection it happened on.
@@ -46,16 +48,18 @@ func (c *clientConn) contain() {
 }
 
 // errHandedOff ends the life of a clientConn whose client speaks HTTP/2.
-var errHandedOff = errors.New("handed to the HTTP/2 server")
+var errHandedOff = errors.New("goes on with HTTP/2")
 
 // serve answers requests until the client goes, or has to.
 func (c *clientConn) serve() {
 	for first := true; !c.last; first = false {
 		head, err := c.awaitHead(first)
 		if err != nil {
-			if !errors.Is(err, errHandedOff) {
-				c.refuse(err)
+			if errors.Is(err, errHandedOff) {
+				c.serveHTTP2()
+				return
 			}
+			c.refuse(err)
 			break
 		}
 		if bad := c.x.req.Parse(head); bad != nil {
@@ -115,6 +119,10 @@ func (c *clientConn) socket() *net.TCPConn {
 
 // cut ends the connection by a reset, and TLS without saying so: nobody may take what has come for a whole answer.
 func (c *clientConn) cut() {
+	if conn := c.http2.Load(); conn != nil {
+		conn.Close()
+		return
+	}
 	if tcp := c.socket(); tcp != nil {
 		tcp.SetLinger(0)
 		tcp.Close()
@@ -140,6 +148,9 @@ func linger(tcp *net.TCPConn) {
 
 // dismiss ends the wait for a request. mu of the proxy is held.
 func (c *clientConn) dismiss() {
+	if conn := c.http2.Load(); conn != nil {
+		conn.Drain()
+	}
 	if c.waiting.Load() {
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -157,7 +168,6 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 			n, bad := h1.HeadEnd(u, scanned)
 			if first && bytes.HasPrefix(u, http2Preface[:min(len(u), len(http2Preface))]) {
 				if len(u) >= len(http2Preface) {
-					c.from.door.handoff.take(c)
 					return nil, errHandedOff
 				}
 			} else if bad != nil {

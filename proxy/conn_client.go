@@ -9,6 +9,7 @@ import (
 // What an exchange asks of a clientConn: the client interface.
 
 func (c *clientConn) takeContent() ([]byte, bool)           { return c.body.inInput() }
+func (c *clientConn) skipContent()                          { c.body.inInput() }
 func (c *clientConn) stop()                                 { c.body.stop() }
 func (c *clientConn) complete() bool                        { return c.body.complete() }
 func (c *clientConn) trailer() []h1.Field                   { return c.body.trailer() }

@@ -21,7 +21,9 @@ type content struct {
 	trailer []h1.Field
 	err     error // the client did not send it
 	taken   bool  // a stream has been begun
+	once    bool  // it is in memory, but longer than what is held to be sent again
 	upload  *upload
+	feed    *feed // the same over HTTP/2
 }
 
 type contentKind uint8
@@ -43,7 +45,10 @@ func (b *content) open(x *exchange) {
 	}
 	req.Upgrade = nil // nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
 	if bytes, ok := x.client.takeContent(); ok {
-		b.kind, b.bytes = inMemory, bytes
+		b.kind, b.bytes, b.once = inMemory, bytes, x.client.multiplexed() && len(bytes) > x.proxy.config.MaxBufferedBody
+		if x.client.multiplexed() {
+			b.trailer = x.trailer()
+		}
 		return
 	}
 	p, limit := x.fleet.policy, x.proxy.config.MaxBufferedBody
@@ -51,6 +56,8 @@ func (b *content) open(x *exchange) {
 	switch {
 	case x.in != nil && x.in.comparesBodies(): // with those of earlier tries
 		b.kind, b.limit = toHold, x.in.keys.MaxBody
+	case x.rpc: // its client may wait for an answer before it sends the rest
+		b.kind = streamed
 	case !req.Chunked && req.Length <= int64(limit),
 		req.Length < 0 && x.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) && limit > 0 && !req.Trailers:
 		b.kind = toHold
@@ -60,12 +67,25 @@ func (b *content) open(x *exchange) {
 }
 
 // replayable tells whether the body can be sent (again).
-func (b *content) replayable() bool { return b.kind != streamed || !b.taken }
+func (b *content) replayable() bool {
+	return b.kind != streamed || !b.taken || b.feed != nil && b.feed.replayable()
+}
+
+// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that.
+func (b *content) late() bool {
+	if b.feed != nil {
+		return b.feed.late()
+	}
+	return b.upload.late()
+}
 
 // failed is why the client's body could not be read, nil if it could.
 func (b *content) failed() error {
-	if b.upload != nil {
+	switch {
+	case b.upload != nil:
 		return b.upload.failed()
+	case b.feed != nil:
+		return b.feed.failed()
 	}
 	return b.err
 }
@@ -108,6 +128,10 @@ const keptBody = 2 << 10
 func (b *content) close() {
 	if b.upload != nil {
 		b.upload.stop()
+	}
+	if b.feed != nil {
+		b.feed.stop()
+		b.feed = nil
 	}
 	b.bytes = nil
 	if cap(b.held) > keptBody {

@@ -14,7 +14,7 @@ import (
 // else the static one. It is false when there is none.
 func (x *exchange) degrade(err error) bool {
 	f := &x.fleet.policy.Fallback
-	if f.Disabled || f.StaleIfError == 0 && f.Status == 0 {
+	if x.rpc || f.Disabled || f.StaleIfError == 0 && f.Status == 0 { // an answer of HTTP means nothing to a client of gRPC
 		return false
 	}
 	if e := x.kept(); e != nil {
@@ -54,7 +54,7 @@ func (x *exchange) kept() *stale.Entry {
 // record begins to keep an answer, which has just arrived, for when there will be none. The recorder is nil when this one
 // is not kept.
 func (x *exchange) record(a *answer) (keep *stale.Recorder, arrived time.Duration) {
-	if f := &x.fleet.policy.Fallback; f.StaleIfError == 0 || f.Disabled {
+	if f := &x.fleet.policy.Fallback; x.rpc || f.StaleIfError == 0 || f.Disabled {
 		return nil, 0
 	}
 	if x.outdates(a.resp.Status) {

@@ -14,12 +14,27 @@
 // addresses at which they come in follow the policy file (entrances.go), as do certificates and tokens (secrets.go) and the
 // Redis that instances share (fleet.go).
 //
+// What layers of a chain tell each other about attempts is in calltree.go for calls that go out and in calltreeingress.go for
+// requests that come in. The proxy stands on both sides of its program, and callTrees (calltreetable.go) joins them: a call
+// belongs to the request it is made for if the program passes on Abate-Retry-Allowance or the name of its trace
+// (calltreetrace.go). Of a program that passes on neither nothing is known, and its calls are the first of their trees.
+//
 // A place at a gate is held from the admission to the last byte of the answer. Not held is one by a body of known length up
 // to MaxBufferedBody, which is read before; by a stream of events or a protocol that was switched to, from the head of the
 // answer on; and by a client that has left, unless its request has an idempotency key: that is finished, within the lease of
 // the key, so that the client's next try finds the answer.
 //
 // HTTP/1.1 is spoken without net/http: one goroutine per client does everything, on bytes (package h1), with connections
-// to the services kept in pools of its own, so that no retry is hidden from the budget. HTTP/2 is net/http on both sides
-// (http2.go). Both meet in exchange: the policy does not know which it was.
+// to the services kept in pools of its own, so that no retry is hidden from the budget. So is HTTP/2, for the same reason
+// (package h2): a client's stream is the client of its exchange (http2.go), an attempt is a stream on one of a few connections
+// to its endpoint (http2_upstream.go, http2_pool.go), and a request whose content is still coming has it fed to one attempt
+// after the other (http2_feed.go). Both meet in exchange: the policy does not know which it was.
+//
+// gRPC (grpc.go) is HTTP/2 whose verdict stands at the end, in grpc-status. An attempt that ended without a message is judged like
+// an answer of HTTP, and may be repeated. With its first message the answer goes on to the client; the guard hears at the end how
+// it was. The head is held back until then, for headWait at most, while the call could still be repeated. What a stream sends
+// is kept that long too, up to MaxBufferedBody. Time limits of the policy bound the wait for the head; the client's own deadline
+// bounds all, and the service hears in grpc-timeout what is left of it. What the proxy says by itself it says in gRPC
+// (grpc_answer.go). A route whose path is a method is that method's policy. At a gate, a call holds its place to its end if
+// that follows the first message at once; a stream gives it back soon after its first message.
 package proxy

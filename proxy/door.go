@@ -7,26 +7,22 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 )
 
 // door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
-// those of the services that this proxy protects. Each has an HTTP/2 server of its own, so that one can be closed while the
-// others stay open.
+// those of the services that this proxy protects.
 type door struct {
 	proxy    *Proxy
 	name     string // listen as the policy file writes it; "" where no gate stands
 	l        net.Listener
 	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
-	http2    *http.Server
-	handoff  *handoff // hands it those who speak HTTP/2
 	draining atomic.Bool
 }
 
@@ -46,7 +42,6 @@ func (p *Proxy) enterAt(name string, l net.Listener) *door {
 		return nil
 	}
 	d := &door{proxy: p, name: name, l: l}
-	d.http2, d.handoff = newHTTP2(d)
 	p.doors[d] = struct{}{}
 	return d
 }
@@ -98,22 +93,12 @@ func (d *door) dismiss() {
 	}
 }
 
-// drain waits for the clients that speak HTTP/2, until ctx ends.
-func (d *door) drain(ctx context.Context) error {
-	d.handoff.Close()
-	return d.http2.Shutdown(ctx)
-}
-
 // retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself is there.
 func (d *door) retire() {
 	d.proxy.mu.Lock()
+	defer d.proxy.mu.Unlock()
 	d.dismiss()
-	d.proxy.mu.Unlock()
-	go func() {
-		if d.drain(d.proxy.life) == nil { // else Shutdown cuts off who is left
-			d.remove()
-		}
-	}()
+	delete(d.proxy.doors, d)
 }
 
 // remove forgets a door that nobody uses.
@@ -121,8 +106,6 @@ func (d *door) remove() {
 	d.proxy.mu.Lock()
 	defer d.proxy.mu.Unlock()
 	delete(d.proxy.doors, d)
-	d.handoff.Close()
-	d.http2.Close()
 }
 
 // welcome takes a new client.
@@ -192,7 +175,7 @@ func (c *clientConn) handshake() bool {
 		return false
 	}
 	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
-		c.from.name = abatehttp.CertificateName(certs[0])
+		c.from.name = hops.CertificateName(certs[0])
 	}
 	return true
 }

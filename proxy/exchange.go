@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/proxy/h1"
@@ -23,6 +24,8 @@ type client interface {
 	context() context.Context
 	// takeContent returns the content of the request if all of it is there already.
 	takeContent() ([]byte, bool)
+	// skipContent does away with what is there of the content that nobody wants.
+	skipContent()
 	// Read reads the content otherwise: it waits for StallTimeout at most, and not past until. stop interrupts it, and
 	// complete tells whether the content has been read to its end.
 	Read(p []byte, until time.Duration) (int, error)
@@ -62,6 +65,7 @@ type exchange struct {
 	tried  int        // the endpoint of the last attempt, -1 for none
 	sent   int        // attempts
 	copies sync.Mutex // of an attempt, where they write tried and sent
+	called
 
 	head      head // of the answer given
 	began     time.Duration
@@ -71,6 +75,16 @@ type exchange struct {
 	reason    string
 	tunnelled bool
 	counted   bool // among the requests under way
+
+	rpc    bool          // it is a gRPC call
+	code   hops.Code     // of the answer given to one
+	limit  time.Duration // the end of the time that a gRPC client has for it
+	before int           // attempts that were made before it was asked for, as its client says
+	// delivered tells that the client of a gRPC call has its answer: what became of the attempt was known only at its end.
+	delivered bool
+	step      abate.Step // what came of it then
+	tail      []byte     // what the proxy adds to the trailer of a gRPC answer, as lines
+	last      []h1.Field // room for that trailer
 }
 
 // serve has the request in x.req answered.
@@ -78,8 +92,10 @@ func (x *exchange) serve() {
 	x.began = abate.Now()
 	x.ended = x.began
 	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet, x.in = nil, -1, 0, 0, 0, "", nil, nil
+	x.beginRPC()
 	if !x.proxy.route(&x.route, x.client.origin().door.name, text(x.req.Host), text(x.req.Path)) {
 		x.route = route{}
+		x.findTree()
 		x.refuseUnrouted()
 		x.log(nil)
 		return
@@ -87,6 +103,7 @@ func (x *exchange) serve() {
 	if x.route.post != nil {
 		x.in = newArrival(x)
 	}
+	x.findTree()
 	if x.looped() {
 		x.problem(problem{Status: http.StatusLoopDetected, Reason: "loop", Detail: "the request has been through this proxy before: an upstream of " + x.service() + " is the proxy itself"})
 		x.log(nil)
@@ -95,7 +112,7 @@ func (x *exchange) serve() {
 	}
 	x.fleet = x.route.service.fleetOf(&x.route.Destination)
 	policy := x.fleet.policy
-	x.again = abatehttp.Repeatable(text(x.req.Method), x.req.Keyed, policy.RetryMethods)
+	x.again = x.repeatable(policy)
 	x.body.open(x)
 	x.route.stats.Began()
 	x.counted = true
@@ -117,10 +134,18 @@ func (x *exchange) decide(policy *abate.Policy) error {
 	}
 	now, err := x.hold()
 	if err == nil {
-		err = x.run(policy, now, abate.NoDeadline)
+		err = x.run(policy, now, x.limit)
 	}
 	x.answer(err)
 	return err
+}
+
+// repeatable tells whether sending the request twice does no harm.
+func (x *exchange) repeatable(p *abate.Policy) bool {
+	if x.rpc {
+		return hops.RepeatableCall(p, x.method(), x.req.Keyed)
+	}
+	return abatehttp.Repeatable(text(x.req.Method), x.req.Keyed, p.RetryMethods)
 }
 
 // count counts the request as ended.
@@ -138,6 +163,7 @@ func (x *exchange) contain(what any) {
 		key.stop()
 	}
 	x.call.Abort(x.ended)
+	x.leaveTree()
 	x.body.close()
 	for _, a := range []*answer{&x.first, x.got} {
 		if a != nil {
@@ -159,6 +185,7 @@ func (x *exchange) run(policy *abate.Policy, now, until time.Duration) error {
 		return x.runHedged()
 	}
 	x.call = abate.Call{}
+	x.call.Under(x.tree)
 	step := x.route.Guard.Begin(&x.call, now, until)
 	for {
 		switch step.Action {
@@ -192,10 +219,14 @@ var errNoUpstreams = errors.New("the policy file names no upstreams for this ser
 func (x *exchange) attempt(until time.Duration) abate.Step {
 	a := &x.first
 	a.reset()
+	a.told = x.delegate()
 	if x.sent++; x.sent > 1 {
 		x.route.stats.Retried(x.sent)
 	}
 	err := x.sendUnder(context.Background(), a, x.sent, until, true)
+	if err == nil && x.rpc && !a.verdict.known {
+		return x.deliver(a)
+	}
 	o := x.judge(a, err)
 	now := abate.Now()
 	step := x.call.AttemptDone(now, 0, o)
@@ -214,14 +245,19 @@ var errGone = context.Canceled
 func (x *exchange) judge(a *answer, err error) (o abate.Outcome) {
 	again := x.mayRepeat(a)
 	switch {
+	case err == nil && x.rpc:
+		if a.verdict.known { // else it has a message
+			o = x.judgeRPC(a, again)
+		}
 	case err == nil && a.resp.Status < 400:
 	case err == nil:
 		o = abatehttp.ClassifyStatus(x.route.Guard, a.resp.Status, header(a.resp.Fields), again)
-	case errors.Is(err, errGone) || x.body.failed() != nil || timedOut(err) && x.body.upload.late():
+	case errors.Is(err, errGone) || x.body.failed() != nil || timedOut(err) && x.body.late():
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	default:
 		o = abatehttp.ClassifyError(x.route.Guard, err, again)
 	}
+	x.hear(&o, a, err)
 	a.result = results[o.Class]
 	return o
 }
@@ -233,8 +269,11 @@ var results = [...]balance.Result{
 // mayRepeat tells whether the request may be sent again after a: it does no harm, or a has not reached the service; its body
 // is still there; and in a gateway the file allows it.
 func (x *exchange) mayRepeat(a *answer) bool {
-	return (x.again || !a.sent) && x.body.replayable() && x.ownsRetries()
+	return (x.again || !a.sent) && x.body.replayable() && !(x.body.once && a.sent) && x.ownsRetries()
 }
+
+// mayTryAgain tells whether there may be another attempt at all.
+func (x *exchange) mayTryAgain() bool { return x.fleet.policy.MaxRetries > 0 && x.ownsRetries() }
 
 // ownsRetries tells whether this proxy may repeat and hedge at all: a gateway only if the file says so.
 func (x *exchange) ownsRetries() bool {

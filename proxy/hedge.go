@@ -12,7 +12,7 @@ import (
 // mayHedge tells whether two copies of the request may be on their way at once. A body that has not come with the head is
 // sent once at a time: two copies cannot read it.
 func (x *exchange) mayHedge() bool {
-	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory) && x.ownsRetries()
+	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory && !x.body.once) && x.ownsRetries()
 }
 
 // hedged drives a call whose attempts may have copies: the abate.Operation. It has an exchange of its own: a copy that has
@@ -25,8 +25,14 @@ func (x *exchange) runHedged() error {
 	ctx, leave := context.WithCancel(x.client.context())
 	defer leave()
 	defer watch(ctx, x.client.gone, leave).Stop()
+	if x.tree != nil {
+		ctx = abate.WithCallTree(ctx, x.tree)
+	}
 	a, release, err := abate.Run[*answer](ctx, x.route.Guard, hedged{own})
 	release.Done() // the answer has its time limit with it
+	if a != nil && a.failed {
+		a = nil
+	}
 	own.copies.Lock()
 	x.got, x.sent, x.tried = a, own.sent, own.tried
 	own.copies.Unlock()
@@ -50,7 +56,7 @@ func watch(ctx context.Context, gone func() bool, leave context.CancelFunc) *tim
 // private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
 // guards.
 func (x *exchange) private() *exchange {
-	p := &exchange{proxy: x.proxy, client: x.client, req: x.req, route: x.route, fleet: x.fleet, again: x.again, tried: -1, began: x.began}
+	p := &exchange{proxy: x.proxy, client: x.client, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit}
 	p.body = content{x: p, kind: x.body.kind, bytes: bytes.Clone(x.body.bytes), chunked: x.body.chunked, trailer: cloneFields(x.body.trailer)}
 	r := &p.req
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
@@ -69,8 +75,8 @@ func cloneFields(fields []h1.Field) []h1.Field {
 }
 
 // Attempt sends one copy.
-func (h hedged) Attempt(ctx context.Context, n int) (*answer, error) {
-	x := h.x
+func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
+	x, n := h.x, s.Number
 	x.copies.Lock()
 	x.sent++
 	if n > 1 {
@@ -81,11 +87,12 @@ func (h hedged) Attempt(ctx context.Context, n int) (*answer, error) {
 	if t, ok := ctx.Deadline(); ok {
 		until = x.proxy.began.at + t.Sub(x.proxy.began.wall)
 	}
-	a := new(answer)
+	a := &answer{told: telling{s.Allowance, s.Tell}}
 	if err := x.sendUnder(ctx, a, n, until, false); err != nil {
 		x.judge(a, err)
 		a.release(abate.Now(), true)
-		return nil, err
+		a.failed = true
+		return a, err
 	}
 	return a, nil
 }

@@ -4,291 +4,306 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/h2"
 )
 
-// handoff is a listener of connections that turned out to speak HTTP/2.
-type handoff struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
+// How many streams a client may have open on one connection. A stream takes about 16 KB while it lasts.
+const (
+	streamsOfOurs      = 5000 // the programs beside a sidecar
+	streamsOfStrangers = 1000
+)
 
-// newHTTP2 makes the server for clients of a door that speak HTTP/2. TLS, if there is any, has been taken off before.
-func newHTTP2(d *door) (*http.Server, *handoff) {
-	p := d.proxy
-	h := &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	s := &http.Server{
-		Handler: http.HandlerFunc(p.serveStream), Protocols: protocols, IdleTimeout: p.config.IdleTimeout,
-		ReadHeaderTimeout: p.config.HeaderTimeout, MaxHeaderBytes: maxHead, ErrorLog: quiet,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 250, WriteByteTimeout: p.config.StallTimeout},
-		ConnContext: func(ctx context.Context, nc net.Conn) context.Context {
-			return context.WithValue(ctx, originKey{}, originOf(nc))
-		},
+// prepareHTTP2 settles how connections of HTTP/2 behave: those of clients, and those to endpoints.
+func (p *Proxy) prepareHTTP2() {
+	c := &p.config
+	p.inside = h2.Config{
+		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
 	}
-	go func() { _ = s.Serve(h) }() // ends with ErrServerClosed
-	return s, h
+	p.outside = h2.Config{
+		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout, StallTimeout: c.StallTimeout,
+	}
 }
 
-// take gives the connection of c, with what has been read from it, to the server.
-func (h *handoff) take(c *clientConn) {
+// serveHTTP2 goes on with a client that turned out to speak HTTP/2, until its connection ends.
+func (c *clientConn) serveHTTP2() {
 	c.nc.SetReadDeadline(time.Time{})
-	c.x.tunnelled = true // it is no longer ours to close
-	nc := &begunConn{Conn: c.nc, begun: append([]byte(nil), c.in.unread()...), from: c.from}
+	begun := bytes.Clone(c.in.unread())
 	c.in.put()
-	select {
-	case h.conns <- nc:
-	case <-h.done:
-		nc.Close()
+	config := c.proxy.inside
+	if c.from.door.name != "" || c.proxy.config.Gateway {
+		config.MaxStreams = streamsOfStrangers
 	}
-}
-
-func (h *handoff) Accept() (net.Conn, error) {
-	select {
-	case nc := <-h.conns:
-		return nc, nil
-	case <-h.done:
-		return nil, net.ErrClosed
+	conn := h2.NewServer(c.nc, &config, func(s *h2.Stream) { c.proxy.serveStream(s, &c.from) })
+	c.http2.Store(conn)
+	if c.from.door.draining.Load() { // looked at after it can be found: dismiss looks the other way round
+		conn.Drain()
 	}
+	_ = conn.Serve(begun) // whatever ended it, the client is gone
 }
 
-func (h *handoff) Close() error {
-	h.once.Do(func() { close(h.done) })
-	return nil
-}
-
-func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
-
-// begunConn is a connection whose first bytes have been read.
-type begunConn struct {
-	net.Conn
-	begun []byte
-	from  origin
-}
-
-type originKey struct{}
-
-// originOf is where a connection that the HTTP/2 server has got comes from.
-func originOf(nc net.Conn) *origin {
-	if c, ok := nc.(*begunConn); ok {
-		return &c.from
-	}
-	return new(origin) // cannot be: handoff has no others
-}
-
-func (c *begunConn) Read(p []byte) (int, error) {
-	if len(c.begun) > 0 {
-		n := copy(p, c.begun)
-		c.begun = c.begun[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
-}
-
-// stream is a request of a client that speaks HTTP/2: the client of its exchange.
+// stream is a request of a client that speaks HTTP/2: the client of its exchange. It is used again.
 type stream struct {
-	w      http.ResponseWriter
-	r      *http.Request
-	from   *origin
-	bare   bool
-	read   bool // there is no content
-	failed bool
-	armed  bool // writes have a deadline
-	stall  time.Duration
-	late   atomic.Bool // with its content
+	x       exchange
+	h2      *h2.Stream
+	from    *origin
+	text    []byte     // the head as over HTTP/1.1: x.req lies in it
+	fields  []h2.Field // of the answer
+	whole   []byte     // the content, if all of it has come with the head
+	data    []byte     // of it, read and not used
+	read    atomic.Bool
+	failed  bool
+	ended   bool // the answer is
+	bare    bool // the answer has no content
+	expects bool // Expect: 100-continue
+
+	hooked bool       // left is called when the client leaves
+	waits  *h2.Stream // what it is waiting for then
+	left   func()     // made once
 }
 
-// exchanges are kept for the streams to come.
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+var streams = sync.Pool{New: func() any {
+	st := new(stream)
+	st.left = func() { st.waits.Interrupt() }
+	return st
+}}
 
-func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request) {
-	s := &stream{w: w, r: r, read: r.Body == nil || r.Body == http.NoBody, stall: p.config.StallTimeout}
-	s.from = r.Context().Value(originKey{}).(*origin)
-	p.answerStream(s, r)
-	if s.failed {
-		panic(http.ErrAbortHandler) // resets the stream: the client must not take the answer for complete
+// keptText is how much memory for heads a stream keeps for the next.
+const keptText = 4 << 10
+
+func (p *Proxy) serveStream(s *h2.Stream, from *origin) {
+	st := streams.Get().(*stream)
+	st.h2, st.from = s, from
+	st.data, st.failed, st.ended, st.bare = nil, false, false, false
+	whole := st.answer(p)
+	st.unhook()
+	if !st.ended {
+		s.Reset(h2.InternalError) // the client must not take the answer for complete
+	}
+	if !whole {
+		return
+	}
+	st.h2, st.from, st.x.client, st.data, st.whole = nil, nil, nil, nil, nil
+	if cap(st.text) > keptText {
+		st.text = nil
+	}
+	clear(st.fields[:cap(st.fields)])
+	streams.Put(st)
+}
+
+// The rest of a request that is answered without being read: how long it is waited for, and how much of it is read.
+const (
+	restTime = 50 * time.Millisecond
+	restMost = 64 << 10
+)
+
+// skipContent reads away what the client is just sending, before it gets an answer that does not depend on that: there are
+// clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
+func (st *stream) skipContent() {
+	until := later(abate.Now(), restTime)
+	for n := 0; n < restMost && !st.read.Load(); {
+		data, err := st.h2.Next(until)
+		if n += len(data); err == io.EOF {
+			st.read.Store(true)
+		} else if err != nil {
+			return
+		}
 	}
 }
 
-func (p *Proxy) answerStream(s *stream, r *http.Request) {
-	x := exchanges.Get().(*exchange)
-	x.proxy, x.client = p, s
+// answer is false after a panic: what is left of the exchange may be in any state.
+func (st *stream) answer(p *Proxy) (whole bool) {
+	x := &st.x
+	x.proxy, x.client = p, st
 	defer func() {
 		if what := recover(); what != nil {
-			s.failed = true
+			st.failed, st.ended = true, false
 			x.contain(what)
 		}
 	}()
-	var bad *h1.Error
-	if x.req, bad = requestOf(r); bad != nil {
+	if bad := st.readHead(); bad != nil {
 		x.refuseUnread(bad)
 	} else {
 		x.serve()
 	}
-	x.client = nil
-	exchanges.Put(x)
+	return true
 }
 
-func (s *stream) gone() bool               { return s.r.Context().Err() != nil }
-func (s *stream) context() context.Context { return s.r.Context() }
-func (s *stream) complete() bool           { return s.read }
-func (s *stream) broken() bool             { return s.failed || s.gone() }
-func (s *stream) multiplexed() bool        { return true }
-func (s *stream) abort()                   { s.failed = true }
-func (s *stream) stop()                    { _ = s.r.Body.Close() }
+// readHead reads the request, as strictly as one over HTTP/1.1: it may go on over that.
+func (st *stream) readHead() *h1.Error {
+	head, q := st.h2.Head(), &st.x.req
+	data, complete := st.h2.Buffered()
+	st.read.Store(complete && len(data) == 0)
+	if st.whole = nil; complete {
+		st.whole = data
+	}
+	trailers, b := false, append(st.text[:0], head.Method...)
+	target := head.Path
+	if len(target) == 0 { // CONNECT
+		target = head.Authority
+	}
+	b = append(append(b, ' '), target...)
+	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), head.Authority...), "\r\n"...)
+	st.expects = false
+	for i, f := range head.Fields {
+		switch {
+		case f.Is("content-length"), f.Is("host"):
+		case f.Is("te"):
+			trailers = true // h2 takes nothing else there
+		default:
+			st.expects = st.expects || f.Is("expect")
+			b = h1.AppendFields(b, head.Fields[i:i+1])
+		}
+	}
+	st.text = append(b, "\r\n"...)
+	n, bad := h1.HeadEnd(st.text, 0)
+	if bad == nil && n != len(st.text) {
+		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}
+	}
+	if bad == nil {
+		bad = q.Parse(st.text)
+	}
+	q.Length, q.Trailers = head.Length, trailers
+	if st.read.Load() && (q.Length <= 0 || string(q.Method) == http.MethodHead) {
+		q.Length = 0
+	}
+	q.Chunked = q.Length < 0
+	q.Expect = st.expects && q.Length != 0
+	return bad
+}
 
-func (s *stream) takeContent() ([]byte, bool) { return nil, s.read }
+func (st *stream) gone() bool               { return st.h2.Gone() }
+func (st *stream) context() context.Context { return context.Background() }
+func (st *stream) complete() bool           { return st.read.Load() }
+func (st *stream) broken() bool             { return st.failed } // writing tells
+func (st *stream) multiplexed() bool        { return true }
+func (st *stream) abort()                   { st.failed = true }
+func (st *stream) stop()                    { st.h2.StopReading() }
+func (st *stream) trailer() []h1.Field      { return inTrailer(st.h2.Trailer()) }
+func (st *stream) origin() *origin          { return st.from }
+
+// takeContent returns the content if all of it has come. It stays where it is.
+func (st *stream) takeContent() ([]byte, bool) {
+	if st.whole == nil || st.read.Load() {
+		return nil, st.read.Load()
+	}
+	st.read.Store(true)
+	return st.whole, true
+}
 
 // Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have nothing
 // to say for hours.
-func (s *stream) Read(p []byte, until time.Duration) (int, error) {
-	patience := until - abate.Now()
-	if !strings.HasPrefix(s.r.Header.Get("Content-Type"), "application/grpc") {
-		patience = min(patience, s.stall)
-	}
-	limit := time.AfterFunc(patience, func() {
-		s.late.Store(true)
-		s.stop()
-	})
-	defer limit.Stop()
-	n, err := s.r.Body.Read(p)
-	if err != nil && err != io.EOF && s.late.Load() {
-		err = errSlowBody
-	}
+func (st *stream) Read(p []byte, until time.Duration) (int, error) {
+	data, err := st.next(until)
+	n := copy(p, data)
+	st.data = data[n:]
 	return n, err
 }
 
-// arm gives the client StallTimeout to take what is written until the next flush: net/http bounds what the connection may
-// take, but not how long a client may keep the window of a stream closed.
-func (s *stream) arm() {
-	if !s.armed {
-		s.armed = true
-		_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.stall)) // HTTP/2 has them
+// next is Read without a copy: what it returns is valid until the next call.
+func (st *stream) next(until time.Duration) ([]byte, error) {
+	if data := st.data; len(data) > 0 {
+		st.data = nil
+		return data, nil
+	}
+	if st.read.Load() {
+		return nil, io.EOF
+	}
+	if !st.x.rpc || st.x.body.kind == toHold {
+		until = min(until, later(abate.Now(), st.x.proxy.config.StallTimeout))
+	}
+	data, err := st.h2.Next(until)
+	switch err {
+	case io.EOF:
+		st.read.Store(true)
+	case h2.ErrTimeUp:
+		err = errSlowBody
+	case h2.ErrInterrupted:
+		err = errStopped
+	}
+	return data, err
+}
+
+// hook has waits for up end when the client leaves.
+func (st *stream) hook(up *h2.Stream) {
+	st.waits, st.hooked = up, true
+	st.h2.OnGone(st.left)
+}
+
+func (st *stream) unhook() {
+	if st.hooked {
+		st.hooked = false
+		st.h2.OnGone(nil)
+		st.waits = nil
 	}
 }
 
-func (s *stream) trailer() []h1.Field { return trailerOf(s.r.Trailer) }
-
-func (s *stream) origin() *origin { return s.from }
-
-// interim sends an informational answer. 100 Continue is net/http's own affair.
-func (s *stream) interim(status int, fields []h1.Field) {
-	if status == http.StatusContinue {
-		return
-	}
-	h := s.w.Header()
-	for _, f := range fields {
-		h.Add(string(f.Name), string(f.Value))
-	}
-	s.w.WriteHeader(status)
-	clear(h)
+// interim sends an informational answer.
+func (st *stream) interim(status int, fields []h1.Field) {
+	_ = st.h2.Inform(status, fields) // if the client is gone, begin finds out
 }
 
-func (s *stream) begin(a *head) {
-	h := s.w.Header()
-	for _, f := range a.fields {
-		h.Add(string(f.Name), string(f.Value))
-	}
+func (st *stream) begin(a *head) {
 	extra := a.extra
 	if a.in != nil {
 		extra = a.in.appendAnswer(slices.Clip(extra), a)
 	}
-	for line := range bytes.Lines(extra) {
-		name, value, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), ": ")
-		h.Add(name, value)
+	st.fields = appendLines(append(st.fields[:0], a.fields...), extra)
+	length := a.length
+	st.bare = string(st.x.req.Method) == http.MethodHead || bodiless(a.status)
+	end := st.bare || length == 0
+	if bodiless(a.status) || end && st.x.rpc {
+		length = -1
 	}
-	if a.length >= 0 && !bodiless(a.status) {
-		h.Set("Content-Length", itoa(a.length))
-	}
-	if h["Content-Type"] == nil {
-		h["Content-Type"] = nil // net/http guesses one otherwise
-	}
-	s.bare = s.r.Method == http.MethodHead || bodiless(a.status)
-	s.w.WriteHeader(a.status)
+	st.done(st.h2.WriteHead(a.status, st.fields, length, end), end)
 }
 
-func (s *stream) write(p []byte) {
-	if s.bare || s.failed {
-		return
-	}
-	s.arm()
-	if _, err := s.w.Write(p); err != nil {
-		s.failed = true
-	}
+// done notes how a write went, which may have been the last.
+func (st *stream) done(err error, end bool) {
+	st.failed = st.failed || err != nil
+	st.ended = st.ended || end && err == nil
 }
 
-func (s *stream) flush() {
-	s.arm()
-	control := http.NewResponseController(s.w)
-	if err := control.Flush(); err != nil {
-		s.failed = true
-	}
-	s.armed = false
-	_ = control.SetWriteDeadline(time.Time{})
-}
-
-func (s *stream) end(trailer []h1.Field) {
-	for _, f := range trailer {
-		s.w.Header().Add(http.TrailerPrefix+string(f.Name), string(f.Value))
-	}
-}
-
-// hopByHop are the fields that HTTP/2 does not have, and those that are written anew.
-var hopByHop = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Transfer-Encoding": true, "Upgrade": true, "Te": true,
-	"Content-Length": true, "Host": true, "Http2-Settings": true, "Expect": true, "Trailer": true,
-}
-
-// fieldsOf makes a list of a header, without what concerns one hop.
-func fieldsOf(h http.Header) []h1.Field {
-	var fields []h1.Field
-	for name, values := range h {
-		for _, v := range values {
-			if !hopByHop[name] {
-				fields = append(fields, h1.Field{Name: []byte(name), Value: []byte(v)})
-			}
-		}
+// appendLines makes fields of lines, which they point into.
+func appendLines(fields []h2.Field, lines []byte) []h2.Field {
+	for len(lines) > 0 {
+		end, colon := bytes.IndexByte(lines, '\n'), bytes.IndexByte(lines, ':')
+		fields = append(fields, h2.Field{Name: lines[:colon], Value: lines[colon+2 : end-1]})
+		lines = lines[end+1:]
 	}
 	return fields
 }
 
-// trailerOf makes a list of trailer fields, without those that may not be there.
-func trailerOf(h http.Header) []h1.Field {
-	return slices.DeleteFunc(fieldsOf(h), func(f h1.Field) bool { return !h1.InTrailer(f.Name) })
+func (st *stream) write(p []byte) {
+	if !st.bare && !st.failed && !st.ended {
+		st.done(st.h2.Write(p, false, abate.NoDeadline), false)
+	}
 }
 
-// announced is the Trailer fields of a message, which net/http has turned into the keys of trailer.
-func announced(trailer http.Header) (fields []h1.Field) {
-	for name := range trailer {
-		fields = append(fields, h1.Field{Name: []byte("Trailer"), Value: []byte(name)})
+func (st *stream) flush() { st.h2.Flush() }
+
+func (st *stream) end(trailer []h1.Field) {
+	switch {
+	case st.ended || st.failed:
+	case len(trailer) > 0:
+		st.done(st.h2.WriteTrailer(trailer), true)
+	default:
+		st.done(st.h2.Write(nil, true, abate.NoDeadline), true)
 	}
-	return fields
 }
 
-// requestOf reads a request that came over HTTP/2, as strictly as one over HTTP/1.1: it may go on over that.
-func requestOf(r *http.Request) (h1.Request, *h1.Error) {
-	q := h1.Request{}
-	text := append([]byte(nil), r.Method+" "+r.RequestURI+" HTTP/1.1\r\nHost: "+r.Host+"\r\n"...)
-	text = append(h1.AppendFields(text, append(fieldsOf(r.Header), announced(r.Trailer)...)), "\r\n"...)
-	n, bad := h1.HeadEnd(text, 0)
-	if bad == nil && n != len(text) {
-		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}
+// inTrailer leaves out the fields that may not be in a trailer.
+func inTrailer(fields []h1.Field) []h1.Field {
+	stray := func(f h1.Field) bool { return !h1.InTrailer(f.Name) }
+	if !slices.ContainsFunc(fields, stray) {
+		return fields
 	}
-	if bad == nil {
-		bad = q.Parse(text)
-	}
-	q.Length, q.Chunked = r.ContentLength, r.ContentLength < 0
-	q.Trailers = r.Header.Get("Te") == "trailers"
-	return q, bad
+	return slices.DeleteFunc(slices.Clone(fields), stray)
 }

@@ -17,10 +17,15 @@ type h2raw struct {
 func (r *running) h2(window uint32) *h2raw {
 	r.t.Helper()
 	c := &h2raw{client: r.dial()}
+	c.begin(window)
+	return c
+}
+
+// begin sends what a connection begins with.
+func (c *h2raw) begin(window uint32) {
 	c.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	settings := binary.BigEndian.AppendUint16(nil, 4) // SETTINGS_INITIAL_WINDOW_SIZE
 	c.frame(4, 0, 0, binary.BigEndian.AppendUint32(settings, window))
-	return c
 }
 
 func (c *h2raw) frame(kind, flags byte, stream uint32, payload []byte) {

@@ -1,298 +1,380 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/h2"
 )
 
-// http2Answer is the part of an answer that came over HTTP/2.
+// http2Answer is the part of an attempt that goes over HTTP/2.
 type http2Answer struct {
-	resp   *http.Response
-	body   *sharedBody
-	ctx    context.Context // its cause says why the attempt ended before its answer did
-	cancel context.CancelCauseFunc
-	limit  *time.Timer // of the attempt, nil for none
-	watch  *time.Timer // of the client, nil if ctx knows when it leaves
-	unhook func() bool // ctx from body
-	buf    *[]byte
+	s     *h2.Stream // nil for none
+	head  h2.Head    // of the request
+	lines []byte     // which the proxy adds to it
+	began time.Duration
+	hook  *stream // the client, if it interrupts the waits by itself when it leaves
+
+	rest chan struct{} // closed when the rest of the request has been sent; nil without one
+
+	first    []byte        // content that has been taken, and that next is still to return
+	complete bool          // nothing comes behind that
+	trailer  []h1.Field    // once the answer has ended
+	firstAt  time.Duration // when content came first; 0 before
 }
 
-// transport makes the endpoint's connections that speak HTTP/2, at its first use.
-func (e *endpoint) transport(c *Config) *http.Transport {
-	e.once.Do(func() {
-		protocols := new(http.Protocols)
-		t := &http.Transport{
-			DisableCompression: true, IdleConnTimeout: c.UpstreamIdleTimeout, TLSHandshakeTimeout: c.ConnectTimeout, Protocols: protocols,
-			DialContext: (&net.Dialer{Timeout: c.ConnectTimeout}).DialContext, MaxResponseHeaderBytes: maxHead,
-			HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
-		}
-		if e.tls != nil {
-			t.TLSClientConfig = e.tls.Clone()
-			t.TLSClientConfig.NextProtos = nil
-			protocols.SetHTTP2(true)
-		} else {
-			protocols.SetUnencryptedHTTP2(true)
-		}
-		e.h2.Store(t)
-	})
-	return e.h2.Load()
-}
-
-// sendHTTP2 is the attempt over HTTP/2, with net/http.
+// sendHTTP2 is the attempt over HTTP/2, as far as the head of the answer; for gRPC as far as its verdict or first message. A
+// connection that turns out to be ending is nobody's failure: once the request goes to another, as over HTTP/1.1.
 func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
-	e := a.endpoint()
-	t := e.transport(&x.proxy.config)
-	h := x.http2Answer(a)
-	defer context.AfterFunc(ctx, func() { // a copy has won, before the head of this one was there
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // limit sees to that
-			h.cancel(errGone)
+	h, e := &a.h2, a.endpoint()
+	h.began = abate.Now()
+	a.writeHead(e, n)
+	for stale := 0; ; {
+		conn, err := e.http2.get(ctx, x, a.until)
+		if err != nil {
+			return err
 		}
-	})()
-	var conns atomic.Int32
-	traced := httptrace.WithClientTrace(h.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { conns.Add(1) }})
-	resp, err := t.RoundTrip(x.http2Request(traced, h, e, n, a.until))
-	a.sent = conns.Load() > 0
-	if hidden := conns.Load() - 1; hidden > 0 { // net/http sends again by itself when a kept connection turns out to be dead
-		x.route.Guard.CountHiddenRetries(int(hidden))
-	}
-	if err != nil {
-		err = h.because(err)
-		h.close()
-		if h.body != nil && h.body.late && x.req.Length > 0 && timedOut(err) {
-			x.body.err = errSlowBody // see upload.late
+		if err = x.open(a, conn); err == nil {
+			if err = x.converseHTTP2(ctx, a); err == nil {
+				return nil
+			}
 		}
-		x.body.note(h)
-		if x.gone() {
-			return errGone
+		a.closeHTTP2()
+		if err == h2.ErrTooManyStreams || err == h2.ErrGoingAway { // somebody was quicker
+			continue
 		}
-		return err
-	}
-	h.resp, a.h2 = resp, h
-	if x.body.kind == streamed { // else copies may be under way
-		x.body.taken = true
-	}
-	if h.limit != nil && (x.grpc() || stays(fieldsOf(resp.Header))) { // the end of a gRPC call cannot be foreseen, its head can
-		h.limit.Stop()
-	}
-	a.resp = h1.Response{Status: resp.StatusCode, Minor: 1, Fields: append(fieldsOf(resp.Header), announced(resp.Trailer)...), Length: resp.ContentLength, Announced: resp.ContentLength, KeepAlive: true}
-	if x.bodilessTo(resp) {
-		a.resp.Length = 0
-	}
-	return nil
-}
-
-func (x *exchange) bodilessTo(resp *http.Response) bool {
-	return string(x.req.Method) == http.MethodHead || bodiless(resp.StatusCode)
-}
-
-// http2Answer begins an answer with the attempt's time limit as its context, which ends too when the client leaves. It
-// lasts until the answer is released.
-func (x *exchange) http2Answer(a *answer) *http2Answer {
-	h, client := new(http2Answer), x.client.context()
-	if x.keyInUse() != nil { // it may go on for a while
-		client = context.Background()
-	}
-	h.ctx, h.cancel = context.WithCancelCause(client)
-	if a.until != abate.NoDeadline {
-		h.limit = time.AfterFunc(a.until-abate.Now(), func() { h.cancel(&timeLimitError{"no answer"}) })
-	}
-	if client.Done() == nil { // a client of HTTP/1.1 has to be asked
-		h.watch = watch(h.ctx, x.gone, func() { h.cancel(errGone) })
-	}
-	return h
-}
-
-func (x *exchange) http2Request(ctx context.Context, h *http2Answer, e *endpoint, n int, until time.Duration) *http.Request {
-	u := &url.URL{Scheme: "http", Host: e.addr, Opaque: string(x.target(e))} // Opaque is sent as it is
-	if e.tls != nil {
-		u.Scheme = "https"
-	}
-	req := (&http.Request{Method: string(x.req.Method), URL: u, Host: e.host, ContentLength: x.req.Length}).WithContext(ctx)
-	req.Header = http.Header{"User-Agent": {""}} // else net/http writes its own
-	if x.keepsHost() {
-		req.Host = string(x.req.Host)
-	}
-	if strings.HasPrefix(u.Opaque, "//") {
-		u.Opaque = "//" + req.Host + u.Opaque
-	}
-	for _, f := range x.req.Fields {
-		switch {
-		case ours(f):
-		case f.Is("user-agent"):
-			req.Header.Set("User-Agent", string(f.Value))
-		default:
-			req.Header.Add(string(f.Name), string(f.Value))
+		var end *h2.StreamError
+		if !errors.As(err, &end) || !end.Refused {
+			return x.because(a, err)
+		}
+		a.sent = false
+		if stale++; stale > 1 || end.Cause == nil || !x.body.replayable() {
+			return x.because(a, err)
 		}
 	}
-	for line := range bytes.Lines(x.appendOwn(nil, n, until)) {
-		name, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(": "))
-		req.Header.Add(string(name), string(value))
-	}
-	if x.req.Trailers {
-		req.Header.Set("Te", "trailers")
-	}
-	if x.body.kind != noContent {
-		h.body = x.body.share(req)
-		req.Body = h.body
-		h.unhook = context.AfterFunc(ctx, func() { _ = h.body.Close() }) // net/http does not look at ctx while it reads a body
-	}
-	return req
 }
 
-// because is why the answer ended: the attempt's time was up, or the client has left, else err.
-func (h *http2Answer) because(err error) error {
-	if cause := context.Cause(h.ctx); cause != nil {
-		return cause
+// open sends the head of the request on a connection, and as much of its content as is there.
+func (x *exchange) open(a *answer, conn *h2.Conn) (err error) {
+	h, b := &a.h2, &x.body
+	switch {
+	case b.kind == streamed:
+		if x.req.Expect { // nobody waits for what the service thinks of it
+			x.client.interim(http.StatusContinue, nil)
+			x.req.Expect = false
+		}
+		h.s, err = b.feedTo(conn, &h.head, a.until)
+	default:
+		err = h.openWhole(conn, b, a.until)
+	}
+	if a.sent = h.s != nil; a.sent && b.kind == streamed {
+		a.listen()
 	}
 	return err
 }
 
-// next is answer.next.
-func (h *http2Answer) next() ([]byte, error) {
-	if h.buf == nil {
-		h.buf = buffers.Get().(*[]byte)
-	}
-	for {
-		n, err := h.resp.Body.Read(*h.buf)
-		if n > 0 {
-			return (*h.buf)[:n], nil
-		}
-		if err == io.EOF {
-			return nil, err
-		}
-		if err != nil {
-			return nil, h.because(err)
-		}
+// listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look now and then.
+func (a *answer) listen() {
+	if st, ok := a.x.client.(*stream); ok && a.alone && a.h2.hook == nil && a.x.keyInUse() == nil {
+		a.h2.hook = st
+		st.hook(a.h2.s)
 	}
 }
 
-func (h *http2Answer) trailer() []h1.Field { return trailerOf(h.resp.Trailer) }
-
-func (h *http2Answer) close() {
-	for _, t := range [...]*time.Timer{h.limit, h.watch} {
-		if t != nil {
-			t.Stop()
-		}
+// openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer: the
+// service may give one before it has all of it.
+func (h *http2Answer) openWhole(conn *h2.Conn, b *content, until time.Duration) error {
+	whole := len(b.trailer) == 0
+	s, n, err := conn.Open(&h.head, b.bytes, whole, until)
+	if err != nil {
+		return err
 	}
-	if h.unhook != nil {
-		h.unhook()
+	h.s = s
+	switch {
+	case n < len(b.bytes):
+		h.rest = make(chan struct{})
+		go h.sendRest(b, n, until)
+	case !whole:
+		_ = s.WriteTrailer(b.trailer) // what became of the stream, its answer tells
 	}
-	h.cancel(nil)
-	if h.resp != nil {
-		h.resp.Body.Close()
-	}
-	if h.body != nil {
-		h.body.Close()
-	}
-	if h.buf != nil {
-		buffers.Put(h.buf)
-		h.buf = nil
-	}
-}
-
-// sharedBody is a request's body that net/http reads on a goroutine of its own, perhaps after the attempt has ended: after
-// Close nobody reads from the client any more.
-type sharedBody struct {
-	mu     sync.Mutex // held while reading
-	memory bytes.Reader
-	x      *exchange   // whose client it comes from; nil when all is in memory
-	begun  atomic.Bool // something has been read from the client
-	asking atomic.Bool // the client is waited for
-	late   bool        // and was so at the end
-	closed atomic.Bool
-	end    sync.Once
-	err    error // the client did not send it
-	req    *http.Request
-}
-
-// share makes the body of an attempt.
-func (b *content) share(req *http.Request) *sharedBody {
-	s := &sharedBody{req: req}
-	req.Trailer = http.Header{} // filled in at the end of the body
-	s.memory.Reset(b.bytes)
-	if b.kind == streamed {
-		s.memory.Reset(append([]byte(nil), b.bytes...))
-		s.x = b.x
-		if b.x.req.Expect { // net/http would not pass the service's 100 on
-			b.x.client.interim(http.StatusContinue, nil)
-			b.x.req.Expect = false
-		}
-		return s
-	}
-	s.trailers(b.trailer)
-	return s
-}
-
-// note keeps what became of the client's body in an attempt that failed, and has been closed.
-func (b *content) note(h *http2Answer) {
-	if h.body == nil || b.kind != streamed {
-		return
-	}
-	b.taken = h.body.begun.Load()
-	h.body.mu.Lock()
-	defer h.body.mu.Unlock()
-	if h.body.err != nil {
-		b.err = h.body.err
-	}
-}
-
-func (s *sharedBody) Read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.memory.Len() > 0 || s.x == nil {
-		if s.closed.Load() {
-			return 0, errStopped
-		}
-		return s.memory.Read(p)
-	}
-	s.begun.Store(true)
-	if s.closed.Load() { // looked at after begun is set: Close looks the other way round
-		return 0, errStopped
-	}
-	s.asking.Store(true)
-	n, err := s.x.client.Read(p, abate.NoDeadline)
-	s.asking.Store(false)
-	if err == io.EOF {
-		s.trailers(s.x.trailer())
-	} else if err != nil && !errors.Is(err, errStopped) && !s.closed.Load() {
-		s.err = err
-	}
-	return n, err
-}
-
-// trailers gives the request its trailer fields. net/http sends them after the body.
-func (s *sharedBody) trailers(fields []h1.Field) {
-	for _, f := range fields {
-		s.req.Trailer.Add(string(f.Name), string(f.Value))
-	}
-}
-
-// Close may be called more than once.
-func (s *sharedBody) Close() error {
-	s.end.Do(func() {
-		s.closed.Store(true)
-		s.late = s.asking.Load()
-		if s.begun.Load() && !s.x.client.complete() {
-			s.x.client.stop()
-		}
-	})
-	s.mu.Lock() // until nobody reads any more
-	defer s.mu.Unlock()
 	return nil
 }
 
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+func (h *http2Answer) sendRest(b *content, n int, until time.Duration) {
+	defer close(h.rest)
+	whole := len(b.trailer) == 0
+	if err := h.s.Write(b.bytes[n:], whole, until); err == nil && !whole {
+		_ = h.s.WriteTrailer(b.trailer)
+	}
+}
+
+// writeHead writes the head of attempt n.
+func (a *answer) writeHead(e *endpoint, n int) {
+	h, x := &a.h2, a.x
+	q := &h.head
+	*q = h2.Head{Method: x.req.Method, Scheme: schemeHTTP, Authority: e.authority, Path: x.target(e), Fields: q.Fields[:0], Length: x.req.Length}
+	if e.tls != nil {
+		q.Scheme = schemeHTTPS
+	}
+	if x.keepsHost() {
+		q.Authority = x.req.Host
+	}
+	if q.Length == 0 && !x.body.empty(text(x.req.Method)) {
+		q.Length = -1
+	}
+	for _, f := range x.req.Fields {
+		if !x.ours(f) {
+			q.Fields = append(q.Fields, f)
+		}
+	}
+	if x.req.Trailers {
+		q.Fields = append(q.Fields, h2.Field{Name: nameTE, Value: valueTrailers})
+	}
+	h.lines = x.appendOwn(h.lines[:0], a, n)
+	q.Fields = appendLines(q.Fields, h.lines)
+}
+
+var (
+	schemeHTTP, schemeHTTPS = []byte("http"), []byte("https")
+	nameTE, valueTrailers   = []byte("te"), []byte("trailers")
+)
+
+// converseHTTP2 waits for the answer to begin. An attempt that is not alone ends with ctx.
+func (x *exchange) converseHTTP2(ctx context.Context, a *answer) error {
+	if a.alone {
+		return a.beginHTTP2()
+	}
+	s, stopped := a.h2.s, make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the waits see by themselves that the time is up
+			a.cancelled.Store(true)
+			s.Interrupt()
+		}
+	})
+	defer func() {
+		if !stop() {
+			<-stopped // the stream may be closed from here on
+		}
+	}()
+	return a.beginHTTP2()
+}
+
+// beginHTTP2 reads the head of the answer, and of a gRPC answer as much more as it takes to see whether it has a message.
+func (a *answer) beginHTTP2() error {
+	x := a.x
+	for interim := 0; ; interim++ {
+		head, err := a.awaitHeadHTTP2()
+		switch {
+		case err != nil:
+			return err
+		case head.Status >= 200:
+			a.takeHead(head)
+			if !x.rpc {
+				return nil
+			}
+			return a.awaitVerdict(x.mayTryAgain() && x.mayRepeat(a))
+		case interim >= maxInterim:
+			return &badAnswerError{"more than 16 informational answers"}
+		case a.alone && head.Status != http.StatusContinue:
+			x.client.interim(head.Status, head.Fields)
+		}
+	}
+}
+
+// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt has begins
+// anew with every piece: the service may have nothing to say before it has all.
+func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
+	h := &a.h2
+	for {
+		now, end := abate.Now(), a.until
+		if f := a.x.body.feed; f != nil && a.x.rpc && end != abate.NoDeadline {
+			end = max(end, min(a.x.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
+		}
+		if now >= end {
+			return nil, &timeLimitError{"no answer"}
+		}
+		until := end
+		if h.hook == nil {
+			until = min(until, later(now, glance))
+		}
+		head, err := h.s.AwaitHead(until)
+		if err == nil {
+			return head, nil
+		}
+		if err = a.after(err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// after is what the error of a wait means; nil: go on waiting.
+func (a *answer) after(err error) error {
+	switch {
+	case err == h2.ErrInterrupted, err == h2.ErrTimeUp && (a.cancelled.Load() || a.x.gone()):
+		return errGone
+	case err == h2.ErrTimeUp:
+		a.listen()
+		return nil
+	}
+	return err
+}
+
+// takeHead makes the head of the final answer what one over HTTP/1.1 would be.
+func (a *answer) takeHead(head *h2.Head) {
+	x, r := a.x, &a.resp
+	fields := r.Fields[:0]
+	for _, f := range head.Fields {
+		if !f.Is("content-length") {
+			fields = append(fields, f)
+		}
+	}
+	*r = h1.Response{Status: head.Status, Minor: 1, Fields: fields, Length: -1, Announced: head.Length, KeepAlive: true}
+	a.h2.take()
+	switch {
+	case string(x.req.Method) == http.MethodHead || bodiless(head.Status):
+		r.Length = 0
+	case a.h2.complete && len(a.h2.first) == 0 && len(a.h2.trailer) == 0:
+		r.Length, r.Announced = 0, 0
+	case head.Length > 0:
+		r.Length = head.Length
+	}
+	switch {
+	case x.rpc:
+		a.until = x.limit // the end of a stream cannot be foreseen, but how long its client waits
+	case stays(fields):
+		a.until = abate.NoDeadline
+	}
+}
+
+// take takes what has come. It stays valid until there is more to take.
+func (h *http2Answer) take() {
+	if h.first, h.complete = h.s.Take(); h.complete {
+		h.trailer = inTrailer(h.s.Trailer())
+	}
+}
+
+// peek waits for content, which next returns then, or for the end.
+func (a *answer) peek(until time.Duration) error {
+	h := &a.h2
+	if h.first != nil || h.complete {
+		return nil
+	}
+	data, err := h.s.Next(until)
+	switch {
+	case err == nil:
+		h.first = data
+	case err == io.EOF:
+		h.complete, h.trailer, err = true, inTrailer(h.s.Trailer()), nil
+	case err != h2.ErrTimeUp:
+		err = a.after(err)
+	}
+	return err
+}
+
+// nextHTTP2 is next.
+func (a *answer) nextHTTP2() ([]byte, error) {
+	h := &a.h2
+	if data := h.first; data != nil {
+		if h.first = nil; h.firstAt == 0 {
+			h.firstAt = abate.Now()
+		}
+		return data, nil
+	}
+	for !h.complete {
+		now := abate.Now()
+		if now >= a.until {
+			return nil, &timeLimitError{"no end of the answer"}
+		}
+		until := a.until
+		if h.hook == nil || a.held(now) {
+			until = min(until, later(now, glance))
+		}
+		data, err := h.s.Next(until)
+		switch {
+		case err == nil:
+			if h.firstAt == 0 {
+				h.firstAt = now
+			}
+			return data, nil
+		case err == io.EOF:
+			h.complete, h.trailer = true, inTrailer(h.s.Trailer())
+		default:
+			if err = a.after(err); err != nil {
+				return nil, a.x.because(a, err)
+			}
+		}
+	}
+	a.ended = true
+	return nil, io.EOF
+}
+
+// held tells whether the request holds a place at a gate. It does not when its answer has turned out to be a stream, which
+// lasts as long as it likes: what follows the first message at once is still one answer.
+func (a *answer) held(now time.Duration) bool {
+	in := a.x.in
+	if in == nil || !in.open || !a.x.rpc {
+		return false
+	}
+	if a.h2.firstAt != 0 && now-a.h2.firstAt >= glance {
+		a.x.served(abate.Ignored)
+		return false
+	}
+	return true
+}
+
+// pending is answer.pending.
+func (h *http2Answer) pending() bool {
+	if h.first == nil && !h.complete {
+		h.take()
+	}
+	return h.first != nil || h.complete
+}
+
+// closeHTTP2 ends the attempt's stream.
+func (a *answer) closeHTTP2() {
+	h := &a.h2
+	if h.s == nil {
+		return
+	}
+	if h.hook != nil {
+		h.hook.unhook()
+		h.hook = nil
+	}
+	if f := a.x.body.feed; f != nil && f.target == h.s {
+		f.leave(h.s)
+	}
+	if h.rest != nil {
+		h.s.Reset(h2.Cancel)
+		<-h.rest
+		h.rest = nil
+	}
+	h.s.Close()
+	h.s, h.first, h.trailer, h.complete = nil, nil, nil, false
+}
+
+// resetError is a stream that ended before its time. It is of the kind of a connection that was reset.
+type resetError struct{ *h2.StreamError }
+
+func (e resetError) Unwrap() error        { return e.StreamError }
+func (e resetError) Is(target error) bool { return target == syscall.ECONNRESET }
+
+// because is what became of the attempt.
+func (x *exchange) because(a *answer, err error) error {
+	var end *h2.StreamError
+	switch {
+	case err == h2.ErrTimeUp:
+		return &timeLimitError{"nothing sent"}
+	case errors.As(err, &end) && x.gone():
+		return errGone
+	case errors.As(err, &end):
+		return resetError{end}
+	}
+	return err
+}

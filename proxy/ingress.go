@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -56,6 +57,7 @@ func (x *exchange) handle(now, until time.Duration) error {
 			return err
 		}
 	}
+	x.joinTree()
 	err := x.run(x.fleet.policy, now, until)
 	if x.got == nil {
 		x.served(x.failure(err))
@@ -98,10 +100,14 @@ func (x *exchange) settle(a *answer) {
 // whole tells those who wait for it that all of the answer has come from the service: the limits, and whoever keeps it for
 // the repeats of the request. How long a long answer took is its client's affair.
 func (x *exchange) whole(a *answer, key *keyed) {
-	if key != nil {
+	class := hops.ServedClass(a.resp.Status)
+	switch {
+	case x.rpc:
+		key.completeRPC(a)
+		class = hops.ServedCode(a.verdict.code)
+	case key != nil:
 		key.complete(a.trailer())
 	}
-	class := abatehttp.ServedClass(a.resp.Status)
 	if class == abate.Success && x.bytes > widenFrom {
 		class = abate.Ignored
 	}
@@ -160,6 +166,10 @@ func (x *exchange) turnAway() {
 		x.client.abort()
 		return
 	}
+	if x.rpc {
+		x.turnAwayRPC(r, status, code)
+		return
+	}
 	x.reason = code
 	room := buffers.Get().(*[]byte)
 	defer buffers.Put(room)
@@ -170,6 +180,10 @@ func (x *exchange) turnAway() {
 // refuseAtGate answers with a problem that is not the gate's own. detail says more than the problem does, if there is more
 // to say; more is further fields, as lines.
 func (x *exchange) refuseAtGate(p *abatehttp.Problem, detail, more string, wait time.Duration) {
+	if x.rpc {
+		x.refuseAtGateRPC(p, detail, wait)
+		return
+	}
 	x.reason = p.Code
 	room := buffers.Get().(*[]byte)
 	defer buffers.Put(room)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
@@ -12,15 +13,25 @@ import (
 // appendRequest writes what the gate adds for the service. The attempt's number and the time it has stand beside it, see
 // appendOwn.
 func (in *arrival) appendRequest(dst []byte) []byte {
-	return h1.AppendField(dst, in.post.priorityAs, in.request.Priority.String())
+	return in.appendAllowance(h1.AppendField(dst, in.post.priorityAs, in.request.Priority.String()))
 }
 
-// appendAnswer writes what the gate adds to every answer: where its caller is with the rate limit, and whether it had
-// better not try again.
+// appendAnswer writes what the gate adds to every answer: what became of the caller's allowance for retries, where it is with
+// the rate limit, and whether it had better not try again.
 func (in *arrival) appendAnswer(dst []byte, a *head) []byte {
-	if !in.asked {
-		return dst
+	dst, final := in.appendReport(dst, a)
+	if in.asked {
+		dst = in.appendLimit(dst)
+		final = final || a.status >= http.StatusBadRequest && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now()))
 	}
+	if final && !a.says(noRetryField) {
+		dst = h1.AppendField(dst, noRetryField, "false")
+	}
+	return dst
+}
+
+// appendLimit writes where the caller is with the rate limit.
+func (in *arrival) appendLimit(dst []byte) []byte {
 	if d, limited := in.machine.Limit(); limited {
 		dst = abatehttp.AppendRateLimit(append(dst, "RateLimit: "...), d)
 		dst = append(append(dst, "\r\n"...), in.post.limit...)
@@ -31,28 +42,28 @@ func (in *arrival) appendAnswer(dst []byte, a *head) []byte {
 		}
 		dst = append(dst, "\r\n"...)
 	}
-	if a.status >= http.StatusBadRequest && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now())) && !a.saysNoRetry() {
-		dst = h1.AppendField(dst, noRetryField, "false")
-	}
 	return dst
 }
 
-// saysNoRetry tells whether the answer says already whether to try again: the service knows best, and says it once.
-func (a *head) saysNoRetry() bool {
+// says tells whether the answer has a field already: what tells whether to try again, the service knows best, and says it once.
+func (a *head) says(name string) bool {
 	for _, f := range a.fields {
-		if f.Is("x-should-retry") {
+		if strings.EqualFold(text(f.Name), name) {
 			return true
 		}
 	}
-	return contains(a.extra, noRetryField+": ")
+	return contains(a.extra, name+": ")
 }
 
 // outgoing leaves out of the service's fields, in place, those that the gate writes, and those that proxies tell each other
 // if the peer is a stranger.
 func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 	_, limited := in.machine.Limit()
-	if in.trusted && !limited {
+	if in.trusted && !limited && !in.told {
 		return fields
+	}
+	if in.told {
+		in.below = more(in.below, madeIn(fields))
 	}
 	kept := fields[:0]
 	for _, f := range fields {
@@ -61,7 +72,7 @@ func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 		case 'x':
 			drop = !in.trusted && begins(f.Name, "x-envoy-") || limited && begins(f.Name, "x-ratelimit-")
 		case 'a':
-			drop = !in.trusted && begins(f.Name, "abate-")
+			drop = !in.trusted && begins(f.Name, "abate-") || in.told && isMade(f)
 		case 'r':
 			drop = limited && (f.Is("ratelimit") || f.Is("ratelimit-policy"))
 		}

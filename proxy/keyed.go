@@ -29,6 +29,9 @@ type keyed struct {
 	stop    context.CancelFunc
 }
 
+// trailerMark begins the name of a stored field that came in the trailer of a gRPC answer. No field is called so.
+const trailerMark = ":"
+
 // replayedField marks an answer that was kept.
 const replayedField = "Idempotency-Replayed"
 
@@ -147,15 +150,23 @@ func (x *exchange) replay(r *idempotency.Response) {
 		return
 	}
 	x.served(abate.Ignored)
-	fields := make([]h1.Field, len(r.Header))
-	for i, f := range r.Header {
-		fields[i] = h1.Field{Name: []byte(f.Name), Value: []byte(f.Value)}
+	fields, trailer := make([]h1.Field, 0, len(r.Header)), []h1.Field(nil)
+	for _, f := range r.Header {
+		if name, behind := strings.CutPrefix(f.Name, trailerMark); behind {
+			trailer = append(trailer, h1.Field{Name: []byte(name), Value: []byte(f.Value)})
+		} else {
+			fields = append(fields, h1.Field{Name: []byte(f.Name), Value: []byte(f.Value)})
+		}
+	}
+	length := int64(len(r.Body))
+	if len(trailer) > 0 {
+		length = -1
 	}
 	extra := appendDate(h1.AppendField(nil, replayedField, "true"))
-	x.respond(head{status: r.Status, fields: x.in.outgoing(fields), length: int64(len(r.Body)), extra: extra})
+	x.respond(head{status: r.Status, fields: x.in.outgoing(fields), length: length, extra: extra})
 	x.bytes = int64(len(r.Body))
 	x.client.write(r.Body)
-	x.client.end(nil)
+	x.client.end(trailer)
 }
 
 // renew keeps the key while the request is being done.
@@ -209,6 +220,8 @@ func notReplayed(f h1.Field) bool {
 		return f.Is("ratelimit-policy")
 	case 17, 21:
 		return begins(f.Name, "x-ratelimit-")
+	case 18:
+		return isMade(f)
 	case 20:
 		return f.Is(strings.ToLower(replayedField))
 	}
@@ -240,6 +253,28 @@ func (k *keyed) complete(trailer []h1.Field) {
 		}
 		return k.store.Complete(ctx, k.key, k.token, k.answer, k.config.Retention)
 	})
+}
+
+// completeRPC is complete for a gRPC answer: whether it is kept, its own status says, which stands in its trailer.
+func (k *keyed) completeRPC(a *answer) {
+	if k == nil || k.settled {
+		return
+	}
+	if !idempotency.KeepsCode(uint32(a.verdict.code)) {
+		k.settle(func(ctx context.Context) error { return k.store.Fail(ctx, k.key, k.token) })
+		return
+	}
+	size := len(k.answer.Body)
+	for _, f := range a.trailer() {
+		if !notReplayed(f) {
+			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: trailerMark + string(f.Name), Value: string(f.Value)})
+		}
+	}
+	for _, f := range k.answer.Header {
+		size += len(f.Name) + len(f.Value)
+	}
+	k.over = k.over || size > k.config.MaxBody
+	k.complete(nil)
 }
 
 // unanswered is for a try that brought no answer. If it has not reached the service the next one may run at once; else the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -55,6 +56,7 @@ var refusals = []struct {
 	{abate.ErrOverloaded, "overloaded", http.StatusServiceUnavailable},
 	{abate.ErrDeadline, "deadline", http.StatusGatewayTimeout},
 	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
+	{abate.ErrTreeExhausted, "tree-exhausted", http.StatusBadGateway},
 }
 
 // leftReason stands in the access log when the client did not wait.
@@ -62,12 +64,16 @@ const leftReason = "the client left"
 
 // answer gives the client what came of the call, which ended with err.
 func (x *exchange) answer(err error) {
-	if err == nil {
+	switch {
+	case x.delivered:
+		return
+	case err == nil:
 		x.pass(x.got, nil)
 		return
 	}
 	var policy *abate.Error
 	decided := errors.As(err, &policy)
+	x.spent = decided && policy.Reason == abate.ErrTreeExhausted
 	switch {
 	case x.client.gone() || errors.Is(err, errGone):
 		x.reason = leftReason
@@ -79,7 +85,11 @@ func (x *exchange) answer(err error) {
 		x.refuse(policy)
 	case x.got != nil && decided:
 		x.reason, _ = refusal(policy.Reason)
-		x.pass(x.got, h1.AppendField(h1.AppendField(nil, noRetryField, "false"), reasonField, x.reason))
+		extra := h1.AppendField(nil, reasonField, x.reason)
+		if x.lastWord(x.reason) {
+			extra = x.sayNoRetry(extra)
+		}
+		x.pass(x.got, extra)
 	case x.got != nil:
 		x.pass(x.got, nil)
 	case decided:
@@ -209,7 +219,7 @@ func (x *exchange) refuseUnrouted() {
 // refuseUnread answers a request that could not be read.
 func (x *exchange) refuseUnread(bad *h1.Error) {
 	x.route, x.fleet, x.in, x.sent, x.bytes, x.began = route{}, nil, nil, 0, 0, abate.Now()
-	x.req = h1.Request{Minor: 1, Fields: x.req.Fields[:0]}
+	x.req, x.called, x.rpc = h1.Request{Minor: 1, Fields: x.req.Fields[:0]}, called{}, false
 	x.problem(problem{Status: bad.Status, Reason: "bad-request", Detail: bad.Problem})
 	x.log(nil)
 }
@@ -219,19 +229,32 @@ func (x *exchange) problem(p problem) {
 	if p.Title = http.StatusText(p.Status); x.route.Guard != nil {
 		p.Service = x.service()
 	}
+	never := p.Status >= 500 && x.in == nil && x.lastWord(p.Reason) // a gate says so only when too many try again
+	if x.rpc {
+		x.problemRPC(&p, never)
+		return
+	}
 	x.reason, p.Code = p.Reason, p.Reason
 	body, _ := json.Marshal(p) // strings and numbers: it cannot fail
 	body = append(body, '\n')
 	extra := h1.AppendField(nil, "Content-Type", "application/problem+json")
 	extra = h1.AppendField(extra, "Cache-Control", "no-store")
 	extra = h1.AppendField(extra, reasonField, p.Reason)
-	if p.Status >= 500 && x.in == nil { // a gate says so only when too many try again
-		extra = h1.AppendField(extra, noRetryField, "false")
+	if never {
+		extra = x.sayNoRetry(extra)
 	}
 	if p.RetryAfter > 0 {
 		extra = h1.AppendField(extra, "Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	x.own(p.Status, extra, body)
+}
+
+// sayNoRetry adds the field that tells a client not to try again: the proxy has done what could be done.
+func (x *exchange) sayNoRetry(dst []byte) []byte {
+	if x.rpc {
+		return pushBack(dst, hops.Pushback{Never: true})
+	}
+	return h1.AppendField(dst, noRetryField, "false")
 }
 
 // own gives the client an answer from memory.

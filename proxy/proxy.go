@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/h2"
 	"github.com/abate-go/abate/proxy/identity"
 	"github.com/abate-go/abate/proxy/stale"
 )
@@ -48,6 +47,9 @@ type Config struct {
 	MaxBufferedBody int
 	// StaleMemory bounds the memory for answers kept for staleIfError, in bytes. 0 means 64 MiB.
 	StaleMemory int64
+	// CallTrees bounds how many requests at once, of those that came with an allowance for retries, are joined with the calls
+	// that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
+	CallTrees int
 
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
 	AdminTokens string
@@ -77,6 +79,9 @@ func (c *Config) defaults() {
 	if c.StaleMemory == 0 {
 		c.StaleMemory = 64 << 20
 	}
+	if c.CallTrees == 0 {
+		c.CallTrees = defaultCallTrees
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -101,10 +106,13 @@ type Proxy struct {
 	posts       sync.Map // *abate.Gate to *post
 	entrances   entrances
 	instances   instances
+	trees       callTrees
 	adminTokens *watched[identity.Tokens] // nil when none are asked for
 	adminTLS    *watched[tls.Config]      // nil without TLS
 	lines       throttle                  // of the access log
 	began       instant
+	inside      h2.Config // of connections of clients that speak HTTP/2
+	outside     h2.Config // of those to endpoints
 	draining    atomic.Bool
 
 	life context.Context // until the last client has gone
@@ -128,7 +136,7 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	p.metrics = metrics
+	p.metrics, p.trees.most = metrics, c.CallTrees
 	adjust := []func(string, *abate.Policy){metrics.Adjust}
 	if c.Adjust != nil {
 		adjust = []func(string, *abate.Policy){c.Adjust, metrics.Adjust} // metrics keep the Observer that they find
@@ -140,6 +148,7 @@ func New(c Config) (*Proxy, error) {
 		p.instances.close()
 		return nil, err
 	}
+	p.prepareHTTP2()
 	p.prepare()
 	p.life, p.end = context.WithCancel(context.Background())
 	go p.tick()
@@ -202,6 +211,7 @@ func (p *Proxy) tick() {
 		case <-t.C:
 			p.prepare()
 			p.follow()
+			p.trees.sweep()
 			now := abate.Now()
 			p.services.Range(func(_, kept any) bool {
 				s := kept.(*service)
@@ -224,22 +234,19 @@ func (p *Proxy) Ready() bool { return !p.draining.Load() }
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
 	p.mu.Lock()
-	doors := slices.Collect(maps.Keys(p.doors))
-	for _, d := range doors {
+	for d := range p.doors {
 		d.dismiss()
 	}
 	if len(p.clients) == 0 {
 		p.emptied()
 	}
 	p.mu.Unlock()
-	err := drainAll(ctx, doors)
+	var err error
 	select {
 	case <-p.idle:
 	case <-ctx.Done():
 		err = ctx.Err()
-	}
-	if err != nil {
-		p.cutOff(doors)
+		p.cutOff()
 	}
 	p.end()
 	p.services.Range(func(_, s any) bool {
@@ -252,21 +259,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// drainAll waits for the clients of all doors that speak HTTP/2.
-func drainAll(ctx context.Context, doors []*door) error {
-	errs := make([]error, len(doors))
-	var all sync.WaitGroup
-	for i, d := range doors {
-		all.Go(func() { errs[i] = d.drain(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func (p *Proxy) cutOff(doors []*door) {
-	for _, d := range doors {
-		d.http2.Close()
-	}
+func (p *Proxy) cutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.clients {

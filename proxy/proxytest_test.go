@@ -437,7 +437,7 @@ func goroutinesLeft() string {
 		buf = buf[:runtime.Stack(buf, true)]
 		left = ""
 		for stack := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(stack, "abate/proxy.") || strings.Contains(stack, "net/http.") {
+			if strings.Contains(stack, "abate/proxy.") || strings.Contains(stack, "abate/proxy/h2.") || strings.Contains(stack, "net/http.") {
 				left += stack + "\n\n"
 			}
 		}

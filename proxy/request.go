@@ -64,20 +64,20 @@ func contains(b []byte, s string) bool {
 	return false
 }
 
-// appendRequest writes the head of attempt n to e.
-func (x *exchange) appendRequest(dst []byte, e *endpoint, n int, until time.Duration) []byte {
-	req := &x.req
+// appendRequest writes the head of attempt n to its endpoint.
+func (x *exchange) appendRequest(dst []byte, a *answer, n int) []byte {
+	req, e := &x.req, a.endpoint()
 	host := e.authority
 	if x.keepsHost() {
 		host = req.Host
 	}
 	dst = h1.AppendRequest(dst, req, host, x.target(e))
 	for i, f := range req.Fields {
-		if !ours(f) {
+		if !x.ours(f) {
 			dst = h1.AppendFields(dst, req.Fields[i:i+1])
 		}
 	}
-	dst = x.appendOwn(dst, n, until)
+	dst = x.appendOwn(dst, a, n)
 	switch b := &x.body; {
 	case b.chunked:
 		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
@@ -115,7 +115,13 @@ func (x *exchange) target(e *endpoint) []byte {
 }
 
 // ours tells whether a field of the request is about the hop before, and replaced.
-func ours(f h1.Field) bool {
+func (x *exchange) ours(f h1.Field) bool {
+	if isAllowance(f) {
+		return x.in != nil || x.owner
+	}
+	if x.rpc && (f.Is("grpc-timeout") || f.Is("grpc-previous-rpc-attempts")) {
+		return true
+	}
 	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' && (f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
@@ -123,18 +129,22 @@ func ours(f h1.Field) bool {
 func (x *exchange) keepsHost() bool { return x.proxy.config.Gateway || x.in != nil }
 
 // appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers
-// and dashboards read; Via; and in a gateway and before a protected service who asked.
-func (x *exchange) appendOwn(dst []byte, n int, until time.Duration) []byte {
+// and dashboards read; what the call tree has left; Via; and in a gateway and before a protected service who asked.
+func (x *exchange) appendOwn(dst []byte, a *answer, n int) []byte {
 	if x.in != nil {
 		n += x.in.attempt - 1
 	}
 	dst = append(dst, "X-Envoy-Attempt-Count: "...)
 	dst = append(strconv.AppendInt(dst, int64(n), 10), "\r\n"...)
-	if until != abate.NoDeadline {
-		left := (until - abate.Now() + time.Millisecond - 1) / time.Millisecond
+	if a.until != abate.NoDeadline {
+		left := (a.until - abate.Now() + time.Millisecond - 1) / time.Millisecond
 		dst = append(dst, "X-Envoy-Expected-Rq-Timeout-Ms: "...)
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
+	if x.rpc {
+		dst = x.appendRPC(dst, n)
+	}
+	dst = x.appendAllowance(dst, &a.told)
 	dst = append(dst, "Via: 1.1 "...)
 	dst = append(append(dst, x.pseudonym()...), "\r\n"...)
 	if x.in != nil {
@@ -170,17 +180,4 @@ func (x *exchange) appendForwarded(dst []byte) []byte {
 		dst = append(dst, "X-Forwarded-Proto: http\r\n"...)
 	}
 	return dst
-}
-
-// grpc tells whether the request needs HTTP/2 all the way.
-func (x *exchange) grpc() bool {
-	if !x.client.multiplexed() {
-		return false
-	}
-	for _, f := range x.req.Fields {
-		if f.Is("content-type") {
-			return len(f.Value) >= 16 && string(f.Value[:16]) == "application/grpc"
-		}
-	}
-	return false
 }

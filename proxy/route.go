@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/tls"
 	"net"
-	"net/http"
 	"net/url"
 	"path"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -24,6 +24,7 @@ type service struct {
 	proxy *Proxy
 	guard *abate.Guard
 	gate  *abate.Gate // before it, nil for a call that goes out
+	owner []byte      // its name as the owner of an allowance, behind the number
 	fleet atomic.Pointer[fleet]
 	mu    sync.Mutex // held while another fleet is made
 	stats sync.Map   // label of a route to *abateprom.Endpoint
@@ -49,8 +50,7 @@ type endpoint struct {
 	base      string // path before that of requests, without a slash at its end
 	tls       *tls.Config
 	pool      pool
-	once      sync.Once
-	h2        atomic.Pointer[http.Transport] // for HTTP/2, nil until it is needed
+	http2     http2Pool
 }
 
 // service returns what is kept for a guard, which may have a gate before it.
@@ -58,7 +58,8 @@ func (p *Proxy) service(g *abate.Guard, gate *abate.Gate) *service {
 	if s, ok := p.services.Load(g); ok {
 		return s.(*service)
 	}
-	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g, gate: gate})
+	owner := hops.AppendAllowance(nil, abate.Allowance{Owner: g.Name()})[len("0"):]
+	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g, gate: gate, owner: owner})
 	if !loaded {
 		p.metrics.Add(g)
 	}
@@ -142,6 +143,7 @@ func newEndpoint(raw string) *endpoint {
 		u = &url.URL{Scheme: "http", Host: raw}
 	}
 	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
+	e.http2.e = e
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
@@ -155,9 +157,7 @@ func newEndpoint(raw string) *endpoint {
 
 func (e *endpoint) close() {
 	e.pool.close()
-	if t := e.h2.Load(); t != nil {
-		t.CloseIdleConnections()
-	}
+	e.http2.close()
 }
 
 func (s *service) close() {
@@ -171,6 +171,7 @@ func (s *service) sweep(then time.Duration) {
 	if f := s.fleet.Load(); f != nil {
 		for _, e := range f.endpoints {
 			e.pool.sweep(then)
+			e.http2.sweep(then)
 		}
 	}
 }

@@ -40,6 +40,11 @@ func (x *exchange) tunnel(a *answer) {
 	c.out.take()
 	c.out.b = h1.AppendStatus(c.out.b, 101, a.resp.Reason)
 	c.out.b = h1.AppendFields(c.out.b, a.resp.Fields)
+	if switched := (&head{status: 101}); x.in != nil {
+		c.out.b, _ = x.in.appendReport(c.out.b, switched)
+	} else {
+		c.out.b = x.appendReport(c.out.b, switched)
+	}
 	c.out.b = append(c.out.b, "Connection: Upgrade\r\nUpgrade: "...)
 	c.out.b = append(append(c.out.b, a.resp.Upgrade...), "\r\n\r\n"...)
 	c.out.b = append(c.out.b, up.in.unread()...)

@@ -198,7 +198,7 @@ func (c *upstreamConn) takeTurn(fd uintptr) bool {
 // roundTrip sends the request on a connection and reads the head of the answer.
 func (a *answer) roundTrip(n int) error {
 	c, x := a.conn, a.x
-	c.out = x.appendRequest(c.out[:0], a.endpoint(), n, a.until)
+	c.out = x.appendRequest(c.out[:0], a, n)
 	body := &x.body
 	if body.kind == inMemory {
 		c.out = body.appendTo(c.out)

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package h2
+
+import "errors"
+
+// rawSockets tells that sockets can be read and written without waiting.
+const rawSockets = false
+
+var errWouldBlock = errors.New("would block")
+
+func readSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
+
+func writeSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }

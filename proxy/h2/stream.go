@@ -1,0 +1,351 @@
+package h2
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// Stream is one request and its answer. One goroutine may read from it while another writes to it; Reset, Interrupt,
+// StopReading, Gone and Err are for any.
+type Stream struct {
+	conn    *Conn
+	id      uint32
+	head    Head // received
+	got     fields
+	trailer []Field
+	infos   []*Head // informational heads that nobody has asked for yet
+	began   time.Duration
+
+	// The mutex of the connection guards what follows.
+
+	in, cur    *chunk // content that has come, and that Next has returned
+	window     int    // what the peer may still send
+	grant      int    // how large that is at most
+	given      int    // of it has been read and is given back next
+	left       int64  // content that is to come, -1 when not known
+	sendWindow int
+	headBytes  int    // of the request; on the client's side, of informational heads
+	at         uint64 // where among all that is sent it begins
+
+	listed        bool // in streams of the connection
+	headDone      bool // the head has been received
+	recvEnded     bool
+	headSent      bool
+	sendEnded     bool
+	interrupted   bool
+	halted        bool // nobody wants to read more
+	peeked        bool // cur has been shown by Buffered, and is still to be returned by Next
+	toHead        bool // the answer to HEAD has no content
+	finished      bool // nobody uses it any more, but for the pins
+	queued        bool
+	needsNoWindow bool
+	pins          int // for which the goroutine that reads needs it
+	err           *StreamError
+	rd, wr        waiter
+	behind        *Stream // in the line of those who want to send
+
+	hookMu sync.Mutex // held while the hook runs
+	hook   func()
+}
+
+// Conn is the connection of the stream.
+func (s *Stream) Conn() *Conn { return s.conn }
+
+// Head is the head of the request, on the server's side.
+func (s *Stream) Head() *Head { return &s.head }
+
+// AwaitHead waits for the head of the answer, on the client's side. An informational head (1xx) is handed over too: call
+// again for the next. The final one is returned as often as asked. The error is ErrTimeUp, ErrInterrupted or a *StreamError.
+func (s *Stream) AwaitHead(until time.Duration) (*Head, error) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if len(s.infos) > 0 {
+			info := s.infos[0]
+			s.infos = s.infos[1:]
+			return info, nil
+		}
+		if s.headDone {
+			return &s.head, nil
+		}
+		if err := s.awaitInput(until); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitInput waits for something to read. mu is held.
+func (s *Stream) awaitInput(until time.Duration) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.interrupted || s.halted:
+		return ErrInterrupted
+	case !s.conn.wait(&s.rd, until):
+		return ErrTimeUp
+	}
+	return nil
+}
+
+// Next waits for content and returns all that has come and not been returned. It is valid until the next call of Next or
+// Buffered; then its window goes back to the peer. The error is io.EOF at the end of the content, ErrTimeUp, ErrInterrupted
+// or a *StreamError.
+func (s *Stream) Next(until time.Duration) ([]byte, error) {
+	c := s.conn
+	c.mu.Lock()
+	if s.peeked {
+		s.peeked = false
+		c.mu.Unlock()
+		return s.cur.b, nil
+	}
+	told := s.giveBack()
+	for s.in == nil {
+		err := io.EOF
+		if !s.recvEnded {
+			err = s.awaitInput(until)
+		}
+		if err != nil {
+			c.mu.Unlock()
+			return nil, err
+		}
+	}
+	s.cur, s.in = s.in, nil
+	data := s.cur.b
+	if told {
+		c.flushAndUnlock()
+	} else {
+		c.mu.Unlock()
+	}
+	return data, nil
+}
+
+// Buffered is what Next would return without waiting, and whether that is all up to the end of the content. It stays there
+// for Next, and is valid until the next call of Next or Buffered.
+func (s *Stream) Buffered() (data []byte, complete bool) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.buffered()
+}
+
+// Take is Next without a wait: the content that has come and has not been returned, nil if there is none; and whether that is
+// all up to the end. It is valid until the next call of Take, Next or Buffered.
+func (s *Stream) Take() (data []byte, complete bool) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	data, complete = s.buffered()
+	s.peeked = false
+	return data, complete
+}
+
+// buffered is Buffered. mu is held.
+func (s *Stream) buffered() (data []byte, complete bool) {
+	switch {
+	case !s.peeked:
+		s.giveBack() // goes out with what follows
+		s.cur, s.in = s.in, nil
+		s.peeked = s.cur != nil
+	case s.in != nil:
+		s.cur = s.cur.room(len(s.in.b))
+		s.cur.b = append(s.cur.b, s.in.b...)
+		s.in.put()
+		s.in = nil
+	}
+	if s.cur != nil {
+		data = s.cur.b
+	}
+	return data, s.recvEnded
+}
+
+// giveBack gives the content that Next has returned back, and tells whether the peer is to hear of it. mu is held.
+func (s *Stream) giveBack() (told bool) {
+	if s.cur == nil {
+		return false
+	}
+	n := len(s.cur.b)
+	s.cur.put()
+	s.cur = nil
+	told = s.conn.giveBackWindow(n)
+	if s.given += n; s.given < min(s.grant/2, s.window) || s.recvEnded || !s.listed {
+		return told
+	}
+	more := s.given
+	if limit := s.conn.config.MaxStreamWindow; s.in == nil && s.grant < limit { // it is read as fast as it comes
+		wider := min(2*s.grant, limit)
+		more += wider - s.grant
+		s.grant = wider
+	}
+	s.window += more
+	s.given = 0
+	s.conn.makeRoom(frameOverhead + 4)
+	s.conn.out.b = appendWindow(s.conn.out.b, s.id, more)
+	return true
+}
+
+// giveBackWindow lets the peer send so much more content on the connection, and tells whether it is to hear of it now: when
+// half of the window has come together, or as much as the peer has left, while streams that nobody reads hold the rest. mu is
+// held.
+func (c *Conn) giveBackWindow(n int) (told bool) {
+	if c.received += n; c.received == 0 || c.received < min(c.config.ConnWindow/2, c.window) || c.dead {
+		return false
+	}
+	c.makeRoom(frameOverhead + 4)
+	c.out.b = appendWindow(c.out.b, 0, c.received)
+	c.window += c.received
+	c.received = 0
+	return true
+}
+
+// Trailer is the fields behind the content. It is nil before Next has returned io.EOF or Buffered was complete, and if
+// there are none.
+func (s *Stream) Trailer() []Field {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	return s.trailer
+}
+
+// Gone tells whether the stream has ended before its time: the peer has reset it, the connection has ended, or this side has
+// given it up.
+func (s *Stream) Gone() bool {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	return s.err != nil
+}
+
+// Err is why the stream ended before its time: a *StreamError, or nil.
+func (s *Stream) Err() error {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	if s.err == nil {
+		return nil
+	}
+	return s.err
+}
+
+// fail ends the stream on this side. What has come in whole can still be read, and so can what has come of an answer: whoever
+// asked for it may know what to do with a part. mu is held.
+func (s *Stream) fail(e *StreamError) {
+	if s.err == nil {
+		s.err = e
+	}
+	if s.in != nil && !s.recvEnded && s.conn.server {
+		s.conn.giveBackWindow(len(s.in.b))
+		s.in.put()
+		s.in = nil
+	}
+	s.rd.rouse()
+	s.wr.rouse()
+}
+
+// unlist takes the stream from those of which frames may come or go. mu is held.
+func (c *Conn) unlist(s *Stream) {
+	if !s.listed {
+		return
+	}
+	s.listed = false
+	delete(c.streams, s.id)
+	if c.server && s.recvEnded && s.sendEnded {
+		c.resets = min(c.resets+1, c.config.MaxResets)
+	}
+	if c.open() == 0 {
+		c.atRest()
+	}
+}
+
+// atRest notes that there are no streams. mu is held.
+func (c *Conn) atRest() {
+	c.idleSince = abate.Now()
+	if c.config.IdleTimeout > 0 {
+		c.alarmAt(later(c.idleSince, c.config.IdleTimeout))
+	}
+}
+
+// release ends the use of a stream. mu is held.
+func (s *Stream) release() {
+	s.peeked = false
+	s.giveBack()
+	if s.in != nil {
+		s.conn.giveBackWindow(len(s.in.b))
+		s.in.put()
+		s.in = nil
+	}
+	if s.conn.server {
+		s.conn.heads -= s.headBytes
+	}
+	s.finished = true
+	if s.pins == 0 {
+		s.recycle()
+	}
+}
+
+// unpin ends the use that the goroutine that reads had for streams.
+func (c *Conn) unpin(list ...*Stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range list {
+		if s.pins--; s.pins == 0 && s.finished {
+			s.recycle()
+		}
+	}
+}
+
+// Interrupt ends all waits on the stream, those under way and those to come, with ErrInterrupted.
+func (s *Stream) Interrupt() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.interrupted = true
+	s.rd.rouse()
+	s.wr.rouse()
+}
+
+// StopReading ends all waits for content or a head, those under way and those to come, with ErrInterrupted.
+func (s *Stream) StopReading() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.halted = true
+	s.rd.rouse()
+}
+
+// OnGone has f called, once, when the peer resets the stream or the connection ends; at once if that has been. f must not
+// wait, nor call OnGone. When OnGone(nil) returns, f is not running and will not be called.
+func (s *Stream) OnGone(f func()) {
+	s.hookMu.Lock()
+	s.hook = f
+	s.hookMu.Unlock()
+	if f != nil && s.Gone() {
+		s.callHook()
+	}
+}
+
+func (s *Stream) callHook() {
+	s.hookMu.Lock()
+	defer s.hookMu.Unlock()
+	if f := s.hook; f != nil {
+		s.hook = nil
+		f()
+	}
+}
+
+// hookLater has the hook called when all that has been read has been handled. mu is held, by the goroutine that reads.
+func (c *Conn) hookLater(s *Stream) {
+	s.pins++
+	c.gone = append(c.gone, s)
+}
+
+// callHooks is for the goroutine that reads.
+func (c *Conn) callHooks() {
+	if len(c.gone) == 0 {
+		return
+	}
+	for _, s := range c.gone {
+		s.callHook()
+	}
+	c.unpin(c.gone...)
+	clear(c.gone)
+	c.gone = c.gone[:0]
+}
