@@ -61,7 +61,7 @@ func repeatable(g *abate.Guard) maker {
 // copies is work as an operation that may run twice at once.
 type copies struct{}
 
-func (copies) Attempt(ctx context.Context, _ int) (int, error) { return workIntCtx(ctx) }
+func (copies) Attempt(ctx context.Context, _ abate.Sending) (int, error) { return workIntCtx(ctx) }
 
 func (copies) Classify(int, error) abate.Outcome { return abate.Outcome{} }
 

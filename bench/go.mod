@@ -6,6 +6,7 @@ go 1.25.0
 
 require (
 	github.com/abate-go/abate v0.0.0
+	github.com/abate-go/abate/adapter/abategrpc v0.0.0
 	github.com/abate-go/abate/adapter/abateredis v0.0.0
 	github.com/avast/retry-go/v4 v4.7.0
 	github.com/avast/retry-go/v5 v5.0.1
@@ -17,8 +18,11 @@ require (
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/valyala/fasthttp v1.73.0
+	golang.org/x/net v0.57.0
 	golang.org/x/sync v0.22.0
 	golang.org/x/time v0.15.0
+	google.golang.org/grpc v1.80.0
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -32,8 +36,12 @@ require (
 	go.uber.org/atomic v1.11.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260120221211-b8f7ae30c516 // indirect
 )
 
 replace github.com/abate-go/abate => ..
+
+replace github.com/abate-go/abate/adapter/abategrpc => ../adapter/abategrpc
 
 replace github.com/abate-go/abate/adapter/abateredis => ../adapter/abateredis

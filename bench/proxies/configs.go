@@ -88,8 +88,12 @@ var (
 	longCalls  = callLimits{"4h", "3h", "2h"} // one answer of many gigabytes is one call
 )
 
-// abatePolicy has every policy on.
-func abatePolicy(upstream string, limits callLimits) string {
+// repeatEcho lets the proxy repeat the gRPC calls of the load, so that it must be ready to.
+const repeatEcho = `    retryMethods: ["/bench.Echo/*"]
+`
+
+// abatePolicy has every policy on, for so many calls at once at most, in front of the upstream at a URL.
+func abatePolicy(upstream string, calls int, limits callLimits) string {
 	return fmt.Sprintf(`services:
   bench:
     timeout: %s
@@ -110,10 +114,10 @@ func abatePolicy(upstream string, limits callLimits) string {
       rampUp: 2s
     bulkhead: {maxConcurrentCalls: %d, maxQueue: %[4]d, maxWait: 1s}
     outlierDetection: {consecutiveFailures: 5}
-    upstreams: ["http://%[5]s"]
+    upstreams: ["%[5]s"]
     routes:
       - {path: /}
-`, limits.timeout, limits.attemptTimeout, limits.slow, 4*connections, upstream)
+`, limits.timeout, limits.attemptTimeout, limits.slow, calls, upstream)
 }
 
 // ingressPolicy has limit and shed on, in front of the upstream.

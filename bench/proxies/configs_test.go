@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,8 +9,10 @@ import (
 )
 
 func TestAbateRunsWithEveryPolicyOn(t *testing.T) {
-	for _, limits := range []callLimits{shortCalls, longCalls} {
-		text := abatePolicy("127.0.0.1:8080", limits)
+	for _, text := range []string{
+		abatePolicy("http://127.0.0.1:8080", 4*connections, shortCalls),
+		abatePolicy("h2c://127.0.0.1:8080", 4*connections, longCalls) + repeatEcho,
+	} {
 		file, err := policyfile.Parse("policy.yaml", []byte(text))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -18,6 +21,9 @@ func TestAbateRunsWithEveryPolicyOn(t *testing.T) {
 			t.Fatalf("%d services", len(file.Services))
 		}
 		p := file.Services[0].Policy
+		if grpc := strings.Contains(text, "h2c:"); grpc != slices.Contains(p.RetryMethods, "/bench.Echo/*") {
+			t.Errorf("over gRPC: %t; these methods may be repeated: %v", grpc, p.RetryMethods)
+		}
 		if err := p.Ineffective(); err != nil {
 			t.Error(err)
 		}
@@ -52,6 +58,9 @@ func TestEveryTargetGetsTheSameUpstreamAndBuffers(t *testing.T) {
 	for name, text := range map[string]string{
 		nginx:   nginxConfig(addr, upstream, 10064),
 		haproxy: haproxyConfig(addr, upstream, 10064),
+
+		nginx + " over gRPC":   nginxGRPCConfig(addr, upstream, 10064),
+		haproxy + " over gRPC": haproxyGRPCConfig(addr, upstream, 10064),
 	} {
 		for _, want := range []string{addr, upstream, "32768", "2\n"} {
 			if !strings.Contains(strings.ReplaceAll(text, ";", ""), want) {

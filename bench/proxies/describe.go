@@ -9,6 +9,8 @@ import (
 	"strings"
 )
 
+const grpcModule = "google.golang.org/grpc"
+
 var (
 	processorName = regexp.MustCompile(`(?m)^model name\s*:\s*(.+)$`)
 	versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
@@ -36,9 +38,9 @@ func (l *lab) describe(m mode) []string {
 	}
 	return []string{
 		fmt.Sprintf("machine: %d × %s, Linux %s", runtime.NumCPU(), processor, kernel),
-		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, fasthttp %s; 2 processors each", runtime.Version(),
-			l.version("nginx", "-v"), l.version("haproxy", "-v"), dependency("github.com/valyala/fasthttp")),
-		fmt.Sprintf("upstream: %s; load: %s; passes: %d, interleaved: medians (min–max)", l.upstream, load, l.opt.passes),
+		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, fasthttp %s, grpc-go %s; 2 processors each", runtime.Version(),
+			l.version("nginx", "-v"), l.version("haproxy", "-v"), dependency("github.com/valyala/fasthttp"), dependency(grpcModule)),
+		fmt.Sprintf("upstream: %s; load: %s; passes: %d, interleaved: medians (min–max)", l.upstream, load, m.passesOf(l.opt)),
 	}
 }
 

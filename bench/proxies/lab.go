@@ -76,10 +76,30 @@ type mode struct {
 	without  []string // targets that take no part
 	clients  int      // connections that may be open at once
 	stream   int64    // length of the long answer, 0 for short ones
+	grpc     bool     // is spoken, over HTTP/2 on both sides
+	chats    int      // gRPC streams that are open at once, 0 for unary calls
+	passes   int      // 0 for what the options say
 	repeats  int      // how often a disturbed run may be repeated
 	columns  []column
 	promises []promise
 	run      func(*lab, mode, started) (sample, error)
+	drive    func(l *lab, addr string, duration time.Duration) (loadResult, error) // the load, where run is runLoad
+}
+
+// probe asks a target once.
+func (m mode) probe() func(context.Context, string) error {
+	if m.grpc {
+		return probeGRPC
+	}
+	return probe
+}
+
+// passesOf is how often every target is measured.
+func (m mode) passesOf(opt options) int {
+	if m.passes > 0 {
+		return m.passes
+	}
+	return opt.passes
 }
 
 // started is a target that runs, ready to be measured.
@@ -122,7 +142,7 @@ func (l *lab) measure(m mode) (rows []row, err error) {
 		}
 		rows = append(rows, r)
 	}
-	for pass := range l.opt.passes {
+	for pass := range m.passesOf(l.opt) {
 		for i := range rows {
 			r := &rows[i]
 			if r.absent != "" || r.err != nil {
@@ -138,7 +158,7 @@ func (l *lab) measure(m mode) (rows []row, err error) {
 				continue
 			}
 			r.samples = append(r.samples, s)
-			l.say("pass %d of %d, %s: %s", pass+1, l.opt.passes, r.target, m.line(s))
+			l.say("pass %d of %d, %s: %s", pass+1, m.passesOf(l.opt), r.target, m.line(s))
 		}
 	}
 	return rows, nil
@@ -187,7 +207,7 @@ func (l *lab) start(m mode, t target, upstream string) (*process, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := p.awaitAnswers(l.ctx, addr); err != nil {
+	if err := p.awaitAnswers(l.ctx, addr, m.probe()); err != nil {
 		return nil, "", errors.Join(err, p.stop())
 	}
 	return p, addr, nil

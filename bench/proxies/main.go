@@ -1,14 +1,19 @@
 // Command proxies measures HTTP proxies side by side on the loopback interface, in one run, interleaved, and compares
 // abate's with what the project promises:
 //
-//	go run ./bench/proxies                  CPU per request, requests per second, latency, memory
+//	go run ./bench/proxies                  CPU per request and gRPC call, requests per second, latency, memory
+//	go run ./bench/proxies -grpc            the gRPC part of it only
+//	go run ./bench/proxies -chats 10000     so many gRPC streams open for a minute: is a message lost? Memory of each
 //	go run ./bench/proxies -idle 10000      memory of each idle keep-alive connection
 //	go run ./bench/proxies -stream 10GiB    one long answer: throughput, and memory while it flows
 //	go run ./bench/proxies -quick           does everything work? One short pass
 //
+// make proxies runs the first and the third.
+//
 // The measured proxies are programs of their own: nginx, HAProxy, abate as it is built from this workspace, and two in
 // Go that this command plays itself (httputil.ReverseProxy, fasthttp on both sides). Everybody gets two processors,
-// 32 KB copy buffers where they can be chosen, connections to the upstream kept open, and no access log.
+// 32 KB copy buffers where they can be chosen, connections to the upstream kept open, and no access log. gRPC is HTTP/2
+// without TLS on both sides, from a client of this command's own to a grpc-go server.
 //
 // Compare CPU seconds per request: everything shares one machine, so requests per second also pay for the load
 // generator and the upstream. What other programs used meanwhile is printed beside the results; a run they disturbed
@@ -39,6 +44,9 @@ type options struct {
 	warmUp   time.Duration
 	idle     int
 	stream   byteSize
+	grpc     bool
+	chats    int
+	chatTime time.Duration
 	targets  []string
 }
 
@@ -86,6 +94,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	fs.DurationVar(&opt.duration, "duration", 5*time.Second, "length of one measured run, in whole seconds")
 	fs.IntVar(&opt.idle, "idle", 0, "measure the memory of `N` idle connections instead of load")
 	fs.Var(&opt.stream, "stream", "stream a body of this `size` (as in 64MiB, 10GiB) instead of load")
+	fs.BoolVar(&opt.grpc, "grpc", false, "measure gRPC calls only")
+	fs.IntVar(&opt.chats, "chats", 0, "keep `N` gRPC streams open instead of load, once through each target")
+	fs.DurationVar(&opt.chatTime, "chattime", time.Minute, "how long the streams of -chats are open")
 	fs.StringVar(&only, "targets", "", "only these, as in `direct,nginx,abate`")
 	fs.BoolVar(&quick, "quick", false, "one pass of one second each: a test of this command, not a measurement")
 	if err := fs.Parse(args); err != nil {
@@ -96,7 +107,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	opt.warmUp = time.Second
 	if quick {
-		opt.passes, opt.duration = 1, time.Second
+		opt.passes, opt.duration, opt.chatTime = 1, time.Second, min(opt.chatTime, 2*time.Second)
 	}
 	if only != "" {
 		opt.targets = strings.Split(only, ",")
@@ -119,6 +130,10 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("-duration %v: whole seconds, at least 1s (wrk knows no others)", o.duration)
 	case o.idle < 0:
 		return fmt.Errorf("-idle %d: at least 1", o.idle)
+	case o.chats < 0:
+		return fmt.Errorf("-chats %d: at least 1", o.chats)
+	case o.chatTime < time.Second:
+		return fmt.Errorf("-chattime %v: at least 1s", o.chatTime)
 	}
 	return nil
 }
@@ -147,7 +162,7 @@ func measureAll(ctx context.Context, opt options, stdout, stderr io.Writer) (com
 	return complete, nil
 }
 
-// modes are the measurements asked for: load unless another is.
+// modes are the measurements asked for: load of both kinds unless another is.
 func modes(opt options) []mode {
 	var all []mode
 	if opt.idle > 0 {
@@ -156,8 +171,17 @@ func modes(opt options) []mode {
 	if opt.stream > 0 {
 		all = append(all, streamMode(opt.stream))
 	}
-	if all == nil {
+	if opt.chats > 0 {
+		all = append(all, chatMode(opt.chats, opt.chatTime))
+	}
+	load := all == nil && !opt.grpc
+	if load {
 		all = append(all, loadMode(opt))
+	}
+	if load || opt.grpc {
+		for _, u := range unaryShapes {
+			all = append(all, unaryMode(opt, u))
+		}
 	}
 	return all
 }

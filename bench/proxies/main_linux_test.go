@@ -65,6 +65,18 @@ func TestStreamsThroughProxiesAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestStreamsThroughAbateLoseNoMessage(t *testing.T) {
+	code, stdout, stderr := command(t, t.Context(), func() {}, "-chats", "200", "-chattime", "2s", "-targets", "httputil,abate")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	for _, want := range []string{"\nhttputil ", "\nabate ", "\nmessages lost on streams  0 ", "\nstreams that broke        0 ", "passes: 1"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("lacks %q:\n%s%s", want, stdout, stderr)
+		}
+	}
+}
+
 func TestInterruptedItLeavesNothing(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	code, stdout, stderr := command(t, ctx, interrupt, "-stream", "64MiB", "-targets", "direct,httputil")
@@ -95,7 +107,7 @@ func TestProcessThatEndsOrDoesNotStartSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.awaitAnswers(t.Context(), "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), `there is no part "hamlet"`) {
+	if err := p.awaitAnswers(t.Context(), "127.0.0.1:1", probe); err == nil || !strings.Contains(err.Error(), `there is no part "hamlet"`) {
 		t.Errorf("awaiting: %v", err)
 	}
 	if err := p.stop(); err != nil {

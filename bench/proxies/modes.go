@@ -50,17 +50,18 @@ func loadMode(opt options) mode {
 			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 2},
 			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2, more: true},
 		},
-		run: runLoad,
+		run:   runLoad,
+		drive: (*lab).load,
 	}
 }
 
-func runLoad(l *lab, _ mode, s started) (sample, error) {
-	if _, err := l.load(s.addr, l.opt.warmUp); err != nil {
+func runLoad(l *lab, m mode, s started) (sample, error) {
+	if _, err := m.drive(l, s.addr, l.opt.warmUp); err != nil {
 		return nil, err
 	}
 	var r loadResult
 	spent, seconds, err := s.watch(func() (err error) {
-		r, err = l.load(s.addr, l.opt.duration)
+		r, err = m.drive(l, s.addr, l.opt.duration)
 		return err
 	})
 	if err != nil {

@@ -201,15 +201,16 @@ func TestPortsOfOneSource(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	opt, err := parseOptions([]string{"-passes", "4", "-duration", "7s", "-idle", "5", "-stream", "1MiB", "-targets", "direct,abate"}, io.Discard)
-	if err != nil || opt.passes != 4 || opt.duration != 7*time.Second || opt.idle != 5 || opt.stream != mib || len(opt.targets) != 2 {
+	opt, err := parseOptions([]string{"-passes", "4", "-duration", "7s", "-idle", "5", "-stream", "1MiB", "-chats", "9", "-grpc", "-targets", "direct,abate"}, io.Discard)
+	if err != nil || opt.chats != 9 || opt.chatTime != time.Minute || !opt.grpc || opt.passes != 4 || opt.duration != 7*time.Second || opt.idle != 5 || opt.stream != mib || len(opt.targets) != 2 {
 		t.Errorf("%+v, %v", opt, err)
 	}
-	if opt, err := parseOptions([]string{"-quick"}, io.Discard); err != nil || opt.passes != 1 || opt.duration != time.Second {
+	if opt, err := parseOptions([]string{"-quick"}, io.Discard); err != nil || opt.passes != 1 || opt.chatTime != 2*time.Second || opt.duration != time.Second {
 		t.Errorf("-quick: %+v, %v", opt, err)
 	}
 	for arg, want := range map[string]string{
 		"-h": flag.ErrHelp.Error(), "-passes=0": "at least 1", "-duration=500ms": "whole seconds", "-duration=1500ms": "whole seconds",
+		"-chats=-1": "at least 1", "-chattime=10ms": "at least 1s",
 		"-idle=-1": "at least 1", "-targets=envoy": "no target \"envoy\", only direct, nginx", "abate": "everything is a flag",
 		"-stream=x": "the arguments are wrong", "-nonsense": "the arguments are wrong",
 	} {
@@ -221,16 +222,21 @@ func TestArguments(t *testing.T) {
 
 func TestModesAskedFor(t *testing.T) {
 	for want, opt := range map[string]options{
-		"load": {}, "idle": {idle: 5}, "stream": {stream: mib}, "idle stream": {idle: 5, stream: mib},
+		"load grpc grpc": {}, "grpc grpc": {grpc: true}, "idle": {idle: 5}, "stream": {stream: mib}, "chats": {chats: 5},
+		"idle stream chats": {idle: 5, stream: mib, chats: 5}, "chats grpc grpc": {chats: 5, grpc: true},
 	} {
 		var got []string
 		for _, m := range modes(opt) {
-			switch m.columns[0].metric {
-			case rate:
+			switch {
+			case m.chats > 0:
+				got = append(got, "chats")
+			case m.grpc:
+				got = append(got, "grpc")
+			case m.columns[0].metric == rate:
 				got = append(got, "load")
-			case perConnection:
+			case m.columns[0].metric == perConnection:
 				got = append(got, "idle")
-			case lengthRate:
+			case m.columns[0].metric == lengthRate:
 				got = append(got, "stream")
 			}
 		}

@@ -74,8 +74,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// awaitAnswers waits until the program answers requests at addr as the upstream does.
-func (p *process) awaitAnswers(ctx context.Context, addr string) error {
+// awaitAnswers waits until the program answers requests at addr as the upstream does, which probe finds out.
+func (p *process) awaitAnswers(ctx context.Context, addr string, probe func(context.Context, string) error) error {
 	deadline := time.NewTimer(startLimit)
 	defer deadline.Stop()
 	for {

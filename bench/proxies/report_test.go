@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // measured is a row with one metric.
@@ -73,7 +74,10 @@ func TestVerdicts(t *testing.T) {
 
 func TestPromisesOfTheProject(t *testing.T) {
 	var got []string
-	for _, m := range []mode{loadMode(options{}), idleMode(10000), streamMode(10 * gib)} {
+	for _, m := range []mode{
+		loadMode(options{}), unaryMode(options{}, unaryShapes[0]), unaryMode(options{}, unaryShapes[1]), chatMode(10000, time.Minute),
+		idleMode(10000), streamMode(10 * gib),
+	} {
 		var out strings.Builder
 		if err := writeVerdicts(&out, judge(m.promises, nil)); err != nil {
 			t.Fatal(err)
@@ -87,6 +91,13 @@ func TestPromisesOfTheProject(t *testing.T) {
 		"CPU per request, full policy (aim) - - <= 1.00 × haproxy not measured",
 		"p99, saturated - - <= 2.00 × haproxy not measured",
 		"CPU µs per request, ingress with limit and shed on - - <= 2.00 more than abate not measured",
+		"CPU per gRPC call, full policy, 32 × 1 - - <= 1.00 × nginx not measured",
+		"CPU per gRPC call, full policy, 32 × 1 (aim) - - <= 1.30 × haproxy not measured",
+		"CPU per gRPC call, full policy, 4 × 64 - - <= 1.00 × nginx not measured",
+		"CPU per gRPC call, full policy, 4 × 64 (aim) - - <= 1.30 × haproxy not measured",
+		"messages lost on streams - - <= 0.00 not measured",
+		"streams that broke - - <= 0.00 not measured",
+		"each open stream, KB - - <= 20.00 not measured",
 		"each idle connection, KB - - <= 12.00 not measured",
 		"throughput, Content-Length - - >= 0.80 × nginx not measured",
 		"throughput, chunked - - >= 0.80 × nginx not measured",

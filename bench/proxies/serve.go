@@ -18,13 +18,16 @@ import (
 // serveWord as the first argument makes this command one of the programs that it measures.
 const serveWord = "serve"
 
+// overGRPC begins the names of the parts that speak gRPC.
+const overGRPC = "grpc-"
+
 // copyBuffer is the size in bytes of the buffers that bodies go through, for every target that lets it be chosen.
 const copyBuffer = 32 * kib
 
 // serve plays a part: serve PART ADDRESS [UPSTREAM]. It returns only when it fails.
 func serve(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: serve upstream|httputil|fasthttp ADDRESS [UPSTREAM]")
+		return errors.New("usage: serve upstream|httputil|fasthttp|grpc-upstream|grpc-httputil ADDRESS [UPSTREAM]")
 	}
 	part, addr, upstream := args[0], args[1], args[len(args)-1]
 	switch part {
@@ -34,6 +37,10 @@ func serve(args []string) error {
 		return listen(addr, reverseProxy(upstream))
 	case "fasthttp":
 		return fastProxy(upstream).ListenAndServe(addr)
+	case overGRPC + "upstream":
+		return serveEcho(addr)
+	case overGRPC + "httputil":
+		return listenHTTP2(addr, reverseProxyHTTP2(upstream))
 	}
 	return fmt.Errorf("serve: there is no part %q", part)
 }

@@ -50,6 +50,9 @@ func targetNames() string {
 }
 
 func nginxCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
+	if m.grpc {
+		return l.nginx("proxy.conf", nginxGRPCConfig(addr, upstream, m.clients))
+	}
 	return l.nginx("proxy.conf", nginxConfig(addr, upstream, m.clients))
 }
 
@@ -60,16 +63,24 @@ func (l *lab) nginx(file, config string) ([]string, error) {
 }
 
 func haproxyCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
-	path, err := l.write("haproxy.cfg", haproxyConfig(addr, upstream, m.clients))
+	config := haproxyConfig
+	if m.grpc {
+		config = haproxyGRPCConfig
+	}
+	path, err := l.write("haproxy.cfg", config(addr, upstream, m.clients))
 	return []string{"haproxy", "-db", "-f", path}, err
 }
 
 func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	limits := shortCalls
-	if m.stream > 0 {
+	if m.stream > 0 || m.chats > 0 {
 		limits = longCalls
 	}
-	path, err := l.write("policy.yaml", abatePolicy(upstream, limits))
+	text := abatePolicy("http://"+upstream, max(4*connections, 2*m.chats), limits)
+	if m.grpc {
+		text = abatePolicy("h2c://"+upstream, max(4*connections, 2*m.chats), limits) + repeatEcho
+	}
+	path, err := l.write("policy.yaml", text)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +99,13 @@ func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
 
 // part is a target that this command plays itself.
 func part(name string) func(*lab, mode, string, string) ([]string, error) {
-	return func(_ *lab, _ mode, addr, upstream string) ([]string, error) {
+	return func(_ *lab, m mode, addr, upstream string) ([]string, error) {
 		self, err := os.Executable()
-		return []string{self, serveWord, name, addr, upstream}, err
+		word := name
+		if m.grpc {
+			word = overGRPC + name
+		}
+		return []string{self, serveWord, word, addr, upstream}, err
 	}
 }
 
@@ -155,31 +170,38 @@ func firstLine(text string) string {
 }
 
 // startUpstream starts what all targets pass requests on to: nginx, which costs least, or this command where nginx is
-// missing or the answers are long.
+// missing, the answers are long or gRPC is spoken.
 func (l *lab) startUpstream(m mode) (p *process, addr, what string, err error) {
 	if addr, err = freeAddress(); err != nil {
 		return nil, "", "", err
 	}
-	var argv []string
-	processors := 1
-	if _, missing := exec.LookPath("nginx"); missing == nil && m.stream == 0 {
-		what = fmt.Sprintf("nginx with 1 worker, %d-byte answers", bodySize)
-		argv, err = l.nginx("upstream.conf", upstreamConfig(addr, m.clients))
-	} else {
-		what = fmt.Sprintf("net/http (nginx is not installed), %d-byte answers", bodySize)
-		if m.stream > 0 {
-			processors, what = 2, "net/http, one answer of "+strconv.FormatInt(m.stream, 10)+" bytes"
-		}
-		argv, err = part("upstream")(l, m, addr, "")
-	}
+	argv, what, processors, err := l.upstreamCommand(m, addr)
 	if err != nil {
 		return nil, "", "", err
 	}
 	if p, err = startProcess(l.dir, "upstream", processors, argv); err != nil {
 		return nil, "", "", err
 	}
-	if err = p.awaitAnswers(l.ctx, addr); err != nil {
+	if err = p.awaitAnswers(l.ctx, addr, m.probe()); err != nil {
 		return nil, "", "", errors.Join(err, p.stop())
 	}
 	return p, addr, what, nil
+}
+
+// upstreamCommand is the command line of the upstream, what it is in words, and how many processors it gets.
+func (l *lab) upstreamCommand(m mode, addr string) (argv []string, what string, processors int, err error) {
+	_, missing := exec.LookPath("nginx")
+	switch {
+	case m.grpc:
+		argv, err = part("upstream")(l, m, addr, "")
+		return argv, "grpc-go " + dependency(grpcModule) + ", which echoes raw messages", 1, err
+	case m.stream > 0:
+		argv, err = part("upstream")(l, m, addr, "")
+		return argv, "net/http, one answer of " + strconv.FormatInt(m.stream, 10) + " bytes", 2, err
+	case missing == nil:
+		argv, err = l.nginx("upstream.conf", upstreamConfig(addr, m.clients))
+		return argv, fmt.Sprintf("nginx with 1 worker, %d-byte answers", bodySize), 1, err
+	}
+	argv, err = part("upstream")(l, m, addr, "")
+	return argv, fmt.Sprintf("net/http (nginx is not installed), %d-byte answers", bodySize), 1, err
 }

@@ -9,6 +9,9 @@ type promise struct {
 	// floor is a row without any library. When set, what is compared is the cost
 	// added to it, in time and in allocations.
 	floor string
+	// byTurns tells that our row measured both sides, by turns, in processor time: it reports cpu-ns/op, peer-cpu-ns/op and
+	// cpu-ratio. peers then only names the other side.
+	byTurns bool
 	// limit is the largest ratio kept; 0 prints the ratio without judging it.
 	limit float64
 	// allocs is the largest number of allocations kept; anyNumber does not judge.
@@ -144,5 +147,63 @@ var promises = []promise{
 		ours:  "HTTPStub/impl=abate/mode=seq",
 		peers: []string{"HTTPStub/impl=failsafe-five/mode=seq"},
 		floor: "HTTPStub/impl=floor/mode=seq",
+	},
+	{
+		what: "gRPC unary interceptor, success", limit: 0.15, allocs: 1,
+		ours:  "GRPCStub/impl=abate/mode=seq",
+		peers: []string{"GRPCStub/impl=failsafe-five/mode=seq"},
+		floor: "GRPCStub/impl=floor/mode=seq",
+	},
+	{
+		what: "  from all processors", limit: 0.15, allocs: 1,
+		ours:  "GRPCStub/impl=abate/mode=par",
+		peers: []string{"GRPCStub/impl=failsafe-five/mode=par"},
+		floor: "GRPCStub/impl=floor/mode=par",
+	},
+	{
+		what: "  five policies on both sides", allocs: anyNumber,
+		ours:  "GRPCStub/impl=abate-five/mode=seq",
+		peers: []string{"GRPCStub/impl=failsafe-five/mode=seq"},
+		floor: "GRPCStub/impl=floor/mode=seq",
+	},
+	{
+		what: "gRPC unary over loopback, processor time", byTurns: true, limit: 1.03, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=abate/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
+	},
+	{
+		what: "  16 at once", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=abate/mode=par",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=par"},
+	},
+	{
+		what: "  against plain with a field of metadata", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=abate-field/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain-field/mode=seq"},
+	},
+	{
+		what: "  what that field costs plain", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=plain-field/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
+	},
+	{
+		what: "  without telling the server what is left", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=abate-silent/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
+	},
+	{
+		what: "  without a time limit on either side", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=abate-untimed/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain-untimed/mode=seq"},
+	},
+	{
+		what: "  failsafe-go in our place", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=failsafe-five/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
+	},
+	{
+		what: "  plain in our place: the noise", byTurns: true, allocs: anyNumber,
+		ours:  "GRPCLoopbackCPU/impl=plain/mode=seq",
+		peers: []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
 	},
 }

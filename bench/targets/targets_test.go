@@ -12,6 +12,7 @@ BenchmarkFast/impl=abate/mode=seq-2     1000    20.0 ns/op   0 B/op   0 allocs/o
 BenchmarkFast/impl=slow/mode=seq        1000    400 ns/op   64 B/op   3 allocs/op
 BenchmarkFast/impl=quick/mode=seq-16    1000    100 ns/op   64 B/op   3 allocs/op
 BenchmarkFast/impl=floor/mode=seq-2     1000    5 ns/op     0 B/op    0 allocs/op
+BenchmarkTurns/impl=abate/mode=seq-2    1       7 ns/op     110 cpu-ns/op   1.5 cpu-ratio   80 peer-cpu-ns/op
 PASS
 `
 
@@ -34,6 +35,7 @@ func TestMedianIsTheMiddleSampleNotTheMean(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	const ours, quick, slow, floor = "Fast/impl=abate/mode=seq", "Fast/impl=quick/mode=seq",
 		"Fast/impl=slow/mode=seq", "Fast/impl=floor/mode=seq"
+	const turns = "Turns/impl=abate/mode=seq"
 	tests := []struct {
 		name    string
 		promise promise
@@ -48,6 +50,9 @@ func TestVerdicts(t *testing.T) {
 		{"ours did not run", promise{ours: "gone", peers: []string{quick}, limit: 1}, 0, notRun},
 		{"floor did not run", promise{ours: ours, peers: []string{quick}, floor: "gone", limit: 1}, 0, notRun},
 		{"no peer ran", promise{ours: ours, peers: []string{"gone"}, limit: 1}, 0, noPeer},
+		{"by turns, kept", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.5, allocs: anyNumber}, 1.5, kept},
+		{"by turns, missed", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.4, allocs: anyNumber}, 1.5, missed},
+		{"by turns, not run", promise{ours: ours, peers: []string{quick}, byTurns: true, limit: 2}, 0, notRun},
 		{"not judged", promise{ours: ours, peers: []string{quick}, allocs: anyNumber}, 0.2, forInfo},
 	}
 	for _, test := range tests {

@@ -40,6 +40,9 @@ func judge(promises []promise, run results) []line {
 
 func (p promise) judge(run results) line {
 	l := line{promise: p, verdict: notRun}
+	if p.byTurns {
+		return p.judgeTurns(run)
+	}
 	floorTime, floorAllocs := 0.0, 0.0
 	if p.floor != "" {
 		var ran bool
@@ -61,6 +64,20 @@ func (p promise) judge(run results) line {
 	}
 	l.peerTime -= floorTime
 	l.ratio = l.time / l.peerTime
+	l.verdict = p.weigh(l)
+	return l
+}
+
+// judgeTurns is judge for a row that measured both sides.
+func (p promise) judgeTurns(run results) line {
+	l := line{promise: p, verdict: notRun}
+	var ran bool
+	if l.ratio, ran = run.median(p.ours, "cpu-ratio"); !ran {
+		return l
+	}
+	l.time, _ = run.median(p.ours, "cpu-ns/op")
+	l.peerTime, _ = run.median(p.ours, "peer-cpu-ns/op")
+	l.peer = p.peers[0]
 	l.verdict = p.weigh(l)
 	return l
 }
@@ -108,7 +125,7 @@ func write(w io.Writer, lines []line) error {
 			number("%.1f", l.peerTime, l.peer != ""),
 			number("%.3f", l.ratio, l.peer != ""),
 			number("%.2f", l.limit, l.limit != 0),
-			number("%.0f", l.allocs, l.verdict != notRun),
+			number("%.0f", l.allocs, l.verdict != notRun && !l.byTurns),
 			number("%.0f", l.promise.allocs, l.promise.allocs != anyNumber),
 			l.verdict, implOf(l.peer))
 	}

@@ -31,7 +31,9 @@ program at it in one of two ways:
 
 It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the
 upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
-"X-Should-Retry: false".
+"X-Should-Retry: false"; a refused gRPC call is UNAVAILABLE with grpc-retry-pushback-ms. Calls that
+a program makes for a request that came in here share the retries that its caller allows, if the
+program passes Abate-Retry-Allowance or a trace id on.
 
 Calls that come in: for every entry of protect in the policy file it listens at that entry's
 address, with TLS if it has a certificate, and hands the service behind it what it can do: rate
@@ -41,8 +43,8 @@ problem+json body whose code says why. Both work in one process.
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
                            "off" for none: for a file that only protects)
-  --admin ADDR             /guards /gates /policy /metrics /healthz /readyz (default
-                           127.0.0.1:15000; "off" for none)
+  --admin ADDR             /guards /gates /policy /metrics /healthz /readyz, and the gRPC health
+                           service over h2c (default 127.0.0.1:15000; "off" for none)
   --admin-token-file FILE  the admin page needs a token of this file, which has a name and a token
                            on each line; /healthz and /readyz need none
   --admin-tls-cert FILE    the admin page is served with TLS and this certificate; it is read again
@@ -270,7 +272,10 @@ func (f *proxyFlags) run(ctx context.Context, p *proxy.Proxy, stdout, stderr io.
 	if l != nil {
 		go func() { failed <- p.Serve(l) }()
 	}
-	page := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	page := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
+	page.Protocols.SetHTTP1(true)
+	page.Protocols.SetHTTP2(true)
+	page.Protocols.SetUnencryptedHTTP2(true) // for health checks over gRPC
 	if admin != nil {
 		go func() { failed <- page.Serve(admin) }()
 	}

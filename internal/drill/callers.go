@@ -48,8 +48,11 @@ func newTransport(e edge) *countingTransport {
 	}}
 }
 
-// attemptCount is the header in which abatehttp says how often a request has been sent, this time included.
-const attemptCount = "X-Envoy-Attempt-Count"
+// What abatehttp says in headers: how often a request has been sent, this time included, and for how long its caller waits.
+const (
+	attemptCount = "X-Envoy-Attempt-Count"
+	timeLeft     = "X-Envoy-Expected-Rq-Timeout-Ms"
+)
 
 func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.record.Attempt(t.service, t.since(), r.Header.Get(attemptCount) != "1")
@@ -71,8 +74,8 @@ func (t *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // What Abate tells a server, and what it heeds in an answer.
 var (
-	told  = []string{attemptCount, "X-Envoy-Expected-Rq-Timeout-Ms", "Abate-Priority"}
-	asked = []string{"Retry-After", "X-Should-Retry"}
+	told  = []string{attemptCount, timeLeft, "Abate-Priority", "Abate-Retry-Allowance"}
+	asked = []string{"Retry-After", "X-Should-Retry", "Abate-Retries-Made"}
 )
 
 func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections() }

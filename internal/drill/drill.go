@@ -107,13 +107,13 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 	if err != nil {
 		return st, err
 	}
-	server, err := StartServer(*st.service(), st.front, c.Seed, st.record, since, backend, st.protection(st.front))
+	server, err := StartServer(st.frontService(), st.front, c.Seed, st.record, since, backend, st.protection(st.front))
 	if err != nil {
 		return st, err
 	}
 	st.servers[st.front] = server
 	for range max(st.fleet.Instances, 1) {
-		e := edge{record: st.record, service: st.front, since: since, idle: 4, naive: st.fleet.Calls[0].Naive}
+		e := edge{record: st.record, service: st.front, since: since, idle: 4, naive: st.variant.NaiveCall(st.fleet.Name, &st.fleet.Calls[0])}
 		by, err := c.client(st, server.URL(), e)
 		if err != nil {
 			return st, err
@@ -146,14 +146,29 @@ func (st *stage) backend() (func(context.Context) error, error) {
 		return nil, nil
 	}
 	name := st.services[st.back].Name
-	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers, naive: st.service().Calls[0].Naive}
+	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers, naive: st.variant.NaiveCall(st.service().Name, &st.service().Calls[0])}
 	by, err := newCaller(name, st.servers[st.back].URL(), st.variant.PolicyOf(st.service().Name, name), nil, e)
 	if err != nil {
 		return nil, err
 	}
 	st.behind = by
 	var calls atomic.Int64
-	return func(ctx context.Context) error { return by.send(ctx, strconv.FormatInt(calls.Add(1), 10)) }, nil
+	return func(ctx context.Context) error {
+		if e.naive { // it has no part in the call tree of the request
+			ctx = abate.WithCallTree(ctx, nil)
+		}
+		return by.send(ctx, strconv.FormatInt(calls.Add(1), 10))
+	}, nil
+}
+
+// frontService is the service that the clients call, with calls that are as naive as the variant says.
+func (st *stage) frontService() scenario.Service {
+	s := *st.service()
+	s.Calls = slices.Clone(s.Calls)
+	for i := range s.Calls {
+		s.Calls[i].Naive = st.variant.NaiveCall(s.Name, &s.Calls[i])
+	}
+	return s
 }
 
 // close ends everything, once or more often. The service goes first, so that it does not see the one behind it go.

@@ -41,7 +41,7 @@ func TestAGateStandsBeforeTheRealServiceToo(t *testing.T) {
 	}
 	var report strings.Builder
 	r.Report(&report)
-	if text := report.String(); !strings.Contains(text, "attempts refused by the service's gate") || !strings.Contains(text, "The gate in front of the service refused ") {
+	if text := strings.Join(strings.Fields(report.String()), " "); !strings.Contains(text, "attempts refused by the service's gate") {
 		t.Error(text)
 	}
 }

@@ -24,6 +24,8 @@ const (
 	mostDrain     = time.Minute
 )
 
+const notNaive = "what stands between these clients and the service is not naive; play it without --via"
+
 // problems collects what the drill cannot play.
 type problems struct {
 	file string
@@ -77,7 +79,11 @@ func (c Config) Problems() []string {
 	p.faults(s)
 	for i := range s.Clients {
 		for _, call := range s.Clients[i].Calls {
-			p.refuse(c.Via == nil || !call.Naive, "clients."+s.Clients[i].Name+".calls."+call.To+".naive", "what stands between these clients and the service is not naive; play it without --via")
+			p.refuse(c.Via == nil || !call.Naive, "clients."+s.Clients[i].Name+".calls."+call.To+".naive", notNaive)
+		}
+		for k := range s.Variants {
+			v := &s.Variants[k]
+			p.refuse(c.Via == nil || !slices.Contains(v.Naive, s.Clients[i].Name), "variants."+v.Name+".naive", notNaive)
 		}
 	}
 	for _, name := range c.Acts {

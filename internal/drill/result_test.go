@@ -126,6 +126,7 @@ func TestVerdictSaysOnlyWhatWasShown(t *testing.T) {
 		{"a short queue", func(*ActResult, *ActResult, *Result) {}, "The queue stayed short enough: at most 80 of the 900 places in the service's queue were taken, 0.2 s of work.", "overflowed"},
 		{"a short queue that did not help", func(_, g *ActResult, _ *Result) { g.RecoverySeconds = nil }, "here. At most 80 of the 900 places", "short enough"},
 		{"an empty queue", func(_, g *ActResult, _ *Result) { g.Service.LongestQueue = 0 }, "that were sent. No request ever waited in the service's queue.", "short enough"},
+		{"a gate refused", func(_, g *ActResult, _ *Result) { g.Service.TurnedAway = 1300 }, "that were sent. The gate in front of the service refused 1,300 attempts. The queue stayed short", "overflowed"},
 		{"a full queue", func(_, g *ActResult, _ *Result) { g.Service.Refused = 1200 }, "The service's queue of 900 overflowed: 1,200 attempts were turned away.", "short enough"},
 
 		{"a busy machine", func(_, g *ActResult, _ *Result) { g.LateSeconds = 0.6 }, "busy with other things, and in the guarded act the drill fell up to 0.6 s behind", ""},

@@ -23,7 +23,7 @@ model: {drain: 300ms}
 variants:
   storm:
     policy:
-      defaults: &naive {attemptTimeout: 300ms, maxRetries: 3, backoff: fixed, initialDelay: 200ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}
+      defaults: &naive {attemptTimeout: 300ms, retryOwner: none, maxRetries: 3, backoff: fixed, initialDelay: 200ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}
       services: {db: &db {attemptTimeout: 200ms, maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}
     expect: [collapse > 90%]
   guarded:

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,7 @@ type job struct {
 	arrived time.Duration // at the gate, if there is one
 	since   time.Duration // when it joined the queue
 	gone    atomic.Bool   // the caller has hung up
+	tree    *abate.CallTree
 	done    chan engine.EndKind
 }
 
@@ -66,11 +68,15 @@ func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder
 		s.limit = spec.Queue.Limit
 	}
 	s.door = http.HandlerFunc(s.handle)
-	if protect != nil {
-		var err error
-		if s.gate, s.door, err = newGate(s, *protect); err != nil {
-			return nil, err
-		}
+	var err error
+	switch {
+	case protect != nil:
+		s.gate, s.door, err = newGate(s, *protect)
+	case backend != nil && slices.ContainsFunc(spec.Calls, func(c scenario.Call) bool { return !c.Naive }):
+		s.door, err = newOpenGate(s)
+	}
+	if err != nil {
+		return nil, err
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	// Callers that hang up in the middle of a storm are not worth a line each.
@@ -139,7 +145,7 @@ func (s *Server) unreachable() bool {
 
 // handle answers a request that has come through to the service, or does not.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	j, refusal := s.enter(r.Context().Value(arrivedKey{}).(time.Duration))
+	j, refusal := s.enter(r.Context().Value(arrivedKey{}).(time.Duration), abate.CallTreeOf(r.Context()))
 	if j == nil {
 		switch refusal {
 		case engine.TimedOut:
@@ -181,7 +187,7 @@ func (s *Server) answer(w http.ResponseWriter, end engine.EndKind) {
 }
 
 // enter gives a request a worker or a place in the queue; nil and why if it gets neither.
-func (s *Server) enter(arrived time.Duration) (*job, engine.EndKind) {
+func (s *Server) enter(arrived time.Duration, tree *abate.CallTree) (*job, engine.EndKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -192,7 +198,7 @@ func (s *Server) enter(arrived time.Duration) (*job, engine.EndKind) {
 	case s.outage(scenario.Fail):
 		return nil, engine.QueueFull
 	}
-	j := &job{arrived: arrived, since: s.since(), done: make(chan engine.EndKind, 1)} // it holds one, so that no worker waits for a caller
+	j := &job{arrived: arrived, since: s.since(), tree: tree, done: make(chan engine.EndKind, 1)} // it holds one, so that no worker waits for a caller
 	switch {
 	case s.free():
 		s.begin(j)
@@ -216,7 +222,7 @@ func (s *Server) begin(j *job) {
 	now := s.since()
 	s.record.Waited(s.index, now, now-j.since)
 	s.running.Go(func() {
-		end := s.work()
+		end := s.work(j)
 		s.record.Worked(s.index, s.since(), s.since()-now, j.gone.Load(), end)
 		if end == engine.Answered {
 			s.record.Responded(s.index, s.since(), s.since()-j.arrived)
@@ -239,8 +245,8 @@ func (s *Server) startNext() {
 }
 
 // work does what a request needs: the server's own work, and the call that it makes.
-func (s *Server) work() engine.EndKind {
-	call := func() bool { return s.backend == nil || s.backend(s.stopped) == nil }
+func (s *Server) work(j *job) engine.EndKind {
+	call := func() bool { return s.backend == nil || s.backend(abate.WithCallTree(s.stopped, j.tree)) == nil }
 	if s.spec.CallsFirst && !call() {
 		return engine.BadGateway
 	}

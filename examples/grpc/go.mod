@@ -1,0 +1,31 @@
+module github.com/abate-go/abate/examples/grpc
+
+go 1.25.0
+
+require (
+	github.com/abate-go/abate v0.0.0
+	github.com/abate-go/abate/adapter/abategrpc v0.0.0
+	github.com/abate-go/abate/adapter/abateprom v0.0.0
+	github.com/prometheus/client_golang v1.24.1
+	github.com/prometheus/client_model v0.6.2
+	google.golang.org/grpc v1.80.0
+	google.golang.org/protobuf v1.36.11
+)
+
+require (
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/common v0.70.1 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260120221211-b8f7ae30c516 // indirect
+)
+
+replace (
+	github.com/abate-go/abate => ../..
+	github.com/abate-go/abate/adapter/abategrpc => ../../adapter/abategrpc
+	github.com/abate-go/abate/adapter/abateprom => ../../adapter/abateprom
+)

@@ -1,0 +1,63 @@
+package drill_test
+
+import (
+	"testing"
+
+	"github.com/abate-go/abate/internal/drill"
+)
+
+// chain is two layers of three attempts each. The one behind refuses for a while.
+const chain = `
+name: chain
+duration: 4s
+warmUp: 200ms
+clients: {shop: {rate: 50, arrivals: jittered, instances: 5, calls: [pay]}}
+services:
+  pay: {workers: 200, serviceTime: 1ms, queue: {limit: 100}, callsFirst: true, calls: [db]}
+  db: {}
+faults: [{at: 1s, for: 1s, outage: db, mode: fail}]
+model: {drain: 300ms}
+variants:
+  each:
+    policy:
+      defaults: &thrice {attemptTimeout: 5s, maxRetries: 2, backoff: fixed, initialDelay: 20ms, jitter: none, retryOwner: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}
+    expect: ["amplification(db, during) > 7", "amplification(db, during) <= 9", "amplification(pay, during) > 2.4"]
+  nearest:
+    policy: {defaults: &shared {<<: *thrice, retryOwner: nearest}}
+    expect: ["amplification(db, during) > 2.4", "amplification(db, during) <= 3", "amplification(pay, during) < 2.2"]
+  edge:
+    policy: {defaults: {<<: *thrice, retryOwner: edge}}
+    expect: ["amplification(db, during) > 2.4", "amplification(db, during) <= 3", "amplification(pay, during) > 2.4"]
+  naive-shop:
+    naive: [shop]
+    policy: {defaults: *shared}
+    expect: ["amplification(db, during) > 7", "amplification(db, during) <= 9"]
+  naive-service:
+    naive: [pay]
+    policy: {defaults: *shared}
+    expect: ["amplification(db, during) > 7", "amplification(db, during) <= 9"]
+`
+
+// TestLayersShareTheirAttemptsOverRealSocketsToo holds the drill to the simulator's numbers: both are held to the same
+// expectations.
+func TestLayersShareTheirAttemptsOverRealSocketsToo(t *testing.T) {
+	s := read(t, chain)
+	c := playing(t, s, "each", "nearest", "edge", "naive-shop", "naive-service")
+	r, err := drill.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Compare(t.Context(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Acts {
+		for _, e := range r.Acts[i].Expectations {
+			if !e.Held {
+				t.Errorf("%s: %s: %v", r.Acts[i].Act, e.Text, *e.Value)
+			}
+		}
+		for _, row := range r.Comparison.Acts[i].Rows[1:3] {
+			t.Logf("%s: %s %.3f, simulated %.3f", r.Acts[i].Act, row.Name, *row.Drill, *row.Median)
+		}
+	}
+}
