@@ -69,8 +69,9 @@ bench: $(BENCHSTAT) ## Abate and its peers side by side in one run, and the numb
 	@$(MAKE) --no-print-directory proxies
 	@$(MAKE) --no-print-directory engine
 
-proxies: ## The proxy's part of make bench: CPU per request beside nginx, HAProxy and Go proxies, where installed
+proxies: ## The proxy's part of make bench: CPU per request and gRPC call beside nginx, HAProxy and Go proxies, and 10,000 gRPC streams for a minute
 	go run ./bench/proxies
+	go run ./bench/proxies -chats 10000 -targets nginx,haproxy,abate
 
 engine: $(BENCHSTAT) ## The simulator's part of make bench: events and attempts per second, memory
 	@mkdir -p bench/out && rm -f bench/out/engine.txt
