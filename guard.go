@@ -107,6 +107,7 @@ func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
 func (p Policy) clone() Policy {
 	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
 	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	p.Kafka = p.Kafka.Clone()
 	return p
 }
 

@@ -99,6 +99,27 @@ func (s *settings) classify(ctx context.Context, err error) (o Outcome) {
 	return Outcome{Class: Failure, NoRetry: !s.retries.allow(0, err, true), Err: err}
 }
 
+// Judge tells what err comes to if a function under the guard returns it: by its mark (Permanent, Ignore, RetryAfter) or by the policy's Classify. It leaves
+// out retryOn and neverRetryOn, which say whether another attempt is worth it at once: it is for adapters that can come back to a failure much
+// later, and need to know whether it is for good.
+func (g *Guard) Judge(err error) (o Outcome) {
+	if err == nil {
+		return o
+	}
+	classify := g.current.Load().policy.Classify
+	switch {
+	case findMark(err, &o):
+	case classify != nil:
+		o = classify(err)
+	default:
+		o.Class = Failure
+	}
+	if o.Err == nil {
+		o.Err = err
+	}
+	return o
+}
+
 // answers tells whether an error of Do's function is an answer: ignored, and not because a guard inside refused the call.
 func (s *settings) answers(err error) bool {
 	o := s.classify(context.Background(), err)

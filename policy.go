@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/policy/throttle"
 )
@@ -55,6 +56,9 @@ type Policy struct {
 
 	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
 	OutlierDetection balance.Config `yaml:"outlierDetection"`
+
+	// Kafka says what a consumer in front of the service does with messages that fail: retry topics, the dead-letter topic, the drain after an outage. See adapter/abatekafka.
+	Kafka redelivery.Config `yaml:"kafka"`
 
 	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
@@ -148,6 +152,7 @@ func (p Policy) WithDefaults() Policy {
 	p.Throttle = p.Throttle.WithDefaults()
 	p.Hedge = p.Hedge.WithDefaults()
 	p.OutlierDetection = p.OutlierDetection.WithDefaults()
+	p.Kafka = p.Kafka.WithDefaults()
 	if p.Fallback.Status != 0 && p.Fallback.ContentType == "" {
 		p.Fallback.ContentType = "application/json"
 	}

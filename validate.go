@@ -33,6 +33,7 @@ func (p Policy) Validate() error {
 	v.betweenFields(p, p.WithDefaults())
 	v.rate("rateLimit.limit", p.RateLimit.Limit)
 	v.lists(p)
+	v.kafka(p.Kafka)
 	v.upstreams(p.Upstreams)
 	v.routes(p.Routes)
 	return errors.Join(v.found...)
@@ -64,6 +65,16 @@ func (v *validator) field(path string, tag reflect.StructTag, value reflect.Valu
 	if value.IsZero() {
 		return
 	}
+	if value.Kind() == reflect.Slice { // the tags are those of its members, of which a zero has no other meaning
+		for i := range value.Len() {
+			v.scalar(fmt.Sprintf("%s[%d]", path, i), tag, value.Index(i))
+		}
+		return
+	}
+	v.scalar(path, tag, value)
+}
+
+func (v *validator) scalar(path string, tag reflect.StructTag, value reflect.Value) {
 	if limits := tag.Get("range"); limits != "" {
 		if low, high := ParseRange(limits); !inRange(value, low, high) {
 			v.add(path, show(value)+" is out of range", "allowed: "+DescribeRange(limits))
@@ -131,6 +142,7 @@ func (p Policy) Ineffective() error {
 		v.idle("fallback.body", f.Body != "", "set status, for example 200")
 		v.idle("fallback.contentType", f.ContentType != "", "set status, for example 200")
 	}
+	v.idleKafka(p.Kafka)
 	return errors.Join(v.found...)
 }
 

@@ -67,7 +67,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -163,6 +163,36 @@ var mistakes = map[string][]string{
 	},
 	"key-not-a-word": {
 		`:2:3: services: a list cannot be a key; keys are plain words, for example maxRetries`,
+	},
+	"kafka-empty-tiers": {
+		`:2:29: service "payments", kafka.tiers: an empty list would mean the default; remove the key, or write disabled: true for no retry topics`,
+	},
+	"kafka-tiers": {
+		`:6:24: service "payments", kafka.tiers[2]: 5m0s does not come after 5m0s; let them ascend, for example [30s, 5m, 30m]; for several deliveries with one delay write delay, multiplier: 1 and attempts`,
+		`:6:28: service "payments", kafka.tiers[3]: 25h is out of range; allowed: 100ms to 24h; for example [30s, 5m, 30m]`,
+		`:7:20: service "payments", kafka.retrySuffix: "-r/" cannot stand in the name of a topic; allowed: at most 100 letters, digits, dots, underscores and hyphens, for example "-retry"`,
+		`:8:26: service "payments", kafka.neverRetryErrors[0]: "" is no class of errors; without spaces around, * stands for anything, for example "*json.SyntaxError"`,
+		`:9:26: service "stock", kafka.delay: stands beside tiers, which say all delays; remove it, or the tiers where they are set`,
+		`:9:41: service "stock", kafka.attempts: stands beside tiers, which say all delays; remove it, or the tiers where they are set`,
+		`:10:33: service "billing", kafka.tiers[1]: 500ms does not come after 1s; let them ascend, for example [30s, 5m, 30m]; for several deliveries with one delay write delay, multiplier: 1 and attempts`,
+	},
+	"kafka-without-effect": {
+		`:4:20: service "payments", kafka.concurrency: has no effect; set tiers, for example [30s, 5m, 30m]`,
+		`:5:17: service "payments", kafka.attempts: has no effect; set delay, for example 30s`,
+		`:6:24: service "payments", kafka.drain.maxRate: has no effect; set tiers, for example [30s, 5m, 30m]`,
+		`:8:45: service "stock", kafka.timeout: 1m0s is over in delivery 3 of 4; no other would follow: raise it to 5m30s or more, or ask for fewer deliveries`,
+		`:8:79: service "stock", kafka.dltSuffix: has no effect; remove it, or choose dltStrategy: dead-letter`,
+		`:10:52: service "billing", kafka.attempts: 30 make 29 retry topics; at most 20: lower it, or raise the multiplier so that maxDelay is reached earlier`,
+		`:10:64: service "billing", kafka.window: 0 is out of range; allowed: 1 to 100000; for example 1000`,
+	},
+	"kafka-words": {
+		`:4:20: service "payments", kafka.tiers[1]: 5 has no unit; write "5s" for seconds or "5ms" for milliseconds; allowed: 100ms to 24h; for example [30s, 5m, 30m]`,
+		`:5:20: service "payments", kafka.dltStrategy: "dead-leter" is not known; did you mean dead-letter? allowed: dead-letter, retry-last, drop; for example dead-letter`,
+		`:6:14: service "payments", kafka.order: "keys" is not known; did you mean key? allowed: unordered, key, park-key; for example park-key`,
+		`:7:7: service "payments", kafka: unknown key "retry"; allowed: disabled, tiers, delay, multiplier, maxDelay, attempts, timeout, dltStrategy, retryErrors, neverRetryErrors, naming, retrySuffix, dltSuffix, groupInNames, concurrency, window, order, handlerTimeout, exactlyOnce, poisonBatch, outage, dltRetention, maxTrace, drain`,
+		`:8:26: service "payments", kafka.neverRetryErrors[0]: the number 7 is not text; write it in quotes: "7"`,
+		`:9:23: service "payments", kafka.drain.factor: 0.5 is out of range; allowed: 1 to 100; for example 1.2`,
+		`:9:28: service "payments", kafka.drain: unknown key "rampup"; did you mean rampUp?`,
 	},
 	"leading-zero": {
 		`:1:24: defaults.maxRetries: 010 could mean 8 or 10; write it without the leading zero`,
@@ -462,7 +492,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -485,7 +515,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

@@ -122,7 +122,7 @@ var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)", "re
 
 // missing is what a section that is off may lack.
 var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit", "throttle": "k",
-	"hedge": "delay or quantile", "fallback": "status", "tls": "certificate", "authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
+	"hedge": "delay or quantile", "fallback": "status", "kafka": "tiers or delay", "tls": "certificate", "authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
 func off(f *strictyaml.Field, v reflect.Value) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -95,8 +96,30 @@ func TestSectionsAreInheritedKeyByKeyAndListsReplaced(t *testing.T) {
 	}
 }
 
+func TestKafkaIsReadAndInheritedKeyByKey(t *testing.T) {
+	f := parseFile(t, "testdata/good/kafka.yaml")
+	payments, stock, orders := f.Services[0].Policy.Kafka, f.Services[1].Policy.Kafka, f.Services[2].Policy.Kafka
+	if !payments.Enabled() || payments.Order != redelivery.ParkKey || payments.Concurrency != 16 || !payments.ExactlyOnce || payments.Drain != (redelivery.Drain{Factor: 1.1, RampUp: 30 * time.Second, MaxRate: 500}) {
+		t.Errorf("payments: %+v", payments)
+	}
+	if d := payments.Delays(); !slices.Equal(d, []time.Duration{30 * time.Second, 5 * time.Minute, 30 * time.Minute}) {
+		t.Errorf("payments did not inherit the tiers: %v", d)
+	}
+	if d := stock.Delays(); !stock.Enabled() || !slices.Equal(d, []time.Duration{100 * time.Millisecond, time.Second}) || stock.DLTStrategy != redelivery.DropLast {
+		t.Errorf("stock: %v, %+v", d, stock)
+	}
+	if orders.Enabled() || len(orders.Tiers) != 3 {
+		t.Errorf("orders did not inherit what is disabled: %+v", orders)
+	}
+}
+
 func TestPoliciesShareNoLists(t *testing.T) {
-	f := parse(t, "defaults: {retryOn: [reset]}\nservices: {a: , b: }")
+	f := parse(t, "defaults: {retryOn: [reset], kafka: {tiers: [1s], retryErrors: [a], neverRetryErrors: [b]}}\nservices: {a: , b: }")
+	k := &f.Services[0].Policy.Kafka
+	k.Tiers[0], k.RetryErrors[0], k.NeverRetryErrors[0] = time.Hour, "x", "x"
+	if k := f.Services[1].Policy.Kafka; k.Tiers[0] != time.Second || k.RetryErrors[0] != "a" || k.NeverRetryErrors[0] != "b" {
+		t.Error("a change of one service's lists under kafka reached another")
+	}
 	f.Services[0].Policy.RetryOn[0] = "timeout"
 	if f.Services[1].Policy.RetryOn[0] != "reset" || f.Defaults.RetryOn[0] != "reset" {
 		t.Error("a change of one service's list reached another")
@@ -274,7 +297,7 @@ func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
 		want   []string
 	}{
 		{abate.DefaultPolicy(), []string{"# retryOn: not set (what the adapter retries)", "# retryMethods: not set (GET, HEAD, OPTIONS, TRACE)",
-			"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile", "fallback: # off: no status"}},
+			"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile", "fallback: # off: no status", "kafka: # off: no tiers or delay"}},
 		{abate.Policy{}, []string{"retryBudget: # off: disabled", "circuitBreaker: # off: no threshold"}},
 		{abate.Policy{Hedge: hedge.Config{Disabled: true, Delay: time.Second}, CircuitBreaker: breaker.Config{Disabled: true}},
 			[]string{"circuitBreaker: # off: disabled", "hedge: # off: disabled"}},

@@ -22,6 +22,7 @@ func newPolicyShape() *strictyaml.Shape {
 	for _, key := range []string{"retryOn", "retryMethods"} {
 		s.Find(key).NotEmpty = "remove the key, or write maxRetries: 0 to retry nothing"
 	}
+	s.Find("kafka.tiers").NotEmpty = "remove the key, or write disabled: true for no retry topics"
 	return s
 }
 
@@ -151,5 +152,6 @@ func fieldErrors(err error) []*abate.FieldError {
 func own(p abate.Policy) abate.Policy {
 	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
 	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	p.Kafka = p.Kafka.Clone()
 	return p
 }

@@ -57,7 +57,7 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key", "duration-without-unit",
 		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type", "no-value",
 		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries",
-		"protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
+		"kafka-words", "kafka-empty-tiers", "protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
 		"redis-no-value", "redis-words"} {
 		if problems := validate(t, "testdata/"+name+".bad.yaml"); len(problems) == 0 {
 			t.Errorf("%s.bad.yaml conforms to the schema", name)
@@ -86,6 +86,9 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 		"protect priority: {default: %q}":                                {"CRITICAL", "critical-plus", "Sheddable_Plus", "SHEDDABLE", "HIGH", "", "CRITICAL_"},
 		"protect idempotency: {methods: [%q]}":                           {"POST", "post", ""},
 		"protect shed: {concurrency: %q}":                                {"vegas", "Vegas", ""},
+		"kafka: {tiers: %s}":                                             {"[]", "[30s]", "[30s, 5m]", "[30]", "30s"},
+		"kafka: {delay: 1s, retryErrors: [%q]}":                          {"", "*", "*x.Y", " x", "x ", "a b"},
+		"kafka: {delay: 1s, dltSuffix: %q}":                              {"", "-dead", ".DLT", "/x", "é", strings.Repeat("x", 101)},
 		"circuitBreaker: {slidingWindow: %s}":                            {"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`},
 	} {
 		for _, value := range values {
@@ -120,6 +123,8 @@ func generator(t *testing.T, full any) schematest.Generator {
 	const (
 		conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
 		method     = `^[^a-z \t\r\n]+$`
+		class      = `^\S(.*\S)?$`
+		suffix     = `^[a-zA-Z0-9._-]{0,100}$`
 		header     = "header:[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 	)
 	rate := object{"type": "string", "pattern": `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? */ *(ms|s|m|h|` + schematest.Durations + `) *$`}
@@ -127,9 +132,11 @@ func generator(t *testing.T, full any) schematest.Generator {
 		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go", "*.go"),
 		Defaults: reflect.ValueOf(full),
 		Extra: map[string]object{
-			"retryOn[]":      {"pattern": conditions},
-			"neverRetryOn[]": {"pattern": conditions},
-			"retryMethods[]": {"pattern": method},
+			"retryOn[]":           {"pattern": conditions},
+			"neverRetryOn[]":      {"pattern": conditions},
+			"retryMethods[]":      {"pattern": method},
+			"kafka.retryErrors[]": {"pattern": class}, "kafka.neverRetryErrors[]": {"pattern": class},
+			"kafka.retrySuffix": {"pattern": suffix}, "kafka.dltSuffix": {"pattern": suffix},
 			"circuitBreaker.slidingWindow": {"type": []string{"string", "integer"}, "minimum": 1, "maximum": 1_000_000,
 				"pattern": "^([1-9][0-9]*|" + schematest.Durations + ")$"},
 			"rateLimit.limit":       rate,

@@ -1,0 +1,205 @@
+package redelivery
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What a drain begins with and how it goes on.
+const (
+	rampFrom  = 0.1                   // of the limit
+	burstFor  = 50 * time.Millisecond // of the limit may come at once
+	debtFor   = 10 * time.Second      // of the limit may be owed
+	patience  = 10 * time.Minute      // after which the limit begins to grow
+	growth    = 1.1                   // a minute
+	longWait  = time.Second           // the longest wait that is told
+	shortWait = longWait / 2
+)
+
+// Pace bounds how fast a backlog is worked off after trouble. Before, it only learns what is normal. It is for all
+// consumers of one service in a process together; it is safe for concurrent use.
+//
+// # What is normal
+//
+// The busiest 10 s of the last 10 min, in deliveries per second that succeeded, trouble and drains left out: what the service has lately
+// been seen to bear from this process. After a start in the middle of an outage nothing is known; then only maxRate bounds
+// the drain.
+//
+// # The bound
+//
+// From the first word of trouble until the backlog is gone, in every window of time t of a drain, the deliveries started
+// here are at most
+//
+//	limit × t + burst
+//
+// where the limit is factor × normal, at most maxRate, and the burst 50 ms of it, at least 1. Attempts that the guard adds
+// are charged when a delivery is done, so that the ones after it pay for them: at most what 10 s of the limit bring. Until
+// something has succeeded the limit is a tenth, then rises evenly to all of it in rampUp; more trouble begins that again.
+// Live messages count like those of the backlog. If these alone have grown to more than the limit, the backlog would never
+// be gone: so 10 min after the recovery the limit begins to grow by 10 % a minute.
+//
+// It is the limit of one process: when others have gone, and this one has got their partitions, their share of what is
+// normal is not its own.
+//
+// # Waiting
+//
+// A caller that must wait is told when to ask again, at most 1 s from now, and each caller another time, as tokens come.
+// That is no reservation: whoever asks when there is a token gets it. A caller that does not come back costs nothing.
+//
+// Outside a drain Start costs 2 ns and Done 15 ns, during one some 25 ns each; nothing is allocated. A Pace takes 2.5 KB.
+type Pace struct {
+	draining atomic.Bool // written under mu
+	mu       sync.Mutex
+	c        Drain
+	learnt   normal
+	usual    float64 // what was normal before the trouble, in deliveries per second; 0 when not known
+
+	probed     bool          // something was started since the trouble: a success may be of it
+	recovering bool          // and has succeeded
+	since      time.Duration // when it did
+
+	tokens float64       // may be owed
+	filled time.Duration // when tokens were last counted
+	turn   time.Duration // the next moment to tell somebody who must wait
+}
+
+// NewPace makes one. c is a Config.Drain with its defaults.
+func NewPace(c Drain) *Pace { return &Pace{c: c.WithDefaults()} }
+
+// Reconfigure changes the bounds; what was learnt stays.
+func (p *Pace) Reconfigure(c Drain) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.c = c.WithDefaults()
+	if p.c.Disabled {
+		p.draining.Store(false)
+	}
+}
+
+// Start asks for one delivery now. If it must wait, wait is how long; the caller asks again then. Each delivery that may
+// start is followed by one Done.
+func (p *Pace) Start(now time.Duration) (wait time.Duration) {
+	if !p.draining.Load() {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := p.fill(now)
+	if limit == 0 {
+		p.probed = true
+		return 0
+	}
+	if p.tokens >= 1-1e-9 { // a wait is whole nanoseconds, so that a token can be short of a trillionth
+		p.tokens--
+		p.probed = true
+		return 0
+	}
+	return p.stagger(now, limit)
+}
+
+// stagger tells a caller when to ask again: each another time, as tokens come.
+func (p *Pace) stagger(now time.Duration, limit float64) time.Duration {
+	each := time.Duration(min(1/limit, 0.05) * float64(time.Second))
+	first := now + min(seconds((1-p.tokens)/limit), shortWait)
+	if p.turn = max(p.turn+each, first); p.turn > now+longWait {
+		p.turn = first
+	}
+	return max(p.turn-now, 1)
+}
+
+// Done tells how many attempts a delivery made, 0 if the service has not seen it, and whether it was handled. Attempts after
+// the first are charged; of none, what Start took is given back.
+func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.draining.Load() {
+		if ok && attempts > 0 { // until the circuit opens, failures come again from the retry topics: more than is normal
+			p.learnt.count(now, 1)
+		} else if attempts > 0 {
+			p.learnt.fail(now)
+		}
+		return
+	}
+	if limit := p.fill(now); limit > 0 {
+		p.tokens = min(max(p.tokens-float64(attempts-1), -limit*debtFor.Seconds()), burst(limit))
+	}
+	if ok && attempts > 0 && p.probed && !p.recovering {
+		p.recovering, p.since = true, now
+	}
+}
+
+// Trouble tells that the service is ill: its circuit is open. It may be told as often as it is seen. The drain begins when it
+// stops being said and deliveries succeed again.
+func (p *Pace) Trouble(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.c.Disabled {
+		return
+	}
+	p.probed, p.recovering = false, false
+	if p.draining.Load() {
+		p.fill(now)
+		return
+	}
+	p.learnt.count(now, 0)
+	if n := p.learnt.busiest(); n > 0 {
+		p.usual = n
+	}
+	p.learnt.miss(now)
+	p.draining.Store(true)
+	p.tokens, p.filled, p.turn = 1, now, now
+}
+
+// Behind tells how many messages are due and not delivered, in all partitions of this process. The drain ends, but not before
+// the ramp is over, when there are no more than what normally comes in 100 ms: so many are always on their way.
+func (p *Pace) Behind(now time.Duration, due int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.draining.Load() || !p.recovering || now < p.since+p.c.RampUp || float64(due) > p.usual/10 {
+		return
+	}
+	p.draining.Store(false)
+	p.learnt.miss(now)
+}
+
+// fill counts the tokens that have come until now, and returns the limit.
+func (p *Pace) fill(now time.Duration) float64 {
+	limit := p.limit(now)
+	if now > p.filled {
+		mean := (p.limit(p.filled) + limit) / 2
+		p.tokens += mean * (now - p.filled).Seconds()
+		p.filled = now
+	}
+	p.tokens = min(p.tokens, burst(limit))
+	return limit
+}
+
+// limit is how many attempts a second may be made at a moment of the drain; 0 for any number.
+func (p *Pace) limit(now time.Duration) float64 {
+	share, passed := 1.0, now-p.since
+	switch {
+	case !p.recovering || passed < 0:
+		share = rampFrom
+	case passed < p.c.RampUp:
+		share = rampFrom + (1-rampFrom)*passed.Seconds()/p.c.RampUp.Seconds()
+	case passed > patience:
+		share = min(math.Pow(growth, (passed-patience).Minutes()), 1e9)
+	}
+	if p.usual == 0 {
+		return p.c.MaxRate * min(share, 1)
+	}
+	limit := p.c.Factor * p.usual * share
+	if p.c.MaxRate > 0 {
+		limit = min(limit, p.c.MaxRate)
+	}
+	return limit
+}
+
+// burst is how many attempts may be made at once.
+func burst(limit float64) float64 { return max(limit*burstFor.Seconds(), 1) }
+
+func seconds(s float64) time.Duration {
+	return time.Duration(min(math.Ceil(s*float64(time.Second)), math.MaxInt64/2))
+}
