@@ -1,4 +1,4 @@
-// Package needs finds the programs that some tests drive. It is the one place where a test may be skipped: for a user
+// Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one place where a test may be skipped: for a user
 // without the program, saying what to install; where CI is "true" a missing program is a failure, so that nobody believes
 // in tests that did not run.
 package needs
@@ -13,7 +13,7 @@ import (
 
 // packages are the Debian packages of programs that have another name.
 var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless",
-	"redis-cli": "redis-tools", "grpc": "python3-grpcio", "initdb": "postgresql", "postgres": "postgresql"}
+	"javac": "default-jdk-headless", "mvn": "maven", "redis-cli": "redis-tools", "grpc": "python3-grpcio", "initdb": "postgresql", "postgres": "postgresql"}
 
 // elsewhere is where programs stand that are in nobody's path: Debian's PostgreSQL keeps one folder for each version.
 const elsewhere = "/usr/lib/postgresql/*/bin"
@@ -74,7 +74,12 @@ func Jars(t testing.TB, pkg string, patterns ...string) string {
 
 func missing(t testing.TB, what, pkg string) {
 	t.Helper()
-	message := "this test needs " + what + ": install the package " + pkg + " (as root, .ci/needs does)"
+	end(t, "this test needs "+what+": install the package "+pkg+" (as root, .ci/needs does)")
+}
+
+// end ends the test: skipped, or failed when the environment says CI=true.
+func end(t testing.TB, message string) {
+	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(message)
 	}

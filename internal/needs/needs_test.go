@@ -17,7 +17,7 @@ type witness struct {
 }
 
 func (w *witness) Helper()           {}
-func (w *witness) Skip(args ...any)  { w.skipped = fmt.Sprint(args...) }
+func (w *witness) Skip(args ...any)  { w.skipped = fmt.Sprint(args...); panic(w) }
 func (w *witness) Fatal(args ...any) { w.failed = fmt.Sprint(args...); panic(w) }
 
 func ask(w *witness, names ...string) (path string) {

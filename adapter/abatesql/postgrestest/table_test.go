@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -170,11 +169,13 @@ func TestKeysOutliveTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.stop(syscall.SIGQUIT)
+	server.Crash()
 	if _, err = s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err == nil {
 		t.Error("no error without a server")
 	}
-	server.start(t)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
 	s = newStore(t, server.open(t), abatesql.Config{Table: "outlive"})
 	again, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour)
 	if err != nil || again.State != idempotency.Running {

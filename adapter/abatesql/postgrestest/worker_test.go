@@ -187,7 +187,7 @@ func TestEachKeyHasOneEffectWhereverItsWorkerIsKilled(t *testing.T) {
 		keys[i] = fmt.Sprint("message-", i)
 	}
 	for n := 0; n < len(keys); n += each {
-		w := worker{DSN: s.dsn(""), Table: table, Keys: keys[n : n+each], AtOnce: each}
+		w := worker{DSN: s.DSN(), Table: table, Keys: keys[n : n+each], AtOnce: each}
 		if n%(5*each) == 0 {
 			w.Stop = recorded
 			w.all(t, recorded)
@@ -223,7 +223,7 @@ func TestEachKeyHasOneEffectThroughKillsAtAnyMoment(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for consumer := range uint64(2) {
-		dsn, random := s.dsn(""), rand.New(rand.NewPCG(consumer, 1))
+		dsn, random := s.DSN(), rand.New(rand.NewPCG(consumer, 1))
 		open := map[string]bool{}
 		for i := range messages {
 			open[fmt.Sprint("message-", i)] = true
@@ -250,8 +250,10 @@ func TestEachKeyHasOneEffectThroughKillsAtAnyMoment(t *testing.T) {
 	eventually(t, "a third of the work", reached(messages*2/3))
 	killBackend(t, db)
 	eventually(t, "two thirds of the work", reached(messages*4/3))
-	s.stop(syscall.SIGQUIT)
-	s.start(t)
+	s.Crash()
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
 	wg.Wait()
 	t.Logf("%d kills", kills.Load())
 	db = s.open(t) // the connections of the other pool are dead

@@ -1,0 +1,7 @@
+package kafka
+
+// Metadata is for the tests of reading an answer.
+var Metadata = metadata
+
+// Folder is where a broker keeps everything.
+func (b *Broker) Folder() string { return b.folder }

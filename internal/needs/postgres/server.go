@@ -1,0 +1,235 @@
+//go:build unix
+
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate/internal/needs"
+)
+
+// limit is how long a server may take to answer or to stop. Machines that test are busy.
+const limit = time.Minute
+
+// errEnded is that the server's process ended before it answered: its port was taken, for example.
+var errEnded = errors.New("it ended before it answered")
+
+// Server is a PostgreSQL with a database postgres and a user abate who may do everything without a password. Its methods are safe for concurrent use.
+type Server struct {
+	program, folder string // the folder has data and log
+	as              *syscall.Credential
+	guard           io.WriteCloser // the end of which ends the server
+
+	mu    sync.Mutex
+	port  int
+	cmd   *exec.Cmd     // nil if it does not run
+	ended chan struct{} // closed at its end
+}
+
+var shared struct {
+	sync.Mutex
+	*Server
+}
+
+// Shared returns the one server of this process, which lives as long. Tests have tables of their own. Without PostgreSQL the test is skipped, or
+// fails where CI is true.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.Server == nil {
+		shared.Server = begin(t)
+	}
+	return shared.Server
+}
+
+func begin(t testing.TB) *Server {
+	t.Helper()
+	initdb, program := needs.Program(t, "initdb"), needs.Program(t, "postgres")
+	needs.Program(t, "sh")
+	folder, err := os.MkdirTemp("", "abate-postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{program: program, folder: folder, as: credential(t)}
+	if s.as != nil {
+		if err := os.Chown(folder, int(s.as.Uid), int(s.as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := s.command(initdb, "-D", s.data(), "-U", "abate", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(folder)
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	if s.guard, err = watch(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatalf("%v; its log:\n%s", err, s.Log())
+	}
+	return s
+}
+
+// credential is that of a user who may run the server, which refuses to run as root; nil if we may.
+func credential(t testing.TB) *syscall.Credential {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if u, err := user.Lookup(name); err == nil {
+			uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+			gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		}
+	}
+	t.Fatal("PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody")
+	return nil
+}
+
+// watch starts a process that ends the server of a folder and removes the folder when this process ends, however that ends: it then reads the end
+// of a pipe. Ctrl-C is not for it.
+func watch(folder string) (io.WriteCloser, error) {
+	const script = `trap '' INT HUP TERM
+read -r line
+[ -f "$0/data/postmaster.pid" ] && kill -QUIT "$(head -n 1 "$0/data/postmaster.pid")" 2>/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10; do [ -f "$0/data/postmaster.pid" ] || break; sleep 0.2; done
+rm -rf "$0"`
+	cmd := exec.Command("sh", "-c", script, folder)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return pipe, nil
+}
+
+// command is a program run as the server's user, in a folder it can enter.
+func (s *Server) command(path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
+	return cmd
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+func (s *Server) log() string  { return filepath.Join(s.folder, "log") }
+
+// Start starts a server that was stopped, on the same data and, unless somebody else has got it meanwhile, the same port, and returns when it takes statements.
+func (s *Server) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		return nil
+	}
+	var err error
+	for range 5 {
+		if s.port == 0 {
+			if s.port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		if err = s.launch(); !errors.Is(err, errEnded) {
+			return err
+		}
+		s.port = 0
+	}
+	return fmt.Errorf("PostgreSQL does not start: %w", err)
+}
+
+// launch starts the process and waits until it answers.
+func (s *Server) launch() error {
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	// Processes are killed here, machines are not, so the disk need not be waited for.
+	cmd := s.command(s.program, "-D", s.data(), "-p", strconv.Itoa(s.port), "-h", "127.0.0.1", "-k", "", "-F",
+		"-c", "shared_buffers=16MB", "-c", "max_connections=200", "-c", "log_line_prefix=%m [%p] ")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd, s.ended = cmd, make(chan struct{})
+	go func(ended chan struct{}) { _ = cmd.Wait(); close(ended) }(s.ended)
+	over := time.After(limit)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !answers(s.port) {
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			s.cmd = nil
+			return errEnded
+		case <-over:
+			s.end(syscall.SIGQUIT)
+			return fmt.Errorf("PostgreSQL did not answer within %v", limit)
+		}
+	}
+	return nil
+}
+
+// Stop ends the server and rolls back what is open.
+func (s *Server) Stop() { s.stop(syscall.SIGINT) }
+
+// Crash ends the server as a crash would: it recovers when it is started again.
+func (s *Server) Crash() { s.stop(syscall.SIGQUIT) }
+
+func (s *Server) stop(how syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end(how)
+}
+
+func (s *Server) end(how syscall.Signal) {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(how)
+	select {
+	case <-s.ended:
+	case <-time.After(limit):
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+		<-s.ended
+	}
+	s.cmd = nil
+}
+
+// Log returns the server's log, or as much as it has of it.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-64<<10):])
+}
+
+// DSN is where the server is. extra are further settings of the connection, such as "default_transaction_read_only=on".
+func (s *Server) DSN(extra ...string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dsn := fmt.Sprintf("postgres://abate@127.0.0.1:%d/postgres?sslmode=disable&connect_timeout=10", s.port)
+	for _, e := range extra {
+		dsn += "&" + e
+	}
+	return dsn
+}
