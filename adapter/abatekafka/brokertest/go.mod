@@ -1,0 +1,32 @@
+// Only tests: of package abatekafka on brokers, embedded and real, and with a real PostgreSQL.
+module github.com/abate-go/abate/adapter/abatekafka/brokertest
+
+go 1.26.0
+
+require (
+	github.com/abate-go/abate v0.0.0
+	github.com/abate-go/abate/adapter/abatekafka v0.0.0
+	github.com/abate-go/abate/adapter/abatekafka/embedded v0.0.0
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go/pkg/kadm v1.18.0
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+)
+
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	golang.org/x/crypto v0.51.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
+
+replace (
+	github.com/abate-go/abate => ../../..
+	github.com/abate-go/abate/adapter/abatekafka => ..
+	github.com/abate-go/abate/adapter/abatekafka/embedded => ../embedded
+)

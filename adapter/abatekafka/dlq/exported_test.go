@@ -1,0 +1,67 @@
+package dlq
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// For the tests of this package.
+var (
+	Pattern      = pattern
+	TracePattern = tracePattern
+)
+
+// Ramp is the plan of batches.
+type Ramp = ramp
+
+// NewRamp makes one.
+func NewRamp(limit float64) *Ramp { return &ramp{limit: limit} }
+
+// The methods of a Ramp.
+func (r *ramp) Begin() int               { return r.begin() }
+func (r *ramp) Count(n int) bool         { return r.count(n) }
+func (r *ramp) Again(now bool)           { r.failed(now) }
+func (r *ramp) Hopeless() (string, bool) { return r.hopeless() }
+func (r *ramp) Verdict() (string, bool)  { return r.verdict() }
+
+// Ledger folds the audit.
+type Ledger = ledger
+
+// NewLedger makes one.
+func NewLedger(topic string) *Ledger { return newLedger(topic) }
+
+// Fold takes a record, Held tells whether a session may go on.
+func (l *ledger) Fold(a *Action)                         { l.fold(a) }
+func (l *ledger) Held(id, session string) (bool, string) { return l.holds(id, session) }
+func (l *ledger) Active() string                         { return l.holding() }
+func (l *ledger) Tell(e *Entry)                          { l.tell(e) }
+func (l *ledger) Sent(id string, partition int32, o int64) bool {
+	return l.sent(id, spot{partition, o})
+}
+
+// CheckLines reads all lines of an import.
+var CheckLines = checkLines
+
+// ReadLine makes the record that an import writes.
+func ReadLine(text []byte, topic string) (*kgo.Record, error) {
+	l, err := parseLine(text)
+	if err != nil {
+		return nil, err
+	}
+	return l.record(topic), nil
+}
+
+// Draw counts the arrivals of two groups.
+func Draw(a, b []time.Time) (counts, more []int) {
+	list := make([]Group, 2)
+	for i, times := range [][]time.Time{a, b} {
+		g := &list[i]
+		*g = Group{Topics: map[string]int{}, States: map[State]int{}, First: times[0]}
+		for _, t := range times {
+			g.add(&Entry{Written: t})
+		}
+	}
+	draw(list)
+	return list[0].Arrivals, list[1].Arrivals
+}

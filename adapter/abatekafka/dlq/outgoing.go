@@ -1,0 +1,104 @@
+package dlq
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// The headers that a replayed message has besides its own. Package letter reads the first two.
+const (
+	headReplays      = "abate-replays"
+	headReplayedFrom = "abate-replayed-from"
+	headEditedFrom   = "abate-edited-from"
+)
+
+// Reasons to leave a letter out, as Progress.Skips counts them.
+const (
+	skipOften   = "replayed too often already"
+	skipNowhere = "it does not say where it came from: give a topic to replay to"
+	skipNoTopic = "its topic does not exist any more"
+	skipGone    = "its value was too large for the letter, and is gone from its topic"
+)
+
+// outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original partition, or by the
+// key's hash if it goes elsewhere. Its timestamp is the time of sending: with its own, retention might take it at once.
+func outgoing(e *Entry, to string) *kgo.Record {
+	l := &e.Letter
+	r := &kgo.Record{Topic: to, Partition: -1, Key: l.Key, Value: l.Value}
+	if to == l.Original.Topic {
+		r.Partition = l.Original.Partition
+	}
+	r.Headers = append(append(make([]kgo.RecordHeader, 0, len(l.Headers)+2), l.Headers...),
+		kgo.RecordHeader{Key: headReplays, Value: []byte(strconv.Itoa(l.Replays + 1))},
+		kgo.RecordHeader{Key: headReplayedFrom, Value: []byte(e.At.String())})
+	return r
+}
+
+// prepare makes what is to be sent of a letter, or says why it is left out.
+func (x *replaying) prepare(ctx context.Context, e *Entry) (r *kgo.Record, skip string, err error) {
+	to := x.r.To
+	if to == "" {
+		to = e.Letter.Original.Topic
+	}
+	if to == "" {
+		return nil, skipNowhere, nil
+	}
+	there, err := x.exists(ctx, to)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !there:
+		return nil, skipNoTopic, nil
+	case e.Letter.Replays >= x.r.MaxReplays:
+		return nil, skipOften, nil
+	case e.Letter.Pointer:
+		if err := x.d.follow(ctx, e); err != nil {
+			return nil, skipGone, context.Cause(ctx)
+		}
+	}
+	return outgoing(e, to), "", nil
+}
+
+// exists tells whether a topic does, asking once for each.
+func (x *replaying) exists(ctx context.Context, topic string) (bool, error) {
+	if there, known := x.targets[topic]; known {
+		return there, nil
+	}
+	topics, err := x.d.admin.ListTopics(ctx, topic)
+	if err != nil {
+		return false, fmt.Errorf("dlq: look for topic %s: %w", topic, err)
+	}
+	there := topics.Has(topic) && topics[topic].Err == nil
+	x.targets[topic] = there
+	return there, nil
+}
+
+// follow fills in what a letter only points to.
+func (d *Desk) follow(ctx context.Context, e *Entry) error {
+	at := e.Letter.Original
+	gone := fmt.Errorf("dlq: %s: its value was too large for the letter, and %s is gone", e.At, at)
+	if !at.Known() {
+		return gone
+	}
+	bounds, err := d.bounds(ctx, at.Topic)
+	if err != nil {
+		return err
+	}
+	if b, ok := bounds[at.Partition]; !ok || at.Offset < b.from || at.Offset >= b.to {
+		return gone
+	}
+	found := false
+	err = d.scan(ctx, at.Topic, []span{{at.Partition, at.Offset, at.Offset + 1}}, func(r *kgo.Record) bool {
+		if found = r.Offset == at.Offset; found {
+			e.Letter.Key, e.Letter.Value, e.Letter.Headers = r.Key, r.Value, r.Headers
+		}
+		return false
+	})
+	if err == nil && !found {
+		err = gone
+	}
+	return err
+}

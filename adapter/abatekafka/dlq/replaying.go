@@ -1,0 +1,310 @@
+package dlq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// replaying is a Replay under way.
+type replaying struct {
+	d       *Desk
+	r       Replay
+	session string
+	ends    map[int32]int64
+	targets map[string]bool // topic → whether it exists
+	watch   *watcher
+	chunk   []*Entry
+	records []*kgo.Record
+	next    time.Time // when the next chunk may go
+
+	mu sync.Mutex
+	p  Progress // changed by one goroutine, read by another
+}
+
+// errStopped ends the reading: why stands in the progress.
+var errStopped = errors.New("stopped")
+
+// Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed. The error is nil however it
+// ends, unless it could not begin or could not go on: the filter is wrong, another replay is under way, a broker is away.
+func (d *Desk) Replay(ctx context.Context, r Replay) (Progress, error) {
+	x := &replaying{d: d, r: r, session: random("s-"), targets: map[string]bool{}}
+	if err := x.begin(ctx); err != nil {
+		return x.p, err
+	}
+	if r.DryRun {
+		return x.dry(ctx)
+	}
+	if err := x.acquire(ctx); err != nil {
+		return x.p, err
+	}
+	inside, cancel := context.WithCancelCause(ctx)
+	var kept sync.WaitGroup
+	kept.Go(func() { x.keep(inside, cancel) })
+	err := x.run(inside)
+	if taken := x.still(); err == nil && errors.Is(taken, errTaken) {
+		err = taken // the other one has sent what this one found no more
+	}
+	cause := cmp.Or(context.Cause(inside), x.still())
+	cancel(nil)
+	kept.Wait()
+	return x.end(ctx, err, cause)
+}
+
+// begin checks what was asked for and fills in the defaults, or what the audit says of the replay that is resumed.
+func (x *replaying) begin(ctx context.Context) error {
+	if err := x.d.audit.sync(ctx); err != nil {
+		return err
+	}
+	x.p = Progress{ID: random("r-"), Phase: Counting, Started: time.Now().UTC(), By: x.d.by(ctx), DryRun: x.r.DryRun}
+	if x.r.Resume != "" {
+		if err := x.resume(); err != nil {
+			return err
+		}
+	}
+	r := &x.r
+	var wrong []error
+	set := func(what string, v, def, lo, hi float64) float64 {
+		if v == 0 {
+			v = def
+		}
+		if !(v >= lo && v <= hi) {
+			wrong = append(wrong, fmt.Errorf("dlq: %s %v is out of range: write %v to %v", what, v, lo, hi))
+		}
+		return v
+	}
+	r.Rate = set("Rate", r.Rate, 100, 0.01, 1e6)
+	r.Settle = time.Duration(set("Settle", float64(r.Settle), float64(5*time.Second), 0, float64(24*time.Hour)))
+	r.MaxFailures = set("MaxFailures", r.MaxFailures, 0.1, -1, 1)
+	r.MaxReplays = int(set("MaxReplays", float64(r.MaxReplays), 3, 1, 1e6))
+	if r.To == x.d.config.Topic {
+		wrong = append(wrong, fmt.Errorf("dlq: To is the dead-letter topic %s itself: give another, or leave it empty for the original one", r.To))
+	}
+	_, err := x.d.sieve(r.Filter)
+	if err = errors.Join(append(wrong, err)...); err != nil || x.ends != nil {
+		return err
+	}
+	bounds, err := x.d.bounds(ctx, x.d.config.Topic)
+	x.ends = make(map[int32]int64, len(bounds))
+	for partition, b := range bounds {
+		x.ends[partition] = b.to
+	}
+	return err
+}
+
+func (x *replaying) resume() error {
+	p, spec, ok := x.d.ledger.replay(x.r.Resume, time.Now())
+	switch {
+	case !ok:
+		return fmt.Errorf("dlq: there is no replay %q of %s to resume: \"abate dlq audit\" shows them", x.r.Resume, x.d.config.Topic)
+	case x.r.DryRun:
+		return errors.New("dlq: a resumed replay cannot be a dry run: run it again with its filter instead")
+	case p.Phase == Done:
+		return fmt.Errorf("dlq: replay %s is done: there is nothing to resume", p.ID)
+	}
+	r := &x.r
+	r.Filter, r.To = spec.Filter, spec.To
+	r.Rate, r.MaxFailures = cmp.Or(r.Rate, spec.Rate), cmp.Or(r.MaxFailures, spec.MaxFailures)
+	r.Settle, r.MaxReplays = cmp.Or(r.Settle, spec.Settle), cmp.Or(r.MaxReplays, spec.MaxReplays)
+	if r.Watch == nil {
+		r.Watch = spec.Watch
+	}
+	x.ends = spec.Ends
+	x.p.ID, x.p.Started, x.p.By, x.p.Sent = p.ID, p.Started, p.By, x.d.ledger.sentBy(p.ID)
+	return nil
+}
+
+// run counts, then sends.
+func (x *replaying) run(ctx context.Context) error {
+	left := x.r.Filter
+	if left.Max > 0 {
+		if left.Max -= x.p.Sent; left.Max <= 0 {
+			return nil
+		}
+	}
+	targets := map[string]bool{}
+	n := 0
+	err := x.each(ctx, left, func(e *Entry) error {
+		if targets[e.Letter.Original.Topic] = true; n%1000 == 0 {
+			x.change(func(p *Progress) { p.Chosen = n + p.Sent })
+		}
+		n++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	x.change(func(p *Progress) { p.Chosen = n + p.Sent })
+	if x.r.To != "" {
+		targets = map[string]bool{x.r.To: true}
+	}
+	delete(targets, "")
+	topics := x.r.Watch
+	if topics == nil {
+		if topics, err = x.d.retryTopics(ctx, targets); err != nil {
+			return err
+		}
+	}
+	watching, cancel := context.WithCancel(ctx)
+	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0)}, batch: map[spot]bool{}, seen: map[spot]bool{}}
+	ended, err := x.watch.start(watching, topics)
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer func() { cancel(); <-ended }()
+	return x.send(ctx, left)
+}
+
+// each reads what the replay is about: up to where the topic ended when it began, as the audit is now.
+func (x *replaying) each(ctx context.Context, f Filter, fn func(*Entry) error) error {
+	s, spans, err := x.d.spans(ctx, f, x.ends)
+	if err != nil {
+		return err
+	}
+	left, enough := s.Max, false
+	for _, p := range spans {
+		var stop error
+		err := x.d.scan(ctx, x.d.config.Topic, []span{p}, x.d.through(s, func(e *Entry) bool {
+			if left--; s.State != Waiting && x.d.ledger.sent(x.p.ID, spot{e.At.Partition, e.At.Offset}) {
+				left++ // this replay chose it by another state, and has sent it
+				return true
+			}
+			stop, enough = fn(e), left == 0
+			return stop == nil && !enough
+		}))
+		if stop != nil {
+			return stop
+		}
+		if err != nil || enough {
+			return err
+		}
+	}
+	return nil
+}
+
+// dry only tells what would be done.
+func (x *replaying) dry(ctx context.Context) (Progress, error) {
+	err := x.each(ctx, x.r.Filter, func(e *Entry) error {
+		r, skip, err := x.prepare(ctx, e)
+		if err != nil {
+			return err
+		}
+		x.tell(e, r, skip)
+		x.change(func(p *Progress) {
+			if p.Chosen++; skip == "" {
+				p.Sent++
+			}
+		})
+		return nil
+	})
+	x.change(func(p *Progress) { p.Phase = Done })
+	if err != nil {
+		x.change(func(p *Progress) { p.Phase, p.Why = Stopped, err.Error() })
+	}
+	return x.snapshot(), err
+}
+
+// tell tells the caller of a letter, and counts it if it is left out.
+func (x *replaying) tell(e *Entry, r *kgo.Record, skip string) {
+	to := ""
+	if skip == "" {
+		to = r.Topic
+	} else {
+		x.change(func(p *Progress) {
+			p.Skipped++
+			p.Skips = maps.Clone(p.Skips)
+			if p.Skips == nil {
+				p.Skips = map[string]int{}
+			}
+			p.Skips[skip]++
+		})
+	}
+	if x.r.Tell != nil {
+		x.r.Tell(e, to, skip)
+	}
+}
+
+// change changes the progress and tells the caller.
+func (x *replaying) change(fn func(*Progress)) {
+	x.mu.Lock()
+	fn(&x.p)
+	x.p.Updated = time.Now().UTC()
+	p := x.p
+	x.mu.Unlock()
+	if x.r.Progress != nil {
+		x.r.Progress(p)
+	}
+}
+
+func (x *replaying) snapshot() Progress {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.p
+}
+
+// end writes how it ended.
+func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error) {
+	var by *cancelError
+	x.change(func(p *Progress) {
+		switch {
+		case err == nil:
+			if !p.Phase.Ended() {
+				p.Phase = Done
+			}
+		case errors.As(cause, &by):
+			p.Phase, p.Why, err = Cancelled, by.Error(), nil
+		case ctx.Err() != nil:
+			p.Phase, p.Why, err = Cancelled, "cancelled where it ran: "+context.Cause(ctx).Error(), nil
+		case cause != nil:
+			p.Phase, p.Why, err = Stopped, cause.Error(), fmt.Errorf("dlq: the replay stopped: %w", cause)
+		default:
+			p.Phase, p.Why = Stopped, err.Error()
+		}
+	})
+	p := x.snapshot()
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer done()
+	if failed := x.d.audit.append(last, &Action{Kind: ReplayStop, ID: p.ID, Session: x.session, Text: p.Why, Progress: &p}); failed != nil {
+		err = errors.Join(err, fmt.Errorf("dlq: the end of the replay is not in the audit, so that another may begin only after a minute: %w", failed))
+	}
+	return p, err
+}
+
+// circuit waits while the circuit of the guard is open.
+func (x *replaying) circuit(ctx context.Context) error {
+	for x.r.Guard != nil && x.r.Guard.Breaker() != nil && x.r.Guard.Breaker().Rejecting(abate.Now()) {
+		x.change(func(p *Progress) { p.Phase, p.Why = CircuitOpen, "the circuit of "+x.r.Guard.Name()+" is open" })
+		if err := sleep(ctx, min(max(x.r.Guard.Breaker().RetryIn(abate.Now()), 10*time.Millisecond), time.Second)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// tooLarge tells of a record that the broker or the client does not take because of its size: others may go.
+func tooLarge(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
+}

@@ -1,0 +1,140 @@
+package abatekafka
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/policy/redelivery"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// outgoing is a record on its way to a retry topic or the dead-letter topic. The one that it comes from is finished when it was acknowledged,
+// and not before.
+type outgoing struct {
+	p      *partition
+	seq    uint64
+	rec    *kgo.Record
+	event  redelivery.Event // to be told when it was acknowledged
+	letter *letter.Letter   // of a dead letter
+	tier   int              // of a retry topic
+	failed bool             // is among those that stop the partition
+}
+
+// backoff is how a partition's forwards that fail are spaced.
+type backoff struct {
+	failing int           // forwards that have failed and are not through yet
+	delay   time.Duration // of the round of tries under way
+	since   time.Duration // when that round began
+}
+
+// The delays between tries to forward a record. Each doubles, and is stretched at random by as much again.
+const (
+	firstForwardDelay = 100 * time.Millisecond
+	lastForwardDelay  = 30 * time.Second
+)
+
+// send forwards a record. It does not wait.
+func (p *partition) send(o *outgoing) {
+	o.rec.Timestamp = time.Time{} // of the try before: the client counts its time limit from it
+	if p.s.txn != nil {
+		p.s.txn.enqueue(o)
+		return
+	}
+	p.s.r.producer.Produce(p.s.r.handlers, o.rec, func(_ *kgo.Record, err error) { p.sent(o, err) })
+}
+
+// sent is told of the acknowledgement, or that there is none.
+func (p *partition) sent(o *outgoing, err error) {
+	if err != nil {
+		p.notSent(o, err)
+		return
+	}
+	p.mu.Lock()
+	if p.gone {
+		p.mu.Unlock()
+		return
+	}
+	p.arrived(o)
+	p.mu.Unlock()
+	p.announce(o)
+}
+
+// arrived finishes the record that was forwarded. The lock is held.
+func (p *partition) arrived(o *outgoing) {
+	p.outgoing--
+	p.entered(o)
+	p.finish(o.seq)
+	if o.failed {
+		p.forwards.failing--
+	}
+	if p.forwards.delay = 0; p.forwards.failing == 0 {
+		p.stop(forwardFailed, 0)
+	}
+	p.wake()
+}
+
+// announce tells people and programs of a record that has arrived.
+func (p *partition) announce(o *outgoing) {
+	p.observe(o.event)
+	if o.letter == nil {
+		return
+	}
+	p.log.Warn("dead letter", "offset", o.event.Offset, "original_topic", o.letter.Original.Topic, "original_partition", o.letter.Original.Partition,
+		"original_offset", o.letter.Original.Offset, "to", o.rec.Topic, "reason", o.event.Reason, "class", o.event.Class, "failures", o.letter.Failures, "error", o.event.Err)
+	if tell := p.s.r.c.OnDeadLetter; tell != nil {
+		tell(p.s.r.handlers, *o.letter)
+	}
+}
+
+// notSent stops the partition and tries the same record again later. It is never skipped, and what was behind it is not started.
+func (p *partition) notSent(o *outgoing, err error) {
+	if errors.Is(err, kerr.MessageTooLarge) && shrink(o.rec) {
+		p.log.Warn("record is too large for the topic it is forwarded to, so less goes with it", "offset", o.event.Offset, "to", o.rec.Topic)
+		p.send(o)
+		return
+	}
+	p.mu.Lock()
+	if p.gone {
+		p.mu.Unlock()
+		return
+	}
+	delay, first := p.forwardFails(o, abate.Now())
+	p.mu.Unlock()
+	e := withReason(o.event, forwardFailed.String())
+	e.Kind, e.Delay, e.Err = redelivery.ForwardFailed, delay, err
+	p.observe(e)
+	level := slog.LevelDebug // one of many
+	if first {
+		level = slog.LevelError
+	}
+	p.log.Log(p.ctx, level, "forward failed: the partition waits and tries it again, nothing is skipped; see whether the topic is there and may be written",
+		"offset", o.event.Offset, "to", o.rec.Topic, "again_in", delay, "error", err)
+	time.AfterFunc(delay, func() {
+		p.mu.Lock()
+		gone := p.gone
+		p.mu.Unlock()
+		if !gone {
+			p.send(o)
+		}
+	})
+}
+
+// forwardFails stops the partition until the record is through, and says when to try again, and whether it is the first of a round of tries. The lock is held.
+func (p *partition) forwardFails(o *outgoing, now time.Duration) (delay time.Duration, first bool) {
+	f := &p.forwards
+	if !o.failed {
+		o.failed = true
+		f.failing++
+	}
+	if first = f.delay == 0 || now-f.since >= f.delay/2; first {
+		f.delay, f.since = min(max(2*f.delay, firstForwardDelay), lastForwardDelay), now
+	}
+	p.stop(forwardFailed, redelivery.Forever)
+	p.wake() // so that somebody tells
+	return f.delay/2 + rand.N(f.delay), first
+}

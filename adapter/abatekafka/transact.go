@@ -1,0 +1,295 @@
+package abatekafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// What a transaction of forwards waits for, and what bounds it.
+const (
+	transactEvery   = 100 * time.Millisecond
+	transactMost    = 500
+	transactTimeout = 10 * time.Second // until the broker gives up one that was abandoned: readers wait that long
+)
+
+// transactor forwards exactly once: the handlers run first, then one short transaction holds their forwards and the offsets of what was forwarded.
+// Either both are there or neither, so that a crash leaves no second copy in a retry topic.
+//
+// A forward waits until everything before it in its partition is finished or in the same transaction, because the offset says no more than
+// "everything before this". Messages that were handled and not committed are delivered again after a crash, as ever.
+type transactor struct {
+	s    *session
+	kick chan struct{}
+
+	client *kgo.Client
+	round  int64 // of this process; marks the offsets, so that the outcome of a transaction can be told
+
+	mu    sync.Mutex
+	queue []*outgoing
+}
+
+func newTransactor(ctx context.Context, s *session) (*transactor, error) {
+	t := &transactor{s: s, kick: make(chan struct{}, 1), round: rand.Int64()}
+	if err := t.connect(ctx); err != nil {
+		return nil, fmt.Errorf("abatekafka: kafka.exactlyOnce: no transaction can be made as %q: %w; see whether the broker has transactions and this user may use that transactional id", t.id(), err)
+	}
+	return t, nil
+}
+
+// id is the same after a restart: what this member left open is ended by its next life, at once, instead of by a timeout.
+func (t *transactor) id() string { return t.s.r.c.Instance + "-" + t.s.group }
+
+// connect makes a client and takes the id over: transactions of earlier clients are decided when it returns.
+func (t *transactor) connect(ctx context.Context) error {
+	opts := append(t.s.r.producerOptions(), kgo.TransactionalID(t.id()), kgo.TransactionTimeout(transactTimeout))
+	client, err := kgo.NewClient(append(opts, t.versions(ctx))...)
+	if err != nil {
+		return err
+	}
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		client.Close()
+		return err
+	}
+	t.client = client
+	return nil
+}
+
+// enqueue takes a forward into one of the next transactions.
+func (t *transactor) enqueue(list ...*outgoing) {
+	t.mu.Lock()
+	t.queue = append(t.queue, list...)
+	full := len(t.queue) >= transactMost
+	t.mu.Unlock()
+	if full {
+		t.flushSoon()
+	}
+}
+
+func (t *transactor) flushSoon() {
+	select {
+	case t.kick <- struct{}{}:
+	default:
+	}
+}
+
+// loop makes transactions until the handlers' context ends.
+func (t *transactor) loop() {
+	over := t.s.r.handlers.Done()
+	tick := time.NewTicker(transactEvery)
+	defer tick.Stop()
+	for failures := 0; ; {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		case <-t.kick:
+		}
+		err := t.transact(t.s.r.handlers)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		delay := min(firstForwardDelay<<min(failures, 9), lastForwardDelay)
+		t.s.r.log.Error("transaction of forwards and offsets failed: nothing is lost or skipped, it will be made again", "again_in", delay, "transactional_id", t.id(), "error", err)
+		if waitFor(over, delay) {
+			return
+		}
+	}
+}
+
+// load is what one transaction holds.
+type load struct {
+	forwards []*outgoing
+	offsets  map[*partition]int64
+}
+
+// take chooses what can go into a transaction now. What cannot stays in the queue.
+func (t *transactor) take() load {
+	t.mu.Lock()
+	queue := t.queue
+	t.queue = nil
+	t.mu.Unlock()
+	queued := make(map[*outgoing]bool, len(queue))
+	parts := map[*partition]bool{}
+	for _, o := range queue {
+		queued[o], parts[o.p] = true, true
+	}
+	l := load{offsets: map[*partition]int64{}}
+	gone := map[*partition]bool{}
+	for p := range parts {
+		offset, ready, ours := p.prefix(queued, transactMost-len(l.forwards))
+		gone[p] = !ours
+		if len(ready) > 0 {
+			l.offsets[p] = offset
+			l.forwards = append(l.forwards, ready...)
+		}
+	}
+	for _, o := range l.forwards {
+		delete(queued, o)
+	}
+	rest := queue[:0]
+	for _, o := range queue {
+		if queued[o] && !gone[o.p] {
+			rest = append(rest, o)
+		}
+	}
+	t.enqueue(rest...)
+	return l
+}
+
+// prefix is how far the partition would be finished if its forwards among these were, at most so many of them, and which they are. False if the partition is not ours.
+func (p *partition) prefix(queued map[*outgoing]bool, most int) (offset int64, ready []*outgoing, ours bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return 0, nil, false
+	}
+	for seq := p.lane.First(); seq < p.pushed; seq++ {
+		s := p.ring.at(seq)
+		switch {
+		case s.done:
+		case s.out != nil && queued[s.out] && len(ready) < most:
+			ready = append(ready, s.out)
+		default:
+			return s.rec.Offset, ready, true
+		}
+	}
+	return p.last + 1, ready, true
+}
+
+// transact makes one transaction of what is ready. An error is about the transaction; a record that its topic does not take is the partition's.
+func (t *transactor) transact(ctx context.Context) error {
+	if t.client == nil {
+		if err := t.connect(ctx); err != nil {
+			return err
+		}
+	}
+	t.s.commits.Lock()
+	defer t.s.commits.Unlock()
+	// Before the choice: if a rebalance comes between, the broker refuses the offsets, which were another generation's.
+	member, generation := t.s.client.GroupMetadata()
+	if generation < 0 {
+		return nil
+	}
+	l := t.take()
+	if len(l.forwards) == 0 {
+		return nil
+	}
+	if err := t.client.BeginTransaction(); err != nil {
+		t.enqueue(l.forwards...)
+		t.reset()
+		return err
+	}
+	if !t.produce(ctx, l.forwards) {
+		return t.abort(ctx)
+	}
+	t.round++
+	err := t.commitOffsets(ctx, l, member, generation)
+	if err == nil {
+		if err = t.client.EndTransaction(ctx, kgo.TryCommit); err == nil {
+			t.done(l)
+			return nil
+		}
+		return t.unknown(ctx, l, err)
+	}
+	t.enqueue(l.forwards...)
+	return errors.Join(err, t.abort(ctx))
+}
+
+// produce writes the forwards. If one is not taken, all go back and false is returned.
+func (t *transactor) produce(ctx context.Context, forwards []*outgoing) bool {
+	results := t.client.ProduceSync(ctx, records(forwards)...)
+	byRecord := make(map[*kgo.Record]error, len(results))
+	for _, r := range results {
+		byRecord[r.Record] = r.Err
+	}
+	if results.FirstErr() == nil {
+		return true
+	}
+	for _, o := range forwards {
+		switch err := byRecord[o.rec]; {
+		case err == nil, errors.Is(err, kgo.ErrAborting), ctx.Err() != nil:
+			t.enqueue(o)
+		default:
+			o.p.notSent(o, err) // it comes back when its time has come
+		}
+	}
+	return false
+}
+
+func records(forwards []*outgoing) (all []*kgo.Record) {
+	for _, o := range forwards {
+		o.rec.Timestamp = time.Time{} // of the try before: the client counts its time limit from it
+		all = append(all, o.rec)
+	}
+	return all
+}
+
+// abort ends a transaction that is not to be. If that fails, another client takes the id over, which ends it too.
+func (t *transactor) abort(ctx context.Context) error {
+	err := t.client.AbortBufferedRecords(ctx)
+	if err == nil {
+		err = t.client.EndTransaction(ctx, kgo.TryAbort)
+	}
+	if err != nil {
+		t.reset()
+	}
+	return err
+}
+
+// reset gives the client up; the next transaction makes another.
+func (t *transactor) reset() {
+	t.client.Close()
+	t.client = nil
+}
+
+// unknown finds out what has become of a transaction whose end was not confirmed: another client takes the id over, so that it is decided,
+// and the group's offset says how.
+func (t *transactor) unknown(ctx context.Context, l load, cause error) error {
+	t.s.r.log.Warn("the end of a transaction was not confirmed; looking whether it was committed", "transactional_id", t.id(), "error", cause)
+	t.reset()
+	for delay := firstForwardDelay; ctx.Err() == nil; delay = min(2*delay, lastForwardDelay) {
+		var committed bool
+		err := t.connect(ctx)
+		if err == nil {
+			committed, err = t.committed(ctx, l)
+		}
+		switch {
+		case err == nil && committed:
+			t.done(l)
+			return nil
+		case err == nil:
+			t.enqueue(l.forwards...)
+			return fmt.Errorf("it was not committed: %w", cause)
+		case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+			t.s.r.log.Error("this user may not use its transactional id any more", "transactional_id", t.id(), "error", err)
+		}
+		if t.client != nil {
+			t.reset()
+		}
+		if waitFor(ctx.Done(), delay) {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// done finishes what was committed.
+func (t *transactor) done(l load) {
+	for p, offset := range l.offsets {
+		p.mu.Lock()
+		p.committed = max(p.committed, offset)
+		p.mu.Unlock()
+	}
+	for _, o := range l.forwards {
+		o.p.sent(o, nil)
+	}
+}

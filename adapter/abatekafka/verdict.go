@@ -1,0 +1,132 @@
+package abatekafka
+
+import (
+	"errors"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/redelivery"
+)
+
+// closedOff tells whether a breaker lets nothing through at all.
+func closedOff(b *breaker.Breaker, now time.Duration) bool {
+	return b.State() != breaker.Closed && b.State() != breaker.RampUp && b.Rejecting(now)
+}
+
+// beforehand looks for reasons not to deliver a record at all. over tells that there is one.
+func (p *partition) beforehand(d *delivery) (end ending, over bool) {
+	if p.tier == redelivery.Main {
+		return p.behind(d)
+	}
+	l := &d.message.Letter
+	if l.Group != "" && l.Group != p.s.r.c.Group && !p.s.r.names.GroupInNames {
+		p.s.r.foreign(p, d.message)
+		return ending{}, true
+	}
+	if d.slot.held == 0 && d.slot.refused == 0 && p.repeated(d.message) {
+		p.observe(withReason(d.event(redelivery.Duplicate), "forwarded-twice"))
+		return ending{}, true
+	}
+	return p.behind(d)
+}
+
+func withReason(e redelivery.Event, why string) redelivery.Event {
+	e.Reason = why
+	return e
+}
+
+// failed decides what becomes of a message whose delivery failed.
+func (p *partition) failed(d *delivery, now time.Duration, err error) ending {
+	if p.ctx.Err() != nil { // cut off at shutdown or by a rebalance: that is nobody's failure
+		return ending{action: left}
+	}
+	f := p.failure(d, now, err)
+	v := p.s.r.view().plan.Next(f)
+	e := withReason(d.event(0), v.Reason)
+	e.Class, e.Delay, e.Err = f.Class, v.Delay, err
+	switch v.Action {
+	case redelivery.Hold:
+		e.Kind = redelivery.Held
+		p.observe(e)
+		return p.held(f, v.Delay, now, err)
+	case redelivery.Drop:
+		return p.dropped(d, e)
+	case redelivery.DeadLetter:
+		rec, l := p.way.forward.dead(d.message, v, err)
+		if rec == nil {
+			return p.dropped(d, e)
+		}
+		e.Kind, e.To = redelivery.DeadLettered, rec.Topic
+		return ending{action: send, out: &outgoing{p: p, rec: rec, event: e, letter: &l}}
+	}
+	if v.Tier == p.tier && p.parking != nil && d.slot.keyed {
+		return p.stays(d, v, e, err)
+	}
+	rec := p.way.forward.hop(d.message, v, err)
+	e.Kind, e.To = redelivery.Forwarded, rec.Topic
+	return ending{action: send, out: &outgoing{p: p, rec: rec, event: e, tier: v.Tier}}
+}
+
+// dropped forgets a message, because the policy says so.
+func (p *partition) dropped(d *delivery, e redelivery.Event) ending {
+	p.log.Warn("message dropped after its last delivery, as the policy says", "offset", e.Offset, "original_topic", d.message.Topic,
+		"original_offset", d.message.Offset, "delivery", e.Delivery, "reason", e.Reason, "class", e.Class, "error", e.Err)
+	e.Kind = redelivery.Dropped
+	p.observe(e)
+	return ending{}
+}
+
+// brief is how long a partition stops after a refusal, if nobody says how long: the next record would be refused, too.
+const brief = 20 * time.Millisecond
+
+// held keeps a message, and stops its partition if the others would not fare better.
+func (p *partition) held(f redelivery.Failure, delay, now time.Duration, err error) ending {
+	end := ending{action: hold, delay: delay, refused: f.Refused}
+	b := p.s.r.c.Guard.Breaker()
+	switch {
+	case b != nil && closedOff(b, now):
+		end.why, end.stop = circuitOpen, max(b.RetryIn(now), brief)
+	case refusal(err):
+		end.why, end.stop = pacing, brief
+	}
+	return end
+}
+
+// failure is what the plan is told of it.
+func (p *partition) failure(d *delivery, now time.Duration, err error) redelivery.Failure {
+	r := p.s.r
+	m := d.message
+	f := redelivery.Failure{
+		Tier: p.tier, Delivery: m.Delivery, Class: letter.Class(err), Held: d.slot.held,
+		RetryAfter: d.outcome.RetryAfter,
+	}
+	if !m.Timestamp.IsZero() { // a record may have none
+		f.Age = r.date(now).Sub(m.Timestamp)
+	}
+	var inner *abate.Error
+	guarded := errors.As(err, &inner)
+	wait, busy := refusedFor(err)
+	if f.Refused = guarded && inner.Attempts == 0 || busy; f.Refused {
+		f.Held, f.Wait = d.slot.refused, wait
+	} else {
+		// What a guard inside the handler gave up on may be well later, whatever it told this one about repeating it at once.
+		f.Permanent = d.outcome.NoRetry && !innerGuard(d.outcome.Err) || reused(err)
+	}
+	if b := r.c.Guard.Breaker(); b != nil {
+		if f.CircuitOpen = b.Rejecting(now); f.CircuitOpen {
+			f.Wait = max(f.Wait, b.RetryIn(now), brief) // half-open and ramping up, it says nothing, but will let some through soon
+		}
+		if closedOff(b, now) {
+			r.pace.Trouble(now)
+		}
+	}
+	return f
+}
+
+// innerGuard tells whether an attempt's error is the end of a call under another guard.
+func innerGuard(err error) bool {
+	var e *abate.Error
+	return errors.As(err, &e)
+}

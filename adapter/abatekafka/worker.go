@@ -1,0 +1,167 @@
+package abatekafka
+
+import (
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/policy/redelivery"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// worker delivers the records of a partition, one after the other, on a goroutine of its own.
+type worker struct {
+	p *partition
+
+	// Guarded by the partition's lock.
+	began  time.Duration // when the delivery under way began; 0 when there is none
+	offset int64
+	told   time.Duration // when somebody was told that it is stuck
+}
+
+// work is the worker's life: it ends with the partition.
+func (w *worker) work() {
+	p := w.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sleeping--
+	for {
+		seq, now, ok := p.next()
+		if !ok {
+			return
+		}
+		s := *p.ring.at(seq)
+		resumed := p.paused
+		p.paused = ""
+		p.flying++
+		w.began, w.offset, w.told = now, s.rec.Offset, 0
+		if p.sleeping > 0 || len(p.workers) < p.c.Concurrency {
+			p.wake() // there may be more
+		}
+		p.mu.Unlock()
+		if resumed != "" {
+			p.resumed(resumed)
+		}
+		end := p.deliver(now, s)
+		p.mu.Lock()
+		w.began = 0
+		p.flying--
+		if !p.gone {
+			p.carryOut(seq, end)
+		}
+	}
+}
+
+func (p *partition) resumed(why string) {
+	p.observe(redelivery.Event{Kind: redelivery.Resumed, Reason: why})
+	if why != pacing.String() {
+		p.log.Info("partition resumed", "reason", why)
+	}
+}
+
+// ending is what becomes of a record after its delivery.
+type ending struct {
+	action  endAction
+	delay   time.Duration // of hold
+	refused bool          // the hold follows a refusal of our own policies
+	stop    time.Duration // how long nothing else of the partition is started, either
+	why     stopReason    // of stop
+	instead *Message      // of hold: what is delivered the next time, if it is not the same
+	out     *outgoing     // of send
+}
+
+type endAction uint8
+
+const (
+	done endAction = iota
+	hold
+	send
+	left // unfinished: the consumer is on its way out
+)
+
+// carryOut does what the end of a delivery asks for. The lock is held, but not while something is sent.
+func (p *partition) carryOut(seq uint64, end ending) {
+	switch end.action {
+	case done:
+		p.finish(seq)
+	case hold:
+		s, now := p.ring.at(seq), abate.Now()
+		if end.refused {
+			s.refused++
+		} else {
+			s.held++
+		}
+		if end.instead != nil {
+			s.rec, s.message, s.held, s.refused = end.instead.Record, end.instead, 0, 0
+		}
+		p.lane.Hold(seq, now+end.delay)
+		if end.stop > 0 {
+			p.stop(end.why, now+end.stop)
+		}
+	case send:
+		p.ring.at(seq).out = end.out
+		p.lane.Release(seq)
+		p.outgoing++
+		end.out.seq = seq
+		p.mu.Unlock()
+		p.send(end.out)
+		p.mu.Lock()
+	}
+}
+
+// deliver makes one delivery: it asks nobody for leave, that has been done.
+func (p *partition) deliver(now time.Duration, s slot) ending {
+	if nothing(s.rec) {
+		return ending{}
+	}
+	d := &delivery{p: p, began: now, slot: s}
+	d.context.parent, d.context.delivery, d.context.deadline = p.ctx, d, now+p.s.r.view().c.HandlerTimeout
+	d.message = p.message(s, &d.own)
+	if end, over := p.beforehand(d); over {
+		return end
+	}
+	if end, over := p.whole(d); over {
+		return end
+	}
+	observed := p.s.r.c.Observer != nil
+	if observed {
+		p.observe(d.event(redelivery.Delivered))
+	}
+	err := d.run()
+	after := abate.Now()
+	d.latency = after - now
+	d.context.end()
+	p.s.r.pace.Done(after, d.attempts, err == nil)
+	if err == nil {
+		if observed && d.attempts > 0 {
+			p.observe(d.event(redelivery.Handled))
+		}
+		return ending{}
+	}
+	return p.failed(d, after, err)
+}
+
+// message is the record as the handler sees it. Those without headers of ours, which is nearly all of a main topic, cost nothing but room.
+func (p *partition) message(s slot, room *Message) *Message {
+	rec := s.rec
+	switch {
+	case s.message != nil:
+		*room = *s.message
+		return room
+	case p.tier == redelivery.Main && !letter.Marked(rec.Headers):
+		room.Key, room.Value, room.Headers = rec.Key, rec.Value, rec.Headers
+		room.Topic, room.Partition, room.Offset, room.Timestamp = rec.Topic, rec.Partition, rec.Offset, timestamp(rec)
+		room.Delivery, room.Record = 1, rec
+		return room
+	}
+	return p.read(rec)
+}
+
+// read reads a record that has been in a retry topic, or may have been.
+func (p *partition) read(rec *kgo.Record) *Message {
+	m, problems := newMessage(rec, p.tier)
+	for _, problem := range problems {
+		p.log.Warn("a header of the retry topics cannot be read, and is taken for absent", "offset", rec.Offset, "error", problem)
+	}
+	return m
+}
