@@ -15,6 +15,11 @@
 //
 // The grpc_client_ metrics count retries by method; an abategrpc.Client takes them as its Observer, from [Metrics.GRPC].
 //
+// A Kafka consumer takes Metrics as its Observer and shows its state from WatchConsumer:
+//
+//	consumer := &abatekafka.Consumer{Observer: metrics}
+//	defer metrics.WatchConsumer(consumer.State)()
+//
 // The help text of each metric says what to do about it. Those to alert on first:
 //
 //	circuit_breaker_state == 2
@@ -23,8 +28,13 @@
 //	sum by (service) (rate(shed_total{priority=~"CRITICAL.*"}[5m])) > 0
 //	rate(abate_redis_fallback_total[5m]) > 0
 //	abate_amplification_ratio > 1.2 and on (service) sum by (service) (rate(abate_calls_total[5m])) > 10
+//	sum by (service, topic) (increase(abate_kafka_dead_letters_total[5m])) > 0
+//	abate_kafka_paused_seconds > 300
+//	abate_kafka_head_age_seconds > 300
+//	histogram_quantile(0.99, sum by (service, topic, le) (rate(abate_kafka_lateness_seconds_bucket[5m]))) > 30
+//	increase(abate_kafka_forward_failures_total[5m]) > 0
 //
-// An event costs 3 to 30 ns and no allocation, a call that succeeds at once about 50 ns more than without metrics: all
+// An event costs 3 to 30 ns and no allocation (of Kafka 60 ns), a call that succeeds at once about 50 ns more than without metrics: all
 // handles are resolved when a service or a route is met first. The labels are bounded: services are those of the policy,
-// endpoints are routes and at most 1,000, as are methods of gRPC, statuses, attempt numbers and reasons are closed sets.
+// endpoints are routes and at most 1,000, as are methods of gRPC and topics of Kafka, statuses, attempt numbers and reasons are closed sets.
 package abateprom

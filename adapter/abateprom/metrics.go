@@ -26,6 +26,7 @@ type Metrics struct {
 	arrivals arrivals
 	redis    *redis
 	grpc     *GRPC
+	kafka    *kafka
 
 	mu            sync.RWMutex
 	observers     map[string]*observer
@@ -50,6 +51,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		arrivals:      newArrivals(),
 		redis:         newRedis(),
 		grpc:          newGRPC(),
+		kafka:         newKafka(),
 		observers:     make(map[string]*observer),
 		guards:        make(map[string]*abate.Guard),
 		gateObservers: make(map[string]*gateObserver),

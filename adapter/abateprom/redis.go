@@ -1,8 +1,6 @@
 package abateprom
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,8 +10,8 @@ import (
 type redis struct {
 	duration         *prometheus.HistogramVec
 	errors, fallback *prometheus.CounterVec
-	ops              handles[redisOp]
-	whats            handles[prometheus.Counter]
+	ops              named[redisOp]
+	whats            named[prometheus.Counter]
 }
 
 // redisOp counts one kind of command.
@@ -32,13 +30,13 @@ func newRedis() *redis {
 		fallback: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_fallback_total",
 			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; mend Redis."}, []string{"what"}),
 	}
-	r.ops.resolve = func(op string) *redisOp {
+	r.ops.resolvedBy(func(op string) *redisOp {
 		return &redisOp{r.duration.WithLabelValues(op), r.errors.WithLabelValues(op)}
-	}
-	r.whats.resolve = func(what string) *prometheus.Counter {
+	})
+	r.whats.resolvedBy(func(what string) *prometheus.Counter {
 		c := r.fallback.WithLabelValues(what)
 		return &c
-	}
+	})
 	return r
 }
 
@@ -62,41 +60,11 @@ func (m *Metrics) RedisFallback(what string) { (*m.redis.whats.of(what)).Inc() }
 // maxHandles is how many names get a label of their own.
 const maxHandles = 100
 
-// handles are counters by a name that is one of a few. Finding one that is there takes no lock.
-type handles[T any] struct {
-	resolve func(name string) *T
+// named are counters by a name that is one of a few.
+type named[T any] struct{ handles[string, T] }
 
-	known atomic.Pointer[map[string]*T] // never changed, but replaced
-	mu    sync.Mutex                    // of those who replace it
-}
-
-func (h *handles[T]) of(name string) *T {
-	if known := h.known.Load(); known != nil {
-		if t := (*known)[name]; t != nil {
-			return t
-		}
-	}
-	return h.first(name)
-}
-
-// first resolves a name that was not met before.
-func (h *handles[T]) first(name string) *T {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	next := map[string]*T{}
-	if known := h.known.Load(); known != nil {
-		if len(*known) >= maxHandles {
-			name = other
-		}
-		if t := (*known)[name]; t != nil {
-			return t
-		}
-		for k, t := range *known {
-			next[k] = t
-		}
-	}
-	t := h.resolve(label(name))
-	next[name] = t
-	h.known.Store(&next)
-	return t
+// resolvedBy sets how the counters of a name are made.
+func (n *named[T]) resolvedBy(resolve func(name string) *T) {
+	n.max, n.full = maxHandles, func(string) string { return other }
+	n.resolve = func(name string) *T { return resolve(label(name)) }
 }

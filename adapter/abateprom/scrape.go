@@ -44,7 +44,7 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range append(gateDescs(), concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc,
+	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc,
 		limitDesc, throttleDesc, rateDesc) {
 		to <- d
 	}
@@ -52,11 +52,12 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 
 // counting lists the metrics that count while things happen.
 func (s scrape) counting() []prometheus.Collector {
-	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all(), s.grpc.all())
+	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all(), s.grpc.all(), s.kafka.all())
 }
 
 // Collect reads all metrics.
 func (s scrape) Collect(to chan<- prometheus.Metric) {
+	s.kafka.collect(to) // first: it may make the counters of topics that nothing has come from yet
 	for _, v := range s.counting() {
 		v.Collect(to)
 	}
