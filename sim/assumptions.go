@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -21,6 +22,7 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l.model(s)
 	for i := range s.Clients {
 		l.fleet(&s.Clients[i])
+		l.consumer(&s.Clients[i], v)
 		l.calls("clients."+s.Clients[i].Name, s.Clients[i].Name, s.Clients[i].Calls, v)
 	}
 	services := s.ServicesOf(v)
@@ -87,11 +89,35 @@ func (l *assumptions) fleet(f *scenario.Fleet) {
 		l.choice(name+"method", f.Method, scenario.Exact, "whether every client is played or cohorts of them are counted")
 	}
 	l.add(name+"instances", strconv.Itoa(max(f.Instances, 1)), f.Instances == 0, "each has guards, budgets and breakers of its own")
+	if f.Consumes() {
+		return
+	}
 	patience := "for ever"
 	if f.Patience > 0 {
 		patience = f.Patience.String()
 	}
 	l.add(name+"patience", patience, f.Patience == 0, "how long the caller of the fleet cares for an answer")
+}
+
+// consumer adds how a fleet that consumes does it.
+func (l *assumptions) consumer(f *scenario.Fleet, v *scenario.Variant) {
+	if !f.Consumes() {
+		return
+	}
+	name := "clients." + f.Name + ".topic"
+	l.add(name, strconv.Itoa(f.Topic.Partitions)+" partitions", false, "dealt to the instances in turn, the retry topics' too; none changes hands")
+	c := v.PolicyOf(f.Name, f.Calls[0].To).Kafka.WithDefaults()
+	if !c.Enabled() {
+		l.add(name+".pause", f.Topic.Again().String(), f.Topic.Pause == 0, "without kafka in the policy of "+f.Calls[0].To+" a message that fails is tried in place, again and again, and what is behind it in its partition waits")
+		return
+	}
+	var delays []string
+	for _, h := range redelivery.NewPlan(c).Hops() {
+		delays = append(delays, h.Delay.String())
+	}
+	l.add(name+".retries", "after "+strings.Join(delays, ", "), false, "package redelivery of production decides what becomes of a message, which is next, and how fast a backlog goes")
+	l.add(name+".concurrency", strconv.Itoa(c.Concurrency), c.Concurrency == 1, "messages of one partition that are handled at once, in each topic")
+	l.add(name+".broker", "in no time", true, "a message can be read the moment it was written; a retry topic acknowledges at once, and nothing is delivered twice")
 }
 
 func (l *assumptions) service(x *scenario.Service) {
@@ -183,6 +209,9 @@ func NotModelled(s *scenario.Scenario) []string {
 		"deadlines across hops: a service does not know how long its caller will wait, unless it stands behind a gate or its queue has dropExpired",
 		"idempotency, authentication, TLS and routes of a gate: every request is new, known and trusted",
 		"what guards share through Redis (fleet: true): each has its own budget and breaker",
+	}
+	if slices.ContainsFunc(s.Clients, func(f scenario.Fleet) bool { return f.Consumes() }) {
+		list = append(list, "rebalances, consumers and brokers that fail, fetches and commits: no partition changes hands, and no message is lost or delivered twice on the way")
 	}
 	limitless := []string{}
 	for i := range s.Services {

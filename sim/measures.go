@@ -35,6 +35,7 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 	for _, w := range windows {
 		add("latency", "", w, 0.99)
 	}
+	consumerMeasures(s, v, last, add)
 	for _, service := range s.ServicesOf(v) {
 		add("amplification", service.Name, expect.All, 0)
 		for _, w := range windows {
@@ -60,6 +61,33 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 		}
 	}
 	return all
+}
+
+// consumerMeasures adds what is measured of fleets that consume, and how hard the services that they call are hit afterwards.
+func consumerMeasures(s *scenario.Scenario, v *scenario.Variant, last expect.Window, add func(measure, subject string, w expect.Window, quantile float64)) {
+	begin, _ := s.Trouble()
+	var called []string
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		if !f.Consumes() {
+			continue
+		}
+		for _, measure := range []string{"deadLetters", "deliveries", "lag"} {
+			add(measure, f.Name, expect.All, 0)
+		}
+		if last == expect.After {
+			add("drained", f.Name, expect.All, 0)
+		}
+		to := f.Calls[0].To
+		if last == expect.After && begin > 0 && !slices.Contains(called, to) {
+			called = append(called, to)
+			add("load", to, expect.After, 0)
+		}
+		if v.PolicyOf(f.Name, to).Kafka.Enabled() {
+			add("lateness", f.Name, expect.All, 0.99)
+			add("lateness", f.Name, last, 0.99)
+		}
+	}
 }
 
 // gateMeasures adds what is measured at gates, and what they are there for.

@@ -63,6 +63,7 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 		{"a silent queue", "{limit: 150}", "{limit: 150, whenFull: silence}", "services.pay.queue.whenFull: "},
 		{"the newest first", "{limit: 150}", "{limit: 150, order: lifo}", "services.pay.queue.order: "},
 		{"deadlines", "{limit: 150}", "{limit: 150, dropExpired: true}", "services.pay.queue.dropExpired: "},
+		{"consumers", "rate: 40,", "rate: 40, topic: {partitions: 40},", "clients.shop.topic: the drill plays callers, not consumers; abate drill kafka plays those"},
 		{"a lock", "workers: 3,", "workers: 3, optimisticLock: true,", "services.pay.optimisticLock: "},
 		{"half a second of Retry-After", "workers: 3,", "workers: 3, retryAfter: 1500ms,", "services.pay.retryAfter: the drill plays whole seconds"},
 		{"no workers", "workers: 3, serviceTime: 50ms, queue: {limit: 150}", "serviceTime: 50ms", "services.pay.workers: "},

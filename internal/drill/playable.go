@@ -100,6 +100,7 @@ func (c Config) Problems() []string {
 func (p *problems) fleet(f *scenario.Fleet) {
 	where := "clients." + f.Name
 	p.plays(f.Open() && f.Method == "", where, "an open loop with a rate")
+	p.refuse(!f.Consumes(), where+".topic", "the drill plays callers, not consumers; abate drill kafka plays those, abate sim plays this")
 	p.plays(len(f.Curve) == 0, where+".curve", "a constant rate")
 	p.plays(f.Daily.Swing == 0, where+".daily", "a constant rate")
 	if f.Open() && len(f.Curve) == 0 {

@@ -222,14 +222,14 @@ func TestOpenRejectsUntilItsWaitIsOver(t *testing.T) {
 	b := opened(t, breaker.Config{}, nil)
 	for _, now := range []time.Duration{0, 500 * ms, s - 1} {
 		refuse(t, b, now)
-		if !b.Rejecting(now) {
+		if !b.Rejecting(now) || !b.ClosedOff(now) {
 			t.Errorf("at %v: not rejecting", now)
 		}
 		if got, want := b.RetryIn(now), s-now; got != want {
 			t.Errorf("at %v: retry in %v, want %v", now, got, want)
 		}
 	}
-	if b.Rejecting(s) || b.RetryIn(s) != 0 {
+	if b.Rejecting(s) || b.ClosedOff(s) || b.RetryIn(s) != 0 {
 		t.Error("rejecting after the wait")
 	}
 	wantState(t, b, breaker.Open) // asking changed nothing

@@ -181,6 +181,9 @@ func TestRampUpAdmitsAGrowingShare(t *testing.T) {
 		if got := float64(admitted) / n; math.Abs(got-tt.want) > 0.02 {
 			t.Errorf("%v into the ramp: share %.3f, want %.2f", tt.at, got, tt.want)
 		}
+		if b.ClosedOff(start + tt.at) {
+			t.Errorf("closed off %v after the ramp-up began", tt.at)
+		}
 		if got := b.Rejecting(start + tt.at); got != (tt.at < 10*s) {
 			t.Errorf("%v into the ramp: rejecting retries is %v", tt.at, got)
 		}

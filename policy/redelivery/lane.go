@@ -150,7 +150,7 @@ func (l *Lane) Next(now time.Duration) (seq uint64, ok bool, wait time.Duration)
 		return 0, false, Forever
 	}
 	if l.stopped > now {
-		return l.afterStop(now)
+		return 0, false, l.afterStop(now)
 	}
 	l.stopped = 0
 	if len(l.later)+len(l.due) > 0 {
@@ -229,13 +229,16 @@ func (l *Lane) until(now time.Duration, head bool) time.Duration {
 }
 
 // afterStop is how long it takes until something may start in a lane that is stopped.
-func (l *Lane) afterStop(now time.Duration) (seq uint64, ok bool, wait time.Duration) {
+func (l *Lane) afterStop(now time.Duration) time.Duration {
 	l.ripen(now)
 	head := l.skip()
-	if len(l.due) > 0 || head && l.ready(now) {
-		return 0, false, l.stopped - now
+	switch {
+	case l.stopped == Forever:
+		return Forever
+	case len(l.due) > 0 || head && l.ready(now):
+		return l.stopped - now
 	}
-	return 0, false, max(l.until(now, head), l.stopped-now)
+	return max(l.until(now, head), l.stopped-now)
 }
 
 // Release frees the place of a record that is being forwarded: another may start. It still keeps its offset from being

@@ -267,3 +267,14 @@ func TestTheKeyTableForgetsKeysThatAreDone(t *testing.T) {
 		t.Errorf("%v allocations for 100,000 records: keys are kept that are done", n)
 	}
 }
+
+func TestAStopWithoutAnEndSaysForever(t *testing.T) {
+	l := lane(1, 10, redelivery.Unordered)
+	l.Push(redelivery.Item{Offset: 1})
+	l.Stop(redelivery.Forever)
+	if _, ok, wait := l.Next(time.Second); ok || wait != redelivery.Forever {
+		t.Errorf("%v, %v", ok, wait)
+	}
+	l.Stop(0)
+	wants(t, start(l, time.Second), 0)
+}

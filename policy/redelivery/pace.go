@@ -12,9 +12,11 @@ const (
 	rampFrom  = 0.1                   // of the limit
 	burstFor  = 50 * time.Millisecond // of the limit may come at once
 	debtFor   = 10 * time.Second      // of the limit may be owed
-	patience  = 10 * time.Minute      // after which the limit begins to grow
-	growth    = 1.1                   // a minute
-	longWait  = time.Second           // the longest wait that is told
+	patience  = 10 * time.Minute      // after which the limit may grow
+	growth    = 1.1                   // a minute, as long as the backlog would take more than
+	tooLong   = 10 * time.Hour
+	calm      = 60          // tellings of Behind without anybody waiting: nothing is left to bound
+	longWait  = time.Second // the longest wait that is told
 	shortWait = longWait / 2
 )
 
@@ -23,9 +25,10 @@ const (
 //
 // # What is normal
 //
-// The busiest 10 s of the last 10 min, in deliveries per second that succeeded, trouble and drains left out: what the service has lately
-// been seen to bear from this process. After a start in the middle of an outage nothing is known; then only maxRate bounds
-// the drain.
+// The busiest 10 s of the last 10 min, in deliveries per second that succeeded, trouble and drains left out: what the service
+// has lately been seen to bear from this process. A pause of 10 min or more says nothing: until 10 s after it, what was
+// normal before counts too. After a start in the middle of an outage nothing is known; then only maxRate bounds the drain.
+// After a start when the outage is over there has been no trouble, and nothing bounds it.
 //
 // # The bound
 //
@@ -38,7 +41,8 @@ const (
 // are charged when a delivery is done, so that the ones after it pay for them: at most what 10 s of the limit bring. Until
 // something has succeeded the limit is a tenth, then rises evenly to all of it in rampUp; more trouble begins that again.
 // Live messages count like those of the backlog. If these alone have grown to more than the limit, the backlog would never
-// be gone: so 10 min after the recovery the limit begins to grow by 10 % a minute.
+// be gone: so from 10 min after the recovery the limit grows by 10 % in each minute that takes so little off the backlog
+// that the rest would need more than 10 h. Behind is what tells.
 //
 // It is the limit of one process: when others have gone, and this one has got their partitions, their share of what is
 // normal is not its own.
@@ -60,8 +64,16 @@ type Pace struct {
 	recovering bool          // and has succeeded
 	since      time.Duration // when it did
 
+	grown  float64       // by how much the limit has been raised since, 1 for not
+	looked time.Duration // when that was last decided
+	left   int64         // what was behind then
+	moved  bool          // something was started since Behind was told
+	waited bool          // somebody had to wait since then
+	easy   int           // tellings in a row with the one and without the other
+
 	tokens float64       // may be owed
 	filled time.Duration // when tokens were last counted
+	token  time.Duration // when the next one comes, which somebody who must wait has been told
 	turn   time.Duration // the next moment to tell somebody who must wait
 }
 
@@ -93,16 +105,22 @@ func (p *Pace) Start(now time.Duration) (wait time.Duration) {
 	}
 	if p.tokens >= 1-1e-9 { // a wait is whole nanoseconds, so that a token can be short of a trillionth
 		p.tokens--
-		p.probed = true
+		p.probed, p.moved = true, true
 		return 0
 	}
+	p.waited = true
 	return p.stagger(now, limit)
 }
 
-// stagger tells a caller when to ask again: each another time, as tokens come.
+// stagger tells a caller when to ask again: one of them when the next token comes, so that none is lost, the others each
+// another time.
 func (p *Pace) stagger(now time.Duration, limit float64) time.Duration {
 	each := time.Duration(min(1/limit, 0.05) * float64(time.Second))
 	first := now + min(seconds((1-p.tokens)/limit), shortWait)
+	if first > p.token+each/2 {
+		p.token, p.turn = first, max(p.turn, first)
+		return max(first-now, 1)
+	}
 	if p.turn = max(p.turn+each, first); p.turn > now+longWait {
 		p.turn = first
 	}
@@ -127,6 +145,7 @@ func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	}
 	if ok && attempts > 0 && p.probed && !p.recovering {
 		p.recovering, p.since = true, now
+		p.grown, p.looked, p.left, p.easy = 1, now, math.MaxInt64, 0
 	}
 }
 
@@ -149,19 +168,35 @@ func (p *Pace) Trouble(now time.Duration) {
 	}
 	p.learnt.miss(now)
 	p.draining.Store(true)
-	p.tokens, p.filled, p.turn = 1, now, now
+	p.tokens, p.filled, p.token, p.turn = 1, now, now, now
 }
 
-// Behind tells how many messages are due and not delivered, in all partitions of this process. The drain ends, but not before
-// the ramp is over, when there are no more than what normally comes in 100 ms: so many are always on their way.
+// Behind tells how many messages are due and not delivered, in all partitions of this process: once a second or so. The
+// drain ends, but not before the ramp is over, when there are no more than what normally comes in 100 ms: so many are always
+// on their way. It ends, too, when for a minute deliveries were started and none had to wait: where handlers are slow,
+// something is always due.
 func (p *Pace) Behind(now time.Duration, due int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.draining.Load() || !p.recovering || now < p.since+p.c.RampUp || float64(due) > p.usual/10 {
+	if !p.draining.Load() || !p.recovering {
 		return
 	}
-	p.draining.Store(false)
-	p.learnt.miss(now)
+	if p.easy++; p.waited || !p.moved {
+		p.easy = 0
+	}
+	p.moved, p.waited = false, false
+	switch {
+	case now < p.since+p.c.RampUp:
+	case float64(due) <= p.usual/10 || p.easy >= calm:
+		p.draining.Store(false)
+		p.learnt.miss(now)
+	case now >= p.looked+time.Minute:
+		p.fill(now)
+		if off := float64(p.left) - float64(due); now > p.since+patience && off < float64(due)/tooLong.Minutes() {
+			p.grown = min(p.grown*growth, 1e9)
+		}
+		p.looked, p.left = now, due
+	}
 }
 
 // fill counts the tokens that have come until now, and returns the limit.
@@ -184,8 +219,8 @@ func (p *Pace) limit(now time.Duration) float64 {
 		share = rampFrom
 	case passed < p.c.RampUp:
 		share = rampFrom + (1-rampFrom)*passed.Seconds()/p.c.RampUp.Seconds()
-	case passed > patience:
-		share = min(math.Pow(growth, (passed-patience).Minutes()), 1e9)
+	default:
+		share = p.grown
 	}
 	if p.usual == 0 {
 		return p.c.MaxRate * min(share, 1)

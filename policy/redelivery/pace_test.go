@@ -75,9 +75,20 @@ func TestPaceLearnsTheBusiestTenSecondsOfTenMinutes(t *testing.T) {
 		"long pauses are not": {func(p *redelivery.Pace, now time.Duration) time.Duration {
 			return serve(p, now, 50, 20*time.Second) + 5*time.Minute
 		}, 50},
-		"a pause for ever is": {func(p *redelivery.Pace, now time.Duration) time.Duration {
+		"a pause of a day is not": {func(p *redelivery.Pace, now time.Duration) time.Duration {
 			return serve(p, now, 50, 20*time.Second) + 24*time.Hour
-		}, 0},
+		}, 50},
+		"two long pauses are not": {func(p *redelivery.Pace, now time.Duration) time.Duration {
+			now = serve(p, now, 50, 20*time.Second) + 24*time.Hour
+			p.Done(now, 1, true)
+			return now + 24*time.Hour
+		}, 50},
+		"the first seconds after a pause": {func(p *redelivery.Pace, now time.Duration) time.Duration {
+			return serve(p, serve(p, now, 50, 20*time.Second)+24*time.Hour, 3, 4*time.Second)
+		}, 50},
+		"ten seconds after a pause": {func(p *redelivery.Pace, now time.Duration) time.Duration {
+			return serve(p, serve(p, now, 50, 20*time.Second)+24*time.Hour, 3, 12*time.Second)
+		}, 3},
 		"three seconds only": {func(p *redelivery.Pace, now time.Duration) time.Duration { return serve(p, now, 50, 3*time.Second) }, 50},
 		"nothing":            {func(p *redelivery.Pace, now time.Duration) time.Duration { return now }, 0},
 	} {
@@ -395,17 +406,27 @@ func TestWhatIsNormalIsNotLearntFromADrain(t *testing.T) {
 	}
 }
 
+// wait asks until somebody must wait.
+func wait(p *redelivery.Pace, now time.Duration) {
+	for p.Start(now) == 0 {
+	}
+}
+
 func TestTheLimitGrowsWhenADrainNeverCatchesUp(t *testing.T) {
 	p, now := ill(redelivery.Drain{}, 100)
 	now += 2 * time.Hour // of outage: no reason for more
 	succeed(t, p, now)
-	for after, want := range map[time.Duration]float64{10 * time.Minute: 120, 11 * time.Minute: 132, 20 * time.Minute: 120 * math.Pow(1.1, 10)} {
-		if s := p.State(now + after); !near(s.Limit, want) {
-			t.Errorf("after %v: %+v, want %v", after, s, want)
+	want := 120.0
+	for minute := range 60 {
+		now += time.Minute
+		wait(p, now)
+		p.Behind(now, 5000)
+		if minute >= 10 {
+			want *= 1.1
 		}
-	}
-	if s := p.State(now + 1_000_000*time.Hour); math.IsInf(s.Limit, 0) || math.IsNaN(s.Limit) {
-		t.Errorf("%+v", s)
+		if s := p.State(now); !near(s.Limit, want) {
+			t.Fatalf("after %d min: %+v, want %v", minute+1, s, want)
+		}
 	}
 }
 

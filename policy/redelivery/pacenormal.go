@@ -16,6 +16,7 @@ type normal struct {
 	at    int64 // the slot of now, counted from the origin of time
 	bad   int32 // failures in it
 	began bool
+	once  float64 // the rate before the last pause of ten minutes
 }
 
 // count notes one delivery, or with 0 only that time has passed.
@@ -55,6 +56,9 @@ func (n *normal) reach(now time.Duration, came int32) {
 		}
 		n.bad = 0
 	}
+	if at-n.at >= memory && came == 0 { // a pause: what comes after it is a beginning, and not few
+		n.once, came = n.busiest(), unseen
+	}
 	for i := max(n.at+1, at-memory+1); i <= at; i++ {
 		n.slots[i%memory] = came
 	}
@@ -62,7 +66,7 @@ func (n *normal) reach(now time.Duration, came int32) {
 }
 
 // busiest is the rate, in deliveries per second, of the ten seconds that had the most, of those that are over. If there are
-// no ten seconds in a row, the longest row counts. 0 if nothing is known.
+// no ten seconds in a row, the longest row counts, or what was known before a pause if that is more. 0 if nothing is known.
 func (n *normal) busiest() float64 {
 	if !n.began {
 		return 0
@@ -83,6 +87,9 @@ func (n *normal) busiest() float64 {
 		if mean := float64(sum) / float64(row); row > longest || row == longest && mean > best {
 			longest, best = row, mean
 		}
+	}
+	if longest < busy {
+		best = max(best, n.once)
 	}
 	return best
 }

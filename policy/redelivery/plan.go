@@ -13,8 +13,11 @@ type Plan struct {
 const (
 	holds     = 3 // how often a message is held after a failure while the circuit is open, before it goes to a retry topic
 	firstHold = 100 * time.Millisecond
-	longHold  = 5 * time.Second
+	longHold  = 5 * time.Second // where nobody says how long
 )
+
+// Brief is how long a driver stops a partition after our own policies have refused one of its messages, if nobody says how long: the next one would be refused, too.
+const Brief = 20 * time.Millisecond
 
 // NewPlan makes a plan. c must be valid. A plan of a Config that is off has no retry topics: every failure that counts is the last.
 func NewPlan(c Config) *Plan {
@@ -37,7 +40,7 @@ func (p *Plan) Deliveries() int { return p.total }
 // Next decides what becomes of a message after a failure. It asks, in this order:
 //
 //  1. Did our own policies refuse it? Then the service has not seen it: it is held for as long as they said, and nothing is
-//     used up.
+//     used up. After 24 h it is tried again, whatever they said.
 //  2. Can another delivery mend it? If not it is a dead letter, also while the circuit is open.
 //  3. Is it older than the timeout? Then it is a dead letter, also while the circuit is open: whoever sets a timeout says
 //     that nobody waits for it any more.
@@ -88,7 +91,7 @@ func (p *Plan) refused(f Failure) Verdict {
 	if wait <= 0 {
 		wait = min(firstHold<<min(max(f.Held, 0), 6), longHold)
 	}
-	return Verdict{Action: Hold, Tier: f.Tier, Delay: wait, Reason: "refused"}
+	return Verdict{Action: Hold, Tier: f.Tier, Delay: min(wait, longest), Reason: "refused"}
 }
 
 // ill: the circuit is open. A retry topic is the better place to wait only for what has been held for long, or is to wait
@@ -99,7 +102,7 @@ func (p *Plan) ill(f Failure) Verdict {
 		v.Excused = true
 		return v
 	}
-	return Verdict{Action: Hold, Tier: f.Tier, Delay: max(f.Wait, f.RetryAfter, firstHold), Reason: "circuit-open"}
+	return Verdict{Action: Hold, Tier: f.Tier, Delay: min(max(f.Wait, f.RetryAfter, firstHold), longest), Reason: "circuit-open"}
 }
 
 // forward sends a message on. There is a retry topic.

@@ -82,6 +82,8 @@ func TestNext(t *testing.T) {
 		"refused without a word":                    {three, redelivery.Failure{Refused: true}, hold(100*time.Millisecond, "refused")},
 		"refused the third time":                    {three, redelivery.Failure{Refused: true, Held: 2}, hold(400*time.Millisecond, "refused")},
 		"refused the thousandth time":               {three, redelivery.Failure{Refused: true, Held: 999}, hold(5*time.Second, "refused")},
+		"refused for ever":                          {three, redelivery.Failure{Refused: true, RetryAfter: redelivery.Forever}, hold(24*time.Hour, "refused")},
+		"no retry topic, come back never":           {redelivery.Config{}, redelivery.Failure{CircuitOpen: true, Wait: redelivery.Forever}, hold(24*time.Hour, "circuit-open")},
 		"refused with an open circuit at the end":   {three, redelivery.Failure{Tier: 2, Delivery: 4, Refused: true, CircuitOpen: true}, redelivery.Verdict{Action: redelivery.Hold, Tier: 2, Delay: 100 * time.Millisecond, Reason: "refused"}},
 		"the circuit is open":                       {three, redelivery.Failure{CircuitOpen: true, Delivery: 1, Wait: 3 * time.Second}, hold(3*time.Second, "circuit-open")},
 		"the circuit is open without a word":        {three, redelivery.Failure{CircuitOpen: true, Delivery: 1, Held: 2}, hold(100*time.Millisecond, "circuit-open")},

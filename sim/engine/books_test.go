@@ -57,12 +57,29 @@ func (a *audit) fleet(f *engine.FleetRecord) {
 	if a.scenario.WarmUp == 0 {
 		a.same(f.Name+": good and answered", total(f.Good), f.Ends[engine.Answered])
 	}
+	if f.Topic != nil {
+		a.topic(f)
+	}
 	for k, n := range f.Ends {
 		a.atMost(f.Name+": "+engine.EndKind(k).String(), n, offered)
 	}
 	for b := range f.Good {
 		a.atMost(fmt.Sprintf("%s: good of bin %d", f.Name, b), int64(f.Good[b]), int64(f.Offered[b]))
 	}
+}
+
+// topic: every message that was written is handled, dead or left, at the end of each bin and of the run.
+func (a *audit) topic(f *engine.FleetRecord) {
+	if a.scenario.WarmUp > 0 {
+		return
+	}
+	var written, handled, dead int64
+	for b := range f.Offered {
+		written, handled, dead = written+int64(f.Offered[b]), handled+int64(f.Answered[b]), dead+int64(f.Topic.Dead[b])
+		a.same(fmt.Sprintf("%s: written and handled, dead or left by bin %d", f.Name, b), written, handled+dead+int64(f.Topic.Left[b]))
+	}
+	a.same(f.Name+": failed and dead", total(f.Failed), dead)
+	a.atMost(f.Name+": handled", handled, total(f.Topic.Deliveries))
 }
 
 // service: what is served has arrived, and nobody has more workers, places or connections than there are.

@@ -35,8 +35,10 @@ type node struct {
 	stream kernel.Stream // of the choice of instances, and a fleet's arrivals
 	next   uint32        // instance, in turn
 
-	load  load // of a fleet
-	sent  int  // requests of once
+	load  load          // of a fleet
+	group *group        // of one that consumes
+	keys  kernel.Stream // of its messages
+	sent  int           // requests of once
 	shed  float64
 	sheds kernel.Stream // of whom an operator sheds
 
@@ -105,6 +107,11 @@ func (e *Engine) build() error {
 		}
 		if node.fleet != nil {
 			node.load = newLoad(e.scenario, node.fleet)
+		}
+	}
+	for n := range e.nodes {
+		if f := e.nodes[n].fleet; f != nil && f.Consumes() {
+			e.nodes[n].group = e.newGroup(int32(n))
 		}
 	}
 	e.joinTrees()
@@ -192,6 +199,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.calls.reset()
 	e.attempts.reset()
 	e.arrivals.reset()
+	e.messages.reset()
 	e.tracer = tracer{}
 	e.record = e.newRecord()
 	e.bin, e.window = len(e.record.Fleets[0].Offered)-1, outside
@@ -204,6 +212,10 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 		node.next, node.shed, node.sent, node.longest, node.peak = 0, 0, 0, 0, peak{}
 		node.held, node.heldAt = 0, 0
 		node.load.reset()
+		if node.group != nil {
+			node.keys = e.stream(node.name, "keys")
+			e.resetGroup(node)
+		}
 		if p := node.protection; p != nil && p.RateLimit.Fleet {
 			node.shared = ratelimit.New(p.RateLimit.Config, maphash.MakeSeed())
 		}

@@ -96,7 +96,8 @@ func (e *Engine) endCall(ci uint32, err error) {
 	c := e.calls.at(ci)
 	e.dropAttempts(ci)
 	edge := &e.edges[c.edge]
-	end := endOf(err, c.Attempts(), c.last)
+	e.tried = c.Attempts()
+	end := endOf(err, e.tried, c.last)
 	edge.record.Ends[end]++
 	e.traceClose(c.trace, c.span, end)
 	ti := c.task
@@ -231,6 +232,9 @@ func (e *Engine) deliver(ai uint32, end EndKind) {
 	ci, copy := a.call, int(a.copy)
 	c := e.calls.at(ci)
 	c.copies[copy] = 0
+	if end == Answered && e.spoilt(c) {
+		end = ServerError
+	}
 	if end != Answered {
 		c.last = end
 	}

@@ -24,6 +24,8 @@ const (
 	evWoken                      // a gate's queue has an outcome for who waits in it [arrivals]
 	evOutOfPatience              // or he has waited long enough [arrivals]
 	evConnected                  // a new connection is ready [tasks]
+	evLane                       // a partition may have a message to deliver [lanes]
+	evBehind                     // consumers count what is due [nodes]
 	evFault                      // a fault begins, goes on to a further instance, or ends [faults]
 	evWindow                     // a window of the run ends
 )
@@ -43,11 +45,13 @@ type Engine struct {
 	insts  []instance
 	edges  []edge
 	faults []fault
+	lanes  []lane // partitions of what fleets consume
 
 	tasks    slab[task]
 	calls    slab[call]
 	attempts slab[attempt]
 	arrivals slab[arrival]
+	messages slab[message]
 	trees    trees    // of tasks
 	callers  []caller // of instances, by index; nil without gates
 
@@ -55,7 +59,8 @@ type Engine struct {
 	bin      int    // of the series; the last one, which is cut off, outside of the run
 	tickAt   int64  // when the next bin begins, before anything else that happens then; never after the last one
 	window   Window // outside when nothing is measured
-	underway int    // requests of fleets that have not ended
+	underway int    // requests of fleets that have not ended, and messages that are not done
+	tried    int    // attempts of the call that ended last
 	taking   int    // requests being taken up, one within the other
 	tracer   tracer
 	detail   bool
@@ -154,6 +159,8 @@ func (e *Engine) handle(event kernel.Event) {
 		if e.tasks.is(i, generation) {
 			e.connected(i)
 		}
+	case evLane, evBehind:
+		e.consume(event.Kind(), i, generation)
 	case evFault:
 		e.faultMoves(i, generation)
 	case evWindow:
@@ -182,6 +189,9 @@ func (e *Engine) begin() {
 	for i := range e.nodes {
 		if e.nodes[i].fleet != nil {
 			e.startFleet(i)
+			if e.nodes[i].group != nil {
+				e.startGroup(i)
+			}
 		}
 	}
 }
@@ -207,9 +217,10 @@ func (e *Engine) finish() {
 	for e.tickAt != never {
 		e.tick()
 	}
+	e.leftovers()
 	e.tasks.each(func(_ uint32, t *task) {
-		if t.root && t.window != outside {
-			f := &e.record.Fleets[e.nodes[e.insts[t.inst].node].index]
+		if node := &e.nodes[e.insts[t.inst].node]; t.root && t.window != outside && node.group == nil {
+			f := &e.record.Fleets[node.index]
 			f.Ends[Unanswered]++
 			f.Bad[t.mark]++
 		}

@@ -104,6 +104,10 @@ func (e *Engine) userArrives(u, n uint32) {
 func (e *Engine) request(node *node, i int32, user uint32) {
 	f := &e.record.Fleets[node.index]
 	f.Offered[e.bin]++
+	if node.group != nil {
+		e.write(node)
+		return
+	}
 	ti, t := e.tasks.get()
 	*t = task{root: true, inst: i, since: e.now, mark: uint32(e.bin), window: e.window, user: user, deadline: int64(abate.NoDeadline)}
 	if node.fleet.Patience > 0 {
@@ -126,6 +130,10 @@ func (e *Engine) request(node *node, i int32, user uint32) {
 func (e *Engine) requestEnds(ti uint32, end EndKind) {
 	t := e.tasks.at(ti)
 	node := &e.nodes[e.insts[t.inst].node]
+	if node.group != nil {
+		e.delivered(ti, end)
+		return
+	}
 	f := &e.record.Fleets[node.index]
 	switch end {
 	case Answered:

@@ -72,7 +72,18 @@ func (d *dice) service(calls string) string {
 func (d *dice) fleet(calls string) string {
 	load := d.pick("rate: 50", "rate: 200, arrivals: even", "rate: 60, arrivals: jittered", "users: 8, think: exponential 50ms", "once: 70", "once: 70, within: 2s",
 		"curve: [{at: 0s, rate: 5}, {at: 2s, rate: 100}, {at: 3s, rate: 0}], between: ramps")
+	if d.roll(5) == 1 {
+		called, _, _ := strings.Cut(strings.TrimPrefix(calls, "{to: "), ",")
+		return "{" + list(strings.Replace(load, "users: 8, think: exponential 50ms", "rate: 80", 1), d.maybe("instances: 3"), "topic: {"+list("partitions: "+d.pick("3", "7"), "keys: 5", d.maybe("poison: 5%"))+"}",
+			"calls: [{"+list("to: "+strings.Trim(called, "{}"), d.maybe("latency: exponential 2ms"), "pool: 2", d.maybe("naive: true"))+"}]") + "}"
+	}
 	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]", d.maybe("parallel: true")) + "}"
+}
+
+// kafka is what becomes of messages.
+func (d *dice) kafka() string {
+	return "kafka: {" + list(d.pick("tiers: [200ms, 500ms]", "delay: 300ms, multiplier: 1, attempts: 4"), d.maybe("concurrency: 3"), d.maybe("window: 4"), d.maybe("order: key", "order: park-key"),
+		d.maybe("dltStrategy: retry-last", "dltStrategy: drop"), d.maybe("timeout: 1s"), d.maybe("drain: {disabled: true}", "drain: {maxRate: 40}")) + "}"
 }
 
 func (d *dice) fault() string {
@@ -98,7 +109,7 @@ func (d *dice) policy() string {
 		d.maybe("attemptTimeout: 100ms", "attemptTimeout: 300ms"), d.maybe("timeout: 500ms"),
 		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
 		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, slowCallDurationThreshold: 50ms}"),
-		d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
+		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
 		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"),
 		d.maybe("rateLimit: {limit: 20/s, maxWait: 200ms}", "rateLimit: {limit: 30/s, burst: 2}"), d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"))
 }

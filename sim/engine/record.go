@@ -39,6 +39,7 @@ type FleetRecord struct {
 	Refused  []uint32        // requests that a guard refused in this bin without an attempt, or an operator shed
 	Latency  [4]Histogram    // of answered requests, by the window they began in; the fourth is outside of all
 	Ends     [EndKinds]int64 // requests by how they ended, warm-up excluded
+	Topic    *TopicRecord    // of a fleet that consumes, whose requests are messages; else nil
 }
 
 // ServiceRecord is what one service saw, all replicas together.

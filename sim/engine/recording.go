@@ -39,7 +39,11 @@ func (e *Engine) newRecord() *Record {
 	for n := range e.nodes {
 		node := &e.nodes[n]
 		if node.fleet != nil {
-			r.Fleets = append(r.Fleets, newFleetRecord(node.name, bins))
+			f := newFleetRecord(node.name, bins)
+			if node.group != nil {
+				f.Topic = newTopicRecord(bins)
+			}
+			r.Fleets = append(r.Fleets, f)
 			continue
 		}
 		service := newServiceRecord(node.name, bins)
@@ -183,6 +187,10 @@ func (e *Engine) hold(n, change int32) {
 func (e *Engine) sample() {
 	for n := range e.nodes {
 		node := &e.nodes[n]
+		if node.group != nil {
+			t := e.record.Fleets[node.index].Topic
+			t.Left[e.bin] = t.left
+		}
 		if node.service == nil {
 			continue
 		}
@@ -214,6 +222,9 @@ func (e *Engine) close() {
 		f := &r.Fleets[i]
 		for _, s := range []*[]uint32{&f.Offered, &f.Good, &f.Bad, &f.Answered, &f.Failed, &f.Refused} {
 			*s = (*s)[:len(*s)-1]
+		}
+		if f.Topic != nil {
+			f.Topic.cut()
 		}
 	}
 	for i := range r.Services {

@@ -20,7 +20,7 @@ type task struct {
 	attempt    uint32 // at a replica: the attempt it answers,
 	generation uint32 // which may be over
 	call       uint32 // + 1: first of the calls under way for it
-	user       uint32 // + 1: of a closed loop; at a replica with a gate: what the gate knows of it
+	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a replica with a gate: what the gate knows of it
 	mark       uint32 // of a fleet's request: the bin it began in; at a replica with an optimistic lock: the row's version
 	step       uint16
 	pending    uint16 // calls under way

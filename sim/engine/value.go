@@ -45,7 +45,7 @@ func (r *Record) Value(x *expect.Expectation) float64 {
 		}
 		return ratio(all*float64(r.Scale), seconds)
 	}
-	return math.NaN()
+	return r.ofTopic(x, f, from, to)
 }
 
 func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int) float64 {
@@ -74,6 +74,8 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
 	case "connections":
 		return largest(s.Conns, 0, len(s.Conns))
+	case "load":
+		return r.load(s, from, to)
 	case "yield":
 		return r.yield(s, from, to, x.Quantile)
 	case "response":
@@ -194,6 +196,7 @@ func (r *Record) together() *FleetRecord {
 		for k, n := range f.Ends {
 			all.Ends[k] += n
 		}
+		all.Topic = all.Topic.with(f.Topic)
 	}
 	return &all
 }

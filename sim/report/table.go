@@ -61,7 +61,7 @@ func newTable(r *sim.Result) *table {
 func newTableCell(m *sim.Measure) tableCell {
 	if m.Finite == 0 {
 		never := nothing
-		if m.Name == "recovery" {
+		if measure := measureOf(m.Name); measure == "recovery" || measure == "drained" {
 			never = "never"
 		}
 		return tableCell{Value: never}

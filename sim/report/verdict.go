@@ -76,7 +76,7 @@ func newRuling(e *sim.ExpectationResult) ruling {
 	switch measure := measureOf(e.Text); measure {
 	case "collapse": // whose interval is that of the share that collapsed, in the terms of the expectation
 		r.Held = "held in " + r.Short + "; P(collapse) " + between(e.Held95)
-	case "recovery":
+	case "recovery", "drained":
 		never = "never"
 		fallthrough
 	default:

@@ -66,6 +66,9 @@ var mistakes = map[string][]string{
 		`:2:43: clients.phones.think: a very large fleet thinks exponentially; for example think: exponential 60s`,
 		`:2:58: clients.phones.instances: has no effect on a very large fleet; remove it`,
 	},
+	"crowd-topic": {
+		`:2:54: clients.orders.topic: a very large fleet does not consume; allowed: at most 500000 messages at once`,
+	},
 	"crowd-with-guards": {
 		`:1:1: variants: of the policy of "api", retryBudget is state that each client would keep for itself, which a crowd has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate and instances)`,
 		`:1:1: variants: of the policy of "api", circuitBreaker is state that each client would keep for itself, which a crowd has no room for; set circuitBreaker.disabled: true, or make the fleet small enough to have guards (rate and instances)`,
@@ -117,6 +120,11 @@ var mistakes = map[string][]string{
 	},
 	"expect-connections-without-pool": {
 		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+	},
+	"expect-dead-letters-of-callers": {
+		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the fleet, or remove this`,
+		`:5:35: expect[1]: "lateness(p99, orders) < 1s" needs retry topics, and no variant has any; write kafka: {tiers: [30s, 5m]} in the policy of the service that is called`,
+		`:5:65: expect[2]: "load(db, after) < 2" compares with the time before the first fault, which begins at 0s; let it begin later`,
 	},
 	"expect-fleet-for-service": {
 		`:5:10: expect[0]: "shop" is a fleet, but amplification is about a service; there are: db`,
@@ -391,6 +399,31 @@ var mistakes = map[string][]string{
 	},
 	"too-much-memory": {
 		`:1:11: duration: one run of variant "default" would need up to 3.7 billion events and 536.1 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 50, or a shorter duration, or a queue.limit and an attemptTimeout`,
+	},
+	"topic-calls-in-part": {
+		`:3:70: clients.orders.calls[0].share: a message is handled by one call; remove it`,
+		`:3:82: clients.orders.calls[0].times: a message is handled by one call; remove it`,
+		`:3:95: clients.orders.calls[0].optional: a message is handled by one call, which decides whether it failed; remove it`,
+	},
+	"topic-of-users": {
+		`:3:19: clients.orders.users: users wait for answers, and a topic has none; write rate, curve or once: the messages that are written to the topic`,
+		`:3:44: clients.orders.patience: has no effect on a fleet that consumes; expect latency(p99, orders), or set kafka.timeout in the policy`,
+		`:3:58: clients.orders.parallel: has no effect on a fleet that consumes; remove it`,
+		`:3:75: clients.orders.instances: 20 instances share 4 partitions, so that some have none; lower it, or raise topic.partitions`,
+		`:3:110: clients.orders.calls: a consumer has one guard, that of the service it calls; name one service here; it may call the others`,
+	},
+	"topic-order-without-keys": {
+		`:2:37: clients.orders.topic: a variant keeps the order of each key, and there are no keys; for example keys: 1000`,
+	},
+	"topic-restart": {
+		`:5:34: faults[0].restart: "orders" consumes, and partitions that change hands are not modelled; allowed for consumers: surge, and the action stop-retries`,
+		`:6:41: faults[1].action: "orders" consumes, and partitions that change hands are not modelled; allowed for consumers: surge, and the action stop-retries`,
+	},
+	"topic-scale": {
+		`:2:8: scale: 10 does not divide clients.orders.topic.partitions (25); allowed: a common divisor such as 5`,
+	},
+	"topic-without-partitions": {
+		`:2:38: clients.orders.topic: needs partitions; for example topic: {partitions: 10}`,
 	},
 	"unknown-key": {
 		`:4:1: unknown key "fault"; did you mean faults?`,

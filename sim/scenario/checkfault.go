@@ -78,6 +78,7 @@ func (c *checker) fault(f *Fault, path string) {
 			c.obey(path, []rule{{true, key, "does not belong to " + what, "remove it; allowed: at, " + strings.Join(form.takes, ", "), nil}})
 		}
 	}
+	c.consumerFault(f, kind, path, target)
 	c.strength(f, kind, path, target)
 	c.times(f, kind, path)
 }

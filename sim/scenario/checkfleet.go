@@ -47,6 +47,7 @@ func (c *checker) fleet(f *Fleet) {
 		c.obey(path, []rule{{end > 0 && at > end, fmt.Sprintf("curve[%d].at", i), fmt.Sprintf("%s is past the end of the run, %s", short(at), short(end)), "remove the point or raise duration", nil}})
 	}
 	c.calls("clients", f.Name, f.Calls)
+	c.topic(f, path)
 }
 
 // oneLoad reports a fleet that offers its load in no way, or in several.

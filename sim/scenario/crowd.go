@@ -45,6 +45,7 @@ func (c *checker) crowd() {
 	memoryless := reflect.DeepEqual(f.Think, distribution.Exponential(f.Think.Mean()))
 	c.obey(path, []rule{
 		{has("instances"), "instances", "has no effect on a very large fleet", remove, nil},
+		{has("topic"), "topic", "a very large fleet does not consume", fmt.Sprintf("allowed: at most %d messages at once", guardedClients), nil},
 		{f.Users > 0 && !memoryless, "think", "a very large fleet thinks exponentially", "for example think: exponential 60s", nil},
 	})
 	for i := range f.Calls {
@@ -79,7 +80,7 @@ func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their requests", "leave the window away, or expect served(p99) or recovery")
 		}
 		switch list[i].Measure {
-		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit":
+		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
 		}
 	}

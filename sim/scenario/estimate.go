@@ -78,6 +78,7 @@ func (e *estimator) topology() {
 	for i := range e.s.Clients {
 		f := &e.s.Clients[i]
 		loads[i] = e.load(f)
+		e.consumer(f, &loads[i])
 		e.events += loads[i].total + float64(max(f.Instances, 1)) // and the next request of each
 		e.calls(f.Name, max(f.Instances, 1), f.Calls, loads[i], f.Patience)
 	}

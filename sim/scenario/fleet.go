@@ -39,6 +39,8 @@ type Fleet struct {
 	Calls []Call `yaml:"calls" example:"[payment-service]"`
 	// Parallel makes the calls all at once.
 	Parallel bool `yaml:"parallel" example:"true"`
+	// Topic makes the fleet a consumer group: its load is written to a Kafka topic, and its instances handle the messages.
+	Topic Topic `yaml:"topic"`
 }
 
 // The kinds of arrivals.

@@ -40,7 +40,7 @@ type part struct {
 // pools are the same; only where there is but one instance it has to get smaller itself.
 func fleetParts(f *Fleet, n int) []part {
 	path := "clients." + f.Name
-	list := []part{{path + ".users", &f.Users, n}, {path + ".once", &f.Once, n}}
+	list := []part{{path + ".users", &f.Users, n}, {path + ".once", &f.Once, n}, {path + ".topic.partitions", &f.Topic.Partitions, n}, {path + ".topic.keys", &f.Topic.Keys, n}}
 	if f.Instances > 1 {
 		return append(list, part{path + ".instances", &f.Instances, n})
 	}
@@ -142,6 +142,8 @@ func (s *Scenario) absolute(f *Fleet, n int) string {
 		for _, c := range f.Calls {
 			p := s.Variants[i].PolicyOf(f.Name, c.To)
 			switch {
+			case f.Consumes() && p.Kafka.Drain.MaxRate > 0:
+				return fmt.Sprintf("%d leaves the drain of variant %s as fast as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.RateLimit.Enabled():
 				return fmt.Sprintf("%d leaves the rate limit of variant %s as high as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.Bulkhead.Enabled():

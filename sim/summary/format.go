@@ -110,7 +110,7 @@ func measureOf(text string) string {
 
 // neverWord is what a measure reads that was never reached.
 func neverWord(measure string) string {
-	if measure == "recovery" {
+	if measure == "recovery" || measure == "drained" {
 		return "never"
 	}
 	return nothing

@@ -150,7 +150,7 @@ func tableRows(r *sim.Result) []row {
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
 	}
-	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed"} {
+	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag", "drained", "load"} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}
@@ -164,7 +164,7 @@ func measureNames(r *sim.Result, group string) []string {
 	var names []string
 	for i := range r.Variants {
 		for _, m := range r.Variants[i].Measures {
-			window := strings.Contains(m.Name, ", ")
+			window := strings.Contains(m.Name, ", ") && group != "load" // which is only measured afterwards
 			if measureOf(m.Name) == group && !window && !slices.Contains(names, m.Name) {
 				names = append(names, m.Name)
 			}
