@@ -5,7 +5,7 @@
 #
 # The compiler runs on the builder's own architecture and compiles for the other. Its Go is the release that go.mod
 # names, with that release's newest fixes.
-FROM --platform=$BUILDPLATFORM golang:1.25-alpine AS build
+FROM --platform=$BUILDPLATFORM golang:1.26-alpine AS build
 ENV GOMODCACHE=/cache/modules GOCACHE=/cache/build
 WORKDIR /src
 COPY . .

@@ -25,6 +25,7 @@ middle its database does not answer for some seconds. Act 1, unguarded: the clie
 do. Act 2, guarded: the same clients, arrivals and service under another policy. Takes 50 seconds.
 
 Usage: abate drill [FLAGS] [FILE]
+       abate drill kafka [FLAGS]   the same for Kafka consumers: see "abate drill kafka -h"
 
 FILE is a scenario of "abate sim", small enough for one machine: one fleet with a constant rate, one
 service with workers and perhaps one behind it, outages, slowdowns and errors. Each variant is an
@@ -83,6 +84,9 @@ type drillOptions struct {
 
 // drillCommand runs "abate drill".
 func drillCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "kafka" {
+		return drillKafkaCommand(ctx, args[1:], stdout, stderr)
+	}
 	o, err := parseDrill(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, drillHelp)

@@ -21,6 +21,7 @@ var commands = []command{
 	{"sim", "play a scenario in virtual time and judge it", simCommand},
 	{"proxy", "send any program's HTTP requests on under a policy file", proxyCommand},
 	{"probe", "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)", probeCommand},
+	{"dlq", "look at the dead letters of a Kafka topic, and replay them carefully", dlqCommand},
 	{"check", "check policy files and print the policy in force", checkCommand},
 }
 

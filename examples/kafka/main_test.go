@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/abate-go/abate/internal/needs/kafka"
+)
+
+// TestMain runs the program instead of the tests where a test asks for that.
+func TestMain(m *testing.M) {
+	if os.Getenv("ABATE_EXAMPLE") == "kafka" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestTheJourneyOfEachMessage(t *testing.T) {
+	out := told(t)
+	if !bytes.Contains(out, []byte("This is a fake broker inside this program")) {
+		t.Errorf("it does not say that its broker is a fake:\n%s", out)
+	}
+	journeys(t, out)
+}
+
+func TestTheJourneyOfEachMessageOnARealKafka(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds to start
+	}
+	out := told(t, "--brokers", kafka.Shared(t).Addr())
+	if bytes.Contains(out, []byte("fake")) {
+		t.Errorf("it speaks of a fake broker:\n%s", out)
+	}
+	journeys(t, out)
+}
+
+// told is what the program prints.
+func told(t *testing.T, args ...string) []byte {
+	t.Helper()
+	program := exec.Command(os.Args[0], args...)
+	program.Env = append(os.Environ(), "ABATE_EXAMPLE=kafka")
+	out, err := program.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+func journeys(t *testing.T, out []byte) {
+	t.Helper()
+	for _, want := range []string{
+		`payments-\d+ +offset 0  delivery 1  handled`, // the healthy one
+		`payments-\d+ +offset 1  delivery 1  failed \(bank-away\): to payments-\d+-retry-500ms, due in 500ms`,
+		`payments-\d+-retry-500ms +offset 0  delivery 2  delivered, \d+m?s after it was due`,
+		`payments-\d+-retry-500ms +offset 0  delivery 2  failed \(bank-away\): to payments-\d+-retry-2s, due in 2s`,
+		`payments-\d+-retry-2s +offset \d  delivery 3  handled`, // the one whose bank came back
+		`payments-\d+-retry-4s +offset 0  delivery 4  failed \(bank-away\): to payments-\d+-dlq, because it is exhausted`,
+		`payments-\d+, offset 2, is a dead letter after 4 failures: the bank does not answer`,
+		`payments-\d+ +offset 3  delivery 1  failed \(.*\): to payments-\d+-dlq, because it is permanent`, // poison
+		`key order-3, value {"order":"order-3","euros":30}\n +customer +alice\n`,
+		`key order-4, value order-4;40\n +customer +alice\n`,
+		`kafka_original-topic +payments-\d+\n`,
+		`abate dlq ls --brokers 127.0.0.1:\d+ --topic payments-\d+-dlq`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("want %q in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(string(out), "  handled"); n != 2 {
+		t.Errorf("%d messages were handled, want 2:\n%s", n, out)
+	}
+}

@@ -1,0 +1,4 @@
+package kafkadrill
+
+// Missed lets tests ask what an act should have done and did not.
+func Missed(c Config, a ActResult) []string { return c.missed(&a) }
