@@ -43,15 +43,18 @@ var layers = []layer{
 	{"adapter/abatehttp", []string{"hops", ".", "policy/"}, nothing},
 	{"adapter/abatesql", []string{".", "policy/"}, nothing},
 	{"adapter/abatesql/postgrestest", []string{"adapter/abatesql", ".", "policy/"}, anybody},
+	{"adapter/abatekafka/brokertest", []string{"adapter/", ".", "policy/"}, anybody},
 	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
-	{"cmd/abate", append([]string{"internal/drill", "internal/nearest"}, public...), anybody},
+	{"cmd/abate", append([]string{"internal/drill", "internal/kafkadrill", "internal/nearest"}, public...), anybody},
 	{"internal/drill", []string{"scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
+	{"internal/kafkadrill", []string{"adapter/abatekafka", "policyfile", ".", "policy/"}, anybody}, // a module of its own
 	{"internal/tidy", nil, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, nil, nothing},
 	{"examples/", public, nothing},
 	{"examples/chain", public, anybody}, // modules of their own
 	{"examples/grpc", public, anybody},
+	{"examples/kafka", public, anybody},
 	{"deploy", []string{"policyfile", ".", "policy/"}, anybody},
 	{"bench", public, anybody},
 	{"tools", nil, anybody},
@@ -119,7 +122,7 @@ func (l *layer) allows(f *goFile, importPath string) bool {
 	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
 		return true
 	}
-	return f.test && dir == forTests || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+	return f.test && matches(forTests, dir) || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
 }
 
 // standard reports whether a package belongs to the standard library.

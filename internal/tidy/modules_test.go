@@ -115,11 +115,18 @@ func replaces(t *tree) []finding {
 	return found
 }
 
+// newer are the modules with the embedded Kafka broker, and the programs with them: the broker's module wants a newer Go
+// than what people import of ours does. The workspace has their line.
+var newer = []string{"adapter/abatekafka/embedded", "adapter/abatekafka/brokertest", "internal/kafkadrill", "examples/kafka", "cmd/abate"}
+
+const newerGo = "1.26.0"
+
 // goLines finds modules whose go line differs from the root's, or whose name is
 // not that of their folder, or which the workspace does not list.
 func goLines(t *tree) []finding {
 	mods, work := modules(t)
-	want, _ := mods["."].first("go")
+	root, _ := mods["."].first("go")
+	highest := root
 	var found []finding
 	for dir, m := range mods {
 		name := strings.TrimSuffix(ours+"/"+dir, "/.")
@@ -129,15 +136,19 @@ func goLines(t *tree) []finding {
 		if slices.Contains(outsideWorkspace, dir) {
 			continue
 		}
+		want, as := root, "as in the root module"
+		if slices.Contains(newer, dir) {
+			want, as, highest = newerGo, "as in all modules with the embedded broker", newerGo
+		}
 		if got, line := m.first("go"); got != want {
-			found = append(found, finding{m.path, line, fmt.Sprintf("go %s must be go %s, as in the root module", got, want)})
+			found = append(found, finding{m.path, line, fmt.Sprintf("go %s must be go %s, %s", got, want, as)})
 		}
 		if !work.uses(dir) {
 			found = append(found, finding{m.path, 1, "module is not listed in go.work, so nothing builds or tests it"})
 		}
 	}
-	if got, line := work.first("go"); got != want {
-		found = append(found, finding{"go.work", line, fmt.Sprintf("go %s must be go %s, as in the root module", got, want)})
+	if got, line := work.first("go"); got != highest {
+		found = append(found, finding{"go.work", line, fmt.Sprintf("go %s must be go %s, the highest of its modules", got, highest)})
 	}
 	return found
 }
@@ -198,6 +209,10 @@ func TestLockstepRuleFails(t *testing.T) {
 		{"the house as it is", "", house(nil)},
 		{"a newer go line", "bench/go.mod:3: error: go 1.26.0 must be go 1.25.0",
 			house(source{"bench/go.mod": "module " + ours + "/bench\n\ngo 1.26.0\n"})},
+		{"a module with the broker", "", house(source{"cmd/abate/go.mod": "module " + ours + "/cmd/abate\n\ngo " + newerGo + "\n",
+			"go.work": "go " + newerGo + "\n\nuse .\nuse ./bench\nuse ./cmd/abate\n"})},
+		{"a module with the broker that is not newer", "cmd/abate/go.mod:3: error: go 1.25.0 must be go " + newerGo, house(source{"cmd/abate/go.mod": "module " + ours + "/cmd/abate\n\ngo 1.25.0\n",
+			"go.work": "go " + newerGo + "\n\nuse .\nuse ./bench\nuse ./cmd/abate\n"})},
 		{"a newer workspace", "go.work:1:", house(source{"go.work": "go 1.26.0\n\nuse .\nuse ./bench\n"})},
 		{"not in the workspace", "bench/go.mod:1: error: module is not listed", house(source{"go.work": "go 1.25.0\n\nuse .\n"})},
 		{"a name that is not the folder's", "tools/go.mod:1: error: module example.com/x must be called",
