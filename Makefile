@@ -15,8 +15,10 @@ PASSES    ?= 8
 BENCHTIME ?= 80ms
 SIMULATOR    := Engine|Crowd|Model
 ENGINEPASSES ?= 3
+ROUNDS       ?= 200
+KAFKATEST    := go test -count=1 -timeout 24h -v ./adapter/abatekafka/brokertest
 
-.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine fmt clean
+.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine kafka fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +81,11 @@ engine: $(BENCHSTAT) ## The simulator's part of make bench: events and attempts 
 	@for ((pass = 1; pass <= $(ENGINEPASSES); pass++)); do echo "simulator, pass $$pass of $(ENGINEPASSES)" >&2; \
 		bench/out/bench.test -test.run '^$$' -test.bench '$(SIMULATOR)' -test.benchtime $(BENCHTIME) >>bench/out/engine.txt; done
 	@$(BENCHSTAT) -row .fullname -ignore .config -filter '.unit:(events/s OR attempts/s OR sec/op OR B/pending OR B/client OR allocs/op)' bench/out/engine.txt
+
+kafka: ## The numbers of the Kafka adapter on a real broker in five minutes, then consumers killed at every point, ROUNDS times over, in about two hours
+	ABATE_KAFKA_NUMBERS=1 $(KAFKATEST) -run '^TestNumbers$$'
+	ABATE_CRASH_ROUNDS=$(ROUNDS) $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwiceWhereverAConsumerIsKilled$$/^real$$'
+	ABATE_CRASH_ROUNDS=1 $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwice'
 
 fmt: ## Format all Go files
 	gofmt -w .

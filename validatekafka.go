@@ -90,6 +90,9 @@ func (v *validator) idleKafka(c redelivery.Config) {
 		v.idle("kafka.dltSuffix", c.DLTSuffix != "" && c.DLTSuffix != usual.DLTSuffix, mend)
 		v.idle("kafka.dltRetention", c.DLTRetention != 0 && c.DLTRetention != usual.DLTRetention, mend)
 	}
+	if full := c.WithDefaults(); full.Window < full.Concurrency {
+		v.add("kafka.concurrency", fmt.Sprintf("%d is never reached with a window of %d", full.Concurrency, full.Window), "raise the window, or lower it")
+	}
 	v.neverMade(c)
 }
 

@@ -83,6 +83,7 @@ func TestIneffectiveNamesWhatDoesNothingInKafka(t *testing.T) {
 		{drop, []string{
 			"kafka.dltSuffix: has no effect; remove it, or choose dltStrategy: dead-letter", "kafka.dltRetention: has no effect; remove it, or choose dltStrategy: dead-letter",
 		}},
+		{redelivery.Config{Delay: time.Second, Concurrency: 16, Window: 8}, []string{"kafka.concurrency: 16 is never reached with a window of 8; raise the window, or lower it"}},
 		{short, []string{"kafka.timeout: 30s is over in delivery 3 of 4; no other would follow: raise it to 1m1s or more, or ask for fewer deliveries"}},
 	} {
 		p := abate.DefaultPolicy()

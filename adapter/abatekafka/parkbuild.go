@@ -2,6 +2,7 @@ package abatekafka
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -96,24 +97,35 @@ func (s *session) unpark() {
 	})
 }
 
+// askLimit is how long the broker gets to say what is there to be read.
+const askLimit = 5 * time.Second
+
 // standing reads the keys of everything that the retry topics hold and the group has not committed.
 func (s *session) standing(ctx context.Context, number int32, chain Chain) (keys []standingKey, err error) {
-	admin := kadm.NewClient(s.r.producer)
-	committed, err := admin.FetchOffsets(ctx, s.group)
-	if err != nil {
-		return nil, err
-	}
 	var topics []string
 	for _, hop := range chain.Hops {
 		topics = append(topics, hop.Topic)
 	}
-	starts, err := admin.ListStartOffsets(ctx, topics...)
+	ask, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	admin := kadm.NewClient(s.r.producer)
+	committed, err := admin.FetchOffsets(ask, s.group)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("offsets of group %s: %w", s.group, err)
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, topics...)
+	starts, err := admin.ListStartOffsets(ask, topics...)
+	if err == nil {
+		err = starts.Error()
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("beginning of the retry topics: %w", err)
+	}
+	ends, err := admin.ListCommittedOffsets(ask, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("end of the retry topics: %w", err)
 	}
 	for tier, topic := range topics {
 		start, _ := starts.Lookup(topic, number)
@@ -126,7 +138,7 @@ func (s *session) standing(ctx context.Context, number int32, chain Chain) (keys
 			continue
 		}
 		if keys, err = s.readKeys(ctx, place{topic, number}, from, end.Offset, tier, keys); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s/%d: %w", topic, number, err)
 		}
 	}
 	return keys, nil

@@ -51,6 +51,7 @@ type partition struct {
 
 	forwards  backoff
 	committed int64 // what the group has been told, -1 for nothing yet
+	before    int64 // what the group had been told before us, if nothing since; for the state only
 	end       int64 // of the log, as far as known
 	fetched   int64 // the offset behind the last record that came
 	parking   *parked
@@ -86,7 +87,7 @@ func newPartition(s *session, at place) *partition {
 	src := s.topics[at.topic]
 	c := s.r.view().c
 	p := &partition{
-		s: s, at: at, tier: src.tier, way: src.way, c: c, committed: -1, end: -1,
+		s: s, at: at, tier: src.tier, way: src.way, c: c, committed: -1, before: -1, end: -1,
 		log:  s.r.log.With("topic", at.topic, "partition", at.partition),
 		lane: redelivery.NewLane(redelivery.LaneConfig{Concurrency: c.Concurrency, Window: c.Window, Order: c.Order}),
 	}
@@ -122,6 +123,9 @@ func (p *partition) fill(now time.Duration) {
 	}
 	if p.unfetched && p.backlog.bytes <= p.s.backlog.Load()/2 && !p.gone {
 		p.unfetched = false
+		if p.stops[poisonBatch] > 0 {
+			return
+		}
 		p.s.client.ResumeFetchPartitions(p.at.single())
 	}
 }

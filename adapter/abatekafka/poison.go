@@ -195,15 +195,15 @@ func (p *partition) batchEnd(ctx context.Context, from int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, t := range resp.(*kmsg.FetchResponse).Topics {
-		for _, answer := range t.Partitions {
-			if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-				return 0, err
-			}
-			return lastOfBatch(answer.RecordBatches, from)
-		}
+	answer := resp.(*kmsg.FetchResponse)
+	if len(answer.Topics) == 0 || len(answer.Topics[0].Partitions) == 0 {
+		return 0, errors.New("the broker has nothing at that offset")
 	}
-	return 0, errors.New("the broker has nothing at that offset")
+	only := answer.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(only.ErrorCode); err != nil {
+		return 0, err
+	}
+	return lastOfBatch(only.RecordBatches, from)
 }
 
 // lastOfBatch reads the head of a batch: its first offset is in bytes 0 to 7, the format's version in byte 16, how many offsets it spans in bytes 23 to 26.

@@ -84,8 +84,9 @@ func (p *partition) close() <-chan struct{} {
 	defer p.mu.Unlock()
 	p.closing = true
 	quiet := make(chan struct{})
-	p.quiet = quiet
-	p.settle() // at once if nothing is under way: the workers may have ended before, as they have when a group is left after the drain
+	if p.quiet = quiet; len(p.workers) == 0 || p.gone { // gone: dropped before, as when a group is left after the drain; its workers have ended
+		p.settle()
+	}
 	p.waiting.Broadcast()
 	return quiet
 }

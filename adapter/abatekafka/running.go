@@ -168,6 +168,7 @@ func (r *running) run(ctx context.Context) {
 		}
 		loops.Go(func() { s.poll(ctx) })
 		loops.Go(func() { s.commitLoop(ctx) })
+		loops.Go(func() { s.lagLoop(ctx) })
 	}
 	loops.Go(func() { r.watch(ctx) })
 	<-ctx.Done()

@@ -67,7 +67,7 @@ func (s *session) options() []kgo.Opt {
 	c := s.r.c
 	opts := append(s.r.commonOptions(),
 		kgo.ConsumerGroup(s.group), kgo.ConsumeTopics(s.names()...),
-		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.RequireStableFetchOffsets(),
+		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), // a commit marker at the end of a partition is no lag
 		kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
@@ -91,9 +91,12 @@ func (r *running) commonOptions() []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(r.c.Brokers...), kgo.ClientID("abate"), kgo.WithLogger(clientLog{r.log})}
 }
 
+// linger is how long a forward waits for others to go with: when many messages fail, a request for each would cost the broker more than the messages.
+const linger = 3 * time.Millisecond
+
 // producerOptions are those of the client that forwards: idempotent and acknowledged by all, which are kgo's defaults, and never without an answer.
 func (r *running) producerOptions() []kgo.Opt {
-	opts := append(r.commonOptions(), kgo.RecordDeliveryTimeout(30*time.Second), kgo.ProducerLinger(0), kgo.RecordPartitioner(samePartition{}))
+	opts := append(r.commonOptions(), kgo.RecordDeliveryTimeout(30*time.Second), kgo.ProducerLinger(linger), kgo.RecordPartitioner(samePartition{}))
 	if r.batch > 0 {
 		opts = append(opts, kgo.ProducerBatchMaxBytes(r.batch))
 	}

@@ -30,15 +30,13 @@ func (p *partition) state(now time.Duration) (st redelivery.PartitionState, olde
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st = redelivery.PartitionState{
-		Topic: p.at.topic, Partition: p.at.partition, Tier: p.tier, Committed: p.committed, Lane: p.lane.State(),
+		Topic: p.at.topic, Partition: p.at.partition, Tier: p.tier, Lane: p.lane.State(),
 		HeadAge: p.headAge(now), Paused: p.stopped(now),
 	}
 	if st.Paused != "" && p.paused != "" {
 		st.Since = now - p.since
 	}
-	if p.end > 0 {
-		st.Lag = max(p.end-max(p.committed, 0), 0)
-	}
+	st.Lag, st.Committed = p.lag()
 	for _, w := range p.workers {
 		if w.began > 0 {
 			oldest = max(oldest, now-w.began)

@@ -46,7 +46,7 @@ func (p *partition) behindBy(now time.Duration) int64 {
 		return 0
 	}
 	st := p.lane.State()
-	return int64(max(st.Unfinished-st.InFlight-st.Released, 1) + p.backlog.records)
+	return int64(max(st.Unfinished-st.InFlight-st.Released, 0) + p.backlog.records)
 }
 
 // headAge is how long the oldest unfinished record has been due. The lock is held.

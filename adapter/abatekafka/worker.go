@@ -1,6 +1,7 @@
 package abatekafka
 
 import (
+	"errors"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -23,34 +24,65 @@ type worker struct {
 func (w *worker) work() {
 	p := w.p
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.sleeping--
 	for {
 		seq, now, ok := p.next()
 		if !ok {
+			p.mu.Unlock()
 			return
 		}
-		s := *p.ring.at(seq)
-		resumed := p.paused
-		p.paused = ""
-		p.flying++
-		w.began, w.offset, w.told = now, s.rec.Offset, 0
-		if p.sleeping > 0 || len(p.workers) < p.c.Concurrency {
-			p.wake() // there may be more
-		}
-		p.mu.Unlock()
-		if resumed != "" {
-			p.resumed(resumed)
-		}
-		end := p.deliver(now, s)
-		p.mu.Lock()
-		w.began = 0
-		p.flying--
-		if !p.gone {
-			p.carryOut(seq, end)
-		}
+		w.one(seq, now)
 	}
 }
+
+// one delivers a record that has been started. The lock is held, but not meanwhile.
+func (w *worker) one(seq uint64, now time.Duration) {
+	p := w.p
+	d := &delivery{p: p, began: now, slot: *p.ring.at(seq)}
+	resumed := p.paused
+	p.paused = ""
+	p.flying++
+	w.began, w.offset, w.told = now, d.slot.rec.Offset, 0
+	if p.sleeping > 0 || len(p.workers) < p.c.Concurrency {
+		p.wake() // there may be more
+	}
+	p.mu.Unlock()
+	if resumed != "" {
+		p.resumed(resumed)
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			w.died(seq, d)
+		}
+	}()
+	end := p.deliver(d)
+	returned = true
+	w.landed(seq, end)
+}
+
+// landed does what the end of a delivery asks for. It comes back with the lock.
+func (w *worker) landed(seq uint64, end ending) {
+	p := w.p
+	p.mu.Lock()
+	w.began = 0
+	p.flying--
+	if !p.gone {
+		p.carryOut(seq, end)
+	}
+}
+
+// died takes over from a handler that has ended its own goroutine, as the FailNow of a test does: that is a failure, and another worker goes on.
+func (w *worker) died(seq uint64, d *delivery) {
+	p := w.p
+	d.context.end()
+	w.landed(seq, p.failed(d, abate.Now(), errGoexit))
+	p.sleeping++
+	p.mu.Unlock()
+	go w.work()
+}
+
+var errGoexit = errors.New("the handler ended its goroutine with runtime.Goexit: return an error instead")
 
 func (p *partition) resumed(why string) {
 	p.observe(redelivery.Event{Kind: redelivery.Resumed, Reason: why})
@@ -110,13 +142,12 @@ func (p *partition) carryOut(seq uint64, end ending) {
 }
 
 // deliver makes one delivery: it asks nobody for leave, that has been done.
-func (p *partition) deliver(now time.Duration, s slot) ending {
-	if nothing(s.rec) {
+func (p *partition) deliver(d *delivery) ending {
+	if nothing(d.slot.rec) {
 		return ending{}
 	}
-	d := &delivery{p: p, began: now, slot: s}
-	d.context.parent, d.context.delivery, d.context.deadline = p.ctx, d, now+p.s.r.view().c.HandlerTimeout
-	d.message = p.message(s, &d.own)
+	d.context.parent, d.context.delivery, d.context.deadline = p.ctx, d, d.began+p.s.r.view().c.HandlerTimeout
+	d.message = p.message(d.slot, &d.own)
 	if end, over := p.beforehand(d); over {
 		return end
 	}
@@ -129,7 +160,7 @@ func (p *partition) deliver(now time.Duration, s slot) ending {
 	}
 	err := d.run()
 	after := abate.Now()
-	d.latency = after - now
+	d.latency = after - d.began
 	d.context.end()
 	p.s.r.pace.Done(after, d.attempts, err == nil)
 	if err == nil {

@@ -368,8 +368,7 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if string(m.Value) == "m-1" {
-					var none map[string]int
-					none["x"] = 1
+					panic(errors.New("assignment to entry in nil map"))
 				}
 				handled.note(string(m.Value))
 				return nil
@@ -540,4 +539,24 @@ func TestConsumerThatIsNotFitSaysEverythingAtOnce(t *testing.T) {
 	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Consumer.Instance") {
 		t.Errorf("exactlyOnce without an instance: %v", err)
 	}
+}
+
+func TestHandlerThatEndsItsGoroutineIsAFailure(t *testing.T) {
+	b := newFake(t, false)
+	topic := b.topic(t, 1)
+	b.produce(t, topic, spread(3, 1)...)
+	var handled seen
+	c := &abatekafka.Consumer{
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+		Handler: func(_ context.Context, m *abatekafka.Message) error {
+			if string(m.Value) == "m-1" && m.Delivery < 3 {
+				runtime.Goexit()
+			}
+			handled.note(string(m.Value))
+			return nil
+		},
+	}
+	runConsumer(t, c)
+	eventually(t, "all messages", func() bool { return handled.distinct() == 3 })
+	caughtUp(t, b, topic, topic)
 }

@@ -48,7 +48,7 @@ func TestReplayThatIsKilledLosesNothingAndRepeatsAChunkAtMost(t *testing.T) {
 			if err := child.Process.Kill(); err != nil {
 				t.Error(err)
 			}
-			_ = child.Wait() // killed
+			_ = child.Wait()                                               // killed
 			eventually(t, "the child's replay in the audit", func() bool { // of a topic that has just been created
 				list, err := d.Replays(within(t))
 				return err == nil && len(list) > 0

@@ -171,7 +171,7 @@ func TestReplayThatIsResumedSendsTheRest(t *testing.T) {
 			}
 		}
 		r.Settle = 700 * time.Millisecond
-		r.Filter.Where = `json("order.amount") < 58`
+		r.Filter.Max = 58
 		ended := make(chan dlq.Progress, 1)
 		go func() {
 			p, err := d.Replay(within(t), r)
@@ -208,8 +208,8 @@ func TestReplayThatIsResumedSendsTheRest(t *testing.T) {
 		for _, m := range c.everything(t, c.main) {
 			once[string(m.Value)]++
 		}
-		if len(once) != 58 {
-			t.Errorf("%d different messages", len(once))
+		if len(once) != 58 || once[`{"order":{"amount":1000,"currency":"eur"}}`] > 0 {
+			t.Errorf("%d different messages, or one that came after the replay began", len(once))
 		}
 		for value, n := range once {
 			if n != 1 {

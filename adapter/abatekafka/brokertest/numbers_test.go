@@ -26,10 +26,12 @@ import (
 func TestNumbers(t *testing.T) {
 	full := os.Getenv("ABATE_KAFKA_NUMBERS") != ""
 	measure := func(t *testing.T, b broker) {
-		n := &numbers{b: b, full: full}
+		n := &numbers{b: b, full: full, failed: make(chan error, 1)}
 		t.Run("throughput", n.throughput)
 		t.Run("lateness", n.lateness)
-		t.Run("outage", n.outage)
+		if !testing.Short() {
+			t.Run("outage", n.outage) // which takes its time
+		}
 		if full {
 			n.print(t)
 		}
@@ -43,9 +45,10 @@ func TestNumbers(t *testing.T) {
 
 // numbers are measures of one broker.
 type numbers struct {
-	b    broker
-	full bool
-	rows []row
+	b      broker
+	full   bool
+	rows   []row
+	failed chan error // what ended a consumer
 }
 
 // row is one line of the table.
@@ -93,21 +96,25 @@ func (n *numbers) guard(t *testing.T, p abate.Policy, c redelivery.Config) *abat
 	return g
 }
 
-// quiet formats all logs, as in production, and writes them nowhere.
+// quietLog formats all logs, as in production, and writes them nowhere.
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // running is a consumer that runs until the end of the test, or until it is stopped.
 func (n *numbers) running(t *testing.T, c *abatekafka.Consumer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := c.Run(ctx); err != nil {
 			t.Error(err)
+			select {
+			case n.failed <- err:
+			default: // one is enough
+			}
 		}
-	})
+	}()
+	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
 	return stop
 }
@@ -172,10 +179,12 @@ func (o *once) handled(i int) {
 }
 
 // wait waits until every message was handled, and fails the test for those that were handled more than once.
-func (o *once) wait(t *testing.T, limit time.Duration) (twice int) {
+func (o *once) wait(t *testing.T, failed <-chan error, limit time.Duration) (twice int) {
 	t.Helper()
 	select {
 	case <-o.all:
+	case err := <-failed:
+		t.Fatal(err)
 	case <-time.After(limit):
 		t.Fatalf("%d of %d messages were not handled within %v", o.left, len(o.times), limit)
 	}

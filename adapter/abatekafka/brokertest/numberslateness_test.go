@@ -38,7 +38,7 @@ func (n *numbers) lateness(t *testing.T) {
 	})
 	flow := n.flow(t, topic, 3)
 	flow.at(rate, count)
-	seen.wait(t, tier+patience)
+	seen.wait(t, n.failed, tier+patience)
 	mu.Lock()
 	defer mu.Unlock()
 	first, p50, p99, last := quantile(late, 0), quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
+	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -72,7 +73,7 @@ func (d *dependency) load(from, to time.Time, length time.Duration) (most float6
 // outage has a service go down for a while under a steady stream of messages, which goes on afterwards too.
 func (n *numbers) outage(t *testing.T) {
 	rate := n.size(1667, 500)
-	before, down := time.Duration(n.size(20, 3))*time.Second, time.Duration(n.size(60, 3))*time.Second
+	before, down := time.Duration(n.size(20, 2))*time.Second, time.Duration(n.size(60, 2))*time.Second
 	after := n.size(20_000, 500) // messages that come when the service is back
 	arrive := func(d time.Duration) int { return int(d.Seconds() * float64(rate)) }
 	total := arrive(before) + arrive(down) + after
@@ -81,6 +82,9 @@ func (n *numbers) outage(t *testing.T) {
 	seen, service := newOnce(total), &dependency{began: time.Now()}
 	policy := abate.DefaultPolicy()
 	config := redelivery.Config{Tiers: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, Concurrency: 16}
+	if !n.full {
+		policy.CircuitBreaker.SlidingWindow = breaker.Window{Duration: time.Second} // as short as the outage
+	}
 	guard := n.guard(t, policy, config)
 	consumer := &abatekafka.Consumer{
 		Brokers: []string{n.b.addr}, Group: topic, Topics: []string{topic}, Replication: 1, Logger: quietLog(), Guard: guard,
@@ -102,7 +106,7 @@ func (n *numbers) outage(t *testing.T) {
 	service.set(false)
 	back := time.Now()
 	flow.at(rate, after)
-	twice := seen.wait(t, 15*time.Minute)
+	twice := seen.wait(t, n.failed, 15*time.Minute)
 	// What is normal is what the policy takes for it: the busiest ten seconds.
 	normal := service.load(service.began.Add(time.Second), falls, min(10*time.Second, before-time.Second))
 	during := service.load(falls, back, down)

@@ -91,7 +91,8 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	var began, ended atomic.Int64
 	var done, failed atomic.Int64
 	all := make(chan struct{})
-	guard := n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true})
+	// At this rate the default window is full in 5 ms, less than a forward takes.
+	guard := n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true, Window: 10_000})
 	stop := n.running(t, &abatekafka.Consumer{
 		Brokers: []string{n.b.addr}, Group: group, Topics: []string{topic}, Guard: guard, Replication: 1, Logger: quietLog(),
 		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
@@ -111,6 +112,8 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	})
 	select {
 	case <-all:
+	case err := <-n.failed:
+		t.Fatal(err)
 	case <-time.After(patience):
 		t.Fatalf("%d of %d messages within %v", done.Load(), count, patience)
 	}

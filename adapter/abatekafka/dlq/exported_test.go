@@ -40,6 +40,9 @@ func (l *ledger) Sent(id string, partition int32, o int64) bool {
 	return l.sent(id, spot{partition, o})
 }
 
+// Prune forgets letters of partition 0 before an offset.
+func (l *ledger) Prune(from int64) { l.prune(map[int32]span{0: {from: from}}) }
+
 // CheckLines reads all lines of an import.
 var CheckLines = checkLines
 

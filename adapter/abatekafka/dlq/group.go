@@ -19,6 +19,8 @@ type Group struct {
 	Class string `json:"class"`
 	// Pattern is the top of the trace or, without one, the message, with numbers, ids and quoted text left out.
 	Pattern string `json:"pattern"`
+	// Traced tells that Pattern is of the trace.
+	Traced bool `json:"traced,omitempty"`
 	// Message is that of the newest letter, cut.
 	Message string    `json:"message"`
 	Count   int       `json:"count"`
@@ -96,7 +98,7 @@ func newGroup(e *Entry, other bool) *Group {
 		return g
 	}
 	g.ID, g.Pattern = identify(&e.Letter)
-	g.Class = e.Letter.Class
+	g.Class, g.Traced = e.Letter.Class, g.Pattern == tracePattern(e.Letter.Trace)
 	return g
 }
 

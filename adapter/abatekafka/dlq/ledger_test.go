@@ -104,6 +104,12 @@ func TestLedgerKeepsTheLastStateOfALetter(t *testing.T) {
 	if !l.Sent("r-1", 0, 7) || l.Sent("r-2", 0, 7) || l.Sent("r-1", 0, 8) || state(8) != "waiting  " {
 		t.Error("who has sent what")
 	}
+	if l.Prune(7); !l.Sent("r-1", 0, 7) {
+		t.Error("it forgets a letter that is still there")
+	}
+	if l.Prune(8); l.Sent("r-1", 0, 7) || state(7) != "waiting  " {
+		t.Error("it remembers a letter that retention has taken")
+	}
 }
 
 // FuzzLedger folds any lines: at most one session holds the topic, and only one that asked.

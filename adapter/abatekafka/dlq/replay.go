@@ -41,8 +41,8 @@ type Replay struct {
 // Phase is what a replay is doing.
 type Phase string
 
-// The phases. Counting reads the topic first, to know how many there are; Settling waits for those that fail again; Waiting of a
-// replay is for the circuit of its guard. Stopped (too many failed, or it could not go on), Cancelled and Done are ends.
+// The phases. Counting reads the topic first, to know how many there are; Settling waits for those that fail again; CircuitOpen waits
+// for the service of its guard. Stopped (too many failed, or it could not go on), Cancelled and Done are ends.
 const (
 	Counting    Phase = "counting"
 	Running     Phase = "running"
