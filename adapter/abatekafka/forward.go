@@ -107,8 +107,8 @@ func (f *forwarder) failed(m *Message, v redelivery.Verdict, cause error) letter
 func (f *forwarder) next(m *Message) letter.Letter {
 	l := m.Letter
 	l.Dialect = letter.Abate
+	l.Timestamp = m.written()
 	l.Original = letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}
-	l.Timestamp = m.Timestamp
 	if l.TimestampType == "" && m.Record != nil {
 		l.TimestampType = timestampType(m.Record)
 	}
@@ -137,13 +137,20 @@ func (f *forwarder) record(topic string, m *Message, l *letter.Letter) *kgo.Reco
 	return rec
 }
 
-// restore gets a message that came as a pointer from where it is. The error is letter.ErrGone if it is there no more.
+// restore gets a message that came as a pointer from where it is. The error is letter.ErrGone if it is there no more, or nobody knows where that is.
 func (f *forwarder) restore(ctx context.Context, m *Message) error {
+	at := letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}
+	if m.Record != nil && at == (letter.Place{Topic: m.Record.Topic, Partition: m.Record.Partition, Offset: m.Record.Offset}) {
+		return fmt.Errorf("the message came as a pointer that does not say to where: %w", letter.ErrGone)
+	}
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
-	rec, err := letter.Fetch(ctx, letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}, f.client.Opts()...)
+	rec, err := letter.Fetch(ctx, at, f.client.Opts()...)
 	if err != nil {
 		return err
+	}
+	if !m.Letter.Is(rec) {
+		return fmt.Errorf("%s is another record now, the topic was made anew: %w", at, letter.ErrGone)
 	}
 	whole, _ := newMessage(rec, redelivery.Main)
 	m.Key, m.Value, m.Headers = whole.Key, whole.Value, whole.Headers

@@ -33,6 +33,9 @@ func (f Forwarder) Poison(topic string, partition int32, from, to int64, err err
 // NewMessage reads a record.
 func NewMessage(rec *kgo.Record, tier int) (*Message, []error) { return newMessage(rec, tier) }
 
+// ForwardID is what a repeat is recognised by.
+func ForwardID(m *Message) string { return m.forwardID() }
+
 // Restore fetches what a message only points to.
 func Restore(ctx context.Context, client *kgo.Client, m *Message) error {
 	return newForwarder(client, Chain{}, redelivery.Config{}, "", time.Now).restore(ctx, m)

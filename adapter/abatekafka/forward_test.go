@@ -299,3 +299,90 @@ func TestMainMessageWithoutMarksCostsOneAllocation(t *testing.T) {
 		t.Errorf("%v allocations, want 1: the message", n)
 	}
 }
+
+// Offsets begin with 0 again when a topic is deleted and made anew: what stands there then is another message, not a repeat.
+func TestMessageOfATopicThatWasMadeAnewIsNoRepeat(t *testing.T) {
+	f := newForwarder()
+	v := redelivery.Verdict{Action: redelivery.Forward, Delay: 30 * time.Second, Reason: "retry"}
+	forwarded := func(source *kgo.Record) string {
+		return abatekafka.ForwardID(read(t, stored(f.Hop(read(t, source, redelivery.Main), v, errors.New("no")), 1, f.now), 0))
+	}
+	first, anew := original(), original()
+	anew.Timestamp = anew.Timestamp.Add(time.Millisecond)
+	if forwarded(first) == forwarded(anew) {
+		t.Errorf("both are %q: the second would be passed over", forwarded(first))
+	}
+	if again := forwarded(original()); again != forwarded(first) {
+		t.Errorf("a repeat is %q, the first was %q", again, forwarded(first))
+	}
+	once := &abatekafka.Deduper{}
+	key := func(m *abatekafka.Message) string { key, _, _, _ := once.EventOf(m); return key }
+	main := key(read(t, first, redelivery.Main))
+	if main == key(read(t, anew, redelivery.Main)) {
+		t.Errorf("Once takes both for %q: the second would not be delivered", main)
+	}
+	if hop := key(read(t, stored(f.Hop(read(t, first, redelivery.Main), v, errors.New("no")), 1, f.now), 0)); hop != main {
+		t.Errorf("Once calls it %q in the main topic and %q in a retry topic", main, hop)
+	}
+}
+
+func TestMessageWithoutATimestampIsNotGivenThatOfARetryTopic(t *testing.T) {
+	f := newForwarder()
+	v := redelivery.Verdict{Action: redelivery.Forward, Delay: 30 * time.Second, Reason: "retry"}
+	for _, at := range []time.Time{time.UnixMilli(-1), time.UnixMilli(1760000000000000)} { // none, and microseconds taken for milliseconds
+		source := original()
+		source.Timestamp = at
+		m := read(t, source, redelivery.Main)
+		key, _, _, _ := (&abatekafka.Deduper{}).EventOf(m)
+		for offset := range int64(3) {
+			m = read(t, stored(f.Hop(m, v, errors.New("no")), offset, f.now), 0)
+			if again, _, _, _ := (&abatekafka.Deduper{}).EventOf(m); !m.Letter.Timestamp.IsZero() || again != key {
+				t.Errorf("forward %d: timestamp %v, Once calls it %q, and %q at first", offset+1, m.Letter.Timestamp, again, key)
+			}
+		}
+	}
+}
+
+func TestPointerToNowhereIsNotDeliveredEmpty(t *testing.T) {
+	for name, headers := range map[string][]kgo.RecordHeader{
+		"that says so":                   {{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("unknown")}},
+		"that cannot be read":            {{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("payments")}},
+		"that somebody has made himself": {{Key: "abate-pointer"}},
+	} {
+		m, _ := abatekafka.NewMessage(&kgo.Record{Topic: "payments-retry-30s", Partition: 1, Offset: 7, Headers: headers}, 0)
+		client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := abatekafka.Restore(t.Context(), client, m); !m.Letter.Pointer || !errors.Is(err, letter.ErrGone) {
+			t.Errorf("a pointer %s: %v, %v", name, m.Letter.Pointer, err)
+		}
+		client.Close()
+	}
+}
+
+// Somebody may well put what a connector gave up on into a retry topic. It is not left to the connector, which reads none.
+func TestDeadLetterOfAConnectorInARetryTopicIsOurs(t *testing.T) {
+	m := read(t, &kgo.Record{Topic: "payments-retry-30s", Value: []byte("v"), Headers: []kgo.RecordHeader{
+		{Key: "__connect.errors.topic", Value: []byte("payments")}, {Key: "__connect.errors.partition", Value: []byte("3")},
+		{Key: "__connect.errors.offset", Value: []byte("1042")}, {Key: "__connect.errors.connector.name", Value: []byte("s3")},
+	}}, 0)
+	if m.Letter.Dialect != letter.Connect || m.Letter.Group != "" || m.ID() != "payments/3/1042" {
+		t.Errorf("%+v", m.Letter)
+	}
+}
+
+// A replay that was killed may have sent a dead letter twice: that is one message, whatever the time of sending.
+func TestDeadLetterThatWasReplayedTwiceIsOneMessageToOnce(t *testing.T) {
+	key := func(offset int64, value string) (string, bool) {
+		rec := original()
+		rec.Offset, rec.Value, rec.Timestamp = offset, []byte(value), rec.Timestamp.Add(time.Duration(offset)*time.Second)
+		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("1")}, kgo.RecordHeader{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/5")})
+		key, _, compared, _ := (&abatekafka.Deduper{}).EventOf(read(t, rec, redelivery.Main))
+		return key, compared
+	}
+	first, compared := key(2000, "v")
+	if second, _ := key(2001, "v"); first != "record payments-dlq/3/5" || second != first || !compared {
+		t.Errorf("Once takes them for %q and %q; values compared: %v", first, second, compared)
+	}
+}

@@ -23,6 +23,9 @@ func newMessage(rec *kgo.Record, tier int) (m *Message, problems []error) {
 	}
 	m.Letter, problems = letter.Read(rec)
 	l := &m.Letter
+	if l.Dialect != letter.Abate && l.Dialect != letter.Spring {
+		l.Group = "" // of a connector, say: none that reads this retry topic, so the message is not left to it
+	}
 	m.Headers, m.Delivery = l.Headers, l.Delivery
 	if !l.Original.Known() {
 		l.Original = letter.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
@@ -45,9 +48,21 @@ func (m *Message) readMain() []error {
 	return problems
 }
 
+// written is the timestamp of the original record, the same in every delivery; zero if it has none or nobody has told it. Together with the place it
+// names a record for ever: offsets begin with 0 again when a topic is deleted and made anew.
+func (m *Message) written() time.Time {
+	if m.Letter.Original.Topic == "" { // of the main topic
+		return m.Timestamp
+	}
+	return m.Letter.Timestamp
+}
+
+// lastTimestamp is the end of the year 9999: what is later no header can hold.
+const lastTimestamp = 253402300799999
+
 // timestamp is the record's, zero if it has none.
 func timestamp(rec *kgo.Record) time.Time {
-	if rec.Attrs.TimestampType() < 0 || rec.Timestamp.UnixMilli() < 0 {
+	if ms := rec.Timestamp.UnixMilli(); rec.Attrs.TimestampType() < 0 || ms < 0 || ms > lastTimestamp {
 		return time.Time{}
 	}
 	return rec.Timestamp

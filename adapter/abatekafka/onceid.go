@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +33,16 @@ func (d *Deduper) eventOf(m *Message) eventID {
 			id.problem = errors.Join(fmt.Errorf("it has no header %q with an id", d.Header), id.problem)
 		}
 		id.text = m.ID()
-		if from := m.Letter.ReplayedFrom; from.Known() {
-			id.text = from.String() // a replay that was killed may have sent it twice, as two records
-		}
 		id.key = "record " + id.text
-		return id // its value cannot be another, so there is nothing to compare
+		// Another record stands at a place if its topic was made anew: that tells the timestamp, or for want of one that both copies have, the value.
+		switch at, from := m.written(), m.Letter.ReplayedFrom; {
+		case from.Known(): // a replay that was killed may have sent it twice, as two records
+			id.text = from.String()
+			id.key, id.fingerprint = "record "+id.text, idempotency.FingerprintOf("", "", m.Value)
+		case !at.IsZero():
+			id.key += " of " + strconv.FormatInt(at.UnixMilli(), 10)
+		}
+		return id
 	}
 	id.key, id.problem = "event "+id.text, nil
 	if !d.TrustIDs {

@@ -66,11 +66,10 @@ func (p *preflight) run(ctx context.Context) error {
 		p.problem("brokers %s: %w; see whether they are up and may be reached from here, and whether TLS and SASL are what they want", p.brokers, err)
 		return p.err()
 	}
-	if again := p.createMissing(ctx, seen); len(again) > 0 { // another member was quicker: look at what it made
-		if err := p.lookAgain(ctx, seen, again); err != nil {
-			p.problem("topics %s were created elsewhere just now and cannot be seen: %w; start again", strings.Join(again, ", "), err)
-		}
+	if !p.lookAgain(ctx, seen, unborn(seen)) {
+		return p.err()
 	}
+	p.lookAgain(ctx, seen, p.createMissing(ctx, seen)) // another member was quicker: look at what it made
 	for _, chain := range p.chains {
 		p.checkChain(chain, seen)
 	}

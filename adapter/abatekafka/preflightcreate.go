@@ -141,14 +141,23 @@ func (p *preflight) notCreated(t planned, err error, detail *string) error {
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		mend = "have somebody who may " + mend + "\nor allow it to this consumer: " + p.command("kafka-acls.sh", "--add --allow-principal User:... --operation Create --topic %s", t.name)
+	case errors.Is(err, kerr.InvalidConfig), errors.Is(err, kerr.PolicyViolation):
+		mend = "this cluster does not allow one of these settings: change it or leave it out, and " + mend
 	case errors.Is(err, kerr.InvalidReplicationFactor):
 		mend = "set Replication to a number of brokers that there is"
 	}
 	return fmt.Errorf("topic %s is missing and cannot be created: %w; %s", t.name, err, mend)
 }
 
-// writable notes the size of records that a topic takes.
+// largestBatch is what the client writes at most, and brokers read: socket.request.max.bytes. leastBatch is the least that the client can be set to.
+const (
+	largestBatch = 100 << 20
+	leastBatch   = 512
+)
+
+// writable notes the size of records that a topic takes, as far as the client can be set to it.
 func (p *preflight) writable(batch int32) {
+	batch = min(max(batch, leastBatch), largestBatch)
 	if p.smallest == 0 || batch < p.smallest {
 		p.smallest = batch
 	}

@@ -18,19 +18,31 @@ func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic)
 		return
 	}
 	others := p.others(listed.Groups(), seen)
+	running := len(others) > 0 && p.hasRun(ctx, admin)
 	for group, commits := range admin.FetchManyOffsets(ctx, others...) {
 		if commits.Err != nil {
 			continue
 		}
 		for _, chain := range p.chains {
 			for _, hop := range chain.Hops {
-				if committed(commits.Fetched[hop.Topic]) && group != hop.Group {
-					p.problem("topic %s is read by group %s, too: each group would be delivered what the other failed at. Set kafka.groupInNames, which gives this one %s, "+
-						"or if that group is gone run: %s", hop.Topic, group, p.ownNames(chain), p.command("kafka-consumer-groups.sh", "--delete --group %s", group))
+				switch {
+				case !committed(commits.Fetched[hop.Topic]) || group == hop.Group:
+				case running: // it has lived with it, and must be able to start again
+					p.note("topic %s is read by group %s, too: each reads what the other failed at, and passes over it. kafka.groupInNames gives this one %s", hop.Topic, group, p.ownNames(chain))
+				default:
+					p.problem("topic %s is read by group %s, too: each group would read what the other failed at. Set kafka.groupInNames, which gives this one %s, "+
+						"or if that group is gone, and nothing of it waits there any more (what does is passed over), run: %s", hop.Topic, group, p.ownNames(chain),
+						p.command("kafka-consumer-groups.sh", "--delete --group %s", group))
 				}
 			}
 		}
 	}
+}
+
+// hasRun tells whether this group has consumed these topics before. The other group may have come since: of two that begin together neither sees the other.
+func (p *preflight) hasRun(ctx context.Context, admin *kadm.Client) bool {
+	own, err := admin.FetchOffsets(ctx, p.group)
+	return err == nil && slices.ContainsFunc(p.chains, func(c Chain) bool { return committed(own[c.Topic]) })
 }
 
 // others are the groups named like those of our retry topics, but not ours.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -90,8 +91,29 @@ func (p *preflight) lookInside(ctx context.Context, names []string, seen map[str
 	return nil
 }
 
+// unborn are the topics that are being created: brokers know them already, but not their partitions.
+func unborn(seen map[string]*seenTopic) (names []string) {
+	for name, t := range seen {
+		if t.there && t.partitions == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // lookAgain waits until topics that another member has created can be seen: brokers learn of them one after the other.
-func (p *preflight) lookAgain(ctx context.Context, seen map[string]*seenTopic, names []string) error {
+func (p *preflight) lookAgain(ctx context.Context, seen map[string]*seenTopic, names []string) bool {
+	if len(names) == 0 {
+		return true
+	}
+	err := p.seeAll(ctx, seen, names)
+	if err != nil {
+		p.problem("topics %s were created elsewhere just now and cannot be seen: %w; start again", strings.Join(names, ", "), err)
+	}
+	return err == nil
+}
+
+func (p *preflight) seeAll(ctx context.Context, seen map[string]*seenTopic, names []string) error {
 	const tries, pause = 50, 100 * time.Millisecond
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -102,7 +124,7 @@ func (p *preflight) lookAgain(ctx context.Context, seen map[string]*seenTopic, n
 		}
 		missing := 0
 		for _, name := range names {
-			if t := found[name]; t == nil || !t.there && t.err == nil {
+			if t := found[name]; t == nil || t.partitions == 0 && t.err == nil {
 				missing++
 			} else {
 				seen[name] = t
@@ -117,7 +139,7 @@ func (p *preflight) lookAgain(ctx context.Context, seen map[string]*seenTopic, n
 		case <-tick.C:
 		}
 	}
-	return errors.New("brokers do not know them after 5 s")
+	return errors.New("brokers do not know their partitions after 5 s")
 }
 
 // number reads a setting that is a number.

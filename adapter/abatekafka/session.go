@@ -92,7 +92,7 @@ func (r *running) commonOptions() []kgo.Opt {
 }
 
 // linger is how long a forward waits for others to go with: when many messages fail, a request for each would cost the broker more than the messages.
-const linger = 3 * time.Millisecond
+const linger = 10 * time.Millisecond
 
 // producerOptions are those of the client that forwards: idempotent and acknowledged by all, which are kgo's defaults, and never without an answer.
 func (r *running) producerOptions() []kgo.Opt {

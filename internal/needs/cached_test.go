@@ -64,6 +64,33 @@ func TestCachedFolderThatCouldNotBeFilledIsNotKept(t *testing.T) {
 	}
 }
 
+// Test binaries run side by side, and on a fresh machine each wants another project at once.
+func TestMavenRunsOnceAtATime(t *testing.T) {
+	cacheIn(t)
+	dir := t.TempDir()
+	busy := filepath.Join(dir, "busy")
+	for name, script := range map[string]string{"javac": "exit 0", "mvn": "mkdir '" + busy + "' && sleep 0.2 && rmdir '" + busy + "'"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("CI", "true")
+	var all sync.WaitGroup
+	for _, name := range []string{"kafka", "spring", "other"} {
+		all.Go(func() {
+			w := &witness{TB: t}
+			defer func() {
+				if _ = recover(); w.failed != "" {
+					t.Error(w.failed)
+				}
+			}()
+			needs.Maven(w, name, fstest.MapFS{"pom.xml": {}}, "validate")
+		})
+	}
+	all.Wait()
+}
+
 func TestMavenThatFailsSkipsForAUserAndFailsInCI(t *testing.T) {
 	if testing.Short() {
 		return // Maven takes seconds

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,11 @@ func Maven(t testing.TB, name string, project fs.FS, goals ...string) string {
 		if err := os.CopyFS(folder, project); err != nil {
 			t.Fatal(err)
 		}
+		unlock, err := lock(filepath.Join(filepath.Dir(folder), "maven.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock() // one at a time: Maven's own cache is not made for two that fill it
 		ctx, cancel := context.WithTimeout(context.Background(), mavenLimit)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, mvn, slices.Concat([]string{"-q", "-B", "-ntp"}, goals)...)

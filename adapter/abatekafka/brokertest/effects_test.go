@@ -126,8 +126,13 @@ func (l *ledger) lag(t testing.TB) (n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for topic, group := range l.topics() {
-		committed, err := l.admin.FetchOffsets(ctx, group)
+	groups := l.topics()
+	order := []string{l.chain.Topic} // the way that messages go: what has left one topic is in the next, which is looked at later
+	for _, hop := range l.chain.Hops {
+		order = append(order, hop.Topic)
+	}
+	for _, topic := range order {
+		committed, err := l.admin.FetchOffsets(ctx, groups[topic])
 		if err != nil {
 			return -1
 		}

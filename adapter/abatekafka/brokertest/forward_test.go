@@ -129,6 +129,38 @@ func TestPointerToAValueThatIsGoneIsADeadLetter(t *testing.T) {
 	})
 }
 
+// Offsets begin with 0 again when a topic is deleted and made anew: what a pointer points to is another record then.
+func TestPointerIntoATopicThatWasMadeAnewBringsNobodyElsesValue(t *testing.T) {
+	eachBroker(t, func(t *testing.T, b broker) {
+		main := b.topic(t, 1)
+		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
+		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers)})
+		other := large()
+		other.Key = []byte("somebody else")
+		b.produce(t, main, other)
+		for _, l := range []letter.Letter{
+			{ID: "1", Key: []byte("k")},
+			{ID: "2", Timestamp: time.UnixMilli(1760000000000)},
+		} {
+			l.Original, l.Group, l.Failures, l.Pointer = letter.Place{Topic: main, Partition: 0, Offset: 1}, main, 1, true
+			b.produce(t, main+"-retry-200ms", &kgo.Record{Key: l.Key, Headers: l.AppendHeaders(nil, letter.Abate)})
+		}
+		var got seen
+		runConsumer(t, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
+		})
+		for _, rec := range b.consume(t, main+"-dlq", 2) {
+			if dead, problems := letter.Read(rec); problems != nil || dead.Class != "value-gone" || !dead.Pointer {
+				t.Errorf("%+v, %v", dead, problems)
+			}
+		}
+		if n := got.count(main + "-retry-200ms"); n != 0 {
+			t.Errorf("delivered %d times with the value of another", n)
+		}
+	})
+}
+
 func TestFetchSaysWhatIsGone(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)

@@ -1,9 +1,11 @@
 package brokertest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +18,9 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func ignore(context.Context, *abatekafka.Message) error { return nil }
@@ -226,6 +230,76 @@ func TestTwoGroupsDoNotShareRetryTopics(t *testing.T) {
 		fit(t, b, consumer(second, true))
 		fit(t, b, consumer(first, false))
 	})
+}
+
+// Of two groups that begin together neither sees the other. Each passes over what the other failed at, so they live, and must live through a restart.
+func TestGroupThatHasRunStartsAgainThoughAnotherReadsItsRetryTopics(t *testing.T) {
+	eachBroker(t, func(t *testing.T, b broker) {
+		main := b.topic(t, 1)
+		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: "first-" + main, Topics: []string{main}, Guard: guardOf(t, shortTiers())}
+		fit(t, b, c)
+		offsets := kadm.Offsets{}
+		offsets.AddOffset(main+"-retry-200ms", 0, 0, -1)
+		if err := b.admin(t).CommitAllOffsets(within(t), "second-"+main+"-retry-200ms", offsets); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer // of the preflight, which is over before the first message comes
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		fit(t, b, c)
+		contains(t, log.String(), "is read by group second-"+main+"-retry-200ms, too", "kafka.groupInNames")
+	})
+}
+
+// A client can be set to 100 MiB at most, and to 512 bytes at least.
+func TestTopicsThatTakeAnySizeKeepNobodyFromStarting(t *testing.T) {
+	eachBroker(t, func(t *testing.T, b broker) {
+		main := b.topic(t, 1, "max.message.bytes=2147483647")
+		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers())})
+	})
+}
+
+// A topic that is being created, by another member or by hand, has no partitions yet on some brokers.
+func TestPreflightWaitsForTopicsThatAreBeingCreated(t *testing.T) {
+	b := newFake(t, false)
+	main := b.topic(t, 3)
+	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers())}
+	fit(t, b, c)
+	for _, topic := range []string{main + "-retry-200ms", main} {
+		left := 3
+		b.fake.Cluster().ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			b.fake.Cluster().KeepControl()
+			req := r.(*kmsg.MetadataRequest)
+			if left == 0 || !req.IncludeTopicAuthorizedOperations { // it is the preflight that asks for these
+				return nil, nil, false
+			}
+			left--
+			resp := req.ResponseKind().(*kmsg.MetadataResponse)
+			resp.ControllerID = 0
+			host, port, _ := net.SplitHostPort(b.addr)
+			number, _ := strconv.Atoi(port)
+			broker := kmsg.NewMetadataResponseBroker()
+			broker.Host, broker.Port = host, int32(number)
+			resp.Brokers = append(resp.Brokers, broker)
+			for _, wanted := range req.Topics {
+				answer := kmsg.NewMetadataResponseTopic()
+				answer.Topic, answer.ErrorCode = wanted.Topic, kerr.LeaderNotAvailable.Code
+				if *wanted.Topic != topic {
+					answer.ErrorCode = 0
+					for number := range int32(3) {
+						partition := kmsg.NewMetadataResponseTopicPartition()
+						partition.Partition, partition.Replicas = number, []int32{0}
+						answer.Partitions = append(answer.Partitions, partition)
+					}
+				}
+				resp.Topics = append(resp.Topics, answer)
+			}
+			return resp, nil, true
+		})
+		fit(t, b, c)
+		if left > 0 {
+			t.Errorf("%s: %d answers were not asked for", topic, left)
+		}
+	}
 }
 
 func TestOnceMustRememberForAsLongAsTheChain(t *testing.T) {

@@ -92,8 +92,9 @@ func (d *Desk) follow(ctx context.Context, e *Entry) error {
 	}
 	found := false
 	err = d.scan(ctx, at.Topic, []span{{at.Partition, at.Offset, at.Offset + 1}}, func(r *kgo.Record) bool {
-		if found = r.Offset == at.Offset; found {
-			e.Letter.Key, e.Letter.Value, e.Letter.Headers = r.Key, r.Value, r.Headers
+		if found = r.Offset == at.Offset && e.Letter.Is(r); found {
+			original, _ := letter.ReadMain(r)
+			e.Letter.Key, e.Letter.Value, e.Letter.Headers = original.Key, original.Value, original.Headers
 		}
 		return false
 	})

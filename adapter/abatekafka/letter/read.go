@@ -108,10 +108,12 @@ func without(kept, rest []kgo.RecordHeader) []kgo.RecordHeader {
 	return kept
 }
 
-// boundary is the number of headers that are the message's own beyond doubt: those before abate-letter, which says how many they are.
+// boundary is the number of headers that are the message's own beyond doubt: those before abate-letter, which says how many they are. The last that
+// is right counts: one of the message's own may be right, too, by accident or when one of the Java objects before it was left out.
 func (rd *reader) boundary() (at int, found bool) {
 	last, count := -1, 0
-	for i, h := range rd.rec.Headers {
+	for i := len(rd.rec.Headers) - 1; i >= 0; i-- {
+		h := &rd.rec.Headers[i]
 		if h.Key != headLetter {
 			continue
 		}
@@ -121,7 +123,7 @@ func (rd *reader) boundary() (at int, found bool) {
 			rd.problem(headLetter, "%s is not a number of headers; it is left out", quote(string(h.Value)))
 		case n == i:
 			return i, true
-		default:
+		case last < 0:
 			last, count = i, n
 		}
 	}

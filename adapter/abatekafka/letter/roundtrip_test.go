@@ -2,6 +2,7 @@ package letter_test
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
@@ -117,6 +118,25 @@ func TestSpringsWordOnAnOlderForwardDoesNotCount(t *testing.T) {
 	got, problems := letter.Read(record(&l, letter.Abate))
 	if same(t, got, l); problems != nil {
 		t.Error(problems)
+	}
+}
+
+// A header of the message's own may be called like the one that says where those end, and be right about it.
+func TestOwnHeaderThatLooksLikeTheEndOfTheOthersIsKept(t *testing.T) {
+	for _, h := range [][]kgo.RecordHeader{
+		{{Key: "a"}, {Key: "abate-letter", Value: []byte("1")}, {Key: "kafka_original-topic", Value: []byte("mine")}},
+		{{Key: "springDeserializerExceptionKey"}, {Key: "a"}, {Key: "abate-letter", Value: []byte("1")}, {Key: "b"}, {Key: "abate-letter", Value: []byte("4")}},
+	} {
+		l, _ := letter.ReadMain(&kgo.Record{Topic: "payments", Headers: h})
+		l.Headers = append(l.Headers, kgo.RecordHeader{Key: "abate-letter", Value: []byte(strconv.Itoa(len(l.Headers)))}, kgo.RecordHeader{Key: "last"})
+		for range 3 {
+			again, problems := letter.Read(record(&l, letter.Abate))
+			if problems != nil {
+				t.Error(problems)
+			}
+			sameHeaders(t, again.Headers, l.Headers)
+			l = again
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -174,7 +175,7 @@ func (s *Server) launch() error {
 	over := time.After(limit)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !answers(s.port) {
+	for !s.ready(cmd.Process.Pid) || !answers(s.port) {
 		select {
 		case <-tick.C:
 		case <-s.ended:
@@ -186,6 +187,13 @@ func (s *Server) launch() error {
 		}
 	}
 	return nil
+}
+
+// ready tells whether the server says in its own folder that it takes statements. An answer on the port may be somebody else's, who has got it meanwhile.
+func (s *Server) ready(pid int) bool {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return err == nil && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[len(lines)-1]) == "ready"
 }
 
 // Stop ends the server and rolls back what is open.
