@@ -59,7 +59,7 @@ func (p *partition) behind(d *delivery) (end ending, over bool) {
 	return ending{action: send, out: &outgoing{p: p, rec: rec, event: e, tier: next}}, true
 }
 
-// entered notes that a message has arrived in a retry topic, before its record here is finished: its key is never nowhere. The lock is held.
+// entered notes that a message is on its way to a retry topic, before the record there can be read: who leaves must have entered. The lock is held.
 func (p *partition) entered(o *outgoing) {
 	if s := p.ring.at(o.seq); p.parking != nil && s.keyed && o.letter == nil {
 		p.parking.enter(o.tier, s.key)

@@ -223,7 +223,7 @@ func (p *partition) gap(now time.Duration) (seq uint64, ok bool) {
 // after that, what may pass is the breaker's to say.
 func (p *partition) watchCircuit(now time.Duration) {
 	b := p.s.r.c.Guard.Breaker()
-	if b == nil || !closedOff(b, now) {
+	if b == nil || !b.ClosedOff(now) {
 		return
 	}
 	p.s.r.pace.Trouble(now)

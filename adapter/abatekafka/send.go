@@ -67,7 +67,6 @@ func (p *partition) sent(o *outgoing, err error) {
 // arrived finishes the record that was forwarded. The lock is held.
 func (p *partition) arrived(o *outgoing) {
 	p.outgoing--
-	p.entered(o)
 	p.finish(o.seq)
 	if o.failed {
 		p.forwards.failing--

@@ -6,14 +6,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
 )
-
-// closedOff tells whether a breaker lets nothing through at all.
-func closedOff(b *breaker.Breaker, now time.Duration) bool {
-	return b.State() != breaker.Closed && b.State() != breaker.RampUp && b.Rejecting(now)
-}
 
 // beforehand looks for reasons not to deliver a record at all. over tells that there is one.
 func (p *partition) beforehand(d *delivery) (end ending, over bool) {
@@ -78,18 +72,19 @@ func (p *partition) dropped(d *delivery, e redelivery.Event) ending {
 	return ending{}
 }
 
-// brief is how long a partition stops after a refusal, if nobody says how long: the next record would be refused, too.
-const brief = 20 * time.Millisecond
-
 // held keeps a message, and stops its partition if the others would not fare better.
 func (p *partition) held(f redelivery.Failure, delay, now time.Duration, err error) ending {
 	end := ending{action: hold, delay: delay, refused: f.Refused}
 	b := p.s.r.c.Guard.Breaker()
 	switch {
-	case b != nil && closedOff(b, now):
-		end.why, end.stop = circuitOpen, max(b.RetryIn(now), brief)
-	case refusal(err):
-		end.why, end.stop = pacing, brief
+	case b != nil && b.ClosedOff(now):
+		end.why, end.stop = circuitOpen, max(b.RetryIn(now), redelivery.Brief)
+	case f.Refused && refusal(err):
+		end.why, end.stop = pacing, redelivery.Brief
+		if p.c.Concurrency == 1 { // the order of the partition is kept: the same one is tried again
+			end.delay = max(f.Wait, redelivery.Brief)
+			end.stop = end.delay
+		}
 	}
 	return end
 }
@@ -105,23 +100,23 @@ func (p *partition) failure(d *delivery, now time.Duration, err error) redeliver
 	if !m.Timestamp.IsZero() { // a record may have none
 		f.Age = r.date(now).Sub(m.Timestamp)
 	}
-	var inner *abate.Error
-	guarded := errors.As(err, &inner)
 	wait, busy := refusedFor(err)
-	if f.Refused = guarded && inner.Attempts == 0 || busy; f.Refused {
+	if f.Refused = d.attempts == 0 && refusal(err) || busy; f.Refused {
 		f.Held, f.Wait = d.slot.refused, wait
 	} else {
 		// What a guard inside the handler gave up on may be well later, whatever it told this one about repeating it at once.
 		f.Permanent = d.outcome.NoRetry && !innerGuard(d.outcome.Err) || reused(err)
 	}
 	if b := r.c.Guard.Breaker(); b != nil {
-		if f.CircuitOpen = b.Rejecting(now); f.CircuitOpen {
-			f.Wait = max(f.Wait, b.RetryIn(now), brief) // half-open and ramping up, it says nothing, but will let some through soon
+		if b.Rejecting(now) {
+			f.Wait = max(f.Wait, b.RetryIn(now), redelivery.Brief) // half-open and ramping up, it says nothing, but will let some through soon
 		}
-		if closedOff(b, now) {
+		if f.CircuitOpen = b.ClosedOff(now); f.CircuitOpen { // not while it ramps up: then a message that fails is to blame
 			r.pace.Trouble(now)
 		}
 	}
+	// A guard inside the handler refused, so what is ill is what that one calls. This service is not: no trouble.
+	f.CircuitOpen = f.CircuitOpen || !f.Refused && refusal(err) && errors.Is(err, abate.ErrCircuitOpen)
 	return f
 }
 

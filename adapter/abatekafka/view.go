@@ -35,7 +35,7 @@ func (r *running) reloaded() *view {
 	if kept := keepNames(c, r.names); !reflect.DeepEqual(kept, c) {
 		r.log.Warn("the policy file changes the retry topics or what is fixed while a consumer runs; those stay as they were until the consumer is restarted",
 			"keys", "kafka.tiers, delay, naming, suffixes, groupInNames, order, exactlyOnce, dltStrategy from or to dead-letter")
-		c = kept
+		c = kept.WithDefaults() // a section that was taken away had none
 	}
 	v := &view{policy: policy, c: c, plan: redelivery.NewPlan(c)}
 	r.pace.Reconfigure(c.Drain)

@@ -46,7 +46,11 @@ func (p *partition) behindBy(now time.Duration) int64 {
 		return 0
 	}
 	st := p.lane.State()
-	return int64(max(st.Unfinished-st.InFlight-st.Released, 0) + p.backlog.records)
+	behind := int64(max(st.Unfinished-st.InFlight-st.Released, 0) + p.backlog.records)
+	if p.unfetched {
+		behind += max(p.end-p.fetched, 0)
+	}
+	return behind
 }
 
 // headAge is how long the oldest unfinished record has been due. The lock is held.

@@ -125,6 +125,7 @@ func (p *partition) carryOut(seq uint64, end ending) {
 		}
 		if end.instead != nil {
 			s.rec, s.message, s.held, s.refused = end.instead.Record, end.instead, 0, 0
+			s.ready = now + end.delay // it is not overdue meanwhile
 		}
 		p.lane.Hold(seq, now+end.delay)
 		if end.stop > 0 {
@@ -135,6 +136,7 @@ func (p *partition) carryOut(seq uint64, end ending) {
 		p.lane.Release(seq)
 		p.outgoing++
 		end.out.seq = seq
+		p.entered(end.out)
 		p.mu.Unlock()
 		p.send(end.out)
 		p.mu.Lock()
@@ -144,14 +146,17 @@ func (p *partition) carryOut(seq uint64, end ending) {
 // deliver makes one delivery: it asks nobody for leave, that has been done.
 func (p *partition) deliver(d *delivery) ending {
 	if nothing(d.slot.rec) {
+		p.s.r.pace.Done(d.began, 0, false)
 		return ending{}
 	}
 	d.context.parent, d.context.delivery, d.context.deadline = p.ctx, d, d.began+p.s.r.view().c.HandlerTimeout
 	d.message = p.message(d.slot, &d.own)
-	if end, over := p.beforehand(d); over {
-		return end
+	end, over := p.beforehand(d)
+	if !over {
+		end, over = p.whole(d)
 	}
-	if end, over := p.whole(d); over {
+	if over {
+		p.s.r.pace.Done(d.began, 0, false) // the service does not see it
 		return end
 	}
 	observed := p.s.r.c.Observer != nil

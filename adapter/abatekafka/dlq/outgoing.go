@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
