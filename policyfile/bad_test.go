@@ -183,7 +183,7 @@ var mistakes = map[string][]string{
 		`:8:45: service "stock", kafka.timeout: 1m0s is over in delivery 3 of 4; no other would follow: raise it to 5m30s or more, or ask for fewer deliveries`,
 		`:8:79: service "stock", kafka.dltSuffix: has no effect; remove it, or choose dltStrategy: dead-letter`,
 		`:10:52: service "billing", kafka.attempts: 30 make 29 retry topics; at most 20: lower it, or raise the multiplier so that maxDelay is reached earlier`,
-		`:10:64: service "billing", kafka.window: 0 is out of range; allowed: 1 to 100000; for example 1000`,
+		`:10:64: service "billing", kafka.window: 0 is out of range; allowed: 1 to 100000; for example 10000`,
 	},
 	"kafka-words": {
 		`:4:20: service "payments", kafka.tiers[1]: 5 has no unit; write "5s" for seconds or "5ms" for milliseconds; allowed: 100ms to 24h; for example [30s, 5m, 30m]`,

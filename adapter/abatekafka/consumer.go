@@ -94,7 +94,10 @@ type Consumer struct {
 // A handler that panics does not end the process: the panic is an error of class "panic", with its stack.
 func (c *Consumer) Run(ctx context.Context) error {
 	r, err := c.begin(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // told to stop before it had begun
+	case err != nil:
 		return err
 	}
 	if !c.current.CompareAndSwap(nil, r) {

@@ -32,6 +32,7 @@ type partition struct {
 	last     int64  // the offset of the last of them
 	finished uint64 // the number behind the newest that is finished
 	backlog  backlog
+	inLane   int64 // bytes of the unfinished records of the lane
 	recent   recent
 
 	workers  []*worker
@@ -77,7 +78,9 @@ func (r stopReason) String() string {
 const windowFull = "window-full"
 
 // maxBacklog and minBacklog bound what waits in memory behind a full window, in bytes of one partition; sharedBacklog is for all of a group's.
+// maxInLane bounds a window in bytes: a retry topic holds its records until they are due.
 const (
+	maxInLane     = 32 << 20
 	maxBacklog    = 16 << 20
 	minBacklog    = 1 << 20
 	sharedBacklog = 256 << 20
@@ -118,8 +121,10 @@ func (at place) single() map[string][]int32 { return map[string][]int32{at.topic
 
 // fill moves records from the backlog into the lane, as far as its window goes. The lock is held.
 func (p *partition) fill(now time.Duration) {
-	for room := p.lane.Room(); room > 0 && p.backlog.records > 0; room-- {
-		p.admit(p.backlog.pop(), now)
+	for room := p.lane.Room(); room > 0 && p.backlog.records > 0 && p.inLane < maxInLane; room-- {
+		rec := p.backlog.pop()
+		p.inLane += sizeOf(rec)
+		p.admit(rec, now)
 	}
 	if p.unfetched && p.backlog.bytes <= p.s.backlog.Load()/2 && !p.gone {
 		p.unfetched = false
@@ -306,6 +311,9 @@ func (p *partition) alarmRings() {
 func (p *partition) finish(seq uint64) {
 	p.finished = max(p.finished, seq+1)
 	p.leaves(p.ring.at(seq))
+	if rec := p.ring.at(seq).rec; rec != nil {
+		p.inLane -= sizeOf(rec)
+	}
 	p.lane.Finish(seq)
 	*p.ring.at(seq) = slot{done: true}
 	if p.backlog.records > 0 {

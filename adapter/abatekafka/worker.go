@@ -124,6 +124,7 @@ func (p *partition) carryOut(seq uint64, end ending) {
 			s.held++
 		}
 		if end.instead != nil {
+			p.inLane += sizeOf(end.instead.Record) - sizeOf(s.rec)
 			s.rec, s.message, s.held, s.refused = end.instead.Record, end.instead, 0, 0
 			s.ready = now + end.delay // it is not overdue meanwhile
 		}

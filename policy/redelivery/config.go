@@ -41,8 +41,8 @@ type Config struct {
 
 	// Concurrency is how many messages of one partition are handled at once. Range 1 to 1000. Zero means the default, 1.
 	Concurrency int `yaml:"concurrency" range:"1..1000" example:"16"`
-	// Window is how far, in messages, a partition may get ahead of its oldest unfinished one. Range 1 to 100000. Zero means the default, 1000 (for retry topics, too).
-	Window int `yaml:"window" range:"1..100000" example:"1000"`
+	// Window is how far, in messages, a partition may get ahead of its oldest unfinished one. 32 MiB of messages end it, too. Range 1 to 100000. Zero means the default, 10000 (for retry topics, too).
+	Window int `yaml:"window" range:"1..100000" example:"10000"`
 	// Order says what order is kept: unordered, key (messages with the same key one after the other, as long as none is retried) or park-key (the same, and while a message is being retried those with its key wait behind it). Empty means unordered, or with a concurrency of 1 the order of the partition as long as none is retried.
 	Order Order `yaml:"order" enum:"unordered|key|park-key" example:"park-key"`
 	// HandlerTimeout is how long one delivery may take, in-process retries included. Range 1ms to 24h. Zero means the default, 5m.
@@ -131,7 +131,7 @@ func (c Config) WithDefaults() Config {
 		}
 	}
 	c.Concurrency = within(c.Concurrency, 1, 1, 1000)
-	c.Window = within(c.Window, 1000, 1, 100_000)
+	c.Window = within(c.Window, 10_000, 1, 100_000)
 	c.Order = word(c.Order, Unordered)
 	c.HandlerTimeout = within(c.HandlerTimeout, 5*time.Minute, time.Millisecond, 24*time.Hour)
 	c.PoisonBatch = word(c.PoisonBatch, PoisonStop)

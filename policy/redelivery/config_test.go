@@ -51,7 +51,7 @@ func TestDefaultsAreFilledInOnceAndOnlyWhereThereIsSomethingToDo(t *testing.T) {
 		if twice := once.WithDefaults(); !reflect.DeepEqual(once, twice) {
 			t.Errorf("%+v has become %+v", once, twice)
 		}
-		if once.Window != 1000 || once.Concurrency != 1 || once.HandlerTimeout != 5*time.Minute || once.Drain.Factor != 1.2 || once.Drain.MaxRate != 0 || once.Order != redelivery.Unordered {
+		if once.Window != 10_000 || once.Concurrency != 1 || once.HandlerTimeout != 5*time.Minute || once.Drain.Factor != 1.2 || once.Drain.MaxRate != 0 || once.Order != redelivery.Unordered {
 			t.Errorf("defaults are missing: %+v", once)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // What a drain begins with and how it goes on.
 const (
 	rampFrom  = 0.1                   // of the limit
-	burstFor  = 50 * time.Millisecond // of the limit may come at once
+	burstFor  = 20 * time.Millisecond // of the limit may come at once
 	debtFor   = 10 * time.Second      // of the limit may be owed
 	patience  = 10 * time.Minute      // after which the limit may grow
 	growth    = 1.1                   // a minute, as long as the backlog would take more than
@@ -35,9 +35,9 @@ const (
 // From the first word of trouble until the backlog is gone, in every window of time t of a drain, the deliveries started
 // here are at most
 //
-//	limit × t + burst
+//	rate × t + burst
 //
-// where the limit is factor × normal, at most maxRate, and the burst 50 ms of it, at least 1. Attempts that the guard adds
+// where the burst is what 20 ms bring, at least 1, and rate and burst together are the limit: factor × normal, at most maxRate, in any one second. Attempts that the guard adds
 // are charged when a delivery is done, so that the ones after it pay for them: at most what 10 s of the limit bring. Until
 // something has succeeded the limit is a tenth, then rises evenly to all of it in rampUp; more trouble begins that again.
 // Live messages count like those of the backlog. If these alone have grown to more than the limit, the backlog would never
@@ -199,16 +199,16 @@ func (p *Pace) Behind(now time.Duration, due int64) {
 	}
 }
 
-// fill counts the tokens that have come until now, and returns the limit.
+// fill counts the tokens that have come until now, and returns how many come in a second; 0 if nothing is bounded.
 func (p *Pace) fill(now time.Duration) float64 {
-	limit := p.limit(now)
+	rate := p.rate(now)
 	if now > p.filled {
-		mean := (p.limit(p.filled) + limit) / 2
+		mean := (p.rate(p.filled) + rate) / 2
 		p.tokens += mean * (now - p.filled).Seconds()
 		p.filled = now
 	}
-	p.tokens = min(p.tokens, burst(limit))
-	return limit
+	p.tokens = min(p.tokens, burst(rate))
+	return rate
 }
 
 // limit is how many attempts a second may be made at a moment of the drain; 0 for any number.
@@ -231,6 +231,9 @@ func (p *Pace) limit(now time.Duration) float64 {
 	}
 	return limit
 }
+
+// rate is how fast tokens come: so much below the limit that a burst and a second's tokens together are the limit of a second.
+func (p *Pace) rate(now time.Duration) float64 { return p.limit(now) / (1 + burstFor.Seconds()) }
 
 // burst is how many attempts may be made at once.
 func burst(limit float64) float64 { return max(limit*burstFor.Seconds(), 1) }

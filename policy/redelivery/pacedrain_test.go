@@ -36,10 +36,10 @@ func catchUp(p *redelivery.Pace, now time.Duration, backlog, live int, atMost ti
 func TestALongDrainThatGetsAnywhereKeepsToTheLimit(t *testing.T) {
 	p, now := ill(redelivery.Drain{}, 100)
 	took, most := catchUp(p, now+time.Hour, 360_000, 100, 6*time.Hour)
-	if most > 127 { // the limit of a second, and a burst
+	if most > 121 { // the limit of a second
 		t.Errorf("%d deliveries in a second, normal is 100", most)
 	}
-	if took > 5*time.Hour+10*time.Minute {
+	if took > 5*time.Hour+50*time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -47,8 +47,8 @@ func TestALongDrainThatGetsAnywhereKeepsToTheLimit(t *testing.T) {
 // A night in which one message came a minute says little of the day.
 func TestALimitThatIsBelowTheLiveLoadIsOutgrown(t *testing.T) {
 	p, now := ill(redelivery.Drain{}, 10)
-	took, most := catchUp(p, now, 0, 100, 6*time.Hour)
-	if took == 6*time.Hour || most > 200 {
+	took, most := catchUp(p, now, 0, 100, 12*time.Hour)
+	if took == 12*time.Hour || most > 200 {
 		t.Errorf("took %v, %d deliveries in a second", took, most)
 	}
 }

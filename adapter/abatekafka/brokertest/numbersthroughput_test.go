@@ -91,8 +91,7 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	var began, ended atomic.Int64
 	var done, failed atomic.Int64
 	all := make(chan struct{})
-	// At this rate the default window is full in 5 ms, less than a forward takes.
-	guard := n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true, Window: 10_000})
+	guard := n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true})
 	stop := n.running(t, &abatekafka.Consumer{
 		Brokers: []string{n.b.addr}, Group: group, Topics: []string{topic}, Guard: guard, Replication: 1, Logger: quietLog(),
 		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
