@@ -47,7 +47,7 @@ func main() {
 	consumer := &abatekafka.Consumer{
 		Brokers: addresses, Group: "billing", Topics: []string{story.topic},
 		Guard:        guard,
-		Handler:      charge,
+		Handler:      story.tells(charge),
 		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, abate.Now)), // in earnest a store in Redis or SQL
 		OnDeadLetter: story.deadLetter,
 		Observer:     story,

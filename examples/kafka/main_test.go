@@ -54,16 +54,16 @@ func told(t *testing.T, args ...string) []byte {
 func journeys(t *testing.T, out []byte) {
 	t.Helper()
 	for _, want := range []string{
-		`payments-\d+ +offset 0  delivery 1  handled`, // the healthy one
-		`payments-\d+ +offset 1  delivery 1  failed \(bank-away\): to payments-\d+-retry-500ms, due in 500ms`,
-		`payments-\d+-retry-500ms +offset 0  delivery 2  delivered, \d+m?s after it was due`,
-		`payments-\d+-retry-500ms +offset 0  delivery 2  failed \(bank-away\): to payments-\d+-retry-2s, due in 2s`,
-		`payments-\d+-retry-2s +offset \d  delivery 3  handled`, // the one whose bank came back
-		`payments-\d+-retry-4s +offset 0  delivery 4  failed \(bank-away\): to payments-\d+-dlq, because it is exhausted`,
-		`payments-\d+, offset 2, is a dead letter after 4 failures: the bank does not answer`,
-		`payments-\d+ +offset 3  delivery 1  failed \(.*\): to payments-\d+-dlq, because it is permanent`, // poison
-		`key order-3, value {"order":"order-3","euros":30}\n +customer +alice\n`,
-		`key order-4, value order-4;40\n +customer +alice\n`,
+		`order-1  delivery 1  handled`,
+		`order-2  delivery 1  failed \(bank-away\): to payments-\d+-retry-500ms, due in 500ms`,
+		`order-2  delivery 2  from payments-\d+-retry-500ms, \d+m?s after it was due`,
+		`order-2  delivery 2  failed \(bank-away\): to payments-\d+-retry-2s, due in 2s`,
+		`order-2  delivery 3  handled`, // its bank came back
+		`order-3  delivery 4  failed \(bank-away\): to payments-\d+-dlq, because it is exhausted`,
+		`payments-\d+/0/2 is a dead letter, failures: 4: the bank does not answer`,
+		`order-4  delivery 1  failed \(.*\): to payments-\d+-dlq, because it is permanent`, // poison
+		`key order-3, value {"order":"order-3","euros":30}\n +customer +4711\n`,
+		`key order-4, value order-4;40\n +customer +4711\n`,
 		`kafka_original-topic +payments-\d+\n`,
 		`abate dlq ls --brokers 127.0.0.1:\d+ --topic payments-\d+-dlq`,
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
 	"github.com/abate-go/abate/policy/redelivery"
 )
@@ -23,8 +24,9 @@ type story struct {
 	began  time.Time
 
 	mu     sync.Mutex
-	open   int    // messages whose end has not come
-	finish func() // called when there are none
+	names  map[string]string // of the records: whose message they carry
+	open   int               // messages whose end has not come
+	finish func()            // called when there are none
 }
 
 // orders are the messages.
@@ -32,7 +34,7 @@ var orders = []string{`{"order":"order-1","euros":10}`, `{"order":"order-2","eur
 
 // begin makes a topic and writes the messages.
 func begin(ctx context.Context, brokers []string) *story {
-	s := &story{topic: fmt.Sprint("payments-", time.Now().Format("150405")), began: time.Now(), open: len(orders)}
+	s := &story{topic: fmt.Sprint("payments-", time.Now().Format("150405")), began: time.Now(), names: map[string]string{}, open: len(orders)}
 	var err error
 	s.client, err = kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(s.topic))
 	check(err)
@@ -41,7 +43,7 @@ func begin(ctx context.Context, brokers []string) *story {
 	fmt.Printf("\nTopic %s gets four messages.\n\n", s.topic)
 	for i, order := range orders {
 		key := fmt.Sprint("order-", i+1)
-		check(s.client.ProduceSync(ctx, &kgo.Record{Key: []byte(key), Value: []byte(order), Headers: []kgo.RecordHeader{{Key: "customer", Value: []byte("alice")}}}).FirstErr())
+		check(s.client.ProduceSync(ctx, &kgo.Record{Key: []byte(key), Value: []byte(order), Headers: []kgo.RecordHeader{{Key: "customer", Value: []byte("4711")}}}).FirstErr())
 	}
 	return s
 }
@@ -49,27 +51,38 @@ func begin(ctx context.Context, brokers []string) *story {
 // atTheEnd calls finish when every message is handled or a dead letter.
 func (s *story) atTheEnd(finish func()) { s.finish = finish }
 
+// tells is a handler that says what it is given.
+func (s *story) tells(handler abatekafka.Handler) abatekafka.Handler {
+	return func(ctx context.Context, m *abatekafka.Message) error {
+		s.mu.Lock()
+		s.names[fmt.Sprint(m.Record.Topic, "/", m.Record.Offset)] = string(m.Key)
+		late := ""
+		if due := m.Letter.Due; !due.IsZero() {
+			late = fmt.Sprintf(", %v after it was due", time.Since(due).Round(time.Millisecond))
+		}
+		s.say(string(m.Key), m.Delivery, "from %s%s", m.Record.Topic, late)
+		s.mu.Unlock()
+		return handler(ctx, m)
+	}
+}
+
+func (s *story) say(name string, delivery int, format string, more ...any) {
+	fmt.Printf("%5.1fs  %-8s delivery %d  %s\n", time.Since(s.began).Seconds(), name, delivery, fmt.Sprintf(format, more...))
+}
+
 // ObserveRedelivery is told everything that the consumer does.
 func (s *story) ObserveRedelivery(e redelivery.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	say := func(format string, more ...any) {
-		fmt.Printf("%5.1fs  %-26s offset %d  delivery %d  %s\n", time.Since(s.began).Seconds(), e.Topic, e.Offset, e.Delivery, fmt.Sprintf(format, more...))
-	}
+	name := s.names[fmt.Sprint(e.Topic, "/", e.Offset)]
 	switch e.Kind {
-	case redelivery.Delivered:
-		if e.Tier == redelivery.Main {
-			say("delivered")
-		} else {
-			say("delivered, %v after it was due", e.Lateness.Round(time.Millisecond))
-		}
 	case redelivery.Handled:
-		say("handled")
+		s.say(name, e.Delivery, "handled")
 		s.one()
 	case redelivery.Forwarded:
-		say("failed (%s): to %s, due in %v", e.Class, e.To, e.Delay.Round(time.Millisecond))
+		s.say(name, e.Delivery, "failed (%s): to %s, due in %v", e.Class, e.To, e.Delay.Round(time.Millisecond))
 	case redelivery.DeadLettered:
-		say("failed (%s): to %s, because it is %s", e.Class, e.To, e.Reason)
+		s.say(name, e.Delivery, "failed (%s): to %s, because it is %s", e.Class, e.To, e.Reason)
 		s.one()
 	}
 }
@@ -85,7 +98,7 @@ func (s *story) one() {
 func (s *story) deadLetter(_ context.Context, l letter.Letter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Printf("        alert: %s, offset %d, is a dead letter after %d failures: %s\n", l.Original.Topic, l.Original.Offset, l.Failures, l.Message)
+	fmt.Printf("        alert: %s is a dead letter, failures: %d: %s\n", l.Original, l.Failures, l.Message)
 }
 
 // lookAtTheDeadLetters reads them as any program can, and says how people do.
