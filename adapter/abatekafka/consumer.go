@@ -1,6 +1,7 @@
 package abatekafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -96,7 +97,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	r, err := c.begin(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil // told to stop before it had begun
+		cmp.Or(c.Logger, slog.Default()).Warn("consumer was told to stop before it had begun", "group", c.Group, "error", err)
+		return nil
 	case err != nil:
 		return err
 	}

@@ -152,6 +152,12 @@ func TestDLQShowsGroupsLettersAndTheWayBack(t *testing.T) {
 		says(dlq(0, "note", group[1], "ticket 4711"), "noted")
 		says(dlq(0, "ls", "--state", "any"), "note: ticket 4711")
 		says(dlq(1, "cancel", "r-nothing"), "there is no replay")
+		says(dlq(0, "delete", "--json", "0/1"), `{"count":1}`+"\n")
+		says(dlq(0, "restore", "--json", "--dry-run"), `{"count":1}`+"\n")
+		says(dlq(0, "restore", "--json", "0/1"), `{"count":1}`+"\n")
+		if answer := dlq(1, "replay", "--json", "--group", "ffffffffff"); !json.Valid([]byte(answer)) {
+			t.Errorf("not JSON: %s", answer)
+		}
 		says(dlq(0, "audit"), "  ann                  replay-start  r-", "replayed      r-", dead+"/0/0 to "+main+"/0/0", "done, sent 4 of 4", "restore       restore-", "note          "+group[1]+": ticket 4711")
 	})
 }
@@ -295,8 +301,14 @@ func TestDLQReplayThatStopsSaysHowToGoOn(t *testing.T) {
 	at := []string{"--brokers", b.Addresses()[0], "--topic", dead}
 	code, stdout, stderr := runDLQ(t, append([]string{"replay", "--settle", "500ms", "--yes"}, at...)...)
 	resume := regexp.MustCompile(`--resume (r-[0-9a-f]{8})`).FindStringSubmatch(stdout)
-	if code != 1 || !strings.Contains(stdout, "stopped: sent 3 of 13, failed again 2") || !strings.Contains(stdout, "2 of 2 of the batch failed again, more than 10 %") || resume == nil {
+	if code != 1 || !strings.Contains(stdout, "stopped: sent 3 of 13, failed again ") || !strings.Contains(stdout, " of 2 of the batch failed again, more than 10 %") || resume == nil {
 		t.Fatal(code, stdout, stderr)
+	}
+	for _, more := range [][]string{{"--group", "1a2b"}, {"--where", "failures > 3"}, {"--dry-run"}, {"--to", main + "-else"}, {"0/1"}} {
+		words := append([]string{"replay", "--resume", resume[1]}, append(more, at...)...)
+		if code, stdout, stderr := runDLQ(t, words...); code != 2 || stdout != "" || !strings.Contains(stderr, "resume") {
+			t.Errorf("%v: %d %s %s", more, code, stdout, stderr)
+		}
 	}
 	code, stdout, stderr = runDLQ(t, append([]string{"replay", "--settle", "1ms", "--max-failures", "1", "--json", "--resume", resume[1]}, at...)...)
 	var p dlq.Progress
@@ -347,5 +359,20 @@ func TestDLQConnectsWithTLSAndSASL(t *testing.T) {
 			t.Errorf("%s, wrong password: %d %s", kind.flag, code, stderr)
 		}
 		cluster.Close()
+	}
+}
+
+func TestDLQShowsHostileValuesAsBytes(t *testing.T) {
+	deep := strings.Repeat("[", 5000) + strings.Repeat("1,", 50_000) + "1" + strings.Repeat("]", 5000)
+	for _, test := range []struct{ value, want string }{
+		{"harmless\r\nlines", "  harmless\n  lines\n"},
+		{"paid: no\rpaid: yes", "|paid: no.paid: y|"},
+		{"\x1b[2J", "|.[2J|"},
+		{deep, "  " + deep + "\n"}, // laid out it would be a gigabyte
+	} {
+		var out bytes.Buffer
+		if showBytes(&out, "value", []byte(test.value), true); !strings.Contains(out.String(), test.want) || out.Len() > 10*len(test.value)+200 {
+			t.Errorf("%.50q: %d bytes %.300q", test.value, out.Len(), out.String())
+		}
 	}
 }

@@ -33,7 +33,8 @@ The letters stay in the topic until its retention takes them, and can be restore
 
 const restoreUsage = `Usage: abate dlq restore [--dry-run | --yes] [FLAGS] [P/O]
 
-Makes deleted letters wait again; with --state replayed, those that were replayed.
+Takes back deletions: the letters wait again, or are replayed if they were that before. With --state
+replayed it makes those wait that were replayed.
 
   --dry-run           only say how many
   --yes               needed for more than one letter
@@ -125,7 +126,7 @@ func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do 
 			return f.fail(stderr, err)
 		}
 		if f.dryRun {
-			fmt.Fprintf(stdout, "%s would be %s\n", count(n, "letter"), done)
+			f.tellCount(stdout, n, "%s would be %s", count(n, "letter"), done)
 			return found(n)
 		}
 		if n > 1 {
@@ -134,12 +135,21 @@ func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do 
 	}
 	n, err := do(ctx, f.filter)
 	if n > 0 || err == nil {
-		fmt.Fprintf(stdout, "%s %s\n", count(n, "letter"), done)
+		f.tellCount(stdout, n, "%s %s", count(n, "letter"), done)
 	}
 	if err != nil {
 		return f.fail(stderr, err)
 	}
 	return found(n)
+}
+
+// tellCount says what was done, with --json only to how many letters.
+func (f *dlqFlags) tellCount(w io.Writer, n int, format string, args ...any) {
+	if f.json {
+		printJSON(w, map[string]int{"count": n})
+		return
+	}
+	fmt.Fprintf(w, format+"\n", args...)
 }
 
 func defineExport(f *dlqFlags, set *flag.FlagSet) { set.StringVar(&f.out, "out", "", "") }
@@ -160,7 +170,7 @@ func runExport(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	if err = errors.Join(err, file.Close()); err != nil {
 		return f.fail(stderr, fmt.Errorf("%s is not complete: %w", f.out, err))
 	}
-	fmt.Fprintf(stdout, "%s written to %s\n", count(n, "letter"), f.out)
+	f.tellCount(stdout, n, "%s written to %s", count(n, "letter"), f.out)
 	return found(n)
 }
 
@@ -179,7 +189,7 @@ func runImport(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	if err != nil {
 		return f.fail(stderr, err)
 	}
-	fmt.Fprintf(stdout, "%s imported into %s\n", count(n, "letter"), d.Topic())
+	f.tellCount(stdout, n, "%s imported into %s", count(n, "letter"), d.Topic())
 	return found(n)
 }
 

@@ -21,8 +21,8 @@ const replayUsage = `Usage: abate dlq replay [--dry-run | --yes] [FLAGS] [P/O]
 Puts dead letters back where they came from: key, value and headers byte for byte, into the original
 partition, with the time of now. It sends batches of 1, 2, 5, 10, ... 10000 letters. After each it
 waits and looks how many of them have failed again, in a retry topic or as new dead letters, and
-stops when that is too many. Every letter that was sent is noted in the audit topic: a replay that
-ended for whatever reason can be resumed. There is one replay at a time for a topic.
+stops as soon as that is too many. Every letter that was sent is noted in the audit topic: a replay
+that ended for whatever reason can be resumed. There is one replay at a time for a topic.
 
   --dry-run           only say what would be sent
   --yes               needed for more than one letter
@@ -32,8 +32,10 @@ ended for whatever reason can be resumed. There is one replay at a time for a to
   --max-failures S    the share of a batch, or of all, that may fail again (default 0.1)
   --max-replays N     leave out what has been replayed so often already (default 3)
   --watch TOPICS      where a message that fails again turns up, besides the dead-letter topic
-                      (default: every topic called like the target with -...retry...)
-  --resume ID         go on with a replay that was stopped, cancelled or killed
+                      (default: every topic called like the target with -...retry..., -...dlq,
+                      -...dlt or .DLT)
+  --resume ID         go on with a replay that was stopped, cancelled or killed: with its letters,
+                      to where it went, with its settings unless others are given
   --take-over         begin although another replay seems to run, because its process is dead;
                       after a minute without a sign of life that need not be said
   --edit FILE         send one letter with the content of FILE as its value; the copy names the
@@ -73,7 +75,13 @@ func runReplay(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	if f.edit != "" {
 		return editLetter(ctx, f, d, stdout, stderr)
 	}
-	if f.replay.Resume == "" {
+	if f.replay.Resume != "" {
+		for _, name := range []string{"group", "where", "from", "until", "partition", "offsets", "state", "max", "dry-run"} {
+			if f.given[name] || len(f.words) > 0 {
+				return f.fail(stderr, errors.New("--resume goes on with the letters that the replay was begun with: name no others, and no --dry-run"))
+			}
+		}
+	} else {
 		if code, ready := f.plan(ctx, d, stdout, stderr); !ready {
 			return code
 		}
@@ -109,7 +117,7 @@ func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writ
 	}
 	delete(targets, "")
 	switch {
-	case f.dryRun && f.json:
+	case (f.dryRun || p.Sent == 0) && f.json:
 		printJSON(stdout, &p)
 		return found(p.Sent), false
 	case f.dryRun || p.Sent == 0:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -153,10 +152,7 @@ func showBytes(w io.Writer, name string, b []byte, full bool) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s (%s)\n", name, count(len(b), "byte"))
-	var pretty bytes.Buffer
-	if len(b) > 0 && (b[0] == '{' || b[0] == '[') && json.Indent(&pretty, b, "", "  ") == nil {
-		b = pretty.Bytes()
-	}
+	b, _ = dlq.Indent(b)
 	cut := 0
 	if !full && len(b) > longestShown {
 		b, cut = b[:longestShown], len(b)-longestShown
@@ -177,5 +173,6 @@ func showBytes(w io.Writer, name string, b []byte, full bool) {
 
 // readable tells of text that does a terminal no harm.
 func readable(b []byte) bool {
-	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r != '\n' && r != '\r' && r != '\t' && !unicode.IsPrint(r) })
+	b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) // a lone \r has what follows write over what stands before it
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }

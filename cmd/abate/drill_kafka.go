@@ -54,6 +54,7 @@ func drillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	flags.DurationVar(&c.After, "after", c.After, "")
 	printPolicy, asJSON, quiet := flags.Bool("print-policy", false, ""), flags.Bool("json", false, ""), flags.Bool("quiet", false, "")
 	err := flags.Parse(args)
+	c.Within = c.After
 	problems := c.Problems()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -75,9 +76,8 @@ func drillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 		fmt.Fprintf(stdout, "%s---\n%s", kafkadrill.Policy(kafkadrill.Unguarded), kafkadrill.Policy(kafkadrill.Guarded))
 		return 0
 	}
-	c.Within = c.After
 	if *brokers != "" {
-		c.Brokers = strings.Split(*brokers, ",")
+		c.Brokers = strings.FieldsFunc(*brokers, func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	return playKafka(ctx, c, *asJSON, *quiet, stdout, stderr)
 }

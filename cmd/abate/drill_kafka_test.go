@@ -16,6 +16,7 @@ func TestDrillKafkaWords(t *testing.T) {
 		{"--print-policy", 0, "tiers: [500ms, 1s, 2s]", ""},
 		{"--rate 5 --outage 0s", 2, "", "outage: 0s is too short"},
 		{"--rate 5 --outage 0s", 2, "", "rate: 5 is out of range"},
+		{"--rate 5 --after 10s", 2, "", "abate drill kafka: rate: 5 is out of range; allowed: 10 to 2000 messages per second\n\"abate drill"},
 		{"--rate fast", 2, "", "invalid value \"fast\""},
 		{"--act guarded", 2, "", "flag provided but not defined: -act"},
 		{"storm.yaml", 2, "", "\"storm.yaml\" is not expected"},

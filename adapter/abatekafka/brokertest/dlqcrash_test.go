@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 )
 
@@ -136,8 +138,11 @@ func TestReplayThatIsTakenOverStops(t *testing.T) {
 func TestReplaySurvivesABrokerThatIsKilled(t *testing.T) {
 	eachBrokerOfItsOwn(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 2)
-		c.seed(t, 300, 2)
-		d := c.desk(t)
+		const letters = 200
+		c.seed(t, letters, 2)
+		d := c.desk(t, func(c *dlq.Config) {
+			c.Options = []kgo.Opt{kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })}
+		})
 		r := quick()
 		r.Rate = 300
 		began := make(chan struct{})
@@ -175,8 +180,8 @@ func TestReplaySurvivesABrokerThatIsKilled(t *testing.T) {
 		for _, n := range times {
 			repeats += n - 1
 		}
-		if len(times) != 300 || repeats > 30 {
-			t.Errorf("%d of 300 letters came, %d repeats", len(times), repeats)
+		if len(times) != letters || repeats > 30 {
+			t.Errorf("%d of %d letters came, %d repeats", len(times), letters, repeats)
 		}
 	})
 }

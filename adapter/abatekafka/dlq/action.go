@@ -24,8 +24,10 @@ type Action struct {
 	Session string `json:"session,omitempty"`
 	// TakeOver begins a replay although another seems to run.
 	TakeOver bool `json:"takeOver,omitempty"`
-	// Place is the dead letter that it is about, payments-dlq/3/1042; empty for what is about more than one.
-	Place string `json:"place,omitempty"`
+	// Place is the dead letter that it is about, payments-dlq/3/1042; empty for what is about more than one. TopicID is Kafka's ID of that topic: one that
+	// is deleted and created again has other letters at the same places.
+	Place   string `json:"place,omitempty"`
+	TopicID string `json:"topicId,omitempty"`
 	// To is where it was sent, payments/3/2077.
 	To string `json:"to,omitempty"`
 	// Group is the ID of the group that a note is about.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,10 +35,17 @@ func (a *audit) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := spans[0]
-	if a.next < s.from {
-		a.next = s.from
+	s, there := spans[0]
+	if !there {
+		return nil
 	}
+	if a.next > s.to { // somebody has deleted the topic, and it was created again
+		if a.client != nil {
+			a.client.Close()
+		}
+		a.client, a.next = nil, s.from
+	}
+	a.next = max(a.next, s.from)
 	if a.next >= s.to {
 		return nil
 	}
@@ -90,6 +98,9 @@ func (a *audit) append(ctx context.Context, actions ...*Action) error {
 		records[i] = a.record(ctx, actions[i])
 	}
 	if err := a.desk.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		if unknownTopic(err) { // somebody has deleted it: the next time it is looked for, or created
+			a.forget()
+		}
 		return fmt.Errorf("dlq: write to the audit topic %s: %w", a.desk.config.Audit, err)
 	}
 	return a.syncTo(ctx, records[len(records)-1].Offset)
@@ -119,6 +130,9 @@ func (a *audit) syncTo(ctx context.Context, offset int64) error {
 func (a *audit) record(ctx context.Context, act *Action) *kgo.Record {
 	act.By = a.desk.by(ctx)
 	act.Time = time.Now().UTC()
+	if act.Place != "" {
+		act.TopicID = a.desk.ledger.topicID()
+	}
 	r := &kgo.Record{Topic: a.desk.config.Audit, Value: act.line()}
 	if act.Place != "" {
 		r.Key = []byte(act.Place)
@@ -139,8 +153,9 @@ func (a *audit) create(ctx context.Context) error {
 		return fmt.Errorf("dlq: look for the audit topic %s: %w", d.config.Audit, err)
 	}
 	if topics.Has(d.config.Audit) {
-		a.created = true
-		return nil
+		err := a.remembers(ctx)
+		a.created = err == nil
+		return err
 	}
 	text := func(s string) *string { return &s }
 	_, err = d.admin.CreateTopic(ctx, 1, -1, map[string]*string{
@@ -151,6 +166,35 @@ func (a *audit) create(ctx context.Context) error {
 			"or let this user create topics", d.config.Audit, err)
 	}
 	a.created = true
+	return nil
+}
+
+// forget has the client look for the topic again.
+func (a *audit) forget() {
+	a.creating.Lock()
+	defer a.creating.Unlock()
+	a.created = false
+	a.desk.client.PurgeTopicsFromProducing(a.desk.config.Audit)
+}
+
+// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters are gone has letters wait again that
+// were sent. What the broker does not tell is not wrong.
+func (a *audit) remembers(ctx context.Context) error {
+	d := a.desk
+	configs, err := d.admin.DescribeTopicConfigs(ctx, d.config.Audit)
+	if err != nil {
+		return nil
+	}
+	for _, c := range configs {
+		if strings.Contains(textSetting(c.Configs, "cleanup.policy"), "compact") {
+			return fmt.Errorf("dlq: the audit topic %s is compacted, and would not take records without a key: set cleanup.policy=delete there", d.config.Audit)
+		}
+		kept := time.Duration(setting(c.Configs, "retention.ms")) * time.Millisecond
+		if kept > 0 && d.maxMessage > 0 && (d.retention == 0 || kept < d.retention) {
+			return fmt.Errorf("dlq: the audit topic %s forgets after %v, before the letters are gone from %s: those that were replayed would wait again, and be sent twice; set retention.ms=-1 there",
+				d.config.Audit, kept, d.config.Topic)
+		}
+	}
 	return nil
 }
 

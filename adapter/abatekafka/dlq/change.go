@@ -11,7 +11,8 @@ func (d *Desk) Delete(ctx context.Context, f Filter) (int, error) {
 	return d.mark(ctx, f, Delete, Deleted)
 }
 
-// Restore makes letters wait again: deleted ones, or, if f.State says so, replayed ones. An empty f.State means Deleted here.
+// Restore takes back what was done to letters: deleted ones wait again, or are replayed if they were that before; replayed ones, if f.State says so, wait
+// again. An empty f.State means Deleted here.
 func (d *Desk) Restore(ctx context.Context, f Filter) (int, error) {
 	if f.State == "" {
 		f.State = Deleted

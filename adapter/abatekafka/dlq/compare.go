@@ -24,7 +24,7 @@ func (p *parser) compile(f *field, argument string, op, value token) holds {
 	case numberField, durationField:
 		fits := p.order(f, op)
 		if want, ok := p.number(f, value); ok && fits != nil {
-			return func(s *subject) bool { return fits(cmp.Compare(float64(f.num(s)), want)) }
+			return func(s *subject) bool { return fits(number{whole: f.num(s), exact: true}.compare(want)) }
 		}
 	case timeField:
 		fits := p.order(f, op)
@@ -82,21 +82,50 @@ func (p *parser) order(f *field, op token) func(int) bool {
 }
 
 // number reads a number or, for a field that is one, a duration.
-func (p *parser) number(f *field, value token) (float64, bool) {
+func (p *parser) number(f *field, value token) (number, bool) {
 	if f.kind == durationField {
 		d, err := parseDuration(value.text)
 		if value.kind != numberToken || err != nil {
 			p.fail(value.at, quoteWord(value.text)+" is not a duration", "write one with its unit and without quotes, for example "+f.example())
-			return 0, false
+			return number{}, false
 		}
-		return float64(d), true
+		return number{whole: int64(d), exact: true}, true
 	}
-	n, err := strconv.ParseFloat(value.text, 64)
-	if value.kind != numberToken || err != nil || n != n {
+	n, ok := readNumber(value.text)
+	if value.kind != numberToken || !ok {
 		p.fail(value.at, quoteWord(value.text)+" is not a number", "write one without unit and quotes, for example "+f.example())
-		return 0, false
+		return number{}, false
 	}
 	return n, true
+}
+
+// number is one of an expression or a letter. Whole ones of up to 64 bits are exact: an order number of 19 digits must not choose its neighbours, too.
+type number struct {
+	whole int64
+	exact bool
+	near  float64 // if it is not exact
+}
+
+func readNumber(text string) (n number, ok bool) {
+	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return number{whole: whole, exact: true}, true
+	}
+	near, err := strconv.ParseFloat(text, 64)
+	return number{near: near}, err == nil && near == near
+}
+
+func (n number) compare(other number) int {
+	if n.exact && other.exact {
+		return cmp.Compare(n.whole, other.whole)
+	}
+	return cmp.Compare(n.float(), other.float())
+}
+
+func (n number) float() float64 {
+	if n.exact {
+		return float64(n.whole)
+	}
+	return n.near
 }
 
 // parseDuration reads a duration of Go, or whole days: 7d.
@@ -136,8 +165,8 @@ func (p *parser) found(f *field, argument string, op, value token) holds {
 		}
 		fits = func(v any) bool { return (textOf(v) == value.text) == (op.text == "==") }
 	case numberToken:
-		want, err := strconv.ParseFloat(value.text, 64)
-		if err != nil {
+		want, ok := readNumber(value.text)
+		if !ok {
 			p.fail(value.at, quoteWord(value.text)+" is not a number", "write one without a unit, or text in quotes")
 			return never
 		}
@@ -146,8 +175,8 @@ func (p *parser) found(f *field, argument string, op, value token) holds {
 			return never
 		}
 		fits = func(v any) bool {
-			n, err := strconv.ParseFloat(strings.TrimSpace(textOf(v)), 64)
-			return err == nil && ordered(cmp.Compare(n, want)) || err != nil && op.text == "!="
+			n, ok := readNumber(strings.TrimSpace(textOf(v)))
+			return ok && ordered(n.compare(want)) || !ok && op.text == "!="
 		}
 	}
 	if fits == nil {

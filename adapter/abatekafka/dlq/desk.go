@@ -67,6 +67,7 @@ func (d *Desk) look(ctx context.Context) error {
 	case t.Err != nil:
 		return fmt.Errorf("dlq: topic %s: %w", d.config.Topic, t.Err)
 	}
+	d.identify(topics)
 	configs, err := d.admin.DescribeTopicConfigs(ctx, d.config.Topic)
 	if err != nil {
 		return nil // the countdown is not shown; nothing else needs it
@@ -80,14 +81,26 @@ func (d *Desk) look(ctx context.Context) error {
 	return nil
 }
 
+// identify learns the ID of the topic.
+func (d *Desk) identify(topics kadm.TopicDetails) {
+	if t := topics[d.config.Topic]; t.Err == nil && t.ID != (kadm.TopicID{}) {
+		d.ledger.called(t.ID.String())
+	}
+}
+
 // setting is a number in a topic's configuration, 0 if it is not there.
 func setting(configs []kadm.Config, key string) int64 {
+	n, _ := strconv.ParseInt(textSetting(configs, key), 10, 64)
+	return n
+}
+
+func textSetting(configs []kadm.Config, key string) string {
 	for _, c := range configs {
-		if n, err := strconv.ParseInt(c.MaybeValue(), 10, 64); c.Key == key && err == nil {
-			return n
+		if c.Key == key {
+			return c.MaybeValue()
 		}
 	}
-	return 0
+	return ""
 }
 
 // Close ends it. Calls that are under way fail.
@@ -131,6 +144,11 @@ type TopicInfo struct {
 	Records int64  `json:"records"`
 }
 
+// isDead tells by its name that a topic is for dead letters.
+func isDead(name string) bool {
+	return slices.ContainsFunc([]string{"-dlq", "-dlt", ".DLT"}, func(s string) bool { return strings.HasSuffix(name, s) })
+}
+
 // Topics lists the topics that look like dead-letter topics: their names end with -dlq, -dlt or .DLT. c needs only Brokers and Options.
 func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	client, err := kgo.NewClient(c.options()...)
@@ -147,7 +165,7 @@ func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	}
 	var found []TopicInfo
 	for _, name := range topics.Names() {
-		if !slices.ContainsFunc([]string{"-dlq", "-dlt", ".DLT"}, func(s string) bool { return strings.HasSuffix(name, s) }) {
+		if !isDead(name) {
 			continue
 		}
 		spans, err := d.bounds(ctx, name)

@@ -72,6 +72,11 @@ func (d *Desk) spans(ctx context.Context, f Filter, ends map[int32]int64) (*siev
 	if _, ok := bounds[f.Partition]; f.Partition >= 0 && !ok {
 		return nil, nil, fmt.Errorf("dlq: %s has no partition %d: it has %d, from 0", d.config.Topic, f.Partition, len(bounds))
 	}
+	topics, err := d.admin.ListTopics(ctx, d.config.Topic) // it may have been created anew
+	if err != nil {
+		return nil, nil, fmt.Errorf("dlq: ask about topic %s: %w", d.config.Topic, err)
+	}
+	d.identify(topics)
 	d.ledger.prune(bounds)
 	var after kadm.ListedOffsets
 	if !f.From.IsZero() {

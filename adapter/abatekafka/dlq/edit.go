@@ -46,8 +46,8 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 	switch to {
 	case "":
 		return nowhere, fmt.Errorf("dlq: %s: %s", at, skipNowhere)
-	case d.config.Topic:
-		return nowhere, fmt.Errorf("dlq: To is the dead-letter topic %s itself: give another, or leave it empty for the original one", to)
+	case d.config.Topic, d.config.Audit:
+		return nowhere, fmt.Errorf("dlq: %s would go to %s: that is the dead-letter topic or its audit; give another topic", at, to)
 	}
 	r := outgoing(e, to)
 	if c.Value != nil {

@@ -22,7 +22,7 @@ type Entry struct {
 	// Changed is when its state changed last, and By who did that. Zero and empty if it is Waiting and was always.
 	Changed time.Time
 	By      string
-	// Replay is the ID of the replay that sent it last; empty if none did.
+	// Replay is the ID of what changed its state last: a replay, r-..., a deletion or a restoring; empty if nothing did.
 	Replay string
 	// Record is the record as it stands in the topic, with all its headers. It is shared: do not change it.
 	Record *kgo.Record

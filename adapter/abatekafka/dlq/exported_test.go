@@ -34,6 +34,7 @@ func NewLedger(topic string) *Ledger { return newLedger(topic) }
 // Fold takes a record, Held tells whether a session may go on.
 func (l *ledger) Fold(a *Action)                         { l.fold(a) }
 func (l *ledger) Held(id, session string) (bool, string) { return l.holds(id, session) }
+func (l *ledger) Called(id string)                       { l.called(id) }
 func (l *ledger) Active() string                         { return l.holding() }
 func (l *ledger) Tell(e *Entry)                          { l.tell(e) }
 func (l *ledger) Sent(id string, partition int32, o int64) bool {

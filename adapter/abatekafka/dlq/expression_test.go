@@ -20,7 +20,7 @@ func example() *dlq.Entry {
 		Letter: letter.Letter{
 			Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 2, Offset: 77}, Timestamp: noon.Add(-2 * time.Hour), Group: "billing", Failures: 4,
 			First: noon.Add(-100 * time.Minute), Class: "*net.OpError", Message: "refused", Reason: "exhausted", Key: []byte("cust-42"),
-			Value:   []byte(`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true}`),
+			Value:   []byte(`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true,"big":1748592847362847361}`),
 			Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte("6")}, {Key: "event-id", Value: []byte("7")}, {Key: "empty"}},
 		},
 	}
@@ -36,6 +36,7 @@ func TestExpressionsHold(t *testing.T) {
 		`written > "2026-01-31"`: true, `written > "2026-01-31T10:30:01Z"`: false, `written == "2026-01-31T11:30:00+01:00"`: true, `last < "2030-01-01"`: false, `timestamp < "2026-01-31T12:00"`: true,
 		`header("event-id") == "7"`: true, `header("event-id") == 7`: true, `header("event-id") == "6"`: false, `header("empty") == ""`: true, `header("none")`: false, `header("empty")`: true,
 		`header("none") != "x"`: true, `header("none") == ""`: false, `!header("none")`: true, `header("event-id") > 6.5`: true,
+		`json("big") == 1748592847362847361`: true, `json("big") == 1748592847362847362`: false, `json("big") > 1748592847362847360`: true, `json("big") < 1e30`: true,
 		`json("order.amount") > 10`: true, `json("order.amount") == "12.5"`: true, `json("order.items.1.id") == 7`: true, `json("order.items.0.id") == "a"`: true, `json("order.items.9.id")`: false,
 		`json("order.items.0.id") > 3`: false, `json("order.items.0.id") != 3`: true, `json("order.paid") == false`: true, `json("eur") == true`: true, `json("eur") != true`: false, `json("order.note")`: false,
 		`json("order.items") contains "\"id\":7"`: true, `json("order.amount.deeper")`: false,

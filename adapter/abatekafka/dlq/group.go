@@ -26,7 +26,7 @@ type Group struct {
 	Count   int       `json:"count"`
 	First   time.Time `json:"first"` // when the oldest and the newest were written
 	Last    time.Time `json:"last"`
-	// Topics counts by original topic, States by state.
+	// Topics counts by original topic, beyond a hundred as others; States by state.
 	Topics map[string]int `json:"topics"`
 	States map[State]int  `json:"states"`
 	// Again counts those that had been replayed before and are dead letters again.
@@ -44,6 +44,7 @@ const (
 	mostGroups = 10_000
 	otherGroup = "others"
 	longestOf  = 200 // bytes of a message that is shown
+	mostTopics = 100 // of a group that are counted apart: whoever writes a letter may name any
 )
 
 // identify finds what a letter's group is known by.
@@ -98,13 +99,17 @@ func newGroup(e *Entry, other bool) *Group {
 		return g
 	}
 	g.ID, g.Pattern = identify(&e.Letter)
-	g.Class, g.Traced = e.Letter.Class, g.Pattern == tracePattern(e.Letter.Trace)
+	g.Class, g.Traced = letter.Cut(e.Letter.Class, letter.MaxClass), g.Pattern == tracePattern(e.Letter.Trace)
 	return g
 }
 
 func (g *Group) add(e *Entry) {
 	g.Count++
-	g.Topics[e.Letter.Original.Topic]++
+	topic := e.Letter.Original.Topic
+	if _, there := g.Topics[topic]; !there && len(g.Topics) >= mostTopics {
+		topic = otherGroup
+	}
+	g.Topics[topic]++
 	g.States[e.State]++
 	if e.Letter.Replays > 0 {
 		g.Again++

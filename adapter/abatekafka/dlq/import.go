@@ -117,6 +117,9 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action) (map[st
 		return produce(line.record(d.config.Topic))
 	})
 	if err == nil {
+		err = client.Flush(ctx) // first: from the audit record on until the end nobody can read the audit, and whoever is killed there blocks it for minutes
+	}
+	if err == nil {
 		err = produce(d.audit.record(ctx, note))
 	}
 	if err == nil {

@@ -98,7 +98,7 @@ func (d *Desk) Cancel(ctx context.Context, id string) error {
 	if err := d.audit.sync(ctx); err != nil {
 		return err
 	}
-	p, _, ok := d.ledger.replay(id, time.Now())
+	p, _, ok := d.ledger.replay(id, time.Time{}) // as the audit says: by this machine's clock, which may be wrong, it may seem silent
 	switch {
 	case !ok:
 		return fmt.Errorf("dlq: there is no replay %q of %s: \"abate dlq audit\" shows them", id, d.config.Topic)

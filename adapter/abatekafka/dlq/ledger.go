@@ -22,7 +22,9 @@ type spot struct {
 type mark struct {
 	at      int64 // Unix time, ms
 	by, run uint32
-	state   uint8 // index into States
+	topic   uint32 // its ID; 0 if the audit does not say
+	state   uint8  // index into States
+	sent    bool   // it is replayed, or it was when it was deleted
 }
 
 // run is a replay, as the audit tells it.
@@ -40,6 +42,7 @@ type ledger struct {
 	topic string // the dead-letter topic
 
 	mu      sync.Mutex
+	id      uint32 // of the dead-letter topic; 0 if it is not known
 	marks   map[spot]mark
 	names   []string
 	numbers map[string]uint32
@@ -127,7 +130,32 @@ func (l *ledger) mark(a *Action, s State) {
 		return
 	}
 	at := spot{place.Partition, place.Offset}
-	l.marks[at] = mark{at: a.Time.UnixMilli(), by: l.number(a.By), run: l.number(a.ID), state: uint8(slices.Index(States, s))}
+	was, _ := l.at(at)
+	sent := s == Replayed || s == Deleted && was.sent
+	if s == Waiting && was.sent && States[was.state] == Deleted {
+		s, sent = Replayed, true // it comes back as what it was: a message that was sent must not wait to be sent again
+	}
+	l.marks[at] = mark{at: a.Time.UnixMilli(), by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID), state: uint8(slices.Index(States, s)), sent: sent}
+}
+
+// at is the mark of a letter, if there is one that is about this topic and not about one of that name before it.
+func (l *ledger) at(place spot) (m mark, marked bool) {
+	m, marked = l.marks[place]
+	return m, marked && (m.topic == l.id || m.topic == 0 || l.id == 0)
+}
+
+// called takes the ID of the dead-letter topic.
+func (l *ledger) called(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.id = l.number(id)
+}
+
+// topicID is the ID of the dead-letter topic.
+func (l *ledger) topicID() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[l.id]
 }
 
 func (l *ledger) number(name string) uint32 {
@@ -144,7 +172,7 @@ func (l *ledger) tell(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.State = Waiting
-	if m, marked := l.marks[spot{e.At.Partition, e.At.Offset}]; marked {
+	if m, marked := l.at(spot{e.At.Partition, e.At.Offset}); marked {
 		e.State, e.Changed = States[m.state], time.UnixMilli(m.at).UTC()
 		e.By, e.Replay = l.names[m.by], l.names[m.run]
 	}
@@ -173,7 +201,7 @@ func (l *ledger) sent(id string, at spot) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	number, known := l.numbers[id]
-	m, marked := l.marks[at]
+	m, marked := l.at(at)
 	return known && marked && m.run == number && States[m.state] == Replayed
 }
 
@@ -182,8 +210,8 @@ func (l *ledger) sentBy(id string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	number, known := l.numbers[id]
-	for _, m := range l.marks {
-		if known && m.run == number && States[m.state] == Replayed {
+	for place := range l.marks {
+		if m, marked := l.at(place); marked && known && m.run == number && States[m.state] == Replayed {
 			n++
 		}
 	}

@@ -112,6 +112,44 @@ func TestLedgerKeepsTheLastStateOfALetter(t *testing.T) {
 	}
 }
 
+func TestRestoredLetterIsWhatItWas(t *testing.T) {
+	for _, test := range []struct {
+		kinds []dlq.Kind
+		want  dlq.State
+	}{
+		{[]dlq.Kind{dlq.Delete, dlq.Restore}, dlq.Waiting},
+		{[]dlq.Kind{dlq.Sent, dlq.Delete, dlq.Restore}, dlq.Replayed},
+		{[]dlq.Kind{dlq.Edited, dlq.Delete, dlq.Delete, dlq.Restore}, dlq.Replayed},
+		{[]dlq.Kind{dlq.Sent, dlq.Restore}, dlq.Waiting},
+		{[]dlq.Kind{dlq.Sent, dlq.Delete, dlq.Restore, dlq.Restore}, dlq.Waiting},
+		{[]dlq.Kind{dlq.Sent, dlq.Restore, dlq.Delete, dlq.Restore}, dlq.Waiting},
+	} {
+		l := dlq.NewLedger("payments-dlq")
+		for i, kind := range test.kinds {
+			l.Fold(&dlq.Action{Time: at(i), Kind: kind, ID: "x", Place: "payments-dlq/0/7"})
+		}
+		e := &dlq.Entry{At: letter.Place{Topic: "payments-dlq", Offset: 7}}
+		if l.Tell(e); e.State != test.want {
+			t.Errorf("%v: %s, not %s", test.kinds, e.State, test.want)
+		}
+	}
+}
+
+func TestLedgerForgetsATopicThatHadTheSameName(t *testing.T) {
+	l := dlq.NewLedger("payments-dlq")
+	l.Fold(&dlq.Action{Time: at(0), Kind: dlq.Sent, ID: "r-1", Place: "payments-dlq/0/1"}) // by a version that did not say the topic's ID
+	l.Fold(&dlq.Action{Time: at(0), Kind: dlq.Sent, ID: "r-1", Place: "payments-dlq/0/2", TopicID: "first"})
+	for _, step := range []struct {
+		id   string
+		want [2]bool
+	}{{"first", [2]bool{true, true}}, {"second", [2]bool{true, false}}, {"first", [2]bool{true, true}}} {
+		l.Called(step.id)
+		if got := [2]bool{l.Sent("r-1", 0, 1), l.Sent("r-1", 0, 2)}; got != step.want {
+			t.Errorf("topic %s: %v", step.id, got)
+		}
+	}
+}
+
 // FuzzLedger folds any lines: at most one session holds the topic, and only one that asked.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte(`{"action":"replay-start","id":"r","session":"s","spec":{}}` + "\n" + `{"action":"replay-alive","id":"r","session":"s","progress":{"phase":"running"}}`))

@@ -42,9 +42,12 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	text, ok := v["base64"]
+	if !ok {
+		return errors.New(`bytes are {"text": "..."}, {"base64": "..."} or null`)
+	}
 	raw, err := base64.StdEncoding.DecodeString(text)
-	if !ok || err != nil {
-		return fmt.Errorf(`bytes are {"text": "..."}, {"base64": "..."} or null: %w`, errors.Join(err))
+	if err != nil {
+		return fmt.Errorf(`bytes are {"text": "..."}, {"base64": "..."} or null: %w`, err)
 	}
 	*b = Bytes(append([]byte{}, raw...))
 	return nil

@@ -53,7 +53,7 @@ func TestLinesTellWhatIsWrongWithThem(t *testing.T) {
 		{strings.Replace(good, "d-dlq/0/1", "d-dlq", 1), "at: place"},
 		{strings.Replace(good, `{"at"`, `{"more":1,"at"`, 1), `unknown field "more"`},
 	} {
-		if _, err := dlq.ReadLine([]byte(test[0]), "d"); err == nil || !strings.Contains(err.Error(), test[1]) {
+		if _, err := dlq.ReadLine([]byte(test[0]), "d"); err == nil || !strings.Contains(err.Error(), test[1]) || strings.Contains(err.Error(), "%!") {
 			t.Errorf("%s: %v", test[0], err)
 		}
 	}

@@ -22,6 +22,8 @@ const (
 	skipNowhere = "it does not say where it came from: give a topic to replay to"
 	skipNoTopic = "its topic does not exist any more"
 	skipGone    = "its value was too large for the letter, and is gone from its topic"
+	skipSelf    = "it says that it came from the dead-letter topic or its audit: give a topic to replay to"
+	skipChanged = "deleted or restored by somebody while the replay waited"
 )
 
 // outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original partition, or by the
@@ -44,8 +46,11 @@ func (x *replaying) prepare(ctx context.Context, e *Entry) (r *kgo.Record, skip 
 	if to == "" {
 		to = e.Letter.Original.Topic
 	}
-	if to == "" {
+	switch to {
+	case "":
 		return nil, skipNowhere, nil
+	case x.d.config.Topic, x.d.config.Audit: // whoever writes a letter may claim so, and would write to the audit by our hands
+		return nil, skipSelf, nil
 	}
 	there, err := x.exists(ctx, to)
 	switch {

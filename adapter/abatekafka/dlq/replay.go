@@ -23,7 +23,7 @@ type Replay struct {
 	// MaxReplays leaves out what has been replayed so often already. Zero: 3.
 	MaxReplays int
 	// Watch are the topics in which a message that fails again turns up, besides the dead-letter topic. Nil: every topic whose name begins
-	// with that of the target and goes on with "-" and "retry".
+	// with that of the target and goes on with "-" and "retry", or with "-" or "." and ends as those of dead letters do.
 	Watch []string
 	// Resume continues the replay with this ID: with its Filter and To, without what it has sent. Other fields that are zero are as they were.
 	Resume string

@@ -85,8 +85,8 @@ func (x *replaying) begin(ctx context.Context) error {
 	r.Settle = time.Duration(set("Settle", float64(r.Settle), float64(5*time.Second), 0, float64(24*time.Hour)))
 	r.MaxFailures = set("MaxFailures", r.MaxFailures, 0.1, -1, 1)
 	r.MaxReplays = int(set("MaxReplays", float64(r.MaxReplays), 3, 1, 1e6))
-	if r.To == x.d.config.Topic {
-		wrong = append(wrong, fmt.Errorf("dlq: To is the dead-letter topic %s itself: give another, or leave it empty for the original one", r.To))
+	if r.To == x.d.config.Topic || r.To == x.d.config.Audit {
+		wrong = append(wrong, fmt.Errorf("dlq: To is %s: that is the dead-letter topic or its audit; give another, or leave it empty for the original one", r.To))
 	}
 	_, err := x.d.sieve(r.Filter)
 	if err = errors.Join(append(wrong, err)...); err != nil || x.ends != nil {
@@ -107,6 +107,8 @@ func (x *replaying) resume() error {
 		return fmt.Errorf("dlq: there is no replay %q of %s to resume: \"abate dlq audit\" shows them", x.r.Resume, x.d.config.Topic)
 	case x.r.DryRun:
 		return errors.New("dlq: a resumed replay cannot be a dry run: run it again with its filter instead")
+	case x.r.To != "" && x.r.To != spec.To:
+		return fmt.Errorf("dlq: replay %s goes to %s, not to %s: leave To away to resume it, or begin another", p.ID, cmp.Or(spec.To, "the topic where each letter came from"), x.r.To)
 	case p.Phase == Done:
 		return fmt.Errorf("dlq: replay %s is done: there is nothing to resume", p.ID)
 	}
@@ -149,12 +151,12 @@ func (x *replaying) run(ctx context.Context) error {
 	delete(targets, "")
 	topics := x.r.Watch
 	if topics == nil {
-		if topics, err = x.d.retryTopics(ctx, targets); err != nil {
+		if topics, err = x.d.forwards(ctx, targets); err != nil {
 			return err
 		}
 	}
 	watching, cancel := context.WithCancel(ctx)
-	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0)}, batch: map[spot]bool{}, seen: map[spot]bool{}}
+	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0)}, batch: map[spot]bool{}, seen: map[spot]bool{}, woken: make(chan struct{}, 1)}
 	ended, err := x.watch.start(watching, topics)
 	if err != nil {
 		cancel()
@@ -219,18 +221,23 @@ func (x *replaying) tell(e *Entry, r *kgo.Record, skip string) {
 	if skip == "" {
 		to = r.Topic
 	} else {
-		x.change(func(p *Progress) {
-			p.Skipped++
-			p.Skips = maps.Clone(p.Skips)
-			if p.Skips == nil {
-				p.Skips = map[string]int{}
-			}
-			p.Skips[skip]++
-		})
+		x.skipped(skip)
 	}
 	if x.r.Tell != nil {
 		x.r.Tell(e, to, skip)
 	}
+}
+
+// skipped counts a letter that is left out.
+func (x *replaying) skipped(why string) {
+	x.change(func(p *Progress) {
+		p.Skipped++
+		p.Skips = maps.Clone(p.Skips)
+		if p.Skips == nil {
+			p.Skips = map[string]int{}
+		}
+		p.Skips[why]++
+	})
 }
 
 // change changes the progress and tells the caller.

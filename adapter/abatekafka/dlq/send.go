@@ -73,6 +73,7 @@ func (x *replaying) flush(ctx context.Context) error {
 	if err := x.still(); err != nil {
 		return err
 	}
+	x.drop()
 	now := time.Now()
 	if x.next.Before(now) {
 		x.next = now
@@ -111,6 +112,21 @@ func (x *replaying) flush(ctx context.Context) error {
 	return err
 }
 
+// drop leaves out what somebody has deleted, restored or sent since it was read: an open circuit may have had it wait for hours.
+func (x *replaying) drop() {
+	kept := 0
+	for i, e := range x.chunk {
+		now := *e
+		if x.d.ledger.tell(&now); now.State == e.State {
+			x.chunk[kept], x.records[kept] = e, x.records[i]
+			kept++
+			continue
+		}
+		x.skipped(skipChanged)
+	}
+	x.chunk, x.records = x.chunk[:kept], x.records[:kept]
+}
+
 // produce sends the chunk and returns what to note. Records that are too large are left out; any other failure is an error.
 func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, err error) {
 	usual, large := make([]*kgo.Record, 0, len(x.records)), []*kgo.Record(nil)
@@ -144,17 +160,25 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 	return sent, failed, err
 }
 
-// settle waits for those of the batch that fail again, and judges it. The last one has nothing to stop any more.
+// settle waits for those of the batch that fail again, and judges it: no longer than until too many have. The last one has nothing to stop any more.
 func (x *replaying) settle(ctx context.Context, last bool) error {
 	x.change(func(p *Progress) { p.Phase = Settling })
-	if err := sleep(ctx, x.r.Settle); err != nil {
-		return err
-	}
 	var why string
 	var stop bool
 	back := 0
-	if err := x.watch.ask(func(r *ramp) { why, stop = r.verdict(); back = r.allBack }); err != nil {
-		return err
+	over := time.NewTimer(x.r.Settle)
+	defer over.Stop()
+	for waiting := true; waiting && !stop; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-x.watch.woken:
+		case <-over.C:
+			waiting = false
+		}
+		if err := x.watch.ask(func(r *ramp) { why, stop = r.verdict(); back = r.allBack }); err != nil {
+			return err
+		}
 	}
 	x.change(func(p *Progress) {
 		p.Back = back

@@ -21,10 +21,12 @@ type watcher struct {
 	batch map[spot]bool // of the batch under way
 	seen  map[spot]bool // failed again, each counted once however often it fails
 	err   error
+	woken chan struct{} // holds one: something has failed again
 }
 
-// retryTopics finds the topics into which a consumer of the targets may forward: payments-retry-30s, payments-billing-retry-30s.
-func (d *Desk) retryTopics(ctx context.Context, targets map[string]bool) ([]string, error) {
+// forwards finds the topics into which a consumer of the targets may forward: payments-retry-30s, payments-billing-retry-30s, and its dead-letter topic,
+// which is another than the desk's own if the replay goes elsewhere.
+func (d *Desk) forwards(ctx context.Context, targets map[string]bool) ([]string, error) {
 	topics, err := d.admin.ListTopics(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dlq: look for retry topics: %w", err)
@@ -32,13 +34,19 @@ func (d *Desk) retryTopics(ctx context.Context, targets map[string]bool) ([]stri
 	var found []string
 	for _, name := range topics.Names() {
 		for target := range targets {
-			if rest, ok := strings.CutPrefix(name, target+"-"); ok && strings.Contains("-"+rest, "-retry") {
+			if forwardsTo(target, name) {
 				found = append(found, name)
 				break
 			}
 		}
 	}
 	return found, nil
+}
+
+// forwardsTo tells by its name whether a topic is a retry topic or a dead-letter topic of another.
+func forwardsTo(topic, name string) bool {
+	rest, ok := strings.CutPrefix(name, topic)
+	return ok && (strings.HasPrefix(rest, "-") && strings.Contains(rest, "-retry") || (rest == ".DLT" || strings.HasPrefix(rest, "-")) && isDead(rest))
 }
 
 // start begins to watch at the present ends of the topics, until ctx is done. done is closed at the end.
@@ -96,6 +104,10 @@ func (w *watcher) came(at spot) {
 	if now := w.batch[at]; (now || mine) && !w.seen[at] {
 		w.seen[at] = true
 		w.ramp.failed(now)
+		select {
+		case w.woken <- struct{}{}:
+		default:
+		}
 	}
 }
 

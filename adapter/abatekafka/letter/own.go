@@ -17,8 +17,6 @@ func (rd *reader) own(l *Letter) {
 			rd.problem(headHistory, "%d of its lines do not read: time, topic, class; they are left out", bad)
 		}
 	}
-	l.Replays, _ = rd.number(headReplays)
-	l.ReplayedFrom = rd.place(headReplayedFrom)
 	var where []byte
 	if where, l.Pointer = rd.values[headPointer]; l.Pointer && string(where) != lost {
 		if at := rd.place(headPointer); at.Known() && !l.Original.Known() {

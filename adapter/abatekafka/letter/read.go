@@ -28,8 +28,13 @@ func Read(r *kgo.Record) (l Letter, problems []error) {
 	case rd.has[elsewhere]:
 		rd.elsewhere(&l)
 	}
+	l.Replays, _ = rd.number(headReplays)
+	l.ReplayedFrom = rd.place(headReplayedFrom)
 	return l, rd.problems
 }
+
+// ofReplay tells of the headers that a replayed message has, wherever it fails next.
+func ofReplay(name string) bool { return name == headReplays || name == headReplayedFrom }
 
 // ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, and its own headers. Whatever else it says about failures was copied
 // there by hand with a record, and is about another one: with Abate's headers it is left out, else nobody can tell whose it is, and it stays.
@@ -83,7 +88,7 @@ func (rd *reader) families(h []kgo.RecordHeader, boundary bool) (known family) {
 	}
 	known = elsewhere
 	for i := range h {
-		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup { // which is in both of Spring's
+		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup && !ofReplay(h[i].Key) { // the first is in both of Spring's, the others in messages of any chain
 			known = f
 		}
 	}
@@ -91,7 +96,7 @@ func (rd *reader) families(h []kgo.RecordHeader, boundary bool) (known family) {
 }
 
 func (rd *reader) take(h kgo.RecordHeader, f family) {
-	rd.has[f] = true
+	rd.has[f] = rd.has[f] || !ofReplay(h.Key)
 	if _, there := rd.values[h.Key]; there && firstWins(h.Key) {
 		return
 	}

@@ -1,13 +1,13 @@
 package page
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"math/big"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 )
 
 // Limits of what is shown, in bytes. The rest is for a download.
@@ -47,8 +47,10 @@ func (p *Page) show(b []byte, whole bool) content {
 		return c
 	case isText(b):
 		c.Kind, c.Text = "text", string(b)
-		if indented, ok := indent(b); ok {
-			c.Kind, c.Text = "json", indented
+		if len(b) <= maxText {
+			if laid, ok := dlq.Indent(b); ok {
+				c.Kind, c.Text = "json", string(laid)
+			}
 		}
 		if len(c.Text) > maxText {
 			c.Text, c.Cut = strings.ToValidUTF8(c.Text[:maxText], ""), true
@@ -63,18 +65,6 @@ func (p *Page) show(b []byte, whole bool) content {
 		c.Hex = hex.Dump(b[:min(len(b), maxHex)])
 	}
 	return c
-}
-
-// indent lays JSON out. Numbers, the order of keys and what stands twice stay as they are. A bare number or word is a text.
-func indent(b []byte) (string, bool) {
-	if first := bytes.TrimLeft(b, " \t\r\n"); len(first) == 0 || first[0] != '{' && first[0] != '[' || len(b) > maxText {
-		return "", false
-	}
-	var out bytes.Buffer
-	if json.Indent(&out, bytes.TrimSpace(b), "", "  ") != nil {
-		return "", false
-	}
-	return out.String(), true
 }
 
 // isText tells whether bytes are meant to be read.

@@ -43,7 +43,7 @@ func (p *Page) summary(e *dlq.Entry) summary {
 	l := &e.Letter
 	return summary{
 		Partition: e.At.Partition, Offset: e.At.Offset, Written: e.Written, Purge: e.Purge, State: e.State, Changed: e.Changed, By: e.By, Replay: e.Replay,
-		Group: e.Group, Class: l.Class, Message: cut(l.Message, 300), Key: p.line(l.Key, 80), Original: placeReport(l.Original),
+		Group: e.Group, Class: letter.Cut(l.Class, letter.MaxClass), Message: cut(l.Message, 300), Key: p.line(l.Key, 80), Original: placeReport(l.Original),
 		Failures: l.Failures, Replays: l.Replays, Bytes: len(l.Value), Pointer: l.Pointer,
 	}
 }

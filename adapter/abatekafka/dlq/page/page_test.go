@@ -187,6 +187,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 }
 
 func TestContentIsShownAsWhatItIs(t *testing.T) {
+	deep := strings.Repeat("[", 5000) + strings.Repeat("1,", 50_000) + "1" + strings.Repeat("]", 5000) // laid out it would be a gigabyte
 	for _, c := range []struct {
 		bytes        []byte
 		kind, text   string
@@ -197,6 +198,7 @@ func TestContentIsShownAsWhatItIs(t *testing.T) {
 		{[]byte("grüezi\n"), "text", "grüezi\n", "", "67 72 c3"},
 		{[]byte(` {"b":1.0,"a":12345678901234567890,"a":1e400} `), "json", "{\n  \"b\": 1.0,\n  \"a\": 12345678901234567890,\n  \"a\": 1e400\n}", "", "7b"},
 		{[]byte(`{"a":`), "text", `{"a":`, "", "7b"},
+		{[]byte(deep), "text", deep, "", "5b"},
 		{[]byte(`12`), "text", `12`, "", "31"},
 		{[]byte{0, 0, 0, 42}, "binary", "", "42", "00 00 00 2a"},
 		{[]byte{1, 0x99, 0xc8, 0x2c, 0xc0, 0}, "binary", "", "1760000000000", "01 99 c8 2c c0 00"},

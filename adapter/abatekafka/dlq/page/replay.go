@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
 )
 
 // maxSample is how many letters a dry run shows.
@@ -67,7 +68,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request) error {
 			targets[to]++
 		}
 		if len(sample) < maxSample {
-			sample = append(sample, sampled{e.At.Partition, e.At.Offset, p.line(e.Letter.Key, 80), e.Letter.Class, to, skip})
+			sample = append(sample, sampled{e.At.Partition, e.At.Offset, p.line(e.Letter.Key, 80), letter.Cut(e.Letter.Class, letter.MaxClass), to, skip})
 		}
 	}
 	progress, err := p.config.Desk.Replay(r.Context(), replay)
