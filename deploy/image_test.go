@@ -211,7 +211,7 @@ func TestEveryCopiedFileExists(t *testing.T) {
 
 func TestImageIsMinimalAndRunsAsTheUserOfTheManifests(t *testing.T) {
 	list := dockerfile(t)
-	goLine := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(read(t, "../go.mod")))
+	goLine := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(read(t, "../cmd/abate/go.mod")))
 	var stages []string
 	final := map[string]string{}
 	for _, i := range list {
@@ -227,7 +227,7 @@ func TestImageIsMinimalAndRunsAsTheUserOfTheManifests(t *testing.T) {
 		}
 	}
 	if want := []string{"golang:" + goLine[1] + "-alpine AS build", "scratch"}; !slices.Equal(stages, want) {
-		t.Errorf("stages are %q, want %q: the compiler is the Go of go.mod, the image is empty", stages, want)
+		t.Errorf("stages are %q, want %q: the compiler is the Go of cmd/abate, the image is empty", stages, want)
 	}
 	_, output := buildLine(t)
 	for key, want := range map[string]string{

@@ -235,7 +235,7 @@ func TestReplayLeavesOutWhatCannotOrShouldNotGo(t *testing.T) {
 		gone := letter.Letter{Original: letter.Place{Topic: c.main + "-gone", Offset: 1}, Failures: 1}
 		pointer := func(offset int64) *kgo.Record {
 			l := letter.Letter{Original: letter.Place{Topic: c.main, Offset: offset}, Failures: 1, Pointer: true}
-			return &kgo.Record{Key: []byte("k"), Headers: l.AppendHeaders(nil, letter.Abate)}
+			return &kgo.Record{Key: []byte("large"), Headers: l.AppendHeaders(nil, letter.Abate)}
 		}
 		large := &kgo.Record{Key: []byte("large"), Value: []byte(`{"order":{"amount":5}}`), Headers: []kgo.RecordHeader{{Key: "h", Value: []byte("v")}}}
 		c.produce(t, c.main, large)
