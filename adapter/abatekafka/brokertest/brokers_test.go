@@ -54,6 +54,11 @@ func eachBrokerOfItsOwn(t *testing.T, fn func(t *testing.T, b broker), more ...s
 
 func each(t *testing.T, own bool, more []string, fn func(t *testing.T, b broker)) {
 	t.Helper()
+	if testing.Short() && !own { // most of the time of these tests is waiting
+		t.Parallel()
+		fn(t, newFake(t, own))
+		return
+	}
 	t.Run("embedded", func(t *testing.T) {
 		fn(t, newFake(t, own))
 	})

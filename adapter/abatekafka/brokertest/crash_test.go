@@ -127,7 +127,9 @@ func often(p point) int64 {
 // crashes runs rounds of a crash test, at least once and exactly once, and says what they came to. A round goes through all points, or through
 // some of them.
 func crashes(t *testing.T, some bool, each func(*testing.T, func(*testing.T, broker)), round func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) int) {
-	t.Parallel() // they wait most of the time
+	if !testing.Short() { // with it, eachBroker does
+		t.Parallel() // they wait most of the time
+	}
 	rounds := crashRounds(t)
 	each(t, func(t *testing.T, b broker) {
 		for _, exactlyOnce := range []bool{false, true} {
