@@ -321,6 +321,9 @@ func TestTheAllowanceCostsNoAllocation(t *testing.T) {
 	without := abate.DefaultPolicy()
 	without.RetryOwner = abate.OwnerNone
 	with, bare := count(abate.DefaultPolicy(), false), count(without, false)
+	if raceDetector { // its pools lose what is put back, at random
+		bare++
+	}
 	if with > bare {
 		t.Errorf("%v allocations, %v without telling", with, bare)
 	}

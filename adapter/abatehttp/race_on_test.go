@@ -1,0 +1,5 @@
+//go:build race
+
+package abatehttp_test
+
+const raceDetector = true
