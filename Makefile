@@ -43,9 +43,9 @@ unit: ## The quick tests, without the race detector (allocation counts hold only
 	go test -short work
 
 race: ## All tests under the race detector, which needs a C compiler
-	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; go test -race work; \
+	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; go test -race -timeout 30m work; \
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
-	else echo "note: no C compiler, so no race detector" >&2; set -x; go test work; fi
+	else echo "note: no C compiler, so no race detector" >&2; set -x; go test -timeout 30m work; fi
 
 storms: ## The storm library keeps its promises, and the simulator agrees with published numbers
 	go test -count=1 ./sim/library ./sim/truths
