@@ -17,6 +17,7 @@ func (p *partition) beforehand(d *delivery) (end ending, over bool) {
 	l := &d.message.Letter
 	if l.Group != "" && l.Group != p.s.r.c.Group && !p.s.r.names.GroupInNames {
 		p.s.r.foreign(p, d.message)
+		p.observe(withReason(d.event(redelivery.Foreign), "another-group"))
 		return ending{}, true
 	}
 	if d.slot.held == 0 && d.slot.refused == 0 && p.repeated(d.message) {

@@ -10,8 +10,8 @@ import (
 
 // kafka are the metrics of consumers with retry topics, and of the replays of dead letters.
 type kafka struct {
-	delivered, dead, failures, parked, duplicates, stuck, pauses *prometheus.CounterVec
-	lateness, duration                                           *prometheus.HistogramVec
+	delivered, dead, failures, parked, duplicates, foreign, stuck, pauses *prometheus.CounterVec
+	lateness, duration                                                    *prometheus.HistogramVec
 
 	topics  handles[kafkaKey, kafkaTopic]
 	watched kafkaWatched
@@ -49,8 +49,8 @@ type kafkaTopic struct {
 	pauses   [len(pauseReasons)]prometheus.Counter
 	lateness prometheus.Observer // nil for a main topic: nothing is due there
 
-	duration                            prometheus.Observer
-	failures, parked, duplicates, stuck prometheus.Counter
+	duration                                     prometheus.Observer
+	failures, parked, duplicates, foreign, stuck prometheus.Counter
 }
 
 func newKafka() *kafka {
@@ -76,6 +76,8 @@ func newKafka() *kafka {
 			"Messages put into a retry topic undelivered, because another with their key is being retried there. It is the order park-key at work; no action.", "topic"),
 		duplicates: counter("abate_kafka_duplicates_total",
 			"Messages that were not delivered because they had been handled before. A few after each restart are normal; if it grows all the time, a producer or a replay sends twice.", "topic"),
+		foreign: counter("abate_kafka_foreign_total",
+			"Messages in a retry topic that were passed over, because another group failed at them and delivers them. If no such group runs any more, nobody does: set groupInNames.", "topic"),
 		stuck: counter("abate_kafka_stuck_handlers_total",
 			"Times that a handler was seen running longer than handlerTimeout although its context had ended; one that hangs is seen again and again. It holds its place: find the call that "+
 				"ignores its context, and restart the consumer.", "topic"),
@@ -90,7 +92,7 @@ func newKafka() *kafka {
 
 // all lists what counts while things happen, for the registry.
 func (k *kafka) all() []prometheus.Collector {
-	return []prometheus.Collector{k.delivered, k.dead, k.lateness, k.duration, k.failures, k.parked, k.duplicates, k.stuck, k.pauses}
+	return []prometheus.Collector{k.delivered, k.dead, k.lateness, k.duration, k.failures, k.parked, k.duplicates, k.foreign, k.stuck, k.pauses}
 }
 
 // resolve makes the counters of a topic. All its series are there from then on, at zero.
@@ -101,6 +103,7 @@ func (k *kafka) resolve(key kafkaKey) *kafkaTopic {
 		failures:   k.failures.WithLabelValues(service, topic),
 		parked:     k.parked.WithLabelValues(service, topic),
 		duplicates: k.duplicates.WithLabelValues(service, topic),
+		foreign:    k.foreign.WithLabelValues(service, topic),
 		stuck:      k.stuck.WithLabelValues(service, topic),
 	}
 	if key.tier > redelivery.Main {
@@ -139,6 +142,8 @@ func (m *Metrics) ObserveRedelivery(e redelivery.Event) {
 		t.parked.Inc()
 	case redelivery.Duplicate:
 		t.duplicates.Inc()
+	case redelivery.Foreign:
+		t.foreign.Inc()
 	case redelivery.Paused:
 		t.pauses[indexOf(pauseReasons[:], e.Reason)].Inc()
 	case redelivery.ForwardFailed:

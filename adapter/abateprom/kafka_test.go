@@ -46,6 +46,7 @@ func TestWhatAConsumerDoesIsCounted(t *testing.T) {
 	tell(redelivery.Held, main, redelivery.Main, redelivery.Event{Reason: "refused"})
 	tell(redelivery.Parked, main, redelivery.Main, redelivery.Event{})
 	tell(redelivery.Duplicate, main, redelivery.Main, redelivery.Event{})
+	tell(redelivery.Foreign, main, redelivery.Main, redelivery.Event{})
 	tell(redelivery.Paused, main, redelivery.Main, redelivery.Event{Reason: "circuit-open"})
 	tell(redelivery.Resumed, main, redelivery.Main, redelivery.Event{})
 	tell(redelivery.ForwardFailed, main, redelivery.Main, redelivery.Event{})
@@ -65,6 +66,7 @@ func TestWhatAConsumerDoesIsCounted(t *testing.T) {
 		`abate_kafka_dead_letters_total{reason="other",service="billing",topic="payments-retry-30s"}`:                1,
 		`abate_kafka_dead_letters_total{reason="permanent",service="billing",topic="payments"}`:                      0,
 		`abate_kafka_parked_total{service="billing",topic="payments"}`:                                               1,
+		`abate_kafka_foreign_total{service="billing",topic="payments"}`:                                              1,
 		`abate_kafka_duplicates_total{service="billing",topic="payments"}`:                                           1,
 		`abate_kafka_pauses_total{reason="circuit-open",service="billing",topic="payments"}`:                         1,
 		`abate_kafka_forward_failures_total{service="billing",topic="payments"}`:                                     1,

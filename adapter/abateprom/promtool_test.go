@@ -21,7 +21,7 @@ var names = []string{
 	"abate_call_refusals_total", "abate_calls_total", "abate_circuit_breaker_transitions_total", "abate_concurrency_limit",
 	"abate_concurrency_queued", "abate_concurrency_running", "abate_dlq_replay_batch", "abate_dlq_replay_messages", "abate_dlq_replay_running", "abate_fallbacks_total", "abate_hedges_denied_total",
 	"abate_hedges_total", "abate_hidden_retries_total", "abate_idempotency_total",
-	"abate_kafka_dead_letters_total", "abate_kafka_delivered_total", "abate_kafka_drain_limit", "abate_kafka_draining", "abate_kafka_duplicates_total",
+	"abate_kafka_dead_letters_total", "abate_kafka_delivered_total", "abate_kafka_drain_limit", "abate_kafka_draining", "abate_kafka_duplicates_total", "abate_kafka_foreign_total",
 	"abate_kafka_forward_failures_total", "abate_kafka_handler_duration_seconds", "abate_kafka_head_age_seconds", "abate_kafka_lag",
 	"abate_kafka_lateness_seconds", "abate_kafka_normal_rate", "abate_kafka_oldest_handler_seconds", "abate_kafka_parked_keys", "abate_kafka_parked_total",
 	"abate_kafka_partitions", "abate_kafka_paused_partitions", "abate_kafka_paused_seconds", "abate_kafka_pauses_total", "abate_kafka_stuck_handlers_total",

@@ -30,6 +30,8 @@ const (
 	ForwardFailed
 	// Stuck: a handler has run longer than its time.
 	Stuck
+	// Foreign: it was found in a retry topic, but another group failed at it, and is the one to deliver it: it is passed over.
+	Foreign
 )
 
 // Event is one thing that happened. It is passed by value.
