@@ -134,6 +134,7 @@ func TestEndOfABatchIsReadFromItsHead(t *testing.T) {
 		{"an older format", head(100, 9, 1), 100, 0},
 		{"a span below zero", head(100, -5, 2), 100, 0},
 		{"a span that cannot be", head(100, 1<<30, 2), 100, 0},
+		{"the end of all offsets", head(1<<63-1, 0, 2), 1<<63 - 1, 0},
 		{"cut off", head(100, 9, 2)[:26], 100, 0},
 		{"nothing", nil, 100, 0},
 	} {

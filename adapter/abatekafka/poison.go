@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 
@@ -212,7 +213,7 @@ func lastOfBatch(batch []byte, from int64) (int64, error) {
 		return 0, errors.New("the head of the batch cannot be read either")
 	}
 	first, span := int64(binary.BigEndian.Uint64(batch)), int64(int32(binary.BigEndian.Uint32(batch[23:])))
-	if first > from || span < 0 || span > 1<<24 || first+span < from {
+	if first < 0 || first > from || span < 0 || span > 1<<24 || first > math.MaxInt64-1-span || first+span < from {
 		return 0, fmt.Errorf("the head of the batch says that it holds offsets %d to %d, which cannot be", first, first+span)
 	}
 	return first + span + 1, nil
