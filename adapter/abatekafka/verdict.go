@@ -45,7 +45,7 @@ func (p *partition) failed(d *delivery, now time.Duration, err error) ending {
 	case redelivery.Hold:
 		e.Kind = redelivery.Held
 		p.observe(e)
-		return p.held(f, v.Delay, now, err)
+		return p.held(f, v, now, err)
 	case redelivery.Drop:
 		return p.dropped(d, e)
 	case redelivery.DeadLetter:
@@ -73,19 +73,15 @@ func (p *partition) dropped(d *delivery, e redelivery.Event) ending {
 	return ending{}
 }
 
-// held keeps a message, and stops its partition if the others would not fare better.
-func (p *partition) held(f redelivery.Failure, delay, now time.Duration, err error) ending {
-	end := ending{action: hold, delay: delay, refused: f.Refused}
-	b := p.s.r.c.Guard.Breaker()
-	switch {
-	case b != nil && b.ClosedOff(now):
-		end.why, end.stop = circuitOpen, max(b.RetryIn(now), redelivery.Brief)
-	case f.Refused && refusal(err):
-		end.why, end.stop = pacing, redelivery.Brief
-		if p.c.Concurrency == 1 { // the order of the partition is kept: the same one is tried again
-			end.delay = max(f.Wait, redelivery.Brief)
-			end.stop = end.delay
-		}
+// held keeps a message, and stops its partition if the plan says so.
+func (p *partition) held(f redelivery.Failure, v redelivery.Verdict, now time.Duration, err error) ending {
+	end := ending{action: hold, delay: v.Delay, refused: f.Refused, why: pacing}
+	circuit := time.Duration(0)
+	if b := p.s.r.c.Guard.Breaker(); b != nil && b.ClosedOff(now) {
+		end.why, circuit = circuitOpen, max(b.RetryIn(now), redelivery.Brief)
+	}
+	if circuit > 0 || refusal(err) { // what Once makes wait is one message's own affair
+		end.delay, end.stop = p.s.r.view().plan.Rest(f, v, circuit)
 	}
 	return end
 }

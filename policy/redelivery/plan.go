@@ -94,6 +94,22 @@ func (p *Plan) refused(f Failure) Verdict {
 	return Verdict{Action: Hold, Tier: f.Tier, Delay: min(wait, longest), Reason: "refused"}
 }
 
+// Rest is what a Hold asks of its partition: the message is delivered again after delay, and nothing else is started before stop, because the others would fare no
+// better. circuit is how long the service's circuit lets nothing through, 0 if it does. With a concurrency of 1 a refused message stays the first, so that the order of the
+// partition is kept.
+func (p *Plan) Rest(f Failure, v Verdict, circuit time.Duration) (delay, stop time.Duration) {
+	switch {
+	case circuit > 0:
+		return v.Delay, max(circuit, Brief)
+	case f.Refused && p.c.Concurrency <= 1:
+		stop = max(f.Wait, Brief)
+		return stop, stop
+	case f.Refused:
+		return v.Delay, Brief
+	}
+	return v.Delay, 0
+}
+
 // ill: the circuit is open. A retry topic is the better place to wait only for what has been held for long, or is to wait
 // longer than its delay.
 func (p *Plan) ill(f Failure) Verdict {

@@ -209,3 +209,25 @@ func BenchmarkNext(b *testing.B) {
 		p.Next(redelivery.Failure{Tier: redelivery.Main, Delivery: 1, Class: "error"})
 	}
 }
+
+func TestAPartitionRestsOnlyIfItsOtherMessagesWouldFareNoBetter(t *testing.T) {
+	held := redelivery.Verdict{Action: redelivery.Hold, Delay: time.Second}
+	for name, c := range map[string]struct {
+		concurrency int
+		failure     redelivery.Failure
+		circuit     time.Duration
+		delay, stop time.Duration
+	}{
+		"nothing is wrong with the service": {4, redelivery.Failure{}, 0, time.Second, 0},
+		"its circuit is open":               {4, redelivery.Failure{Refused: true}, 3 * time.Second, time.Second, 3 * time.Second},
+		"half-open, for a moment":           {4, redelivery.Failure{}, 1, time.Second, redelivery.Brief},
+		"refused":                           {4, redelivery.Failure{Refused: true}, 0, time.Second, redelivery.Brief},
+		"refused, one after the other":      {1, redelivery.Failure{Refused: true}, 0, redelivery.Brief, redelivery.Brief},
+		"refused for long, one by one":      {1, redelivery.Failure{Refused: true, Wait: time.Minute}, 0, time.Minute, time.Minute},
+	} {
+		p := redelivery.NewPlan(redelivery.Config{Tiers: []time.Duration{time.Minute}, Concurrency: c.concurrency})
+		if delay, stop := p.Rest(c.failure, held, c.circuit); delay != c.delay || stop != c.stop {
+			t.Errorf("%s: again in %v, stopped for %v; want %v, %v", name, delay, stop, c.delay, c.stop)
+		}
+	}
+}

@@ -211,16 +211,15 @@ func (e *Engine) failed(node *node, mi uint32, end EndKind) {
 		} else {
 			m.held++
 		}
-		switch {
-		case f.CircuitOpen:
-			l.redelivery.Stop(now + v.Delay)
-		case f.Refused:
-			l.redelivery.Stop(now + redelivery.Brief)
-			if g.config.Concurrency == 1 { // the order of the partition is kept
-				v.Delay = redelivery.Brief
-			}
+		circuit := time.Duration(0)
+		if f.CircuitOpen {
+			circuit = max(f.Wait, redelivery.Brief)
 		}
-		l.redelivery.Hold(m.seq, now+v.Delay)
+		delay, stop := g.plan.Rest(f, v, circuit)
+		if stop > 0 {
+			l.redelivery.Stop(now + stop)
+		}
+		l.redelivery.Hold(m.seq, now+delay)
 		return
 	}
 	if !v.Excused {
