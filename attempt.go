@@ -15,16 +15,12 @@ func (c *Call) attempt(now time.Duration) Step {
 	if reason := s.allow(now, a); reason != nil {
 		return c.stop(now, reason)
 	}
-	if s.limiter != nil && !c.reserved {
-		patience := s.policy.RateLimit.MaxWait
-		if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
-			patience = min(patience, c.deadline-now-s.typical.load()-1)
-		}
-		d, wait := s.limiter.Reserve(now, "", 1, patience)
-		if !d.Allowed || wait > 0 {
+	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
+		wait, ok := c.turnIn(now)
+		if !ok || wait > 0 {
 			s.giveBack(now, a)
 		}
-		if !d.Allowed {
+		if !ok {
 			return c.stop(now, ErrRateLimited)
 		}
 		if wait > 0 {
@@ -42,6 +38,27 @@ func (c *Call) attempt(now time.Duration) Step {
 	}
 	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
+}
+
+// turnIn asks the rate limit and the pacer how long the next attempt has to wait; false if it would be too long.
+func (c *Call) turnIn(now time.Duration) (wait time.Duration, ok bool) {
+	s, patience := c.s, NoDeadline
+	if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
+		patience = c.deadline - now - s.typical.load() - 1
+	}
+	if s.pacer != nil {
+		if wait, ok = s.pacer.Turn(now, s.rnd(), patience); !ok {
+			return 0, false
+		}
+	}
+	if s.limiter != nil {
+		d, more := s.limiter.Reserve(now, "", 1, min(s.policy.RateLimit.MaxWait, patience))
+		if !d.Allowed {
+			return 0, false
+		}
+		wait = max(wait, more)
+	}
+	return wait, true
 }
 
 // allow asks the throttle and the breaker for one attempt, and notes in a what they said.

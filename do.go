@@ -127,7 +127,7 @@ func (d *driven) needsTime(o *Outcome) bool {
 	case o.Class == Success:
 		return false
 	}
-	return d.s.delays(o) || d.s.limiter != nil || d.deadline != NoDeadline || int(d.retries) >= d.s.policy.MaxRetries
+	return d.s.delays(o) || d.s.limiter != nil || d.s.pacer != nil || d.deadline != NoDeadline || int(d.retries) >= d.s.policy.MaxRetries
 }
 
 // wait does what a step asks for between attempts.

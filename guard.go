@@ -11,6 +11,7 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/policy/throttle"
@@ -20,10 +21,12 @@ import (
 // make one per dependency, once, and keep it: a guard made per call limits nothing. It is safe for concurrent use, has
 // no goroutine and needs no closing.
 type Guard struct {
-	name    string
-	current atomic.Pointer[settings]
-	update  sync.Mutex // held by Update, never on the way of a call
-	parts   parts      // guarded by update
+	name     string
+	current  atomic.Pointer[settings]
+	update   sync.Mutex // held by Update, never on the way of a call
+	parts    parts      // guarded by update
+	written  Policy     // as Update got it, before an override; guarded by update
+	override Override   // guarded by update
 }
 
 // parts are what calls share. Once made they stay with the guard, also while the policy has them switched off, so that
@@ -33,6 +36,7 @@ type parts struct {
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	limiter  *ratelimit.Limiter
+	pacer    *pacing.Pacer
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  typicalLatency
@@ -53,11 +57,13 @@ type settings struct {
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	limiter  *ratelimit.Limiter
+	pacer    *pacing.Pacer
 	throttle *throttle.Throttle
 	hedge    *hedge.Policy
 	typical  *typicalLatency
 	peer     *peer
 
+	override Override
 	backsOff bool   // a retry waits even when nobody asked for it
 	obeys    bool   // an allowance counts
 	timed    bool   // some part needs to know when an attempt ended
@@ -90,17 +96,23 @@ func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
 		return fmt.Errorf("abate: policy of %q: %w", g.name, err)
 	}
 	g.update.Lock()
+	g.written = p.clone()
+	g.put(now, "")
+	return nil
+}
+
+// put compiles what is written, under the override, and makes it what calls see. It unlocks update, which is held.
+func (g *Guard) put(now time.Duration, detail string) {
 	before := g.current.Load()
-	next, change := g.compile(p.clone().WithDefaults(), now)
+	next, change := g.compile(g.override.apply(g.written.clone()).WithDefaults(), now)
 	g.current.Store(next)
 	g.update.Unlock()
 	if before != nil {
-		next.emit(Event{Kind: PolicyChanged, At: now})
+		next.emit(Event{Kind: PolicyChanged, At: now, Detail: detail})
 	}
 	if change.From != change.To {
 		g.breakerChanged(change)
 	}
-	return nil
 }
 
 // clone cuts the policy loose from the caller's slices.
@@ -117,7 +129,7 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		name: g.name, policy: p, rnd: p.Rand, observer: p.Observer,
 		retry:   retry.New(p.Retry),
 		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
-		typical: &g.parts.typical,
+		typical: &g.parts.typical, override: g.override,
 		peer:    &g.parts.peer,
 		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
 	}
@@ -139,6 +151,9 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	}
 	if p.RateLimit.Enabled() {
 		s.limiter = orNew(&g.parts.limiter, func() *ratelimit.Limiter { return ratelimit.New(p.RateLimit.Config, hashSeed) })
+	}
+	if p.Pacing.Enabled() {
+		s.pacer = orNew(&g.parts.pacer, func() *pacing.Pacer { return pacing.New(p.Pacing) })
 	}
 	if p.Throttle.Enabled() {
 		s.throttle = orNew(&g.parts.throttle, func() *throttle.Throttle { return throttle.New(p.Throttle) })
@@ -167,6 +182,9 @@ func (k *parts) reconfigure(p Policy, now time.Duration) (change breaker.Change)
 	if k.limiter != nil {
 		k.limiter.Reconfigure(now, p.RateLimit.Config)
 	}
+	if k.pacer != nil {
+		k.pacer.Reconfigure(now, p.Pacing)
+	}
 	if k.throttle != nil {
 		k.throttle.Reconfigure(now, p.Throttle)
 	}
@@ -189,9 +207,13 @@ func (s *settings) delays(o *Outcome) bool {
 	return s.backsOff || o.RetryAfter > 0
 }
 
-// breakerChanged passes the breaker's transitions on to whichever observer is in force at that moment.
+// breakerChanged passes the breaker's transitions on to the pacer, for which a recovery is a new beginning, and to whichever
+// observer is in force at that moment.
 func (g *Guard) breakerChanged(c breaker.Change) {
 	if s := g.current.Load(); s != nil {
+		if s.pacer != nil && c.From == breaker.HalfOpen && c.To != breaker.Open {
+			s.pacer.Restart(c.At, s.rnd())
+		}
 		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
 	}
 }
@@ -228,9 +250,11 @@ type State struct {
 	Breaker  breaker.Snapshot
 	Budget   float64 // extra attempts that could be sent now
 	Bulkhead bulkhead.State
+	Pacing   pacing.State
 	Throttle throttle.State
 	Hedge    hedge.State
 	Typical  time.Duration // what a successful attempt usually takes, 0 until one is known
+	Override Override      // what somebody has put above the policy by hand
 	Speaks   bool          // the dependency has shown that it knows what an allowance is, see CallTree
 }
 
@@ -240,7 +264,7 @@ func (g *Guard) State() State { return g.StateAt(clock()) }
 // StateAt is State at a time of the caller's clock, for those that drive Calls themselves.
 func (g *Guard) StateAt(now time.Duration) State {
 	s := g.current.Load()
-	st := State{Typical: s.typical.load(), Speaks: s.peer.speaks()}
+	st := State{Typical: s.typical.load(), Override: s.override, Speaks: s.peer.speaks()}
 	if s.breaker != nil {
 		st.Breaker = s.breaker.Snapshot(now)
 	}
@@ -249,6 +273,9 @@ func (g *Guard) StateAt(now time.Duration) State {
 	}
 	if s.bulkhead != nil {
 		st.Bulkhead = s.bulkhead.State()
+	}
+	if s.pacer != nil {
+		st.Pacing = s.pacer.State(now)
 	}
 	if s.throttle != nil {
 		st.Throttle = s.throttle.State(now)

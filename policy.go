@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/retry"
@@ -47,6 +48,8 @@ type Policy struct {
 	Bulkhead bulkhead.Config `yaml:"bulkhead"`
 	// RateLimit bounds how many attempts are sent in how much time.
 	RateLimit AttemptLimit `yaml:"rateLimit"`
+	// Pacing spreads attempts evenly, and slowly at first after an outage: for new connections. See ConnectionPolicy.
+	Pacing pacing.Config `yaml:"pacing"`
 	// Throttle stops offering what the dependency has been refusing: adaptive throttling on the client's side.
 	Throttle throttle.Config `yaml:"throttle"`
 	// Hedge sends a second copy of a slow attempt. Only calls that say they may be repeated at the same time are hedged.
@@ -124,6 +127,26 @@ func DefaultPolicy() Policy {
 	}
 }
 
+// ConnectionPolicy is for opening connections to a database, a cache or a broker, of which every client lost all at the
+// same moment. An attempt may take 5 s and is tried again once or twice; after 3 failures in a row the circuit opens, and
+// then one probe at a time looks whether the other side is back, after 100 ms at first and every 2 to 3 s at last, drawn at
+// random. Once it is back, each instance opens connections at a pace that grows from 1 to 10 a second within 5 s. Who waits
+// longer than 1 s for his turn is told so, and finds a free connection in the pool meanwhile, or tries again.
+// adapter/abatesql, abatenet and abatepgx open connections under it.
+func ConnectionPolicy() Policy {
+	return Policy{
+		AttemptTimeout: 5 * time.Second,
+		Retry:          Retry{MaxRetries: 2, MaxDelay: time.Second},
+		RetryOwner:     OwnerNone,
+		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
+		CircuitBreaker: breaker.Config{
+			FailureThreshold: 3, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
+			WaitDurationInOpenState: 100 * time.Millisecond, MaxWaitDurationInOpenState: 3 * time.Second, WaitDurationJitter: 0.5,
+		},
+		Pacing: pacing.Config{PerSecond: 10, RampUp: 5 * time.Second},
+	}
+}
+
 // RetriesCodes tells whether RetryOn names codes of gRPC.
 func (p *Policy) RetriesCodes() bool {
 	for _, word := range p.RetryOn {
@@ -149,6 +172,7 @@ func (p Policy) WithDefaults() Policy {
 	p.CircuitBreaker = p.CircuitBreaker.WithDefaults()
 	p.Bulkhead = p.Bulkhead.WithDefaults()
 	p.RateLimit.Config = p.RateLimit.Config.WithDefaults()
+	p.Pacing = p.Pacing.WithDefaults()
 	p.Throttle = p.Throttle.WithDefaults()
 	p.Hedge = p.Hedge.WithDefaults()
 	p.OutlierDetection = p.OutlierDetection.WithDefaults()

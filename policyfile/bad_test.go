@@ -67,7 +67,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -492,7 +492,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -515,7 +515,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

@@ -20,8 +20,11 @@ var commands = []command{
 	{"drill", "play a retry storm over real sockets: unguarded, then guarded", drillCommand},
 	{"sim", "play a scenario in virtual time and judge it", simCommand},
 	{"proxy", "send any program's HTTP requests on under a policy file", proxyCommand},
+	{"top", "show what the guards of a running program do, live in a terminal", topCommand},
+	{"wait", "wait until databases and services answer, then become a program", waitCommand},
 	{"probe", "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)", probeCommand},
 	{"dlq", "look at the dead letters of a Kafka topic, and replay them carefully", dlqCommand},
+	{"export", "write Prometheus rules and a Grafana dashboard for a policy file", exportCommand},
 	{"check", "check policy files and print the policy in force", checkCommand},
 }
 

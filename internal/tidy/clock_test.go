@@ -11,14 +11,14 @@ import (
 
 // drivers are the files of package abate that may read the clock, start timers
 // and goroutines. Every other file of it, and all of policy/, only decides.
-var drivers = []string{"clock.go", "context.go", "do.go", "race.go", "run.go"}
+var drivers = []string{"admit.go", "clock.go", "connect.go", "context.go", "do.go", "race.go", "run.go"}
 
 // The guard and the gate hand the clock of clockFile to what they make; they are no
 // drivers, so they may use what that file declares and nothing else that reaches for
 // the world.
 const clockFile = "clock.go"
 
-var makers = []string{"guard.go", "gate.go"}
+var makers = []string{"guard.go", "gate.go", "override.go"}
 
 const whyPure = "decisions are pure: the simulator drives the same code in virtual time"
 
@@ -283,7 +283,7 @@ func TestDriverNamesRuleFails(t *testing.T) {
 }
 
 func TestStaleDriverRuleFails(t *testing.T) {
-	all := source{"guard.go": "package abate\n", "gate.go": "package abate\n"}
+	all := source{"guard.go": "package abate\n", "gate.go": "package abate\n", "override.go": "package abate\n"}
 	for _, name := range drivers {
 		all[name] = "package abate\n"
 	}

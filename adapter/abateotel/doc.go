@@ -1,0 +1,2 @@
+// Package abateotel is to come.
+package abateotel

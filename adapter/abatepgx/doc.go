@@ -1,0 +1,2 @@
+// Package abatepgx is to come.
+package abatepgx

@@ -1,0 +1,7 @@
+module github.com/abate-go/abate/examples/gorm
+
+go 1.25.0
+
+require github.com/abate-go/abate v0.0.0
+
+replace github.com/abate-go/abate => ../..

@@ -1,0 +1,4 @@
+// Command gorm is to come.
+package main
+
+func main() {}

@@ -1,0 +1,4 @@
+// Command postgres is to come.
+package main
+
+func main() {}

@@ -1,0 +1,4 @@
+// Command redis is to come.
+package main
+
+func main() {}

@@ -1,0 +1,4 @@
+// Command sql is to come.
+package main
+
+func main() {}

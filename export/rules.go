@@ -1,0 +1,2 @@
+// Package export writes what other programs need of a policy file.
+package export

@@ -1,0 +1,2 @@
+// Package pods is to come.
+package pods

@@ -1,0 +1,54 @@
+package abate
+
+import (
+	"fmt"
+
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// Override is what somebody has put above the policy of a guard by hand, in an emergency: it concerns the circuit breaker
+// alone, and outlives reloads of the policy.
+type Override string
+
+const (
+	// NoOverride leaves the circuit breaker to the policy.
+	NoOverride Override = ""
+	// OverrideForcedOpen rejects every call, whatever the policy says.
+	OverrideForcedOpen Override = "forcedOpen"
+	// OverrideDisabled lets every call pass the circuit breaker. Retries, budget and limits stay as they are.
+	OverrideDisabled Override = "disabled"
+	// OverrideShadow has the circuit breaker decide and report, and reject nothing.
+	OverrideShadow Override = "shadow"
+)
+
+// Override puts o above the guard's policy, at once and until it is called again with NoOverride. The breaker keeps its
+// state, as with Update. The observer is told of a PolicyChanged whose Detail says what was done. What is no Override is an
+// error, and changes nothing.
+func (g *Guard) Override(o Override) error {
+	switch o {
+	case NoOverride, OverrideForcedOpen, OverrideDisabled, OverrideShadow:
+	default:
+		return fmt.Errorf("abate: guard %q: %q is not an override; allowed: forcedOpen, disabled, shadow, or nothing to take it back", g.name, string(o))
+	}
+	g.update.Lock()
+	g.override = o
+	detail := "circuit breaker left to the policy again"
+	if o != NoOverride {
+		detail = "circuit breaker " + string(o) + " by hand"
+	}
+	g.put(clock(), detail)
+	return nil
+}
+
+// apply returns p with the circuit breaker as o wants it.
+func (o Override) apply(p Policy) Policy {
+	switch b := &p.CircuitBreaker; o {
+	case OverrideForcedOpen:
+		b.Disabled, b.Mode = false, breaker.ForcedOpen
+	case OverrideDisabled:
+		b.Disabled = true
+	case OverrideShadow:
+		b.Mode = breaker.Shadow
+	}
+	return p
+}

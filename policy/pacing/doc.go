@@ -1,0 +1,14 @@
+// Package pacing decides when the next attempt may be sent: one after the other at an even pace, a few at once after a
+// pause, and slowly at first after an outage.
+//
+// It is for what is expensive to begin with and comes in crowds: new connections to a database that has just been
+// restarted. A rate limit counts what was sent; a pacer also remembers that the other side has only just come back, and
+// draws the time between two turns at random, so that instances which lost their connections together do not knock
+// together again and again.
+//
+// A Pacer is a state machine: it is given the time and the random number and returns how long to wait. It starts no
+// goroutine, reads no clock and never sleeps.
+//
+// The bucket is the generic cell rate algorithm (ITU-T I.371) with one cell per attempt and an interval that shrinks
+// during the ramp-up: after Restart the pace is RampUpFrom of PerSecond, and grows linearly to all of it within RampUp.
+package pacing
