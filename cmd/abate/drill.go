@@ -53,6 +53,9 @@ These change what the scenario says; the numbers are those of the built-in one:
   --within D            time after the outage in which the guarded clients have to recover (5s, or
                         --after if that is shorter)
 
+  --admin ADDR          the live page of what happens, its data for "abate top", and /metrics for
+                        Prometheus, while the drill is played; off for none (127.0.0.1:15000, or any
+                        free port if that is taken)
   --seed N              of arrivals and service times (default 1)
   --json                print one JSON document with all numbers instead of the tables; progress
                         goes to standard error
@@ -79,6 +82,7 @@ type drillOptions struct {
 	compare     bool
 	json, quiet bool
 	via         string
+	admin       string
 	problems    []string
 }
 
@@ -117,7 +121,15 @@ func (o *drillOptions) play(ctx context.Context, stdout, stderr io.Writer) int {
 	if o.json {
 		progress = newProgress(stderr)
 	}
+	admin, err := o.openAdmin()
+	if err != nil {
+		fmt.Fprintf(stderr, "abate drill: %v\n", err)
+		return 1
+	}
+	defer admin.close()
+	o.config.Watch = admin.watchers
 	if !o.quiet {
+		admin.greet(progress.out)
 		o.config.Intro(progress.out)
 		o.config.Progress = progress.show
 	}
@@ -166,6 +178,7 @@ func parseDrill(args []string) (*drillOptions, error) {
 	flags.StringVar(&act, "act", act, "")
 	flags.StringVar(&o.policyFile, "policy", "", "")
 	flags.StringVar(&o.via, "via", "", "")
+	flags.StringVar(&o.admin, "admin", "", "")
 	for name, to := range map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet} {
 		flags.BoolVar(to, name, false, "")
 	}
@@ -263,6 +276,9 @@ func (o *drillOptions) finish(seed uint64, act string) {
 		}
 	}
 	o.config.Seed = seed
+	if o.admin != "" && o.admin != off && !isAddress(o.admin) {
+		o.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", o.admin)
+	}
 	switch o.via {
 	case "":
 	case "proxy":

@@ -89,13 +89,15 @@ type caller struct {
 
 // newCaller returns a caller with connections and a guard of its own, as one program has. Its fallback is left out: a
 // degraded answer is not goodput.
-func newCaller(service, url string, p abate.Policy, observer abate.Observer, e edge) (*caller, error) {
+func newCaller(service, url string, p abate.Policy, observer abate.Observer, watch Watchers, e edge) (*caller, error) {
 	p.Fallback.Disabled = true
 	p.Observer = observer
+	watch.adjust(service, &p)
 	g, err := abate.New(service, p)
 	if err != nil {
 		return nil, err
 	}
+	watch.add(g)
 	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url: url}, nil
 }
 

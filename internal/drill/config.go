@@ -21,6 +21,8 @@ type Config struct {
 	Via     Via    // if set, it carries out the clients' policies, and the clients know nothing of them
 	ViaName string // what Via starts, in words
 
+	Watch Watchers // shown what guards and gates do, while they do it
+
 	Progress func(Progress) // called once a second on Run's goroutine; may be nil
 
 	unlisted bool // the file of Policy does not list the service

@@ -97,17 +97,17 @@ func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, 
 	st := &stage{cast: c.cast(v), record: NewRecorder(c.Scenario, v, c.Seed), since: since}
 	st.servers = make([]*Server, len(st.services))
 	if st.back >= 0 {
-		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil, st.protection(st.back))
+		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil, st.protection(st.back), c.Watch)
 		if err != nil {
 			return st, err
 		}
 		st.servers[st.back] = s
 	}
-	backend, err := st.backend()
+	backend, err := st.backend(c.Watch)
 	if err != nil {
 		return st, err
 	}
-	server, err := StartServer(st.frontService(), st.front, c.Seed, st.record, since, backend, st.protection(st.front))
+	server, err := StartServer(st.frontService(), st.front, c.Seed, st.record, since, backend, st.protection(st.front), c.Watch)
 	if err != nil {
 		return st, err
 	}
@@ -135,19 +135,19 @@ func (st *stage) protection(n int) *abate.Protection {
 // client makes one client of the service.
 func (c Config) client(st *stage, url string, e edge) (*caller, error) {
 	if c.Via != nil {
-		return newRelayed(c.Via, st.service().Name, url, st.clientPolicy(), e)
+		return newRelayed(c.Via, st.service().Name, url, st.clientPolicy(), c.Watch, e)
 	}
-	return newCaller(st.service().Name, url, st.clientPolicy(), st.record, e)
+	return newCaller(st.service().Name, url, st.clientPolicy(), st.record, c.Watch, e)
 }
 
 // backend is the call that the service makes for every request, through one guard: it is one program.
-func (st *stage) backend() (func(context.Context) error, error) {
+func (st *stage) backend(watch Watchers) (func(context.Context) error, error) {
 	if st.back < 0 {
 		return nil, nil
 	}
 	name := st.services[st.back].Name
 	e := edge{record: st.record, service: st.back, since: st.since, idle: st.service().Workers, naive: st.variant.NaiveCall(st.service().Name, &st.service().Calls[0])}
-	by, err := newCaller(name, st.servers[st.back].URL(), st.variant.PolicyOf(st.service().Name, name), nil, e)
+	by, err := newCaller(name, st.servers[st.back].URL(), st.variant.PolicyOf(st.service().Name, name), nil, watch, e)
 	if err != nil {
 		return nil, err
 	}

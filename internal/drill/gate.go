@@ -16,11 +16,12 @@ import (
 
 // newGate makes what stands in front of a server. As in the simulation, the clients are on its own network and believed,
 // nobody has to say a password, and a repeat is a request like any other. A limit for a fleet is that of its one replica.
-func newGate(s *Server, p abate.Protection) (*abate.Gate, *abatehttp.Handler, error) {
+func newGate(s *Server, p abate.Protection, watch Watchers) (*abate.Gate, *abatehttp.Handler, error) {
 	p.TrustedPeers = []string{"127.0.0.0/8"}
 	p.Authentication, p.TLS, p.Idempotency, p.Store, p.Fleet = abate.Authentication{}, abate.TLS{}, idempotency.Config{}, nil, nil
 	p.RateLimit.Fleet = false
 	p.Observer = gateRecorder{s}
+	watch.adjustGate(s.spec.Name, &p)
 	if p.Caller == "mtls" || p.Caller == "token" {
 		p.Caller = "" // who it is, senderOf tells
 	}
@@ -28,6 +29,7 @@ func newGate(s *Server, p abate.Protection) (*abate.Gate, *abatehttp.Handler, er
 	if err != nil {
 		return nil, nil, err
 	}
+	watch.addGate(g)
 	h := &abatehttp.Handler{Gate: g, Next: http.HandlerFunc(s.handle), Caller: senderOf}
 	if p.RateLimit.Key != "" {
 		h.Key = senderOf

@@ -195,7 +195,7 @@ func TestAttemptsAreCountedBelowTheGuard(t *testing.T) {
 	_, by, r := quiet()
 	p := by.clientPolicy()
 	p.InitialDelay, p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = time.Millisecond, true, true
-	one, err := newCaller("x", server.URL, p, r, edge{record: r, service: by.front, since: func() time.Duration { return time.Second }})
+	one, err := newCaller("x", server.URL, p, r, nil, edge{record: r, service: by.front, since: func() time.Duration { return time.Second }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,8 +55,8 @@ type job struct {
 
 // StartServer lets a service listen on a free loopback port. backend is the call that its requests need, nil for none;
 // protect is the protection of the gate in front of it, nil for none; what happens is noted in record as of its service
-// number index. Close ends the server.
-func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration, backend func(context.Context) error, protect *abate.Protection) (*Server, error) {
+// number index, and watch sees what the gate does. Close ends the server.
+func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration, backend func(context.Context) error, protect *abate.Protection, watch Watchers) (*Server, error) {
 	s := &Server{
 		spec: spec, limit: -1, backend: backend, record: record, index: index, since: since, address: "127.0.0.1:0",
 		stream: kernel.NewStream(seed, uint64(index)),
@@ -71,7 +71,7 @@ func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder
 	var err error
 	switch {
 	case protect != nil:
-		s.gate, s.door, err = newGate(s, *protect)
+		s.gate, s.door, err = newGate(s, *protect, watch)
 	case backend != nil && slices.ContainsFunc(spec.Calls, func(c scenario.Call) bool { return !c.Naive }):
 		s.door, err = newOpenGate(s)
 	}

@@ -27,8 +27,8 @@ func relayed(service, upstream string, p abate.Policy) []byte {
 }
 
 // newRelayed returns a caller that knows nothing of policies: it sends every request once, to its HTTP proxy.
-func newRelayed(via Via, service, upstream string, p abate.Policy, e edge) (*caller, error) {
-	proxy, end, err := via(relayed(service, upstream, p), attemptRecorder{e})
+func newRelayed(via Via, service, upstream string, p abate.Policy, watch Watchers, e edge) (*caller, error) {
+	proxy, end, err := via(relayed(service, upstream, p), watch.observer(service, attemptRecorder{e}))
 	if err != nil {
 		return nil, fmt.Errorf("proxy of %s: %w", service, err)
 	}
