@@ -6,6 +6,7 @@ go 1.25.0
 
 require (
 	github.com/abate-go/abate v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	k8s.io/api v0.35.10
 	k8s.io/apimachinery v0.35.10
 	sigs.k8s.io/yaml v1.6.0

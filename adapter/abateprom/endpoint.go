@@ -51,7 +51,7 @@ func (e *Endpoint) Retried(attempt int) {
 	attempt = min(attempt, maxAttempt)
 	c := e.retries[attempt].Load()
 	if c == nil {
-		c = e.firstOf(&e.retries[attempt], e.vectors.retries, attemptLabel(attempt))
+		c = e.firstOf(&e.retries[attempt], e.vectors.endpointRetries, attemptLabel(attempt))
 	}
 	(*c).Inc()
 }

@@ -56,6 +56,7 @@ func Example() {
 	// abate_calls_total{outcome="failure",service="payment-service"} 1
 	// abate_calls_total{outcome="refused",service="payment-service"} 1
 	// abate_circuit_breaker_transitions_total{service="payment-service",to="open"} 1
+	// abate_retries_total{service="payment-service"} 2
 	// abate_retry_budget_balance{service="payment-service"} 8.1
 	// circuit_breaker_state{service="payment-service"} 2
 }

@@ -16,9 +16,12 @@ import (
 type observer struct {
 	sent        window
 	active      atomic.Int64 // calls in a retry
+	calling     atomic.Int64 // calls that have not ended
+	inAir       atomic.Int64 // attempts that have not ended
 	calls       [callOutcomes]prometheus.Counter
 	attempts    [len(classes)]prometheus.Counter
 	refusals    [len(reasons)]prometheus.Counter
+	retries     prometheus.Counter
 	succeeded   prometheus.Counter // after a retry
 	exhausted   prometheus.Counter
 	delay       prometheus.Observer
@@ -70,9 +73,16 @@ func reasonOf(err error) int {
 // Observe counts one event.
 func (o *observer) Observe(e abate.Event) {
 	switch e.Kind {
+	case abate.CallBegan:
+		o.calling.Add(1)
 	case abate.AttemptBegan:
+		o.inAir.Add(1)
 		o.sent.add(e.At, e.Attempt == 1)
+		if e.Attempt > 1 {
+			o.retries.Inc()
+		}
 	case abate.AttemptEnded:
+		o.inAir.Add(-1)
 		o.attempts[e.Class&3].Inc()
 	case abate.RetryScheduled:
 		if e.Retries == 1 {
@@ -80,6 +90,7 @@ func (o *observer) Observe(e abate.Event) {
 		}
 		o.delay.Observe(e.Delay.Seconds())
 	case abate.HedgeSent:
+		o.inAir.Add(1)
 		o.sent.add(e.At, false)
 		o.hedges.Inc()
 	case abate.HedgeDenied:
@@ -100,6 +111,7 @@ func (o *observer) Observe(e abate.Event) {
 
 // ended counts the end of a call.
 func (o *observer) ended(e *abate.Event) {
+	o.calling.Add(-1)
 	if e.Retries > 0 {
 		o.active.Add(-1)
 		if e.Class == abate.Success {

@@ -25,7 +25,7 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 	refused := func(reason string) string { return `abate_call_refusals_total{reason="` + reason + `",service="s"}` }
 	outcome := func(name string) string { return `abate_calls_total{outcome="` + name + `",service="s"}` }
 	attempts := func(class string) string { return `abate_attempts_total{class="` + class + `",service="s"}` }
-	const succeeded, exhausted = `abate_retry_success_total{service="s"}`, `abate_retry_exhausted_total{service="s"}`
+	const succeeded, exhausted, retries = `abate_retry_success_total{service="s"}`, `abate_retry_exhausted_total{service="s"}`, `abate_retries_total{service="s"}`
 	down := abate.Outcome{Class: abate.Failure, Err: errDown}
 	for name, c := range map[string]struct {
 		policy abate.Policy
@@ -35,7 +35,7 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 	}{
 		"success": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
 			return play(g, 0, func(int) abate.Outcome { return abate.Outcome{} })
-		}, nil, map[string]float64{outcome("success"): 1, attempts("success"): 1, succeeded: 0}},
+		}, nil, map[string]float64{outcome("success"): 1, attempts("success"): 1, retries: 0, succeeded: 0}},
 		"success after a retry": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
 			return play(g, 0, func(n int) abate.Outcome {
 				if n == 1 {
@@ -60,7 +60,7 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 			return play(g, 0, func(int) abate.Outcome { return abate.Outcome{Class: abate.Ignored, Err: errDown} })
 		}, errDown, map[string]float64{outcome("ignored"): 1, attempts("ignored"): 1}},
 		"attempts exhausted": {retrying(2), func(_ *testing.T, g *abate.Guard) error { return failing(g, 0) },
-			abate.ErrAttemptsExhausted, map[string]float64{outcome("failure"): 1, attempts("failure"): 3, exhausted: 1, succeeded: 0}},
+			abate.ErrAttemptsExhausted, map[string]float64{outcome("failure"): 1, attempts("failure"): 3, retries: 2, exhausted: 1, succeeded: 0}},
 		"budget exhausted": {func() abate.Policy {
 			p := retrying(2)
 			p.RetryBudget = budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}
@@ -107,7 +107,9 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 			}
 			p := m.scrape(t)
 			p.want(t, c.want)
-			p.want(t, map[string]float64{`abate_active_retries{service="s"}`: 0})
+			p.want(t, map[string]float64{
+				`abate_active_retries{service="s"}`: 0, `abate_calls_running{service="s"}`: 0, `abate_attempts_running{service="s"}`: 0,
+			})
 		})
 	}
 }
@@ -151,6 +153,41 @@ func TestActiveRetriesAreTheCallsInOne(t *testing.T) {
 	active(0)
 }
 
+// TestCallsAndAttemptsAreRunningUntilTheyEnd: a call that waits for its retry is running, and has no attempt with the service.
+func TestCallsAndAttemptsAreRunningUntilTheyEnd(t *testing.T) {
+	m := metrics(t)
+	p := retrying(1)
+	p.Bulkhead, p.Hedge = bulkheadOf(1), hedge.Config{Delay: time.Millisecond}
+	p.Bulkhead.MaxQueue = 1
+	g := m.guard(t, "s", p)
+	running := func(calls, attempts float64) {
+		t.Helper()
+		m.scrape(t).want(t, map[string]float64{`abate_calls_running{service="s"}`: calls, `abate_attempts_running{service="s"}`: attempts})
+	}
+	down := abate.Outcome{Class: abate.Failure, Err: errDown}
+	var a, b abate.Call
+	var queued bulkhead.Waiter
+	queued.Wake = func() {}
+	g.Begin(&a, 0, abate.NoDeadline)
+	g.Begin(&b, 0, abate.NoDeadline)
+	b.Enqueue(0, &queued)
+	running(2, 1)
+	b.LeaveQueue(0, &queued, context.Canceled)
+	running(1, 1)
+	a.Hedge(time.Millisecond)
+	running(1, 2)
+	a.AttemptDone(time.Millisecond, 0, down)
+	running(1, 1)
+	a.AttemptDone(time.Millisecond, 1, down)
+	running(1, 0) // it sleeps
+	a.Resume(time.Second)
+	a.Hedge(2 * time.Second)
+	running(1, 2)
+	a.AttemptDone(2*time.Second, 1, abate.Outcome{})
+	running(0, 0) // the first copy was given up
+	m.scrape(t).want(t, map[string]float64{`abate_retries_total{service="s"}`: 1, `abate_hedges_total{service="s"}`: 2})
+}
+
 func TestAHedgeIsNoRetry(t *testing.T) {
 	m := metrics(t)
 	p := retrying(1)
@@ -174,8 +211,8 @@ func TestAHedgeIsNoRetry(t *testing.T) {
 		`abate_hedges_total{service="s"}`: 1, `abate_retry_success_total{service="s"}`: 0, `abate_active_retries{service="s"}`: 0,
 		`abate_hedges_denied_total{reason="budget_exhausted",service="s"}`: 1,
 		`abate_calls_total{outcome="success",service="s"}`:                 2, `abate_attempts_total{class="success",service="s"}`: 2,
-		`abate_attempts_total{class="ignored",service="s"}`: 1,
-		`abate_amplification_ratio{service="s"}`:            1.5,
+		`abate_attempts_total{class="ignored",service="s"}`: 1, `abate_retries_total{service="s"}`: 0,
+		`abate_amplification_ratio{service="s"}`: 1.5,
 	})
 }
 

@@ -21,6 +21,11 @@ var (
 		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: mend the service, do not raise the budget.")
 	activeDesc = gauge("abate_active_retries",
 		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that does not answer.")
+	callsRunningDesc = gauge("abate_calls_running",
+		"Calls that have begun and not ended, waits for a permit, a turn or a retry included. If it climbs while calls per second do not, callers pile up: see abate_attempts_running for whether "+
+			"they wait for the service, and abate_active_retries and abate_bulkhead_queued for what else.")
+	attemptsRunningDesc = gauge("abate_attempts_running",
+		"Attempts that are with the service now, hedges included. If it climbs while attempts per second do not, the service has become slow: an attemptTimeout and a bulkhead bound that.")
 	amplificationDesc = gauge("abate_amplification_ratio",
 		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it exceeds 1 + the retryBudget ratio for minutes, and "+
 			"calls are more than the few that the budget's reserve allows for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
@@ -30,6 +35,13 @@ var (
 	throttleDesc = gauge("abate_throttle_rejection_ratio",
 		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the throttle's k allows for: mend the service.")
 	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy says. Refusals are in abate_call_refusals_total as rate_limited.")
+	paceDesc = gauge("abate_pacing_per_second",
+		"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still ramps up after an outage; no action.")
+	turnDesc = gauge("abate_pacing_wait_seconds",
+		"How long an attempt that asked now would wait for its turn. Near maxWait of the pacing attempts are refused as rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
+	overrideDesc = prometheus.NewDesc("abate_override",
+		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, disabled and shadow refuse none. It outlives reloads of the policy: take it "+
+			"back when the emergency is over.", withService([]string{"override"}), nil)
 )
 
 func gauge(name, help string) *prometheus.Desc {
@@ -44,8 +56,8 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc, amplificationDesc, runningDesc, queuedDesc,
-		limitDesc, throttleDesc, rateDesc) {
+	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc, callsRunningDesc, attemptsRunningDesc, amplificationDesc,
+		runningDesc, queuedDesc, limitDesc, throttleDesc, rateDesc, paceDesc, turnDesc, overrideDesc) {
 		to <- d
 	}
 }
@@ -69,6 +81,8 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 	}
 	for service, o := range observers {
 		to <- value(activeDesc, service, float64(o.active.Load()))
+		to <- value(callsRunningDesc, service, float64(o.calling.Load()))
+		to <- value(attemptsRunningDesc, service, float64(o.inAir.Load()))
 		to <- value(amplificationDesc, service, o.sent.ratio())
 	}
 	for service, g := range guards {
@@ -83,6 +97,9 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
 	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
+	for _, o := range overrides {
+		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o), service, string(o))
+	}
 	if policy.RetryBudget.Enabled() {
 		to <- value(balanceDesc, service, state.Budget)
 	}
@@ -97,7 +114,14 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	if policy.RateLimit.Enabled() {
 		to <- value(rateDesc, service, policy.RateLimit.Limit.PerSecond())
 	}
+	if policy.Pacing.Enabled() {
+		to <- value(paceDesc, service, state.Pacing.PerSecond)
+		to <- value(turnDesc, service, state.Pacing.Wait.Seconds())
+	}
 }
+
+// overrides are what a guard can be under, shown at 0 too: a dashboard marks when one begins.
+var overrides = [...]abate.Override{abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow}
 
 // breakerLevel is the number that alerts compare with: the more, the fewer calls pass.
 func breakerLevel(s breaker.State) float64 {

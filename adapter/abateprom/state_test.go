@@ -1,13 +1,17 @@
 package abateprom_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/pacing"
 )
 
 // opening is a policy whose breaker opens at the first failure, for a second or a little more.
@@ -57,9 +61,10 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 	g := m.guard(t, "s", abate.Policy{})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{`circuit_breaker_state{service="s"}`: 0})
-	for _, metric := range []string{"abate_retry_budget_balance", "abate_bulkhead_running", "abate_bulkhead_queued", "abate_bulkhead_limit"} {
+	for _, metric := range []string{"abate_retry_budget_balance", "abate_bulkhead_running", "abate_bulkhead_queued", "abate_bulkhead_limit",
+		"abate_pacing_per_second", "abate_pacing_wait_seconds"} {
 		if got := p.of(metric); len(got) != 0 {
-			t.Errorf("a guard without budget and bulkhead shows %v", got)
+			t.Errorf("a guard without budget, bulkhead and pacing shows %v", got)
 		}
 	}
 	policy := abate.Policy{Bulkhead: bulkheadOf(2), RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 5}}
@@ -79,5 +84,55 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 	m.scrape(t).want(t, map[string]float64{
 		`abate_bulkhead_running{service="s"}`: 2, `abate_bulkhead_queued{service="s"}`: 1, `abate_bulkhead_limit{service="s"}`: 2,
 		`abate_retry_budget_balance{service="s"}`: 5,
+	})
+}
+
+// TestAForgottenOverrideIsSeen: an alert compares with 1, and a dashboard needs the 0 before it.
+func TestAForgottenOverrideIsSeen(t *testing.T) {
+	m := metrics(t)
+	g := m.guard(t, "s", opening())
+	for _, now := range []abate.Override{abate.NoOverride, abate.OverrideForcedOpen, abate.OverrideShadow, abate.OverrideDisabled, abate.NoOverride} {
+		if err := g.Override(now); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{}
+		for _, o := range []abate.Override{abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow} {
+			want[fmt.Sprintf(`abate_override{override=%q,service="s"}`, string(o))] = 0
+		}
+		if now != abate.NoOverride {
+			want[fmt.Sprintf(`abate_override{override=%q,service="s"}`, string(now))] = 1
+		}
+		p := m.scrape(t)
+		p.want(t, want)
+		if n := len(p.of("abate_override")); n != len(want) {
+			t.Errorf("%d series of overrides, want %d", n, len(want))
+		}
+	}
+	m.scrape(t).want(t, map[string]float64{`abate_policy_changes_total{service="s"}`: 5})
+}
+
+// TestThePaceIsShownAsItIsNow: a tenth of it at the beginning of a ramp-up, all of it after.
+func TestThePaceIsShownAsItIsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics(t)
+		g := m.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 10, RampUp: 10 * time.Second, RampUpFrom: 0.1, MaxWait: time.Minute}})
+		shows := func(perSecond float64, waits bool) {
+			t.Helper()
+			state := g.State().Pacing
+			m.scrape(t).want(t, map[string]float64{
+				`abate_pacing_per_second{service="db"}`: state.PerSecond, `abate_pacing_wait_seconds{service="db"}`: state.Wait.Seconds(),
+			})
+			if state.PerSecond != perSecond || (state.Wait > 0) != waits {
+				t.Errorf("the pace is %+v, want %v per second, and a wait: %v", state, perSecond, waits)
+			}
+		}
+		if _, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, nil }); err != nil {
+			t.Fatal(err)
+		}
+		shows(1, true)
+		time.Sleep(5 * time.Second)
+		shows(5.5, false)
+		time.Sleep(time.Minute)
+		shows(10, false)
 	})
 }

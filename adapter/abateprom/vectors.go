@@ -8,16 +8,16 @@ import (
 
 // vectors are the metrics that count while things happen.
 type vectors struct {
-	requests, retries, calls, attempts, refusals *prometheus.CounterVec
-	succeeded, exhausted, hedges, denied, hidden *prometheus.CounterVec
-	transitions, fallbacks, changes              *prometheus.CounterVec
-	duration, delay                              *prometheus.HistogramVec
+	requests, endpointRetries, calls, attempts, retries, refusals *prometheus.CounterVec
+	succeeded, exhausted, hedges, denied, hidden                  *prometheus.CounterVec
+	transitions, fallbacks, changes                               *prometheus.CounterVec
+	duration, delay                                               *prometheus.HistogramVec
 }
 
 // all lists them for the registry.
 func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		v.requests, v.retries, v.calls, v.attempts, v.refusals, v.succeeded, v.exhausted, v.hedges, v.denied, v.hidden,
+		v.requests, v.endpointRetries, v.calls, v.attempts, v.retries, v.refusals, v.succeeded, v.exhausted, v.hedges, v.denied, v.hidden,
 		v.transitions, v.fallbacks, v.changes, v.duration, v.delay,
 	}
 }
@@ -31,7 +31,7 @@ func newVectors() vectors {
 			"How long callers waited for their answer, all attempts and the waits between them included. If it grows and the service's own latency does not, "+
 				"calls wait for retries (abate_active_retries) or for a permit (abate_bulkhead_queued).",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "endpoint"),
-		retries: counter("http_client_retry_attempts_total",
+		endpointRetries: counter("http_client_retry_attempts_total",
 			"Attempts sent after the first of their request, hedges included, by the attempt's number. Next to http_client_requests_total this is the "+
 				"extra load. If it grows, the service fails or is slow: abate_attempts_total says which. If nothing bounds it, the policy has no retryBudget.", "endpoint", "attempt"),
 		transitions: counter("abate_circuit_breaker_transitions_total",
@@ -41,6 +41,9 @@ func newVectors() vectors {
 				"such as those whose caller left. Alert on the share of failure, overload and refused.", "outcome"),
 		attempts: counter("abate_attempts_total",
 			"Attempts by what they came to. This is the service's own health, before retries hide it: if failure or overload grows, go and look there.", "class"),
+		retries: counter("abate_retries_total",
+			"Attempts sent after the first of their call, hedges left out. Next to abate_attempts_total this is the share of retries: if it grows while calls still succeed, the service "+
+				"begins to fail, and there is time to look. Above 0.3 for minutes a storm is under way."),
 		succeeded: counter("abate_retry_success_total",
 			"Calls that succeeded after at least one retry. If this falls while retries grow, retries have stopped helping: lower maxRetries, or open the breaker."),
 		exhausted: counter("abate_retry_exhausted_total",
@@ -80,6 +83,7 @@ func withService(labels []string) []string { return append([]string{"service"}, 
 // observer resolves the handles of a service. All its series are there from then on, at zero.
 func (v *vectors) observer(service string) *observer {
 	o := &observer{
+		retries:   v.retries.WithLabelValues(service),
 		succeeded: v.succeeded.WithLabelValues(service),
 		exhausted: v.exhausted.WithLabelValues(service),
 		delay:     v.delay.WithLabelValues(service),
@@ -111,6 +115,6 @@ func (v *vectors) endpoint(r route, concurrent *atomic.Int64) *Endpoint {
 		concurrent: concurrent,
 		duration:   v.duration.WithLabelValues(r.service, r.endpoint),
 	}
-	e.firstOf(&e.retries[2], v.retries, attemptLabel(2))
+	e.firstOf(&e.retries[2], v.endpointRetries, attemptLabel(2))
 	return e
 }
