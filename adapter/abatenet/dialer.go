@@ -1,26 +1,39 @@
-// Package abatenet opens network connections under a guard.
 package abatenet
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/connfail"
 )
 
-// Dialer opens connections under a guard. Its DialContext is what drivers ask for.
+// Dialer opens connections under a guard. Make one for each dependency: all addresses that it is given share the guard's
+// circuit breaker and pace. It is safe for concurrent use; do not change it once it is used.
 type Dialer struct {
-	// Guard decides when a connection may be opened. Required.
+	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Required: without
+	// one every call is an error. Make it once, from abate.ConnectionPolicy().
 	Guard *abate.Guard
-	// Dial opens the connection; nil means a net.Dialer's DialContext.
+	// Dial opens the connection, TLS included where it should be; it has to end when its context does. nil means the
+	// DialContext of a net.Dialer with its defaults.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// DialContext opens one connection.
+// DialContext opens one connection, as the DialContext of a net.Dialer does: what drivers call a dialer or a dial function. It
+// waits for its turn, for the back-off between attempts and for the attempts, at most as long as ctx. The connection is the
+// one that Dial returned, not wrapped. The error is Dial's own when another attempt could not mend it, else an *abate.Error with it
+// or, if nothing was sent, without. The guard's policy judges errors by its Classify if it has one. It adds two allocations to those of Dial.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.Guard == nil {
+		return nil, errors.New("abatenet: the Dialer for " + network + " " + address + " has no Guard; make one with abate.New(name, abate.ConnectionPolicy())")
+	}
 	dial := d.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return abate.Do(ctx, d.Guard, func(ctx context.Context) (net.Conn, error) { return dial(ctx, network, address) })
+	return abate.Do(ctx, d.Guard, func(ctx context.Context) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return conn, connfail.Mark(d.Guard, err)
+	})
 }

@@ -4,27 +4,87 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
+	"io"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/connfail"
 )
 
-// Connector opens the connections of a database/sql pool under a guard.
+// Connector opens the connections of a database/sql pool under a guard: every one of them and all of it, from the dial to the
+// end of the authentication. It is for sql.OpenDB; OpenDB does that. It is safe for concurrent use if Base is; do not
+// change it once it is used.
 type Connector struct {
 	// Base is the driver's own connector. Required.
 	Base driver.Connector
-	// Guard decides when a connection may be opened. Required.
+	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Required. Make it once, from
+	// abate.ConnectionPolicy().
 	Guard *abate.Guard
 }
 
-// Connect opens one connection.
-func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	return abate.Do(ctx, c.Guard, c.Base.Connect)
-}
+var (
+	_ driver.Connector = (*Connector)(nil)
+	_ io.Closer        = (*Connector)(nil)
+)
 
-// Driver returns the driver's own driver.
-func (c *Connector) Driver() driver.Driver { return c.Base.Driver() }
-
-// OpenDB returns a pool whose connections are opened under the guard.
+// OpenDB returns a pool whose connections are opened under the guard. Like sql.OpenDB it opens none itself.
 func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 	return sql.OpenDB(&Connector{Base: base, Guard: g})
 }
+
+// Connect opens one connection. The error is the driver's own when another attempt could not mend it, else an *abate.Error
+// with it or, if the guard sent nothing, without. It is never driver.ErrBadConn, for which database/sql would call Connect again at once.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	base, err := abate.Do(ctx, c.Guard, func(ctx context.Context) (driver.Conn, error) {
+		base, err := c.Base.Connect(ctx)
+		if errors.Is(err, driver.ErrBadConn) {
+			err = unopened{err}
+		}
+		return base, connfail.Mark(c.Guard, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return wrap(base, c.Guard), nil
+}
+
+// check tells what is missing, all at once.
+func (c *Connector) check() error {
+	var errs []error
+	if c.Base == nil {
+		errs = append(errs, errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as stdlib.GetConnector(config) of pgx"))
+	}
+	if c.Guard == nil {
+		errs = append(errs, errors.New("abatesql: the Connector has no Guard; make one with abate.New(name, abate.ConnectionPolicy())"))
+	}
+	return errors.Join(errs...)
+}
+
+// Driver returns the driver's own driver.
+func (c *Connector) Driver() driver.Driver {
+	if c.Base == nil {
+		return nil
+	}
+	return c.Base.Driver()
+}
+
+// Close closes the driver's connector if that wants to be closed; sql.DB calls it.
+func (c *Connector) Close() error {
+	if closer, ok := c.Base.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// unopened is a driver.ErrBadConn that came instead of a connection. It is not to be recognised as one: a connection that
+// there is not cannot be a bad one.
+type unopened struct{ err error }
+
+func (u unopened) Error() string { return u.err.Error() }
+func (u unopened) Is(target error) bool {
+	return target != driver.ErrBadConn && errors.Is(u.err, target)
+}
+func (u unopened) As(target any) bool { return errors.As(u.err, target) }

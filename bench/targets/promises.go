@@ -143,6 +143,16 @@ var promises = []promise{
 		peers: []string{"RateLimitKeys/keys=1/impl=abate-policy/mode=par"},
 	},
 	{
+		what: "database/sql, a statement on an open connection", allocs: 2,
+		ours:  "SQL/call=exec/impl=abate/mode=seq",
+		peers: []string{"SQL/call=exec/impl=plain/mode=seq"},
+	},
+	{
+		what: "  only what the driver is asked", allocs: 0,
+		ours:  "SQLDriver/impl=abate/mode=seq",
+		peers: []string{"SQLDriver/impl=plain/mode=seq"},
+	},
+	{
 		what: "RoundTripper, added to a plain client", limit: 0.25, allocs: 6,
 		ours:  "HTTPStub/impl=abate/mode=seq",
 		peers: []string{"HTTPStub/impl=failsafe-five/mode=seq"},
