@@ -1,20 +1,27 @@
 package abate
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Admission is one attempt that a guard has let through, for code that has a hook before and a hook after instead of one
 // function: the connection hooks of a pool, a request and its callback. It is Do in two steps, without the retries.
 type Admission struct {
-	d   driven
-	ctx context.Context
+	d      driven
+	caller context.Context
+	ctx    context.Context
+	room   attemptContext
+	done   atomic.Bool
 }
 
 // AdmitOne asks the guard for one attempt, and waits as long as its policy says: for a permit of the bulkhead, for its turn. It
-// returns the attempt, to be ended with Done whatever becomes of it, or the *Error with which the guard refuses. No retry follows:
-// whoever calls AdmitOne again makes another call. The attempt timeout of the policy is the caller's to keep, see Context.
-// One allocation, and one more for a context that a time limit needs.
+// returns the attempt, to be ended with Done whatever becomes of it, or the *Error with which the guard refuses, also because
+// ctx ended first. No retry follows: whoever calls AdmitOne again makes another call. An Admission without Done keeps its
+// permit of the bulkhead for ever, and one of a half-open circuit for its lease. It allocates once.
 func AdmitOne(ctx context.Context, g *Guard) (*Admission, error) {
-	a := &Admission{ctx: ctx}
+	a := &Admission{caller: ctx}
+	a.d.room = &a.room
 	step := a.d.begin(ctx, g)
 	for step.Action != Finish && step.Action != Attempt {
 		step = a.d.wait(ctx, step)
@@ -26,25 +33,22 @@ func AdmitOne(ctx context.Context, g *Guard) (*Admission, error) {
 	return a, nil
 }
 
-// Context is the context for the attempt: the caller's, with the attempt's deadline where the policy sets one. It ends with Done.
+// Context is the context for the attempt: the caller's, with the attempt's deadline where the policy sets one. It ends with
+// Done. The deadline is only there: code that does not look at its context has to keep it itself.
 func (a *Admission) Context() context.Context { return a.ctx }
 
-// Done reports how the attempt ended, judged as Do judges the error of its function. Only the first Done counts. It returns what
-// the caller should see: err without its mark.
+// Done reports how the attempt ended, judged as Do judges the error of its function: by its mark, by the policy's Classify, and
+// as nobody's failure if the caller's context was cancelled. Only the first Done counts, also of several at once. It returns
+// what the caller should see: err without its mark.
 func (a *Admission) Done(err error) error {
-	if a.d.over {
-		return err
-	}
-	caller := a.ctx
-	if a.d.limit != nil {
-		caller = a.d.limit.parent
-	}
-	o := Outcome{}
+	var o Outcome
 	if err != nil {
-		o = a.d.s.classify(caller, err)
+		o = a.d.s.classify(a.caller, err)
 		o.NoRetry, err = true, o.Err
 	}
-	a.d.limit.end()
-	a.d.AttemptDone(clock(), 0, o)
+	if a.done.CompareAndSwap(false, true) {
+		a.d.limit.end()
+		a.d.AttemptDone(clock(), 0, o)
+	}
 	return err
 }

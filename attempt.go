@@ -1,14 +1,16 @@
 package abate
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/throttle"
 )
 
-// attempt asks the throttle, the breaker and the rate limit, and sends the next attempt.
+// attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
 	a := &c.copies[0]
@@ -46,19 +48,40 @@ func (c *Call) turnIn(now time.Duration) (wait time.Duration, ok bool) {
 	if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
 		patience = c.deadline - now - s.typical.load() - 1
 	}
-	if s.pacer != nil {
-		if wait, ok = s.pacer.Turn(now, s.rnd(), patience); !ok {
+	if s.limiter != nil {
+		if s.pacer != nil { // neither gives back what it gave: ask before anything is taken
+			if far := s.pacer.State(now).Wait; far > 0 && far > min(patience, s.policy.Pacing.MaxWait) {
+				return c.tooFar(far)
+			}
+		}
+		var d ratelimit.Decision
+		if d, wait = s.limiter.Reserve(now, "", 1, min(s.policy.RateLimit.MaxWait, patience)); !d.Allowed {
 			return 0, false
 		}
 	}
-	if s.limiter != nil {
-		d, more := s.limiter.Reserve(now, "", 1, min(s.policy.RateLimit.MaxWait, patience))
-		if !d.Allowed {
-			return 0, false
+	if s.pacer != nil { // one after the other from when the rate limit lets them go
+		more, ok := s.pacer.Turn(later(now, wait), s.rnd(), patience-wait)
+		if !ok {
+			return c.tooFar(more)
 		}
-		wait = max(wait, more)
+		wait = later(wait, more)
 	}
 	return wait, true
+}
+
+// tooFar refuses an attempt whose turn would have come too late, and has the call's error say so if it has nothing else to say.
+func (c *Call) tooFar(wait time.Duration) (time.Duration, bool) {
+	if c.last == nil {
+		c.last = farTurn(wait)
+	}
+	return 0, false
+}
+
+// farTurn is how far the turn of a refused attempt was.
+type farTurn time.Duration
+
+func (d farTurn) Error() string {
+	return fmt.Sprintf("the turn of the next attempt was %v away, later than pacing.maxWait or the deadline allows", time.Duration(d).Round(time.Millisecond))
 }
 
 // allow asks the throttle and the breaker for one attempt, and notes in a what they said.
@@ -136,7 +159,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 		reason = ErrTreeExhausted
 	case s.budget != nil && s.budget.Balance(now) < 1: // before the rate limit, which gives nothing back
 		reason = ErrBudgetExhausted
-	case s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed:
+	case !s.turnNow(now):
 		reason = ErrRateLimited
 	case s.obeys && c.tree.take(1, true) == 0:
 		reason = ErrTreeExhausted
@@ -152,6 +175,21 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	c.hedges++
 	c.tree.count(1)
 	return n, c.send(n, now, HedgeSent), true
+}
+
+// turnNow asks the pacer and the rate limit for an attempt that cannot wait.
+func (s *settings) turnNow(now time.Duration) bool {
+	if s.pacer != nil && s.pacer.State(now).Wait > 0 {
+		return false
+	}
+	if s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed {
+		return false
+	}
+	if s.pacer == nil {
+		return true
+	}
+	_, ok := s.pacer.Turn(now, s.rnd(), 0)
+	return ok
 }
 
 // land takes copy n out of the air and tells everyone who counts.

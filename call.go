@@ -43,6 +43,7 @@ type Call struct {
 	final     bool  // one of those said that repeating cannot help
 	last      error // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
+	watch     Observer // of this call alone; nil for nearly all
 }
 
 // attemptCopy is one attempt in the air.
@@ -59,7 +60,7 @@ type attemptCopy struct {
 // Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
 // guard; deadline is when the caller stops waiting, on that clock, or NoDeadline.
 func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
-	s := g.current.Load()
+	s := g.settingsOf(c)
 	c.s, c.start, c.deadline = s, now, deadline
 	if s.policy.Timeout > 0 {
 		c.deadline = min(c.deadline, later(now, s.policy.Timeout))
@@ -80,9 +81,18 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 	return c.attempt(now)
 }
 
+// settingsOf returns what c begins under.
+func (g *Guard) settingsOf(c *Call) *settings {
+	s := g.current.Load()
+	if c.watch != nil {
+		s = s.watchedBy(c.watch)
+	}
+	return s
+}
+
 // refuse begins and ends a call whose caller had left before it began.
 func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
-	c.s, c.start = g.current.Load(), now
+	c.s, c.start = g.settingsOf(c), now
 	c.s.emit(Event{Kind: CallBegan, At: now})
 	return c.stop(now, cause)
 }

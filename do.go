@@ -83,6 +83,7 @@ type driven struct {
 // begin starts the call on the real clock.
 func (d *driven) begin(ctx context.Context, g *Guard) Step {
 	d.Under(CallTreeOf(ctx))
+	d.Watch(ObserverOf(ctx))
 	deadline := NoDeadline
 	if t, ok := ctx.Deadline(); ok {
 		deadline = onClock(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/policy/throttle"
 )
@@ -53,6 +54,9 @@ func (d *dice) policy() abate.Policy {
 	if d.roll(2) == 1 {
 		p.Hedge = hedge.Config{Delay: 15 * ms, MaxHedges: 1 + d.roll(3)}
 	}
+	if d.roll(2) == 1 {
+		p.Pacing = pacing.Config{PerSecond: float64(1 + d.roll(100)), Burst: 1 + d.roll(3), RampUp: time.Duration(d.roll(2)) * 100 * ms, MaxWait: time.Duration(1+d.roll(3)*30) * ms}
+	}
 	if p.AttemptTimeout > p.Timeout && p.Timeout > 0 {
 		p.AttemptTimeout = p.Timeout
 	}
@@ -76,9 +80,13 @@ func FuzzCall(f *testing.F) {
 		d := dice(input)
 		p := d.policy()
 		first, extra := 0, 0
+		var sent []time.Duration
 		rnd := rand.New(rand.NewPCG(3, 4))
 		p.Rand = rnd.Uint64
 		p.Observer = abate.ObserverFunc(func(e abate.Event) {
+			if e.Kind == abate.AttemptBegan || e.Kind == abate.HedgeSent {
+				sent = append(sent, e.At)
+			}
 			switch e.Kind {
 			case abate.AttemptBegan:
 				if e.Attempt == 1 {
@@ -111,6 +119,16 @@ func FuzzCall(f *testing.F) {
 			}
 			if most := (1 + p.MaxRetries) * (1 + p.Hedge.MaxHedges); c.Attempts() > most {
 				t.Errorf("call %d: %d attempts, at most %d allowed", i, c.Attempts(), most)
+			}
+		}
+		if c := p.Pacing.WithDefaults(); c.Enabled() {
+			for from := range sent {
+				for to := from; to < len(sent); to++ {
+					most := float64(c.Burst+1) + c.PerSecond*(sent[to]-sent[from]).Seconds()/(1-c.Jitter)
+					if n := to - from + 1; float64(n) > most+1e-6 {
+						t.Fatalf("%d attempts in %v under %+v", n, sent[to]-sent[from], c)
+					}
+				}
 			}
 		}
 		if st := g.StateAt(v.now).Bulkhead; st.InFlight != 0 || st.Queued != 0 {

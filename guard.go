@@ -47,7 +47,8 @@ type parts struct {
 // is off is nil.
 type settings struct {
 	name     string
-	policy   Policy
+	policy   Policy  // under the override
+	written  *Policy // without it; nil while there is none
 	rnd      func() uint64
 	observer Observer
 	retries  retryLists
@@ -95,16 +96,20 @@ func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("abate: policy of %q: %w", g.name, err)
 	}
-	g.update.Lock()
-	g.written = p.clone()
-	g.put(now, "")
+	g.change(now, "", func() { g.written = p.clone() })
 	return nil
 }
 
-// put compiles what is written, under the override, and makes it what calls see. It unlocks update, which is held.
-func (g *Guard) put(now time.Duration, detail string) {
+// change edits what is written or the override, and puts the policy that comes of it in force. detail is for the observer.
+func (g *Guard) change(now time.Duration, detail string, edit func()) {
+	g.update.Lock()
+	edit()
 	before := g.current.Load()
 	next, change := g.compile(g.override.apply(g.written.clone()).WithDefaults(), now)
+	if g.override != NoOverride {
+		written := g.written.clone().WithDefaults()
+		next.written = &written
+	}
 	g.current.Store(next)
 	g.update.Unlock()
 	if before != nil {
@@ -183,7 +188,7 @@ func (k *parts) reconfigure(p Policy, now time.Duration) (change breaker.Change)
 		k.limiter.Reconfigure(now, p.RateLimit.Config)
 	}
 	if k.pacer != nil {
-		k.pacer.Reconfigure(now, p.Pacing)
+		k.pacer.Reconfigure(p.Pacing)
 	}
 	if k.throttle != nil {
 		k.throttle.Reconfigure(now, p.Throttle)
@@ -211,11 +216,17 @@ func (s *settings) delays(o *Outcome) bool {
 // observer is in force at that moment.
 func (g *Guard) breakerChanged(c breaker.Change) {
 	if s := g.current.Load(); s != nil {
-		if s.pacer != nil && c.From == breaker.HalfOpen && c.To != breaker.Open {
+		if s.pacer != nil && recovered(c) {
 			s.pacer.Restart(c.At, s.rnd())
 		}
 		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
 	}
+}
+
+// recovered tells of a change after which attempts pass that did not before, also if somebody opened and closed the circuit by hand.
+func recovered(c breaker.Change) bool {
+	shut := func(s breaker.State) bool { return s == breaker.Open || s == breaker.HalfOpen }
+	return shut(c.From) && !shut(c.To)
 }
 
 func (s *settings) emit(e Event) {
@@ -225,8 +236,15 @@ func (s *settings) emit(e Event) {
 	}
 }
 
-// Describe returns the policy in force with every default written out. It is shared: do not change it.
-func (g *Guard) Describe() *Policy { return &g.current.Load().policy }
+// Describe returns the policy in force with every default written out, without an Override, of which State tells. It is shared:
+// do not change it.
+func (g *Guard) Describe() *Policy {
+	s := g.current.Load()
+	if s.written != nil {
+		return s.written
+	}
+	return &s.policy
+}
 
 // Budget is the guard's retry budget, nil while the policy has none: for adapters that share it with other instances.
 func (g *Guard) Budget() *budget.Budget { return g.current.Load().budget }

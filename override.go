@@ -17,26 +17,26 @@ const (
 	OverrideForcedOpen Override = "forcedOpen"
 	// OverrideDisabled lets every call pass the circuit breaker. Retries, budget and limits stay as they are.
 	OverrideDisabled Override = "disabled"
-	// OverrideShadow has the circuit breaker decide and report, and reject nothing.
+	// OverrideShadow has the circuit breaker decide and report, and reject nothing. Where the policy has no circuit breaker, or has
+	// it switched off, there is nothing to decide.
 	OverrideShadow Override = "shadow"
 )
 
-// Override puts o above the guard's policy, at once and until it is called again with NoOverride. The breaker keeps its
-// state, as with Update. The observer is told of a PolicyChanged whose Detail says what was done. What is no Override is an
-// error, and changes nothing.
+// Override puts o above the guard's policy, at once and until it is called again with NoOverride; Update changes only what is
+// below it. Calls that are running finish as they began. The circuit breaker starts anew, closed, when OverrideForcedOpen or
+// OverrideDisabled is taken back, and otherwise keeps its state. The observer is told of a PolicyChanged whose Detail says
+// what was done. What is no Override is an error, and changes nothing.
 func (g *Guard) Override(o Override) error {
 	switch o {
 	case NoOverride, OverrideForcedOpen, OverrideDisabled, OverrideShadow:
 	default:
 		return fmt.Errorf("abate: guard %q: %q is not an override; allowed: forcedOpen, disabled, shadow, or nothing to take it back", g.name, string(o))
 	}
-	g.update.Lock()
-	g.override = o
 	detail := "circuit breaker left to the policy again"
 	if o != NoOverride {
 		detail = "circuit breaker " + string(o) + " by hand"
 	}
-	g.put(clock(), detail)
+	g.change(clock(), detail, func() { g.override = o })
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -128,6 +129,7 @@ func (p Policy) Ineffective() error {
 		v.idle("rateLimit.shadow", r.Shadow, "set limit, for example limit: 1000/s")
 		v.idle("rateLimit.maxWait", r.MaxWait != 0, "set limit, for example limit: 1000/s")
 	}
+	v.idlePacing(p.Pacing)
 	if t := p.Throttle; !t.Disabled && t.K == 0 {
 		v.idle("throttle.shadow", t.Shadow, "set k, for example k: 2")
 		v.idle("throttle.window", t.Window != 0, "set k, for example k: 2")
@@ -144,6 +146,25 @@ func (p Policy) Ineffective() error {
 	}
 	v.idleKafka(p.Kafka)
 	return errors.Join(v.found...)
+}
+
+// idlePacing reports what a pace lacks.
+func (v *validator) idlePacing(c pacing.Config) {
+	if c.Disabled {
+		return
+	}
+	off := c.PerSecond == 0
+	const mend = "set perSecond, for example perSecond: 10"
+	v.idle("pacing.burst", off && c.Burst != 0, mend)
+	v.idle("pacing.jitter", off && c.Jitter != 0, mend)
+	v.idle("pacing.rampUp", off && c.RampUp != 0, mend)
+	v.idle("pacing.maxWait", off && c.MaxWait != 0, mend)
+	switch {
+	case off:
+		v.idle("pacing.rampUpFrom", c.RampUpFrom != 0, mend)
+	case c.RampUp == 0:
+		v.idle("pacing.rampUpFrom", c.RampUpFrom != 0, "set rampUp, for example rampUp: 5s")
+	}
 }
 
 // idle reports a setting that does nothing.

@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/pacing"
 )
 
 func TestValidateNamesFieldValueAndMend(t *testing.T) {
@@ -47,6 +48,8 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{}} }, "routes[0]: matches every request; give it a host, a path or both"},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Path: "pay"}} }, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
 		{func(p *abate.Policy) { p.Routes = []abate.Route{{Host: "http://x"}} }, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
+		{func(p *abate.Policy) { p.Pacing.PerSecond = math.NaN() }, "pacing.perSecond: NaN is out of range; allowed: 0.01 to 1000000"},
+		{func(p *abate.Policy) { p.Pacing.MaxWait = -1 }, "pacing.maxWait: -1ns is out of range; allowed: 1ms to 1h"},
 		{func(p *abate.Policy) { p.Fallback.Status = 7 }, "fallback.status: 7 is out of range; allowed: 200 to 599"},
 	} {
 		p := abate.DefaultPolicy()
@@ -63,7 +66,7 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 }
 
 func TestDefaultAndZeroPoliciesAreValid(t *testing.T) {
-	for _, p := range []abate.Policy{{}, abate.DefaultPolicy(), abate.DefaultPolicy().WithDefaults()} {
+	for _, p := range []abate.Policy{{}, abate.DefaultPolicy(), abate.DefaultPolicy().WithDefaults(), abate.ConnectionPolicy(), abate.ConnectionPolicy().WithDefaults()} {
 		if err := p.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -87,6 +90,33 @@ func TestIneffectiveNamesWhatDoesNothing(t *testing.T) {
 	}
 	p.Bulkhead.Disabled, p.Hedge.Delay, p.Fallback.Status = true, 100*ms, 200
 	if err := p.Ineffective(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIneffectiveNamesWhatAPaceLacks(t *testing.T) {
+	const rate = "; set perSecond, for example perSecond: 10"
+	all := pacing.Config{Burst: 2, Jitter: 0.1, RampUp: time.Second, RampUpFrom: 0.5, MaxWait: time.Second}
+	off, slow, even := all, all, all
+	off.Disabled, slow.PerSecond, even.PerSecond, even.RampUp = true, 5, 5, 0
+	for _, row := range []struct {
+		c    pacing.Config
+		want string
+	}{
+		{pacing.Config{}, ""}, {off, ""}, {slow, ""},
+		{all, "pacing.burst: has no effect" + rate + "\npacing.jitter: has no effect" + rate + "\npacing.rampUp: has no effect" + rate +
+			"\npacing.maxWait: has no effect" + rate + "\npacing.rampUpFrom: has no effect" + rate},
+		{even, "pacing.rampUpFrom: has no effect; set rampUp, for example rampUp: 5s"},
+	} {
+		got := ""
+		if err := (abate.Policy{Pacing: row.c}).Ineffective(); err != nil {
+			got = err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%+v\n got %s\nwant %s", row.c, got, row.want)
+		}
+	}
+	if err := abate.ConnectionPolicy().Ineffective(); err != nil {
 		t.Error(err)
 	}
 }

@@ -67,7 +67,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -278,8 +278,41 @@ var mistakes = map[string][]string{
 		`:2:26: service "payments", maxRetries: 99999999999999999999 is out of range; allowed: 0 to 100; for example 3`,
 		`:2:60: service "payments", multiplier: 1e999 is out of range; allowed: 1 to 100; for example 2.0`,
 	},
+	"pacing": {
+		`:2:26: service "idle", pacing.burst: has no effect; set perSecond, for example perSecond: 10`,
+		`:2:37: service "idle", pacing.jitter: has no effect; set perSecond, for example perSecond: 10`,
+		`:2:50: service "idle", pacing.rampUp: has no effect; set perSecond, for example perSecond: 10`,
+		`:2:66: service "idle", pacing.rampUpFrom: has no effect; set perSecond, for example perSecond: 10`,
+		`:2:80: service "idle", pacing.maxWait: has no effect; set perSecond, for example perSecond: 10`,
+		`:4:45: service "ramp", pacing.rampUpFrom: has no effect; set rampUp, for example rampUp: 5s`,
+		`:5:31: service "range", pacing.perSecond: 0.001 is out of range; allowed: 0.01 to 1000000; for example 10`,
+		`:5:45: service "range", pacing.burst: 0 is out of range; allowed: 1 to 1000000; for example 2`,
+		`:5:56: service "range", pacing.jitter: 2 is out of range; allowed: 0.001 to 1; for example 0.5`,
+		`:5:67: service "range", pacing.rampUp: 2h is out of range; allowed: 0s to 1h; for example 5s`,
+		`:5:83: service "range", pacing.rampUpFrom: 0 is out of range; allowed: 0.001 to 1; for example 0.1`,
+		`:5:95: service "range", pacing.maxWait: 0s is out of range; allowed: 1ms to 1h; for example 1s`,
+		`:6:30: service "rate", pacing.perSecond: the text "10/s" is not a number; allowed: 0.01 to 1000000; for example 10`,
+		`:7:69: service "orders-db", pacing.rampUpFrom: has no effect; set rampUp, for example rampUp: 5s`,
+	},
 	"percent": {
 		`:3:44: service "payments", circuitBreaker.failureRateThreshold: the text "50%" is not a number; write 0.5`,
+	},
+	"preset-contradicted": {
+		`:3:3: service "orders-db", attemptTimeout: 5s is above timeout 2s (from the preset); an attempt cannot last longer than its call: lower it or raise timeout`,
+		`:4:60: service "cache", initialDelay: 2s is above maxDelay 1s; lower it or raise maxDelay`,
+	},
+	"preset-in-defaults": {
+		`:1:20: defaults.preset: cannot have a default; it says what one service begins with: write it there`,
+	},
+	"preset-misspelt": {
+		`:2:23: service "orders-db", preset: "connection" is not known; did you mean connections? allowed: calls, connections; for example connections`,
+		`:3:19: service "cache", preset: the number 5 is not text; write it in quotes: "5"`,
+		`:4:19: service "queue", preset: "" is not known; allowed: calls, connections; for example connections`,
+		`:5:12: service "search": unknown key "Preset"; did you mean preset?`,
+	},
+	"preset-of-requests": {
+		`:4:16: service "orders-db", upstreams: leads requests to a policy for connections; remove it, or list the service that gets the requests under a name of its own, without preset`,
+		`:5:13: service "orders-db", routes: leads requests to a policy for connections; remove it, or list the service that gets the requests under a name of its own, without preset`,
 	},
 	"protect-a-list": {
 		`:2:3: protect: a list is not a mapping; for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`,
@@ -492,7 +525,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -515,7 +548,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

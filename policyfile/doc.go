@@ -19,7 +19,13 @@
 //
 // A file needs one of defaults, services, gatewayRetries and protect; one with protect alone leaves calls to the defaults.
 //
-// Every policy starts from abate.DefaultPolicy; defaults changes it for all services, a service for itself. A key left
+// What opens connections is guarded as a service, too, with preset: connections. It starts from abate.ConnectionPolicy, and
+// defaults, which is about requests, leaves it alone:
+//
+//	services:
+//	  orders-db: {preset: connections}
+//
+// Every other policy starts from abate.DefaultPolicy; defaults changes it for all services, a service for itself. A key left
 // out is inherited, key by key inside sections too; a list replaces the inherited one. The file may be wrapped in a
 // Kubernetes ConfigMap, and positions then point into the outer file. Anchors, aliases and merge keys (<<) work; keys
 // of the top level that begin with x- are not looked at, so that anchors have a place to stand. The keys and their

@@ -12,7 +12,8 @@ import (
 )
 
 // File is a checked policy file. Its policies are complete: what a service left out is filled in from the defaults, and
-// what those left out from abate.DefaultPolicy. Fields that are still zero take the default that their comment names.
+// what those left out from abate.DefaultPolicy; what one for connections left out from abate.ConnectionPolicy. Fields that are
+// still zero take the default that their comment names.
 type File struct {
 	Name           string       // as given to Parse
 	Defaults       abate.Policy // for services that the file does not list
@@ -25,6 +26,7 @@ type File struct {
 // Service is one entry of services.
 type Service struct {
 	Name   string
+	Preset Preset // what it began with; empty means Calls
 	Policy abate.Policy
 }
 
@@ -46,7 +48,12 @@ var topKeys = []string{"defaults", "services", "gatewayRetries", "protect", "red
 // decoder reads one policy file.
 type decoder struct {
 	*strictyaml.Document
-	begin *yaml.Node // where the policy begins
+	begin *yaml.Node           // where the policy begins
+	ahead *strictyaml.Document // reads a little ahead; its mistakes are found again
+}
+
+func newDecoder(name string, begin *yaml.Node) *decoder {
+	return &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: begin, ahead: &strictyaml.Document{Form: form}}
 }
 
 // Parse checks a policy file, plain or in a ConfigMap, and makes no guards. name stands in the messages. The error is
@@ -56,7 +63,7 @@ func Parse(name string, data []byte) (*File, error) {
 		_, err := Read(name, bytes.NewReader(data))
 		return nil, err
 	}
-	d := &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: &yaml.Node{Line: 1, Column: 1}}
+	d := newDecoder(name, &yaml.Node{Line: 1, Column: 1})
 	return d.result(d.read(data))
 }
 
@@ -69,7 +76,7 @@ func ParseNode(name string, n *yaml.Node) (*File, error) {
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]
 	}
-	d := &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: n}
+	d := newDecoder(name, n)
 	var file *File
 	if entries, ok := d.Entries(n, "", "", form.Least); ok {
 		file = d.top(entries)
@@ -134,12 +141,13 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 	if e, ok := values["protect"]; ok {
 		protect, _ = d.Names(e.Value, "", "protect", `for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`)
 	}
-	f.Defaults = abate.DefaultPolicy()
+	defaults := entry{Policy: abate.DefaultPolicy()}
 	base := d.reader(policyShape, "", "defaults", values["defaults"].Key)
 	if e, ok := values["defaults"]; ok {
-		base.policy(&f.Defaults, e.Value)
+		base.policy(&defaults, e.Value)
 	}
-	base.checkPolicy(&f.Defaults, nil)
+	base.checkPolicy(&defaults, nil)
+	f.Defaults = defaults.Policy
 	all := append([]*reader{base}, d.services(f, base, services)...)
 	all = append(all, d.protect(f, protect)...)
 	if !shared {
@@ -174,12 +182,19 @@ func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]stric
 
 func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []*reader {
 	readers := make([]*reader, 0, len(entries))
+	builtIn := d.reader(policyShape, "", "", nil)
+	base.gives, builtIn.gives = "inherited", "from the preset"
 	for _, e := range entries {
-		s := Service{Name: e.Key.Value, Policy: own(f.Defaults)}
-		r := d.reader(policyShape, s.Name, "", e.Key)
-		r.policy(&s.Policy, e.Value)
-		r.checkPolicy(&s.Policy, base)
-		f.Services, readers = append(f.Services, s), append(readers, r)
+		name, under, s := e.Key.Value, base, entry{Preset: d.presetOf(e.Value)}
+		if s.Preset == Connections {
+			under, s.Policy = builtIn, abate.ConnectionPolicy()
+		} else {
+			s.Policy = own(f.Defaults)
+		}
+		r := d.reader(policyShape, name, "", e.Key)
+		r.policy(&s, e.Value)
+		r.checkPolicy(&s, under)
+		f.Services, readers = append(f.Services, Service{name, s.Preset, s.Policy}), append(readers, r)
 		if d.Stopped() {
 			return readers
 		}

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,14 +18,14 @@ import (
 // under services, to a policy that behaves the same.
 func Format(name string, p *abate.Policy) []byte {
 	w := &writer{}
-	w.policy(name, p)
+	w.policy(name, "", p)
 	return []byte(w.b.String())
 }
 
 // Format writes the whole file as the function Format writes each policy. Parse reads it to policies that behave the same.
 func (f *File) Format() []byte {
 	w := &writer{}
-	w.policy("defaults", &f.Defaults)
+	w.policy("defaults", "", &f.Defaults)
 	if len(f.Services) == 0 {
 		w.line("services: {}")
 	} else {
@@ -32,7 +33,8 @@ func (f *File) Format() []byte {
 	}
 	w.indent++
 	for i := range f.Services {
-		w.policy(f.Services[i].Name, &f.Services[i].Policy)
+		s := &f.Services[i]
+		w.policy(s.Name, cmp.Or(s.Preset, Calls), &s.Policy)
 	}
 	w.indent--
 	w.line("gatewayRetries: " + strconv.FormatBool(f.GatewayRetries))
@@ -62,15 +64,16 @@ func (w *writer) line(s string) {
 	w.b.WriteString(strings.Repeat("  ", w.indent) + s + "\n")
 }
 
-func (w *writer) policy(name string, p *abate.Policy) {
-	full := *p
+// policy writes one policy; without a preset the key is left out.
+func (w *writer) policy(name string, preset Preset, p *abate.Policy) {
+	full := entry{Preset: preset, Policy: *p}
 	if full.RetryBudget == (budget.Config{}) {
 		full.RetryBudget.Disabled = true // off; left out in a file it would be inherited
 	}
 	if full.OutlierDetection == (balance.Config{}) {
 		full.OutlierDetection.Disabled = true
 	}
-	full = full.WithDefaults()
+	full.Policy = full.WithDefaults()
 	w.inDefaults = name == "defaults" && w.indent == 0
 	w.idle = map[string]bool{}
 	for _, e := range fieldErrors(full.Ineffective()) {
@@ -100,6 +103,7 @@ func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 		value := v.FieldByIndex(f.Index())
 		switch {
 		case w.inDefaults && s == policyShape && (f.Key == "upstreams" || f.Key == "routes"): // of one service only
+		case s == policyShape && f.Key == "preset" && value.IsZero():
 		case f.Kind == strictyaml.Section:
 			w.line(f.Key + ":" + off(f, value))
 			w.section(f.Inner, value)
@@ -121,7 +125,7 @@ var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)", "re
 	"default": " (CRITICAL)", "addresses": " (in this process)"}
 
 // missing is what a section that is off may lack.
-var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit", "throttle": "k",
+var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit", "pacing": "perSecond", "throttle": "k",
 	"hedge": "delay or quantile", "fallback": "status", "kafka": "tiers or delay", "tls": "certificate", "authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".

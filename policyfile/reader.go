@@ -17,7 +17,7 @@ var policyShape = newPolicyShape()
 
 // newPolicyShape is the keys of a policy, and what no tag of them says.
 func newPolicyShape() *strictyaml.Shape {
-	s := strictyaml.ShapeOf(reflect.TypeFor[abate.Policy]())
+	s := strictyaml.ShapeOf(reflect.TypeFor[entry]())
 	s.Find("fallback.body").Longest = 64 << 10 // a page, not a word
 	for _, key := range []string{"retryOn", "retryMethods"} {
 		s.Find(key).NotEmpty = "remove the key, or write maxRetries: 0 to retry nothing"
@@ -32,6 +32,7 @@ type reader struct {
 	*strictyaml.Positions
 	shape *strictyaml.Shape
 	wrong map[string]bool // "path: problem" of what check reported
+	gives string          // how those who inherit from this section say so
 }
 
 // reader begins to read the section at key, which belongs to service or else stands below prefix.
@@ -40,7 +41,7 @@ func (d *decoder) reader(shape *strictyaml.Shape, service, prefix string, key *y
 }
 
 // policy puts what the file says for this policy into p.
-func (r *reader) policy(p *abate.Policy, n *yaml.Node) {
+func (r *reader) policy(p *entry, n *yaml.Node) {
 	r.Read(r.shape, n, reflect.ValueOf(p).Elem())
 	if r.Has("jitterFactor") && !r.Has("jitter") && !slices.Contains(r.Failed(), "jitterFactor") {
 		// Who writes only the factor means that kind of jitter, and with 0 none.
@@ -56,16 +57,17 @@ func (r *reader) policy(p *abate.Policy, n *yaml.Node) {
 			}
 		}
 	}
+	r.checkPreset(p)
 }
 
 // checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service completes,
 // so only services can have settings without effect.
-func (r *reader) checkPolicy(p *abate.Policy, base *reader) {
+func (r *reader) checkPolicy(p *entry, base *reader) {
 	var ineffective []*abate.FieldError
 	if base != nil {
 		ineffective = fieldErrors(p.Ineffective())
 	}
-	r.check(fieldErrors(p.Validate()), ineffective, p.WithDefaults(), base)
+	r.check(fieldErrors(p.Validate()), ineffective, entry{Policy: p.WithDefaults()}, base)
 }
 
 // check reports what is invalid, what this section itself says without effect, and zeros that would mean another value of
@@ -80,7 +82,7 @@ func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base 
 		}
 		problem := e.Problem
 		if base != nil && r.Node(e.Path) == r.Where {
-			problem += " (inherited)"
+			problem += " (" + base.gives + ")"
 		}
 		r.Add(e.Path, problem, e.Mend)
 	}

@@ -57,7 +57,7 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key", "duration-without-unit",
 		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type", "no-value",
 		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries",
-		"kafka-words", "kafka-empty-tiers", "protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
+		"preset-misspelt", "pacing", "kafka-words", "kafka-empty-tiers", "protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
 		"redis-no-value", "redis-words"} {
 		if problems := validate(t, "testdata/"+name+".bad.yaml"); len(problems) == 0 {
 			t.Errorf("%s.bad.yaml conforms to the schema", name)
@@ -77,7 +77,9 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 	for key, values := range map[string][]string{
 		"retryOn: [%q]": conditions, "neverRetryOn: [%q]": conditions, "retryOn: %s": {"[]", "[reset]", "[503]", "reset"},
 		"neverRetryOn: %s": {"[]"}, "retryMethods: %s": {"[]", "[GET]"}, "retryMethods: [%q]": {"GET", "PUT", "put", "Put", "X-Y", "A B", ""},
-		"timeout: %s": durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"}, "backoff: %s": {"linear", "Linear"},
+		"preset: %s":              {"calls", "connections", "Connections", `""`},
+		"pacing: {perSecond: %s}": {"10", "0.01", "0.001", "1000001", "fast", "10/s"},
+		"timeout: %s":             durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"}, "backoff: %s": {"linear", "Linear"},
 		"rateLimit: {limit: %s}": rates, "protect rateLimit: {limit: %q}": rates,
 		"protect caller: %q":                                             {"", "ip", "IP", "header:X-Y", "header:", "header:X Y", "header:a:b"},
 		"protect rateLimit: {limit: 1/s, key: %q}":                       {"", "ip", "caller", "token", "header:X-Y", "header:é"},
@@ -169,9 +171,9 @@ func priorities() string {
 
 // generate makes the schema of a policy file.
 func generate(t *testing.T) object {
-	policy := generator(t, abate.DefaultPolicy().WithDefaults()).Mapping(policyShape)
+	policy := generator(t, entry{Preset: Calls, Policy: abate.DefaultPolicy().WithDefaults()}).Mapping(policyShape)
 	policy["title"] = "policy"
-	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, defaults from the built-in policy."
+	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, defaults from the built-in policy; a service with preset: connections from the built-in policy for connections."
 	protection := generator(t, abate.DefaultProtection().WithDefaults()).Mapping(protectShape)
 	protection["title"] = "protection"
 	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its default."
@@ -188,7 +190,7 @@ func generate(t *testing.T) object {
 		"description": "What is done about the services that are called (defaults, services) and about the requests that arrive (protect). Rules between fields are checked by abate check.",
 		"type":        "object",
 		"properties": object{
-			"defaults":       schematest.With(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no upstreams and routes."),
+			"defaults":       schematest.With(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no preset, upstreams and routes."),
 			"services":       object{"title": "services", "description": "The policy of each service that is called, by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": names},
 			"gatewayRetries": object{"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: false.", "type": "boolean", "default": false},
 			"protect":        object{"title": "protect", "description": "The protection of each service that requests arrive at, by its name.", "type": "object", "additionalProperties": object{"$ref": "#/$defs/protection"}, "maxProperties": MaxServices, "propertyNames": names},

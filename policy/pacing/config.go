@@ -11,15 +11,16 @@ type Config struct {
 	// PerSecond is how many attempts each instance sends in a second once all is well. Range 0.01 to 1000000. Zero: no pacing.
 	PerSecond float64 `yaml:"perSecond" range:"0.01..1000000" example:"10"`
 
-	// Burst is how many may be sent at once after a pause. Range 1 to 1000000. Zero means the default, 1.
+	// Burst is how many may be sent at once after a pause, but not by an instance that has just begun or whose circuit has just
+	// closed. Range 1 to 1000000. Zero means the default, 1.
 	Burst int `yaml:"burst" range:"1..1000000" example:"2"`
 
 	// Jitter is how much the time between two turns is drawn at random: each is drawn between (1 - jitter) and (1 + jitter)
 	// times what the pace asks for, so that the pace stays what it is. Range 0.001 (practically none) to 1. Zero means the default, 0.5.
 	Jitter float64 `yaml:"jitter" range:"0.001..1" example:"0.5"`
 
-	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond: from the first attempt of all, and again
-	// each time the circuit has closed after an outage. Range 0 to 1h. Zero: the full pace at once.
+	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond, linearly: from the first attempt of all, and
+	// again each time the circuit lets attempts through again after it was open. Range 0 to 1h. Zero: the full pace at once.
 	RampUp time.Duration `yaml:"rampUp" range:"0s..1h" example:"5s"`
 
 	// RampUpFrom is the share of perSecond with which the ramp-up begins. A fraction, 0.1 is 10 %. It matters only together

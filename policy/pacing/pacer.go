@@ -1,26 +1,29 @@
 package pacing
 
 import (
+	"math"
 	"sync"
 	"time"
 )
 
 // Pacer gives turns. All methods may be called from many goroutines at once. Times are durations since any fixed origin,
-// the same for all calls. Make one with New.
+// the same for all calls; a time a little earlier than one seen before does no harm. Make one with New.
 type Pacer struct {
 	mu      sync.Mutex
 	config  Config
-	next    time.Duration // when the bucket has the next turn, had it no burst
-	since   time.Duration // the beginning of the ramp-up
 	started bool
+	since   time.Duration // the beginning of the ramp-up
+	last    time.Duration // when the last turn was due
+	gap     float64       // from it to the next one, in turns: 1 but for the jitter
 }
 
 // New returns a pacer for c. Values outside their range are moved to its nearest end.
 func New(c Config) *Pacer { return &Pacer{config: c.WithDefaults()} }
 
 // Turn asks for one attempt at now. It answers how long to wait before it is sent, which is at most patience and at most the
-// MaxWait of the policy; false is a refusal, which takes nothing. A turn that is not used is not given back. draw is 64
-// uniform random bits. Its cost is one lock; it does not allocate.
+// MaxWait of the policy; a patience below 0 counts as 0. False is a refusal, which takes nothing; wait is then how far the
+// turn would have been. A turn that is not used is not given back. draw is 64 uniform random bits. Its cost is one lock; it
+// does not allocate.
 func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,61 +32,82 @@ func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wa
 		return 0, true
 	}
 	if !p.started {
-		p.started, p.since, p.next = true, now, now
+		p.started, p.since, p.last = true, now, now
 	}
-	interval := p.interval(now)
-	earliest := p.next
-	if spare := float64(interval) * float64(c.Burst-1); spare < float64(now)-float64(p.next) {
-		earliest = now - time.Duration(spare)
-	}
-	wait = max(earliest-now, 0)
-	if wait > min(patience, c.MaxWait) {
+	due := p.due(now)
+	wait = max(minus(due, now), 0)
+	if wait > max(min(patience, c.MaxWait), 0) {
 		return wait, false
 	}
-	unit := float64(draw>>11) / (1 << 53)
-	step := float64(interval) * (1 + c.Jitter*(2*unit-1))
-	p.next = earliest + time.Duration(step)
+	if p.last, p.gap = due, 1; due >= now { // with jitter, what a pause has earned could be more than the burst
+		p.gap += c.Jitter * (2*unit(draw) - 1)
+	}
 	return wait, true
 }
 
-// interval is the time between two turns at the pace of now.
-func (p *Pacer) interval(now time.Duration) time.Duration {
-	return time.Duration(float64(time.Second) / (p.config.PerSecond * p.share(now)))
+// due is when the turn of whoever asks at now is due: not before the gap after the last one is over, and no longer ago than
+// the burst makes up for.
+func (p *Pacer) due(now time.Duration) time.Duration {
+	interval := float64(time.Second) / p.config.PerSecond
+	return max(p.along(p.last, p.gap*interval), p.along(now, -interval*float64(p.config.Burst-1)))
 }
 
-// share is how much of the full pace is granted at now.
-func (p *Pacer) share(now time.Duration) float64 {
-	c := &p.config
-	if !p.started || c.RampUp == 0 || now-p.since >= c.RampUp {
-		return 1
+// along is the time so much further on than t, counted in nanoseconds of the full pace: during the ramp-up they are longer.
+// It is exact where the ramp-up has no part in it.
+func (p *Pacer) along(t time.Duration, full float64) time.Duration {
+	c, u := &p.config, minus(t, p.since)
+	if c.RampUp == 0 || u >= c.RampUp && float64(u)+full >= float64(c.RampUp) {
+		return plus(t, full)
 	}
-	done := max(0, float64(now-p.since)/float64(c.RampUp)) // time may run backwards a little
-	return c.RampUpFrom + (1-c.RampUpFrom)*done
+	return plus(p.since, c.when(c.granted(float64(u))+full))
 }
 
-// Restart begins the ramp-up anew: the other side has just come back. The next turn comes at a random time within the first
-// interval, drawn from draw, so that instances that saw it come back together do not go on together; those who wait keep
-// their turns.
+// granted is what the first u nanoseconds from the beginning of the ramp-up count at the full pace: the area below the pace,
+// which grows linearly.
+func (c *Config) granted(u float64) float64 {
+	ramp, from := float64(c.RampUp), c.RampUpFrom
+	switch {
+	case u >= ramp:
+		return u - ramp*(1-from)/2
+	case u <= 0: // time may run backwards a little
+		return u * from
+	}
+	return u*from + u*u*(1-from)/(2*ramp)
+}
+
+// when is the inverse of granted.
+func (c *Config) when(full float64) float64 {
+	ramp, from := float64(c.RampUp), c.RampUpFrom
+	switch {
+	case full >= ramp*(1+from)/2:
+		return full + ramp*(1-from)/2
+	case full <= 0:
+		return full / from
+	}
+	return 2 * full / (from + math.Sqrt(from*from+2*(1-from)*full/ramp))
+}
+
+// Restart begins the ramp-up anew: the other side has just come back. The next turn is then due at a random time within the
+// first interval, drawn from draw, so that instances that saw it come back together do not go on together; those who wait
+// keep their turns. Without a ramp-up it changes nothing.
 func (p *Pacer) Restart(now time.Duration, draw uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.started, p.since = true, now
-	if c := &p.config; c.Enabled() && c.RampUp > 0 {
-		unit := float64(draw>>11) / (1 << 53)
-		p.next = max(p.next, now+time.Duration(unit*float64(p.interval(now))))
+	if c := &p.config; !c.Enabled() || c.RampUp == 0 {
+		return
 	}
+	if !p.started || p.last < now {
+		p.last, p.gap = now, unit(draw)
+	}
+	p.started, p.since = true, now
 }
 
-// Reconfigure puts another policy in force. Turns that were given stay given.
-func (p *Pacer) Reconfigure(now time.Duration, c Config) {
+// Reconfigure puts another policy in force. Turns that were given stay given, and the time to the one after them is that of
+// the new pace. A pacer that is switched off and on again goes on from where it was.
+func (p *Pacer) Reconfigure(c Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was := p.config
 	p.config = c.WithDefaults()
-	if p.started && p.config.Enabled() && was.Enabled() && p.next > now {
-		// What is ahead was counted in intervals of the old pace.
-		p.next = now + time.Duration(float64(p.next-now)*min(was.PerSecond/p.config.PerSecond, 1e6))
-	}
 }
 
 // State is where a pacer stands.
@@ -92,16 +116,50 @@ type State struct {
 	Wait      time.Duration // of whoever asks now
 }
 
-// State reads the pacer at now, and changes nothing.
+// State reads the pacer at now, and changes nothing. It is the zero State while the pacing is off.
 func (p *Pacer) State(now time.Duration) State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.config.Enabled() {
+	c := &p.config
+	switch {
+	case !c.Enabled():
 		return State{}
+	case !p.started: // the ramp-up begins with the first turn
+		if c.RampUp > 0 {
+			return State{PerSecond: c.PerSecond * c.RampUpFrom}
+		}
+		return State{PerSecond: c.PerSecond}
 	}
-	s := State{PerSecond: p.config.PerSecond * p.share(now)}
-	if p.started {
-		s.Wait = max(p.next-now, 0)
+	s := State{PerSecond: c.PerSecond, Wait: max(minus(p.due(now), now), 0)}
+	if u := minus(now, p.since); c.RampUp > 0 && u < c.RampUp {
+		s.PerSecond *= c.RampUpFrom + (1-c.RampUpFrom)*max(float64(u), 0)/float64(c.RampUp)
 	}
 	return s
+}
+
+// unit makes a number from 0 up to but not including 1 of random bits.
+func unit(draw uint64) float64 { return float64(draw>>11) / (1 << 53) }
+
+// minus is a - b, or the nearest time there is.
+func minus(a, b time.Duration) time.Duration {
+	switch d := a - b; {
+	case b < 0 && d < a:
+		return math.MaxInt64
+	case b > 0 && d > a:
+		return math.MinInt64
+	default:
+		return d
+	}
+}
+
+// plus is t + d, rounded up, or the nearest time there is.
+func plus(t time.Duration, d float64) time.Duration {
+	d = math.Ceil(d)
+	switch { // an int64 has no 2^63
+	case d >= 1<<63:
+		return math.MaxInt64
+	case d <= -1<<63:
+		return math.MinInt64
+	}
+	return minus(t, -time.Duration(d))
 }
