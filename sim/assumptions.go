@@ -169,6 +169,14 @@ func (l *assumptions) gate(x *scenario.Service, v *scenario.Variant) {
 // calls adds how a caller behaves towards gates, and towards services that count attempts.
 func (l *assumptions) calls(path, caller string, calls []scenario.Call, v *scenario.Variant) {
 	for i := range calls {
+		if c := &calls[i]; c.Pool > 0 {
+			how, _ := v.ConnectPolicy(c)
+			value := "at once"
+			if how.Pacing.Enabled() || how.CircuitBreaker.Enabled() || how.MaxRetries > 0 {
+				value = "under " + c.Connect
+			}
+			l.add(path+".calls."+c.To+".connect", value, value == "at once", "how the pool opens a connection for an attempt that finds none free; who waits for one does not take another that becomes free meanwhile")
+		}
 		if c := &calls[i]; v.NaiveCall(caller, c) {
 			l.add(path+".calls."+c.To+".naive", "true", false, "no deadline, attempt number, priority or allowance is sent, and what an answer says of Retry-After, of attempts behind it or of not coming again is ignored")
 		}

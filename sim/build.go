@@ -163,6 +163,12 @@ func policies(s *scenario.Scenario, v *scenario.Variant) string {
 		written[c.To] = text
 		b.WriteString(text)
 	})
+	edges(s, v, func(_ string, c *scenario.Call) {
+		if p, ok := v.ConnectPolicy(c); ok && written[c.Connect] == "" {
+			written[c.Connect] = string(policyfile.Format(c.Connect, &p))
+			b.WriteString(written[c.Connect])
+		}
+	})
 	b.WriteString(Gates(s, v))
 	return b.String()
 }

@@ -58,6 +58,8 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 		}
 		if service.Connections.Max > 0 {
 			add("connections", service.Name, expect.All, 0)
+			add("connectPeak", service.Name, expect.All, 0)
+			add("unopened", service.Name, expect.All, 0)
 		}
 	}
 	return all

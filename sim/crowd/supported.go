@@ -20,6 +20,7 @@ func Supported(p abate.Policy) error {
 	perClient("circuitBreaker", p.CircuitBreaker.Enabled(), "set circuitBreaker.disabled: true")
 	perClient("bulkhead", p.Bulkhead.Enabled(), "set bulkhead.disabled: true")
 	perClient("rateLimit", p.RateLimit.Enabled(), "set rateLimit.disabled: true")
+	perClient("pacing", p.Pacing.Enabled(), "set pacing.disabled: true")
 	perClient("throttle", p.Throttle.Enabled(), "set throttle.disabled: true")
 	perClient("hedge", p.Hedge.Enabled(), "set hedge.disabled: true")
 	conditions := func(path string, list []string) {

@@ -32,8 +32,9 @@ type node struct {
 	shared     *ratelimit.Limiter // what they share, if they do
 	caller     caller
 
-	stream kernel.Stream // of the choice of instances, and a fleet's arrivals
-	next   uint32        // instance, in turn
+	serving int32         // instances that serve again after the trouble
+	stream  kernel.Stream // of the choice of instances, and a fleet's arrivals
+	next    uint32        // instance, in turn
 
 	load  load          // of a fleet
 	group *group        // of one that consumes
@@ -47,6 +48,7 @@ type node struct {
 	held    int32 // workers held, and since when nobody has added their time up
 	heldAt  int64
 	peak    peak
+	knocks  peak // of connections
 }
 
 // step is one thing that a request needs: work, a call on an edge, or all calls at once.
@@ -198,6 +200,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	e.tasks.reset()
 	e.calls.reset()
 	e.attempts.reset()
+	e.dials.reset()
 	e.arrivals.reset()
 	e.messages.reset()
 	e.tracer = tracer{}
@@ -209,8 +212,8 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	for n := range e.nodes {
 		node := &e.nodes[n]
 		node.stream, node.sheds = e.stream(node.name), e.stream(node.name, "shed")
-		node.next, node.shed, node.sent, node.longest, node.peak = 0, 0, 0, 0, peak{}
-		node.held, node.heldAt = 0, 0
+		node.next, node.shed, node.sent, node.longest, node.peak, node.knocks = 0, 0, 0, 0, peak{}, peak{}
+		node.held, node.heldAt, node.serving = 0, 0, 0
 		node.load.reset()
 		if node.group != nil {
 			node.keys = e.stream(node.name, "keys")
@@ -265,7 +268,7 @@ func (e *Engine) newInstance(n, i int32) error {
 // newGuards gives an instance a guard per edge, as a program that starts has.
 func (e *Engine) newGuards(inst *instance, name, number string) error {
 	node := &e.nodes[inst.node]
-	inst.guards, inst.pools = inst.guards[:0], inst.pools[:0]
+	inst.guards, inst.dialers, inst.pools = inst.guards[:0], inst.dialers[:0], inst.pools[:0]
 	for _, k := range node.edges {
 		edge := &e.edges[k]
 		jitter := e.stream(name, number, edge.record.Callee, "guard", strconv.Itoa(int(inst.restarts)))
@@ -279,16 +282,31 @@ func (e *Engine) newGuards(inst *instance, name, number string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		inst.guards = append(inst.guards, g)
+		if g, err = e.newDialer(edge, name, number, inst.restarts); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		inst.dialers = append(inst.dialers, g)
 		inst.pools = append(inst.pools, pool{size: int32(edge.call.Pool)})
 		if inst.restarts == 0 && inst.first(e) {
 			retryAfter := e.nodes[edge.callee].service.RetryAfter
 			if edge.naive {
 				retryAfter = 0
 			}
-			edge.outcomes = outcomes(g, retryAfter)
+			edge.outcomes = outcomes(inst.guards[edge.slot], retryAfter)
 		}
 	}
 	return nil
+}
+
+// newDialer makes the guard under which an instance opens the connections of an edge, nil if there is none.
+func (e *Engine) newDialer(edge *edge, name, number string, restarts int32) (*abate.Guard, error) {
+	policy, ok := e.variant.ConnectPolicy(edge.call)
+	if !ok {
+		return nil, nil
+	}
+	jitter := e.stream(name, number, edge.record.Callee, "connections", strconv.Itoa(int(restarts)))
+	policy.Rand = jitter.Uint64
+	return abate.New(edge.call.Connect, policy)
 }
 
 // first tells whether the instance is the first of its node.

@@ -37,12 +37,14 @@ type attempt struct {
 	pooled  uint8   // what it has of a connection
 	told    uint16  // + 1: the extra attempts that its callee may use; 0 if nothing is told
 	epoch   uint32
+	dial    uint32 // + 1: the opening of its connection under a guard
 
 	// What the answer says of further attempts.
 	retryAfter time.Duration
 	noRetry    bool
 	said       bool   // that so many were made behind the callee,
 	final      bool   // and that there should be no more
+	unopened   bool   // it got no connection, see dialEnds
 	made       uint16 // see report
 }
 
@@ -222,13 +224,19 @@ func (e *Engine) deadline(ai, generation uint32) {
 
 // timeout gives an attempt up whose time is over. What it asked for goes on costing capacity, unless cancellation propagates.
 func (e *Engine) timeout(ai uint32) {
-	e.leave(e.attempts.at(ai))
+	a := e.attempts.at(ai)
+	e.leave(a)
+	e.dropDial(a)
 	e.deliver(ai, TimedOut)
 }
 
 // deliver tells the call what an attempt came to.
 func (e *Engine) deliver(ai uint32, end EndKind) {
 	a := e.attempts.at(ai)
+	if a.dial != 0 {
+		e.dialed(a, end)
+		return
+	}
 	ci, copy := a.call, int(a.copy)
 	c := e.calls.at(ci)
 	c.copies[copy] = 0
@@ -241,6 +249,9 @@ func (e *Engine) deliver(ai uint32, end EndKind) {
 	e.traceClose(c.trace, a.span, end)
 	edge := &e.edges[c.edge]
 	outcome := edge.outcomes[end]
+	if a.unopened {
+		outcome = unopened(end, edge.naive)
+	}
 	if !edge.naive {
 		a.heed(&outcome, end)
 	}

@@ -24,6 +24,8 @@ const (
 	evWoken                      // a gate's queue has an outcome for who waits in it [arrivals]
 	evOutOfPatience              // or he has waited long enough [arrivals]
 	evConnected                  // a new connection is ready [tasks]
+	evDialTimeout                // one attempt to connect has taken too long [dials]
+	evDialResume                 // a wait before the next one is over [dials]
 	evLane                       // a partition may have a message to deliver [lanes]
 	evBehind                     // consumers count what is due [nodes]
 	evFault                      // a fault begins, goes on to a further instance, or ends [faults]
@@ -50,6 +52,7 @@ type Engine struct {
 	tasks    slab[task]
 	calls    slab[call]
 	attempts slab[attempt]
+	dials    slab[dial]
 	arrivals slab[arrival]
 	messages slab[message]
 	trees    trees    // of tasks
@@ -158,6 +161,14 @@ func (e *Engine) handle(event kernel.Event) {
 	case evConnected:
 		if e.tasks.is(i, generation) {
 			e.connected(i)
+		}
+	case evDialTimeout:
+		if e.dials.is(i, generation) {
+			e.dialTimeout(i)
+		}
+	case evDialResume:
+		if e.dials.is(i, generation) {
+			e.takeDial(i, e.dials.at(i).Resume(time.Duration(e.now)))
 		}
 	case evLane, evBehind:
 		e.consume(event.Kind(), i, generation)

@@ -28,6 +28,9 @@ var failures = [EndKinds]struct {
 	NoConnection:      {0, &net.OpError{Op: "dial", Err: errors.New("too many connections")}},
 }
 
+// errNoConnection is what an attempt gets that the guard for connections refused one.
+var errNoConnection = errors.New("no connection: refused by the policy for connections")
+
 // endOf tells how a call ended: by its last attempt, or by a policy before there was one.
 func endOf(err error, attempts int, last EndKind) EndKind {
 	if err == nil {

@@ -243,6 +243,9 @@ func (e *Engine) empty(i int32, all bool) {
 		} else {
 			e.tasks.put(ti)
 		}
+		if t.connect {
+			e.record.Services[e.nodes[inst.node].index].Unopened[e.bin]++
+		}
 		if e.attempts.is(attempt, generation) {
 			e.replyLater(attempt, Reset)
 		}

@@ -126,6 +126,16 @@ func (e *Engine) request(node *node, i int32, user uint32) {
 	e.advance(ti)
 }
 
+// serves notes an answer after the trouble: the first one of the last instance is when all of them serve again.
+func (e *Engine) serves(f *FleetRecord, node *node, i int32) {
+	if inst := &e.insts[i]; e.window == After && !inst.serves {
+		inst.serves = true
+		if node.serving++; node.serving == node.count {
+			f.Serving = time.Duration(e.now - e.warm)
+		}
+	}
+}
+
 // requestEnds records the end of a fleet's request.
 func (e *Engine) requestEnds(ti uint32, end EndKind) {
 	t := e.tasks.at(ti)
@@ -142,6 +152,7 @@ func (e *Engine) requestEnds(ti uint32, end EndKind) {
 		took := e.now - t.since
 		f.Latency[t.window].Add(took)
 		e.heat(took)
+		e.serves(f, node, t.inst)
 	case CircuitOpen, BulkheadFull, AttemptsLimited, Throttled, Shed:
 		f.Refused[e.bin]++
 	default:

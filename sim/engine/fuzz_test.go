@@ -44,7 +44,7 @@ func (d *dice) time() string {
 
 func (d *dice) call(to string) string {
 	return "{" + list("to: "+to, d.maybe("times: 2", "times: 3"), d.maybe("share: 30%"), d.maybe("optional: true"),
-		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2"),
+		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2, connect: connections", "pool: 3, connect: connections"),
 		d.maybe("naive: true"), d.maybe("priority: SHEDDABLE", "priority: CRITICAL_PLUS")) + "}"
 }
 
@@ -146,7 +146,11 @@ func (d *dice) scenario() string {
 		faults = append(faults, d.fault())
 	}
 	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
-	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {c: {" + d.policy() + "}}" + d.protect() + "}}\n")
+	services := "c: {" + d.policy() + "}"
+	if strings.Contains(b.String(), "connect: connections") {
+		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"), d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
+	}
+	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {" + services + "}" + d.protect() + "}}\n")
 	return b.String()
 }
 

@@ -114,7 +114,8 @@ func (e *Engine) address(ti uint32, edge *edge, from int32, number int) {
 	}
 	t := e.tasks.at(ti)
 	gi, a := e.arrivals.get()
-	a.task, a.state, t.user = ti, underWay, gi+1
+	*a = arrival{task: ti, state: underWay, wake: a.wake} // the one before may have held a permit when its run ended
+	t.user = gi + 1
 	p := node.protection
 	r := &a.request
 	*r = abate.Request{Deadline: time.Duration(t.deadline), Priority: p.Priority.Default, Attempt: number, Caller: e.callerOf(from, p.Caller).hash}

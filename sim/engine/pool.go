@@ -56,12 +56,13 @@ func (e *Engine) acquire(ai uint32) {
 	e.dial(ai)
 }
 
-// dial sends for a new connection.
-func (e *Engine) dial(ai uint32) {
+// shakeHands sends for a new connection.
+func (e *Engine) shakeHands(ai uint32) {
 	a := e.attempts.at(ai)
 	c := e.calls.at(a.call)
 	edge := &e.edges[c.edge]
-	a.pooled, a.replica = connecting, e.choose(edge.callee)
+	a.replica = e.choose(edge.callee)
+	e.connects(edge.callee)
 	if e.lost(a.replica) {
 		return
 	}
@@ -102,8 +103,8 @@ func (e *Engine) makeConnection(ti uint32) {
 // work was in vain, and the connection is closed.
 func (e *Engine) connected(ti uint32) {
 	t := e.tasks.at(ti)
-	i, ai, generation := t.inst, t.attempt, t.generation
-	inst := &e.insts[i]
+	ai, generation := t.attempt, t.generation
+	inst := &e.insts[t.inst]
 	e.tasks.put(ti)
 	inst.connBusy--
 	if !inst.connLine.empty() {
@@ -114,11 +115,21 @@ func (e *Engine) connected(ti uint32) {
 		return
 	}
 	a := e.attempts.at(ai)
-	a.pooled, a.task = holdsConnection, 0
+	a.task = 0
+	if a.dial != 0 {
+		e.dialed(a, Answered)
+		return
+	}
+	e.connectionOpen(ai)
+}
+
+// connectionOpen sends an attempt on its way over its new connection.
+func (e *Engine) connectionOpen(ai uint32) {
+	a := e.attempts.at(ai)
 	c := e.calls.at(a.call)
-	a.epoch = inst.connEpoch
+	a.pooled, a.epoch = holdsConnection, e.insts[a.replica].connEpoch
 	// The answer to the handshake comes back before the request is sent.
-	e.launchAfter(ai, i, e.edges[c.edge].call.Latency.Sample(&e.insts[c.inst].stream))
+	e.launchAfter(ai, a.replica, e.edges[c.edge].call.Latency.Sample(&e.insts[c.inst].stream))
 }
 
 // release gives back what an attempt has of a connection, at its end.
@@ -127,6 +138,7 @@ func (e *Engine) release(ai uint32, end EndKind) {
 	if a.pooled == noConnection {
 		return
 	}
+	e.dropDial(a)
 	p := e.poolOf(a)
 	switch {
 	case a.pooled == waitsForConnection: // its place in the line is skipped when its turn comes

@@ -37,6 +37,7 @@ type FleetRecord struct {
 	Answered []uint32        // requests answered with success in this bin
 	Failed   []uint32        // requests that failed in this bin, after at least one attempt
 	Refused  []uint32        // requests that a guard refused in this bin without an attempt, or an operator shed
+	Serving  time.Duration   // when each of its instances had had an answer after the trouble; 0 if that never was
 	Latency  [4]Histogram    // of answered requests, by the window they began in; the fourth is outside of all
 	Ends     [EndKinds]int64 // requests by how they ended, warm-up excluded
 	Topic    *TopicRecord    // of a fleet that consumes, whose requests are messages; else nil
@@ -44,33 +45,36 @@ type FleetRecord struct {
 
 // ServiceRecord is what one service saw, all replicas together.
 type ServiceRecord struct {
-	Name     string
-	Arrived  []uint32            // attempts that callers sent to it, whether or not they got through
-	Retries  []uint32            // of those: not the first attempt of their call
-	Served   []uint32            // answers with success to callers that still waited
-	Errors   []uint32            // answers with an error after work
-	Rejected []uint32            // refused: queue full, connection refused, dropped
-	Wasted   []uint32            // work finished for callers that had left
-	WorkNS   []int64             // time that workers were held, noted when they were freed
-	HeldNS   []int64             // time that workers were held within the bin
-	WasteNS  []int64             // of WorkNS: for callers that had left
-	Waiting  []uint32            // requests in the queues, at the end of the bin
-	Longest  []uint32            // most requests waiting at once in one replica
-	Busy     []uint32            // workers held, at the end of the bin
-	Conns    []uint32            // most open connections at once, in the bin
-	WaitNS   []int64             // waits of the requests whose work began in this bin, summed
-	Waits    []uint32            // and their number
-	Shed     []uint32            // of those rejected: the gate found the service overloaded, or their deadline passed
-	Limited  []uint32            // of those rejected: the gate's rate limit
-	Limit    []uint32            // requests that the gates let in at once, all together, at the end of the bin; 0 without such a limit
-	GateWait [4]Histogram        // time in the gates' queues of those they let in, by the window in which they came in
-	Response [4]Histogram        // from arrival, at the gate if there is one, to the end of the work, of answers with success
-	Wait     [4]Histogram        // waits, by the window in which work began; the fourth is outside of all
-	Peak     [4]uint32           // most arrivals within any 10 ms, by window
-	Reasons  [shed.CPU + 1]int64 // what the gates refused, warm-up excluded, by why; rate limits are not among them
-	Visits   []float64           // calls to it that one request of each fleet needs if nothing fails
-	Workers  int                 // of all replicas; 0 for no limit
-	Capacity float64             // requests per second by its own work alone; +Inf for no limit
+	Name        string
+	Arrived     []uint32            // attempts that callers sent to it, whether or not they got through
+	Retries     []uint32            // of those: not the first attempt of their call
+	Served      []uint32            // answers with success to callers that still waited
+	Errors      []uint32            // answers with an error after work
+	Rejected    []uint32            // refused: queue full, connection refused, dropped
+	Wasted      []uint32            // work finished for callers that had left
+	WorkNS      []int64             // time that workers were held, noted when they were freed
+	HeldNS      []int64             // time that workers were held within the bin
+	WasteNS     []int64             // of WorkNS: for callers that had left
+	Waiting     []uint32            // requests in the queues, at the end of the bin
+	Longest     []uint32            // most requests waiting at once in one replica
+	Busy        []uint32            // workers held, at the end of the bin
+	Conns       []uint32            // most open connections at once, in the bin
+	Connects    []uint32            // attempts to open a connection
+	Unopened    []uint32            // of those: refused, or broken off by the service; those that nobody answered are not among them
+	WaitNS      []int64             // waits of the requests whose work began in this bin, summed
+	Waits       []uint32            // and their number
+	Shed        []uint32            // of those rejected: the gate found the service overloaded, or their deadline passed
+	Limited     []uint32            // of those rejected: the gate's rate limit
+	Limit       []uint32            // requests that the gates let in at once, all together, at the end of the bin; 0 without such a limit
+	GateWait    [4]Histogram        // time in the gates' queues of those they let in, by the window in which they came in
+	Response    [4]Histogram        // from arrival, at the gate if there is one, to the end of the work, of answers with success
+	Wait        [4]Histogram        // waits, by the window in which work began; the fourth is outside of all
+	Peak        [4]uint32           // most arrivals within any 10 ms, by window
+	ConnectPeak [4]uint32           // most attempts to open a connection within any 100 ms, by window
+	Reasons     [shed.CPU + 1]int64 // what the gates refused, warm-up excluded, by why; rate limits are not among them
+	Visits      []float64           // calls to it that one request of each fleet needs if nothing fails
+	Workers     int                 // of all replicas; 0 for no limit
+	Capacity    float64             // requests per second by its own work alone; +Inf for no limit
 }
 
 // EdgeRecord is what the guards of one edge did.

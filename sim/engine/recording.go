@@ -12,6 +12,8 @@ const (
 	finestBin = 100 * time.Millisecond
 	mostBins  = 6000
 	peakWidth = int64(10 * time.Millisecond)
+	// Connecting takes milliseconds and not microseconds.
+	connectPeakWidth = int64(100 * time.Millisecond)
 )
 
 // BinOf is the width of the bins of a series: a tenth of a second, or for long runs a multiple of it.
@@ -76,11 +78,11 @@ func newFleetRecord(name string, bins int) FleetRecord {
 }
 
 func newServiceRecord(name string, bins int) ServiceRecord {
-	s := series{bins, make([]uint32, 14*bins)}
+	s := series{bins, make([]uint32, 16*bins)}
 	return ServiceRecord{
 		Name: name, Arrived: s.next(), Retries: s.next(), Served: s.next(), Errors: s.next(), Rejected: s.next(), Wasted: s.next(),
 		Waiting: s.next(), Longest: s.next(), Busy: s.next(), Conns: s.next(), Waits: s.next(),
-		Shed: s.next(), Limited: s.next(), Limit: s.next(),
+		Shed: s.next(), Limited: s.next(), Limit: s.next(), Connects: s.next(), Unopened: s.next(),
 		WorkNS: make([]int64, bins), HeldNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
 	}
 }
@@ -114,10 +116,19 @@ func (e *Engine) visitsFrom(from, callee int32, known map[int32]float64) float64
 	return sum
 }
 
-// peak counts arrivals in steps of 10 ms.
+// peak counts what comes in steps of equal length.
 type peak struct {
 	slot  int64
 	count uint32
+}
+
+// add counts one more at a time, and returns how many that are in its step.
+func (p *peak) add(now, width int64) uint32 {
+	if slot := now / width; slot != p.slot {
+		*p = peak{slot: slot}
+	}
+	p.count++
+	return p.count
 }
 
 // sentTo records an attempt on its way to a service.
@@ -128,14 +139,18 @@ func (e *Engine) sentTo(n int32, retry bool) {
 	if retry {
 		r.Retries[e.bin]++
 	}
-	if slot := e.now / peakWidth; slot != node.peak.slot {
-		node.peak = peak{slot: slot}
-	}
-	node.peak.count++
-	r.Peak[e.window] = max(r.Peak[e.window], node.peak.count)
+	r.Peak[e.window] = max(r.Peak[e.window], node.peak.add(e.now, peakWidth))
 	if e.detail {
 		e.fine(node.index)
 	}
+}
+
+// connects records an attempt to open a connection to a service.
+func (e *Engine) connects(n int32) {
+	node := &e.nodes[n]
+	r := &e.record.Services[node.index]
+	r.Connects[e.bin]++
+	r.ConnectPeak[e.window] = max(r.ConnectPeak[e.window], node.knocks.add(e.now, connectPeakWidth))
 }
 
 // waited records how long a request waited for its worker.
@@ -229,7 +244,7 @@ func (e *Engine) close() {
 	}
 	for i := range r.Services {
 		s := &r.Services[i]
-		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits, &s.Shed, &s.Limited, &s.Limit} {
+		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting, &s.Longest, &s.Busy, &s.Conns, &s.Waits, &s.Shed, &s.Limited, &s.Limit, &s.Connects, &s.Unopened} {
 			*p = (*p)[:len(*p)-1]
 		}
 		for _, p := range []*[]int64{&s.WorkNS, &s.HeldNS, &s.WasteNS, &s.WaitNS} {

@@ -11,10 +11,13 @@ import (
 
 // instance is one program: an instance of a fleet, or a replica of a service.
 type instance struct {
-	node   int32
-	stream kernel.Stream
-	guards []*abate.Guard // per edge of the node
-	pools  []pool
+	node    int32
+	stream  kernel.Stream
+	guards  []*abate.Guard // per edge of the node
+	dialers []*abate.Guard // the same, for connections; nil where they are opened at once
+	pools   []pool
+
+	serves bool // of a fleet: it had an answer after the trouble
 
 	// of a fleet with a schedule per instance
 	arrivals kernel.Stream
@@ -54,7 +57,7 @@ type instance struct {
 
 func (inst *instance) clear() {
 	*inst = instance{
-		guards: inst.guards[:0], pools: inst.pools[:0], line: inst.line.cleared(), connLine: inst.connLine.cleared(),
+		guards: inst.guards[:0], dialers: inst.dialers[:0], pools: inst.pools[:0], line: inst.line.cleared(), connLine: inst.connLine.cleared(),
 		faults: inst.faults[:0], slowdowns: inst.slowdowns[:0],
 	}
 }
@@ -155,7 +158,11 @@ func (inst *instance) free() bool {
 // refuse answers an error at once.
 func (e *Engine) refuse(ti uint32, end EndKind) {
 	t := e.tasks.at(ti)
-	e.record.Services[e.nodes[e.insts[t.inst].node].index].Rejected[e.bin]++
+	r := &e.record.Services[e.nodes[e.insts[t.inst].node].index]
+	r.Rejected[e.bin]++
+	if t.connect {
+		r.Unopened[e.bin]++
+	}
 	attempt, generation := t.attempt, t.generation
 	e.report(ti, end)
 	e.leaveGate(t, classes[end])

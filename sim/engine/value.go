@@ -25,6 +25,8 @@ func (r *Record) Value(x *expect.Expectation) float64 {
 		return Recovery(f.Good, f.Offered, r.Bin, r.End, r.normal(f), r.Model.Recovered, r.Model.Hold)
 	case "served":
 		return r.served(f, x.Quantile)
+	case "serving":
+		return r.serving(f)
 	case "userVisible":
 		return r.userVisible(f)
 	case "goodput":
@@ -72,6 +74,12 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 		return ratio(sum(s.HeldNS, from, to)/1e9, seconds*float64(s.Workers))
 	case "peak":
 		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
+	case "connects":
+		return ratio(sum(s.Connects, from, to)*float64(r.Scale), seconds)
+	case "connectPeak":
+		return float64(max(s.ConnectPeak[Before], s.ConnectPeak[During], s.ConnectPeak[After]))
+	case "unopened":
+		return sum(s.Unopened, from, to)
 	case "connections":
 		return largest(s.Conns, 0, len(s.Conns))
 	case "load":
@@ -179,7 +187,7 @@ func (r *Record) fleet(name string) *FleetRecord {
 
 // together adds all fleets up.
 func (r *Record) together() *FleetRecord {
-	all := newFleetRecord("", len(r.Fleets[0].Offered))
+	all, never := newFleetRecord("", len(r.Fleets[0].Offered)), false
 	for i := range r.Fleets {
 		f := &r.Fleets[i]
 		for b := range all.Offered {
@@ -197,6 +205,12 @@ func (r *Record) together() *FleetRecord {
 			all.Ends[k] += n
 		}
 		all.Topic = all.Topic.with(f.Topic)
+		if all.Serving = max(all.Serving, f.Serving); f.Serving == 0 {
+			never = true
+		}
+	}
+	if never {
+		all.Serving = 0
 	}
 	return &all
 }
@@ -268,6 +282,17 @@ func (r *Record) served(f *FleetRecord, share float64) float64 {
 		}
 	}
 	return math.Inf(1)
+}
+
+// serving is the time from the end of the trouble until each instance has had an answer.
+func (r *Record) serving(f *FleetRecord) float64 {
+	switch {
+	case f.Topic != nil || r.Begin >= r.Duration: // consumers have no answers; or there was no trouble
+		return math.NaN()
+	case f.Serving == 0:
+		return math.Inf(1)
+	}
+	return (f.Serving - r.End).Seconds()
 }
 
 // Recovery is the time in seconds from the end of the trouble until goodput is back: the first moment from which on it

@@ -40,6 +40,17 @@ var mistakes = map[string][]string{
 		`:4:55: services.db.queue.target: has no effect without order: codel; remove it`,
 		`:4:70: services.db.queue.interval: has no effect without order: codel; remove it`,
 	},
+	"connect-not-listed": {
+		`:2:64: clients.shop.calls[0].connect: no variant's policy lists "connection"; for example policy: {services: {connection: {preset: connections}}}`,
+		`:4:39: variants.only.policy.services: no such service "connections"; allowed: db`,
+	},
+	"connect-with-bulkhead": {
+		`:4:39: variants.only.policy.services: the policy for connections "connections" has a bulkhead, which the simulator does not give them; the pool bounds how many are opened at once: remove the bulkhead`,
+		`:5:30: expect[1]: "shop" is a fleet, but connectPeak is about a service; there are: db`,
+	},
+	"connect-without-pool": {
+		`:2:55: clients.shop.calls[0].connect: has no effect without a pool; set pool, for example pool: 20`,
+	},
 	"connections-without-pool": {
 		`:4:21: services.db.connections: has no effect, because no caller has a pool; write the call as {to: db, pool: 20}`,
 	},
@@ -120,6 +131,11 @@ var mistakes = map[string][]string{
 	},
 	"expect-connections-without-pool": {
 		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+	},
+	"expect-connects-without-pool": {
+		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
 	},
 	"expect-dead-letters-of-callers": {
 		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the fleet, or remove this`,

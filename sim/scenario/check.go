@@ -26,11 +26,12 @@ type checker struct {
 	isFleet, isService map[string]bool
 	called             map[string]bool // services that somebody calls, in any variant
 	pooled             map[string]bool // services that somebody calls through a pool, in any variant
+	connect            map[string]bool // policies for connections that some call names
 	unclear            bool            // a mistake hides who calls whom
 }
 
 func newChecker(at *strictyaml.Positions, s *Scenario) *checker {
-	c := &checker{Positions: at, s: s, base: map[string]bool{}, called: map[string]bool{}, pooled: map[string]bool{},
+	c := &checker{Positions: at, s: s, base: map[string]bool{}, called: map[string]bool{}, pooled: map[string]bool{}, connect: map[string]bool{},
 		isFleet: map[string]bool{}, isService: map[string]bool{}}
 	for i := range s.Clients {
 		c.fleets = append(c.fleets, s.Clients[i].Name)

@@ -76,6 +76,7 @@ func (c *checker) calls(prefix, caller string, calls []Call) {
 		c.called[call.To] = true
 		c.pooled[call.To] = c.pooled[call.To] || call.Pool > 0
 		name := strictyaml.Quote(call.To)
+		c.connects(prefix, at, call)
 		switch {
 		case c.broken(prefix + "." + at + ".to"):
 		case call.To == "":
@@ -92,6 +93,24 @@ func (c *checker) calls(prefix, caller string, calls []Call) {
 			c.found(prefix, at+".to", name+" is called a second time", "write one call with times: 2, or with the sum of the times")
 		}
 		seen[call.To] = true
+	}
+}
+
+// connects reports a policy for connections that there is no use for, or that nobody has.
+func (c *checker) connects(prefix, at string, call *Call) {
+	if call.Connect == "" {
+		return
+	}
+	c.connect[call.Connect] = true
+	listed := slices.ContainsFunc(c.s.Variants, func(v Variant) bool {
+		_, ok := v.ConnectPolicy(call)
+		return ok || v.Guards == nil && (v.PolicyFile != "" || !v.Policy.IsZero()) // its policy could not be read
+	})
+	switch {
+	case call.Pool == 0 && !c.broken(prefix+"."+at+".pool"):
+		c.found(prefix, at+".connect", "has no effect without a pool", "set pool, for example pool: 20")
+	case !listed:
+		c.found(prefix, at+".connect", "no variant's policy lists "+strictyaml.Quote(call.Connect), "for example policy: {services: {"+call.Connect+": {preset: connections}}}")
 	}
 }
 

@@ -88,6 +88,7 @@ func (c *checker) variant(v *Variant) {
 	}
 	c.gates(v)
 	c.naive(v)
+	c.connectPolicies(v)
 	if v.PolicyFile != "" || v.Guards == nil { // production's file has more services than the scenario
 		return
 	}
@@ -98,13 +99,27 @@ func (c *checker) variant(v *Variant) {
 	}
 	for i := range v.Guards.Services {
 		name := v.Guards.Services[i].Name
-		if c.isService[name] || exists[name] {
+		if c.isService[name] || exists[name] || c.connect[name] {
 			continue
 		}
 		problem, mend := c.policyOf(name, edges)
 		c.Fail(c.policyNode(v, "services", name), "", "variants."+v.Name+".policy.services", problem, mend)
 		if c.Stopped() {
 			return
+		}
+	}
+}
+
+// connectPolicies reports what the opening of connections does not know.
+func (c *checker) connectPolicies(v *Variant) {
+	if v.Guards == nil {
+		return
+	}
+	for i := range v.Guards.Services {
+		s := &v.Guards.Services[i]
+		if c.connect[s.Name] && s.Policy.Bulkhead.Enabled() {
+			c.Fail(c.policyNode(v, "services", s.Name), "", "variants."+v.Name+".policy.services", "the policy for connections "+strictyaml.Quote(s.Name)+" has a bulkhead, which the simulator does not give them",
+				"the pool bounds how many are opened at once: remove the bulkhead")
 		}
 	}
 }

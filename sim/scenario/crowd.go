@@ -80,7 +80,7 @@ func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their requests", "leave the window away, or expect served(p99) or recovery")
 		}
 		switch list[i].Measure {
-		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":
+		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "connects", "connectPeak", "unopened", "serving", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
 		}
 	}

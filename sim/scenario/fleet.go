@@ -89,6 +89,8 @@ type Call struct {
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
 	// Pool is how many connections each caller's instance holds at most; an attempt needs one from its begin to its end. Default: no limit, and connecting costs nothing.
 	Pool int `yaml:"pool" range:"1..1000000" example:"20"`
+	// Connect is the service of the policy under which the pool opens connections, for example one with preset: connections; each instance has a guard of its own for it. Variants whose policy does not list it open them at once, as pools do by themselves.
+	Connect string `yaml:"connect" example:"payment-db connections"`
 	// Priority says how much the call matters to a service behind a gate: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE. Default: that of the request for which it is made, else priority.default of the gate.
 	Priority string `yaml:"priority" enum:"CRITICAL_PLUS|CRITICAL|SHEDDABLE_PLUS|SHEDDABLE" example:"SHEDDABLE"`
 	// Naive callers know nothing of Abate: they send no deadline, attempt number, priority or allowance of retries along, and come again whatever an answer says of Retry-After, of retries made behind it or of not coming again. Their policy is still what makes them retry. See naive of a variant for all calls of a fleet or service.

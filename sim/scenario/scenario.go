@@ -84,6 +84,14 @@ func (v *Variant) PolicyOf(caller, callee string) abate.Policy {
 	return p
 }
 
+// ConnectPolicy returns the policy under which the pool of a call opens connections, and whether there is one.
+func (v *Variant) ConnectPolicy(c *Call) (abate.Policy, bool) {
+	if v.Guards == nil || c.Connect == "" {
+		return abate.Policy{}, false
+	}
+	return v.Guards.Policy(c.Connect)
+}
+
 // NaiveCall tells whether a caller is naive about one of its calls: by the call's own word, or because the variant says so of
 // all its calls.
 func (v *Variant) NaiveCall(caller string, c *Call) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
@@ -85,9 +86,16 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 			}
 			first[text] = name
 			p.line("  policy of %s:", name)
-			_, body, _ := strings.Cut(text, "\n")
-			for line := range strings.Lines(body) {
+			for line := range strings.Lines(bodyOf(&policy)) {
 				p.line("  %s", clean(strings.TrimRight(line, "\r\n")))
+			}
+		}
+		for _, c := range calls {
+			if policy, ok := v.ConnectPolicy(&c); ok && !seen[c.Connect] {
+				seen[c.Connect] = true
+				for line := range strings.Lines("policy of connections of " + clean(caller+" -> "+c.To) + ":\n" + bodyOf(&policy)) {
+					p.line("  %s", clean(strings.TrimRight(line, "\r\n")))
+				}
 			}
 		}
 	}
@@ -101,6 +109,12 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 	for line := range strings.Lines(sim.Gates(s, v)) {
 		p.line("  %s", clean(strings.TrimRight(line, "\r\n")))
 	}
+}
+
+// bodyOf is a policy as a policy file has it, without its name.
+func bodyOf(p *abate.Policy) string {
+	_, body, _ := strings.Cut(string(policyfile.Format("policy", p)), "\n")
+	return body
 }
 
 func (p *page) list(title string, items []string) {
