@@ -56,6 +56,7 @@ func (s *stream) begin() error {
 	s.mu.Lock()
 	defer s.unlock()
 	s.call.Under(abate.CallTreeOf(s.ctx))
+	s.call.Watch(abate.ObserverOf(s.ctx))
 	now, until := abate.Now(), abate.NoDeadline
 	if t, ok := s.ctx.Deadline(); ok {
 		until = now + time.Until(t)

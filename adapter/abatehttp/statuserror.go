@@ -13,6 +13,9 @@ type StatusError struct {
 	RetryAfter time.Duration // how long the server asked to be left alone, 0 if it did not say; only with 429 and 503
 }
 
+// ErrorType is the status: what OpenTelemetry's error.type says of such an answer.
+func (e *StatusError) ErrorType() string { return strconv.Itoa(e.StatusCode) }
+
 // Error reads, for instance, "503 Service Unavailable, retry after 1s".
 func (e *StatusError) Error() string {
 	msg := strconv.Itoa(e.StatusCode)

@@ -2,6 +2,22 @@ module github.com/abate-go/abate/adapter/abateotel
 
 go 1.25.0
 
-require github.com/abate-go/abate v0.0.0
+require (
+	github.com/abate-go/abate v0.0.0
+	go.opentelemetry.io/otel v1.43.0
+	go.opentelemetry.io/otel/metric v1.43.0
+	go.opentelemetry.io/otel/sdk v1.43.0
+	go.opentelemetry.io/otel/sdk/metric v1.43.0
+	go.opentelemetry.io/otel/trace v1.43.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	golang.org/x/sys v0.42.0 // indirect
+)
 
 replace github.com/abate-go/abate => ../..

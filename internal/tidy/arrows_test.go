@@ -46,6 +46,7 @@ var layers = []layer{
 	{"adapter/abatenet", []string{"internal/connfail", ".", "policy/"}, nothing},
 	{"adapter/abateadmin", []string{".", "policy/"}, nothing},
 	{"adapter/abatesql/postgrestest", []string{"adapter/abatesql", ".", "policy/"}, anybody},
+	{"adapter/abateotel/collectortest", []string{"adapter/", ".", "policy/"}, anybody},
 	{"adapter/abatekafka/brokertest", []string{"adapter/", ".", "policy/"}, anybody},
 	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/connfail", "internal/drill", "internal/kafkadrill", "internal/nearest"}, public...), anybody},

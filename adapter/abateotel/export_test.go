@@ -1,0 +1,4 @@
+package abateotel
+
+// Redacted is for the fuzz test.
+var Redacted = redacted

@@ -1,0 +1,5 @@
+//go:build race
+
+package abateotel_test
+
+const raceDetector = true
