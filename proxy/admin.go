@@ -12,11 +12,12 @@ import (
 )
 
 // Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
-// (Prometheus), /guards and /gates (state as JSON) and /policy (the policy in force, every default written out). Where it is
-// served over HTTP/2 it answers the health checks of gRPC too (grpc.health.v1, for the proxy and for each service). It changes
-// nothing. It shows addresses and numbers of requests, no requests: keep it on loopback or in a network you trust, or have it
-// ask for a token or a client certificate (Config.AdminTokens, Config.AdminTLS). /healthz and /readyz are open to everybody:
-// whoever looks whether the proxy is well, such as a kubelet, has neither.
+// (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out) and, at / for a
+// browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the health checks of gRPC too (grpc.health.v1,
+// for the proxy and for each service). It shows addresses, numbers of requests and messages of errors, no requests: keep it on
+// loopback or in a network you trust, or have it ask for a token or a client certificate (Config.AdminTokens,
+// Config.AdminTLS). Only then can something be changed from it. /healthz and /readyz are open to everybody: whoever looks
+// whether the proxy is well, such as a kubelet, has neither; and so is the empty page, into which a token is typed.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -35,11 +36,7 @@ func (p *Proxy) Admin() http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(p.policies.Format()) // the reader has left
 	})))
-	mux.Handle("GET /{$}", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "abate proxy\n\n/guards   state of every service that is called\n/gates    state of every service that is protected\n"+
-			"/policy   the policy in force\n/metrics  for Prometheus\n/healthz  alive\n/readyz   takes requests\n"+
-			"grpc.health.v1.Health  the same over gRPC, and whether a service's circuit is closed\n")
-	})))
+	p.servePage(mux)
 	return mux
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/h2"
@@ -99,6 +100,7 @@ type Proxy struct {
 	config   Config
 	policies *policyfile.Set
 	metrics  *abateprom.Metrics
+	page     *abateadmin.Page
 	registry *prometheus.Registry
 	kept     *stale.Store
 
@@ -137,11 +139,13 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.metrics, p.trees.most = metrics, c.CallTrees
-	adjust := []func(string, *abate.Policy){metrics.Adjust}
+	p.page = p.newPage()
+	adjust := []func(string, *abate.Policy){metrics.Adjust, p.page.Adjust}
 	if c.Adjust != nil {
-		adjust = []func(string, *abate.Policy){c.Adjust, metrics.Adjust} // metrics keep the Observer that they find
+		adjust = append([]func(string, *abate.Policy){c.Adjust}, adjust...) // the others keep the Observer that they find
 	}
-	if p.policies, err = policyfile.LoadWith(c.Policy, policyfile.Hooks{Policy: adjust, Protection: []func(string, *abate.Protection){metrics.AdjustProtection, p.instances.adjust}}); err != nil {
+	protect := []func(string, *abate.Protection){metrics.AdjustProtection, p.page.AdjustProtection, p.instances.adjust}
+	if p.policies, err = policyfile.LoadWith(c.Policy, policyfile.Hooks{Policy: adjust, Protection: protect}); err != nil {
 		return nil, err
 	}
 	if err := p.prepareEntrances(); err != nil {
@@ -170,16 +174,18 @@ func (p *Proxy) prepareEntrances() error {
 	return errors.Join(append(p.readSecrets(), p.followRedis())...)
 }
 
-// prepare makes what belongs to each service before its first request, so that metrics and /guards show all of them.
+// prepare makes what belongs to each service before its first request, so that metrics, /guards and the page show all of them.
 func (p *Proxy) prepare() {
 	for _, name := range p.policies.Names() {
 		if d, ok := p.policies.Service(name); ok {
 			p.service(d.Guard, nil).fleetOf(&d)
+			p.page.Add(d.Guard)
 		}
 	}
 	for _, name := range p.policies.GateNames() {
 		if g, ok := p.policies.Gate(name); ok {
 			p.addGate(g)
+			p.page.AddGate(g)
 		}
 	}
 }
@@ -219,6 +225,13 @@ func (p *Proxy) tick() {
 					s.sweep(now - p.config.UpstreamIdleTimeout)
 				} else {
 					s.sweep(now) // nothing is sent to it any more
+					p.page.Remove(s.guard)
+				}
+				return true
+			})
+			p.posts.Range(func(g, _ any) bool {
+				if _, ok := p.policies.Gate(g.(*abate.Gate).Name()); !ok {
+					p.page.RemoveGate(g.(*abate.Gate))
 				}
 				return true
 			})
@@ -249,6 +262,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		p.cutOff()
 	}
 	p.end()
+	p.page.Close()
 	p.services.Range(func(_, s any) bool {
 		s.(*service).close()
 		return true

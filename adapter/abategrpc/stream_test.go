@@ -121,6 +121,39 @@ func TestAStreamIsRepeatedBeforeItsFirstMessage(t *testing.T) {
 	}
 }
 
+func TestAStreamTellsTheObserverOfItsContextWhatItDoes(t *testing.T) {
+	b := stand(t, abategrpc.NewClient(guard(t, eager())), nil, func(n int, ss grpc.ServerStream) error {
+		if n == 1 {
+			return errNo
+		}
+		heard, err := hear(ss)
+		if err != nil {
+			return err
+		}
+		return ss.SendMsg(wrapperspb.String(strings.Join(heard, ",")))
+	})
+	var mu sync.Mutex
+	told := make(map[abate.EventKind]int)
+	ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(e abate.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[e.Kind]++
+	}))
+	ss := b.stream(t, ctx, "Talk")
+	send(t, ss, "a")
+	if err := ss.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collect(ss); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told[abate.AttemptBegan] != 2 || told[abate.RetryScheduled] != 1 || told[abate.CallEnded] != 1 {
+		t.Errorf("it was told %v", told)
+	}
+}
+
 func TestAStreamIsNeverRepeatedAfterItsFirstMessage(t *testing.T) {
 	b := stand(t, abategrpc.NewClient(guard(t, eager())), nil, func(n int, ss grpc.ServerStream) error {
 		if n > 1 {

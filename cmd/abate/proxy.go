@@ -43,10 +43,12 @@ problem+json body whose code says why. Both work in one process.
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
                            "off" for none: for a file that only protects)
-  --admin ADDR             /guards /gates /policy /metrics /healthz /readyz, and the gRPC health
-                           service over h2c (default 127.0.0.1:15000; "off" for none)
+  --admin ADDR             the live page for a browser and "abate top", /guards /gates /policy
+                           /metrics /healthz /readyz, and the gRPC health service over h2c
+                           (default 127.0.0.1:15000; "off" for none)
   --admin-token-file FILE  the admin page needs a token of this file, which has a name and a token
-                           on each line; /healthz and /readyz need none
+                           on each line; /healthz and /readyz need none. Only with this or with
+                           --admin-client-ca can circuits be forced open from the page
   --admin-tls-cert FILE    the admin page is served with TLS and this certificate; it is read again
                            when it changes, as are the next two
   --admin-tls-key FILE     the certificate's key
