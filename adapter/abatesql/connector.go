@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/connfail"
@@ -33,7 +34,8 @@ func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 }
 
 // Connect opens one connection. The error is the driver's own when another attempt could not mend it, else an *abate.Error
-// with it or, if the guard sent nothing, without. It is never driver.ErrBadConn, for which database/sql would call Connect again at once.
+// with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose turn would come too late (see
+// crowded), and never else: database/sql would call Connect again at once.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return base, connfail.Mark(c.Guard, err)
 	})
 	if err != nil {
-		return nil, err
+		return nil, lookAgain(ctx, err)
 	}
 	return wrap(base, c.Guard), nil
 }
@@ -78,6 +80,33 @@ func (c *Connector) Close() error {
 	}
 	return nil
 }
+
+// untilNextLook is how long whoever is refused by the pace waits before the pool looks again whether a connection has become
+// free: longer than most statements take, and shorter than anybody notices. database/sql tries three times, and looks at the first two.
+const untilNextLook = 20 * time.Millisecond
+
+// lookAgain makes the pool look for a free connection once more if the pace is all that stands against a new one: database/sql gives what becomes
+// free only to those who wait for it, and not to those who wait in Connect.
+func lookAgain(ctx context.Context, err error) error {
+	var refusal *abate.Error
+	if !errors.As(err, &refusal) || refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
+		return err
+	}
+	pause := time.NewTimer(untilNextLook)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return crowded{err}
+	case <-ctx.Done():
+		return err
+	}
+}
+
+// crowded is a refusal after which database/sql looks into its pool again: it does that for driver.ErrBadConn.
+type crowded struct{ error }
+
+func (c crowded) Is(target error) bool { return target == driver.ErrBadConn }
+func (c crowded) Unwrap() error        { return c.error }
 
 // unopened is a driver.ErrBadConn that came instead of a connection. It is not to be recognised as one: a connection that
 // there is not cannot be a bad one.

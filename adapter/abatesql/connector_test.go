@@ -365,3 +365,49 @@ func TestAnOpenConnectionCostsNoAllocation(t *testing.T) {
 		t.Errorf("a statement allocates %v times, %v without us; a transaction %v, %v without us", exec, plainExec, tx, plainTx)
 	}
 }
+
+func TestWhoIsRefusedByThePaceGetsAConnectionThatBecomesFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, told := connections(t, func(p *abate.Policy) { p.Pacing.PerSecond, p.Pacing.RampUp = 0.01, 0 })
+		db := pool(t, full(nil), g)
+		defer db.Close()
+		held, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(10*time.Millisecond, func() { held.Close() })
+		if _, err := db.ExecContext(t.Context(), "UPDATE"); err != nil {
+			t.Errorf("a connection became free after 10ms, and yet: %v", err)
+		}
+		if n := told.attempts.Load(); n != 1 {
+			t.Errorf("%d connections were opened, one was free", n)
+		}
+	})
+}
+
+func TestWhoIsRefusedByThePaceAndFindsNothingFreeIsToldSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := connections(t, func(p *abate.Policy) { p.Pacing.PerSecond, p.Pacing.RampUp = 0.01, 0 })
+		db := pool(t, full(nil), g)
+		defer db.Close()
+		held, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		began := time.Now()
+		_, err = db.ExecContext(t.Context(), "UPDATE")
+		if !errors.Is(err, abate.ErrRateLimited) || !strings.Contains(err.Error(), "turn of the next attempt") {
+			t.Errorf("error %v, want the guard's", err)
+		}
+		if took := time.Since(began); took != 60*time.Millisecond { // the clock of the bubble: a pause for each of three tries
+			t.Errorf("told after %v", took)
+		}
+		began = time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		if _, err = db.ExecContext(ctx, "UPDATE"); err == nil || time.Since(began) > 5*time.Millisecond {
+			t.Errorf("whoever leaves is kept: %v after %v", err, time.Since(began))
+		}
+	})
+}
