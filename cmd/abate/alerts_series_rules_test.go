@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/abate-go/abate/internal/needs"
+)
+
+// steady is a series that has one value, from another time on a second one, and from a third time on the first again.
+func steady(series string, usual, then float64, from, to, end time.Duration) inputSeries {
+	return inputSeries{series, fmt.Sprintf("%v+0x%d %v+0x%d %v+0x%d", usual, from/scraping-1, then, (to-from)/scraping-1, usual, (end-to)/scraping)}
+}
+
+// growing is a counter that grows by one amount for each scrape, between two times by another.
+func growing(series string, usual, then float64, from, to, end time.Duration) inputSeries {
+	at1, at2 := usual*float64(from/scraping), usual*float64(from/scraping)+then*float64((to-from)/scraping)
+	return inputSeries{series, fmt.Sprintf("0+%vx%d %v+%vx%d %v+%vx%d", usual, from/scraping-1, at1, then, (to-from)/scraping-1, at2, usual, (end-to)/scraping)}
+}
+
+// TestStatesThatTheSimulatorHasNotRaiseTheirAlerts gives each alert half an hour: usual, then trouble from the tenth to the twentieth
+// minute, then usual. It has to fire within 30 s of its time, alone, and to be over five minutes after the trouble.
+func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
+	const from, to, end = 10 * time.Minute, 20 * time.Minute, 30 * time.Minute
+	rules := rulesOf(t, everyAlertPolicy)
+	gate := func(name, more string) string { return name + `{service="orders", job="orders"` + more + `}` }
+	admitted := growing(gate("abate_requests_admitted_total", `, priority="CRITICAL"`), 1000, 800, from, to, end)
+	refused := growing(gate("abate_requests_refused_total", `, reason="overloaded"`), 0, 200, from, to, end)
+	for _, c := range []struct {
+		name, severity string
+		after          time.Duration
+		besides        string
+		series         []inputSeries
+	}{
+		{"ConcurrencySpike", warn, 2 * time.Minute, "", []inputSeries{
+			steady(`abate_bulkhead_running{service="quote-service", job="shop"}`, 3, 10, from, to, end), steady(`abate_bulkhead_limit{service="quote-service", job="shop"}`, 10, 10, from, to, end)}},
+		{"ConcurrencySpike", warn, 2 * time.Minute, "", []inputSeries{
+			steady(`abate_attempts_running{service="payment-service", job="shop", instance="a"}`, 8, 90, from, to, end), steady(`abate_attempts_running{service="payment-service", job="shop", instance="b"}`, 8, 8, from, to, end)}},
+		{"ConnectionsHeldBack", warn, 5 * time.Minute, "", []inputSeries{steady(`abate_pacing_wait_seconds{service="payment-service", job="shop"}`, 0.2, 0.95, from, to, end)}},
+		{"ArrivingRetries", warn, 2 * time.Minute, "", []inputSeries{
+			steady(gate("abate_arriving_retry_ratio", `, instance="a"`), 0.02, 0.4, from, to, end), growing(gate("abate_requests_admitted_total", `, priority="CRITICAL"`), 1000, 1000, from, to, end),
+			growing(gate("abate_requests_refused_total", `, reason="overloaded"`), 0, 0, from, to, end)}},
+		{"ShedRate", warn, 5 * time.Minute, "", []inputSeries{admitted, refused,
+			growing(gate("shed_total", `, reason="queue-full", priority="SHEDDABLE"`), 0, 200, from, to, end), growing(gate("shed_total", `, reason="queue-full", priority="CRITICAL"`), 0, 0, from, to, end)}},
+		{"ShedRate", pager, 2 * time.Minute, "ShedRate", []inputSeries{admitted, refused, growing(gate("shed_total", `, reason="queue-full", priority="CRITICAL"`), 0, 200, from, to, end)}},
+		{"DeadLetterArrival", warn, 0, "", []inputSeries{growing(`abate_kafka_dead_letters_total{service="payment-service", topic="payments", reason="permanent", job="shop"}`, 0, 0.1, from, to, end)}},
+	} {
+		others := c.besides
+		if others == "" {
+			others = c.name
+		}
+		late := late
+		if c.after >= 2*time.Minute && c.name == "ShedRate" {
+			late += scraping // shares of a window cross their threshold when some of it has passed
+		}
+		exprs := append(firstFires(c.name, c.severity, from+c.after-time.Second, from+c.after+late), noAlert(from), noAlertBut(end, others), notFiring(c.name, c.severity, 26*time.Minute))
+		rulesHold(t, rules, ruleTest{Name: c.name, Series: c.series, Exprs: exprs})
+	}
+}
+
+// An override is forgotten after a quarter of an hour, not before.
+func TestAnOverrideIsTheBusinessOfOthersAfterAQuarterOfAnHour(t *testing.T) {
+	series := []inputSeries{{`abate_override{service="payment-service", job="shop", override="forcedOpen", instance="a"}`, "0x20 1x80 0x40"}}
+	exprs := append(firstFires("OverrideInForce", warn, 20*time.Minute, 20*time.Minute+15*time.Second+late), noAlertBut(40*time.Minute, "OverrideInForce"), notFiring("OverrideInForce", warn, 26*time.Minute))
+	rulesHold(t, rulesOf(t, everyAlertPolicy), ruleTest{Series: series, Exprs: exprs})
+}
+
+// oddNames are services whose names mean something to YAML, PromQL, templates or regular expressions.
+var oddNames = []string{"payment-service", `say "hi"`, `back\slash`, "{{ $labels.job }}", "{{{", "größe 支付", "a|b.*", "it's", "- yes: #1", "%d", "$1", "`x`"}
+
+func TestServicesWithOddNamesHaveAlertsOfTheirOwn(t *testing.T) {
+	services := map[string]any{}
+	var series []inputSeries
+	var alerts []wantAlert
+	for _, name := range oddNames {
+		services[name] = map[string]any{}
+		series = append(series, inputSeries{"abate_override{job=\"shop\", override=\"shadow\", service=" + strconv.Quote(name) + "}", "1x100"})
+		alerts = append(alerts, wantAlert{
+			Labels: map[string]string{"severity": warn, "service": name, "job": "shop", "override": "shadow"},
+			Annotations: map[string]string{
+				"summary":     "The circuit of " + name + " is shadow by hand",
+				"description": "Somebody has put shadow above the policy of the circuit of " + name + ", in 1 instances. It stays until it is taken back: no reload of the policy ends it.",
+				"runbook_url": "https://wiki.example/alerts/OverrideInForce.md",
+			},
+		})
+	}
+	policy, err := yaml.Marshal(map[string]any{"services": services})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := rulesOf(t, string(policy), "--runbook-url", "https://wiki.example/alerts")
+	rulesHold(t, rules, ruleTest{Series: series, Alerts: []alertTest{{At: "20m", Name: "OverrideInForce", Alerts: alerts}}})
+	promtoolAccepts(t, rules)
+}
+
+// promtoolAccepts wants "promtool check rules" to find nothing wrong.
+func promtoolAccepts(t testing.TB, rules string) {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "check", "rules", rules).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "SUCCESS") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+func TestPromtoolAcceptsTheRules(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--scale", "0.1"}, {"--scale", "0.01"}, {"--scale", "100"}} {
+		promtoolAccepts(t, rulesOf(t, everyAlertPolicy, flags...))
+	}
+	broken := rulesOf(t, everyAlertPolicy)
+	text, err := os.ReadFile(broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(broken, bytes.Replace(text, []byte("sum by"), []byte("sun by"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "check", "rules", broken).Run() == nil {
+		t.Error("promtool accepts anything")
+	}
+}
+
+func TestPromtoolAcceptsTheConfigurationAndTheRulesInDeploy(t *testing.T) {
+	folder := filepath.Join("..", "..", "deploy", "prometheus")
+	promtoolAccepts(t, filepath.Join(folder, "abate.rules.yaml"))
+	if said, err := exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "check", "config", filepath.Join(folder, "prometheus.yaml")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// runExportCommand runs "abate export" and returns its exit code and what it wrote.
+func runExportCommand(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = exportCommand(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestExportWritesToStandardOutputOrAFile(t *testing.T) {
+	policy := filepath.Join("..", "..", "examples", "policy.yaml")
+	code, text, complaint := runExportCommand("prometheus-rules", "-c", policy)
+	if code != 0 || complaint != "" || !strings.HasPrefix(text, "# Written by \"abate export prometheus-rules\" from \"policy.yaml\"") {
+		t.Fatalf("exit code %d, %q\n%.200s", code, complaint, text)
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if code, out, complaint := runExportCommand("-o", file, "-c", policy, "prometheus-rules"); code != 0 || out+complaint != "" {
+		t.Errorf("exit code %d, %q, %q", code, out, complaint)
+	}
+	if written, err := os.ReadFile(file); err != nil || string(written) != text {
+		t.Errorf("%v; not the same as on standard output", err)
+	}
+	code, board, complaint := runExportCommand("grafana", "-c", policy, "--title", "Checkout")
+	if code != 0 || complaint != "" || !strings.Contains(board, `"Checkout"`) {
+		t.Errorf("exit code %d, %q\n%.200s", code, complaint, board)
+	}
+}
+
+func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	bad, empty, out := filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "empty.yaml"), filepath.Join(dir, "rules.yaml")
+	for name, text := range map[string]string{bad: "services:\n  s: {maxRetries: many, tiemout: 1s}\n", empty: "defaults: {maxRetries: 1}\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"prometheus-rules", "-c", bad, "-o", out}, 1, []string{"bad.yaml:2:19:", "bad.yaml:2:25:", "did you mean timeout?"}},
+		{[]string{"prometheus-rules", "-c", empty, "-o", out}, 1, []string{"empty.yaml: no services and nothing under protect"}},
+		{[]string{"prometheus-rules", "-c", filepath.Join(dir, "none.yaml"), "-o", out}, 1, []string{"none.yaml"}},
+		{[]string{"prometheus-rules", "-c", bad, "-o", filepath.Join(dir, "no", "such", "folder")}, 1, []string{"bad.yaml:2:19:"}},
+		{nil, 2, []string{"say what to write: prometheus-rules or grafana", `"abate export -h" explains`}},
+		{[]string{"rules", "more", "--scale", "0", "--runbook-url", "here", "-c", bad}, 2, []string{
+			`"rules" is not something to write; allowed: prometheus-rules, grafana`, `"more" is one word too many`, "--scale: 0 is out of range; allowed: 0.01 to 100", `runbook URL: "here"`}},
+		{[]string{"prometheus-rules", "--scale", "NaN"}, 2, []string{"-c FILE is missing", "--scale: NaN is out of range"}},
+		{[]string{"prometheus-rules", "--title", "x", "-c", bad}, 2, []string{"--title is for grafana, not for prometheus-rules"}},
+		{[]string{"grafana", "--scale", "2"}, 2, []string{"--scale is for prometheus-rules, not for grafana"}},
+		{[]string{"prometheus-rules", "--window", "2"}, 2, []string{"-window"}},
+	} {
+		code, text, complaint := runExportCommand(c.args...)
+		if code != c.code || text != "" {
+			t.Errorf("%q: exit code %d, want %d; wrote %q", c.args, code, c.code, text)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(complaint, want) {
+				t.Errorf("%q: %q is not in\n%s", c.args, want, complaint)
+			}
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a file was written")
+	}
+}
+
+func TestExportExplainsItself(t *testing.T) {
+	code, text, _ := runExportCommand("-h")
+	if code != 0 || !strings.Contains(text, "promtool check rules /dev/stdin") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	for line := range strings.Lines(text) {
+		if len([]rune(strings.TrimSuffix(line, "\n"))) > 100 {
+			t.Errorf("longer than 100 columns: %s", line)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package export
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// concurrency tells of calls that pile up: in a bulkhead that is nearly full, or without one far above what is usual.
+func concurrency(service string, p *abate.Policy) alert {
+	a := alert{name: "ConcurrencySpike", severity: warning, lasts: 2 * time.Minute}
+	if p.Bulkhead.Enabled() {
+		a.expr = fmt.Sprintf(by+"(abate_bulkhead_running{%[1]s})\n/ "+by+"(abate_bulkhead_limit{%[1]s}) > 0.9", service)
+		a.summary = "The bulkhead of {{ $labels.service }} is {{ $value | humanizePercentage }} full"
+		a.text = "Calls to {{ $labels.service }} hold {{ $value | humanizePercentage }} of the permits of its bulkhead. At 100 % further ones wait, and are then refused."
+		return a
+	}
+	// Four times an hour's mean is no daily rhythm, and a handful of calls no pile.
+	a.expr = fmt.Sprintf("abate:attempts_running:sum{%[1]s} > 4 * abate:attempts_running:avg1h{%[1]s}\nand abate:attempts_running:sum{%[1]s} > 20", service)
+	a.summary = "{{ $value | humanize }} attempts are with {{ $labels.service }} at once"
+	a.text = "{{ $value | humanize }} attempts wait for {{ $labels.service }} to answer, more than four times the mean of the last hour. It has become slow, or its callers many."
+	return a
+}
+
+// circuitOpen tells of a circuit that does not close again. The state is looked for over a window, in which a circuit that opens
+// after every probe is seen open; one that was open for a moment is seen for a window too, and so lasts is longer by that.
+// Half-open and open again, two waits long, is how a service comes back.
+func circuitOpen(service string, p *abate.Policy) alert {
+	a := alert{
+		name: "CircuitBreakerOpen", severity: critical,
+		lasts:   window + min(max(2*p.CircuitBreaker.MaxWaitDurationInOpenState, time.Minute), 10*time.Minute).Truncate(time.Second),
+		expr:    fmt.Sprintf("abate:circuit_open:instances{%[1]s} > 0\nand abate:calls:rate1m{%[1]s} > 0", service),
+		summary: "{{ $labels.service }} does not answer: its circuit stays open",
+		text: "In {{ $value | humanize }} instances of the caller the circuit of {{ $labels.service }} opens again and again, and calls are refused without being sent. " +
+			"It closes by itself when the service answers.",
+	}
+	if p.Fallback.Enabled() { // callers get an answer
+		a.severity = warning
+		a.summary += ", callers get the fallback"
+	}
+	return a
+}
+
+func overridden(service string) alert {
+	return alert{
+		name: "OverrideInForce", severity: warning, lasts: 15 * time.Minute,
+		expr:    "sum by (job, service, override) (abate_override{" + service + "}) > 0",
+		summary: "The circuit of {{ $labels.service }} is {{ $labels.override }} by hand",
+		text: "Somebody has put {{ $labels.override }} above the policy of the circuit of {{ $labels.service }}, in {{ $value | humanize }} instances. " +
+			"It stays until it is taken back: no reload of the policy ends it.",
+	}
+}
+
+// heldBack tells of a pace that is too slow for every day. After an outage the queue is the purpose.
+func heldBack(service string, p *abate.Policy) alert {
+	return alert{
+		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
+		expr:    fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%s}) > %s", service, number(0.9*p.Pacing.MaxWait.Seconds())),
+		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their turn",
+		text: fmt.Sprintf("Whoever wants a connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its turn, and is refused from %v on. "+
+			"Its pacing lets %s a second through in each instance.", p.Pacing.MaxWait, number(p.Pacing.PerSecond)),
+	}
+}
+
+// deadLetters tells at once: the first one counts.
+func deadLetters(service string, t clockwork) alert {
+	return alert{
+		name: "DeadLetterArrival", severity: warning,
+		expr:    "sum by (job, service, topic) (increase(abate_kafka_dead_letters_total{" + service + "}[" + t.text(5*window) + "])) > 0",
+		summary: "{{ $labels.topic }} has new dead letters",
+		text:    "About {{ $value | humanize }} messages of {{ $labels.topic }} have been given up and are in its dead-letter topic. Somebody has to look at them.",
+	}
+}
+
+// arrivingRetries tells of a storm that others make.
+func arrivingRetries(service string, p *abate.Protection) alert {
+	return alert{
+		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
+		expr:    fmt.Sprintf("max by (job, service) (abate_arriving_retry_ratio{%[1]s}) > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 1", service, number(p.Shed.MaxRetryShare)),
+		summary: "For each first attempt at {{ $labels.service }} come {{ $value | humanize }} retries",
+		text: fmt.Sprintf("Callers of {{ $labels.service }} send {{ $value | humanize }} retries for each first attempt; above %s it tells them to stop. "+
+			"It fails, or something on the way to it does.", number(p.Shed.MaxRetryShare)),
+	}
+}
+
+func shedSome(service string) alert {
+	return alert{
+		name: "ShedRate", severity: warning, lasts: 5 * time.Minute,
+		expr:    "abate:shed:ratio_rate1m{" + service + "} > 0.05",
+		summary: "{{ $labels.service }} refuses {{ $value | humanizePercentage }} of what arrives",
+		text:    "{{ $labels.service }} cannot do all that arrives, and refuses {{ $value | humanizePercentage }} of it with 503, the least important first.",
+	}
+}
+
+func shedCritical(service string) alert {
+	return alert{
+		name: "ShedRate", severity: critical, lasts: 2 * time.Minute,
+		expr:    "abate:critical_shed:ratio_rate1m{" + service + "} > 0.05",
+		summary: "{{ $labels.service }} refuses {{ $value | humanizePercentage }} of its critical requests",
+		text:    "{{ $labels.service }} is so overloaded that it refuses {{ $value | humanizePercentage }} even of the requests with the priorities CRITICAL and CRITICAL_PLUS.",
+	}
+}
