@@ -18,7 +18,7 @@ func (c *Call) attempt(now time.Duration) Step {
 		return c.stop(now, reason)
 	}
 	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
-		wait, ok := c.turnIn(now)
+		wait, ok := c.turnIn(now, a)
 		if !ok || wait > 0 {
 			s.giveBack(now, a)
 		}
@@ -42,15 +42,20 @@ func (c *Call) attempt(now time.Duration) Step {
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
-// turnIn asks the rate limit and the pacer how long the next attempt has to wait; false if it would be too long.
-func (c *Call) turnIn(now time.Duration) (wait time.Duration, ok bool) {
+// turnIn asks the rate limit and the pacer how long the attempt of a has to wait; false if it would be too long. A probe waits for
+// no pace: it is what the pace after it depends on.
+func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok bool) {
 	s, patience := c.s, NoDeadline
+	pacer := s.pacer
+	if s.probing(a) {
+		pacer = nil
+	}
 	if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
 		patience = c.deadline - now - s.typical.load() - 1
 	}
 	if s.limiter != nil {
-		if s.pacer != nil { // neither gives back what it gave: ask before anything is taken
-			if far := s.pacer.State(now).Wait; far > 0 && far > min(patience, s.policy.Pacing.MaxWait) {
+		if pacer != nil { // neither gives back what it gave: ask before anything is taken
+			if far := pacer.State(now).Wait; far > 0 && far > min(patience, s.policy.Pacing.MaxWait) {
 				return c.tooFar(far)
 			}
 		}
@@ -59,14 +64,19 @@ func (c *Call) turnIn(now time.Duration) (wait time.Duration, ok bool) {
 			return 0, false
 		}
 	}
-	if s.pacer != nil { // one after the other from when the rate limit lets them go
-		more, ok := s.pacer.Turn(later(now, wait), s.rnd(), patience-wait)
+	if pacer != nil { // one after the other from when the rate limit lets them go
+		more, ok := pacer.Turn(later(now, wait), s.rnd(), patience-wait)
 		if !ok {
 			return c.tooFar(more)
 		}
 		wait = later(wait, more)
 	}
 	return wait, true
+}
+
+// probing tells that the attempt of a is a probe of a half-open circuit.
+func (s *settings) probing(a *attemptCopy) bool {
+	return s.breaker != nil && !a.permit.WouldReject() && s.breaker.State() == breaker.HalfOpen
 }
 
 // tooFar refuses an attempt whose turn would have come too late, and has the call's error say so if it has nothing else to say.

@@ -117,7 +117,7 @@ var pacedStories = []scenario{
 		calls: []call{{replies: []reply{{500 * ms, nil}, {5 * ms, nil}}}, {at: 150 * ms, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 120ms hedge 2 | 125ms end success 2 | 220ms attempt 1 | 225ms end success 1",
 	}, {
-		name: "a half-open circuit waits for a turn without holding its permit",
+		name: "a probe waits for no turn, and takes none",
 		policy: func() abate.Policy {
 			p := paced(pacing.Config{})
 			p.Pacing.PerSecond, p.Pacing.MaxWait = 2, time.Second
@@ -126,11 +126,11 @@ var pacedStories = []scenario{
 		}(),
 		calls: []call{
 			{replies: always(5*ms, errDown)},
-			{at: 200 * ms, replies: always(5*ms, nil)}, // has its turn at 500 ms
-			{at: 300 * ms, replies: always(5*ms, nil)}, // and the next one at 1 s
+			{at: 200 * ms, replies: always(5*ms, nil)}, // the next turn is at 500 ms
+			{at: 300 * ms, replies: always(5*ms, nil)}, // is no probe any more
 		},
-		want: "0s attempt 1 | 5ms breaker open | 5ms end failure 1 | 200ms breaker half-open | 500ms attempt 1 | 505ms breaker closed | 505ms end success 1 | " +
-			"1s attempt 1 | 1.005s end success 1",
+		want: "0s attempt 1 | 5ms breaker open | 5ms end failure 1 | 200ms breaker half-open | 200ms attempt 1 | 205ms breaker closed | 205ms end success 1 | " +
+			"500ms attempt 1 | 505ms end success 1",
 	}, {
 		name: "who had its turn when the circuit opened is refused all the same",
 		policy: func() abate.Policy {
@@ -149,14 +149,14 @@ var pacedStories = []scenario{
 			{at: 10500 * ms, replies: always(50*ms, errDown)}, // a probe
 			{at: 10510 * ms, replies: always(5*ms, nil)},      // is out
 			{at: 10600 * ms, replies: always(5*ms, nil)},      // and has failed
-			{at: 11000 * ms, replies: always(5*ms, nil)},      // another one finds that it is back: the pace begins at 1 a second
+			{at: 11000 * ms, replies: always(5*ms, nil)},      // another one finds that it is back: the pace begins with one in two seconds
 			{at: 11010 * ms, replies: always(5*ms, nil)}, {at: 11020 * ms, replies: always(5*ms, nil)}, {at: 11030 * ms, replies: always(5*ms, nil)},
 		},
 		want: "0s attempt 1 | 5ms end success 1 | 10s attempt 1 | 10.005s retry in 50.5ms | 10.1s attempt 2 | 10.105s retry in 100.5ms | 10.2055s attempt 3 | " +
 			"10.2105s breaker open | 10.2105s end failure 3 circuit open | 10.3s end ignored 0 circuit open | " +
 			"10.5s breaker half-open | 10.5s attempt 1 | 10.51s end ignored 0 circuit open | 10.55s breaker open | 10.55s end failure 1 circuit open | " +
 			"10.6s end ignored 0 circuit open | 11s breaker half-open | 11s attempt 1 | 11.005s breaker closed | 11.005s end success 1 | " +
-			"11.03s end ignored 0 rate limited | 11.379066697s attempt 1 | 11.384066697s end success 1 | 11.854901183s attempt 1 | 11.859901183s end success 1",
+			"11.02s end ignored 0 rate limited | 11.03s end ignored 0 rate limited | 11.80322943s attempt 1 | 11.80822943s end success 1",
 	},
 }
 
@@ -212,8 +212,8 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := pace(); got != 1 {
-				t.Errorf("the pace is %v, want 1", got)
+			if got := pace(); got != 0.5 {
+				t.Errorf("the pace is %v, want 0.5", got)
 			}
 		})
 	}

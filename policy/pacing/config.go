@@ -19,8 +19,8 @@ type Config struct {
 	// times what the pace asks for, so that the pace stays what it is. Range 0.001 (practically none) to 1. Zero means the default, 0.5.
 	Jitter float64 `yaml:"jitter" range:"0.001..1" example:"0.5"`
 
-	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond, linearly: from the first attempt of all, and
-	// again each time the circuit lets attempts through again after it was open. Range 0 to 1h. Zero: the full pace at once.
+	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond, linearly, each time the circuit lets attempts
+	// through again after it was open. A guard that has seen no outage begins with the full pace. Range 0 to 1h. Zero: the full pace at once.
 	RampUp time.Duration `yaml:"rampUp" range:"0s..1h" example:"5s"`
 
 	// RampUpFrom is the share of perSecond with which the ramp-up begins. A fraction, 0.1 is 10 %. It matters only together

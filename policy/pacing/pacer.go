@@ -12,13 +12,13 @@ type Pacer struct {
 	mu      sync.Mutex
 	config  Config
 	started bool
-	since   time.Duration // the beginning of the ramp-up
+	since   time.Duration // the beginning of the last ramp-up, long ago if there was none
 	last    time.Duration // when the last turn was due
 	gap     float64       // from it to the next one, in turns: 1 but for the jitter
 }
 
 // New returns a pacer for c. Values outside their range are moved to its nearest end.
-func New(c Config) *Pacer { return &Pacer{config: c.WithDefaults()} }
+func New(c Config) *Pacer { return &Pacer{config: c.WithDefaults(), since: math.MinInt64} }
 
 // Turn asks for one attempt at now. It answers how long to wait before it is sent, which is at most patience and at most the
 // MaxWait of the policy; a patience below 0 counts as 0. False is a refusal, which takes nothing; wait is then how far the
@@ -32,7 +32,7 @@ func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wa
 		return 0, true
 	}
 	if !p.started {
-		p.started, p.since, p.last = true, now, now
+		p.started, p.last = true, now
 	}
 	due := p.due(now)
 	wait = max(minus(due, now), 0)
@@ -121,16 +121,13 @@ func (p *Pacer) State(now time.Duration) State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.config
-	switch {
-	case !c.Enabled():
+	if !c.Enabled() {
 		return State{}
-	case !p.started: // the ramp-up begins with the first turn
-		if c.RampUp > 0 {
-			return State{PerSecond: c.PerSecond * c.RampUpFrom}
-		}
-		return State{PerSecond: c.PerSecond}
 	}
-	s := State{PerSecond: c.PerSecond, Wait: max(minus(p.due(now), now), 0)}
+	s := State{PerSecond: c.PerSecond}
+	if p.started {
+		s.Wait = max(minus(p.due(now), now), 0)
+	}
 	if u := minus(now, p.since); c.RampUp > 0 && u < c.RampUp {
 		s.PerSecond *= c.RampUpFrom + (1-c.RampUpFrom)*max(float64(u), 0)/float64(c.RampUp)
 	}

@@ -91,6 +91,15 @@ func turns(t *testing.T, p *pacing.Pacer, now time.Duration, n int) (at []time.D
 	return at
 }
 
+func TestAnInstanceThatHasSeenNoOutageBeginsWithTheFullPace(t *testing.T) {
+	p := pacing.New(pacing.Config{PerSecond: 10, RampUp: time.Minute, MaxWait: time.Hour})
+	for i, due := range turns(t, p, 7*s, 5) {
+		if want := 7*s + time.Duration(i)*100*ms; due != want {
+			t.Errorf("turn %d comes at %v, want %v", i, due, want)
+		}
+	}
+}
+
 // area is how many turns a linear ramp has up to d after its beginning: the plain integral, step by step.
 func area(c pacing.Config, d time.Duration) (sum float64) {
 	const steps = 100_000
@@ -101,7 +110,7 @@ func area(c pacing.Config, d time.Duration) (sum float64) {
 	return sum
 }
 
-func TestThePaceGrowsLinearlyFromTheFirstTurn(t *testing.T) {
+func TestThePaceGrowsLinearlyAfterAnOutage(t *testing.T) {
 	for _, c := range []pacing.Config{
 		{PerSecond: 10, RampUp: 5 * s, MaxWait: time.Hour},
 		{PerSecond: 10, RampUp: 5 * s, RampUpFrom: 1, MaxWait: time.Hour},
@@ -110,7 +119,9 @@ func TestThePaceGrowsLinearlyFromTheFirstTurn(t *testing.T) {
 		{PerSecond: 0.1, RampUp: 5 * s, MaxWait: time.Hour}, // slower than its ramp-up, which must not make it slower still
 	} {
 		c = c.WithDefaults()
-		for i, due := range turns(t, pacing.New(c), 7*s, 40) {
+		p := pacing.New(c)
+		p.Restart(7*s, 0)
+		for i, due := range turns(t, p, 7*s, 40) {
 			if got := area(c, due-7*s); math.Abs(got-float64(i)) > 0.001 {
 				t.Errorf("%+v: turn %d comes %v after the first, where the pace has granted %.4f", c, i, due-7*s, got)
 			}
@@ -225,7 +236,8 @@ func TestStateTellsThePaceAndTheWait(t *testing.T) {
 			t.Errorf("at %v: %+v, want %v per second and %v", now, got, pace, wait)
 		}
 	}
-	check(0, 2, 0)
+	check(0, 10, 0)
+	p.Restart(100*s, 0)
 	turns(t, p, 100*s, 1)
 	check(99*s, 2, 1414213563) // a clock that runs backwards: the second counts, too
 	check(102*s, 6, 0)
