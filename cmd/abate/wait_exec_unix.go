@@ -1,0 +1,13 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// replace makes the program out of this process, with its environment, folder and open files. It returns only if that fails.
+func replace(path string, argv []string) (code int, err error) {
+	return 0, syscall.Exec(path, argv, os.Environ())
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package main // commands are functions of the main package
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/abate-go/abate/internal/needs"
+	"github.com/abate-go/abate/internal/needs/postgres"
+)
+
+// statements carries statements out as the user who may do everything.
+func statements(t *testing.T, s *postgres.Server, all ...string) {
+	t.Helper()
+	conn, err := pgconn.Connect(t.Context(), s.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, one := range all {
+		if _, err := conn.Exec(t.Context(), one).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", one, err)
+		}
+	}
+}
+
+// as is the address of a server for another user and database.
+func as(s *postgres.Server, login, database string) string {
+	_, rest, _ := strings.Cut(s.DSN(), "@")
+	host, rest, _ := strings.Cut(rest, "/")
+	_, query, _ := strings.Cut(rest, "?")
+	return "postgres://" + login + "@" + host + "/" + database + "?" + query + ofAPool
+}
+
+// ofAPool is a setting that a program's pool understands and the server does not.
+const ofAPool = "&pool_max_conns=4"
+
+func TestWaitForPostgreSQLThatStarts(t *testing.T) {
+	if testing.Short() {
+		return // a server takes seconds
+	}
+	s := postgres.Shared(t)
+	s.Crash()
+	code, stderr := runWait(t.Context(), func() {
+		if err := s.Start(); err != nil {
+			t.Error(err)
+		}
+	}, as(s, "abate", "postgres"))
+	if code != 0 || !strings.Contains(stderr, "/postgres is not there, attempt 1") || !strings.Contains(stderr, "/postgres is there after ") || strings.Contains(stderr, "sslmode") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+func TestWaitDoesNotRetryAWrongPasswordOrDatabase(t *testing.T) {
+	if testing.Short() {
+		return // a server takes seconds
+	}
+	s := postgres.Shared(t)
+	statements(t, s, "DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'right-secret'",
+		// the server has the file in its own folder, and may write it
+		`DO $$ BEGIN EXECUTE format('COPY (VALUES (%L), (%L)) TO %L', 'host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust', current_setting('hba_file')); END $$`,
+		"SELECT pg_reload_conf()")
+	for { // until the server has read it
+		conn, err := pgconn.Connect(t.Context(), strings.TrimSuffix(as(s, "locked:wrong-secret", "postgres"), ofAPool))
+		if err != nil {
+			break
+		}
+		conn.Close(context.Background())
+	}
+	other, _ := later(t)
+	code, stderr := runWait(t.Context(), nil, as(s, "locked:wrong-secret", "postgres"), "tcp://"+other)
+	if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt in ") || !strings.Contains(stderr, "28P01") || strings.Contains(stderr, "wrong-secret") ||
+		!strings.Contains(stderr, "not tried again; check the user") || !strings.Contains(stderr, "tcp://"+other+" was not there yet: ") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if code, stderr = runWait(t.Context(), nil, as(s, "locked:right-secret", "postgres")); code != 0 {
+		t.Errorf("the right password: exit code %d\n%s", code, stderr)
+	}
+	if code, stderr = runWait(t.Context(), nil, as(s, "abate", "nowhere")); code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, "3D000") {
+		t.Errorf("no such database: exit code %d\n%s", code, stderr)
+	}
+}
+
+func TestWaitRetriesTooManyConnections(t *testing.T) {
+	if testing.Short() {
+		return // a server takes seconds
+	}
+	s := postgres.Shared(t)
+	statements(t, s, "DROP ROLE IF EXISTS crowded", "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
+	code, stderr := runWait(t.Context(), func() { statements(t, s, "ALTER ROLE crowded CONNECTION LIMIT 5") }, as(s, "crowded", "postgres"))
+	if code != 0 || !strings.Contains(stderr, "53300") || !strings.Contains(stderr, "is there after 2 attempts") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+// redisAt starts a redis-server with a password at a port of loopback.
+func redisAt(t *testing.T, program, port string) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "redis.conf")
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsave \"\"\nappendonly no\ndir %s\nrequirepass right-secret\n", port, dir)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Error(err)
+		return
+	}
+	cmd := exec.Command(program, config)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), "eady to accept connections") {
+			break
+		}
+	}
+}
+
+func TestWaitForRedis(t *testing.T) {
+	program := needs.Program(t, "redis-server")
+	address, _ := later(t)
+	_, port, _ := net.SplitHostPort(address)
+	at := "redis://:right-secret@" + address + "/0"
+	code, stderr := runWait(t.Context(), func() { redisAt(t, program, port) }, at)
+	if code != 0 || !strings.Contains(stderr, "redis://"+address+"/0 is not there, attempt 1") || strings.Contains(stderr, "right-secret") {
+		t.Errorf("a server that starts: exit code %d\n%s", code, stderr)
+	}
+	for login, want := range map[string]string{":wrong-secret@": "WRONGPASS", "": "NOAUTH"} {
+		code, stderr := runWait(t.Context(), nil, "redis://"+login+address)
+		if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, want) || strings.Contains(stderr, "wrong-secret") {
+			t.Errorf("%s: exit code %d\n%s", want, code, stderr)
+		}
+	}
+}
