@@ -1,0 +1,136 @@
+package abateadmin
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+// Causes of a gate: how requests ended, then why it said no: what the shedder decides in its own order, and what others do.
+const (
+	shedCauses  = 4
+	gateLimited = shedCauses + len(shed.Reasons)
+	gateLate    = gateLimited + 1
+	gateOther   = gateLimited + 2
+	gateCauses  = gateLimited + 3
+)
+
+func gateCause(which int) string {
+	switch {
+	case which < shedCauses:
+		return abate.Class(which).String()
+	case which < gateLimited:
+		return shed.Reasons[which-shedCauses].String()
+	case which == gateLimited:
+		return "rate limited"
+	case which == gateLate:
+		return "deadline"
+	}
+	return "other"
+}
+
+// gateRecord counts the events of the gates with one name.
+type gateRecord struct {
+	history
+	running atomic.Int64
+}
+
+// ObserveGate counts one event.
+func (r *gateRecord) ObserveGate(e abate.GateEvent) {
+	switch e.Kind {
+	case abate.RequestAdmitted:
+		r.running.Add(1)
+		r.arrived(&e)
+	case abate.RequestRefused:
+		if e.Shadow || errors.Is(e.Reason, context.Canceled) {
+			return
+		}
+		r.arrived(&e)
+		lap, s := r.at(e.At)
+		s.refused.add(lap, first)
+		which := refusedBy(&e)
+		r.cause(e.At, which)
+		if !r.heard(e.At, which) {
+			r.notes.add(e.At, "first request refused: "+gateCause(which))
+		}
+	case abate.RequestDone:
+		r.done(&e)
+	}
+}
+
+// arrived counts a request, and whether it is somebody's second try.
+func (r *gateRecord) arrived(e *abate.GateEvent) {
+	lap, s := r.at(e.At)
+	if e.Attempt > 1 {
+		s.sent.add(lap, second)
+	} else {
+		s.sent.add(lap, first)
+	}
+}
+
+func (r *gateRecord) done(e *abate.GateEvent) {
+	r.running.Add(-1)
+	lap, s := r.at(e.At)
+	if e.Class != abate.Success {
+		r.cause(e.At, int(e.Class&3))
+	}
+	switch e.Class {
+	case abate.Failure, abate.Overload:
+		s.ended.add(lap, second)
+		s.answered.add(lap, first+second)
+	case abate.Ignored: // such as a caller who left
+	default:
+		s.ended.add(lap, first)
+		s.answered.add(lap, first)
+	}
+	s.spent.sum(lap, uint64(max(e.Latency, 0)/time.Microsecond))
+}
+
+func refusedBy(e *abate.GateEvent) int {
+	switch {
+	case e.Shed != shed.None:
+		for i, reason := range shed.Reasons {
+			if reason == e.Shed {
+				return shedCauses + i
+			}
+		}
+	case e.Reason == abate.ErrRateLimited:
+		return gateLimited
+	case e.Reason == abate.ErrDeadline:
+		return gateLate
+	}
+	return gateOther
+}
+
+// bothGates is both for gates.
+type bothGates struct {
+	page *gateRecord
+	next abate.GateObserver
+}
+
+// ObserveGate tells the page first.
+func (b bothGates) ObserveGate(e abate.GateEvent) {
+	b.page.ObserveGate(e)
+	b.next.ObserveGate(e)
+}
+
+// tellsGate finds out whether what is told to an observer reaches r already.
+func tellsGate(to abate.GateObserver, r *gateRecord) bool {
+	for {
+		switch t := to.(type) {
+		case *gateRecord:
+			return t == r
+		case bothGates:
+			if t.page == r {
+				return true
+			}
+			to = t.next
+		default:
+			return false
+		}
+	}
+}

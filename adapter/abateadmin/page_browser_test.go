@@ -1,0 +1,314 @@
+package abateadmin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateadmin"
+)
+
+const how = "Start the proxy with --admin-token-file to change something from this page."
+
+// inBrowser is false where a browser would take too long.
+func inBrowser() bool { return !testing.Short() }
+
+func TestThePageShowsAStormAtEveryWidthInLightAndDark(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := newStage(t, abateadmin.Config{Title: "abate proxy", How: how})
+	storm(s, abate.Now())
+	url := s.serve().URL
+	b := browse(t)
+	for _, dark := range []bool{false, true} {
+		for _, width := range []int{1440, 1024, 390, 320} {
+			name := fmt.Sprintf("%d-%v", width, dark)
+			b.size(width, dark)
+			b.open(url + "/")
+			b.until(`document.querySelectorAll('.spark path[d]').length > 3`)
+			b.shows("in trouble")
+			b.picture("list-" + name)
+			if wide := b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+				t.Errorf("%s: the list is %s px too wide", name, wide)
+			}
+			if first := b.eval(`document.querySelector('.row a').textContent`); first != "checkout" {
+				t.Errorf("%s: the first row is %q", name, first)
+			}
+			if mark := b.eval(`document.querySelector('.row.trouble .mark').className + getComputedStyle(document.querySelector('.row.trouble .mark')).clipPath.slice(0, 7)`); mark != "mark troublepolygon" {
+				t.Errorf("%s: trouble has no shape of its own: %s", name, mark)
+			}
+			b.open(url + "/#guard/payment-service")
+			b.shows("Last errors")
+			b.until(`document.querySelectorAll('.plot path[d]').length > 3`)
+			b.until(`getComputedStyle(document.querySelector('.detail')).display !== 'none'`)
+			b.picture("why-" + name)
+			b.shows("connection refused")
+			if wide := b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+				t.Errorf("%s: the reason is %s px too wide", name, wide)
+			}
+		}
+	}
+	if b.eval(`[...document.querySelectorAll('.detail [data-override]')].every(e => e.disabled)`) != "true" {
+		t.Error("nobody may change something, and a button can be pressed")
+	}
+	b.shows(how)
+	b.size(1440, false)
+	var paints []string
+	for range 5 {
+		b.open(url + "/")
+		b.until(`performance.getEntriesByName('first-contentful-paint').length`)
+		paints = append(paints, b.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`))
+	}
+	t.Logf("first paints: %v ms", paints)
+	b.quiet()
+}
+
+// TestEverythingCanBeDoneWithKeys: from opening the page to a circuit that is forced open and taken back.
+func TestEverythingCanBeDoneWithKeys(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := locked(t, nowhere{})
+	g := s.guard("checkout", abate.DefaultPolicy())
+	s.guard("</script><img src=x onerror=alert(1)>", abate.DefaultPolicy())
+	b := browse(t)
+	b.size(1440, false)
+	b.open(s.serve().URL + "/")
+	b.shows("checkout")
+	focus := `(document.activeElement.textContent || document.activeElement.id || '').trim()`
+	reach := func(text string) {
+		t.Helper()
+		for range 60 {
+			if b.eval(fmt.Sprintf(`%s.startsWith(%q)`, focus, text)) == "true" {
+				if b.eval(`getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+					t.Errorf("at %q the focus cannot be seen", text)
+				}
+				return
+			}
+			b.press("Tab")
+		}
+		t.Fatalf("Tab never comes to %q, but to %s", text, b.eval(focus))
+	}
+	reach("Token")
+	b.press("Enter")
+	b.shows("Who is it?")
+	b.call("Input.insertText", map[string]any{"text": "wrong"}, nil)
+	b.press("Enter")
+	b.until(`!document.getElementById('ask').open`) // data may be seen without; but nothing changes
+	b.until(`document.getElementById('sign').textContent === 'Forget token'`)
+	b.press("Escape")
+	b.eval(`document.getElementById('sign').focus()`)
+	b.press("Enter")
+	b.until(`document.getElementById('sign').textContent === 'Token'`)
+	b.press("Enter")
+	b.shows("Who is it?")
+	b.call("Input.insertText", map[string]any{"text": "sesame"}, nil)
+	b.press("Enter")
+	b.until(`head.may`)
+	reach("checkout")
+	b.press("Enter")
+	b.shows("Disable breaker")
+	b.until(`!document.querySelector('[data-override=forcedOpen]').disabled`)
+	reach("Force open")
+	b.press("Enter")
+	b.shows("Every call to it is refused at once")
+	b.picture("ask")
+	if got := b.eval(focus); got != "Cancel" {
+		t.Errorf("a key pressed twice forces a circuit open: the focus is at %q", got)
+	}
+	b.press("Tab", "Enter")
+	b.until(`[...document.querySelectorAll('.banner')].some(e => /checkout: circuit forced open by hand by alice/.test(e.textContent))`)
+	if err := call(g); !errors.Is(err, abate.ErrCircuitOpen) {
+		t.Errorf("a call: %v", err)
+	}
+	b.until(`document.querySelector('.row.trouble a').textContent === 'checkout'`)
+	b.picture("forced")
+	b.press("Escape")
+	if got := b.eval(focus); got != "checkout" {
+		t.Errorf("closed, the focus is at %q", got)
+	}
+	b.eval(`document.activeElement.blur()`)
+	reach("Take back")
+	b.press("Enter")
+	b.shows("Leave “checkout” to the policy again?")
+	b.press("Enter")
+	b.until(`!document.querySelector('.banner')`)
+	if err := call(g); err != nil {
+		t.Errorf("a call: %v", err)
+	}
+	b.shows("circuit breaker left to the policy again by alice")
+	if bad := b.eval(`[...document.querySelectorAll('button, input, select, a')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels && e.labels.length)).length`); bad != "0" {
+		t.Errorf("%s controls have no name", bad)
+	}
+	b.press("/")
+	if b.eval(`document.activeElement.id`) != "find" {
+		t.Error("/ does not lead to the search")
+	}
+	b.call("Input.insertText", map[string]any{"text": "CHECK"}, nil)
+	b.until(`document.querySelectorAll('.row').length === 1`)
+	b.quiet()
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestAPageThatWantsATokenAsksForIt(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	var down atomic.Bool
+	s := locked(t, nowhere{})
+	s.guard("payments", abate.DefaultPolicy())
+	s.SetSees(secret, &down)
+	b := browse(t)
+	b.open(s.serve().URL + "/#guard/payments")
+	b.shows("Who is it?")
+	if b.eval(`document.body.innerText.includes('idle')`) == "true" {
+		t.Error("data is shown to somebody unknown")
+	}
+	b.call("Input.insertText", map[string]any{"text": "wrong"}, nil)
+	b.press("Enter")
+	b.until(`document.querySelector('#ask .wrong').textContent.includes('this page is for those who are known')`)
+	b.eval(`document.getElementById('token').value = ''`)
+	b.call("Input.insertText", map[string]any{"text": "sesame"}, nil)
+	b.press("Enter")
+	b.shows("live")
+	b.shows("Retries owned by")
+	down.Store(true) // the token is taken away while the page is open
+	b.shows("a token is needed")
+	b.quiet()
+}
+
+// TestARealStormIsSeenLive: calls of a guard that retries whatever happens, on a service that stops answering.
+func TestARealStormIsSeenLive(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := newStage(t, abateadmin.Config{Title: "abate drill"})
+	naive := s.guard("payments", abate.Policy{Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond}})
+	careful := s.guard("orders", abate.DefaultPolicy())
+	var down atomic.Bool
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for _, g := range []*abate.Guard{naive, careful} {
+		for range 4 {
+			all.Go(func() {
+				tick := time.NewTicker(40 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+					}
+					_, _ = abate.Do(ctx, g, func(context.Context) (int, error) {
+						if down.Load() {
+							return 0, errors.New("connection refused")
+						}
+						return 0, nil
+					})
+				}
+			})
+		}
+	}
+	b := browse(t)
+	b.size(1440, true)
+	b.open(s.serve().URL + "/")
+	b.shows("All calm")
+	down.Store(true)
+	b.shows("payments: retry storm")
+	b.shows("orders: circuit open")
+	b.picture("live-storm")
+	b.press("j", "Enter")
+	b.shows("connection refused")
+	b.shows("circuit closed → open: failure rate")
+	b.picture("live-why")
+	down.Store(false)
+	b.shows("All calm")
+	b.quiet()
+}
+
+// TestAThousandGuardsStaySmooth measures; what it holds is that no frame waits for long. Numbers are in the log.
+func TestAThousandGuardsStaySmooth(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := newStage(t, abateadmin.Config{})
+	const guards = 1000
+	for i := range guards {
+		s.guard("service-"+strconv.Itoa(i), abate.DefaultPolicy())
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { // each of them changes every second
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := abate.Now()
+			for i := range guards {
+				s.calls("service-"+strconv.Itoa(i), now, 1+(i+n)%4, 100*(i%20/19), 1)
+			}
+		}
+	})
+	b := browse(t)
+	b.size(1440, false)
+	b.open(s.serve().URL + "/")
+	b.until(`document.querySelectorAll('.row').length === 1000`)
+	b.until(`document.querySelectorAll('.row.trouble, .row.watch, .row.calm').length > 10`)
+	b.until(`performance.getEntriesByName('first-contentful-paint').length`)
+	paint := b.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`)
+	weight := b.eval(`performance.getEntriesByType('resource').filter(e => !e.name.includes('events')).reduce((n, e) => n + e.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`)
+	b.eval(`window.longest = 0; window.frames2 = []; window.tasks = [];
+		new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({entryTypes: ['longtask']});
+		{ let last = performance.now(); const f = now => { frames2.push(now - last); last = now; requestAnimationFrame(f) }; requestAnimationFrame(f) }; 0`)
+	b.until(`frames2.length > 60 * 6`)
+	b.eval(`scrollTo(0, 20000)`)
+	b.until(`frames2.length > 60 * 10`)
+	b.picture("thousand")
+	frames := b.eval(`{ const f = frames2.slice().sort((a, b) => a - b); 'median ' + f[f.length >> 1].toFixed(1) + ' ms, p99 ' + f[f.length * .99 | 0].toFixed(1) + ' ms, longest ' + f[f.length - 1].toFixed(1) + ' ms' }`)
+	tasks := b.eval(`tasks.length + ' long tasks, longest ' + Math.max(0, ...tasks).toFixed(0) + ' ms'`)
+	t.Logf("first paint %s ms, %s bytes; frames of 1,000 guards that all change: %s; %s", paint, weight, frames, tasks)
+	if n, err := strconv.Atoi(weight); err != nil || n > 200<<10 || n < 10<<10 {
+		t.Errorf("the page weighs %s bytes", weight)
+	}
+	if b.eval(`document.querySelectorAll('.row .spark path[d]').length > 20 && document.querySelectorAll('.row .spark path[d]').length < 3000`) != "true" {
+		t.Error("lines are drawn that nobody sees, or none")
+	}
+	b.quiet()
+}
+
+// TestRowsAreMovedOnlyIfTheyMust: whoever moves a thousand to put one in its place makes the page stand still.
+func TestRowsAreMovedOnlyIfTheyMust(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := newStage(t, abateadmin.Config{})
+	b := browse(t)
+	b.open(s.serve().URL + "/")
+	b.shows("Nothing to watch yet.")
+	for _, c := range []struct{ old, want string }{
+		{`[]`, ``}, {`[0,1,2,3]`, `0,1,2,3`}, {`[1,2,3,0]`, `0,1,2`}, {`[3,0,1,2]`, `1,2,3`}, {`[-1,0,-1,1]`, `1,3`}, {`[3,2,1,0]`, `3`}, {`[2,0,1,4,3,5]`, `1,2,4,5`},
+	} {
+		if got := b.eval(fmt.Sprintf(`[...steady(%s)].sort((a, b) => a - b).join()`, c.old)); got != c.want {
+			t.Errorf("of %s those at %s stay, want %s", c.old, got, c.want)
+		}
+	}
+	b.quiet()
+}

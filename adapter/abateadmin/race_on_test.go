@@ -1,0 +1,5 @@
+//go:build race
+
+package abateadmin_test
+
+const raceDetector = true

@@ -1,0 +1,213 @@
+package abateadmin
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// Causes of a guard: how attempts ended, and from refusals on why the policy said no. The last is for what this list does not know.
+var guardCauses = [...]struct {
+	err  error
+	name string
+}{
+	{nil, "success"}, {nil, "failure"}, {nil, "overload"}, {nil, "ignored"},
+	{abate.ErrCircuitOpen, "circuit open"},
+	{abate.ErrBudgetExhausted, "retry budget empty"},
+	{abate.ErrAttemptsExhausted, "attempts exhausted"},
+	{abate.ErrTreeExhausted, "call tree has no retries left"},
+	{abate.ErrBulkheadFull, "bulkhead full"},
+	{abate.ErrRateLimited, "rate limited"},
+	{abate.ErrThrottled, "throttled"},
+	{abate.ErrDeadline, "deadline"},
+	{abate.ErrOverloaded, "retry-after too long"},
+	{nil, "other"},
+}
+
+// refusals is where the reasons of refusals begin, and exhausted one that is no refusal: all attempts were made.
+const (
+	refusals  = 4
+	exhausted = 6
+	noBudget  = 5
+)
+
+func causeOf(reason error) int {
+	for i := refusals; i < len(guardCauses)-1; i++ {
+		if guardCauses[i].err == reason {
+			return i
+		}
+	}
+	return len(guardCauses) - 1
+}
+
+// record counts the events of the guards with one name. An event costs a few atomic additions.
+type record struct {
+	history
+	calls   atomic.Int64 // begun and not ended
+	waiting atomic.Int64 // of them, those in or after a retry
+	delay   atomic.Int64 // the last back-off
+
+	mu     sync.Mutex
+	byHand hand
+}
+
+// hand is who has put something above the policy, and when. Who is empty if the program itself did it.
+type hand struct {
+	At  time.Duration
+	Who string
+}
+
+// Observe counts one event.
+func (r *record) Observe(e abate.Event) {
+	switch e.Kind {
+	case abate.CallBegan:
+		r.calls.Add(1)
+	case abate.AttemptBegan:
+		lap, s := r.at(e.At)
+		if e.Attempt == 1 {
+			s.sent.add(lap, first)
+		} else {
+			s.sent.add(lap, second)
+		}
+	case abate.HedgeSent, abate.HiddenRetry:
+		lap, s := r.at(e.At)
+		s.sent.add(lap, second)
+	case abate.AttemptEnded:
+		r.attemptEnded(&e)
+	case abate.RetryScheduled:
+		if e.Retries == 1 {
+			r.waiting.Add(1)
+		}
+		r.delay.Store(int64(e.Delay))
+	case abate.CallEnded:
+		r.callEnded(&e)
+	case abate.BreakerChanged:
+		r.notes.change(e.At, e.From, e.To, e.Detail)
+	case abate.PolicyChanged:
+		r.policyChanged(&e)
+	}
+}
+
+func (r *record) attemptEnded(e *abate.Event) {
+	lap, s := r.at(e.At)
+	if e.Class != abate.Success { // those are found by what is left: this is on the way of every call
+		r.cause(e.At, int(e.Class&3))
+	}
+	switch e.Class {
+	case abate.Success:
+		s.answered.add(lap, first)
+	case abate.Failure, abate.Overload:
+		s.answered.add(lap, first+second)
+		if e.Err != nil {
+			r.faults.add(e.At, e.Class.String(), e.Err)
+		}
+	default: // it says nothing about the dependency
+		return
+	}
+	s.spent.sum(lap, uint64(max(e.Latency, 0)/time.Microsecond))
+}
+
+func (r *record) callEnded(e *abate.Event) {
+	r.calls.Add(-1)
+	if e.Retries > 0 {
+		r.waiting.Add(-1)
+	}
+	lap, s := r.at(e.At)
+	switch {
+	case e.Reason != nil && errors.Is(e.Reason, context.Canceled): // the caller's own doing
+		return
+	case e.Reason == nil:
+	case e.Attempt == 0:
+		s.refused.add(lap, first)
+		r.refusedFor(e)
+		return
+	default:
+		if e.Reason != abate.ErrAttemptsExhausted {
+			s.refused.add(lap, second)
+		}
+		r.refusedFor(e)
+	}
+	if e.Class == abate.Failure || e.Class == abate.Overload {
+		s.ended.add(lap, second)
+	} else {
+		s.ended.add(lap, first)
+	}
+}
+
+// refusedFor counts why the policy said no. The first of many is worth a note.
+func (r *record) refusedFor(e *abate.Event) {
+	which := causeOf(e.Reason)
+	r.cause(e.At, which)
+	if which == exhausted {
+		return
+	}
+	if r.heard(e.At, which) {
+		return
+	}
+	what := "first call refused: "
+	if e.Attempt > 0 {
+		what = "first retry refused: "
+	}
+	r.notes.add(e.At, what+guardCauses[which].name)
+}
+
+func (r *record) policyChanged(e *abate.Event) {
+	text := "policy changed"
+	if e.Detail != "" {
+		text = e.Detail
+	}
+	r.notes.add(e.At, text)
+	if strings.HasSuffix(e.Detail, "by hand") {
+		r.mu.Lock()
+		r.byHand = hand{At: e.At}
+		r.mu.Unlock()
+	}
+}
+
+// doneBy notes who it was that has just put something above the policy.
+func (r *record) doneBy(who string) {
+	r.mu.Lock()
+	r.byHand.Who = who
+	r.mu.Unlock()
+}
+
+func (r *record) hand() hand {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byHand
+}
+
+// both tells the page and whoever else was to be told. It is a value, so that two of them compare by what they tell: a reload
+// that changes nothing is then seen as one.
+type both struct {
+	page *record
+	next abate.Observer
+}
+
+// Observe tells the page first.
+func (b both) Observe(e abate.Event) {
+	b.page.Observe(e)
+	b.next.Observe(e)
+}
+
+// tells finds out whether what is told to an observer reaches r already.
+func tells(to abate.Observer, r *record) bool {
+	for {
+		switch t := to.(type) {
+		case *record:
+			return t == r
+		case both:
+			if t.page == r {
+				return true
+			}
+			to = t.next
+		default:
+			return false
+		}
+	}
+}
