@@ -13,7 +13,8 @@
 // bulkhead counts calls and not attempts, and what retries and hedges add together is bounded by one budget.
 //
 // What to call: Do for a function; DoHedged for one that may run beside itself; DoWithFallback when there is a
-// degraded answer; Run for an adapter, such as package abatehttp's RoundTripper. Call is the decisions without the
+// degraded answer; AdmitOne where there is a hook before and one after instead of a function; Connect for what a program needs when it
+// starts; Run for an adapter, such as package abatehttp's RoundTripper. Call is the decisions without the
 // waiting, for those who bring their own clock: the simulator, and tests. Do works inside a testing/synctest bubble.
 //
 // The policies themselves are in the folders below policy, one decision each, and know nothing of each other or of this

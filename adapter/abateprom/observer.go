@@ -58,6 +58,8 @@ var reasons = [...]struct {
 	{abate.ErrDeadline, "deadline"},
 	{abate.ErrOverloaded, "overloaded"},
 	{abate.ErrTreeExhausted, "tree_exhausted"},
+	{abate.ErrGaveUp, "gave_up"},
+	{abate.ErrPermanent, "permanent"},
 	{nil, other},
 }
 

@@ -115,7 +115,8 @@ func TestAForgottenOverrideIsSeen(t *testing.T) {
 func TestThePaceIsShownAsItIsNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics(t)
-		g := m.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 10, RampUp: 10 * time.Second, RampUpFrom: 0.1, MaxWait: time.Minute}})
+		g := m.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 10, RampUp: 10 * time.Second, RampUpFrom: 0.1, MaxWait: time.Minute},
+			Rand: func() uint64 { return 0 }})
 		shows := func(perSecond float64, waits bool) {
 			t.Helper()
 			state := g.State().Pacing
@@ -124,6 +125,11 @@ func TestThePaceIsShownAsItIsNow(t *testing.T) {
 			})
 			if state.PerSecond != perSecond || (state.Wait > 0) != waits {
 				t.Errorf("the pace is %+v, want %v per second, and a wait: %v", state, perSecond, waits)
+			}
+		}
+		for _, o := range []abate.Override{abate.OverrideForcedOpen, abate.NoOverride} { // an outage, and its end
+			if err := g.Override(o); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if _, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, nil }); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/internal/drill"
@@ -26,6 +27,12 @@ type drillAdmin struct {
 	listener net.Listener // nil without one
 	server   *http.Server
 }
+
+// lasting are metrics, which show the last guard of a name for good.
+type lasting struct{ *abateprom.Metrics }
+
+// Remove does nothing.
+func (lasting) Remove(...*abate.Guard) {}
 
 // openAdmin serves the page. At the default address it gives way to a program that is there already.
 func (o *drillOptions) openAdmin() (*drillAdmin, error) {
@@ -54,7 +61,7 @@ func (o *drillOptions) openAdmin() (*drillAdmin, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", page)
-	a.watchers, a.listener = drill.Watchers{metrics, page}, l
+	a.watchers, a.listener = drill.Watchers{lasting{metrics}, page}, l
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = a.server.Serve(l) }() // always an error: the one that says it was closed
 	return a, nil

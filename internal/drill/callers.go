@@ -84,7 +84,7 @@ func (t *countingTransport) CloseIdleConnections() { t.base.CloseIdleConnections
 type caller struct {
 	client *http.Client
 	url    string
-	end    func() // of what stands before the service; nil for nothing
+	end    func() // of what stands before the service, or of what is shown of the guard
 }
 
 // newCaller returns a caller with connections and a guard of its own, as one program has. Its fallback is left out: a
@@ -98,7 +98,7 @@ func newCaller(service, url string, p abate.Policy, observer abate.Observer, wat
 		return nil, err
 	}
 	watch.add(g)
-	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url: url}, nil
+	return &caller{client: &http.Client{Transport: abatehttp.NewTransport(newTransport(e), g)}, url: url, end: func() { watch.remove(g) }}, nil
 }
 
 // send makes one call: as many attempts as the policy allows.

@@ -7,6 +7,7 @@ import "github.com/abate-go/abate"
 type Watcher interface {
 	Adjust(service string, p *abate.Policy)
 	Add(guards ...*abate.Guard)
+	Remove(guards ...*abate.Guard)
 	AdjustProtection(name string, p *abate.Protection)
 	AddGate(gates ...*abate.Gate)
 }
@@ -32,6 +33,13 @@ func (w Watchers) observer(service string, own abate.Observer) abate.Observer {
 func (w Watchers) add(g *abate.Guard) {
 	for _, one := range w {
 		one.Add(g)
+	}
+}
+
+// remove no longer shows a guard.
+func (w Watchers) remove(g *abate.Guard) {
+	for _, one := range w {
+		one.Remove(g)
 	}
 }
 
