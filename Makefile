@@ -18,7 +18,7 @@ ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./adapter/abatekafka/brokertest
 
-.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine kafka fmt clean
+.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,10 @@ kafka: ## The numbers of the Kafka adapter on a real broker in five minutes, the
 	ABATE_KAFKA_NUMBERS=1 $(KAFKATEST) -run '^TestNumbers$$'
 	ABATE_CRASH_ROUNDS=$(ROUNDS) $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwiceWhereverAConsumerIsKilled$$/^real$$'
 	ABATE_CRASH_ROUNDS=1 $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwice'
+
+pods: ## Fifty pods on a real PostgreSQL and a real Redis that are restarted, unguarded and guarded; what a connection costs
+	go test -count=1 -v ./internal/pods
+	go test -run '^$$' -bench . -benchtime 400x ./internal/pods
 
 fmt: ## Format all Go files
 	gofmt -w .

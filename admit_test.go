@@ -75,6 +75,23 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 	}
 }
 
+func TestNoRetryFollowsAnAdmission(t *testing.T) {
+	var retries int
+	g := guard(t, abate.Policy{Retry: fixed(ms, 3), Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Observer: abate.ObserverFunc(func(e abate.Event) {
+		if e.Kind == abate.RetryScheduled {
+			retries++
+		}
+	})})
+	for range 3 {
+		if err := admit(t, t.Context(), g).Done(errDown); err != errDown {
+			t.Errorf("%v", err)
+		}
+	}
+	if n := g.State().Bulkhead.InFlight; retries != 0 || n != 0 {
+		t.Errorf("%d retries, and %d permits are out", retries, n)
+	}
+}
+
 func TestOnlyTheFirstDoneCounts(t *testing.T) {
 	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}, Bulkhead: bulkhead.Config{MaxConcurrentCalls: 2}})
 	a, other := admit(t, t.Context(), g), admit(t, t.Context(), g)

@@ -14,7 +14,7 @@ import (
 // starts no goroutine, reads no clock and never blocks. Do and Run drive it with goroutines and timers, a simulator
 // with an event queue. The order of its decisions is the pipeline:
 //
-//	deadline → bulkhead → retry loop { throttle → breaker → rate limit → hedge { the attempt } }
+//	deadline → bulkhead → retry loop { throttle → breaker → rate limit, pacing → hedge { the attempt } }
 //
 // A Call is used by one goroutine at a time, once. Begin starts it; every Call that began must come to Finish, or be
 // given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
@@ -43,7 +43,6 @@ type Call struct {
 	final     bool  // one of those said that repeating cannot help
 	last      error // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
-	watch     Observer // of this call alone; nil for nearly all
 }
 
 // attemptCopy is one attempt in the air.
@@ -84,8 +83,8 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 // settingsOf returns what c begins under.
 func (g *Guard) settingsOf(c *Call) *settings {
 	s := g.current.Load()
-	if c.watch != nil {
-		s = s.watchedBy(c.watch)
+	if c.s != nil { // left by Watch
+		s = s.watchedBy(c.s)
 	}
 	return s
 }

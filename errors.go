@@ -19,7 +19,7 @@ var (
 	ErrTreeExhausted = errors.New("call tree has no retries left")
 	// ErrBulkheadFull: too many calls are running and the queue is full, or the wait in it took too long.
 	ErrBulkheadFull = errors.New("bulkhead full")
-	// ErrRateLimited: the rate limit refused the attempt, or at a gate the request.
+	// ErrRateLimited: the rate limit or the pacing refused the attempt, or at a gate the request.
 	ErrRateLimited = errors.New("rate limited")
 	// ErrThrottled: the throttle refused the attempt, because the dependency has been refusing too many.
 	ErrThrottled = errors.New("throttled")

@@ -38,16 +38,21 @@ func ObserverOf(ctx context.Context) Observer {
 }
 
 // Watch has the call tell o what it does, besides its guard's observer; nil for nobody. Call it before Begin.
-func (c *Call) Watch(o Observer) { c.watch = o }
+func (c *Call) Watch(o Observer) {
+	if o != nil {
+		c.s = &settings{observer: o} // until Begin, which keeps a Call small for those that nobody watches
+	}
+}
 
-// watchedBy is s for one call that tells somebody besides.
-func (s *settings) watchedBy(o Observer) *settings {
-	own := *s
+// watchedBy makes own, which has nothing but an observer, s for one call that tells it, too.
+func (s *settings) watchedBy(own *settings) *settings {
+	o := own.observer
+	*own = *s
 	own.timed = true
 	if own.observer = o; s.observer != nil {
 		own.observer = bothObservers{s.observer, o}
 	}
-	return &own
+	return own
 }
 
 // bothObservers tells two observers.

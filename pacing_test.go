@@ -257,3 +257,36 @@ func TestAPacedCallThatSucceedsAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestAReloadChangesThePace(t *testing.T) {
+	g := guard(t, paced(pacing.Config{}))
+	p := paced(pacing.Config{})
+	p.Pacing.PerSecond = 40
+	if err := g.Update(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.State().Pacing.PerSecond; got != 40 {
+		t.Errorf("the pace is %v, want 40", got)
+	}
+}
+
+// What the rate limit lets go one close behind the other, the pace draws apart.
+func TestThePaceCountsFromWhenTheRateLimitLetsGo(t *testing.T) {
+	limited := abate.Policy{Rand: inTheMiddle, RateLimit: abate.AttemptLimit{
+		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 20, Per: time.Second}, Burst: 1}, MaxWait: time.Minute}}
+	g := guard(t, limited)
+	begin := func() time.Duration {
+		var c abate.Call
+		return g.Begin(&c, 0, abate.NoDeadline).Until
+	}
+	for range 11 {
+		begin()
+	}
+	limited.Pacing = pacing.Config{PerSecond: 10}
+	if err := g.UpdateAt(0, limited); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := begin(), begin(); first != 550*ms || second != 650*ms {
+		t.Errorf("sent at %v and %v, want 550 ms and 650 ms", first, second)
+	}
+}

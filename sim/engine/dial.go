@@ -96,11 +96,22 @@ func (e *Engine) dialed(a *attempt, end EndKind) {
 	e.takeDial(di, d.AttemptDone(time.Duration(e.now), 0, outcome))
 }
 
-// dialTimeout is the end of the time that one attempt to connect may take. The other side may not notice.
-func (e *Engine) dialTimeout(di uint32) {
-	a := e.attempts.at(e.dials.at(di).attempt)
-	e.letGo(a)
-	e.dialed(a, TimedOut)
+// dialMoves is the end of a handshake, of a wait before the next attempt to connect, or of the time that one may take. Of that the
+// other side may not notice.
+func (e *Engine) dialMoves(kind uint8, i, generation uint32) {
+	switch {
+	case kind == evConnected:
+		if e.tasks.is(i, generation) {
+			e.connected(i)
+		}
+	case !e.dials.is(i, generation):
+	case kind == evDialResume:
+		e.takeDial(i, e.dials.at(i).Resume(time.Duration(e.now)))
+	default:
+		a := e.attempts.at(e.dials.at(i).attempt)
+		e.letGo(a)
+		e.dialed(a, TimedOut)
+	}
 }
 
 // letGo makes the other side's answer to an attempt to connect mean nothing.

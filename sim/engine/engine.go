@@ -158,18 +158,8 @@ func (e *Engine) handle(event kernel.Event) {
 		if e.arrivals.is(i, generation) {
 			e.lineEnds(i, event.Kind() == evWoken)
 		}
-	case evConnected:
-		if e.tasks.is(i, generation) {
-			e.connected(i)
-		}
-	case evDialTimeout:
-		if e.dials.is(i, generation) {
-			e.dialTimeout(i)
-		}
-	case evDialResume:
-		if e.dials.is(i, generation) {
-			e.takeDial(i, e.dials.at(i).Resume(time.Duration(e.now)))
-		}
+	case evConnected, evDialTimeout, evDialResume:
+		e.dialMoves(event.Kind(), i, generation)
 	case evLane, evBehind:
 		e.consume(event.Kind(), i, generation)
 	case evFault:
