@@ -103,7 +103,8 @@ func TestADriverOfItsOwnCanHaveItsCallWatched(t *testing.T) {
 
 func TestAnObserverInTheContextCostsTheOthersNothing(t *testing.T) {
 	g := guard(t, fullPolicy())
-	quiet := context.WithValue(t.Context(), struct{}{}, 1)
+	type other struct{}
+	quiet := context.WithValue(t.Context(), other{}, 1)
 	watched := abate.WithObserver(quiet, abate.ObserverFunc(func(abate.Event) {}))
 	call := func(ctx context.Context) float64 {
 		return testing.AllocsPerRun(200, func() {
