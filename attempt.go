@@ -76,7 +76,7 @@ func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok
 
 // probing tells that the attempt of a is a probe of a half-open circuit.
 func (s *settings) probing(a *attemptCopy) bool {
-	return s.breaker != nil && !a.permit.WouldReject() && s.breaker.State() == breaker.HalfOpen
+	return s.breaker != nil && !s.shadowed() && !a.permit.WouldReject() && s.breaker.State() == breaker.HalfOpen
 }
 
 // tooFar refuses an attempt whose turn would have come too late, and has the call's error say so if it has nothing else to say.

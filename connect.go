@@ -123,7 +123,7 @@ type connector struct {
 	log   *slog.Logger
 
 	sameAgain time.Duration // how long a cause that was logged is not logged again
-	logged    string        // the cause logged last
+	logged    string        // the cause logged last, see heart
 	loggedAt  time.Duration
 }
 
@@ -220,12 +220,29 @@ func (c *connector) say(now, delay time.Duration) {
 	if c.wait.last != nil {
 		cause = c.wait.last.Error()
 	}
-	if cause == c.logged && now-c.loggedAt < c.sameAgain {
+	same := heart(c.wait.last)
+	if same == c.logged && now-c.loggedAt < c.sameAgain {
 		return
 	}
-	c.logged, c.loggedAt = cause, now
+	c.logged, c.loggedAt = same, now
 	c.log.Warn("abate: dependency is not there", "dependency", c.guard.name, "attempt", c.wait.Attempts(),
 		"elapsed", (now - c.wait.began).Round(time.Millisecond), "retry_in", delay.Round(time.Millisecond), "error", cause)
+}
+
+// heart is what stays the same of a cause that comes again: of what a guard inside says it leaves out how often it tried and how
+// long that took.
+func heart(err error) string {
+	var inner *Error
+	for errors.As(err, &inner) {
+		if _, far := inner.Err.(farTurn); far || inner.Err == nil {
+			return inner.Guard + ": " + inner.Reason.Error()
+		}
+		err = inner.Err
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // whyLeft names the end of a context, and its cause if that says more.

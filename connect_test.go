@@ -273,6 +273,33 @@ func TestInTheBackgroundAWrongPasswordIsTriedAgainRarely(t *testing.T) {
 	})
 }
 
+// A pool whose connections are opened under a guard says each time how long that took.
+func TestACauseThatAGuardInsideReportsIsNotLoggedAsNewEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, lines := logged(t.Context())
+		inside, err := abate.New("pool", abate.Policy{Retry: abate.Retry{MaxRetries: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := time.Now().Add(10 * time.Minute)
+		h, err := abate.ConnectInBackground(ctx, nil, "postgres", abate.StartupPolicy(), func(ctx context.Context) (int, error) {
+			return abate.Do(ctx, inside, func(context.Context) (int, error) {
+				if time.Now().Before(there) {
+					return 0, errDown
+				}
+				return 7, nil
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		if got := lines(); len(got) < 10 || len(got) > 12 {
+			t.Errorf("%d lines in ten minutes, want one a minute, such as\n%s", len(got), strings.Join(got[:3], "\n"))
+		}
+	})
+}
+
 func TestNothingIsLeftOfAWaitInTheBackgroundWhoseContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
 		ctx, cancel := context.WithCancel(t.Context())

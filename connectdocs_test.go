@@ -1,10 +1,13 @@
 package abate_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/abate-go/abate"
 )
 
 // Examples that are not compiled are wrong sooner or later.
@@ -25,5 +28,29 @@ func TestTheExamplesOfTheStartupPageAreThoseThatCompile(t *testing.T) {
 		} else if !strings.Contains(words(string(source)), words(b[2])) {
 			t.Errorf("%s has not the example\n%s", b[1], b[2])
 		}
+	}
+}
+
+// What the page on connections says of the policy is what the policy does.
+func TestThePageOnConnectionsHasTheNumbersOfThePolicy(t *testing.T) {
+	page, err := os.ReadFile("docs/connections.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := abate.ConnectionPolicy().WithDefaults()
+	b, pace := p.CircuitBreaker, p.Pacing
+	longest := b.MaxWaitDurationInOpenState.Seconds()
+	for _, want := range []string{
+		fmt.Sprintf("| %d failures in a row | the circuit opens", b.FailureThreshold),
+		fmt.Sprintf("after %v at first, every %.1f to %g s at last", b.WaitDurationInOpenState, longest/(1+b.WaitDurationJitter), longest),
+		fmt.Sprintf("grows from one connection in two seconds to %g a second within %.0f s", pace.PerSecond, pace.RampUp.Seconds()),
+		fmt.Sprintf("they wait for their turn, at most %.0f s;", pace.MaxWait.Seconds()),
+	} {
+		if !strings.Contains(strings.ReplaceAll(string(page), "100 ms", "100ms"), want) {
+			t.Errorf("docs/connections.md does not say %q", want)
+		}
+	}
+	if pace.PerSecond*pace.RampUpFrom != 0.5 {
+		t.Errorf("the pace begins with %v a second, not with one in two seconds", pace.PerSecond*pace.RampUpFrom)
 	}
 }

@@ -216,12 +216,15 @@ func (s *settings) delays(o *Outcome) bool {
 // observer is in force at that moment.
 func (g *Guard) breakerChanged(c breaker.Change) {
 	if s := g.current.Load(); s != nil {
-		if s.pacer != nil && recovered(c) {
+		if s.pacer != nil && recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
 			s.pacer.Restart(c.At, s.rnd())
 		}
 		s.emit(Event{Kind: BreakerChanged, At: c.At, From: c.From, To: c.To, Detail: c.Reason})
 	}
 }
+
+// shadowed tells that the circuit breaker keeps nobody out, whatever its state.
+func (s *settings) shadowed() bool { return s.policy.CircuitBreaker.Mode == breaker.Shadow }
 
 // recovered tells of a change after which attempts pass that did not before, also if somebody opened and closed the circuit by hand.
 func recovered(c breaker.Change) bool {

@@ -219,6 +219,29 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 	}
 }
 
+// A circuit in shadow has kept nobody out: its recovery is no reason to hold anybody back, and its probes are attempts like all others.
+func TestACircuitInShadowDoesNotChangeThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := connections()
+		p.CircuitBreaker.Mode, p.MaxRetries = breaker.Shadow, 0
+		g := guard(t, p)
+		err := errDown
+		try := func() { _, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, err }) }
+		for range 3 {
+			try()
+		}
+		if got := g.State().Breaker.State; got != breaker.Open {
+			t.Fatalf("the circuit is %v, want open", got)
+		}
+		<-time.After(time.Minute)
+		err = nil
+		try() // a probe, if the circuit had a say
+		if got := g.State(); got.Breaker.State != breaker.Closed || got.Pacing != (pacing.State{PerSecond: 10, Wait: 100 * ms}) {
+			t.Errorf("the circuit is %v and the pace %+v, want closed, 10 a second and the next turn in 100 ms", got.Breaker.State, got.Pacing)
+		}
+	})
+}
+
 func TestStateShowsThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, paced(pacing.Config{}))

@@ -44,7 +44,7 @@ type check struct {
 	name string
 	fn   func(context.Context) error
 
-	mu   sync.Mutex // held while it is made: others wait for its result
+	turn chan struct{} // has room for the one who makes it or reads its result: others wait, as long as their context
 	made bool
 	at   time.Duration
 	err  error
@@ -96,7 +96,7 @@ func (a *Awaited) NotReady(err error) {
 func (r *Readiness) Check(name string, fn func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.checks = append(r.checks, &check{name: name, fn: fn})
+	r.checks = append(r.checks, &check{name: name, fn: fn, turn: make(chan struct{}, 1)})
 }
 
 // Drain makes the program unready, and says why ("shutting down"): no new work, please. Resume takes it back.
@@ -164,8 +164,16 @@ func (a *Awaited) follow(w *Startup, now time.Duration, step Step) {
 
 // result makes the check, unless that was done a moment ago.
 func (c *check) result(ctx context.Context, now time.Duration) (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	select {
+	case c.turn <- struct{}{}: // also if the time is over
+	default:
+		select {
+		case c.turn <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("the check that began before has not ended: %w", ctx.Err())
+		}
+	}
+	defer func() { <-c.turn }()
 	if c.made && now-c.at < checkEvery {
 		return c.err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -69,6 +70,29 @@ func TestACheckIsMadeOnceASecondAtMost(t *testing.T) {
 	if r.Report(t.Context(), time.Second); made.Load() != 2 {
 		t.Errorf("made %d times in two seconds", made.Load())
 	}
+}
+
+// A file system that hangs holds up one probe, and not every one after it.
+func TestACheckThatHangsHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
+		var r abate.Readiness
+		hangs := make(chan struct{})
+		r.Check("disk", func(context.Context) error { <-hangs; return nil })
+		go r.Report(t.Context(), 0)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 900*ms)
+		defer cancel()
+		if report := r.Report(ctx, time.Minute); report.Ready || report.Parts[0].Err == nil {
+			t.Errorf("%+v", report)
+		} else if want := "the check that began before has not ended: context deadline exceeded"; report.Parts[0].Err.Error() != want {
+			t.Errorf("%v, want %s", report.Parts[0].Err, want)
+		}
+		close(hangs)
+		synctest.Wait()
+		if report := r.Report(t.Context(), time.Minute); !report.Ready {
+			t.Errorf("%+v", report)
+		}
+	})
 }
 
 func TestACheckThatPanicsHasFailed(t *testing.T) {

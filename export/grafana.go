@@ -32,7 +32,7 @@ func Grafana(file *policyfile.File, o GrafanaOptions) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := newBoard(o)
+	b := newBoard(o, runbooks)
 	b.Panels = arrange(boardRows(), newBoundaries(file), runbooks)
 	var out bytes.Buffer
 	to := json.NewEncoder(&out)
@@ -55,18 +55,12 @@ func (o *GrafanaOptions) check() (runbooks *url.URL, err error) {
 	if o.UID == "" {
 		o.UID = "abate"
 	}
-	if o.RunbookURL == "" {
-		o.RunbookURL = Runbooks
-	}
 	var wrong []error
 	if !uidForm.MatchString(o.UID) {
 		wrong = append(wrong, fmt.Errorf("uid: %q is not one that Grafana takes: at most 40 letters, digits, - and _; for example abate", o.UID))
 	}
-	runbooks, err = url.Parse(o.RunbookURL)
-	if err != nil || runbooks.Scheme != "http" && runbooks.Scheme != "https" || runbooks.Host == "" {
-		wrong = append(wrong, fmt.Errorf("runbook URL: %q is not the address of a folder; for example %s", o.RunbookURL, Runbooks))
-	}
-	return runbooks, errors.Join(wrong...)
+	runbooks, err = RunbookFolder(o.RunbookURL)
+	return runbooks, errors.Join(append(wrong, err)...)
 }
 
 // boardRows is the dashboard from top to bottom: what happens, why, and then each part by itself.

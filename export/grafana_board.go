@@ -1,7 +1,9 @@
 package export
 
+import "net/url"
+
 // newBoard is the dashboard without its panels.
-func newBoard(o GrafanaOptions) *board {
+func newBoard(o GrafanaOptions, runbooks *url.URL) *board {
 	return &board{
 		Annotations: boardAnnotations{List: []boardAnnotation{
 			{BuiltIn: 1, Datasource: boardSource{"grafana", "-- Grafana --"}, Enable: true, Hide: true, IconColor: "rgba(0, 211, 255, 1)",
@@ -17,7 +19,7 @@ func newBoard(o GrafanaOptions) *board {
 			{Label: "Data source", Name: "datasource", Description: "The Prometheus that has the metrics.", Options: []struct{}{}, Query: "prometheus", Refresh: 1, Type: "datasource"},
 			serviceVariable(),
 		}},
-		Links: []boardLink{{Icon: "doc", Tags: []string{}, TargetBlank: true, Title: "Runbooks", Tooltip: "What to do when an alert fires", Type: "link", URL: o.RunbookURL}},
+		Links: []boardLink{{Icon: "doc", Tags: []string{}, TargetBlank: true, Title: "Runbooks", Tooltip: "What to do when an alert fires", Type: "link", URL: runbooks.String()}},
 		Time:  boardTime{"now-1h", "now"}, Title: o.Title, UID: o.UID,
 	}
 }

@@ -55,7 +55,7 @@ var kinds = []string{
 func (a alert) rule(service string, t clockwork, base *url.URL) rule {
 	r := rule{
 		Alert: a.name, Expr: a.expr, Labels: labels{a.severity, literal(label(service))},
-		Annotations: annotations{Summary: a.summary, Description: a.text, Runbook: base.JoinPath(a.name + ".md").String()},
+		Annotations: annotations{Summary: a.summary, Description: a.text, Runbook: literal(base.JoinPath(a.name + ".md").String())},
 	}
 	if a.lasts > 0 {
 		r.For = t.text(a.lasts)
@@ -72,7 +72,7 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 	}
 	if x.bound() > 0 {
 		list = append(list, x.amplified(), x.farAmplified())
-		if p.RetryBudget.Enabled() {
+		if x.retries > 0 && p.RetryBudget.Enabled() { // a hedge that is denied fails no call
 			list = append(list, budgetExhausted(service))
 		}
 	}

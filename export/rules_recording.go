@@ -24,12 +24,17 @@ func recordings(t clockwork) []rule {
 		{"abate:calls:rate1m", by + "(rate(abate_calls_total[W]))"},
 		{"abate:call_failures:ratio_rate1m", by + `(rate(abate_calls_total{outcome=~"failure|overload|refused"}[W])) / abate:calls:rate1m`},
 		{"abate:refusals:rate1m", "sum by (job, service, reason) (rate(abate_call_refusals_total[W]))"},
-		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not closed.
-		{"abate:circuit_open:instances", by + "(max_over_time(circuit_breaker_state[W]) == bool 2)"},
+		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not closed. One that
+		// nobody calls stays open for ever, and one in shadow refuses nothing: neither counts.
+		{"abate:circuit_open:instances", by + "(((max_over_time(circuit_breaker_state[W]) == bool 2) unless ignoring (override) abate_override{override=\"shadow\"} == 1)" +
+			" * (sum without (outcome) (rate(abate_calls_total[W])) > bool 0))"},
 		{"abate:attempts_running:sum", by + "(abate_attempts_running)"},
 		// What is usual: the last minutes are left out, so that a spike is not compared with itself.
 		{"abate:attempts_running:avg1h", "avg_over_time(abate:attempts_running:sum[H] offset L)"},
 		{"abate:arrivals:rate1m", by + "(rate(abate_requests_admitted_total[W])) + " + by + "(rate(abate_requests_refused_total[W]))"},
+		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
+		{"abate:arriving_retries:ratio_rate1m", by + "(abate_arriving_retry_ratio * (sum without (priority) (rate(abate_requests_admitted_total[W])) + " +
+			"sum without (reason) (rate(abate_requests_refused_total[W])))) / abate:arrivals:rate1m"},
 		{"abate:shed:ratio_rate1m", by + "(rate(shed_total[W])) / abate:arrivals:rate1m"},
 		{"abate:critical_shed:ratio_rate1m", by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) / (` +
 			by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) + ` + by + `(rate(abate_requests_admitted_total{priority=~"CRITICAL.*"}[W])))`},

@@ -30,7 +30,7 @@ func circuitOpen(service string, p *abate.Policy) alert {
 	a := alert{
 		name: "CircuitBreakerOpen", severity: critical,
 		lasts:   window + min(max(2*p.CircuitBreaker.MaxWaitDurationInOpenState, time.Minute), 10*time.Minute).Truncate(time.Second),
-		expr:    fmt.Sprintf("abate:circuit_open:instances{%[1]s} > 0\nand abate:calls:rate1m{%[1]s} > 0", service),
+		expr:    "abate:circuit_open:instances{" + service + "} > 0",
 		summary: "{{ $labels.service }} does not answer: its circuit stays open",
 		text: "In {{ $value | humanize }} instances of the caller the circuit of {{ $labels.service }} opens again and again, and calls are refused without being sent. " +
 			"It closes by itself when the service answers.",
@@ -52,32 +52,36 @@ func overridden(service string) alert {
 	}
 }
 
-// heldBack tells of a pace that is too slow for every day. After an outage the queue is the purpose.
+// heldBack tells of a pace that is too slow for every day. After an outage the queue is the purpose. Where a turn is about as long as
+// maxWait, every single connection makes the next wait so long: it takes refusals to be too slow.
 func heldBack(service string, p *abate.Policy) alert {
 	return alert{
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
-		expr:    fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%s}) > %s", service, number(0.9*p.Pacing.MaxWait.Seconds())),
+		expr: fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%[1]s}) > %[2]s\nand on (job, service) abate:refusals:rate1m{reason=\"rate_limited\", %[1]s} > 0",
+			service, number(0.9*p.Pacing.MaxWait.Seconds())),
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their turn",
 		text: fmt.Sprintf("Whoever wants a connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its turn, and is refused from %v on. "+
 			"Its pacing lets %s a second through in each instance.", p.Pacing.MaxWait, number(p.Pacing.PerSecond)),
 	}
 }
 
-// deadLetters tells at once: the first one counts.
+// deadLetters tells at once: the first one counts, also that of a process which gave a message up before anybody had scraped it, so
+// that its series begins with it. The hour keeps a scrape that failed from making an old series a new one.
 func deadLetters(service string, t clockwork) alert {
 	return alert{
 		name: "DeadLetterArrival", severity: warning,
-		expr:    "sum by (job, service, topic) (increase(abate_kafka_dead_letters_total{" + service + "}[" + t.text(5*window) + "])) > 0",
+		expr: fmt.Sprintf("sum by (job, service, topic) (\n  (%[1]s unless last_over_time(%[1]s[%[3]s] offset %[2]s))\n  or increase(%[1]s[%[2]s])\n) > 0",
+			"abate_kafka_dead_letters_total{"+service+"}", t.text(5*window), t.text(60*window)),
 		summary: "{{ $labels.topic }} has new dead letters",
 		text:    "About {{ $value | humanize }} messages of {{ $labels.topic }} have been given up and are in its dead-letter topic. Somebody has to look at them.",
 	}
 }
 
-// arrivingRetries tells of a storm that others make.
+// arrivingRetries tells of a storm that others make. A gate that has had fewer than two requests a second tells nobody to stop.
 func arrivingRetries(service string, p *abate.Protection) alert {
 	return alert{
 		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
-		expr:    fmt.Sprintf("max by (job, service) (abate_arriving_retry_ratio{%[1]s}) > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 1", service, number(p.Shed.MaxRetryShare)),
+		expr:    fmt.Sprintf("abate:arriving_retries:ratio_rate1m{%[1]s} > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 2", service, number(p.Shed.MaxRetryShare)),
 		summary: "For each first attempt at {{ $labels.service }} come {{ $value | humanize }} retries",
 		text: fmt.Sprintf("Callers of {{ $labels.service }} send {{ $value | humanize }} retries for each first attempt; above %s it tells them to stop. "+
 			"It fails, or something on the way to it does.", number(p.Shed.MaxRetryShare)),

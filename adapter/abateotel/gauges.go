@@ -86,7 +86,7 @@ func (t *Telemetry) collect(_ context.Context, to metric.Observer) error {
 // read reads one guard. What its policy has switched off is left out: an empty budget would raise an alert.
 func (g *gauges) read(of *gauged, to metric.Observer) {
 	policy, now := of.guard.Describe(), of.guard.State()
-	if policy.CircuitBreaker.Enabled() {
+	if policy.CircuitBreaker.Enabled() || now.Override == abate.OverrideForcedOpen { // somebody may force open what the policy has not
 		for _, s := range states {
 			is := int64(0)
 			if s == now.Breaker.State {

@@ -189,6 +189,38 @@ func TestWhatIsOffIsLeftOut(t *testing.T) {
 	}
 }
 
+// The policy has no circuit, and all calls are refused by one: what somebody has forced open is a state all the same.
+func TestACircuitForcedOpenByHandIsShownWhereThePolicyHasNone(t *testing.T) {
+	f := telemetry(t, nil)
+	g := f.adjusted(t, "s", abate.Policy{})
+	if err := g.Override(abate.OverrideForcedOpen); err != nil {
+		t.Fatal(err)
+	}
+	m := f.collect(t)
+	if is, there := m["abate.circuit_breaker.state{abate.circuit_breaker.state=open,abate.guard=s}"]; !there || is != 1 {
+		t.Errorf("not shown: %v", m)
+	}
+}
+
+func TestAStartThatFailsSaysWhy(t *testing.T) {
+	for want, end := range map[string]struct {
+		policy abate.Policy
+		err    error
+	}{
+		"permanent": {abate.Policy{}, abate.Permanent(errDown)},
+		"gave_up":   {abate.Policy{Retry: abate.Retry{MaxElapsed: time.Minute, InitialDelay: time.Second}}, errDown},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := telemetry(t, nil)
+			f.Adjust("s", &end.policy)
+			if _, err := abate.Connect(t.Context(), "s", end.policy, func(context.Context) (int, error) { return 0, end.err }); err == nil {
+				t.Fatal("no error")
+			}
+			f.collect(t).want(t, map[string]float64{"abate.client.call.duration{abate.guard=s,abate.outcome=failure,error.type=" + want + "}": 1})
+		})
+	}
+}
+
 func TestAdjustingTwiceCountsOnce(t *testing.T) {
 	f := telemetry(t, nil)
 	told := 0

@@ -74,6 +74,8 @@ var reasons = [...]struct {
 	{abate.ErrThrottled, "throttled"},
 	{abate.ErrOverloaded, "overloaded"},
 	{abate.ErrDeadline, "deadline"},
+	{abate.ErrGaveUp, "gave_up"},
+	{abate.ErrPermanent, "permanent"},
 	{context.Canceled, canceled},
 	{nil, "other"},
 }

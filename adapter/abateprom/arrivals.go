@@ -90,7 +90,7 @@ var (
 	concurrencyQueuedDesc  = gauge("abate_concurrency_queued", "Arriving requests that wait for a place. Above 0 for long means that the service cannot keep up: see shed_total.")
 	cpuDesc                = gauge("abate_shed_cpu_ratio", "Share of the processor time in use, as shedding sees it. Above the protection's cpu requests are refused.")
 	retryShareDesc         = gauge("abate_arriving_retry_ratio",
-		"Retries among arriving requests to first attempts. Above maxRetryShare answers say not to retry: a storm is under way, whatever its cause.")
+		"Retries among arriving requests to first attempts. Above maxRetryShare, from 20 requests in ten seconds on, answers say not to retry: a storm is under way, whatever its cause.")
 	bucketsDesc = gauge("abate_rate_limit_keys", "Buckets that the rate limit keeps now. At maxKeys new keys share one bucket: raise it, or choose a coarser key.")
 	sharedDesc  = prometheus.NewDesc("abate_rate_limit_shared_total",
 		"Requests that found no place for a bucket of their own and shared one. If it grows, raise maxKeys or choose a coarser key.", withService(nil), nil)

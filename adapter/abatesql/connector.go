@@ -42,11 +42,11 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	base, err := abate.Do(ctx, c.Guard, func(ctx context.Context) (driver.Conn, error) {
 		base, err := c.Base.Connect(ctx)
-		if errors.Is(err, driver.ErrBadConn) {
-			err = unopened{err}
-		}
 		return base, connfail.Mark(c.Guard, err)
 	})
+	if errors.Is(err, driver.ErrBadConn) { // not before it is judged: it may wrap what the server said
+		err = unopened{err}
+	}
 	if err != nil {
 		return nil, lookAgain(ctx, err)
 	}

@@ -75,7 +75,7 @@ func TestAWrongPasswordIsNotTriedAgain(t *testing.T) {
 			_ = db.PingContext(t.Context())
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := w.opened(); n > 40 || seen.opened.Load() == 0 {
+		if n := w.opened(); n > 45 || seen.opened.Load() == 0 {
 			t.Errorf("%d connections asked for in a minute, the circuit has opened %d times", n, seen.opened.Load())
 		}
 	})
@@ -261,31 +261,62 @@ func TestAConnectorThatLacksSomethingSaysAllOfIt(t *testing.T) {
 	}
 }
 
-func TestAPoolRefillsAtThePace(t *testing.T) {
+// moment is how many connections a pool has then.
+type moment struct {
+	after    time.Duration // the one before
+	from, to int32
+}
+
+// fill asks a pool for 20 connections at once, of which none is given back.
+func fill(t *testing.T, db *sql.DB, moments []moment) {
+	t.Helper()
+	var got atomic.Int32
+	for range 20 {
+		go func() {
+			if c, err := db.Conn(context.Background()); err == nil {
+				got.Add(1)
+				defer c.Close()
+				<-t.Context().Done()
+			}
+		}()
+	}
+	for _, at := range moments {
+		time.Sleep(at.after)
+		synctest.Wait()
+		if n := got.Load(); n < at.from || n > at.to {
+			t.Errorf("after another %v: %d connections, want %d to %d", at.after, n, at.from, at.to)
+		}
+	}
+}
+
+func patient(p *abate.Policy) { p.Pacing.MaxWait, p.Pacing.Jitter = time.Minute, 0.001 }
+
+func TestAPoolFillsAtThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := connections(t, patient)
+		fill(t, pool(t, full(nil), g), []moment{{0, 1, 1}, {950 * time.Millisecond, 10, 10}, {time.Second, 20, 20}})
+	})
+}
+
+func TestAfterAnOutageAPoolRefillsSlowlyAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := full(nil)
-		g, _ := connections(t, func(p *abate.Policy) { p.Pacing.MaxWait = time.Minute; p.Pacing.Jitter = 0.001 })
-		db := pool(t, w, g)
-		var got atomic.Int32
-		for range 20 { // all at once, and none gives its connection back
-			go func() {
-				if c, err := db.Conn(context.Background()); err == nil {
-					got.Add(1)
-					defer c.Close()
-					<-t.Context().Done()
-				}
-			}()
-		}
-		for _, at := range []struct {
-			after    time.Duration
-			from, to int32
-		}{{0, 1, 1}, {900 * time.Millisecond, 2, 3}, {2 * time.Second, 8, 14}, {3 * time.Second, 20, 20}} {
-			time.Sleep(at.after)
-			synctest.Wait()
-			if n := got.Load(); n < at.from || n > at.to {
-				t.Errorf("after another %v: %d connections, want %d to %d", at.after, n, at.from, at.to)
+		w.dials = func(_ context.Context, n int) error {
+			if n <= 3 {
+				return coded("57P03")
 			}
+			return nil
 		}
+		g, seen := connections(t, patient)
+		db := pool(t, w, g)
+		if err := db.PingContext(t.Context()); err == nil || seen.opened.Load() != 1 {
+			t.Fatalf("the circuit has opened %d times, error %v", seen.opened.Load(), err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := db.PingContext(t.Context()); err != nil { // the probe
+			t.Fatal(err)
+		}
+		fill(t, db, []moment{{0, 1, 1}, {900 * time.Millisecond, 2, 2}, {3100 * time.Millisecond, 4, 6}, {6 * time.Second, 18, 20}, {2 * time.Second, 20, 20}})
 	})
 }
 
@@ -408,6 +439,18 @@ func TestWhoIsRefusedByThePaceAndFindsNothingFreeIsToldSoon(t *testing.T) {
 		defer cancel()
 		if _, err = db.ExecContext(ctx, "UPDATE"); err == nil || time.Since(began) > 5*time.Millisecond {
 			t.Errorf("whoever leaves is kept: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAWrongPasswordInsideABadConnectionIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := full(nil)
+		w.dials = func(context.Context, int) error { return errors.Join(driver.ErrBadConn, coded("28P01")) }
+		g, _ := connections(t, nil)
+		err := pool(t, w, g).PingContext(t.Context())
+		if w.opened() != 1 || errors.Is(err, driver.ErrBadConn) || !errors.Is(err, coded("28P01")) {
+			t.Errorf("%d connections asked for, error %v", w.opened(), err)
 		}
 	})
 }

@@ -46,10 +46,11 @@ func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
 			steady(`abate_bulkhead_running{service="quote-service", job="shop"}`, 3, 10, from, to, end), steady(`abate_bulkhead_limit{service="quote-service", job="shop"}`, 10, 10, from, to, end)}},
 		{"ConcurrencySpike", warn, 2 * time.Minute, "", []inputSeries{
 			steady(`abate_attempts_running{service="payment-service", job="shop", instance="a"}`, 8, 90, from, to, end), steady(`abate_attempts_running{service="payment-service", job="shop", instance="b"}`, 8, 8, from, to, end)}},
-		{"ConnectionsHeldBack", warn, 5 * time.Minute, "", []inputSeries{steady(`abate_pacing_wait_seconds{service="payment-service", job="shop"}`, 0.2, 0.95, from, to, end)}},
+		{"ConnectionsHeldBack", warn, 5 * time.Minute, "", []inputSeries{
+			steady(`abate_pacing_wait_seconds{service="payment-service", job="shop"}`, 0.2, 0.95, from, to, end), growing(`abate_call_refusals_total{service="payment-service", job="shop", reason="rate_limited"}`, 0, 3, from, to, end)}},
 		{"ArrivingRetries", warn, 2 * time.Minute, "", []inputSeries{
-			steady(gate("abate_arriving_retry_ratio", `, instance="a"`), 0.02, 0.4, from, to, end), growing(gate("abate_requests_admitted_total", `, priority="CRITICAL"`), 1000, 1000, from, to, end),
-			growing(gate("abate_requests_refused_total", `, reason="overloaded"`), 0, 0, from, to, end)}},
+			steady(gate("abate_arriving_retry_ratio", `, instance="a"`), 0.02, 0.4, from, to, end), growing(gate("abate_requests_admitted_total", `, instance="a", priority="CRITICAL"`), 1000, 1000, from, to, end),
+			growing(gate("abate_requests_refused_total", `, instance="a", reason="overloaded"`), 0, 0, from, to, end)}},
 		{"ShedRate", warn, 5 * time.Minute, "", []inputSeries{admitted, refused,
 			growing(gate("shed_total", `, reason="queue-full", priority="SHEDDABLE"`), 0, 200, from, to, end), growing(gate("shed_total", `, reason="queue-full", priority="CRITICAL"`), 0, 0, from, to, end)}},
 		{"ShedRate", pager, 2 * time.Minute, "ShedRate", []inputSeries{admitted, refused, growing(gate("shed_total", `, reason="queue-full", priority="CRITICAL"`), 0, 200, from, to, end)}},
@@ -66,6 +67,53 @@ func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
 		exprs := append(firstFires(c.name, c.severity, from+c.after-time.Second, from+c.after+late), noAlert(from), noAlertBut(end, others), notFiring(c.name, c.severity, 26*time.Minute))
 		rulesHold(t, rules, ruleTest{Name: c.name, Series: c.series, Exprs: exprs})
 	}
+}
+
+// TestWhatOneInstanceShowsIsNotAlwaysTrouble has half an hour of what looks like an alert in a single instance, and is none.
+func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
+	const end = 30 * time.Minute
+	level := func(series string, v float64) inputSeries { return steady(series, v, v, end/3, 2*end/3, end) }
+	rising := func(series string, each float64) inputSeries { return growing(series, each, each, end/3, 2*end/3, end) }
+	guard := func(name, instance, more string) string {
+		return name + `{service="payment-service", job="shop", instance="` + instance + `"` + more + `}`
+	}
+	gate := func(name, instance, more string) string {
+		return name + `{service="orders", job="orders", instance="` + instance + `"` + more + `}`
+	}
+	rules := rulesOf(t, everyAlertPolicy)
+	for name, series := range map[string][]inputSeries{
+		"a circuit that opened before the load went elsewhere, and stays open while nobody calls": {
+			level(guard("circuit_breaker_state", "idle", ""), 2), rising(guard("abate_calls_total", "idle", `, outcome="success"`), 0),
+			level(guard("circuit_breaker_state", "busy", ""), 0), rising(guard("abate_calls_total", "busy", `, outcome="success"`), 100)},
+		"a circuit that refuses nothing, because somebody has put it in shadow for now": {
+			level(guard("circuit_breaker_state", "a", ""), 2), rising(guard("abate_calls_total", "a", `, outcome="failure"`), 100),
+			{guard("abate_override", "a", `, override="shadow"`), "0x79 1x40"}, {guard("circuit_breaker_state", "b", ""), "0x120"}},
+		"one retry among the handful of requests that a canary gets": {
+			level(gate("abate_arriving_retry_ratio", "canary", ""), 0.5), rising(gate("abate_requests_admitted_total", "canary", `, priority="CRITICAL"`), 5),
+			rising(gate("abate_requests_refused_total", "canary", `, reason="overloaded"`), 0),
+			level(gate("abate_arriving_retry_ratio", "all", ""), 0.03), rising(gate("abate_requests_admitted_total", "all", `, priority="CRITICAL"`), 1000),
+			rising(gate("abate_requests_refused_total", "all", `, reason="overloaded"`), 0)},
+		"a pace of less than one in maxWait, under which every connection makes the next one wait so long": {
+			level(guard("abate_pacing_wait_seconds", "a", ""), 1.5), rising(guard("abate_call_refusals_total", "a", `, reason="rate_limited"`), 0)},
+	} {
+		want := []exprTest{noAlert(end)}
+		if strings.Contains(name, "shadow") { // a circuit under no override is another matter
+			want = []exprTest{firing("CircuitBreakerOpen", pager, 10*time.Minute), notFiring("CircuitBreakerOpen", pager, 21*time.Minute)}
+		}
+		rulesHold(t, rules, ruleTest{Name: name, Series: series, Exprs: want})
+	}
+}
+
+// A consumer that gives its first message up before anybody has scraped it has a series that begins with 1. A scrape that fails makes no
+// new letters of old ones.
+func TestTheFirstDeadLetterOfAProcessCountsAndOldOnesDoNotCountAgain(t *testing.T) {
+	letters := func(instance, values string) inputSeries {
+		return inputSeries{`abate_kafka_dead_letters_total{service="payment-service", topic="payments", reason="permanent", job="shop", instance="` + instance + `"}`, values}
+	}
+	exprs := append([]exprTest{notFiring("DeadLetterArrival", warn, 89*time.Minute), firing("DeadLetterArrival", warn, 90*time.Minute+15*time.Second)}, notFiring("DeadLetterArrival", warn, 96*time.Minute))
+	rulesHold(t, rulesOf(t, everyAlertPolicy), ruleTest{Series: []inputSeries{
+		letters("old", "0 1x119 stale 1x40 _x30 1x300"), letters("new", "_x360 1x100")}, // 360 scrapes are an hour and a half
+		Exprs: append(exprs, notFiring("DeadLetterArrival", warn, 36*time.Minute), notFiring("DeadLetterArrival", warn, 50*time.Minute))})
 }
 
 // An override is forgotten after a quarter of an hour, not before.
@@ -165,8 +213,8 @@ func TestExportWritesToStandardOutputOrAFile(t *testing.T) {
 
 func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 	dir := t.TempDir()
-	bad, empty, out := filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "empty.yaml"), filepath.Join(dir, "rules.yaml")
-	for name, text := range map[string]string{bad: "services:\n  s: {maxRetries: many, tiemout: 1s}\n", empty: "defaults: {maxRetries: 1}\n"} {
+	bad, empty, good, out := filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "empty.yaml"), filepath.Join(dir, "good.yaml"), filepath.Join(dir, "rules.yaml")
+	for name, text := range map[string]string{bad: "services:\n  s: {maxRetries: many, tiemout: 1s}\n", empty: "defaults: {maxRetries: 1}\n", good: "services: {s: {}}\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -180,6 +228,7 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 		{[]string{"prometheus-rules", "-c", empty, "-o", out}, 1, []string{"empty.yaml: no services and nothing under protect"}},
 		{[]string{"prometheus-rules", "-c", filepath.Join(dir, "none.yaml"), "-o", out}, 1, []string{"none.yaml"}},
 		{[]string{"prometheus-rules", "-c", bad, "-o", filepath.Join(dir, "no", "such", "folder")}, 1, []string{"bad.yaml:2:19:"}},
+		{[]string{"prometheus-rules", "-c", good, "-o", good}, 1, []string{"good.yaml is the policy file itself"}},
 		{nil, 2, []string{"say what to write: prometheus-rules or grafana", `"abate export -h" explains`}},
 		{[]string{"rules", "more", "--scale", "0", "--runbook-url", "here", "-c", bad}, 2, []string{
 			`"rules" is not something to write; allowed: prometheus-rules, grafana`, `"more" is one word too many`, "--scale: 0 is out of range; allowed: 0.01 to 100", `runbook URL: "here"`}},

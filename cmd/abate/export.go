@@ -166,5 +166,18 @@ func (o exportOptions) export(what exporter, stdout io.Writer) error {
 		_, err = stdout.Write(text)
 		return err
 	}
+	if same(o.out, o.policy) {
+		return fmt.Errorf("-o %s is the policy file itself, which this would replace: name another file", o.out)
+	}
 	return os.WriteFile(o.out, text, 0o644)
+}
+
+// same tells whether two names are those of one file.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }

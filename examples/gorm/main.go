@@ -23,6 +23,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatenet"
 	"github.com/abate-go/abate/adapter/abatesql"
 )
 
@@ -33,10 +34,12 @@ func main() {
 	guard := must(abate.New("postgres", abate.ConnectionPolicy()))
 	pool := abatesql.OpenDB(stdlib.GetConnector(*config), guard) // GORM stands on a database/sql pool
 	defer pool.Close()
+	pool.SetMaxOpenConns(20) // times the number of instances: not more than the server takes
 
-	db := must(abate.Connect(ctx, "postgres", abate.StartupPolicy(), func(context.Context) (*gorm.DB, error) {
-		return gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
-	}))
+	startup := abate.StartupPolicy()
+	startup.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, pool.PingContext(ctx) }))
+	db := must(gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true}))
 	for ctx.Err() == nil {
 		if err := db.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
 			slog.Warn("failed", "error", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatenet"
 	"github.com/abate-go/abate/adapter/abatepgx"
 )
 
@@ -30,7 +31,9 @@ func main() {
 	pool := must(pgxpool.NewWithConfig(ctx, config))
 	defer pool.Close()
 
-	must(abate.Connect(ctx, "postgres", abate.StartupPolicy(), func(ctx context.Context) (any, error) { return nil, pool.Ping(ctx) }))
+	startup := abate.StartupPolicy()
+	startup.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, pool.Ping(ctx) }))
 	for ctx.Err() == nil {
 		if _, err := pool.Exec(ctx, "SELECT 1"); err != nil {
 			slog.Warn("failed", "error", err)

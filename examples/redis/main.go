@@ -32,7 +32,9 @@ func main() {
 	client := redis.NewClient(options)
 	defer client.Close()
 
-	must(abate.Connect(ctx, "redis", abate.StartupPolicy(), func(ctx context.Context) (any, error) { return nil, client.Ping(ctx).Err() }))
+	startup := abate.StartupPolicy()
+	startup.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(abate.Connect(ctx, "redis", startup, func(ctx context.Context) (any, error) { return nil, client.Ping(ctx).Err() }))
 	for ctx.Err() == nil {
 		if err := client.Ping(ctx).Err(); err != nil {
 			slog.Warn("failed", "error", err)

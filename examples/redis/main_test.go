@@ -81,6 +81,16 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
+func TestAWrongPasswordEndsTheStartAtOnce(t *testing.T) {
+	server := newServer(t)
+	server.start(t)
+	program, lines := start(t, "REDIS_URL=redis://nobody:wrong@127.0.0.1:"+server.port)
+	await(t, lines, "permanent failure")
+	if err := program.Wait(); err == nil {
+		t.Error("the program has ended without an error")
+	}
+}
+
 // What the reader has to read: the lines from main on that are neither blank nor a comment of their own.
 func TestTheProgramIsShort(t *testing.T) {
 	text, err := os.ReadFile("main.go")

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatenet"
 	"github.com/abate-go/abate/adapter/abatesql"
 )
 
@@ -31,8 +32,11 @@ func main() {
 	db := abatesql.OpenDB(stdlib.GetConnector(*config), guard) // instead of sql.Open: any driver.Connector will do
 	defer db.Close()
 	db.SetMaxOpenConns(20) // times the number of instances: not more than the server takes
+	db.SetMaxIdleConns(20) // the same: else all but 2 are closed after each burst
 
-	must(abate.Connect(ctx, "postgres", abate.StartupPolicy(), func(ctx context.Context) (any, error) { return nil, db.PingContext(ctx) }))
+	startup := abate.StartupPolicy()
+	startup.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, db.PingContext(ctx) }))
 	for ctx.Err() == nil {
 		if _, err := db.ExecContext(ctx, "SELECT 1"); err != nil {
 			slog.Warn("failed", "error", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,6 +36,19 @@ func TestTheServiceWaitsForItsServerAndSurvivesARestart(t *testing.T) {
 	check(t, program.Process.Signal(os.Interrupt))
 	if err := program.Wait(); err != nil {
 		t.Errorf("interrupted, the program ended with %v", err)
+	}
+}
+
+func TestAWrongPasswordEndsTheStartAtOnce(t *testing.T) {
+	server := postgres.Shared(t)
+	check(t, server.Start())
+	address, err := url.Parse(server.DSN())
+	check(t, err)
+	address.User = url.UserPassword("nobody", "wrong")
+	program, lines := start(t, "DATABASE_URL="+address.String())
+	await(t, lines, "permanent failure after 1 attempt")
+	if err := program.Wait(); err == nil {
+		t.Error("the program has ended without an error")
 	}
 }
 

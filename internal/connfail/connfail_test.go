@@ -119,6 +119,7 @@ var judgements = []struct {
 	{"another host's certificate", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "db"}, final, final},
 	{"no TLS there", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, final, final},
 	{"TLS refused before it began", fmt.Errorf("tls error: %w", errors.New("server refused TLS connection")), final, final},
+	{"TLS that MySQL does not have", errors.New("TLS requested but server does not support TLS"), final, final},
 	{"an alert", &net.OpError{Op: "remote error", Err: tls.AlertError(42)}, final, final},
 	{"an alert that is the other side's own fault", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, again, again},
 	{"Kafka: wrong password", errors.New("SASL_AUTHENTICATION_FAILED: SASL Authentication failed"), final, final},

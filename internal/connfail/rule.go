@@ -86,7 +86,7 @@ var Rules = []Rule{
 	{"no TLS at that port", []string{"first record does not look like a TLS handshake", "server gave HTTP response to HTTPS client"},
 		Final, Final, "switch TLS off in the client or on in the server, and check the port", false, atTheDoor},
 	{"TLS refused by the other side", []string{"remote error: tls"}, Final, Final, "check the client's certificate and the versions of TLS", false, atTheDoor},
-	{"the server has no TLS", []string{"server refused TLS connection", "SSL is not enabled on the server"}, Final, Final, "switch TLS on in the server, or off in the client", false, besideThePoint},
+	{"the server has no TLS", []string{"server refused TLS connection", "SSL is not enabled on the server", "TLS requested but server does not support TLS"}, Final, Final, "switch TLS on in the server, or off in the client", false, besideThePoint},
 	{"nobody listens there", []string{"ECONNREFUSED", "ENOENT"}, Again, Again, "wait until the server is up; if it is, check the address", false, onTheWay},
 	{"the connection was closed", []string{"EOF", "ECONNRESET", "ECONNABORTED", "EPIPE", "use of closed network connection"}, Again, Again, "look at the server's log and at what is between", true, onTheWay},
 	{"no answer in time", []string{"timeout", "ETIMEDOUT"}, Again, Again, "check firewalls and the address, or allow more time", false, onTheWay},

@@ -107,11 +107,12 @@ func textSign(err error) string {
 	return ""
 }
 
-// texts are what database/sql, pgx, lib/pq, net/http and franz-go say without a type.
+// texts are what database/sql, pgx, lib/pq, go-sql-driver, net/http and franz-go say without a type.
 var texts = []struct{ prefix, sign string }{
 	{"sql: ", "sql:"},
 	{"server refused TLS connection", "server refused TLS connection"},
 	{"pq: SSL is not enabled on the server", "SSL is not enabled on the server"},
+	{"TLS requested but server does not support TLS", "TLS requested but server does not support TLS"},
 	{"http: server gave HTTP response to HTTPS client", "server gave HTTP response to HTTPS client"},
 	{"read only connection", "read only connection"},
 	{"server is in hot standby mode", "server is in hot standby mode"},
