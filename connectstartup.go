@@ -68,6 +68,7 @@ type Startup struct {
 	sent     time.Duration // when the attempt in the air was sent
 	delay    time.Duration // the last back-off
 	attempts int
+	retries  int // scheduled
 	inAir    bool
 	last     error // of the last attempt that failed
 	lastTry  bool
@@ -131,7 +132,8 @@ func (w *Startup) AttemptDone(now time.Duration, o Outcome) Step {
 		return w.stop(now, reason)
 	}
 	w.delay = delay
-	w.s.emit(Event{Kind: RetryScheduled, At: now, Attempt: w.attempts, Retries: w.attempts, Delay: delay, Err: o.Err})
+	w.retries = w.attempts
+	w.s.emit(Event{Kind: RetryScheduled, At: now, Attempt: w.attempts, Retries: w.retries, Delay: delay, Err: o.Err})
 	return Step{Action: Sleep, Until: later(now, delay)}
 }
 
@@ -235,6 +237,6 @@ func (w *Startup) finish(now time.Duration, reason, err error) Step {
 	if err != nil {
 		class = Failure
 	}
-	w.s.emit(Event{Kind: CallEnded, At: now, Attempt: w.attempts, Retries: max(w.attempts-1, 0), Class: class, Latency: now - w.began, Reason: reason, Err: err})
+	w.s.emit(Event{Kind: CallEnded, At: now, Attempt: w.attempts, Retries: w.retries, Class: class, Latency: now - w.began, Reason: reason, Err: err})
 	return Step{Action: Finish, Err: err}
 }

@@ -149,6 +149,9 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
 	if p.CircuitBreaker.Enabled() {
+		if g.parts.breaker == nil && g.current.Load() != nil && p.CircuitBreaker.Mode == breaker.ForcedOpen {
+			change = breaker.Change{From: breaker.Closed, To: breaker.Open, At: now, Reason: "forced open"} // it begins so
+		}
 		s.breaker = orNew(&g.parts.breaker, func() *breaker.Breaker { return breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged) })
 	}
 	if p.Bulkhead.Enabled() || g.parts.bulkhead != nil { // one that was on counts on, so that it can be switched on again

@@ -40,6 +40,36 @@ func fail(t *testing.T, g *abate.Guard, times int) {
 	}
 }
 
+// A circuit that is made by forcing it open tells of it as one that was there does: whoever counts sees both ends.
+func TestForcingACircuitOpenIsToldWhereThereWasNone(t *testing.T) {
+	var told [][2]breaker.State
+	o := abate.ObserverFunc(func(e abate.Event) {
+		if e.Kind == abate.BreakerChanged {
+			told = append(told, [2]breaker.State{e.From, e.To})
+		}
+	})
+	for name, p := range map[string]abate.Policy{
+		"none": {}, "off": {CircuitBreaker: breaker.Config{Disabled: true, FailureThreshold: 2}}, "on": {CircuitBreaker: breaker.Config{FailureThreshold: 2}},
+	} {
+		told = nil
+		p.Observer = o
+		g, err := abate.New("g", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range []abate.Override{abate.OverrideForcedOpen, abate.NoOverride} {
+			override(t, g, by)
+		}
+		if want := [][2]breaker.State{{breaker.Closed, breaker.Open}, {breaker.Open, breaker.Closed}}; !slices.Equal(told, want) {
+			t.Errorf("%s: %v, want %v", name, told, want)
+		}
+	}
+	told = nil
+	if _, err := abate.New("g", abate.Policy{Observer: o, CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}); err != nil || told != nil {
+		t.Errorf("made forced open: %v %v", err, told)
+	}
+}
+
 func TestAnOverrideGoesBeforeThePolicy(t *testing.T) {
 	tripping := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 2, WaitDurationInOpenState: time.Minute}}
 	disabled := tripping

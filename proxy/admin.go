@@ -18,6 +18,7 @@ import (
 // loopback or in a network you trust, or have it ask for a token or a client certificate (Config.AdminTokens,
 // Config.AdminTLS). Only then can something be changed from it. /healthz and /readyz are open to everybody: whoever looks
 // whether the proxy is well, such as a kubelet, has neither; and so is the empty page, into which a token is typed.
+// On loopback everything else answers to addresses and to localhost only, and to no other name.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

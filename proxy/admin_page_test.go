@@ -3,9 +3,13 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/proxy"
 )
@@ -163,6 +168,122 @@ func TestWithoutTokensThePageOnlyShows(t *testing.T) {
 	}
 	if s := r.snapshot(""); s.May || !strings.Contains(s.How, "--admin-token-file") || s.Rows[0].Override != "" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestAClientCertificateIsEnoughForThePage: it stands for a token, and a browser sends it along with what other web sites ask for.
+func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
+	var log linesOf
+	f := newFiles(t, trusted.issue(t), trusted)
+	up := inTurn(t, ok("fine"))
+	r := start(t, single([]string{up.url}), func(c *proxy.Config) {
+		c.AdminTLS, c.Log = abate.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	server := httptest.NewUnstartedServer(r.admin)
+	server.Listener.Close()
+	server.Listener = tls.NewListener(listen(t), r.proxy.AdminTLS())
+	server.Start()
+	defer server.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(trusted.cert)
+	const force = `{"guard": "s", "override": "forcedOpen"}`
+	do := func(method, path, body string, header http.Header, certificates ...tls.Certificate) (int, string) {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates}}
+		defer transport.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(server.URL, "http:", "https:", 1)+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "X-Abate-Admin": {"1"}}
+		maps.Copy(req.Header, header)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text)
+	}
+	mine, theirs := client509(t, trusted), client509(t, stranger)
+	for _, c := range []struct {
+		name, method, path string
+		header             http.Header
+		certificates       []tls.Certificate
+		status             int
+		says               string
+	}{
+		{"the page without a certificate", "GET", "/", http.Header{"Accept": {"text/html"}}, nil, 200, "page.js"},
+		{"data without one", "GET", "/state", nil, nil, 403, "client certificate of --admin-client-ca"},
+		{"a stream without one", "GET", "/events", nil, nil, 403, "--admin-client-ca"},
+		{"without one", "POST", "/override", nil, nil, 403, "--admin-client-ca"},
+		{"without one, to reload", "POST", "/reload", nil, nil, 403, "--admin-client-ca"},
+		{"with a token instead", "POST", "/override", http.Header{"Authorization": {"Bearer " + pageToken}}, nil, 403, "--admin-client-ca"},
+		{"a stranger's", "POST", "/override", nil, []tls.Certificate{theirs}, 0, ""},
+		{"from another site", "POST", "/override", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine}, 403, "another web site"},
+		{"from another origin", "POST", "/override", http.Header{"Origin": {"https://evil.test"}}, []tls.Certificate{mine}, 403, "another web site"},
+		{"from a form", "POST", "/override", http.Header{"Content-Type": {"text/plain"}}, []tls.Certificate{mine}, 415, "application/json"},
+		{"from no page of ours", "POST", "/override", http.Header{"X-Abate-Admin": nil}, []tls.Certificate{mine}, 403, "X-Abate-Admin"},
+		{"data for another site", "GET", "/state", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine}, 403, "another web site"},
+		{"GET", "GET", "/override", nil, []tls.Certificate{mine}, 405, ""},
+	} {
+		if status, body := do(c.method, c.path, force, c.header, c.certificates...); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s: %d %s", c.name, status, body)
+		}
+	}
+	if r.get("/").status != 200 || strings.Contains(log.text(), "admin page\" done") {
+		t.Errorf("something was changed: %s", log.text())
+	}
+	if status, body := do("POST", "/override", force, http.Header{"Sec-Fetch-Site": {"same-origin"}}, mine); status != 200 || r.get("/").status != 503 {
+		t.Errorf("with a certificate: %d %s", status, body)
+	}
+	_, body := do("GET", "/state", "", nil, mine)
+	var s abateadmin.Snapshot
+	if err := json.Unmarshal([]byte(body), &s); err != nil || !s.May || s.Asks || len(s.Rows) != 1 || s.Rows[0].By == "" || !strings.Contains(log.text(), "circuit forced open") {
+		t.Errorf("%v %s", err, body)
+	}
+}
+
+// TestOnLoopbackNoOtherNameIsAnswered: a web site that has its own name point here reads nothing.
+func TestOnLoopbackNoOtherNameIsAnswered(t *testing.T) {
+	r := start(t, single([]string{"http://127.0.0.1:9"}))
+	for _, path := range []string{"/", "/state", "/events", "/guard?name=s", "/guards", "/gates", "/policy", "/metrics", "/healthz", "/readyz"} {
+		for host, want := range map[string]int{"evil.test:15000": 421, "127.0.0.1:15000": 200, "localhost:15000": 200} {
+			if path == "/events" && want == 200 || strings.HasSuffix(path, "z") && want == 421 {
+				continue // it does not end by itself, or shows nothing
+			}
+			req := httptest.NewRequest("GET", path, nil)
+			req.Host = host
+			req = req.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 15000}))
+			w := httptest.NewRecorder()
+			r.admin.ServeHTTP(w, req)
+			if w.Code != want {
+				t.Errorf("%s of %s: %d, want %d %.80s", path, host, w.Code, want, w.Body)
+			}
+		}
+	}
+}
+
+// TestAnOverrideOutlivesAServiceThatIsAwayForAWhile: the policy file loses the service by mistake, and has it again.
+func TestAnOverrideOutlivesAServiceThatIsAwayForAWhile(t *testing.T) {
+	up := inTurn(t, ok("fine"))
+	with, without := single([]string{up.url}), "services: {other: {upstreams: [\"http://127.0.0.1:9\"]}}\n"
+	r := start(t, with, withTokens(t))
+	if status, body := r.adminDo("POST", "/override", pageToken, `{"guard": "s", "override": "forcedOpen"}`); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	for _, policy := range []string{without, with} {
+		r.write(policy)
+		if status, body := r.adminDo("POST", "/reload", pageToken, "{}"); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+		eventually(t, "only those in the file are shown", func() bool {
+			s := r.snapshot(pageToken)
+			return len(s.Rows) == 1 && (s.Rows[0].Name == "s") == (policy == with)
+		})
+	}
+	if row := r.snapshot(pageToken).Rows[0]; row.Override != "forcedOpen" || row.By != "anna" || row.Guards != 1 || r.get("/").status != 503 {
+		t.Errorf("%+v", row)
 	}
 }
 

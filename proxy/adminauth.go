@@ -16,9 +16,14 @@ func (p *Proxy) AdminTLS() *tls.Config {
 	}
 }
 
-// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both.
+// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both. Where it asks for nothing
+// a web site could still read what is on loopback, under a name of its own that it has point there: see abateadmin.Page.Admit.
 func (p *Proxy) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := p.page.Admit(r); err != nil {
+			http.Error(w, err.Error(), http.StatusMisdirectedRequest)
+			return
+		}
 		switch p.missing(r) {
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")

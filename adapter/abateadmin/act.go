@@ -54,7 +54,7 @@ func (p *Page) override(w http.ResponseWriter, r *http.Request) error {
 			return refuse(http.StatusBadRequest, "%s", strings.TrimPrefix(err.Error(), "abate: "))
 		}
 	}
-	n.record.doneBy(who)
+	n.record.doneBy(abate.Now(), who)
 	text := o.Guard + ": circuit breaker left to the policy again"
 	switch *o.Override {
 	case abate.OverrideForcedOpen:

@@ -82,7 +82,8 @@ func (r *gateRecord) done(e *abate.GateEvent) {
 	case abate.Failure, abate.Overload:
 		s.ended.add(lap, second)
 		s.answered.add(lap, first+second)
-	case abate.Ignored: // such as a caller who left
+	case abate.Ignored: // such as a caller who left: it says nothing about how long a request takes
+		return
 	default:
 		s.ended.add(lap, first)
 		s.answered.add(lap, first)

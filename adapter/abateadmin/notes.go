@@ -58,6 +58,18 @@ func (l *notes) change(at time.Duration, from, to breaker.State, why string) {
 	l.put(note{At: at, Text: text, Change: true, Open: l.open, Half: l.half})
 }
 
+// leave keeps that a guard with its circuit in that state is no longer shown.
+func (l *notes) leave(at time.Duration, in breaker.State) {
+	open, half := standing(in)
+	if open+half == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open, l.half = max(l.open-open, 0), max(l.half-half, 0)
+	l.put(note{At: at, Text: "no longer shown, its circuit was " + in.String(), Change: true, Open: l.open, Half: l.half})
+}
+
 // standing tells whether a state counts as open or as on its way back.
 func standing(s breaker.State) (open, half int) {
 	switch s {

@@ -151,8 +151,20 @@ func (p *Page) Remove(guards ...*abate.Guard) {
 	defer p.mu.Unlock()
 	for _, g := range guards {
 		if s := p.guards[g.Name()]; s != nil {
-			s.guards = slices.DeleteFunc(s.guards, func(one *abate.Guard) bool { return one == g })
+			s.remove(g)
 		}
+	}
+}
+
+// remove takes a guard out. What it has told about its circuit no longer counts: nobody will tell that it is closed again.
+func (s *subject) remove(g *abate.Guard) {
+	i := slices.Index(s.guards, g)
+	if i < 0 {
+		return
+	}
+	s.guards = slices.Delete(s.guards, i, i+1)
+	if tells(g.Describe().Observer, s.record) {
+		s.record.notes.leave(abate.Now(), g.State().Breaker.State)
 	}
 }
 

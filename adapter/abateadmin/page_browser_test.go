@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -185,6 +187,25 @@ func TestAPageThatWantsATokenAsksForIt(t *testing.T) {
 	down.Store(true) // the token is taken away while the page is open
 	b.shows("a token is needed")
 	b.quiet()
+}
+
+// TestWhatAProgramSaysInFrontOfThePageIsShown: the proxy refuses those without a certificate with a line of text.
+func TestWhatAProgramSaysInFrontOfThePageIsShown(t *testing.T) {
+	if !inBrowser() {
+		return
+	}
+	s := newStage(t, abateadmin.Config{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" {
+			http.Error(w, "this page is for those with a client certificate", http.StatusForbidden)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := browse(t)
+	b.open(server.URL + "/")
+	b.shows("this page is for those with a client certificate")
 }
 
 // TestARealStormIsSeenLive: calls of a guard that retries whatever happens, on a service that stops answering.

@@ -56,10 +56,11 @@ type record struct {
 	byHand hand
 }
 
-// hand is who has put something above the policy, and when. Who is empty if the program itself did it.
+// hand is who has put something above the policy, and when, if that is Known. Who is empty if the program itself did it.
 type hand struct {
-	At  time.Duration
-	Who string
+	At    time.Duration
+	Who   string
+	Known bool
 }
 
 // Observe counts one event.
@@ -164,15 +165,15 @@ func (r *record) policyChanged(e *abate.Event) {
 	r.notes.add(e.At, text)
 	if strings.HasSuffix(e.Detail, "by hand") {
 		r.mu.Lock()
-		r.byHand = hand{At: e.At}
+		r.byHand = hand{At: e.At, Known: true}
 		r.mu.Unlock()
 	}
 }
 
-// doneBy notes who it was that has just put something above the policy.
-func (r *record) doneBy(who string) {
+// doneBy notes who it was that has just put something above the policy. A guard that was not adjusted has not told of it.
+func (r *record) doneBy(at time.Duration, who string) {
 	r.mu.Lock()
-	r.byHand.Who = who
+	r.byHand = hand{At: at, Who: who, Known: true}
 	r.mu.Unlock()
 }
 

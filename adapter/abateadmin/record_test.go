@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -219,6 +220,84 @@ func TestAGateIsCountedToo(t *testing.T) {
 	}
 }
 
+func TestACallerWhoLeavesSaysNothingAboutHowLongRequestsTake(t *testing.T) {
+	s := newStage(t, abateadmin.Config{})
+	s.gate("g", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4}})
+	for i := range 20 {
+		e := abate.GateEvent{Kind: abate.RequestAdmitted, At: 5 * sec, Attempt: 1}
+		s.asks["g"].ObserveGate(e)
+		if e.Kind, e.Latency = abate.RequestDone, 4*time.Millisecond; i%2 == 0 {
+			e.Class, e.Latency = abate.Ignored, 30*time.Second
+		}
+		s.asks["g"].ObserveGate(e)
+	}
+	if r := s.RowAt("g", true, 10*sec); r.Took != 4 || r.InFlight != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAGuardThatIsRemovedLeavesNoOpenCircuitBehind(t *testing.T) {
+	s := newStage(t, abateadmin.Config{})
+	old := s.guard("g", abate.DefaultPolicy())
+	if err := old.Override(abate.OverrideForcedOpen); err != nil {
+		t.Fatal(err)
+	}
+	if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != "2" {
+		t.Errorf("forced open: %s", strip)
+	}
+	s.Remove(old)
+	s.Remove(old)
+	s.guard("g", abate.DefaultPolicy())
+	if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != "0" {
+		t.Errorf("a new one: %s", strip)
+	}
+}
+
+// TestACircuitForcedOpenIsSeenOnTheLane, also where the policy has no circuit breaker.
+func TestACircuitForcedOpenIsSeenOnTheLane(t *testing.T) {
+	s := newStage(t, abateadmin.Config{})
+	g := s.guard("g", abate.Policy{})
+	for _, c := range []struct {
+		o    abate.Override
+		want string
+	}{{abate.OverrideForcedOpen, "2"}, {abate.NoOverride, "0"}, {abate.OverrideForcedOpen, "2"}, {abate.OverrideDisabled, "0"}} {
+		if err := g.Override(c.o); err != nil {
+			t.Fatal(err)
+		}
+		if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != c.want {
+			t.Errorf("%q: %s", c.o, strip)
+		}
+	}
+}
+
+func TestAWaitThatIsCalledOffRetriesNoMore(t *testing.T) {
+	s := newStage(t, abateadmin.Config{})
+	s.guard("g", abate.DefaultPolicy())
+	p := abate.StartupPolicy()
+	s.Adjust("g", &p)
+	ctx, leave := context.WithCancel(abate.ContextWithLogger(t.Context(), slog.New(slog.DiscardHandler)))
+	p.Observer = leaver{p.Observer, leave}
+	if _, err := abate.Connect(ctx, "g", p, func(context.Context) (int, error) { return 0, errors.New("not yet") }); err == nil {
+		t.Fatal("it is there")
+	}
+	if r := s.RowAt("g", false, abate.Now()); r.Retrying != 0 || r.InFlight != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// leaver leaves when a retry is scheduled.
+type leaver struct {
+	abate.Observer
+	leave func()
+}
+
+func (l leaver) Observe(e abate.Event) {
+	l.Observer.Observe(e)
+	if e.Kind == abate.RetryScheduled {
+		l.leave()
+	}
+}
+
 func TestCallsInFlightAreThoseOfGuardsUnderWay(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
 	g := s.guard("a", abate.DefaultPolicy())
@@ -321,6 +400,10 @@ func TestErrorsAreShownWithoutSecrets(t *testing.T) {
 	for in, want := range map[string]string{
 		`Get "http://anna:geheim@db:80/x?token=abc": EOF`:  `Get "http://…@db:80/x?…": EOF`,
 		"dial postgres://u:p@h/db failed":                  "dial postgres://…@h/db failed",
+		`parse "postgres://u:hun/ter2@h/db": invalid port`: `parse "postgres://…@h/db": invalid port`,
+		"amqp://u:pa?x#y@h failed":                         "amqp://…@h failed",
+		"http://db:8080/users/a@b.c: 404":                  "http://db:8080/users/a@b.c: 404",
+		"http://[::1]:80/users/a@b.c: 404":                 "http://[::1]:80/users/a@b.c: 404",
 		"password=hunter2 host=db":                         "password=… host=db",
 		`config {"api_key": "k-123", "a": 1}`:              `config {"api_key": …, "a": 1}`,
 		"header Authorization: Bearer abc.def.ghi refused": "header Authorization: … … refused",

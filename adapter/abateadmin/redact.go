@@ -14,9 +14,11 @@ const maxText = 200
 // What may stand in an error and is nobody's business: who one is at a URL, its query, and values with a telling name.
 var (
 	userinfo = regexp.MustCompile(`://[^\s/?#"']*@`)
-	query    = regexp.MustCompile(`(://[^\s?#"']*)[?#][^\s"']*`)
-	bearer   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	secrets  = regexp.MustCompile(`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
+	// A slash or the like in a password: what stands behind the colon is no port.
+	slashed = regexp.MustCompile(`://[^\s/?#"'@:\[]*:\d*[^\s\d/?#"'@][^\s"']*@`)
+	query   = regexp.MustCompile(`(://[^\s?#"']*)[?#][^\s"']*`)
+	bearer  = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
+	secrets = regexp.MustCompile(`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
 )
 
 // redact makes a text of an error that may be shown.
@@ -32,6 +34,7 @@ func redact(err error) string {
 		return r
 	}, text)
 	text = userinfo.ReplaceAllString(text, "://…@")
+	text = slashed.ReplaceAllString(text, "://…@")
 	text = query.ReplaceAllString(text, "$1?…")
 	text = bearer.ReplaceAllString(text, "$1 …")
 	text = secrets.ReplaceAllString(text, "$1$2…")

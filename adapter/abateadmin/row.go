@@ -30,7 +30,8 @@ type Row struct {
 	// Guards is how many have this name, and Open how many of their circuits are open.
 	Guards int `json:"guards"`
 	Open   int `json:"open,omitempty"`
-	// Override is what somebody has put above the policy by hand, at HandAt. By is empty if the program itself did it.
+	// Override is what somebody has put above the policy by hand, at HandAt, 0 if that was not told. By is empty if the
+	// program itself did it.
 	Override abate.Override `json:"override,omitempty"`
 	HandAt   int64          `json:"handAt,omitempty"`
 	By       string         `json:"by,omitempty"`
@@ -114,7 +115,7 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 			r.Since = wall(at)
 		}
 	}
-	if r.Override != abate.NoOverride {
+	if r.Override != abate.NoOverride && f.hand.Known {
 		r.HandAt, r.By = wall(f.hand.At), f.hand.Who
 	}
 	t := h.window(now, window)

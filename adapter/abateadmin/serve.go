@@ -75,17 +75,18 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if err := p.admit(r); err != nil {
+	if err := p.Admit(r); err != nil {
 		p.fail(w, err)
 		return
 	}
 	p.mux.ServeHTTP(w, r)
 }
 
-// admit finds out whether a request may be meant for this page. A web site that somebody has open can have its own name point to
-// loopback and then read what is there: so a page on loopback answers to names of loopback only. Elsewhere it cannot be known
-// under which names a page is asked for.
-func (p *Page) admit(r *http.Request) error {
+// Admit finds out whether a request may be meant for this page, which asks it by itself; whatever else the same server shows should
+// ask it too. A web site that somebody has open can have its own name point to loopback and then read what is there: so a page on
+// loopback answers to names of loopback only, and an error, for an answer of 421, says so. Elsewhere it cannot be known under
+// which names a page is asked for.
+func (p *Page) Admit(r *http.Request) error {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil || !isLoopback(at.String()) || p.hosts(r.Host) {
 		return nil

@@ -200,6 +200,34 @@ func TestAnOverrideRejectsCallsAndIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestAGuardThatWasNotAdjustedTellsWhenItWasOverridden, if it was from the page; what the program did the page cannot date.
+func TestAGuardThatWasNotAdjustedTellsWhenItWasOverridden(t *testing.T) {
+	s := locked(t, io.Discard)
+	for _, name := range []string{"page", "program"} {
+		g, err := abate.New(name, abate.DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Add(g)
+		if name == "program" {
+			if err := g.Override(abate.OverrideShadow); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := s.state().At
+	if status, body := s.do(order("/override", `{"guard": "page", "override": "shadow"}`)); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	rows := s.state().Rows
+	if r := rows[0]; r.Override != abate.OverrideShadow || r.HandAt < before || r.By != "alice" {
+		t.Errorf("%+v before %d", r, before)
+	}
+	if r := rows[1]; r.Override != abate.OverrideShadow || r.HandAt != 0 || r.By != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestBadOrdersSayWhatIsWrong(t *testing.T) {
 	s := locked(t, io.Discard)
 	g := s.guard("checkout", abate.DefaultPolicy())

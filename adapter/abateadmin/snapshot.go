@@ -22,7 +22,7 @@ type Snapshot struct {
 	// May tells whether whoever asks may change something, and How, if not, what to do about it.
 	May bool   `json:"may"`
 	How string `json:"how,omitempty"`
-	// Asks tells that somebody may: whoever is not known yet may be with a token.
+	// Asks tells that whoever asks may not, and somebody may: with a token.
 	Asks bool `json:"asks"`
 	// Reloads tells whether there is a policy file.
 	Reloads bool `json:"reloads"`
@@ -141,8 +141,8 @@ func (p *Page) rows(now time.Duration) (rows []Row, all []named) {
 
 // head is a Snapshot without rows, for whoever asks.
 func (p *Page) head(now time.Duration, r *http.Request) Snapshot {
-	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil && p.config.Known(r), Asks: p.config.Known != nil, Reloads: p.config.Reload != nil, Rows: []Row{}}
-	if !s.May {
+	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil && p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
+	if s.Asks = p.config.Known != nil && !s.May; !s.May {
 		s.How = p.config.How
 	}
 	if p.config.File != nil {

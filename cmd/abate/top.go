@@ -148,6 +148,7 @@ func (v *topView) take(a topAnswer) {
 		return
 	}
 	v.snapshot = a.snapshot
+	v.at = min(v.at, max(len(v.snapshot.Rows)-1, 0))
 	if a.detail != nil && a.name == v.opened && a.gate == v.openedGate {
 		v.detail = a.detail
 	}

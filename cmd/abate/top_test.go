@@ -86,6 +86,8 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 	t.Cleanup(html.Close)
 	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
 	t.Cleanup(empty.Close)
+	misdirected := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) }))
+	t.Cleanup(misdirected.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +103,9 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 		{[]string{"--admin", s.URL}, 1, []string{"asks for a token", "--token-file"}},
 		{[]string{"--admin", s.URL, "--token-file", topToken(t, "wrong")}, 1, []string{"does not know the token"}},
 		{[]string{"--admin", other.URL}, 1, []string{"no live page at", "404"}},
+		{[]string{"--admin", strings.Replace(other.URL, "http://", "http://me:hunter2@", 1)}, 1, []string{"no live page at", "404"}},
+		{[]string{"--admin", "ftp://me:hunter2@x"}, 2, []string{"is not an address"}},
+		{[]string{"--admin", misdirected.URL}, 1, []string{"does not answer to the name 127.0.0.1", "localhost"}},
 		{[]string{"--admin", html.URL}, 1, []string{"no live page at", "no JSON"}},
 		{[]string{"--admin", empty.URL}, 1, []string{"no live page at", "something else"}},
 		{[]string{"--admin", "ftp://x", "--token-file", "/nowhere/token", "--ca", "/nowhere/ca", "--cert", "/nowhere/c", "--key", "/nowhere/k"}, 2,
@@ -110,6 +115,9 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 		{[]string{"--colour"}, 2, []string{"-colour"}},
 	} {
 		code, out, errs := runTop(t, c.args...)
+		if strings.Contains(errs, "hunter2") {
+			t.Errorf("%q shows a password: %s", c.args, errs)
+		}
 		if code != c.code || out != "" {
 			t.Errorf("%q: exit code %d, %q", c.args, code, out)
 		}
@@ -121,6 +129,32 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 	}
 	if code, out, _ := runTop(t, "-h"); code != 0 || !strings.HasPrefix(out, "Usage: abate top") {
 		t.Errorf("-h: %d %s", code, out)
+	}
+}
+
+// A newer page may have levels that this program does not know.
+func TestTopSurvivesLevelsItDoesNotKnow(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"at": 1, "rows": [{"name": "a", "level": 9}, {"name": "b", "level": -1}]}`))
+	}))
+	t.Cleanup(s.Close)
+	if code, out, errs := runTop(t, "--admin", s.URL); code != 0 || !strings.Contains(out, "trouble a") || !strings.Contains(out, "idle    b") {
+		t.Errorf("%d %s\n%s", code, errs, out)
+	}
+}
+
+// What is opened goes with a reload: everything else is shown as it is now.
+func TestTopGoesOnWhenWhatIsOpenedHasGone(t *testing.T) {
+	s := topPage(t)
+	f := topFlags{admin: s.URL, token: topToken(t, "sesame")}
+	client, err := f.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := topView{snapshot: topRows(), width: 100, height: 30, opened: "gone", at: 7}
+	v.take(client.look(t.Context(), "gone", false))
+	if text := strings.Join(v.screen(), "\n"); v.problem != "" || !strings.Contains(text, "gone has gone") || !strings.Contains(text, "BY HAND: checkout") || v.at != 1 {
+		t.Errorf("at %d, %q\n%s", v.at, v.problem, text)
 	}
 }
 

@@ -45,6 +45,9 @@ type topPast struct {
 	Class, Text string
 }
 
+// errGone is about a guard or gate that is no more.
+var errGone = errors.New("it has gone: perhaps with a reload of the policy")
+
 // maxTopAnswer is far above what ten thousand guards need, in bytes.
 const maxTopAnswer = 16 << 20
 
@@ -59,7 +62,7 @@ func (f *topFlags) client() (*topClient, error) {
 	}
 	base, err := url.Parse(raw)
 	if err != nil || base.Hostname() == "" || base.Scheme != "http" && base.Scheme != "https" {
-		wrong("--admin %q is not an address: write for example http://%s", f.admin, defaultAdmin)
+		wrong("--admin %q is not an address: write for example http://%s", hidden(f.admin), defaultAdmin)
 	} else {
 		base.RawQuery, base.Fragment = "", ""
 		c.base = base.JoinPath("/")
@@ -117,8 +120,11 @@ func (c *topClient) look(ctx context.Context, name string, gate bool) (a topAnsw
 		path = "gate"
 	}
 	detail := new(topDetail)
-	if a.err = c.get(ctx, path, url.Values{"name": {name}}, detail); a.err == nil {
+	switch a.err = c.get(ctx, path, url.Values{"name": {name}}, detail); {
+	case a.err == nil:
 		a.detail = detail
+	case errors.Is(a.err, errGone): // the snapshot says so too, and has all the others
+		a.err = nil
 	}
 	return a
 }
@@ -128,6 +134,9 @@ func (c *topClient) snapshot(ctx context.Context) (*abateadmin.Snapshot, error) 
 	err := c.get(ctx, "state", nil, s)
 	if err == nil && s.At == 0 {
 		err = c.noPage("it answers something else")
+	}
+	for i := range s.Rows { // of a page that may be newer
+		s.Rows[i].Level = min(max(s.Rows[i].Level, abateadmin.Idle), abateadmin.Trouble)
 	}
 	return s, err
 }
@@ -165,12 +174,14 @@ func (c *topClient) get(ctx context.Context, path string, query url.Values, into
 		return fmt.Errorf("%s asks for a client certificate: name one with --cert and --key", c.base.Host)
 	case http.StatusNotFound:
 		if path != "state" {
-			return errors.New("it has gone: perhaps with a reload of the policy")
+			return errGone
 		}
+	case http.StatusMisdirectedRequest:
+		return fmt.Errorf("the page on this machine does not answer to the name %s: write its address, or localhost, after --admin", c.base.Hostname())
 	}
 	return c.noPage("it answers " + resp.Status)
 }
 
 func (c *topClient) noPage(what string) error {
-	return fmt.Errorf("there is no live page at %s (%s): an older abate, or another program", c.base, what)
+	return fmt.Errorf("there is no live page at %s (%s): an older abate, or another program", c.base.Redacted(), what)
 }

@@ -195,7 +195,10 @@ func (v *topView) head() []string {
 			if r.By != "" {
 				by = " by " + r.By
 			}
-			text := fmt.Sprintf("BY HAND: %s: circuit breaker %s%s, %s", r.Name, r.Override, by, since(r.HandAt, v.snapshot.At))
+			text := fmt.Sprintf("BY HAND: %s: circuit breaker %s%s", r.Name, r.Override, by)
+			if r.HandAt != 0 {
+				text += ", " + since(r.HandAt, v.snapshot.At)
+			}
 			lines = append(lines, v.paint("33", cutWidth(harmless(text), v.width)))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -98,7 +99,7 @@ func redisProbe(a *waitAddress) (func(context.Context) error, error) {
 	}
 	options, err := redis.ParseURL(a.raw)
 	if err != nil {
-		return nil, err
+		return nil, withoutAddress(err)
 	}
 	// What is tried again, and when, is decided above.
 	options.MaxRetries, options.DialerRetries, options.PoolSize, options.MinIdleConns = -1, 1, 1, 0
@@ -107,8 +108,7 @@ func redisProbe(a *waitAddress) (func(context.Context) error, error) {
 	redis.SetLogger(quietRedis{})
 	return func(ctx context.Context) error {
 		client := redis.NewClient(options)
-		defer client.Close()
-		return client.Ping(ctx).Err()
+		return until(ctx, func() { client.Close() }, func() error { return client.Ping(ctx).Err() })
 	}, nil
 }
 
@@ -128,9 +128,31 @@ func kafkaProbe(a *waitAddress) (func(context.Context) error, error) {
 		if err != nil {
 			return abate.Permanent(err)
 		}
-		defer client.Close()
-		return client.Ping(ctx)
+		return until(ctx, client.Close, func() error { return client.Ping(ctx) })
 	}, nil
+}
+
+// until asks, and closes the client then, or as soon as ctx ends: go-redis and franz-go read from a silent server, or dial, until
+// a time limit of their own, whatever becomes of ctx.
+func until(ctx context.Context, end func(), ask func() error) error {
+	end = sync.OnceFunc(end)
+	defer end()
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
+	err := ask()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // and not that the client is closed
+	}
+	return err
+}
+
+// withoutAddress takes off an error what net/url puts before it: the address is known, and may have a password.
+func withoutAddress(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		return outer.Err
+	}
+	return err
 }
 
 // httpProbe sends GET. 2xx is there, and so is 3xx: who redirects is at work.
@@ -155,11 +177,7 @@ func httpProbe(a *waitAddress) (func(context.Context) error, error) {
 		req.Header.Set("User-Agent", "abate-wait")
 		resp, err := client.Do(req)
 		if err != nil {
-			var outer *url.Error
-			if errors.As(err, &outer) { // the address is known, and may have a password
-				err = outer.Err
-			}
-			return err
+			return withoutAddress(err)
 		}
 		defer resp.Body.Close()
 		_, _ = io.CopyN(io.Discard, resp.Body, 4096) // only its status counts

@@ -34,6 +34,7 @@ const waitSchemes = "postgres, redis, rediss, kafka, http, https, mysql, tcp and
 // understand may have half a password in it.
 type waitAddress struct {
 	raw, scheme, user, password, hosts, path string
+	written                                  string // the password as it stands in raw
 	query                                    url.Values
 }
 
@@ -62,7 +63,7 @@ func parseWaitAddress(raw string) (*waitAddress, error) {
 	case !ok:
 		return nil, fmt.Errorf("%q is not a target: write for example tcp://127.0.0.1:5432; a program goes after --", hidden(raw))
 	}
-	a := &waitAddress{raw: raw, scheme: strings.ToLower(scheme)}
+	a := &waitAddress{raw: strings.ToLower(scheme) + "://" + rest, scheme: strings.ToLower(scheme)}
 	if strings.Trim(a.scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" || scheme == "" {
 		return nil, fmt.Errorf("%q is not a target: write for example tcp://127.0.0.1:5432", hidden(raw))
 	}
@@ -95,6 +96,7 @@ const escapes = "special characters of passwords and names as %40 (@), %2F (/), 
 // login takes the user and the password apart.
 func (a *waitAddress) login(userinfo string) (err error) {
 	user, password, _ := strings.Cut(userinfo, ":")
+	a.written = password
 	if a.user, err = url.PathUnescape(user); err == nil {
 		a.password, err = url.PathUnescape(password)
 	}
@@ -124,7 +126,7 @@ func printable(r rune) rune {
 // secrets are the texts that may not be printed.
 func (a *waitAddress) secrets() (all []string) {
 	if len(a.password) > 2 { // a shorter one would be found in any text
-		all = append(all, a.password, url.PathEscape(a.password), url.QueryEscape(a.password))
+		all = append(all, a.password, url.PathEscape(a.password), url.QueryEscape(a.password), a.written)
 	}
 	for key, values := range a.query {
 		if key = strings.ToLower(key); !strings.Contains(key, "pass") && !strings.Contains(key, "secret") && !strings.Contains(key, "token") {

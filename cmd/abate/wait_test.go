@@ -3,6 +3,7 @@ package main // commands are functions of the main package
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -258,7 +259,64 @@ func TestWaitForKafka(t *testing.T) {
 	}
 }
 
+// A scheme is the same in any case, also to the libraries that are asked.
+func TestASchemeMayBeInCapitals(t *testing.T) {
+	for _, raw := range []string{"POSTGRES://u:hunter2@127.0.0.1:9/x", "Redis://127.0.0.1:9", "HTTP://127.0.0.1:9", "TCP://127.0.0.1:9"} {
+		if target, err := parseTarget(raw); err != nil || strings.ToLower(target.shown) != target.shown {
+			t.Errorf("%s: %q, %v", raw, target.shown, err)
+		}
+	}
+}
+
+// A server that takes connections and says nothing holds nobody up: neither the time limit nor an interrupt waits for it.
+func TestASilentServerDoesNotOutlastTheWait(t *testing.T) {
+	for _, scheme := range []string{"postgres", "redis", "rediss", "kafka", "http", "https"} {
+		silent := onLoopback(t)
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			c, err := silent.Accept()
+			if err == nil {
+				t.Cleanup(func() { c.Close() })
+				_, _ = c.Read(make([]byte, 1)) // the question has come
+			}
+		}()
+		target, err := parseTarget(scheme + "://" + silent.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() { <-asked; interrupt() }()
+		if err := target.probe(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", scheme, err)
+		}
+		interrupt()
+	}
+}
+
+// A driver that does not heed its context is ended by closing its client; without that this test would never end.
+func TestADriverThatHeedsNoContextIsEnded(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	closed, times := make(chan struct{}), 0
+	err := until(ctx, func() { times++; close(closed) }, func() error { interrupt(); <-closed; return errors.New("client closed") })
+	if err != context.Canceled || times != 1 {
+		t.Errorf("%v, closed %d times", err, times)
+	}
+	if err := until(t.Context(), func() { times++ }, func() error { return nil }); err != nil || times != 2 {
+		t.Errorf("%v, closed %d times", err, times)
+	}
+}
+
 func TestMessagesHaveNoSecretsAndNoControlCharacters(t *testing.T) {
+	for _, raw := range []string{"redis://u:p%2fword@ho st", "redis://u:ab@ho st", "REDIS://u:p%2fword@ho st"} { // the library repeats the address
+		if _, err := parseTarget(raw); err == nil || strings.Contains(err.Error(), "word") || strings.Contains(err.Error(), "ab@") || !strings.Contains(err.Error(), "in host name") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	small, err := parseTarget("postgres://u:p%2fword@127.0.0.1/x")
+	if err != nil || small.hide("p%2fword, p%2Fword, p/word") != "xxxxx, xxxxx, xxxxx" {
+		t.Errorf("%v %q", err, small.hide("p%2fword, p%2Fword, p/word"))
+	}
 	target, err := parseTarget("postgres://u:pa%2Fss%20word@127.0.0.1/x?sslpassword=other")
 	if err != nil {
 		t.Fatal(err)

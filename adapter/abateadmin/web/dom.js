@@ -102,6 +102,9 @@ async function ask(path, body, signal) {
   const answer = await fetch(path, init);
   if (answer.ok) return answer;
   let text = answer.status + ' ' + answer.statusText;
-  try { text = (await answer.json()).error || text; } catch { /* no JSON: the status says it */ }
+  const said = (await answer.text().catch(() => '')).trim();
+  try { text = JSON.parse(said).error || text; } catch { // no JSON: a line of text, or what the status says
+    if (/^text\/plain/.test(answer.headers.get('Content-Type')) && said) text = said.slice(0, 200);
+  }
   throw Object.assign(new Error(text), {status: answer.status});
 }

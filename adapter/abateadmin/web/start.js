@@ -91,10 +91,10 @@ function paintTotals() {
 function paintBanners() {
   const names = {forcedOpen: 'circuit forced open', disabled: 'circuit breaker disabled', shadow: 'circuit breaker in shadow'};
   const hands = [...rows.values()].filter(r => r.data.override).map(r => r.data).sort((a, b) => a.name < b.name ? -1 : 1);
-  again($('banners'), [hands.map(d => [d.name, d.override, d.by, ago(d.handAt, now)]), head.problem, head.may], () => [
+  again($('banners'), [hands.map(d => [d.name, d.override, d.by, d.handAt && ago(d.handAt, now)]), head.problem, head.may], () => [
     head.problem ? el('div.banner.red', {role: 'alert'}, el('span', null, el('b', null, 'The policy file as it is now is not in force. '), 'The last good policy is.'), el('pre', null, head.problem)) : null,
     hands.map(d => el('div.banner' + (d.override === 'forcedOpen' ? '.red' : ''), null,
-      el('span', null, el('b', null, d.name), ': ' + names[d.override] + ' by hand' + (d.by ? ' by ' + d.by : '') + ' ' + ago(d.handAt, now)),
+      el('span', null, el('b', null, d.name), ': ' + names[d.override] + ' by hand' + (d.by ? ' by ' + d.by : '') + (d.handAt ? ' ' + ago(d.handAt, now) : '')),
       el('button', {type: 'button', disabled: !head.may, title: head.may ? null : head.how, click: () => confirmOverride(d.name, '')}, 'Take back'))),
   ]);
 }
