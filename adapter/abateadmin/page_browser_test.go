@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/internal/needs/chromium"
 )
 
 const how = "Start the proxy with --admin-token-file to change something from this page."
@@ -28,48 +29,48 @@ func TestThePageShowsAStormAtEveryWidthInLightAndDark(t *testing.T) {
 	s := newStage(t, abateadmin.Config{Title: "abate proxy", How: how})
 	storm(s, abate.Now())
 	url := s.serve().URL
-	b := browse(t)
+	b := chromium.Start(t)
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int{1440, 1024, 390, 320} {
 			name := fmt.Sprintf("%d-%v", width, dark)
-			b.size(width, dark)
-			b.open(url + "/")
-			b.until(`document.querySelectorAll('.spark path[d]').length > 3`)
-			b.shows("in trouble")
-			b.picture("list-" + name)
-			if wide := b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+			b.Size(width, dark)
+			b.Open(url + "/")
+			b.Until(`document.querySelectorAll('.spark path[d]').length > 3`)
+			b.Shows("in trouble")
+			b.Picture("list-" + name)
+			if wide := b.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
 				t.Errorf("%s: the list is %s px too wide", name, wide)
 			}
-			if first := b.eval(`document.querySelector('.row a').textContent`); first != "checkout" {
+			if first := b.Eval(`document.querySelector('.row a').textContent`); first != "checkout" {
 				t.Errorf("%s: the first row is %q", name, first)
 			}
-			if mark := b.eval(`document.querySelector('.row.trouble .mark').className + getComputedStyle(document.querySelector('.row.trouble .mark')).clipPath.slice(0, 7)`); mark != "mark troublepolygon" {
+			if mark := b.Eval(`document.querySelector('.row.trouble .mark').className + getComputedStyle(document.querySelector('.row.trouble .mark')).clipPath.slice(0, 7)`); mark != "mark troublepolygon" {
 				t.Errorf("%s: trouble has no shape of its own: %s", name, mark)
 			}
-			b.open(url + "/#guard/payment-service")
-			b.shows("Last errors")
-			b.until(`document.querySelectorAll('.plot path[d]').length > 3`)
-			b.until(`getComputedStyle(document.querySelector('.detail')).display !== 'none'`)
-			b.picture("why-" + name)
-			b.shows("connection refused")
-			if wide := b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+			b.Open(url + "/#guard/payment-service")
+			b.Shows("Last errors")
+			b.Until(`document.querySelectorAll('.plot path[d]').length > 3`)
+			b.Until(`getComputedStyle(document.querySelector('.detail')).display !== 'none'`)
+			b.Picture("why-" + name)
+			b.Shows("connection refused")
+			if wide := b.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
 				t.Errorf("%s: the reason is %s px too wide", name, wide)
 			}
 		}
 	}
-	if b.eval(`[...document.querySelectorAll('.detail [data-override]')].every(e => e.disabled)`) != "true" {
+	if b.Eval(`[...document.querySelectorAll('.detail [data-override]')].every(e => e.disabled)`) != "true" {
 		t.Error("nobody may change something, and a button can be pressed")
 	}
-	b.shows(how)
-	b.size(1440, false)
+	b.Shows(how)
+	b.Size(1440, false)
 	var paints []string
 	for range 5 {
-		b.open(url + "/")
-		b.until(`performance.getEntriesByName('first-contentful-paint').length`)
-		paints = append(paints, b.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`))
+		b.Open(url + "/")
+		b.Until(`performance.getEntriesByName('first-contentful-paint').length`)
+		paints = append(paints, b.Eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`))
 	}
 	t.Logf("first paints: %v ms", paints)
-	b.quiet()
+	b.Quiet()
 }
 
 // TestEverythingCanBeDoneWithKeys: from opening the page to a circuit that is forced open and taken back.
@@ -80,82 +81,82 @@ func TestEverythingCanBeDoneWithKeys(t *testing.T) {
 	s := locked(t, nowhere{})
 	g := s.guard("checkout", abate.DefaultPolicy())
 	s.guard("</script><img src=x onerror=alert(1)>", abate.DefaultPolicy())
-	b := browse(t)
-	b.size(1440, false)
-	b.open(s.serve().URL + "/")
-	b.shows("checkout")
+	b := chromium.Start(t)
+	b.Size(1440, false)
+	b.Open(s.serve().URL + "/")
+	b.Shows("checkout")
 	focus := `(document.activeElement.textContent || document.activeElement.id || '').trim()`
 	reach := func(text string) {
 		t.Helper()
 		for range 60 {
-			if b.eval(fmt.Sprintf(`%s.startsWith(%q)`, focus, text)) == "true" {
-				if b.eval(`getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+			if b.Eval(fmt.Sprintf(`%s.startsWith(%q)`, focus, text)) == "true" {
+				if b.Eval(`getComputedStyle(document.activeElement).outlineStyle`) == "none" {
 					t.Errorf("at %q the focus cannot be seen", text)
 				}
 				return
 			}
-			b.press("Tab")
+			b.Press("Tab")
 		}
-		t.Fatalf("Tab never comes to %q, but to %s", text, b.eval(focus))
+		t.Fatalf("Tab never comes to %q, but to %s", text, b.Eval(focus))
 	}
 	reach("Token")
-	b.press("Enter")
-	b.shows("Who is it?")
-	b.call("Input.insertText", map[string]any{"text": "wrong"}, nil)
-	b.press("Enter")
-	b.until(`!document.getElementById('ask').open`) // data may be seen without; but nothing changes
-	b.until(`document.getElementById('sign').textContent === 'Forget token'`)
-	b.press("Escape")
-	b.eval(`document.getElementById('sign').focus()`)
-	b.press("Enter")
-	b.until(`document.getElementById('sign').textContent === 'Token'`)
-	b.press("Enter")
-	b.shows("Who is it?")
-	b.call("Input.insertText", map[string]any{"text": "sesame"}, nil)
-	b.press("Enter")
-	b.until(`head.may`)
+	b.Press("Enter")
+	b.Shows("Who is it?")
+	b.Type("wrong")
+	b.Press("Enter")
+	b.Until(`!document.getElementById('ask').open`) // data may be seen without; but nothing changes
+	b.Until(`document.getElementById('sign').textContent === 'Forget token'`)
+	b.Press("Escape")
+	b.Eval(`document.getElementById('sign').focus()`)
+	b.Press("Enter")
+	b.Until(`document.getElementById('sign').textContent === 'Token'`)
+	b.Press("Enter")
+	b.Shows("Who is it?")
+	b.Type("sesame")
+	b.Press("Enter")
+	b.Until(`head.may`)
 	reach("checkout")
-	b.press("Enter")
-	b.shows("Disable breaker")
-	b.until(`!document.querySelector('[data-override=forcedOpen]').disabled`)
+	b.Press("Enter")
+	b.Shows("Disable breaker")
+	b.Until(`!document.querySelector('[data-override=forcedOpen]').disabled`)
 	reach("Force open")
-	b.press("Enter")
-	b.shows("Every call to it is refused at once")
-	b.picture("ask")
-	if got := b.eval(focus); got != "Cancel" {
+	b.Press("Enter")
+	b.Shows("Every call to it is refused at once")
+	b.Picture("ask")
+	if got := b.Eval(focus); got != "Cancel" {
 		t.Errorf("a key pressed twice forces a circuit open: the focus is at %q", got)
 	}
-	b.press("Tab", "Enter")
-	b.until(`[...document.querySelectorAll('.banner')].some(e => /checkout: circuit forced open by hand by alice/.test(e.textContent))`)
+	b.Press("Tab", "Enter")
+	b.Until(`[...document.querySelectorAll('.banner')].some(e => /checkout: circuit forced open by hand by alice/.test(e.textContent))`)
 	if err := call(g); !errors.Is(err, abate.ErrCircuitOpen) {
 		t.Errorf("a call: %v", err)
 	}
-	b.until(`document.querySelector('.row.trouble a').textContent === 'checkout'`)
-	b.picture("forced")
-	b.press("Escape")
-	if got := b.eval(focus); got != "checkout" {
+	b.Until(`document.querySelector('.row.trouble a').textContent === 'checkout'`)
+	b.Picture("forced")
+	b.Press("Escape")
+	if got := b.Eval(focus); got != "checkout" {
 		t.Errorf("closed, the focus is at %q", got)
 	}
-	b.eval(`document.activeElement.blur()`)
+	b.Eval(`document.activeElement.blur()`)
 	reach("Take back")
-	b.press("Enter")
-	b.shows("Leave “checkout” to the policy again?")
-	b.press("Enter")
-	b.until(`!document.querySelector('.banner')`)
+	b.Press("Enter")
+	b.Shows("Leave “checkout” to the policy again?")
+	b.Press("Enter")
+	b.Until(`!document.querySelector('.banner')`)
 	if err := call(g); err != nil {
 		t.Errorf("a call: %v", err)
 	}
-	b.shows("circuit breaker left to the policy again by alice")
-	if bad := b.eval(`[...document.querySelectorAll('button, input, select, a')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels && e.labels.length)).length`); bad != "0" {
+	b.Shows("circuit breaker left to the policy again by alice")
+	if bad := b.Eval(`[...document.querySelectorAll('button, input, select, a')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels && e.labels.length)).length`); bad != "0" {
 		t.Errorf("%s controls have no name", bad)
 	}
-	b.press("/")
-	if b.eval(`document.activeElement.id`) != "find" {
+	b.Press("/")
+	if b.Eval(`document.activeElement.id`) != "find" {
 		t.Error("/ does not lead to the search")
 	}
-	b.call("Input.insertText", map[string]any{"text": "CHECK"}, nil)
-	b.until(`document.querySelectorAll('.row').length === 1`)
-	b.quiet()
+	b.Type("CHECK")
+	b.Until(`document.querySelectorAll('.row').length === 1`)
+	b.Quiet()
 }
 
 type nowhere struct{}
@@ -170,23 +171,23 @@ func TestAPageThatWantsATokenAsksForIt(t *testing.T) {
 	s := locked(t, nowhere{})
 	s.guard("payments", abate.DefaultPolicy())
 	s.SetSees(secret, &down)
-	b := browse(t)
-	b.open(s.serve().URL + "/#guard/payments")
-	b.shows("Who is it?")
-	if b.eval(`document.body.innerText.includes('idle')`) == "true" {
+	b := chromium.Start(t)
+	b.Open(s.serve().URL + "/#guard/payments")
+	b.Shows("Who is it?")
+	if b.Eval(`document.body.innerText.includes('idle')`) == "true" {
 		t.Error("data is shown to somebody unknown")
 	}
-	b.call("Input.insertText", map[string]any{"text": "wrong"}, nil)
-	b.press("Enter")
-	b.until(`document.querySelector('#ask .wrong').textContent.includes('this page is for those who are known')`)
-	b.eval(`document.getElementById('token').value = ''`)
-	b.call("Input.insertText", map[string]any{"text": "sesame"}, nil)
-	b.press("Enter")
-	b.shows("live")
-	b.shows("Retries owned by")
+	b.Type("wrong")
+	b.Press("Enter")
+	b.Until(`document.querySelector('#ask .wrong').textContent.includes('this page is for those who are known')`)
+	b.Eval(`document.getElementById('token').value = ''`)
+	b.Type("sesame")
+	b.Press("Enter")
+	b.Shows("live")
+	b.Shows("Retries owned by")
 	down.Store(true) // the token is taken away while the page is open
-	b.shows("a token is needed")
-	b.quiet()
+	b.Shows("a token is needed")
+	b.Quiet()
 }
 
 // TestWhatAProgramSaysInFrontOfThePageIsShown: the proxy refuses those without a certificate with a line of text.
@@ -203,9 +204,9 @@ func TestWhatAProgramSaysInFrontOfThePageIsShown(t *testing.T) {
 		s.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	b := browse(t)
-	b.open(server.URL + "/")
-	b.shows("this page is for those with a client certificate")
+	b := chromium.Start(t)
+	b.Open(server.URL + "/")
+	b.Shows("this page is for those with a client certificate")
 }
 
 // TestARealStormIsSeenLive: calls of a guard that retries whatever happens, on a service that stops answering.
@@ -242,21 +243,21 @@ func TestARealStormIsSeenLive(t *testing.T) {
 			})
 		}
 	}
-	b := browse(t)
-	b.size(1440, true)
-	b.open(s.serve().URL + "/")
-	b.shows("All calm")
+	b := chromium.Start(t)
+	b.Size(1440, true)
+	b.Open(s.serve().URL + "/")
+	b.Shows("All calm")
 	down.Store(true)
-	b.shows("payments: retry storm")
-	b.shows("orders: circuit open")
-	b.picture("live-storm")
-	b.press("j", "Enter")
-	b.shows("connection refused")
-	b.shows("circuit closed → open: failure rate")
-	b.picture("live-why")
+	b.Shows("payments: retry storm")
+	b.Shows("orders: circuit open")
+	b.Picture("live-storm")
+	b.Press("j", "Enter")
+	b.Shows("connection refused")
+	b.Shows("circuit closed → open: failure rate")
+	b.Picture("live-why")
 	down.Store(false)
-	b.shows("All calm")
-	b.quiet()
+	b.Shows("All calm")
+	b.Quiet()
 }
 
 // TestAThousandGuardsStaySmooth measures; what it holds is that no frame waits for long. Numbers are in the log.
@@ -288,31 +289,31 @@ func TestAThousandGuardsStaySmooth(t *testing.T) {
 			}
 		}
 	})
-	b := browse(t)
-	b.size(1440, false)
-	b.open(s.serve().URL + "/")
-	b.until(`document.querySelectorAll('.row').length === 1000`)
-	b.until(`document.querySelectorAll('.row.trouble, .row.watch, .row.calm').length > 10`)
-	b.until(`performance.getEntriesByName('first-contentful-paint').length`)
-	paint := b.eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`)
-	weight := b.eval(`performance.getEntriesByType('resource').filter(e => !e.name.includes('events')).reduce((n, e) => n + e.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`)
-	b.eval(`window.longest = 0; window.frames2 = []; window.tasks = [];
+	b := chromium.Start(t)
+	b.Size(1440, false)
+	b.Open(s.serve().URL + "/")
+	b.Until(`document.querySelectorAll('.row').length === 1000`)
+	b.Until(`document.querySelectorAll('.row.trouble, .row.watch, .row.calm').length > 10`)
+	b.Until(`performance.getEntriesByName('first-contentful-paint').length`)
+	paint := b.Eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`)
+	weight := b.Eval(`performance.getEntriesByType('resource').filter(e => !e.name.includes('events')).reduce((n, e) => n + e.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`)
+	b.Eval(`window.longest = 0; window.frames2 = []; window.tasks = [];
 		new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({entryTypes: ['longtask']});
 		{ let last = performance.now(); const f = now => { frames2.push(now - last); last = now; requestAnimationFrame(f) }; requestAnimationFrame(f) }; 0`)
-	b.until(`frames2.length > 60 * 6`)
-	b.eval(`scrollTo(0, 20000)`)
-	b.until(`frames2.length > 60 * 10`)
-	b.picture("thousand")
-	frames := b.eval(`{ const f = frames2.slice().sort((a, b) => a - b); 'median ' + f[f.length >> 1].toFixed(1) + ' ms, p99 ' + f[f.length * .99 | 0].toFixed(1) + ' ms, longest ' + f[f.length - 1].toFixed(1) + ' ms' }`)
-	tasks := b.eval(`tasks.length + ' long tasks, longest ' + Math.max(0, ...tasks).toFixed(0) + ' ms'`)
+	b.Until(`frames2.length > 60 * 6`)
+	b.Eval(`scrollTo(0, 20000)`)
+	b.Until(`frames2.length > 60 * 10`)
+	b.Picture("thousand")
+	frames := b.Eval(`{ const f = frames2.slice().sort((a, b) => a - b); 'median ' + f[f.length >> 1].toFixed(1) + ' ms, p99 ' + f[f.length * .99 | 0].toFixed(1) + ' ms, longest ' + f[f.length - 1].toFixed(1) + ' ms' }`)
+	tasks := b.Eval(`tasks.length + ' long tasks, longest ' + Math.max(0, ...tasks).toFixed(0) + ' ms'`)
 	t.Logf("first paint %s ms, %s bytes; frames of 1,000 guards that all change: %s; %s", paint, weight, frames, tasks)
 	if n, err := strconv.Atoi(weight); err != nil || n > 200<<10 || n < 10<<10 {
 		t.Errorf("the page weighs %s bytes", weight)
 	}
-	if b.eval(`document.querySelectorAll('.row .spark path[d]').length > 20 && document.querySelectorAll('.row .spark path[d]').length < 3000`) != "true" {
+	if b.Eval(`document.querySelectorAll('.row .spark path[d]').length > 20 && document.querySelectorAll('.row .spark path[d]').length < 3000`) != "true" {
 		t.Error("lines are drawn that nobody sees, or none")
 	}
-	b.quiet()
+	b.Quiet()
 }
 
 // TestRowsAreMovedOnlyIfTheyMust: whoever moves a thousand to put one in its place makes the page stand still.
@@ -321,15 +322,15 @@ func TestRowsAreMovedOnlyIfTheyMust(t *testing.T) {
 		return
 	}
 	s := newStage(t, abateadmin.Config{})
-	b := browse(t)
-	b.open(s.serve().URL + "/")
-	b.shows("Nothing to watch yet.")
+	b := chromium.Start(t)
+	b.Open(s.serve().URL + "/")
+	b.Shows("Nothing to watch yet.")
 	for _, c := range []struct{ old, want string }{
 		{`[]`, ``}, {`[0,1,2,3]`, `0,1,2,3`}, {`[1,2,3,0]`, `0,1,2`}, {`[3,0,1,2]`, `1,2,3`}, {`[-1,0,-1,1]`, `1,3`}, {`[3,2,1,0]`, `3`}, {`[2,0,1,4,3,5]`, `1,2,4,5`},
 	} {
-		if got := b.eval(fmt.Sprintf(`[...steady(%s)].sort((a, b) => a - b).join()`, c.old)); got != c.want {
+		if got := b.Eval(fmt.Sprintf(`[...steady(%s)].sort((a, b) => a - b).join()`, c.old)); got != c.want {
 			t.Errorf("of %s those at %s stay, want %s", c.old, got, c.want)
 		}
 	}
-	b.quiet()
+	b.Quiet()
 }

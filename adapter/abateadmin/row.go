@@ -56,7 +56,7 @@ type Row struct {
 	Queued   int `json:"queued,omitempty"`
 	Retrying int `json:"retrying,omitempty"`
 	// Budget is how many retries and hedges could be sent now, if HasBudget.
-	Budget    float64 `json:"budget,omitempty"`
+	Budget    float64 `json:"budget"`
 	HasBudget bool    `json:"hasBudget,omitempty"`
 	// Typical is what a successful attempt usually takes, or what a request does to a gate without load, and Took what attempts
 	// took, in milliseconds; 0 if that is not known.

@@ -17,6 +17,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 	"github.com/abate-go/abate/adapter/abatekafka/dlq/page"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/internal/needs/chromium"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -91,69 +92,69 @@ func TestPageIsWorkedWithInABrowser(t *testing.T) {
 		c := newChain(t, b, 2)
 		c.seed(t, 40, 2) // ten of them declined cards
 		s := c.page(t, page.Config{})
-		w := browse(t)
-		w.size(1280, false)
-		w.open(s.url)
-		w.shows("40 letters in 2 groups")
-		w.picture("groups")
-		w.fill("f-where", `class = "card-declined"`)
-		w.press("Enter")
-		w.until(`document.getElementById('f-error').innerText.length > 10 && document.getElementById('f-where').getAttribute('aria-invalid') === 'true'`)
-		w.picture("condition")
-		w.fill("f-where", `class == "card-declined"`)
-		w.press("Enter")
-		w.shows("10 letters in 1 group")
-		w.press("Escape")
-		w.press("j")
-		w.press("Enter")
-		w.click("Add a note")
-		w.fill("n-text", "INC-4711")
-		w.click("Leave it")
-		w.shows("INC-4711")
-		w.until(`document.querySelectorAll('tr.row').length === 10`)
-		w.press("j")
-		w.press("Enter")
+		w := chromium.Start(t, "--hide-scrollbars")
+		w.Size(1280, false)
+		w.Open(s.url)
+		w.Shows("40 letters in 2 groups")
+		w.WholePicture("groups")
+		w.Fill("f-where", `class = "card-declined"`)
+		w.Press("Enter")
+		w.Until(`document.getElementById('f-error').innerText.length > 10 && document.getElementById('f-where').getAttribute('aria-invalid') === 'true'`)
+		w.WholePicture("condition")
+		w.Fill("f-where", `class == "card-declined"`)
+		w.Press("Enter")
+		w.Shows("10 letters in 1 group")
+		w.Press("Escape")
+		w.Press("j")
+		w.Press("Enter")
+		w.Click("Add a note")
+		w.Fill("n-text", "INC-4711")
+		w.Click("Leave it")
+		w.Shows("INC-4711")
+		w.Until(`document.querySelectorAll('tr.row').length === 10`)
+		w.Press("j")
+		w.Press("Enter")
 		for _, text := range []string{`"currency": "eur"`, "event-id", "ff ", "exhausted", c.main + "/1/", "billing"} {
-			w.shows(text)
+			w.Shows(text)
 		}
-		w.picture("letter")
-		w.click("Hex")
-		w.shows("00000000  7b 22")
-		w.press("u")
-		w.shows("10 letters")
-		w.click("Delete …")
-		w.click("Delete 10 letters")
-		w.shows("No dead letters wait")
-		w.fill("f-state", "deleted")
-		w.shows("10 letters")
-		w.click("Restore …")
-		w.click("Restore 10 letters")
-		w.fill("f-state", "")
-		w.until(`document.querySelector('button.replay')`)
-		w.press("r")
-		w.fill("r-settle", "0.1")
-		w.click("Look first")
-		w.shows("10 letters would be sent to " + c.main + " (10)")
-		w.picture("look")
+		w.WholePicture("letter")
+		w.Click("Hex")
+		w.Shows("00000000  7b 22")
+		w.Press("u")
+		w.Shows("10 letters")
+		w.Click("Delete …")
+		w.Click("Delete 10 letters")
+		w.Shows("No dead letters wait")
+		w.Fill("f-state", "deleted")
+		w.Shows("10 letters")
+		w.Click("Restore …")
+		w.Click("Restore 10 letters")
+		w.Fill("f-state", "")
+		w.Until(`document.querySelector('button.replay')`)
+		w.Press("r")
+		w.Fill("r-settle", "0.1")
+		w.Click("Look first")
+		w.Shows("10 letters would be sent to " + c.main + " (10)")
+		w.WholePicture("look")
 		if got := c.everything(t, c.main); len(got) != 0 {
 			t.Fatalf("looking has sent %d", len(got))
 		}
-		w.fill("r-rate", "1000")
-		w.until(`![...document.querySelectorAll('dialog button')].some(e => e.offsetParent && e.textContent.startsWith('Replay'))`) // the form is another now
-		w.click("Look first")
-		w.click("Replay 10 letters")
-		w.shows("10 of 10 sent")
-		w.shows(": done")
-		w.picture("done")
+		w.Fill("r-rate", "1000")
+		w.Until(`![...document.querySelectorAll('dialog button')].some(e => e.offsetParent && e.textContent.startsWith('Replay'))`) // the form is another now
+		w.Click("Look first")
+		w.Click("Replay 10 letters")
+		w.Shows("10 of 10 sent")
+		w.Shows(": done")
+		w.WholePicture("done")
 		if got := c.everything(t, c.main); len(got) != 10 {
 			t.Errorf("%d were sent, want 10", len(got))
 		}
-		w.click("Audit")
+		w.Click("Audit")
 		for _, text := range []string{"started a replay", "left a note", "restored", "deleted", "ann@bastion", "INC-4711"} {
-			w.shows(text)
+			w.Shows(text)
 		}
-		w.picture("audit")
-		w.quiet()
+		w.WholePicture("audit")
+		w.Quiet()
 	})
 }
 
@@ -170,33 +171,33 @@ func TestNothingOfALetterRunsInABrowser(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	s.ask(t, "note", all{"group": found.Groups[0].ID, "text": hostile}, &all{})
-	w := browse(t)
+	w := chromium.Start(t, "--hide-scrollbars")
 	for _, width := range []int{1280, 390, 320} {
 		for address, text := range map[string]string{"": "1 letter in 1 group", "#/group/" + found.Groups[0].ID: "Edit the note", "#/letters": "1 letter", "#/letter/0/0": "Earlier failures", "#/audit": "left a note"} {
-			w.size(width, true)
-			w.open(s.url + "/" + address)
-			w.shows(text)
-			w.shows("<script>console.error(1)</script>")
-			w.shows("⟨U+202E⟩")
-			if got, err := strconv.Atoi(w.size(width, true)); err != nil || got > width {
+			w.Size(width, true)
+			w.Open(s.url + "/" + address)
+			w.Shows(text)
+			w.Shows("<script>console.error(1)</script>")
+			w.Shows("⟨U+202E⟩")
+			if got, err := strconv.Atoi(w.Size(width, true)); err != nil || got > width {
 				t.Errorf("%s at %d px is %d px wide", address, width, got)
 			}
 		}
-		w.press("u")
+		w.Press("u")
 	}
-	w.open(s.url + "/#/letter/0/0")
-	w.shows("Earlier failures")
-	w.press("r")
-	w.click("Look first")
-	w.shows("1 letter would be sent")
-	if n := w.eval(`document.querySelectorAll('img, iframe, object, embed, [onerror], [onload], [style], script:not(body > script)').length`); n != "0" {
+	w.Open(s.url + "/#/letter/0/0")
+	w.Shows("Earlier failures")
+	w.Press("r")
+	w.Click("Look first")
+	w.Shows("1 letter would be sent")
+	if n := w.Eval(`document.querySelectorAll('img, iframe, object, embed, [onerror], [onload], [style], script:not(body > script)').length`); n != "0" {
 		t.Errorf("%s elements that no page of ours has", n)
 	}
 	for _, address := range []string{"#/group/%00%ff", "#/letter/x/y", "#/letter/0/99999", "#/" + url.PathEscape(hostile), "#/groups?where=" + url.QueryEscape(hostile) + "&state=" + url.QueryEscape(hostile)} {
-		w.open(s.url + "/" + address)
-		w.until(`document.getElementById('main').innerText.length > 5 && !document.querySelector('.loading')`)
+		w.Open(s.url + "/" + address)
+		w.Until(`document.getElementById('main').innerText.length > 5 && !document.querySelector('.loading')`)
 	}
-	w.quiet()
+	w.Quiet()
 }
 
 func TestReplayGoesOnWhenThePageIsLoadedAgainAndCanBeCancelled(t *testing.T) {
@@ -206,28 +207,28 @@ func TestReplayGoesOnWhenThePageIsLoadedAgainAndCanBeCancelled(t *testing.T) {
 	c := newChain(t, newFake(t, false), 1)
 	c.seed(t, 30, 1)
 	s := c.page(t, page.Config{})
-	w := browse(t)
-	w.open(s.url)
-	w.shows("30 letters")
-	w.press("r")
-	w.fill("r-settle", "0.1")
-	w.fill("r-rate", "2")
-	w.click("Look first")
-	w.click("Replay 30 letters")
-	w.shows("of 30 sent")
-	w.open(s.url + "/#/letters")
-	w.shows("of 30 sent")
+	w := chromium.Start(t, "--hide-scrollbars")
+	w.Open(s.url)
+	w.Shows("30 letters")
+	w.Press("r")
+	w.Fill("r-settle", "0.1")
+	w.Fill("r-rate", "2")
+	w.Click("Look first")
+	w.Click("Replay 30 letters")
+	w.Shows("of 30 sent")
+	w.Open(s.url + "/#/letters")
+	w.Shows("of 30 sent")
 	if status, text := s.ask(t, "replay", all{"filter": all{}}, nil); status != http.StatusConflict {
 		t.Errorf("another one beside it: %d %s", status, text)
 	}
-	w.size(390, true)
-	w.picture("running-narrow-dark")
-	w.click("Cancel")
-	w.shows(": cancelled")
-	w.click("Resume")
-	w.until(`!document.body.innerText.includes(': cancelled')`)
-	w.shows("of 30 sent")
-	w.quiet()
+	w.Size(390, true)
+	w.WholePicture("running-narrow-dark")
+	w.Click("Cancel")
+	w.Shows(": cancelled")
+	w.Click("Resume")
+	w.Until(`!document.body.innerText.includes(': cancelled')`)
+	w.Shows("of 30 sent")
+	w.Quiet()
 	s.Close() // cancels it
 	if p, ok := s.Progress(); !ok || p.Phase != dlq.Cancelled || p.Sent >= 30 {
 		t.Errorf("after Close: %+v", p)
@@ -279,18 +280,18 @@ func TestPageAsksForATokenAndTheAuditNamesItsOwner(t *testing.T) {
 	if testing.Short() {
 		return // a browser is slow
 	}
-	w := browse(t)
-	w.open(s.url)
-	w.shows("Who are you?")
+	w := chromium.Start(t, "--hide-scrollbars")
+	w.Open(s.url)
+	w.Shows("Who are you?")
 	for _, token := range []string{"mallory", "eve"} {
-		w.eval(fmt.Sprintf(`document.querySelector('input[type=password]').value = %q`, token))
-		w.click("Go on")
+		w.Eval(fmt.Sprintf(`document.querySelector('input[type=password]').value = %q`, token))
+		w.Click("Go on")
 		if token == "mallory" {
-			w.shows("does not know this token")
+			w.Shows("does not know this token")
 		}
 	}
-	w.shows("5 letters in 2 groups")
-	w.quiet()
+	w.Shows("5 letters in 2 groups")
+	w.Quiet()
 }
 
 func TestHiddenValuesAreInNoAnswer(t *testing.T) {
