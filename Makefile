@@ -47,8 +47,9 @@ race: ## All tests under the race detector, which needs a C compiler
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
 	else echo "note: no C compiler, so no race detector" >&2; set -x; go test -timeout 30m work; fi
 
-storms: ## The storm library keeps its promises, and the simulator agrees with published numbers
+storms: ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
 	go test -count=1 ./sim/library ./sim/truths
+	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./internal/pods ./cmd/abate
 
 smoke: ## Every fuzz target for a moment, every benchmark once
 	.ci/fuzz 2000x
@@ -88,7 +89,7 @@ kafka: ## The numbers of the Kafka adapter on a real broker in five minutes, the
 	ABATE_CRASH_ROUNDS=1 $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwice'
 
 pods: ## Fifty pods on a real PostgreSQL and a real Redis that are restarted, unguarded and guarded; what a connection costs
-	go test -count=1 -v ./internal/pods
+	ABATE_ALONE=1 go test -count=1 -v ./internal/pods
 	go test -run '^$$' -bench . -benchtime 400x ./internal/pods
 
 fmt: ## Format all Go files

@@ -164,9 +164,7 @@ func watchedAct(t testing.TB, act string) (alerts map[string]firedFor, began tim
 }
 
 func TestARealPrometheusSeesTheStormOfTheDrillAndNoneUnderTheGuard(t *testing.T) {
-	if testing.Short() {
-		return // two acts of half a minute
-	}
+	needs.Alone(t) // two acts of half a minute
 	t.Run("unguarded", func(t *testing.T) {
 		alerts, began, _ := watchedAct(t, "unguarded")
 		for _, name := range []string{"RequestAmplification warning", "RequestAmplification critical"} {

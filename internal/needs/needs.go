@@ -1,6 +1,6 @@
 // Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one place where a test may be skipped: for a user
 // without the program, saying what to install; where CI is "true" a missing program is a failure, so that nobody believes
-// in tests that did not run.
+// in tests that did not run; and until the machine is free, see Alone.
 package needs
 
 import (
@@ -70,6 +70,16 @@ func Jars(t testing.TB, pkg string, patterns ...string) string {
 		all = append(all, found...)
 	}
 	return strings.Join(all, string(filepath.ListSeparator))
+}
+
+// Alone is for tests that play against real time what fills the whole machine: the tests that run beside them would fail, and so
+// would they. It ends the test, skipped, unless the environment says ABATE_ALONE=1, as make storms does, which runs such tests one
+// after the other with nothing beside them.
+func Alone(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ABATE_ALONE") != "1" {
+		t.Skip("this test wants the machine for itself: make storms runs it")
+	}
 }
 
 func missing(t testing.TB, what, pkg string) {

@@ -53,3 +53,21 @@ func TestMissingProgramSkipsForAUserAndFailsInCI(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatFillsTheMachineWaitsUntilItIsAlone(t *testing.T) {
+	alone := func() (w *witness) {
+		w = new(witness)
+		defer func() { _ = recover() }()
+		needs.Alone(w)
+		return w
+	}
+	t.Setenv("ABATE_ALONE", "")
+	t.Setenv("CI", "true")
+	if w := alone(); !strings.Contains(w.skipped, "make storms") || w.failed != "" {
+		t.Errorf("skipped %q, failed %q", w.skipped, w.failed)
+	}
+	t.Setenv("ABATE_ALONE", "1")
+	if w := alone(); w.skipped != "" || w.failed != "" {
+		t.Errorf("skipped %q, failed %q", w.skipped, w.failed)
+	}
+}

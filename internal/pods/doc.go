@@ -3,7 +3,7 @@
 // under pods that know nothing of storms, and once under pods whose connections are opened under abate.ConnectionPolicy.
 // Connection attempts are counted in the pods, where they are dialled.
 //
-//	go test -count=1 -v ./internal/pods                             the two tables, in a minute and a half
+//	ABATE_ALONE=1 go test -count=1 -v ./internal/pods               the two tables, in a minute and a half
 //	go test -run '^$' -bench . -benchtime 400x ./internal/pods      what a connection costs PostgreSQL
 //
 // Each connection costs PostgreSQL 15 about 4 ms of a processor (a process, its caches, one statement, its end; without TLS and

@@ -126,7 +126,7 @@ func (p *process) dsn() string {
 }
 
 func TestPodsComeBackGentlyToPostgreSQL(t *testing.T) {
-	plan := thePlan()
+	plan := thePlan(t)
 	s := startPostgres(t, plan.slots)
 	plan.compare(t, s, order{Kind: "postgres", Address: s.dsn()})
 }

@@ -74,5 +74,5 @@ func startRedis(t testing.TB) *process {
 
 func TestPodsComeBackGentlyToRedis(t *testing.T) {
 	s := startRedis(t)
-	thePlan().compare(t, s, order{Kind: "redis", Address: s.address()})
+	thePlan(t).compare(t, s, order{Kind: "redis", Address: s.address()})
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // plan is a restart: how many pods look at it, and the length of its acts.
@@ -17,9 +19,10 @@ type plan struct {
 	calm, down, recovery time.Duration
 }
 
-// thePlan is the restart that the numbers in the package comment are of, or a small one for the quick gate. In both the server has
+// thePlan is the restart that the numbers in the package comment are of, or with -short a small one. In both the server has
 // two connections for each pod, which may open 20.
-func thePlan() plan {
+func thePlan(t *testing.T) plan {
+	needs.Alone(t)
 	if testing.Short() {
 		return plan{pods: 8, slots: 16, calm: time.Second, down: time.Second, recovery: 2 * time.Second}
 	}
