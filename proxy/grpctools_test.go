@@ -207,6 +207,9 @@ func (c *conversation) say(messages ...string) *conversation {
 	for _, m := range messages {
 		b := []byte(m)
 		if err := c.SendMsg(&b); err != nil {
+			if err == io.EOF { // the call has ended: how, only receiving tells
+				err = c.RecvMsg(&b)
+			}
 			c.t.Fatalf("sending: %v", err)
 		}
 	}

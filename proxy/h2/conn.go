@@ -31,6 +31,7 @@ type Conn struct {
 	lastID  uint32             // of the streams that the client has opened, on either side
 	dead    bool
 	err     error // why it ended
+	broken  error // nothing can be written; what was received is still being read
 
 	closing   bool // it takes no new streams
 	announced bool

@@ -66,6 +66,8 @@ func (c *Conn) readAll(first string) {
 // readFailed is why the connection ended, by an error of a read. mu is held.
 func (c *Conn) readFailed(err error) error {
 	switch {
+	case c.broken != nil && (err != io.EOF || c.goneAway == nil):
+		return c.broken
 	case err != io.EOF:
 		return &netError{"read", err}
 	case c.open() > 0:

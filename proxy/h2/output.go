@@ -71,7 +71,7 @@ const flushRounds = 4
 // more goes into one write. On a plain socket it never waits for the peer: what there is no room for is left to a goroutine.
 // mu is held, and free afterwards.
 func (c *Conn) flushAndUnlock() {
-	if c.flushing || c.out == nil || c.dead && !c.flushLast {
+	if c.flushing || c.out == nil || c.mute() {
 		c.mu.Unlock()
 		return
 	}
@@ -81,7 +81,7 @@ func (c *Conn) flushAndUnlock() {
 		runtime.Gosched()
 		c.mu.Lock()
 	}
-	for round := 0; c.raw != nil && c.out != nil && round < flushRounds && (!c.dead || c.flushLast); round++ {
+	for round := 0; c.raw != nil && c.out != nil && round < flushRounds && !c.mute(); round++ {
 		b := c.takeOut()
 		c.mu.Unlock()
 		c.trying, c.tried, c.failedTry = b.b, 0, nil
@@ -95,7 +95,7 @@ func (c *Conn) flushAndUnlock() {
 		if err != nil {
 			b.put()
 			c.endFlush()
-			c.fail(&netError{"write", err})
+			c.writeFailed(err)
 			return
 		}
 		if n < len(b.b) {
@@ -105,12 +105,32 @@ func (c *Conn) flushAndUnlock() {
 		b.put()
 		c.callSender()
 	}
-	if c.rest == nil && c.out == nil || c.dead && !c.flushLast {
+	if c.rest == nil && c.out == nil || c.mute() {
 		c.endFlush()
 	} else {
 		c.leaveToWriter()
 	}
 	c.mu.Unlock()
+}
+
+// mute tells whether nothing is written any more. mu is held.
+func (c *Conn) mute() bool { return c.broken != nil || c.dead && !c.flushLast }
+
+// lastWords is how long a client reads on when it can no longer write.
+const lastWords = time.Second
+
+// writeFailed ends the connection. A client reads first what is there: the server's GOAWAY, or its answer, may have come before
+// the reset that the write met, and it tells which requests may be sent again. mu is held, and free afterwards.
+func (c *Conn) writeFailed(err error) {
+	why := &netError{"write", err}
+	if c.server || c.dead {
+		c.fail(why)
+		return
+	}
+	c.broken, c.closing = why, true
+	c.mu.Unlock()
+	c.nc.SetReadDeadline(time.Now().Add(lastWords))
+	c.announce()
 }
 
 // takeOut takes all that waits, to write it.
@@ -176,7 +196,7 @@ func (c *Conn) writer(kick <-chan struct{}) {
 // writeOut writes until nothing is left, and waits for the peer as long as that takes: see lookAtOutput. mu is held, and free
 // afterwards.
 func (c *Conn) writeOut() {
-	for (c.rest != nil || c.out != nil) && (!c.dead || c.flushLast) {
+	for (c.rest != nil || c.out != nil) && !c.mute() {
 		if c.rest == nil {
 			c.rest, c.restFrom = c.takeOut(), 0
 		}
@@ -190,7 +210,7 @@ func (c *Conn) writeOut() {
 		c.writing = false
 		if err != nil {
 			c.endFlush()
-			c.fail(&netError{"write", err})
+			c.writeFailed(err)
 			return
 		}
 		if c.restFrom += n; c.restFrom == len(c.rest.b) {
