@@ -18,11 +18,16 @@ type Dialer struct {
 	// Dial opens the connection, TLS included where it should be; it has to end when its context does. nil means the
 	// DialContext of a net.Dialer with its defaults.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Greet asks the server on a new connection whether it takes it, within the same attempt; it has to end when its context does. A
+	// server that accepts connections and can do nothing with them counts as away then, and is not knocked at by everybody. When
+	// it returns an error, the connection is closed and the error judged as one of Dial. nil: a connection that was made is a
+	// success. PingRedis is one for Redis and Valkey.
+	Greet func(ctx context.Context, conn net.Conn) error
 }
 
 // DialContext opens one connection, as the DialContext of a net.Dialer does: what drivers call a dialer or a dial function. It
 // waits for its turn, for the back-off between attempts and for the attempts, at most as long as ctx. The connection is the
-// one that Dial returned, not wrapped. The error is Dial's own when another attempt could not mend it, else an *abate.Error with it
+// one that Dial returned, not wrapped. The error is that of Dial or Greet when another attempt could not mend it, else an *abate.Error with it
 // or, if nothing was sent, without. The guard's policy judges errors by its Classify if it has one. It adds two allocations to those of Dial.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Guard == nil {
@@ -34,6 +39,12 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	return abate.Do(ctx, d.Guard, func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
+		if err == nil && d.Greet != nil {
+			if err = d.Greet(ctx, conn); err != nil {
+				conn.Close()
+				conn = nil
+			}
+		}
 		return conn, connfail.Mark(d.Guard, err)
 	})
 }

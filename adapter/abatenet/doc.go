@@ -7,7 +7,7 @@
 // [Dialer.DialContext] is what drivers take: Dialer of go-redis's Options, kgo.Dialer of franz-go, DialFunc of a pgx
 // ConnConfig, DialContext of an http.Transport. A pool of pgx and one of database/sql are better guarded with abatepgx and
 // abatesql, which see the whole opening: here the guard sees a connection that was made, and not that the password was wrong
-// after that, or that the server is still starting.
+// after that, or that the server is still starting. A [Dialer.Greet] has it see more: [PingRedis] is one.
 //
 // # What is tried again
 //
