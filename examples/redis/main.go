@@ -27,7 +27,7 @@ func main() {
 	defer stop()
 	options := must(redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://127.0.0.1:6379")))
 	guard := must(abate.New("redis", abate.ConnectionPolicy()))
-	dialer := abatenet.Dialer{Guard: guard, Greet: abatenet.PingRedis} // for TLS, rediss://, its Dial is a tls.Dialer's
+	dialer := abatenet.Dialer{Guard: guard, Greet: abatenet.PingRedis}                    // for TLS, rediss://, its Dial is a tls.Dialer's
 	options.Dialer, options.MaxRetries, options.DialerRetries = dialer.DialContext, -1, 1 // the guard decides what is tried again
 	client := redis.NewClient(options)
 	defer client.Close()
