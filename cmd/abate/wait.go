@@ -29,7 +29,9 @@ Targets are asked in parallel, each again after 100 ms at first and 5 s at last,
 
   postgres://USER:PASSWORD@HOST:PORT/DB  logs in and asks SELECT 1; PGPASSWORD and the like count
   redis://USER:PASSWORD@HOST:PORT/DB     logs in and sends PING; rediss:// does so with TLS
-  kafka://HOST:PORT,HOST:PORT            asks one of the brokers for metadata, without TLS and login
+  kafka://HOST:PORT,HOST:PORT            asks one of the brokers for metadata; with USER:PASSWORD@
+                                         and ?sasl=plain (default), scram-sha-256 or scram-sha-512
+                                         it logs in; kafka+ssl:// does so with TLS, ?ca=FILE
   http://HOST:PORT/PATH                  GET brings 2xx or 3xx, which is not followed; Retry-After
                                          counts; https:// does so with TLS; through no proxy
   mysql://HOST:PORT                      only opens a connection: that says little of the server

@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/abate-go/abate"
 )
@@ -109,26 +108,6 @@ func redisProbe(a *waitAddress) (func(context.Context) error, error) {
 	return func(ctx context.Context) error {
 		client := redis.NewClient(options)
 		return until(ctx, func() { client.Close() }, func() error { return client.Ping(ctx).Err() })
-	}, nil
-}
-
-// kafkaProbe asks the brokers for metadata, until one answers.
-func kafkaProbe(a *waitAddress) (func(context.Context) error, error) {
-	hosts, err := a.list("9092")
-	switch {
-	case err != nil:
-		return nil, err
-	case a.user != "" || a.password != "" || len(a.query) > 0:
-		return nil, errors.New("kafka:// knows neither login nor TLS: write tcp://HOST:PORT to wait for the port")
-	case strings.Trim(a.path, "/") != "":
-		return nil, errors.New("kafka:// is a list of HOST:PORT and nothing else")
-	}
-	return func(ctx context.Context) error {
-		client, err := kgo.NewClient(kgo.SeedBrokers(hosts...), kgo.DisableClientMetrics(), kgo.RequestRetries(0))
-		if err != nil {
-			return abate.Permanent(err)
-		}
-		return until(ctx, client.Close, func() error { return client.Ping(ctx) })
 	}, nil
 }
 

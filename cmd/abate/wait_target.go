@@ -22,13 +22,13 @@ type waitTarget struct {
 var probers = map[string]func(a *waitAddress) (func(context.Context) error, error){
 	"postgres": postgresProbe, "postgresql": postgresProbe,
 	"redis": redisProbe, "rediss": redisProbe,
-	"kafka": kafkaProbe,
-	"http":  httpProbe, "https": httpProbe,
+	"kafka": kafkaProbe, "kafka+ssl": kafkaProbe,
+	"http": httpProbe, "https": httpProbe,
 	"mysql": connectProbe("3306"), "tcp": connectProbe(""),
 	"unix": socketProbe,
 }
 
-const waitSchemes = "postgres, redis, rediss, kafka, http, https, mysql, tcp and unix"
+const waitSchemes = "postgres, redis, rediss, kafka, kafka+ssl, http, https, mysql, tcp and unix"
 
 // waitAddress is a target taken apart. It is read as text first: what a library says about an address that it does not
 // understand may have half a password in it.

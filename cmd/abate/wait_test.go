@@ -65,11 +65,11 @@ func TestWaitTellsEverythingThatIsWrongAtOnce(t *testing.T) {
 		{"tcp://a:1 ./server --port 80", 2, []string{`"./server" is not a target; if it is the program, write -- before it: abate wait TARGET... -- ./server`}},
 		{"a:5432 -- true", 2, []string{`"a:5432" has no scheme: write tcp://a:5432, or the scheme of what is there: postgres, redis,`}},
 		{"server -- true", 2, []string{`"server" is not a target: write for example tcp://127.0.0.1:5432; a program goes after --`}},
-		{"gopher://a:1 tcp://a tcp://:1 tcp://a:port tcp://a:70000 tcp://a:1/path tcp://::1 kafka://a/topic kafka://u:p@a unix:// unix://run/x -- true", 2, []string{
+		{"gopher://a:1 tcp://a tcp://:1 tcp://a:port tcp://a:70000 tcp://a:1/path tcp://::1 kafka://a/topic kafka://u@a unix:// unix://run/x -- true", 2, []string{
 			`gopher://a:1: the scheme "gopher" is not known: there are postgres, redis, rediss,`,
 			"tcp://a: the port is missing: write tcp://a:PORT", "tcp://:1: the host is missing", `tcp://a:port: "port" is not a port: write 1 to 65535`,
 			`tcp://a:70000: "70000" is not a port`, "tcp://a:1/path: tcp:// is a host and a port and nothing else", `tcp://::1: `,
-			"kafka://a/topic: kafka:// is a list of HOST:PORT", "kafka://u@a: kafka:// knows neither login nor TLS", "unix://: write the path of the socket with three slashes", "unix://run/x: write the path",
+			"kafka://a/topic: kafka:// is a list of HOST:PORT", "kafka://u@a: a login needs a password: write kafka://USER:PASSWORD@HOST:PORT", "unix://: write the path of the socket with three slashes", "unix://run/x: write the path",
 		}},
 		{"redis://a/x http://[::1 postgres://a:1:2/ postgres://a/x?sslmode=sometimes", 2, []string{"redis://a/x: ", "http://[::1: ", "postgres://a:1:2/: ", "postgres://a/x: "}},
 		{"tcp://a:1 --timout 3s --timeout soon --service x", 2, []string{"--timout is not a flag; did you mean --timeout; flags of the program go after --",
@@ -270,7 +270,7 @@ func TestASchemeMayBeInCapitals(t *testing.T) {
 
 // A server that takes connections and says nothing holds nobody up: neither the time limit nor an interrupt waits for it.
 func TestASilentServerDoesNotOutlastTheWait(t *testing.T) {
-	for _, scheme := range []string{"postgres", "redis", "rediss", "kafka", "http", "https"} {
+	for _, scheme := range []string{"postgres", "redis", "rediss", "kafka", "kafka+ssl", "http", "https"} {
 		silent := onLoopback(t)
 		asked := make(chan struct{})
 		go func() {

@@ -43,7 +43,7 @@ type running struct {
 }
 
 // Start starts a broker for one test, which takes some seconds: prefer Shared. more are lines of its configuration, such as
-// "message.max.bytes=2000000". Without Java or Maven the test is skipped, or fails where CI is true.
+// "message.max.bytes=2000000", in which {clients} and {controller} stand for its ports. Without Java or Maven the test is skipped, or fails where CI is true.
 func Start(t testing.TB, more ...string) *Broker {
 	t.Helper()
 	b := begin(t, installed(t), more)

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -15,7 +16,8 @@ type ports struct{ clients, controller int }
 // on a machine that is busy, there is no need to miss anybody.
 var again = []string{"broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1000"}
 
-// properties is the configuration of a node; more are lines like "message.max.bytes=2000000", of which the last counts.
+// properties is the configuration of a node; more are lines like "message.max.bytes=2000000", of which the last counts. For {clients}
+// and {controller} in them the ports are put.
 func properties(p ports, data string, more []string) []byte {
 	lines := []string{
 		"process.roles=broker,controller",
@@ -38,5 +40,6 @@ func properties(p ports, data string, more []string) []byte {
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
 		"controlled.shutdown.enable=false",
 	}
-	return []byte(strings.Join(append(lines, more...), "\n") + "\n")
+	where := strings.NewReplacer("{clients}", strconv.Itoa(p.clients), "{controller}", strconv.Itoa(p.controller))
+	return []byte(where.Replace(strings.Join(append(lines, more...), "\n") + "\n"))
 }

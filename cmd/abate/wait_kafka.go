@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/abate-go/abate"
+)
+
+// kafkaProbe asks the brokers for metadata, until one answers. It logs in before if the address has a user.
+func kafkaProbe(a *waitAddress) (func(context.Context) error, error) {
+	hosts, err := a.list("9092")
+	problems := []error{err}
+	if strings.Trim(a.path, "/") != "" {
+		problems = append(problems, fmt.Errorf("%s:// is a list of HOST:PORT and nothing else", a.scheme))
+	}
+	for key, values := range a.query {
+		if key != "sasl" && key != "ca" || len(values) > 1 {
+			problems = append(problems, fmt.Errorf("?%s is not known, or there twice: there are sasl=plain, scram-sha-256 or scram-sha-512, and ca=FILE", key))
+		}
+	}
+	login, err := kafkaLogin(a)
+	problems = append(problems, err)
+	encryption, err := kafkaTLS(a)
+	if err := errors.Join(append(problems, err)...); err != nil {
+		return nil, err
+	}
+	options := slices.Concat([]kgo.Opt{kgo.SeedBrokers(hosts...), kgo.DisableClientMetrics(), kgo.RequestRetries(0)}, login, encryption)
+	return func(ctx context.Context) error {
+		client, err := kgo.NewClient(options...)
+		if err != nil {
+			return abate.Permanent(err)
+		}
+		return until(ctx, client.Close, func() error { return client.Ping(ctx) })
+	}, nil
+}
+
+// kafkaLogin is how the user and the password are told.
+func kafkaLogin(a *waitAddress) ([]kgo.Opt, error) {
+	how := strings.ToLower(a.query.Get("sasl"))
+	switch {
+	case a.user == "" && (how != "" || a.password != ""):
+		return nil, fmt.Errorf("a login needs a user: write %s://USER:PASSWORD@HOST:PORT", a.scheme)
+	case a.user == "":
+		return nil, nil
+	case a.password == "":
+		return nil, fmt.Errorf("a login needs a password: write %s://USER:PASSWORD@HOST:PORT", a.scheme)
+	}
+	var mechanism sasl.Mechanism
+	switch how {
+	case "", "plain":
+		mechanism = plain.Auth{User: a.user, Pass: a.password}.AsMechanism()
+	case "scram-sha-256":
+		mechanism = scram.Auth{User: a.user, Pass: a.password}.AsSha256Mechanism()
+	case "scram-sha-512":
+		mechanism = scram.Auth{User: a.user, Pass: a.password}.AsSha512Mechanism()
+	default:
+		return nil, fmt.Errorf("?sasl=%s is not known: there are plain (if none is written), scram-sha-256 and scram-sha-512", how)
+	}
+	return []kgo.Opt{kgo.SASL(mechanism)}, nil
+}
+
+// kafkaTLS is how the connection is encrypted, for kafka+ssl.
+func kafkaTLS(a *waitAddress) ([]kgo.Opt, error) {
+	file := a.query.Get("ca")
+	switch {
+	case a.scheme == "kafka" && file != "":
+		return nil, errors.New("?ca is for kafka+ssl://, which is Kafka with TLS")
+	case a.scheme == "kafka":
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("?ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("?ca: %s has no certificate in PEM", file)
+		}
+	}
+	return []kgo.Opt{kgo.DialTLSConfig(config)}, nil
+}
