@@ -68,6 +68,8 @@ var judgements = []struct {
 	{"statement_timeout", sqlError("57014"), again, final},
 	{"connection failure", sqlError("08006"), again, again},
 	{"read-only", sqlError("25006"), again, again},
+	{"a replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is in standby mode")), again, again},
+	{"no replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is not in hot standby mode")), again, again},
 	{"duplicate key", sqlError("23505"), again, answer},
 	{"failed transaction", sqlError("25P02"), again, answer},
 	{"serialization failure", sqlError("40001"), again, again},
@@ -123,6 +125,7 @@ var judgements = []struct {
 	{"an alert", &net.OpError{Op: "remote error", Err: tls.AlertError(42)}, final, final},
 	{"an alert that is the other side's own fault", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, again, again},
 	{"Kafka: wrong password", errors.New("SASL_AUTHENTICATION_FAILED: SASL Authentication failed"), final, final},
+	{"Kafka: no TLS where there is some", errors.New("invalid large response size 352518912 > limit 104857600; the first three bytes received appear to be a tls alert record for TLS v1.2; is this a plaintext connection speaking to a tls endpoint?"), final, final},
 
 	{"no rows", sql.ErrNoRows, final, answer},
 	{"a wrong Scan", fmt.Errorf(`sql: Scan error on column index 0, name "n": %w`, strconv.ErrSyntax), final, answer},
@@ -257,7 +260,7 @@ func TestARefusalOfTheGuardIsExplainedAsOne(t *testing.T) {
 	if got := connfail.Explain(refusal); !strings.Contains(got, "circuit open") || !strings.Contains(got, "sent nothing") {
 		t.Errorf("%q", got)
 	}
-	if got := connfail.Explain(&abate.Error{Guard: "db", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: sqlError("57P03")}); !strings.HasPrefix(got, "the server is starting (57P03)") {
+	if got := connfail.Explain(&abate.Error{Guard: "db", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: sqlError("57P03")}); !strings.HasPrefix(got, "the server takes no connections now (57P03)") {
 		t.Errorf("%q", got)
 	}
 }

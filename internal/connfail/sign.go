@@ -99,6 +99,9 @@ func textSign(err error) string {
 	if n := mysqlNumber(text); n != "" {
 		return mysqlSign(n, text)
 	}
+	if strings.HasPrefix(text, "invalid large response size") && strings.Contains(text, "tls alert record") { // of franz-go
+		return "tls alert record"
+	}
 	for _, t := range texts {
 		if strings.HasPrefix(text, t.prefix) {
 			return t.sign
@@ -115,7 +118,12 @@ var texts = []struct{ prefix, sign string }{
 	{"TLS requested but server does not support TLS", "TLS requested but server does not support TLS"},
 	{"http: server gave HTTP response to HTTPS client", "server gave HTTP response to HTTPS client"},
 	{"read only connection", "read only connection"},
+	{"server is in standby mode", "server is in standby mode"},
+	{"session is read-only", "session is read-only"},
 	{"server is in hot standby mode", "server is in hot standby mode"},
+	{"connection is not read only", "connection is not read only"},
+	{"session is not read-only", "session is not read-only"},
+	{"server is not in hot standby mode", "server is not in hot standby mode"},
 	{"SASL_AUTHENTICATION_FAILED:", "SASL_AUTHENTICATION_FAILED"},
 	{"UNSUPPORTED_SASL_MECHANISM:", "UNSUPPORTED_SASL_MECHANISM"},
 	{"CLUSTER_AUTHORIZATION_FAILED:", "CLUSTER_AUTHORIZATION_FAILED"},
