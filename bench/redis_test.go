@@ -2,9 +2,6 @@ package bench_test
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -15,7 +12,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
-	"github.com/abate-go/abate/internal/needs"
+	needsredis "github.com/abate-go/abate/internal/needs/redis"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -24,7 +21,7 @@ import (
 // is how much more was admitted than burst + limit × time; key=cold: every request is for a key of its own, so that only a
 // round trip can decide.
 func BenchmarkRedisLimit(b *testing.B) {
-	addr := redisServer(b)
+	addr := needsredis.Start(b).Addr()
 	fleet, err := abateredis.Open(abateredis.Config{Addresses: []string{addr}, Timeout: time.Second})
 	if err != nil {
 		b.Fatal(err)
@@ -96,32 +93,4 @@ func limited(b *testing.B, name string, limit int, decide func() bool) {
 		most := float64(limit) * (1 + time.Since(began).Seconds())
 		b.ReportMetric(max(0, 100*(float64(admitted.Load())/most-1)), "over-%")
 	})
-}
-
-// redisServer starts a Redis of the benchmark's own.
-func redisServer(b *testing.B) (addr string) {
-	b.Helper()
-	program := needs.Program(b, "redis-server")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
-	cmd := exec.CommandContext(b.Context(), program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", b.TempDir())
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	addr = fmt.Sprint("127.0.0.1:", port)
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = c.Close()
-			return addr
-		}
-		if time.Now().After(until) {
-			b.Fatal(err)
-		}
-	}
 }

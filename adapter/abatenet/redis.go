@@ -5,18 +5,25 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate/internal/connfail"
 )
 
-// longestReply is how many bytes an answer to PING may have. Redis itself sends far fewer.
-const longestReply = 1024
+// longestReply is how many bytes an answer to PING may have. The longest that Redis sends is DENIED, which has 1,067.
+const longestReply = 4096
+
+// longestRefusal is how many bytes of it are kept in an error.
+const longestRefusal = 200
 
 // PingRedis is a Greet for Redis and Valkey: it sends PING on the new connection and reads the answer, which is one round trip.
-// A server that is loading its data (LOADING), has no connection left (ERR max number of clients reached) or talks to
-// nobody from elsewhere (DENIED) is an error, which has a method RedisError as those of go-redis have. A server that asks for
-// a password first (NOAUTH) is up: the driver logs in. So is one that knows no PING.
+// A server that does nothing for anybody is an error, which has a method RedisError as those of go-redis have: it is loading its data
+// (LOADING), held up by a script (BUSY), a replica that has lost its primary and may not answer (MASTERDOWN), has no connection
+// left (ERR max number of clients reached) or talks to nobody from elsewhere (DENIED). All else that it may say instead of PONG is the driver's
+// business, and the server is up: it asks for a password first (NOAUTH), lets nobody ask PING before the login (NOPERM), takes no
+// writes (MISCONF), knows no PING.
 func PingRedis(ctx context.Context, conn net.Conn) error {
 	interrupted := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	err := pingRedis(conn)
@@ -40,11 +47,12 @@ func pingRedis(conn net.Conn) error {
 	case len(line) == 0 || line[0] != '-':
 		return fmt.Errorf("no Redis there: the answer to PING begins with %q", line[:min(len(line), 40)])
 	}
-	refusal := redisRefusal(line[1:])
-	if _, sign := connfail.Find(refusal); sign == "NOAUTH" || sign == "RedisError" {
-		return nil
+	refusal := refused(line[1:])
+	switch _, sign := connfail.Find(refusal); sign {
+	case "LOADING", "BUSY", "MASTERDOWN", "ERR max number of clients", "DENIED":
+		return refusal
 	}
-	return refusal
+	return nil
 }
 
 // readLine reads as far as the end of a line, and returns it without.
@@ -64,6 +72,17 @@ func readLine(conn net.Conn) ([]byte, error) {
 
 // redisRefusal is what a Redis said instead of an answer.
 type redisRefusal string
+
+// refused makes an error of what a server said, whoever it is: not too long, and printable.
+func refused(said []byte) redisRefusal {
+	said = said[:min(len(said), longestRefusal)]
+	return redisRefusal(strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(string(said), "?")))
+}
 
 func (r redisRefusal) Error() string { return string(r) }
 

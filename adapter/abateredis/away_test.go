@@ -59,7 +59,7 @@ func TestAServiceStartsWithoutRedis(t *testing.T) {
 func TestLocalShareWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	fleets := []*abateredis.Fleet{open(t, s.addr()), open(t, s.addr()), open(t, s.addr()), open(t, s.addr())}
+	fleets := []*abateredis.Fleet{open(t, s.Addr()), open(t, s.Addr()), open(t, s.Addr()), open(t, s.Addr())}
 	ready(t, 4, fleets...)
 	limit := per(40, time.Hour, 40)
 	total := 0
@@ -70,7 +70,7 @@ func TestLocalShareWhileRedisIsAway(t *testing.T) {
 			}
 		}
 	}
-	s.kill()
+	s.Crash()
 	away(t, fleets...)
 	for i, f := range fleets {
 		l := f.Limiter("api", limit)
@@ -105,12 +105,12 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	w := &watch{}
-	one, two := open(t, s.addr(), w.into), open(t, s.addr(), w.into)
+	one, two := open(t, s.Addr(), w.into), open(t, s.Addr(), w.into)
 	ready(t, 2, one, two)
 	limit := per(1, time.Hour, 100)
 	a, b := one.Limiter("api", limit), two.Limiter("api", limit)
 	drain(a, "k", 10)
-	s.kill()
+	s.Crash()
 	away(t, one, two)
 	w.fallbacks.Store(0)
 	drain(a, "k", 5)
@@ -145,10 +145,10 @@ func TestRedisRestartsEmpty(t *testing.T) {
 func TestAHangingRedisHoldsUpFewRequests(t *testing.T) {
 	s := start(t)
 	w := &watch{}
-	f := open(t, s.addr(), normal, w.into)
+	f := open(t, s.Addr(), normal, w.into)
 	l := f.Limiter("api", per(1000, time.Second, 1000))
 	ready(t, 1, f)
-	s.pause()
+	s.Pause()
 	var held, total, worst atomic.Int64
 	var all sync.WaitGroup
 	for worker := range 4 {
@@ -175,7 +175,7 @@ func TestAHangingRedisHoldsUpFewRequests(t *testing.T) {
 	if err := f.State().Err; err == nil || !strings.Contains(err.Error(), "timeout of 20ms") {
 		t.Errorf("%v", err)
 	}
-	s.resume()
+	s.Resume()
 	back(t, f)
 	eventually(t, "Redis decides again", func() bool {
 		w.fallbacks.Store(0)
@@ -191,10 +191,10 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	w := &watch{}
 	fleets := make([]*abateredis.Fleet, instances)
 	for i := range fleets {
-		fleets[i] = open(t, s.addr(), w.into)
+		fleets[i] = open(t, s.Addr(), w.into)
 	}
 	ready(t, instances, fleets...)
-	s.kill()
+	s.Crash()
 	away(t, fleets...)
 	stop := make(chan struct{})
 	var all sync.WaitGroup
@@ -330,8 +330,8 @@ func (w *wire) slow(d time.Duration) { w.delay.Store(int64(d / 2)) }
 func TestAPartedNetwork(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	line := newWire(t, s.addr())
-	here, there := open(t, s.addr()), open(t, line.addr(), normal)
+	line := newWire(t, s.Addr())
+	here, there := open(t, s.Addr()), open(t, line.addr(), normal)
 	eventually(t, "two instances", func() bool { return here.State().Instances == 2 && there.State().Instances == 2 })
 	line.sever(true)
 	away(t, there)
@@ -392,22 +392,22 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		what, addr, says string
 		change           func(*abateredis.Config)
 	}{
-		{"a password is needed", secret.addr(), "set passwordFile", nil},
-		{"the password is wrong", secret.addr(), "look at username and passwordFile", with(func(c *abateredis.Config) { c.PasswordFile = password })},
-		{"a user may not", start(t, "user default on nopass ~* +@all -eval -evalsha").addr(), "the user may not do this", nil},
-		{"a replica", start(t, fmt.Sprintf("replicaof 127.0.0.1 %d", freePort(t)), "replica-serve-stale-data yes").addr(), "name its master", nil},
-		{"too few replicas", start(t, "min-replicas-to-write 1").addr(), "min-replicas-to-write", nil},
-		{"out of memory", start(t, "maxmemory 1").addr(), "raise its maxmemory", nil},
-		{"a node of a cluster without slots", start(t, "cluster-enabled yes").addr(), "has lost a part of its slots", nil},
-		{"not a cluster", plain.addr(), "leave cluster out", with(func(c *abateredis.Config) { c.Cluster = true })},
-		{"no Sentinel", plain.addr(), "no Sentinel knows", with(func(c *abateredis.Config) { c.Master = "m" })},
-		{"no such database", plain.addr(), "no database with this number", with(func(c *abateredis.Config) { c.Database = 99 })},
+		{"a password is needed", secret.Addr(), "set passwordFile", nil},
+		{"the password is wrong", secret.Addr(), "look at username and passwordFile", with(func(c *abateredis.Config) { c.PasswordFile = password })},
+		{"a user may not", start(t, "user default on nopass ~* +@all -eval -evalsha").Addr(), "the user may not do this", nil},
+		{"a replica", start(t, fmt.Sprintf("replicaof 127.0.0.1 %d", freePort(t)), "replica-serve-stale-data yes").Addr(), "name its master", nil},
+		{"too few replicas", start(t, "min-replicas-to-write 1").Addr(), "min-replicas-to-write", nil},
+		{"out of memory", start(t, "maxmemory 1").Addr(), "raise its maxmemory", nil},
+		{"a node of a cluster without slots", start(t, "cluster-enabled yes").Addr(), "has lost a part of its slots", nil},
+		{"not a cluster", plain.Addr(), "leave cluster out", with(func(c *abateredis.Config) { c.Cluster = true })},
+		{"no Sentinel", plain.Addr(), "no Sentinel knows", with(func(c *abateredis.Config) { c.Master = "m" })},
+		{"no such database", plain.Addr(), "no database with this number", with(func(c *abateredis.Config) { c.Database = 99 })},
 		{"still loading", answering(t, "-LOADING Redis is loading the dataset in memory\r\n"), "still loading", nil},
 		{"a web server", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "is not Redis", nil},
 		{"garbage", answering(t, "\x00\xff garbage \r\n\r\n"), "is not Redis", nil},
 		{"numbers", answering(t, ":1\r\n"), "", nil},
 		{"endless nothing", answering(t, ""), "no answer within", nil},
-		{"TLS to one without", plain.addr(), "", with(func(c *abateredis.Config) { c.TLS = true })},
+		{"TLS to one without", plain.Addr(), "", with(func(c *abateredis.Config) { c.TLS = true })},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -437,7 +437,7 @@ func TestPasswordsMayChange(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := open(t, s.addr(), func(c *abateredis.Config) { c.PasswordFile = file })
+	f := open(t, s.Addr(), func(c *abateredis.Config) { c.PasswordFile = file })
 	eventually(t, "refused", func() bool { return f.State().Err != nil })
 	if err := os.WriteFile(file, []byte("new\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -479,15 +479,15 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 
 func TestReconfigureGoesOverToAnotherRedis(t *testing.T) {
 	first, second := start(t), start(t)
-	f := open(t, first.addr())
+	f := open(t, first.Addr())
 	ready(t, 1, f)
 	l := f.Limiter("api", per(1, time.Hour, 10))
 	drain(l, "a", 100)
 	if err := f.Reconfigure(abateredis.Config{}); err == nil {
 		t.Error("a mistake was accepted")
 	}
-	first.kill()
-	if err := f.Reconfigure(abateredis.Config{Addresses: []string{second.addr()}, Timeout: slack}); err != nil {
+	first.Crash()
+	if err := f.Reconfigure(abateredis.Config{Addresses: []string{second.Addr()}, Timeout: slack}); err != nil {
 		t.Fatal(err)
 	}
 	if d := take(l, "b", 1); !d.Allowed || f.State().Err != nil {
@@ -501,7 +501,7 @@ func TestReconfigureGoesOverToAnotherRedis(t *testing.T) {
 func TestAClosedFleetLeavesNothingBehind(t *testing.T) {
 	s := start(t)
 	before := running()
-	for _, addr := range []string{s.addr(), fmt.Sprintf("127.0.0.1:%d", freePort(t))} {
+	for _, addr := range []string{s.Addr(), fmt.Sprintf("127.0.0.1:%d", freePort(t))} {
 		f, err := abateredis.Open(abateredis.Config{Addresses: []string{addr}})
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func TestEightInstancesShareOneLimit(t *testing.T) {
 	w := &watch{}
 	fleets := make([]*abateredis.Fleet, instances)
 	for i := range fleets {
-		fleets[i] = open(t, s.addr(), w.into)
+		fleets[i] = open(t, s.Addr(), w.into)
 	}
 	ready(t, instances, fleets...)
 	before := w.count("take") + w.count("refill")
@@ -78,7 +78,7 @@ func TestInstancesAreCounted(t *testing.T) {
 
 func TestManyKeysAtOnce(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	ready(t, 1, f)
 	l := f.Limiter("api", per(1, time.Hour, 100))
 	var allowed atomic.Int64

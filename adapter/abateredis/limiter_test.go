@@ -17,7 +17,7 @@ import (
 
 // everywhere runs a test with a real Redis and with the one for trying.
 func everywhere(t *testing.T, test func(t *testing.T, addr string)) {
-	t.Run("redis", func(t *testing.T) { test(t, start(t).addr()) })
+	t.Run("redis", func(t *testing.T) { test(t, start(t).Addr()) })
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
 }
 
@@ -55,7 +55,7 @@ func TestRefusalsKeepWhatCameIn(t *testing.T) {
 
 func TestARefusedKeyCostsNoRoundTrips(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr(), func(c *abateredis.Config) { c.Prefix = "x:" })
+	f := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "x:" })
 	l := f.Limiter("api", per(1, time.Minute, 5))
 	if got := drain(l, "k", 100); got != 5 {
 		t.Fatalf("%d of 5", got)
@@ -71,7 +71,7 @@ func TestARefusedKeyCostsNoRoundTrips(t *testing.T) {
 func TestAColdKeyCostsOneRoundTrip(t *testing.T) {
 	s := start(t)
 	w := &watch{}
-	f := open(t, s.addr(), w.into)
+	f := open(t, s.Addr(), w.into)
 	l := f.Limiter("api", per(10, time.Second, 10))
 	ready(t, 1, f)
 	take(l, "warm", 1)
@@ -89,7 +89,7 @@ func TestAColdKeyCostsOneRoundTrip(t *testing.T) {
 func TestCallersOfOneColdKeyShareRoundTrips(t *testing.T) {
 	s := start(t)
 	w := &watch{}
-	f := open(t, s.addr(), w.into)
+	f := open(t, s.Addr(), w.into)
 	l := f.Limiter("api", per(1000, time.Second, 1000))
 	ready(t, 1, f)
 	take(l, "warm", 1)
@@ -115,7 +115,7 @@ func TestCallersOfOneColdKeyShareRoundTrips(t *testing.T) {
 func TestABusyKeyAsksAFewTimesPerSecond(t *testing.T) {
 	s := start(t)
 	w := &watch{}
-	f := open(t, s.addr(), w.into)
+	f := open(t, s.Addr(), w.into)
 	l := f.Limiter("api", per(2000, time.Second, 2000))
 	ready(t, 1, f)
 	n := 0
@@ -133,7 +133,7 @@ func TestABusyKeyAsksAFewTimesPerSecond(t *testing.T) {
 func TestUnusedTokensAreBroughtBack(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	one, two := open(t, s.addr()), open(t, s.addr())
+	one, two := open(t, s.Addr()), open(t, s.Addr())
 	ready(t, 2, one, two)
 	limit := per(1, time.Hour, 1000) // nothing comes in
 	a, b := one.Limiter("api", limit), two.Limiter("api", limit)
@@ -155,7 +155,7 @@ func TestUnusedTokensAreBroughtBack(t *testing.T) {
 func TestClosingBringsLeasesBackAndLeaves(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	one, two := open(t, s.addr()), open(t, s.addr())
+	one, two := open(t, s.Addr()), open(t, s.Addr())
 	ready(t, 2, one, two)
 	limit := per(1, time.Hour, 1000)
 	a := one.Limiter("api", limit)
@@ -177,7 +177,7 @@ func TestClosingBringsLeasesBackAndLeaves(t *testing.T) {
 
 func TestTheBucketExpiresWhenItIsFullAgain(t *testing.T) {
 	s := start(t)
-	f, c := open(t, s.addr(), func(c *abateredis.Config) { c.Prefix = "ttl:" }), s.client()
+	f, c := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "ttl:" }), s.client()
 	l := f.Limiter("api", per(10, time.Second, 100))
 	take(l, "k", 100)
 	keys, err := c.Keys(t.Context(), "ttl:{*}").Result()
@@ -192,7 +192,7 @@ func TestTheBucketExpiresWhenItIsFullAgain(t *testing.T) {
 
 func TestHeadersAreExactEnough(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	l := f.Limiter("api", per(1, time.Hour, 1000))
 	for i := range 1000 {
 		d := take(l, "k", 1)
@@ -241,7 +241,7 @@ func TestOddKeysAndCosts(t *testing.T) {
 
 func TestShadowRefusesNothingAndHasItsOwnBuckets(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	limit := per(1, time.Hour, 10)
 	shadow := limit
 	shadow.Shadow = true
@@ -266,7 +266,7 @@ func TestShadowRefusesNothingAndHasItsOwnBuckets(t *testing.T) {
 
 func TestALiveChangeKeepsTheBuckets(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	if got := drain(f.Limiter("api", per(1, time.Hour, 10)), "k", 100); got != 10 {
 		t.Fatalf("%d of 10", got)
 	}
@@ -277,7 +277,7 @@ func TestALiveChangeKeepsTheBuckets(t *testing.T) {
 
 func TestManyKeysNeedBoundedMemory(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	limit := per(1, time.Hour, 2)
 	limit.MaxKeys = 1 // as few as there can be
 	l := f.Limiter("api", limit)
@@ -294,7 +294,7 @@ func TestManyKeysNeedBoundedMemory(t *testing.T) {
 
 func TestDecidingHereAllocatesNothing(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	l := f.Limiter("api", per(1e9, time.Second, 1e9))
 	drain(l, "k", 1000)
 	refused := f.Limiter("refused", per(1, time.Hour, 1))
@@ -308,19 +308,19 @@ func TestDecidingHereAllocatesNothing(t *testing.T) {
 
 func TestTakeEndsWithItsCaller(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr(), func(c *abateredis.Config) { c.Timeout = 10 * time.Second })
+	f := open(t, s.Addr(), func(c *abateredis.Config) { c.Timeout = 10 * time.Second })
 	l := f.Limiter("api", per(1, time.Hour, 10))
 	take(l, "warm", 1)
 	eventually(t, "the heartbeat is not under way", func() bool { return f.State().Instances == 1 })
-	s.pause()
-	defer s.resume()
+	s.Pause()
+	defer s.Resume()
 	ctx, cancel := context.WithCancel(t.Context())
 	leads := make(chan struct{})
 	go func() { defer close(leads); l.Take(context.Background(), "k", 1) }()
 	joins := make(chan ratelimit.Decision)
 	go func() { joins <- l.Take(ctx, "k", 1) }()
 	cancel()
-	s.resume()
+	s.Resume()
 	<-leads
 	<-joins
 }

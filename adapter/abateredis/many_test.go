@@ -22,13 +22,13 @@ func cluster(t testing.TB) []*server {
 	t.Helper()
 	const slots = 16384
 	var nodes []*server
-	for i := range 3 {
-		bus := freePort(t)
+	first := freePort(t) // of the bus between them
+	for i, bus := range []int{first, freePort(t), freePort(t)} {
 		s := start(t, "cluster-enabled yes", "cluster-node-timeout 2000", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", bus))
 		c := s.client()
 		must(t, c.Do(t.Context(), "cluster", "addslotsrange", i*slots/3, (i+1)*slots/3-1))
 		if i > 0 {
-			must(t, c.Do(t.Context(), "cluster", "meet", "127.0.0.1", nodes[0].port, strings.TrimPrefix(nodes[0].args[3], "cluster-port ")))
+			must(t, c.Do(t.Context(), "cluster", "meet", "127.0.0.1", nodes[0].Port(), first))
 		}
 		nodes = append(nodes, s)
 	}
@@ -54,7 +54,7 @@ func TestCluster(t *testing.T) {
 	nodes := cluster(t)
 	inCluster := func(c *abateredis.Config) {
 		c.Cluster = true
-		c.Addresses = []string{nodes[0].addr(), nodes[1].addr(), nodes[2].addr()}
+		c.Addresses = []string{nodes[0].Addr(), nodes[1].Addr(), nodes[2].Addr()}
 	}
 	one, two := open(t, "", inCluster), open(t, "", inCluster)
 	ready(t, 2, one, two)
@@ -90,7 +90,7 @@ func TestCluster(t *testing.T) {
 		})
 	})
 	t.Run("a node is gone", func(t *testing.T) {
-		nodes[1].kill()
+		nodes[1].Crash()
 		limit := per(1, time.Hour, 20)
 		l := one.Limiter("later", limit)
 		for key := range 30 { // some of them were on that node: they get the local share
@@ -105,17 +105,14 @@ func TestCluster(t *testing.T) {
 func sentinels(t testing.TB) (master, replica *server, watchers []*server) {
 	t.Helper()
 	master = start(t, "repl-diskless-sync yes", "repl-diskless-sync-delay 0")
-	replica = start(t, "replicaof 127.0.0.1 "+strconv.Itoa(master.port), "repl-diskless-sync-delay 0")
+	replica = start(t, "replicaof 127.0.0.1 "+strconv.Itoa(master.Port()), "repl-diskless-sync-delay 0")
 	c := replica.client()
 	eventually(t, "replication", func() bool {
 		return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
 	for range 3 {
-		s := &server{t: t, dir: t.TempDir(), port: freePort(t), mode: []string{"--sentinel"}, args: []string{
-			fmt.Sprintf("sentinel monitor m 127.0.0.1 %d 2", master.port), "sentinel down-after-milliseconds m 500", "sentinel failover-timeout m 3000"}}
-		s.run()
-		t.Cleanup(s.kill)
-		watchers = append(watchers, s)
+		watchers = append(watchers, start(t, fmt.Sprintf("sentinel monitor m 127.0.0.1 %d 2", master.Port()),
+			"sentinel down-after-milliseconds m 500", "sentinel failover-timeout m 3000"))
 	}
 	for _, s := range watchers {
 		c := s.client()
@@ -134,7 +131,7 @@ func TestSentinel(t *testing.T) {
 	watched := func(c *abateredis.Config) {
 		c.Master, c.Addresses = "m", nil
 		for _, s := range watchers {
-			c.Addresses = append(c.Addresses, s.addr())
+			c.Addresses = append(c.Addresses, s.Addr())
 		}
 	}
 	one, two := open(t, "", watched), open(t, "", watched)
@@ -148,7 +145,7 @@ func TestSentinel(t *testing.T) {
 		t.Error("the master was not asked")
 	}
 	before := replica.calls(replica.client())
-	master.kill()
+	master.Crash()
 	n := 0
 	eventually(t, "away", func() bool { // before the failover is over
 		n++
@@ -169,12 +166,12 @@ func TestSentinel(t *testing.T) {
 func TestAWrongMaster(t *testing.T) {
 	t.Parallel()
 	_, _, watchers := sentinels(t)
-	f := open(t, watchers[0].addr(), func(c *abateredis.Config) { c.Master = "other" })
+	f := open(t, watchers[0].Addr(), func(c *abateredis.Config) { c.Master = "other" })
 	eventually(t, "an error that says so", func() bool {
 		err := f.State().Err
 		return err != nil && strings.Contains(err.Error(), "no Sentinel knows this master")
 	})
-	g := open(t, watchers[0].addr())
+	g := open(t, watchers[0].Addr())
 	eventually(t, "an error that says so", func() bool {
 		err := g.State().Err
 		return err != nil && strings.Contains(err.Error(), "then set master")
@@ -198,7 +195,7 @@ func TestTheRightsThatAreNamedAreEnough(t *testing.T) {
 		for _, n := range nodes {
 			must(t, n.client().Do(t.Context(), rights...))
 		}
-		f := open(t, nodes[0].addr(), func(c *abateredis.Config) {
+		f := open(t, nodes[0].Addr(), func(c *abateredis.Config) {
 			c.Username, c.PasswordFile, c.Cluster = "abate", password, len(nodes) > 1
 		})
 		ready(t, 1, f)

@@ -3,17 +3,11 @@ package abateredis_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +16,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
 	"github.com/abate-go/abate/adapter/abateredis/trial"
-	"github.com/abate-go/abate/internal/needs"
+	needsredis "github.com/abate-go/abate/internal/needs/redis"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -32,95 +26,32 @@ const patience = 20 * time.Second
 // slack is a timeout that a busy test machine does not exceed; what needs the real one says so.
 const slack = 500 * time.Millisecond
 
-// server is a redis-server of a test's own.
+// server is a Redis of a test's own.
 type server struct {
-	t    testing.TB
-	dir  string
-	port int
-	args []string
-	mode []string
-	cmd  *exec.Cmd
+	*needsredis.Server
+	t testing.TB
 }
 
-// start starts a Redis without persistence on a free port.
-func start(t testing.TB, args ...string) *server {
+// start starts a Redis without persistence.
+func start(t testing.TB, config ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), port: freePort(t), args: args}
-	s.run()
-	t.Cleanup(s.kill)
-	return s
+	return &server{needsredis.Start(t, config...), t}
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func (s *server) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
-
-// run starts the process, empty, and waits until it answers anything at all.
+// run starts it again, empty.
 func (s *server) run() {
 	s.t.Helper()
-	program := needs.Program(s.t, "redis-server")
-	config := filepath.Join(s.dir, "redis.conf")
-	text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsave \"\"\nappendonly no\ndir %s\n%s\n", s.port, s.dir, strings.Join(s.args, "\n"))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer log.Close()
-	s.cmd = exec.Command(program, append([]string{config}, s.mode...)...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = diesWithUs()
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	eventually(s.t, "redis-server answers", func() bool {
-		c, err := net.Dial("tcp", s.addr())
-		if err != nil {
-			return false
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(time.Second))
-		_, err = fmt.Fprintf(c, "PING\r\n")
-		first := make([]byte, 1)
-		if err == nil {
-			_, err = io.ReadFull(c, first)
-		}
-		return err == nil
-	})
-}
-
-// kill is kill -9.
-func (s *server) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
-}
-
-func (s *server) pause()  { s.t.Helper(); s.signal(syscall.SIGSTOP) }
-func (s *server) resume() { s.t.Helper(); s.signal(syscall.SIGCONT) }
-
-func (s *server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
+	if err := s.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 }
+
+// freePort is one at which nobody listens.
+func freePort(t testing.TB) int { t.Helper(); return needsredis.New(t).Port() }
 
 // client speaks to the server directly.
 func (s *server) client() *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: s.addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -76,7 +76,7 @@ func TestOneReserveForTheFleet(t *testing.T) {
 func TestOneInstanceMaySpendWhatTheOthersEarned(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	guards := sharing(t, budgeted(), several(t, 4, s.addr())...)
+	guards := sharing(t, budgeted(), several(t, 4, s.Addr())...)
 	for _, g := range guards {
 		for range 500 {
 			g.Budget().Deposit(abate.Now())
@@ -96,7 +96,7 @@ func TestOneInstanceMaySpendWhatTheOthersEarned(t *testing.T) {
 func TestTheBudgetBoundsTheFleet(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	guards := sharing(t, budgeted(), several(t, 4, s.addr())...)
+	guards := sharing(t, budgeted(), several(t, 4, s.Addr())...)
 	var mu sync.Mutex
 	first, extra := 0, 0
 	spend := func(d time.Duration) {
@@ -120,7 +120,7 @@ func TestTheBudgetBoundsTheFleet(t *testing.T) {
 	}
 	spend(time.Second)
 	before, atFirst := extra, first
-	s.kill()
+	s.Crash()
 	spend(2 * time.Second)
 	if got, own := extra-before, float64(first-atFirst)/10; float64(got) > own+30 || float64(got) < own/2 {
 		t.Errorf("while Redis is away: %d retries, %.0f earned", got, own)
@@ -164,7 +164,7 @@ func TestOneInstancesFindingOpensTheOthers(t *testing.T) {
 func TestAnInstanceThatSeesItWorkStaysClosed(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	guards := sharing(t, guarded(), several(t, 3, s.addr())...)
+	guards := sharing(t, guarded(), several(t, 3, s.Addr())...)
 	heard := false
 	for range 5 {
 		_ = try(t, guards[0], errDown)
@@ -189,9 +189,9 @@ func TestAnInstanceThatSeesItWorkStaysClosed(t *testing.T) {
 func TestAFindingIsHeardAfterRedisCameBack(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	fleets := several(t, 2, s.addr())
+	fleets := several(t, 2, s.Addr())
 	guards := sharing(t, guarded(), fleets...)
-	s.kill()
+	s.Crash()
 	away(t, fleets...)
 	s.run()
 	back(t, fleets...)
@@ -206,7 +206,7 @@ func TestAFindingIsHeardAfterRedisCameBack(t *testing.T) {
 func TestRubbishOnTheChannelIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	fleets := several(t, 1, s.addr())
+	fleets := several(t, 1, s.Addr())
 	g := sharing(t, guarded(), fleets...)[0]
 	c := s.client()
 	eventually(t, "it listens", func() bool {

@@ -43,7 +43,7 @@ func TestASlowRedisRefusesNothing(t *testing.T) {
 		delay, timeout time.Duration
 	}{{"in time", 40 * time.Millisecond, time.Second}, {"just in time", 140 * time.Millisecond, 300 * time.Millisecond}} {
 		t.Run(c.name, func(t *testing.T) {
-			line := newWire(t, s.addr())
+			line := newWire(t, s.Addr())
 			w := &watch{}
 			f := open(t, line.addr(), w.into, func(o *abateredis.Config) { o.Timeout = c.timeout })
 			ready(t, 1, f)
@@ -78,7 +78,7 @@ func TestASlowRedisRefusesNothing(t *testing.T) {
 // What waits for a round trip that has not begun when the fleet is closed does not wait for ever.
 func TestClosingLetsGoOfThoseThatWait(t *testing.T) {
 	s := start(t)
-	line := newWire(t, s.addr())
+	line := newWire(t, s.Addr())
 	f := open(t, line.addr(), func(c *abateredis.Config) { c.Timeout = time.Second })
 	ready(t, 1, f)
 	l := f.Limiter("api", per(1, time.Hour, 100_000))

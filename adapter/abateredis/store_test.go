@@ -29,7 +29,7 @@ var fp = idempotency.FingerprintOf("POST", "/orders", []byte("body"))
 
 func TestALargeAnswerIsKeptAsTruncated(t *testing.T) {
 	s := start(t)
-	store := open(t, s.addr()).Store(1000)
+	store := open(t, s.Addr()).Store(1000)
 	for size, truncated := range map[int]bool{1000: false, 1 << 20: true} {
 		key := fmt.Sprint(size)
 		begun, err := store.Begin(t.Context(), key, fp, time.Minute)
@@ -49,7 +49,7 @@ func TestALargeAnswerIsKeptAsTruncated(t *testing.T) {
 
 func TestALargeAnswerHasItsTime(t *testing.T) {
 	s := start(t)
-	store := open(t, s.addr(), func(c *abateredis.Config) { c.Timeout = 50 * time.Millisecond }).Store(16 << 20)
+	store := open(t, s.Addr(), func(c *abateredis.Config) { c.Timeout = 50 * time.Millisecond }).Store(16 << 20)
 	begun, err := store.Begin(t.Context(), "k", fp, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestALargeAnswerHasItsTime(t *testing.T) {
 
 func TestAFullRedisIsFull(t *testing.T) {
 	s := start(t, "maxmemory 1")
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	_, err := f.Store(1000).Begin(t.Context(), "k", fp, time.Minute)
 	if !errors.Is(err, idempotency.ErrFull) {
 		t.Errorf("%v", err)
@@ -76,7 +76,7 @@ func TestAFullRedisIsFull(t *testing.T) {
 func TestKeysInRedisExpire(t *testing.T) {
 	s := start(t)
 	c := s.client()
-	store := open(t, s.addr(), func(c *abateredis.Config) { c.Prefix = "ttl:" }).Store(1000)
+	store := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "ttl:" }).Store(1000)
 	expiry := func() time.Duration {
 		keys, err := c.Keys(t.Context(), "ttl:*:key").Result()
 		if err != nil || len(keys) != 1 {
@@ -124,14 +124,14 @@ func TestTokensGrowOverAFailedTry(t *testing.T) {
 func TestAStoreWithoutRedisSaysSo(t *testing.T) {
 	s := start(t)
 	w := &watch{}
-	store := open(t, s.addr(), w.into).Store(1000)
+	store := open(t, s.Addr(), w.into).Store(1000)
 	begun, err := store.Begin(t.Context(), "k", fp, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.kill()
+	s.Crash()
 	for range 100 {
-		if _, err := store.Begin(t.Context(), "k", fp, time.Minute); err == nil || !strings.Contains(err.Error(), s.addr()) && !errors.Is(err, abate.ErrCircuitOpen) {
+		if _, err := store.Begin(t.Context(), "k", fp, time.Minute); err == nil || !strings.Contains(err.Error(), s.Addr()) && !errors.Is(err, abate.ErrCircuitOpen) {
 			t.Fatal(err)
 		}
 		if err := store.Complete(t.Context(), "k", begun.Token, idempotency.Response{}, time.Minute); err == nil || errors.Is(err, idempotency.ErrLost) {
@@ -145,7 +145,7 @@ func TestAStoreWithoutRedisSaysSo(t *testing.T) {
 
 func TestAdjustProtectionConnectsWhatIsTheFleets(t *testing.T) {
 	s := start(t)
-	f := open(t, s.addr())
+	f := open(t, s.Addr())
 	p := abate.DefaultProtection()
 	p.RateLimit = per(1, time.Hour, 3)
 	p.Idempotency.Methods = []string{"POST"}

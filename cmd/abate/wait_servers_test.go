@@ -3,20 +3,15 @@
 package main // commands are functions of the main package
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/internal/needs/postgres"
+	"github.com/abate-go/abate/internal/needs/redis"
 )
 
 // statements carries statements out as the user who may do everything.
@@ -103,38 +98,15 @@ func TestWaitRetriesTooManyConnections(t *testing.T) {
 	}
 }
 
-// redisAt starts a redis-server with a password at a port of loopback.
-func redisAt(t *testing.T, program, port string) {
-	dir := t.TempDir()
-	config := filepath.Join(dir, "redis.conf")
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsave \"\"\nappendonly no\ndir %s\nrequirepass right-secret\n", port, dir)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Error(err)
-		return
-	}
-	cmd := exec.Command(program, config)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.Contains(lines.Text(), "eady to accept connections") {
-			break
-		}
-	}
-}
-
 func TestWaitForRedis(t *testing.T) {
-	program := needs.Program(t, "redis-server")
-	address, _ := later(t)
-	_, port, _ := net.SplitHostPort(address)
+	s := redis.New(t, "requirepass right-secret")
+	address := s.Addr()
 	at := "redis://:right-secret@" + address + "/0"
-	code, stderr := runWait(t.Context(), func() { redisAt(t, program, port) }, at)
+	code, stderr := runWait(t.Context(), func() {
+		if err := s.Start(); err != nil {
+			t.Error(err)
+		}
+	}, at)
 	if code != 0 || !strings.Contains(stderr, "redis://"+address+"/0 is not there, attempt 1") || strings.Contains(stderr, "right-secret") {
 		t.Errorf("a server that starts: exit code %d\n%s", code, stderr)
 	}
@@ -143,5 +115,17 @@ func TestWaitForRedis(t *testing.T) {
 		if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, want) || strings.Contains(stderr, "wrong-secret") {
 			t.Errorf("%s: exit code %d\n%s", want, code, stderr)
 		}
+	}
+}
+
+func TestWaitForARedisThatLoads(t *testing.T) {
+	if testing.Short() {
+		return // it loads for seconds
+	}
+	at := "redis://" + redis.Loading(t, 2*time.Second).Addr()
+	code, stderr := runWait(t.Context(), nil, at)
+	if code != 0 || !strings.Contains(stderr, at+" is not there, attempt 1, ") || !strings.Contains(stderr, ": LOADING ") ||
+		!strings.Contains(stderr, at+" is there after ") || strings.Contains(stderr, at+" is there after 1 attempt ") {
+		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

@@ -5,14 +5,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
-
-// diesWithUs has the system kill a server when this process ends, however it ends.
-func diesWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // A connection to PostgreSQL, opened, used for one statement and closed: how much of a processor the server spends on it.
 func BenchmarkPostgresConnection(b *testing.B) {

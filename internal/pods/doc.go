@@ -1,5 +1,5 @@
 // Package pods is a test and has no code of its own. It starts fifty processes, each with twenty workers and a pool of twenty
-// connections, on a real PostgreSQL with 100 connections and on a real Redis, crashes the server and starts it again: once
+// connections, on a real PostgreSQL and on a real Redis with 100 connections each, crashes the server and starts it again: once
 // under pods that know nothing of storms, and once under pods whose connections are opened under abate.ConnectionPolicy.
 // Connection attempts are counted in the pods, where they are dialled.
 //

@@ -47,8 +47,14 @@ func (s *storm) refusals() (n int) {
 	return n
 }
 
+// server is what a fleet connects to.
+type server interface {
+	crash()
+	start() time.Time // returns when it took queries
+}
+
 // play crashes the server under a fleet, starts it again and looks on.
-func (p plan) play(t *testing.T, s *process, o order) *storm {
+func (p plan) play(t *testing.T, s server, o order) *storm {
 	t.Helper()
 	f := deploy(t, p.pods, o)
 	if n := f.await(time.Time{}); n < p.pods {
@@ -99,7 +105,7 @@ func (f *fleet) sum(down, up, over time.Time) *storm {
 
 // compare plays the same restart without and with a guard, prints the table and holds the two against each other. The room
 // is for machines under load; the table has the numbers.
-func (p plan) compare(t *testing.T, s *process, o order) {
+func (p plan) compare(t *testing.T, s server, o order) {
 	t.Helper()
 	naive := p.play(t, s, o)
 	s.crash() // both begin with a server that nobody is connected to
