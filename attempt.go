@@ -217,7 +217,11 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 		class = Ignored
 	}
 	if s.breaker != nil {
-		s.breaker.Record(now, a.permit, breakerResult[class&3])
+		result := breakerResult[class&3]
+		s.breaker.Record(now, a.permit, result)
+		if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open {
+			s.opening.failed(o.Err)
+		}
 	}
 	s.tellThrottle(now, a.start, a, throttleResult[class&3])
 	if class != Ignored && s.budget != nil {

@@ -263,7 +263,7 @@ func (c *Call) Attempts() int { return int(c.attempts) }
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
 	if c.attempts == 0 && reason == ErrCircuitOpen && now == c.start {
-		return c.finish(now, reason, c.s.refused)
+		return c.finish(now, reason, c.s.opening.latest.Load().refusal)
 	}
 	return c.finish(now, reason, &Error{
 		Guard: c.s.name, Reason: reason, Attempts: int(c.attempts), Elapsed: now - c.start, Err: c.last,

@@ -220,7 +220,7 @@ func (w *Startup) Judge(ctx context.Context, err error) Outcome {
 // land takes the attempt out of the air.
 func (w *Startup) land(now time.Duration, o *Outcome) {
 	w.inAir = false
-	if o.Class != Success {
+	if short := now >= w.limit && leaving(o.Err); o.Class != Success && !(short && w.last != nil) { // what was wrong before says more than that the time is up
 		w.last = o.Err
 	}
 	w.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: w.attempts, Class: o.Class, Latency: now - w.sent, Err: o.Err})

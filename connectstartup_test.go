@@ -322,3 +322,24 @@ func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.D
 		}
 	}
 }
+
+func TestAnAttemptCutOffAtTheEndOfTheWaitDoesNotHideTheCause(t *testing.T) {
+	for _, first := range []error{errDown, nil} { // nil: the only attempt is cut off
+		w := new(abate.Startup)
+		p := steady()
+		p.MaxElapsed = time.Second
+		step := w.Begin(guard(t, p), 0, abate.NoDeadline)
+		if first != nil {
+			step = w.Resume(w.AttemptDone(0, abate.Outcome{Class: abate.Failure, Err: first}).Until)
+		}
+		cut := fmt.Errorf("no answer within 900ms: %w", context.DeadlineExceeded)
+		step = w.AttemptDone(step.Until, abate.Outcome{Class: abate.Failure, Err: cut})
+		want := first
+		if want == nil {
+			want = cut
+		}
+		if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrGaveUp) || !errors.Is(step.Err, want) {
+			t.Errorf("%+v, want %v", step, want)
+		}
+	}
+}

@@ -46,6 +46,9 @@ type Error struct {
 	Attempts int           // attempts sent, hedges included; 0 when the call was refused
 	Elapsed  time.Duration // from the call's begin to its end, waits included
 	Err      error         // the last attempt's error; nil when there was none
+	// Opened is why the circuit is open, when it refused a call that has sent nothing: "consecutive failures, the last: connection
+	// refused". The text is all that is kept of that failure, which was another call's, and at most 200 bytes of it. Empty else.
+	Opened string
 }
 
 // Error reads, for instance, `payment-service: retry budget exhausted after 2 attempts in 310ms: connection refused`.
@@ -60,6 +63,9 @@ func (e *Error) Error() string {
 	switch e.Attempts {
 	case 0:
 		msg += ", call refused"
+		if e.Opened != "" {
+			msg += " (" + e.Opened + ")"
+		}
 	case 1:
 		msg += fmt.Sprintf(" after 1 attempt in %v", e.Elapsed.Round(time.Microsecond))
 	default:

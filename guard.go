@@ -41,6 +41,7 @@ type parts struct {
 	hedge    *hedge.Policy
 	typical  typicalLatency
 	peer     peer
+	opening  opening
 }
 
 // settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
@@ -65,10 +66,10 @@ type settings struct {
 	peer     *peer
 
 	override Override
-	backsOff bool   // a retry waits even when nobody asked for it
-	obeys    bool   // an allowance counts
-	timed    bool   // some part needs to know when an attempt ended
-	refused  *Error // what an open breaker answers to a call; one for all, so that refusing costs nothing
+	backsOff bool // a retry waits even when nobody asked for it
+	obeys    bool // an allowance counts
+	timed    bool // some part needs to know when an attempt ended
+	opening  *opening
 }
 
 // New makes the guard of the dependency called name. The name is the label in errors, events and metrics. An invalid
@@ -136,7 +137,7 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
 		typical: &g.parts.typical, override: g.override,
 		peer:    &g.parts.peer,
-		refused: &Error{Guard: g.name, Reason: ErrCircuitOpen},
+		opening: &g.parts.opening,
 	}
 	if s.rnd == nil {
 		s.rnd = globalRandom
@@ -149,8 +150,14 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
 	if p.CircuitBreaker.Enabled() {
-		if g.parts.breaker == nil && g.current.Load() != nil && p.CircuitBreaker.Mode == breaker.ForcedOpen {
-			change = breaker.Change{From: breaker.Closed, To: breaker.Open, At: now, Reason: "forced open"} // it begins so
+		switch forced := p.CircuitBreaker.Mode == breaker.ForcedOpen; {
+		case forced:
+			if g.parts.breaker == nil && g.current.Load() != nil {
+				change = breaker.Change{From: breaker.Closed, To: breaker.Open, At: now, Reason: "forced open"} // it begins so
+			}
+			g.parts.opening.begin(g.name, "forced open")
+		case g.parts.breaker == nil:
+			g.parts.opening.begin(g.name, "")
 		}
 		s.breaker = orNew(&g.parts.breaker, func() *breaker.Breaker { return breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged) })
 	}
@@ -218,6 +225,12 @@ func (s *settings) delays(o *Outcome) bool {
 // breakerChanged passes the breaker's transitions on to the pacer, for which a recovery is a new beginning, and to whichever
 // observer is in force at that moment.
 func (g *Guard) breakerChanged(c breaker.Change) {
+	switch c.To {
+	case breaker.Open:
+		g.parts.opening.begin(g.name, c.Reason)
+	case breaker.Closed:
+		g.parts.opening.begin(g.name, "") // nobody hears of this outage in the first moment of the next one
+	}
 	if s := g.current.Load(); s != nil {
 		if s.pacer != nil && recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
 			s.pacer.Restart(c.At, s.rnd())

@@ -136,7 +136,7 @@ func (x *exchange) detail(e *abate.Error) string {
 		return e.Error()
 	}
 	public := *e
-	public.Err = nil
+	public.Err, public.Opened = nil, ""
 	return public.Error()
 }
 
