@@ -50,17 +50,9 @@ func (s *settings) watchedBy(own *settings) *settings {
 	*own = *s
 	own.timed = true
 	if own.observer = o; s.observer != nil {
-		own.observer = bothObservers{s.observer, o}
+		own.observer = observers{link[Observer]{s.observer, o}}
 	}
 	return own
-}
-
-// bothObservers tells two observers.
-type bothObservers struct{ first, second Observer }
-
-func (b bothObservers) Observe(e Event) {
-	b.first.Observe(e)
-	b.second.Observe(e)
 }
 
 // EventKind says what happened.

@@ -106,32 +106,3 @@ func refusedBy(e *abate.GateEvent) int {
 	}
 	return gateOther
 }
-
-// bothGates is both for gates.
-type bothGates struct {
-	page *gateRecord
-	next abate.GateObserver
-}
-
-// ObserveGate tells the page first.
-func (b bothGates) ObserveGate(e abate.GateEvent) {
-	b.page.ObserveGate(e)
-	b.next.ObserveGate(e)
-}
-
-// tellsGate finds out whether what is told to an observer reaches r already.
-func tellsGate(to abate.GateObserver, r *gateRecord) bool {
-	for {
-		switch t := to.(type) {
-		case *gateRecord:
-			return t == r
-		case bothGates:
-			if t.page == r {
-				return true
-			}
-			to = t.next
-		default:
-			return false
-		}
-	}
-}

@@ -174,12 +174,7 @@ func (p *Page) AdjustProtection(name string, protection *abate.Protection) {
 	p.mu.Lock()
 	r := p.gateSubject(name).record
 	p.mu.Unlock()
-	switch {
-	case protection.Observer == nil:
-		protection.Observer = r
-	case !tellsGate(protection.Observer, r):
-		protection.Observer = bothGates{r, protection.Observer}
-	}
+	protection.Observer = abate.GateObservers(r, protection.Observer)
 }
 
 // AddGate shows these gates. Of two with the same name the one added last is shown.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
-	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/internal/serving"
 )
 
 // exchange is a call that a gate has to do with. It is not used again for another one, so whoever holds on to it for too long
@@ -43,49 +43,12 @@ func (x *exchange) enter(in *sender) (until time.Duration, err error) {
 	}
 	now := abate.Now()
 	x.arrived = now
-	step := x.gate.Arrive(&x.arrival, now, in.arrives(now))
-	for step.Action != abate.Handle && step.Action != abate.Refuse {
-		step = x.wait(step)
-	}
+	step := serving.Decide(x.client, &x.arrival, x.gate.Arrive(&x.arrival, now, in.arrives(now)))
 	if step.Action == abate.Refuse {
 		return 0, x.turnAway()
 	}
 	x.until = step.Until
 	return step.Until, nil
-}
-
-// wait does what a step asks for before there is a decision.
-func (x *exchange) wait(step abate.Step) abate.Step {
-	if step.Action == abate.Ask {
-		d := x.arrival.AskFleet(x.client)
-		return x.arrival.Limited(abate.Now(), d)
-	}
-	woken := make(chan struct{}, 1)
-	w := &shed.Waiter{Wake: func() { woken <- struct{}{} }}
-	if step = x.arrival.Enqueue(abate.Now(), w); step.Action != abate.Queued {
-		return step
-	}
-	timer := time.NewTimer(step.Until - abate.Now())
-	defer timer.Stop()
-	select {
-	case <-woken:
-		if err := x.client.Err(); err != nil { // both at once: nothing is done for a client that has left
-			return x.arrival.LeaveQueue(abate.Now(), w, left(err))
-		}
-		return x.arrival.Woken(abate.Now(), w)
-	case <-timer.C:
-		return x.arrival.LeaveQueue(abate.Now(), w, nil)
-	case <-x.client.Done():
-		return x.arrival.LeaveQueue(abate.Now(), w, left(x.client.Err()))
-	}
-}
-
-// left names the end of a call's context.
-func left(err error) error {
-	if err == context.DeadlineExceeded {
-		return abate.ErrDeadline
-	}
-	return err
 }
 
 // context is what the handler works under.

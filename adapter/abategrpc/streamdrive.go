@@ -358,6 +358,14 @@ func (s *stream) sleep(until time.Duration) abate.Step {
 	return s.call.Cancel(abate.Now(), left(s.ctx.Err()))
 }
 
+// left names the end of a call's context.
+func left(err error) error {
+	if err == context.DeadlineExceeded {
+		return abate.ErrDeadline
+	}
+	return err
+}
+
 // queue waits for a place in the bulkhead.
 func (s *stream) queue() abate.Step {
 	admitted := make(chan struct{}, 1)

@@ -3,11 +3,10 @@ package abatehttp
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
-	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/internal/serving"
 )
 
 // Handler is an http.Handler that stands behind a gate: it hands to Next what the gate admits, and refuses the rest,
@@ -70,10 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := abate.Now()
-	step := g.Arrive(&x.arrival, now, s.arrives(now))
-	for step.Action != abate.Handle && step.Action != abate.Refuse {
-		step = x.wait(step)
-	}
+	step := serving.Decide(x.client, &x.arrival, g.Arrive(&x.arrival, now, s.arrives(now)))
 	x.showLimit()
 	if step.Action == abate.Refuse {
 		x.turnAway()
@@ -128,7 +124,7 @@ func (x *exchange) end() {
 	}
 	x.settle(class)
 	if x.key != nil {
-		x.key.end()
+		x.endKey()
 	}
 	if x.cancel != nil {
 		x.cancel()
@@ -155,38 +151,4 @@ func (x *exchange) class() abate.Class {
 		return abate.Ignored
 	}
 	return hops.ServedClass(x.status)
-}
-
-// wait does what a step asks for before there is a decision.
-func (x *exchange) wait(step abate.Step) abate.Step {
-	if step.Action == abate.Ask {
-		d := x.arrival.AskFleet(x.client)
-		return x.arrival.Limited(abate.Now(), d)
-	}
-	woken := make(chan struct{}, 1)
-	w := &shed.Waiter{Wake: func() { woken <- struct{}{} }}
-	if step = x.arrival.Enqueue(abate.Now(), w); step.Action != abate.Queued {
-		return step
-	}
-	timer := time.NewTimer(step.Until - abate.Now())
-	defer timer.Stop()
-	select {
-	case <-woken:
-		if err := x.client.Err(); err != nil { // both at once: nothing is done for a client that has left
-			return x.arrival.LeaveQueue(abate.Now(), w, left(err))
-		}
-		return x.arrival.Woken(abate.Now(), w)
-	case <-timer.C:
-		return x.arrival.LeaveQueue(abate.Now(), w, nil)
-	case <-x.client.Done():
-		return x.arrival.LeaveQueue(abate.Now(), w, left(x.client.Err()))
-	}
-}
-
-// left names the end of a request's context.
-func left(err error) error {
-	if err == context.DeadlineExceeded {
-		return abate.ErrDeadline
-	}
-	return err
 }

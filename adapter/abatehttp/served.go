@@ -34,11 +34,11 @@ type tryKey struct{}
 
 // TryOf returns the try under which a Handler has the request done that ctx belongs to; false if it has no key.
 func TryOf(ctx context.Context) (Try, bool) {
-	t, ok := ctx.Value(tryKey{}).(*Try)
+	k, ok := ctx.Value(tryKey{}).(*keyedTry)
 	if !ok {
 		return Try{}, false
 	}
-	return *t, true
+	return Try{Key: k.sent, Token: k.Token, TakenOver: k.TakenOver}, true
 }
 
 // with returns r under ctx, with the deadline, the priority and the call tree of the request if there is any; r itself if

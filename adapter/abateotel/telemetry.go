@@ -79,12 +79,7 @@ func New(c Config) (*Telemetry, error) {
 // without a bound. Spans do not need it.
 func (t *Telemetry) Adjust(service string, p *abate.Policy) {
 	o := t.observer(service)
-	switch {
-	case p.Observer == nil:
-		p.Observer = o
-	case !tells(p.Observer, o):
-		p.Observer = both{o, p.Observer}
-	}
+	p.Observer = abate.Observers(o, p.Observer)
 }
 
 // observer returns the one of a service, made when it is needed first.
@@ -97,33 +92,4 @@ func (t *Telemetry) observer(service string) *observer {
 		t.observers[service] = o
 	}
 	return o
-}
-
-// both tells the metrics and whoever else was to be told. It is a value, so that two of them compare by what they tell.
-type both struct {
-	metrics *observer
-	next    abate.Observer
-}
-
-// Observe tells the metrics first.
-func (b both) Observe(e abate.Event) {
-	b.metrics.Observe(e)
-	b.next.Observe(e)
-}
-
-// tells finds out whether what is told to an observer reaches o already.
-func tells(to abate.Observer, o *observer) bool {
-	for {
-		switch t := to.(type) {
-		case *observer:
-			return t == o
-		case both:
-			if t.metrics == o {
-				return true
-			}
-			to = t.next
-		default:
-			return false
-		}
-	}
 }

@@ -13,12 +13,7 @@ import (
 // the Protection of policyfile.Hooks.
 func (m *Metrics) AdjustProtection(name string, p *abate.Protection) {
 	o := m.gateObserver(label(name))
-	switch {
-	case p.Observer == nil:
-		p.Observer = o
-	case !tellsGate(p.Observer, o):
-		p.Observer = bothGates{o, p.Observer}
-	}
+	p.Observer = abate.GateObservers(o, p.Observer)
 }
 
 // AddGate shows the state of these gates at every scrape: concurrency, queue, retries among the arriving requests and
@@ -134,33 +129,4 @@ func keyResult(detail string) int {
 		}
 	}
 	return len(keyResults) - 1
-}
-
-// bothGates is both for gates.
-type bothGates struct {
-	metrics *gateObserver
-	next    abate.GateObserver
-}
-
-// ObserveGate tells the metrics first.
-func (b bothGates) ObserveGate(e abate.GateEvent) {
-	b.metrics.ObserveGate(e)
-	b.next.ObserveGate(e)
-}
-
-// tellsGate finds out whether what is told to observer reaches o already.
-func tellsGate(to abate.GateObserver, o *gateObserver) bool {
-	for {
-		switch t := to.(type) {
-		case *gateObserver:
-			return t == o
-		case bothGates:
-			if t.metrics == o {
-				return true
-			}
-			to = t.next
-		default:
-			return false
-		}
-	}
 }

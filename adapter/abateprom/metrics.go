@@ -72,12 +72,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 // without a bound; those that reach policyfile have one.
 func (m *Metrics) Adjust(service string, p *abate.Policy) {
 	o := m.observer(label(service))
-	switch {
-	case p.Observer == nil:
-		p.Observer = o
-	case !tells(p.Observer, o):
-		p.Observer = both{o, p.Observer}
-	}
+	p.Observer = abate.Observers(o, p.Observer)
 }
 
 // observer returns the one of a service, made when it is needed first.

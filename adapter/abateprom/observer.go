@@ -133,32 +133,3 @@ func (o *observer) ended(e *abate.Event) {
 	}
 	o.calls[outcome].Inc()
 }
-
-// both tells the metrics and whoever else was to be told. It is a value, so that two of them compare by what they tell.
-type both struct {
-	metrics *observer
-	next    abate.Observer
-}
-
-// Observe tells the metrics first.
-func (b both) Observe(e abate.Event) {
-	b.metrics.Observe(e)
-	b.next.Observe(e)
-}
-
-// tells finds out whether what is told to observer reaches o already.
-func tells(to abate.Observer, o *observer) bool {
-	for {
-		switch t := to.(type) {
-		case *observer:
-			return t == o
-		case both:
-			if t.metrics == o {
-				return true
-			}
-			to = t.next
-		default:
-			return false
-		}
-	}
-}

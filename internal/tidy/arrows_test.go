@@ -40,8 +40,9 @@ var layers = []layer{
 	{"sim", []string{"policyfile", "internal/strictyaml", "internal/nearest", ".", "policy/"}, yaml},
 	{"hops", []string{".", "policy/"}, nothing},
 	{"internal/connfail", []string{".", "policy/"}, nothing},
-	{"adapter/", []string{"hops", "internal/connfail", ".", "policy/"}, anybody},
-	{"adapter/abatehttp", []string{"hops", ".", "policy/"}, nothing},
+	{"internal/serving", []string{".", "policy/"}, nothing},
+	{"adapter/", []string{"hops", "internal/connfail", "internal/serving", ".", "policy/"}, anybody},
+	{"adapter/abatehttp", []string{"hops", "internal/serving", ".", "policy/"}, nothing},
 	{"adapter/abatesql", []string{"internal/connfail", ".", "policy/"}, nothing},
 	{"adapter/abatenet", []string{"internal/connfail", ".", "policy/"}, nothing},
 	{"adapter/abateadmin", []string{".", "policy/"}, nothing},
@@ -50,8 +51,9 @@ var layers = []layer{
 	{"adapter/abatekafka/brokertest", []string{"adapter/", ".", "policy/"}, anybody},
 	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/connfail", "internal/drill", "internal/kafkadrill", "internal/nearest"}, public...), anybody},
-	{"internal/drill", []string{"scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
-	{"internal/kafkadrill", []string{"adapter/abatekafka", "policyfile", ".", "policy/"}, anybody}, // a module of its own
+	{"internal/plot", nil, nothing},
+	{"internal/drill", []string{"internal/plot", "scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
+	{"internal/kafkadrill", []string{"internal/plot", "adapter/abatekafka", "policyfile", ".", "policy/"}, anybody}, // a module of its own
 	{"internal/tidy", nil, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, nil, nothing},

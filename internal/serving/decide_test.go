@@ -1,0 +1,57 @@
+package serving_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/serving"
+	"github.com/abate-go/abate/policy/shed"
+)
+
+func TestARequestWaitsForAPlaceForAsLongAsItsGateAndItsClientDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		free   time.Duration // when the place is free
+		client time.Duration // when the client's own time is up
+		leaves time.Duration // when it goes away by itself
+		action abate.Action
+		reason error
+		after  time.Duration
+	}{
+		"a place comes free":     {time.Second, time.Hour, time.Hour, abate.Handle, nil, time.Second},
+		"the queue is too slow":  {time.Hour, time.Hour, time.Hour, abate.Refuse, abate.ErrOverloaded, 10 * time.Second},
+		"the client's time ends": {time.Hour, 2 * time.Second, time.Hour, abate.Refuse, abate.ErrDeadline, 2 * time.Second},
+		"the client leaves":      {time.Hour, time.Hour, 3 * time.Second, abate.Refuse, context.Canceled, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, QueueTarget: 5 * time.Second, QueueInterval: 10 * time.Second}}
+				g, err := abate.NewGate("shop", p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				request := abate.Request{Deadline: abate.NoDeadline}
+				var first, second abate.Arrival
+				if step := g.Arrive(&first, abate.Now(), request); step.Action != abate.Handle {
+					t.Fatalf("the first one: %v", step.Action)
+				}
+				free := time.AfterFunc(c.free, func() { first.Done(abate.Now(), abate.Success) })
+				defer free.Stop()
+				client, leave := context.WithTimeout(t.Context(), c.client)
+				defer time.AfterFunc(c.leaves, leave).Stop()
+				defer leave()
+				began := time.Now()
+				step := serving.Decide(client, &second, g.Arrive(&second, abate.Now(), request))
+				if step.Action != c.action || time.Since(began) != c.after {
+					t.Errorf("%v after %v, want %v after %v", step.Action, time.Since(began), c.action, c.after)
+				}
+				if step.Action == abate.Refuse && !errors.Is(second.Refusal().Reason, c.reason) {
+					t.Errorf("refused for %v, want %v", second.Refusal().Reason, c.reason)
+				}
+			})
+		})
+	}
+}
