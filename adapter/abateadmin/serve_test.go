@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -487,6 +488,45 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	if e := r.until(func(e event) bool { return e.Head != nil }); len(e.Head.Acts) != 1 || e.Head.Title != "shop" {
 		t.Errorf("%+v", e.Head)
 	}
+}
+
+// TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged: the first has everything, and a quiet second costs next to nothing.
+func TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged(t *testing.T) {
+	s := newStage(t, abateadmin.Config{})
+	s.SetTick(5 * time.Millisecond)
+	now := abate.Now()
+	for i := range 1000 {
+		name := "service-" + strconv.Itoa(i)
+		s.guard(name, abate.DefaultPolicy())
+		s.calls(name, now-40*sec, 3, 0, 0)
+	}
+	r := s.read(s.serve())
+	size := func() int {
+		line, err := r.in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.in.ReadString('\n')
+		return len(line)
+	}
+	if n := size(); n < 200<<10 || n > 800<<10 {
+		t.Errorf("the first frame has %d bytes", n)
+	}
+	if n := size(); n > 64 {
+		t.Errorf("a frame in which nothing happened has %d bytes", n)
+	}
+	if err := s.guards["service-7"].Override(abate.OverrideShadow); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if n := size(); n > 64 {
+			if n > 640 {
+				t.Errorf("a frame about one guard has %d bytes", n)
+			}
+			return
+		}
+	}
+	t.Error("it was never told")
 }
 
 // TestAServersTimeLimitsDoNotCutAStream: they are for answers that have an end.

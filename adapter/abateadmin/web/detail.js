@@ -49,10 +49,9 @@ function makePlots(v) {
 }
 
 function choose(key) {
-  const before = rows.get(chosen);
+  const changed = [rows.get(chosen), rows.get(key)];
   chosen = key;
-  if (before) fillRow(before);
-  if (rows.get(key)) fillRow(rows.get(key));
+  for (const r of changed) if (r) fillRow(r);
 }
 
 function closeDetail() {
@@ -63,7 +62,7 @@ function closeDetail() {
   $('main').classList.remove('both');
   choose('');
   if (location.hash) history.replaceState(null, '', location.pathname + location.search);
-  rows.get(key)?.link.focus();
+  goTo(rows.get(key));
 }
 
 // refresh asks for what is new. One question at a time; the next tick asks again.

@@ -40,6 +40,11 @@ function dress(node, name) {
   if (node.className !== name) node.className = name;
 }
 
+function label(node, attribute, text) {
+  text = seen(text);
+  if (node.getAttribute(attribute) !== text) node.setAttribute(attribute, text);
+}
+
 // again makes the children of a node anew only if what they are made of has changed, so that a focus or a marked text stays.
 function again(node, value, make) {
   const key = JSON.stringify(value);

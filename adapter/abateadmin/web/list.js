@@ -1,21 +1,11 @@
-// The list: one row for each guard and gate, made once and changed in place.
+// The list. Of every guard and gate the data is kept; nodes are made of those that are near what is in sight.
 const rows = new Map(); // by key
-let shownRows = [];     // keys in the order in which they are shown
+let listed = [];        // rows in the order of the list
 let chosen = '';
 const minute = 60;
 
 const keyOf = r => (r.gate ? 'gate/' : 'guard/') + r.name;
 const hashOf = key => '#' + key.slice(0, key.indexOf('/') + 1) + encodeURIComponent(key.slice(key.indexOf('/') + 1));
-
-// Rows that are in sight have their lines drawn; the others are drawn when they come.
-const sight = new IntersectionObserver(entries => {
-  for (const e of entries) {
-    const r = rows.get(e.target.dataset.key);
-    if (!r) continue;
-    r.insight = e.isIntersecting;
-    if (r.insight) { fillRow(r); drawSpark(r); }
-  }
-}, {rootMargin: '200px'});
 
 const cells = [
   ['Circuit', r => r.gate ? '–' : r.circuit, r => r.circuit === 'open' ? 'hot' : /half|ramp/.test(r.circuit) || r.override ? 'warm' : ''],
@@ -31,49 +21,60 @@ const cells = [
 ];
 const heat = (r, n) => !n ? '' : n >= (r.good + r.bad + r.refused) / 2 ? 'hot' : 'warm';
 
-function makeRow(data) {
-  const key = keyOf(data);
-  const r = {key, data, insight: false, history: {attempts: Array(minute).fill(0), good: Array(minute).fill(0), bad: Array(minute).fill(0), strip: '0'.repeat(minute)}};
-  r.mark = el('i.mark');
-  r.link = el('a', {href: hashOf(key)}, data.name, data.gate ? el('span.tag', null, 'arriving') : null);
-  r.about = el('span.about');
-  r.count = el('span.tag', {hidden: true});
-  r.link.append(r.count);
-  r.cells = cells.map(([name]) => el('span.cell', {role: 'cell', 'data-name': name.replace('Attempts per call', 'Attempts').replace(' /s', '')}));
-  r.paths = ['good', 'bad', 'line', 'half', 'open'].map(name => svg('path', {class: name, 'vector-effect': 'non-scaling-stroke'}));
-  r.node = el('div.row', {role: 'row', 'data-key': key, click: e => { if (e.target.tagName !== 'A') location.hash = hashOf(key); }},
-    el('span.who', {role: 'cell'}, r.mark, r.link, r.about), r.cells,
-    el('span.last', {role: 'cell'}, svg('svg', {class: 'spark', viewBox: '0 0 60 36', preserveAspectRatio: 'none', 'aria-hidden': 'true'}, ...r.paths)));
-  sight.observe(r.node);
-  rows.set(key, r);
-  return r;
+const quiet = () => ({attempts: Array(minute).fill(0), good: Array(minute).fill(0), bad: Array(minute).fill(0), strip: '0'.repeat(minute)});
+
+// keepRow takes in what is known now.
+function keepRow(data) {
+  const key = keyOf(data), r = rows.get(key);
+  if (r) r.data = data;
+  else rows.set(key, {key, data, history: quiet(), nodes: null});
 }
 
-// fillRow shows what a row says now.
+function makeRow(r) {
+  const {key, data} = r, n = r.nodes = {at: -1};
+  n.mark = el('i.mark');
+  n.count = el('span.tag');
+  n.link = el('a', {href: hashOf(key)}, data.name, data.gate ? el('span.tag', null, 'arriving') : null, n.count);
+  n.about = el('span.about');
+  n.cells = cells.map(([name]) => el('span.cell', {role: 'cell', 'data-name': name.replace('Attempts per call', 'Attempts').replace(' /s', '')}));
+  n.paths = ['good', 'bad', 'line', 'half', 'open'].map(name => svg('path', {class: name, 'vector-effect': 'non-scaling-stroke'}));
+  n.row = el('div.row', {role: 'row', 'data-key': key, click: e => { if (e.target.tagName !== 'A') location.hash = hashOf(key); }},
+    el('span.who', {role: 'cell'}, n.mark, n.link, n.about), n.cells,
+    el('span.last', {role: 'cell'}, svg('svg', {class: 'spark', viewBox: '0 0 60 36', preserveAspectRatio: 'none', 'aria-hidden': 'true'}, ...n.paths)));
+  fillRow(r);
+}
+
+function dropRow(r) {
+  r.nodes?.row.remove();
+  r.nodes = null;
+}
+
+// fillRow shows what a row says now, if it is made.
 function fillRow(r) {
-  const d = r.data, level = levels[d.level];
-  dress(r.node, 'row ' + level + (chosen === r.key ? ' chosen' : ''));
-  dress(r.mark, 'mark ' + level);
+  const d = r.data, n = r.nodes, level = levels[d.level];
+  if (!n) return;
+  dress(n.row, 'row ' + level + (chosen === r.key ? ' chosen' : ''));
+  dress(n.mark, 'mark ' + level);
   const why = d.why || (d.level === 1 ? '' : 'idle');
-  put(r.about, why);
-  r.about.title = why;
-  r.count.hidden = d.guards < 2;
-  put(r.count, d.guards < 2 ? '' : '× ' + d.guards);
-  r.link.setAttribute('aria-label', d.name + (d.gate ? ', arriving' : '') + ', ' + level + (d.why ? ': ' + d.why : ''));
+  put(n.about, why);
+  label(n.about, 'title', why);
+  put(n.count, d.guards < 2 ? '' : '× ' + d.guards);
+  label(n.link, 'aria-label', d.name + (d.gate ? ', arriving' : '') + ', ' + level + (d.why ? ': ' + d.why : ''));
   cells.forEach(([, text, warmth], i) => {
-    put(r.cells[i], text(d));
-    dress(r.cells[i], 'cell' + (i ? ' num' : '') + (warmth && warmth(d) ? ' ' + warmth(d) : ''));
+    put(n.cells[i], text(d));
+    dress(n.cells[i], 'cell' + (i ? ' num' : '') + (warmth && warmth(d) ? ' ' + warmth(d) : ''));
   });
+  drawSpark(r);
 }
 
 function drawSpark(r) {
-  const h = r.history, none = nil(h.good), lost = sum(h.good, h.bad);
+  const h = r.history, paths = r.nodes.paths, none = nil(h.good), lost = sum(h.good, h.bad);
   const most = Math.max(4, ...h.attempts, ...lost);
-  draw(r.paths[0], stack(none, h.good, most, 31));
-  draw(r.paths[1], stack(h.good, lost, most, 31));
-  draw(r.paths[2], line(h.attempts, most, 31));
-  draw(r.paths[3], runs(h.strip, '1', 33, 36));
-  draw(r.paths[4], runs(h.strip, '2', 33, 36));
+  draw(paths[0], stack(none, h.good, most, 31));
+  draw(paths[1], stack(h.good, lost, most, 31));
+  draw(paths[2], line(h.attempts, most, 31));
+  draw(paths[3], runs(h.strip, '1', 33, 36));
+  draw(paths[4], runs(h.strip, '2', 33, 36));
 }
 
 // advance moves the last minute on by some seconds. A row of which nothing was heard is as it was.
@@ -95,49 +96,53 @@ const orders = {
   bad: r => [-(r.data.bad + r.data.refused)],
 };
 
-// steady finds the most places whose old numbers rise, so that the rows there need not be moved. -1 is new.
-function steady(old) {
-  const ends = [], before = []; // the place that ends the best run of each length, and the place before each
-  old.forEach((v, i) => {
-    if (v < 0) return;
-    let low = 0, high = ends.length;
-    while (low < high) {
-      const mid = (low + high) >> 1;
-      if (old[ends[mid]] < v) low = mid + 1; else high = mid;
-    }
-    before[i] = low ? ends[low - 1] : -1;
-    ends[low] = i;
-  });
-  const stay = new Set();
-  for (let i = ends.length ? ends[ends.length - 1] : -1; i >= 0; i = before[i]) stay.add(i);
-  return stay;
-}
-
-// arrange puts the rows into their order, and moves only those that are not in their place.
+// arrange puts the rows into their order.
 function arrange() {
   const want = $('find').value.trim().toLowerCase(), order = orders[$('sort').value] || orders.level;
-  const list = [...rows.values()].filter(r => !want || r.data.name.toLowerCase().includes(want) || (r.data.why || '').toLowerCase().includes(want));
-  for (const r of list) r.rank = order(r);
-  list.sort((a, b) => {
+  listed = [...rows.values()].filter(r => !want || r.data.name.toLowerCase().includes(want) || (r.data.why || '').toLowerCase().includes(want));
+  for (const r of listed) r.rank = order(r);
+  listed.sort((a, b) => {
     for (let i = 0; i < a.rank.length; i++) if (a.rank[i] !== b.rank[i]) return a.rank[i] - b.rank[i];
     return a.data.name < b.data.name ? -1 : a.data.name > b.data.name ? 1 : 0;
   });
-  const box = $('rows');
-  const keys = list.map(r => r.key);
-  if (keys.length !== shownRows.length || keys.some((k, i) => k !== shownRows[i])) {
-    const focused = document.activeElement;
-    const wanted = new Set(keys);
-    for (const key of shownRows) if (!wanted.has(key)) rows.get(key)?.node.remove();
-    const was = new Map(shownRows.map((k, i) => [k, i])), stay = steady(keys.map(k => was.has(k) ? was.get(k) : -1));
-    let next = null;
-    for (let i = list.length - 1; i >= 0; i--) {
-      if (!stay.has(i)) box.insertBefore(list[i].node, next);
-      next = list[i].node;
-    }
-    if (focused && focused !== document.activeElement && box.contains(focused)) focused.focus({preventScroll: true});
-    shownRows = keys;
-  }
-  put($('shown'), want ? list.length + ' of ' + rows.size : '');
-  $('none').hidden = list.length > 0;
+  $('rows').style.setProperty('--n', listed.length);
+  label($('table'), 'aria-rowcount', listed.length + 1);
+  show();
+  put($('shown'), want ? listed.length + ' of ' + rows.size : '');
+  $('none').hidden = listed.length > 0;
   put($('none'), rows.size ? 'No name or reason has “' + want + '” in it.' : 'No guards yet. They appear when the policy names a service.');
 }
+
+const rowOf = node => rows.get(node?.closest('.row')?.dataset.key);
+
+// show makes the rows that are less than a screen away from what is in sight, and drops the others, all but the one with the
+// focus. All are of the same height, so it is known where each is.
+function show(focused = rowOf(document.activeElement)) {
+  const box = $('rows'), {top, height} = box.getBoundingClientRect();
+  const from = height ? (-top - innerHeight) / height * listed.length : 0, to = height ? (2 * innerHeight - top) / height * listed.length : 0;
+  const near = listed.map((r, i) => [r, i]).filter(([r, i]) => i + 1 > from && i < to || r === focused);
+  const stay = new Set(near.map(([r]) => r)), active = document.activeElement;
+  for (const node of [...box.children]) if (!stay.has(rowOf(node))) dropRow(rowOf(node));
+  let next = null;
+  for (const [r, i] of near.reverse()) {
+    if (!r.nodes) makeRow(r);
+    const n = r.nodes;
+    if (n.at !== i) {
+      n.at = i;
+      n.row.style.setProperty('--i', i);
+      n.row.setAttribute('aria-rowindex', i + 2);
+    }
+    if (n.row.parentNode !== box || n.row.nextSibling !== next) box.insertBefore(n.row, next);
+    next = n.row;
+  }
+  if (active !== document.activeElement && box.contains(active)) active.focus({preventScroll: true}); // moving it took it away
+}
+
+// goTo moves the focus to a row, wherever in the list it is.
+function goTo(r) {
+  show(r);
+  r?.nodes?.link.focus();
+}
+
+addEventListener('scroll', () => show(), {passive: true});
+addEventListener('resize', () => show());

@@ -15,17 +15,13 @@ function takeHead(h) {
 
 // takeRows takes new data of rows in. Rows of which nothing comes stay as they were.
 function takeRows(list, gone) {
-  for (const data of list || []) {
-    const r = rows.get(keyOf(data)) || makeRow(data);
-    r.data = data;
-  }
+  for (const data of list || []) keepRow(data);
   for (const data of gone || []) {
     const r = rows.get(keyOf(data));
     if (!r) continue;
-    sight.unobserve(r.node);
-    r.node.remove();
+    dropRow(r);
     rows.delete(r.key);
-    shownRows = shownRows.filter(k => k !== r.key);
+    listed = listed.filter(other => other !== r); // a scroll may come before the next frame
   }
 }
 
@@ -36,8 +32,7 @@ function takeFull(s) {
   const sparks = new Map((s.sparks || []).map(k => [keyOf(k), k]));
   for (const r of rows.values()) {
     const k = sparks.get(r.key);
-    r.history = k ? {attempts: k.attempts, good: k.good, bad: k.bad, strip: k.strip} :
-      {attempts: Array(minute).fill(0), good: Array(minute).fill(0), bad: Array(minute).fill(0), strip: '0'.repeat(minute)};
+    r.history = k ? {attempts: k.attempts, good: k.good, bad: k.bad, strip: k.strip} : quiet();
   }
   now = s.at;
 }
@@ -50,9 +45,14 @@ function takeDelta(d) {
   now = d.at;
 }
 
+// paintSoon paints with the next frame, once for all that came before it: a tab in the background has no frames for hours.
+let painting = 0;
+const paintSoon = () => { painting ||= requestAnimationFrame(paint); };
+
 function paint() {
+  painting = 0;
   $('list').hidden = $('totals').hidden = $('verdict').hidden = false;
-  for (const r of rows.values()) if (r.insight) { fillRow(r); drawSpark(r); }
+  for (const r of rows.values()) fillRow(r);
   arrange();
   paintVerdict();
   paintTotals();
@@ -171,7 +171,7 @@ function take(s) {
   put($('live'), 'live');
   dress($('live'), 'live');
   s.rows && s.full ? takeFull(s) : takeDelta(s);
-  requestAnimationFrame(paint);
+  paintSoon();
   refresh();
 }
 
@@ -227,9 +227,9 @@ addEventListener('keydown', e => {
     if (e.key === 'Escape') document.activeElement.blur();
     return;
   }
-  const links = shownRows.map(k => rows.get(k).link), at = links.indexOf(document.activeElement);
+  const at = listed.indexOf(rowOf(document.activeElement));
   const press = {
-    j: () => links[Math.min(at + 1, links.length - 1)]?.focus(), k: () => links[Math.max(at - 1, 0)]?.focus(),
+    j: () => goTo(listed[Math.min(at + 1, listed.length - 1)]), k: () => goTo(listed[Math.max(at - 1, 0)]),
     '/': () => $('find').focus(), Escape: closeDetail,
   }[e.key];
   if (!press) return;
