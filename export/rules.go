@@ -32,7 +32,17 @@ type RulesOptions struct {
 	Scale float64
 	// RunbookURL is the folder of the runbook pages: an absolute http or https URL. Empty means Runbooks.
 	RunbookURL string
+	// OnlyListed leaves out the alerts for what the file does not list. One Prometheus that loads the rules of several files needs it in
+	// all of them but one: what one file lists is unlisted to the others.
+	OnlyListed bool
 }
+
+// The second line of the file.
+const (
+	headerAll = "# What it lists has alerts of its own. All other services share those labelled policy: defaults, with the thresholds of its defaults.\n" +
+		"# Are the rules of a second policy file loaded beside these? Write that one with --only-listed, else what is listed here is unlisted there."
+	headerListed = "# What it does not list has no alerts here (--only-listed)."
+)
 
 // The times of the rules before Scale. The alerts are looked at so often that scraping every 15 s, looking and looking again
 // take less than 30 s together; the window has four scrapes.
@@ -43,7 +53,8 @@ const (
 
 // PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later about the services that file lists: what they are
 // called by guards (services) and what arrives at gates (protect). The thresholds follow from the policies, so that an alert
-// says that more happens than the policy wants; each service has rules of its own. They read metrics of adapter/abateprom
+// says that more happens than the policy wants; each service has rules of its own. All others share one set, with the thresholds of
+// the file's defaults and the label policy="defaults": no series is looked at twice. They read metrics of adapter/abateprom
 // that come from guards, gates and consumers alone. The recording rules are the same for every file, and those that a
 // Grafana dashboard may rely on. The error joins all that is wrong. The same input gives the same bytes; the work grows
 // with the number of services.
@@ -55,10 +66,15 @@ func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
 	t := clockwork{o.Scale}
 	doc := ruleFile{Groups: []ruleGroup{
 		{Name: "abate-recording", Interval: t.text(interval), Rules: recordings(t)},
-		{Name: "abate-alerts", Interval: t.text(interval), Rules: alerts(file, t, base)},
+		{Name: "abate-alerts", Interval: t.text(interval), Rules: alerts(file, o, base)},
 	}}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Written by \"abate export prometheus-rules\" from %s: change the policy, not this file.\n", strconv.QuoteToASCII(filepath.Base(file.Name)))
+	if o.OnlyListed {
+		fmt.Fprintln(&out, headerListed)
+	} else {
+		fmt.Fprintln(&out, headerAll)
+	}
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(doc); err != nil {
@@ -70,9 +86,12 @@ func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
 // check fills in the defaults and returns the folder of the runbooks.
 func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
 	var wrong []error
-	if len(file.Services)+len(file.Protect) == 0 {
-		wrong = append(wrong, fmt.Errorf("%s: no services and nothing under protect, so there is nothing to watch; "+
-			"list those to be watched, for example services: {payment-service: {}}, which has the defaults", file.Name))
+	if o.OnlyListed && len(file.Services)+len(file.Protect) == 0 {
+		wrong = append(wrong, fmt.Errorf("%s: no services and nothing under protect, so that there is nothing to watch for who wants only what is listed; "+
+			"list those to be watched, for example services: {payment-service: {}}, which has the defaults, or watch what is not listed too", file.Name))
+	}
+	if err := file.Defaults.Validate(); err != nil && !o.OnlyListed {
+		wrong = append(wrong, fmt.Errorf("%s: defaults: %w", file.Name, err))
 	}
 	for i := range file.Services { // one that was made in Go may have thresholds that are no numbers
 		if err := file.Services[i].Policy.Validate(); err != nil {
@@ -130,7 +149,8 @@ type rule struct {
 // labels are templates, as annotations are.
 type labels struct {
 	Severity string `yaml:"severity,omitempty"`
-	Service  string `yaml:"service,omitempty"`
+	Service  string `yaml:"service,omitempty"` // the one that the alert is about, if it is about one
+	Policy   string `yaml:"policy,omitempty"`  // "defaults" where it is about all that have no policy of their own
 }
 
 type annotations struct {

@@ -17,7 +17,7 @@ const (
 	critical = "critical"
 )
 
-// alert is a rule about one service.
+// alert is a rule about one service, or about all that are not listed.
 type alert struct {
 	name, severity string
 	expr           string
@@ -25,20 +25,26 @@ type alert struct {
 	summary, text  string // templates of Prometheus; $value is what the expression gives
 }
 
-// alerts are the alerting rules for what the file lists: kind by kind, and each in the order of the file. Every service has rules of
-// its own, so that who reads an alert at night sees its numbers and nobody else's.
-func alerts(file *policyfile.File, t clockwork, base *url.URL) []rule {
+// alerts are the alerting rules: kind by kind, in each those of what the file lists, in its order, and then the one for all others. Every
+// listed service has rules of its own, so that who reads an alert at night sees its numbers and nobody else's.
+func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 	var all []rule
+	t := clockwork{o.Scale}
 	for i := range file.Services {
 		s := &file.Services[i]
 		for _, a := range ofPolicy(matcher(s.Name), s.Policy.WithDefaults(), t) {
-			all = append(all, a.rule(s.Name, t, base))
+			all = append(all, a.about(s.Name, t, base))
 		}
 	}
 	for i := range file.Protect {
 		p := &file.Protect[i]
 		for _, a := range ofProtection(matcher(p.Name), p.Protection.WithDefaults()) {
-			all = append(all, a.rule(p.Name, t, base))
+			all = append(all, a.about(p.Name, t, base))
+		}
+	}
+	if !o.OnlyListed {
+		for _, a := range unlisted(file, t) {
+			all = append(all, a.aboutOthers(t, base))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b rule) int { return slices.Index(kinds, a.Alert) - slices.Index(kinds, b.Alert) })
@@ -48,13 +54,20 @@ func alerts(file *policyfile.File, t clockwork, base *url.URL) []rule {
 // kinds are the alerts there are, in the order of the file: what can be seen first comes first.
 var kinds = []string{
 	"DependencyDegraded", "HighRetryRate", "RequestAmplification", "RetryBudgetExhausted", "ConcurrencySpike", "CircuitBreakerOpen",
-	"OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "DeadLetterArrival",
+	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "DeadLetterArrival",
 }
 
-// rule writes the alert.
-func (a alert) rule(service string, t clockwork, base *url.URL) rule {
+// about is the alert for one service.
+func (a alert) about(service string, t clockwork, base *url.URL) rule {
+	r := a.rule(t, base)
+	r.Labels.Service = literal(label(service))
+	return r
+}
+
+// rule writes the alert, for whoever it is about.
+func (a alert) rule(t clockwork, base *url.URL) rule {
 	r := rule{
-		Alert: a.name, Expr: a.expr, Labels: labels{a.severity, literal(label(service))},
+		Alert: a.name, Expr: a.expr, Labels: labels{Severity: a.severity},
 		Annotations: annotations{Summary: a.summary, Description: a.text, Runbook: literal(base.JoinPath(a.name + ".md").String())},
 	}
 	if a.lasts > 0 {
@@ -76,12 +89,16 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 			list = append(list, budgetExhausted(service))
 		}
 	}
-	list = append(list, concurrency(service, &p), overridden(service))
-	if p.CircuitBreaker.Enabled() && p.CircuitBreaker.Mode != breaker.Shadow {
+	list = append(list, concurrency(service, &p, t), overridden(service))
+	switch {
+	case !p.CircuitBreaker.Enabled() || p.CircuitBreaker.Mode == breaker.Shadow: // it refuses nothing
+	case p.CircuitBreaker.Mode == breaker.ForcedOpen:
+		list = append(list, forcedOpen(service))
+	default:
 		list = append(list, circuitOpen(service, &p))
 	}
 	if p.Pacing.Enabled() {
-		list = append(list, heldBack(service, &p))
+		list = append(list, heldBack(service, &p.Pacing))
 	}
 	if p.Kafka.Enabled() && p.Kafka.DLTStrategy != redelivery.DropLast {
 		list = append(list, deadLetters(service, t))

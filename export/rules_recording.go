@@ -1,6 +1,13 @@
 package export
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// history is how much of an hour has to be known before it is what is usual.
+const history = 30 * time.Minute
 
 // by is what everything is summed by: the program that calls, and the service that it calls. The instances of a program
 // share a policy; two programs that call the same service may have two.
@@ -25,12 +32,14 @@ func recordings(t clockwork) []rule {
 		{"abate:call_failures:ratio_rate1m", by + `(rate(abate_calls_total{outcome=~"failure|overload|refused"}[W])) / abate:calls:rate1m`},
 		{"abate:refusals:rate1m", "sum by (job, service, reason) (rate(abate_call_refusals_total[W]))"},
 		// Instances whose circuit was open at a scrape of the window: between two waits it is half-open, and still not closed. One that
-		// nobody calls stays open for ever, and one in shadow refuses nothing: neither counts.
-		{"abate:circuit_open:instances", by + "(((max_over_time(circuit_breaker_state[W]) == bool 2) unless ignoring (override) abate_override{override=\"shadow\"} == 1)" +
+		// nobody calls stays open for ever, one in shadow refuses nothing, and one that is forced open by hand says nothing of the
+		// service: none of them counts.
+		{"abate:circuit_open:instances", by + "(((max_over_time(circuit_breaker_state[W]) == bool 2) unless ignoring (override) abate_override{override=~\"shadow|forcedOpen\"} == 1)" +
 			" * (sum without (outcome) (rate(abate_calls_total[W])) > bool 0))"},
 		{"abate:attempts_running:sum", by + "(abate_attempts_running)"},
-		// What is usual: the last minutes are left out, so that a spike is not compared with itself.
-		{"abate:attempts_running:avg1h", "avg_over_time(abate:attempts_running:sum[H] offset L)"},
+		// What is usual: the last minutes are left out, so that a spike is not compared with itself. Of a service that is new, or was away
+		// for most of the hour, nobody knows yet.
+		{"abate:attempts_running:avg1h", fmt.Sprintf("avg_over_time(abate:attempts_running:sum[H] offset L) and count_over_time(abate:attempts_running:sum[H] offset L) >= %d", history/interval)},
 		{"abate:arrivals:rate1m", by + "(rate(abate_requests_admitted_total[W])) + " + by + "(rate(abate_requests_refused_total[W]))"},
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
 		{"abate:arriving_retries:ratio_rate1m", by + "(abate_arriving_retry_ratio * (sum without (priority) (rate(abate_requests_admitted_total[W])) + " +

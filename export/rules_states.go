@@ -5,15 +5,19 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/pacing"
 )
 
 // concurrency tells of calls that pile up: in a bulkhead that is nearly full, or without one far above what is usual.
-func concurrency(service string, p *abate.Policy) alert {
+func concurrency(service string, p *abate.Policy, t clockwork) alert {
 	a := alert{name: "ConcurrencySpike", severity: warning, lasts: 2 * time.Minute}
 	if p.Bulkhead.Enabled() {
-		a.expr = fmt.Sprintf(by+"(abate_bulkhead_running{%[1]s})\n/ "+by+"(abate_bulkhead_limit{%[1]s}) > 0.9", service)
-		a.summary = "The bulkhead of {{ $labels.service }} is {{ $value | humanizePercentage }} full"
-		a.text = "Calls to {{ $labels.service }} hold {{ $value | humanizePercentage }} of the permits of its bulkhead. At 100 % further ones wait, and are then refused."
+		// Each instance has a bulkhead of its own, and refuses by itself: a full one must not hide among fifty that are not. A small one is
+		// full for a moment now and then, in some instance nearly always: so it is the same one for a window.
+		a.lasts = time.Minute
+		a.expr = fmt.Sprintf("count by (job, service) (min_over_time(abate_bulkhead_running{%[1]s}[%[2]s]) / abate_bulkhead_limit{%[1]s} > 0.9)", service, t.text(window))
+		a.summary = "The bulkhead of {{ $labels.service }} is full in {{ $value | humanize }} instances"
+		a.text = "In {{ $value | humanize }} instances of the caller, calls to {{ $labels.service }} hold more than 90 % of the permits of the bulkhead. At 100 % further ones wait, and are then refused."
 		return a
 	}
 	// Four times an hour's mean is no daily rhythm, and a handful of calls no pile.
@@ -42,6 +46,18 @@ func circuitOpen(service string, p *abate.Policy) alert {
 	return a
 }
 
+// forcedOpen tells of a policy that says so itself. Somebody wants it, and nobody is woken; but what is refused for half a day is still
+// being asked for.
+func forcedOpen(service string) alert {
+	return alert{
+		name: "CircuitForcedOpen", severity: warning, lasts: 4 * time.Hour,
+		expr:    "abate:circuit_open:instances{" + service + "} > 0",
+		summary: "{{ $labels.service }} is still switched off by the policy, and still called",
+		text: "The policy file says circuitBreaker.mode: forcedOpen for {{ $labels.service }}: {{ $value | humanize }} instances of the caller refuse every call, and there are calls. " +
+			"It stays until the file is changed.",
+	}
+}
+
 func overridden(service string) alert {
 	return alert{
 		name: "OverrideInForce", severity: warning, lasts: 15 * time.Minute,
@@ -54,14 +70,14 @@ func overridden(service string) alert {
 
 // heldBack tells of a pace that is too slow for every day. After an outage the queue is the purpose. Where a turn is about as long as
 // maxWait, every single connection makes the next wait so long: it takes refusals to be too slow.
-func heldBack(service string, p *abate.Policy) alert {
+func heldBack(service string, p *pacing.Config) alert {
 	return alert{
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
 		expr: fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%[1]s}) > %[2]s\nand on (job, service) abate:refusals:rate1m{reason=\"rate_limited\", %[1]s} > 0",
-			service, number(0.9*p.Pacing.MaxWait.Seconds())),
+			service, number(0.9*p.MaxWait.Seconds())),
 		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their turn",
 		text: fmt.Sprintf("Whoever wants a connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for its turn, and is refused from %v on. "+
-			"Its pacing lets %s a second through in each instance.", p.Pacing.MaxWait, number(p.Pacing.PerSecond)),
+			"Its pacing lets %s a second through in each instance.", p.MaxWait, number(p.PerSecond)),
 	}
 }
 

@@ -77,6 +77,9 @@ func TestAServiceHasTheAlertsThatItsPolicyHasAUseFor(t *testing.T) {
 		{"hedges alone", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}, hedge: {delay: 50ms}}}",
 			"RequestAmplification/warning RequestAmplification/critical " + always},
 		{"a breaker that refuses nothing", "services: {s: {maxRetries: 0, circuitBreaker: {mode: shadow}}}", always},
+		{"a breaker that refuses all, as somebody wants it", "services: {s: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}, fallback: {status: 200}}}",
+			"ConcurrencySpike/warning CircuitForcedOpen/warning OverrideInForce/warning"},
+		{"one that is forced and disabled", "services: {s: {maxRetries: 0, circuitBreaker: {mode: forcedOpen, disabled: true}}}", always},
 		{"a fallback", "services: {s: {maxRetries: 0, fallback: {status: 200}}}", "ConcurrencySpike/warning CircuitBreakerOpen/warning OverrideInForce/warning"},
 		{"connections", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}, pacing: {perSecond: 10}}}", always + " ConnectionsHeldBack/warning"},
 		{"messages", "services: {s: {maxRetries: 0, circuitBreaker: {disabled: true}, kafka: {tiers: [1s]}}}", always + " DeadLetterArrival/warning"},
@@ -85,7 +88,7 @@ func TestAServiceHasTheAlertsThatItsPolicyHasAUseFor(t *testing.T) {
 		{"a gate that refuses nothing", "protect: {s: {shed: {shadow: true}}}", "ArrivingRetries/warning"},
 		{"a gate that only limits", "protect: {s: {shed: {disabled: true}, rateLimit: {limit: 1/s}}}", ""},
 	} {
-		if _, alerts := rulesFor(t, c.policy, export.RulesOptions{}); names(alerts) != c.want {
+		if _, alerts := rulesFor(t, c.policy, export.RulesOptions{OnlyListed: true}); names(alerts) != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.about, names(alerts), c.want)
 		}
 	}
@@ -108,7 +111,7 @@ func TestThresholdsFollowFromThePolicy(t *testing.T) {
 		{"a bank that would hide a storm", "retryBudget: {ratio: 0.1, reserve: 1000000}", "RequestAmplification/warning", `} + 1.67`},
 		{"half-way to all retries", "maxRetries: 3, retryBudget: {ratio: 0.2}", "RequestAmplification/critical", "amplification:ratio_rate1m{service=\"s\"} > 2.61\n"},
 		{"hedges count", "maxRetries: 3, retryBudget: {ratio: 0.2}, hedge: {delay: 50ms, maxHedges: 2}", "RequestAmplification/critical", "} > 3.61\n"},
-		{"the bulkhead's limit", "bulkhead: {maxConcurrentCalls: 5}", "ConcurrencySpike/warning", "abate_bulkhead_limit{service=\"s\"}) > 0.9"},
+		{"the bulkhead's limit", "bulkhead: {maxConcurrentCalls: 5}", "ConcurrencySpike/warning", "abate_bulkhead_limit{service=\"s\"} > 0.9)"},
 		{"usual without one", "maxRetries: 1", "ConcurrencySpike/warning", "> 4 * abate:attempts_running:avg1h{"},
 		{"nearly maxWait", "pacing: {perSecond: 10, maxWait: 2s}", "ConnectionsHeldBack/warning", "> 1.8"},
 	} {
@@ -118,7 +121,7 @@ func TestThresholdsFollowFromThePolicy(t *testing.T) {
 			t.Errorf("%s: %s\n got %+v\nwant %q", c.about, c.alert, alerts, c.want)
 		}
 	}
-	_, alerts := rulesFor(t, "protect: {s: {shed: {concurrency: fixed, maxRetryShare: 0.25}}}", export.RulesOptions{})
+	_, alerts := rulesFor(t, "protect: {s: {shed: {concurrency: fixed, maxRetryShare: 0.25}}}", export.RulesOptions{OnlyListed: true})
 	if alerts[0].Alert != "ArrivingRetries" || !strings.Contains(alerts[0].Expr, "> 0.25\n") {
 		t.Errorf("%+v", alerts[0])
 	}
@@ -140,7 +143,7 @@ func TestACircuitMayBeOpenForTwoWaitsBeforeSomebodyIsWoken(t *testing.T) {
 
 func TestEveryAlertSaysWhatWhomAndWhereToRead(t *testing.T) {
 	const all = "services: {s: {pacing: {perSecond: 1}, kafka: {tiers: [1s]}}}\nprotect: {s: {}}"
-	_, alerts := rulesFor(t, all, export.RulesOptions{RunbookURL: "https://wiki.example/run books/{{x}}/"})
+	_, alerts := rulesFor(t, all, export.RulesOptions{RunbookURL: "https://wiki.example/run books/{{x}}/", OnlyListed: true})
 	if len(alerts) < 12 {
 		t.Errorf("%d alerts", len(alerts))
 	}
@@ -182,7 +185,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 
 func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
 	for _, scale := range []float64{-1, 0.001, 1000, math.NaN(), math.Inf(1)} {
-		_, err := export.PrometheusRules(policyOf(t, "defaults: {maxRetries: 1}"), export.RulesOptions{Scale: scale, RunbookURL: "runbooks"})
+		_, err := export.PrometheusRules(policyOf(t, "defaults: {maxRetries: 1}"), export.RulesOptions{Scale: scale, RunbookURL: "runbooks", OnlyListed: true})
 		if err == nil {
 			t.Fatal("no error")
 		}
@@ -218,7 +221,27 @@ func TestBracesInTheAddressOfTheRunbooksAreNoTemplate(t *testing.T) {
 }
 
 // matchers are the matchers of services in expressions: a string of PromQL is one of Go.
-var matchers = regexp.MustCompile(`service=("(?:[^"\\]|\\.)*")`)
+var matchers = regexp.MustCompile(`service(=|!~|!=)("(?:[^"\\]|\\.)*")`)
+
+// matches tells whether Prometheus would say that a service matches; patterns are anchored there.
+func matches(t testing.TB, m []string, service string) bool {
+	t.Helper()
+	text, err := strconv.Unquote(m[2])
+	if err != nil {
+		t.Fatalf("%s: %v", m[0], err)
+	}
+	switch m[1] {
+	case "=":
+		return service == text
+	case "!=":
+		return service != text
+	}
+	pattern, err := regexp.Compile("^(?s:" + text + ")$")
+	if err != nil {
+		t.Fatalf("%s: %v", m[0], err)
+	}
+	return !pattern.MatchString(service)
+}
 
 // FuzzRules writes rules for a service of any name and any scale, and reads them again.
 func FuzzRules(f *testing.F) {
@@ -242,13 +265,14 @@ func FuzzRules(f *testing.F) {
 		}
 		_, alerts := readRules(t, written)
 		for _, a := range alerts {
-			if shown := strings.ReplaceAll(a.Labels["service"], `{{"{{"}}`, "{{"); shown != name || strings.Contains(strings.ReplaceAll(a.Labels["service"], `{{"{{"}}`, ""), "{{") {
+			listed := a.Labels["policy"] == ""
+			if shown := strings.ReplaceAll(a.Labels["service"], `{{"{{"}}`, "{{"); listed && shown != name || strings.Contains(strings.ReplaceAll(a.Labels["service"], `{{"{{"}}`, ""), "{{") {
 				t.Errorf("%s: label %q for %q", a.Alert, a.Labels["service"], name)
 			}
 			found := matchers.FindAllStringSubmatch(a.Expr, -1)
 			for _, m := range found {
-				if got, err := strconv.Unquote(m[1]); err != nil || got != name {
-					t.Errorf("%s: %v: matches %q, want %q", a.Alert, err, got, name)
+				if matches(t, m, name) != listed || matches(t, m, name+"x") == listed || matches(t, m, "x"+name) == listed {
+					t.Errorf("%s of %q: matches %s", a.Alert, name, m[0])
 				}
 			}
 			if rest := matchers.ReplaceAllString(a.Expr, ""); len(found) == 0 || strings.Count(rest, "{") != len(found) || strings.Contains(rest, "NaN") {
@@ -261,7 +285,7 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// An hour is the longest time of the rules: nothing overflows at the largest scale.
+// An hour is the longest window of the rules: nothing overflows at the largest scale.
 func TestTheLongestTimeIsStillATime(t *testing.T) {
 	recordings, _ := rulesFor(t, "services: {s: {}}", export.RulesOptions{Scale: export.MaxScale})
 	i := slices.IndexFunc(recordings, func(r readRule) bool { return r.Record == "abate:attempts_running:avg1h" })

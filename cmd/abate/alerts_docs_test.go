@@ -19,6 +19,7 @@ const everyAlertPolicy = `
 services:
   payment-service: {pacing: {perSecond: 10}, kafka: {tiers: [30s]}}
   quote-service: {bulkhead: {maxConcurrentCalls: 10}, fallback: {status: 200}}
+  legacy-service: {circuitBreaker: {mode: forcedOpen}}
 protect:
   orders: {}
 `

@@ -42,10 +42,9 @@ func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
 		besides        string
 		series         []inputSeries
 	}{
-		{"ConcurrencySpike", warn, 2 * time.Minute, "", []inputSeries{
-			steady(`abate_bulkhead_running{service="quote-service", job="shop"}`, 3, 10, from, to, end), steady(`abate_bulkhead_limit{service="quote-service", job="shop"}`, 10, 10, from, to, end)}},
-		{"ConcurrencySpike", warn, 2 * time.Minute, "", []inputSeries{
-			steady(`abate_attempts_running{service="payment-service", job="shop", instance="a"}`, 8, 90, from, to, end), steady(`abate_attempts_running{service="payment-service", job="shop", instance="b"}`, 8, 8, from, to, end)}},
+		{"ConcurrencySpike", warn, 105 * time.Second, "", []inputSeries{ // one bulkhead of two: when the last minute's scrapes have seen nothing else, and a minute more
+			steady(`abate_bulkhead_running{service="quote-service", job="shop", instance="a"}`, 3, 10, from, to, end), steady(`abate_bulkhead_limit{service="quote-service", job="shop", instance="a"}`, 10, 10, from, to, end),
+			steady(`abate_bulkhead_running{service="quote-service", job="shop", instance="b"}`, 3, 3, from, to, end), steady(`abate_bulkhead_limit{service="quote-service", job="shop", instance="b"}`, 10, 10, from, to, end)}},
 		{"ConnectionsHeldBack", warn, 5 * time.Minute, "", []inputSeries{
 			steady(`abate_pacing_wait_seconds{service="payment-service", job="shop"}`, 0.2, 0.95, from, to, end), growing(`abate_call_refusals_total{service="payment-service", job="shop", reason="rate_limited"}`, 0, 3, from, to, end)}},
 		{"ArrivingRetries", warn, 2 * time.Minute, "", []inputSeries{
@@ -64,7 +63,7 @@ func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
 		if c.after >= 2*time.Minute && c.name == "ShedRate" {
 			late += scraping // shares of a window cross their threshold when some of it has passed
 		}
-		exprs := append(firstFires(c.name, c.severity, from+c.after-time.Second, from+c.after+late), noAlert(from), noAlertBut(end, others), notFiring(c.name, c.severity, 26*time.Minute))
+		exprs := append(firstFires(c.name, c.severity, from+c.after-time.Second, from+c.after+late), noAlert(from), noAlertBut(end, others), notFiring(c.name, c.severity, to+6*time.Minute))
 		rulesHold(t, rules, ruleTest{Name: c.name, Series: c.series, Exprs: exprs})
 	}
 }
@@ -80,6 +79,9 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 	gate := func(name, instance, more string) string {
 		return name + `{service="orders", job="orders", instance="` + instance + `"` + more + `}`
 	}
+	quote := func(name, instance string) string {
+		return name + `{service="quote-service", job="shop", instance="` + instance + `"}`
+	}
 	rules := rulesOf(t, everyAlertPolicy)
 	for name, series := range map[string][]inputSeries{
 		"a circuit that opened before the load went elsewhere, and stays open while nobody calls": {
@@ -88,6 +90,12 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 		"a circuit that refuses nothing, because somebody has put it in shadow for now": {
 			level(guard("circuit_breaker_state", "a", ""), 2), rising(guard("abate_calls_total", "a", `, outcome="failure"`), 100),
 			{guard("abate_override", "a", `, override="shadow"`), "0x79 1x40"}, {guard("circuit_breaker_state", "b", ""), "0x120"}},
+		"a circuit that somebody has forced open by hand: that says nothing of the service": {
+			level(guard("circuit_breaker_state", "a", ""), 2), rising(guard("abate_calls_total", "a", `, outcome="refused"`), 100),
+			{guard("abate_override", "a", `, override="forcedOpen"`), "1x40 0x80"}, {guard("abate_override", "a", `, override="shadow"`), "0x120"}, {guard("circuit_breaker_state", "b", ""), "0x120"}},
+		"bulkheads that are full in turn, each for a moment": {
+			{quote("abate_bulkhead_running", "a"), strings.Repeat("10 10 4 4 ", 30)}, level(quote("abate_bulkhead_limit", "a"), 10),
+			{quote("abate_bulkhead_running", "b"), strings.Repeat("4 4 10 10 ", 30)}, level(quote("abate_bulkhead_limit", "b"), 10)},
 		"one retry among the handful of requests that a canary gets": {
 			level(gate("abate_arriving_retry_ratio", "canary", ""), 0.5), rising(gate("abate_requests_admitted_total", "canary", `, priority="CRITICAL"`), 5),
 			rising(gate("abate_requests_refused_total", "canary", `, reason="overloaded"`), 0),
@@ -97,8 +105,11 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 			level(guard("abate_pacing_wait_seconds", "a", ""), 1.5), rising(guard("abate_call_refusals_total", "a", `, reason="rate_limited"`), 0)},
 	} {
 		want := []exprTest{noAlert(end)}
-		if strings.Contains(name, "shadow") { // a circuit under no override is another matter
+		switch { // a circuit under no override is another matter
+		case strings.Contains(name, "shadow"):
 			want = []exprTest{firing("CircuitBreakerOpen", pager, 10*time.Minute), notFiring("CircuitBreakerOpen", pager, 21*time.Minute)}
+		case strings.Contains(name, "by hand"):
+			want = []exprTest{noAlert(10 * time.Minute), firing("CircuitBreakerOpen", pager, 13*time.Minute)}
 		}
 		rulesHold(t, rules, ruleTest{Name: name, Series: series, Exprs: want})
 	}
@@ -121,6 +132,35 @@ func TestAnOverrideIsTheBusinessOfOthersAfterAQuarterOfAnHour(t *testing.T) {
 	series := []inputSeries{{`abate_override{service="payment-service", job="shop", override="forcedOpen", instance="a"}`, "0x20 1x80 0x40"}}
 	exprs := append(firstFires("OverrideInForce", warn, 20*time.Minute, 20*time.Minute+15*time.Second+late), noAlertBut(40*time.Minute, "OverrideInForce"), notFiring("OverrideInForce", warn, 26*time.Minute))
 	rulesHold(t, rulesOf(t, everyAlertPolicy), ruleTest{Series: series, Exprs: exprs})
+}
+
+// Half an hour has to be known before something is four times the usual; and what a service asks for from its first minute is usual.
+func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
+	attempts := func(values string) []inputSeries {
+		return []inputSeries{{`abate_attempts_running{service="payment-service", job="shop", instance="a"}`, values}, {`abate_attempts_running{service="payment-service", job="shop", instance="b"}`, "1x800"}}
+	}
+	rules, spike := rulesOf(t, "services: {payment-service: {maxRetries: 0}}", "--only-listed"), "ConcurrencySpike"
+	again := attempts("5x199 _x199 5x19 90x200")
+	rulesHold(t, rules, // four scrapes are a minute
+		ruleTest{Name: "it is rolled out slowly", Series: attempts("1x27 90x400"), Exprs: []exprTest{noAlert(80 * time.Minute)}},
+		ruleTest{Name: "after 25 minutes", Series: attempts("5x99 90x40 5x100"), Exprs: []exprTest{noAlert(time.Hour)}},
+		ruleTest{Name: "after 36 minutes", Series: attempts("5x143 90x40 5x100"), Exprs: append(firstFires(spike, warn, 38*time.Minute-time.Second, 38*time.Minute+late), notFiring(spike, warn, 52*time.Minute))},
+		ruleTest{Name: "it was away, and is new again", Series: again[:1], Exprs: []exprTest{noAlert(2 * time.Hour)}})
+}
+
+// forcedPolicy has switched a service off.
+const forcedPolicy = "services: {legacy-service: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}, payment-service: {maxRetries: 0}}"
+
+func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *testing.T) {
+	open := func(service string) []inputSeries { // five hours
+		return []inputSeries{{`circuit_breaker_state{service="` + service + `", job="shop"}`, "2x1200"}, {`abate_calls_total{service="` + service + `", job="shop", outcome="refused"}`, "0+10x1200"}}
+	}
+	exprs := append(firstFires("CircuitForcedOpen", warn, 4*time.Hour, 4*time.Hour+late), noAlertBut(4*time.Hour+5*time.Minute, "CircuitForcedOpen"))
+	idle := open("legacy-service")
+	idle[1].Values = "10x1200"
+	rulesHold(t, rulesOf(t, forcedPolicy, "--only-listed"), ruleTest{Name: "called", Series: open("legacy-service"), Exprs: exprs},
+		ruleTest{Name: "not called", Series: idle, Exprs: []exprTest{noAlert(4*time.Hour + 5*time.Minute)}},
+		ruleTest{Name: "another one", Series: open("payment-service"), Exprs: append(firstFires("CircuitBreakerOpen", pager, 2*time.Minute, 2*time.Minute+late), noAlertBut(30*time.Minute, "CircuitBreakerOpen"))})
 }
 
 // oddNames are services whose names mean something to YAML, PromQL, templates or regular expressions.
@@ -225,7 +265,7 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 		want []string
 	}{
 		{[]string{"prometheus-rules", "-c", bad, "-o", out}, 1, []string{"bad.yaml:2:19:", "bad.yaml:2:25:", "did you mean timeout?"}},
-		{[]string{"prometheus-rules", "-c", empty, "-o", out}, 1, []string{"empty.yaml: no services and nothing under protect"}},
+		{[]string{"prometheus-rules", "-c", empty, "-o", out, "--only-listed"}, 1, []string{"empty.yaml: no services and nothing under protect"}},
 		{[]string{"prometheus-rules", "-c", filepath.Join(dir, "none.yaml"), "-o", out}, 1, []string{"none.yaml"}},
 		{[]string{"prometheus-rules", "-c", bad, "-o", filepath.Join(dir, "no", "such", "folder")}, 1, []string{"bad.yaml:2:19:"}},
 		{[]string{"prometheus-rules", "-c", good, "-o", good}, 1, []string{"good.yaml is the policy file itself"}},
@@ -234,6 +274,7 @@ func TestExportSaysAllThatIsWrongAndWritesNothing(t *testing.T) {
 			`"rules" is not something to write; allowed: prometheus-rules, grafana`, `"more" is one word too many`, "--scale: 0 is out of range; allowed: 0.01 to 100", `runbook URL: "here"`}},
 		{[]string{"prometheus-rules", "--scale", "NaN"}, 2, []string{"-c FILE is missing", "--scale: NaN is out of range"}},
 		{[]string{"prometheus-rules", "--title", "x", "-c", bad}, 2, []string{"--title is for grafana, not for prometheus-rules"}},
+		{[]string{"grafana", "--only-listed"}, 2, []string{"--only-listed is for prometheus-rules, not for grafana"}},
 		{[]string{"grafana", "--scale", "2"}, 2, []string{"--scale is for prometheus-rules, not for grafana"}},
 		{[]string{"prometheus-rules", "--window", "2"}, 2, []string{"-window"}},
 	} {

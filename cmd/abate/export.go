@@ -19,14 +19,14 @@ const exportHelp = `Write what other programs need of a policy file.
 Usage: abate export prometheus-rules -c FILE [FLAGS]
        abate export grafana [-c FILE] [FLAGS]
 
-prometheus-rules  recording and alerting rules for the services that the file lists, with thresholds
-                  that follow from their policies
+prometheus-rules  recording and alerting rules, with thresholds that follow from the policies: each
+                  service that the file lists has its own, all others share those of its defaults
 grafana           a dashboard for Grafana 10 and later; without -c its thresholds are those of the
                   default policy
 
   -c FILE             the policy file, plain or in a Kubernetes ConfigMap; "-" reads standard input
-  -o FILE             write there instead of to standard output; nothing is written if anything is
-                      wrong
+  -o FILE             write there instead of to standard output ("-"); the file is replaced as a
+                      whole, and left as it is if anything is wrong
   --runbook-url URL   folder of the runbook pages, one for each alert
                       (default ` + export.Runbooks + `)
   -h, --help          print this
@@ -34,6 +34,8 @@ grafana           a dashboard for Grafana 10 and later; without -c its threshold
 Of prometheus-rules:
   --scale N           factor for all times, 0.01 to 100: 0.1 makes an alert of two minutes one of
                       twelve seconds, for drills; scrape as much more often (default 1)
+  --only-listed       no alerts for services that the file does not list: for all files but one if
+                      a Prometheus loads the rules of several
 
 Of grafana:
   --title TEXT        what the dashboard is called (default "Abate")
@@ -61,7 +63,7 @@ type exporter struct {
 }
 
 var exporters = []exporter{
-	{"prometheus-rules", []string{"scale"}, func(f *policyfile.File, o exportOptions) ([]byte, error) {
+	{"prometheus-rules", []string{"scale", "only-listed"}, func(f *policyfile.File, o exportOptions) ([]byte, error) {
 		o.rules.RunbookURL = o.runbooks
 		return export.PrometheusRules(f, o.rules)
 	}},
@@ -103,6 +105,7 @@ func (o *exportOptions) parse(args []string) (what exporter, problems []string, 
 	flags.StringVar(&o.policy, "c", "", "")
 	flags.StringVar(&o.out, "o", "", "")
 	flags.Float64Var(&o.rules.Scale, "scale", 1, "")
+	flags.BoolVar(&o.rules.OnlyListed, "only-listed", false, "")
 	flags.StringVar(&o.runbooks, "runbook-url", "", "")
 	flags.StringVar(&o.grafana.Title, "title", "", "")
 	flags.StringVar(&o.grafana.UID, "uid", "", "")
@@ -169,7 +172,10 @@ func (o exportOptions) export(what exporter, stdout io.Writer) error {
 	if same(o.out, o.policy) {
 		return fmt.Errorf("-o %s is the policy file itself, which this would replace: name another file", o.out)
 	}
-	return os.WriteFile(o.out, text, 0o644)
+	if err := replaceFile(o.out, text); err != nil {
+		return fmt.Errorf("-o %s was not written: %w", o.out, err)
+	}
+	return nil
 }
 
 // same tells whether two names are those of one file.

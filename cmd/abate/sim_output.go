@@ -99,38 +99,10 @@ func output(stdout io.Writer, flag, file string, form func(io.Writer) error) err
 	case file == toStdout:
 		_, err = stdout.Write(text.Bytes())
 	default:
-		err = writeWhole(file, text.Bytes())
+		err = replaceFile(file, text.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("--%s %s was not written: %w", flag, file, err)
 	}
 	return nil
-}
-
-// writeWhole replaces a file by another one that was written beside it. What is there and no file, such as a pipe or a
-// device, is written to. A link stays, and the file behind it is replaced.
-func writeWhole(file string, data []byte) error {
-	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target
-	}
-	mode := fs.FileMode(0o666) // less what the process masks
-	if info, err := os.Stat(file); err == nil {
-		if !info.Mode().IsRegular() {
-			return os.WriteFile(file, data, mode)
-		}
-		mode = info.Mode().Perm()
-	}
-	temporary := filepath.Join(filepath.Dir(file), fmt.Sprintf(".%s.%d.tmp", filepath.Base(file), os.Getpid()))
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) // never through a link that somebody put there
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(temporary, file)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-	}
-	return err
 }
