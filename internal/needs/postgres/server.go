@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,6 +28,8 @@ var errEnded = errors.New("it ended before it answered")
 // Server is a PostgreSQL with a database postgres and a user abate who may do everything without a password. Its methods are safe for concurrent use.
 type Server struct {
 	program, folder string // the folder has data and log
+	settings        []string
+	becomes         string // what it says of itself once it is started
 	as              *syscall.Credential
 	guard           io.WriteCloser // the end of which ends the server
 
@@ -55,30 +56,35 @@ func Shared(t testing.TB) *Server {
 	return shared.Server
 }
 
-func begin(t testing.TB) *Server {
+func begin(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	initdb, program := needs.Program(t, "initdb"), needs.Program(t, "postgres")
+	s := empty(t, program, settings)
+	cmd := s.command(initdb, "-D", s.data(), "-U", "abate", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		_ = s.guard.Close()
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	s.begin(t)
+	return s
+}
+
+// empty is a server in a folder of its own that has no data yet.
+func empty(t testing.TB, program string, settings []string) *Server {
+	t.Helper()
 	needs.Program(t, "sh")
 	folder, err := os.MkdirTemp("", "abate-postgres-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{program: program, folder: folder, as: credential(t)}
+	s := &Server{program: program, folder: folder, settings: settings, becomes: isReady, as: credential(t)}
 	if s.as != nil {
 		if err := os.Chown(folder, int(s.as.Uid), int(s.as.Gid)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := s.command(initdb, "-D", s.data(), "-U", "abate", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		_ = os.RemoveAll(folder)
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
 	if s.guard, err = watch(folder); err != nil {
 		t.Fatal(err)
-	}
-	if err := s.Start(); err != nil {
-		t.Fatalf("%v; its log:\n%s", err, s.Log())
 	}
 	return s
 }
@@ -138,7 +144,7 @@ func (s *Server) log() string  { return filepath.Join(s.folder, "log") }
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd != nil {
+	if s.cmd != nil && !s.over() {
 		return nil
 	}
 	var err error
@@ -164,8 +170,12 @@ func (s *Server) launch() error {
 	}
 	defer log.Close()
 	// Processes are killed here, machines are not, so the disk need not be waited for.
-	cmd := s.command(s.program, "-D", s.data(), "-p", strconv.Itoa(s.port), "-h", "127.0.0.1", "-k", "", "-F",
-		"-c", "shared_buffers=16MB", "-c", "max_connections=200", "-c", "log_line_prefix=%m [%p] ")
+	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-h", "127.0.0.1", "-k", "", "-F",
+		"-c", "shared_buffers=16MB", "-c", "max_connections=200", "-c", "log_line_prefix=%m [%p] "}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := s.command(s.program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return err
@@ -175,7 +185,7 @@ func (s *Server) launch() error {
 	over := time.After(limit)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !s.ready(cmd.Process.Pid) || !answers(s.port) {
+	for s.says(cmd.Process.Pid) != s.becomes || s.becomes == isReady && !answers(s.port) {
 		select {
 		case <-tick.C:
 		case <-s.ended:
@@ -187,13 +197,6 @@ func (s *Server) launch() error {
 		}
 	}
 	return nil
-}
-
-// ready tells whether the server says in its own folder that it takes statements. An answer on the port may be somebody else's, who has got it meanwhile.
-func (s *Server) ready(pid int) bool {
-	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return err == nil && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[len(lines)-1]) == "ready"
 }
 
 // Stop ends the server and rolls back what is open.

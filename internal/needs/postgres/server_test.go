@@ -15,7 +15,7 @@ func TestServerWhosePortIsTakenComesBackOnAnother(t *testing.T) {
 	if testing.Short() {
 		return // a server takes seconds
 	}
-	s := postgres.Begin(t)
+	s := postgres.Own(t)
 	port := s.Port()
 	s.Crash()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
