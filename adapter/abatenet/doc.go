@@ -22,7 +22,8 @@
 // and a caller waits for all of them. Where the guard's policy has retries, switch the driver's off:
 //
 //   - go-redis: DialerRetries (5 by default) to 1. MaxRetries (3 by default) repeats commands, and dials for it when the
-//     connection is gone: -1 switches it off.
+//     connection is gone: -1 switches it off. After as many failed dials in a row as PoolSize says it dials once a second to find
+//     out whether the server is back, and closes that connection: it comes back some seconds later than the guard would let it.
 //   - franz-go dials again for ever, with its own back-off: RetryBackoffFn and RequestRetries bound it. Its metadata loop goes on
 //     in any case, at the guard's pace.
 //   - net/http sends a request again when a connection that was kept died under it, and dials for that. It dials beside the

@@ -5,7 +5,6 @@ package pods_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -94,6 +93,6 @@ func (s redisServer) start() time.Time {
 
 func TestPodsComeBackGentlyToRedis(t *testing.T) {
 	plan := thePlan(t)
-	s := redisServer{t, needsredis.Start(t, fmt.Sprint("maxclients ", plan.slots))}
+	s := redisServer{t, needsredis.Start(t)}
 	plan.compare(t, s, order{Kind: "redis", Address: s.Addr()})
 }
