@@ -219,7 +219,7 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 	if s.breaker != nil {
 		result := breakerResult[class&3]
 		s.breaker.Record(now, a.permit, result)
-		if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open {
+		if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
 			s.opening.failed(o.Err)
 		}
 	}

@@ -262,8 +262,8 @@ func (c *Call) Attempts() int { return int(c.attempts) }
 
 // stop finishes the call for a reason of the policy's.
 func (c *Call) stop(now time.Duration, reason error) Step {
-	if c.attempts == 0 && reason == ErrCircuitOpen && now == c.start {
-		return c.finish(now, reason, c.s.opening.latest.Load().refusal)
+	if c.attempts == 0 && reason == ErrCircuitOpen {
+		return c.finish(now, reason, c.s.opening.refuse(c, now))
 	}
 	return c.finish(now, reason, &Error{
 		Guard: c.s.name, Reason: reason, Attempts: int(c.attempts), Elapsed: now - c.start, Err: c.last,

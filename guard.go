@@ -153,9 +153,9 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		switch forced := p.CircuitBreaker.Mode == breaker.ForcedOpen; {
 		case forced:
 			if g.parts.breaker == nil && g.current.Load() != nil {
-				change = breaker.Change{From: breaker.Closed, To: breaker.Open, At: now, Reason: "forced open"} // it begins so
+				change = breaker.Change{From: breaker.Closed, To: breaker.Open, At: now, Reason: forcedOpen} // it begins so
 			}
-			g.parts.opening.begin(g.name, "forced open")
+			g.parts.opening.begin(g.name, forcedOpen)
 		case g.parts.breaker == nil:
 			g.parts.opening.begin(g.name, "")
 		}
@@ -225,13 +225,13 @@ func (s *settings) delays(o *Outcome) bool {
 // breakerChanged passes the breaker's transitions on to the pacer, for which a recovery is a new beginning, and to whichever
 // observer is in force at that moment.
 func (g *Guard) breakerChanged(c breaker.Change) {
-	switch c.To {
-	case breaker.Open:
+	if c.To == breaker.Open {
 		g.parts.opening.begin(g.name, c.Reason)
-	case breaker.Closed:
-		g.parts.opening.begin(g.name, "") // nobody hears of this outage in the first moment of the next one
 	}
 	if s := g.current.Load(); s != nil {
+		if c.To == breaker.Closed {
+			s.opening.end(s.name, s.breaker)
+		}
 		if s.pacer != nil && recovered(c) && !(c.From == breaker.HalfOpen && s.shadowed()) {
 			s.pacer.Restart(c.At, s.rnd())
 		}

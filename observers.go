@@ -79,6 +79,9 @@ func prepend[O any](o, list O, join func(link[O]) O) O {
 	return join(link[O]{o, list})
 }
 
+// Tells reports whether an event that list is told reaches o, because it is o, or what Observers has made of o and others.
+func Tells(list, o Observer) bool { return o != nil && tells(list, o) }
+
 // tells finds out whether o is in a list.
 func tells[O any](list, o O) bool {
 	if first, rest, several := apart(list); several {

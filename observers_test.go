@@ -115,3 +115,21 @@ func BenchmarkObservers(b *testing.B) {
 		})
 	}
 }
+
+func TestTellsFindsWhoIsToldWhoeverMadeTheList(t *testing.T) {
+	to := new(strings.Builder)
+	a, b, c := teller{"a", to}, teller{"b", to}, teller{"c", to}
+	count := abate.ObserverFunc(func(abate.Event) {})
+	for _, l := range []struct {
+		list, of abate.Observer
+		told     bool
+	}{
+		{nil, a, false}, {a, a, true}, {a, b, false}, {a, nil, false}, {nil, nil, false},
+		{abate.Observers(a, b), b, true}, {abate.Observers(c, abate.Observers(a, b)), a, true}, {abate.Observers(a, b), c, false},
+		{abate.Observers(count, a), a, true}, {count, a, false}, {count, count, false},
+	} {
+		if abate.Tells(l.list, l.of) != l.told {
+			t.Errorf("%v in %v: want %v", l.of, l.list, l.told)
+		}
+	}
+}

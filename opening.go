@@ -1,8 +1,12 @@
 package abate
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
 )
 
 // opening is why a guard's circuit is open, for those that it refuses. It outlives a change of the policy.
@@ -13,6 +17,9 @@ type opened struct {
 	refusal *Error // one for all who are refused, so that refusing costs nothing
 }
 
+// forcedOpen is the reason of a circuit that somebody has opened: no failure explains it.
+const forcedOpen = "forced open"
+
 // longestCause is how many bytes of a failure's text are kept.
 const longestCause = 200
 
@@ -21,15 +28,38 @@ func (o *opening) begin(guard, reason string) {
 	o.latest.Store(&opened{reason, &Error{Guard: guard, Reason: ErrCircuitOpen, Opened: reason}})
 }
 
+// end notes that the circuit of b has closed, so that nobody hears of this outage in the first moment of the next one. News of
+// a breaker may come late: if the circuit has opened again meanwhile, that counts. A nil b refuses nobody.
+func (o *opening) end(guard string, b *breaker.Breaker) {
+	was := o.latest.Load()
+	if b == nil || b.State() == breaker.Closed {
+		o.latest.CompareAndSwap(was, &opened{refusal: &Error{Guard: guard, Reason: ErrCircuitOpen}})
+	}
+}
+
 // failed notes a failure that opened the circuit, or that was under way when it opened. Only its text is kept: it may
 // be an answer with all that hangs on it, and was another call's.
 func (o *opening) failed(failure error) {
 	was := o.latest.Load()
-	text := failure.Error()
+	if was.reason == "" || was.reason == forcedOpen {
+		return
+	}
+	text := fmt.Sprint(failure) // an Error method that panics must not cost the call its permits
 	if len(text) > longestCause {
 		text = strings.ToValidUTF8(text[:longestCause], "") + "..."
 	}
 	o.latest.CompareAndSwap(was, &opened{was.reason, &Error{
 		Guard: was.refusal.Guard, Reason: ErrCircuitOpen, Opened: was.reason + ", the last: " + text,
 	}})
+}
+
+// refuse is the error of a call that has sent nothing.
+func (o *opening) refuse(c *Call, now time.Duration) *Error {
+	refusal := o.latest.Load().refusal
+	if now == c.start {
+		return refusal
+	}
+	own := *refusal
+	own.Elapsed = now - c.start
+	return &own
 }

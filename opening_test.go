@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/bulkhead"
 )
 
 // brittle is a guard whose circuit opens at the second failure, for two seconds, and that repeats nothing.
@@ -115,5 +116,90 @@ func TestARefusalCostsNothing(t *testing.T) {
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Whoever waited for a place or a turn first is told as much as the others.
+func TestARefusalAfterAWaitSaysWhyTheCircuitIsOpen(t *testing.T) {
+	g := brittle(t)
+	p := *g.Describe()
+	p.Bulkhead.MaxConcurrentCalls, p.Bulkhead.MaxQueue = 1, 1
+	if err := g.UpdateAt(0, p); err != nil {
+		t.Fatal(err)
+	}
+	down := abate.Outcome{Class: abate.Failure, Err: errors.New("connection refused")}
+	_ = one(t, g, 0, down.Err)
+	var first, second abate.Call
+	g.Begin(&first, 1, abate.NoDeadline)
+	if step := g.Begin(&second, 1, abate.NoDeadline); step.Action != abate.Queue {
+		t.Fatalf("step %+v", step)
+	}
+	w := &bulkhead.Waiter{Wake: func() {}}
+	second.Enqueue(1, w)
+	first.AttemptDone(2, 0, down)
+	step := second.Admitted(3)
+	var e *abate.Error
+	if !errors.As(step.Err, &e) || e.Opened != "consecutive failures, the last: connection refused" || e.Elapsed != 2 {
+		t.Errorf("step %+v", step)
+	}
+	var later *abate.Error
+	if err := one(t, g, 4, nil); !errors.As(err, &later) || later.Elapsed != 0 {
+		t.Errorf("what all share has been changed: %v", err)
+	}
+}
+
+// What was under way when somebody forced the circuit open has nothing to do with it.
+func TestNoFailureExplainsACircuitThatIsForcedOpen(t *testing.T) {
+	g := brittle(t)
+	p := *g.Describe()
+	p.CircuitBreaker.Mode = breaker.ForcedOpen
+	var c abate.Call
+	g.Begin(&c, 0, abate.NoDeadline)
+	if err := g.UpdateAt(1, p); err != nil {
+		t.Fatal(err)
+	}
+	c.AttemptDone(2, 0, abate.Outcome{Class: abate.Failure, Err: errors.New("connection refused")})
+	if err := one(t, g, 3, nil); err == nil || err.Error() != "orders-db: circuit open, call refused (forced open)" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Changes of a breaker may be told in the wrong order: here the circuit opens before it is told that it was closed.
+func TestTheLateNewsOfAClosedCircuitDoesNotHideWhyItIsOpenNow(t *testing.T) {
+	g := brittle(t)
+	p := *g.Describe()
+	p.CircuitBreaker.FailureThreshold = 1
+	p.CircuitBreaker.Mode = breaker.ForcedOpen
+	if err := g.UpdateAt(0, p); err != nil {
+		t.Fatal(err)
+	}
+	p.CircuitBreaker.Mode = breaker.Enforce
+	told := false
+	p.Observer = abate.ObserverFunc(func(e abate.Event) {
+		if e.Kind == abate.PolicyChanged && !told {
+			told = true
+			_ = one(t, g, 1, errors.New("connection refused"))
+		}
+	})
+	if err := g.UpdateAt(1, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := one(t, g, 2, nil); err == nil || err.Error() != "orders-db: circuit open, call refused (consecutive failures, the last: connection refused)" {
+		t.Errorf("%v", err)
+	}
+}
+
+type careless struct{ text string }
+
+func (c *careless) Error() string { return c.text }
+
+// An error that cannot tell its text is no reason to lose the permits of the call.
+func TestAFailureWithoutATextOpensTheCircuitAllTheSame(t *testing.T) {
+	g := brittle(t)
+	for now := range time.Duration(2) {
+		_ = one(t, g, now, (*careless)(nil))
+	}
+	if err := one(t, g, 2, nil); err == nil || !strings.Contains(err.Error(), "consecutive failures, the last: ") {
+		t.Errorf("%v", err)
 	}
 }

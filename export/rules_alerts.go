@@ -93,7 +93,7 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 	switch {
 	case !p.CircuitBreaker.Enabled() || p.CircuitBreaker.Mode == breaker.Shadow: // it refuses nothing
 	case p.CircuitBreaker.Mode == breaker.ForcedOpen:
-		list = append(list, forcedOpen(service))
+		list = append(list, forcedOpen(service, t))
 	default:
 		list = append(list, circuitOpen(service, &p))
 	}

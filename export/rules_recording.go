@@ -38,8 +38,8 @@ func recordings(t clockwork) []rule {
 			" * (sum without (outcome) (rate(abate_calls_total[W])) > bool 0))"},
 		{"abate:attempts_running:sum", by + "(abate_attempts_running)"},
 		// What is usual: the last minutes are left out, so that a spike is not compared with itself. Of a service that is new, or was away
-		// for most of the hour, nobody knows yet.
-		{"abate:attempts_running:avg1h", fmt.Sprintf("avg_over_time(abate:attempts_running:sum[H] offset L) and count_over_time(abate:attempts_running:sum[H] offset L) >= %d", history/interval)},
+		// for most of the hour, nobody knows yet. Windows are counted, not samples: those of two files are twice as many.
+		{"abate:attempts_running:avg1h", fmt.Sprintf("avg_over_time(abate:attempts_running:sum[H] offset L) and count_over_time(abate:attempts_running:sum[H:W] offset L) >= %d", history/window)},
 		{"abate:arrivals:rate1m", by + "(rate(abate_requests_admitted_total[W])) + " + by + "(rate(abate_requests_refused_total[W]))"},
 		// What each instance sees, by how much arrives there: a handful of requests somewhere has any share.
 		{"abate:arriving_retries:ratio_rate1m", by + "(abate_arriving_retry_ratio * (sum without (priority) (rate(abate_requests_admitted_total[W])) + " +
@@ -48,7 +48,7 @@ func recordings(t clockwork) []rule {
 		{"abate:critical_shed:ratio_rate1m", by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) / (` +
 			by + `(rate(shed_total{priority=~"CRITICAL.*"}[W])) + ` + by + `(rate(abate_requests_admitted_total{priority=~"CRITICAL.*"}[W])))`},
 	}
-	times := strings.NewReplacer("[W]", "["+t.text(window)+"]", "[H]", "["+t.text(60*window)+"]", "offset L", "offset "+t.text(5*window))
+	times := strings.NewReplacer("[W]", "["+t.text(window)+"]", "[H]", "["+t.text(60*window)+"]", "[H:W]", "["+t.text(60*window)+":"+t.text(window)+"]", "offset L", "offset "+t.text(5*window))
 	rules := make([]rule, len(list))
 	for i, r := range list {
 		rules[i] = rule{Record: r.name, Expr: times.Replace(r.expr)}

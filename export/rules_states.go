@@ -47,11 +47,11 @@ func circuitOpen(service string, p *abate.Policy) alert {
 }
 
 // forcedOpen tells of a policy that says so itself. Somebody wants it, and nobody is woken; but what is refused for half a day is still
-// being asked for.
-func forcedOpen(service string) alert {
+// being asked for, and be it once in half an hour: one quiet minute of four hours proves nothing.
+func forcedOpen(service string, t clockwork) alert {
 	return alert{
 		name: "CircuitForcedOpen", severity: warning, lasts: 4 * time.Hour,
-		expr:    "abate:circuit_open:instances{" + service + "} > 0",
+		expr:    "max_over_time(abate:circuit_open:instances{" + service + "}[" + t.text(60*window) + "]) > 0",
 		summary: "{{ $labels.service }} is still switched off by the policy, and still called",
 		text: "The policy file says circuitBreaker.mode: forcedOpen for {{ $labels.service }}: {{ $value | humanize }} instances of the caller refuse every call, and there are calls. " +
 			"It stays until the file is changed.",

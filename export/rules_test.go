@@ -167,7 +167,7 @@ func TestScaleChangesAllTimesAndNoNames(t *testing.T) {
 		if slow[i].Record != fast[i].Record {
 			t.Errorf("%s became %s", slow[i].Record, fast[i].Record)
 		}
-		want := strings.NewReplacer("[1m]", "[6s]", "[1h]", "[6m]", "offset 5m", "offset 30s").Replace(slow[i].Expr)
+		want := strings.NewReplacer("[1m]", "[6s]", "[1h]", "[6m]", "[1h:1m]", "[6m:6s]", "offset 5m", "offset 30s").Replace(slow[i].Expr)
 		if want == slow[i].Expr && strings.Contains(want, "[") || fast[i].Expr != want {
 			t.Errorf("%s: %s, want %s", fast[i].Record, fast[i].Expr, want)
 		}

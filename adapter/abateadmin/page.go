@@ -105,12 +105,7 @@ func (p *Page) Adjust(service string, policy *abate.Policy) {
 	p.mu.Lock()
 	r := p.subject(service).record
 	p.mu.Unlock()
-	switch {
-	case policy.Observer == nil:
-		policy.Observer = r
-	case !tells(policy.Observer, r):
-		policy.Observer = both{r, policy.Observer}
-	}
+	policy.Observer = abate.Observers(r, policy.Observer)
 }
 
 // subject returns the one of a name, made when it is needed first. mu is held.
@@ -163,7 +158,7 @@ func (s *subject) remove(g *abate.Guard) {
 		return
 	}
 	s.guards = slices.Delete(s.guards, i, i+1)
-	if tells(g.Describe().Observer, s.record) {
+	if abate.Tells(g.Describe().Observer, s.record) {
 		s.record.notes.leave(abate.Now(), g.State().Breaker.State)
 	}
 }

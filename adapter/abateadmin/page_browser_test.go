@@ -365,6 +365,11 @@ func TestOfAThousandRowsThoseNearWhatIsInSightAreMade(t *testing.T) {
 	is("far away, the focus stays", `document.activeElement.closest('.row')?.dataset.key`, "guard/service-040")
 	b.Press("j")
 	is("a key goes on from there", `document.activeElement.closest('.row')?.dataset.key`, "guard/service-041")
+	b.Eval(`scrollTo(0, 1e6)`)
+	b.Until(`rows.get('guard/service-999').nodes`)
+	b.Press("Tab", "Tab", "Tab")
+	is("Tab, too", `document.activeElement.closest('.row')?.dataset.key`, "guard/service-044")
+	b.Press("k", "k", "k")
 	b.Until(`(at => at.top >= 0 && at.bottom <= innerHeight)(document.activeElement.getBoundingClientRect())`)
 	for _, width := range []int{1440, 390} { // beside the list, and in its place
 		b.Size(width, false)

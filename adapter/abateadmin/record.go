@@ -182,33 +182,3 @@ func (r *record) hand() hand {
 	defer r.mu.Unlock()
 	return r.byHand
 }
-
-// both tells the page and whoever else was to be told. It is a value, so that two of them compare by what they tell: a reload
-// that changes nothing is then seen as one.
-type both struct {
-	page *record
-	next abate.Observer
-}
-
-// Observe tells the page first.
-func (b both) Observe(e abate.Event) {
-	b.page.Observe(e)
-	b.next.Observe(e)
-}
-
-// tells finds out whether what is told to an observer reaches r already.
-func tells(to abate.Observer, r *record) bool {
-	for {
-		switch t := to.(type) {
-		case *record:
-			return t == r
-		case both:
-			if t.page == r {
-				return true
-			}
-			to = t.next
-		default:
-			return false
-		}
-	}
-}

@@ -339,6 +339,8 @@ func TestObserversOfOneServiceAreEqual(t *testing.T) {
 	}
 	p := abate.Policy{Observer: other}
 	s.Adjust("a", &p)
+	p.Observer = abate.Observers(&counter{}, p.Observer) // as an adapter for metrics does
+	s.Adjust("a", &p)
 	p.Observer.Observe(abate.Event{Kind: abate.AttemptBegan, Attempt: 1, At: 5 * sec})
 	if first, _ := s.SentAt("a", 6*sec, 0); other.n != 1 || first != 1 {
 		t.Errorf("the other was told %d times, the page %d", other.n, first)

@@ -145,7 +145,8 @@ func (e *callError) Error() string { return e.end.Error() }
 // Unwrap lets errors.Is and errors.As see the *abate.Error and all that is in it.
 func (e *callError) Unwrap() error { return e.end }
 
-// GRPCStatus is what status.Code and status.FromError see: the last attempt's status, with its details, if there was one.
+// GRPCStatus is what status.Code and status.FromError see: the last attempt's status, with its details, if there was one. It goes
+// to the client of a handler that returns it, so it does not tell of the other calls that opened a circuit.
 func (e *callError) GRPCStatus() *status.Status {
 	switch {
 	case e.end.Reason == context.Canceled:
@@ -155,7 +156,9 @@ func (e *callError) GRPCStatus() *status.Status {
 			return st
 		}
 	}
-	return status.New(codeOfReason(e.end.Reason), e.Error())
+	public := *e.end
+	public.Opened = ""
+	return status.New(codeOfReason(e.end.Reason), public.Error())
 }
 
 // codeOfReason is the code of a call that a guard has refused.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,5 +153,23 @@ func TestAGuardThatIsNotThereChangesNothing(t *testing.T) {
 	})
 	if err != errNo {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What a handler returns of a call that it made goes to its own client, who may be anybody: another call's failure is not for them.
+func TestAStatusDoesNotShowAnotherCallsFailure(t *testing.T) {
+	p := eager()
+	p.MaxRetries, p.CircuitBreaker.FailureThreshold = 0, 1
+	b := stand(t, abategrpc.NewClient(guard(t, p)), func(int, context.Context, *text) (*text, error) {
+		return nil, status.Error(codes.Unavailable, "somebody else's secret")
+	}, nil)
+	_, _ = b.call(t.Context())
+	_, err := b.call(t.Context())
+	var refusal *abate.Error
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Opened, "secret") || !strings.Contains(err.Error(), "secret") {
+		t.Fatalf("%v", err)
+	}
+	if got := status.Convert(err).Message(); got != "payments: circuit open, call refused" {
+		t.Errorf("%q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policy/breaker"
 )
 
 // everyAlertPolicy has every alert in both of its severities, where it has two.
@@ -107,6 +108,9 @@ func TestTheRulesReadOnlyMetricsThereAre(t *testing.T) {
 	}
 }
 
+// namedStates are words that can only be the state of a circuit.
+var namedStates = regexp.MustCompile("`half.?open`")
+
 var promqlBlock = regexp.MustCompile("(?s)```promql\n(.*?)```")
 
 func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
@@ -149,6 +153,11 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 		for _, metric := range namedMetrics.FindAllString(string(text), -1) {
 			if !slices.Contains(known, metric) {
 				t.Errorf("%s names %s, which there is not", page, metric)
+			}
+		}
+		for _, state := range namedStates.FindAllString(string(text), -1) {
+			if state != "`"+breaker.HalfOpen.String()+"`" {
+				t.Errorf("%s: the label is not %s", page, state)
 			}
 		}
 		for _, block := range promqlBlock.FindAllStringSubmatch(string(text), -1) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,21 +147,33 @@ func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
 		ruleTest{Name: "after 25 minutes", Series: attempts("5x99 90x40 5x100"), Exprs: []exprTest{noAlert(time.Hour)}},
 		ruleTest{Name: "after 36 minutes", Series: attempts("5x143 90x40 5x100"), Exprs: append(firstFires(spike, warn, 38*time.Minute-time.Second, 38*time.Minute+late), notFiring(spike, warn, 52*time.Minute))},
 		ruleTest{Name: "it was away, and is new again", Series: again[:1], Exprs: []exprTest{noAlert(2 * time.Hour)}})
+	// Two files have the same recording rules, and each writes its samples: there are twice as many.
+	if said := testRulesEvery(t, "2500ms", rules, ruleTest{Name: "after 25 minutes, by two files", Series: attempts("5x99 90x40 5x100"), Exprs: []exprTest{noAlert(time.Hour)}}); said != "" {
+		t.Error(said)
+	}
 }
 
 // forcedPolicy has switched a service off.
 const forcedPolicy = "services: {legacy-service: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}, payment-service: {maxRetries: 0}}"
 
 func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *testing.T) {
-	open := func(service string) []inputSeries { // five hours
-		return []inputSeries{{`circuit_breaker_state{service="` + service + `", job="shop"}`, "2x1200"}, {`abate_calls_total{service="` + service + `", job="shop", outcome="refused"}`, "0+10x1200"}}
+	open := func(service, job, refused string) []inputSeries {
+		labels := `{service="` + service + `", job="` + job + `"`
+		return []inputSeries{{`circuit_breaker_state` + labels + `}`, "2x1200"}, {`abate_calls_total` + labels + `, outcome="refused"}`, refused}}
 	}
-	exprs := append(firstFires("CircuitForcedOpen", warn, 4*time.Hour, 4*time.Hour+late), noAlertBut(4*time.Hour+5*time.Minute, "CircuitForcedOpen"))
-	idle := open("legacy-service")
-	idle[1].Values = "10x1200"
-	rulesHold(t, rulesOf(t, forcedPolicy, "--only-listed"), ruleTest{Name: "called", Series: open("legacy-service"), Exprs: exprs},
-		ruleTest{Name: "not called", Series: idle, Exprs: []exprTest{noAlert(4*time.Hour + 5*time.Minute)}},
-		ruleTest{Name: "another one", Series: open("payment-service"), Exprs: append(firstFires("CircuitBreakerOpen", pager, 2*time.Minute, 2*time.Minute+late), noAlertBut(30*time.Minute, "CircuitBreakerOpen"))})
+	asked := func(at time.Duration, jobs ...string) exprTest {
+		x := exprTest{Expr: `count by (job) (ALERTS{alertstate="firing", alertname="CircuitForcedOpen", severity="` + warn + `"})`, At: prometheusTime(at)}
+		for _, job := range jobs {
+			x.Samples = append(x.Samples, sample{`{job="` + job + `"}`, 1})
+		}
+		return x
+	}
+	const first, second = 4 * time.Hour, 4*time.Hour + 30*time.Minute
+	halfHourly := "1x119 2x119 3x119 4x119 5x119 6x119 7x119 8x119 9x119 10x119" // a job that calls for the first time after half an hour
+	forced := slices.Concat(open("legacy-service", "shop", "0+10x1200"), open("legacy-service", "cron", halfHourly), open("legacy-service", "idle", "10x1200"))
+	rulesHold(t, rulesOf(t, forcedPolicy, "--only-listed"), ruleTest{Name: "forced open", Series: forced, Exprs: []exprTest{noAlert(first - time.Second), asked(first+late, "shop"),
+		asked(second-time.Second, "shop"), asked(second+late, "shop", "cron"), noAlertBut(second+late, "CircuitForcedOpen")}},
+		ruleTest{Name: "another one", Series: open("payment-service", "shop", "0+10x1200"), Exprs: append(firstFires("CircuitBreakerOpen", pager, 2*time.Minute, 2*time.Minute+late), noAlertBut(30*time.Minute, "CircuitBreakerOpen"))})
 }
 
 // oddNames are services whose names mean something to YAML, PromQL, templates or regular expressions.

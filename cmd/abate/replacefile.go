@@ -9,7 +9,7 @@ import (
 )
 
 // replaceFile puts data into a file as a whole or not at all: it is written beside the file, reaches the disk, and takes the file's place.
-// The file keeps its mode, and a link stays a link. What cannot be replaced is refused: a file that may not be written, a link to nothing,
+// The file keeps its mode, its owner and group too as far as this process may give a file away, and a link stays a link. What cannot be replaced is refused: a file that may not be written, a link to nothing,
 // of which nobody knows what it should lead to. What is there and no file, such as a pipe or a device, is written to.
 func replaceFile(name string, data []byte) error {
 	target, old, err := replaceable(name)
@@ -71,7 +71,7 @@ func replaceable(name string) (target string, old fs.FileInfo, err error) {
 	return target, old, err
 }
 
-// writeDurably makes a file with the mode of the old one, and returns when its bytes are on the disk.
+// writeDurably makes a file with the mode and the owner of the old one, and returns when its bytes are on the disk.
 func writeDurably(name string, data []byte, old fs.FileInfo) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -79,6 +79,7 @@ func writeDurably(name string, data []byte, old fs.FileInfo) error {
 	}
 	_, err = f.Write(data)
 	if err == nil && old != nil {
+		keepOwner(f, old)                // first: it may take bits of the mode away
 		err = f.Chmod(old.Mode().Perm()) // also what this process would mask
 	}
 	if err == nil {

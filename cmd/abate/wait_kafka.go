@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -25,8 +26,8 @@ func kafkaProbe(a *waitAddress) (func(context.Context) error, error) {
 	if strings.Trim(a.path, "/") != "" {
 		problems = append(problems, fmt.Errorf("%s:// is a list of HOST:PORT and nothing else", a.scheme))
 	}
-	for key, values := range a.query {
-		if key != "sasl" && key != "ca" || len(values) > 1 {
+	for _, key := range slices.Sorted(maps.Keys(a.query)) {
+		if key != "sasl" && key != "ca" || len(a.query[key]) > 1 {
 			problems = append(problems, fmt.Errorf("?%s is not known, or there twice: there are sasl=plain, scram-sha-256 or scram-sha-512, and ca=FILE", key))
 		}
 	}

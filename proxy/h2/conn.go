@@ -236,7 +236,7 @@ func (c *Conn) endIfOver() {
 		return
 	}
 	if c.draining == saidLast || !c.server && c.closing {
-		c.fail(nil)
+		c.fail(c.broken)
 		return
 	}
 	c.flushAndUnlock()

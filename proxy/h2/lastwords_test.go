@@ -107,3 +107,103 @@ func (r *raw) greeted(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, r.Conn) }()
 	r.WriteSettings()
 }
+
+// lamed is a client's side of a connection that has said hello, and on which nothing can be written from the call of break on.
+func lamed(t *testing.T, config *h2.Config) (conn *h2.Conn, r *raw, nc *lame) {
+	t.Helper()
+	a, b := net.Pipe()
+	r, nc = newRaw(t, a), &lame{Conn: b}
+	go r.greeted(t)
+	conn, err := h2.NewClient(nc, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-conn.Agreed()
+	return conn, r, nc
+}
+
+// Where there is no stream, nobody waits for last words, and whoever makes the connection hears at once what is wrong.
+func TestAConnectionWithoutStreamsEndsWithTheFailedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, r, nc := lamed(t, &h2.Config{PingAfter: -1})
+		s, _, err := conn.Open(post("/"), nil, false, in(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		nc.broken.Store(true)
+		began := time.Now()
+		s.Close() // which would write RST_STREAM
+		<-conn.Done()
+		if waited := time.Since(began); waited > 0 || !errors.Is(conn.Err(), syscall.EPIPE) {
+			t.Errorf("after %v: %v", waited, conn.Err())
+		}
+		r.Close()
+	})
+}
+
+// Streams that end while a connection that can no longer be written to is read make its end no good one.
+func TestABrokenConnectionDoesNotEndInGoodOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, r, nc := lamed(t, nil)
+		s, _, err := conn.Open(post("/"), nil, false, in(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		nc.broken.Store(true)
+		_ = s.Write([]byte("more"), false, in(patience))
+		s.Flush()
+		synctest.Wait()
+		s.Close()
+		<-conn.Done()
+		if err := conn.Err(); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("got %v", err)
+		}
+		r.Close()
+	})
+}
+
+// A request that waits to be sent goes to another connection at once.
+func TestWhoWaitsForRoomDoesNotWaitForLastWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		r := newRaw(t, a)
+		go func() {
+			_, _ = io.ReadFull(a, make([]byte, len(http2.ClientPreface)))
+			r.WriteSettings() // and it reads no more
+		}()
+		conn, err := h2.NewClient(b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-conn.Agreed()
+		s, _, err := conn.Open(post("/"), nil, false, in(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrote := make(chan error)
+		go func() { wrote <- s.Write(make([]byte, 65535), false, in(patience)) }()
+		synctest.Wait()
+		if conn.CanTake() {
+			t.Fatal("there is room for another")
+		}
+		done := make(chan error)
+		go func() {
+			_, _, err := conn.Open(post("/"), nil, false, in(patience))
+			done <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		b.SetWriteDeadline(time.Unix(1, 0)) // the write that waits fails
+		if err := <-done; err != h2.ErrGoingAway || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if err := <-wrote; err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("the write under way ended after %v: %v", time.Since(began), err)
+		}
+		s.Close()
+		r.Close()
+		<-conn.Done()
+	})
+}

@@ -119,17 +119,21 @@ func (c *Conn) mute() bool { return c.broken != nil || c.dead && !c.flushLast }
 // lastWords is how long a client reads on when it can no longer write.
 const lastWords = time.Second
 
-// writeFailed ends the connection. A client reads first what is there: the server's GOAWAY, or its answer, may have come before
-// the reset that the write met, and it tells which requests may be sent again. mu is held, and free afterwards.
+// writeFailed ends the connection. A client that has requests under way reads first what is there: the server's GOAWAY, or its
+// answer, may have come before the reset that the write met, and it tells which requests may be sent again. mu is held, and free
+// afterwards.
 func (c *Conn) writeFailed(err error) {
 	why := &netError{"write", err}
-	if c.server || c.dead {
+	if c.server || c.dead || c.open() == 0 {
 		c.fail(why)
 		return
 	}
 	c.broken, c.closing = why, true
+	for s := c.headers.first; s != nil; s = s.behind { // those that have sent nothing go elsewhere
+		s.wr.rouse()
+	}
+	c.nc.SetReadDeadline(time.Now().Add(lastWords)) // under the lock: a fail that follows ends the reading at once
 	c.mu.Unlock()
-	c.nc.SetReadDeadline(time.Now().Add(lastWords))
 	c.announce()
 }
 

@@ -92,6 +92,8 @@ func (s *Stream) awaitRoom(until time.Duration) error {
 			return s.err
 		case c.dead:
 			return c.endOf(s)
+		case s.id == 0 && c.closing: // a request that was not begun
+			return ErrGoingAway
 		case s.interrupted:
 			return ErrInterrupted
 		case !inTime:

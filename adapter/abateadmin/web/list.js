@@ -116,11 +116,12 @@ function arrange() {
 const rowOf = node => rows.get(node?.closest('.row')?.dataset.key);
 
 // show makes the rows that are less than a screen away from what is in sight, and drops the others, all but the one with the
-// focus. All are of the same height, so it is known where each is.
+// focus and those beside it, to which Tab leads. All are of the same height, so it is known where each is.
 function show(focused = rowOf(document.activeElement)) {
   const box = $('rows'), {top, height} = box.getBoundingClientRect();
   const from = height ? (-top - innerHeight) / height * listed.length : 0, to = height ? (2 * innerHeight - top) / height * listed.length : 0;
-  const near = listed.map((r, i) => [r, i]).filter(([r, i]) => i + 1 > from && i < to || r === focused);
+  const at = focused ? listed.indexOf(focused) : -1;
+  const near = listed.map((r, i) => [r, i]).filter(([, i]) => i + 1 > from && i < to || at >= 0 && Math.abs(i - at) < 2);
   const stay = new Set(near.map(([r]) => r)), active = document.activeElement;
   for (const node of [...box.children]) if (!stay.has(rowOf(node))) dropRow(rowOf(node));
   let next = null;
@@ -144,5 +145,6 @@ function goTo(r) {
   r?.nodes?.link.focus();
 }
 
+$('rows').addEventListener('focusin', () => show());
 addEventListener('scroll', () => show(), {passive: true});
 addEventListener('resize', () => show());

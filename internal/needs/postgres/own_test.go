@@ -3,6 +3,8 @@
 package postgres_test
 
 import (
+	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -21,8 +23,20 @@ func TestAServerThatHasEndedByItselfIsStartedAgain(t *testing.T) {
 	if err := s.Start(); err != nil || !listens(t, s.DSN()) {
 		t.Errorf("%v; its log:\n%s", err, s.Log())
 	}
+	held, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	_, _ = held.Write([]byte("\x00\x00\x00\x08\x04\xd2\x16\x2f")) // does it speak TLS? The answer is that of a process of its own, for which the server waits
+	if _, err := held.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Drain(); err != nil {
 		t.Error(err)
+	}
+	if err := s.Start(); err != nil || !s.Answers() {
+		t.Errorf("while it was stopping: %v", err)
 	}
 	s.Stop()
 	if err := s.Drain(); err == nil {

@@ -140,12 +140,15 @@ func (s *Server) command(path string, args ...string) *exec.Cmd {
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 func (s *Server) log() string  { return filepath.Join(s.folder, "log") }
 
-// Start starts a server that was stopped, on the same data and, unless somebody else has got it meanwhile, the same port, and returns when it takes statements.
+// Start starts a server that was stopped or is stopping, on the same data and, unless somebody else has got it meanwhile, the same port, and returns when it takes statements.
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd != nil && !s.over() {
-		return nil
+		if state := s.says(s.cmd.Process.Pid); state != "" && state != isStopping {
+			return nil
+		}
+		s.end(syscall.SIGINT) // one that was drained may take as long as somebody is connected
 	}
 	var err error
 	for range 5 {

@@ -82,7 +82,12 @@ func (s *Server) Port() int { return s.port }
 // Start starts a server that does not run, with what it has saved, and returns when it answers anything: an error such as LOADING, too.
 func (s *Server) Start() error {
 	if s.cmd != nil {
-		return nil
+		select {
+		case <-s.ended: // by itself
+			s.Crash()
+		default:
+			return nil
+		}
 	}
 	if err := s.prepare(); err != nil {
 		return err

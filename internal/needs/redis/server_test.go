@@ -72,6 +72,22 @@ func TestAServerThatCrashedComesBackWhereItWasWithWhatItHasSaved(t *testing.T) {
 	}
 }
 
+func TestAServerThatHasEndedByItselfIsStartedAgain(t *testing.T) {
+	s := redis.Start(t)
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "SHUTDOWN NOSAVE\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitEnd()
+	if err := s.Start(); err != nil || ask(t, s.Addr(), "PING") != "+PONG" {
+		t.Errorf("started again: %v", err)
+	}
+}
+
 func TestConfigurationCounts(t *testing.T) {
 	if answer := ask(t, redis.Start(t, "requirepass secret").Addr(), "PING"); !strings.HasPrefix(answer, "-NOAUTH") {
 		t.Errorf("with a password: %s", answer)

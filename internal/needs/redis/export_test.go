@@ -1,0 +1,6 @@
+//go:build unix
+
+package redis
+
+// AwaitEnd waits until the server has ended by itself.
+func (s *Server) AwaitEnd() { <-s.ended }
