@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/abate-go/abate"
 )
@@ -20,7 +21,7 @@ func (u *unary) copies() (req, reply any) {
 	if u.finished {
 		return nil, nil
 	}
-	return cloned(u.request), fresh(u.reply)
+	return cloned(u.request), u.kind.fresh()
 }
 
 // isMessage tells whether v is a protobuf message, of which copies can be made.
@@ -53,10 +54,20 @@ func cloned(v any) any {
 	return as(proto.Clone(m), old)
 }
 
-func fresh(v any) any {
-	m, old := protoOf(v)
-	return as(m.ProtoReflect().New().Interface(), old)
+// kind is what kind of message a reply is. It is asked before the first copy is sent: the codec that reads an answer into a message resets
+// all of it, so that from then on the message cannot even tell that.
+type kind struct {
+	of  protoreflect.MessageType
+	old bool
 }
+
+func kindOf(v any) kind {
+	m, old := protoOf(v)
+	return kind{m.ProtoReflect().Type(), old}
+}
+
+// fresh is an empty message of that kind.
+func (k kind) fresh() any { return as(k.of.New().Interface(), k.old) }
 
 // replace makes to what from is.
 func replace(to, from any) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -102,18 +104,56 @@ func TestRepliesOfAHedgeReplaceTheCallers(t *testing.T) {
 	}
 }
 
+// watchedText is a reply that is told when nobody but its copy may look at it.
+type watchedText struct {
+	*text
+	busy  atomic.Bool
+	asked atomic.Int32 // while it was
+}
+
+func (w *watchedText) ProtoReflect() protoreflect.Message {
+	if w.busy.Load() {
+		w.asked.Add(1)
+	}
+	return w.text.ProtoReflect()
+}
+
+// A codec resets the message that it reads an answer into: who asks it anything meanwhile races with that.
+func TestNobodyLooksAtAReplyThatACopyIsReadInto(t *testing.T) {
+	client := abategrpc.NewClient(guard(t, hasty()))
+	reply := &watchedText{text: wrapperspb.String("stale")}
+	err := client.Unary(t.Context(), chargeMethod, wrapperspb.String("x"), reply, nil, func(ctx context.Context, _ string, _, to any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		if w, ok := to.(*watchedText); ok { // the first copy
+			w.busy.Store(true)
+			defer w.busy.Store(false)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		to.(*text).Value = "the second"
+		return nil
+	})
+	if err != nil || reply.Value != "the second" || reply.asked.Load() != 0 {
+		t.Errorf("%q, error %v; it was asked %d times", reply.Value, err, reply.asked.Load())
+	}
+}
+
 func TestWhatMustNotBeRepeatedIsNotHedged(t *testing.T) {
 	p := hasty()
 	p.RetryMethods = nil
-	b := stand(t, abategrpc.NewClient(guard(t, p)), func(_ int, ctx context.Context, _ *text) (*text, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := b.call(ctx); status.Code(err) != codes.DeadlineExceeded || b.calls.Load() != 1 {
-		t.Errorf("error %v after %d calls", err, b.calls.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := abategrpc.NewClient(guard(t, p)).Unary(ctx, chargeMethod, wrapperspb.String("x"), new(text), nil,
+			func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+				calls++
+				<-ctx.Done()
+				return status.FromContextError(ctx.Err()).Err()
+			})
+		if status.Code(err) != codes.DeadlineExceeded || calls != 1 {
+			t.Errorf("error %v after %d calls", err, calls)
+		}
+	})
 }
 
 // plain is a codec whose messages are strings: no copy of one can be made without knowing it.

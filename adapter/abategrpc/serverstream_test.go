@@ -152,7 +152,7 @@ func TestAStreamThatIsAbandonedGivesItsPlaceBack(t *testing.T) {
 }
 
 func TestTheGatesTimeLimitHoldsForStreams(t *testing.T) {
-	conn, _, _ := protectStreams(t, abate.Protection{Timeout: 20 * time.Millisecond}, func(ss grpc.ServerStream) error {
+	conn, _, _ := protectStreams(t, abate.Protection{Timeout: 500 * time.Millisecond}, func(ss grpc.ServerStream) error {
 		_ = ss.SendMsg(new(text))
 		<-ss.Context().Done()
 		return ss.Context().Err()

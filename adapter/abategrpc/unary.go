@@ -59,6 +59,7 @@ type unary struct {
 	end     *ending // of the first attempt
 	again   bool    // the call may be repeated
 	hedged  bool    // so may two copies be in the air at once
+	kind    kind    // of the reply, if they may
 
 	mu       sync.Mutex // guards the rest
 	finished bool       // the caller has its request and reply back
@@ -90,7 +91,9 @@ func (u *unary) prepare(ctx context.Context, opts []grpc.CallOption) {
 	keyed := u.out.open(ctx, u.client, p)
 	u.again = u.method.repeatable(p, keyed)
 	u.hedged = u.again && p.Hedge.Enabled() && isMessage(u.request) && isMessage(u.reply)
-	u.out.shared = u.hedged
+	if u.out.shared = u.hedged; u.hedged {
+		u.kind = kindOf(u.reply)
+	}
 	if len(opts) > 0 {
 		u.options, u.wanted = split(opts)
 	}

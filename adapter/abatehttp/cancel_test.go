@@ -151,15 +151,20 @@ func TestOldCancelChannelLeavesTheAnswerToItsReader(t *testing.T) {
 }
 
 func TestClientTimeoutEndsTheWholeCall(t *testing.T) {
-	b := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	p, events := watched(eager())
-	client, _ := newClient(t, guard(t, p))
-	client.Timeout = 20 * time.Millisecond
-	_, err := client.Get(b.URL)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
-	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
-		t.Errorf("attempts: %+v", ended)
-	}
+	synctest.Test(t, func(t *testing.T) { // on a busy machine 20 ms may be over before the call begins
+		p, events := watched(eager())
+		base := roundTrip(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		client := &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p)), Timeout: 20 * time.Millisecond}
+		began := time.Now()
+		_, err := client.Do(newRequest(t, "GET", "http://payments.test", nil))
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != client.Timeout {
+			t.Errorf("error %v after %v", err, took)
+		}
+		if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
+			t.Errorf("attempts: %+v", ended)
+		}
+	})
 }

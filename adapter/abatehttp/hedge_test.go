@@ -24,10 +24,11 @@ func hedging(delay time.Duration) abate.Policy {
 
 func TestFastSecondCopyWins(t *testing.T) {
 	counts := make(chan string, 2)
-	b := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
-		counts <- r.Header.Get("X-Envoy-Attempt-Count")
+	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		count := r.Header.Get("X-Envoy-Attempt-Count")
+		counts <- count
 		body, _ := io.ReadAll(r.Body)
-		if n == 1 {
+		if count == "1" { // which need not be the first to arrive
 			<-r.Context().Done() // until the client gives this copy up
 			return
 		}
@@ -38,15 +39,14 @@ func TestFastSecondCopyWins(t *testing.T) {
 		"buffered": io.NopCloser(strings.NewReader("content")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.requests.Store(0)
-			client, _ := newClient(t, guard(t, hedging(50*time.Millisecond))) // the first copy has to arrive first on a busy machine too
+			client, _ := newClient(t, guard(t, hedging(20*time.Millisecond)))
 			req := newRequest(t, "PUT", b.URL, body)
 			req.Header.Set("Idempotency-Key", "k1")
 			if status, got := mustDo(t, client, req); status != 200 || got != "content" {
 				t.Errorf("%d %q", status, got)
 			}
-			if first, second := <-counts, <-counts; first != "1" || second != "2" {
-				t.Errorf("copies counted themselves as %s and %s", first, second)
+			if one, other := <-counts, <-counts; min(one, other) != "1" || max(one, other) != "2" {
+				t.Errorf("copies counted themselves as %s and %s", one, other)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
 	policy := hedging(20 * time.Millisecond)
 	policy.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptEnded && e.Attempt == 2 { // the second copy, which found the first one running
+		if e.Kind == abate.AttemptEnded && e.Class == abate.Overload { // of the copy that came second and found the other one running
 			close(released)
 		}
 	})
@@ -257,7 +257,7 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 	req := newRequest(t, "POST", b.URL, strings.NewReader("order"))
 	req.Header.Set("Idempotency-Key", `"order-7"`)
 	if status, got := mustDo(t, client, req); status != 200 || got != "charged" || handled.Load() != 1 {
-		t.Errorf("%d %q, handled %d times; want the first copy's answer", status, got, handled.Load())
+		t.Errorf("%d %q, handled %d times; want the answer of the copy that came first", status, got, handled.Load())
 	}
 }
 

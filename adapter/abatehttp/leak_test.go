@@ -4,10 +4,52 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate"
 )
+
+// draining counts the answers that are closed before their end, which they may only be for the time they take.
+type draining struct {
+	*http.Transport
+	t   *testing.T
+	cut atomic.Int64
+}
+
+func (d *draining) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := d.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Body = &drained{ReadCloser: resp.Body, by: d, since: time.Now()}
+	}
+	return resp, err
+}
+
+type drained struct {
+	io.ReadCloser
+	by    *draining
+	since time.Time
+	ended atomic.Bool
+}
+
+func (d *drained) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	if err == io.EOF {
+		d.ended.Store(true)
+	}
+	return n, err
+}
+
+func (d *drained) Close() error {
+	if !d.ended.Swap(true) {
+		d.by.cut.Add(1)
+		if took := time.Since(d.since); took < 100*time.Millisecond {
+			d.by.t.Errorf("an answer was given up after %v", took)
+		}
+	}
+	return d.ReadCloser.Close()
+}
 
 func TestTenThousandRetriedAnswersLeaveNothingBehind(t *testing.T) {
 	const workers, calls, size = 10, 2500, 100_000 // of four attempts each
@@ -18,7 +60,9 @@ func TestTenThousandRetriedAnswersLeaveNothingBehind(t *testing.T) {
 				w.WriteHeader(503)
 				w.Write(content)
 			})
-			client, _ := newClient(t, guard(t, p))
+			client, transport := newClient(t, guard(t, p))
+			base := &draining{Transport: transport.Base.(*http.Transport), t: t}
+			transport.Base = base
 			var wg sync.WaitGroup
 			for range workers {
 				wg.Go(func() {
@@ -36,9 +80,10 @@ func TestTenThousandRetriedAnswersLeaveNothingBehind(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// Net/http dials when the connection just used is not back in its pool yet, so that there may be a few more.
-			if opened := b.opened.Load(); opened > 3*workers {
-				t.Errorf("%d connections for %d workers", opened, workers)
+			// Net/http dials when the connection just used is not back in its pool yet, so that there may be a few more. One whose
+			// answer took too long to be read away is not used again, which happens on a busy machine.
+			if opened := b.opened.Load(); opened > 3*workers+base.cut.Load() {
+				t.Errorf("%d connections for %d workers, and %d that were given up", opened, workers, base.cut.Load())
 			}
 			client.CloseIdleConnections()
 			if !settles(func() bool { return b.open.Load() == 0 }) {

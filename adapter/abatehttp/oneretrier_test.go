@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"strings"
 	"sync"
@@ -54,30 +55,35 @@ func TestNothingIsSentAgainUnasked(t *testing.T) {
 			url, _ := wires(t, &seen)
 			client, transport := newClient(t, guard(t, abate.Policy{}))
 			transport.NoHiddenRetries = strict
-			send := func() error {
+			send := func() (reused bool, err error) {
 				req := newRequest(t, method, url, nil)
 				if method == "PUT" {
 					req = newRequest(t, method, url, strings.NewReader("body"))
 					req.Header.Set("Idempotency-Key", "k")
 				}
-				resp, err := client.Do(req)
+				trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = reused || info.Reused }}
+				resp, err := client.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 				if err == nil {
 					io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
 				}
-				return err
+				return reused, err
 			}
-			if err := send(); err != nil {
+			fresh := int32(0) // connections: on a busy machine net/http may drop one that it could use again
+			reused, err := send()
+			for ; !reused && err == nil; reused, err = send() {
+				fresh++
+			}
+			if fresh == 0 {
 				t.Fatal(method, err)
 			}
-			err := send()
-			if strict && (err == nil || seen.Load() != 2 || transport.HiddenRetries() != 0) {
+			if strict && (err == nil || seen.Load() != fresh+1 || transport.HiddenRetries() != 0) {
 				t.Errorf("%s: %v, and the server saw %d requests", method, err, seen.Load())
 			}
 			if strict && method != "PUT" && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%s: %v", method, err)
 			}
-			if !strict && (err != nil || seen.Load() != 3) {
+			if !strict && (err != nil || seen.Load() != fresh+2) {
 				t.Errorf("%s: %v, and the server saw %d requests: net/http has changed", method, err, seen.Load())
 			}
 			client.CloseIdleConnections()
