@@ -22,8 +22,8 @@ const (
 // bucket in Redis has filled up again, never a limit.
 type bucket struct {
 	id     identity
-	redis  [16]byte // its key in Redis, hashed
-	lease  atomic.Int64
+	redis  [16]byte     // its key in Redis, hashed
+	taken  atomic.Int64 // of all batches so far, by requests or back to Redis
 	known  atomic.Pointer[known]
 	flight atomic.Pointer[flight]
 
@@ -31,7 +31,7 @@ type bucket struct {
 	nextAsk atomic.Int64 // the time before which nothing is fetched in the background
 
 	// Only who has the flight uses these.
-	leased  int64         // what was in the lease when the last answer came
+	leased  int64         // what was in hand when the last answer came
 	landed  time.Duration // when that was
 	perTime float64       // what is used, in millionths per nanosecond
 
@@ -43,9 +43,10 @@ type bucket struct {
 type known struct {
 	limiter *Limiter      // that asked
 	left    int64         // in Redis
+	granted int64         // of all batches so far, this one too: what is left and what is in hand become known in one step
 	at      time.Duration // when
-	low     int64         // the lease is renewed when it is below
-	expires time.Duration // the lease
+	low     int64         // the next batch is fetched when less is in hand
+	expires time.Duration // the batch
 
 	// Until pause nobody asks for pauseFor or more: the bucket was found too empty for it.
 	pause    time.Duration
@@ -57,24 +58,44 @@ func (k *known) have(now time.Duration, s *limit) float64 {
 	return min(float64(s.burst), float64(k.left)+float64(max(now-k.at, 0))*s.rate)
 }
 
+// inHand is what this instance holds: the batches so far without what was taken. Only who has the flight, which alone makes
+// something else known, may rely on it being all.
+func (b *bucket) inHand() int64 {
+	if k := b.known.Load(); k != nil {
+		return k.granted - b.taken.Load()
+	}
+	return 0
+}
+
+// surrender takes all that is in hand. Only who has the flight may ask.
+func (b *bucket) surrender() int64 {
+	if k := b.known.Load(); k != nil {
+		return k.granted - b.taken.Swap(k.granted)
+	}
+	return 0
+}
+
 // decide decides a request by what is known here, if that is possible.
 func (l *Limiter) decide(b *bucket, now time.Duration, need int64) (ratelimit.Decision, bool) {
 	s, k := l.limit, b.known.Load()
 	if k == nil {
 		return ratelimit.Decision{}, false
 	}
-	held := b.lease.Load()
-	for now < k.expires && held >= need {
-		if b.lease.CompareAndSwap(held, held-need) {
-			held -= need
+	taken := b.taken.Load()
+	for now < k.expires && k.granted-taken >= need {
+		if b.taken.CompareAndSwap(taken, taken+need) {
+			held := k.granted - taken - need
 			if held < k.low && int64(now) >= b.nextAsk.Load() {
 				l.fetch(b, now)
 			}
 			return s.allowed(k.have(now, s) + float64(held)), true
 		}
-		held = b.lease.Load()
+		taken = b.taken.Load()
 	}
-	have := k.have(now, s) + float64(held)
+	if b.known.Load() != k { // more has come: taken may be of that
+		return l.decide(b, now, need)
+	}
+	have := k.have(now, s) + float64(k.granted-taken)
 	paused := now < k.pause && need >= k.pauseFor
 	if lack := float64(need) - have; paused || lack > 0 && now < k.at+lookAgain {
 		return s.refused(have, max(k.pause-now, s.wait(lack), 0)), true
@@ -156,9 +177,9 @@ type question struct {
 func (l *Limiter) question(b *bucket, now time.Duration, need int64) question {
 	s := l.limit
 	q := question{limiter: l, bucket: b, need: need, want: need + b.waiting.Load()}
-	left := b.lease.Load()
+	left := b.inHand()
 	if need > 0 {
-		left = b.lease.Swap(0)
+		left = b.surrender()
 		q.back = left
 	}
 	if b.known.Load() != nil {
@@ -182,12 +203,15 @@ func (l *Limiter) question(b *bucket, now time.Duration, need int64) question {
 func (l *Limiter) answer(now time.Duration, q question, reply taken) ratelimit.Decision {
 	s, b := l.limit, q.bucket
 	granted := reply.tokens >= q.need
-	lease := b.lease.Load()
-	if granted {
-		lease = b.lease.Add(reply.tokens - q.need)
+	k := &known{limiter: l, left: reply.left, at: now, expires: now + leaseLife}
+	if last := b.known.Load(); last != nil {
+		k.granted = last.granted
 	}
-	b.leased, b.landed = lease, now
-	k := &known{limiter: l, left: reply.left, at: now, low: lease / 4, expires: now + leaseLife}
+	if granted {
+		k.granted += reply.tokens - q.need
+	}
+	lease := k.granted - b.taken.Load()
+	b.leased, b.landed, k.low = lease, now, lease/4
 	if reply.tokens < q.want { // there is nothing more, or not as much as was needed
 		k.pause = now + s.pause()
 		if !granted {

@@ -63,7 +63,7 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 			continue
 		}
 		b.held.Store(false)
-		if b.lease.Load() == 0 {
+		if b.inHand() == 0 {
 			b.land(f, nil)
 			continue
 		}
@@ -88,7 +88,7 @@ func (l *Limiter) withoutRedis(now time.Duration, b *bucket, key string, cost fl
 	local := l.ours(now, s.config, n)
 	if b != nil {
 		if k := b.known.Load(); k != nil && b.seeded.Swap(k) != k { // go on where Redis was
-			excess := float64(local.Allow(now, key, 0).Remaining) - (k.have(now, s)+float64(b.lease.Load()))/micro/float64(n)
+			excess := float64(local.Allow(now, key, 0).Remaining) - (k.have(now, s)+float64(b.inHand()))/micro/float64(n)
 			if excess > 0 {
 				local.Allow(now, key, excess)
 			}

@@ -1,9 +1,12 @@
 package abateredis
 
 import (
+	"math"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 // For tests of what reads answers and messages that anybody may have made.
@@ -62,3 +65,33 @@ var BudgetText = budgetText
 
 // SameWay tells whether two configurations lead to the same Redis in the same way.
 func SameWay(a, b Config) bool { return a.withDefaults().same(b.withDefaults()) }
+
+// LandBatches has n batches of 100 tokens come out of a bucket that holds that many, while somebody else decides about next to
+// nothing. It returns the least and the most tokens that were said to remain.
+func LandBatches(tokens int64, n int) (least, most int64) {
+	l := &Limiter{buckets: new(buckets), limit: newLimit(abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: int(2 * tokens)}})}
+	b := new(bucket)
+	b.nextAsk.Store(math.MaxInt64)
+	batch := func(i int) {
+		l.answer(0, question{limiter: l, bucket: b, want: 100 * micro}, taken{tokens: 100 * micro, left: (tokens - 100*int64(i)) * micro})
+	}
+	batch(1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 2; i <= n; i++ {
+			batch(i)
+		}
+	}()
+	least, most = tokens, 0
+	for {
+		select {
+		case <-done:
+			return least, most
+		default:
+		}
+		if d, ok := l.decide(b, 1, 1); ok {
+			least, most = min(least, d.Remaining), max(most, d.Remaining)
+		}
+	}
+}

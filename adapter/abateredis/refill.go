@@ -51,7 +51,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 	questions := make([]question, len(all))
 	for i, r := range all {
 		if questions[i] = (question{limiter: r.limiter, bucket: r.bucket}); r.giveBack {
-			questions[i].back = r.bucket.lease.Swap(0)
+			questions[i].back = r.bucket.surrender()
 		} else {
 			questions[i] = r.limiter.question(r.bucket, now, 0)
 		}
@@ -71,7 +71,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 		case err == nil:
 			r.limiter.answer(now, questions[i], replies[i])
 		case errors.Is(err, abate.ErrCircuitOpen): // not sent, so nothing is lost
-			r.bucket.lease.Add(questions[i].back)
+			r.bucket.taken.Add(-questions[i].back)
 			r.limiter.watch(r.bucket)
 			fallthrough
 		default:
@@ -97,7 +97,7 @@ func (f *Fleet) take(q question) (reply taken, err error) {
 		return err
 	})
 	if errors.Is(err, abate.ErrCircuitOpen) {
-		q.bucket.lease.Add(q.back)
+		q.bucket.taken.Add(-q.back)
 	}
 	return reply, err
 }
