@@ -14,7 +14,8 @@ import (
 type content struct {
 	x       *exchange
 	kind    contentKind
-	limit   int // of what is held, in bytes
+	limit   int  // of what is held, in bytes
+	brief   bool // what does not follow at once is not waited for: it is a stream then
 	bytes   []byte
 	chunked bool
 	held    []byte // memory of bytes, if it is ours
@@ -56,6 +57,8 @@ func (b *content) open(x *exchange) {
 	switch {
 	case x.in != nil && x.in.comparesBodies(): // with those of earlier tries
 		b.kind, b.limit = toHold, x.in.keys.MaxBody
+	case x.rpc && p.Hedge.Enabled() && x.again && limit > 0 && x.in == nil && !req.Expect && x.ownsRetries(): // copies need all of it
+		b.kind, b.brief = toHold, true
 	case x.rpc: // its client may wait for an answer before it sends the rest
 		b.kind = streamed
 	case !req.Chunked && req.Length <= int64(limit),
@@ -90,7 +93,11 @@ func (b *content) failed() error {
 	return b.err
 }
 
-// fill reads a body that is to be held. If more than the limit comes, it is a stream with a head start.
+// messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients send it with the head or
+// right behind it, unless the call is a stream.
+const messageWait = 50 * time.Millisecond
+
+// fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a stream with a head start.
 func (b *content) fill(until time.Duration) error {
 	if b.kind != toHold {
 		return nil
@@ -111,10 +118,10 @@ func (b *content) fill(until time.Duration) error {
 		case err == io.EOF:
 			b.kind, b.bytes, b.trailer = inMemory, b.held, x.trailer()
 			return nil
-		case err != nil:
+		case err != nil && !(b.brief && errors.Is(err, errSlowBody)):
 			b.err = err
 			return err
-		case len(b.held) > b.limit:
+		case err != nil || len(b.held) > b.limit:
 			b.kind, b.bytes = streamed, b.held
 			return nil
 		}

@@ -207,7 +207,11 @@ func (x *exchange) hold() (now time.Duration, err error) {
 	if x.body.kind != toHold || x.req.Expect {
 		return x.began, nil
 	}
-	if err := x.body.fill(abate.NoDeadline); err != nil {
+	until := abate.NoDeadline
+	if x.body.brief {
+		until = min(x.limit, later(x.began, messageWait))
+	}
+	if err := x.body.fill(until); err != nil {
 		return 0, err
 	}
 	return abate.Now(), nil

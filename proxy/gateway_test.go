@@ -37,7 +37,7 @@ func TestAGatewayRepeatsOnlyWhatTheFileAllows(t *testing.T) {
 
 func TestAGatewaySendsNoCopies(t *testing.T) {
 	s := upstream(t, func(net.Conn, string) {})
-	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "attemptTimeout: 50ms"), asGateway)
+	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "attemptTimeout: 500ms"), asGateway)
 	if a := r.get("/"); a.status != 504 || len(s.seen()) != 1 {
 		t.Errorf("%d attempts, and then %+v", len(s.seen()), a)
 	}
@@ -164,6 +164,19 @@ func TestARequestFindsItsService(t *testing.T) {
 	} {
 		if a := c.send("GET " + tt.target + " HTTP/1.1\r\nHost: " + tt.host + "\r\n\r\n").answer(); a.content != tt.want+" "+tt.target {
 			t.Errorf("%s%s: got %q, want %s", tt.host, tt.target, a.content, tt.want)
+		}
+	}
+}
+
+// Why a circuit is open tells addresses, and what other clients met: strangers do not hear it, a service beside its proxy does.
+func TestAGatewayDoesNotTellWhyACircuitIsOpen(t *testing.T) {
+	for _, gateway := range []bool{true, false} {
+		away := refusing(t)
+		r := start(t, single([]string{"http://" + away}, noRetries, noEjection, "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"),
+			func(c *proxy.Config) { c.Gateway = gateway })
+		r.get("/")
+		if p := r.get("/").problem(t); p.Reason != "circuit-open" || strings.Contains(p.Detail, away) == gateway || strings.Contains(p.Detail, "consecutive") == gateway {
+			t.Errorf("as a gateway %t: %+v", gateway, p)
 		}
 	}
 }

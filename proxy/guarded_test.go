@@ -175,11 +175,11 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 		reason   string
 		attempts int
 	}{
-		{"one", []string{"attemptTimeout: 50ms", noRetries}, "upstream-timeout", 1},
-		{"two", []string{"attemptTimeout: 50ms", "maxRetries: 1"}, "attempts-exhausted", 2},
-		{"the call's", []string{"timeout: 50ms"}, "deadline", 1},
-		{"the call's is shorter", []string{"attemptTimeout: 600ms", "timeout: 1100ms"}, "deadline", 2},
-		{"with a hedge", []string{"attemptTimeout: 50ms", noRetries, "hedge: {delay: 10ms}"}, "upstream-timeout", 2},
+		{"one", []string{"attemptTimeout: 500ms", noRetries}, "upstream-timeout", 1},
+		{"two", []string{"attemptTimeout: 500ms", "maxRetries: 1"}, "attempts-exhausted", 2},
+		{"the call's", []string{"timeout: 500ms"}, "deadline", 1},
+		{"the call's is shorter", []string{"attemptTimeout: 1s", "timeout: 1900ms"}, "deadline", 2},
+		{"with a hedge", []string{"attemptTimeout: 500ms", noRetries, "hedge: {delay: 20ms}"}, "upstream-timeout", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(silent.seen())

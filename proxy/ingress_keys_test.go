@@ -174,15 +174,16 @@ func TestAClientThatLeavesFindsTheAnswerLater(t *testing.T) {
 }
 
 func TestALongRunKeepsItsKeyAndACrashedOneLosesIt(t *testing.T) {
+	t.Parallel() // it waits
 	up, came, answer := holding(t)
 	t.Cleanup(func() { close(answer) })
-	r := protect(t, guardOf(up.url, "idempotency: {methods: [POST], lease: 200ms}"))
+	r := protect(t, guardOf(up.url, "idempotency: {methods: [POST], lease: 1s}"))
 	first := r.dial()
 	first.send(post("a", "one"))
 	soon(t, "the service has it", came)
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for range 12 { // three leases
+	for range 25 { // two leases and a half
 		<-tick.C
 		refusedBy(t, r.dial().send(post("a", "one")).answer(), 409, "idempotency-running")
 	}
@@ -192,21 +193,25 @@ func TestALongRunKeepsItsKeyAndACrashedOneLosesIt(t *testing.T) {
 	}
 	answer <- "nobody reads this"
 	refusedBy(t, r.dial().send(post("a", "one")).answer(), 409, "idempotency-running")
-	second := r.dial()
-	eventually(t, "its lease is over", func() bool {
+	var answered chan reply
+	eventually(t, "its lease is over and the service has it again", func() bool {
 		<-tick.C
-		second = r.dial()
-		second.send(post("a", "one")).SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		a, err := second.read("POST")
-		if err == nil {
+		answered = make(chan reply, 1)
+		second := r.dial().send(post("a", "one"))
+		go func(to chan<- reply) {
+			a, _ := second.read("POST")
+			to <- a
+		}(answered)
+		select {
+		case <-came:
+			return true
+		case a := <-answered:
 			refusedBy(t, a, 409, "idempotency-running")
+			return false
 		}
-		return err != nil // it waits for the service
 	})
-	soon(t, "the service has it again", came)
 	answer <- ok("second")
-	second.SetReadDeadline(time.Now().Add(patience))
-	if a := second.answer(); a.content != "second" {
+	if a := <-answered; a.content != "second" {
 		t.Errorf("%+v", a)
 	}
 }

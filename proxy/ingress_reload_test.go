@@ -148,6 +148,7 @@ func TestConnectionsToTheServiceAreKept(t *testing.T) {
 	for range 10 { // the proxy looks for idle connections once a second
 		<-tick.C
 		r.get("/")
+		eventually(t, "the connection is idle again", func() bool { return r.gate().Endpoints[0].Idle > 0 })
 	}
 	if n := up.connections(); n != 1 {
 		t.Errorf("%d connections, want 1", n)

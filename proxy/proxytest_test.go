@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen. It is long because the machine may be slow.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -49,7 +49,7 @@ func start(t testing.TB, policyYAML string, change ...func(*proxy.Config)) *runn
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(policyYAML)
-	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler)}
+	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4}
 	for _, f := range change {
 		f(&c)
 	}

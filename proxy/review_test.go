@@ -62,7 +62,7 @@ func TestASlowBodyIsNotHeldAgainstTheService(t *testing.T) {
 	}{{"held", 0, http1}, {"streamed", 5, http1}, {"streamed to h2c", 5, h2c}} {
 		t.Run(c.name, func(t *testing.T) {
 			url := c.out.serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-			r := start(t, single([]string{url}, "attemptTimeout: 200ms", counting), stallTimeout(long), func(p *proxy.Config) { p.MaxBufferedBody = c.limit })
+			r := start(t, single([]string{url}, "attemptTimeout: 500ms", counting), stallTimeout(long), func(p *proxy.Config) { p.MaxBufferedBody = c.limit })
 			conn := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc")
 			a := conn.answer()
 			if a.status != 408 {
@@ -263,7 +263,7 @@ func TestAConnectionThatTookAPartOfARequestIsNotUsedAgain(t *testing.T) {
 	}
 	close(goOn)
 	c2 := r.dial()
-	c2.SetDeadline(time.Now().Add(2 * time.Second))
+	c2.SetDeadline(time.Now().Add(patience))
 	if a, err := c2.send("GET /secret HTTP/1.1\r\nHost: s.test\r\n\r\n").read("GET"); err != nil || a.content != "good" {
 		t.Errorf("the next request got %+v, %v", a, err)
 	}

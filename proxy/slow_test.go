@@ -17,8 +17,8 @@ import (
 
 // short is a time limit that a test waits for, long is one that it waits for and must stay below meanwhile.
 const (
-	short = 120 * time.Millisecond
-	long  = 400 * time.Millisecond
+	short = 250 * time.Millisecond
+	long  = 800 * time.Millisecond
 )
 
 func headerTimeout(d time.Duration) func(*proxy.Config) {
@@ -216,7 +216,7 @@ func TestSlowReaderGetsAllOfItsAnswer(t *testing.T) {
 		name, answer string
 		every        time.Duration
 	}{
-		{"Content-Length", ok(big), 8 * time.Millisecond},
+		{"Content-Length", ok(big), 16 * time.Millisecond},
 		{"chunks", okHead + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big), time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -239,7 +239,7 @@ func TestATLSHandshakeHasATimeLimit(t *testing.T) {
 	t.Parallel() // it waits
 	silent := rawUpstream(t, func(c net.Conn, _ int) { _, _ = io.Copy(io.Discard, c) })
 	url := strings.Replace(silent.url, "http:", "https:", 1)
-	quick := func(c *proxy.Config) { c.ConnectTimeout = 50 * time.Millisecond }
+	quick := func(c *proxy.Config) { c.ConnectTimeout = 500 * time.Millisecond }
 	r := start(t, single([]string{url}, quickRetry, "maxRetries: 1"), quick)
 	a := r.get("/")
 	if p := a.problem(t); a.status != 504 || p.Attempts != 2 || silent.connections() != 2 || !strings.Contains(p.Detail, "TLS handshake") {

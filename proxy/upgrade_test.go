@@ -186,13 +186,13 @@ func TestATunnelHasNoTimeLimit(t *testing.T) {
 		io.WriteString(c, agreeUpgrade)
 		echoLines(c, in)
 	})
-	const limit = 100 * time.Millisecond
-	r := start(t, single([]string{s.url}, "timeout: 100ms", "attemptTimeout: 100ms"), func(c *proxy.Config) {
+	const limit = 400 * time.Millisecond // the service has to agree within it
+	r := start(t, single([]string{s.url}, "timeout: 400ms", "attemptTimeout: 400ms"), func(c *proxy.Config) {
 		c.StallTimeout, c.IdleTimeout, c.HeaderTimeout = limit, limit, limit
 	})
 	c := r.dial()
 	c.send(askUpgrade).switched()
-	tick := time.NewTicker(3 * limit)
+	tick := time.NewTicker(2 * limit)
 	defer tick.Stop()
 	for range 2 {
 		<-tick.C

@@ -9,13 +9,13 @@ import (
 // chain is two layers of three attempts each. The one behind refuses for a while.
 const chain = `
 name: chain
-duration: 4s
+duration: 5s
 warmUp: 200ms
 clients: {shop: {rate: 50, arrivals: jittered, instances: 5, calls: [pay]}}
 services:
   pay: {workers: 200, serviceTime: 1ms, queue: {limit: 100}, callsFirst: true, calls: [db]}
   db: {}
-faults: [{at: 1s, for: 1s, outage: db, mode: fail}]
+faults: [{at: 1s, for: 2s, outage: db, mode: fail}] # long beside what a busy machine may stop for
 model: {drain: 300ms}
 variants:
   each:

@@ -53,6 +53,7 @@ func (c *Conn) skip(block []byte) error {
 
 // handleBlock handles a complete head or trailer.
 func (c *Conn) handleBlock(id uint32, block []byte, end bool) error {
+	c.blocks++
 	c.mu.Lock()
 	s := c.streams[id]
 	if s != nil {

@@ -27,7 +27,8 @@ type input struct {
 	fresh    []*Stream // whose handlers are to be started
 	gone     []*Stream // whose hooks are to be called; pinned
 	handlers sync.WaitGroup
-	headOf   uint32 // the stream whose head is expected
+	blocks   uint64 // how many heads and trailers have come to their end
+	awaited  uint64 // what blocks was when the head that is expected was begun
 	scratch  fields // for the heads of streams that nobody knows
 }
 
@@ -168,14 +169,10 @@ func (c *Conn) expect() {
 	if c.in != nil {
 		rest = c.in.b[c.r:]
 	}
-	id := c.block.id
-	if id == 0 && len(rest) >= frameOverhead && frameType(rest[3]) == headersFrame {
-		id = binary.BigEndian.Uint32(rest[5:]) & maxStreamID
-	}
 	switch {
-	case id != 0:
-		if c.expecting != aHead || id != c.headOf {
-			c.expecting, c.headOf, c.expected = aHead, id, later(c.now, c.config.HeaderTimeout)
+	case c.block.id != 0 || len(rest) >= frameOverhead && frameType(rest[3]) == headersFrame:
+		if c.expecting != aHead || c.awaited != c.blocks { // each head has its own time, also the next one of the same stream
+			c.expecting, c.awaited, c.expected = aHead, c.blocks, later(c.now, c.config.HeaderTimeout)
 			c.alarmAt(c.expected)
 		}
 	case len(rest) > 0:

@@ -19,7 +19,7 @@ import (
 // in is a time limit for waits in tests, on the guards' clock: far away, for a machine with much to do.
 func in(d time.Duration) time.Duration { return abate.Now() + d }
 
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // field makes fields of pairs of strings.
 func field(pairs ...string) (list []h2.Field) {

@@ -1,6 +1,7 @@
 package h2_test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -115,6 +116,27 @@ func TestUnfinishedThingsEndInTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A trailer that begins in the segment in which the head of its stream ends has a time of its own.
+func TestEachHeadOfAStreamHasItsOwnTime(t *testing.T) {
+	virtual(t, &h2.Config{HeaderTimeout: 10 * time.Second, PingAfter: -1}, still, func(r *raw, _ *h2.Conn, _ chan error) {
+		var frames bytes.Buffer
+		sent := http2.NewFramer(&frames, nil)
+		sent.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields(get...), EndHeaders: true})
+		sent.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields("x-sum", "1"), EndHeaders: true, EndStream: true})
+		heard := r.listen()
+		r.WriteSettings()
+		for _, n := range []int{12, frames.Len() - 16, 4} { // half of the head; its end and half of the trailer; the rest
+			r.Write(frames.Next(n))
+			time.Sleep(9 * time.Second)
+		}
+		r.Close()
+		for _, f := range of(http2.FrameGoAway, heard) {
+			g := f.Frame.(*http2.GoAwayFrame)
+			t.Errorf("GOAWAY after %v: %v %q", f.at, g.ErrCode, g.DebugData())
+		}
+	})
 }
 
 func TestIdleConnectionsEnd(t *testing.T) {
