@@ -49,7 +49,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// payment-service: circuit open, call refused
+	// payment-service: circuit open, call refused (consecutive failures, the last: connection refused)
 	// abate_amplification_ratio{service="payment-service"} 3
 	// abate_attempts_total{class="failure",service="payment-service"} 3
 	// abate_call_refusals_total{reason="circuit_open",service="payment-service"} 2
