@@ -45,7 +45,7 @@ func TestAReplicaTakesNoWritesUntilItIsPromoted(t *testing.T) {
 	name := fmt.Sprint("promoted_", tables.Add(1))
 	do(t, primary.open(t), `CREATE TABLE `+name+` (n int)`)
 	standby := primary.Standby(t)
-	db, d, g := guarded(t, standby.DSN(), nil)
+	db, d, g := guarded(t, standby.DSN(), func(p *abate.Policy) { p.Rand = func() uint64 { return 1 << 63 } }) // gaps of the pace as they are on average
 	began := time.Now()
 	write := func() error { _, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` VALUES (1)`); return err }
 	for range 12 {
