@@ -44,7 +44,8 @@ func (o *opening) failed(failure error) {
 	if was.reason == "" || was.reason == forcedOpen {
 		return
 	}
-	text := fmt.Sprint(failure) // an Error method that panics must not cost the call its permits
+	// Sprint, because an Error method that panics must not cost the call its permits. One line, because logs are read by line.
+	text := strings.Join(strings.Fields(fmt.Sprint(failure)), " ")
 	if len(text) > longestCause {
 		text = strings.ToValidUTF8(text[:longestCause], "") + "..."
 	}

@@ -61,7 +61,7 @@ func TestAnOpenCircuitSaysWhyItIsOpen(t *testing.T) {
 	if err := one(t, g, 2, nil); errors.Is(err, second) {
 		t.Errorf("%v is another call's", second)
 	}
-	probe := errors.New("the database system is starting up")
+	probe := errors.New("the database system\n\tis starting up\n")
 	if err := one(t, g, 3*time.Second, probe); !errors.Is(err, probe) {
 		t.Fatalf("the probe ended with %v", err)
 	}
