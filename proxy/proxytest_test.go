@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -146,7 +147,7 @@ const (
 
 func listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := loopback.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/internal/loopback"
 )
 
 func TestStatusesAreClassified(t *testing.T) {
@@ -275,7 +275,7 @@ func TestRequestsThatCannotBeSentAreNobodysFailure(t *testing.T) {
 }
 
 func TestRefusedConnectionsAreRetried(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := loopback.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

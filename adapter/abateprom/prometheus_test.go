@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -60,12 +60,11 @@ func startPrometheus(t *testing.T, scraped http.Handler) *realPrometheus {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // get asks the API for data; a request that it refuses is an error.

@@ -398,7 +398,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"a replica", start(t, fmt.Sprintf("replicaof 127.0.0.1 %d", freePort(t)), "replica-serve-stale-data yes").Addr(), "name its master", nil},
 		{"too few replicas", start(t, "min-replicas-to-write 1").Addr(), "min-replicas-to-write", nil},
 		{"out of memory", start(t, "maxmemory 1").Addr(), "raise its maxmemory", nil},
-		{"a node of a cluster without slots", start(t, "cluster-enabled yes").Addr(), "has lost a part of its slots", nil},
+		{"a node of a cluster without slots", start(t, "cluster-enabled yes", fmt.Sprint("cluster-port ", freePort(t))).Addr(), "has lost a part of its slots", nil},
 		{"not a cluster", plain.Addr(), "leave cluster out", with(func(c *abateredis.Config) { c.Cluster = true })},
 		{"no Sentinel", plain.Addr(), "no Sentinel knows", with(func(c *abateredis.Config) { c.Master = "m" })},
 		{"no such database", plain.Addr(), "no database with this number", with(func(c *abateredis.Config) { c.Database = 99 })},

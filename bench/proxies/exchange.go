@@ -91,12 +91,3 @@ func probe(ctx context.Context, addr string) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	return exchange(conn, smallRequest(addr), make([]byte, 4*bodySize))
 }
-
-// freeAddress returns an address on the loopback interface where nobody listens now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}

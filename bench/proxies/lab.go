@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"github.com/abate-go/abate/internal/loopback"
 )
 
 // A run counts as disturbed when other programs kept more than this many processors busy.
@@ -195,7 +197,7 @@ func (l *lab) sample(m mode, name, upstreamAddr string, upstream *process) (best
 
 // start brings a target up at an address of its own.
 func (l *lab) start(m mode, t target, upstream string) (*process, string, error) {
-	addr, err := freeAddress()
+	addr, err := loopback.Address()
 	if err != nil {
 		return nil, "", err
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/abate-go/abate/internal/loopback"
 )
 
 // Names of the targets that others are compared with.
@@ -84,7 +86,7 @@ func abateCommand(l *lab, m mode, addr, upstream string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeAddress()
+	admin, err := loopback.Address()
 	return []string{l.abate, "proxy", "-c", path, "--listen", addr, "--admin", admin, "--access-log", "off"}, err
 }
 
@@ -93,7 +95,7 @@ func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeAddress()
+	admin, err := loopback.Address()
 	return []string{l.abate, "proxy", "-c", path, "--listen", "off", "--admin", admin, "--access-log", "off"}, err
 }
 
@@ -172,7 +174,7 @@ func firstLine(text string) string {
 // startUpstream starts what all targets pass requests on to: nginx, which costs least, or this command where nginx is
 // missing, the answers are long or gRPC is spoken.
 func (l *lab) startUpstream(m mode) (p *process, addr, what string, err error) {
-	if addr, err = freeAddress(); err != nil {
+	if addr, err = loopback.Address(); err != nil {
 		return nil, "", "", err
 	}
 	argv, what, processors, err := l.upstreamCommand(m, addr)

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/scenario"
@@ -29,12 +29,11 @@ var alertScale = flag.Float64("alertscale", 0.1, "factor for all times of the al
 // freeAddress is one on which nobody listens.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // realPrometheus starts a Prometheus that scrapes target under rules, and returns its address.

@@ -259,7 +259,7 @@ type upstream struct {
 // serve starts a server on a free port of loopback. It ends with the test.
 func serve(t *testing.T, handle http.HandlerFunc) *upstream {
 	t.Helper()
-	u := &upstream{t: t, addr: "127.0.0.1:0", handle: handle}
+	u := &upstream{t: t, addr: freeAddress(t), handle: handle}
 	u.start()
 	t.Cleanup(u.kill)
 	return u
@@ -273,7 +273,6 @@ func (u *upstream) start() {
 		l, err = net.Listen("tcp", u.addr)
 		return err == nil
 	})
-	u.addr = l.Addr().String()
 	server := &http.Server{Handler: u.handle}
 	u.server = server
 	go func() { _ = server.Serve(l) }() // ends with ErrServerClosed

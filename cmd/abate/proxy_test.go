@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -206,7 +207,7 @@ func TestProxyNamesEveryMistakeOfItsPolicyFile(t *testing.T) {
 // onLoopback listens on a port of loopback until the test ends.
 func onLoopback(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := loopback.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package main // commands are functions of the main package
 import (
 	"bytes"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -88,12 +87,7 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 	t.Cleanup(empty.Close)
 	misdirected := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) }))
 	t.Cleanup(misdirected.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	nobody := l.Addr().String()
+	nobody := freeAddress(t)
 	for _, c := range []struct {
 		args []string
 		code int

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
@@ -58,7 +59,7 @@ type job struct {
 // number index, and watch sees what the gate does. Close ends the server.
 func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration, backend func(context.Context) error, protect *abate.Protection, watch Watchers) (*Server, error) {
 	s := &Server{
-		spec: spec, limit: -1, backend: backend, record: record, index: index, since: since, address: "127.0.0.1:0",
+		spec: spec, limit: -1, backend: backend, record: record, index: index, since: since,
 		stream: kernel.NewStream(seed, uint64(index)),
 	}
 	switch {
@@ -81,22 +82,29 @@ func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	// Callers that hang up in the middle of a storm are not worth a line each.
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	if err := s.listen(); err != nil {
+	listener, err := loopback.Listen()
+	if err != nil {
 		s.stop()
 		return nil, err
 	}
+	s.address = listener.Addr().String()
+	s.takeFrom(listener)
 	return s, nil
 }
 
-// listen begins to take connections: on any port at first, later on the same one again.
+// listen takes connections on the same port again.
 func (s *Server) listen() error {
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return err
 	}
-	s.listener, s.address = listener, listener.Addr().String()
-	s.running.Go(func() { _ = s.http.Serve(listener) }) // always an error: the one that says it was closed
+	s.takeFrom(listener)
 	return nil
+}
+
+func (s *Server) takeFrom(listener net.Listener) {
+	s.listener = listener
+	s.running.Go(func() { _ = s.http.Serve(listener) }) // always an error: the one that says it was closed
 }
 
 // URL returns the address to POST a request to.

@@ -3,13 +3,13 @@
 package pods_test
 
 import (
-	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/abate-go/abate/internal/loopback"
 )
 
 // process is a server on a port of its own.
@@ -22,20 +22,16 @@ type process struct {
 	cmd     *exec.Cmd   // nil while it does not run
 }
 
-// newProcess finds a port. It lies below those that systems give to outgoing connections, so that nobody has got it by
-// accident when the server comes back.
+// newProcess finds a port.
 func newProcess(t testing.TB, kill syscall.Signal) *process {
 	t.Helper()
 	p := &process{t: t, kill: kill}
-	for p.port = 20000 + os.Getpid()%10000; p.port < 32000; p.port++ {
-		if l, err := net.Listen("tcp", p.address()); err == nil {
-			_ = l.Close()
-			t.Cleanup(p.crash)
-			return p
-		}
+	var err error
+	if p.port, err = loopback.Port(); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port below 32000 on 127.0.0.1")
-	return nil
+	t.Cleanup(p.crash)
+	return p
 }
 
 func (p *process) address() string { return "127.0.0.1:" + strconv.Itoa(p.port) }

@@ -18,9 +18,10 @@ type layer struct {
 }
 
 const (
-	forTests  = "internal/needs" // every test may import it, and nothing else
-	nothing   = ""               // the standard library only
-	anybody   = "*"              // any module
+	forTests  = "internal/needs"    // every test may import it, and nothing else
+	loopback  = "internal/loopback" // every test may import it, and what starts servers
+	nothing   = ""                  // the standard library only
+	anybody   = "*"                 // any module
 	yaml      = "go.yaml.in/yaml/v3"
 	whyArrows = "ARCHITECTURE.md draws the arrows: left may be imported by right, siblings never import siblings"
 )
@@ -33,6 +34,7 @@ var layers = []layer{
 	{".", []string{"policy/", "internal/cpu"}, nothing},
 	{"internal/cpu", nil, nothing},
 	{"internal/nearest", nil, nothing},
+	{loopback, nil, nothing},
 	{"internal/strictyaml", []string{"internal/nearest", "."}, yaml},
 	{"policyfile", []string{"internal/strictyaml", ".", "policy/"}, yaml},
 	{"lint", []string{"policyfile", ".", "policy/"}, yaml},
@@ -52,11 +54,11 @@ var layers = []layer{
 	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
 	{"cmd/abate", append([]string{"internal/connfail", "internal/drill", "internal/kafkadrill", "internal/nearest"}, public...), anybody},
 	{"internal/plot", nil, nothing},
-	{"internal/drill", []string{"internal/plot", "scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
+	{"internal/drill", []string{"internal/plot", loopback, "scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
 	{"internal/kafkadrill", []string{"internal/plot", "adapter/abatekafka", "policyfile", ".", "policy/"}, anybody}, // a module of its own
 	{"internal/tidy", nil, nothing},
 	{"scenarios", nil, nothing},
-	{forTests, nil, nothing},
+	{forTests, []string{loopback}, nothing},
 	{"examples/", public, nothing},
 	{"examples/chain", public, anybody}, // modules of their own
 	{"examples/gorm", public, anybody},
@@ -65,9 +67,9 @@ var layers = []layer{
 	{"examples/postgres", public, anybody},
 	{"examples/redis", public, anybody},
 	{"examples/sql", public, anybody},
-	{"internal/pods", append([]string{forTests}, public...), anybody}, // a module of its own: fifty processes and what they connect to
+	{"internal/pods", append([]string{forTests, loopback}, public...), anybody}, // a module of its own: fifty processes and what they connect to
 	{"deploy", []string{"policyfile", ".", "policy/"}, anybody},
-	{"bench", public, anybody},
+	{"bench", append([]string{loopback}, public...), anybody},
 	{"tools", nil, anybody},
 }
 
@@ -133,7 +135,7 @@ func (l *layer) allows(f *goFile, importPath string) bool {
 	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
 		return true
 	}
-	return f.test && matches(forTests, dir) || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+	return f.test && (matches(forTests, dir) || dir == loopback) || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
 }
 
 // standard reports whether a package belongs to the standard library.

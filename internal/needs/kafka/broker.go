@@ -85,7 +85,7 @@ func begin(t testing.TB, in installation, more []string) *Broker {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if b.ports, err = freePorts(); err == nil {
+		if err = b.ports.find(); err == nil {
 			err = b.Restart()
 		}
 		if !errors.Is(err, errEnded) {

@@ -1,25 +1,18 @@
 package kafka
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net"
+	"errors"
+
+	"github.com/abate-go/abate/internal/loopback"
 )
 
-// freePorts finds two ports of loopback. They lie below those that systems give to outgoing connections, so that nobody has got them by
-// accident when a broker that was killed comes back.
-func freePorts() (ports, error) {
-	var found []int
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		defer l.Close()
-		if found = append(found, port); len(found) == 2 {
-			return ports{clients: found[0], controller: found[1]}, nil
-		}
-	}
-	return ports{}, fmt.Errorf("no free ports between 20000 and 32000 on 127.0.0.1")
+// ports are where a node listens: for clients and for itself.
+type ports struct{ clients, controller int }
+
+// find finds two at which nobody listens.
+func (p *ports) find() error {
+	var noClients, noController error
+	p.clients, noClients = loopback.Port()
+	p.controller, noController = loopback.Port()
+	return errors.Join(noClients, noController)
 }

@@ -9,9 +9,6 @@ import (
 // node is the id of the one node.
 const node = 1
 
-// ports are where a node listens: for clients and for itself.
-type ports struct{ clients, controller int }
-
 // again are lines for a broker that comes back: it may take part only when the controller has missed it, so that is soon. The first time, and
 // on a machine that is busy, there is no need to miss anybody.
 var again = []string{"broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1000"}

@@ -30,13 +30,3 @@ func answers(port int) bool {
 	_, _ = conn.Write([]byte("X\x00\x00\x00\x04")) // good-bye
 	return err == nil && first[0] == 'R'           // authenticated, and not 'E', an error
 }
-
-// freePort finds a port of loopback.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -153,7 +154,7 @@ func (s *Server) Start() error {
 	var err error
 	for range 5 {
 		if s.port == 0 {
-			if s.port, err = freePort(); err != nil {
+			if s.port, err = loopback.Port(); err != nil {
 				return err
 			}
 		}

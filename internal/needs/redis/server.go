@@ -5,7 +5,6 @@ package redis
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -41,7 +41,11 @@ type Server struct {
 func New(t testing.TB, config ...string) *Server {
 	t.Helper()
 	needs.Program(t, "sh")
-	s := &Server{t: t, program: needs.Program(t, "redis-server"), port: freePort(t), config: config}
+	port, err := loopback.Port()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, program: needs.Program(t, "redis-server"), port: port, config: config}
 	t.Cleanup(s.remove)
 	return s
 }
@@ -56,25 +60,8 @@ func Start(t testing.TB, config ...string) *Server {
 	return s
 }
 
-// freePort finds a port of loopback. It lies below those that systems give to outgoing connections, so that nobody has got it by accident
-// when a server that crashed comes back.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		if l, err := net.Listen("tcp", address(port)); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatal("no free port between 20000 and 32000 on 127.0.0.1")
-	return 0
-}
-
-func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
-
 // Addr is where it listens, as host:port. It stays the same.
-func (s *Server) Addr() string { return address(s.port) }
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
 // Port is the port of Addr.
 func (s *Server) Port() int { return s.port }
