@@ -28,7 +28,7 @@ type Broker struct {
 	folder  string // data, configuration and log
 	cluster string
 	more    []string
-	guard   *guard
+	guard   *needs.Guard
 
 	mu     sync.Mutex
 	ports  ports
@@ -77,7 +77,7 @@ func begin(t testing.TB, in installation, more []string) *Broker {
 		t.Fatal(err)
 	}
 	b := &Broker{in: in, folder: folder, cluster: id(), more: more}
-	if b.guard, err = watch(folder); err != nil {
+	if b.guard, err = needs.Watch(folder, "KILL"); err != nil {
 		t.Fatal(err)
 	}
 	if err := in.prepare(b.data(), b.cluster); err != nil {
@@ -168,12 +168,12 @@ func (b *Broker) launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	b.guard.of(cmd.Process.Pid)
+	b.guard.Of(cmd.Process.Pid)
 	run := &running{cmd: cmd, ended: make(chan struct{})}
 	b.run = run
 	go func() {
 		_ = cmd.Wait()
-		b.guard.of(0)
+		b.guard.Of(0)
 		close(run.ended)
 	}()
 	return b.answers()
@@ -222,5 +222,5 @@ func (b *Broker) end(how syscall.Signal) {
 // remove ends the broker for ever, and its folder.
 func (b *Broker) remove() {
 	b.Kill()
-	b.guard.release()
+	b.guard.Release()
 }

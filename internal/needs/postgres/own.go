@@ -31,7 +31,7 @@ func Own(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-func (s *Server) leave() { s.Stop(); _ = s.guard.Close() }
+func (s *Server) leave() { s.Stop(); s.guard.Release() }
 
 // Standby makes a copy of the server that follows it, and returns when the copy takes statements that only read. Where hot_standby=off is
 // among the settings it never takes any. It is gone after the test; until then the server has to stay at its port to be followed.

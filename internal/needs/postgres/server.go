@@ -5,7 +5,6 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -32,7 +31,7 @@ type Server struct {
 	settings        []string
 	becomes         string // what it says of itself once it is started
 	as              *syscall.Credential
-	guard           io.WriteCloser // the end of which ends the server
+	guard           *needs.Guard
 
 	mu    sync.Mutex
 	port  int
@@ -63,7 +62,7 @@ func begin(t testing.TB, settings ...string) *Server {
 	s := empty(t, program, settings)
 	cmd := s.command(initdb, "-D", s.data(), "-U", "abate", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		_ = s.guard.Close()
+		s.guard.Release()
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	s.begin(t)
@@ -84,7 +83,7 @@ func empty(t testing.TB, program string, settings []string) *Server {
 			t.Fatal(err)
 		}
 	}
-	if s.guard, err = watch(folder); err != nil {
+	if s.guard, err = needs.Watch(folder, "QUIT"); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -105,28 +104,6 @@ func credential(t testing.TB) *syscall.Credential {
 	}
 	t.Fatal("PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody")
 	return nil
-}
-
-// watch starts a process that ends the server of a folder and removes the folder when this process ends, however that ends: it then reads the end
-// of a pipe. Ctrl-C is not for it.
-func watch(folder string) (io.WriteCloser, error) {
-	const script = `trap '' INT HUP TERM
-read -r line
-[ -f "$0/data/postmaster.pid" ] && kill -QUIT "$(head -n 1 "$0/data/postmaster.pid")" 2>/dev/null
-for i in 1 2 3 4 5 6 7 8 9 10; do [ -f "$0/data/postmaster.pid" ] || break; sleep 0.2; done
-rm -rf "$0"`
-	cmd := exec.Command("sh", "-c", script, folder)
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() { _ = cmd.Wait() }()
-	return pipe, nil
 }
 
 // command is a program run as the server's user, in a folder it can enter.
@@ -184,6 +161,7 @@ func (s *Server) launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	s.guard.Of(cmd.Process.Pid)
 	s.cmd, s.ended = cmd, make(chan struct{})
 	go func(ended chan struct{}) { _ = cmd.Wait(); close(ended) }(s.ended)
 	over := time.After(limit)
@@ -193,6 +171,7 @@ func (s *Server) launch() error {
 		select {
 		case <-tick.C:
 		case <-s.ended:
+			s.guard.Of(0)
 			s.cmd = nil
 			return errEnded
 		case <-over:
@@ -226,6 +205,7 @@ func (s *Server) end(how syscall.Signal) {
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.ended
 	}
+	s.guard.Of(0)
 	s.cmd = nil
 }
 

@@ -4,7 +4,6 @@ package redis
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -30,10 +29,10 @@ type Server struct {
 	port    int
 	config  []string
 
-	folder string         // data, configuration, socket and log; empty before the first start
-	guard  io.WriteCloser // is told which process the server is; its end is the folder's
-	cmd    *exec.Cmd      // nil if it does not run
-	ended  chan struct{}  // closed at its end
+	folder string // data, configuration, socket and log; empty before the first start
+	guard  *needs.Guard
+	cmd    *exec.Cmd     // nil if it does not run
+	ended  chan struct{} // closed at its end
 }
 
 // New finds a port for a server that does not run yet, and ends it with the test. config are lines of its configuration, such as
@@ -92,28 +91,10 @@ func (s *Server) Start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(s.guard, cmd.Process.Pid)
+	s.guard.Of(cmd.Process.Pid)
 	s.cmd, s.ended = cmd, make(chan struct{})
 	go func(ended chan struct{}) { _ = cmd.Wait(); close(ended) }(s.ended)
 	return s.await()
-}
-
-// watch starts a process that kills a server and removes its folder when this process ends, however that ends: it then reads the end of a
-// pipe, whose last line names the server's process. Ctrl-C is not for it.
-func watch(folder string) (io.WriteCloser, error) {
-	const script = `trap '' INT HUP TERM
-pid=
-while read -r line; do pid=$line; done
-[ -n "$pid" ] && kill -KILL "$pid" 2>/dev/null
-until rm -rf "$0"; do sleep 0.1; done`
-	cmd := exec.Command("sh", "-c", script, folder)
-	cmd.Dir = "/"
-	pipe, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	go func() { _ = cmd.Wait() }()
-	return pipe, err
 }
 
 // prepare writes the configuration. A Sentinel has changed its own.
@@ -124,7 +105,7 @@ func (s *Server) prepare() error {
 			return err
 		}
 		s.folder = folder
-		if s.guard, err = watch(folder); err != nil {
+		if s.guard, err = needs.Watch(folder, "KILL"); err != nil {
 			_ = os.RemoveAll(folder)
 			return err
 		}
@@ -177,7 +158,7 @@ func (s *Server) Crash() {
 	}
 	_ = s.cmd.Process.Kill()
 	<-s.ended
-	_, _ = fmt.Fprintln(s.guard)
+	s.guard.Of(0)
 	s.cmd = nil
 }
 
@@ -210,6 +191,6 @@ func (s *Server) Log() string {
 func (s *Server) remove() {
 	s.Crash()
 	if s.guard != nil {
-		_ = s.guard.Close()
+		s.guard.Release()
 	}
 }
