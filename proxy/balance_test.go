@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -103,7 +104,10 @@ func TestARetryGoesToAnotherEndpoint(t *testing.T) {
 func TestAnEndpointThatFailsIsTakenOutAndComesBack(t *testing.T) {
 	bad, good := newMember(t, "bad"), newMember(t, "good")
 	bad.down.Store(true)
-	r := start(t, single([]string{bad.url, good.url}, noRetries, noBreaker, "outlierDetection: {consecutiveFailures: 3, baseEjectionTime: 500ms}"))
+	out := func(d string) string {
+		return fmt.Sprintf("outlierDetection: {consecutiveFailures: 3, baseEjectionTime: %s, maxEjectionTime: %[1]s}", d)
+	}
+	r := start(t, single([]string{bad.url, good.url}, noRetries, noBreaker, out("1h")))
 	failed := 0
 	eventually(t, "it is ejected", func() bool {
 		if r.get("/").status != 200 {
@@ -119,13 +123,16 @@ func TestAnEndpointThatFailsIsTakenOutAndComesBack(t *testing.T) {
 	}
 	before := len(bad.seen())
 	for range 20 {
-		if a := r.get("/"); a.content != "good" && r.ejected()[0] {
+		if a := r.get("/"); a.content != "good" {
 			t.Errorf("while it is out: %+v", a)
 		}
 	}
-	if r.ejected()[0] && len(bad.seen()) != before {
+	if !r.ejected()[0] || len(bad.seen()) != before {
 		t.Error("it got requests while it was out")
 	}
+
+	r = start(t, single([]string{bad.url, good.url}, noRetries, noBreaker, out("100ms")))
+	eventually(t, "it is ejected for a short time", func() bool { r.get("/"); return r.ejected()[0] })
 	bad.down.Store(false)
 	eventually(t, "it is back", func() bool { return r.get("/").content == "bad" })
 	if r.ejected()[0] {

@@ -362,6 +362,7 @@ func TestCallsBehindAnAnswerDoNotUseWhatTheCallerWasPromised(t *testing.T) {
 
 // A program that does not notice that nobody waits any more goes on making calls.
 func TestCallsOfARequestThatWasGivenUpAreStillKnown(t *testing.T) {
+	t.Parallel() // it waits
 	leaf := inTurn(t, status(503))
 	left := make(chan map[string]string, 1)
 	hold := make(chan struct{})
@@ -374,7 +375,7 @@ func TestCallsOfARequestThatWasGivenUpAreStillKnown(t *testing.T) {
 		<-hold
 	}, leaf.url, countOnly)
 	t.Cleanup(func() { close(hold) })
-	a := p.ask(allowance+": 2", "traceparent: "+traceparent, "X-Envoy-Expected-Rq-Timeout-Ms: 50")
+	a := p.ask(allowance+": 2", "traceparent: "+traceparent, "X-Envoy-Expected-Rq-Timeout-Ms: 2000")
 	if a.status != 504 || a.header.Get(made) != "0" {
 		t.Fatalf("%+v", a)
 	}

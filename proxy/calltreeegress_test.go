@@ -112,13 +112,15 @@ func TestAClientWithAnAllowanceIsToldWhatBecameOfIt(t *testing.T) {
 
 func TestNoAnswerUnderAnEmptyTreeMayBeTriedAgain(t *testing.T) {
 	silent := rawUpstream(t, func(c net.Conn, _ int) { io.Copy(io.Discard, c) })
-	for url, want := range map[string]int{"http://" + vacant(t): 502, silent.url: 504} {
-		keys := append(slices.Clone(countOnly[:5]), "attemptTimeout: 50ms")
-		r := start(t, single([]string{url}, keys...))
+	for _, c := range []struct {
+		url, limit string
+		want       int
+	}{{"http://" + vacant(t), "attemptTimeout: 10s", 502}, {silent.url, "attemptTimeout: 50ms", 504}} {
+		r := start(t, single([]string{c.url}, append(slices.Clone(countOnly[:5]), c.limit)...))
 		for left, reason := range map[string]string{"0": "tree-exhausted", "9": "attempts-exhausted"} {
 			a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\n" + allowance + ": " + left + "\r\n\r\n").answer()
 			last := left == "9"
-			if p := a.problem(t); a.status != want || p.Reason != reason || (a.header.Get("X-Should-Retry") == "false") != last || strings.HasSuffix(a.header.Get(made), "final") != last {
+			if p := a.problem(t); a.status != c.want || p.Reason != reason || (a.header.Get("X-Should-Retry") == "false") != last || strings.HasSuffix(a.header.Get(made), "final") != last {
 				t.Errorf("%s left: %d %+v %v", left, a.status, p, a.header)
 			}
 		}

@@ -95,7 +95,7 @@ func (b *content) failed() error {
 
 // messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients send it with the head or
 // right behind it, unless the call is a stream.
-const messageWait = 50 * time.Millisecond
+var messageWait = 50 * time.Millisecond
 
 // fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a stream with a head start.
 func (b *content) fill(until time.Duration) error {

@@ -103,10 +103,10 @@ func wellFormedChunks(in *bufio.Reader) (content string, err error) {
 	}
 }
 
-// fuzzed is a connection that waits a second for what should come at once.
+// fuzzed is a connection that waits for what should come at once.
 func fuzzed(t testing.TB, r *running) *client {
 	conn := dial(t, r.addr)
-	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience / 3))
 	return conn
 }
 
@@ -181,7 +181,7 @@ func FuzzIngressBytes(f *testing.F) {
 			io.WriteString(c, line(req))
 		}
 	})
-	fuzzClient(f, protect(f, guardOf(s.url, "timeout: 1s", "idempotency: {methods: [POST, HEAD], maxBody: 64}", "rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}"),
+	fuzzClient(f, protect(f, guardOf(s.url, "timeout: 15s", "idempotency: {methods: [POST, HEAD], maxBody: 64}", "rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}"),
 		headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
 }
 

@@ -36,8 +36,9 @@ func TestAGatewayRepeatsOnlyWhatTheFileAllows(t *testing.T) {
 }
 
 func TestAGatewaySendsNoCopies(t *testing.T) {
+	t.Parallel() // it waits
 	s := upstream(t, func(net.Conn, string) {})
-	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "attemptTimeout: 500ms"), asGateway)
+	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "attemptTimeout: "+long.String()), asGateway)
 	if a := r.get("/"); a.status != 504 || len(s.seen()) != 1 {
 		t.Errorf("%d attempts, and then %+v", len(s.seen()), a)
 	}

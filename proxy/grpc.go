@@ -16,7 +16,7 @@ import (
 
 // headWait is how long the head of a gRPC answer waits for its first message while the call could still be repeated: servers
 // send both together, unless the call fails in between. A client that wants the head before it goes on gets it then.
-const headWait = 10 * time.Millisecond
+var headWait = 10 * time.Millisecond
 
 // grpcType is how the Content-Type of gRPC begins.
 var grpcType = []byte("application/grpc")

@@ -16,13 +16,15 @@ import (
 
 // Whether a call is hedged does not depend on how its client cuts it into segments: the message may come behind the head.
 func TestAGRPCCallWhoseMessageComesBehindItsHeadIsHedged(t *testing.T) {
-	cancelled := make(chan struct{}, 1)
+	came, cancelled := make(chan struct{}), make(chan struct{}, 1)
 	s := serveGRPC(t, func(c *rpc) error {
 		if c.first("grpc-previous-rpc-attempts") == "" {
+			close(came)
 			<-c.Context().Done()
 			cancelled <- struct{}{}
 			return nil
 		}
+		hold(t, came) // else it could win before the other has set out
 		return repeatAll(c)
 	})
 	r := start(t, single([]string{s.url}, "hedge: {delay: 20ms}", "attemptTimeout: 20s"))

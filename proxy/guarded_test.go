@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -167,29 +168,28 @@ func TestWhatWasNotSentMayBeSent(t *testing.T) {
 }
 
 func TestAnAttemptHasItsTime(t *testing.T) {
-	t.Parallel() // it waits
-	silent := upstream(t, func(net.Conn, string) {})
 	for _, tt := range []struct {
 		name     string
 		keys     []string
 		reason   string
 		attempts int
 	}{
-		{"one", []string{"attemptTimeout: 500ms", noRetries}, "upstream-timeout", 1},
-		{"two", []string{"attemptTimeout: 500ms", "maxRetries: 1"}, "attempts-exhausted", 2},
-		{"the call's", []string{"timeout: 500ms"}, "deadline", 1},
-		{"the call's is shorter", []string{"attemptTimeout: 1s", "timeout: 1900ms"}, "deadline", 2},
-		{"with a hedge", []string{"attemptTimeout: 500ms", noRetries, "hedge: {delay: 20ms}"}, "upstream-timeout", 2},
+		{"one", []string{"attemptTimeout: 2s", noRetries}, "upstream-timeout", 1},
+		{"two", []string{"attemptTimeout: 2s", "maxRetries: 1"}, "attempts-exhausted", 2},
+		{"the call's", []string{"timeout: 2s"}, "deadline", 1},
+		{"the call's is shorter", []string{"attemptTimeout: 2s", "timeout: 3900ms"}, "deadline", 2},
+		{"with a hedge", []string{"attemptTimeout: 2s", noRetries, "hedge: {delay: 20ms}"}, "upstream-timeout", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := len(silent.seen())
+			t.Parallel() // it waits
+			silent := upstream(t, func(net.Conn, string) {})
 			r := start(t, single([]string{silent.url}, append(tt.keys, quickRetry)...))
 			a := r.get("/")
 			p := a.problem(t)
 			if a.status != 504 || p.Reason != tt.reason || p.Attempts != tt.attempts || a.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("got %d %+v, want %s after %d", a.status, p, tt.reason, tt.attempts)
 			}
-			if n := len(silent.seen()) - before; n != tt.attempts {
+			if n := len(silent.seen()); n != tt.attempts {
 				t.Errorf("%d attempts reached the service", n)
 			}
 			if g := r.guard(); g.Breaker.Calls == 0 {
@@ -212,9 +212,11 @@ func TestACircuitOpensAndComesBack(t *testing.T) {
 		}
 		io.WriteString(c, ok("good"))
 	})
+	states := new(stateLog)
 	r := start(t, single([]string{s.url}, noRetries, noEjection,
-		"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 300ms, permittedCallsInHalfOpen: 1, successThreshold: 2, rampUp: 300ms}"))
-	states := &stateLog{r: r}
+		"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 2s, permittedCallsInHalfOpen: 1, successThreshold: 2, rampUp: 300ms}"),
+		func(c *proxy.Config) { c.Adjust = func(_ string, p *abate.Policy) { p.Observer = states } })
+	states.r = r
 	states.want(t, "closed", 0)
 	if a := r.get("/"); a.content != "good" {
 		t.Fatalf("got %+v", a)
@@ -237,35 +239,43 @@ func TestACircuitOpensAndComesBack(t *testing.T) {
 	down.Store(false)
 	eventually(t, "a probe gets through", func() bool { return r.get("/").status == 200 })
 	states.want(t, "half-open", 1) // one more success is needed
-	eventually(t, "ramping up", func() bool { r.get("/"); return states.now() != "half-open" })
-	eventually(t, "closed again", func() bool { r.get("/"); return states.now() == "closed" })
+	eventually(t, "closed again", func() bool { r.get("/"); return r.guard().Breaker.State == "closed" })
 	states.want(t, "closed", 0)
-	if want := []string{"closed", "open", "half-open", "ramp-up", "closed"}; !slices.Equal(states.seen, want) {
-		t.Errorf("the states were %v, want %v", states.seen, want)
+	if got, want := states.all(), []string{"closed>open", "open>half-open", "half-open>ramp-up", "ramp-up>closed"}; !slices.Equal(got, want) {
+		t.Errorf("the states changed %v, want %v", got, want)
 	}
 	if n := r.guard().Breaker.Openings; n != 1 {
 		t.Errorf("opened %d times", n)
 	}
 }
 
-// stateLog is the states of the breaker in the order they were seen.
+// stateLog is how the states of the breaker changed.
 type stateLog struct {
-	r    *running
-	seen []string
+	r       *running
+	mu      sync.Mutex
+	changes []string
 }
 
-func (l *stateLog) now() string {
-	s := l.r.guard().Breaker.State
-	if len(l.seen) == 0 || l.seen[len(l.seen)-1] != s {
-		l.seen = append(l.seen, s)
+// Observe notes a change.
+func (l *stateLog) Observe(e abate.Event) {
+	if e.Kind != abate.BreakerChanged {
+		return
 	}
-	return s
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changes = append(l.changes, fmt.Sprint(e.From, ">", e.To))
+}
+
+func (l *stateLog) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.changes)
 }
 
 // want checks the state, also as the metric has it.
 func (l *stateLog) want(t *testing.T, state string, metric int) {
 	t.Helper()
-	if got := l.now(); got != state {
+	if got := l.r.guard().Breaker.State; got != state {
 		t.Errorf("the breaker is %s, want %s", got, state)
 	}
 	if m := l.r.adminGet("/metrics"); !strings.Contains(m, fmt.Sprintf("\ncircuit_breaker_state{service=\"s\"} %d\n", metric)) {

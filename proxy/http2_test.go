@@ -419,6 +419,7 @@ func grpcRequest(t *testing.T, r *running) (*http.Request, *io.PipeWriter) {
 
 // TestGRPCPassesToAnUpstreamWithAPlainURL: gRPC needs HTTP/2, so the upstream speaks it, whatever its URL says.
 func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
+	t.Parallel() // it waits
 	cancelled := make(chan struct{}, 1)
 	h := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc+proto")
@@ -440,7 +441,8 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "denied")
 	}
 	url := strings.Replace(h2c.serve(t, h), "h2c://", "http://", 1)
-	r := start(t, single([]string{url}, "attemptTimeout: 1s", "timeout: 1s"))
+	const limit = 3 * time.Second
+	r := start(t, single([]string{url}, "attemptTimeout: "+limit.String(), "timeout: "+limit.String()))
 	c := h2c.client(t)
 	call := func(first string) (*begun, *io.PipeWriter, context.CancelFunc) {
 		req, send := grpcRequest(t, r)
@@ -459,7 +461,7 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 	t.Run("streams both ways past the time limit", func(t *testing.T) {
 		b, send, cancel := call("all")
 		defer cancel()
-		tick := time.NewTicker(20 * time.Millisecond)
+		tick := time.NewTicker(limit / 50)
 		defer tick.Stop()
 		for i := range 60 { // for longer than an attempt may take
 			<-tick.C
@@ -487,7 +489,7 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 // TestAGRPCStreamMayBeIdle: one that waits for news has nothing to send for hours.
 func TestAGRPCStreamMayBeIdle(t *testing.T) {
 	t.Parallel()
-	const stall = 300 * time.Millisecond
+	const stall = time.Second
 	url := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		pieces(w, r)
 	})
@@ -495,7 +497,7 @@ func TestAGRPCStreamMayBeIdle(t *testing.T) {
 	req, send := grpcRequest(t, r)
 	b := begin(t, h2c.client(t), req)
 	b.head()
-	tick := time.NewTicker(4 * stall)
+	tick := time.NewTicker(2 * stall)
 	defer tick.Stop()
 	for _, l := range []string{"one", "two"} {
 		<-tick.C
@@ -549,14 +551,16 @@ func TestAFailedAttemptIsRepeatedWithItsBody(t *testing.T) {
 // TestASlowAttemptGetsACopy: the copy wins with an answer whose content is still to come, and the slow one is cancelled.
 func TestASlowAttemptGetsACopy(t *testing.T) {
 	eachWay(t, func(t *testing.T, in, out wire) {
-		cancelled, goOn := make(chan struct{}, 1), make(chan struct{})
+		came, cancelled, goOn := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) {
 			attempt := r.Header.Get("X-Envoy-Attempt-Count")
 			if attempt == "1" { // which need not be the first to come
+				close(came)
 				<-r.Context().Done()
 				cancelled <- struct{}{}
 				return
 			}
+			hold(t, came) // else it could win before the other has set out
 			io.WriteString(w, "first\n")
 			flush(w)
 			hold(t, goOn)

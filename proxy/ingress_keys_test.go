@@ -177,13 +177,13 @@ func TestALongRunKeepsItsKeyAndACrashedOneLosesIt(t *testing.T) {
 	t.Parallel() // it waits
 	up, came, answer := holding(t)
 	t.Cleanup(func() { close(answer) })
-	r := protect(t, guardOf(up.url, "idempotency: {methods: [POST], lease: 1s}"))
+	r := protect(t, guardOf(up.url, "idempotency: {methods: [POST], lease: 3s}"))
 	first := r.dial()
 	first.send(post("a", "one"))
 	soon(t, "the service has it", came)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for range 25 { // two leases and a half
+	for range 75 { // two leases and a half
 		<-tick.C
 		refusedBy(t, r.dial().send(post("a", "one")).answer(), 409, "idempotency-running")
 	}

@@ -157,7 +157,7 @@ func TestConnectionsToTheServiceAreKept(t *testing.T) {
 
 func TestEmbeddedRedisKeepsLimitsAndKeysOfAFleet(t *testing.T) {
 	up := numbering(t, "")
-	r := protect(t, guardOf(up.url, "rateLimit: {limit: 3/1h, burst: 3, fleet: true}", "idempotency: {methods: [POST], fleet: true}")+"redis: {embedded: true, timeout: 2s}\n")
+	r := protect(t, guardOf(up.url, "rateLimit: {limit: 3/1h, burst: 3, fleet: true}", "idempotency: {methods: [POST], fleet: true}")+"redis: {embedded: true, timeout: 10s}\n")
 	c := r.dial()
 	for i, replayed := range []string{"", "true"} {
 		if a := c.send(post("a", "one")).answer(); a.content != "order 1" || a.header.Get("Idempotency-Replayed") != replayed {
@@ -186,7 +186,7 @@ func TestEmbeddedRedisKeepsLimitsAndKeysOfAFleet(t *testing.T) {
 func TestARedisThatComesWithAReloadIsUsed(t *testing.T) {
 	up := echo(t)
 	r := protect(t, guardOf(up.url))
-	r.write(guardOf(up.url, "rateLimit: {limit: 1/1h, burst: 1, fleet: true}") + "redis: {embedded: true, timeout: 2s}\n")
+	r.write(guardOf(up.url, "rateLimit: {limit: 1/1h, burst: 1, fleet: true}") + "redis: {embedded: true, timeout: 10s}\n")
 	if err := r.proxy.Reload(); err != nil {
 		t.Fatal(err)
 	}

@@ -111,11 +111,11 @@ func TestIngressHandsAdmittedRequestsToTheService(t *testing.T) {
 }
 
 func TestIngressTellsTheServiceHowMuchTimeIsLeft(t *testing.T) {
-	r := protect(t, guardOf(mirror(t).url, "timeout: 2s"))
+	r := protect(t, guardOf(mirror(t).url, "timeout: 1m"))
 	var left int
 	fmt.Sscan(field(r.get("/").content, "X-Envoy-Expected-Rq-Timeout-Ms"), &left)
-	if left < 1000 || left > 2000 {
-		t.Errorf("the service was told %d ms, want nearly 2000", left)
+	if left < 30_000 || left > 60_000 {
+		t.Errorf("the service was told %d ms, want nearly 60000", left)
 	}
 }
 
@@ -156,12 +156,12 @@ func TestIngressShowsTheRateLimitOnEveryAnswer(t *testing.T) {
 	up := upstream(t, func(c net.Conn, req string) {
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-RateLimit-Limit: 7\r\nRateLimit: \"other\";r=1\r\nX-Powered-By: us\r\n\r\n")
 	})
-	r := protect(t, guardOf(up.url, noShed, "rateLimit: {limit: 2/10s, burst: 2}"))
+	r := protect(t, guardOf(up.url, noShed, "rateLimit: {limit: 2/200s, burst: 2}"))
 	c := r.dial()
 	for i, remaining := range []string{"1", "0"} {
 		a := c.get("/")
 		if a.status != 200 || a.header.Get("X-RateLimit-Remaining") != remaining || a.header.Get("X-RateLimit-Limit") != "2" || len(a.header["X-Ratelimit-Limit"]) != 1 ||
-			a.header.Get("RateLimit-Policy") != `"default";q=2;w=10` || len(a.header["Ratelimit"]) != 1 || a.header.Get("X-Powered-By") != "us" ||
+			a.header.Get("RateLimit-Policy") != `"default";q=2;w=200` || len(a.header["Ratelimit"]) != 1 || a.header.Get("X-Powered-By") != "us" ||
 			!strings.HasPrefix(a.header.Get("RateLimit"), `"default";r=`+remaining+";t=") || a.header.Get("X-RateLimit-Reset") == "" {
 			t.Errorf("request %d: %d %v", i+1, a.status, a.header)
 		}
@@ -170,7 +170,7 @@ func TestIngressShowsTheRateLimitOnEveryAnswer(t *testing.T) {
 	p := refusedBy(t, a, 429, "rate-limited")
 	var wait int
 	fmt.Sscan(a.header.Get("Retry-After"), &wait)
-	if wait < 5 || wait > 8 || p["retryAfter"] != float64(wait) || a.header.Get("X-RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Policy") == "" {
+	if wait < 60 || wait > 150 || p["retryAfter"] != float64(wait) || a.header.Get("X-RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Policy") == "" {
 		t.Errorf("%v %v", p, a.header)
 	}
 	if n := len(up.seen()); n != 2 || a.close {
@@ -208,6 +208,7 @@ func TestIngressLimitsEachCaller(t *testing.T) {
 }
 
 func TestIngressObeysDeadlines(t *testing.T) {
+	t.Parallel() // it waits
 	up, came, ended := silentUpstream(t)
 	r := protect(t, guardOf(up.url, "timeout: 1h"))
 	for _, header := range []string{"X-Envoy-Expected-Rq-Timeout-Ms: 0", "Grpc-Timeout: 0m"} {
@@ -217,7 +218,7 @@ func TestIngressObeysDeadlines(t *testing.T) {
 	if n := up.connections(); n != 0 {
 		t.Errorf("the service got %d connections for requests that were over", n)
 	}
-	a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\nX-Envoy-Expected-Rq-Timeout-Ms: 50\r\n\r\n").answer()
+	a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\nX-Envoy-Expected-Rq-Timeout-Ms: 2000\r\n\r\n").answer()
 	soon(t, "the service has the request", came)
 	soon(t, "the attempt is given up", ended)
 	if a.status != 504 || r.gate().Shed.InFlight != 0 {

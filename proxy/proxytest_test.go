@@ -428,12 +428,12 @@ func soon[T any](t testing.TB, what string, ch <-chan T) {
 }
 
 // goroutinesLeft returns the stacks of goroutines that run code of the proxy, "" when there are none, after giving them a
-// moment to end. Tests that run in parallel have theirs too.
+// while to end. Tests that run in parallel have theirs too.
 func goroutinesLeft() string {
 	var left string
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for range 200 {
+	for until := time.Now().Add(patience / 3); time.Now().Before(until); <-tick.C {
 		buf := make([]byte, 4<<20)
 		buf = buf[:runtime.Stack(buf, true)]
 		left = ""
@@ -445,7 +445,6 @@ func goroutinesLeft() string {
 		if left == "" {
 			return ""
 		}
-		<-tick.C
 	}
 	return left
 }

@@ -89,13 +89,13 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 			}
 		})
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for i := 1; i <= 15; i++ {
-		<-tick.C
+		before := r.shape().Policy.Hash
 		r.put(policy(i))
+		eventually(t, "it is in force", func() bool { return r.shape().Policy.Hash != before })
+		enough := done.Load() + 40 // of 8 clients, each with a request under way
+		eventually(t, "requests have passed under it", func() bool { return done.Load() >= enough || t.Failed() })
 	}
-	<-tick.C
 	stop()
 	load.Wait()
 	for i := range counts {

@@ -36,8 +36,9 @@ func TestNothingIsPutIntoAnAnswerWhoseRequestWaits(t *testing.T) {
 
 // A body that is held is waited for before the call begins, or, when the client asked, for the attempt's time at most.
 func TestAHeldBodyIsNotWaitedForByTheCall(t *testing.T) {
+	t.Parallel() // it waits
 	s := echo(t)
-	r := start(t, single([]string{s.url}, "attemptTimeout: "+short.String(), counting, "bulkhead: {maxConcurrentCalls: 1}"), stallTimeout(long))
+	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting, "bulkhead: {maxConcurrentCalls: 1}"))
 	slow := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc").pause(short)
 	if a := r.get("/"); a.status != 200 {
 		t.Errorf("another request got %d %s", a.status, a.content)
@@ -61,8 +62,9 @@ func TestASlowBodyIsNotHeldAgainstTheService(t *testing.T) {
 		out   wire
 	}{{"held", 0, http1}, {"streamed", 5, http1}, {"streamed to h2c", 5, h2c}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it waits
 			url := c.out.serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-			r := start(t, single([]string{url}, "attemptTimeout: 500ms", counting), stallTimeout(long), func(p *proxy.Config) { p.MaxBufferedBody = c.limit })
+			r := start(t, single([]string{url}, "attemptTimeout: "+long.String(), counting), stallTimeout(long+2*short), func(p *proxy.Config) { p.MaxBufferedBody = c.limit })
 			conn := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc")
 			a := conn.answer()
 			if a.status != 408 {

@@ -15,10 +15,11 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// short is a time limit that a test waits for, long is one that it waits for and must stay below meanwhile.
+// short is a time limit that a test waits for, long is one that it waits for and must stay below meanwhile, although the
+// machine may stand still for a second.
 const (
 	short = 250 * time.Millisecond
-	long  = 800 * time.Millisecond
+	long  = 2 * time.Second
 )
 
 func headerTimeout(d time.Duration) func(*proxy.Config) {
@@ -91,10 +92,10 @@ func TestSlowHeadIsRefused(t *testing.T) {
 func TestIdleClientIsLetGo(t *testing.T) {
 	t.Parallel()
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker), idleTimeout(short), headerTimeout(patience))
-	r.dial().closed()
-	conn := r.dial()
+	r := start(t, single([]string{s.url}, noBreaker), idleTimeout(long), headerTimeout(patience))
+	silent, conn := r.dial(), r.dial()
 	conn.get("/")
+	silent.closed()
 	conn.closed()
 }
 
@@ -103,7 +104,7 @@ func TestIdleTimeIsNotPartOfTheHead(t *testing.T) {
 	t.Parallel()
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noBreaker), headerTimeout(long))
-	conn := r.dial().pause(long + long/4).send("GET /late HTTP/1.1\r\n").pause(long / 8).send("Host: s.test\r\n\r\n")
+	conn := r.dial().pause(long + long/4).send("GET /late HTTP/1.1\r\n").pause(short / 2).send("Host: s.test\r\n\r\n")
 	if a := conn.answer(); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.content)
 	}
@@ -154,11 +155,12 @@ func calm(r *running) bool {
 func TestSlowBodyThatGoesOnIsTaken(t *testing.T) {
 	t.Parallel()
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(3*long), func(c *proxy.Config) { c.MaxBufferedBody = 20 })
+	const limit = 3 * time.Second
+	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(limit), func(c *proxy.Config) { c.MaxBufferedBody = 20 })
 	held := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 20\r\n\r\n")
 	streamed := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 40\r\n\r\n")
 	for range 4 {
-		held.pause(long).send("abcde") // each pause is short, all together are not
+		held.pause(limit * 3 / 10).send("abcde") // each pause is short, all together are not
 		streamed.send("abcdefghij")
 	}
 	for _, conn := range []*client{held, streamed} {
@@ -216,7 +218,7 @@ func TestSlowReaderGetsAllOfItsAnswer(t *testing.T) {
 		name, answer string
 		every        time.Duration
 	}{
-		{"Content-Length", ok(big), 16 * time.Millisecond},
+		{"Content-Length", ok(big), 24 * time.Millisecond}, // 128 reads at least: longer than anybody may stall
 		{"chunks", okHead + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big), time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {

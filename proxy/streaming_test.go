@@ -49,13 +49,12 @@ func give(t testing.TB, to chan<- string, e string) {
 func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	eachWay(t, func(t *testing.T, in, out wire) {
 		send := make(chan string)
-		const limit = 400 * time.Millisecond // the head has to come within it
-		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) { events(w, r, send) })}, "attemptTimeout: 400ms"))
+		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) { events(w, r, send) })}, "attemptTimeout: "+long.String()))
 		b := begin(t, in.client(t), newRequest(t, "GET", "http://"+r.addr+"/", nil))
 		b.head() // before the first event
-		tick := time.NewTicker(limit + limit/4)
+		tick := time.NewTicker(long + short)
 		defer tick.Stop()
-		for _, e := range []string{"one", "two", "three"} {
+		for _, e := range []string{"one", "two"} {
 			<-tick.C // longer than an attempt may take
 			give(t, send, e)
 			b.line(e)
@@ -72,7 +71,7 @@ func TestOtherAnswersHaveTheAttemptsTimeLimit(t *testing.T) {
 			fmt.Fprintln(w, "half")
 			flush(w)
 			<-r.Context().Done()
-		})}, "attemptTimeout: 300ms"))
+		})}, "attemptTimeout: "+long.String()))
 		b := begin(t, in.client(t), newRequest(t, "GET", "http://"+r.addr+"/", nil))
 		b.line("half")
 		within(t, "the end", func() {
@@ -521,14 +520,14 @@ func TestAnAnswerMayOvertakeItsRequest(t *testing.T) {
 func TestAConnectionIsUsedAgainAfterALongBody(t *testing.T) {
 	t.Parallel() // it waits
 	s := upstream(t, func(c net.Conn, req string) { io.WriteString(c, ok(fmt.Sprint(len(content(req))))) })
-	const limit = 600 * time.Millisecond // the long body has to pass within it
-	r := start(t, single([]string{s.url}, "attemptTimeout: 600ms", noRetries), func(c *proxy.Config) { c.StallTimeout = limit })
+	const limit = long // the long body has to pass within it
+	r := start(t, single([]string{s.url}, "attemptTimeout: "+limit.String(), noRetries), stallTimeout(limit))
 	c := r.dial()
 	for _, size := range []int{50_000, large} { // held, and streamed
 		if a := c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n\r\n", size) + strings.Repeat("x", size)).answer(); a.content != fmt.Sprint(size) {
 			t.Fatalf("got %+v", a)
 		}
-		tick := time.NewTicker(2 * limit)
+		tick := time.NewTicker(limit + short)
 		<-tick.C
 		tick.Stop()
 		if a := c.get("/"); a.content != "0" {

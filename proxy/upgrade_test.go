@@ -186,13 +186,13 @@ func TestATunnelHasNoTimeLimit(t *testing.T) {
 		io.WriteString(c, agreeUpgrade)
 		echoLines(c, in)
 	})
-	const limit = 400 * time.Millisecond // the service has to agree within it
-	r := start(t, single([]string{s.url}, "timeout: 400ms", "attemptTimeout: 400ms"), func(c *proxy.Config) {
+	const limit = long // the service has to agree within it
+	r := start(t, single([]string{s.url}, "timeout: "+limit.String(), "attemptTimeout: "+limit.String()), func(c *proxy.Config) {
 		c.StallTimeout, c.IdleTimeout, c.HeaderTimeout = limit, limit, limit
 	})
 	c := r.dial()
 	c.send(askUpgrade).switched()
-	tick := time.NewTicker(2 * limit)
+	tick := time.NewTicker(limit + short)
 	defer tick.Stop()
 	for range 2 {
 		<-tick.C

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -124,8 +123,7 @@ func TestClientThatReadsNothingIsBounded(t *testing.T) {
 	addr, ended := serveOne(t, &h2.Config{StallTimeout: 2 * time.Second}, still)
 	r := rawClient(t, addr)
 	r.Conn.(*net.TCPConn).SetReadBuffer(4096)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	before := heap()
 	for i := 0; i < 2_000_000 && !r.failed.Load(); i++ {
 		r.WritePing(false, [8]byte{})
 	}
@@ -133,8 +131,7 @@ func TestClientThatReadsNothingIsBounded(t *testing.T) {
 		t.Error("the server has answered two million pings that nobody reads")
 	}
 	<-ended
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 50<<20 {
+	if grown := heap() - before; grown > 50<<20 {
 		t.Errorf("%d bytes more in use", grown)
 	}
 }

@@ -206,7 +206,7 @@ public class GrpcPay {
         say("pushback", call(PAY, "never d"), call(PAY, "seen d"));
         say("invalid", call(PAY, "invalid e"), call(PAY, "seen e"));
         say("hedged", call("/shop.Hedged/Charge", "slow f"), call(PAY, "seen f"), call(PAY, "note f"));
-        say("deadline", call(channel, PAY, "sleep g", 500), call(PAY, "note g"));
+        say("deadline", call(channel, PAY, "sleep g", 3_000), call(PAY, "note g"));
         say("down", call("/shop.Down/Charge", "ok h"));
         say("unknown method", call("/shop.Payment/Nothing", "ok i"));
         say("no route", call("/shop.Nobody/Charge", "ok j"));

@@ -1,0 +1,6 @@
+package proxy
+
+import "time"
+
+// The tests wait longer than the proxy does for what comes a moment later: the machine may stand still in between.
+func init() { headWait, messageWait = 2*time.Second, 2*time.Second }
