@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 // goroutinesLeft are the stacks of goroutines that serve or read, once they have had time to end.
 func goroutinesLeft() string {
 	var stacks string
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); runtime.Gosched() {
 		buf := make([]byte, 1<<20)
 		stacks = string(buf[:runtime.Stack(buf, true)])
 		if !strings.Contains(stacks, "abateadmin.(*Page)") && !strings.Contains(stacks, "net/http.(*conn).serve") {
@@ -403,12 +404,14 @@ type reader struct {
 	stop func()
 }
 
-func (s *stage) read(server *httptest.Server) *reader {
+func (s *stage) read(server *httptest.Server) *reader { return s.readAs(server.Client(), server.URL) }
+
+func (s *stage) readAs(client *http.Client, address string) *reader {
 	t := s.t.(*testing.T)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/events", nil)
-	resp, err := server.Client().Do(r)
+	r, _ := http.NewRequestWithContext(ctx, "GET", address+"/events", nil)
+	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,20 +532,46 @@ func TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged(t *testing.T) {
 	t.Error("it was never told")
 }
 
+// pipes is a listener whose connections are pipes: under testing/synctest their time limits go by its clock.
+type pipes chan net.Conn
+
+func (p pipes) Close() error { close(p); return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// dial is the other side.
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	mine, its := net.Pipe()
+	p <- its
+	return mine, nil
+}
+
 // TestAServersTimeLimitsDoNotCutAStream: they are for answers that have an end.
 func TestAServersTimeLimitsDoNotCutAStream(t *testing.T) {
-	s := newStage(t, abateadmin.Config{})
-	s.SetTick(20 * time.Millisecond)
-	server := httptest.NewUnstartedServer(s)
-	server.Config.WriteTimeout, server.Config.ReadTimeout = 50*time.Millisecond, 50*time.Millisecond
-	server.Start()
-	t.Cleanup(func() { s.Close(); server.Close() })
-	r := s.read(server)
-	for range 20 { // 400 ms
-		if _, ok := r.next(); !ok {
-			t.Fatal("the stream was cut")
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newStage(t, abateadmin.Config{}), make(pipes)
+		s.SetTick(20 * time.Millisecond)
+		server := &http.Server{Handler: s, WriteTimeout: 50 * time.Millisecond, ReadTimeout: 50 * time.Millisecond}
+		go server.Serve(l)
+		client := &http.Client{Transport: &http.Transport{DialContext: l.dial}}
+		defer server.Close()
+		defer client.CloseIdleConnections()
+		defer s.Close()
+		r, began := s.readAs(client, "http://page.test"), time.Now()
+		for range 20 {
+			if _, ok := r.next(); !ok {
+				t.Fatal("the stream was cut")
+			}
 		}
-	}
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("it took %v: the limits were not reached", took)
+		}
+	})
 }
 
 func TestAStreamEndsWhenItsReaderIsNoLongerKnownOrThePageIsClosed(t *testing.T) {

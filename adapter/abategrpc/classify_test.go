@@ -159,7 +159,7 @@ func TestAGuardThatIsNotThereChangesNothing(t *testing.T) {
 // What a handler returns of a call that it made goes to its own client, who may be anybody: another call's failure is not for them.
 func TestAStatusDoesNotShowAnotherCallsFailure(t *testing.T) {
 	p := eager()
-	p.MaxRetries, p.CircuitBreaker.FailureThreshold = 0, 1
+	p.MaxRetries, p.CircuitBreaker = 0, staysOpen(1)
 	b := stand(t, abategrpc.NewClient(guard(t, p)), func(int, context.Context, *text) (*text, error) {
 		return nil, status.Error(codes.Unavailable, "somebody else's secret")
 	}, nil)

@@ -282,9 +282,14 @@ func TestAServerThatStopsIsAskedAgain(t *testing.T) {
 	}
 }
 
+// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine stands still.
+func staysOpen(failures int) breaker.Config {
+	return breaker.Config{FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
+}
+
 func TestTheBreakerOpensAndRefuses(t *testing.T) {
 	p := eager()
-	p.CircuitBreaker = breaker.Config{FailureThreshold: 2}
+	p.CircuitBreaker = staysOpen(2)
 	g := guard(t, p)
 	b := stand(t, abategrpc.NewClient(g), fails(codes.Unavailable), func(int, grpc.ServerStream) error { return errNo })
 	_, _ = b.call(t.Context())

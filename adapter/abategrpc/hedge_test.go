@@ -163,8 +163,9 @@ func (plain) Marshal(v any) ([]byte, error)   { return []byte(*v.(*string)), nil
 func (plain) Unmarshal(b []byte, v any) error { *v.(*string) = string(b); return nil }
 func (plain) Name() string                    { return "plain" }
 
+func init() { encoding.RegisterCodec(plain{}) } // at no other time may one be registered
+
 func TestOtherCodecsAreRetriedAndNotHedged(t *testing.T) {
-	encoding.RegisterCodec(plain{})
 	p := hasty()
 	p.Retry = eager().Retry
 	var calls atomic.Int32

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -151,15 +152,30 @@ func TestAStreamThatIsAbandonedGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
+// costlessStream is a stream that counts what is sent.
+type costlessStream struct {
+	grpc.ServerStream
+	ctx  context.Context
+	sent int
+}
+
+func (s *costlessStream) Context() context.Context { return s.ctx }
+func (s *costlessStream) SendMsg(any) error        { s.sent++; return nil }
+func (s *costlessStream) SetTrailer(metadata.MD)   {}
+
 func TestTheGatesTimeLimitHoldsForStreams(t *testing.T) {
-	conn, _, _ := protectStreams(t, abate.Protection{Timeout: 500 * time.Millisecond}, func(ss grpc.ServerStream) error {
-		_ = ss.SendMsg(new(text))
-		<-ss.Context().Done()
-		return ss.Context().Err()
+	synctest.Test(t, func(t *testing.T) {
+		watch := abategrpc.StreamServerInterceptor(newGate(t, abate.Protection{Timeout: 500 * time.Millisecond}))
+		ss, began := &costlessStream{ctx: arriving()}, time.Now()
+		err := watch(nil, ss, &grpc.StreamServerInfo{FullMethod: "/shop.Payment/Watch", IsServerStream: true}, func(_ any, ss grpc.ServerStream) error {
+			_ = ss.SendMsg(new(text))
+			<-ss.Context().Done()
+			return ss.Context().Err()
+		})
+		if took := time.Since(began); ss.sent != 1 || !errors.Is(err, context.DeadlineExceeded) || took != 500*time.Millisecond {
+			t.Errorf("%d messages, %v after %v", ss.sent, err, took)
+		}
 	})
-	if n, err := drain(open(t, t.Context(), conn, "Watch")); n != 1 || status.Code(err) != codes.DeadlineExceeded {
-		t.Error(n, err)
-	}
 }
 
 func TestAStreamReportsToo(t *testing.T) {

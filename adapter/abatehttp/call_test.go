@@ -123,7 +123,7 @@ type fading struct {
 
 func (f *fading) Deadline() (time.Time, bool) {
 	f.looks++
-	return time.Now().Add(time.Duration(3-2*f.looks) * time.Second), true
+	return time.Now().Add(time.Duration(3-2*f.looks) * time.Hour), true
 }
 
 func TestTimeLeftOfALateAttemptIsNotZero(t *testing.T) {
@@ -160,8 +160,7 @@ func TestBaseSeesTheCallersContext(t *testing.T) {
 func TestServerErrorsOpenTheBreaker(t *testing.T) {
 	for _, status := range []int{500, 501, 503, 429} {
 		b := serve(t, always(status))
-		p := abate.Policy{}
-		p.CircuitBreaker.FailureThreshold = 5
+		p := abate.Policy{CircuitBreaker: staysOpen(5)}
 		client, _ := newClient(t, guard(t, p))
 		for range 5 {
 			mustDo(t, client, newRequest(t, "GET", b.URL, nil))
@@ -187,7 +186,7 @@ func TestHangingAttemptsOpenTheBreaker(t *testing.T) {
 	b := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	p, events := watched(eager())
 	p.AttemptTimeout = 5 * time.Millisecond
-	p.CircuitBreaker.FailureThreshold = 3
+	p.CircuitBreaker = staysOpen(3)
 	client, _ := newClient(t, guard(t, p))
 	if _, err := client.Get(b.URL); !errors.Is(err, abate.ErrCircuitOpen) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)

@@ -59,9 +59,9 @@ func ExampleHandler() {
 			panic(err)
 		}
 		resp.Body.Close()
-		fmt.Printf("%s, %s\n", resp.Status, resp.Header.Get("RateLimit"))
+		fmt.Printf("%s, %s left of %s\n", resp.Status, resp.Header.Get("X-RateLimit-Remaining"), resp.Header.Get("RateLimit-Policy"))
 	}
 	// Output:
-	// 200 OK, "default";r=0;t=60
-	// 429 Too Many Requests, "default";r=0;t=60
+	// 200 OK, 0 left of "default";q=1;w=60
+	// 429 Too Many Requests, 0 left of "default";q=1;w=60
 }

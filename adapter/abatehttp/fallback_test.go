@@ -21,7 +21,7 @@ func degrading() abate.Policy {
 func TestFallbackReplacesAFailedCall(t *testing.T) {
 	once := degrading()
 	once.MaxRetries = 0
-	once.CircuitBreaker.FailureThreshold = 1
+	once.CircuitBreaker = staysOpen(1)
 	torn := roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection torn") })
 	for name, c := range map[string]struct {
 		policy   abate.Policy

@@ -23,15 +23,17 @@ func hedging(delay time.Duration) abate.Policy {
 }
 
 func TestFastSecondCopyWins(t *testing.T) {
-	counts := make(chan string, 2)
+	counts, arrived := make(chan string, 2), make(chan struct{}, 1)
 	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		count := r.Header.Get("X-Envoy-Attempt-Count")
 		counts <- count
 		body, _ := io.ReadAll(r.Body)
 		if count == "1" { // which need not be the first to arrive
+			arrived <- struct{}{}
 			<-r.Context().Done() // until the client gives this copy up
 			return
 		}
+		<-arrived // or the client might give the first copy up before it is sent
 		w.Write(body)
 	})
 	for name, body := range map[string]io.Reader{

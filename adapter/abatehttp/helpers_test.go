@@ -15,12 +15,18 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/retry"
 )
 
 // eager retries three times, at once.
 func eager() abate.Policy {
 	return abate.Policy{Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}}
+}
+
+// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine stands still.
+func staysOpen(failures int) breaker.Config {
+	return breaker.Config{FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
 }
 
 func guard(t testing.TB, p abate.Policy) *abate.Guard {
@@ -84,7 +90,7 @@ func checkGoroutines(t *testing.T) {
 func settles(done func() bool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
 		if done() {
 			return true
 		}

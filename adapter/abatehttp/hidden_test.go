@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"testing"
 
@@ -22,49 +23,68 @@ func dying(t *testing.T) string {
 	})
 }
 
+// reuses returns the request so that *reused tells in the end whether it was sent on a connection that had been used before: on a
+// busy machine net/http may drop one that it could use again.
+func reuses(req *http.Request) (_ *http.Request, reused *bool) {
+	reused = new(bool)
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { *reused = *reused || info.Reused }}
+	return req.WithContext(httptrace.WithClientTrace(req.Context(), trace)), reused
+}
+
 func TestHiddenRetriesAreCountedAndPaidFor(t *testing.T) {
 	url := dying(t)
 	p, events := watched(eager())
 	p.RetryBudget = budget.Config{Ratio: 0.1, Reserve: 10}
 	g := guard(t, p)
 	client, transport := newClient(t, g)
-	for call, want := range []uint64{0, 1, 2} {
-		if status, body := mustDo(t, client, newRequest(t, "GET", url, nil)); status != 200 || body != "ok" {
+	calls, hidden := 0, uint64(0)
+	for ; hidden < 2; calls++ {
+		req, reused := reuses(newRequest(t, "GET", url, nil))
+		if status, body := mustDo(t, client, req); status != 200 || body != "ok" {
 			t.Errorf("%d %q", status, body)
 		}
-		if got := transport.HiddenRetries(); got != want {
-			t.Errorf("after call %d: %d hidden retries, want %d", call+1, got, want)
+		if *reused {
+			hidden++
+		}
+		if got := transport.HiddenRetries(); got != hidden {
+			t.Errorf("after call %d: %d hidden retries, want %d", calls+1, got, hidden)
 		}
 	}
 	if n := len(events.all(abate.HiddenRetry)); n != 2 {
 		t.Errorf("the observer was told of %d", n)
 	}
-	if left := g.State().Budget; left < 8 || left >= 9 {
-		t.Errorf("%v of 10 extra attempts are left after two hidden ones", left)
+	if left, earned := g.State().Budget, 0.1*float64(calls); left < 8 || left > 8+earned+1e-9 {
+		t.Errorf("%v of 10 extra attempts and %v earned ones are left after two hidden ones", left, earned)
 	}
-	if n := len(events.all(abate.AttemptBegan)); n != 3 {
-		t.Errorf("the guard saw %d attempts: they were not hidden", n)
+	if n := len(events.all(abate.AttemptBegan)); n != calls {
+		t.Errorf("the guard saw %d attempts of %d calls: they were not hidden", n, calls)
 	}
 }
 
 func TestCallersClientTraceStaysInForce(t *testing.T) {
 	url := dying(t)
 	client, transport := newClient(t, guard(t, patient()))
-	var got, first int
-	for range 3 {
+	var got, first, calls, again int
+	for ; again < 2; calls++ {
 		trace := &httptrace.ClientTrace{
-			GotConn:              func(httptrace.GotConnInfo) { got++ },
+			GotConn: func(info httptrace.GotConnInfo) {
+				if got++; info.Reused {
+					again++
+				}
+			},
 			GotFirstResponseByte: func() { first++ },
 		}
 		req := newRequest(t, "GET", url, nil)
 		mustDo(t, client, req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 	}
-	if got != 5 || first != 3 {
-		t.Errorf("%d connections and %d answers were traced, want 5 and 3", got, first)
+	if got != calls+2 || first != calls {
+		t.Errorf("%d connections and %d answers were traced, want %d and %d", got, first, calls+2, calls)
 	}
 	// A trace that was used with the caller's hooks must not come back to a caller without.
-	mustDo(t, client, newRequest(t, "GET", url, nil))
-	if got != 5 || first != 3 || transport.HiddenRetries() != 3 {
+	for n := 0; n < 100 && transport.HiddenRetries() == 2; n++ {
+		mustDo(t, client, newRequest(t, "GET", url, nil))
+	}
+	if got != calls+2 || first != calls || transport.HiddenRetries() != 3 {
 		t.Errorf("%d connections, %d answers, %d hidden retries", got, first, transport.HiddenRetries())
 	}
 }

@@ -67,7 +67,7 @@ func TestEmptyMethodIsGET(t *testing.T) {
 func TestRequestsThatAreSentOnceStillCountForTheBreaker(t *testing.T) {
 	b := serve(t, always(500))
 	p := eager()
-	p.CircuitBreaker.FailureThreshold = 3
+	p.CircuitBreaker = staysOpen(3)
 	client, _ := newClient(t, guard(t, p))
 	for range 3 {
 		mustDo(t, client, newRequest(t, "POST", b.URL, nil))

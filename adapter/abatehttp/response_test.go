@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -143,48 +144,61 @@ func TestResponseNamesTheCallersRequest(t *testing.T) {
 	resp.Body.Close()
 }
 
+// duplex is one end of a connection in memory, either direction of which can be closed, so that testing/synctest can have it wait.
+type duplex struct {
+	net.Conn
+	in  *io.PipeReader
+	out *io.PipeWriter
+}
+
+func (d duplex) Read(p []byte) (int, error)  { return d.in.Read(p) }
+func (d duplex) Write(p []byte) (int, error) { return d.out.Write(p) }
+func (d duplex) CloseWrite() error           { return d.out.Close() }
+func (d duplex) Close() error                { d.in.Close(); return d.out.Close() }
+
 func TestUpgradedConnectionOutlivesTheAttempt(t *testing.T) {
-	b := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-		conn, rw, err := w.(http.Hijacker).Hijack()
+	synctest.Test(t, func(t *testing.T) {
+		p := eager()
+		p.AttemptTimeout = time.Second
+		var attempt context.Context
+		inner := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			there, out := io.Pipe()
+			in, back := io.Pipe()
+			go func() {
+				requests := bufio.NewReader(there)
+				listen(requests)
+				io.WriteString(back, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				io.Copy(back, requests)
+				back.Close()
+			}()
+			return duplex{in: in, out: out}, nil
+		}}
+		transport := abatehttp.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
+			attempt = req.Context()
+			return inner.RoundTrip(req)
+		}), guard(t, p))
+		req := newRequest(t, "GET", "http://payments.test", nil)
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "echo")
+		resp, err := transport.RoundTrip(req)
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
-		defer conn.Close()
-		io.WriteString(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		rw.Flush()
-		io.Copy(conn, rw)
+		conn, ok := resp.Body.(interface {
+			io.ReadWriteCloser
+			CloseWrite() error
+		})
+		if !ok {
+			t.Fatalf("body is a %T", resp.Body)
+		}
+		<-attempt.Done()
+		io.WriteString(conn, "ping")
+		conn.CloseWrite()
+		if echo, err := io.ReadAll(conn); string(echo) != "ping" || err != nil {
+			t.Errorf("%q, error %v", echo, err)
+		}
+		conn.Close()
 	})
-	p := eager()
-	p.AttemptTimeout = time.Second // the answer has to come within it on a busy machine too
-	client, transport := newClient(t, guard(t, p))
-	inner := transport.Base
-	var attempt context.Context
-	transport.Base = roundTrip(func(req *http.Request) (*http.Response, error) {
-		attempt = req.Context()
-		return inner.RoundTrip(req)
-	})
-	req := newRequest(t, "GET", b.URL, nil)
-	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", "echo")
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, ok := resp.Body.(interface {
-		io.ReadWriteCloser
-		CloseWrite() error
-	})
-	if !ok {
-		t.Fatalf("body is a %T", resp.Body)
-	}
-	<-attempt.Done()
-	io.WriteString(conn, "ping")
-	conn.CloseWrite()
-	if echo, err := io.ReadAll(conn); string(echo) != "ping" || err != nil {
-		t.Errorf("%q, error %v", echo, err)
-	}
-	conn.Close()
 }
 
 // speak serves each connection of a raw listener with handle, which gets the number of the connection, from 1.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -25,6 +26,7 @@ func Example() {
 	}
 	policy := abate.DefaultPolicy()
 	policy.CircuitBreaker.FailureThreshold = 3
+	policy.CircuitBreaker.WaitDurationInOpenState = time.Minute
 	policy.Backoff = "none"
 	metrics.Adjust("payment-service", &policy) // policyfile.Load(path, metrics.Adjust) does it for all services
 	guard, err := abate.New("payment-service", policy)

@@ -43,7 +43,7 @@ func acquire(ctx context.Context, b *bulkhead.Bulkhead) error {
 
 // Two calls run, one waits, the fourth is refused.
 func Example() {
-	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1})
+	b := bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1, MaxWait: time.Minute})
 	ctx := context.Background()
 
 	fmt.Println(acquire(ctx, b), acquire(ctx, b))

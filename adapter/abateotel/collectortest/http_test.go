@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/abate-go/abate"
@@ -200,21 +201,40 @@ func TestSpansOfAStreamEndWithTheStream(t *testing.T) {
 	}
 }
 
+// endedSpans is told of the attempts that have ended.
+type endedSpans chan struct{}
+
+func (e endedSpans) OnEnd(s sdktrace.ReadOnlySpan) {
+	if s.Name() == "GET" {
+		e <- struct{}{}
+	}
+}
+func (endedSpans) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (endedSpans) Shutdown(context.Context) error                  { return nil }
+func (endedSpans) ForceFlush(context.Context) error                { return nil }
+
 func TestTheHedgeThatLostIsCancelledAndNoError(t *testing.T) {
 	c := collect(t)
-	var came atomic.Int32
+	arrived := make(chan struct{}, 1)
 	s := serve(t, func(w http.ResponseWriter, req *http.Request) {
-		if came.Add(1) == 1 {
+		if req.Header.Get("X-Envoy-Attempt-Count") == "1" { // which need not be the first to arrive
+			arrived <- struct{}{}
 			<-req.Context().Done()
 			return
 		}
+		<-arrived // or the first copy might be given up before it is sent
 		hello(w, req)
 	})
 	sdk := c.sdk(t)
+	ended := make(endedSpans, 2)
+	sdk.traces.RegisterSpanProcessor(ended)
 	p := eager(0)
 	p.Hedge = hedge.Config{Delay: 20 * time.Millisecond}
 	if body, err := get(t, sdk.client(t, p), s.URL); body != "hello" || err != nil {
 		t.Fatalf("%q, %v", body, err)
+	}
+	for range 2 { // the loser's may end after the call
+		<-ended
 	}
 	sdk.shutdown(t)
 	copies := c.named(t, "GET", 2)
@@ -296,7 +316,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		sdk.shutdown(t)
 		c.named(t, "call payment-service", workers*rounds)
 	}()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines before, %d now:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
