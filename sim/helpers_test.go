@@ -2,8 +2,10 @@ package sim_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
@@ -45,5 +47,20 @@ func within(t *testing.T, what string, got, low, high float64) {
 	t.Helper()
 	if !(got >= low && got <= high) {
 		t.Errorf("%s is %v, want %v to %v", what, got, low, high)
+	}
+}
+
+// nobodyLeft waits until as many goroutines run as before: one that has done its work may need a moment to be gone, on a busy machine a long one.
+func nobodyLeft(t *testing.T, before int) {
+	t.Helper()
+	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(30*time.Second)
+	defer tick.Stop()
+	defer limit.Stop()
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("%d goroutines, before it were %d", runtime.NumGoroutine(), before)
+		}
 	}
 }

@@ -172,11 +172,5 @@ expect: ["goodput > 99%%"]
 func TestAStudyLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	study(t, read(t, storm, "variants: {only: "+naive+"}", "expect: [collapse < 10%]"), sim.Options{Parallel: 8, Runs: 20, Margin: true})
-	for range 1_000_000 { // one that has done its work may need a moment to be gone
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d goroutines, before it were %d", runtime.NumGoroutine(), before)
+	nobodyLeft(t, before)
 }

@@ -134,13 +134,7 @@ func TestAnInterruptedStudyTellsWhatIsKnown(t *testing.T) {
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "stopped") {
 		t.Errorf("Err is %v, want one that says that the study was stopped", err)
 	}
-	for range 1_000_000 { // one that has done its work may need a moment to be gone
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
+	nobodyLeft(t, before)
 }
 
 func TestAStudyThatNeverBeganIsAnError(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// onlooker reads what a drill prints, and looks at /metrics of its page when it has played a second.
+// onlooker reads what a drill prints, and looks at /metrics of its page whenever it has played a second more.
 type onlooker struct {
 	t       *testing.T
 	said    strings.Builder
@@ -21,7 +21,7 @@ var pageOf = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/`)
 
 func (o *onlooker) Write(p []byte) (int, error) {
 	o.said.Write(p)
-	if found := pageOf.FindStringSubmatch(o.said.String()); found != nil && strings.Contains(string(p), " 1 s ") {
+	if found := pageOf.FindStringSubmatch(o.said.String()); found != nil && strings.Contains(string(p), " s  attempts ") {
 		answer, err := http.Get("http://" + found[1] + "/metrics")
 		if err != nil {
 			o.t.Errorf("the page beside the drill: %v", err)

@@ -151,8 +151,9 @@ func TestDrillPlaysAFileAndComparesIt(t *testing.T) {
 	if len(result.Acts) != 1 || result.Acts[0].Act != "plain" || result.Comparison == nil || len(result.Comparison.Acts) != 1 {
 		t.Fatalf("result %+v", result)
 	}
-	// A request that is sent once is sent once, however busy the machine is; whether all come back in time it decides.
-	if a := result.Acts[0]; a.Attempts < a.Offered-4 || a.Attempts > a.Offered+4 {
+	// A request that is sent once is sent once, however busy the machine is; whether all come back in time it decides. What was due while
+	// the machine stood still may begin in the last moment of the act, and be sent after it.
+	if a, some := result.Acts[0], 4+int(40*result.Acts[0].LateSeconds); a.Attempts < a.Offered-some || a.Attempts > a.Offered+some {
 		t.Errorf("%d attempts for %d requests", a.Attempts, a.Offered)
 	}
 	if want := result.Passed && result.Comparison.Agrees; (code == 0) != want || code > 1 {

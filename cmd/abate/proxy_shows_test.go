@@ -334,6 +334,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.text = edited(t, string(text), "127.0.0.1:8081", s.payments.addr, "127.0.0.1:8082", s.stock[0].addr, "127.0.0.1:8083", s.stock[1].addr, "127.0.0.1:8084", s.notify.addr,
+		"  timeout: 3s", "  timeout: 1m", "attemptTimeout: 1s", "attemptTimeout: 30s", "slowCallDurationThreshold: 750ms", "slowCallDurationThreshold: 30s", // whatever a busy machine takes
 		"waitDurationInOpenState: 1s", "waitDurationInOpenState: 200ms", "maxWaitDurationInOpenState: 5s", "maxWaitDurationInOpenState: 400ms", "rampUp: 2s", "rampUp: 500ms",
 		"{kind: tokens, maxTokens: 5,", "{kind: tokens, clients: 1, maxTokens: 5,") // one instance, not fifty
 	s.file = put(t, "policy.yaml", s.text)

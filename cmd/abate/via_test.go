@@ -89,7 +89,9 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 	if d := unguarded.Phases[engine.During]; d.AttemptsPerSecond <= d.OfferedPerSecond || unguarded.BreakerRefused+unguarded.BudgetRefused+unguarded.Refused != 0 {
 		t.Errorf("unguarded: %v attempts/s for %v requests/s in the outage, %d refused", d.AttemptsPerSecond, d.OfferedPerSecond, unguarded.Refused)
 	}
-	if guarded.PerSent > 1.1 || guarded.Refused == 0 || guarded.Refused > guarded.BreakerRefused {
+	// What was sent in the warm-up earns retries too: of 8 requests not one. And what was due while the machine stood still may be sent in another phase.
+	most := 1.1*float64(guarded.Offered-guarded.Refused) + 1 + 40*guarded.LateSeconds
+	if float64(guarded.Attempts) > most || guarded.Refused == 0 || guarded.Refused > guarded.BreakerRefused {
 		t.Errorf("guarded: %v attempts per request with a budget of 10 %% and no reserve, %d refused early, %d by the breakers", guarded.PerSent, guarded.Refused, guarded.BreakerRefused)
 	}
 	// A machine that cannot answer in time while all is well has nothing to say about what comes after.

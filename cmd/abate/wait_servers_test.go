@@ -62,8 +62,9 @@ func TestWaitDoesNotRetryAWrongPasswordOrDatabase(t *testing.T) {
 	}
 	s := postgres.Shared(t)
 	statements(t, s, "DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'right-secret'",
-		// the server has the file in its own folder, and may write it
-		`DO $$ BEGIN EXECUTE format('COPY (VALUES (%L), (%L)) TO %L', 'host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust', current_setting('hba_file')); END $$`,
+		// the server has the file in its own folder, and may write it; other tests copy the server, whichever comes first
+		`DO $$ BEGIN EXECUTE format('COPY (VALUES (%L), (%L), (%L)) TO %L', 'host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust',
+			'host replication all 127.0.0.1/32 trust', current_setting('hba_file')); END $$`,
 		"SELECT pg_reload_conf()")
 	for { // until the server has read it
 		conn, err := pgconn.Connect(t.Context(), strings.TrimSuffix(as(s, "locked:wrong-secret", "postgres"), ofAPool))

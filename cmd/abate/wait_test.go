@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -50,6 +51,13 @@ func runWait(ctx context.Context, meanwhile func(), args ...string) (code int, s
 	out := &waitOutput{once: meanwhile}
 	code = waitCommand(ctx, args, new(bytes.Buffer), out)
 	return code, out.buf.String()
+}
+
+// runWaitInABubble is runWait in virtual time: however busy the machine is, no time passes while a target is asked, and none is spent waiting.
+func runWaitInABubble(t *testing.T, args ...string) (code int, stderr string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { code, stderr = runWait(t.Context(), nil, args...) })
+	return code, stderr
 }
 
 func TestWaitTellsEverythingThatIsWrongAtOnce(t *testing.T) {
@@ -173,7 +181,7 @@ func TestWaitForAListenerThatComesLate(t *testing.T) {
 func TestWaitThatGivesUpSaysWhyAboutEachTarget(t *testing.T) {
 	address, _ := later(t)
 	there := onLoopback(t)
-	code, stderr := runWait(t.Context(), nil, "tcp://"+address, "unix:///no/such/socket", "tcp://"+there.Addr().String(), "--timeout", "120ms", "--quiet")
+	code, stderr := runWaitInABubble(t, "tcp://"+address, "unix:///no/such/socket", "tcp://"+there.Addr().String(), "--timeout", "20s", "--quiet")
 	if code != 1 || strings.Count(stderr, "\n") != 4 || strings.Count(stderr, ": gave up waiting after ") != 2 ||
 		!strings.Contains(stderr, "tcp://"+address+": nobody listens there (ECONNREFUSED)") || !strings.Contains(stderr, "unix:///no/such/socket: gave up") {
 		t.Errorf("exit code %d\n%s", code, stderr)
@@ -253,7 +261,7 @@ func TestWaitForKafka(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	code, stderr = runWait(t.Context(), nil, "kafka://"+address, "--timeout", "50ms")
+	code, stderr = runWaitInABubble(t, "kafka://"+address, "--timeout", "50ms")
 	if code != 1 || !strings.Contains(stderr, "kafka://"+address+": gave up waiting after 1 attempt in ") || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

@@ -56,7 +56,7 @@ func journeys(t *testing.T, out []byte) {
 	for _, want := range []string{
 		`order-1  delivery 1  handled`,
 		`order-2  delivery 1  failed \(bank-away\): to payments-\d+-retry-500ms, due in 500ms`,
-		`order-2  delivery 2  from payments-\d+-retry-500ms, \d+m?s after it was due`,
+		`order-2  delivery 2  from payments-\d+-retry-500ms, [\dms.]+ after it was due`,
 		`order-2  delivery 2  failed \(bank-away\): to payments-\d+-retry-2s, due in 2s`,
 		`order-2  delivery 3  handled`, // its bank came back
 		`order-3  delivery 4  failed \(bank-away\): to payments-\d+-dlq, because it is exhausted`,

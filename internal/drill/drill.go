@@ -94,7 +94,7 @@ func (c Config) play(ctx context.Context, v *scenario.Variant) (ActResult, error
 // build starts the services of an act, the one behind first, and makes its clients: each has connections and a guard of
 // its own, they are as many programs, which know nothing of each other. What was built has to be closed, error or not.
 func (c Config) build(v *scenario.Variant, since func() time.Duration) (*stage, error) {
-	st := &stage{cast: c.cast(v), record: NewRecorder(c.Scenario, v, c.Seed), since: since}
+	st := &stage{cast: c.cast(v), record: NewRecorder(c.Scenario, v, c.Seed, since), since: since}
 	st.servers = make([]*Server, len(st.services))
 	if st.back >= 0 {
 		s, err := StartServer(st.services[st.back], st.back, c.Seed, st.record, since, nil, st.protection(st.back), c.Watch)

@@ -97,11 +97,12 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	if d := u.Phases[engine.During]; d.AttemptsPerSecond <= d.OfferedPerSecond {
 		t.Errorf("unguarded clients sent %v attempts/s for %v requests/s in the outage", d.AttemptsPerSecond, d.OfferedPerSecond)
 	}
-	if g.PerSent > 1.1 {
+	// What was sent in the warm-up earns retries too: of 8 requests not one.
+	if sent := float64(g.Offered - g.Refused); float64(g.Attempts) > 1.1*sent+1+standstill(g) {
 		t.Errorf("guarded clients sent %v attempts per request, with a budget of 10 %% and no reserve", g.PerSent)
 	}
-	// A machine that cannot answer in time while all is well has nothing to say about recovery.
-	if g.Phases[engine.Before].Goodput > 0.9 && g.Phases[engine.After].GoodputPerSecond == 0 {
+	// A machine that cannot answer in time while all is well, or stands still for as long as an attempt may take, has nothing to say about recovery.
+	if g.LateSeconds < 0.25 && g.Phases[engine.Before].Goodput > 0.9 && g.Phases[engine.After].GoodputPerSecond == 0 {
 		t.Error("no guarded request was answered after the outage")
 	}
 	if g.Refused == 0 || g.Refused > g.BreakerRefused || u.BreakerRefused+u.BudgetRefused+u.Refused != 0 {
@@ -112,10 +113,17 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	}
 }
 
+// calm is how many seconds late a drill is at most on a machine that answers in time. Another one has nothing to say about answers.
+const calm = 0.02
+
+// standstill is how many requests were due while the machine stood still, at most: those are sent together, and may begin in one bin or
+// phase and be sent in the next.
+func standstill(a *drill.ActResult) float64 { return 40 * a.LateSeconds }
+
 // consistent checks that the numbers of an act fit together.
 func consistent(t *testing.T, a *drill.ActResult) {
 	t.Helper()
-	if want := 40 * 4.5; float64(a.Offered) < want*0.8 || float64(a.Offered) > want*1.2 {
+	if want := 40 * 4.5; float64(a.Offered) < want*0.8-standstill(a) || float64(a.Offered) > want*1.2 {
 		t.Errorf("%s: %d requests offered, want about %v", a.Act, a.Offered, want)
 	}
 	ended := 0
@@ -131,13 +139,14 @@ func consistent(t *testing.T, a *drill.ActResult) {
 	if len(a.Phases) != 3 || len(a.Series) != 9 {
 		t.Errorf("%s: %d phases, %d columns; want 3 and 9", a.Act, len(a.Phases), len(a.Series))
 	}
-	if a.Phases[engine.Before].GoodputPerSecond == 0 {
+	if a.Phases[engine.Before].GoodputPerSecond == 0 && a.LateSeconds < calm {
 		t.Errorf("%s: nothing was answered before the outage", a.Act)
 	}
-	if b := a.Phases[engine.Before]; b.AttemptsPerSecond < 0.95*b.OfferedPerSecond { // a request may begin in one bin and be sent in the next
+	// A request may begin in one bin and be sent in the next, or be refused by a breaker that timeouts of a busy machine have opened.
+	if b := a.Phases[engine.Before]; b.AttemptsPerSecond < 0.95*b.OfferedPerSecond-float64(a.Series[0].Refused+a.Series[1].Refused)-standstill(a) {
 		t.Errorf("%s: before the outage %v attempts/s for %v requests/s: some clients call another service", a.Act, b.AttemptsPerSecond, b.OfferedPerSecond)
 	}
-	if a.Service.Wasted == 0 || a.AnsweredP50 < 0.05 {
+	if a.Service.Wasted == 0 || a.Endings["answered"] > 0 && a.AnsweredP50 < 0.05 {
 		t.Errorf("%s: %d wasted, half of the answers within %v s", a.Act, a.Service.Wasted, a.AnsweredP50)
 	}
 }
@@ -149,7 +158,7 @@ func TestInterruptedDrillStopsAtOnceAndTellsWhatItKnows(t *testing.T) {
 		both.Go(func() {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			c := playing(t, read(t, small, "duration: 4500ms", "duration: 9m"), name, "guarded")
+			c := playing(t, read(t, small, "duration: 4500ms", "duration: 9m", "for: 1500ms", "for: 5m"), name, "guarded")
 			c.Progress = func(p drill.Progress) {
 				if p.Trouble {
 					interrupt()
@@ -160,7 +169,7 @@ func TestInterruptedDrillStopsAtOnceAndTellsWhatItKnows(t *testing.T) {
 				t.Errorf("%v, interrupted %v, passed %v, %d acts", err, result.Interrupted, result.Passed, len(result.Acts))
 				return
 			}
-			if a := result.Acts[0]; a.Complete || a.Recovered() || a.Endings["answered"] == 0 || len(a.Phases) != 2 || len(a.Expectations) > 0 {
+			if a := result.Acts[0]; a.Complete || a.Recovered() || a.Endings["answered"] == 0 && a.LateSeconds < calm || len(a.Phases) != 2 || len(a.Expectations) > 0 {
 				t.Errorf("known of the act: complete %v, endings %v, %d phases, %d expectations", a.Complete, a.Endings, len(a.Phases), len(a.Expectations))
 			} else if a.Endings["reset"] > 0 {
 				t.Errorf("calls that were cut short count as failures: %v", a.Endings)

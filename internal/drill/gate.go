@@ -105,7 +105,8 @@ func (r *Recorder) TurnedAway(service int, now time.Duration, end engine.EndKind
 func (st *stage) sample(stop <-chan struct{}) {
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	gate, bin := st.servers[st.front].gate, st.record.record.Bin
-	for sleep(bin-st.since()%bin, stop) {
+	for going := true; going; {
+		going = sleep(bin-st.since()%bin, stop) // and one last look, at the end
 		limit := 0
 		if gate != nil {
 			limit = gate.State().Shed.Limit
@@ -115,16 +116,18 @@ func (st *stage) sample(stop <-chan struct{}) {
 	}
 }
 
-// Sample notes how many requests a gate lets in at once, and how much memory the program has in use.
+// Sample notes how many requests a gate lets in at once, and how much memory the program has in use. A bin in which nobody came
+// to look, because the machine stood still, has the limit that was found next: no limit at all it never had.
 func (r *Recorder) Sample(service int, now time.Duration, limit int, memory uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b, w, ok := r.bin(now)
-	if !ok {
-		return
+	limits := r.record.Services[service].Limit
+	for ; r.sampled < len(limits) && time.Duration(r.sampled)*r.record.Bin <= now; r.sampled++ {
+		limits[r.sampled] = uint32(limit)
 	}
-	r.record.Services[service].Limit[b] = uint32(limit)
-	r.memory[w] = max(r.memory[w], memory)
+	if _, w, ok := r.bin(now); ok {
+		r.memory[w] = max(r.memory[w], memory)
+	}
 }
 
 // Responded notes how long a request took that was done with success, from its arrival.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,11 +18,14 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
+// begun is the time of an act that begins.
+func begun() time.Duration { return 0 }
+
 // quiet is a recorder of the built-in guarded act, and who plays in it.
 func quiet() (Config, cast, *Recorder) {
 	c := Default()
 	v := c.Guarded()
-	return c, c.cast(v), NewRecorder(c.Scenario, v, 1)
+	return c, c.cast(v), NewRecorder(c.Scenario, v, 1, begun)
 }
 
 // played records an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after it.
@@ -29,7 +33,7 @@ func quiet() (Config, cast, *Recorder) {
 func played(name string, back time.Duration, attempts int, failing engine.EndKind) ActResult {
 	c := Default()
 	by := c.cast(c.variant(name))
-	r := NewRecorder(c.Scenario, by.variant, 1)
+	r := NewRecorder(c.Scenario, by.variant, 1, begun)
 	f := c.Scenario.Faults[0]
 	for at := time.Duration(0); at < c.Scenario.Duration; at += 10 * time.Millisecond {
 		r.Offered(at, at)
@@ -155,6 +159,37 @@ func TestRecorderCountsWhatGuardsSayNoTo(t *testing.T) {
 	}
 	if r.budgetRefused != 1 || r.breakerRefused != 2 {
 		t.Errorf("the budget refused %d, the breaker %d; want 1 and 2", r.budgetRefused, r.breakerRefused)
+	}
+}
+
+// What guards say no to is of the same time as all else: not of the warm-up, and not of the drain.
+func TestWhatGuardsSayNoToIsCountedWhileItIsMeasured(t *testing.T) {
+	c, _, r := quiet()
+	for _, at := range []time.Duration{-1, 0, c.Scenario.Duration - 1, c.Scenario.Duration} {
+		r.since = func() time.Duration { return at }
+		r.Observe(abate.Event{Kind: abate.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted})
+		r.Observe(abate.Event{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen})
+	}
+	if r.budgetRefused != 2 || r.breakerRefused != 2 {
+		t.Errorf("the budget refused %d, the breaker %d; want 2 and 2", r.budgetRefused, r.breakerRefused)
+	}
+}
+
+// A machine that stood still has looked at no gate meanwhile: the limit was not 0.
+func TestALimitIsThatOfTheNextLookWhereThereWasNone(t *testing.T) {
+	_, by, r := quiet()
+	bin, limits := r.record.Bin, r.record.Services[by.front].Limit
+	for at, limit := range []int{0: 3, 4: 5} {
+		if limit > 0 {
+			r.Sample(by.front, time.Duration(at)*bin, limit, 0)
+		}
+	}
+	if got := limits[:6]; !slices.Equal(got, []uint32{3, 5, 5, 5, 5, 0}) {
+		t.Errorf("limits %v", got)
+	}
+	r.Sample(by.front, r.record.Duration+time.Second, 7, 0)
+	if limits[5] != 7 || limits[len(limits)-1] != 7 || limits[4] != 5 {
+		t.Errorf("after the last look: %v", limits)
 	}
 }
 

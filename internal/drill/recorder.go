@@ -15,11 +15,13 @@ import (
 type Recorder struct {
 	mu     sync.Mutex
 	record *engine.Record
-	peaks  []peak // of the services
+	peaks  []peak               // of the services
+	since  func() time.Duration // the time of the act
 
 	failed         engine.Histogram // how long requests took that were made to their end, in vain
 	late           time.Duration
 	memory         [outside + 1]uint64 // most in use, by window
+	sampled        int                 // bins whose limit is known
 	breakerRefused int                 // requests
 	budgetRefused  int                 // retries
 }
@@ -35,10 +37,10 @@ const peakWidth = 10 * time.Millisecond
 // outside is the window of what is not measured.
 const outside = engine.After + 1
 
-// NewRecorder returns the recorder of an act.
-func NewRecorder(s *scenario.Scenario, v *scenario.Variant, seed uint64) *Recorder {
+// NewRecorder returns the recorder of an act whose time since tells.
+func NewRecorder(s *scenario.Scenario, v *scenario.Variant, seed uint64, since func() time.Duration) *Recorder {
 	record := engine.Empty(s, v, seed)
-	return &Recorder{record: record, peaks: make([]peak, len(record.Services))}
+	return &Recorder{record: record, peaks: make([]peak, len(record.Services)), since: since}
 }
 
 // bin returns the number of the bin and the window of a time; false when it is not measured.
@@ -173,6 +175,9 @@ func (r *Recorder) Observe(e abate.Event) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, _, ok := r.bin(r.since()); !ok {
+		return
+	}
 	switch {
 	case e.Reason == abate.ErrBudgetExhausted:
 		r.budgetRefused++

@@ -53,7 +53,7 @@ func serve(t *testing.T, change func(*scenario.Service), backend func(context.Co
 	}
 	begin := time.Now()
 	since := func() time.Duration { return time.Since(begin) }
-	server, err := drill.StartServer(spec, 0, 1, drill.NewRecorder(s, &s.Variants[0], 1), since, backend, nil, nil)
+	server, err := drill.StartServer(spec, 0, 1, drill.NewRecorder(s, &s.Variants[0], 1, since), since, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 func small() kafkadrill.Config {
 	c := kafkadrill.Default()
 	c.Rate, c.Partitions = 60, 2
-	c.Before, c.Outage, c.After, c.Within = 2*time.Second, 7*time.Second, 2*time.Second, 2*time.Second
+	c.Before, c.Outage, c.After, c.Within = 2*time.Second, 10*time.Second, 2*time.Second, 2*time.Second
 	return c
 }
 
@@ -62,7 +62,7 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	}
 	var text strings.Builder
 	r.Report(&text)
-	for _, want := range []string{"messages written", "unguarded: attempts", "guarded: attempts", "▲ outage of 7 s", "Guarded: "} {
+	for _, want := range []string{"messages written", "unguarded: attempts", "guarded: attempts", "▲ outage of 10 s", "Guarded: "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}

@@ -45,7 +45,7 @@ func open(t *testing.T, r *sim.Result) *browser {
 // run starts the browser on a file of the folder, and fails the test on any message on its console.
 func (b *browser) run(t *testing.T, page string, flags ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	flags = append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
