@@ -22,7 +22,6 @@ type Fleet struct {
 	link    atomic.Pointer[link]
 	crowd   crowd
 	refills chan refill
-	lastErr atomic.Pointer[error]
 
 	ctx     context.Context
 	close   context.CancelFunc
@@ -154,7 +153,7 @@ func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration, se
 			return struct{}{}, asker.Err()
 		}
 		err = explain(l, err)
-		f.lastErr.Store(&err)
+		l.lastErr.Store(&err)
 		if l.config.Observe != nil {
 			l.config.Observe(op, abate.Now()-began, err)
 		}
@@ -227,8 +226,9 @@ func (s State) Away() bool {
 
 // State reads the fleet's state. It asks nobody.
 func (f *Fleet) State() State {
-	s := State{Instances: int(f.instances()), Breaker: f.link.Load().guard.State().Breaker}
-	if err := f.lastErr.Load(); err != nil {
+	l := f.link.Load()
+	s := State{Instances: int(f.instances()), Breaker: l.guard.State().Breaker}
+	if err := l.lastErr.Load(); err != nil {
 		s.Err = *err
 	}
 	return s

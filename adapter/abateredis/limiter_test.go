@@ -37,17 +37,23 @@ func TestAFreshBucketIsFullAndRefillsFromItsFirstUse(t *testing.T) {
 
 func TestRefusalsKeepWhatCameIn(t *testing.T) {
 	everywhere(t, func(t *testing.T, addr string) {
-		drain(open(t, addr).Limiter("api", per(50, time.Second, 10)), "k", 1000)
 		began := time.Now()
+		drain(open(t, addr).Limiter("api", per(50, time.Second, 10)), "k", 1000)
+		drained := time.Now()
 		eventually(t, "refilled beside refusals", func() bool { // by an instance that knows nothing, so that Redis has to refuse
 			f, err := abateredis.Open(abateredis.Config{Addresses: []string{addr}, Timeout: slack})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			return take(f.Limiter("api", per(50, time.Second, 10)), "k", 10).Allowed
+			asked := time.Since(drained)
+			allowed := take(f.Limiter("api", per(50, time.Second, 10)), "k", 10).Allowed
+			if !allowed && asked > 2*time.Second {
+				t.Errorf("after %v there are no 10 tokens at 50/s", asked)
+			}
+			return allowed
 		})
-		if took := time.Since(began); took < 150*time.Millisecond || took > 3*time.Second {
+		if took := time.Since(began); took < 150*time.Millisecond {
 			t.Errorf("10 tokens at 50/s took %v", took)
 		}
 	})
@@ -57,11 +63,12 @@ func TestARefusedKeyCostsNoRoundTrips(t *testing.T) {
 	s := start(t)
 	f := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "x:" })
 	l := f.Limiter("api", per(1, time.Minute, 5))
+	now := abate.Now() // of all requests, or they could take longer than a refusal is remembered
 	if got := drain(l, "k", 100); got != 5 {
 		t.Fatalf("%d of 5", got)
 	}
 	for range 10_000 {
-		d, ok := l.TryTake(abate.Now(), "k", 1)
+		d, ok := l.TryTake(now, "k", 1)
 		if !ok || d.Allowed || !d.Over || d.Limit != 5 || d.Remaining != 0 || d.RetryAfter < 50*time.Second || d.RetryAfter > time.Minute {
 			t.Fatalf("%+v %v", d, ok)
 		}
@@ -178,15 +185,15 @@ func TestClosingBringsLeasesBackAndLeaves(t *testing.T) {
 func TestTheBucketExpiresWhenItIsFullAgain(t *testing.T) {
 	s := start(t)
 	f, c := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "ttl:" }), s.client()
-	l := f.Limiter("api", per(10, time.Second, 100))
-	take(l, "k", 100)
+	l := f.Limiter("api", per(10, time.Second, 10_000))
+	take(l, "k", 10_000)
 	keys, err := c.Keys(t.Context(), "ttl:{*}").Result()
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("keys %q, %v", keys, err)
 	}
 	ttl, err := c.PTTL(t.Context(), keys[0]).Result()
-	if err != nil || ttl < 9*time.Second || ttl > 10*time.Second+2*time.Millisecond {
-		t.Errorf("100 tokens at 10/s: expires in %v, %v", ttl, err)
+	if err != nil || ttl < 1000*time.Second-patience || ttl > 1000*time.Second+2*time.Millisecond {
+		t.Errorf("10,000 tokens at 10/s: expires in %v, %v", ttl, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,11 +15,12 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// link is the way to one Redis: connections, and the guard in front of them.
+// link is the way to one Redis: connections, the guard in front of them, and what the last round trip came to.
 type link struct {
-	config Config
-	client redis.UniversalClient
-	guard  *abate.Guard
+	config  Config
+	client  redis.UniversalClient
+	guard   *abate.Guard
+	lastErr atomic.Pointer[error] // not the fleet's: what was under way to another Redis may end later
 }
 
 // guarding is the policy in front of Redis. No retries: whoever asks has an answer of its own. Three failures in a row

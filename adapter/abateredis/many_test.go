@@ -24,7 +24,7 @@ func cluster(t testing.TB) []*server {
 	var nodes []*server
 	first := freePort(t) // of the bus between them
 	for i, bus := range []int{first, freePort(t), freePort(t)} {
-		s := start(t, "cluster-enabled yes", "cluster-node-timeout 2000", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", bus))
+		s := start(t, "cluster-enabled yes", "cluster-node-timeout 20000", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", bus))
 		c := s.client()
 		must(t, c.Do(t.Context(), "cluster", "addslotsrange", i*slots/3, (i+1)*slots/3-1))
 		if i > 0 {
@@ -112,7 +112,7 @@ func sentinels(t testing.TB) (master, replica *server, watchers []*server) {
 	})
 	for range 3 {
 		watchers = append(watchers, start(t, fmt.Sprintf("sentinel monitor m 127.0.0.1 %d 2", master.Port()),
-			"sentinel down-after-milliseconds m 500", "sentinel failover-timeout m 3000"))
+			"sentinel down-after-milliseconds m 4000", "sentinel failover-timeout m 3000"))
 	}
 	for _, s := range watchers {
 		c := s.client()
@@ -204,7 +204,7 @@ func TestTheRightsThatAreNamedAreEnough(t *testing.T) {
 		store := f.Store(100)
 		for key := range 20 {
 			take(f.Limiter("api", per(1, time.Hour, 10)), fmt.Sprint(key), 1)
-			begun, err := store.Begin(t.Context(), fmt.Sprint(key), idempotency.Fingerprint{}, time.Second)
+			begun, err := store.Begin(t.Context(), fmt.Sprint(key), idempotency.Fingerprint{}, time.Minute)
 			if err == nil {
 				err = store.Complete(t.Context(), fmt.Sprint(key), begun.Token, idempotency.Response{Status: 200}, time.Minute)
 			}

@@ -65,15 +65,16 @@ func TestALargeAnswerPasses(t *testing.T) {
 
 func TestALargeAnswerHasItsTime(t *testing.T) {
 	s := start(t)
-	store := open(t, s.Addr(), func(c *abateredis.Config) { c.Timeout = 300 * time.Millisecond }).Store(16 << 20)
-	begun, err := store.Begin(t.Context(), "k", fp, time.Minute)
+	patient, f := open(t, s.Addr()), open(t, s.Addr(), func(c *abateredis.Config) { c.Timeout = 300 * time.Millisecond })
+	begun, err := patient.Store(16<<20).Begin(t.Context(), "k", fp, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ready(t, 2, f)
 	s.Pause()
 	defer s.Resume()
 	began := time.Now()
-	err = store.Complete(t.Context(), "k", begun.Token, idempotency.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 16<<20)}, time.Minute)
+	err = f.Store(16<<20).Complete(t.Context(), "k", begun.Token, idempotency.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 16<<20)}, time.Minute)
 	if took := time.Since(began); err == nil || took < time.Second { // 800 ms more than a small one
 		t.Errorf("%v after %v", err, took)
 	}

@@ -36,24 +36,25 @@ func TestReplayInAProcess(t *testing.T) {
 
 func TestReplayThatIsKilledLosesNothingAndRepeatsAChunkAtMost(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
-		const letters, chunk = 400, 50 // a tenth of a second's worth at 500/s
+		const letters, chunk = 2000, 50 // a tenth of a second's worth at 500/s
 		c := newChain(t, b, 3)
 		c.seed(t, letters, 3)
 		d := c.desk(t)
-		for _, killAt := range []int{1, 30, 90, 200} {
+		for _, further := range []int{1, 30, 60, 110} {
+			before := c.records(t, c.main)
 			child := exec.Command(os.Args[0], "-test.run", "^TestReplayInAProcess$", "-test.v")
 			child.Env = append(os.Environ(), replayChild+"="+c.addr+" "+c.dead)
 			if err := child.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "some letters in the main topic", func() bool { return c.records(t, c.main) >= killAt })
+			eventually(t, "some more letters in the main topic", func() bool { return c.records(t, c.main) >= before+further })
 			if err := child.Process.Kill(); err != nil {
 				t.Error(err)
 			}
 			_ = child.Wait()                                               // killed
 			eventually(t, "the child's replay in the audit", func() bool { // of a topic that has just been created
 				list, err := d.Replays(within(t))
-				return err == nil && len(list) > 0
+				return err == nil && len(list) > 0 && list[0].By == "child" && !list[0].Phase.Ended()
 			})
 			if _, err := d.Replay(within(t), quick()); err == nil || !strings.Contains(err.Error(), "is being replayed by child") {
 				t.Errorf("a replay within a minute: %v", err)
@@ -109,7 +110,7 @@ func TestReplayThatIsTakenOverStops(t *testing.T) {
 		c := newChain(t, b, 1)
 		c.seed(t, 100, 1)
 		r := quick()
-		r.Rate = 10
+		r.Rate = 1 // it would take a minute and more
 		began := make(chan struct{})
 		tell := sync.OnceFunc(func() { close(began) })
 		r.Progress = func(p dlq.Progress) {

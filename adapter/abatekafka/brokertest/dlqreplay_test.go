@@ -138,7 +138,7 @@ func TestReplayStopsWhenTooManyFailAgain(t *testing.T) {
 				c.failing(t, c.main+where, func(n int) bool { return n >= 1 })
 				d := c.desk(t)
 				r := quick()
-				r.Settle, r.Rate = 500*time.Millisecond, 1000
+				r.Settle, r.Rate = 2*time.Second, 1000
 				p := replay(t, d, r)
 				if p.Phase != dlq.Stopped || !strings.Contains(p.Why, "failed again, more than 10 %") || p.Sent < 2 || p.Sent > 8 || p.Back == 0 || p.Chosen != 100 {
 					t.Fatalf("%+v", p)

@@ -205,19 +205,19 @@ func TestReplayGoesOnWhenThePageIsLoadedAgainAndCanBeCancelled(t *testing.T) {
 		return // a browser is slow
 	}
 	c := newChain(t, newFake(t, false), 1)
-	c.seed(t, 30, 1)
+	c.seed(t, 300, 1) // at 2/s it does not end by itself
 	s := c.page(t, page.Config{})
 	w := chromium.Start(t, "--hide-scrollbars")
 	w.Open(s.url)
-	w.Shows("30 letters")
+	w.Shows("300 letters")
 	w.Press("r")
 	w.Fill("r-settle", "0.1")
 	w.Fill("r-rate", "2")
 	w.Click("Look first")
-	w.Click("Replay 30 letters")
-	w.Shows("of 30 sent")
+	w.Click("Replay 300 letters")
+	w.Shows("of 300 sent")
 	w.Open(s.url + "/#/letters")
-	w.Shows("of 30 sent")
+	w.Shows("of 300 sent")
 	if status, text := s.ask(t, "replay", all{"filter": all{}}, nil); status != http.StatusConflict {
 		t.Errorf("another one beside it: %d %s", status, text)
 	}
@@ -227,16 +227,16 @@ func TestReplayGoesOnWhenThePageIsLoadedAgainAndCanBeCancelled(t *testing.T) {
 	w.Shows(": cancelled")
 	w.Click("Resume")
 	w.Until(`!document.body.innerText.includes(': cancelled')`)
-	w.Shows("of 30 sent")
+	w.Shows("of 300 sent")
 	w.Quiet()
 	s.Close() // cancels it
-	if p, ok := s.Progress(); !ok || p.Phase != dlq.Cancelled || p.Sent >= 30 {
+	if p, ok := s.Progress(); !ok || p.Phase != dlq.Cancelled || p.Sent >= 300 {
 		t.Errorf("after Close: %+v", p)
 	}
 	if status, text := s.ask(t, "replay", all{"filter": all{}}, nil); status != http.StatusServiceUnavailable {
 		t.Errorf("after Close: %d %s", status, text)
 	}
-	done, err := s.desk.Replay(within(t), dlq.Replay{Resume: s.id(t)})
+	done, err := s.desk.Replay(within(t), dlq.Replay{Resume: s.id(t), Rate: 100_000, Settle: time.Millisecond})
 	if err != nil || done.Phase != dlq.Stopped && done.Phase != dlq.Done && done.Phase != dlq.Cancelled {
 		t.Errorf("it cannot be resumed: %+v, %v", done, err)
 	}
@@ -418,7 +418,7 @@ func TestReplayThatRunsElsewhereIsShownAndCanBeTakenOver(t *testing.T) {
 	began, ended := make(chan dlq.Progress, 1), make(chan dlq.Progress, 1)
 	other := c.desk(t)
 	go func() {
-		p, _ := other.Replay(within(t), dlq.Replay{Filter: dlq.All(), Rate: 5, Settle: time.Millisecond, Progress: func(p dlq.Progress) {
+		p, _ := other.Replay(within(t), dlq.Replay{Filter: dlq.All(), Rate: 1, Settle: time.Millisecond, Progress: func(p dlq.Progress) {
 			if p.Sent > 0 {
 				select {
 				case began <- p:

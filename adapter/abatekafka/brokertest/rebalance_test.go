@@ -61,7 +61,7 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 				}
 				member := func() *abatekafka.Consumer {
 					return &abatekafka.Consumer{
-						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Handler: l.handler(fail), SessionTimeout: 6 * time.Second,
+						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Handler: l.handler(fail), SessionTimeout: 30 * time.Second,
 					}
 				}
 				var produced atomic.Int64
@@ -112,7 +112,7 @@ func TestPausedPartitionThatIsLostAndRegainedIsConsumed(t *testing.T) {
 		free := make(chan struct{})
 		member := func() *abatekafka.Consumer {
 			return &abatekafka.Consumer{
-				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), SessionTimeout: 6 * time.Second, Observer: &events,
+				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), SessionTimeout: 30 * time.Second, Observer: &events,
 				Handler: func(ctx context.Context, m *abatekafka.Message) error {
 					if blocked.Load() {
 						select {

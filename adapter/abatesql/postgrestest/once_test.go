@@ -127,6 +127,7 @@ func TestOneOfManyTransactionsHasTheEffect(t *testing.T) {
 func TestOnceRollsBackWhenTheWorkFails(t *testing.T) {
 	db := running(t).open(t)
 	s := newStore(t, db, abatesql.Config{})
+	do(t, db, `DROP TABLE IF EXISTS half`)
 	do(t, db, `CREATE TABLE half (key text)`)
 	half := func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO half VALUES ('x')`)

@@ -47,12 +47,13 @@ func (s server) open(t testing.TB, extra ...string) *sql.DB {
 
 var tables atomic.Int64
 
-// newStore returns a store on a table of its own.
+// newStore returns a store on a table of its own, which is a new one also when the test runs again.
 func newStore(t testing.TB, db *sql.DB, c abatesql.Config) *abatesql.Store {
 	t.Helper()
 	if c.Table == "" {
 		c.Table = fmt.Sprint("keys_", tables.Add(1))
 	}
+	do(t, db, `DROP TABLE IF EXISTS `+c.Table)
 	c.Timeout = time.Minute // the machine may be busy
 	s, err := abatesql.NewStore(db, c)
 	if err == nil {

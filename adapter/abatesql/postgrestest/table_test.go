@@ -16,6 +16,7 @@ import (
 
 func TestManyInstancesMakeTheTableAtOnce(t *testing.T) {
 	db := running(t).open(t)
+	do(t, db, `DROP SCHEMA IF EXISTS "Shop" CASCADE`)
 	do(t, db, `CREATE SCHEMA "Shop"`)
 	s, err := abatesql.NewStore(db, abatesql.Config{Table: "Shop.Keys_of_all"})
 	if err != nil {
@@ -176,7 +177,13 @@ func TestKeysOutliveTheServer(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s = newStore(t, server.open(t), abatesql.Config{Table: "outlive"})
+	s, err = abatesql.NewStore(server.open(t), abatesql.Config{Table: "outlive", Timeout: time.Minute})
+	if err == nil {
+		err = s.CreateTable(t.Context()) // it is there
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	again, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour)
 	if err != nil || again.State != idempotency.Running {
 		t.Errorf("after the crash of the server: %+v, %v; want running", again, err)

@@ -163,6 +163,7 @@ func (w worker) all(t testing.TB, point string) {
 // effects are a table in which an effect that happened twice is seen.
 func effects(t testing.TB, db *sql.DB, table string) {
 	t.Helper()
+	do(t, db, `DROP TABLE IF EXISTS `+table+`_effects`)
 	do(t, db, `CREATE TABLE `+table+`_effects (key text)`)
 }
 

@@ -188,11 +188,14 @@ func TestNothingIsLeftOfAServerWhoseProcessIsKilled(t *testing.T) {
 }
 
 func TestAServerThatLoadsSaysSoUntilItIsDone(t *testing.T) {
-	s := redis.Loading(t, 200*time.Millisecond)
+	s := redis.Loading(t, 3*time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	times := 0
 	for ; strings.HasPrefix(ask(t, s.Addr(), "PING"), "-LOADING"); times++ {
+		<-tick.C
 	}
-	if answer := ask(t, s.Addr(), "DBSIZE"); times == 0 || answer != ":100" {
+	if answer := ask(t, s.Addr(), "DBSIZE"); times == 0 || answer != ":1500" {
 		t.Errorf("%d times LOADING, then %s keys", times, answer)
 	}
 }
