@@ -16,6 +16,7 @@ func FuzzAnyClock(f *testing.F) {
 	f.Add(0.01, 1_000_000, 1.0, int64(time.Hour), 0.001, int64(time.Hour), []byte{255, 255, 255, 255, 255, 255, 255, 127, 9, 0, 0, 0, 0, 0, 0, 0, 128, 2})
 	f.Add(math.NaN(), -1, math.Inf(1), int64(never), math.NaN(), int64(-1), []byte{1, 2, 3, 4, 5, 6, 7, 8, 3, 8, 7, 6, 5, 4, 3, 2, 1, 4})
 	f.Add(1e6, 3, 0.001, int64(1), 1.0, int64(ms), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1})
+	f.Add(0.01, 1_000_039, 33.2, int64(time.Hour), 0.001, int64(time.Hour), []byte("1921X\x00\x00\x802")) // the first turn of all, in the first hour that there is
 	f.Fuzz(func(t *testing.T, perSecond float64, burst int, jitter float64, rampUp int64, from float64, maxWait int64, ops []byte) {
 		c := pacing.Config{PerSecond: perSecond, Burst: burst, Jitter: jitter, RampUp: time.Duration(rampUp), RampUpFrom: from, MaxWait: time.Duration(maxWait)}
 		p := pacing.New(c)

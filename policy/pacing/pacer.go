@@ -56,7 +56,7 @@ func (p *Pacer) due(now time.Duration) time.Duration {
 // It is exact where the ramp-up has no part in it.
 func (p *Pacer) along(t time.Duration, full float64) time.Duration {
 	c, u := &p.config, minus(t, p.since)
-	if c.RampUp == 0 || u >= c.RampUp && float64(u)+full >= float64(c.RampUp) {
+	if full == 0 || c.RampUp == 0 || u >= c.RampUp && float64(u)+full >= float64(c.RampUp) {
 		return plus(t, full)
 	}
 	return plus(p.since, c.when(c.granted(float64(u))+full))
