@@ -206,13 +206,14 @@ func (t *transactor) transact(ctx context.Context) error {
 
 // produce writes the forwards. If one is not taken, all go back and false is returned.
 func (t *transactor) produce(ctx context.Context, forwards []*outgoing) bool {
-	results := t.client.ProduceSync(ctx, records(forwards)...)
+	all := records(forwards)
+	results := t.client.ProduceSync(ctx, all...)
+	if results.FirstErr() == nil && known(ctx, t.client, all) {
+		return true
+	}
 	byRecord := make(map[*kgo.Record]error, len(results))
 	for _, r := range results {
 		byRecord[r.Record] = r.Err
-	}
-	if results.FirstErr() == nil {
-		return true
 	}
 	for _, o := range forwards {
 		switch err := byRecord[o.rec]; {
@@ -223,6 +224,23 @@ func (t *transactor) produce(ctx context.Context, forwards []*outgoing) bool {
 		}
 	}
 	return false
+}
+
+// known waits until a client has noted the partitions that it has written these records to. It may write the first ones of a topic a moment
+// before that, and then ends their transaction with an abort, or not at all, and without an error (franz-go 1.21.7 and 1.22.2).
+func known(ctx context.Context, client *kgo.Client, written []*kgo.Record) bool {
+	for _, r := range written {
+		for {
+			leader, _, err := client.PartitionLeader(r.Topic, r.Partition)
+			if leader >= 0 || err != nil { // noted, if perhaps without a leader now
+				break
+			}
+			if waitFor(ctx.Done(), time.Millisecond) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func records(forwards []*outgoing) (all []*kgo.Record) {
