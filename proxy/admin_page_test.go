@@ -266,6 +266,9 @@ func TestOnLoopbackNoOtherNameIsAnswered(t *testing.T) {
 
 // TestAnOverrideOutlivesAServiceThatIsAwayForAWhile: the policy file loses the service by mistake, and has it again.
 func TestAnOverrideOutlivesAServiceThatIsAwayForAWhile(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	up := inTurn(t, ok("fine"))
 	with, without := single([]string{up.url}), "services: {other: {upstreams: [\"http://127.0.0.1:9\"]}}\n"
 	r := start(t, with, withTokens(t))
@@ -289,6 +292,9 @@ func TestAnOverrideOutlivesAServiceThatIsAwayForAWhile(t *testing.T) {
 
 // TestThePageCountsWhatTheProxyDoes, for calls and for what arrives, and forgets what the policy file no longer has.
 func TestThePageCountsWhatTheProxyDoes(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	up := inTurn(t, status(500), status(500), ok(""))
 	r := start(t, single([]string{up.url}, "initialDelay: 1ms", "maxRetries: 5")+"  gone: {upstreams: [\"http://127.0.0.1:8\"]}\n")
 	if got := r.get("/"); got.status != 200 {

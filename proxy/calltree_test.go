@@ -362,6 +362,9 @@ func TestCallsBehindAnAnswerDoNotUseWhatTheCallerWasPromised(t *testing.T) {
 
 // A program that does not notice that nobody waits any more goes on making calls.
 func TestCallsOfARequestThatWasGivenUpAreStillKnown(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	leaf := inTurn(t, status(503))
 	left := make(chan map[string]string, 1)

@@ -77,6 +77,9 @@ func attempts(chain [3]*pair, leaf *server) map[string]int {
 
 // TestAChainOfProxiesDoesNotMultiplyAttempts is the promise: 3 attempts at the leaf for each request of a user, and not 27.
 func TestAChainOfProxiesDoesNotMultiplyAttempts(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	for _, down := range downLeaves {
 		for _, owner := range []string{"nearest", "edge", "none"} {
 			for _, names := range [][]string{{allowance}, {"traceparent"}, {allowance, "traceparent"}, {}} {

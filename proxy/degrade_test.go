@@ -262,6 +262,9 @@ func TestAnsweringFromMemoryWhenTheCircuitIsOpen(t *testing.T) {
 }
 
 func TestTheAgeOfAnAnswerGrows(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	s := newShop(t)
 	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m}"))

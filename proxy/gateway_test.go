@@ -36,6 +36,9 @@ func TestAGatewayRepeatsOnlyWhatTheFileAllows(t *testing.T) {
 }
 
 func TestAGatewaySendsNoCopies(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	s := upstream(t, func(net.Conn, string) {})
 	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "attemptTimeout: "+long.String()), asGateway)

@@ -69,6 +69,9 @@ func awaitFrame(t *testing.T, f *http2.Framer, what string, wanted func(http2.Fr
 
 // The client of a stream may wait for the service to speak first, and may say as much as it likes.
 func TestAStreamThatMightBeHedgedNeedNotSpeakFirst(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	s := serveGRPC(t, func(c *rpc) error {
 		_ = c.SendHeader(metadata.Pairs("x-first", "1"))
 		_ = c.send("welcome")

@@ -199,6 +199,9 @@ func TestAStreamIsReplayedUntilItsFirstMessage(t *testing.T) {
 
 // A client may wait for the head before it sends anything.
 func TestAClientThatWaitsForTheHeadGetsIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := serveGRPC(t, func(c *rpc) error {
 		_ = c.SendHeader(metadata.Pairs("x-ready", "yes"))
 		return repeatAll(c)
@@ -216,6 +219,9 @@ func TestAClientThatWaitsForTheHeadGetsIt(t *testing.T) {
 
 // The time that the client has bounds the call, and the service hears what is left of it.
 func TestGRPCDeadlinesArePassedOnAndKept(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	left := make(chan time.Duration, 10)
 	s := serveGRPC(t, func(c *rpc) error {
@@ -253,6 +259,9 @@ func TestGRPCDeadlinesArePassedOnAndKept(t *testing.T) {
 
 // A service that hangs is given up by the policy's own time limits, and the client hears which code that is.
 func TestAGRPCCallWithoutADeadlineHasThePolicys(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	gone := make(chan struct{}, 10)
 	s := serveGRPC(t, func(c *rpc) error {

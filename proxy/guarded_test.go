@@ -73,6 +73,9 @@ func refused(t *testing.T, a reply, p problem) {
 }
 
 func TestRetryAfterIsObeyed(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	t.Run("waits", func(t *testing.T) {
 		var times []time.Time
@@ -168,6 +171,9 @@ func TestWhatWasNotSentMayBeSent(t *testing.T) {
 }
 
 func TestAnAttemptHasItsTime(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	for _, tt := range []struct {
 		name     string
 		keys     []string
@@ -201,6 +207,9 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 
 // TestACircuitOpensAndComesBack: closed, open after failures in a row, probed, ramped up, closed.
 func TestACircuitOpensAndComesBack(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	var down atomic.Bool
 	var asked atomic.Int32

@@ -72,6 +72,9 @@ var h2post = []string{":method", "POST", ":scheme", "http", ":authority", "s.tes
 
 // A client of HTTP/2 that does not send the body it announced must not keep what its call holds.
 func TestAStreamThatDoesNotSendItsBodyIsLetGo(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, c := range []struct{ name, length string }{{"held", "10"}, {"streamed", "1000000"}} {
 		for _, out := range []wire{http1, h2c} {
 			t.Run(c.name+" to "+out.name, func(t *testing.T) {

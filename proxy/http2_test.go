@@ -245,6 +245,9 @@ func TestTrailersPassBothWays(t *testing.T) {
 }
 
 func TestAClientThatLeavesTakesItsRequestWithIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, headFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after the head %v", headFirst), func(t *testing.T) {
 			eachWay(t, func(t *testing.T, in, out wire) {
@@ -419,6 +422,9 @@ func grpcRequest(t *testing.T, r *running) (*http.Request, *io.PipeWriter) {
 
 // TestGRPCPassesToAnUpstreamWithAPlainURL: gRPC needs HTTP/2, so the upstream speaks it, whatever its URL says.
 func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	cancelled := make(chan struct{}, 1)
 	h := func(w http.ResponseWriter, r *http.Request) {
@@ -488,6 +494,9 @@ func TestGRPCPassesToAnUpstreamWithAPlainURL(t *testing.T) {
 
 // TestAGRPCStreamMayBeIdle: one that waits for news has nothing to send for hours.
 func TestAGRPCStreamMayBeIdle(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	const stall = time.Second
 	url := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) {

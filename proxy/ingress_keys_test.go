@@ -145,6 +145,9 @@ func TestAnAnswerTooLargeToKeepIsNotDoneTwice(t *testing.T) {
 }
 
 func TestAClientThatLeavesFindsTheAnswerLater(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, way := range leaving {
 		t.Run(way.name, func(t *testing.T) {
 			up, came, answer := holding(t)
@@ -174,6 +177,9 @@ func TestAClientThatLeavesFindsTheAnswerLater(t *testing.T) {
 }
 
 func TestALongRunKeepsItsKeyAndACrashedOneLosesIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	up, came, answer := holding(t)
 	t.Cleanup(func() { close(answer) })

@@ -76,6 +76,9 @@ func TestAnAddressThatIsTakenIsAnErrorAtTheStart(t *testing.T) {
 }
 
 func TestAnAddressThatIsTakenAtAReloadIsTriedAgain(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	up := echo(t)
 	taken, first := listen(t), vacant(t)
 	var log lockedBuffer
@@ -135,6 +138,9 @@ func TestLimitsOutliveAReload(t *testing.T) {
 }
 
 func TestConnectionsToTheServiceAreKept(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	up := echo(t)
 	r := protect(t, guardOf(up.url))
 	r.get("/")

@@ -208,6 +208,9 @@ func TestIngressLimitsEachCaller(t *testing.T) {
 }
 
 func TestIngressObeysDeadlines(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	up, came, ended := silentUpstream(t)
 	r := protect(t, guardOf(up.url, "timeout: 1h"))

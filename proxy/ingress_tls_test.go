@@ -208,6 +208,9 @@ func logTo(b io.Writer) func(*proxy.Config) {
 }
 
 func TestANewCertificateIsTakenUpAndABadOneIsNot(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	f := newFiles(t, trusted.issue(t), trusted)
 	var log lockedBuffer
 	r := protect(t, guardOf(mirror(t).url, f.tls()), logTo(&log))
@@ -238,6 +241,9 @@ func TestANewCertificateIsTakenUpAndABadOneIsNot(t *testing.T) {
 }
 
 func TestATLSClientThatLeavesIsNoticed(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		up, came, ended := silentUpstream(t)
 		r := protect(t, guardOf(up.url, newFiles(t, trusted.issue(t), trusted).tls()))
@@ -254,6 +260,9 @@ func TestATLSClientThatLeavesIsNoticed(t *testing.T) {
 }
 
 func TestBearerTokensLetCallersIn(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, path, "# callers\nshop 0123456789abcdef\nback-office fedcba9876543210==\n")
 	var log lockedBuffer

@@ -59,6 +59,9 @@ func unharmed(t testing.TB, r *running) {
 }
 
 func TestClientLeavesDuringAnAttempt(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel()
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -178,6 +181,9 @@ func TestClientLeavesDuringBackOff(t *testing.T) {
 }
 
 func TestClientLeavesTheQueue(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel()
 	for _, hedge := range []string{"hedge: {disabled: true}", "hedge: {delay: 1h}"} {
 		t.Run(hedge, func(t *testing.T) {
@@ -206,6 +212,9 @@ func TestClientLeavesTheQueue(t *testing.T) {
 
 // TestNothingIsLeftAfterAStorm has many clients that leave at any point of their requests, with services that break off.
 func TestNothingIsLeftAfterAStorm(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	if left := goroutinesLeft(); left != "" {
 		t.Fatalf("before the test:\n%s", left)
 	}

@@ -205,6 +205,9 @@ func ownAnswer(t *testing.T, id, method string, a reply, err error) bool {
 }
 
 func TestEveryAnswerBelongsToItsRequest(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	for _, way := range []struct{ name, keys string }{
 		{"no retries", noRetries},
 		{"retries", "maxRetries: 3\n    initialDelay: 1ms"},

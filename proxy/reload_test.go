@@ -109,6 +109,9 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 }
 
 func TestAReloadChangesWhereRequestsGo(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	one, two := newMember(t, "one"), newMember(t, "two")
 	r := start(t, "services:\n  a: {upstreams: [\""+one.url+"\"], routes: [{path: /a}]}\n")

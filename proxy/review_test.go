@@ -21,6 +21,9 @@ import (
 
 // A service may answer without having asked for the body, and take long over its content.
 func TestNothingIsPutIntoAnAnswerWhoseRequestWaits(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	s := expected(t, func(c net.Conn, head string, in *bufio.Reader) {
 		io.WriteString(c, okHead+"Content-Length: 10\r\n\r\nhello")
 		wake := time.NewTimer(1500 * time.Millisecond) // longer than a service may think about the expectation
@@ -36,6 +39,9 @@ func TestNothingIsPutIntoAnAnswerWhoseRequestWaits(t *testing.T) {
 
 // A body that is held is waited for before the call begins, or, when the client asked, for the attempt's time at most.
 func TestAHeldBodyIsNotWaitedForByTheCall(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	s := echo(t)
 	r := start(t, single([]string{s.url}, "attemptTimeout: "+long.String(), counting, "bulkhead: {maxConcurrentCalls: 1}"))
@@ -56,6 +62,9 @@ func TestAHeldBodyIsNotWaitedForByTheCall(t *testing.T) {
 
 // A slow client must not use up the time of the service, and have it counted as failed.
 func TestASlowBodyIsNotHeldAgainstTheService(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	for _, c := range []struct {
 		name  string
 		limit int
@@ -245,6 +254,9 @@ func TestAnUpstreamOfHTTP2ThatHasLeftServesItsLastRequests(t *testing.T) {
 
 // A connection whose request was cut off has taken a part of it: what came next would be taken for the rest.
 func TestAConnectionThatTookAPartOfARequestIsNotUsedAgain(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	const size = 32 << 20
 	goOn := make(chan struct{})
 	s := rawUpstream(t, func(c net.Conn, n int) {

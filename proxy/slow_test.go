@@ -90,6 +90,9 @@ func TestSlowHeadIsRefused(t *testing.T) {
 }
 
 func TestIdleClientIsLetGo(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel()
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noBreaker), idleTimeout(long), headerTimeout(patience))
@@ -101,6 +104,9 @@ func TestIdleClientIsLetGo(t *testing.T) {
 
 // A client that has been idle has all of HeaderTimeout for its next head.
 func TestIdleTimeIsNotPartOfTheHead(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noBreaker), headerTimeout(long))
@@ -153,6 +159,9 @@ func calm(r *running) bool {
 
 // A body that comes slowly but comes is no reason to end its request.
 func TestSlowBodyThatGoesOnIsTaken(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := echo(t)
 	const limit = 3 * time.Second
@@ -210,6 +219,9 @@ func TestClientThatDoesNotReadIsLetGo(t *testing.T) {
 
 // A client that reads slowly but reads gets all of the answer, and every byte of it.
 func TestSlowReaderGetsAllOfItsAnswer(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel()
 	random := make([]byte, 8<<20)
 	rand.NewChaCha8([32]byte{}).Read(random)
@@ -271,6 +283,9 @@ var slowAnswers = []struct {
 }
 
 func TestSlowAnswersEndWithTheirTimeLimit(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel()
 	s := upstream(t, func(c net.Conn, req string) {
 		var i int
@@ -339,6 +354,9 @@ func TestHeadWithoutEnd(t *testing.T) {
 
 // The time limit of an attempt must not stay on its connection.
 func TestTimeLimitEndsWithItsAttempt(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noRetries, noBreaker, "attemptTimeout: "+long.String()))

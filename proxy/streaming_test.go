@@ -47,6 +47,9 @@ func give(t testing.TB, to chan<- string, e string) {
 }
 
 func TestEventsArriveWhenTheyAreSent(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachWay(t, func(t *testing.T, in, out wire) {
 		send := make(chan string)
 		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) { events(w, r, send) })}, "attemptTimeout: "+long.String()))
@@ -66,6 +69,9 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 
 // TestOtherAnswersHaveTheAttemptsTimeLimit: what does not end in time is broken off.
 func TestOtherAnswersHaveTheAttemptsTimeLimit(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachWay(t, func(t *testing.T, in, out wire) {
 		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, "half")
@@ -321,6 +327,9 @@ func TestAServiceMayRefuseABodyBeforeItComes(t *testing.T) {
 
 // TestAServiceThatDoesNotKnowTheExpectationGetsTheBody: after a second, as RFC 9110 has it.
 func TestAServiceThatDoesNotKnowTheExpectationGetsTheBody(t *testing.T) {
+	if testing.Short() {
+		return // it takes a second or more
+	}
 	t.Parallel() // it waits
 	s := expected(t, func(c net.Conn, head string, in *bufio.Reader) { take(c, in, large) })
 	c := start(t, single([]string{s.url})).dial()
@@ -518,6 +527,9 @@ func TestAnAnswerMayOvertakeItsRequest(t *testing.T) {
 
 // TestAConnectionIsUsedAgainAfterALongBody: the time that was set for sending it does not hold for the next request.
 func TestAConnectionIsUsedAgainAfterALongBody(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	s := upstream(t, func(c net.Conn, req string) { io.WriteString(c, ok(fmt.Sprint(len(content(req))))) })
 	const limit = long // the long body has to pass within it

@@ -236,6 +236,9 @@ func TestAnUpstreamWithoutTLSGetsAClearAnswer(t *testing.T) {
 
 // TestATLSHandshakeHasATimeLimit: the connect timeout, and then the attempt is repeated elsewhere.
 func TestATLSHandshakeHasATimeLimit(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	silent := rawUpstream(t, func(c net.Conn, _ int) { _, _ = io.Copy(io.Discard, c) })
 	url := strings.Replace(silent.url, "http:", "https:", 1)

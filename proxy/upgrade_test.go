@@ -181,6 +181,9 @@ func TestAHandshakeThatFailsIsRepeated(t *testing.T) {
 
 // TestATunnelHasNoTimeLimit: neither of the call, nor of the attempt, nor of silence.
 func TestATunnelHasNoTimeLimit(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel() // it waits
 	s, _ := switching(t, func(c *net.TCPConn, in *bufio.Reader) {
 		io.WriteString(c, agreeUpgrade)

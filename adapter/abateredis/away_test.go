@@ -60,6 +60,9 @@ func TestAServiceStartsWithoutRedis(t *testing.T) {
 }
 
 func TestLocalShareWhileRedisIsAway(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	fleets := []*abateredis.Fleet{open(t, s.Addr()), open(t, s.Addr()), open(t, s.Addr()), open(t, s.Addr())}
@@ -105,6 +108,9 @@ func TestClosedAndOpenWhileRedisIsAway(t *testing.T) {
 }
 
 func TestRedisRestartsEmpty(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	w := &watch{}
@@ -146,6 +152,9 @@ func TestRedisRestartsEmpty(t *testing.T) {
 
 // What stands still costs a few requests their timeout, and the others nothing.
 func TestAHangingRedisHoldsUpFewRequests(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	s := start(t)
 	w := &watch{}
 	f := open(t, s.Addr(), normal, w.into)
@@ -190,6 +199,9 @@ func TestAHangingRedisHoldsUpFewRequests(t *testing.T) {
 
 // After an outage many keys are hot and many instances want them: Redis hears of it bit by bit.
 func TestRecoveryIsNoStampede(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	s := start(t)
 	const instances = 6
 	w := &watch{}
@@ -336,6 +348,9 @@ func (w *wire) sever(cut bool) {
 func (w *wire) slow(d time.Duration) { w.delay.Store(int64(d / 2)) }
 
 func TestAPartedNetwork(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	line := newWire(t, s.Addr())

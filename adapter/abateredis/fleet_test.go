@@ -67,6 +67,9 @@ func TestEightInstancesShareOneLimit(t *testing.T) {
 }
 
 func TestInstancesAreCounted(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	everywhere(t, func(t *testing.T, addr string) {
 		var fleets []*abateredis.Fleet

@@ -160,6 +160,9 @@ func TestUnusedTokensAreBroughtBack(t *testing.T) {
 }
 
 func TestClosingBringsLeasesBackAndLeaves(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	one, two := open(t, s.Addr()), open(t, s.Addr())

@@ -50,6 +50,9 @@ func must(t testing.TB, c *redis.Cmd) {
 }
 
 func TestCluster(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	nodes := cluster(t)
 	inCluster := func(c *abateredis.Config) {
@@ -126,6 +129,9 @@ func sentinels(t testing.TB) (master, replica *server, watchers []*server) {
 }
 
 func TestSentinel(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	master, replica, watchers := sentinels(t)
 	watched := func(c *abateredis.Config) {
@@ -181,6 +187,9 @@ func TestAWrongMaster(t *testing.T) {
 // A user that may do what the documentation names, and nothing else, is refused nothing: also nothing that the client sends
 // by itself, on the way of a request.
 func TestTheRightsThatAreNamedAreEnough(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	rights := []any{"acl", "setuser", "abate", "on", ">secret", "~abate:*", "&abate:*", "-@all"}
 	for _, name := range []string{"evalsha", "eval", "publish", "subscribe", "ping", "time", "get", "set", "del", "hmget", "hget", "hset", "hdel",

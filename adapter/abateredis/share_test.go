@@ -52,6 +52,9 @@ func withdraw(g *abate.Guard) (n int) {
 }
 
 func TestOneReserveForTheFleet(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	everywhere(t, func(t *testing.T, addr string) {
 		guards := sharing(t, budgeted(), several(t, 4, addr)...)
@@ -94,6 +97,9 @@ func TestOneInstanceMaySpendWhatTheOthersEarned(t *testing.T) {
 
 // Many callers, a Redis that comes and goes, and never more than ratio × first + one reserve.
 func TestTheBudgetBoundsTheFleet(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	guards := sharing(t, budgeted(), several(t, 4, s.Addr())...)
@@ -186,6 +192,9 @@ func TestAnInstanceThatSeesItWorkStaysClosed(t *testing.T) {
 }
 
 func TestAFindingIsHeardAfterRedisCameBack(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	s := start(t)
 	fleets := several(t, 2, s.Addr())
@@ -227,6 +236,9 @@ func TestRubbishOnTheChannelIsIgnored(t *testing.T) {
 }
 
 func TestGuardsThatShareABudgetHaveOneReserve(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	t.Parallel()
 	everywhere(t, func(t *testing.T, addr string) {
 		fleets := several(t, 2, addr)

@@ -37,6 +37,9 @@ func TestTheFirstCountAfterALongOutageIsNotBelieved(t *testing.T) {
 // Requests that come together for a key nobody knows, to a Redis that is slow but in time: none is refused while there are
 // tokens, and none waits for one round trip after the other.
 func TestASlowRedisRefusesNothing(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	s := start(t)
 	for _, c := range []struct {
 		name           string

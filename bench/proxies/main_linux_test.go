@@ -66,6 +66,9 @@ func TestStreamsThroughProxiesAndLeavesNothing(t *testing.T) {
 }
 
 func TestStreamsThroughAbateLoseNoMessage(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	code, stdout, stderr := command(t, t.Context(), func() {}, "-chats", "200", "-chattime", "2s", "-targets", "httputil,abate")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)

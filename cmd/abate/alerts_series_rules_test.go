@@ -32,6 +32,9 @@ func growing(series string, usual, then float64, from, to, end time.Duration) in
 // TestStatesThatTheSimulatorHasNotRaiseTheirAlerts gives each alert half an hour: usual, then trouble from the tenth to the twentieth
 // minute, then usual. It has to fire within 30 s of its time, alone, and to be over five minutes after the trouble.
 func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	const from, to, end = 10 * time.Minute, 20 * time.Minute, 30 * time.Minute
 	rules := rulesOf(t, everyAlertPolicy)
 	gate := func(name, more string) string { return name + `{service="orders", job="orders"` + more + `}` }
@@ -71,6 +74,9 @@ func TestStatesThatTheSimulatorHasNotRaiseTheirAlerts(t *testing.T) {
 
 // TestWhatOneInstanceShowsIsNotAlwaysTrouble has half an hour of what looks like an alert in a single instance, and is none.
 func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	const end = 30 * time.Minute
 	level := func(series string, v float64) inputSeries { return steady(series, v, v, end/3, 2*end/3, end) }
 	rising := func(series string, each float64) inputSeries { return growing(series, each, each, end/3, 2*end/3, end) }
@@ -119,6 +125,9 @@ func TestWhatOneInstanceShowsIsNotAlwaysTrouble(t *testing.T) {
 // A consumer that gives its first message up before anybody has scraped it has a series that begins with 1. A scrape that fails makes no
 // new letters of old ones.
 func TestTheFirstDeadLetterOfAProcessCountsAndOldOnesDoNotCountAgain(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	letters := func(instance, values string) inputSeries {
 		return inputSeries{`abate_kafka_dead_letters_total{service="payment-service", topic="payments", reason="permanent", job="shop", instance="` + instance + `"}`, values}
 	}
@@ -137,6 +146,9 @@ func TestAnOverrideIsTheBusinessOfOthersAfterAQuarterOfAnHour(t *testing.T) {
 
 // Half an hour has to be known before something is four times the usual; and what a service asks for from its first minute is usual.
 func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	attempts := func(values string) []inputSeries {
 		return []inputSeries{{`abate_attempts_running{service="payment-service", job="shop", instance="a"}`, values}, {`abate_attempts_running{service="payment-service", job="shop", instance="b"}`, "1x800"}}
 	}
@@ -157,6 +169,9 @@ func TestANewServiceHasNoSpikeUntilHalfAnHourOfItIsKnown(t *testing.T) {
 const forcedPolicy = "services: {legacy-service: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}, payment-service: {maxRetries: 0}}"
 
 func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	open := func(service, job, refused string) []inputSeries {
 		labels := `{service="` + service + `", job="` + job + `"`
 		return []inputSeries{{`circuit_breaker_state` + labels + `}`, "2x1200"}, {`abate_calls_total` + labels + `, outcome="refused"}`, refused}}
@@ -180,6 +195,9 @@ func TestACircuitThatThePolicyForcesOpenWakesNobodyAndIsAskedAboutAfterHours(t *
 var oddNames = []string{"payment-service", `say "hi"`, `back\slash`, "{{ $labels.job }}", "{{{", "größe 支付", "a|b.*", "it's", "- yes: #1", "%d", "$1", "`x`"}
 
 func TestServicesWithOddNamesHaveAlertsOfTheirOwn(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	services := map[string]any{}
 	var series []inputSeries
 	var alerts []wantAlert

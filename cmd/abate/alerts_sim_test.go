@@ -85,6 +85,9 @@ func TestTheSameOutageUnderAGuardRaisesNoAlert(t *testing.T) {
 
 // A process that starts anew counts from zero. That is no storm, and ends none.
 func TestRestartsNeitherRaiseNorEndAnAlert(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	all := func(at string) (faults []string) {
 		for i := range 3 {
 			faults = append(faults, fmt.Sprintf("at: %s, for: 20s, restart: checkout-%d", at, i+1))
@@ -103,6 +106,9 @@ func TestRestartsNeitherRaiseNorEndAnAlert(t *testing.T) {
 }
 
 func TestALongOutageUnderAGuardOpensTheCircuitAndSaysSo(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	series := simulated(t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: fail"), 1)
 	exprs := append(firstFires("CircuitBreakerOpen", pager, stormAt+2*time.Minute, stormAt+2*time.Minute+late), noAlertBut(30*time.Minute, "CircuitBreakerOpen"),
 		firing("CircuitBreakerOpen", pager, 20*time.Minute), notFiring("CircuitBreakerOpen", pager, 22*time.Minute))

@@ -26,6 +26,9 @@ func labelled(name, severity, policy string, at time.Duration) exprTest {
 
 // The same storm and the same long outage, of a service that no file lists, seen as early and as long.
 func TestTroubleOfAServiceThatIsNotListedIsSeenByTheDefaults(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	const everybody = `{policy="defaults"}`
 	naive := strings.NewReplacer("services:", "defaults:", "payment-service:", "", "\n", " ").Replace(naivePolicy)
 	naive = "defaults:" + strings.SplitN(naive, "defaults:", 2)[1]
@@ -45,6 +48,9 @@ func TestTroubleOfAServiceThatIsNotListedIsSeenByTheDefaults(t *testing.T) {
 
 // A service that is listed has its own thresholds, and is not looked at by those of the defaults, stricter or not.
 func TestAListedServiceIsNotMeasuredByTheDefaults(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	storm := simulated(t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
 	rulesHold(t, rulesOf(t, naivePolicy), ruleTest{Name: "the same thresholds twice", Series: storm, Exprs: []exprTest{
 		labelled("RequestAmplification", pager, "{}", 25*time.Minute), labelled("RequestAmplification", warn, "{}", 25*time.Minute), labelled("HighRetryRate", warn, "{}", 25*time.Minute)}})
@@ -53,6 +59,9 @@ func TestAListedServiceIsNotMeasuredByTheDefaults(t *testing.T) {
 }
 
 func TestAnHourOfHealthyTrafficOfUnlistedServicesRaisesNoAlert(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	policy := "defaults: {timeout: 5s, attemptTimeout: 1s, maxRetries: 3, retryBudget: {ratio: 0.1, reserve: 10, clients: 3}}\nservices: {other: {}}"
 	series := unlistedAs("(unlisted)", simulated(t, alertWorld(guardedPolicy, time.Hour+time.Minute, blips...), 3))
 	happened := someRetries
@@ -62,6 +71,9 @@ func TestAnHourOfHealthyTrafficOfUnlistedServicesRaisesNoAlert(t *testing.T) {
 
 // Of every kind there is one alert for what is not listed, and it says of which service it is.
 func TestEveryKindOfAlertOfWhatIsNotListedFires(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	const name = `new "one"`
 	s := func(metric, more, values string) inputSeries {
 		return inputSeries{metric + "{job=\"shop\", service=" + strconv.Quote(name) + more + "}", values}
@@ -94,6 +106,9 @@ func TestEveryKindOfAlertOfWhatIsNotListedFires(t *testing.T) {
 
 // Names that are patterns, or look like them, are names: each is left to its own alerts, and what they would match as patterns is not.
 func TestOddNamesAreNoPatterns(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	services := map[string]any{}
 	for _, name := range oddNames {
 		services[name] = map[string]any{}

@@ -339,6 +339,9 @@ func TestDLQEditsOneLetter(t *testing.T) {
 }
 
 func TestDLQConnectsWithTLSAndSASL(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	certificate := httptest.NewTLSServer(nil)
 	defer certificate.Close()
 	ca := put(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate().Raw})))

@@ -38,6 +38,9 @@ func (o *onlooker) Write(p []byte) (int, error) {
 }
 
 func TestADrillIsSeenByPrometheusWhileItIsPlayed(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	for _, via := range [][]string{nil, {"--via", "proxy"}} {
 		o := &onlooker{t: t}
 		args := append([]string{"drill", "--admin", "127.0.0.1:0", "--act", "guarded", "--rate", "40", "--clients", "4", "--capacity", "4", "--queue", "40",

@@ -139,6 +139,9 @@ func TestDrillPrintsItsPolicyAndTakesItBack(t *testing.T) {
 }
 
 func TestDrillPlaysAFileAndComparesIt(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	file := filepath.Join(t.TempDir(), "near.yaml")
 	if err := os.WriteFile(file, []byte(nearScenario), 0o600); err != nil {
 		t.Fatal(err)

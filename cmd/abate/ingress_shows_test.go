@@ -128,6 +128,9 @@ func requestsOf(t *testing.T, out, pattern string) int {
 }
 
 func TestTheExampleShedsALoadThatIsFarTooMuch(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	wrk := needs.Program(t, "wrk")
 	const places = 10
 	tick := time.NewTicker(50 * time.Millisecond) // 20 requests a second are all that the server can do, far fewer than come in on a slow machine

@@ -103,6 +103,9 @@ func TestWaitTellsEverythingThatIsWrongWithAKafkaAddress(t *testing.T) {
 
 // A real broker that lets nobody in without a login, over TLS or not.
 func TestWaitLogsInToARealKafka(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	certificate, key := loopbackCertificate(t)
 	ca := put(t, "ca.pem", string(certificate))
 	inOneLine := func(p []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(p)), "\n", `\n`) }

@@ -58,6 +58,9 @@ func heldForItsPace(t *testing.T, a *drill.ActResult, e drill.Expected) bool {
 // TestLayersShareTheirAttemptsOverRealSocketsToo holds the drill to the simulator's numbers: both are held to the same
 // expectations.
 func TestLayersShareTheirAttemptsOverRealSocketsToo(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	s := read(t, chain)
 	c := playing(t, s, "each", "nearest", "edge", "naive-shop", "naive-service")
 	r, err := drill.Run(t.Context(), c)

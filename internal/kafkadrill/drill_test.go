@@ -25,6 +25,9 @@ func small() kafkadrill.Config {
 
 // What is true of every drill, on a machine of any speed: nothing is lost, and nobody but the unguarded act gives messages up.
 func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	c := small()
 	var seen []kafkadrill.Progress
 	c.Progress = func(p kafkadrill.Progress) { seen = append(seen, p) }

@@ -320,6 +320,9 @@ func TestRetryComesWhenItIsDueAndNotBefore(t *testing.T) {
 }
 
 func TestOpenCircuitPausesInsteadOfUsingUpTiers(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 2)
 		b.produce(t, topic, spread(300, 2)...)

@@ -57,6 +57,9 @@ func TestNothingIsLostOrDoneTwiceWhereverAConsumerIsKilled(t *testing.T) {
 
 // A second member joins while the first is at a point. The first goes on, or is killed there.
 func TestNothingIsLostOrDoneTwiceWhereverARebalanceBegins(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	crashes(t, someCrashes(), eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (crashed int) {
 		for i, p := range points {
 			l.write(t)
@@ -84,6 +87,9 @@ func TestNothingIsLostOrDoneTwiceWhereverARebalanceBegins(t *testing.T) {
 
 // The broker is killed while a consumer is at a point, and comes back. The consumer goes on all the time, or is killed there too.
 func TestNothingIsLostOrDoneTwiceWhereverTheBrokerIsKilled(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	crashes(t, someCrashes(), func(t *testing.T, fn func(*testing.T, broker)) { eachBrokerOfItsOwn(t, fn) },
 		func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (crashed int) {
 			for i, p := range points {

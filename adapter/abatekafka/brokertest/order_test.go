@@ -112,6 +112,9 @@ func TestFollowersOfAFailedMessageWaitBehindIt(t *testing.T) {
 }
 
 func TestWhatIsParkedIsKnownAgainAfterARestart(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
 		policy := redelivery.Config{Tiers: []time.Duration{2 * time.Second}, Order: redelivery.ParkKey}

@@ -95,6 +95,9 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 
 // TestPausedPartitionThatIsLostAndRegainedIsConsumed holds against a client that keeps a partition paused in its memory after it was lost.
 func TestPausedPartitionThatIsLostAndRegainedIsConsumed(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 2)
 		large := make([]byte, 64<<10)
@@ -162,6 +165,9 @@ func mains(c *abatekafka.Consumer) (n int) {
 }
 
 func TestHandlerGetsTimeToFinishWhenItsPartitionIsRevoked(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
 		b.produce(t, topic, spread(1, 1)...)
@@ -195,6 +201,9 @@ func TestHandlerGetsTimeToFinishWhenItsPartitionIsRevoked(t *testing.T) {
 
 // TestForwardThatFailsStopsItsPartitionAndLosesNothing refuses every record for the retry topic for a while.
 func TestForwardThatFailsStopsItsPartitionAndLosesNothing(t *testing.T) {
+	if testing.Short() {
+		return // it takes seconds
+	}
 	b := newFake(t, false)
 	topic := b.topic(t, 2)
 	var refuse atomic.Bool
