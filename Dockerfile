@@ -1,4 +1,4 @@
-# The abate binary and nothing else. From the root of the repository, with BuildKit (the default of docker build):
+# The binary for sidecars and gateways, cmd/abate-proxy, and nothing else; in the image it is called abate. From the root of the repository, with BuildKit (the default of docker build):
 #
 #   docker build -t registry.example/abate:0.1.0 .
 #   docker buildx build --platform linux/amd64,linux/arm64 -t registry.example/abate:0.1.0 --push .
@@ -10,10 +10,12 @@ ENV GOMODCACHE=/cache/modules GOCACHE=/cache/build
 WORKDIR /src
 COPY . .
 ARG TARGETOS TARGETARCH
-# GOWORK=off: cmd/abate's own go.mod decides, as for everybody who installs it, and other modules need not be here.
+# A workspace of the modules that the binary is made of, so that a release, too, is built from these files.
 RUN --mount=type=cache,target=/cache \
-    GOWORK=off CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -C cmd/abate -trimpath -ldflags "-s -w" -o /out/abate .
+    go work init . ./cmd ./proxy ./adapter/abatebolt ./adapter/abatekafka ./adapter/abatekafka/embedded \
+      ./adapter/abateprom ./adapter/abateredis && \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w" -o /out/abate ./cmd/abate-proxy
 RUN echo "abate:x:65532:65532:abate:/:/sbin/nologin" >/out/passwd
 
 FROM scratch

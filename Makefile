@@ -5,6 +5,7 @@ SHELL := bash
 
 STATICCHECK := .bin/staticcheck
 BENCHSTAT   := .bin/benchstat
+GOTESTSUM   := .bin/gotestsum
 
 # Settings, as in: make drill SCENARIO=scenarios/recovery-spike.yaml, make drill ARGS='--seed 7', make fuzz FUZZTIME=5m, make bench BENCH=Breaker
 ARGS      ?=
@@ -16,19 +17,19 @@ BENCHTIME ?= 80ms
 SIMULATOR    := Engine|Crowd|Model
 ENGINEPASSES ?= 3
 ROUNDS       ?= 200
-KAFKATEST    := go test -count=1 -timeout 24h -v ./adapter/abatekafka/brokertest
+KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
-.PHONY: help drill check test needs lint unit race storms smoke mods fuzz bench proxies engine kafka pods fmt clean
+.PHONY: help drill check test needs lint unit race leaks stores storms smoke mods release release-check fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 drill: ## See a retry storm, and the same storm guarded: real sockets, under a minute
 	@go run ./cmd/abate drill $(SCENARIO) $(ARGS)
 
 check: lint unit ## The fast gate before a commit: build, lint, unit tests
 
-test: needs check race storms smoke mods ## Everything that CI runs: check, race detector, storm library, fuzz and benchmark smoke
+test: needs check race storms smoke mods release-check ## Everything that CI runs: check, all tests under the race detector, storm library, benchmarks once, a release
 
 needs: ## Install or name what the tests need besides Go and a C compiler
 	@.ci/needs
@@ -39,25 +40,40 @@ lint: $(STATICCHECK) ## Formatting, go vet, staticcheck (the house rules are tes
 	go vet work
 	$(STATICCHECK) work
 
-unit: ## The quick tests, without the race detector (allocation counts hold only here)
-	go test -short work
+unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector (allocation counts hold only here)
+	.ci/test -short -vet=off work
 
-race: ## All tests under the race detector, which needs a C compiler
-	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; go test -race -timeout 30m work; \
+# The tests with real servers begin first: they wait more than they work.
+race: $(GOTESTSUM) ## All tests under the race detector, which needs a C compiler
+	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; .ci/test -race -vet=off -timeout 30m ./tests/... work; \
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
-	else echo "note: no C compiler, so no race detector" >&2; set -x; go test -timeout 30m work; fi
+	else echo "note: no C compiler, so no race detector" >&2; set -x; .ci/test -vet=off -timeout 30m ./tests/... work; fi
+
+leaks: ## Every permit leak that is planted is found by the stateful fuzzers in ten seconds
+	ABATE_LEAKS=1 go test -count=1 -timeout 60m -v -run '^TestAPlantedPermitLeakIsFoundInTenSeconds$$' ./sim/planted
+
+stores: ## Ten thousand random schedules of faults over each store of idempotency keys, in about ten minutes
+	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
 
 storms: ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
 	go test -count=1 ./sim/library ./sim/truths
-	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./internal/pods ./cmd/abate
+	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
 
-smoke: ## Every fuzz target for a moment, every benchmark once
-	.ci/fuzz 2000x
-	@echo "every benchmark once"; out=$$(go test -run '^$$' -bench . -benchtime 1x work) || { echo "$$out"; exit 1; }
+smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
+	@out=$$(go test -vet=off -run '^$$' -bench . -benchtime 1x \
+		$$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | xargs dirname | sort -u | sed 's|^|./|')) || { echo "$$out"; exit 1; }
 
-mods: ## go.mod and go.sum are tidy in every module
+mods: ## go.mod and go.sum are tidy in every module, and ordinary go commands leave go.work.sum alone
 	@for mod in $$(git ls-files -co --exclude-standard '*go.mod'); do dir=$$(dirname $$mod); \
 		echo "GOWORK=off go -C $$dir mod tidy -diff"; GOWORK=off go -C $$dir mod tidy -diff; done
+	@before=$$(cat go.work.sum); for command in "list -m all" "mod graph"; do echo "go $$command"; go $$command >/dev/null; done; \
+		[[ $$(cat go.work.sum) == "$$before" ]] || { echo "error: go.work.sum lacks lines that go commands add; commit them: git diff go.work.sum" >&2; exit 1; }
+
+release-check: ## A release of the files as they are installs and imports from a file proxy into an empty module cache; third-party modules as after make mods
+	go run ./internal/release check
+
+release: ## The commit and the tags of a release, checked as by release-check: make release VERSION=v0.2.0
+	go run ./internal/release $(VERSION)
 
 fuzz: ## Every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
@@ -89,8 +105,8 @@ kafka: ## The numbers of the Kafka adapter on a real broker in five minutes, the
 	ABATE_CRASH_ROUNDS=1 $(KAFKATEST) -run '^TestNothingIsLostOrDoneTwice'
 
 pods: ## Fifty pods on a real PostgreSQL and a real Redis that are restarted, unguarded and guarded; what a connection costs
-	ABATE_ALONE=1 go test -count=1 -v ./internal/pods
-	go test -run '^$$' -bench . -benchtime 400x ./internal/pods
+	ABATE_ALONE=1 go test -count=1 -v ./tests/pods
+	go test -run '^$$' -bench . -benchtime 400x ./tests/pods
 
 fmt: ## Format all Go files
 	gofmt -w .

@@ -22,14 +22,21 @@ type Admission struct {
 func AdmitOne(ctx context.Context, g *Guard) (*Admission, error) {
 	a := &Admission{caller: ctx}
 	a.d.room = &a.room
+	given := false
+	defer func() {
+		if !given { // something of the caller's has panicked on the way
+			a.d.unwind()
+		}
+	}()
 	step := a.d.begin(ctx, g)
 	for step.Action != Finish && step.Action != Attempt {
 		step = a.d.wait(ctx, step)
 	}
+	given = true
 	if step.Action == Finish {
 		return nil, step.Err
 	}
-	a.ctx = a.d.attemptContext(ctx, step.Until)
+	a.ctx = a.d.attemptContext(ctx, step.Until, false)
 	return a, nil
 }
 
@@ -39,14 +46,18 @@ func (a *Admission) Context() context.Context { return a.ctx }
 
 // Done reports how the attempt ended, judged as Do judges the error of its function: by its mark, by the policy's Classify, and
 // as nobody's failure if the caller's context was cancelled. Only the first Done counts, also of several at once. It returns
-// what the caller should see: err without its mark.
+// what the caller should see: err without its mark. If Classify panics, the permits are given back and the panic goes on.
 func (a *Admission) Done(err error) error {
+	first := a.done.CompareAndSwap(false, true)
+	if first {
+		defer a.d.unwind()
+	}
 	var o Outcome
 	if err != nil {
 		o = a.d.s.classify(a.caller, err)
 		o.NoRetry, err = true, o.Err
 	}
-	if a.done.CompareAndSwap(false, true) {
+	if first {
 		a.d.limit.end()
 		a.d.AttemptDone(clock(), 0, o)
 	}

@@ -1,7 +1,6 @@
 package abate
 
 import (
-	"context"
 	"time"
 
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -25,7 +24,8 @@ type Request struct {
 }
 
 // Arrival is one request at a gate as a state machine: the receiving side's Call. It is told what happened and when, and
-// answers what to do next; it starts no goroutine, reads no clock and never blocks. The order of its decisions:
+// answers what to do next; it starts no goroutine, reads no clock, does not look at the processor and never blocks. The order of
+// its decisions:
 //
 //	deadline → rate limit → shed { expired, priority, attempt, newest } → the service
 //
@@ -50,7 +50,9 @@ type Refusal struct {
 	Reason error
 	// Shed says more about ErrOverloaded.
 	Shed shed.Reason
-	// RetryAfter is how long the caller should stay away, jitter included; 0 when there is nothing to say.
+	// RetryAfter is how long the caller should stay away; 0 when there is nothing to say. Those who are refused are told to come back one
+	// after the other, as the service can do them, or as their bucket fills: at most half a minute later than the first, or twice as late as
+	// the bucket needs for the first. WholeSeconds is what HTTP says.
 	RetryAfter time.Duration
 	// NoRetry tells that the caller should not try again: too many of the requests that arrive are retries already, or it would
 	// never succeed.
@@ -59,7 +61,7 @@ type Refusal struct {
 
 // Arrive begins a, for a request that arrives now.
 func (g *Gate) Arrive(a *Arrival, now time.Duration, r Request) Step {
-	s := g.current.Load()
+	s := g.inForce()
 	a.s, a.arrived, a.request, a.deadline = s, now, r, r.Deadline
 	if t := s.protection.Timeout; t > 0 {
 		a.deadline = min(a.deadline, later(now, t))
@@ -80,12 +82,7 @@ func (g *Gate) Arrive(a *Arrival, now time.Duration, r Request) Step {
 	if s.limiter != nil {
 		return a.Limited(now, s.limiter.Allow(now, r.Key, a.request.Cost))
 	}
-	return a.admit(now)
-}
-
-// AskFleet does what an Ask step is about: it asks the other instances, and blocks for that. Its answer is for Limited.
-func (a *Arrival) AskFleet(ctx context.Context) ratelimit.Decision {
-	return a.s.fleet.Take(ctx, a.request.Key, a.request.Cost)
+	return a.admit(now, false)
 }
 
 // Limited goes on with what the rate limit decided.
@@ -100,17 +97,17 @@ func (a *Arrival) Limited(now time.Duration, d ratelimit.Decision) Step {
 	case now >= a.deadline:
 		return a.refuse(now, ErrDeadline, shed.Expired)
 	}
-	return a.admit(now)
+	return a.admit(now, false)
 }
 
-// admit asks the shedder.
-func (a *Arrival) admit(now time.Duration) Step {
+// admit asks the shedder. It has to know how busy the processor is: measured says that it was just told.
+func (a *Arrival) admit(now time.Duration, measured bool) Step {
 	s := a.s
 	if s.shedder == nil {
 		return a.handle(now)
 	}
-	if s.cpu != nil {
-		s.watchCPU(now)
+	if s.cpu && !measured && s.gate.cpuDue(now) {
+		return Step{Action: Measure}
 	}
 	permit, verdict, reason := s.shedder.Admit(now, a.shedRequest())
 	switch verdict {
@@ -120,6 +117,12 @@ func (a *Arrival) admit(now time.Duration) Step {
 		return a.refuse(now, ErrOverloaded, reason)
 	}
 	return a.admitted(now, permit, reason)
+}
+
+// Measured goes on after a Measure step. share is which share of the processor time that there is was used lately, 0 to 1.
+func (a *Arrival) Measured(now time.Duration, share float64) Step {
+	a.s.shedder.SetCPU(now, share)
+	return a.admit(now, true)
 }
 
 func (a *Arrival) shedRequest() shed.Request {
@@ -138,15 +141,28 @@ func (a *Arrival) shedRequest() shed.Request {
 func (a *Arrival) admitted(now time.Duration, permit shed.Permit, reason shed.Reason) Step {
 	a.permit, a.held = permit, true
 	if reason != shed.None && a.s.observer != nil {
-		a.s.emit(GateEvent{Kind: RequestRefused, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Reason: ErrOverloaded, Shed: reason, Shadow: true})
+		a.tell(now, GateEvent{Kind: RequestRefused, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Reason: ErrOverloaded, Shed: reason, Shadow: true})
 	}
 	return a.handle(now)
+}
+
+// tell tells the observer of a request that has its place. If the observer ends the goroutine nobody is left who would say Done.
+func (a *Arrival) tell(now time.Duration, e GateEvent) {
+	told := false
+	defer func() {
+		if !told && a.held {
+			a.held = false
+			a.s.shedder.Release(now, a.permit, shed.Ignored)
+		}
+	}()
+	a.s.emit(e)
+	told = true
 }
 
 func (a *Arrival) handle(now time.Duration) Step {
 	a.handled = now
 	if a.s.observer != nil {
-		a.s.emit(GateEvent{Kind: RequestAdmitted, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Delay: now - a.arrived})
+		a.tell(now, GateEvent{Kind: RequestAdmitted, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Delay: now - a.arrived})
 	}
 	return Step{Action: Handle, Until: a.deadline}
 }
@@ -215,20 +231,18 @@ func (a *Arrival) refuse(now time.Duration, reason error, why shed.Reason) Step 
 	switch r := &a.refusal; reason {
 	case ErrRateLimited:
 		if r.NoRetry = a.limit.RetryAfter == ratelimit.Never; !r.NoRetry {
-			r.RetryAfter = a.jitter(a.limit.RetryAfter)
+			r.RetryAfter = a.s.comeBackForTokens(now, a)
 		}
 	case ErrOverloaded:
-		r.RetryAfter, r.NoRetry = a.jitter(a.s.shedder.RetryAfter(now)), a.s.shedder.RetriesTooMany(now)
+		r.RetryAfter, r.NoRetry = soonest, a.s.shedder.RetriesTooMany(now)
+		if why != shed.Expired { // who does not wait any more takes no place among those who come back
+			r.RetryAfter = a.s.comeBackForLoad(now)
+		}
 	}
 	if a.s.observer != nil {
 		a.s.emit(GateEvent{Kind: RequestRefused, At: now, Priority: a.request.Priority, Attempt: a.request.Attempt, Reason: reason, Shed: why, Delay: now - a.arrived})
 	}
 	return Step{Action: Refuse, Err: reason}
-}
-
-// jitter makes a wait longer by up to a half and at least up to a second, never shorter: else all come back together.
-func (a *Arrival) jitter(wait time.Duration) time.Duration {
-	return later(wait, time.Duration(a.s.rnd()%uint64(max(wait/2, time.Second))))
 }
 
 // Refusal is why the request was refused, after a Refuse step.
@@ -246,10 +260,8 @@ func (a *Arrival) NoRetry(now time.Duration) bool {
 // cpuInterval is how often the processor is looked at.
 const cpuInterval = 250 * time.Millisecond
 
-// watchCPU asks for the processor's load if it was not asked lately. One request in so many pays for the look.
-func (s *gateSettings) watchCPU(now time.Duration) {
-	next := s.gate.nextCPU.Load()
-	if int64(now) >= next && s.gate.nextCPU.CompareAndSwap(next, int64(later(now, cpuInterval))) {
-		s.shedder.SetCPU(now, s.cpu())
-	}
+// cpuDue reports whether the processor was not looked at lately, to one request in so many: that one pays for the look.
+func (g *Gate) cpuDue(now time.Duration) bool {
+	next := g.nextCPU.Load()
+	return int64(now) >= next && g.nextCPU.CompareAndSwap(next, int64(later(now, cpuInterval)))
 }

@@ -41,6 +41,8 @@ func (c *visit) step(step abate.Step) {
 	case abate.Handle:
 		c.served = true
 		c.after(c.takes, func() { c.Done(c.now, abate.Class(uint(c.takes/ms)%4)); c.ended++ })
+	case abate.Measure:
+		c.step(c.Measured(c.now, c.ReadCPU()))
 	case abate.Queue:
 		c.w.Wake = func() { c.after(0, c.woken) }
 		c.step(c.Enqueue(c.now, &c.w))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -31,14 +32,19 @@ func (c *Call) attempt(now time.Duration) Step {
 		}
 	}
 	c.reserved = false
-	if c.attempts == 0 && s.budget != nil {
-		s.budget.Deposit(now)
+	if c.attempts == 0 && c.repeat == firstTime {
+		if s.budget != nil {
+			s.budget.Deposit(now)
+		}
+		if s.shared != nil {
+			s.shared.Deposit(now)
+		}
 	}
 	if c.turn {
 		c.turn = false
 		c.tree.count(1)
 	}
-	c.hedges, c.asked, c.failed, c.final = 0, 0, false, false
+	c.hedges, c.asked, c.failed = 0, 0, 0
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
@@ -56,7 +62,7 @@ func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok
 	if s.limiter != nil {
 		if pacer != nil { // neither gives back what it gave: ask before anything is taken
 			if far := pacer.State(now).Wait; far > 0 && far > min(patience, s.policy.Pacing.MaxWait) {
-				return c.tooFar(far)
+				return tooFar(c, far)
 			}
 		}
 		var d ratelimit.Decision
@@ -67,20 +73,26 @@ func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok
 	if pacer != nil { // one after the other from when the rate limit lets them go
 		more, ok := pacer.Turn(later(now, wait), s.rnd(), patience-wait)
 		if !ok {
-			return c.tooFar(more)
+			return tooFar(c, more)
 		}
 		wait = later(wait, more)
 	}
 	return wait, true
 }
 
-// probing tells that the attempt of a is a probe of a half-open circuit.
+// times reports whether the end of a successful attempt has a time: whether somebody needs to know it.
+func (s *settings) times(deadline time.Duration) bool {
+	return s.timed || deadline != NoDeadline && s.policy.MaxRetries > 0
+}
+
+// probing reports whether the attempt of a is a probe of a half-open circuit.
 func (s *settings) probing(a *attemptCopy) bool {
 	return s.breaker != nil && !s.shadowed() && !a.permit.WouldReject() && s.breaker.State() == breaker.HalfOpen
 }
 
-// tooFar refuses an attempt whose turn would have come too late, and has the call's error say so if it has nothing else to say.
-func (c *Call) tooFar(wait time.Duration) (time.Duration, bool) {
+// tooFar refuses an attempt of a call whose turn would have come too late, and has the call's error say so if it has
+// nothing else to say.
+func tooFar(c *Call, wait time.Duration) (time.Duration, bool) {
 	if c.last == nil {
 		c.last = farTurn(wait)
 	}
@@ -97,9 +109,12 @@ func (d farTurn) Error() string {
 // allow asks the throttle and the breaker for one attempt, and notes in a what they said.
 func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 	if s.throttle != nil {
-		var ok bool
-		if ok, a.uncounted = s.throttle.Allow(now, s.rnd()); !ok {
+		ok, uncounted := s.throttle.Allow(now, s.rnd())
+		if !ok {
 			return ErrThrottled
+		}
+		if !uncounted {
+			a.asked = askedThrottle
 		}
 	}
 	if s.breaker != nil {
@@ -108,6 +123,7 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 			s.tellThrottle(now, now, a, throttle.Neutral)
 			return ErrCircuitOpen
 		}
+		a.asked |= askedBreaker
 	}
 	return nil
 }
@@ -115,15 +131,22 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 // giveBack undoes allow for an attempt that is not sent.
 func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
 	s.tellThrottle(now, now, a, throttle.Neutral)
-	if s.breaker != nil {
-		s.breaker.Record(now, a.permit, breaker.Neutral)
+	s.tellBreaker(now, a, breaker.Neutral)
+}
+
+// tellThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) tellThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
+	if a.asked&askedThrottle != 0 {
+		a.asked &^= askedThrottle
+		s.throttle.Record(now, began, r)
 	}
 }
 
-// tellThrottle tells the throttle what became of an attempt that was begun then, if it wants to know.
-func (s *settings) tellThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
-	if s.throttle != nil && !a.uncounted {
-		s.throttle.Record(now, began, r)
+// tellBreaker tells the breaker what became of an attempt, if it waits to hear.
+func (s *settings) tellBreaker(now time.Duration, a *attemptCopy, r breaker.Result) {
+	if a.asked&askedBreaker != 0 {
+		a.asked &^= askedBreaker
+		s.breaker.Record(now, a.permit, r)
 	}
 }
 
@@ -144,7 +167,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 
 // HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
 func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
-	if c.s.hedge == nil || int(c.hedges) >= c.s.hedge.MaxHedges() {
+	if c.s.hedge == nil || int(c.hedges) >= c.s.policy.Hedge.MaxHedges { // as it was when the call began
 		return 0, false
 	}
 	return c.s.hedge.Delay(now)
@@ -154,7 +177,7 @@ func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
 // number for AttemptDone and its deadline. A refusal leaves the running copies alone.
 func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
 	s := c.s
-	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.hedge.MaxHedges(), MaxCopies-1) || now >= c.deadline {
+	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.policy.Hedge.MaxHedges, MaxCopies-1) || now >= c.deadline {
 		return 0, 0, false
 	}
 	n = int(c.hedges) + 1
@@ -167,13 +190,13 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	switch {
 	case s.obeys && c.tree.empty():
 		reason = ErrTreeExhausted
-	case s.budget != nil && s.budget.Balance(now) < 1: // before the rate limit, which gives nothing back
+	case s.budgeted && s.balance(now) < 1: // before the rate limit, which gives nothing back
 		reason = ErrBudgetExhausted
 	case !s.turnNow(now):
 		reason = ErrRateLimited
 	case s.obeys && c.tree.take(1, true) == 0:
 		reason = ErrTreeExhausted
-	case s.budget != nil && !s.budget.Withdraw(now, budget.Hedge):
+	case !s.withdraw(now, budget.Hedge):
 		c.returnTurn()
 		reason = ErrBudgetExhausted
 	}
@@ -207,27 +230,27 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 	s, a := c.s, &c.copies[n]
 	a.live = false
 	c.inAir--
-	c.settle(n, o)
+	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
+		c.settle(n, o)
+	}
 	latency := now - a.start
 	class := o.Class
 	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
 		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
 	}
-	if o.Neutral {
+	if o.Neutral || class != Success && exhausted.Own(o.Err) { // this process ran out of something: nobody's failure but its own
 		class = Ignored
 	}
-	if s.breaker != nil {
-		result := breakerResult[class&3]
-		s.breaker.Record(now, a.permit, result)
-		if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
-			s.opening.failed(o.Err)
+	s.tellThrottle(now, a.start, a, throttleResult[class&3])
+	if class != Ignored {
+		if s.budget != nil {
+			s.budget.Result(now, class == Success)
+		}
+		if s.shared != nil {
+			s.shared.Result(now, class == Success)
 		}
 	}
-	s.tellThrottle(now, a.start, a, throttleResult[class&3])
-	if class != Ignored && s.budget != nil {
-		s.budget.Result(now, class == Success)
-	}
-	if class == Success && c.timed() {
+	if class == Success && s.times(c.deadline) {
 		s.typical.record(latency)
 		if s.hedge != nil {
 			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
@@ -235,8 +258,41 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 			s.hedge.Record(now, now-c.copies[0].start)
 		}
 	}
-	if s.observer != nil {
-		s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: latency, Err: o.Err})
+	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
+	switch {
+	case s.observer != nil:
+		s.landedSeen(now, a, o, class)
+	case s.breaker == nil:
+	case class == Success && !o.Unfinished:
+		a.asked &^= askedBreaker
+		s.breaker.Record(now, a.permit, breaker.Success)
+	default:
+		s.landed(now, a, o, class)
+	}
+}
+
+// landedSeen is landed for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
+func (s *settings) landedSeen(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start, Err: o.Err})
+	if s.breaker != nil {
+		s.landed(now, a, o, class)
+	}
+}
+
+// landed tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
+func (s *settings) landed(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+	result := breakerResult[class&3]
+	if a.asked&askedBreaker != 0 {
+		a.asked &^= askedBreaker
+		if class == Success && o.Unfinished {
+			a.permit = s.breaker.Answered(now, a.permit)
+			a.asked |= askedAnswer
+			return
+		}
+		s.breaker.Record(now, a.permit, result)
+	}
+	if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+		s.opening.failed(o.Err)
 	}
 }
 

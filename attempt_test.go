@@ -3,6 +3,10 @@ package abate_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,4 +228,39 @@ func TestARetryWithoutDelayAsksTheRateLimitAtTheTimeItIs(t *testing.T) {
 			t.Errorf("a token had come while the attempt ran: %v", err)
 		}
 	})
+}
+
+// TestOwnExhaustionIsNoFailureOfTheDependency: a process that is out of descriptors has not asked it.
+func TestOwnExhaustionIsNoFailureOfTheDependency(t *testing.T) {
+	own := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	theirs := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, c := range []struct {
+		err  error
+		mark func(error) error
+		open bool
+	}{
+		{own, nil, false}, {fmt.Errorf("GET: %w", own), nil, false}, {own, abate.Permanent, false}, {own, func(err error) error { return abate.RetryAfter(err, 0) }, false},
+		{theirs, nil, true}, {theirs, abate.Permanent, true},
+	} {
+		p := abate.DefaultPolicy()
+		p.MaxRetries, p.CircuitBreaker.FailureThreshold = 0, 3
+		g, err := abate.New("db", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			_, err := abate.Do(t.Context(), g, func(context.Context) (int, error) {
+				if c.mark != nil {
+					return 0, c.mark(c.err)
+				}
+				return 0, c.err
+			})
+			if !c.open && !errors.Is(err, c.err) {
+				t.Errorf("the error was lost: %v", err)
+			}
+		}
+		if open := g.State().Breaker.State == breaker.Open; open != c.open {
+			t.Errorf("%v: the circuit is open: %v", c.err, open)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/policy/breaker"
-	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/policy/throttle"
@@ -35,31 +34,48 @@ type Call struct {
 	inAir     int8
 	admitted  bool // holds a bulkhead permit
 	over      bool
-	told      bool // by the callee: do not try again
-	reserved  bool // the next attempt's turn has been taken from the rate limit
-	turn      bool // an extra attempt has been taken from the tree, and is not sent yet
+	repeat    repeat // whether somebody above has made it before, see Repeated
+	told      bool   // by the callee: do not try again
+	reserved  bool   // the next attempt's turn has been taken from the rate limit
+	turn      bool   // an extra attempt has been taken from the tree, and is not sent yet
 	lastClass Class
-	failed    bool  // a copy of the current attempt has failed while others were in the air
-	final     bool  // one of those said that repeating cannot help
+	failed    failed
 	last      error // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
 }
 
+// failed tells whether a copy of the current attempt has failed while others were in the air.
+type failed uint8
+
+const (
+	failedOnce  failed = iota + 1
+	failedFinal        // one of those said that repeating cannot help
+)
+
 // attemptCopy is one attempt in the air.
 type attemptCopy struct {
-	live bool
-	// uncounted: the throttle is only a shadow, and would not have let this attempt pass.
-	uncounted bool
-	handed    int16 // what its callee was told it may use of the tree's extra attempts
-	number    int32 // of the attempt, from 1
-	start     time.Duration
-	permit    breaker.Permit
+	live   bool
+	asked  uint8 // who has let it pass, and has not heard of its end
+	handed int16 // what its callee was told it may use of the tree's extra attempts
+	number int32 // of the attempt, from 1
+	start  time.Duration
+	permit breaker.Permit
 }
+
+// The bits of asked. A throttle that is only a shadow, and would not have let the attempt pass, does not count it.
+const (
+	askedThrottle = 1 << iota
+	askedBreaker
+	askedAnswer // the breaker, which knows that the answer has begun
+)
 
 // Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
 // guard; deadline is when the caller stops waiting, on that clock, or NoDeadline.
 func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
-	s := g.settingsOf(c)
+	s := g.inForce()
+	if c.s != nil { // left by Watch
+		s = s.watchedBy(c.s)
+	}
 	c.s, c.start, c.deadline = s, now, deadline
 	if s.policy.Timeout > 0 {
 		c.deadline = min(c.deadline, later(now, s.policy.Timeout))
@@ -69,6 +85,11 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 	}
 	if now >= c.deadline {
 		return c.stop(now, ErrDeadline)
+	}
+	if c.repeat != firstTime {
+		if reason := c.draw(now); reason != nil {
+			return c.stop(now, reason)
+		}
 	}
 	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
 		if s.policy.Bulkhead.Enabled() && s.policy.Bulkhead.MaxQueue == 0 {
@@ -80,19 +101,14 @@ func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
 	return c.attempt(now)
 }
 
-// settingsOf returns what c begins under.
-func (g *Guard) settingsOf(c *Call) *settings {
-	s := g.current.Load()
+// refuse begins and ends a call whose caller had left before it began.
+func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
+	s := g.inForce()
 	if c.s != nil { // left by Watch
 		s = s.watchedBy(c.s)
 	}
-	return s
-}
-
-// refuse begins and ends a call whose caller had left before it began.
-func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
-	c.s, c.start = g.settingsOf(c), now
-	c.s.emit(Event{Kind: CallBegan, At: now})
+	c.s, c.start = s, now
+	s.emit(Event{Kind: CallBegan, At: now})
 	return c.stop(now, cause)
 }
 
@@ -104,8 +120,23 @@ func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
 	case bulkhead.Full:
 		return c.stop(now, ErrBulkheadFull)
 	}
-	c.s.emit(Event{Kind: CallQueued, At: now})
+	if c.s.observer != nil {
+		c.tellQueued(now, w)
+	}
 	return Step{Action: Queued, Until: min(c.deadline, later(now, c.s.bulkhead.MaxWait()))}
+}
+
+// tellQueued tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits: then the call
+// leaves the queue, or the permit that it was given meanwhile would be lost.
+func (c *Call) tellQueued(now time.Duration, w *bulkhead.Waiter) {
+	told := false
+	defer func() {
+		if !told && !c.over && !c.s.bulkhead.Abandon(w) {
+			c.admitted = true // Abort gives it back
+		}
+	}()
+	c.s.emit(Event{Kind: CallQueued, At: now})
+	told = true
 }
 
 // Admitted goes on after the queue: the bulkhead has given the call a permit.
@@ -153,7 +184,7 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 		switch {
 		case c.inAir > 0:
 			return Step{Action: Await}
-		case c.failed: // the failure before it stands
+		case c.failed > 0: // the failure before it stands
 			o = Outcome{Class: c.lastClass, Err: c.last}
 		}
 	}
@@ -164,10 +195,13 @@ func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	final := o.Class == Ignored || o.NoRetry
 	c.asked = max(c.asked, o.RetryAfter)
 	if c.inAir > 0 && (!final || n > 0) {
-		c.failed, c.final = true, c.final || final
+		c.failed = max(c.failed, failedOnce)
+		if final {
+			c.failed = failedFinal
+		}
 		return Step{Action: Await}
 	}
-	if final || c.final {
+	if final || c.failed == failedFinal {
 		return c.finish(now, nil, o.Err)
 	}
 	o.RetryAfter = c.asked
@@ -191,6 +225,9 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if s.delays(o) {
 		q.Rand = s.rnd()
 	}
+	if s.policy.Delay != nil && int(c.retries)+int(c.below) < s.policy.MaxRetries {
+		q.Own, q.OwnDelay = true, s.policy.Delay(int(c.retries)+1, *o, q.Rand)
+	}
 	delay, verdict := s.retry.Next(q)
 	switch verdict {
 	case retry.AttemptsExhausted:
@@ -206,7 +243,7 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 	if s.obeys && c.tree.take(1, true) == 0 { // another call of the tree was quicker
 		return c.stop(now, ErrTreeExhausted)
 	}
-	if s.budget != nil && !s.budget.Withdraw(now, budgetCost(o.Class)) {
+	if !s.withdraw(now, budgetCost(o.Class)) {
 		c.returnTurn()
 		return c.stop(now, ErrBudgetExhausted)
 	}
@@ -220,13 +257,6 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		return c.attempt(now)
 	}
 	return Step{Action: Sleep, Until: later(now, delay)}
-}
-
-func budgetCost(c Class) budget.Cost {
-	if c == Overload {
-		return budget.Overload
-	}
-	return budget.Transient
 }
 
 // Resume goes on after a Sleep.
@@ -253,7 +283,9 @@ func (c *Call) Cancel(now time.Duration, cause error) Step {
 func (c *Call) Abort(now time.Duration) {
 	if !c.over && c.s != nil {
 		c.lastClass = Ignored
-		c.finish(now, nil, nil)
+		defer c.finish(now, nil, nil)
+		defer c.AnswerEnded(now, nil) // which nobody will read
+		c.dropCopies(now)             // also one that was let pass and is not sent
 	}
 }
 
@@ -274,40 +306,61 @@ func (c *Call) stop(now time.Duration, reason error) Step {
 func (c *Call) finish(now time.Duration, reason, err error) Step {
 	c.over = true
 	if c.inAir > 0 {
-		c.dropCopies(now)
-	}
-	if c.turn {
-		c.returnTurn()
+		return c.finishAll(now, reason, err)
 	}
 	c.conclude(reason)
+	if c.turn {
+		c.turn = false
+		c.returnTurn()
+	}
 	if c.admitted {
 		c.admitted = false
 		c.s.bulkhead.Release()
 	}
 	if c.s.observer != nil {
-		c.s.emit(Event{Kind: CallEnded, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Class: c.endClass(), Latency: now - c.start, Reason: reason, Err: err})
+		c.tellEnded(now, reason, err)
 	}
 	return Step{Action: Finish, Err: err}
 }
 
-// dropCopies makes the copies still in the air neutral.
-func (c *Call) dropCopies(now time.Duration) {
-	for n := range c.copies {
-		if a := &c.copies[n]; a.live {
-			a.live = false
-			c.settle(n, &Outcome{Class: Ignored})
-			if c.s.breaker != nil {
-				c.s.breaker.Record(now, a.permit, breaker.Neutral)
-			}
-			c.s.tellThrottle(now, a.start, a, throttle.Neutral)
-			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
+// finishAll is finish with copies in the air. Dropping them may end in a panic of Policy.Rand: then nobody reads the answer of another.
+func (c *Call) finishAll(now time.Duration, reason, err error) Step {
+	defer c.finish(now, reason, err) // none is in the air by then
+	dropped := false
+	defer func() {
+		if !dropped {
+			c.AnswerEnded(now, nil)
 		}
-	}
+	}()
+	c.dropCopies(now)
+	dropped = true
+	return Step{Action: Finish, Err: err}
 }
 
-// timed tells whether the end of a successful attempt has a time: whether somebody needs to know it.
-func (c *Call) timed() bool {
-	return c.s.timed || c.deadline != NoDeadline && c.s.policy.MaxRetries > 0
+// dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends the
+// goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
+func (c *Call) dropCopies(now time.Duration) {
+	done := false
+	defer func() {
+		if !done {
+			c.dropCopies(now) // the rest
+		}
+	}()
+	for n := range c.copies {
+		a := &c.copies[n]
+		live, began := a.live, now
+		if a.live = false; live {
+			c.inAir--
+			c.settle(n, &Outcome{Class: Ignored})
+			began = a.start
+		}
+		c.s.tellThrottle(now, began, a, throttle.Neutral) // first: nobody knows any more when it began if the observer ends the goroutine
+		if live {
+			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
+		}
+		c.s.tellBreaker(now, a, breaker.Neutral)
+	}
+	done = true
 }
 
 func (c *Call) endClass() Class {

@@ -207,9 +207,9 @@ func TestAnExpiredContextIsADeadline(t *testing.T) {
 	}
 }
 
-func TestAContextAskedForDoneAfterItsAttemptIsDone(t *testing.T) {
+func TestAContextAskedForDoneAfterItsAttemptHasFailedIsDone(t *testing.T) {
 	var kept context.Context
-	abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Minute}), func(ctx context.Context) (int, error) { kept = ctx; return 0, nil })
+	abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Minute}), func(ctx context.Context) (int, error) { kept = ctx; return 0, errDown })
 	<-kept.Done()
 }
 

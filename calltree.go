@@ -157,6 +157,8 @@ func (c *Call) Under(t *CallTree) { c.tree = t }
 // Drivers that can tell the callee ask once for each copy; false means that nothing is told. What came of it comes back in
 // Outcome.Below.
 //
+// A call that somebody above repeats was given its allowance the first time: outside of a limited tree its callee gets nothing more.
+//
 // A callee that has never said a word is told all the same: it may pass on what it does not understand, to one that does.
 func (c *Call) Delegate(n int) (Allowance, bool) {
 	p := &c.s.policy
@@ -171,7 +173,7 @@ func (c *Call) Delegate(n int) (Allowance, bool) {
 	case p.MaxRetries == 0: // a root that repeats nothing owns nothing: whoever comes next may
 		return Allowance{}, false
 	}
-	if p.RetryOwner == OwnerEdge || !c.s.peer.speaks() {
+	if p.RetryOwner == OwnerEdge || c.repeat != firstTime && !limited || !c.s.peer.speaks() {
 		return a, true
 	}
 	left := p.MaxRetries - int(c.retries) - int(c.below) - c.handedOut()

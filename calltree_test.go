@@ -40,7 +40,7 @@ const (
 func newHop(t testing.TB, p abate.Policy) *hop {
 	t.Helper()
 	p.Backoff = retry.NoBackoff
-	g, err := abate.New("payment-service", p)
+	g, err := abate.New("payment-service", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestOneAnswerIsSharedByAllCallsOfARequest(t *testing.T) {
 	tree := abate.NewCallTree(abate.Allowance{Left: 2, Owner: "edge"})
 	p := thrice("")
 	p.MaxRetries, p.Backoff = 5, retry.NoBackoff
-	g, err := abate.New("leaf", p)
+	g, err := abate.New("leaf", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestOneAnswerIsSharedByAllCallsOfARequest(t *testing.T) {
 func TestAHedgeTakesFromTheTree(t *testing.T) {
 	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1}, RetryBudget: budget.Config{Disabled: true}}
 	p.Hedge.Delay, p.Hedge.MaxHedges = time.Millisecond, 2
-	g, err := abate.New("leaf", p)
+	g, err := abate.New("leaf", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAHedgeTakesFromTheTree(t *testing.T) {
 func TestALayerThatOnlyHedgesKeepsAnAttemptForThat(t *testing.T) {
 	var p abate.Policy
 	p.Hedge.Delay, p.Hedge.MaxHedges = time.Millisecond, 1
-	g, err := abate.New("leaf", p)
+	g, err := abate.New("leaf", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestOnlyWhatWasTriedOrRefusedIsFinal(t *testing.T) {
 	for _, test := range tests {
 		p := test.policy
 		p.Backoff = retry.NoBackoff
-		g, err := abate.New("leaf", p)
+		g, err := abate.New("leaf", alone(p))
 		if err != nil {
 			t.Fatal(test.name, err)
 		}
@@ -308,7 +308,7 @@ func TestOnlyWhatWasTriedOrRefusedIsFinal(t *testing.T) {
 }
 
 func TestAFinalAnswerEndsTheCallAndGoesUp(t *testing.T) {
-	g, err := abate.New("middle", thrice(""))
+	g, err := abate.New("middle", alone(thrice("")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 		{"under an open tree", thrice(""), abate.NewOpenCallTree(), true, abate.Allowance{Left: 1, Owner: "s"}, true},
 	}
 	for _, test := range tests {
-		g, err := abate.New("s", test.policy)
+		g, err := abate.New("s", alone(test.policy))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,8 +363,37 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 	}
 }
 
+// Who repeats a call from above gave its callee an allowance the first time. Outside of a limited tree it gets nothing more.
+func TestARepeatFromAboveIsGivenNoSecondAllowance(t *testing.T) {
+	for name, test := range map[string]struct {
+		tree   *abate.CallTree
+		repeat bool
+		left   int
+	}{
+		"a call of its own":            {nil, false, 1},
+		"a repeat":                     {nil, true, 0},
+		"a repeat under an open tree":  {abate.NewOpenCallTree(), true, 0},
+		"a repeat under a limited one": {abate.NewCallTree(abate.Allowance{Left: 5}), true, 1},
+	} {
+		g := guard(t, alone(abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}}))
+		var first, c abate.Call
+		g.Begin(&first, 0, abate.NoDeadline)
+		first.AttemptDone(0, 0, abate.Outcome{Below: abate.Below{Said: true}})
+		c.Under(test.tree)
+		if test.repeat {
+			c.Repeated()
+		}
+		if step := g.Begin(&c, 0, abate.NoDeadline); step.Action != abate.Attempt {
+			t.Fatalf("%s: %+v", name, step)
+		}
+		if a, tell := c.Delegate(0); !tell || a.Left != test.left {
+			t.Errorf("%s: told %+v, %v; want %d left", name, a, tell, test.left)
+		}
+	}
+}
+
 func TestAForgedAllowanceRaisesNothing(t *testing.T) {
-	g, err := abate.New("s", abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}})
+	g, err := abate.New("s", alone(abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +438,7 @@ func TestGuardsOfOneServerShareABudget(t *testing.T) {
 	extra := 0
 	for i := range 4 {
 		p := abate.Policy{Retry: abate.Retry{MaxRetries: 5, Backoff: retry.NoBackoff}, Budget: shared}
-		g, err := abate.New(fmt.Sprint("method-", i), p)
+		g, err := abate.New(fmt.Sprint("method-", i), alone(p))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +451,7 @@ func TestGuardsOfOneServerShareABudget(t *testing.T) {
 }
 
 func TestACalleeThatTookMoreThanItWasToldIsCharged(t *testing.T) {
-	g, err := abate.New("s", thrice(""))
+	g, err := abate.New("s", alone(thrice("")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +467,7 @@ func TestACalleeThatTookMoreThanItWasToldIsCharged(t *testing.T) {
 }
 
 func TestACalleeThatNoLongerSpeaksIsToldNothing(t *testing.T) {
-	g, err := abate.New("s", thrice(""))
+	g, err := abate.New("s", alone(thrice("")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +506,7 @@ func TestACalleeThatHasNeverSaidAWordIsToldAllTheSame(t *testing.T) {
 }
 
 func TestACallThatOutlivesTheAnswerDoesNotOpenTheTreeAgain(t *testing.T) {
-	g, err := abate.New("s", thrice(""))
+	g, err := abate.New("s", alone(thrice("")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +534,7 @@ func TestACallThatOutlivesTheAnswerDoesNotOpenTheTreeAgain(t *testing.T) {
 }
 
 func TestARetryThatIsNotSentIsGivenBack(t *testing.T) {
-	g, err := abate.New("s", abate.Policy{Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second}})
+	g, err := abate.New("s", alone(abate.Policy{Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second}}))
 	if err != nil {
 		t.Fatal(err)
 	}

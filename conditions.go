@@ -130,3 +130,14 @@ func (l retryLists) allow(status int, err error, byDefault bool) bool {
 	}
 	return byDefault
 }
+
+// Retryable applies the policy's retryOn and neverRetryOn to an adapter's own judgement of a failed attempt. status is
+// the answer's HTTP status, or 0 when there was none; err is the attempt's error, or nil.
+func (g *Guard) Retryable(status int, err error, byDefault bool) bool {
+	return g.inForce().retries.allow(status, err, byDefault)
+}
+
+// RetryableCode is Retryable for a gRPC status code.
+func (g *Guard) RetryableCode(code uint32, byDefault bool) bool {
+	return g.inForce().retries.allowCode(code, byDefault)
+}

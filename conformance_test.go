@@ -253,7 +253,7 @@ func newStory(t *testing.T, sc *scenario) (*story, *abate.Guard) {
 	t.Helper()
 	s := new(story)
 	sc.policy.Observer = s
-	g, err := abate.New("dependency", sc.policy)
+	g, err := abate.New("dependency", alone(sc.policy))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ type Startup struct {
 // Begin starts the wait under the guard's current policy. now is on any clock the caller likes; deadline is when the caller stops
 // waiting, on that clock, or NoDeadline. The step is an Attempt, or Finish if the deadline has passed.
 func (w *Startup) Begin(g *Guard, now, deadline time.Duration) Step {
-	w.s, w.began = g.current.Load(), now
+	w.s, w.began = g.inForce(), now
 	c := w.s.policy.Retry
 	patience := c.MaxElapsed
 	c.MaxRetries, c.MaxElapsed = startupRetries, 0

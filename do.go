@@ -2,9 +2,10 @@ package abate
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
-	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
@@ -13,11 +14,17 @@ import (
 //
 // An error of fn is a retryable failure, unless it is marked (Permanent, Ignore, RetryAfter), the policy's Classify or
 // retryOn says otherwise, or the caller's context was cancelled. fn gets a context with the attempt's deadline and must
-// return when that is done; Do itself waits for it. fn runs on the caller's goroutine and never beside itself: it may
+// return when that is done; Do itself waits for it. The time limit is for fn, not for what fn returns: an attempt that
+// returned no error gives its context to its value, such as a *sql.Rows, to be used until the caller's context ends. With an
+// error the context ends at once. fn runs on the caller's goroutine and never beside itself: it may
 // keep its results in the variables around it. To be hedged, a function has to agree to that: use DoHedged.
 //
 // A call that succeeds at once allocates nothing, or one context when the policy sets a timeout; it starts no goroutine
-// and reads the clock at most twice. If fn panics, the permits of the call are given back and the panic goes on.
+// and reads the clock at most twice.
+//
+// If fn panics or ends its goroutine, the permits of the call are given back, and the panic goes on to Do's caller: so it is with
+// whatever else of the caller's Do calls on its way, Classify and Rand among them. It says nothing about the dependency. A panic of an
+// Observer goes nowhere: see there.
 func Do[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error)) (T, error) {
 	var (
 		v   T
@@ -31,11 +38,16 @@ func Do[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error
 			step = d.wait(ctx, step)
 			continue
 		}
-		v, err = fn(d.attemptContext(ctx, step.Until))
-		d.limit.end()
+		v, err = fn(d.attemptContext(ctx, step.Until, true))
 		step = d.attemptDone(ctx, err)
 	}
 	return v, step.Err
+}
+
+// DoErr is Do for a function that returns nothing but an error.
+func DoErr(ctx context.Context, g *Guard, fn func(context.Context) error) error {
+	_, err := Do(ctx, g, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
+	return err
 }
 
 // DoWithFallback is Do, with an answer for when the call fails: fallback gets the error, and what it returns is what
@@ -44,7 +56,7 @@ func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Contex
 	answered := false
 	v, err := Do(ctx, g, func(ctx context.Context) (T, error) {
 		v, err := fn(ctx)
-		answered = err != nil && g.current.Load().answers(err)
+		answered = err != nil && g.inForce().answers(err)
 		return v, err
 	})
 	if err == nil || answered || ctx.Err() == context.Canceled {
@@ -54,21 +66,47 @@ func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Contex
 	return fallback(ctx, err)
 }
 
+// DoHedgedWithFallback is DoHedged with the fallback of DoWithFallback, which runs once, on the caller's goroutine, when no copy
+// has brought a good answer.
+func DoHedgedWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error)) (T, error) {
+	var answers sync.Map // the errors that are answers, of all copies
+	v, err := DoHedged(ctx, g, func(ctx context.Context) (T, error) {
+		v, err := fn(ctx)
+		if err != nil && g.inForce().answers(err) {
+			answers.Store(&err, err)
+		}
+		return v, err
+	})
+	if err == nil || ctx.Err() == context.Canceled {
+		return v, err
+	}
+	answered := false
+	if _, ended := err.(*Error); !ended {
+		answers.Range(func(_, answer any) bool {
+			answered = errors.Is(answer.(error), err) // which has lost its mark
+			return !answered
+		})
+	}
+	if answered {
+		return v, err
+	}
+	g.UsedFallback(err)
+	return fallback(ctx, err)
+}
+
 // UsedFallback tells the guard's observer that a caller got a fallback instead of err. Adapters that have fallbacks of
 // their own call it.
 func (g *Guard) UsedFallback(err error) {
-	g.current.Load().emit(Event{Kind: FallbackUsed, At: clock(), Err: err})
+	g.inForce().emit(Event{Kind: FallbackUsed, At: clock(), Err: err})
 }
 
 // CountHiddenRetries notes that something below the guard sent an attempt n further times by itself, as http.Transport
 // and database/sql do when a kept-alive connection turns out to be dead. They cannot be refused any more, so they are
 // drawn from the budget as far as it goes, and leave less for the retries that can.
 func (g *Guard) CountHiddenRetries(n int) {
-	s, now := g.current.Load(), clock()
+	s, now := g.inForce(), clock()
 	for range n {
-		if s.budget != nil {
-			s.budget.Withdraw(now, budget.Transient)
-		}
+		s.drain(now)
 		s.emit(Event{Kind: HiddenRetry, At: now})
 	}
 }
@@ -78,12 +116,17 @@ type driven struct {
 	Call
 	limit *attemptContext // of the attempt in the air; nil when the caller's context serves
 	room  *attemptContext // memory for the first one, if somebody has some
+	asked bool            // for AttemptInfo
 }
 
 // begin starts the call on the real clock.
 func (d *driven) begin(ctx context.Context, g *Guard) Step {
 	d.Under(CallTreeOf(ctx))
-	d.Watch(ObserverOf(ctx))
+	if v := ctx.Value(observerKey{}); v != nil {
+		var o Observer
+		o, d.asked = watchersIn(v)
+		d.Watch(o)
+	}
 	deadline := NoDeadline
 	if t, ok := ctx.Deadline(); ok {
 		deadline = onClock(t)
@@ -94,26 +137,43 @@ func (d *driven) begin(ctx context.Context, g *Guard) Step {
 	return g.Begin(&d.Call, clock(), deadline)
 }
 
-// attemptContext returns the context for an attempt: the caller's own when the policy adds no limit to it.
-func (d *driven) attemptContext(ctx context.Context, deadline time.Duration) context.Context {
-	if p := &d.s.policy; p.Timeout == 0 && p.AttemptTimeout == 0 {
+// attemptContext returns the context for an attempt: the caller's own when the policy adds no limit to it, and nobody has asked
+// for more. lasting tells that its value may need it longer.
+func (d *driven) attemptContext(ctx context.Context, deadline time.Duration, lasting bool) context.Context {
+	if !d.s.limited && !d.asked {
 		return ctx
 	}
-	if d.limit, d.room = d.room, nil; d.limit == nil {
-		d.limit = new(attemptContext)
-	}
-	d.limit.parent, d.limit.deadline, d.limit.began = ctx, deadline, d.copies[0].start
-	return d.limit
+	return d.ownContext(ctx, deadline, lasting)
 }
 
-// attemptDone reports the end of Do's function.
+// ownContext makes the context of an attempt.
+func (d *driven) ownContext(ctx context.Context, deadline time.Duration, lasting bool) context.Context {
+	limit := d.room
+	if d.room = nil; limit == nil {
+		limit = new(attemptContext)
+	}
+	limit.parent, limit.deadline, limit.began, limit.lasting = ctx, deadline, d.copies[0].start, lasting
+	if d.asked {
+		limit.info = d.infoOf(0)
+	}
+	d.limit = limit
+	return limit
+}
+
+// attemptDone reports the end of Do's function. It ends the attempt's context, or leaves it to the attempt's value.
 func (d *driven) attemptDone(ctx context.Context, err error) Step {
 	o := Outcome{}
 	if err != nil {
+		d.limit.end()
 		o = d.s.classify(ctx, err)
 	}
 	now := d.start
-	if d.needsTime(&o) {
+	switch {
+	case d.limit != nil:
+		if now = clock(); err == nil {
+			d.limit.loosen(now)
+		}
+	case d.needsTime(&o):
 		now = clock()
 	}
 	return d.AttemptDone(now, 0, o)
@@ -123,7 +183,7 @@ func (d *driven) attemptDone(ctx context.Context, err error) Step {
 // deadline, to the rate limit of the next attempt, or to the caller, in the Elapsed of an error. Reading the clock is the dearest thing a plain call does.
 func (d *driven) needsTime(o *Outcome) bool {
 	switch {
-	case d.timed():
+	case d.s.times(d.deadline):
 		return true
 	case o.Class == Success:
 		return false
@@ -152,24 +212,38 @@ func (d *driven) wait(ctx context.Context, step Step) Step {
 // queue waits for the bulkhead.
 func (d *driven) queue(ctx context.Context) Step {
 	admitted := make(chan struct{}, 1)
-	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	w := &bulkhead.Waiter{Wake: func() {
+		select {
+		case admitted <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}}
 	step := d.Enqueue(clock(), w)
 	if step.Action != Queued {
 		return step
 	}
 	timer := time.NewTimer(step.Until - clock())
 	defer timer.Stop()
+	waits := true
+	defer func() {
+		if waits { // a context that panics
+			d.LeaveQueue(clock(), w, context.Canceled)
+		}
+	}()
+	var cause error
 	select {
 	case <-admitted:
-		if ctx.Err() != nil {
-			return d.LeaveQueue(clock(), w, d.left(ctx))
+		if ctx.Err() == nil {
+			waits = false
+			return d.Admitted(clock())
 		}
-		return d.Admitted(clock())
+		cause = d.left(ctx)
 	case <-timer.C:
-		return d.LeaveQueue(clock(), w, nil)
 	case <-ctx.Done():
-		return d.LeaveQueue(clock(), w, d.left(ctx))
+		cause = d.left(ctx)
 	}
+	waits = false
+	return d.LeaveQueue(clock(), w, cause)
 }
 
 // unwind runs when the driver returns: in order, or because the guarded function panicked or ended its goroutine.

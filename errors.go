@@ -40,6 +40,9 @@ func (deadlineError) Is(target error) bool { return target == context.DeadlineEx
 // Error is what a guarded call returns when the policy, and not only the dependency, had a say in how it ended.
 // errors.Is and errors.As find both the reason and the last attempt's error in it. A failure that was never a candidate
 // for another attempt (Permanent, Ignore, maxRetries 0) is returned as it is, without an Error around it.
+//
+// Get at it with errors.As, not with a type assertion: the calls that an open circuit refuses share one error, which nobody can
+// change, and errors.As copies it into an *Error that is the caller's own.
 type Error struct {
 	Guard    string        // the guard's name
 	Reason   error         // one of the Err… values, or the caller's context error
@@ -97,5 +100,5 @@ func (e *Error) asOutcome() Outcome {
 	if e.Attempts == 0 {
 		return Outcome{Class: Ignored, NoRetry: true, Err: e}
 	}
-	return Outcome{Class: Failure, NoRetry: true, Err: e}
+	return Outcome{Class: Failure, Neutral: e.Err != nil && isPending(e.Err), NoRetry: true, Err: e}
 }

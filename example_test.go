@@ -52,3 +52,54 @@ func ExampleError() {
 	fmt.Println(errors.Is(err, abate.ErrAttemptsExhausted), errors.Is(err, refused))
 	// Output: true true
 }
+
+// An answer that is not there yet is asked for again, and is no mark against the service.
+func ExampleRetryIf() {
+	policy := abate.DefaultPolicy()
+	policy.InitialDelay = 1e6
+	guard, err := abate.New("jobs", policy)
+	if err != nil {
+		panic(err)
+	}
+	asked := 0
+	state := func(context.Context) (string, error) {
+		if asked++; asked < 3 {
+			return "running", nil
+		}
+		return "done", nil
+	}
+	job, err := abate.Do(context.Background(), guard, abate.RetryIf(state, func(s string) bool { return s == "running" }))
+	fmt.Println(job, err, guard.State().Breaker.State)
+	// Output: done <nil> closed
+}
+
+// A function without a value, which knows the number of its attempt.
+func ExampleDoErr() {
+	guard, err := abate.New("mail", abate.Policy{Retry: abate.Retry{MaxRetries: 1, InitialDelay: 1e6}})
+	if err != nil {
+		panic(err)
+	}
+	err = abate.DoErr(abate.WithAttemptInfo(context.Background()), guard, func(ctx context.Context) error {
+		attempt, _ := abate.AttemptOf(ctx)
+		fmt.Println(attempt.Guard, attempt.Number)
+		if attempt.Number == 1 {
+			return errors.New("connection refused")
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// mail 1
+	// mail 2
+	// <nil>
+}
+
+// One guard for each tenant, at most 1000 of them.
+func ExampleGuards() {
+	tenants, err := abate.NewGuards[string]("search", abate.DefaultPolicy(), 1000)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(tenants.For("acme").Name())
+	// Output: search/acme
+}

@@ -37,7 +37,11 @@ func arrive(g *abate.Gate, now time.Duration, r abate.Request) (*abate.Arrival, 
 	if r.Deadline == 0 {
 		r.Deadline = abate.NoDeadline
 	}
-	return a, g.Arrive(a, now, r)
+	step := g.Arrive(a, now, r)
+	if step.Action == abate.Measure {
+		step = a.Measured(now, a.ReadCPU())
+	}
+	return a, step
 }
 
 func TestAGateWithoutPartsLetsEverythingPass(t *testing.T) {
@@ -75,7 +79,7 @@ func TestTheEarlierDeadlineCounts(t *testing.T) {
 }
 
 func TestRequestsAboveTheLimitAreToldWhenToComeBack(t *testing.T) {
-	g := gate(t, abate.Protection{RateLimit: limited(perSecond(0.1, 2)), Rand: func() uint64 { return uint64(3 * time.Second) }})
+	g := gate(t, abate.Protection{RateLimit: limited(perSecond(0.1, 2)), Rand: func() uint64 { return uint64(5 * time.Second) }})
 	for left := range int64(2) {
 		a, step := arrive(g, 0, abate.Request{Key: "a"})
 		if d, on := a.Limit(); step.Action != abate.Handle || !on || d.Limit != 2 || d.Remaining != 1-left {
@@ -83,8 +87,11 @@ func TestRequestsAboveTheLimitAreToldWhenToComeBack(t *testing.T) {
 		}
 	}
 	a, step := arrive(g, 0, abate.Request{Key: "a"})
-	if r := a.Refusal(); step.Action != abate.Refuse || r.Reason != abate.ErrRateLimited || r.RetryAfter != 13*time.Second || r.NoRetry {
+	if r := a.Refusal(); step.Action != abate.Refuse || r.Reason != abate.ErrRateLimited || r.RetryAfter != 10*time.Second || r.WholeSeconds() != 10 || r.NoRetry {
 		t.Errorf("%+v, %+v", step, r)
+	}
+	if a, _ := arrive(g, 0, abate.Request{Key: "a"}); a.Refusal().RetryAfter != 20*time.Second { // the one before has its token first
+		t.Errorf("the next one: %+v", a.Refusal())
 	}
 	if _, step := arrive(g, 0, abate.Request{Key: "b"}); step.Action != abate.Handle {
 		t.Errorf("another key: %+v", step)
@@ -301,6 +308,35 @@ func TestTheProcessorIsLookedAtFourTimesASecond(t *testing.T) {
 	}
 	if asked != 40 {
 		t.Errorf("asked %d times in 10 seconds", asked)
+	}
+}
+
+func TestAnArrivalDoesNotLookAtTheProcessorItself(t *testing.T) {
+	asked := 0
+	p := abate.Protection{Shed: shed.Config{CPU: 0.5}, CPU: func() float64 { asked++; return 1 }}
+	g := gate(t, p)
+	var a abate.Arrival
+	step := g.Arrive(&a, 0, abate.Request{Deadline: abate.NoDeadline})
+	if asked != 0 || step.Action != abate.Measure {
+		t.Fatalf("asked %d times by a decision, which then says %+v", asked, step)
+	}
+	if step = a.Measured(0, 0.9); step.Action != abate.Handle || g.StateAt(0).Shed.CPU != 0.9 {
+		t.Errorf("%+v after a load of 0.9, which the gate takes for %v", step, g.StateAt(0).Shed.CPU)
+	}
+	if a.ReadCPU() != 1 || asked != 1 {
+		t.Errorf("ReadCPU asks the protection's source %d times", asked)
+	}
+	a.Done(0, abate.Success)
+	if _, step := arrive(g, 249*ms, abate.Request{}); step.Action != abate.Handle || asked != 1 {
+		t.Errorf("asked %d times a quarter of a second later, %+v", asked, step)
+	}
+}
+
+func TestAGateWithoutALimitForTheProcessorIsNotGivenItsLoad(t *testing.T) {
+	g := gate(t, abate.Protection{Shed: places(1, 1)})
+	var a abate.Arrival
+	if step := g.Arrive(&a, 0, abate.Request{Deadline: abate.NoDeadline}); step.Action != abate.Handle {
+		t.Errorf("%+v", step)
 	}
 }
 

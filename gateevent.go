@@ -29,11 +29,14 @@ const (
 	RequestRefused
 	// RequestDone: the service is through with it, after Latency.
 	RequestDone
-	// KeyDecided: a request had an idempotency key; Detail is run, replay, running, mismatch, taken-over, missing, full, away or lost.
+	// KeyDecided: a request had an idempotency key; Detail is run, replay, running, mismatch, taken-over, missing, full, away, unrecorded or lost.
 	KeyDecided
+	// KeysForgotten: the store of idempotency keys was full and forgot finished ones before their retention, the last of them after
+	// Delay.
+	KeysForgotten
 )
 
-var gateEventNames = [...]string{"", "limit-decided", "request-admitted", "request-refused", "request-done", "key-decided"}
+var gateEventNames = [...]string{"", "limit-decided", "request-admitted", "request-refused", "request-done", "key-decided", "keys-forgotten"}
 
 // String returns the name used in logs, such as "request-refused".
 func (k GateEventKind) String() string {
@@ -58,11 +61,4 @@ type GateEvent struct {
 	Over     bool
 	Shadow   bool
 	Detail   string
-}
-
-func (s *gateSettings) emit(e GateEvent) {
-	if s.observer != nil {
-		e.Gate = s.gate.name
-		s.observer.ObserveGate(e)
-	}
 }

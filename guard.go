@@ -1,6 +1,7 @@
 package abate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/comeback"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -20,6 +22,9 @@ import (
 // Guard is one named dependency under one policy. It holds the state that calls share (breaker, budget, bulkhead), so
 // make one per dependency, once, and keep it: a guard made per call limits nothing. It is safe for concurrent use, has
 // no goroutine and needs no closing.
+//
+// A nil *Guard, and one that New has not made, lets every call pass as it is, wherever a guard is taken, so that a program whose guard
+// is an option needs no second path. It is called "unguarded", and has no observer but that of a context; Update and Override are errors.
 type Guard struct {
 	name     string
 	current  atomic.Pointer[settings]
@@ -42,7 +47,29 @@ type parts struct {
 	typical  typicalLatency
 	peer     peer
 	opening  opening
+	panics   panics
+	line     comeback.Line
 }
+
+// inForce returns the settings that a call begins under.
+func (g *Guard) inForce() *settings {
+	if g != nil {
+		if s := g.current.Load(); s != nil {
+			return s
+		}
+	}
+	return unguarded
+}
+
+// unguarded is what is in force where nobody has made a guard.
+var unguarded = func() *settings {
+	g := &Guard{name: "unguarded"}
+	g.parts.panics.log = logPanic
+	s, _ := g.compile(Policy{RetryOwner: OwnerNone}.WithDefaults(), 0)
+	return s
+}()
+
+var errUnmade = errors.New("abate: this guard or gate was not made by New or NewGate: it lets everything pass, and there is nothing to change")
 
 // settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
 // is off is nil.
@@ -56,6 +83,7 @@ type settings struct {
 
 	retry    *retry.Policy
 	budget   *budget.Budget
+	shared   *budget.Budget // with other guards, beside budget
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	limiter  *ratelimit.Limiter
@@ -66,10 +94,14 @@ type settings struct {
 	peer     *peer
 
 	override Override
+	budgeted bool // there is a budget, or two
 	backsOff bool // a retry waits even when nobody asked for it
 	obeys    bool // an allowance counts
 	timed    bool // some part needs to know when an attempt ended
+	limited  bool // the policy sets a time limit
 	opening  *opening
+	panics   *panics
+	line     *comeback.Line
 }
 
 // New makes the guard of the dependency called name. The name is the label in errors, events and metrics. An invalid
@@ -79,6 +111,7 @@ func New(name string, p Policy) (*Guard, error) {
 		return nil, fmt.Errorf("abate: a guard needs a name: it is what errors and metrics call the dependency")
 	}
 	g := &Guard{name: name}
+	g.parts.panics.log = logPanic
 	if err := g.Update(p); err != nil {
 		return nil, err
 	}
@@ -86,7 +119,7 @@ func New(name string, p Policy) (*Guard, error) {
 }
 
 // Name returns the name given to New.
-func (g *Guard) Name() string { return g.name }
+func (g *Guard) Name() string { return g.inForce().name }
 
 // Update puts another policy in force. Calls that are running finish under the one they began with; breaker, budget,
 // bulkhead and latency estimate carry their state over, and a budget is not refilled. An invalid policy changes nothing.
@@ -94,6 +127,9 @@ func (g *Guard) Update(p Policy) error { return g.UpdateAt(clock(), p) }
 
 // UpdateAt is Update at a time of the caller's clock, for those that drive Calls themselves.
 func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
+	if g == nil || g.name == "" {
+		return errUnmade
+	}
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("abate: policy of %q: %w", g.name, err)
 	}
@@ -103,16 +139,7 @@ func (g *Guard) UpdateAt(now time.Duration, p Policy) error {
 
 // change edits what is written or the override, and puts the policy that comes of it in force. detail is for the observer.
 func (g *Guard) change(now time.Duration, detail string, edit func()) {
-	g.update.Lock()
-	edit()
-	before := g.current.Load()
-	next, change := g.compile(g.override.apply(g.written.clone()).WithDefaults(), now)
-	if g.override != NoOverride {
-		written := g.written.clone().WithDefaults()
-		next.written = &written
-	}
-	g.current.Store(next)
-	g.update.Unlock()
+	before, next, change := g.replace(now, edit)
 	if before != nil {
 		next.emit(Event{Kind: PolicyChanged, At: now, Detail: detail})
 	}
@@ -121,10 +148,26 @@ func (g *Guard) change(now time.Duration, detail string, edit func()) {
 	}
 }
 
+// replace swaps the settings, and tells what that did to the breaker.
+func (g *Guard) replace(now time.Duration, edit func()) (before, next *settings, change breaker.Change) {
+	g.update.Lock()
+	defer g.update.Unlock()
+	edit()
+	before = g.current.Load()
+	next, change = g.compile(g.override.apply(g.written.clone()).WithDefaults(), now)
+	if g.override != NoOverride {
+		written := g.written.clone().WithDefaults()
+		next.written = &written
+	}
+	g.current.Store(next)
+	return before, next, change
+}
+
 // clone cuts the policy loose from the caller's slices.
 func (p Policy) clone() Policy {
 	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
 	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
 	p.Kafka = p.Kafka.Clone()
 	return p
 }
@@ -138,6 +181,8 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		typical: &g.parts.typical, override: g.override,
 		peer:    &g.parts.peer,
 		opening: &g.parts.opening,
+		panics:  &g.parts.panics,
+		line:    &g.parts.line,
 	}
 	if s.rnd == nil {
 		s.rnd = globalRandom
@@ -149,6 +194,10 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	case p.RetryBudget.Enabled():
 		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
 	}
+	if s.shared = p.SharedBudget; s.shared == s.budget {
+		s.shared = nil
+	}
+	s.budgeted = s.budget != nil || s.shared != nil
 	if p.CircuitBreaker.Enabled() {
 		switch forced := p.CircuitBreaker.Mode == breaker.ForcedOpen; {
 		case forced:
@@ -177,9 +226,9 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
 	}
 	s.obeys = p.RetryOwner != OwnerNone
-	s.backsOff = p.Backoff != retry.NoBackoff
-	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budget != nil || s.observer != nil ||
-		p.Timeout > 0 || p.AttemptTimeout > 0 || p.MaxElapsed > 0
+	s.backsOff = p.Backoff != retry.NoBackoff || p.Delay != nil
+	s.limited = p.Timeout > 0 || p.AttemptTimeout > 0
+	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budgeted || s.observer != nil || s.limited || p.MaxElapsed > 0
 	return s, change
 }
 
@@ -248,17 +297,10 @@ func recovered(c breaker.Change) bool {
 	return shut(c.From) && !shut(c.To)
 }
 
-func (s *settings) emit(e Event) {
-	if s.observer != nil {
-		e.Guard = s.name
-		s.observer.Observe(e)
-	}
-}
-
 // Describe returns the policy in force with every default written out, without an Override, of which State tells. It is shared:
 // do not change it.
 func (g *Guard) Describe() *Policy {
-	s := g.current.Load()
+	s := g.inForce()
 	if s.written != nil {
 		return s.written
 	}
@@ -266,79 +308,15 @@ func (g *Guard) Describe() *Policy {
 }
 
 // Budget is the guard's retry budget, nil while the policy has none: for adapters that share it with other instances.
-func (g *Guard) Budget() *budget.Budget { return g.current.Load().budget }
+func (g *Guard) Budget() *budget.Budget { return g.inForce().budget }
 
 // Breaker is the guard's circuit breaker, nil while the policy has none: for adapters that share it with other instances.
-func (g *Guard) Breaker() *breaker.Breaker { return g.current.Load().breaker }
+func (g *Guard) Breaker() *breaker.Breaker { return g.inForce().breaker }
 
-// Retryable applies the policy's retryOn and neverRetryOn to an adapter's own judgement of a failed attempt. status is
-// the answer's HTTP status, or 0 when there was none; err is the attempt's error, or nil.
-func (g *Guard) Retryable(status int, err error, byDefault bool) bool {
-	return g.current.Load().retries.allow(status, err, byDefault)
-}
-
-// RetryableCode is Retryable for a gRPC status code.
-func (g *Guard) RetryableCode(code uint32, byDefault bool) bool {
-	return g.current.Load().retries.allowCode(code, byDefault)
-}
-
-// State is a guard's state at one moment, for dashboards and people. Parts that are off are zero.
-type State struct {
-	Breaker  breaker.Snapshot
-	Budget   float64 // extra attempts that could be sent now
-	Bulkhead bulkhead.State
-	Pacing   pacing.State
-	Throttle throttle.State
-	Hedge    hedge.State
-	Typical  time.Duration // what a successful attempt usually takes, 0 until one is known
-	Override Override      // what somebody has put above the policy by hand
-	Speaks   bool          // the dependency has shown that it knows what an allowance is, see CallTree
-}
+// ComeBack is how long a client should stay away whose call the guard has ended for this reason: for whoever serves requests by guarded calls, and
+// says so with a 503. While the circuit is open it is until a probe may pass, and those who are told come at 20 a second from then on, at most as
+// much later as the circuit will have been open by then, and half a minute. Else it is a second, and so on.
+func (g *Guard) ComeBack(reason error) time.Duration { return g.ComeBackAt(clock(), reason) }
 
 // State reads the guard's state. It takes no permit and changes nothing, but the breaker and budget catch up with the time.
 func (g *Guard) State() State { return g.StateAt(clock()) }
-
-// StateAt is State at a time of the caller's clock, for those that drive Calls themselves.
-func (g *Guard) StateAt(now time.Duration) State {
-	s := g.current.Load()
-	st := State{Typical: s.typical.load(), Override: s.override, Speaks: s.peer.speaks()}
-	if s.breaker != nil {
-		st.Breaker = s.breaker.Snapshot(now)
-	}
-	if s.budget != nil {
-		st.Budget = s.budget.Balance(now)
-	}
-	if s.bulkhead != nil {
-		st.Bulkhead = s.bulkhead.State()
-	}
-	if s.pacer != nil {
-		st.Pacing = s.pacer.State(now)
-	}
-	if s.throttle != nil {
-		st.Throttle = s.throttle.State(now)
-	}
-	if s.hedge != nil {
-		st.Hedge = s.hedge.State()
-	}
-	return st
-}
-
-// typicalLatency is about what the quicker successful attempts take, so that a retry is not begun that cannot end in
-// time. It falls by an eighth of the way and rises by a thirty-second of itself: a few slow answers, or a slow endpoint
-// beside quick ones, must not talk the others out of their retries. A value within an eighth is not written: in the
-// steady state callers only read.
-type typicalLatency struct{ ns atomic.Int64 }
-
-func (t *typicalLatency) load() time.Duration { return time.Duration(t.ns.Load()) }
-
-func (t *typicalLatency) record(latency time.Duration) {
-	old := t.ns.Load()
-	switch diff := int64(latency) - old; {
-	case old == 0:
-		t.ns.Store(int64(latency))
-	case diff > old/8:
-		t.ns.Store(old + old/32 + 1)
-	case diff < -old/8:
-		t.ns.Store(old + diff/8)
-	}
-}

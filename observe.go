@@ -10,6 +10,10 @@ import (
 // Observer is told everything a guard does. Observe is called on the goroutine that caused the event: the call's, or for
 // a hedge its timer's. No lock of the guard is held, so it may read and update the guard; the events of one call come one
 // after the other. It must be quick, and safe for concurrent use. A guard without an observer pays nothing for it.
+//
+// A panic in Observe is caught: whoever only listens must not cost a call its result. The call goes on, the other observers are
+// told, State counts the panic, and slog.Default gets it with its stack (the first one of a guard, then the second, the fourth, and so
+// on). An Observe that ends its goroutine, as the FailNow of a test does, ends the call with it; its permits are given back.
 type Observer interface {
 	Observe(Event)
 }
@@ -28,13 +32,32 @@ type observerKey struct{}
 // the context tell o too; a context with a nil observer ends that. A call with an observer of its own allocates 1.5 KB once;
 // for all others it is one more look-up in their context.
 func WithObserver(ctx context.Context, o Observer) context.Context {
+	if _, asked := watchersOf(ctx); asked {
+		return context.WithValue(ctx, observerKey{}, attemptAsked{o})
+	}
 	return context.WithValue(ctx, observerKey{}, o)
 }
 
 // ObserverOf returns whom calls under ctx tell what they do, as WithObserver has set it; nil for nobody.
 func ObserverOf(ctx context.Context) Observer {
-	o, _ := ctx.Value(observerKey{}).(Observer)
+	o, _ := watchersOf(ctx)
 	return o
+}
+
+// watchersOf returns ObserverOf(ctx), and whether WithAttemptInfo has been asked for: one look-up finds both.
+func watchersOf(ctx context.Context) (o Observer, asked bool) {
+	return watchersIn(ctx.Value(observerKey{}))
+}
+
+// watchersIn is watchersOf for what a context has under observerKey.
+func watchersIn(v any) (o Observer, asked bool) {
+	switch v := v.(type) {
+	case attemptAsked:
+		return v.Observer, true
+	case Observer:
+		return v, false
+	}
+	return nil, false
 }
 
 // Watch has the call tell o what it does, besides its guard's observer; nil for nobody. Call it before Begin.
@@ -49,6 +72,9 @@ func (s *settings) watchedBy(own *settings) *settings {
 	o := own.observer
 	*own = *s
 	own.timed = true
+	if s == unguarded { // what one of its calls has learned is nothing to another dependency's
+		own.typical = new(typicalLatency)
+	}
 	if own.observer = o; s.observer != nil {
 		own.observer = observers{link[Observer]{s.observer, o}}
 	}
@@ -84,10 +110,13 @@ const (
 	FallbackUsed
 	// PolicyChanged: Guard.Update put another policy in force.
 	PolicyChanged
+	// AnswerBroke: the answer of an attempt that had ended as a success broke off before its end: it is a failure now, with Err. It
+	// comes after CallEnded.
+	AnswerBroke
 )
 
 var eventNames = [...]string{"", "call-began", "call-queued", "attempt-began", "attempt-ended", "retry-scheduled",
-	"hedge-sent", "hedge-denied", "hidden-retry", "call-ended", "breaker-changed", "fallback-used", "policy-changed"}
+	"hedge-sent", "hedge-denied", "hidden-retry", "call-ended", "breaker-changed", "fallback-used", "policy-changed", "answer-broke"}
 
 // String returns the name used in logs, such as "retry-scheduled".
 func (k EventKind) String() string {

@@ -13,8 +13,8 @@ import (
 type opening struct{ latest atomic.Pointer[opened] }
 
 type opened struct {
-	reason  string // the breaker's
-	refusal *Error // one for all who are refused, so that refusing costs nothing
+	reason  string   // the breaker's
+	refusal *refusal // one for all who are refused, so that refusing costs nothing
 }
 
 // forcedOpen is the reason of a circuit that somebody has opened: no failure explains it.
@@ -25,7 +25,7 @@ const longestCause = 200
 
 // begin notes that the circuit has opened.
 func (o *opening) begin(guard, reason string) {
-	o.latest.Store(&opened{reason, &Error{Guard: guard, Reason: ErrCircuitOpen, Opened: reason}})
+	o.latest.Store(&opened{reason, &refusal{Error{Guard: guard, Reason: ErrCircuitOpen, Opened: reason}}})
 }
 
 // end notes that the circuit of b has closed, so that nobody hears of this outage in the first moment of the next one. News of
@@ -33,7 +33,7 @@ func (o *opening) begin(guard, reason string) {
 func (o *opening) end(guard string, b *breaker.Breaker) {
 	was := o.latest.Load()
 	if b == nil || b.State() == breaker.Closed {
-		o.latest.CompareAndSwap(was, &opened{refusal: &Error{Guard: guard, Reason: ErrCircuitOpen}})
+		o.latest.CompareAndSwap(was, &opened{refusal: &refusal{Error{Guard: guard, Reason: ErrCircuitOpen}}})
 	}
 }
 
@@ -49,18 +49,18 @@ func (o *opening) failed(failure error) {
 	if len(text) > longestCause {
 		text = strings.ToValidUTF8(text[:longestCause], "") + "..."
 	}
-	o.latest.CompareAndSwap(was, &opened{was.reason, &Error{
-		Guard: was.refusal.Guard, Reason: ErrCircuitOpen, Opened: was.reason + ", the last: " + text,
-	}})
+	o.latest.CompareAndSwap(was, &opened{was.reason, &refusal{Error{
+		Guard: was.refusal.of.Guard, Reason: ErrCircuitOpen, Opened: was.reason + ", the last: " + text,
+	}}})
 }
 
 // refuse is the error of a call that has sent nothing.
-func (o *opening) refuse(c *Call, now time.Duration) *Error {
-	refusal := o.latest.Load().refusal
+func (o *opening) refuse(c *Call, now time.Duration) error {
+	shared := o.latest.Load().refusal
 	if now == c.start {
-		return refusal
+		return shared
 	}
-	own := *refusal
-	own.Elapsed = now - c.start
+	own := *shared
+	own.of.Elapsed = now - c.start
 	return &own
 }

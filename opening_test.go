@@ -20,7 +20,7 @@ func brittle(t *testing.T) *abate.Guard {
 	p.CircuitBreaker.FailureThreshold = 2
 	p.CircuitBreaker.WaitDurationInOpenState, p.CircuitBreaker.MaxWaitDurationInOpenState = 2*time.Second, 2*time.Second
 	p.Rand = func() uint64 { return 1 << 63 }
-	g, err := abate.New("orders-db", p)
+	g, err := abate.New("orders-db", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAnOpenCircuitSaysWhyItIsOpen(t *testing.T) {
 func TestACircuitThatBeginsOpenSaysSo(t *testing.T) {
 	p := abate.DefaultPolicy()
 	p.CircuitBreaker.Mode = breaker.ForcedOpen
-	g, err := abate.New("orders-db", p)
+	g, err := abate.New("orders-db", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}

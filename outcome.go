@@ -44,6 +44,9 @@ type Outcome struct {
 	// Begun tells that the answer has only begun, as that of a stream has with its first message: what the dependency has to say about
 	// extra attempts comes with the end, so that its silence means nothing, and it is taken to use all that it was told.
 	Begun bool
+	// Unfinished tells of a success whose answer goes on, such as the body of an HTTP response: how it ended comes later, in
+	// Call.AnswerEnded or through the Release of Run, and an answer that breaks off makes of the success a failure.
+	Unfinished bool
 	// Resent is how many extra attempts something below the guard may have caused by sending the request again by itself, as
 	// http.Transport does when a kept-alive connection dies. The call tree pays for them.
 	Resent int
@@ -64,7 +67,11 @@ func Ignore(err error) error { return mark(err, Outcome{Class: Ignored}) }
 // RetryAfter marks err as a refusal for load whose sender asked for a pause of d. The next attempt waits at least d,
 // or the call ends when d is above the policy's maxRetryAfter or does not fit the deadline.
 func RetryAfter(err error, d time.Duration) error {
-	return mark(err, Outcome{Class: Overload, RetryAfter: max(d, 0)})
+	o := Outcome{Class: Overload, RetryAfter: max(d, 0)}
+	if err != nil && isPending(err) {
+		o.Class, o.Neutral = Failure, true
+	}
+	return mark(err, o)
 }
 
 // marked carries an outcome on an error from the guarded function to the driver, which takes it off again.
@@ -106,7 +113,7 @@ func (g *Guard) Judge(err error) (o Outcome) {
 	if err == nil {
 		return o
 	}
-	classify := g.current.Load().policy.Classify
+	classify := g.inForce().policy.Classify
 	switch {
 	case findMark(err, &o):
 	case classify != nil:
@@ -160,6 +167,12 @@ func findMark(err error, o *Outcome) bool {
 			return true
 		case *Error:
 			*o = e.asOutcome()
+			return true
+		case *refusal:
+			*o = Outcome{Class: Ignored, NoRetry: true, Err: e}
+			return true
+		case pendingError:
+			*o = Outcome{Class: Failure, Neutral: true}
 			return true
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()

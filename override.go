@@ -2,6 +2,7 @@ package abate
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/abate-go/abate/policy/breaker"
 )
@@ -26,17 +27,23 @@ const (
 // below it. Calls that are running finish as they began. The circuit breaker starts anew, closed, when OverrideForcedOpen or
 // OverrideDisabled is taken back, and otherwise keeps its state. The observer is told of a PolicyChanged whose Detail says
 // what was done. What is no Override is an error, and changes nothing.
-func (g *Guard) Override(o Override) error {
+func (g *Guard) Override(o Override) error { return g.OverrideAt(clock(), o) }
+
+// OverrideAt is Override at a time of the caller's clock, for those that drive Calls themselves.
+func (g *Guard) OverrideAt(now time.Duration, o Override) error {
 	switch o {
 	case NoOverride, OverrideForcedOpen, OverrideDisabled, OverrideShadow:
 	default:
 		return fmt.Errorf("abate: guard %q: %q is not an override; allowed: forcedOpen, disabled, shadow, or nothing to take it back", g.name, string(o))
 	}
+	if g == nil || g.name == "" {
+		return errUnmade
+	}
 	detail := "circuit breaker left to the policy again"
 	if o != NoOverride {
 		detail = "circuit breaker " + string(o) + " by hand"
 	}
-	g.change(clock(), detail, func() { g.override = o })
+	g.change(now, detail, func() { g.override = o })
 	return nil
 }
 

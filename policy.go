@@ -21,17 +21,21 @@ type Retry = retry.Config
 
 // Policy is everything one guard needs to know: the twin of one service in the policy file, field for key. The zero
 // Policy is a plain pass-through; DefaultPolicy is where the policy file starts from. A part is off while its Config is
-// zero. Copy and change it freely; New and Guard.Update take their own copy.
+// zero, but for two: a policy that asks for retries or hedges gets DefaultPolicy's budget and circuit breaker, unless it says
+// otherwise: with a Config of its own, or with Disabled: true. Copy and change it freely; New and Guard.Update take their own copy.
 type Policy struct {
-	// Timeout bounds the whole call: waiting for admission, all attempts and all back-off. 0 means that only the caller's context bounds it.
+	// Timeout bounds the whole call: waiting for admission, all attempts and all back-off. Of a gRPC call it is the deadline, of which the service hears in grpc-timeout: a stream ends at it too. 0 means that only the caller's context bounds it.
 	Timeout time.Duration `yaml:"timeout" range:"0s..24h" example:"2s"`
-	// AttemptTimeout bounds each attempt, reading the answer included. 0 means no bound of its own. An attempt that runs into it is a failure.
+	// AttemptTimeout bounds each attempt, reading the answer included; of a gRPC stream, the wait for its first message. 0 means no bound of its own. An attempt that runs into it is a failure.
 	AttemptTimeout time.Duration `yaml:"attemptTimeout" range:"0s..24h" example:"500ms"`
 
 	Retry `yaml:",inline"`
 
 	// RetryOwner says which layer of a chain of services tries again: nearest (the one closest to the failure; the others share what the first call of the tree allows), edge (the first one, and nobody behind it) or none (each for itself, 3 x 3 x 3 = 27). Empty means nearest.
 	RetryOwner RetryOwner `yaml:"retryOwner" enum:"nearest|edge|none" example:"edge"`
+
+	// InternalHeaders says whether attempts tell the service what only services of your own should know: all headers that begin with Abate- or X-Envoy-, among them the attempt's number, the time left and what is left of the call tree's retries. send or omit. Empty: services that the policy file lists are told, hosts that it does not list are not. With omit such headers of the caller are taken off too.
+	InternalHeaders InternalHeaders `yaml:"internalHeaders" enum:"send|omit" example:"omit"`
 
 	// RetryOn lists what may be retried. It replaces the adapter's own list (HTTP: 408, 429, 500, 502, 503, 504 and errors of the connection): a status ("503"), a class ("5xx"), "gateway-error" (502, 503, 504), "connect-failure", "reset", "timeout" or "error" (any error), or a gRPC code such as "UNAVAILABLE". Codes say too that gRPC methods may be repeated, see retryMethods. It holds for functions under abate.Do too: without "error" an ordinary Go error is not retried.
 	RetryOn []string `yaml:"retryOn" example:"[gateway-error, connect-failure]"`
@@ -71,13 +75,35 @@ type Policy struct {
 	// Classify judges an error that Do's function returned; nil takes every error as a retryable failure. Marks
 	// (Permanent, Ignore, RetryAfter) and the caller's cancellation go before it. Not in the policy file.
 	Classify func(error) Outcome `yaml:"-"`
+	// Delay is how long a retry waits, instead of backoff and jitter; nil for those. It gets the number of the retry, from 1, what the last attempt came to, and 64 random bits, and must be pure: the same for the same. What it returns is moved into the range from 0 to MaxDelay; a longer RetryAfter of the dependency, the deadline and MaxElapsed hold as for any delay. It is not asked after the last attempt. Not in the policy file.
+	Delay func(retry int, last Outcome, rnd uint64) time.Duration `yaml:"-"`
 	// Budget is drawn from instead of a budget of the guard's own, so that the guards of one server share it; RetryBudget is then not looked at. nil for none. Not in the policy file.
 	Budget *budget.Budget `yaml:"-"`
+	// SharedBudget is drawn from beside the guard's own budget: one for an endpoint, and one for all. A retry or hedge draws from both or from neither, and first attempts earn for both. Make it with budget.New, once, and put it into the policies of all guards that share it. nil for none. Not in the policy file.
+	SharedBudget *budget.Budget `yaml:"-"`
 	// Observer is told what the guard does; nil for none. Not in the policy file.
 	Observer Observer `yaml:"-"`
 	// Rand is the source of random numbers; nil takes math/rand/v2. It must be safe for concurrent use unless the guard
 	// is driven by one goroutine. A simulator or test sets it. Not in the policy file.
 	Rand func() uint64 `yaml:"-"`
+}
+
+// InternalHeaders says whether a service is told what is meant for services of one's own: see Policy.InternalHeaders.
+type InternalHeaders string
+
+const (
+	// SendInternal tells it, also if the policy file does not list it.
+	SendInternal InternalHeaders = "send"
+	// OmitInternal does not.
+	OmitInternal InternalHeaders = "omit"
+)
+
+// ForStrangers returns the policy for a host that nobody has named: unless it says otherwise, internal headers are omitted.
+func (p Policy) ForStrangers() Policy {
+	if p.InternalHeaders == "" {
+		p.InternalHeaders = OmitInternal
+	}
+	return p
 }
 
 // AttemptLimit is a rate limit on the attempts that a guard sends.
@@ -100,6 +126,10 @@ type Fallback struct {
 	ContentType string `yaml:"contentType" example:"application/json"`
 	// StaleIfError lets the proxy give the last good answer to the same GET, if it is no older than this, before it gives the static one. 0 means never. The Go library does not keep answers.
 	StaleIfError time.Duration `yaml:"staleIfError" range:"0s..24h" example:"5m"`
+	// Shared says that an answer belongs to everybody who agrees in the headers of identity. Without it an answer is kept only if its service says that it is shared, by "Cache-Control: public" or s-maxage.
+	Shared bool `yaml:"shared"`
+	// Identity names the request headers that tell whose an answer is: one that is kept is given only to requests that agree in all of them. Empty means the headers that callers under protect, and keys of their rate limits, are told by.
+	Identity []string `yaml:"identity" example:"[X-Tenant]"`
 }
 
 // Enabled tells whether there is an answer to give.
@@ -162,6 +192,14 @@ func (p *Policy) RetriesCodes() bool {
 // WithDefaults returns the policy with every default written out, as a guard uses it. It is idempotent, and the one place
 // where one part's default depends on another part.
 func (p Policy) WithDefaults() Policy {
+	if p.MaxRetries > 0 || p.Hedge.Enabled() { // what adds load is bounded, unless somebody has declined that in words
+		if p.Budget == nil && p.RetryBudget == (budget.Config{}) {
+			p.RetryBudget = DefaultPolicy().RetryBudget
+		}
+		if p.CircuitBreaker == (breaker.Config{}) {
+			p.CircuitBreaker = DefaultPolicy().CircuitBreaker
+		}
+	}
 	p.Retry = p.Retry.WithDefaults()
 	if p.RetryOwner == "" {
 		p.RetryOwner = OwnerNearest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,6 +211,7 @@ func TestAnObserverMayUpdateTheGuard(t *testing.T) {
 }
 
 func TestAnObserverThatPanicsHangsNobody(t *testing.T) {
+	logged := panicsLogged(t)
 	for _, when := range []struct {
 		kind    abate.EventKind
 		attempt int
@@ -221,16 +223,18 @@ func TestAnObserverThatPanicsHangsNobody(t *testing.T) {
 					panic("observer")
 				}
 			})
-			defer func() {
-				if r := recover(); r != "observer" {
-					t.Errorf("%v %d: recovered %v", when.kind, when.attempt, r)
-				}
-			}()
+			g := guard(t, p)
 			var n atomic.Int32
-			abate.DoHedged(t.Context(), guard(t, p), func(ctx context.Context) (int, error) {
+			_, err := abate.DoHedged(t.Context(), g, func(ctx context.Context) (int, error) {
 				return after(time.Duration(2+3*min(n.Add(1), 2))*ms, 0, errDown)(ctx)
 			})
+			if !errors.Is(err, abate.ErrAttemptsExhausted) || g.State().Panics == 0 {
+				t.Errorf("%v %d: %v, %d panics", when.kind, when.attempt, err, g.State().Panics)
+			}
 		})
+	}
+	if n := strings.Count(logged.String(), "an observer"); n != 4 {
+		t.Errorf("%d panics in the log, want 4: %s", n, logged)
 	}
 }
 

@@ -19,6 +19,10 @@ type Protection struct {
 	Upstreams []string `yaml:"upstreams" example:"[\"http://127.0.0.1:9000\"]"`
 	// Routes choose this entry among those with the same listen, by host and path prefix; the longest prefix wins. An entry without routes takes what no other takes.
 	Routes []Route `yaml:"routes"`
+	// AmbiguousPaths says what the proxy does with a path that two servers may read in two ways: . and .. between slashes, //, escaped slashes, backslashes, semicolons, control characters, escapes of escapes, bytes that are not UTF-8, and upper case that decides between routes. refuse answers 400. normalize resolves dots and //, matches and sends that form, and leaves the rest as it is. keep matches and sends what came. Empty means refuse where a caller at the same listen has to prove who it is, else normalize; entries with the same listen share the strictest.
+	AmbiguousPaths string `yaml:"ambiguousPaths" enum:"refuse|normalize|keep" example:"refuse"`
+	// IdentityHeaders says what the proxy does with headers in which other proxies tell services who a user is (Remote-User, X-Auth-Request-User, X-Client-Cert, X-SSL-Client-S-DN, X-Amzn-Oidc-Data and their like; docs/headers.md lists them), when they come from a peer that is not in trustedPeers: remove takes them off, keep passes them on. Headers X-Forwarded-... of such peers are taken off in any case. Empty means remove where a caller at the same listen has to prove who it is, else keep.
+	IdentityHeaders string `yaml:"identityHeaders" enum:"remove|keep" example:"remove"`
 	// TLS is how the proxy speaks to callers on listen. Not set: without TLS. Entries with the same listen share it.
 	TLS TLS `yaml:"tls"`
 
@@ -100,6 +104,8 @@ type ArrivalLimit struct {
 	Fleet bool `yaml:"fleet"`
 	// WhenAway says what holds while that Redis cannot be reached: local (the limit divided by the instances seen last), closed (nothing passes) or open (everything does). Empty means local.
 	WhenAway string `yaml:"whenAway" enum:"local|closed|open" example:"local"`
+	// Reset is how X-RateLimit-Reset tells the time at which there is more: seconds (from now) or epoch (the Unix time in seconds, as GitHub has it, for clients that expect that). RateLimit and Retry-After are seconds from now in any case. Empty means seconds.
+	Reset string `yaml:"reset" enum:"seconds|epoch" example:"epoch"`
 }
 
 // DefaultProtection is safe against storms without knowing the service: requests handled at once are bounded by a limit that
@@ -108,10 +114,29 @@ func DefaultProtection() Protection {
 	return Protection{Shed: shed.Config{Concurrency: shed.Gradient}}
 }
 
+// Authenticates reports whether callers have to prove who they are.
+func (p Protection) Authenticates() bool {
+	return p.Authentication.Enabled() || p.TLS.ClientCA != "" || p.Caller == "mtls" || p.Caller == "token"
+}
+
 // WithDefaults returns the protection with every default written out, as a gate uses it. It is idempotent.
 func (p Protection) WithDefaults() Protection {
 	if p.Caller == "" {
 		p.Caller = "ip"
+	}
+	switch {
+	case p.AmbiguousPaths != "":
+	case p.Authenticates():
+		p.AmbiguousPaths = "refuse"
+	default:
+		p.AmbiguousPaths = "normalize"
+	}
+	switch {
+	case p.IdentityHeaders != "":
+	case p.Authenticates():
+		p.IdentityHeaders = "remove"
+	default:
+		p.IdentityHeaders = "keep"
 	}
 	if p.Priority.Header == "" {
 		p.Priority.Header = "Abate-Priority"
@@ -122,6 +147,9 @@ func (p Protection) WithDefaults() Protection {
 	}
 	if p.RateLimit.WhenAway == "" {
 		p.RateLimit.WhenAway = "local"
+	}
+	if p.RateLimit.Reset == "" {
+		p.RateLimit.Reset = "seconds"
 	}
 	p.Shed = p.Shed.WithDefaults()
 	p.Idempotency = p.Idempotency.WithDefaults()

@@ -62,7 +62,17 @@ func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Protection) { p.Shed.InitialConcurrency = 3 }, "shed.initialConcurrency: 3 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two"},
 		{func(p *abate.Protection) { p.Shed.QueueTarget, p.Shed.QueueInterval = 20*ms, 10*ms }, "shed.queueTarget: 20ms is above queueInterval 10ms; lower it or raise queueInterval"},
 		{func(p *abate.Protection) { p.Idempotency.Methods = []string{"POST", "put"} }, `idempotency.methods[1]: "put" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`},
-		{func(p *abate.Protection) { p.Idempotency.MaxMemory, p.Idempotency.MaxBody = 65536, 65537 }, "idempotency.maxBody: 65537 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory"},
+		{func(p *abate.Protection) { p.Idempotency.MaxMemory, p.Idempotency.MaxAnswer = 65536, 65537 }, "idempotency.maxAnswer: 65537 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory"},
+		{func(p *abate.Protection) {
+			p.Idempotency.File, p.Idempotency.MaxFile, p.Idempotency.MaxAnswer = "k", 1<<20, 1<<21
+		}, "idempotency.maxAnswer: 2097152 is above maxFile 1048576: no such answer could be stored; lower it or raise maxFile"},
+		{func(p *abate.Protection) { p.Idempotency.File, p.Idempotency.Fleet = "k", true }, "idempotency.file: is for one instance, and fleet shares the keys of all; remove one of the two"},
+		{func(p *abate.Protection) {
+			p.Idempotency.Retention, p.Idempotency.MinRetention = time.Minute, time.Hour
+		}, "idempotency.minRetention: 1h0m0s is above retention 1m0s; lower it or raise retention"},
+		{func(p *abate.Protection) { p.Idempotency.Scope = "ip" }, `idempotency.scope: an address does not say whose a key is: others behind the same one would get the answer, and the same user from another would be served twice; allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`},
+		{func(p *abate.Protection) { p.Idempotency.Scope = "header:x-forwarded-for" }, `idempotency.scope: an address does not say whose a key is: others behind the same one would get the answer, and the same user from another would be served twice; allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`},
+		{func(p *abate.Protection) { p.Idempotency.Scope = "tenant" }, `idempotency.scope: "tenant" is not known; allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`},
 		{func(p *abate.Protection) { p.Idempotency.WhenAway = "local" }, `idempotency.whenAway: "local" is not known; allowed: closed, open`},
 	} {
 		p := abate.DefaultProtection()
@@ -126,7 +136,7 @@ func TestProtectionsDefaultsAreWrittenOutOnce(t *testing.T) {
 		t.Errorf("twice it is\n%+v, once\n%+v", again, full)
 	}
 	set := abate.Protection{Caller: "token", Priority: abate.PriorityRule{Header: "P", Default: shed.Sheddable},
-		RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1), Burst: 7, MaxKeys: 8}, Cost: 2, WhenAway: "open"}}
+		RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1), Burst: 7, MaxKeys: 8}, Cost: 2, WhenAway: "open", Reset: "epoch"}}
 	got := set.WithDefaults()
 	if got.Caller != "token" || got.Priority != set.Priority || got.RateLimit != set.RateLimit {
 		t.Errorf("what was set is now %+v", got)

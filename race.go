@@ -18,6 +18,7 @@ type race[T any] struct {
 	mu       sync.Mutex
 	round    int           // number of the attempt in the air; a hedge timer of an earlier one does nothing
 	decided  bool          // the attempt in the air has an end: next, v and winner are set
+	returned bool          // run is through: the caller has v
 	wake     chan struct{} // made when the caller's goroutine has to wait for the hedges
 	next     Step
 	v        T
@@ -42,7 +43,8 @@ func (r *race[T]) run(g *Guard) (T, Release, error) {
 		}
 		step = r.attempt(step.Until)
 	}
-	return r.v, Release{r.winner}, step.Err
+	r.returned = true
+	return r.v, Release{r.winner, r.answer()}, step.Err
 }
 
 // sending is Call.sending for operations that can tell their callee something: DoHedged's cannot.
@@ -51,6 +53,14 @@ func (r *race[T]) sending(n int) Sending {
 		return Sending{Number: int(r.copies[n].number)}
 	}
 	return r.Call.sending(n)
+}
+
+// adorn gives the context of copy n what only some calls need. mu is held.
+func (r *race[T]) adorn(limit *attemptContext, n int) {
+	limit.lasting = r.own.fn != nil
+	if r.asked {
+		limit.info = r.infoOf(n)
+	}
 }
 
 // attempt runs one attempt with its hedges until it is decided and the first copy is back.
@@ -63,6 +73,7 @@ func (r *race[T]) attempt(deadline time.Duration) Step {
 		limit = new(attemptContext)
 	}
 	limit.parent, limit.deadline, limit.began = r.ctx, deadline, r.copies[0].start
+	r.adorn(limit, 0)
 	r.limits = [MaxCopies]*attemptContext{limit}
 	s := r.sending(0)
 	if delay, ok := r.HedgeDelay(r.copies[0].start); ok {
@@ -116,6 +127,7 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 		return 0, s, nil
 	}
 	limit = &attemptContext{parent: r.ctx, deadline: deadline, began: now}
+	r.adorn(limit, c)
 	r.limits[c] = limit
 	if delay, ok := r.HedgeDelay(now); ok {
 		r.timer = startHedgeTimer(r, round, delay)
@@ -126,15 +138,19 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 // report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies; the
 // value of a copy that decides nothing is discarded.
 func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
-	if !r.settle(round, c, limit, v, judge(r.s, r.ctx, r.op, v, err)) {
+	switch {
+	case r.settle(round, c, limit, v, judge(r.s, r.ctx, r.op, v, err)):
+	case r.own.fn == nil:
 		r.op.Discard(v)
+	case err == nil:
+		r.closeLoser(v)
 	}
 }
 
 // settle tells the call, and whether v is what the caller gets.
 func (r *race[T]) settle(round, c int, limit *attemptContext, v T, o Outcome) (kept bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock() // deferred: the observer may panic
+	defer r.mu.Unlock() // deferred: an observer may end the goroutine
 	if round != r.round || r.decided {
 		return false
 	}
@@ -168,33 +184,52 @@ func (r *race[T]) cancelCopies() {
 	}
 }
 
-// crash hands a hedge's panic, or the early end of its goroutine (panicked nil), to the caller's goroutine.
+// crash hands a hedge's panic, or the early end of its goroutine (panicked nil), to the caller's goroutine. If the attempt is
+// decided the caller has its answer, or is about to: the panic of a copy that lost has nowhere to go but into the log. It must not
+// end the process, which the same panic on the caller's goroutine would not have to.
 func (r *race[T]) crash(round int, panicked any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if round != r.round || r.decided {
 		if panicked != nil {
-			panic(panicked) // nobody waits for this copy any more: let it be seen
+			r.s.panics.note(r.s.name, "a copy that came too late", panicked)
 		}
 		return
 	}
 	if r.panicked = panicked; panicked == nil {
 		r.panicked = errors.New("abate: the guarded function ended its goroutine")
 	}
-	r.Abort(clock())
+	r.giveUp()
+}
+
+// giveUp ends the attempt in the air and the call without a verdict. mu is held.
+func (r *race[T]) giveUp() {
+	defer r.Abort(clock())
 	r.decide(Step{Action: Finish})
 	r.cancelCopies()
 }
 
-// leave runs when run returns, also by a panic of the first copy.
+// leave runs when run returns, also by a panic of the first copy. If a hedge has won meanwhile, nobody gets what it brought.
 func (r *race[T]) leave() {
+	lost, v, winner := r.leaving()
+	if lost {
+		defer winner.end()
+		r.op.Discard(v)
+	}
+}
+
+// leaving is leave as far as it needs mu. It tells whether there is a value that nobody gets.
+func (r *race[T]) leaving() (lost bool, v T, winner *attemptContext) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.over && r.s != nil {
-		r.Abort(clock())
-		r.decide(Step{Action: Finish})
-		r.cancelCopies()
+	switch {
+	case r.returned || r.s == nil:
+		return false, v, nil
+	case !r.over:
+		r.giveUp()
+		return false, v, nil
 	}
+	return r.winner != nil, r.v, r.winner
 }
 
 // hedgeTimer sends one hedge. What it calls is kept in a pool, so that arming one costs the runtime's timer and nothing

@@ -33,13 +33,29 @@ func (c *Call) sending(n int) Sending {
 }
 
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.
-type Release struct{ limit *attemptContext }
+type Release struct {
+	limit  *attemptContext
+	answer answer
+}
 
 // Done ends the context. Call it when the value is used up: when an HTTP response's body is closed.
-func (r Release) Done() { r.limit.end() }
+func (r Release) Done() {
+	r.limit.end()
+	if r.answer.s != nil {
+		r.answer.end(clock(), nil)
+	}
+}
 
-// Needed tells whether Done does anything: whether the attempt had a context of its own.
-func (r Release) Needed() bool { return r.limit != nil }
+// Failed is Done for a value whose Outcome was Unfinished and that broke off with err: the attempt is a failure now, for the
+// circuit breaker. What the caller did, such as leaving, is no reason to call it. Only the first Done or Failed counts, so
+// see to it that there is one.
+func (r Release) Failed(err error) {
+	r.limit.end()
+	r.answer.end(clock(), err)
+}
+
+// Needed tells whether Done and Failed do anything: whether the attempt has a context of its own, or an answer that goes on.
+func (r Release) Needed() bool { return r.limit != nil || r.answer.s != nil }
 
 // Workspace is memory for one call that Run makes. An Operation with a method Workspace() *Workspace, which returns a field of the
 // operation, saves Run the allocation of a context under a policy that sets a time limit.
@@ -59,8 +75,9 @@ func roomFor(op any) *attemptContext {
 // operation that agrees, copies run on goroutines of their own, the first always on the caller's. Run returns when the
 // first attempt has: a copy that loses is cancelled, and its value discarded.
 func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, error) {
-	if g.current.Load().hedge != nil && op.MayHedge() {
+	if g.inForce().hedge != nil && op.MayHedge() {
 		r := &race[T]{ctx: ctx, op: op}
+		r.repeated(op)
 		return r.run(g)
 	}
 	var (
@@ -69,6 +86,7 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 		d       driven
 	)
 	d.room = roomFor(op)
+	d.repeated(op)
 	defer d.unwind()
 	step := d.begin(ctx, g)
 	for step.Action != Finish {
@@ -76,14 +94,18 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			step = d.wait(ctx, step)
 			continue
 		}
-		v, err = op.Attempt(d.attemptContext(ctx, step.Until), d.sending(0))
+		v, err = op.Attempt(d.attemptContext(ctx, step.Until, false), d.sending(0))
 		if step = d.AttemptDone(clock(), 0, judge(d.s, ctx, op, v, err)); step.Action != Finish {
 			op.Discard(v)
 			d.limit.end()
 			v, d.limit = none, nil
 		}
 	}
-	return v, Release{d.limit}, step.Err
+	release := Release{limit: d.limit}
+	if d.copies[0].asked&askedAnswer != 0 {
+		release.answer = d.answer()
+	}
+	return v, release, step.Err
 }
 
 // judge classifies an attempt of an operation.
@@ -98,17 +120,29 @@ func judge[T any](s *settings, ctx context.Context, op Operation[T], v T, err er
 }
 
 // DoHedged is Do for a function that may run more than once at the same time: under a policy with a hedge section a
-// slow attempt gets a second copy, the first good answer wins, and the others are cancelled through their contexts.
+// slow attempt gets a second copy, the first good answer wins, and the others are cancelled through their contexts. A good answer
+// that comes too late is closed, if it has a Close or a Body that has: nobody else knows of it.
 // fn must not write to variables around it. Without a hedge section it is Do.
+//
+// If a copy panics while nothing is decided, the call ends and DoHedged panics with the same value on its caller's goroutine, when
+// the first copy has returned. A copy that panics after another one has decided has nobody to tell: its panic is caught, counted in
+// State and written to slog.Default. A first copy that panics takes the call with it, whatever a hedge has brought meanwhile.
 func DoHedged[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error)) (T, error) {
-	if g.current.Load().hedge == nil {
+	if g.inForce().hedge == nil {
 		return Do(ctx, g, fn)
 	}
 	r := &race[T]{ctx: ctx}
 	r.own = hedgedFunc[T]{&r.Call, fn}
 	r.op = &r.own
 	v, release, err := r.run(g)
-	release.Done()
+	switch limit := release.limit; {
+	case err != nil:
+		release.Done()
+	case limit == nil, limit.deadline == NoDeadline:
+		limit.release(0)
+	default:
+		limit.release(clock())
+	}
 	return v, err
 }
 
@@ -119,8 +153,12 @@ type hedgedFunc[T any] struct {
 }
 
 func (f *hedgedFunc[T]) Attempt(ctx context.Context, _ Sending) (T, error) { return f.fn(ctx) }
-func (f *hedgedFunc[T]) Discard(T)                                         {}
-func (f *hedgedFunc[T]) MayHedge() bool                                    { return true }
+
+// Discard has nothing to do: see closeLoser.
+func (f *hedgedFunc[T]) Discard(T) {}
+
+func (f *hedgedFunc[T]) MayHedge() bool { return true }
+
 func (f *hedgedFunc[T]) Classify(_ T, err error) Outcome {
 	if err == nil {
 		return Outcome{}

@@ -34,6 +34,9 @@ const (
 	Ask
 	// Refuse, of an Arrival: the service does not get the request. Step.Err is the reason; Refusal says more.
 	Refuse
+	// Measure, of an Arrival: read the processor's load with ReadCPU, and hand it to Measured. It comes four times a second at most, and
+	// only where the protection looks at the processor.
+	Measure
 )
 
 // Step is one answer of a Call or of an Arrival. It is four words, so that it travels in registers.

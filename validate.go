@@ -37,6 +37,11 @@ func (p Policy) Validate() error {
 	v.kafka(p.Kafka)
 	v.upstreams(p.Upstreams)
 	v.routes(p.Routes)
+	for i, name := range p.Fallback.Identity {
+		if !isToken(name) {
+			v.add(fmt.Sprintf("fallback.identity[%d]", i), strconv.Quote(name)+" is not the name of a header", "for example X-Tenant")
+		}
+	}
 	return errors.Join(v.found...)
 }
 
@@ -143,6 +148,11 @@ func (p Policy) Ineffective() error {
 	if !f.Disabled && f.Status == 0 {
 		v.idle("fallback.body", f.Body != "", "set status, for example 200")
 		v.idle("fallback.contentType", f.ContentType != "", "set status, for example 200")
+	}
+	if !f.Disabled && f.StaleIfError == 0 {
+		const mend = "set staleIfError, for example 5m"
+		v.idle("fallback.shared", f.Shared, mend)
+		v.idle("fallback.identity", len(f.Identity) > 0, mend)
 	}
 	v.idleKafka(p.Kafka)
 	return errors.Join(v.found...)

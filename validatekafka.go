@@ -21,6 +21,9 @@ func (v *validator) kafka(c redelivery.Config) {
 			v.add("kafka.attempts", fmt.Sprintf("%d make %d retry topics", c.WithDefaults().Attempts, n), fmt.Sprintf("at most %d: lower it, or raise the multiplier so that maxDelay is reached earlier", maxHops))
 		}
 	}
+	if c.Enabled() {
+		v.below("kafka.flood.maxHold", c.Flood.MaxHold, "outage", c.WithDefaults().Outage, "lower it or raise outage: the broker would delete what is held")
+	}
 	v.classes("kafka.retryErrors", c.RetryErrors)
 	v.classes("kafka.neverRetryErrors", c.NeverRetryErrors)
 	v.suffix("kafka.retrySuffix", c.RetrySuffix, `"-retry"`)

@@ -35,6 +35,8 @@ func TestValidateNamesWhatIsWrongWithKafka(t *testing.T) {
 		{redelivery.Config{Delay: time.Second, DLTSuffix: "-dlé"}, `kafka.dltSuffix: "-dlé" cannot stand in the name of a topic; allowed: at most 100 letters, digits, dots, underscores and hyphens, for example "-dlq"`},
 		{redelivery.Config{Delay: time.Second, DLTSuffix: "-retry"}, `kafka.dltSuffix: "-retry" is the retrySuffix, too; a retry topic could be called like the dead-letter topic: choose another, for example "-dlq"`},
 		{redelivery.Config{Delay: time.Second, Drain: redelivery.Drain{Factor: 0.5}}, "kafka.drain.factor: 0.5 is out of range; allowed: 1 to 100"},
+		{redelivery.Config{Delay: time.Second, Outage: 12 * time.Hour, Flood: redelivery.Flood{MaxHold: 13 * time.Hour}}, "kafka.flood.maxHold: 13h0m0s is above outage 12h0m0s; lower it or raise outage: the broker would delete what is held"},
+		{redelivery.Config{Delay: time.Second, Flood: redelivery.Flood{MaxHold: 200 * time.Hour}}, "kafka.flood.maxHold: 200h0m0s is above outage 168h0m0s; lower it or raise outage: the broker would delete what is held"},
 		{redelivery.Config{Delay: time.Second, Concurrency: 1001}, "kafka.concurrency: 1001 is out of range; allowed: 1 to 1000"},
 	} {
 		p := abate.DefaultPolicy()

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -35,9 +34,7 @@ func (v *validator) limits(p, full Protection) {
 		v.add("shed.initialConcurrency", fmt.Sprintf("%d is not between minConcurrency %d and maxConcurrency %d", n, s.MinConcurrency, s.MaxConcurrency), "bring it between the two")
 	}
 	v.below("shed.queueTarget", s.QueueTarget, "queueInterval", s.QueueInterval, "lower it or raise queueInterval")
-	if k := full.Idempotency; int64(k.MaxBody) > k.MaxMemory {
-		v.add("idempotency.maxBody", fmt.Sprintf("%d is above maxMemory %d: no such answer could be stored", k.MaxBody, k.MaxMemory), "lower it or raise maxMemory")
-	}
+	v.keyLimits(full.Idempotency)
 	if r := full.RateLimit; r.Config.Enabled() && r.Limit.Tokens > 0 && r.Cost > float64(r.Burst) {
 		v.add("rateLimit.cost", fmt.Sprintf("%v is above burst %d: no request would ever pass", r.Cost, r.Burst), "lower it or raise burst")
 	}
@@ -61,9 +58,7 @@ func (v *validator) arriving(p Protection) {
 	if h := p.Priority.Header; h != "" && !isToken(h) {
 		v.add("priority.header", strconv.Quote(h)+" is not the name of a header", "for example Abate-Priority")
 	}
-	for i, m := range p.Idempotency.Methods {
-		v.method(fmt.Sprintf("idempotency.methods[%d]", i), m)
-	}
+	v.keys(p.Idempotency)
 	switch t := p.TLS; {
 	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
 		v.add("tls.certificate", "is missing", "set certificate and key together")
@@ -86,6 +81,8 @@ func (p Protection) Ineffective() error {
 		v.idle("upstreams", len(p.Upstreams) > 0, mend)
 		v.idle("routes", len(p.Routes) > 0, mend)
 		v.idle("tls", p.TLS.Enabled(), mend)
+		v.idle("ambiguousPaths", p.AmbiguousPaths != "", mend)
+		v.idle("identityHeaders", p.IdentityHeaders != "", mend)
 	}
 	if len(p.TrustedPeers) == 0 {
 		const mend = "say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]"
@@ -110,6 +107,7 @@ func (v *validator) idleLimit(r ArrivalLimit) {
 		v.idle("rateLimit.cost", r.Cost != 0, noLimit)
 		v.idle("rateLimit.fleet", r.Fleet, noLimit)
 		v.idle("rateLimit.whenAway", r.WhenAway != "", noLimit)
+		v.idle("rateLimit.reset", r.Reset != "", noLimit)
 		v.idle("rateLimit.shadow", r.Shadow, noLimit)
 	default:
 		v.idle("rateLimit.maxKeys", r.Key == "" && r.MaxKeys != 0, "set key, for example key: caller; without one there is one bucket")
@@ -147,24 +145,6 @@ func (v *validator) idleQueue(s shed.Config, mend string) {
 	v.idle("shed.queueTarget", s.QueueTarget != 0, mend)
 	v.idle("shed.queueInterval", s.QueueInterval != 0, mend)
 	v.idle("shed.maxCallerShare", s.MaxCallerShare != 0, mend)
-}
-
-func (v *validator) idleKeys(k idempotency.Config) {
-	const noMethods = "set methods, for example methods: [POST, PATCH]"
-	switch {
-	case k.Disabled:
-	case len(k.Methods) == 0:
-		v.idle("idempotency.required", k.Required, noMethods)
-		v.idle("idempotency.retention", k.Retention != 0, noMethods)
-		v.idle("idempotency.lease", k.Lease != 0, noMethods)
-		v.idle("idempotency.maxBody", k.MaxBody != 0, noMethods)
-		v.idle("idempotency.maxMemory", k.MaxMemory != 0, noMethods)
-		v.idle("idempotency.fleet", k.Fleet, noMethods)
-		v.idle("idempotency.whenAway", k.WhenAway != "", noMethods)
-	default:
-		v.idle("idempotency.maxMemory", k.Fleet && k.MaxMemory != 0, "remove it: with fleet the keys are in Redis")
-		v.idle("idempotency.whenAway", !k.Fleet && k.WhenAway != "", "set fleet: true, or remove it")
-	}
 }
 
 // source checks what tells callers apart.

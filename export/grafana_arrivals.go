@@ -33,8 +33,15 @@ func arrivalsRow() boardRow {
 		{title: "Buckets of the rate limit", unit: "none", shows: []query{
 			{total("service", "abate_rate_limit_keys"), "{{service}} buckets"}, {perSecond("service", "abate_rate_limit_shared_total"), "{{service}} requests without one, per second"}},
 			help: "At maxKeys new keys share one bucket: raise it, or choose a coarser key."},
-		{title: "Idempotency keys", unit: "reqps", stack: true, shows: []query{{perSecond("result", "abate_idempotency_total"), "{{result}}"}},
-			help: "replay got the answer of the first. mismatch and missing are faults of callers: talk to them. full: give the store more memory. away: look at Redis."},
+		{title: "Idempotency keys", unit: "reqps", stack: true, shows: []query{
+			{perSecond("result", "abate_idempotency_total"), "{{result}}"}, {perSecond("service", "abate_idempotency_forgotten_total"), "{{service}} forgotten early"}},
+			help: "replay got the answer of the first. mismatch and missing are faults of callers: talk to them. full: give the store more room. away: look at Redis or the disk."},
+		{title: "Room for idempotency keys", runbook: "IdempotencyKeysFull", unit: "none", shows: []query{
+			{total("service", "abate_idempotency_keys"), "{{service}} keys"}, {total("service", "abate_idempotency_max_keys"), "{{service}} room for"}},
+			help: "When there is no room for a new key, finished ones are forgotten early, or new ones refused. Raise maxMemory, or name a file, long before."},
+		{title: "Retention of idempotency keys, in fact", runbook: "IdempotencyKeysFull", unit: "s", shows: []query{
+			{lowest("service", "abate_idempotency_held_seconds"), "{{service}}"}, {highest("service", "abate_idempotency_retention_seconds"), "{{service}} promised"}},
+			help: "Below what is promised the store was full and forgot keys early: a repeat that comes later than this is done again. Give it more room."},
 		{title: "What shadow modes would refuse", unit: "reqps", shows: []query{
 			{perSecond("reason", "abate_shed_shadow_total"), "shedding: {{reason}}"}, {perSecond("service", "abate_rate_limit_shadow_total"), "rate limit of {{service}}"}},
 			help: "Requests that passed only because of shadow. If they are the right ones, take shadow away."},

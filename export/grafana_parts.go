@@ -20,6 +20,9 @@ func messagesRow() boardRow {
 			help: "forwarded: failed, and waits in a retry topic. held: the service is ill and the message waits where it is; mend the service. dead-lettered: somebody has to look."},
 		{title: "Dead letters", runbook: "DeadLetterArrival", unit: "cps", stack: true, shows: []query{{perSecond("reason", "abate_kafka_dead_letters_total"), "{{reason}}"}},
 			help: "'abate dlq ls' groups them. permanent and never-retry: the message or its producer is wrong. exhausted and timeout: mend what failed, then 'abate dlq replay'. poison-batch: a batch that nobody can decode."},
+		{title: "Dead letters held back", runbook: "DeadLetterFlood", unit: "percentunit", shows: []query{{highest("service", "abate_kafka_flood_share"), "{{service}} would be given up"},
+			{highest("service", "abate_kafka_flood_holding"), "{{service}} holding (1: yes)"}, {perSecond("service", "abate_kafka_flood_held_total"), "{{service}} held per second"}},
+			help: "While more than kafka.flood.share of the messages would be given up, those wait in the last retry topic. Mend the service, or what was deployed last."},
 		{title: "Not finished", unit: "none", shows: []query{{total(topic, "abate_kafka_lag"), "{{service}} {{topic}}"}},
 			help: "Growing on a main topic: consumers are too few, or the handler too slow. On a retry topic most only wait until they are due."},
 		{title: "Overdue", unit: "s", bound: bound{fixed: limit{warn: 60, bad: 300}}, shows: []query{{highest(topic, "abate_kafka_head_age_seconds"), "{{service}} {{topic}}"}},
@@ -45,6 +48,8 @@ func messagesRow() boardRow {
 			help: "Keys whose messages wait behind one that is being retried. It is the order park-key at work; no action, unless it grows for hours: then look at 'Overdue'."},
 		{title: "Rests begun", unit: "cps", stack: true, shows: []query{{perSecond("reason", "abate_kafka_pauses_total"), "{{reason}}"}},
 			help: "Times that a partition stopped. Many short ones of window-full mean that one slow message holds the others: raise window, or look at the handler."},
+		{title: "Drain, time left", unit: "s", shows: []query{{highest("service", "abate_kafka_drain_eta_seconds"), "{{service}}"}, {"max by (topic) (abate_dlq_replay_eta_seconds)", "replay of {{topic}}"}},
+			help: "About. Shown while a backlog drains or a replay waits for its consumers; with neither line, nobody knows how long it takes, or nothing waits."},
 		{title: "Drain after an outage", unit: "cps", shows: []query{
 			{total("service", "abate_kafka_drain_limit"), "{{service}} allowed"}, {total("service", "abate_kafka_normal_rate"), "{{service}} before the trouble"}, {highest("service", "abate_kafka_draining"), "{{service}} draining (1: yes)"}},
 			help: "While it drains, deliveries per second stay at what is allowed. It ends by itself; if it is too slow for the backlog, raise drain.factor while the service can take it."},

@@ -18,13 +18,17 @@ func perSecond(by, metric string, where ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s[$__rate_interval]))", by, of(metric, where...))
 }
 
-// total and highest are gauges of all instances together, or of the one that has most.
+// total, highest and lowest are gauges of all instances together, or of the one that has most or least.
 func total(by, metric string, where ...string) string {
 	return fmt.Sprintf("sum by (%s) (%s)", by, of(metric, where...))
 }
 
 func highest(by, metric string, where ...string) string {
 	return fmt.Sprintf("max by (%s) (%s)", by, of(metric, where...))
+}
+
+func lowest(by, metric string, where ...string) string {
+	return fmt.Sprintf("min by (%s) (%s)", by, of(metric, where...))
 }
 
 // share is part of whole. While there is no whole there is no share, rather than none.

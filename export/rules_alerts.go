@@ -38,7 +38,7 @@ func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 	}
 	for i := range file.Protect {
 		p := &file.Protect[i]
-		for _, a := range ofProtection(matcher(p.Name), p.Protection.WithDefaults()) {
+		for _, a := range ofProtection(matcher(p.Name), p.Protection.WithDefaults(), t) {
 			all = append(all, a.about(p.Name, t, base))
 		}
 	}
@@ -54,7 +54,8 @@ func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 // kinds are the alerts there are, in the order of the file: what can be seen first comes first.
 var kinds = []string{
 	"DependencyDegraded", "HighRetryRate", "RequestAmplification", "RetryBudgetExhausted", "ConcurrencySpike", "CircuitBreakerOpen",
-	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "DeadLetterArrival",
+	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "IdempotencyKeysFull", "DeadLetterArrival",
+	"DeadLetterFlood",
 }
 
 // about is the alert for one service.
@@ -103,17 +104,23 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 	if p.Kafka.Enabled() && p.Kafka.DLTStrategy != redelivery.DropLast {
 		list = append(list, deadLetters(service, t))
 	}
+	if p.Kafka.Enabled() && !p.Kafka.Flood.Disabled {
+		list = append(list, letterFlood(service))
+	}
 	return list
 }
 
 // ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service matches its series.
-func ofProtection(service string, p abate.Protection) []alert {
-	if !p.Shed.Enabled() {
-		return nil
+func ofProtection(service string, p abate.Protection, t clockwork) []alert {
+	var list []alert
+	if p.Shed.Enabled() {
+		list = append(list, arrivingRetries(service, &p))
 	}
-	list := []alert{arrivingRetries(service, &p)}
-	if !p.Shed.Shadow { // in shadow nothing is refused
+	if p.Shed.Enabled() && !p.Shed.Shadow { // in shadow nothing is refused
 		list = append(list, shedSome(service), shedCritical(service))
+	}
+	if p.Idempotency.Enabled() && !p.Idempotency.Fleet { // Redis has alerts of its own
+		list = append(list, keysWillNotFit(service, t), keysDoNotFit(service, t))
 	}
 	return list
 }

@@ -93,6 +93,17 @@ func deadLetters(service string, t clockwork) alert {
 	}
 }
 
+// letterFlood tells at once: consumers have looked at a window before they hold anything.
+func letterFlood(service string) alert {
+	return alert{
+		name: "DeadLetterFlood", severity: warning,
+		expr:    fmt.Sprintf("max by (job, service) (abate_kafka_flood_share{%[1]s})\nand (max by (job, service) (abate_kafka_flood_holding{%[1]s}) > 0)", service),
+		summary: "Messages for {{ $labels.service }} are held, because too many would be dead letters",
+		text: "{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would be given up, so that these wait in the last retry topic. The service, or what was deployed last, is to blame; " +
+			"when that is mended they are delivered by themselves.",
+	}
+}
+
 // arrivingRetries tells of a storm that others make. A gate that has had fewer than two requests a second tells nobody to stop.
 func arrivingRetries(service string, p *abate.Protection) alert {
 	return alert{
@@ -119,5 +130,30 @@ func shedCritical(service string) alert {
 		expr:    "abate:critical_shed:ratio_rate1m{" + service + "} > 0.05",
 		summary: "{{ $labels.service }} refuses {{ $value | humanizePercentage }} of its critical requests",
 		text:    "{{ $labels.service }} is so overloaded that it refuses {{ $value | humanizePercentage }} even of the requests with the priorities CRITICAL and CRITICAL_PLUS.",
+	}
+}
+
+// keysWillNotFit tells long before the store of idempotency keys is full: at what comes in now, an hour's mean, it would hold more keys
+// by the end of the retention than there is room for. Each instance has a store of its own.
+func keysWillNotFit(service string, t clockwork) alert {
+	return alert{
+		name: "IdempotencyKeysFull", severity: warning, lasts: 5 * time.Minute,
+		expr: fmt.Sprintf("max by (job, service) (\n  sum without (result) (rate(abate_idempotency_total{result=\"run\", %[1]s}[%[2]s]))\n"+
+			"  * abate_idempotency_retention_seconds{%[1]s} / abate_idempotency_max_keys{%[1]s}\n) > 0.8", service, t.text(60*window)),
+		summary: "The idempotency keys of {{ $labels.service }} will not fit for their retention",
+		text: "At what the last hour brought, {{ $labels.service }} would have to remember {{ $value | humanizePercentage }} of the idempotency keys that there is room for. " +
+			"When it is full it forgets finished requests early, whose repeats are then done again, or refuses new ones.",
+	}
+}
+
+// keysDoNotFit tells when it has come to that.
+func keysDoNotFit(service string, t clockwork) alert {
+	return alert{
+		name: "IdempotencyKeysFull", severity: critical,
+		expr: fmt.Sprintf("sum by (job, service) (increase(abate_idempotency_forgotten_total{%[1]s}[%[2]s])) > 0\n"+
+			"or sum by (job, service) (increase(abate_idempotency_total{result=\"full\", %[1]s}[%[2]s])) > 0", service, t.text(5*window)),
+		summary: "There is no room for the idempotency keys of {{ $labels.service }}",
+		text: "The store of idempotency keys of {{ $labels.service }} is full: {{ $value | humanize }} finished requests were forgotten early, whose repeats would be done again, " +
+			"or new ones refused with 503.",
 	}
 }

@@ -25,6 +25,9 @@ func unlisted(file *policyfile.File, t clockwork) []alert {
 	if !p.Kafka.Enabled() && p.Kafka.DLTStrategy != redelivery.DropLast { // consumers are made in Go, and somebody has to look at a letter under any policy
 		list = append(list, deadLetters(others, t))
 	}
+	if !p.Kafka.Enabled() && !p.Kafka.Flood.Disabled {
+		list = append(list, letterFlood(others))
+	}
 	if !p.Pacing.Enabled() { // whoever paces without being listed opens connections
 		connections := abate.ConnectionPolicy().WithDefaults()
 		list = append(list, heldBack(others, &connections.Pacing))
@@ -32,7 +35,9 @@ func unlisted(file *policyfile.File, t clockwork) []alert {
 	for i := range list {
 		list[i].text += " The policy file does not list {{ $labels.service }}: it is measured by the defaults."
 	}
-	arriving := ofProtection(othersThan(gates), abate.DefaultProtection().WithDefaults())
+	gate := abate.DefaultProtection()
+	gate.Idempotency.Methods = []string{"POST"} // a gate made in Go may keep keys; without, it has no such series
+	arriving := ofProtection(othersThan(gates), gate.WithDefaults(), t)
 	for i := range arriving {
 		arriving[i].text += " The policy file has no {{ $labels.service }} under protect: it is measured by what a gate has by default."
 	}

@@ -17,7 +17,7 @@ func unlistedAlerts(alerts []readRule) []readRule {
 }
 
 func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
-	const gates = " ArrivingRetries/warning ShedRate/warning ShedRate/critical DeadLetterArrival/warning"
+	const gates = " ArrivingRetries/warning ShedRate/warning ShedRate/critical IdempotencyKeysFull/warning IdempotencyKeysFull/critical DeadLetterArrival/warning"
 	const retries = "DependencyDegraded/warning HighRetryRate/warning RequestAmplification/warning RequestAmplification/critical RetryBudgetExhausted/warning ConcurrencySpike/warning "
 	for _, c := range []struct{ about, policy, want string }{
 		{"nothing is listed, and nothing said", "defaults: {maxRetries: 3}", retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
@@ -32,8 +32,8 @@ func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
 			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + strings.TrimSuffix(gates, " DeadLetterArrival/warning")},
 	} {
 		_, all := rulesFor(t, c.policy, export.RulesOptions{})
-		if got := names(unlistedAlerts(all)); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.about, got, c.want)
+		if got := names(unlistedAlerts(all)); got != c.want+" DeadLetterFlood/warning" {
+			t.Errorf("%s:\n got %s\nwant %s and DeadLetterFlood", c.about, got, c.want)
 		}
 		for _, a := range unlistedAlerts(all) {
 			if _, fixed := a.Labels["service"]; fixed || !strings.Contains(a.Annotations["description"], "{{ $labels.service }}") || !strings.Contains(a.Annotations["description"], "by default") && !strings.Contains(a.Annotations["description"], "by the defaults") {
@@ -59,6 +59,7 @@ func TestThresholdsOfWhatIsNotListedAreThoseOfTheDefaults(t *testing.T) {
 		"ConnectionsHeldBack/warning":   `abate_pacing_wait_seconds{service!~"s"}) > 0.9`, // of ConnectionPolicy
 		"ArrivingRetries/warning":       `abate:arriving_retries:ratio_rate1m{service!~"g"} > 0.1`,
 		"ShedRate/critical":             `abate:critical_shed:ratio_rate1m{service!~"g"} > 0.05`,
+		"IdempotencyKeysFull/critical":  `abate_idempotency_forgotten_total{service!~"g"}`,
 		"DeadLetterArrival/warning":     `abate_kafka_dead_letters_total{service!~"s"}`,
 	} {
 		i := slices.IndexFunc(alerts, func(a readRule) bool {
@@ -76,7 +77,7 @@ func TestThresholdsOfWhatIsNotListedAreThoseOfTheDefaults(t *testing.T) {
 // An alert of one kind and severity concerns a service once, whatever its name is.
 func TestNoServiceHasAnAlertTwice(t *testing.T) {
 	listed := []string{"a", "a|b", "a.c", "b", ".*", "[x", `q"\`, "größe", "a\nb", "(unlisted)", ""}
-	file := policyOf(t, "services: {s: {}}\nprotect: {s: {}}")
+	file := policyOf(t, "services: {s: {}}\nprotect: {s: {idempotency: {methods: [POST]}}}")
 	service, gate := file.Services[0], file.Protect[0]
 	file.Services, file.Protect = nil, nil
 	for i, name := range listed {
@@ -109,7 +110,7 @@ func TestNoServiceHasAnAlertTwice(t *testing.T) {
 		}
 		// Nothing but the kinds that a policy has or has not: all policies here have the same, and the unlisted two more.
 		for key, n := range times {
-			more := strings.HasPrefix(key, "ConnectionsHeldBack") || strings.HasPrefix(key, "DeadLetterArrival")
+			more := strings.HasPrefix(key, "ConnectionsHeldBack") || strings.HasPrefix(key, "DeadLetter")
 			if n != 1 && (n != 0 || !more) {
 				t.Errorf("%q has %s %d times", name, key, n)
 			}

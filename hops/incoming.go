@@ -95,12 +95,5 @@ func AttemptOf(name, value string) (int, bool) {
 	default:
 		return 0, false
 	}
-	if value == "" || len(value) > 6 || value[0] == '+' || value[0] == '-' {
-		return 0, false
-	}
-	n, err := strconv.Atoi(value)
-	if n += first; err != nil || n < 1 {
-		return 0, false
-	}
-	return n, true
+	return number(value, first)
 }

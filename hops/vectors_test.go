@@ -241,8 +241,8 @@ func (s *scenario) call(t *testing.T, g *abate.Guard, tree *abate.CallTree, n in
 		t.Fatalf("call %d does not end after %d attempts: %+v", n+1, len(want.Attempts), step)
 	}
 	ends := ""
-	if refusal, ok := step.Err.(*abate.Error); ok {
-		ends = refusal.Reason.Error()
+	if reason := abate.Reason(step.Err); reason != nil {
+		ends = reason.Error()
 	}
 	if ends != want.Ends {
 		t.Errorf("call %d ends with %q, want %q", n+1, ends, want.Ends)

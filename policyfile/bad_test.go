@@ -67,7 +67,7 @@ var mistakes = map[string][]string{
 	},
 	"configmap-quoted": {
 		`:4:16: defaults.multiplier: 0.5 is out of range; allowed: 1 to 100; for example 2.0`,
-		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:4:16: service "a": unknown key "x"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"configmap-syntax": {
 		`:7:9: not valid YAML: found character that cannot start any token; a tab cannot indent: use spaces`,
@@ -122,7 +122,7 @@ var mistakes = map[string][]string{
 		`:10:54: service "stock", attemptTimeout: 5s is above timeout 1s; an attempt cannot last longer than its call: lower it or raise timeout`,
 		`:11:3: services: duplicate service "stock"; it stands on line 10 already: remove one of the two`,
 		`:12:17: gatewayRetries: the number 1 is not true or false; allowed: true or false`,
-		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, protect, redis`,
+		`:13:1: unknown key "gateway"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis`,
 	},
 	"explicit-zero": {
 		`:3:19: service "payments", initialDelay: 0s is out of range; allowed: 1ms to 1h; for example 100ms`,
@@ -189,7 +189,7 @@ var mistakes = map[string][]string{
 		`:4:20: service "payments", kafka.tiers[1]: 5 has no unit; write "5s" for seconds or "5ms" for milliseconds; allowed: 100ms to 24h; for example [30s, 5m, 30m]`,
 		`:5:20: service "payments", kafka.dltStrategy: "dead-leter" is not known; did you mean dead-letter? allowed: dead-letter, retry-last, drop; for example dead-letter`,
 		`:6:14: service "payments", kafka.order: "keys" is not known; did you mean key? allowed: unordered, key, park-key; for example park-key`,
-		`:7:7: service "payments", kafka: unknown key "retry"; allowed: disabled, tiers, delay, multiplier, maxDelay, attempts, timeout, dltStrategy, retryErrors, neverRetryErrors, naming, retrySuffix, dltSuffix, groupInNames, concurrency, window, order, handlerTimeout, exactlyOnce, poisonBatch, outage, dltRetention, maxTrace, drain`,
+		`:7:7: service "payments", kafka: unknown key "retry"; allowed: disabled, tiers, delay, multiplier, maxDelay, attempts, timeout, dltStrategy, retryErrors, neverRetryErrors, naming, retrySuffix, dltSuffix, groupInNames, concurrency, window, order, handlerTimeout, exactlyOnce, poisonBatch, outage, dltRetention, maxTrace, flood, drain`,
 		`:8:26: service "payments", kafka.neverRetryErrors[0]: the number 7 is not text; write it in quotes: "7"`,
 		`:9:23: service "payments", kafka.drain.factor: 0.5 is out of range; allowed: 1 to 100; for example 1.2`,
 		`:9:28: service "payments", kafka.drain: unknown key "rampup"; did you mean rampUp?`,
@@ -316,7 +316,7 @@ var mistakes = map[string][]string{
 	},
 	"protect-a-list": {
 		`:2:3: protect: a list is not a mapping; for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`,
-		`:3:8: redis: a list is not a mapping; write it as a mapping of: addresses, master, cluster, username, passwordFile, database, prefix, timeout, tls, embedded`,
+		`:3:8: redis: a list is not a mapping; write it as a mapping of: addresses, master, cluster, username, passwordFile, database, prefix, timeout, replicas, tls, embedded`,
 	},
 	"protect-listen-without-upstreams": {
 		`:2:20: protect.orders.listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`,
@@ -331,7 +331,7 @@ var mistakes = map[string][]string{
 	},
 	"protect-name": {
 		`:2:3: protect: "" is no name; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
-		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, routes, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+		`:3:11: protect.orders: the number 8080 is not a mapping; write it as a mapping of: listen, upstreams, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
 		`:4:3: protect: duplicate protect "orders"; it stands on line 3 already: remove one of the two`,
 	},
 	"protect-numbers": {
@@ -340,10 +340,14 @@ var mistakes = map[string][]string{
 		`:3:57: protect.orders.rateLimit.cost: -1 is out of range; allowed: 0.001 to 1000000; for example 1`,
 		`:4:67: protect.orders.shed.minConcurrency: 20 is above maxConcurrency 10; lower it or raise maxConcurrency`,
 		`:4:91: protect.orders.shed.initialConcurrency: 30 is not between minConcurrency 20 and maxConcurrency 10; bring it between the two`,
-		`:5:45: protect.orders.idempotency.maxBody: 100000 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory`,
+		`:5:47: protect.orders.idempotency.maxAnswer: 100000 is above maxMemory 65536: no such answer could be stored; lower it or raise maxMemory`,
 		`:7:46: protect.stock.rateLimit.cost: 6 is above burst 5: no request would ever pass; lower it or raise burst`,
 		`:8:32: protect.stock.shed.initialConcurrency: 2 is not between minConcurrency 4 and maxConcurrency 1000; bring it between the two`,
 		`:9:42: protect.mail.rateLimit.burst: the text "many" is not a whole number; allowed: 1 to 1000000000; for example 100`,
+	},
+	"protect-scope": {
+		`:5:43: protect.orders.idempotency.scope: an address does not say whose a key is: others behind the same one would get the answer, and the same user from another would be served twice; allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`,
+		`:9:43: protect.stock.idempotency.scope: an address does not say whose a key is: others behind the same one would get the answer, and the same user from another would be served twice; allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`,
 	},
 	"protect-ports-clash": {
 		`:3:19: protect.stock.listen: :8080 and 127.0.0.1:8080 cannot be listened on both; write one of them in both entries, or another port`,
@@ -371,7 +375,7 @@ var mistakes = map[string][]string{
 		`:4:5: protect.orders: unknown key "ratelimit"; did you mean rateLimit?`,
 		`:5:17: protect.orders.rateLimit: unknown key "limt"; did you mean limit?`,
 		`:6:12: protect.orders.shed: unknown key "methods"; methods belongs in the section idempotency`,
-		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, routes, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
+		`:7:5: protect.orders: unknown key "failureThreshold"; allowed: listen, upstreams, routes, ambiguousPaths, identityHeaders, tls, timeout, trustedPeers, caller, authentication, priority, rateLimit, shed, idempotency`,
 		`:8:11: protect.stock: unknown key "burst"; burst belongs in the section rateLimit`,
 	},
 	"protect-without-effect": {
@@ -385,7 +389,8 @@ var mistakes = map[string][]string{
 		`:8:44: protect.orders.rateLimit.key: has no effect; set limit, for example limit: 1000/s`,
 		`:8:58: protect.orders.rateLimit.cost: has no effect; set limit, for example limit: 1000/s`,
 		`:8:71: protect.orders.rateLimit.whenAway: has no effect; set limit, for example limit: 1000/s`,
-		`:8:85: protect.orders.rateLimit.shadow: has no effect; set limit, for example limit: 1000/s`,
+		`:8:84: protect.orders.rateLimit.reset: has no effect; set limit, for example limit: 1000/s`,
+		`:8:99: protect.orders.rateLimit.shadow: has no effect; set limit, for example limit: 1000/s`,
 		`:9:48: protect.orders.shed.minConcurrency: has no effect; remove it: the limit is maxConcurrency; or choose another concurrency, for example gradient`,
 		`:9:71: protect.orders.shed.initialConcurrency: has no effect; remove it: the limit is maxConcurrency; or choose another concurrency, for example gradient`,
 		`:9:99: protect.orders.shed.maxQueue: has no effect; remove noQueue: it lets nobody wait`,
@@ -418,6 +423,7 @@ var mistakes = map[string][]string{
 		`:11:24: protect.orders.rateLimit.limit: "100" is not a rate; write for example 1000/s, 50/m or 100/10s; for example 1000/s`,
 		`:11:34: protect.orders.rateLimit.key: "tenant" is not known; allowed: caller, ip, or "header:NAME", for example "header:X-Tenant"`,
 		`:11:52: protect.orders.rateLimit.whenAway: "never" is not known; allowed: local, closed, open; for example local`,
+		`:11:66: protect.orders.rateLimit.reset: "unix" is not known; allowed: seconds, epoch; for example epoch`,
 		`:12:25: protect.orders.shed.concurrency: "gradiant" is not known; did you mean gradient? allowed: fixed, gradient, vegas, aimd, none; for example gradient`,
 		`:12:40: protect.orders.shed.cpu: 90 is out of range; allowed: 0.05 to 0.99; for example 0.9`,
 		`:13:29: protect.orders.idempotency.methods[0]: "post" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`,
@@ -500,7 +506,7 @@ var mistakes = map[string][]string{
 		`:2:67: redis.addresses[3]: "redis:0" is not an address; allowed: host:port, for example "redis:6379"`,
 		`:2:88: redis.timeout: 0 is out of range; allowed: 1ms to 10s; for example 20ms`,
 		`:2:101: redis.database: -1 is out of range; allowed: 0 to 1000000; for example 1`,
-		`:2:105: redis: unknown key "password"; allowed: addresses, master, cluster, username, passwordFile, database, prefix, timeout, tls, embedded`,
+		`:2:105: redis: unknown key "password"; allowed: addresses, master, cluster, username, passwordFile, database, prefix, timeout, replicas, tls, embedded`,
 		`:2:131: redis.prefix: "{shop}" cannot begin a key; allowed: at most 100 bytes without braces, which choose the node of a cluster; for example "abate:"`,
 	},
 	"route-host": {
@@ -525,7 +531,7 @@ var mistakes = map[string][]string{
 		`:4:3: services: "a\x00b" has characters that a name cannot have; allowed: 1 to 253 printable characters without spaces around; for example payment-service`,
 	},
 	"service-not-a-mapping": {
-		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:2:13: service "payments": the number 3 is not a mapping; write it as a mapping of: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"services-a-list": {
 		`:2:3: services: a list is not a mapping; for example {payment-service: {maxRetries: 3}}`,
@@ -548,7 +554,7 @@ var mistakes = map[string][]string{
 	"unknown-key": {
 		`:3:5: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,
 		`:4:5: service "payments": unknown key "max_delay"; did you mean maxDelay?`,
-		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
+		`:5:5: service "payments": unknown key "colour"; allowed: preset, timeout, attemptTimeout, maxRetries, backoff, initialDelay, maxDelay, multiplier, jitter, jitterFactor, maxElapsed, maxRetryAfter, retryAfterJitter, retryOwner, internalHeaders, retryOn, neverRetryOn, retryMethods, retryBudget, circuitBreaker, bulkhead, rateLimit, pacing, throttle, hedge, fallback, outlierDetection, kafka, upstreams, routes`,
 	},
 	"unknown-key-behind-aliases": {
 		`:1:10: service "payments": unknown key "maxRetrys"; did you mean maxRetries?`,

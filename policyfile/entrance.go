@@ -82,6 +82,9 @@ func (s *Set) planGates(t *table) (changes []gateChange, local []change, problem
 		}
 		to := abate.Policy{Upstreams: p.Upstreams}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
+		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
+			full.IdentityHeaders = "remove"
+		}
 		entry := &protected{full: &full, to: &fullTo}
 		var err error
 		if old := s.gates[name]; old == nil {
@@ -117,11 +120,11 @@ func newEntrances(protect []Protected) (entrances map[string]*index, listens []s
 		}
 		x := entrances[p.Listen]
 		if x == nil {
-			x = &index{routes: map[place]destination{}, upstreams: map[place]destination{}}
+			x = emptyIndex()
 			entrances[p.Listen], listens = x, append(listens, p.Listen)
 		}
 		for _, r := range p.Routes {
-			x.add(x.routes, routePlace(r.Host, r.Path), destination{name, r.Host + r.Path})
+			x.addRoute(r, name)
 		}
 		if len(p.Routes) == 0 {
 			x.add(x.routes, place{}, destination{name, "/"})

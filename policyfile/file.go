@@ -19,6 +19,7 @@ type File struct {
 	Defaults       abate.Policy // for services that the file does not list
 	Services       []Service    // in the order of the file
 	GatewayRetries bool         // whether a gateway in front of the services may retry too
+	AmbiguousPaths string       // what is done with doubtful paths of calls that go out: a word of PathRules; empty means normalize
 	Protect        []Protected  // what is received, in the order of the file
 	Redis          Redis        // what instances share limits, budgets and keys through; off when the file has none
 }
@@ -43,7 +44,7 @@ var form = strictyaml.Form{
 	Key:   "maxRetries",
 }
 
-var topKeys = []string{"defaults", "services", "gatewayRetries", "protect", "redis"}
+var topKeys = []string{"defaults", "services", "gatewayRetries", "ambiguousPaths", "protect", "redis"}
 
 // decoder reads one policy file.
 type decoder struct {
@@ -128,7 +129,10 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 		d.FailAt(d.begin.Line, d.begin.Column, "the file has no policy", form.Least)
 	}
 	if e, ok := values["gatewayRetries"]; ok {
-		d.gateway(e.Value, &f.GatewayRetries)
+		d.scalar(e.Value, strictyaml.Field{Key: "gatewayRetries", Kind: strictyaml.Toggle}, reflect.ValueOf(&f.GatewayRetries))
+	}
+	if e, ok := values["ambiguousPaths"]; ok {
+		d.scalar(e.Value, strictyaml.Field{Key: "ambiguousPaths", Kind: strictyaml.Word, Allowed: PathRules}, reflect.ValueOf(&f.AmbiguousPaths))
 	}
 	redis, shared := values["redis"]
 	if shared {
@@ -170,12 +174,12 @@ func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]stric
 		case !slices.Contains(topKeys, key):
 			d.Fail(e.Key, "", "", "unknown key "+strictyaml.Quote(key), strictyaml.Suggest(key, topKeys))
 			continue
-		case key != "gatewayRetries" && strictyaml.IsNull(e.Value):
+		case key != "gatewayRetries" && key != "ambiguousPaths" && strictyaml.IsNull(e.Value):
 			d.Fail(strictyaml.Resolve(e.Value), "", key, "has no value", "write {} or remove the key")
 		default:
 			values[key] = e
 		}
-		useful = useful || key != "redis"
+		useful = useful || key != "redis" && key != "ambiguousPaths"
 	}
 	return values, useful
 }
@@ -203,10 +207,10 @@ func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []
 	return readers
 }
 
-func (d *decoder) gateway(n *yaml.Node, into *bool) {
-	f := strictyaml.Field{Key: "gatewayRetries", Kind: strictyaml.Toggle}
+// scalar reads a key of the file that is neither a list nor a mapping.
+func (d *decoder) scalar(n *yaml.Node, f strictyaml.Field, into reflect.Value) {
 	n = strictyaml.Resolve(n)
-	if problem, mend := f.Scalar(n, reflect.ValueOf(into).Elem()); problem != "" {
+	if problem, mend := f.Scalar(n, into.Elem()); problem != "" {
 		d.Fail(n, "", f.Key, problem, mend)
 	}
 }

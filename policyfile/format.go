@@ -38,6 +38,7 @@ func (f *File) Format() []byte {
 	}
 	w.indent--
 	w.line("gatewayRetries: " + strconv.FormatBool(f.GatewayRetries))
+	w.line("ambiguousPaths: " + cmp.Or(f.AmbiguousPaths, Normalize))
 	if len(f.Protect) > 0 {
 		w.line("protect:")
 		w.indent++

@@ -2,9 +2,12 @@ package policyfile
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
@@ -21,16 +24,21 @@ type destination struct {
 type index struct {
 	routes    map[place]destination
 	upstreams map[place]destination
-	longest   int // bytes of the longest path in either
+	folded    map[place]destination // routes with their paths in lower case
+	longest   int                   // bytes of the longest path in either
+}
+
+func emptyIndex() *index {
+	return &index{routes: map[place]destination{}, upstreams: map[place]destination{}, folded: map[place]destination{}}
 }
 
 func newIndex(services []Service) *index {
-	x := &index{routes: map[place]destination{}, upstreams: map[place]destination{}}
+	x := emptyIndex()
 	shared := sharedUpstreams(services)
 	for i := range services {
 		s := &services[i]
 		for _, r := range s.Policy.Routes {
-			x.add(x.routes, routePlace(r.Host, r.Path), destination{s.Name, r.Host + r.Path})
+			x.addRoute(r, s.Name)
 		}
 		for _, u := range s.Policy.Upstreams {
 			if p, ok := upstreamPlace(u); ok && !(shared[p] && len(s.Policy.Routes) > 0) {
@@ -68,9 +76,33 @@ func (x *index) add(to map[place]destination, p place, d destination) {
 	x.longest = max(x.longest, len(p.path))
 }
 
-// routePlace is the key of a route: lower-case host, path without a slash at its end.
+func (x *index) addRoute(r abate.Route, service string) {
+	p, d := routePlace(r.Host, r.Path), destination{service, r.Host + r.Path}
+	x.add(x.routes, p, d)
+	x.add(x.folded, place{p.host, strings.ToLower(p.path)}, d)
+}
+
+// routePlace is the key of a route: lower-case host, path in the form in which requests are matched, without a slash at its end.
 func routePlace(host, path string) place {
-	return place{strings.ToLower(host), strings.TrimRight(path, "/")}
+	return place{plainHost(host), strings.TrimRight(string(pathform.Canonical([]byte(path))), "/")}
+}
+
+// plainHost is a host in lower case, without the dot that may stand at the end of a name, and an IPv6 address in its shortest form.
+func plainHost(host string) string {
+	host = strings.ToLower(host)
+	name := withoutPort(host)
+	if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") {
+		if addr, err := netip.ParseAddr(name[1 : len(name)-1]); err == nil {
+			if plain := "[" + addr.String() + "]"; plain != name {
+				return plain + host[len(name):]
+			}
+		}
+		return host
+	}
+	if dotless, dotted := strings.CutSuffix(name, "."); dotted && dotless != "" {
+		return dotless + host[len(name):]
+	}
+	return host
 }
 
 // upstreamPlace is the key of a base URL. The port that its scheme means anyway is left out.
@@ -79,25 +111,27 @@ func upstreamPlace(raw string) (place, bool) {
 	if err != nil || u.Host == "" {
 		return place{}, false
 	}
-	host := strings.ToLower(u.Host)
-	if u.Scheme == "https" {
-		host = strings.TrimSuffix(host, ":443")
-	} else {
-		host = strings.TrimSuffix(host, ":80")
+	path := strings.TrimRight(string(pathform.Canonical([]byte(u.EscapedPath()))), "/")
+	return place{withoutDefaultPort(u.Scheme, plainHost(u.Host)), path}, true
+}
+
+func withoutDefaultPort(scheme, host string) string {
+	if scheme == "https" {
+		return strings.TrimSuffix(host, ":443")
 	}
-	return place{host, strings.TrimRight(u.Path, "/")}, true
+	return strings.TrimSuffix(host, ":80")
 }
 
 // find is what a request belongs to; upstream tells that it was addressed to an upstream itself. Longer paths go before
 // shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes go before
 // upstreams.
 func (x *index) find(host, path string) (d destination, upstream bool) {
-	host = strings.ToLower(host)
+	host = plainHost(host)
 	bare := withoutPort(host)
-	if d := x.longestPrefix(x.routes, path, host, bare, ""); d.service != "" {
+	if d, _ := x.longestPrefix(x.routes, path, host, bare, ""); d.service != "" {
 		return d, false
 	}
-	if d := x.longestPrefix(x.upstreams, path, host, bare, bare); d.service != "" {
+	if d, _ := x.longestPrefix(x.upstreams, path, host, bare, bare); d.service != "" {
 		return d, true
 	}
 	if d := x.upstreams[place{host, anyPath}]; d.service != "" {
@@ -106,9 +140,36 @@ func (x *index) find(host, path string) (d destination, upstream bool) {
 	return x.upstreams[place{bare, anyPath}], true
 }
 
-func (x *index) longestPrefix(in map[place]destination, path, host, bare, any string) destination {
+// forward is find for a request to a forward proxy: what has no host, or another port, is not what it asked for.
+func (x *index) forward(scheme, host, path string) (d destination, upstream bool) {
+	host = plainHost(host)
+	bare := withoutPort(host)
+	if d, _ := x.longestPrefix(x.routes, path, host, bare, bare); d.service != "" {
+		return d, false
+	}
+	host = withoutDefaultPort(scheme, host)
+	if d, _ := x.longestPrefix(x.upstreams, path, host, host, host); d.service != "" {
+		return d, true
+	}
+	return x.upstreams[place{host, anyPath}], true
+}
+
+// caseDecides reports whether the path in lower case belongs to a longer route.
+func (x *index) caseDecides(host, path string) bool {
+	if head := path[:min(len(path), x.longest+1)]; strings.ToLower(head) == head {
+		return false
+	}
+	host = plainHost(host)
+	bare := withoutPort(host)
+	_, length := x.longestPrefix(x.routes, path, host, bare, "")
+	_, other := x.longestPrefix(x.folded, strings.ToLower(path), host, bare, "")
+	return other > length
+}
+
+// longestPrefix finds a destination, and how long its path is.
+func (x *index) longestPrefix(in map[place]destination, path, host, bare, any string) (d destination, length int) {
 	if len(in) == 0 {
-		return destination{}
+		return destination{}, 0
 	}
 	if len(path) > x.longest { // no longer prefix is known: try none, however long the path is
 		path = path[:max(strings.LastIndexByte(path[:x.longest+1], '/'), 0)]
@@ -117,11 +178,11 @@ func (x *index) longestPrefix(in map[place]destination, path, host, bare, any st
 		path = strings.TrimRight(path, "/")
 		for _, h := range [...]string{host, bare, any} {
 			if d := in[place{h, path}]; d.service != "" {
-				return d
+				return d, len(path)
 			}
 		}
 		if path == "" {
-			return destination{}
+			return destination{}, 0
 		}
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
 	}

@@ -48,7 +48,7 @@ func TestMistakesInsideAnotherFileStandThere(t *testing.T) {
 		{"policy:\n  defaults: {initialDelay: 30s}", "s.yaml:2:28: defaults.initialDelay: 30s is above maxDelay 10s; lower it or raise maxDelay"},
 		{"policy: [1]", "s.yaml:1:9: a list is not a mapping; " + least},
 		{"x: 1\npolicy: {}", "s.yaml:2:9: the file has no policy; " + least},
-		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, protect, redis`},
+		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis`},
 		{"x: 1", "s.yaml: there is no policy; " + least},
 	} {
 		f, err := policyfile.ParseNode("s.yaml", inner(t, c.text))

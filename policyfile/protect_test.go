@@ -30,7 +30,7 @@ func TestAnEntryOfProtectStartsFromTheDefaultProtection(t *testing.T) {
 	}
 	orders, _ := f.Protection("orders")
 	limit := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 100, Per: 10 * time.Second}, Burst: 20, MaxKeys: 1000},
-		Key: "caller", Cost: 0.5, Fleet: true, WhenAway: "closed"}
+		Key: "caller", Cost: 0.5, Fleet: true, WhenAway: "closed", Reset: "epoch"}
 	if orders.RateLimit != limit || orders.Caller != "header:X-Tenant" || orders.Timeout != 2*time.Second || orders.Shed.Concurrency != shed.AIMD ||
 		orders.Priority != (abate.PriorityRule{Header: "X-Priority", Default: shed.SheddablePlus}) || !orders.Authentication.Enabled() ||
 		!slices.Equal(orders.Idempotency.Methods, []string{"POST", "PATCH"}) || !slices.Equal(orders.TrustedPeers, []string{"10.0.0.0/8", "::1"}) {

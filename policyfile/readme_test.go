@@ -8,19 +8,19 @@ import (
 	"github.com/abate-go/abate/policyfile"
 )
 
-// The policy file that the README shows is one that loads.
-func TestThePolicyFileOfTheReadmeLoads(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// The policy file that the page about policy files shows is one that loads.
+func TestThePolicyFileOfThePageLoads(t *testing.T) {
+	page, err := os.ReadFile("../docs/policy-file.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, yaml, found := strings.Cut(string(readme), "```yaml\ndefaults:")
+	_, yaml, found := strings.Cut(string(page), "```yaml\ndefaults:")
 	yaml = "defaults:" + yaml
 	yaml, _, closed := strings.Cut(yaml, "```")
 	if !found || !closed {
-		t.Fatal("the README shows no policy file")
+		t.Fatal("the page shows no policy file")
 	}
-	f, err := policyfile.Parse("README.md", []byte(yaml))
+	f, err := policyfile.Parse("policy-file.md", []byte(yaml))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,8 @@ type Redis struct {
 	Prefix string `yaml:"prefix" example:"'abate:'"`
 	// Timeout is how long to wait for Redis before going on without it. Range 1ms to 10s. Zero means the default, 20ms.
 	Timeout time.Duration `yaml:"timeout" range:"1ms..10s" example:"20ms"`
+	// Replicas is how many replicas must have a step of an idempotency key before it counts, which the master is asked to wait for. Set it, best to the number of replicas of each master, where a replica may take over: else a failover can forget requests whose answers were given out, and they are done again. With fewer replicas there than this, requests with a key are refused as if Redis were away. Range 0 to 100. Zero waits for none.
+	Replicas int `yaml:"replicas" range:"0..100" example:"1"`
 	// TLS says that the addresses are spoken to with TLS.
 	TLS bool `yaml:"tls"`
 	// Embedded starts a Redis in this process, for trying things out: nobody else sees it, and it forgets everything at the end.
@@ -100,12 +102,16 @@ func (r *Redis) validate(m *mistakes) {
 	}
 }
 
+// CanForgetKeys reports whether a failover can forget idempotency keys whose answers were given out: another server may take
+// over, and none has to have what the first one wrote.
+func (r *Redis) CanForgetKeys() bool { return (r.Master != "" || r.Cluster) && r.Replicas == 0 }
+
 // validateEmbedded refuses what only a Redis elsewhere can have.
 func (r *Redis) validateEmbedded(m *mistakes) {
 	for _, c := range []struct {
 		key string
 		set bool
-	}{{"master", r.Master != ""}, {"cluster", r.Cluster}, {"username", r.Username != ""}, {"passwordFile", r.PasswordFile != ""}, {"tls", r.TLS}} {
+	}{{"master", r.Master != ""}, {"cluster", r.Cluster}, {"username", r.Username != ""}, {"passwordFile", r.PasswordFile != ""}, {"replicas", r.Replicas != 0}, {"tls", r.TLS}} {
 		if c.set {
 			m.add(c.key, "has no effect", "remove it: embedded is a Redis in this process")
 		}

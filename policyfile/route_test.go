@@ -3,6 +3,7 @@ package policyfile_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/abate-go/abate/policyfile"
@@ -81,6 +82,78 @@ func TestMethodsOfOneServerMayHavePoliciesOfTheirOwn(t *testing.T) {
 		}
 		if got != c.service {
 			t.Errorf("%s%s belongs to %q, want %q", c.host, c.path, got, c.service)
+		}
+	}
+}
+
+func TestTheAuthorityOfAForwardedRequestDecides(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := `services:
+  any: {upstreams: ["http://any:80"], routes: [{path: /}, {path: /v1/long}]}
+  named: {upstreams: ["http://named:80"], routes: [{host: Api.Example., path: /v1}]}
+  stock: {upstreams: ["http://stock:8080/base"]}
+  secure: {upstreams: ["https://secure"]}
+ambiguousPaths: refuse
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policyfile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ scheme, host, path, service string }{
+		{"http", "elsewhere", "/v1/long", ""},
+		{"http", "api.example", "/v1/long", "named"},
+		{"http", "API.EXAMPLE.:8443", "/v1", "named"},
+		{"http", "api.example", "/v2", ""},
+		{"http", "stock:8080", "/base/x", "stock"},
+		{"http", "stock:8080", "/elsewhere", "stock"},
+		{"http", "stock", "/base", ""},
+		{"http", "stock:8081", "/base", ""},
+		{"https", "secure:443", "/", "secure"},
+		{"https", "secure.", "/", "secure"},
+		{"http", "secure:443", "/", ""},
+		{"http", "any:80", "/x", "any"},
+	} {
+		d, ok := set.Forward(c.scheme, c.host, c.path)
+		if ok != (c.service != "") || ok && d.Guard.Name() != c.service {
+			t.Errorf("%s://%s%s belongs to %v, %v; want %q", c.scheme, c.host, c.path, d.Guard, ok, c.service)
+		}
+	}
+	if got := set.PathRule(""); got != policyfile.Refuse {
+		t.Errorf("paths of calls that go out: %s", got)
+	}
+	if !set.CaseDecides("", "elsewhere", "/V1/Long/x") || set.CaseDecides("", "elsewhere", "/v1/long/X") || set.CaseDecides("", "elsewhere", "/V2") {
+		t.Error("upper case decides only where a route has lower case")
+	}
+}
+
+func TestTheStrictestPathRuleOfAListenerHolds(t *testing.T) {
+	for _, c := range []struct{ one, other, want string }{
+		{"", "", policyfile.Normalize},
+		{"", "authentication: {bearerTokens: /tokens}", policyfile.Refuse},
+		{"ambiguousPaths: keep", "", policyfile.Normalize},
+		{"ambiguousPaths: keep", "ambiguousPaths: keep", policyfile.Keep},
+		{"ambiguousPaths: keep", "authentication: {bearerTokens: /tokens}", policyfile.Refuse},
+		{"ambiguousPaths: normalize", "authentication: {bearerTokens: /tokens}, ambiguousPaths: normalize", policyfile.Normalize},
+		{"", "tls: {certificate: /c, key: /k, clientCA: /ca}", policyfile.Refuse},
+	} {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		tls := ""
+		if strings.Contains(c.other, "tls:") {
+			tls = "tls: {certificate: /c, key: /k, clientCA: /ca}, "
+		}
+		text := "protect:\n  one: {listen: ':1', upstreams: ['http://x'], " + tls + c.one + "}\n  other: {listen: ':1', upstreams: ['http://x'], routes: [{path: /o}], " + c.other + "}\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		set, err := policyfile.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := set.PathRule(":1"); got != c.want {
+			t.Errorf("%q and %q: %s, want %s", c.one, c.other, got, c.want)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type table struct {
 
 	protected map[string]*protected
 	entrances map[string]*index // by listen
+	paths     map[string]string // by listen, "" for calls that go out: a word of PathRules
 	listens   []string
 }
 
@@ -104,7 +105,7 @@ func (s *Set) Guard(name string) *abate.Guard {
 	if name == "" || s.unasked >= maxUnlisted {
 		return s.shared
 	}
-	g, err := abate.New(name, s.adjusted(name, t.file.Defaults))
+	g, err := abate.New(name, s.adjusted(name, t.file.Defaults.ForStrangers()))
 	if err != nil { // adjust made the policy invalid for this name only
 		return s.shared
 	}
@@ -131,7 +132,8 @@ func (s *Set) Names() []string {
 
 // Match returns the guard of the service that a request belongs to. host may carry a port. Routes are looked at first:
 // the longest path prefix wins, on whole segments, and between equal paths the more exact host. Then upstreams: a
-// request to the host of a base URL belongs to its service. path is compared as it is: clean it before, if need be.
+// request to the host of a base URL belongs to its service. path is compared as it is. Give it as it is sent, in Go what
+// URL.EscapedPath returns: unescaped, an escaped slash would look like one.
 func (s *Set) Match(host, path string) (*abate.Guard, bool) {
 	m, ok := s.Route(host, path)
 	return m.Guard, ok
@@ -156,6 +158,15 @@ type Destination struct {
 func (s *Set) Route(host, path string) (Destination, bool) {
 	t := s.current.Load()
 	d, upstream := t.index.find(host, path)
+	return t.destination(d.service, d.label, upstream)
+}
+
+// Forward is Route for a request to a forward proxy, whose target is an absolute URI with that scheme: its authority decides,
+// always. Routes without a host are for requests to the proxy itself, and do not count; an upstream counts if its port is the
+// same.
+func (s *Set) Forward(scheme, host, path string) (Destination, bool) {
+	t := s.current.Load()
+	d, upstream := t.index.forward(scheme, host, path)
 	return t.destination(d.service, d.label, upstream)
 }
 
@@ -219,6 +230,7 @@ func (s *Set) apply(file *File) error {
 	plan := func(name string, old *abate.Guard, p abate.Policy) (*abate.Guard, error) {
 		p = s.adjusted(name, p)
 		full := p.WithDefaults()
+		full.Fallback.Identity = file.identity(full.Fallback.Identity)
 		t.full[name] = &full
 		if old == nil {
 			return abate.New(name, p)
@@ -239,11 +251,11 @@ func (s *Set) apply(file *File) error {
 	gates, local, wrong := s.planGates(t)
 	problems, changes = append(problems, wrong...), append(changes, local...)
 	listed := len(changes)
-	shared, err := plan(sharedName, s.shared, file.Defaults)
+	shared, err := plan(sharedName, s.shared, file.Defaults.ForStrangers())
 	problems = append(problems, err)
 	gone := s.unlisted(before, t)
 	for name, g := range gone {
-		_, err := plan(name, g, file.Defaults)
+		_, err := plan(name, g, file.Defaults.ForStrangers())
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -263,6 +275,7 @@ func newTable(file *File) *table {
 	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n), index: newIndex(file.Services)}
 	t.protected = make(map[string]*protected, len(file.Protect))
 	t.entrances, t.listens = newEntrances(file.Protect)
+	t.paths = pathRules(file)
 	return t
 }
 

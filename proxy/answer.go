@@ -29,6 +29,7 @@ type answer struct {
 	resp   h1.Response
 
 	conn    *upstreamConn // HTTP/1.1
+	berthOf *origin       // whose room for that it has; its client may be another's by the end
 	left    int64         // of Content-Length; -1 for chunks, or until the connection ends
 	decoder h1.Chunked
 	ended   bool // all content has been read
@@ -37,6 +38,7 @@ type answer struct {
 	h2        http2Answer // HTTP/2
 	verdict   verdict     // of gRPC
 	broke     error       // why the client did not get all of it
+	died      bool        // for which the client has done nothing
 	cancelled atomic.Bool // a copy has won
 }
 
@@ -153,8 +155,10 @@ func (a *answer) disconnect(now time.Duration, drain bool) {
 	a.closeHTTP2()
 	c := a.conn
 	if c == nil {
+		a.unberth()
 		return
 	}
+	defer a.unberth()
 	a.conn = nil
 	if drain && !a.ended && a.resp.Status != 0 {
 		a.conn = c
@@ -216,6 +220,9 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 	if e.scheme == "h2c" || x.rpc {
 		return x.sendHTTP2(ctx, a, n)
 	}
+	if err := a.berth(); err != nil {
+		return err
+	}
 	for {
 		c := e.pool.get()
 		kept := c != nil
@@ -272,7 +279,13 @@ func (x *exchange) pass(a *answer, extra []byte) {
 		keep.Commit(arrived)
 		x.whole(a, key)
 	}
-	x.respond(head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra})
+	h := head{status: a.resp.Status, reason: a.resp.Reason, fields: a.resp.Fields, length: length, extra: extra}
+	if key == nil {
+		x.respond(h)
+	} else if !x.beginKeyed(a, key, h) {
+		keep.Drop()
+		return
+	}
 	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
 		x.client.flush()
 	}
@@ -280,18 +293,12 @@ func (x *exchange) pass(a *answer, extra []byte) {
 		data, err := x.more(a)
 		if err == io.EOF {
 			keep.Commit(arrived)
-			x.conclude(a)
-			x.whole(a, key)
-			trailer := x.ending(a)
-			if a.conn != nil && len(trailer) == 0 && x.client.multiplexed() {
-				a.disconnect(abate.Now(), false) // the client's next request, which may come at once, can have the connection
-			}
-			x.client.end(trailer)
+			x.close(a, key)
 			return
 		}
 		if err != nil {
 			keep.Drop()
-			a.broke = err
+			a.broke, a.died = err, x.blames(err)
 			x.reason = "the answer broke off: " + err.Error()
 			x.breakOff(a, err)
 			return
@@ -311,6 +318,25 @@ func (x *exchange) pass(a *answer, extra []byte) {
 	if x.reason == "" {
 		x.reason = "the client left before the end of the answer"
 	}
+}
+
+// blames tells whether the service is to blame for an answer that broke off with err.
+func (x *exchange) blames(err error) bool {
+	return !x.rpc && !errors.Is(err, errGone) && !errors.Is(err, errStalls) && !x.client.broken() && !x.client.gone()
+}
+
+// close ends the answer, which has come to its end.
+func (x *exchange) close(a *answer, key *keyed) {
+	x.conclude(a)
+	x.whole(a, key)
+	if x.endKeyed(key) {
+		return
+	}
+	trailer := x.ending(a)
+	if a.conn != nil && len(trailer) == 0 && x.client.multiplexed() {
+		a.disconnect(abate.Now(), false) // the client's next request, which may come at once, can have the connection
+	}
+	x.client.end(trailer)
 }
 
 // takeHead looks at the head of the answer, and takes off what was for the proxy.

@@ -30,11 +30,12 @@ type arrival struct {
 	ip      string // the client's address, once it was needed; lies in room
 	room    [64]byte
 	named   string // its caller, as a field says
+	known   string // its caller, if more than an address says it
 	bucket  string // its bucket, as a field says
 
 	keys     *idempotency.Config // how its idempotency key is to be kept; nil if keys do not matter for it
-	keyField []byte              // what it says
-	keyCount int                 // how often it came
+	keyField [2][]byte           // what it says, and what its older name says
+	hasKey   bool                // one of them came
 	key      *keyed              // once it is held
 
 	handled
@@ -98,8 +99,8 @@ func (in *arrival) read(x *exchange) {
 		if in.trusted {
 			in.believe(f, isPriority)
 		}
-		if in.keys != nil && (f.Is("idempotency-key") || x.rpc && f.Is("x-idempotency-key")) {
-			in.noteKey(f.Value)
+		if in.keys != nil {
+			in.noteKey(f)
 		}
 		if !isPriority && (in.trusted || !p.privileged(f)) {
 			kept = append(kept, f)
@@ -136,56 +137,62 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 // privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, how much
 // it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	switch f.Name[0] | 0x20 {
-	case 'x':
-		if begins(f.Name, "x-forwarded-") || begins(f.Name, "x-envoy-") || named(f.Name, "x-real-ip") || named(f.Name, "x-number-of-retry-attempts") {
-			return true
-		}
-	case 'a':
-		if begins(f.Name, "abate-") {
-			return true
-		}
-	case 'f':
-		if named(f.Name, "forwarded") {
-			return true
-		}
-	case 'g':
-		if named(f.Name, "grpc-previous-rpc-attempts") {
+	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) || p.caller.kind == byHeader && named(f.Name, p.caller.field)
+}
+
+// byProxies tells whether a field is one in which proxies tell where a request has been.
+func byProxies(f h1.Field) bool {
+	for _, prefix := range toldByProxies[(f.Name[0]|0x20)&31] {
+		if begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
 			return true
 		}
 	}
-	return named(f.Name, p.priority) || p.caller.kind == byHeader && named(f.Name, p.caller.field)
+	return false
 }
+
+// toldByProxies is the names of the fields in which proxies and delivery networks tell services who a request is from, and which
+// path it had: by the lower five bits of the first letter. A name that ends with a dash stands for all that begin so.
+var toldByProxies = func() (by [32][]string) {
+	for _, name := range []string{
+		"abate-", "ali-cdn-real-ip", "cdn-real-ip", "cdn-src-ip", "cf-connecting-ip", "cf-connecting-ipv6",
+		"cf-connecting-o2o", "cf-ipcountry", "cf-pseudo-ipv4", "cf-visitor", "client-ip",
+		"cloudfront-viewer-address", "cluster-client-ip", "do-connecting-ip", "fastly-client-ip", "fastly-ssl", "fly-client-ip",
+		"forwarded", "forwarded-for", "front-end-https", "gclb-client-ip", "grpc-previous-rpc-attempts", "incap-client-ip",
+		"proxy-client-ip", "real-ip", "remote-addr", "true-client-ip", "wl-proxy-client-ip",
+		"x-akamai-client-ip", "x-appengine-user-ip", "x-appengine-remote-addr", "x-arr-ssl", "x-azure-clientip", "x-azure-socketip",
+		"x-client-ip", "x-client-ip-address", "x-client-port", "x-cluster-client-ip", "x-envoy-", "x-forward-for", "x-forwarded",
+		"x-forwarded-", "x-forwarder-for", "x-host", "x-http-host-override", "x-ms-forwarded-client-ip", "x-number-of-retry-attempts",
+		"x-nf-client-connection-ip", "x-original-forwarded-for", "x-original-host", "x-original-method",
+		"x-original-proto", "x-original-remote-addr", "x-original-uri", "x-original-url", "x-originating-ip",
+		"x-proxyuser-ip", "x-real-ip", "x-real-port", "x-remote-addr", "x-remote-ip", "x-rewrite-url",
+		"x-scheme", "x-sigsci-client-ip", "x-source-ip", "x-true-client-ip", "x-true-ip", "x-url-scheme", "x-vercel-forwarded-for", "z-forwarded-for",
+	} {
+		at := name[0] & 31
+		by[at] = append(by[at], name)
+	}
+	return by
+}()
 
 // trailer is the fields behind the content of the request, without those that its sender may not send.
 func (x *exchange) trailer() []h1.Field {
-	fields := x.client.trailer()
-	if x.in == nil || x.in.trusted || !slices.ContainsFunc(fields, x.in.post.privileged) {
+	fields, privileged := x.client.trailer(), asStranger
+	switch {
+	case x.in != nil && x.in.trusted, x.in == nil && !x.fromStranger():
+		return fields
+	case x.in != nil:
+		privileged = x.in.post.privileged
+	}
+	if !slices.ContainsFunc(fields, privileged) {
 		return fields
 	}
-	return slices.DeleteFunc(slices.Clone(fields), x.in.post.privileged)
+	return slices.DeleteFunc(slices.Clone(fields), privileged)
 }
 
-// named tells whether a field has a name, as many servers see it, see begins.
-func named(name []byte, want string) bool { return len(name) == len(want) && begins(name, want) }
+// named tells whether a field has a name, as many servers see it.
+func named(name []byte, want string) bool { return identity.Named(name, want) }
 
-// begins tells whether a field's name begins with a prefix, which is in lower case. An underscore is a dash: it is to
-// servers that turn names into variables, as with CGI, WSGI and Rack.
-func begins(name []byte, prefix string) bool {
-	if len(name) < len(prefix) {
-		return false
-	}
-	for i := range len(prefix) {
-		c, want := name[i], prefix[i]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != want && (c != '_' || want != '-') && (c != '-' || want != '_') {
-			return false
-		}
-	}
-	return true
-}
+// begins tells whether a field's name begins with a prefix, which is in lower case, as many servers see it.
+func begins(name []byte, prefix string) bool { return identity.Begins(name, prefix) }
 
 // authenticate tells whether the caller may come in, and which name its token has.
 func (in *arrival) authenticate(x *exchange) (name string, ok bool) {
@@ -222,8 +229,8 @@ func (in *arrival) identify(x *exchange, token string) {
 	case byHeader:
 		in.caller = in.named
 	}
-	if in.caller == "" {
-		in.caller = in.address(x)
+	if in.known = in.caller; in.caller == "" {
+		in.known, in.caller = token, in.address(x)
 	}
 	switch p.bucket.kind {
 	case byCaller:
@@ -253,13 +260,34 @@ func (in *arrival) address(x *exchange) string {
 }
 
 // noteKey notes an idempotency key. Several are an error that is found when they are read.
-func (in *arrival) noteKey(value []byte) {
-	if in.keyCount++; in.keyCount == 1 {
-		in.keyField = value
+func (in *arrival) noteKey(f h1.Field) {
+	to := &in.keyField[0]
+	switch {
+	case f.Is("x-idempotency-key"):
+		to = &in.keyField[1]
+	case !f.Is("idempotency-key"):
 		return
 	}
-	in.keyField = bytes.Join([][]byte{in.keyField, value}, []byte(", "))
+	in.hasKey = true
+	if *to == nil {
+		*to = f.Value
+		return
+	}
+	*to = bytes.Join([][]byte{*to, f.Value}, []byte(", "))
+}
+
+// principal is what the request shows of whose its idempotency key is.
+func (in *arrival) principal(x *exchange) idempotency.Sender {
+	return idempotency.Sender{Name: in.known, Certificate: x.client.origin().name, Trusted: in.trusted, Host: string(x.req.Host), Field: func(name string) string {
+		var values []string
+		for _, f := range x.req.Fields {
+			if named(f.Name, name) {
+				values = append(values, string(f.Value))
+			}
+		}
+		return strings.Join(values, "; ")
+	}}
 }
 
 // comparesBodies tells whether the body of the request is to be compared with those of earlier tries.
-func (in *arrival) comparesBodies() bool { return in.keys != nil && in.keyCount > 0 }
+func (in *arrival) comparesBodies() bool { return in.keys != nil && in.hasKey }

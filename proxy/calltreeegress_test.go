@@ -252,7 +252,7 @@ func TestAPageThatIsNotThereMadeNoAttempts(t *testing.T) {
 
 func TestAGoodAnswerIsKeptWithoutWhatWasMadeForIt(t *testing.T) {
 	s := inTurn(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=0\r\n"+made+": 3\r\n\r\nx", status(503, made+": 0"))
-	r := start(t, single([]string{s.url}, quickRetry, noBreaker, noEjection, "maxRetries: 1", "fallback: {staleIfError: 1m}"))
+	r := start(t, single([]string{s.url}, quickRetry, noBreaker, noEjection, "maxRetries: 1", "fallback: {staleIfError: 1m, shared: true}"))
 	for _, want := range []string{"3", "1"} {
 		a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\n" + allowance + ": 9\r\n\r\n").answer()
 		if got := a.header[http.CanonicalHeaderKey(made)]; a.status != 200 || !slices.Equal(got, []string{want}) {

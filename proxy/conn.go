@@ -34,8 +34,11 @@ type clientConn struct {
 	x     exchange
 
 	readBy, writeBy time.Duration           // the deadlines set on the socket, on the guards' clock; 0 when none
-	waiting         atomic.Bool             // for a request: may be dismissed
+	waiting         atomic.Int64            // since when it waits for a request, and may be dismissed; 0 while it does not
+	heading         atomic.Int64            // since when the head of a request is coming, while more of it is waited for; 0 otherwise
+	dismissed       atomic.Bool             // it has to make room for another
 	http2           atomic.Pointer[h2.Conn] // what it has become, if it speaks that
+	agreed          bool                    // TLS has settled that it is HTTP/2
 	last            bool                    // no request follows on this connection
 }
 
@@ -130,15 +133,25 @@ func (c *clientConn) cut() {
 	c.nc.Close()
 }
 
-// linger reads for a moment what a client still sends after its request has been refused.
+// How long, and how much, is read of what a client still sends behind its answer: there are clients that find their answer only
+// once they have sent all, and take a reset for its loss.
+const (
+	lingerTime  = 5 * time.Second
+	lingerStill = 500 * time.Millisecond // without a byte
+	lingerMost  = 64 << 20
+	lingerLeast = 250 * time.Millisecond // however much comes
+)
+
+// linger reads for a while what a client still sends after its request has been answered.
 func linger(tcp *net.TCPConn) {
 	if tcp.CloseWrite() != nil {
 		return
 	}
-	tcp.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 	scratch := buffers.Get().(*[]byte)
 	defer buffers.Put(scratch)
-	for read := 0; read < 256<<10; {
+	began := abate.Now()
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost || now < began+lingerLeast); now = abate.Now() {
+		tcp.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
 		n, err := tcp.Read(*scratch)
 		if read += n; err != nil {
 			return
@@ -151,7 +164,7 @@ func (c *clientConn) dismiss() {
 	if conn := c.http2.Load(); conn != nil {
 		conn.Drain()
 	}
-	if c.waiting.Load() {
+	if c.waiting.Load() != 0 {
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	}
 }
@@ -170,6 +183,8 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 				if len(u) >= len(http2Preface) {
 					return nil, errHandedOff
 				}
+			} else if c.agreed { // then nothing else is a request, and HTTP/2 says so
+				return nil, errHandedOff
 			} else if bad != nil {
 				return nil, bad
 			} else if n > 0 {
@@ -203,19 +218,24 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 		}
 		if now >= until {
 			if began != 0 {
-				return &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
+				return errSlowHead
 			}
 			return io.EOF
 		}
 		c.setReadDeadline(now, until)
-		c.waiting.Store(began == 0)
 		var err error
-		if began == 0 && c.from.door.draining.Load() {
-			err = c.glimpse()
-		} else {
-			err = c.read()
+		switch {
+		case began != 0:
+			err = c.readHeading(began)
+		default:
+			c.waiting.Store(max(int64(idleSince), 1))
+			if c.from.door.draining.Load() || c.dismissed.Load() {
+				err = c.glimpse()
+			} else {
+				err = c.read()
+			}
+			c.waiting.Store(0)
 		}
-		c.waiting.Store(false)
 		if err == nil {
 			return nil
 		}
@@ -224,6 +244,22 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 		}
 		now, c.readBy = abate.Now(), 0
 	}
+}
+
+var errSlowHead = &h1.Error{Status: 408, Problem: "the head of the request did not come in time"}
+
+// readHeading reads more of a head that has begun, unless others need the room.
+func (c *clientConn) readHeading(began time.Duration) error {
+	c.heading.Store(int64(began))
+	defer c.heading.Store(0)
+	if c.dismissed.Load() {
+		return errSlowHead
+	}
+	err := c.read()
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.dismissed.Load() {
+		return errSlowHead
+	}
+	return err
 }
 
 // setReadDeadline sees to it that a read does not wait past until, which is after now. It may wake earlier.
@@ -300,12 +336,18 @@ func (c *clientConn) refuse(err error) {
 	c.x.refuseUnread(bad)
 }
 
-// gone tells whether the client has closed its connection, or half of it.
+// gone tells whether the client has closed its connection, or half of it. What it has sent behind its request, and nobody
+// has read, must not hide that. Once it owes nothing of its request, the alert with which TLS ends tells it too.
 func (c *clientConn) gone() bool {
+	raw, complete := c.raw, c.body.complete()
 	if c.under != nil {
-		return c.under.gone(c.body.complete())
+		raw = c.under.raw
 	}
-	return c.raw != nil && hungUp(c.raw)
+	if raw == nil {
+		return false
+	}
+	ended, aborted := finished(raw)
+	return aborted || ended && complete || hungUp(raw) || c.under != nil && complete && saidGoodbye(raw)
 }
 
 // context is of no use to one who can ask gone.

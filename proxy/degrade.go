@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -44,7 +45,7 @@ func (x *exchange) kept() *stale.Entry {
 	if maxAge == 0 || x.req.Length != 0 {
 		return nil
 	}
-	if answer, _ := stale.Asks(x.req.Method, x.req.Fields); !answer {
+	if answer, _ := stale.Asks(x.req.Method, x.req.Fields, x.fleet.policy.Fallback.Identity...); !answer {
 		return nil
 	}
 	e, _ := x.proxy.kept.Get(x.key(), x.req.Fields, abate.Now(), maxAge)
@@ -54,33 +55,51 @@ func (x *exchange) kept() *stale.Entry {
 // record begins to keep an answer, which has just arrived, for when there will be none. The recorder is nil when this one
 // is not kept.
 func (x *exchange) record(a *answer) (keep *stale.Recorder, arrived time.Duration) {
-	if f := &x.fleet.policy.Fallback; x.rpc || f.StaleIfError == 0 || f.Disabled {
+	f := &x.fleet.policy.Fallback
+	if x.rpc || f.StaleIfError == 0 || f.Disabled {
 		return nil, 0
 	}
 	if x.outdates(a.resp.Status) {
-		x.proxy.kept.Forget(x.key())
 		return nil, 0
 	}
-	_, fill := stale.Asks(x.req.Method, x.req.Fields)
-	if !fill || x.req.Length != 0 || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
+	_, fill := stale.Asks(x.req.Method, x.req.Fields, f.Identity...)
+	if !fill || x.req.Length != 0 || a.resp.Status != http.StatusOK {
 		return nil, 0
 	}
 	key, arrived := x.key(), abate.Now()
+	if !f.Shared && !stale.Shared(a.resp.Fields) || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
+		x.proxy.kept.Forget(key) // what is there is no longer the last good answer
+		return nil, 0
+	}
 	if _, fresh := x.proxy.kept.Get(key, x.req.Fields, arrived, time.Second); fresh {
 		return nil, 0 // once a second is often enough
 	}
 	return x.proxy.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields), arrived
 }
 
-// outdates tells whether an answer with that status makes what is kept wrong: the request changed something, or the service
-// says a definite no.
+// outdates forgets what an answer with that status makes wrong, and tells whether it did: the request changed something, for
+// everybody, or the service says a definite no.
 func (x *exchange) outdates(status int) bool {
-	if !abatehttp.Repeatable(text(x.req.Method), false, nil) { // not a safe method
-		return status < 400
+	switch {
+	case !abatehttp.Repeatable(text(x.req.Method), false, nil): // not a safe method
+		if status < http.StatusBadRequest {
+			x.proxy.kept.ForgetAll(x.resource())
+		}
+		return status < http.StatusBadRequest
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusGone:
+		x.proxy.kept.Forget(x.key())
+		return true
 	}
-	return status == 401 || status == 403 || status == 404 || status == 410
+	return false
 }
 
-func (x *exchange) key() []byte {
+// resource names what the request is about.
+func (x *exchange) resource() []byte {
 	return stale.AppendKey(nil, x.service(), x.req.Host, x.req.Path)
+}
+
+// key names the resource, by which rules it may be kept, and whose request it is.
+func (x *exchange) key() []byte {
+	f := &x.fleet.policy.Fallback
+	return stale.AppendIdentity(stale.AppendRules(x.resource(), f.Shared, f.Identity), x.req.Fields, f.Identity)
 }

@@ -130,7 +130,7 @@ func (r *running) ask(method, target string, fields ...string) reply {
 
 func TestTheLastGoodAnswerIsGivenInsteadOfAnError(t *testing.T) {
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, status: 203, body: sorry}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true, status: 203, body: sorry}"))
 	for _, path := range []string{"/a", "/chunked"} {
 		s.down.Store(false)
 		good := r.ask("GET", path)
@@ -180,7 +180,7 @@ func TestTheLastGoodAnswerIsOneToTheSameRequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShop(t)
-			r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m}"), func(c *proxy.Config) { c.StaleMemory = 1 << 20 })
+			r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true}"), func(c *proxy.Config) { c.StaleMemory = 1 << 20 })
 			ask := func(what string) reply {
 				head, field, _ := strings.Cut(what, "\r\n")
 				method, target, _ := strings.Cut(head, " ")
@@ -197,7 +197,7 @@ func TestTheLastGoodAnswerIsOneToTheSameRequest(t *testing.T) {
 
 func TestAnOldAnswerIsNotGiven(t *testing.T) {
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 50ms}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 50ms, shared: true}"))
 	r.ask("GET", "/a")
 	s.down.Store(true)
 	eventually(t, "it is too old", func() bool { return r.ask("GET", "/a").status == 503 })
@@ -218,7 +218,7 @@ func TestAnAnswerThatBrokeOffIsNotKept(t *testing.T) {
 			io.WriteString(c, status(503))
 		}
 	})
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m, shared: true}"))
 	for range 2 {
 		c := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 		if a, err := c.read("GET"); err == nil {
@@ -234,7 +234,7 @@ func TestAnAnswerThatBrokeOffIsNotKept(t *testing.T) {
 func TestALongGoodAnswerIsKeptWhileItPasses(t *testing.T) {
 	body := strings.Repeat("0123456789abcde\n", 20_000)
 	s := inTurn(t, ok(body), status(503))
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true}"))
 	for i := range 3 {
 		if a := r.get("/"); a.status != 200 || a.content != body || (a.header.Get("Abate-Fallback") == "stale") != (i > 0) {
 			t.Errorf("request %d: got %d with %d bytes, %v", i, a.status, len(a.content), a.header)
@@ -245,7 +245,7 @@ func TestALongGoodAnswerIsKeptWhileItPasses(t *testing.T) {
 // TestAnsweringFromMemoryIsQuickWhenTheCircuitIsOpen: the service is not asked at all.
 func TestAnsweringFromMemoryWhenTheCircuitIsOpen(t *testing.T) {
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, "fallback: {staleIfError: 1m}", "circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"))
+	r := start(t, single([]string{s.url}, noRetries, "fallback: {staleIfError: 1m, shared: true}", "circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"))
 	r.ask("GET", "/a")
 	s.down.Store(true)
 	for range 5 {
@@ -267,7 +267,7 @@ func TestTheAgeOfAnAnswerGrows(t *testing.T) {
 	}
 	t.Parallel() // it waits
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true}"))
 	before := time.Now()
 	r.ask("GET", "/a")
 	after := time.Now()
@@ -281,5 +281,82 @@ func TestTheAgeOfAnAnswerGrows(t *testing.T) {
 	})
 	if least, most := int(asked.Sub(after).Seconds()), int(time.Since(before).Seconds()); age < least || age > most {
 		t.Errorf("it says %d s and is between %d and %d", age, least, most)
+	}
+}
+
+// tenants is an upstream whose answers are each caller's own, and that can be switched off. cache is its Cache-Control.
+func tenants(t *testing.T, cache string) (url string, down *atomic.Bool) {
+	down = new(atomic.Bool)
+	return upstream(t, func(c net.Conn, req string) {
+		if down.Load() {
+			io.WriteString(c, status(503))
+			return
+		}
+		whose := field(req, "X-Tenant") + field(req, "X-User-Id") + field(req, "X-Shop")
+		extra := ""
+		if cache != "" {
+			extra = "Cache-Control: " + cache + "\r\n"
+		}
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s", extra, len(whose), whose)
+	}).url, down
+}
+
+// TestStaleIfErrorGivesNoTenantsAnswerToAnother: the key covers every header that the policy names as identity, and those that
+// usually tell whose a request is.
+func TestStaleIfErrorGivesNoTenantsAnswerToAnother(t *testing.T) {
+	const gates = "protect:\n  own: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1'], trustedPeers: [127.0.0.1], caller: 'header:X-Shop'}\n"
+	for _, tt := range []struct{ name, cache, keys, header, more string }{
+		{"a header that usually tells it", "", "shared: true", "X-Tenant", ""},
+		{"another", "public, max-age=5, stale-if-error=60", "shared: false", "X-User-Id", ""},
+		{"one that the policy names", "", "shared: true, identity: [x-shop]", "X-Shop", ""},
+		{"the caller of a gate", "", "shared: true", "X-Shop", gates},
+		{"with hedges", "", "shared: true", "X-Tenant", "hedged"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			url, down := tenants(t, tt.cache)
+			keys := []string{noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m, " + tt.keys + "}"}
+			if tt.more == "hedged" {
+				keys, tt.more = append(keys, "hedge: {delay: 1ms}"), ""
+			}
+			r := start(t, single([]string{url}, keys...)+tt.more)
+			ask := func(whose string) reply { return r.ask("GET", "/orders", tt.header+": "+whose) }
+			if a := ask("A"); a.content != "A" {
+				t.Fatalf("got %+v", a)
+			}
+			down.Store(true)
+			if a := ask("B"); a.content != "" || a.status != 503 {
+				t.Errorf("B got %d %q", a.status, a.content)
+			}
+			if a := r.ask("GET", "/orders"); a.status != 503 {
+				t.Errorf("nobody got %d %q", a.status, a.content)
+			}
+			if a := ask("A"); a.status != 200 || a.content != "A" || a.header.Get("Abate-Fallback") != "stale" {
+				t.Errorf("A got %+v", a)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotKnownToBeSharedIsNotKept: an answer that says nothing may be one client's.
+func TestWhatIsNotKnownToBeSharedIsNotKept(t *testing.T) {
+	for _, tt := range []struct {
+		cache, keys, ask string
+		kept             bool
+	}{
+		{"", "", "", false}, {"max-age=60", "", "", false}, {"public", "", "", true}, {"s-maxage=60", "", "", true}, {"", ", shared: true", "", true},
+		{"private", ", shared: true", "", false}, {"no-store", ", shared: true", "", false}, {"public, private", "", "", false}, {"public", "", "Cookie: a=b", false},
+		{"public", "", "Authorization: Bearer x", false}, {"public", ", identity: [X-Tenant]", "Authorization: Bearer x", false},
+		{"public", ", identity: [Authorization]", "Authorization: Bearer x", true}, {"", ", shared: true, identity: [cookie]", "Cookie: a=b", true}, {"", ", identity: [X-Shop]", "X-Shop: me", false},
+	} {
+		t.Run(fmt.Sprint(tt.cache, tt.keys, tt.ask), func(t *testing.T) {
+			url, down := tenants(t, tt.cache)
+			r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m"+tt.keys+"}"))
+			ask := func() reply { return r.ask("GET", "/", strings.Fields(strings.ReplaceAll(tt.ask, " ", ""))...) }
+			ask()
+			down.Store(true)
+			if a := ask(); (a.status == 200) != tt.kept {
+				t.Errorf("got %+v, want it kept: %v", a, tt.kept)
+			}
+		})
 	}
 }

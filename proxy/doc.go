@@ -4,7 +4,7 @@
 // it.
 //
 // The path of a request, top to bottom: door.serve accepts its connection (door.go), clientConn.serve reads it (conn.go),
-// Proxy.route finds its service (route.go), exchange.serve asks the guard (exchange.go), sendUnder sends it to an endpoint
+// exchange.find finds its service by the path that it is also sent with (path.go), exchange.serve asks the guard (exchange.go), sendUnder sends it to an endpoint
 // that the balancer picks (answer.go, upstream.go), and exchange.answer decides what the client gets (problem.go): the
 // service's answer, the fallback (degrade.go) or an honest refusal.
 //
@@ -12,7 +12,7 @@
 // in the order deadline, rate limit, shed, idempotency key (keyed.go), and the guard behind it lets everything pass. What
 // such a request says about itself is read in one place (arrival.go), and counts only if a trusted peer says it. The
 // addresses at which they come in follow the policy file (entrances.go), as do certificates and tokens (secrets.go) and the
-// Redis that instances share (fleet.go).
+// Redis that instances share (fleet.go, and package sharing).
 //
 // What layers of a chain tell each other about attempts is in calltree.go for calls that go out and in calltreeingress.go for
 // requests that come in. The proxy stands on both sides of its program, and callTrees (calltreetable.go) joins them: a call
@@ -33,8 +33,8 @@
 // gRPC (grpc.go) is HTTP/2 whose verdict stands at the end, in grpc-status. An attempt that ended without a message is judged like
 // an answer of HTTP, and may be repeated. With its first message the answer goes on to the client; the guard hears at the end how
 // it was. The head is held back until then, for headWait at most, while the call could still be repeated. What a stream sends
-// is kept that long too, up to MaxBufferedBody. Time limits of the policy bound the wait for the head; the client's own deadline
-// bounds all, and the service hears in grpc-timeout what is left of it. What the proxy says by itself it says in gRPC
+// is kept that long too, up to MaxBufferedBody. attemptTimeout bounds the wait for the head; the policy's timeout, the gate's and the client's
+// own deadline bound all, streams too, and the service hears in grpc-timeout what is left. What the proxy says by itself it says in gRPC
 // (grpc_answer.go). A route whose path is a method is that method's policy. At a gate, a call holds its place to its end if
 // that follows the first message at once; a stream gives it back soon after its first message.
 package proxy

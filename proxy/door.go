@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/untaken"
 )
 
 // door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
@@ -30,8 +31,11 @@ type door struct {
 type origin struct {
 	door *door
 	peer netip.Addr // the zero Addr if it has none
+	self string     // the address at which it came in
 	name string     // in the client's certificate, "" without one
 	tls  bool
+
+	berths atomic.Int32 // that the connection has
 }
 
 // enterAt makes a door of a listener. It is nil while the proxy drains.
@@ -69,12 +73,14 @@ func (d *door) serve() error {
 		switch {
 		case err == nil:
 			pause = 0
+			d.seat()
 			go d.welcome(nc)
 		case d.draining.Load():
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default: // out of file descriptors, most likely: existing clients go on
+			d.proxy.sweepIdle()
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			d.proxy.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
 			time.Sleep(pause)
@@ -111,13 +117,15 @@ func (d *door) remove() {
 // welcome takes a new client.
 func (d *door) welcome(nc net.Conn) {
 	p := d.proxy
-	c := &clientConn{proxy: p, nc: nc, from: origin{door: d, peer: peerOf(nc)}}
+	defer p.unseat()
+	c := &clientConn{proxy: p, nc: nc, from: origin{door: d, peer: peerOf(nc), self: nc.LocalAddr().String()}}
 	c.x.proxy, c.x.client = p, c
 	c.out.c = c
 	c.ready = c.readReady
 	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
 		c.raw, _ = c.tcp.SyscallConn()
 	}
+	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
 		c.under, c.tcp, c.raw = &underTLS{c.tcp, c.raw}, nil, nil
@@ -152,28 +160,23 @@ type underTLS struct {
 	raw syscall.RawConn
 }
 
-// gone tells whether the client has closed the connection. complete tells that it owes nothing of its request: then what
-// has come since is the alert with which TLS ends, if it has the length of one.
-func (u *underTLS) gone(complete bool) bool {
-	return u.raw != nil && (hungUp(u.raw) || complete && saidGoodbye(u.raw))
-}
-
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
 func (c *clientConn) handshake() bool {
 	s := c.nc.(*tls.Conn)
 	limit := c.proxy.config.HeaderTimeout
 	ctx, cancel := context.WithTimeout(c.proxy.life, limit)
 	defer cancel()
-	c.waiting.Store(true)
+	c.waiting.Store(int64(max(abate.Now(), 1)))
 	if c.from.door.draining.Load() {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
-	c.waiting.Store(false)
+	c.waiting.Store(0)
 	if err != nil {
 		c.strange(err)
 		return false
 	}
+	c.agreed = s.ConnectionState().NegotiatedProtocol == "h2"
 	if certs := s.ConnectionState().PeerCertificates; len(certs) > 0 {
 		c.from.name = hops.CertificateName(certs[0])
 	}

@@ -92,6 +92,9 @@ func (p *Proxy) follow() {
 	if err := p.followRedis(); err != nil {
 		problems = append(problems, err)
 	}
+	if err := p.keyFiles.Err(); err != nil {
+		problems = append(problems, err)
+	}
 	if e.open {
 		p.closeDoors(p.policies.Listens()) // first: an address that comes may be a wider one of those that go
 		problems = append(problems, p.openDoors()...)

@@ -11,6 +11,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/proxy/h1"
@@ -51,20 +52,22 @@ type client interface {
 // exchange is one request under its guard: a driver of abate.Call. A connection has one and uses it for all its requests, so
 // that a request allocates nothing.
 type exchange struct {
-	proxy  *Proxy
-	client client
-	req    h1.Request
-	route  route
-	in     *arrival // at the gate of a protected service; nil for a call that goes out
-	fleet  *fleet
-	call   abate.Call
-	first  answer // of the attempt in the air, when it has no copies
-	got    *answer
-	body   content
-	again  bool       // the request may be repeated
-	tried  int        // the endpoint of the last attempt, -1 for none
-	sent   int        // attempts
-	copies sync.Mutex // of an attempt, where they write tried and sent
+	proxy   *Proxy
+	client  client
+	req     h1.Request
+	route   route
+	in      *arrival // at the gate of a protected service; nil for a call that goes out
+	fleet   *fleet
+	call    abate.Call
+	release abate.Release // of a call that was hedged
+	first   answer        // of the attempt in the air, when it has no copies
+	got     *answer
+	body    content
+	again   bool       // the request may be repeated
+	tried   int        // the endpoint of the last attempt, -1 for none
+	sent    int        // attempts
+	reached bool       // one of them may have come to the service
+	copies  sync.Mutex // of an attempt, where they write tried and sent
 	called
 
 	head      head // of the answer given
@@ -78,8 +81,8 @@ type exchange struct {
 
 	rpc    bool          // it is a gRPC call
 	code   hops.Code     // of the answer given to one
-	limit  time.Duration // the end of the time that a gRPC client has for it
-	before int           // attempts that were made before it was asked for, as its client says
+	limit  time.Duration // the end of a gRPC call's time: its client's, and from run on what bound makes of it
+	before int           // attempts that its client has made of this call, as it says; of a call that goes out
 	// delivered tells that the client of a gRPC call has its answer: what became of the attempt was known only at its end.
 	delivered bool
 	step      abate.Step // what came of it then
@@ -91,17 +94,24 @@ type exchange struct {
 func (x *exchange) serve() {
 	x.began = abate.Now()
 	x.ended = x.began
-	x.got, x.tried, x.sent, x.status, x.bytes, x.reason, x.fleet, x.in = nil, -1, 0, 0, 0, "", nil, nil
+	x.got, x.tried, x.sent, x.reached, x.status, x.bytes, x.reason, x.fleet, x.in = nil, -1, 0, false, 0, 0, "", nil, nil
 	x.beginRPC()
-	if !x.proxy.route(&x.route, x.client.origin().door.name, text(x.req.Host), text(x.req.Path)) {
+	doubt := x.settlePath()
+	if doubt != "" || !x.find() {
 		x.route = route{}
 		x.findTree()
-		x.refuseUnrouted()
+		if doubt != "" {
+			x.refusePath(doubt)
+		} else {
+			x.refuseUnrouted()
+		}
 		x.log(nil)
 		return
 	}
 	if x.route.post != nil {
 		x.in = newArrival(x)
+	} else {
+		x.unmask()
 	}
 	x.findTree()
 	if x.looped() {
@@ -119,12 +129,29 @@ func (x *exchange) serve() {
 	err := x.decide(policy)
 	x.body.close()
 	x.ended = abate.Now()
+	x.endAnswer()
 	if x.got != nil {
 		x.got.release(x.ended, false)
 	}
 	x.count()
 	x.log(err)
 	x.leaveGate()
+}
+
+// endAnswer tells the guard how the answer ended that counted as a success with its head. What breaks off is a failure of the
+// service, unless the client has left.
+func (x *exchange) endAnswer() {
+	var broke error
+	if a := x.got; a != nil && a.died {
+		broke, a.result = a.broke, balance.Failure
+	}
+	x.call.AnswerEnded(x.ended, broke)
+	if broke != nil {
+		x.release.Failed(broke)
+	} else {
+		x.release.Done()
+	}
+	x.release = abate.Release{}
 }
 
 // decide has the guard, or the gate, decide about the request, and gives the client its answer.
@@ -159,10 +186,11 @@ func (x *exchange) contain(what any) {
 	x.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
 	x.ended = abate.Now()
 	x.served(abate.Ignored)
-	if key := x.keyInUse(); key != nil {
-		key.stop()
-	}
+	x.keyInUse().panicked()
 	x.call.Abort(x.ended)
+	x.call.AnswerEnded(x.ended, nil) // which nobody reads
+	x.release.Done()
+	x.release = abate.Release{}
 	x.leaveTree()
 	x.body.close()
 	for _, a := range []*answer{&x.first, x.got} {
@@ -181,11 +209,17 @@ func (x *exchange) run(policy *abate.Policy, now, until time.Duration) error {
 	if len(x.fleet.endpoints) == 0 {
 		return errNoUpstreams
 	}
+	if x.rpc {
+		x.bound(policy, now, until)
+	}
 	if policy.Hedge.Enabled() && x.mayHedge() {
 		return x.runHedged()
 	}
 	x.call = abate.Call{}
 	x.call.Under(x.tree)
+	if x.before > 0 {
+		x.call.RepeatedBefore()
+	}
 	step := x.route.Guard.Begin(&x.call, now, until)
 	for {
 		switch step.Action {
@@ -228,6 +262,7 @@ func (x *exchange) attempt(until time.Duration) abate.Step {
 		x.route.stats.Retried(x.sent)
 	}
 	err := x.sendUnder(context.Background(), a, x.sent, until, true)
+	x.reached = x.reached || a.sent
 	if err == nil && x.rpc && !a.verdict.known {
 		return x.deliver(a)
 	}
@@ -258,9 +293,12 @@ func (x *exchange) judge(a *answer, err error) (o abate.Outcome) {
 		o = abatehttp.ClassifyStatus(x.route.Guard, a.resp.Status, header(a.resp.Fields), again)
 	case errors.Is(err, errGone) || x.body.failed() != nil || timedOut(err) && x.body.late():
 		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	case exhausted.Own(err): // another attempt would need the same
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: !a.sent, Err: err}
 	default:
 		o = abatehttp.ClassifyError(x.route.Guard, err, again)
 	}
+	o.Unfinished = o.Class == abate.Success && err == nil && !x.rpc && !a.ended && a.resp.Status != http.StatusSwitchingProtocols
 	x.hear(&o, a, err)
 	a.result = results[o.Class]
 	return o
@@ -316,7 +354,12 @@ func (x *exchange) sleep(until time.Duration) abate.Step {
 // queue waits for the bulkhead.
 func (x *exchange) queue() abate.Step {
 	admitted := make(chan struct{}, 1)
-	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	w := &bulkhead.Waiter{Wake: func() {
+		select {
+		case admitted <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}}
 	step := x.call.Enqueue(abate.Now(), w)
 	if step.Action != abate.Queued {
 		return step

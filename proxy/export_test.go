@@ -4,3 +4,10 @@ import "time"
 
 // The tests wait longer than the proxy does for what comes a moment later: the machine may stand still in between.
 func init() { headWait, messageWait = 2*time.Second, 2*time.Second }
+
+// Clients is how many are connected.
+func (p *Proxy) Clients() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.clients)
+}

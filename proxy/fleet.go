@@ -1,26 +1,49 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abateredis"
-	"github.com/abate-go/abate/adapter/abateredis/trial"
+	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/policyfile"
 )
 
-// instances is what this proxy shares with others through the Redis of the policy file: nothing while the file has none.
+// Sharing is what instances of a proxy share through a Redis. Package sharing has it. It is an interface so that a
+// program whose policy file names no Redis need not contain a Redis client.
+type Sharing interface {
+	// AdjustProtection has a protection use what instances share.
+	AdjustProtection(name string, p *abate.Protection)
+	// Share has a guard share what its policy says that instances share.
+	Share(g *abate.Guard)
+	// Reconfigure goes over to the Redis of this section of the policy file.
+	Reconfigure(c policyfile.Redis) error
+	// State returns how many instances there are, whether Redis is away, and its last error.
+	State() (instances int, away bool, err error)
+	// Close ends the sharing.
+	Close()
+}
+
+// OpenSharing begins to share through the Redis of a policy file, which it counts in the metrics.
+type OpenSharing func(c policyfile.Redis, m *abateprom.Metrics) (Sharing, error)
+
+// ErrNoRedis is in the error of New and Reload if the policy file names a Redis and Config.Sharing is nil.
+var ErrNoRedis = errors.New("this program has no Redis client")
+
+// ErrNoEmbeddedRedis is in their error if it says embedded: true, and Config.Sharing has no Redis to embed.
+var ErrNoEmbeddedRedis = errors.New("this program has no Redis to embed: name one with addresses")
+
+// instances is what this proxy shares with others through the Redis of the policy file: nothing while the file has
+// none.
 type instances struct {
-	fleet    atomic.Pointer[abateredis.Fleet]
-	embedded string // address of the Redis in this process, "" without one
-	stop     func() // ends it
+	fleet atomic.Pointer[Sharing] // nil while nothing is shared
 }
 
 // adjust has a protection use what instances share. It is a hook of the policy file.
 func (s *instances) adjust(name string, p *abate.Protection) {
 	if f := s.fleet.Load(); f != nil {
-		f.AdjustProtection(name, p)
+		(*f).AdjustProtection(name, p)
 	}
 }
 
@@ -28,21 +51,22 @@ func (s *instances) adjust(name string, p *abate.Protection) {
 func (p *Proxy) followRedis() error {
 	s, c := &p.instances, p.policies.Redis()
 	fleet := s.fleet.Load()
-	if !c.Enabled() {
+	switch {
+	case !c.Enabled():
 		s.close()
 		return nil
-	}
-	config, err := p.redisConfig(c)
-	if err == nil && fleet != nil {
-		err = fleet.Reconfigure(config)
-	}
-	if err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-	if fleet == nil {
-		if fleet, err = abateredis.Open(config); err != nil {
+	case p.config.Sharing == nil:
+		return fmt.Errorf("redis: %w", ErrNoRedis)
+	case fleet != nil:
+		if err := (*fleet).Reconfigure(c); err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
+	default:
+		opened, err := p.config.Sharing(c, p.metrics)
+		if err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+		fleet = &opened
 		s.fleet.Store(fleet)
 		if err := p.policies.Reload(); err != nil { // so that adjust sees every protection
 			return fmt.Errorf("redis: %w", err)
@@ -50,44 +74,32 @@ func (p *Proxy) followRedis() error {
 	}
 	for _, name := range p.policies.Names() {
 		if g, ok := p.policies.Lookup(name); ok {
-			fleet.Share(g)
+			(*fleet).Share(g)
 		}
 	}
+	p.warnOfFailovers(&c)
 	return nil
 }
 
-// redisConfig is the file's section as abateredis knows it. It starts the embedded Redis, and ends it.
-func (p *Proxy) redisConfig(c policyfile.Redis) (config abateredis.Config, err error) {
-	s := &p.instances
-	config = abateredis.Config{
-		Addresses: c.Addresses, Master: c.Master, Cluster: c.Cluster, Username: c.Username, PasswordFile: c.PasswordFile, Database: c.Database,
-		Prefix: c.Prefix, Timeout: c.Timeout, TLS: c.TLS, Observe: p.metrics.ObserveRedis, OnFallback: p.metrics.RedisFallback,
-	}
-	switch {
-	case !c.Embedded:
-		s.endEmbedded()
-		return config, nil
-	case s.embedded == "":
-		if s.embedded, s.stop, err = trial.Start(); err != nil {
-			return config, err
+// warnOfFailovers says so if keys are where a failover can forget them.
+func (p *Proxy) warnOfFailovers(c *policyfile.Redis) {
+	for _, name := range p.policies.GateNames() {
+		g, ok := p.policies.Gate(name)
+		if !ok || !c.CanForgetKeys() {
+			continue
+		}
+		if k := g.Describe().Idempotency; k.Fleet && k.Enabled() {
+			p.config.Log.Warn("redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done again; "+
+				"set it to the number of replicas of each master", "gate", name)
+			return
 		}
 	}
-	config.Addresses = []string{s.embedded}
-	return config, nil
 }
 
 // close ends the sharing.
 func (s *instances) close() {
 	if f := s.fleet.Swap(nil); f != nil {
-		f.Close()
-	}
-	s.endEmbedded()
-}
-
-func (s *instances) endEmbedded() {
-	if s.embedded != "" {
-		s.stop()
-		s.embedded = ""
+		(*f).Close()
 	}
 }
 
@@ -104,10 +116,10 @@ func (s *instances) report() *redisReport {
 	if f == nil {
 		return nil
 	}
-	state := f.State()
-	r := &redisReport{Instances: state.Instances, Away: state.Away()}
-	if state.Err != nil {
-		r.Error = state.Err.Error()
+	n, away, err := (*f).State()
+	r := &redisReport{Instances: n, Away: away}
+	if err != nil {
+		r.Error = err.Error()
 	}
 	return r
 }

@@ -156,7 +156,7 @@ func FuzzClientBytes(f *testing.F) {
 func FuzzIngressBytes(f *testing.F) {
 	for _, fields := range []string{"X-Forwarded-For: 192.0.2.1\r\nx-envoy-attempt-count: 9\r\nABATE-PRIORITY: SHEDDABLE\r\n", "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\nGrpc-Timeout: 1H\r\n",
 		"Idempotency-Key: a\r\nContent-Length: 3\r\n", "Idempotency-Key: \"b\"\r\nTransfer-Encoding: chunked\r\n", "Expect: 100-continue\r\nIdempotency-Key: c\r\nContent-Length: 100\r\n",
-		"Connection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: d\r\n", "Authorization: Bearer x\r\nForwarded: for=x\r\nX-Real-Ip: y\r\nx-forwarded-client-cert: z\r\n"} {
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: d\r\n", "Idempotency-Key: e\r\nX-Idempotency-Key: f\r\nAbate-Idempotency-Token: x\r\nContent-Length: 3\r\n", "Authorization: Bearer x\r\nForwarded: for=x\r\nX-Real-Ip: y\r\nx-forwarded-client-cert: z\r\n"} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			f.Add([]byte(method + " /a HTTP/1.1\r\nHost: s.test\r\n" + fields + "\r\nabc" + smuggled))
 		}
@@ -171,6 +171,11 @@ func FuzzIngressBytes(f *testing.F) {
 		for name, values := range parsed.Header {
 			want := map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": parsed.Host, "X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL",
 				"X-Envoy-Expected-Rq-Timeout-Ms": values[0]}[name]
+			if keyed := parsed.Header["Idempotency-Key"] != nil || parsed.Header["X-Idempotency-Key"] != nil; name == "Abate-Idempotency-Token" && keyed {
+				if _, err := strconv.ParseUint(values[0], 10, 64); err == nil {
+					want = values[0]
+				}
+			}
 			privileged := strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Abate-") || name == "Forwarded" || name == "X-Real-Ip"
 			if privileged && (len(values) != 1 || values[0] != want) {
 				malformed.Store(&req)

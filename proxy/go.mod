@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/abate-go/abate v0.0.0
+	github.com/abate-go/abate/adapter/abatebolt v0.0.0
 	github.com/abate-go/abate/adapter/abateprom v0.0.0
 	github.com/abate-go/abate/adapter/abateredis v0.0.0
 	github.com/prometheus/client_golang v1.24.1
@@ -12,11 +13,13 @@ require (
 )
 
 require (
+	go.etcd.io/bbolt v1.4.3 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260120221211-b8f7ae30c516 // indirect
 )
 
 require (
+	github.com/abate-go/abate/adapter/abategrpc v0.0.0
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -29,11 +32,14 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.57.0
 	golang.org/x/sys v0.47.0 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	google.golang.org/protobuf v1.36.11
 )
 
 replace (
 	github.com/abate-go/abate => ..
+	github.com/abate-go/abate/adapter/abatebolt => ../adapter/abatebolt
 	github.com/abate-go/abate/adapter/abateprom => ../adapter/abateprom
 	github.com/abate-go/abate/adapter/abateredis => ../adapter/abateredis
 )
+
+replace github.com/abate-go/abate/adapter/abategrpc => ../adapter/abategrpc

@@ -47,25 +47,25 @@ func (x *exchange) beginRPC() {
 		return
 	}
 	for _, f := range x.req.Fields { // what cannot be read is as if it were not there
-		switch {
-		case f.Is("grpc-timeout"):
+		if f.Is("grpc-timeout") {
 			if d, ok := hops.ParseGRPCTimeout(text(f.Value)); ok {
 				x.limit = min(x.limit, later(x.began, d))
-			}
-		case f.Is("grpc-previous-rpc-attempts") && !x.proxy.config.Gateway: // from strangers it means nothing; a gate sees for itself
-			if n, ok := hops.AttemptOf("grpc-previous-rpc-attempts", text(f.Value)); ok {
-				x.before = max(x.before, n-1)
 			}
 		}
 	}
 }
 
-// appendRPC tells the service which attempt this is, and how long the client still waits. The time limits of the policy are not
-// in it: what they bound is the wait for the answer's beginning, and a stream may go on behind that.
-func (x *exchange) appendRPC(dst []byte, n int) []byte {
-	if x.in == nil {
-		n += x.before
+// bound has the deadline of a gRPC call be the least of its client's, the gate's, and the policy's timeout, as the timeout of a
+// service config is: a stream ends at it too. attemptTimeout is no part of it: what that bounds is the wait for the answer's
+// beginning, and a stream may go on behind that.
+func (x *exchange) bound(policy *abate.Policy, now, until time.Duration) {
+	if x.limit = min(x.limit, until); policy.Timeout > 0 {
+		x.limit = min(x.limit, later(now, policy.Timeout))
 	}
+}
+
+// appendRPC tells the service which attempt this is, and how much time is left of the call: see bound.
+func (x *exchange) appendRPC(dst []byte, n int) []byte {
 	if n > 1 {
 		dst = append(dst, "Grpc-Previous-Rpc-Attempts: "...)
 		dst = append(strconv.AppendInt(dst, int64(n-1), 10), "\r\n"...)

@@ -119,8 +119,11 @@ func pushBack(dst []byte, p hops.Pushback) []byte {
 func (x *exchange) ownRPC(status int, reason, message string, p hops.Pushback, more []byte) {
 	x.reason = reason
 	code := rpcCode(status)
-	if reason == abatehttp.KeyNotStored.Code {
+	switch reason {
+	case abatehttp.KeyNotStored.Code:
 		code = alreadyExists
+	case abatehttp.KeyEffectUnknown.Code:
+		code = failedPrecondition
 	}
 	b := append(make([]byte, 0, 512), "Content-Type: application/grpc\r\n"...)
 	b = h1.AppendField(appendStatus(b, code, message), reasonField, reason)
@@ -152,7 +155,7 @@ func (x *exchange) refuseAtGateRPC(p *abatehttp.Problem, detail string, wait tim
 func (x *exchange) problemRPC(p *problem, never bool) {
 	back := hops.Pushback{Never: never}
 	if !never {
-		back.Wait = time.Duration(p.RetryAfter) * time.Second
+		back.Wait = p.wait
 	}
 	x.ownRPC(p.Status, p.Reason, p.Detail, back, nil)
 }

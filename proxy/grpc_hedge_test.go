@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,4 +105,29 @@ func TestAClientThatLeavesBeforeItsMessageHarmsNobody(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	unharmed(t, r)
+}
+
+// A copy that is still on its way when its client's time is over asks nothing of the client: its memory may be another's by then.
+func TestACopyThatOutlivesItsCallLeavesTheClientAlone(t *testing.T) {
+	s := serveGRPC(t, func(c *rpc) error {
+		<-c.Context().Done()
+		return c.Context().Err()
+	})
+	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "retryMethods: [/a.B/*]", "retryBudget: {disabled: true}", "circuitBreaker: {disabled: true}"))
+	cc := dialGRPC(t, r.addr)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 40 {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				callIn(ctx, cc, "/a.B/C", "hello")
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	g, _ := r.proxy.Policies().Lookup("s")
+	if n := g.State().Panics; n != 0 {
+		t.Errorf("%d panics", n)
+	}
 }

@@ -52,6 +52,9 @@ func TestTheProxysOwnAnswersAreGRPCToGRPC(t *testing.T) {
 			if c.code != tt.code || c.last("abate-reason") != tt.reason || c.last("grpc-retry-pushback-ms") != tt.pushback {
 				t.Errorf("got %+v; want %v, %s, %q", c, tt.code, tt.reason, tt.pushback)
 			}
+			if tt.reason == "budget-exhausted" && c.message != "busy" {
+				t.Errorf("the service's own words were lost: %+v", c)
+			}
 			if c.message == "" || len(c.trailer.Get("grpc-retry-pushback-ms")) > 1 {
 				t.Errorf("got %+v", c)
 			}

@@ -17,7 +17,13 @@ import (
 // pythonShop runs the gRPC service in Python and returns its address.
 func pythonShop(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command(needs.Python(t, "grpc"), "testdata/clients/grpc_server.py")
+	return program(t, needs.Python(t, "grpc"), "testdata/clients/grpc_server.py")
+}
+
+// program runs a service that prints its port and ends when its standard input does. It returns the service's address.
+func program(t *testing.T, command ...string) string {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +41,7 @@ func pythonShop(t *testing.T) string {
 	})
 	port, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatal("the service in Python has not said its port: ", err)
+		t.Fatalf("%q has not said its port: %v", command, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return "127.0.0.1:" + strings.TrimSpace(port)

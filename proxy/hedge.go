@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -21,42 +22,90 @@ type hedged struct{ x *exchange }
 
 // runHedged makes the call with abate.Run, which sends copies on goroutines of their own.
 func (x *exchange) runHedged() error {
-	own := x.private()
 	ctx, leave := context.WithCancel(x.client.context())
 	defer leave()
-	defer watch(ctx, x.client.gone, leave).Stop()
+	own := x.private(ctx)
+	if x.rpc && x.limit != abate.NoDeadline {
+		var end context.CancelFunc
+		ctx, end = context.WithDeadline(ctx, x.proxy.began.time(x.limit))
+		defer end()
+	}
+	w := watch(ctx, x.client.gone, leave)
+	defer w.stop()
 	if x.tree != nil {
 		ctx = abate.WithCallTree(ctx, x.tree)
 	}
 	a, release, err := abate.Run[*answer](ctx, x.route.Guard, hedged{own})
-	release.Done() // the answer has its time limit with it
+	x.release = release // the answer has its time limit with it
 	if a != nil && a.failed {
 		a = nil
 	}
+	if a != nil { // what it lasts longer than its copies is the client's own again
+		a.x = x
+	}
 	own.copies.Lock()
 	x.got, x.sent, x.tried = a, own.sent, own.tried
+	x.reached = own.sent > 0 // some copies may still be on their way
 	own.copies.Unlock()
 	return err
 }
 
-// watch asks a client now and then whether it is still there, until ctx ends, and has it end when the client has left:
-// abate.Run cannot ask, and may wait for long.
-func watch(ctx context.Context, gone func() bool, leave context.CancelFunc) *time.Timer {
-	return time.AfterFunc(glance, func() {
-		switch {
-		case ctx.Err() != nil:
-		case gone():
-			leave()
-		default:
-			watch(ctx, gone, leave)
-		}
-	})
+// watcher asks a client now and then whether it is still there.
+type watcher struct {
+	ctx   context.Context
+	gone  func() bool
+	leave func()
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	over  bool
 }
 
+// watch has ctx end by leave when the client has left: abate.Run cannot ask, and may wait for long.
+func watch(ctx context.Context, gone func() bool, leave func()) *watcher {
+	w := &watcher{ctx: ctx, gone: gone, leave: leave}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(glance, w.look)
+	return w
+}
+
+func (w *watcher) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.over || w.ctx.Err() != nil:
+	case w.gone():
+		w.leave()
+	default:
+		w.timer.Reset(glance)
+	}
+}
+
+// stop ends that. Nobody asks the client from here on: it may be another's by then.
+func (w *watcher) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+}
+
+// departed is the client as the copies of a hedged attempt know it. One that has lost may be on its way when the client has its
+// answer, sends the next request, or has made room for another: it asks nothing of the client itself.
+type departed struct {
+	client                 // nil: there is nothing else to ask for
+	left   context.Context // ends when the client leaves, and when it has its answer
+	from   *origin
+}
+
+func (d departed) gone() bool               { return d.left.Err() != nil }
+func (d departed) context() context.Context { return d.left }
+func (d departed) origin() *origin          { return d.from }
+
 // private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
-// guards.
-func (x *exchange) private() *exchange {
-	p := &exchange{proxy: x.proxy, client: x.client, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit}
+// guards. ctx ends when the client has left.
+func (x *exchange) private(ctx context.Context) *exchange {
+	p := &exchange{proxy: x.proxy, client: departed{left: ctx, from: x.client.origin()}, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit, before: x.before}
 	p.body = content{x: p, kind: x.body.kind, bytes: bytes.Clone(x.body.bytes), chunked: x.body.chunked, trailer: cloneFields(x.body.trailer)}
 	r := &p.req
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
@@ -73,6 +122,9 @@ func cloneFields(fields []h1.Field) []h1.Field {
 	}
 	return own
 }
+
+// RepeatedBefore tells abate.Run whether somebody above has made this call before.
+func (h hedged) RepeatedBefore() bool { return h.x.before > 0 }
 
 // Attempt sends one copy.
 func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {

@@ -84,8 +84,11 @@ func (p *Proxy) serveStream(s *h2.Stream, from *origin) {
 	st.data, st.failed, st.ended, st.bare = nil, false, false, false
 	whole := st.answer(p)
 	st.unhook()
-	if !st.ended {
+	switch {
+	case !st.ended:
 		s.Reset(h2.InternalError) // the client must not take the answer for complete
+	case !st.read.Load() && !st.x.rpc:
+		st.linger()
 	}
 	if !whole {
 		return
@@ -113,6 +116,19 @@ func (st *stream) skipContent() {
 		if n += len(data); err == io.EOF {
 			st.read.Store(true)
 		} else if err != nil {
+			return
+		}
+	}
+}
+
+// linger reads away what the client still sends behind its answer, as linger does over HTTP/1.1: a reset may overtake the
+// answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
+func (st *stream) linger() {
+	st.h2.ReadOn()
+	began := abate.Now()
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost || now < began+lingerLeast); now = abate.Now() {
+		data, err := st.h2.Next(now + min(lingerStill, began+lingerTime-now))
+		if read += len(data); err != nil {
 			return
 		}
 	}

@@ -53,7 +53,8 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 		trailer = b.x.trailer()
 	}
 	whole := f.done && len(trailer) == 0
-	s, n, err := conn.Open(head, f.kept, whole, until)
+	silent := b.x.rpc && len(f.kept) == 0 // see openWhole
+	s, n, err := conn.Open(head, f.kept, whole && !silent, until)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,10 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 		go f.run()
 	}
 	f.to, f.target = s, s
-	if n < len(f.kept) {
+	switch {
+	case whole && silent:
+		f.sent(s.End())
+	case n < len(f.kept):
 		f.sent(s.Write(f.kept[n:], whole, until))
 	}
 	if f.done && !whole {

@@ -189,7 +189,7 @@ func (p *http2Pool) close() {
 func (e *endpoint) connectHTTP2(p *Proxy, pool *http2Pool) (*h2.Conn, error) {
 	ctx, cancel := context.WithTimeout(p.life, p.config.ConnectTimeout)
 	defer cancel()
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", e.addr)
+	nc, err := p.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}

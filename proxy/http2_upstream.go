@@ -71,7 +71,7 @@ func (x *exchange) open(a *answer, conn *h2.Conn) (err error) {
 		}
 		h.s, err = b.feedTo(conn, &h.head, a.until)
 	default:
-		err = h.openWhole(conn, b, a.until)
+		err = h.openWhole(conn, b, x.rpc, a.until)
 	}
 	if a.sent = h.s != nil; a.sent && b.kind == streamed {
 		a.listen()
@@ -88,15 +88,18 @@ func (a *answer) listen() {
 }
 
 // openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer: the
-// service may give one before it has all of it.
-func (h *http2Answer) openWhole(conn *h2.Conn, b *content, until time.Duration) error {
-	whole := len(b.trailer) == 0
-	s, n, err := conn.Open(&h.head, b.bytes, whole, until)
+// service may give one before it has all of it. A gRPC call without a message ends with an empty frame of content, as gRPC over
+// HTTP/2 has it: there are servers, Node's among them, that wait for one for ever.
+func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.Duration) error {
+	whole, silent := len(b.trailer) == 0, rpc && len(b.bytes) == 0
+	s, n, err := conn.Open(&h.head, b.bytes, whole && !silent, until)
 	if err != nil {
 		return err
 	}
 	h.s = s
 	switch {
+	case whole && silent:
+		_ = s.End() // what became of the stream, its answer tells
 	case n < len(b.bytes):
 		h.rest = make(chan struct{})
 		go h.sendRest(b, n, until)
@@ -125,7 +128,7 @@ func (a *answer) writeHead(e *endpoint, n int) {
 	if x.keepsHost() {
 		q.Authority = x.req.Host
 	}
-	if q.Length == 0 && !x.body.empty(text(x.req.Method)) {
+	if q.Length == 0 && (x.rpc || !x.body.empty(text(x.req.Method))) {
 		q.Length = -1
 	}
 	for _, f := range x.req.Fields {

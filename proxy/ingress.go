@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -38,6 +39,9 @@ func (x *exchange) arrive() error {
 		case abate.Ask:
 			limit := in.machine.AskFleet(x.client.context())
 			step = in.machine.Limited(abate.Now(), limit)
+		case abate.Measure:
+			share := in.machine.ReadCPU()
+			step = in.machine.Measured(abate.Now(), share)
 		case abate.Queue:
 			step = x.waitForPlace()
 		case abate.Handle:
@@ -61,7 +65,7 @@ func (x *exchange) handle(now, until time.Duration) error {
 	err := x.run(x.fleet.policy, now, until)
 	if x.got == nil {
 		x.served(x.failure(err))
-		x.in.key.unanswered(x.sent > 0 && x.first.sent)
+		x.in.key.unanswered(x.reached)
 	}
 	x.answer(err)
 	x.served(abate.Ignored) // its client did not take the answer to its end
@@ -71,7 +75,7 @@ func (x *exchange) handle(now, until time.Duration) error {
 
 // failure is the class of a request that got no answer.
 func (x *exchange) failure(err error) abate.Class {
-	if errors.Is(err, errGone) || x.client.gone() || x.body.failed() != nil {
+	if errors.Is(err, errGone) || x.client.gone() || x.body.failed() != nil || exhausted.Own(err) {
 		return abate.Ignored
 	}
 	return abate.Failure
@@ -101,17 +105,19 @@ func (x *exchange) settle(a *answer) {
 // the repeats of the request. How long a long answer took is its client's affair.
 func (x *exchange) whole(a *answer, key *keyed) {
 	class := hops.ServedClass(a.resp.Status)
-	switch {
-	case x.rpc:
-		key.completeRPC(a)
+	if x.rpc {
 		class = hops.ServedCode(a.verdict.code)
-	case key != nil:
-		key.complete(a.trailer())
 	}
 	if class == abate.Success && x.bytes > widenFrom {
 		class = abate.Ignored
 	}
-	x.served(class)
+	x.served(class) // before the store is asked, which may take its time
+	switch {
+	case x.rpc:
+		key.completeRPC(a)
+	case key != nil:
+		key.complete(a.trailer())
+	}
 }
 
 // place is a wait in the queue of a gate. It is used again after a wait that was ended by Wake: nobody else has it then.
@@ -124,7 +130,12 @@ type place struct {
 
 var places = sync.Pool{New: func() any {
 	p := &place{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	p.wake = func() { p.woken <- struct{}{} }
+	p.wake = func() {
+		select {
+		case p.woken <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}
 	return p
 }}
 
@@ -174,7 +185,7 @@ func (x *exchange) turnAway() {
 	room := buffers.Get().(*[]byte)
 	defer buffers.Put(room)
 	b := abatehttp.AppendRefusal((*room)[:0], x.service(), r)
-	x.ownProblem(status, code, "", r.RetryAfter, b)
+	x.ownProblem(status, code, "", abatehttp.RefusalWait(r), b)
 }
 
 // refuseAtGate answers with a problem that is not the gate's own. detail says more than the problem does, if there is more

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate/proxy"
 )
@@ -110,6 +112,15 @@ func TestIngressHandsAdmittedRequestsToTheService(t *testing.T) {
 	}
 }
 
+func TestIngressReadsTheProcessorsLoadForItsGate(t *testing.T) {
+	r := protect(t, guardOf(mirror(t).url, "shed: {cpu: 0.99}"))
+	for range 3 {
+		if a := r.get("/"); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.content)
+		}
+	}
+}
+
 func TestIngressTellsTheServiceHowMuchTimeIsLeft(t *testing.T) {
 	r := protect(t, guardOf(mirror(t).url, "timeout: 1m"))
 	var left int
@@ -149,6 +160,38 @@ func TestIngressBelievesTrustedPeersOnly(t *testing.T) {
 				t.Errorf("doubled: %q", a.content)
 			}
 		})
+	}
+}
+
+// TestIngressTakesOffWhatOnlyProxiesMaySay: an address or a path that a stranger writes is not told to the service, in whichever
+// field its framework would look for it.
+func TestIngressTakesOffWhatOnlyProxiesMaySay(t *testing.T) {
+	names := strings.Fields("True-Client-IP X-Real-IP CF-Connecting-IP CF-Connecting-IPv6 X-Client-IP X-Cluster-Client-IP Client-IP Fastly-Client-IP Fly-Client-IP Forwarded " +
+		"X-Forwarded X-Forwarded-By X-Forwarded-Server X-Forwarded-Ssl X-Forwarded-Prefix X-Forwarded-Port Forwarded-For X-Originating-IP X-Remote-IP X-Remote-Addr X-ProxyUser-Ip " +
+		"WL-Proxy-Client-IP Proxy-Client-IP X-Azure-ClientIP X-AppEngine-User-IP X-Original-URL X-Rewrite-URL X-Original-Forwarded-For X-Host X_Forwarded_For true_client_ip")
+	kept := strings.Fields("X-Forward X-Realistic True-Client CF-Other X-Custom Client-Ip-Range Accept X-Original-Filename")
+	up := mirror(t)
+	for _, trusted := range []bool{false, true} {
+		keys := []string{noShed}
+		if trusted {
+			keys = append(keys, trustLoop)
+		}
+		r := protect(t, guardOf(up.url, keys...))
+		request := "GET / HTTP/1.1\r\nHost: s\r\n"
+		for _, name := range append(names, kept...) {
+			request += name + ": 192.0.2.7\r\n"
+		}
+		a := r.dial().send(request + "\r\n").answer()
+		for _, name := range names {
+			if got := field(a.content, name); (got == "192.0.2.7") != trusted {
+				t.Errorf("trusted %v: the service got %s %q", trusted, name, got)
+			}
+		}
+		for _, name := range kept {
+			if got := field(a.content, name); got != "192.0.2.7" {
+				t.Errorf("trusted %v: %s was lost", trusted, name)
+			}
+		}
 	}
 }
 
@@ -204,6 +247,19 @@ func TestIngressLimitsEachCaller(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestIngressTellsTheUnixTimeOfAResetIfThePolicySaysSo(t *testing.T) {
+	up := mirror(t)
+	c := protect(t, guardOf(up.url, noShed, "rateLimit: {limit: 1/1h, burst: 1, reset: epoch}")).dial()
+	for _, status := range []int{200, 429} {
+		before := time.Now().Unix()
+		a := c.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n").answer()
+		at, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
+		if a.status != status || err != nil || at < before || at > time.Now().Unix()+3601 || at < 1_700_000_000 {
+			t.Errorf("%d, %v; want %d and a reset at most an hour after %d", a.status, a.header, status, before)
+		}
 	}
 }
 

@@ -403,3 +403,27 @@ func TestAProtocolIsSwitchedToOverTLS(t *testing.T) {
 		t.Errorf("%q, %v", rest, err)
 	}
 }
+
+// Who has agreed on HTTP/2 in the handshake and then sends something else is told in HTTP/2, and is not served: behind it may stand
+// another parser that reads it otherwise.
+func TestWhoHasAgreedOnHTTP2SpeaksNothingElse(t *testing.T) {
+	f := newFiles(t, trusted.issue(t), trusted)
+	service := mirror(t)
+	r := protect(t, guardOf(service.url, f.tls()))
+	for _, sent := range []string{"GET / HTTP/1.1\r\nHost: s\r\n\r\n", "INVALID CONNECTION PREFACE\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSN"} {
+		nc, err := r.secure(func(c *tls.Config) { c.NextProtos = []string{"h2"} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nc.Write([]byte(sent)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(nc)
+		if err != nil || bytes.Contains(got, []byte("HTTP/1.1")) || !bytes.Contains(got, []byte("does not begin with the preface of HTTP/2")) {
+			t.Errorf("%q: %q, %v; want a GOAWAY", sent, got, err)
+		}
+	}
+	if n := len(service.seen()); n != 0 {
+		t.Errorf("the service was asked %d times", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
@@ -13,8 +14,29 @@ import (
 // appendRequest writes what the gate adds for the service. The attempt's number and the time it has stand beside it, see
 // appendOwn.
 func (in *arrival) appendRequest(dst []byte) []byte {
-	return in.appendAllowance(h1.AppendField(dst, in.post.priorityAs, in.request.Priority.String()))
+	return in.appendAllowance(in.key.appendRequest(h1.AppendField(dst, in.post.priorityAs, in.request.Priority.String())))
 }
+
+// The fields that tell the service about the idempotency key that its request holds; see docs/headers.md.
+const (
+	keyTokenField  = "Abate-Idempotency-Token"
+	takenOverField = "Abate-Idempotency-Taken-Over"
+)
+
+// appendRequest tells the service which try it gets, and whether one before it never ended.
+func (k *keyed) appendRequest(dst []byte) []byte {
+	if k == nil {
+		return dst
+	}
+	dst = strconv.AppendUint(append(dst, keyTokenField+": "...), k.Token, 10)
+	if dst = append(dst, "\r\n"...); k.TakenOver {
+		dst = append(dst, takenOverField+": true\r\n"...)
+	}
+	return dst
+}
+
+// aboutKey tells of the fields that appendRequest writes: a proxy before this one, which is believed, knows of its own tries only.
+func (k *keyed) aboutKey(f h1.Field) bool { return k != nil && begins(f.Name, "abate-idempotency-") }
 
 // appendAnswer writes what the gate adds to every answer: what became of the caller's allowance for retries, where it is with
 // the rate limit, and whether it had better not try again.
@@ -37,7 +59,7 @@ func (in *arrival) appendLimit(dst []byte) []byte {
 		dst = append(append(dst, "\r\n"...), in.post.limit...)
 		dst = strconv.AppendInt(append(dst, "X-RateLimit-Limit: "...), d.Limit, 10)
 		dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Remaining: "...), d.Remaining, 10)
-		if seconds, ok := abatehttp.RateLimitReset(d); ok {
+		if seconds, ok := abatehttp.XRateLimitReset(&in.post.protection.RateLimit, d, time.Now()); ok {
 			dst = strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), seconds, 10)
 		}
 		dst = append(dst, "\r\n"...)

@@ -2,14 +2,13 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -17,20 +16,14 @@ import (
 // keyed is a request that holds an idempotency key: the first try, whose answer is kept for its repeats. A nil keyed, of a
 // request without one, does nothing.
 type keyed struct {
-	proxy   *Proxy
-	gate    *abate.Gate
-	store   idempotency.Store
-	config  *idempotency.Config
-	key     string
-	token   uint64
-	answer  idempotency.Response
-	over    bool // the answer is larger than what is kept
-	settled bool // the store has been told how it ended
-	stop    context.CancelFunc
+	holding.Hold
+	until      time.Duration // the end of the request's time
+	answer     idempotency.Response
+	size       int  // of the answer, so far
+	over       bool // it is larger than what is kept
+	settled    bool // the store is told how it ended
+	unrecorded bool // and has not confirmed that: the answer must not go out
 }
-
-// trailerMark begins the name of a stored field that came in the trailer of a gRPC answer. No field is called so.
-const trailerMark = ":"
 
 // replayedField marks an answer that was kept.
 const replayedField = "Idempotency-Replayed"
@@ -48,21 +41,25 @@ func (x *exchange) keyInUse() *keyed {
 // again without knowing that it has done it.
 func (x *exchange) gone() bool {
 	key := x.keyInUse()
-	return (key == nil || abate.Now()-x.began > key.config.Lease) && x.client.gone()
+	return (key == nil || abate.Now()-x.began > key.Config.Lease) && x.client.gone()
 }
 
 // claim asks for the request's idempotency key. It is false when the request has been answered without the service.
 func (x *exchange) claim(until time.Duration) (run bool, err error) {
 	in := x.in
-	if in.keyCount == 0 {
+	if !in.hasKey {
 		if in.keys.Required {
 			x.refuseKey(&abatehttp.KeyMissing, "", 0)
 		}
 		return !in.keys.Required, nil
 	}
-	key, problem := idempotency.ParseKey(string(in.keyField))
+	key, problem := idempotency.ParseKeys(string(in.keyField[0]), string(in.keyField[1]))
 	if problem != nil {
 		x.refuseKey(&abatehttp.KeyInvalid, problem.Error(), 0)
+		return false, nil
+	}
+	if key == "" {
+		x.refuseKey(&abatehttp.KeyInvalid, idempotency.CheckKey(key).Error(), 0)
 		return false, nil
 	}
 	if err := x.body.fill(until); err != nil {
@@ -86,51 +83,36 @@ func (x *exchange) begin(key string, until time.Duration) bool {
 	if !on || store == nil { // switched off since the request was routed
 		return true
 	}
-	k := &keyed{proxy: x.proxy, gate: gate, store: store, config: in.keys, key: idempotency.StoreKey(gate.Name(), in.caller, key)}
-	ctx, cancel := context.WithTimeout(context.Background(), min(in.keys.Lease, until-abate.Now()))
-	defer cancel()
-	begun, err := store.Begin(ctx, k.key, idempotency.FingerprintOf(string(x.req.Method), string(x.req.Path), x.body.bytes), in.keys.Lease)
+	principal, compared := idempotency.Principal(in.keys.Scope, in.principal(x))
+	k := &keyed{until: until, Hold: holding.Hold{
+		Gate: gate, Store: store, Config: in.keys, Ctx: context.Background(), Key: idempotency.StoreKey(gate.Name(), principal, key),
+	}}
+	print := idempotency.FingerprintOf(string(x.req.Method), string(x.req.Path), x.body.bytes).With(compared)
+	begun, err := k.Begin(print, until)
 	if err != nil {
-		return x.withoutStore(err)
+		return x.withoutStore()
 	}
-	gate.KeyDecided(decision(begun))
 	switch begun.State {
 	case idempotency.Run:
-		k.token = begun.Token
-		ctx, stop := context.WithCancel(x.proxy.life)
-		k.stop = stop
-		go k.renew(ctx)
+		k.Keep()
 		in.key = k
 		return true
 	case idempotency.Replay:
 		x.replay(&begun.Response)
 	case idempotency.Running:
-		x.refuseKey(&abatehttp.KeyRunning, "", time.Second)
+		x.refuseKey(&abatehttp.KeyRunning, "", abatehttp.KeyWait(x.in.post.gate))
 	default:
 		x.refuseKey(&abatehttp.KeyMismatch, "", 0)
 	}
 	return false
 }
 
-// decision is the word for what became of a key, for metrics.
-func decision(b idempotency.Begun) string {
-	if b.State == idempotency.Run && b.TakenOver {
-		return "taken-over"
-	}
-	return b.State.String()
-}
-
 // withoutStore decides about a request whose key cannot be looked up.
-func (x *exchange) withoutStore(err error) (run bool) {
-	what := "away"
-	if errors.Is(err, idempotency.ErrFull) {
-		what = "full"
-	}
-	x.in.post.gate.KeyDecided(what)
+func (x *exchange) withoutStore() (run bool) {
 	if x.in.keys.WhenAway == "open" {
 		return true
 	}
-	x.refuseKey(&abatehttp.KeyUnavailable, "", time.Second+rand.N(2*time.Second))
+	x.refuseKey(&abatehttp.KeyUnavailable, "", abatehttp.KeyWait(x.in.post.gate))
 	return false
 }
 
@@ -145,14 +127,18 @@ func (x *exchange) refuseKey(p *abatehttp.Problem, detail string, wait time.Dura
 
 // replay gives the client the answer of the try that was the first.
 func (x *exchange) replay(r *idempotency.Response) {
-	if r.Truncated {
+	switch {
+	case r.EffectUnknown():
+		x.refuseKey(&abatehttp.KeyEffectUnknown, "", 0)
+		return
+	case r.Truncated:
 		x.refuseKey(&abatehttp.KeyNotStored, "", 0)
 		return
 	}
 	x.served(abate.Ignored)
 	fields, trailer := make([]h1.Field, 0, len(r.Header)), []h1.Field(nil)
 	for _, f := range r.Header {
-		if name, behind := strings.CutPrefix(f.Name, trailerMark); behind {
+		if name, behind := strings.CutPrefix(f.Name, idempotency.TrailerMark); behind {
 			trailer = append(trailer, h1.Field{Name: []byte(name), Value: []byte(f.Value)})
 		} else {
 			fields = append(fields, h1.Field{Name: []byte(f.Name), Value: []byte(f.Value)})
@@ -169,26 +155,10 @@ func (x *exchange) replay(r *idempotency.Response) {
 	x.client.end(trailer)
 }
 
-// renew keeps the key while the request is being done.
-func (k *keyed) renew(ctx context.Context) {
-	t := time.NewTicker(max(k.config.Lease/3, time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		if err := k.store.Renew(ctx, k.key, k.token, k.config.Lease); errors.Is(err, idempotency.ErrLost) {
-			return
-		}
-	}
-}
-
 // head begins to keep an answer.
 func (k *keyed) head(a *answer) {
 	k.answer = idempotency.Response{Status: a.resp.Status}
-	if !idempotency.Keeps(a.resp.Status) {
+	if !k.Config.Keeps(a.resp.Status) {
 		return
 	}
 	size := 0
@@ -199,7 +169,8 @@ func (k *keyed) head(a *answer) {
 		k.answer.Header = append(k.answer.Header, idempotency.Field{Name: string(f.Name), Value: string(f.Value)})
 		size += len(f.Name) + len(f.Value)
 	}
-	k.over = size > k.config.MaxBody || a.resp.Length > int64(k.config.MaxBody)
+	k.size = size
+	k.over = size > k.Config.MaxAnswer || a.resp.Length > int64(k.Config.MaxAnswer-size)
 }
 
 // notReplayed tells of fields that belong to one time or to one answer of a gate. Cookies are credentials of one session:
@@ -230,29 +201,39 @@ func notReplayed(f h1.Field) bool {
 
 // write keeps a piece of the content.
 func (k *keyed) write(data []byte) {
-	if k == nil || k.over || !idempotency.Keeps(k.answer.Status) {
+	if k == nil || k.over || !k.Config.Keeps(k.answer.Status) {
 		return
 	}
-	if k.over = len(k.answer.Body)+len(data) > k.config.MaxBody; !k.over {
+	if k.over = k.size+len(data) > k.Config.MaxAnswer || !k.Grow(k.size, k.size+len(data)); !k.over {
+		k.size += len(data)
 		k.answer.Body = append(k.answer.Body, data...)
 	}
 }
 
+// keepTrailer keeps the fields behind the content.
+func (k *keyed) keepTrailer(trailer []h1.Field) {
+	for _, f := range trailer {
+		if !notReplayed(f) {
+			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: idempotency.TrailerMark + string(f.Name), Value: string(f.Value)})
+			k.size += len(f.Name) + len(f.Value)
+		}
+	}
+	k.over = k.over || k.size > k.Config.MaxAnswer
+}
+
 // complete tells the store that the answer has come: one that is kept, or one that says that the request may be tried again.
-// An answer with trailer fields cannot be repeated.
 func (k *keyed) complete(trailer []h1.Field) {
 	if k == nil || k.settled {
 		return
 	}
-	if k.over = k.over || len(trailer) > 0; k.over {
+	if k.keepTrailer(trailer); k.over {
 		k.answer = idempotency.Response{Status: k.answer.Status, Truncated: true}
 	}
-	k.settle(func(ctx context.Context) error {
-		if !idempotency.Keeps(k.answer.Status) {
-			return k.store.Fail(ctx, k.key, k.token)
-		}
-		return k.store.Complete(ctx, k.key, k.token, k.answer, k.config.Retention)
-	})
+	if k.settled = true; !k.Config.Keeps(k.answer.Status) {
+		k.Fail()
+	} else {
+		k.unrecorded = !k.Complete(k.answer, k.until)
+	}
 }
 
 // completeRPC is complete for a gRPC answer: whether it is kept, its own status says, which stands in its trailer.
@@ -260,54 +241,51 @@ func (k *keyed) completeRPC(a *answer) {
 	if k == nil || k.settled {
 		return
 	}
-	if !idempotency.KeepsCode(uint32(a.verdict.code)) {
-		k.settle(func(ctx context.Context) error { return k.store.Fail(ctx, k.key, k.token) })
+	if !k.Config.KeepsCode(uint32(a.verdict.code)) {
+		k.settled = true
+		k.Fail()
 		return
 	}
-	size := len(k.answer.Body)
-	for _, f := range a.trailer() {
-		if !notReplayed(f) {
-			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: trailerMark + string(f.Name), Value: string(f.Value)})
-		}
-	}
-	for _, f := range k.answer.Header {
-		size += len(f.Name) + len(f.Value)
-	}
-	k.over = k.over || size > k.config.MaxBody
-	k.complete(nil)
+	k.complete(a.trailer())
 }
 
 // unanswered is for a try that brought no answer. If it has not reached the service the next one may run at once; else the
-// service may still be doing it, or have done it: the key is held until its lease is over.
+// service may still be doing it, or have done it: the key is held until its lease is over, or for good if no try may run where
+// there may be an effect.
 func (k *keyed) unanswered(reached bool) {
 	if k == nil || k.settled {
 		return
 	}
-	if k.settled = reached; !reached {
-		k.settle(func(ctx context.Context) error { return k.store.Fail(ctx, k.key, k.token) })
+	k.settled = true
+	switch {
+	case !reached:
+		k.Fail()
+	case k.Config.KeepServerErrors:
+		k.Complete(idempotency.Unknown(), abate.Now()) // nobody waits for it
+	default:
+		k.Leave()
 	}
 }
 
 // end is for a try that is over. An answer that broke off in its middle has been done, but cannot be repeated.
 func (k *keyed) end() {
-	if k != nil {
-		k.over = true
-		k.complete(nil)
-		k.stop()
+	if k == nil {
+		return
 	}
+	if k.answer.Status == 0 { // whatever came of it, nobody has looked
+		k.unanswered(true)
+	}
+	if !k.settled {
+		k.over, k.until = true, abate.Now() // nobody waits for it
+		k.complete(nil)
+	}
+	k.Shrink()
 }
 
-// settle tells the store how the try ended. By the end of a lease it is too late.
-func (k *keyed) settle(tell func(context.Context) error) {
-	k.settled = true
-	ctx, cancel := context.WithTimeout(context.Background(), k.config.Lease)
-	defer cancel()
-	switch err := tell(ctx); {
-	case err == nil:
-	case errors.Is(err, idempotency.ErrLost):
-		k.gate.KeyDecided("lost")
-	default:
-		k.gate.KeyDecided("away")
-		k.proxy.config.Log.Warn("the end of a request with an idempotency key could not be told: a repeat waits for the end of its lease", "gate", k.gate.Name(), "error", err)
+// panicked is for a try of which nobody knows how far it came.
+func (k *keyed) panicked() {
+	if k != nil {
+		k.unanswered(true)
+		k.Shrink()
 	}
 }

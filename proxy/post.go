@@ -21,6 +21,7 @@ type post struct {
 	priority   string                    // the name of the field that says it, in lower case
 	priorityAs string                    // as the file writes it
 	limit      []byte                    // RateLimit-Policy, a field of all answers
+	unnames    bool                      // it takes off what strangers say about who a user is
 }
 
 // source is what tells requests apart.
@@ -92,6 +93,7 @@ func (p *Proxy) newPost(e *policyfile.Entrance, s *service) *post {
 	o := &post{
 		gate: e.Gate, protection: t, service: s, tokens: p.tokensIn(t.Authentication), caller: sourceOf(t.Caller), bucket: sourceOf(t.RateLimit.Key),
 		priority: strings.ToLower(t.Priority.Header), priorityAs: t.Priority.Header,
+		unnames: t.IdentityHeaders == "remove",
 	}
 	if t.RateLimit.Enabled() {
 		o.limit = abatehttp.AppendRateLimitPolicy([]byte("RateLimit-Policy: "), t.RateLimit.Config)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -34,6 +34,8 @@ type problem struct {
 	// Circuit is the state of a circuit breaker that refused: open, half-open or ramp-up.
 	Circuit    string `json:"circuit,omitempty"`
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
+	// wait is RetryAfter as gRPC says it, in milliseconds.
+	wait time.Duration
 }
 
 // The fields of an answer that tell a caller what happened.
@@ -59,6 +61,9 @@ var refusals = []struct {
 	{abate.ErrTreeExhausted, "tree-exhausted", http.StatusBadGateway},
 }
 
+// exhaustedReason is the reason of an answer when the proxy itself has run out of something: the service was not asked.
+const exhaustedReason = "proxy-exhausted"
+
 // leftReason stands in the access log when the client did not wait.
 const leftReason = "the client left"
 
@@ -75,18 +80,17 @@ func (x *exchange) answer(err error) {
 	decided := errors.As(err, &policy)
 	x.spent = decided && policy.Reason == abate.ErrTreeExhausted
 	switch {
-	case x.client.gone() || errors.Is(err, errGone):
+	case (x.client.gone() || errors.Is(err, errGone)) && (x.got == nil || x.keyInUse() == nil): // the client's next try gets what is kept
 		x.reason = leftReason
 		x.client.abort()
 	case x.body.failed() != nil:
 		x.badBody(x.body.failed())
 	case x.degrade(err):
-	case decided && (policy.Reason == abate.ErrCircuitOpen || policy.Reason == abate.ErrBudgetExhausted):
-		x.refuse(policy)
-	case x.got != nil && decided:
+	case x.got != nil && decided: // whatever the policy decided about another attempt, this one was answered
 		x.reason, _ = refusal(policy.Reason)
 		extra := h1.AppendField(nil, reasonField, x.reason)
 		if x.lastWord(x.reason) {
+			x.got.resp.Fields = withoutShouldRetry(x.got.resp.Fields)
 			extra = x.sayNoRetry(extra)
 		}
 		x.pass(x.got, extra)
@@ -97,6 +101,17 @@ func (x *exchange) answer(err error) {
 	default:
 		x.unreachable(err)
 	}
+}
+
+// withoutShouldRetry takes that field out, in place: what the proxy knows of the call is the later word.
+func withoutShouldRetry(fields []h1.Field) []h1.Field {
+	kept := fields[:0]
+	for _, f := range fields {
+		if !f.Is("x-should-retry") {
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 // refusal is the short name of a reason, and the status of the answer when there is none of the service.
@@ -124,7 +139,7 @@ func (x *exchange) refuse(e *abate.Error) {
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-		p.RetryAfter = x.retryAfter(e.Reason)
+		p.wait, p.RetryAfter = x.retryAfter(e.Reason)
 	}
 	x.problem(p)
 }
@@ -143,17 +158,14 @@ func (x *exchange) detail(e *abate.Error) string {
 // discreet tells that the clients are strangers, who need not know the addresses behind the proxy.
 func (x *exchange) discreet() bool { return x.proxy.config.Gateway || x.in != nil }
 
-// retryAfter is when to come back, in whole seconds: when an open breaker lets probes through, else in a second; a little
-// later for some than for others, so that they do not all come at once.
-func (x *exchange) retryAfter(reason error) int {
-	wait := time.Second
+// retryAfter is when to come back, also in whole seconds: when an open breaker lets probes through, and not before; else in a second or a
+// little more. Clients that are told so come one after the other.
+func (x *exchange) retryAfter(reason error) (wait time.Duration, seconds int) {
+	wait = x.route.Guard.ComeBack(reason)
 	if reason == abate.ErrCircuitOpen {
-		if until := x.route.Guard.State().Breaker.OpenUntil; until > 0 {
-			wait = max(until-abate.Now(), wait)
-		}
+		return wait, int(abatehttp.WholeSeconds(wait))
 	}
-	wait += time.Duration(rand.Int64N(int64(wait)/2 + int64(time.Second)))
-	return int((wait + time.Second - 1) / time.Second)
+	return wait, int(wait / time.Second)
 }
 
 // unreachable answers a call whose only attempt failed and was not worth another.
@@ -165,6 +177,13 @@ func (x *exchange) unreachable(err error) {
 	switch {
 	case err == errNoUpstreams:
 		p.Reason, p.Cause = "no-upstreams", ""
+	case exhausted.Own(err):
+		p.Status, p.Reason, p.Cause = http.StatusServiceUnavailable, exhaustedReason, ""
+		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+		p.wait, p.RetryAfter = x.retryAfter(nil)
+		if p.Detail = x.service() + ": the proxy has run out of descriptors, ports or memory"; !x.discreet() {
+			p.Detail += ": " + err.Error()
+		}
 	case timedOut(err):
 		p.Status, p.Reason = http.StatusGatewayTimeout, "upstream-timeout"
 		p.Detail += fmt.Sprintf(", given up after %v", (abate.Now() - x.began).Round(time.Millisecond))
@@ -229,7 +248,7 @@ func (x *exchange) problem(p problem) {
 	if p.Title = http.StatusText(p.Status); x.route.Guard != nil {
 		p.Service = x.service()
 	}
-	never := p.Status >= 500 && x.in == nil && x.lastWord(p.Reason) // a gate says so only when too many try again
+	never := p.Status >= 500 && x.in == nil && p.Reason != exhaustedReason && x.lastWord(p.Reason) // a gate says so only when too many try again
 	if x.rpc {
 		x.problemRPC(&p, never)
 		return

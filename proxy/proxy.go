@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/adapter/abatebolt"
 	"github.com/abate-go/abate/adapter/abateprom"
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/h2"
 	"github.com/abate-go/abate/proxy/identity"
@@ -30,6 +33,10 @@ type Config struct {
 	// requests only if the file says gatewayRetries: true, passes the client's Host on, and adds X-Forwarded-For,
 	// X-Forwarded-Host and X-Forwarded-Proto. A sidecar sends the Host of the service's own URL.
 	Gateway bool
+	// TrustedPeers are the addresses of those in front of a gateway whose headers it believes and passes on. From everybody else it takes off
+	// what proxies tell each other: X-Forwarded-For and its like, Abate-..., X-Envoy-..., and headers that tell who a user is. None
+	// means that all are believed.
+	TrustedPeers []netip.Prefix
 
 	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
 	ConnectTimeout time.Duration
@@ -37,11 +44,18 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a client's connection is kept without a request. 0 means 5m.
 	IdleTimeout time.Duration
-	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way. 0 means 1m.
+	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way, and a service
+	// take nothing of a request. What lies in the socket counts on Linux. 0 means 1m.
 	StallTimeout time.Duration
 	// UpstreamIdleTimeout is how long a connection to an endpoint is kept without a request. 0 means 30s: below the 60s
 	// or more that servers usually keep theirs, so that the proxy is the one that closes.
 	UpstreamIdleTimeout time.Duration
+
+	// MaxConnections is how many clients may be connected at once, over all addresses. One more waits until the connection of
+	// another ends; one that has been idle for a while is closed for it. 0 means as many as leave a descriptor for each, of those that
+	// the process may have when New is called, for a connection to a service, and a ninth of all for clients of HTTP/2 that need
+	// more than one; negative means any number.
+	MaxConnections int
 
 	// MaxBufferedBody is the size, in bytes, up to which a request's body is held in memory so that it can be sent again.
 	// A longer one is sent once, as a stream. 0 means 64 KiB.
@@ -64,6 +78,8 @@ type Config struct {
 	LogAll bool
 	// Adjust sets what a policy file cannot hold, such as an Observer; see policyfile.Load. It may be nil.
 	Adjust func(service string, p *abate.Policy)
+	// Sharing begins to share through the Redis of the policy file. Nil refuses files that name one; sharing.Redis is it.
+	Sharing OpenSharing
 	// Log gets what the proxy itself has to say; nil means slog.Default.
 	Log *slog.Logger
 }
@@ -108,6 +124,7 @@ type Proxy struct {
 	posts       sync.Map // *abate.Gate to *post
 	entrances   entrances
 	instances   instances
+	keyFiles    abatebolt.Files
 	trees       callTrees
 	adminTokens *watched[identity.Tokens] // nil when none are asked for
 	adminTLS    *watched[tls.Config]      // nil without TLS
@@ -116,26 +133,37 @@ type Proxy struct {
 	inside      h2.Config // of connections of clients that speak HTTP/2
 	outside     h2.Config // of those to endpoints
 	draining    atomic.Bool
+	berths      berths
 
 	life context.Context // until the last client has gone
 	end  context.CancelFunc
 
-	mu      sync.Mutex
-	doors   map[*door]struct{}
-	clients map[*clientConn]struct{}
-	tunnels map[*tunnel]struct{}
-	idle    chan struct{} // closed when draining and the last client has gone
+	mu       sync.Mutex
+	doors    map[*door]struct{}
+	clients  map[*clientConn]struct{}
+	tunnels  map[*tunnel]struct{}
+	seated   int           // clients that have been accepted and have not gone
+	standing int           // that wait for a place
+	stood    uint64        // that have had to
+	freed    chan struct{} // told when one has gone
+	idle     chan struct{} // closed when draining and the last client has gone
 }
 
 // New loads the policy file and makes a proxy that listens nowhere yet. A file with mistakes gives all of them.
 func New(c Config) (*Proxy, error) {
 	c.defaults()
+	clients, more := roomFor(openFiles(), c.MaxConnections)
+	c.MaxConnections = clients
 	p := &Proxy{
 		config: c, registry: prometheus.NewRegistry(), kept: stale.New(c.StaleMemory), began: newInstant(),
 		doors: map[*door]struct{}{}, clients: map[*clientConn]struct{}{}, tunnels: map[*tunnel]struct{}{}, idle: make(chan struct{}),
+		freed: make(chan struct{}, 1), berths: berths{stock: int64(more), freed: make(chan struct{}, 1)},
 	}
 	metrics, err := abateprom.New(p.registry)
 	if err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	if err := p.registry.Register(ownMetrics{p}); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.metrics, p.trees.most = metrics, c.CallTrees
@@ -144,13 +172,13 @@ func New(c Config) (*Proxy, error) {
 	if c.Adjust != nil {
 		adjust = append([]func(string, *abate.Policy){c.Adjust}, adjust...) // the others keep the Observer that they find
 	}
-	protect := []func(string, *abate.Protection){metrics.AdjustProtection, p.page.AdjustProtection, p.instances.adjust}
+	protect := []func(string, *abate.Protection){metrics.AdjustProtection, p.page.AdjustProtection, p.instances.adjust, p.keyFiles.AdjustProtection}
 	if p.policies, err = policyfile.LoadWith(c.Policy, policyfile.Hooks{Policy: adjust, Protection: protect}); err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.keyFiles.Close())
 	}
-	if err := p.prepareEntrances(); err != nil {
+	if err := errors.Join(p.keyFiles.Err(), p.prepareEntrances()); err != nil {
 		p.instances.close()
-		return nil, err
+		return nil, errors.Join(err, p.keyFiles.Close())
 	}
 	p.prepareHTTP2()
 	p.prepare()
@@ -243,7 +271,8 @@ func (p *Proxy) tick() {
 func (p *Proxy) Ready() bool { return !p.draining.Load() }
 
 // Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last has
-// gone or when ctx ends: then those that are left are cut off, and the error is ctx's.
+// gone, and all that was done under idempotency keys is recorded, or when ctx ends: then those that are left are cut off, and
+// the error is ctx's.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
 	p.mu.Lock()
@@ -261,6 +290,9 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 		p.cutOff()
 	}
+	if undone := holding.Drain(ctx); err == nil { // before the fleet is left, through which they are recorded
+		err = undone
+	}
 	p.end()
 	p.page.Close()
 	p.services.Range(func(_, s any) bool {
@@ -270,7 +302,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.entrances.mu.Lock()
 	defer p.entrances.mu.Unlock()
 	p.instances.close()
-	return err
+	return errors.Join(err, p.keyFiles.Close())
 }
 
 func (p *Proxy) cutOff() {

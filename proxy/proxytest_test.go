@@ -19,14 +19,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/adapter/abateredis/trial"
 	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/proxy"
+	"github.com/abate-go/abate/proxy/sharing"
 )
 
 // patience bounds every wait for something that must happen. It is long because the machine may be slow.
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
+	if policy := os.Getenv("ABATE_TEST_PROXY_POLICY"); policy != "" { // see runChild
+		if err := runChild(policy); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	if left := goroutinesLeft(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines left after all tests:\n"+left)
@@ -50,7 +59,8 @@ func start(t testing.TB, policyYAML string, change ...func(*proxy.Config)) *runn
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(policyYAML)
-	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4}
+	c := proxy.Config{Policy: r.file, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4,
+		Sharing: sharing.Redis(trial.Start)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -135,6 +145,11 @@ func (r *running) adminGet(path string) string {
 func single(upstreams []string, keys ...string) string {
 	lines := append([]string{`upstreams: ["` + strings.Join(upstreams, `", "`) + `"]`, "routes: [{path: /}]"}, keys...)
 	return "services:\n  s:\n    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+// forward is single for clients that take the proxy for one of theirs, and ask for http://s.test/.
+func forward(upstreams []string, keys ...string) string {
+	return strings.Replace(single(upstreams, keys...), "routes: [{path: /}]", "routes: [{path: /}, {host: s.test}]", 1)
 }
 
 // Keys for single.

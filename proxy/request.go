@@ -116,13 +116,24 @@ func (x *exchange) target(e *endpoint) []byte {
 
 // ours tells whether a field of the request is about the hop before, and replaced.
 func (x *exchange) ours(f h1.Field) bool {
+	if x.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-") || f.Name[0]|0x20 == 'x' && begins(f.Name, "x-envoy-")) {
+		return true
+	}
 	if isAllowance(f) {
 		return x.in != nil || x.owner
+	}
+	if x.in != nil && x.in.key.aboutKey(f) {
+		return true
 	}
 	if x.rpc && (f.Is("grpc-timeout") || f.Is("grpc-previous-rpc-attempts")) {
 		return true
 	}
 	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' && (f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
+}
+
+// omits tells whether the service is told nothing that is meant for services of one's own.
+func (x *exchange) omits() bool {
+	return x.in == nil && x.fleet.policy.InternalHeaders == abate.OmitInternal
 }
 
 // keepsHost tells whether the service gets the Host that the client wrote.
@@ -131,20 +142,29 @@ func (x *exchange) keepsHost() bool { return x.proxy.config.Gateway || x.in != n
 // appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers
 // and dashboards read; what the call tree has left; Via; and in a gateway and before a protected service who asked.
 func (x *exchange) appendOwn(dst []byte, a *answer, n int) []byte {
-	if x.in != nil {
+	if n += x.before; x.in != nil {
 		n += x.in.attempt - 1
 	}
-	dst = append(dst, "X-Envoy-Attempt-Count: "...)
-	dst = append(strconv.AppendInt(dst, int64(n), 10), "\r\n"...)
-	if a.until != abate.NoDeadline {
-		left := (a.until - abate.Now() + time.Millisecond - 1) / time.Millisecond
+	omits := x.omits()
+	if !omits {
+		dst = append(dst, "X-Envoy-Attempt-Count: "...)
+		dst = append(strconv.AppendInt(dst, int64(n), 10), "\r\n"...)
+	}
+	until := a.until
+	if x.rpc { // as in grpc-timeout
+		until = x.limit
+	}
+	if until != abate.NoDeadline && !omits {
+		left := (until - abate.Now() + time.Millisecond - 1) / time.Millisecond
 		dst = append(dst, "X-Envoy-Expected-Rq-Timeout-Ms: "...)
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
 	if x.rpc {
 		dst = x.appendRPC(dst, n)
 	}
-	dst = x.appendAllowance(dst, &a.told)
+	if !omits {
+		dst = x.appendAllowance(dst, &a.told)
+	}
 	dst = append(dst, "Via: 1.1 "...)
 	dst = append(append(dst, x.pseudonym()...), "\r\n"...)
 	if x.in != nil {

@@ -129,18 +129,25 @@ func (p panicking) Observe(e abate.Event) {
 	}
 }
 
+// A panic of the policy's own random numbers ends the exchange; one of an observer is nobody's concern.
 func TestAPanicGivesEverythingBack(t *testing.T) {
-	for _, kind := range []abate.EventKind{abate.AttemptBegan, abate.AttemptEnded} {
+	for name, broken := range map[string]func(*abate.Policy){
+		"observer at the begin": func(p *abate.Policy) { p.Observer = panicking{abate.AttemptBegan} },
+		"observer at the end":   func(p *abate.Policy) { p.Observer = panicking{abate.AttemptEnded} },
+		"random numbers":        func(p *abate.Policy) { p.Rand = func() uint64 { panic("dice") } },
+	} {
 		for _, in := range []wire{http1, h2c} {
-			t.Run(fmt.Sprint(in.name, kind), func(t *testing.T) {
+			t.Run(in.name+" "+name, func(t *testing.T) {
 				s := echo(t)
-				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}"), func(c *proxy.Config) {
-					c.Adjust = func(_ string, p *abate.Policy) { p.Observer = panicking{kind} }
+				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}", "throttle: {k: 2}"), func(c *proxy.Config) {
+					c.Adjust = func(_ string, p *abate.Policy) { broken(p) }
 				})
 				resp, err := in.client(t).Do(newRequest(t, "GET", "http://"+r.addr+"/", nil))
+				if (err == nil) != strings.HasPrefix(name, "observer") {
+					t.Errorf("%v", err)
+				}
 				if err == nil {
 					resp.Body.Close()
-					t.Errorf("got %d", resp.StatusCode)
 				}
 				eventually(t, "everything is given back", func() bool { return calm(r) })
 				if m := r.adminGet("/metrics"); !strings.Contains(m, "http_client_concurrent_requests{service=\"s\"} 0") {

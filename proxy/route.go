@@ -4,9 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,60 +191,16 @@ type route struct {
 	post    *post // at the gate before the service, nil if there is none
 }
 
-// route finds the service of a request that came in at listen by host and path. r holds the last one of the same client:
-// most requests go there again.
-func (p *Proxy) route(r *route, listen, host, target string) bool {
-	if query := strings.IndexByte(target, '?'); query >= 0 {
-		target = target[:query]
-	}
-	target = plain(target) // for the match only: the service gets what the client wrote
-	if listen != "" {
-		return p.enterRoute(r, listen, host, target)
-	}
-	d, ok := p.policies.Route(host, target)
-	if !ok {
-		return false
-	}
-	if d != r.Destination {
+// leaveBy has a call go to d. r holds the last route of the same client: most requests go there again.
+func (p *Proxy) leaveBy(r *route, d *policyfile.Destination) bool {
+	if *d != r.Destination {
 		s := p.service(d.Guard, nil)
-		*r = route{d, s, s.endpointStats(d.Label), nil}
+		*r = route{*d, s, s.endpointStats(d.Label), nil}
 	}
 	return true
 }
 
-// plain writes a path in the one of its equivalent ways that the policy file uses: else a client could choose the entrance by
-// how it spells the path. Characters that need no escape have none (RFC 3986 §6.2.2.2), and there are no dots and no empty
-// segments.
-func plain(target string) string {
-	if strings.IndexByte(target, '%') >= 0 {
-		target = unescaped(target)
-	}
-	if strings.Contains(target, "/.") || strings.Contains(target, "//") {
-		target = path.Clean(target)
-	}
-	return target
-}
-
-func unescaped(target string) string {
-	b := make([]byte, 0, len(target))
-	for i := 0; i < len(target); i++ {
-		if target[i] == '%' && i+2 < len(target) {
-			if c, err := strconv.ParseUint(target[i+1:i+3], 16, 8); err == nil && unreserved(byte(c)) {
-				b = append(b, byte(c))
-				i += 2
-				continue
-			}
-		}
-		b = append(b, target[i])
-	}
-	return string(b)
-}
-
-func unreserved(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
-}
-
-// enterRoute is route for what the file protects.
+// enterRoute finds the service of a request that came in at listen, for what the file protects.
 func (p *Proxy) enterRoute(r *route, listen, host, target string) bool {
 	e, ok := p.policies.Entrance(listen, host, target)
 	if !ok {

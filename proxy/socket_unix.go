@@ -9,6 +9,15 @@ const rawSockets = true
 
 var errWouldBlock error = syscall.EAGAIN
 
+// openFiles is how many files the process may have open; 0 if that is not known.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(limit.Cur, 1<<30))
+}
+
 // readSocket reads what there is, and does not wait.
 func readSocket(fd uintptr, p []byte) (int, error) {
 	for {

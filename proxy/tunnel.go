@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/untaken"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -37,6 +39,8 @@ func (x *exchange) tunnel(a *answer) {
 		return
 	}
 	defer x.proxy.close(t)
+	untaken.Bound(t.client, -1) // an end of a tunnel may pause as long as it likes
+	untaken.Bound(t.service, -1)
 	c.out.take()
 	c.out.b = h1.AppendStatus(c.out.b, 101, a.resp.Reason)
 	c.out.b = h1.AppendFields(c.out.b, a.resp.Fields)
@@ -94,6 +98,8 @@ func closeWrite(c net.Conn) {
 
 func (t *tunnel) close() {
 	t.once.Do(func() {
+		untaken.Bound(t.client, t.stall) // what is on its way must not stay with the kernel for longer
+		untaken.Bound(t.service, t.stall)
 		t.client.Close()
 		t.service.Close()
 	})
@@ -149,5 +155,10 @@ func (x *exchange) splice(a *answer) (moved bool, err error) {
 		}
 		return true, nil
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", errStalls, err)
+	}
 	return n > 0 && err == nil, err
 }
+
+var errStalls = errors.New("the client takes nothing")

@@ -38,7 +38,7 @@ func (e *endpoint) connect(ctx context.Context, p *Proxy, now, until time.Durati
 	limit := p.config.ConnectTimeout
 	ctx, cancel := context.WithDeadline(ctx, p.began.time(min(until, later(now, limit))))
 	defer cancel()
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", e.addr)
+	nc, err := p.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -24,6 +25,7 @@ faults: [{outage: pay, at: 5s, for: 5s}]
 `
 
 func TestTheSameStudyGivesTheSameBytes(t *testing.T) {
+	needs.Whole(t)
 	s := read(t, storm, "variants: {naive: "+naive+", guarded: {policy: {defaults: {attemptTimeout: 1s}}}}", "expect: [collapse > 50%]")
 	bytes := func(o sim.Options) string {
 		o.Runs = 8
@@ -75,6 +77,7 @@ func numbers(path string, v reflect.Value, visit func(path string, f float64)) {
 }
 
 func TestNoResultHasWhatIsNoNumber(t *testing.T) {
+	needs.Whole(t)
 	for name, lines := range map[string][]string{
 		"nothing is ever answered": {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 1h}}", "faults: [{outage: s, at: 1s, for: 2s}]"},
 		"everything fails":         {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {errorRate: 100%}}", "faults: [{outage: s, at: 1s, for: 2s}]"},

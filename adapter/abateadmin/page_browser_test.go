@@ -215,7 +215,9 @@ func TestARealStormIsSeenLive(t *testing.T) {
 		return
 	}
 	s := newStage(t, abateadmin.Config{Title: "abate drill"})
-	naive := s.guard("payments", abate.Policy{Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond}})
+	careless := abate.Policy{Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond}}
+	careless.RetryBudget.Disabled, careless.CircuitBreaker.Disabled = true, true
+	naive := s.guard("payments", careless)
 	careful := s.guard("orders", abate.DefaultPolicy())
 	var down atomic.Bool
 	ctx, stop := context.WithCancel(t.Context())

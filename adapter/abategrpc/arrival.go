@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -140,18 +141,6 @@ func (in *sender) plant() {
 	}
 }
 
-// keys are the values that say which intent the call is a try of.
-func (in *sender) keys() []string {
-	one, other := in.values(keyName), in.values(xKeyName)
-	switch {
-	case len(one) == 0:
-		return other
-	case len(other) == 0, len(one) == 1 && len(other) == 1 && one[0] == other[0]:
-		return one
-	}
-	return append(one[:len(one):len(one)], other...)
-}
-
 // bucket chooses the bucket of the rate limit.
 func (in *sender) bucket() string {
 	if in.server.Key != nil {
@@ -177,7 +166,30 @@ func (in *sender) caller() string {
 
 // name is who the call is from, by one of the words ip, mtls and header:NAME; the address if the others say nothing.
 func (in *sender) name(word string) string {
-	name := ""
+	if name := in.known(word); name != "" {
+		return name
+	}
+	return in.addressText()
+}
+
+// principal is what the call shows of whose its idempotency key is.
+func (in *sender) principal() idempotency.Sender {
+	in.findPeer()
+	client := in.exchange.client // and not in, which would go to the heap
+	p := idempotency.Sender{Trusted: in.trusted, Certificate: certificateName(in.peer), Field: func(name string) string {
+		return strings.Join(metadata.ValueFromIncomingContext(client, name), "; ")
+	}}
+	if in.server.Caller != nil {
+		p.Name = in.server.Caller(client, in.exchange.method)
+	} else {
+		p.Name = in.known(in.protection.Caller)
+	}
+	p.Host = p.Field(":authority")
+	return p
+}
+
+// known is who the call is from if word tells by more than an address; else empty.
+func (in *sender) known(word string) (name string) {
 	switch header, ok := strings.CutPrefix(word, "header:"); {
 	case ok && in.trusted:
 		if values := in.values(header); len(values) > 0 {
@@ -186,9 +198,6 @@ func (in *sender) name(word string) string {
 	case word == "mtls":
 		in.findPeer()
 		name = certificateName(in.peer)
-	}
-	if name == "" {
-		name = in.addressText()
 	}
 	return name
 }

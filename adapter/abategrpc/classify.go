@@ -134,10 +134,12 @@ type callError struct{ end *abate.Error }
 
 // wrap makes what Run returned an error of gRPC.
 func wrap(err error) error {
-	if e, ok := err.(*abate.Error); ok {
-		return &callError{e}
+	if abate.Reason(err) == nil {
+		return err
 	}
-	return err
+	var e *abate.Error
+	errors.As(err, &e)
+	return &callError{e}
 }
 
 func (e *callError) Error() string { return e.end.Error() }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/repeats"
 )
 
 // Client puts the calls of a grpc.ClientConn under guards. Set the fields before the first call; after that a Client is safe for
@@ -34,7 +35,8 @@ type Client struct {
 	MaxBuffered int
 
 	// OmitHeaders leaves out the metadata that tells the server the attempt's number, the work's priority and what is left of the
-	// call tree's retries, and does not look at what the answers count. Set it for servers of other companies.
+	// call tree's retries, takes off all other metadata that begins with abate- or x-envoy-, and does not look at what the answers
+	// count. Set it for servers of other companies. A policy's InternalHeaders does the same for one guard.
 	OmitHeaders bool
 
 	// WaitForReady makes calls wait for a connection, until their time is up, instead of failing at once while there is none:
@@ -45,6 +47,7 @@ type Client struct {
 	// Observer, if set, is told of retries by method; the guards' own observers know more, but no methods.
 	Observer RetryObserver
 
+	failed  repeats.Memory[sign]
 	methods methodCache
 	waits   bool // WaitForReady of the methods that are not in Methods
 }
@@ -136,8 +139,8 @@ func (c *Client) bufferLimit() int {
 }
 
 // counted is o without what a server has counted that was told nothing: that is not of our call tree.
-func (c *Client) counted(o abate.Outcome) abate.Outcome {
-	if c.OmitHeaders {
+func (out *outgoing) counted(o abate.Outcome) abate.Outcome {
+	if out.omit {
 		o.Below.Said, o.Below.Made = false, 0
 	}
 	return o

@@ -219,6 +219,7 @@ func TestMetadataOfTheHopBeforeDoesNotPass(t *testing.T) {
 			client.OmitHeaders = c.omit
 			b := stand(t, client, speaking("0", failsUntil(1)), nil)
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "abate-retry-allowance", "5;x", "grpc-previous-rpc-attempts", "7", "mine", "kept")
+			ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("grpc-previous-rpc-attempts", "7")) // it is passed on
 			if c.tree {
 				if _, err := b.call(t.Context()); err != nil { // so that it is known to speak
 					t.Fatal(err)

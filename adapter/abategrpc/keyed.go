@@ -2,7 +2,6 @@ package abategrpc
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
@@ -24,6 +24,11 @@ type Try struct {
 	// TakenOver tells that an earlier try began and never ended: its effect may have happened.
 	TakenOver bool
 }
+
+// Drain waits until all that is done under idempotency keys in this process has ended and is recorded, or ctx is over, whose error
+// it returns then. Call it after the server's GracefulStop, before the stores are closed: what is not recorded by the end of the
+// process looks like a crash to the next try, which takes over after the lease.
+func Drain(ctx context.Context) error { return serving.Drain(ctx) }
 
 type tryKey struct{}
 
@@ -52,13 +57,15 @@ func keyedMethod(methods []string, method string) bool {
 
 // handleKeyed does what the idempotency key of a call says: has the call done, or answers for it. The gate has admitted it:
 // what is refused burns no key.
-func (x *exchange) handleKeyed(in *sender, values []string, store idempotency.Store, c *idempotency.Config, until time.Duration, req any, handler grpc.UnaryHandler) (any, error) {
-	if len(values) == 0 {
-		return nil, x.refuseKey(&keyMissing, "", 0)
-	}
-	key, err := idempotency.ParseKey(strings.Join(values, ", "))
-	if err != nil {
+func (x *exchange) handleKeyed(in *sender, store idempotency.Store, c *idempotency.Config, until time.Duration, req any, handler grpc.UnaryHandler) (any, error) {
+	key, err := idempotency.ParseKeys(strings.Join(in.values(keyName), ", "), strings.Join(in.values(xKeyName), ", "))
+	switch {
+	case err != nil:
 		return nil, x.refuseKey(&keyInvalid, err.Error(), 0)
+	case key == "" && len(in.values(keyName))+len(in.values(xKeyName)) > 0:
+		return nil, x.refuseKey(&keyInvalid, idempotency.CheckKey(key).Error(), 0)
+	case key == "":
+		return nil, x.refuseKey(&keyMissing, "", 0)
 	}
 	message, ok := req.(proto.Message)
 	if !ok {
@@ -71,14 +78,15 @@ func (x *exchange) handleKeyed(in *sender, values []string, store idempotency.St
 	if abate.Now() >= until {
 		return nil, x.refuseKey(&deadlinePassed, "", 0)
 	}
+	principal, compared := idempotency.Principal(c.Scope, in.principal())
 	k := &keyedTry{sent: key, Hold: serving.Hold{
-		Gate: x.gate, Store: store, Config: c, Ctx: context.WithoutCancel(x.client), Key: idempotency.StoreKey(x.gate.Name(), in.caller(), key),
+		Gate: x.gate, Store: store, Config: c, Ctx: context.WithoutCancel(x.client), Key: idempotency.StoreKey(x.gate.Name(), principal, key),
 	}}
-	begun, err := k.Begin(idempotency.FingerprintOf("gRPC", x.method, body), until)
+	begun, err := k.Begin(idempotency.FingerprintOf("gRPC", x.method, body).With(compared), until)
 	switch {
 	case err != nil:
 		if c.WhenAway != "open" {
-			return nil, x.refuseKey(&keyUnavailable, "", time.Second+rand.N(2*time.Second))
+			return nil, x.refuseKey(&keyUnavailable, "", x.gate.ComeBack())
 		}
 		resp, err := handler(x.context(x.client, in, until), req)
 		x.finish(err)
@@ -95,7 +103,24 @@ func (x *exchange) handleKeyed(in *sender, values []string, store idempotency.St
 	// From here on the client may leave: what it asked for is done all the same, and its next try finds the answer.
 	ctx := context.WithValue(k.record.under(k.Ctx), tryKey{}, k)
 	resp, err := handler(x.context(ctx, in, until), req)
-	k.end(resp, err)
+	return x.endKeyed(resp, err, until)
+}
+
+// endKeyed ends the try: with the answer, so that repeats get it, or without if there is none that is for good. The client has
+// it only after that, and only if the store has confirmed it. The call's place is free meanwhile.
+func (x *exchange) endKeyed(resp any, err error, until time.Duration) (any, error) {
+	k, code := x.key, codeOf(err)
+	class := abate.Success
+	if err != nil {
+		class = hops.ServedCode(code)
+	}
+	now := abate.Now()
+	x.settle(now, x.class(now, class))
+	if !k.Config.KeepsCode(uint32(code)) {
+		k.Fail()
+	} else if !k.Complete(k.record.response(resp, err, k.Config.MaxAnswer), until) {
+		return nil, x.refuseKey(&keyUnrecorded, "", x.gate.ComeBack())
+	}
 	x.finish(err)
 	return resp, err
 }
@@ -113,7 +138,7 @@ func (x *exchange) refuseKey(why *refusal, detail string, wait time.Duration) er
 // answerKey answers for a call that is being done, or has been.
 func (x *exchange) answerKey(b *idempotency.Begun) (any, error) {
 	if b.State != idempotency.Replay || b.Response.Truncated {
-		why, wait := refusalForKey(b)
+		why, wait := x.refusalForKey(b)
 		return nil, x.refuseKey(why, "", wait)
 	}
 	resp, err, ok := x.replay(&b.Response)
@@ -132,20 +157,11 @@ type keyedTry struct {
 	record record
 }
 
-// end ends the try: with the answer, so that repeats get it, or without if there is none that is for good. The client has it
-// only after that.
-func (k *keyedTry) end(resp any, err error) {
-	k.Release()
-	if idempotency.KeepsCode(uint32(codeOf(err))) {
-		k.Complete(k.record.response(resp, err, k.Config.MaxBody))
-	} else {
-		k.Fail()
-	}
-}
-
-// abandon lets the key go, if the handler panicked.
+// abandon ends the try of a handler that panicked: it lets the key go, unless the effect that there may have been forbids that.
 func (k *keyedTry) abandon() {
-	if k.Release() {
+	if k.Config.KeepServerErrors {
+		k.Complete(idempotency.Unknown(), abate.Now()) // nobody waits for it
+	} else {
 		k.Fail()
 	}
 }

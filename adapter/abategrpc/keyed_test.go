@@ -129,7 +129,7 @@ func TestBadKeysAreRefused(t *testing.T) {
 	required := keyed("POST")
 	required.Idempotency.Required = true
 	small := keyed()
-	small.Idempotency.MaxBody = 1
+	small.Idempotency.MaxAnswer = 1
 	for name, c := range map[string]struct {
 		protection abate.Protection
 		before     []string // metadata of a call "a" before
@@ -273,6 +273,39 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 }
 
+// forgetful is a store that is away when a call ends.
+type forgetful struct{ idempotency.Store }
+
+func (forgetful) Renew(context.Context, string, uint64, time.Duration) error {
+	return errors.New("connection refused")
+}
+
+func (forgetful) Complete(context.Context, string, uint64, idempotency.Response, time.Duration) error {
+	return errors.New("connection refused")
+}
+
+// Whoever has an answer that is not recorded may see its call done again by the next try.
+func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
+	for when, want := range map[string]codes.Code{"": codes.Unavailable, "open": codes.OK} {
+		p := keyed()
+		p.Store, p.Idempotency.WhenAway, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, abate.Now)}, when, 200*time.Millisecond
+		conn, _, log := protect(t, p, echo)
+		a := charge(t.Context(), conn, "a", "idempotency-key", "k")
+		if a.code() != want || !strings.Contains(log.decided(), "unrecorded") {
+			t.Errorf("%q: %v, %s", when, a.err, log.decided())
+		}
+		if want == codes.OK {
+			continue
+		}
+		if info, retry := a.details(t); info.Reason != "idempotency-unrecorded" || retry < time.Second {
+			t.Error(info, retry)
+		}
+		if b := charge(t.Context(), conn, "a", "idempotency-key", "k"); b.code() != codes.Aborted { // long after the lease
+			t.Errorf("a repeat gets %v", b.err)
+		}
+	}
+}
+
 func TestKeysBelongToACaller(t *testing.T) {
 	var runs atomic.Int32
 	p := trusting(keyed())
@@ -338,7 +371,7 @@ func TestAHedgeWithAKeyWaitsForTheFirstCopy(t *testing.T) {
 		return wrapperspb.String("done"), nil
 	}}
 	plain := s.serve(t, abategrpc.ServerOptions(newGate(t, p))...)
-	g, err := abate.New("payments", abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}})
+	g, err := abate.New("payments", alone(abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +401,7 @@ func TestARetryWithAKeyGetsTheAnswerOfTheRunningTry(t *testing.T) {
 		return wrapperspb.String("done"), nil
 	}}
 	plain := s.serve(t, abategrpc.ServerOptions(newGate(t, p))...)
-	g, err := abate.New("payments", abate.Policy{AttemptTimeout: time.Second, Retry: abate.Retry{MaxRetries: 5, InitialDelay: time.Millisecond}})
+	g, err := abate.New("payments", alone(abate.Policy{AttemptTimeout: time.Second, Retry: abate.Retry{MaxRetries: 5, InitialDelay: time.Millisecond}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"google.golang.org/grpc/metadata"
@@ -26,13 +27,15 @@ type outgoing struct {
 	shared   bool        // several attempts are made of it at once
 	told     bool        // the first attempt has written its allowance into base
 	omit     bool
+	earlier  int  // attempts that somebody above has made before, as far as is known
+	numbered bool // somebody above says which attempt this is
 	says     bool // the next hop should hear of the priority
 	priority shed.Priority
 }
 
 // open reads what the caller sends. keyed tells whether an idempotency key is among it. It allocates only if there is something.
 func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed bool) {
-	o.omit = c.OmitHeaders
+	o.omit = c.OmitHeaders || p.InternalHeaders == abate.OmitInternal
 	if !o.omit {
 		o.priority, o.says = abate.PriorityOf(ctx)
 	}
@@ -41,9 +44,18 @@ func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed 
 		return false
 	}
 	o.base = md
+	o.earlier, o.numbered = numberOf(ctx, md)
 	if md[allowanceName] != nil && !passesOn(ctx, p) {
 		delete(md, allowanceName)
 		o.changed = true
+	}
+	if o.omit {
+		for name := range md {
+			if strings.HasPrefix(name, "abate-") || strings.HasPrefix(name, "x-envoy-") {
+				delete(md, name)
+				o.changed = true
+			}
+		}
 	}
 	if !o.omit && md[attemptsName] != nil {
 		delete(md, attemptsName)
@@ -81,24 +93,25 @@ func (o *outgoing) context(ctx context.Context, m *method, s abate.Sending, memo
 	if s.Tell && !o.omit {
 		t.tells, t.allowance = true, s.Allowance
 	}
-	numbered := s.Number > 1 && !o.omit
+	n := s.Number + o.earlier
+	numbered := n > 1 && !o.omit
 	switch {
 	case !numbered && !t.tells && !t.says && !o.changed:
 		return ctx
 	case !numbered && o.base == nil:
 		memory.holder = m.told.find(t).holder
 	default:
-		memory.holder = metadata.NewOutgoingContext(context.Background(), o.write(m, t, s.Number, numbered))
+		memory.holder = metadata.NewOutgoingContext(context.Background(), o.write(m, t, s.Number, n))
 	}
 	memory.Context = ctx
 	return memory
 }
 
-// write returns the metadata of attempt n. The first may have base itself, unless a copy of it is made at the same time; from then
+// write returns the metadata of attempt n, which is the one with that number if those are counted that were made above. The first may have base itself, unless a copy of it is made at the same time; from then
 // on that is only read.
-func (o *outgoing) write(m *method, t told, n int, numbered bool) metadata.MD {
+func (o *outgoing) write(m *method, t told, n, number int) metadata.MD {
 	md := o.base
-	if n == 1 && !o.shared {
+	if n == 1 && !o.shared && md != nil {
 		o.told = t.tells
 	} else {
 		md = make(metadata.MD, len(o.base)+3)
@@ -110,8 +123,8 @@ func (o *outgoing) write(m *method, t told, n int, numbered bool) metadata.MD {
 	if t.tells || t.says {
 		maps.Copy(md, m.told.find(t).md) // the lists in it are only read
 	}
-	if numbered {
-		md[attemptsName] = []string{strconv.Itoa(n - 1)}
+	if number > 1 && !o.omit {
+		md[attemptsName] = []string{strconv.Itoa(number - 1)}
 	}
 	return md
 }

@@ -62,13 +62,15 @@ var (
 	refused         = refusal{codes.Unavailable, "refused", "the service refused the call"}
 	unauthenticated = refusal{codes.Unauthenticated, "unauthenticated", "the service takes calls of callers that it knows, and this one has not said who it is"}
 
-	keyMissing     = refusal{codes.InvalidArgument, "idempotency-key-missing", "the call needs the metadata idempotency-key, with a key of 1 to 255 characters that is new for each intent and the same for its repeats"}
-	keyInvalid     = refusal{codes.InvalidArgument, "idempotency-key-invalid", "the metadata idempotency-key cannot be used"}
-	keyRunning     = refusal{codes.Aborted, "idempotency-running", "a call with this idempotency-key is still being done; its answer will be there later"}
-	keyMismatch    = refusal{codes.FailedPrecondition, "idempotency-mismatch", "this idempotency-key was used for another call; take a new one for a new intent"}
-	keyNotStored   = refusal{codes.AlreadyExists, "idempotency-not-stored", "the call with this idempotency-key has been done; its answer could not be kept"}
-	keyUnavailable = refusal{codes.Unavailable, "idempotency-unavailable", "where idempotency keys are kept cannot be reached or is full, so nobody can tell whether this call was done before"}
-	keyUnknownType = refusal{codes.Unimplemented, "idempotency-not-protobuf", "the messages of this method are not protobuf, so calls with an idempotency-key cannot be compared and stored"}
+	keyMissing       = refusal{codes.InvalidArgument, "idempotency-key-missing", "the call needs the metadata idempotency-key, with a key of 1 to 255 characters that is new for each intent and the same for its repeats"}
+	keyInvalid       = refusal{codes.InvalidArgument, "idempotency-key-invalid", "the metadata idempotency-key cannot be used"}
+	keyRunning       = refusal{codes.Aborted, "idempotency-running", "a call with this idempotency-key is still being done; its answer will be there later"}
+	keyMismatch      = refusal{codes.FailedPrecondition, "idempotency-mismatch", "this idempotency-key was used for another call; take a new one for a new intent"}
+	keyNotStored     = refusal{codes.AlreadyExists, "idempotency-not-stored", "the call with this idempotency-key has been done; its answer could not be kept"}
+	keyEffectUnknown = refusal{codes.FailedPrecondition, "idempotency-effect-unknown", "an earlier try with this idempotency-key reached the service and brought no answer that could be kept; nobody can say whether it took effect, so it is not run again"}
+	keyUnavailable   = refusal{codes.Unavailable, "idempotency-unavailable", "where idempotency keys are kept cannot be reached or is full, so nobody can tell whether this call was done before"}
+	keyUnrecorded    = refusal{codes.Unavailable, "idempotency-unrecorded", "what this call came to could not be recorded yet; send it again with the same idempotency-key to learn it"}
+	keyUnknownType   = refusal{codes.Unimplemented, "idempotency-not-protobuf", "the messages of this method are not protobuf, so calls with an idempotency-key cannot be compared and stored"}
 )
 
 // refusalOf chooses the one for what a gate refused.
@@ -180,12 +182,14 @@ func encodeRetryInfo(wait time.Duration) []byte {
 }
 
 // refusalForKey chooses the one for a call that is being done, or has been. wait is how long to stay away.
-func refusalForKey(b *idempotency.Begun) (why *refusal, wait time.Duration) {
+func (x *exchange) refusalForKey(b *idempotency.Begun) (why *refusal, wait time.Duration) {
 	switch {
 	case b.State == idempotency.Running:
-		return &keyRunning, time.Second
+		return &keyRunning, x.gate.ComeBack()
 	case b.State == idempotency.Mismatch:
 		return &keyMismatch, 0
+	case b.Response.EffectUnknown():
+		return &keyEffectUnknown, 0
 	}
 	return &keyNotStored, 0
 }

@@ -148,8 +148,8 @@ func (s *Server) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	}
 	defer x.end()
 	if store, c, on := g.Idempotency(); on && keyedMethod(c.Methods, info.FullMethod) {
-		if key := in.keys(); c.Required || len(key) > 0 {
-			return x.handleKeyed(&in, key, store, c, until, req, handler)
+		if c.Required || len(in.values(keyName)) > 0 || len(in.values(xKeyName)) > 0 {
+			return x.handleKeyed(&in, store, c, until, req, handler)
 		}
 	}
 	resp, err := handler(x.context(ctx, &in, until), req)

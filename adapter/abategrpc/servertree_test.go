@@ -20,7 +20,7 @@ import (
 
 // tired is a guard whose calls fail, with so many retries.
 func tired(t testing.TB, retries int) func(context.Context) error {
-	g, err := abate.New("ledger", abate.Policy{Retry: abate.Retry{MaxRetries: retries, Backoff: "none"}})
+	g, err := abate.New("ledger", alone(abate.Policy{Retry: abate.Retry{MaxRetries: retries, Backoff: "none"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
 				return nil, status.Error(codes.Unavailable, "down")
 			})
 			for _, name := range []string{"ledger", "payments", "cart"} {
-				g, err := abate.New(name, policy)
+				g, err := abate.New(name, alone(policy))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -252,7 +252,7 @@ func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
 }
 
 func TestWhatCallsUnderWayWereGivenCountsAsMade(t *testing.T) {
-	g, err := abate.New("ledger", abate.Policy{Retry: abate.Retry{MaxRetries: 3}})
+	g, err := abate.New("ledger", alone(abate.Policy{Retry: abate.Retry{MaxRetries: 3}}))
 	if err != nil {
 		t.Fatal(err)
 	}

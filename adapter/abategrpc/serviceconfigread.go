@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,8 @@ import (
 
 // ParseServiceConfig reads a service config in JSON, as resolvers and grpc.WithDefaultServiceConfig take it. The error joins one
 // *abate.FieldError for each mistake, whose Path is the place in the JSON (methodConfig[2].retryPolicy.maxBackoff); it finds what
-// grpc-go refuses, and what no policy can say.
+// grpc-go refuses, and a hedgingPolicy that is none, which grpc-go does not look at. What grpc-go takes is taken: keys in any case, times
+// such as ".5s" and "2.s", and what no policy can say to the letter is said as nearly as possible, with a note.
 //
 //   - A retryPolicy becomes maxRetries, with the codes as retryOn, so that all its methods are repeated; more than 5 attempts are
 //     5, as in gRPC. Delays vary by 20 %, as in gRPC.
@@ -28,6 +28,9 @@ import (
 func ParseServiceConfig(text []byte) (*ServiceConfig, error) {
 	r := &configReader{seen: make(map[string]string)}
 	r.config(text)
+	if len(r.found) == 0 {
+		r.askGRPC(text)
+	}
 	if err := errors.Join(r.found...); err != nil {
 		return nil, fmt.Errorf("abategrpc: service config: %w", err)
 	}
@@ -59,52 +62,19 @@ func (r *configReader) config(text []byte) {
 	for i, raw := range r.list("methodConfig", all["methodConfig"]) {
 		r.method(fmt.Sprintf("methodConfig[%d]", i), raw)
 	}
-	r.throttling(all["retryThrottling"])
-}
-
-// object reads an object with these keys. Those that are null are as if they were not there. what names an object without a path.
-func (r *configReader) object(what, path string, raw json.RawMessage, keys ...string) map[string]json.RawMessage {
-	if path != "" {
-		what = path
+	if all["methodConfig"] != nil { // else gRPC does not look at it
+		r.throttling(all["retryThrottling"])
 	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
-		problem := "is not a JSON object"
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			problem = fmt.Sprintf("is not JSON, at byte %d: %v", syntax.Offset, syntax)
-		}
-		r.add(what, problem, `write for example {"methodConfig": [{"name": [{}], "timeout": "2s"}]}`)
-		return nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		at := strings.TrimPrefix(path+"."+key, ".")
-		switch i := slices.IndexFunc(keys, func(known string) bool { return strings.EqualFold(known, key) }); {
-		case i < 0:
-			r.note(at, "is not known, and gRPC does not look at it either; known here: "+strings.Join(keys, ", "))
-			delete(all, key)
-		case keys[i] != key:
-			r.add(at, "is not known", "write "+keys[i])
-		case string(all[key]) == "null":
-			delete(all, key)
-		}
-	}
-	return all
-}
-
-// list reads an array; one that is not there is empty.
-func (r *configReader) list(path string, raw json.RawMessage) []json.RawMessage {
-	var all []json.RawMessage
-	if raw != nil && json.Unmarshal(raw, &all) != nil {
-		r.add(path, "is not a list", "put it in brackets: [ ]")
-	}
-	return all
 }
 
 // method reads one methodConfig.
 func (r *configReader) method(path string, raw json.RawMessage) {
 	all := r.object("", path, raw, "name", "waitForReady", "timeout", "retryPolicy", "hedgingPolicy", "maxRequestMessageBytes", "maxResponseMessageBytes")
-	if all == nil {
+	switch {
+	case all == nil:
+		return
+	case all["name"] == nil:
+		r.note(path, "has no name, so it is for no method")
 		return
 	}
 	m := MethodPolicy{Methods: r.names(path+".name", all["name"])}
@@ -117,11 +87,7 @@ func (r *configReader) method(path string, raw json.RawMessage) {
 		r.add(path+".waitForReady", "is neither true nor false", "write it without quotes")
 	}
 	if raw, ok := all["timeout"]; ok {
-		at := path + ".timeout"
-		if m.Policy.Timeout = r.duration(at, raw); m.Policy.Timeout > 24*time.Hour {
-			r.note(at, "more than a day is a day")
-			m.Policy.Timeout = 24 * time.Hour
-		}
+		m.Policy.Timeout = r.timeout(path+".timeout", raw)
 	}
 	retries, hedges := all["retryPolicy"], all["hedgingPolicy"]
 	if retries != nil && hedges != nil {
@@ -137,7 +103,7 @@ func (r *configReader) method(path string, raw json.RawMessage) {
 		r.check(path, &m.Policy)
 	}
 	if len(m.Methods) == 0 {
-		r.note(path, "has no name, so it is for no method")
+		r.note(path, "is for no method")
 		return
 	}
 	r.out.Methods = append(r.out.Methods, m)
@@ -169,17 +135,18 @@ func (r *configReader) names(path string, raw json.RawMessage) (patterns []strin
 			continue
 		}
 		n := configName{r.text(at+".service", all["service"]), r.text(at+".method", all["method"])}
-		pattern := n.pattern()
-		switch before, twice := r.seen[pattern]; {
+		key := n.Service + "/" + n.Method
+		before, twice := r.seen[key]
+		r.seen[key] = at
+		switch {
 		case n.Service == "" && n.Method != "":
 			r.add(at, "has a method and no service", `write for example {"service": "shop.Payment", "method": "Get"}`)
-		case strings.ContainsAny(n.Service+n.Method, "/ \t\r\n") || n.Method == "*":
-			r.add(at, strconv.Quote(n.Service+" "+n.Method)+" is no method", `write for example {"service": "shop.Payment", "method": "Get"}; without method it is all methods of the service`)
 		case twice:
 			r.add(at, "names the methods of "+before+" again", "remove one of them")
+		case strings.ContainsAny(n.Service+n.Method, "/ \t\r\n") || n.Method == "*":
+			r.note(at, strconv.Quote(n.Service+" "+n.Method)+" is the name of no method, so it is for none; without method it would be all methods of the service")
 		default:
-			r.seen[pattern] = at
-			patterns = append(patterns, pattern)
+			patterns = append(patterns, n.pattern())
 		}
 	}
 	return patterns
@@ -201,18 +168,27 @@ func (r *configReader) retries(path string, raw json.RawMessage, p *abate.Policy
 	}
 	p.MaxRetries = r.attempts(path+".maxAttempts", all["maxAttempts"]) - 1
 	p.Jitter, p.JitterFactor = retry.FactorJitter, 0.2
-	p.MaxDelay = r.pause(path+".maxBackoff", all["maxBackoff"])
-	p.InitialDelay = r.pause(path+".initialBackoff", all["initialBackoff"])
+	p.MaxDelay = r.pause(path+".maxBackoff", all["maxBackoff"], 24*time.Hour)
+	p.InitialDelay = r.pause(path+".initialBackoff", all["initialBackoff"], time.Hour)
 	if p.MaxDelay > 0 {
 		p.InitialDelay = min(p.InitialDelay, p.MaxDelay) // that is how long the first one lasts
 	}
-	if p.Multiplier = r.number(path+".backoffMultiplier", all["backoffMultiplier"]); p.Multiplier > 0 && p.Multiplier < 1 {
-		r.add(path+".backoffMultiplier", fmt.Sprintf("%v makes pauses shorter and shorter", p.Multiplier), "allowed: 1 to 100, for example 2")
-		p.Multiplier = 0
+	at := path + ".backoffMultiplier"
+	if p.Multiplier = r.number(at, all["backoffMultiplier"]); p.Multiplier > 0 && (p.Multiplier < 1 || p.Multiplier > 100) {
+		nearest := min(max(p.Multiplier, 1), 100)
+		r.note(at, fmt.Sprintf("%v is as %v: a policy has 1 to 100", p.Multiplier, nearest))
+		p.Multiplier = nearest
 	}
-	p.RetryOn = r.codes(path+".retryableStatusCodes", all["retryableStatusCodes"])
-	if len(p.RetryOn) == 0 {
-		r.add(path+".retryableStatusCodes", "names no codes", `write for example ["UNAVAILABLE"]`)
+	at = path + ".retryableStatusCodes"
+	var ok bool
+	p.RetryOn, ok = r.codes(at, all["retryableStatusCodes"], true)
+	switch {
+	case len(p.RetryOn) > 0:
+	case ok:
+		r.note(at, "names no failure, so nothing is repeated")
+		p.Retry = abate.Retry{}
+	default:
+		r.add(at, "names no codes", `write for example ["UNAVAILABLE"]`)
 	}
 }
 
@@ -229,11 +205,11 @@ func (r *configReader) hedges(path string, raw json.RawMessage, p *abate.Policy)
 	}
 	p.Hedge = hedge.Config{MaxHedges: copies - 1, Delay: time.Millisecond}
 	if delay, ok := all["hedgingDelay"]; ok && string(delay) != `"0s"` {
-		p.Hedge.Delay = r.pause(path+".hedgingDelay", delay)
+		p.Hedge.Delay = r.pause(path+".hedgingDelay", delay, 1<<63-1)
 	} else {
 		r.note(path+".hedgingDelay", "without a delay every call would be sent several times at once; 1ms is the least")
 	}
-	if p.RetryOn = r.codes(path+".nonFatalStatusCodes", all["nonFatalStatusCodes"]); len(p.RetryOn) > 0 {
+	if p.RetryOn, _ = r.codes(path+".nonFatalStatusCodes", all["nonFatalStatusCodes"], false); len(p.RetryOn) > 0 {
 		r.note(path+".nonFatalStatusCodes", "a copy that fails so while no other is in the air ends the call")
 		return
 	}
@@ -262,7 +238,8 @@ func (r *configReader) throttling(raw json.RawMessage) {
 		r.add("retryThrottling.maxTokens", fmt.Sprintf("%v is out of range", most), "allowed: above 0, to 1000")
 	}
 	if ratio > 1000 {
-		r.add("retryThrottling.tokenRatio", fmt.Sprintf("%v is out of range", ratio), "allowed: 0.001 to 1000")
+		r.note("retryThrottling.tokenRatio", fmt.Sprintf("%v is as 1000, which fills any bucket at once", ratio))
+		ratio = 1000
 	}
 	if ratio > 0 && ratio < leastRatio {
 		r.note("retryThrottling.tokenRatio", fmt.Sprintf("%v is as %v, as in gRPC", ratio, leastRatio))
@@ -293,65 +270,25 @@ func (r *configReader) attempts(path string, raw json.RawMessage) int {
 	return min(n, mostAttempts)
 }
 
-// number reads one that has to be above zero.
-func (r *configReader) number(path string, raw json.RawMessage) float64 {
-	var f float64
-	if err := json.Unmarshal(raw, &f); raw == nil || err != nil || !(f > 0) {
-		r.add(path, "is not a number above 0", "write it without quotes, for example 0.1 or 2")
-		return 0
-	}
-	return f
-}
-
-// pause reads a duration that is a millisecond at least.
-func (r *configReader) pause(path string, raw json.RawMessage) time.Duration {
-	d := r.duration(path, raw)
-	if d > 0 && d < time.Millisecond {
-		r.note(path, "less than a millisecond is a millisecond")
-		d = time.Millisecond
-	}
-	return d
-}
-
-// duration reads one that has to be above zero, such as "1.5s".
-func (r *configReader) duration(path string, raw json.RawMessage) time.Duration {
-	var s string
-	if raw != nil && json.Unmarshal(raw, &s) == nil {
-		number, ok := strings.CutSuffix(s, "s")
-		whole, part, dot := strings.Cut(number, ".")
-		if ok && digitsOnly(whole, 12) && (!dot || digitsOnly(part, 9)) {
-			seconds, _ := strconv.ParseInt(whole, 10, 64)
-			nanos, _ := strconv.ParseInt((part + "000000000")[:9], 10, 64)
-			if seconds > int64((1<<63-1)/time.Second)-1 {
-				return 1<<63 - 1
-			}
-			if d := time.Duration(seconds)*time.Second + time.Duration(nanos); d > 0 {
-				return d
-			}
+// codes reads a list of codes, by name or number. sound tells whether there is one, and no mistake. loose takes OK, and null, which
+// is OK to grpc-go: it is no failure, so that naming it says nothing.
+func (r *configReader) codes(path string, raw json.RawMessage, loose bool) (names []string, sound bool) {
+	all := r.list(path, raw)
+	sound = len(all) > 0
+	for i, raw := range all {
+		number, err := strconv.ParseUint(string(raw), 10, 32)
+		if err != nil {
+			number = uint64(slices.IndexFunc(abate.GRPCCodes[:], func(name string) bool { return string(raw) == strconv.Quote(name) }))
 		}
-	}
-	r.add(path, "is not a time above 0", `write seconds with an "s", in quotes: "0.1s"`)
-	return 0
-}
-
-func digitsOnly(s string, most int) bool {
-	return s != "" && len(s) <= most && strings.Trim(s, "0123456789") == ""
-}
-
-// codes reads a list of codes, by name or number.
-func (r *configReader) codes(path string, raw json.RawMessage) (names []string) {
-	for i, raw := range r.list(path, raw) {
-		var name string
-		var number int
-		if json.Unmarshal(raw, &number) == nil && number > 0 && number < len(abate.GRPCCodes) {
-			name = abate.GRPCCodes[number]
-		} else if json.Unmarshal(raw, &name) != nil || !isCode(name) {
+		switch {
+		case loose && (number == 0 || string(raw) == "null"):
+			r.note(fmt.Sprintf("%s[%d]", path, i), "OK is no failure")
+		case number == 0 || number >= uint64(len(abate.GRPCCodes)):
 			r.add(fmt.Sprintf("%s[%d]", path, i), string(raw)+" is no code of a failure", "allowed: "+strings.Join(abate.GRPCCodes[1:], ", "))
-			continue
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+			sound = false
+		case !slices.Contains(names, abate.GRPCCodes[number]):
+			names = append(names, abate.GRPCCodes[number])
 		}
 	}
-	return names
+	return names, sound
 }

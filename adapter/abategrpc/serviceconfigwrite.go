@@ -93,6 +93,7 @@ func (w *configWriter) method(path string, m *MethodPolicy) {
 	}
 	eachField(m.Policy.Validate(), func(e *abate.FieldError) { w.found = append(w.found, fmt.Errorf("%s: %w", path, e)) })
 	p := m.Policy.WithDefaults()
+	p.RetryBudget, p.CircuitBreaker = m.Policy.RetryBudget.WithDefaults(), m.Policy.CircuitBreaker // as written: the rest is the guard's
 	if p.Timeout > 0 {
 		out.Timeout = seconds(p.Timeout)
 	}

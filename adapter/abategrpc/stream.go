@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -20,9 +21,11 @@ import (
 // at all is repeated whatever its method.
 //
 // For the guard the call ends, as a success, when the first message that comes back is read: the time to the first answer is what
-// it learns, and a stream that lasts an hour holds no place of a bulkhead. From there on the policy's time limits are over too,
-// and the stream ends when the caller's context does. A stream that ends before is judged by its status. Streams that may
-// stay silent for long need a guard without time limits. They are never hedged.
+// it learns, and a stream that lasts an hour holds no place of a bulkhead. A stream that fails after that is a failure for the
+// circuit breaker, once, when that is read. From there on attemptTimeout is over. The policy's timeout is the deadline of the
+// whole stream, as that of a service config is, and the server hears of it; a stream that may go on for longer needs a guard
+// without one, and one that may stay silent for long a guard without attemptTimeout. A stream that ends before its first message
+// is judged by its status. Streams are never hedged.
 //
 // The rules of grpc.ClientConn.NewStream hold: read a stream to its end, or cancel its context. Either gives all permits back.
 func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, name string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -59,8 +62,10 @@ type stream struct {
 	options  []grpc.CallOption
 	onFinish []func(error)
 	out      outgoing
-	again    bool // the stream may be repeated
-	told     bool // the caller is, of the end
+	again    bool          // the stream may be repeated
+	told     bool          // the caller is, of the end
+	limit    time.Duration // the end of the caller's own time
+	ends     time.Duration // the end of the policy's timeout, if that is earlier; else NoDeadline
 
 	try     atomic.Pointer[streamTry] // the one in the air, or the last that was
 	settled atomic.Bool               // no further try will come: calls go straight to the last
@@ -93,6 +98,14 @@ func (s *stream) prepare(opts []grpc.CallOption) {
 			s.options = append(s.options, o)
 		}
 	}
+}
+
+// lasting is a context for a try whose time ends then, if it does.
+func (s *stream) lasting(ends time.Duration) (context.Context, context.CancelFunc) {
+	if ends == abate.NoDeadline {
+		return context.WithCancel(s.ctx)
+	}
+	return context.WithTimeout(s.ctx, ends-abate.Now())
 }
 
 // SendMsg sends a message. While the stream may still be repeated, an end of it that is noticed here is retried at once, and
@@ -238,9 +251,23 @@ func (s *stream) readSettled(m any) error {
 	if err = t.stream.RecvMsg(m); err != nil {
 		err = t.translate(err)
 		t.end()
+		s.brokeOff(t, err)
 		s.announce(err)
 	}
 	return err
+}
+
+// brokeOff tells the guard how a stream ended that had counted as a success with its first message.
+func (s *stream) brokeOff(t *streamTry, err error) {
+	var failure error
+	if err != io.EOF {
+		if o := s.judge(evidence{trailer: t.stream.Trailer()}, err); o.Class == abate.Failure || o.Class == abate.Overload {
+			failure = err
+		}
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	s.call.AnswerEnded(abate.Now(), failure)
 }
 
 // Header waits for the header of the answer. Who has seen it gets no other: from then on the stream is not repeated.
@@ -274,3 +301,11 @@ func (s *stream) Context() context.Context {
 }
 
 var _ grpc.ClientStream = (*stream)(nil)
+
+// left names the end of a call's context.
+func left(err error) error {
+	if err == context.DeadlineExceeded {
+		return abate.ErrDeadline
+	}
+	return err
+}

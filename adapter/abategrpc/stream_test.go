@@ -591,6 +591,73 @@ func TestATimeLimitEndsWithTheFirstMessage(t *testing.T) {
 	}
 }
 
+// The timeout is the deadline of the whole stream, as that of a service config is. Where the first message is the end, an
+// attempt's time limit is one too. A caller's own deadline is never made longer.
+func TestATimeoutIsTheDeadlineOfAStreamThatTheServerHears(t *testing.T) {
+	for name, c := range map[string]struct {
+		method           string
+		timeout, attempt time.Duration
+		own              time.Duration // the caller's
+		want             time.Duration // what the server has, at most and not much less; 0 for no deadline
+	}{
+		"none":                                {"Watch", 0, 0, 0, 0},
+		"the policy's":                        {"Watch", time.Hour, 0, 0, time.Hour},
+		"the policy's, in both directions":    {"Talk", time.Hour, 0, 0, time.Hour},
+		"the policy's beside an attempt's":    {"Talk", time.Hour, 10 * time.Minute, 0, time.Hour},
+		"an attempt's of a stream of answers": {"Watch", 0, 10 * time.Minute, 0, 0},
+		"an attempt's, with one answer":       {"Upload", time.Hour, 10 * time.Minute, 0, 10 * time.Minute},
+		"the caller's, which is less":         {"Watch", time.Hour, 0, 20 * time.Minute, 20 * time.Minute},
+		"the caller's, which is more":         {"Watch", time.Hour, 0, 3 * time.Hour, time.Hour},
+		"the caller's, with one answer":       {"Upload", time.Hour, 30 * time.Minute, 20 * time.Minute, 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := eager()
+			p.Timeout, p.AttemptTimeout = c.timeout, c.attempt
+			had := make(chan time.Duration, 1)
+			b := stand(t, abategrpc.NewClient(guard(t, p)), nil, func(_ int, ss grpc.ServerStream) error {
+				left := time.Duration(0)
+				if until, ok := ss.Context().Deadline(); ok {
+					left = time.Until(until)
+				}
+				had <- left
+				return ss.SendMsg(wrapperspb.String("x"))
+			})
+			ctx := t.Context()
+			if c.own > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.own)
+				defer cancel()
+			}
+			ss := b.stream(t, ctx, c.method)
+			send(t, ss, "a")
+			if err := ss.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := collect(ss); err != nil {
+				t.Error(err)
+			}
+			if left := <-had; left > c.want+time.Second || left < c.want-5*time.Minute || (left == 0) != (c.want == 0) { // grpc-go rounds up
+				t.Errorf("the server had %v, want %v", left, c.want)
+			}
+		})
+	}
+}
+
+func TestAStreamEndsAtThePolicysTimeout(t *testing.T) {
+	p := eager()
+	p.Timeout = 500 * time.Millisecond
+	b := stand(t, abategrpc.NewClient(guard(t, p)), nil, func(_ int, ss grpc.ServerStream) error {
+		_ = ss.SendMsg(wrapperspb.String("first"))
+		<-ss.Context().Done()
+		return ss.Context().Err()
+	})
+	ss := b.stream(t, t.Context(), "Watch")
+	send(t, ss, "a")
+	if got, err := collect(ss); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestAStreamThatStaysSilentIsTooSlow(t *testing.T) {
 	p := eager()
 	p.AttemptTimeout = 20 * time.Millisecond
@@ -624,6 +691,67 @@ func TestWhoCancelsAStreamIsNobodysFailure(t *testing.T) {
 	}
 	if s := g.State().Breaker.State; s != breaker.Closed {
 		t.Errorf("the breaker is %v", s)
+	}
+}
+
+// unhurried is a context whose time is up before what depends on it hears of that, one after the other.
+type unhurried struct {
+	context.Context
+	mu      sync.Mutex
+	ended   atomic.Bool
+	done    chan struct{}
+	hearers []func()
+}
+
+func (u *unhurried) Done() <-chan struct{} { return u.done }
+
+func (u *unhurried) Err() error {
+	if u.ended.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// AfterFunc is what package context asks for in a context that is not its own.
+func (u *unhurried) AfterFunc(f func()) func() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hearers = append(u.hearers, f)
+	return func() bool { return !u.ended.Load() }
+}
+
+// expire ends the context. Between the first who hears of it, and the others, it waits.
+func (u *unhurried) expire(wait func()) {
+	u.ended.Store(true)
+	close(u.done)
+	u.mu.Lock()
+	all := slices.Clone(u.hearers)
+	u.mu.Unlock()
+	for i, tell := range all {
+		if tell(); i == 0 {
+			wait()
+		}
+	}
+}
+
+// The guard may hear of a deadline before grpc-go does, and lets the try go: the caller is told of the deadline all the same.
+func TestAStreamWhoseTimeIsUpIsNotCalledCancelled(t *testing.T) {
+	g := guard(t, one())
+	b := stand(t, abategrpc.NewClient(g), nil, func(_ int, ss grpc.ServerStream) error {
+		<-ss.Context().Done()
+		return ss.Context().Err()
+	})
+	ctx := &unhurried{Context: t.Context(), done: make(chan struct{})}
+	ended := make(chan error, 2)
+	ss := b.stream(t, ctx, "Talk", grpc.OnFinish(func(err error) { ended <- err }))
+	got := make(chan error, 1)
+	go func() { got <- ss.RecvMsg(new(text)) }()
+	ctx.expire(func() { eventually(t, func() bool { return g.State().Bulkhead.InFlight == 0 }) })
+	if err := <-got; status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("error %v", err)
+	}
+	if err := <-ended; status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("OnFinish was told %v", err)
 	}
 }
 

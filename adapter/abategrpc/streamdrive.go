@@ -4,52 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
-
-// streamTry is one try of a stream.
-type streamTry struct {
-	stream  grpc.ClientStream // nil if it could not be opened
-	err     error             // why not
-	context carrying
-	told    bool // what is left of the call tree
-	left    int
-	number  int
-	trailer metadata.MD // written by grpc-go if there was a stream
-	closed  atomic.Bool // grpc-go has ended it
-	ending  error       // with this, if closed
-	late    atomic.Bool // its time was up before the first message
-	timer   *time.Timer
-	cancel  context.CancelFunc
-}
-
-// end lets go what the try holds. It may be called more than once.
-func (t *streamTry) end() {
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	if t.cancel != nil {
-		t.cancel()
-	}
-}
-
-// translate names the end of a try for what it is: grpc-go knows only that its context was cancelled.
-func (t *streamTry) translate(err error) error {
-	if err != nil && err != io.EOF && t.late.Load() {
-		return status.Error(codes.DeadlineExceeded, "abategrpc: no message came within the policy's time limit")
-	}
-	return err
-}
 
 // begin opens the stream: the whole call up to there.
 func (s *stream) begin() error {
@@ -60,6 +23,13 @@ func (s *stream) begin() error {
 	now, until := abate.Now(), abate.NoDeadline
 	if t, ok := s.ctx.Deadline(); ok {
 		until = now + time.Until(t)
+	}
+	s.limit, s.ends = until, abate.NoDeadline
+	if own := s.guard.Describe().Timeout; own > 0 && own < until-now {
+		s.ends = now + own
+	}
+	if s.out.earlier > 0 {
+		s.call.Repeated()
 	}
 	step := s.guard.Begin(&s.call, now, until)
 	if step.Action != abate.Finish {
@@ -97,9 +67,13 @@ func (s *stream) open(until time.Duration) *streamTry {
 	t := &streamTry{number: s.call.Attempts()}
 	allowance, tell := s.call.Delegate(0)
 	t.told, t.left = tell, allowance.Left
-	ctx, cancel := context.WithCancel(s.ctx)
+	ends := s.ends
+	if !s.desc.ServerStreams && until < s.limit { // its first message is its end
+		ends = until
+	}
+	ctx, cancel := s.lasting(ends)
 	t.cancel = cancel
-	if p := s.guard.Describe(); (p.Timeout > 0 || p.AttemptTimeout > 0) && until != abate.NoDeadline {
+	if until < min(ends, s.limit) {
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
 		t.timer = time.AfterFunc(until-abate.Now(), func() {
 			t.late.Store(true)
@@ -146,7 +120,7 @@ func (s *stream) judge(e evidence, err error) abate.Outcome {
 	if err != nil && s.ctx.Err() == context.Canceled {
 		return abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	}
-	o := s.client.counted(judge(s.guard, e, err))
+	o := s.out.counted(judge(s.guard, e, err))
 	o.NoRetry = o.NoRetry || s.sent.lost
 	return o
 }
@@ -164,9 +138,7 @@ func (s *stream) arrived(t *streamTry) {
 	s.mu.Lock()
 	defer s.unlock()
 	whole := !s.desc.ServerStreams
-	if t.timer != nil {
-		t.timer.Stop()
-	}
+	t.stopTimer()
 	s.sent.lose()
 	s.settled.Store(true)
 	if !s.over {
@@ -196,6 +168,7 @@ func (s *stream) success(t *streamTry, whole bool) (o abate.Outcome) {
 		}
 	}
 	o.Below.Final = false
+	o.Unfinished = !whole
 	return o
 }
 
@@ -288,13 +261,18 @@ func (s *stream) abandon() {
 	if t == nil { // it was never opened
 		return
 	}
-	t.end()
+	late := s.ctx.Err() == context.DeadlineExceeded
+	if late { // the try's context ends with the caller's, for the same reason; to cancel it first would name another
+		t.stopTimer()
+	} else {
+		t.end()
+	}
 	if s.over {
 		return
 	}
 	err := status.FromContextError(context.Canceled).Err()
 	o := abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
-	if s.ctx.Err() == context.DeadlineExceeded {
+	if late {
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 		o = s.judge(evidence{}, err)
 		o.NoRetry = true
@@ -358,18 +336,15 @@ func (s *stream) sleep(until time.Duration) abate.Step {
 	return s.call.Cancel(abate.Now(), left(s.ctx.Err()))
 }
 
-// left names the end of a call's context.
-func left(err error) error {
-	if err == context.DeadlineExceeded {
-		return abate.ErrDeadline
-	}
-	return err
-}
-
 // queue waits for a place in the bulkhead.
 func (s *stream) queue() abate.Step {
 	admitted := make(chan struct{}, 1)
-	w := &bulkhead.Waiter{Wake: func() { admitted <- struct{}{} }}
+	w := &bulkhead.Waiter{Wake: func() {
+		select {
+		case admitted <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}}
 	step := s.call.Enqueue(abate.Now(), w)
 	if step.Action != abate.Queued {
 		return step

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -33,6 +34,9 @@ func (c *Client) Unary(ctx context.Context, name string, req, reply any, conn *g
 	u.prepare(ctx, opts)
 	a, release, err := abate.Run[*attempt](ctx, g, u)
 	release.Done()
+	if err != nil || u.out.earlier > 0 {
+		u.remember(err)
+	}
 	err = u.finish(a, err)
 	if !u.hedged { // else a copy that has lost may still look at it
 		u.forget()
@@ -56,10 +60,13 @@ type unary struct {
 	wanted  *wanted           // nil if the caller wants nothing of the kind
 	out     outgoing
 	first   *firstAttempt
-	end     *ending // of the first attempt
-	again   bool    // the call may be repeated
-	hedged  bool    // so may two copies be in the air at once
-	kind    kind    // of the reply, if they may
+	end     *ending         // of the first attempt
+	again   bool            // the call may be repeated
+	ctx     context.Context // the caller's
+	sent    time.Duration   // when somebody above made an attempt of this call last
+	begun   bool            // an attempt has been made
+	hedged  bool            // so may two copies be in the air at once
+	kind    kind            // of the reply, if they may
 
 	mu       sync.Mutex // guards the rest
 	finished bool       // the caller has its request and reply back
@@ -90,6 +97,9 @@ func (u *unary) prepare(ctx context.Context, opts []grpc.CallOption) {
 	p := u.guard.Describe()
 	keyed := u.out.open(ctx, u.client, p)
 	u.again = u.method.repeatable(p, keyed)
+	if u.ctx = ctx; !u.out.numbered && u.client.failed.Len() > 0 {
+		u.lookBack()
+	}
 	u.hedged = u.again && p.Hedge.Enabled() && isMessage(u.request) && isMessage(u.reply)
 	if u.out.shared = u.hedged; u.hedged {
 		u.kind = kindOf(u.reply)
@@ -103,7 +113,7 @@ func (u *unary) prepare(ctx context.Context, opts []grpc.CallOption) {
 // forget lets go what belongs to the caller. The rest is written anew by the next call.
 func (u *unary) forget() {
 	u.request, u.reply, u.invoker, u.options, u.wanted, u.out, u.first = nil, nil, nil, nil, nil, outgoing{}, nil
-	u.finished, u.last = false, nil
+	u.finished, u.last, u.ctx, u.begun = false, nil, nil, false
 }
 
 // Workspace is for abate.Run.
@@ -117,13 +127,18 @@ func (u *unary) Discard(*attempt) {}
 
 // Classify judges an attempt.
 func (u *unary) Classify(a *attempt, err error) abate.Outcome {
-	return u.client.counted(judge(u.guard, evidence{u.again, a.unsent, a.trailer}, err))
+	if err == nil && len(a.trailer) == 0 { // most of them
+		return abate.Outcome{}
+	}
+	return u.out.counted(judge(u.guard, evidence{u.again, a.unsent, a.trailer}, err))
 }
 
 // Attempt makes the call once.
 func (u *unary) Attempt(ctx context.Context, s abate.Sending) (*attempt, error) {
 	a, req, reply, end := &u.first.attempt, u.request, u.reply, u.end
-	if s.Number > 1 {
+	if s.Number == 1 {
+		u.begun = true
+	} else {
 		a, end = new(attempt), newEnding()
 		if u.hedged {
 			if req, reply = u.copies(); req == nil {
@@ -190,7 +205,7 @@ func (u *unary) finish(a *attempt, err error) error {
 
 // noteEnd tells the observer of a call that ended with err.
 func (c *Client) noteEnd(m *method, err error) {
-	if e, ok := err.(*abate.Error); ok && c.Observer != nil && e.Reason == abate.ErrBudgetExhausted {
+	if c.Observer != nil && abate.Reason(err) == abate.ErrBudgetExhausted {
 		c.Observer.BudgetExhausted(m.name)
 	}
 }

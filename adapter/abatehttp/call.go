@@ -3,13 +3,12 @@ package abatehttp
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/hops"
 )
 
 // call is one request on its way through a guard: the abate.Operation. What the first attempt and its answer need lies
@@ -20,11 +19,15 @@ type call struct {
 	request   *http.Request // the caller's, never changed
 	source    *http.Request // what attempts are made from: request, or a private copy of it
 
-	content requestBody
-	again   bool         // the request may be repeated, if its body can be
-	hedged  bool         // so may two copies be on their way at once
-	begun   bool         // the first attempt has taken over the caller's body
-	resent  atomic.Int32 // extra attempts that the base made by itself, and that no outcome has told of yet
+	content  requestBody
+	again    bool          // the request may be repeated, if its body can be
+	hedged   bool          // so may two copies be on their way at once
+	begun    bool          // the first attempt has taken over the caller's body
+	omits    bool          // the server is told nothing that is meant for services of one's own
+	numbered bool          // somebody above says which attempt this is
+	earlier  int           // attempts that somebody above has made before, as far as is known
+	sent     time.Duration // when the last of them was, if nobody has said which this is
+	resent   atomic.Int32  // extra attempts that the base made by itself, and that no outcome has told of yet
 
 	first attempt
 	body  responseBody
@@ -42,6 +45,8 @@ func (c *call) prepare() {
 	p := c.guard.Describe()
 	c.source = c.request
 	c.again = repeatable(c.request, p.RetryMethods)
+	c.lookBack()
+	c.omits = c.transport.OmitHeaders || p.InternalHeaders == abate.OmitInternal || redirected(c.request)
 	hold := int64(-1)
 	if c.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) {
 		hold = c.transport.bodyLimit()
@@ -53,6 +58,41 @@ func (c *call) prepare() {
 	if c.hedged {
 		// A hedge that has lost may still be on its way when the caller, who has the answer, uses the request again.
 		c.source = c.request.Clone(c.request.Context())
+	}
+}
+
+// lookBack finds out whether somebody above has made this call before.
+func (c *call) lookBack() {
+	number, said := numberOf(c.request)
+	c.earlier, c.numbered = number-1, said
+	if c.numbered || c.transport.failed.Len() == 0 {
+		return
+	}
+	all, n := signs(c.guard, c.request)
+	if sent, ok := c.transport.failed.Take(abate.Now(), all[:n]); ok {
+		c.earlier, c.sent = 1, sent
+	}
+}
+
+// Repeated tells abate.Run whether somebody above has made this call before.
+func (c *call) Repeated() bool { return c.earlier > 0 }
+
+// remember notes a call that has failed: who made it may make it again. What the caller has broken off or got wrong is no such failure.
+func (c *call) remember(resp *http.Response, err error) {
+	if c.numbered {
+		return
+	}
+	failed := err == nil && servedBadly(resp.StatusCode) || err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
+	if c.begun {
+		c.sent = abate.Now()
+	}
+	switch took := c.earlier > 0; {
+	case failed && (c.begun || took): // else nothing has been sent for it so far
+		all, n := signs(c.guard, c.request)
+		c.transport.failed.Add(c.sent, all[:n], took, c.request.Header)
+	case took:
+		all, n := signs(c.guard, c.request)
+		c.transport.failed.Done(all[:n])
 	}
 }
 
@@ -128,11 +168,10 @@ func (c *call) Attempt(ctx context.Context, s abate.Sending) (*http.Response, er
 	watched := a.watch.begin(ctx)
 	a.request = *c.source.WithContext(watched)
 	a.request.Body = body
-	if !c.transport.OmitHeaders {
+	if c.omits {
+		a.request.Header = withoutInternal(c.source.Header)
+	} else {
 		a.request.Header = c.header(a, ctx, s, n == 1 && c.content.hold > 0)
-	} else if c.source.Header[hops.Allowance] != nil && !c.passesOn(ctx) {
-		a.request.Header = maps.Clone(c.source.Header)
-		delete(a.request.Header, hops.Allowance)
 	}
 	if _, guarded := c.transport.Base.(*Transport); c.transport.NoHiddenRetries && !guarded { // that one has retries of its own
 		sendOnce(&a.request)
@@ -180,8 +219,11 @@ func (c *call) received(a *attempt, resp *http.Response, err error) (*http.Respo
 // Discard makes the connection of an unwanted response free for the next request.
 func (c *call) Discard(resp *http.Response) { drain(resp) }
 
-// repeats tells whether another attempt may be sent.
-func (c *call) repeats() bool { return c.again && c.content.replayable() }
+// repeats tells whether another attempt may be sent. One that has certainly not reached the server has done nothing there, so
+// what follows it is a first request, whatever its method.
+func (c *call) repeats(unsent bool) bool {
+	return c.again && c.content.replayable() || unsent && c.content.untouched()
+}
 
 // MayHedge tells whether two copies may be on their way at once.
 func (c *call) MayHedge() bool { return c.hedged }
@@ -191,6 +233,7 @@ func (c *call) finish(resp *http.Response, release abate.Release, err error) (*h
 	if !c.begun && c.request.Body != nil {
 		c.request.Body.Close()
 	}
+	c.content.finish()
 	if err != nil {
 		if f := &c.guard.Describe().Fallback; f.Enabled() && c.degradable(err) {
 			drain(resp)
@@ -207,7 +250,7 @@ func (c *call) finish(resp *http.Response, release abate.Release, err error) (*h
 		return nil, err
 	}
 	_, c.body.refused = err.(*abate.Error)
-	c.body.attach(resp, release, bodiless(c.request.Method, resp.StatusCode))
+	c.body.attach(c, resp, release, bodiless(c.request.Method, resp.StatusCode))
 	return resp, nil
 }
 

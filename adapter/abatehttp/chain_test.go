@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -47,7 +48,7 @@ func (c *trouble) roll(id string, n int) int {
 // client is one layer's way to the next: now and then it cannot connect.
 func (c *trouble) client(t *testing.T, name string) *http.Client {
 	p := abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}, AttemptTimeout: 150 * time.Millisecond}
-	g, err := abate.New(name, p)
+	g, err := abate.New(name, alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +197,7 @@ func TestWhateverGoesWrongTheLeafSeesThreeAttempts(t *testing.T) {
 // TestATreeWithBranchesKeepsToItsAllowance: services that ask several others at once, with hedges, share the root's two extra
 // attempts, whatever goes wrong.
 func TestATreeWithBranchesKeepsToItsAllowance(t *testing.T) {
+	needs.Whole(t)
 	var attempts atomic.Int32
 	c := newTrouble(7, true)
 	client := func(name string) *http.Client {

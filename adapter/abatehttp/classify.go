@@ -17,12 +17,14 @@ func (c *call) Classify(resp *http.Response, err error) abate.Outcome {
 	if err != nil {
 		return c.classifyError(err)
 	}
-	o := ClassifyStatus(c.guard, resp.StatusCode, resp.Header, c.repeats())
-	if c.transport.OmitHeaders { // it was told nothing, so what it counts is not of our call tree
+	o := ClassifyStatus(c.guard, resp.StatusCode, resp.Header, c.repeats(false))
+	if c.omits { // it was told nothing, so what it counts is not of our call tree
 		o.Below.Said, o.Below.Made = false, 0
 	}
 	o.NoRetry = o.NoRetry || o.Class != abate.Success && refusedInside(resp)
 	o.Resent = c.takeResent()
+	o.Unfinished = o.Class == abate.Success && resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols &&
+		!bodiless(c.request.Method, resp.StatusCode)
 	return o
 }
 
@@ -33,7 +35,7 @@ func (c *call) classifyError(err error) abate.Outcome {
 	}
 	o := abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
 	if !c.callersFault(err) {
-		o = ClassifyError(c.guard, err, c.repeats())
+		o = ClassifyError(c.guard, err, c.repeats(known))
 	}
 	o.Unsent, o.Resent = known, c.takeResent()
 	return o

@@ -38,7 +38,8 @@
 //
 // A request passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key → the
 // handler. What is refused comes to none of the later ones: a request that is shed burns no key. Refusals are RFC 9457
-// problems with a stable code, Retry-After (jittered), X-Should-Retry: false if coming again is in vain, and Abate-Reason.
+// problems with a stable code, Retry-After (1 to 30 s for load: those who are refused come back one after the other), X-Should-Retry: false if
+// coming again is in vain, and Abate-Reason.
 //
 //   - The deadline is the least of the gate's timeout, the context's and those in X-Envoy-Expected-Rq-Timeout-Ms and
 //     Grpc-Timeout, which anybody may send: they only shorten his own request. The handler's context ends with it. If the
@@ -80,16 +81,21 @@
 //
 // # Idempotency keys
 //
-// A request with an Idempotency-Key, of a method for which the gate keeps keys, is done once. Repeats get the answer of that
+// A request with an Idempotency-Key, or the older X-Idempotency-Key, of a method for which the gate keeps keys, is done once. Repeats get the answer of that
 // time with Idempotency-Replayed: true, 409 while it is running, and 422 if method, target or body differ. Keys belong to a
-// caller, so two callers never meet.
+// principal: what Caller or the protection's caller says, if that is more than an address, else the credential that the request shows.
+// Config.Scope of package idempotency has the rest. An address alone never counts.
 //
 //   - The request's body is read before it is done, and compared. One above maxBody is refused with 413.
-//   - The answer is stored before its client has seen the end of it: as long as it fits in maxBody it is held back, unless
-//     the handler flushes. A longer one, and one with trailers, passes and is not stored; its repeats get 409.
-//   - Stored are status, body and the fields that the handler has set, without those that belong to one connection or one
+//   - The answer is given out when the store has confirmed that it has it: as long as it fits in maxAnswer (4 MiB) it is held
+//     back, head and all, unless the handler flushes. A longer one passes and is not stored; that the request was done is,
+//     before the first byte goes out, and its repeats get 409. If the store does not confirm it until the
+//     request's deadline, for a lease at most, the client gets 503 (idempotency-unrecorded) and the answer waits for the store
+//     in the background: a repeat gets it. Flush and Write return an error then. [Drain] waits for what is under way.
+//   - Stored are status, body, trailers and the fields that the handler has set, without those that belong to one connection or one
 //     time (Date), and without Set-Cookie: the cookies of a session are not left lying about.
 //   - The client may leave: the handler's context does not end for that, only with the deadline, and what comes of it is
 //     stored. [TryOf] tells the handler whether an earlier try has crashed, and gives it a token against its ghost.
-//   - While the handler runs its lease is renewed. An answer of 5xx or 429, and a panic, let the key go.
+//   - While the handler runs its lease is renewed. An answer of 5xx or 429, and a panic, let the key go. With
+//     keepServerErrors one of 5xx is stored, and the repeats of a try that panicked get 409: it may have had its effect.
 package abatehttp

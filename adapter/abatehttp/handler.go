@@ -49,7 +49,8 @@ type Handler struct {
 func NewHandler(g *abate.Gate, next http.Handler) *Handler { return &Handler{Gate: g, Next: next} }
 
 // ServeHTTP hands the request to Next, or refuses it. If Next panics, the place of the request is free again, its
-// idempotency key is let go, and the panic goes on.
+// idempotency key is let go, and the panic goes on. A panic behind the head of an answer for good lets no key go: the
+// request was done, and repeats get 409.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := h.Gate
 	if h.Select != nil {
@@ -70,12 +71,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	now := abate.Now()
 	step := serving.Decide(x.client, &x.arrival, g.Arrive(&x.arrival, now, s.arrives(now)))
-	x.showLimit()
 	if step.Action == abate.Refuse {
+		x.showLimit()
 		x.turnAway()
 		return
 	}
 	defer x.end()
+	x.showLimit()
 	if store, c, on := g.Idempotency(); on && s.keyed(c) {
 		x.handleKeyed(&s, store, c, step.Until)
 		return

@@ -25,7 +25,7 @@ var counts = func() (c [32]string) {
 // do not pass: they were about the hop before this one. Only the map is new. The lists in it are shared, and cut so that adding
 // to one makes a copy. The priority of the work goes on to the next hop; without one, the caller's own header does.
 func (c *call) header(a *attempt, ctx context.Context, s abate.Sending, late bool) http.Header {
-	t, from, n := c.transport, c.source.Header, s.Number
+	t, from, n := c.transport, c.source.Header, s.Number+c.earlier
 	h := make(http.Header, len(from)+3)
 	for name, values := range from {
 		h[name] = values[:len(values):len(values)]

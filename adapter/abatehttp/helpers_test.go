@@ -16,6 +16,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
 
@@ -29,9 +30,21 @@ func staysOpen(failures int) breaker.Config {
 	return breaker.Config{FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
 }
 
+// alone declines in words what a policy that retries or hedges gets if it says nothing: budget and circuit breaker.
+func alone(p abate.Policy) abate.Policy {
+	if p.Budget == nil && p.RetryBudget == (budget.Config{}) {
+		p.RetryBudget.Disabled = true
+	}
+	if p.CircuitBreaker == (breaker.Config{}) {
+		p.CircuitBreaker.Disabled = true
+	}
+	return p
+}
+
+// guard makes a guard for a test of one thing.
 func guard(t testing.TB, p abate.Policy) *abate.Guard {
 	t.Helper()
-	g, err := abate.New("payments", p)
+	g, err := abate.New("payments", alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}

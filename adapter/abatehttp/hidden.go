@@ -11,12 +11,15 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// connCounter counts the connections that one attempt was given. More than one means that the base sent it again, and none
-// that it was never sent, if it has looked for one.
+// connCounter counts the connections that one attempt was given. One behind another that brought no answer means that the base sent
+// it again, and none that it was never sent, if it has looked for one. One behind an answer is another request: the base follows a
+// redirect, or answers a challenge.
 type connCounter struct {
 	trace  httptrace.ClientTrace
 	holder context.Context // holds the trace, and nothing else
 	seen   atomic.Int32    // connections that were looked for, in lookedFor, and that were got
+	again  atomic.Int32    // of those, behind one without an answer
+	silent atomic.Bool     // the last one has brought no answer yet
 }
 
 const lookedFor = 1 << 16
@@ -24,7 +27,13 @@ const lookedFor = 1 << 16
 func newConnCounter() *connCounter {
 	c := new(connCounter)
 	c.trace.GetConn = func(string) { c.seen.Add(lookedFor) }
-	c.trace.GotConn = func(httptrace.GotConnInfo) { c.seen.Add(1) }
+	c.trace.GotConn = func(httptrace.GotConnInfo) {
+		c.seen.Add(1)
+		if c.silent.Swap(true) {
+			c.again.Add(1)
+		}
+	}
+	c.trace.GotFirstResponseByte = func() { c.silent.Store(false) }
 	return c
 }
 
@@ -63,15 +72,18 @@ func (w *watchedContext) begin(ctx context.Context) context.Context {
 // end returns how often the base sent the attempt again, and whether an attempt that ended with err was certainly never sent.
 // The context stays good for those who still hold it.
 func (w *watchedContext) end(err error) (again int, unsent bool) {
-	seen := w.counter.seen.Load()
-	if w.counter.holder != nil {
+	c := w.counter
+	seen, n := c.seen.Load(), c.again.Load()
+	if c.holder != nil {
 		if seen != 0 {
-			w.counter.seen.Store(0)
+			c.seen.Store(0)
+			c.again.Store(0)
+			c.silent.Store(false)
 		}
-		connCounters.Put(w.counter)
+		connCounters.Put(c)
 	}
 	got := int(seen % lookedFor)
-	return max(got-1, 0), err != nil && got == 0 && (seen != 0 || dialFailed(err))
+	return int(n), err != nil && got == 0 && (seen != 0 || dialFailed(err))
 }
 
 // dialFailed tells whether an error says that no connection was made.

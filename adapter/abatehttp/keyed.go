@@ -6,26 +6,33 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
 const (
 	keyHeader      = "Idempotency-Key"
+	xKeyHeader     = "X-Idempotency-Key"
 	replayedHeader = "Idempotency-Replayed"
 )
+
+// Drain waits until all that is done under idempotency keys in this process, by Handlers and by the servers of abategrpc, has ended and is
+// recorded, or ctx is over, whose error it returns then. Call it after http.Server.Shutdown, which does not wait for runs whose client of
+// HTTP/2 has left, and before the stores are closed: what is not recorded by the end of the process looks like a crash to the next
+// try, which takes over after the lease.
+func Drain(ctx context.Context) error { return serving.Drain(ctx) }
 
 // handleKeyed does what the idempotency key of a request says: has the request done, or answers for it. The gate has
 // admitted it: what is refused burns no key.
 func (x *exchange) handleKeyed(s *sender, store idempotency.Store, c *idempotency.Config, until time.Duration) {
 	r := s.request
-	key, p, detail := keyOf(r.Header[keyHeader])
+	key, p, detail := keyOf(r.Header[keyHeader], r.Header[xKeyHeader])
 	if p != nil {
 		x.refuseKey(p, detail, 0)
 		return
@@ -39,15 +46,16 @@ func (x *exchange) handleKeyed(s *sender, store idempotency.Store, c *idempotenc
 		x.refuseKey(&deadlinePassed, "", 0)
 		return
 	}
-	k := &keyedTry{sent: key, Hold: serving.Hold{
-		Gate: x.gate, Store: store, Config: c, Ctx: context.WithoutCancel(r.Context()), Key: idempotency.StoreKey(x.gate.Name(), s.caller(), key),
+	principal, compared := idempotency.Principal(c.Scope, s.principal())
+	k := &keyedTry{sent: key, until: until, Hold: serving.Hold{
+		Gate: x.gate, Store: store, Config: c, Ctx: context.WithoutCancel(r.Context()), Key: idempotency.StoreKey(x.gate.Name(), principal, key),
 	}}
-	begun, err := k.Begin(idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body), until)
+	begun, err := k.Begin(idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body).With(compared), until)
 	ctx := r.Context()
 	switch {
 	case err != nil:
 		if c.WhenAway != "open" {
-			x.refuseKey(&KeyUnavailable, "", time.Second+rand.N(2*time.Second))
+			x.refuseKey(&KeyUnavailable, "", KeyWait(x.gate))
 			return
 		}
 	case begun.State != idempotency.Run:
@@ -59,7 +67,10 @@ func (x *exchange) handleKeyed(s *sender, store idempotency.Store, c *idempotenc
 		return
 	default:
 		k.Keep()
-		k.record = record{out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxBody}
+		k.record = record{
+			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer, keeps: c.Keeps,
+			mark: func(status int) bool { return k.Mark(status, until) }, grow: k.Grow,
+		}
 		x.key = k
 		// From here on the client may leave: what it asked for is done all the same, and its next try finds the answer.
 		ctx = context.WithValue(k.Ctx, tryKey{}, k)
@@ -69,15 +80,14 @@ func (x *exchange) handleKeyed(s *sender, store idempotency.Store, c *idempotenc
 	x.handle(&handed)
 }
 
-// keyOf reads the key, or says what is wrong with it.
-func keyOf(values []string) (key string, p *Problem, detail string) {
-	value := strings.Join(values, ", ")
-	if value == "" {
-		return "", &KeyMissing, ""
-	}
-	key, err := idempotency.ParseKey(value)
-	if err != nil {
+// keyOf reads the key, or says what is wrong with it. It may stand in both headers.
+func keyOf(standard, older []string) (key string, p *Problem, detail string) {
+	key, err := idempotency.ParseKeys(strings.Join(standard, ", "), strings.Join(older, ", "))
+	switch {
+	case err != nil:
 		return "", &KeyInvalid, err.Error()
+	case key == "":
+		return "", &KeyMissing, ""
 	}
 	return key, nil, ""
 }
@@ -129,9 +139,11 @@ func (x *exchange) refuseKey(p *Problem, detail string, retryAfter time.Duration
 func (x *exchange) answerKey(b *idempotency.Begun) {
 	switch {
 	case b.State == idempotency.Running:
-		x.refuseKey(&KeyRunning, "", time.Second)
+		x.refuseKey(&KeyRunning, "", KeyWait(x.gate))
 	case b.State == idempotency.Mismatch:
 		x.refuseKey(&KeyMismatch, "", 0)
+	case b.Response.EffectUnknown():
+		x.refuseKey(&KeyEffectUnknown, "", 0)
 	case b.Response.Truncated:
 		x.refuseKey(&KeyNotStored, "", 0)
 	default:
@@ -145,24 +157,52 @@ func (x *exchange) answerKey(b *idempotency.Begun) {
 // keyedTry is a try that holds a key, and what it has answered.
 type keyedTry struct {
 	serving.Hold
-	sent   string // the key, as the client has sent it
+	sent   string        // the key, as the client has sent it
+	until  time.Duration // the end of the request's time
 	record record
 }
 
 // endKey ends the try: with the answer, so that repeats get it, or without if there is none that is for good. What was held
-// back of the answer goes to the client only then.
+// back of the answer goes to the client only then, and only if the store has confirmed it. A handler that panicked may have had
+// its effect before. If it did so behind the head of an answer for good, it has said so: a reverse proxy panics when the service
+// behind it breaks off.
 func (x *exchange) endKey() {
 	k := x.key
-	k.Release()
+	defer k.Shrink()
 	if x.ended && x.status == 0 {
 		x.beginImplicitly()
 	}
-	if x.ended && idempotency.Keeps(x.status) {
-		k.Complete(k.record.response())
-	} else {
+	switch {
+	case x.ended && k.Config.Keeps(x.status):
+		if recorded := k.Complete(k.record.response(), k.until); !recorded || k.record.refused {
+			x.unrecorded()
+			return
+		}
+	case !x.ended && k.Config.Keeps(x.status):
+		k.Complete(idempotency.Response{Status: x.status, Truncated: true}, abate.Now()) // nobody waits for it
+	case !x.ended && k.Config.KeepServerErrors:
+		k.Complete(idempotency.Unknown(), abate.Now()) // nobody waits for it
+	default:
 		k.Fail()
 	}
 	if x.ended {
+		k.record.marked = true
 		_ = k.record.flush()
 	}
+}
+
+// unrecorded refuses to give out an answer that the store has not confirmed. Of one that has begun to go out it has.
+func (x *exchange) unrecorded() {
+	if x.key.record.opened {
+		return
+	}
+	header := x.out.Header()
+	made := header[hops.Made]
+	clear(header)
+	maps.Copy(header, x.key.record.before)
+	if made != nil {
+		header[hops.Made] = made
+	}
+	x.key.record.opened = true // by what follows
+	x.refuse(&KeyUnrecorded, "", KeyWait(x.gate))
 }

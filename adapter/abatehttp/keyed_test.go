@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,12 +16,13 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
 // once is a protection under which POST requests are done once for each key.
 func once() abate.Protection {
-	return abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 1000}}
+	return abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 1000, MaxAnswer: 1000}}
 }
 
 func post(t *testing.T, url, key, body string) *http.Response {
@@ -92,7 +94,7 @@ func TestOneKeyBelongsToOneRequestOfOneCaller(t *testing.T) {
 	if resp := post(t, b.URL+"/b", "k", "order"); resp.StatusCode != 422 {
 		t.Errorf("another path: status %d", resp.StatusCode)
 	}
-	resp := send(t, newRequest(t, "POST", b.URL+"/b", nil), "Idempotency-Key", "k", "X-Forwarded-For", "192.0.2.1")
+	resp := send(t, newRequest(t, "POST", b.URL+"/b", nil), "Idempotency-Key", "k", "Authorization", "Bearer another")
 	if resp.StatusCode != 201 || resp.Header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("another caller: status %d", resp.StatusCode)
 	}
@@ -198,6 +200,7 @@ func TestAnAnswerThatIsNotForGoodIsNotKept(t *testing.T) {
 		"429":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) },
 		"panic": func(http.ResponseWriter, *http.Request) { panic("oops") },
 		"panic in the answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(502)
 			io.WriteString(w, "half")
 			panic(http.ErrAbortHandler)
 		},
@@ -305,7 +308,7 @@ func TestAnAnswerIsKeptUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestAnswersWithTrailersAreNotReplayedInPart(t *testing.T) {
+func TestAnswersAreReplayedWithTheirTrailers(t *testing.T) {
 	for name, set := range map[string]func(http.Header){
 		"announced":     func(h http.Header) { h.Set("Trailer", "X-Sum") },
 		"not announced": func(h http.Header) { h.Set(http.TrailerPrefix+"X-Sum", "42") },
@@ -319,8 +322,9 @@ func TestAnswersWithTrailersAreNotReplayedInPart(t *testing.T) {
 		if body := read(t, resp); body != "content" || resp.Trailer.Get("X-Sum") != "42" {
 			t.Errorf("%s: %q, trailer %v", name, body, resp.Trailer)
 		}
-		if resp := post(t, b.URL, "k", ""); resp.StatusCode != 409 {
-			t.Errorf("%s: status %d", name, resp.StatusCode)
+		resp = post(t, b.URL, "k", "")
+		if body := read(t, resp); resp.StatusCode != 200 || resp.Header.Get("Idempotency-Replayed") != "true" || body != "content" || fmt.Sprint(resp.Trailer["X-Sum"]) != "[42]" {
+			t.Errorf("%s: the repeat got %d, %q, trailer %v", name, resp.StatusCode, body, resp.Trailer)
 		}
 	}
 }
@@ -449,18 +453,39 @@ func TestARequestWithAKeyHasItsDeadline(t *testing.T) {
 type awayStore struct {
 	idempotency.Store
 	err      error
+	mu       sync.Mutex // guards complete
 	complete error
 }
 
-func (s awayStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (s *awayStore) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = err
+}
+
+func (s *awayStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
 	if s.err != nil {
 		return idempotency.Begun{}, s.err
 	}
 	return s.Store.Begin(ctx, key, fp, lease)
 }
 
-func (s awayStore) Complete(context.Context, string, uint64, idempotency.Response, time.Duration) error {
-	return s.complete
+func (s *awayStore) Renew(ctx context.Context, key string, token uint64, lease time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.complete != nil {
+		return s.complete
+	}
+	return s.Store.Renew(ctx, key, token, lease)
+}
+
+func (s *awayStore) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.complete != nil {
+		return s.complete
+	}
+	return s.Store.Complete(ctx, key, token, r, retention)
 }
 
 func TestAStoreThatIsAwayFailsClosedOrOpen(t *testing.T) {
@@ -476,7 +501,7 @@ func TestAStoreThatIsAwayFailsClosedOrOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := once()
-			p.Store, p.Idempotency.WhenAway = awayStore{err: c.err}, c.whenAway
+			p.Store, p.Idempotency.WhenAway = &awayStore{err: c.err}, c.whenAway
 			b, g, log := protect(t, p, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 			resp := post(t, b.URL, "k", "order")
 			if resp.StatusCode != c.status || fmt.Sprint(log.details()) != c.detail || g.State().Shed.InFlight != 0 {
@@ -495,13 +520,98 @@ func TestAStoreThatIsAwayFailsClosedOrOpen(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeStoredIsGivenAllTheSame(t *testing.T) {
-	for want, err := range map[string]error{"[run away]": errors.New("no route"), "[run lost]": idempotency.ErrLost} {
-		p := once()
-		p.Store = awayStore{Store: idempotency.NewMemory(1<<20, abate.Now), complete: err}
-		b, _, log := protect(t, p, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "done") })
-		if resp := post(t, b.URL, "k", "order"); resp.StatusCode != 200 || read(t, resp) != "done" || fmt.Sprint(log.details()) != want {
-			t.Errorf("status %d, details %v, want %v", resp.StatusCode, log.details(), want)
+// Whoever has an answer that is not recorded may see its request done again by the next try.
+func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		err      error
+		whenAway string
+		status   int
+		details  string
+	}{
+		"away":       {errors.New("no route"), "", 503, "[run away unrecorded]"},
+		"taken over": {idempotency.ErrLost, "", 503, "[run lost]"},
+		"away, open": {errors.New("no route"), "open", 201, "[run away unrecorded]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, log := once(), new(gateLog)
+				p.Observer, p.Idempotency.WhenAway = log, c.whenAway
+				store := &awayStore{Store: idempotency.NewMemory(1<<20, abate.Now), complete: c.err}
+				p.Store = store
+				h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Location", "/orders/7")
+					w.WriteHeader(201)
+					io.WriteString(w, "done")
+				}))
+				first := keyedTo(h, "/")
+				if first.Code != c.status || fmt.Sprint(log.details()) != c.details || (first.Header().Get("Location") != "") != (c.status == 201) {
+					t.Errorf("status %d, header %v, details %v", first.Code, first.Header(), log.details())
+				}
+				if c.status == 503 && (first.Header().Get("Abate-Reason") != "idempotency-unrecorded" || first.Header().Get("Retry-After") == "") {
+					t.Errorf("header %v", first.Header())
+				}
+				store.set(nil)
+				time.Sleep(3 * time.Second)
+				if again := keyedTo(h, "/"); c.err != idempotency.ErrLost && (again.Code != 201 || again.Header().Get("Idempotency-Replayed") != "true" || again.Body.String() != "done") {
+					t.Errorf("with the store back the repeat gets %d %s, details %v", again.Code, again.Body, log.details())
+				}
+			})
+		})
+	}
+}
+
+// keyedTo is a request with a key.
+func keyedTo(h http.Handler, target string) *httptest.ResponseRecorder {
+	r, w := httptest.NewRequest("POST", target, nil), httptest.NewRecorder()
+	r.Header.Set("Idempotency-Key", "k")
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// The head of a stream says that the request was done: what goes out before the end is recorded before that.
+func TestAStreamIsMarkedBeforeItsFirstByteGoesOut(t *testing.T) {
+	for name, write := range map[string]func(w http.ResponseWriter) error{
+		"a flush":        func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+		"a large answer": func(w http.ResponseWriter) error { _, err := w.Write(make([]byte, 5000)); return err },
+	} {
+		for _, away := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", store away: ", away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p, runs := once(), 0
+					store := &awayStore{Store: idempotency.NewMemory(1<<20, abate.Now)}
+					if away {
+						store.complete = errors.New("no route")
+					}
+					p.Store = store
+					var h *abatehttp.Handler
+					client := httptest.NewRecorder()
+					h = abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						runs++
+						w.WriteHeader(201)
+						err := write(w)
+						if (err != nil) != away || client.Body.Len() > 0 && away {
+							t.Errorf("%v, %d bytes have gone out", err, client.Body.Len())
+						}
+						if !away {
+							panic(http.ErrAbortHandler) // in the middle of an answer whose head the client has
+						}
+					}))
+					r := httptest.NewRequest("POST", "/", nil)
+					r.Header.Set("Idempotency-Key", "k")
+					func() {
+						defer func() { _ = recover() }()
+						h.ServeHTTP(client, r)
+					}()
+					if want := map[bool]int{false: 201, true: 503}[away]; client.Code != want {
+						t.Errorf("status %d, want %d", client.Code, want)
+					}
+					store.set(nil)
+					time.Sleep(2 * p.Idempotency.WithDefaults().Lease)
+					if again := keyedTo(h, "/"); runs != 1 || again.Code != 409 && again.Code != 201 {
+						t.Errorf("%d runs, the repeat got %d", runs, again.Code)
+					}
+				})
+			})
 		}
 	}
 }
@@ -547,8 +657,9 @@ func TestALongTryKeepsItsKeyAndACrashedOneDoesNot(t *testing.T) {
 			t.Errorf("status %d, header %v", w.Code, w.Header())
 		}
 
-		crashed := idempotency.StoreKey("payments", "192.0.2.1", "k2") // the address of httptest's requests
-		if _, err := store.Begin(t.Context(), crashed, idempotency.FingerprintOf("POST", "/", nil), time.Second); err != nil {
+		nobody, compared := idempotency.Principal("", idempotency.Sender{Host: "example.com", Field: func(string) string { return "" }})
+		crashed := idempotency.StoreKey("payments", nobody, "k2")
+		if _, err := store.Begin(t.Context(), crashed, idempotency.FingerprintOf("POST", "/", nil).With(compared), time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if w := request("k2"); w.Code != 409 {
@@ -609,5 +720,64 @@ func TestAnAnswerWithoutABodyIsKept(t *testing.T) {
 				t.Errorf("%s, try %d: status %d, header %v", name, n, resp.StatusCode, resp.Header)
 			}
 		}
+	}
+}
+
+// Answers that are held back while they are written take a bounded memory. One for which there is none left passes as it
+// comes, whole, and is not done again.
+func TestAnAnswerThatThereIsNoMemoryForPassesAndIsNotDoneTwice(t *testing.T) {
+	const free, all = 64 << 10, 64 << 20
+	var others serving.Hold
+	defer others.Shrink()
+	if !others.Grow(0, free+all) {
+		t.Fatal("there is no memory though nobody has any")
+	}
+	p := once()
+	p.Idempotency.MaxAnswer = 1 << 20
+	for size, repeat := range map[int]int{free: 200, 2 * free: 409} {
+		b, _, _ := protect(t, p, func(w http.ResponseWriter, r *http.Request) {
+			for range 2 {
+				w.Write(make([]byte, size/2))
+			}
+		})
+		if resp := post(t, b.URL, "k", ""); resp.StatusCode != 200 || len(read(t, resp)) != size {
+			t.Errorf("%d bytes: status %d", size, resp.StatusCode)
+		}
+		if resp := post(t, b.URL, "k", ""); resp.StatusCode != repeat {
+			t.Errorf("%d bytes: the repeat got %d", size, resp.StatusCode)
+		}
+	}
+	if !new(serving.Hold).Grow(0, free) || new(serving.Hold).Grow(0, free+1) {
+		t.Error("what was not to be had was given back")
+	}
+}
+
+func TestTheMemoryOfAnAnswerIsGivenBack(t *testing.T) {
+	const free, all = 64 << 10, 64 << 20
+	p := once()
+	p.Idempotency.MaxAnswer = 1 << 20
+	for name, end := range map[string]func(w http.ResponseWriter){
+		"an end": func(http.ResponseWriter) {}, "a panic": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"a stream": func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
+	} {
+		g, err := abate.NewGate("shop", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := abatehttp.NewHandler(g, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Write(make([]byte, 2*free))
+			end(w)
+		}))
+		func() {
+			defer func() { _ = recover() }()
+			r := httptest.NewRequest("POST", "/", nil)
+			r.Header.Set("Idempotency-Key", "k")
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		var rest serving.Hold
+		if !rest.Grow(0, free+all) {
+			t.Errorf("after %s some is missing", name)
+		}
+		rest.Shrink()
 	}
 }

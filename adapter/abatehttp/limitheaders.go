@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/abate-go/abate"
 )
@@ -22,7 +23,12 @@ func (x *exchange) showLimit() {
 	limit := string(AppendRateLimit(room[:0], d))
 	_, numbers, _ := strings.Cut(limit, ";r=")
 	remaining, reset, _ := strings.Cut(numbers, ";t=")
-	texts := x.handler.limits.of(x.gate.Describe(), d.Limit)
+	p := x.gate.Describe()
+	if p.RateLimit.Reset == "epoch" && reset != "" {
+		at, _ := XRateLimitReset(&p.RateLimit, d, time.Now())
+		reset = strconv.FormatInt(at, 10)
+	}
+	texts := x.handler.limits.of(p, d.Limit)
 	x.values = [...]string{limit, texts.policy, texts.limit, remaining, reset}
 	header := x.out.Header()
 	for i, name := range limitHeaders {

@@ -1,6 +1,7 @@
 package abatehttp
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,19 +11,28 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// record keeps an answer while it is written, so that it can be stored before its client has all of it. A body that fits
-// is held back until then, or until the handler flushes; one that does not passes as it comes, and is not stored.
+// record keeps an answer while it is written, so that it can be stored before its client has any of it. Head and body are
+// held back until then, or until the handler flushes, or the body does not fit: then it is recorded that the request was done,
+// before the first byte goes out. A body that does not fit passes as it comes, and is not stored.
 type record struct {
 	out    http.ResponseWriter
-	before http.Header // the header when the handler began
-	max    int         // bytes of body
+	before http.Header             // the header when the handler began
+	max    int                     // bytes of body
+	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
+	keeps  func(status int) bool   // whether an answer is for good
+	grow   func(from, to int) bool // whether there is memory for that much of it
 
-	status  int
-	header  []idempotency.Field
-	body    []byte
-	sent    int  // bytes of body that have been passed on
-	flushed bool // the body passes as it comes, and is kept
-	partial bool // the answer cannot be stored
+	status    int
+	header    []idempotency.Field
+	body      []byte
+	sent      int         // bytes of body that have been passed on
+	announced []string    // what the Trailer header says
+	flushed   bool        // the body passes as it comes, and is kept
+	partial   bool        // the answer cannot be stored
+	marked    bool        // what there is may go out
+	refused   bool        // what there was could not be marked, so none of it goes out
+	opened    bool        // the head has been passed on
+	held      http.Header // the header when the head was written, if it is held back
 }
 
 // notReplayed are fields that belong to one connection or to one time, in their canonical form. Those that an intermediary
@@ -37,7 +47,7 @@ var notReplayed = []string{
 // whoever set them to set again.
 func (r *record) head(status int, header http.Header) {
 	r.status = status
-	r.partial = r.partial || header["Trailer"] != nil // a replay could not bring it
+	r.announced = slices.Clone(header["Trailer"])
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		if slices.Contains(notReplayed, http.CanonicalHeaderKey(name)) || strings.HasPrefix(name, http.TrailerPrefix) || slices.Equal(header[name], r.before[name]) {
 			continue
@@ -48,6 +58,38 @@ func (r *record) head(status int, header http.Header) {
 	}
 }
 
+// hold holds the head back: what happens to the header from now on must not reach the client.
+func (r *record) hold() { r.held = r.out.Header().Clone() }
+
+// errUnrecorded is what a handler gets that flushes, or writes more than is held back, while the store does not answer.
+var errUnrecorded = errors.New("abatehttp: the answer is held back, because the store of idempotency keys has not confirmed that the request was done")
+
+// open passes the head on. That of an answer for good goes out only when it is recorded that there is one.
+func (r *record) open() error {
+	if r.opened {
+		return nil
+	}
+	if !r.refused {
+		r.marked = r.marked || !r.keeps(r.status) || r.mark(r.status)
+		r.refused = !r.marked
+	}
+	if r.refused {
+		return errUnrecorded
+	}
+	r.opened = true
+	if r.held == nil {
+		return nil
+	}
+	header := r.out.Header()
+	now := maps.Clone(header)
+	clear(header)
+	maps.Copy(header, r.held)
+	r.out.WriteHeader(r.status)
+	clear(header)
+	maps.Copy(header, now) // trailers are read later
+	return nil
+}
+
 // write takes a part of the body.
 func (r *record) write(p []byte) (int, error) {
 	switch {
@@ -55,7 +97,7 @@ func (r *record) write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	case r.partial:
 		return r.pass(p)
-	case len(r.body)+len(p) > r.max:
+	case len(r.body)+len(p) > r.max, !r.grow(len(r.body), len(r.body)+len(p)):
 		r.partial = true
 		if err := r.flush(); err != nil {
 			return 0, err
@@ -80,6 +122,9 @@ func (r *record) pass(p []byte) (int, error) {
 
 // flush passes on what was held back.
 func (r *record) flush() error {
+	if err := r.open(); err != nil {
+		return err
+	}
 	if r.sent >= len(r.body) {
 		return nil
 	}
@@ -89,34 +134,77 @@ func (r *record) flush() error {
 }
 
 // release ends the holding back.
-func (r *record) release() {
+func (r *record) release() error {
+	if err := r.open(); err != nil {
+		return err
+	}
 	r.flushed = true
 	_ = r.flush() // the flush that follows says what is wrong
+	return nil
 }
 
 // response is the answer as it is stored.
 func (r *record) response() idempotency.Response {
-	for name := range r.out.Header() {
-		r.partial = r.partial || strings.HasPrefix(name, http.TrailerPrefix)
+	fields := append(r.header, r.trailer()...)
+	size := len(r.body)
+	for _, f := range fields {
+		size += len(f.Name) + len(f.Value)
 	}
-	if r.partial {
+	if r.partial || size > r.max {
 		return idempotency.Response{Status: r.status, Truncated: true}
 	}
-	return idempotency.Response{Status: r.status, Header: r.header, Body: r.body}
+	return idempotency.Response{Status: r.status, Header: fields, Body: r.body}
 }
+
+// trailer is what the handler has set to come after the body: fields that it announced before, and fields with net/http's prefix.
+func (r *record) trailer() (fields []idempotency.Field) {
+	header := r.out.Header()
+	add := func(name string, values []string) {
+		for _, value := range values {
+			fields = append(fields, idempotency.Field{Name: idempotency.TrailerMark + name, Value: value})
+		}
+	}
+	for _, list := range r.announced {
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(strings.Trim(name, " \t"))
+			if !slices.Contains(notReplayed, name) {
+				add(name, header[name])
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(header)) {
+		if name, after := strings.CutPrefix(key, http.TrailerPrefix); after {
+			add(name, header[key])
+		}
+	}
+	return fields
+}
+
+func isTrailer(f idempotency.Field) bool { return strings.HasPrefix(f.Name, idempotency.TrailerMark) }
 
 // replay writes a stored answer.
 func replay(w http.ResponseWriter, r *idempotency.Response) {
 	header := w.Header()
-	for _, f := range r.Header {
+	fields := slices.DeleteFunc(slices.Clone(r.Header), isTrailer)
+	for _, f := range fields {
 		header.Del(f.Name)
 	}
-	for _, f := range r.Header {
+	for _, f := range fields {
 		header.Add(f.Name, f.Value)
 	}
 	header[replayedHeader] = []string{"true"}
+	trailer := http.Header{}
+	for _, f := range r.Header {
+		if name, after := strings.CutPrefix(f.Name, idempotency.TrailerMark); after {
+			if trailer[name] == nil {
+				header.Add("Trailer", name)
+			}
+			trailer[name] = append(trailer[name], f.Value)
+		}
+	}
 	w.WriteHeader(r.Status)
 	if len(r.Body) > 0 {
 		_, _ = w.Write(r.Body)
 	}
+	maps.Copy(header, trailer)
 }

@@ -49,8 +49,17 @@ func AppendRefusal(dst []byte, gate string, r *abate.Refusal) []byte {
 	case http.StatusServiceUnavailable:
 		p.Detail = "the service has more to do than it can"
 	}
-	return p.appendTo(dst, gate, "", r.Shed, r.RetryAfter)
+	return p.appendTo(dst, gate, "", r.Shed, RefusalWait(r))
 }
+
+// RefusalWait is what Retry-After says to who is refused by a gate, in whole seconds.
+func RefusalWait(r *abate.Refusal) time.Duration {
+	return time.Duration(r.WholeSeconds()) * time.Second
+}
+
+// KeyWait is what Retry-After says to who is refused because of its idempotency key, in whole seconds, 1 to 30: so much, that those who are
+// refused come back one after the other.
+func KeyWait(g *abate.Gate) time.Duration { return g.ComeBack().Truncate(time.Second) }
 
 // Problem is a refusal with a stable code, as RFC 9457 has it.
 type Problem struct {
@@ -73,8 +82,13 @@ var (
 	KeyMismatch = Problem{http.StatusUnprocessableEntity, "idempotency-mismatch", "this Idempotency-Key was used for another request; take a new one for a new intent"}
 	// KeyNotStored: the request was done, but its answer is not there any more.
 	KeyNotStored = Problem{http.StatusConflict, "idempotency-not-stored", "the request with this Idempotency-Key has been done; its answer could not be kept"}
+	// KeyEffectUnknown: an earlier try began and ended without an answer, and is not to be run again.
+	KeyEffectUnknown = Problem{http.StatusConflict, "idempotency-effect-unknown", "an earlier try with this Idempotency-Key reached the service and brought no answer that could be kept; nobody can say whether it took effect, so it is not run again"}
 	// KeyUnavailable: nobody can tell whether the request was done.
 	KeyUnavailable = Problem{http.StatusServiceUnavailable, "idempotency-unavailable", "where idempotency keys are kept cannot be reached or is full, so nobody can tell whether this request was done before"}
+	// KeyUnrecorded: the request may have been done, and that is not recorded yet, so its answer is not given out. A repeat with
+	// the same key gets it when it is.
+	KeyUnrecorded = Problem{http.StatusServiceUnavailable, "idempotency-unrecorded", "what this request came to could not be recorded yet; send it again with the same Idempotency-Key to learn it"}
 	// KeyedBodyTooLarge: the body of a request with a key is too large to be compared.
 	KeyedBodyTooLarge = Problem{http.StatusRequestEntityTooLarge, "idempotency-body-too-large", "the body of a request with an Idempotency-Key is compared with that of its repeats, and this one is too large for that"}
 	// KeyedBodyBroken: the body did not come whole.
@@ -164,13 +178,29 @@ func AppendRateLimit(dst []byte, d ratelimit.Decision) []byte {
 	return dst
 }
 
+// XRateLimitReset is the value of X-RateLimit-Reset at a time of the wall clock: RateLimitReset, or that time in seconds since 1970, rounded
+// up, if the limit's reset is epoch. It is false if that time does not come.
+func XRateLimitReset(l *abate.ArrivalLimit, d ratelimit.Decision, now time.Time) (seconds int64, ok bool) {
+	if l.Reset == "epoch" {
+		wait, ok := resetIn(d)
+		return WholeSeconds(time.Duration(now.Nanosecond())+min(wait, ratelimit.Never-time.Second)) + now.Unix(), ok
+	}
+	return RateLimitReset(d)
+}
+
 // RateLimitReset is the t of RateLimit and the value of X-RateLimit-Reset, in seconds; false if that time does not come.
 func RateLimitReset(d ratelimit.Decision) (seconds int64, ok bool) {
+	wait, ok := resetIn(d)
+	return WholeSeconds(wait), ok
+}
+
+// resetIn is RateLimitReset before it is rounded.
+func resetIn(d ratelimit.Decision) (time.Duration, bool) {
 	wait := d.Reset
 	if d.Over && d.RetryAfter != ratelimit.Never {
 		wait = d.RetryAfter
 	}
-	return WholeSeconds(wait), wait != ratelimit.Never
+	return wait, wait != ratelimit.Never
 }
 
 // AppendRateLimitPolicy appends the value of the RateLimit-Policy header: the burst is the quota, and the time in which an
@@ -211,7 +241,7 @@ func (x *exchange) turnAway() {
 	x.tell(status, r.NoRetry)
 	body := bodies.Get().(*[]byte)
 	*body = AppendRefusal((*body)[:0], x.gate.Name(), r)
-	x.writeProblem(status, code, r.RetryAfter, *body)
+	x.writeProblem(status, code, RefusalWait(r), *body)
 	bodies.Put(body)
 }
 

@@ -38,6 +38,18 @@ func (b *requestBody) open(req *http.Request, hold int64) {
 	}
 }
 
+// untouched tells whether nothing of the body has been read, or it can be had again.
+func (b *requestBody) untouched() bool {
+	return b.stream == nil || !b.stream.read.Load() && b.stream.prefix == nil
+}
+
+// finish is told that there will be no further attempt.
+func (b *requestBody) finish() {
+	if b.stream != nil {
+		b.stream.last()
+	}
+}
+
 // replayable tells whether the body can be sent more than once, as far as is known by now.
 func (b *requestBody) replayable() bool { return b.stream == nil }
 
@@ -61,6 +73,7 @@ func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.Re
 	case b.buffered != nil:
 		return io.NopCloser(bytes.NewReader(b.buffered)), nil
 	case b.stream != nil:
+		b.stream.again()
 		return b.stream, nil
 	case req.GetBody == nil || req.Body == nil || req.Body == http.NoBody:
 		return req.Body, nil
@@ -134,12 +147,38 @@ func (b *requestBody) failed(err error) bool {
 	return cause != nil && errors.Is(err, *cause)
 }
 
-// stream is a body that remembers how reading it failed, so that a broken upload is not held against the server.
+// stream is a body that remembers how reading it failed, so that a broken upload is not held against the server. One that is
+// closed before anybody has read of it stays open below, until the call is over: net/http closes the body of a request for
+// which it has found no connection, and the next attempt needs it.
 type stream struct {
 	prefix []byte // read already
 	rest   io.ReadCloser
+	read   atomic.Bool // something of it
 	closed atomic.Bool
 	err    *atomic.Pointer[error]
+
+	mu   sync.Mutex
+	owed bool // a Close that rest has not been told of
+	over bool // no further attempt will come
+}
+
+// again begins another attempt.
+func (s *stream) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owed = false
+	s.closed.Store(false)
+}
+
+// last ends the call.
+func (s *stream) last() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.owed {
+		s.owed = false
+		s.rest.Close()
+	}
 }
 
 func (b *requestBody) watch(body io.ReadCloser) *stream { return &stream{rest: body, err: &b.err} }
@@ -171,7 +210,15 @@ func inMemory(body io.ReadCloser) bool {
 	return false
 }
 
+var errClosed = errors.New("abatehttp: the base has closed the request's body")
+
 func (s *stream) Read(p []byte) (int, error) {
+	if !s.read.Load() {
+		s.read.Store(true)
+	}
+	if s.closed.Load() {
+		return 0, errClosed
+	}
 	if len(s.prefix) > 0 {
 		n := copy(p, s.prefix)
 		s.prefix = s.prefix[n:]
@@ -186,5 +233,11 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Close() error {
 	s.closed.Store(true)
+	s.mu.Lock()
+	if s.owed = !s.over && !s.read.Load(); s.owed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
 	return s.rest.Close()
 }

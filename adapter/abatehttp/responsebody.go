@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -13,7 +14,9 @@ import (
 // every answer longer than what the connection has buffered.
 type responseBody struct {
 	io.ReadCloser
+	call    *call
 	release abate.Release
+	settled atomic.Bool        // the guard knows how the body ended
 	end     context.CancelFunc // of the call's own context, if it has one
 	refused bool               // the policy, and not only the server, ended the call: see refusedInside
 }
@@ -27,7 +30,8 @@ func refusedInside(resp *http.Response) bool {
 
 // attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1, and
 // nobody reads those to their end: bodiless says that this is one.
-func (b *responseBody) attach(resp *http.Response, release abate.Release, bodiless bool) {
+func (b *responseBody) attach(c *call, resp *http.Response, release abate.Release, bodiless bool) {
+	b.call = c
 	switch {
 	case !release.Needed() && b.end == nil && !b.refused:
 	case resp.Body == http.NoBody || bodiless:
@@ -48,15 +52,30 @@ func (b *responseBody) attach(resp *http.Response, release abate.Release, bodile
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.over(b.release)
+		b.settle(err)
 	}
 	return n, err
 }
 
 func (b *responseBody) Close() error {
+	last := b.settled.CompareAndSwap(false, true) // what a Read beside this one comes to is the caller's doing
 	err := b.ReadCloser.Close()
-	b.over(b.release)
+	if last {
+		b.over(b.release)
+	}
 	return err
+}
+
+// settle tells the guard how the body ended, once. One that broke off is a failure, unless the caller has left.
+func (b *responseBody) settle(err error) {
+	if !b.settled.CompareAndSwap(false, true) {
+		return
+	}
+	if err != io.EOF && b.call.request.Context().Err() != context.Canceled && !b.call.cancelled() {
+		b.release.Failed(err)
+		b.release = abate.Release{}
+	}
+	b.over(b.release)
 }
 
 // over ends the contexts of the attempt and of the call. It may be called more than once.

@@ -106,7 +106,7 @@ func (s *sender) attempt() int {
 
 // keyed tells whether the request is one of those that are done once.
 func (s *sender) keyed(c *idempotency.Config) bool {
-	return slices.Contains(c.Methods, s.request.Method) && (c.Required || len(s.request.Header[keyHeader]) > 0)
+	return slices.Contains(c.Methods, s.request.Method) && (c.Required || len(s.request.Header[keyHeader]) > 0 || len(s.request.Header[xKeyHeader]) > 0)
 }
 
 // bucket chooses the bucket of the rate limit.
@@ -134,7 +134,28 @@ func (s *sender) caller() string {
 
 // name is who the request is from, by one of the words ip, mtls and header:NAME; the address if the others say nothing.
 func (s *sender) name(word string) string {
-	name := ""
+	if name := s.known(word); name != "" {
+		return name
+	}
+	return s.address()
+}
+
+// principal is what the request shows of whose its idempotency key is.
+func (s *sender) principal() idempotency.Sender {
+	header := s.request.Header // and not s, which would go to the heap
+	p := idempotency.Sender{Trusted: s.trusted, Certificate: certificateName(s.request.TLS), Host: s.request.Host, Field: func(name string) string {
+		return strings.Join(header.Values(name), "; ")
+	}}
+	if s.handler.Caller != nil {
+		p.Name = s.handler.Caller(s.request)
+	} else {
+		p.Name = s.known(s.protection.Caller)
+	}
+	return p
+}
+
+// known is who the request is from if word tells by more than an address; else empty.
+func (s *sender) known(word string) (name string) {
 	switch header, ok := strings.CutPrefix(word, "header:"); {
 	case ok && s.trusted:
 		if values := s.request.Header.Values(header); len(values) > 0 {
@@ -142,9 +163,6 @@ func (s *sender) name(word string) string {
 		}
 	case word == "mtls":
 		name = certificateName(s.request.TLS)
-	}
-	if name == "" {
-		name = s.address()
 	}
 	return name
 }

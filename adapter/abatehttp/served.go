@@ -42,7 +42,7 @@ func TryOf(ctx context.Context) (Try, bool) {
 }
 
 // with returns r under ctx, with the deadline, the priority and the call tree of the request if there is any; r itself if
-// nothing is new.
+// there is nothing.
 func (x *exchange) with(r *http.Request, ctx context.Context, s *sender, until time.Duration) *http.Request {
 	if _, ends := ctx.Deadline(); until != abate.NoDeadline && (!ends || until < s.contextEnds) {
 		ctx, x.cancel = context.WithTimeout(ctx, until-abate.Now())
@@ -55,10 +55,18 @@ func (x *exchange) with(r *http.Request, ctx context.Context, s *sender, until t
 		x.tree = s.tree()
 	}
 	if x.tree != nil {
+		if s.trusted {
+			x.tree.believed.Context = ctx
+			ctx = &x.tree.believed
+		}
 		ctx = abate.WithCallTree(ctx, &x.tree.CallTree)
 	}
 	if x.limit == nil && x.key == nil && x.tree == nil && !s.says {
-		return r
+		outer := abate.CallTreeOf(ctx)
+		if outer == nil {
+			return r
+		}
+		ctx = abate.WithCallTree(ctx, outer) // its own: what Next asks repeats nothing that a Handler before this one has asked
 	}
 	return r.WithContext(ctx)
 }

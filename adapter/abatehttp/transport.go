@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/repeats"
 )
 
 // Transport is an http.RoundTripper that sends every request under a guard. Put it into any http.Client. Set the fields
@@ -21,7 +22,8 @@ type Transport struct {
 	Guard *abate.Guard
 
 	// Select, if set, chooses the guard of each request instead. It must be quick and safe for concurrent use, must
-	// not change the request and must not read its body. A request for which it returns nil passes through unguarded.
+	// not change the request and must not read its body. A request for which it returns nil passes through unguarded, without headers
+	// that begin with Abate- or X-Envoy-.
 	Select func(*http.Request) *abate.Guard
 
 	// MaxBufferedBody is the size, in bytes, up to which a request body is held in memory so that it can be sent
@@ -36,7 +38,9 @@ type Transport struct {
 	MaxBufferedBody int64
 
 	// OmitHeaders leaves out the request headers that tell the server the attempt's number, the time left for it and what is
-	// left of the call tree's retries, and does not look at what the answers count. Set it for servers of other companies.
+	// left of the call tree's retries, takes off all others that begin with Abate- or X-Envoy-, and does not look at what the answers
+	// count. Set it for servers of other companies. A policy's InternalHeaders does the same for one guard, and a request that
+	// http.Client sends because of a redirect to another host is sent so anyway.
 	OmitHeaders bool
 
 	// NoHiddenRetries keeps net/http from sending a request again by itself when a kept-alive connection ends with the request on
@@ -51,12 +55,16 @@ type Transport struct {
 	hidden     atomic.Uint64
 	timeouts   millisCache
 	allowances allowanceCache
+	failed     repeats.Memory[sign]
 }
 
 // NewTransport returns a Transport that sends requests through base under g. A nil base is http.DefaultTransport.
 func NewTransport(base http.RoundTripper, g *abate.Guard) *Transport {
 	return &Transport{Base: base, Guard: g}
 }
+
+// unguarded is the policy of a guard that nobody has made: a request under it goes straight to Base, as under none.
+var unguarded = (*abate.Guard)(nil).Describe()
 
 // RoundTrip sends req under its guard: as often as the policy allows, and not at all when it must not be sent. It never
 // changes req, and always closes its body. Under a policy that hedges, copies are made from a copy of req, since one that
@@ -69,13 +77,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.Select != nil {
 		g = t.Select(req)
 	}
-	if g == nil {
+	if g == nil || g.Describe() == unguarded {
+		if t.Select != nil && internalIn(req.Header) {
+			req = req.WithContext(req.Context()) // a copy
+			req.Header = withoutInternal(req.Header)
+		}
 		return t.base().RoundTrip(req)
 	}
 	c := &call{transport: t, guard: g, request: req}
 	c.prepare()
 	resp, release, err := abate.Run[*http.Response](c.context(), g, c)
-	return c.finish(resp, release, err)
+	resp, err = c.finish(resp, release, err)
+	c.remember(resp, err)
+	return resp, err
 }
 
 // HiddenRetries returns how often Base sent a request again by itself. An http.Transport does that, unasked, when a

@@ -12,8 +12,9 @@ import (
 // callTree is what a Handler keeps for a request whose caller counts attempts.
 type callTree struct {
 	abate.CallTree
-	given int         // the allowance, if it was believed
-	told  abate.Below // what the caller has been told, once it has
+	believed believedContext
+	given    int         // the allowance, if it was believed
+	told     abate.Below // what the caller has been told, once it has
 }
 
 // tree makes the call tree of a request that has Abate-Retry-Allowance or an attempt's number; nil for others: nobody would

@@ -50,8 +50,14 @@ func (x *exchange) Header() http.Header { return x.out.Header() }
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		x.begin(status)
+		if x.key != nil && status >= 200 {
+			x.key.record.hold()
+			return
+		}
 	}
-	x.out.WriteHeader(status)
+	if x.key == nil || status < 200 {
+		x.out.WriteHeader(status)
+	}
 }
 
 // begin notes the head of the answer, which is about to be written. A failure of the service is where clients are told
@@ -91,7 +97,7 @@ func (x *exchange) WriteString(s string) (int, error) {
 func (x *exchange) beginImplicitly() {
 	x.begin(http.StatusOK)
 	if x.key != nil {
-		x.out.WriteHeader(http.StatusOK)
+		x.key.record.hold()
 	}
 }
 
@@ -109,7 +115,9 @@ func (f flusher) FlushError() error {
 		x.beginImplicitly()
 	}
 	if x.key != nil {
-		x.key.record.release()
+		if err := x.key.record.release(); err != nil {
+			return err
+		}
 	}
 	err := http.NewResponseController(x.out).Flush()
 	x.settle(x.class())

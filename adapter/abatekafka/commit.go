@@ -2,6 +2,7 @@ package abatekafka
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -73,6 +74,8 @@ func (s *session) commit(parts []*partition) {
 func (s *session) committedOne(p *partition, offset int64, err error) {
 	switch {
 	case p == nil:
+	case errors.Is(err, kerr.UnknownTopicID): // the offset is of a topic that is gone, and must not become that of the new one
+		s.notFetched(p.at, err)
 	case err != nil:
 		p.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "offset", offset, "error", err)
 	default:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,8 @@ type Message struct {
 	// Key, Value and Headers are those of the original record, byte for byte: what retry topics add is not among the headers.
 	Key, Value []byte
 	Headers    []kgo.RecordHeader
-	// Topic, Partition, Offset and Timestamp are those of the original record, wherever this delivery was read.
+	// Topic, Partition, Offset and Timestamp are those of the record of the main topic, wherever this delivery was read; after a replay, of the
+	// record that it wrote. What never changes is in Identity and ID.
 	Topic     string
 	Partition int32
 	Offset    int64
@@ -31,14 +31,6 @@ type Message struct {
 	Record *kgo.Record
 	// Letter is what the retry topics know of its failures; zero in the first delivery.
 	Letter letter.Letter
-}
-
-// ID names the message, the same in every delivery: its original topic, partition and offset, "payments/3/1042". One allocation.
-func (m *Message) ID() string {
-	id := make([]byte, 0, len(m.Topic)+24)
-	id = append(append(id, m.Topic...), '/')
-	id = append(strconv.AppendInt(id, int64(m.Partition), 10), '/')
-	return string(strconv.AppendInt(id, m.Offset, 10))
 }
 
 // Handler handles one message. An error is a failure: worth another delivery, unless abate.Permanent or the policy says otherwise.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -49,4 +50,25 @@ func DeliveryContext(parent context.Context, limit time.Duration) (context.Conte
 	d := &delivery{p: &partition{s: &session{r: r}}}
 	d.context.parent, d.context.delivery, d.context.deadline = parent, d, now+limit
 	return &d.context, d.context.end
+}
+
+// Waiting is a record of a retry topic that waits: when it is due, from now, and whether a flood holds it.
+type Waiting struct {
+	Due     time.Duration
+	Flooded bool
+}
+
+// Behind is how many of these are overdue, with some more behind them that have not come into the window yet.
+func Behind(window []Waiting, more int) int64 {
+	const now = time.Hour
+	p := &partition{tier: 0, lane: redelivery.NewLane(redelivery.LaneConfig{Window: len(window)})}
+	for i, w := range window {
+		seq := p.lane.Push(redelivery.Item{Offset: int64(i), Ready: now + w.Due})
+		p.ring.put(p.lane.First(), seq, slot{rec: &kgo.Record{Offset: int64(i)}, ready: now + w.Due, flooded: w.Flooded})
+		p.pushed = seq + 1
+	}
+	for range more {
+		p.backlog.push([]*kgo.Record{{}})
+	}
+	return p.behindBy(now)
 }

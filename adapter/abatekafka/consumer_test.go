@@ -19,9 +19,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestMessageIDNamesTheOriginalPlace(t *testing.T) {
-	m := abatekafka.Message{Topic: "payments", Partition: 3, Offset: 1042, Record: &kgo.Record{Topic: "payments-retry-30s", Offset: 7}}
-	if m.ID() != "payments/3/1042" {
+func TestMessageIDNamesThePlaceTheTimestampAndTheContent(t *testing.T) {
+	rec := &kgo.Record{Topic: "payments", Partition: 3, Offset: 1042, Timestamp: time.UnixMilli(1760000000000)}
+	m := abatekafka.Message{Topic: "payments", Partition: 3, Offset: 1042, Key: []byte("k"), Value: []byte("v"), Record: rec}
+	if m.ID() != "payments/3/1042@1760000000000~FmDMML540UsY-EO0" {
 		t.Errorf("%q", m.ID())
 	}
 }
@@ -169,6 +170,27 @@ func TestOnlyBytesThatCannotBeReadArePoison(t *testing.T) {
 	}
 	if !abatekafka.Undecodable(errors.New("encoded crc 1 does not match calculated crc 2")) {
 		t.Error("a wrong checksum is not")
+	}
+}
+
+// What a drain is told is what could be delivered: it goes by that when it ends, and what it says it will take.
+func TestBehindIsWhatIsDueAndNotHeldByAFlood(t *testing.T) {
+	over, flooded, later := abatekafka.Waiting{Due: -time.Minute}, abatekafka.Waiting{Due: -time.Hour / 2, Flooded: true}, abatekafka.Waiting{Due: time.Minute}
+	for _, test := range []struct {
+		what   string
+		window []abatekafka.Waiting
+		more   int
+		want   int64
+	}{
+		{"all overdue", []abatekafka.Waiting{over, over, over}, 4, 7},
+		{"the head overdue, the rest not due", []abatekafka.Waiting{over, later, later}, 4, 1},
+		{"held by a flood, the rest not due", []abatekafka.Waiting{flooded, flooded, later}, 4, 0},
+		{"held by a flood, with one overdue among them", []abatekafka.Waiting{flooded, over, flooded}, 2, 3},
+		{"nothing due", []abatekafka.Waiting{later}, 4, 0},
+	} {
+		if got := abatekafka.Behind(test.window, test.more); got != test.want {
+			t.Errorf("%s: %d, not %d", test.what, got, test.want)
+		}
 	}
 }
 

@@ -49,13 +49,15 @@ func (f *forwarder) dead(m *Message, v redelivery.Verdict, cause error) (*kgo.Re
 	return f.record(f.chain.DeadLetters, m, &l), l
 }
 
-// parked is the record of a message that was not delivered, because another with its key is in a retry topic: it goes there, too, with
-// nothing counted against it.
-func (f *forwarder) parked(m *Message, tier int) *kgo.Record {
+// parked is the record of a message that was not delivered, because another with its key is in a retry topic: it goes there, too.
+func (f *forwarder) parked(m *Message, tier int) *kgo.Record { return f.waiting(m, tier, "parked") }
+
+// waiting is the record of a message that was not delivered and waits in a retry topic, with nothing counted against it.
+func (f *forwarder) waiting(m *Message, tier int, why string) *kgo.Record {
 	l := f.next(m)
 	l.Failures = max(m.Delivery-1, 0)
 	l.Delivery = l.Failures + 1
-	l.Reason = "parked"
+	l.Reason = why
 	l.Due = f.wall().Add(f.chain.Hops[tier].Delay)
 	return f.record(f.chain.Hops[tier].Topic, m, &l)
 }
@@ -86,9 +88,9 @@ func (f *forwarder) failed(m *Message, v redelivery.Verdict, cause error) letter
 		l.Failures--
 	}
 	l.Delivery = l.Failures + 1
-	if l.First.IsZero() {
+	if !letter.Credible(l.First, now) { // it bounds how long the message is held: what somebody's wrong clock has said would be no bound
 		l.First = now
-		if last := m.Letter.Last; !last.IsZero() && last.Before(now) {
+		if last := m.Letter.Last; letter.Credible(last, now) && last.Before(now) {
 			l.First = last // Spring does not say when the first was; this is the first that is known
 		}
 	}
@@ -115,6 +117,7 @@ func (f *forwarder) next(m *Message) letter.Letter {
 	if l.Group == "" {
 		l.Group = f.group
 	}
+	l.Identity = m.Identity()
 	l.Due = time.Time{}
 	l.Hops++
 	l.ID = identity(f.group, l.Original, l.Hops)

@@ -40,3 +40,6 @@ func ForwardID(m *Message) string { return m.forwardID() }
 func Restore(ctx context.Context, client *kgo.Client, m *Message) error {
 	return newForwarder(client, Chain{}, redelivery.Config{}, "", time.Now).restore(ctx, m)
 }
+
+// Ages are how old a message is and how long ago it failed first.
+func Ages(now time.Time, m *Message) (age, since time.Duration) { return ages(now, m) }

@@ -79,7 +79,7 @@ func TestMessageKeepsItselfThroughTheChain(t *testing.T) {
 			t.Errorf("timestamp %v: retention must count from when it is sent", rec.Timestamp)
 		}
 		m = read(t, stored(rec, 7, f.now), tier)
-		if m.ID() != "payments/3/1042" || m.Delivery != tier+2 || !m.Timestamp.Equal(source.Timestamp) || !m.Letter.Due.Equal(f.now.Add(delay)) {
+		if m.ID() != read(t, source, redelivery.Main).ID() || m.Delivery != tier+2 || !m.Timestamp.Equal(source.Timestamp) || !m.Letter.Due.Equal(f.now.Add(delay)) {
 			t.Errorf("tier %d: %s, delivery %d, timestamp %v, due %v", tier, m.ID(), m.Delivery, m.Timestamp, m.Letter.Due)
 		}
 		if !reflect.DeepEqual(m.Headers, source.Headers) || string(m.Key) != "k" || string(m.Value) != "v" {
@@ -94,6 +94,7 @@ func TestMessageKeepsItselfThroughTheChain(t *testing.T) {
 	start := time.UnixMilli(1760000000000).UTC()
 	want := letter.Letter{
 		Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 3, Offset: 1042}, Timestamp: source.Timestamp, TimestampType: "CreateTime", Group: "billing",
+		Identity: letter.IdentityOf(source),
 		Failures: 3, Delivery: 4, First: start.Add(time.Minute), Last: start.Add(3 * time.Minute), ID: "billing/payments/3/1042/3", Hops: 3,
 		Class: "error", Message: "charge: refused", Reason: "exhausted",
 		History: []letter.Past{{Topic: "payments", At: start.Add(time.Minute), Class: "error"}, {Topic: "payments-retry-30s", At: start.Add(2 * time.Minute), Class: "error"},
@@ -260,12 +261,13 @@ func TestReplayedMessageIsNewButRemembersItsReplays(t *testing.T) {
 	}
 }
 
-func TestRecordCopiedByHandOutOfARetryTopicIsANewMessage(t *testing.T) {
+func TestRecordCopiedByHandOutOfARetryTopicIsTheSameMessageDeliveredAnew(t *testing.T) {
 	f := newForwarder()
 	rec := f.Hop(read(t, original(), redelivery.Main), redelivery.Verdict{Tier: 0}, errors.New("x"))
 	rec.Topic, rec.Partition = "payments", 5
 	m := read(t, stored(rec, 2000, f.now), redelivery.Main)
-	if m.ID() != "payments/5/2000" || m.Delivery != 1 || !reflect.DeepEqual(m.Headers, original().Headers) || !reflect.DeepEqual(m.Letter, letter.Letter{}) {
+	want := letter.Letter{Identity: letter.IdentityOf(original())}
+	if m.ID() != read(t, original(), redelivery.Main).ID() || m.Delivery != 1 || m.Offset != 2000 || !reflect.DeepEqual(m.Headers, original().Headers) || !reflect.DeepEqual(m.Letter, want) {
 		t.Errorf("%s, %+v", m.ID(), m)
 	}
 }
@@ -274,7 +276,7 @@ func TestForeignRecordInARetryTopicIsDelivered(t *testing.T) {
 	f := newForwarder()
 	rec := &kgo.Record{Topic: "payments-retry-30s", Partition: 1, Offset: 5, Timestamp: f.now, Value: []byte("v"), Headers: []kgo.RecordHeader{{Key: "retry_topic-attempts", Value: []byte("junk")}}}
 	m, problems := abatekafka.NewMessage(rec, 0)
-	if len(problems) != 1 || m.ID() != "payments-retry-30s/1/5" || m.Delivery != 1 || !m.Timestamp.Equal(f.now) || !m.Letter.Due.IsZero() {
+	if len(problems) != 1 || m.Identity().String() != "payments-retry-30s/1/5@1760000000000" || m.Delivery != 1 || !m.Timestamp.Equal(f.now) || !m.Letter.Due.IsZero() {
 		t.Errorf("%+v, %v", m, problems)
 	}
 	if hop := f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")); header(hop, "kafka_original-topic") != "payments-retry-30s" {
@@ -290,6 +292,25 @@ func TestFirstFailureThatSpringDidNotTellIsTheLastThatIsKnown(t *testing.T) {
 	_, l := f.Dead(read(t, rec, 0), redelivery.Verdict{Reason: "permanent"}, errors.New("x"))
 	if !l.First.Equal(failed) || !l.Last.Equal(f.now) || l.Failures != 2 {
 		t.Errorf("first %v, last %v, %d failures", l.First, l.Last, l.Failures)
+	}
+}
+
+// When it failed first bounds how long a message is held while there is a flood, so what a clock that was not set has written there is not carried on.
+func TestFirstFailureThatCannotBeBoundsNothing(t *testing.T) {
+	for _, wrong := range []string{"1970-01-01T00:00:12.000Z", "2199-01-01T00:00:00.000Z"} {
+		f := newForwarder()
+		hop := f.Hop(read(t, original(), redelivery.Main), redelivery.Verdict{Tier: 0, Reason: "flood"}, errors.New("x"))
+		for i, h := range hop.Headers {
+			if h.Key == "abate-first-failure" {
+				hop.Headers[i].Value = []byte(wrong)
+			}
+		}
+		f.now = f.now.Add(time.Hour)
+		again := f.Hop(read(t, stored(hop, 5, f.now), 0), redelivery.Verdict{Tier: 0, Reason: "flood"}, errors.New("x"))
+		f.now = f.now.Add(time.Hour)
+		if _, since := abatekafka.Ages(f.now, read(t, stored(again, 6, f.now), 0)); since != 2*time.Hour { // since the last failure that is known
+			t.Errorf("%s: it failed first %v ago", wrong, since)
+		}
 	}
 }
 
@@ -367,12 +388,13 @@ func TestDeadLetterOfAConnectorInARetryTopicIsOurs(t *testing.T) {
 		{Key: "__connect.errors.topic", Value: []byte("payments")}, {Key: "__connect.errors.partition", Value: []byte("3")},
 		{Key: "__connect.errors.offset", Value: []byte("1042")}, {Key: "__connect.errors.connector.name", Value: []byte("s3")},
 	}}, 0)
-	if m.Letter.Dialect != letter.Connect || m.Letter.Group != "" || m.ID() != "payments/3/1042" {
+	if m.Letter.Dialect != letter.Connect || m.Letter.Group != "" || m.Identity().String() != "payments/3/1042@-1" {
 		t.Errorf("%+v", m.Letter)
 	}
 }
 
-// A replay that was killed may have sent a dead letter twice: that is one message, whatever the time of sending.
+// A replay that was killed may have sent a dead letter twice: that is one message, whatever the time of sending, also if the replay did not
+// write who it is, as earlier ones did not.
 func TestDeadLetterThatWasReplayedTwiceIsOneMessageToOnce(t *testing.T) {
 	key := func(offset int64, value string) (string, bool) {
 		rec := original()
@@ -381,8 +403,11 @@ func TestDeadLetterThatWasReplayedTwiceIsOneMessageToOnce(t *testing.T) {
 		key, _, compared, _ := (&abatekafka.Deduper{}).EventOf(read(t, rec, redelivery.Main))
 		return key, compared
 	}
-	first, compared := key(2000, "v")
-	if second, _ := key(2001, "v"); first != "record payments-dlq/3/5" || second != first || !compared {
-		t.Errorf("Once takes them for %q and %q; values compared: %v", first, second, compared)
+	first, _ := key(2000, "v")
+	if second, _ := key(2001, "v"); !strings.HasPrefix(first, "record payments-dlq/3/5@-1~") || second != first {
+		t.Errorf("Once takes them for %q and %q", first, second)
+	}
+	if forged, _ := key(2002, "w"); forged == first {
+		t.Errorf("one with another value is taken for it")
 	}
 }

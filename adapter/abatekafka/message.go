@@ -30,6 +30,9 @@ func newMessage(rec *kgo.Record, tier int) (m *Message, problems []error) {
 	if !l.Original.Known() {
 		l.Original = letter.Place{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset}
 	}
+	if !l.Identity.Known() {
+		l.Identity = letter.IdentityOf(rec)
+	}
 	m.Topic, m.Partition, m.Offset = l.Original.Topic, l.Original.Partition, l.Original.Offset
 	if !l.Timestamp.IsZero() {
 		m.Timestamp = l.Timestamp
@@ -45,6 +48,12 @@ func (m *Message) readMain() []error {
 	l, problems := letter.ReadMain(m.Record)
 	m.Headers = l.Headers
 	m.Letter = letter.Letter{Replays: l.Replays, ReplayedFrom: l.ReplayedFrom}
+	switch {
+	case l.Identity != letter.IdentityOf(m.Record):
+		m.Letter.Identity = l.Identity
+	case l.ReplayedFrom.Known(): // by somebody who does not write who the message is
+		m.Letter.Identity = letter.Identity{At: l.ReplayedFrom, Millis: -1}
+	}
 	return problems
 }
 

@@ -22,11 +22,12 @@ import (
 //
 // A record of what was handled that is not committed together with the effect can only narrow the gap between the two, never close it. If the effect
 // is in a SQL database, record the message's [Message.ID] in the effect's own transaction instead (abatesql.Store.Once): that closes it, and no Deduper is needed.
-// Record its Timestamp, too, if the topic may ever be deleted and made anew: offsets begin with 0 again, and new messages would pass for handled ones.
+//
+// Either way a dead letter that is replayed keeps its ID: what was handled is not handled again, and what failed, of which nothing was recorded, is.
 type Deduper struct {
 	Store idempotency.Store
 	// Header is the name of the header with the event's id; Field a field of a JSON value, "id" or "event.id", a string or a number. The first that
-	// a message has counts; without either, or if a message has none, it is the message's own ID, its original topic, partition and offset, with its timestamp.
+	// a message has counts; without either, or if a message has none, it is the message's own [Message.ID].
 	Header, Field string
 	// TrustIDs takes a message for the same event as another with its id, whatever its value. Else a message with an id that another value
 	// was handled under is a dead letter of class "event-id-reused": two events with one id would be one effect too few.
@@ -108,7 +109,7 @@ func (w *onceHandler) handle(ctx context.Context, m *Message) error {
 			w.log.Warn("message without the event id that Once is to go by, its own place counts instead", append(where(m), "error", id.problem, "so_far", n)...)
 		}
 	}
-	key := idempotency.StoreKey(w.group, m.Topic, id.key)
+	key := idempotency.StoreKey(w.group, id.topic, id.key)
 	begun, err := w.begin(ctx, key, id)
 	switch {
 	case err != nil:

@@ -135,7 +135,7 @@ func TestAHandledMessageIsNotDeliveredAgain(t *testing.T) {
 		if n, _ := d.runs(t, message(8, ""), nil); n != 1 {
 			t.Errorf("another message: %d runs", n)
 		}
-		if got := strings.Join(d.duplicates, " "); got != "payments/3/7" {
+		if got := strings.Join(d.duplicates, " "); got != message(7, "").ID() {
 			t.Errorf("duplicates told: %q", got)
 		}
 		time.Sleep(2 * time.Minute)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 type eventID struct {
 	key         string // with a mark of its kind, so that no event can be called like a record
 	text        string // as people know it
+	topic       string // that the key belongs to
 	fingerprint idempotency.Fingerprint
 	problem     error // why it is the message's own ID instead of an event's; nil if that was not asked for
 }
@@ -33,18 +33,10 @@ func (d *Deduper) eventOf(m *Message) eventID {
 			id.problem = errors.Join(fmt.Errorf("it has no header %q with an id", d.Header), id.problem)
 		}
 		id.text = m.ID()
-		id.key = "record " + id.text
-		// Another record stands at a place if its topic was made anew: that tells the timestamp, or for want of one that both copies have, the value.
-		switch at, from := m.written(), m.Letter.ReplayedFrom; {
-		case from.Known(): // a replay that was killed may have sent it twice, as two records
-			id.text = from.String()
-			id.key, id.fingerprint = "record "+id.text, idempotency.FingerprintOf("", "", m.Value)
-		case !at.IsZero():
-			id.key += " of " + strconv.FormatInt(at.UnixMilli(), 10)
-		}
+		id.key, id.topic = "record "+id.text, m.Identity().At.Topic
 		return id
 	}
-	id.key, id.problem = "event "+id.text, nil
+	id.key, id.topic, id.problem = "event "+id.text, m.Topic, nil
 	if !d.TrustIDs {
 		id.fingerprint = idempotency.FingerprintOf("", "", m.Value)
 	}

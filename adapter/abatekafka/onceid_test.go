@@ -47,6 +47,9 @@ func TestEventIDs(t *testing.T) {
 	} {
 		d := abatekafka.Deduper{Header: tt.header, Field: tt.field}
 		key, _, compared, problem := d.EventOf(tt.m)
+		if strings.HasPrefix(tt.key, own) {
+			tt.key = "record " + tt.m.ID()
+		}
 		if key != tt.key || (problem == nil) != (tt.problem == "") || problem != nil && !strings.Contains(problem.Error(), tt.problem) {
 			t.Errorf("%s: %q, %v, want %q, %q", tt.name, key, problem, tt.key, tt.problem)
 		}
@@ -100,7 +103,7 @@ func FuzzEventID(f *testing.F) {
 		key, text, _, problem := d.EventOf(m)
 		again, _, _, _ := d.EventOf(m)
 		event := strings.HasPrefix(key, "event ")
-		if key != again || text == "" || event == (problem != nil) || !event && key != "record payments/3/7" {
+		if key != again || text == "" || event == (problem != nil) || !event && key != "record "+m.ID() {
 			t.Fatalf("%q, then %q, text %q, problem %v", key, again, text, problem)
 		}
 		if err := idempotency.CheckKey(idempotency.StoreKey("g", "t", key)); err != nil {

@@ -231,7 +231,7 @@ func (p *partition) watchCircuit(now time.Duration) {
 	if b == nil || !b.ClosedOff(now) {
 		return
 	}
-	p.s.r.pace.Trouble(now)
+	p.s.r.trouble(now)
 	p.stop(circuitOpen, now+max(b.RetryIn(now), 100*time.Millisecond))
 }
 

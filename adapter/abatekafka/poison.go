@@ -31,7 +31,7 @@ type poisoned struct {
 // fetchFailed is told of fetches that brought an error. Those that the client can mend by itself do not come here.
 func (s *session) fetchFailed(at place, p *partition, f kgo.FetchTopicPartition) {
 	if !undecodable(f.Err) || p == nil {
-		s.r.log.Warn("fetch failed; the client goes on trying", "topic", at.topic, "partition", at.partition, "error", f.Err)
+		s.notFetched(at, f.Err)
 		return
 	}
 	s.mu.Lock()
@@ -72,9 +72,8 @@ func undecodable(err error) bool {
 func (s *session) mend(at place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.poison) > 0 {
-		delete(s.poison, at)
-	}
+	delete(s.poison, at)
+	delete(s.failing, at)
 }
 
 // position is the next offset that is fetched. start is that of the log.

@@ -52,6 +52,7 @@ func (s *session) forget(parts map[string][]int32) (old []*partition) {
 			}
 			delete(s.poison, at)
 			delete(s.steps, at)
+			delete(s.failing, at)
 		}
 	}
 	s.unpark()

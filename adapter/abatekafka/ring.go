@@ -15,6 +15,7 @@ type slot struct {
 	refused int           // how often it was held because our own policies refused it
 	key     uint64        // a hash of the record's key, if keyed
 	keyed   bool
+	flooded bool // it is held for as long as a flood of dead letters lasts
 	done    bool
 	out     *outgoing // on its way to another topic
 }

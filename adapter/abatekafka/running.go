@@ -35,6 +35,7 @@ type running struct {
 	producer *kgo.Client
 	batch    int32 // the largest record that all topics take which are forwarded to; 0 if nobody knows
 	pace     *redelivery.Pace
+	flood    *redelivery.FloodGuard
 	once     Handler // the delivery of a message with Once around it; nil without
 
 	current atomic.Pointer[view]
@@ -68,6 +69,7 @@ func (c *Consumer) begin(ctx context.Context) (*running, error) {
 	if r.pace == nil {
 		r.pace = redelivery.NewPace(r.names.Drain)
 	}
+	r.flood = redelivery.NewFloodGuard(r.names.Flood)
 	r.current.Store(&view{policy: policy, c: r.names, plan: redelivery.NewPlan(r.names)})
 	r.handlers, r.cut = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.connect(ctx); err != nil {
@@ -202,6 +204,12 @@ func (r *running) closeClients() {
 	if r.producer != nil {
 		r.producer.Close()
 	}
+}
+
+// trouble tells that the service's circuit is open.
+func (r *running) trouble(now time.Duration) {
+	r.pace.Trouble(now)
+	r.flood.Trouble(now)
 }
 
 // date is when a time of the guards' clock is in wall time.

@@ -27,6 +27,7 @@ type session struct {
 	commits sync.Mutex          // one commit after the other, and none beside a hand-over
 	poison  map[place]*poisoned // guarded by mu, as are steps and nudge
 	steps   map[place]int64
+	failing map[place]failing  // guarded by mu
 	nudge   context.CancelFunc // ends the poll that waits
 	txn     *transactor        // nil unless exactlyOnce
 	parking map[place]*parked
@@ -45,7 +46,7 @@ type place struct {
 }
 
 func newSession(r *running, group string) *session {
-	return &session{r: r, group: group, topics: map[string]source{}, parts: map[place]*partition{}, poison: map[place]*poisoned{}, steps: map[place]int64{}, parking: map[place]*parked{}}
+	return &session{r: r, group: group, topics: map[string]source{}, parts: map[place]*partition{}, poison: map[place]*poisoned{}, steps: map[place]int64{}, failing: map[place]failing{}, parking: map[place]*parked{}}
 }
 
 func (s *session) add(topic string, tier int, way *route) { s.topics[topic] = source{tier, way} }
@@ -121,6 +122,9 @@ func (s *session) poll(ctx context.Context) {
 		fetches.EachPartition(func(f kgo.FetchTopicPartition) { s.take(ctx, f) })
 		s.step()
 		s.client.AllowRebalance()
+		if failed(fetches) {
+			waitFor(ctx.Done(), fetchAgain)
+		}
 	}
 }
 

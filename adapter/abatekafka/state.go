@@ -10,7 +10,7 @@ import (
 
 // state reads everything. It takes each partition's lock for a moment.
 func (r *running) state(now time.Duration) redelivery.State {
-	s := redelivery.State{Service: r.c.Guard.Name(), Group: r.c.Group, Pace: r.pace.State(now)}
+	s := redelivery.State{Service: r.c.Guard.Name(), Group: r.c.Group, Pace: r.pace.State(now), Flood: r.flood.State(now)}
 	for _, ses := range r.sessions {
 		for _, p := range ses.everything() {
 			st, oldest := p.state(now)

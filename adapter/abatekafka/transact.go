@@ -28,16 +28,22 @@ type transactor struct {
 	s    *session
 	kick chan struct{}
 
-	client *kgo.Client
-	round  int64 // of this process; marks the offsets, so that the outcome of a transaction can be told
+	client  *kgo.Client
+	round   int64                    // of this process; marks the offsets, so that the outcome of a transaction can be told
+	ids     map[string][16]byte      // of the topics, as they were at the start
+	missing map[string]time.Duration // topics that are not there, and since when
 
 	mu    sync.Mutex
 	queue []*outgoing
 }
 
 func newTransactor(ctx context.Context, s *session) (*transactor, error) {
-	t := &transactor{s: s, kick: make(chan struct{}, 1), round: rand.Int64()}
-	if err := t.connect(ctx); err != nil {
+	t := &transactor{s: s, kick: make(chan struct{}, 1), round: rand.Int64(), missing: map[string]time.Duration{}}
+	err := t.connect(ctx)
+	if err == nil {
+		t.ids, err = t.topicIDs(ctx, s.names())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("abatekafka: kafka.exactlyOnce: no transaction can be made as %q: %w; see whether the broker has transactions and this user may use that transactional id", t.id(), err)
 	}
 	return t, nil
@@ -182,6 +188,10 @@ func (t *transactor) transact(ctx context.Context) error {
 	l := t.take()
 	if len(l.forwards) == 0 {
 		return nil
+	}
+	if err := t.leaveOut(ctx, l); err != nil {
+		t.enqueue(l.forwards...)
+		return err
 	}
 	if err := t.client.BeginTransaction(); err != nil {
 		t.enqueue(l.forwards...)

@@ -3,8 +3,11 @@ package abatekafka
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/abate-go/abate"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,8 +41,66 @@ func (t *transactor) modern(ctx context.Context) bool {
 	return false
 }
 
+// topicIDs are Kafka's IDs of topics. Those that do not exist, and those that the broker says nothing of now, have none.
+func (t *transactor) topicIDs(ctx context.Context, names []string) (map[string][16]byte, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	for _, name := range names {
+		one := kmsg.NewMetadataRequestTopic()
+		one.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, one)
+	}
+	resp, err := req.RequestWith(ctx, t.s.r.producer)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the IDs of topics: %w", err)
+	}
+	ids := map[string][16]byte{}
+	for _, topic := range resp.Topics {
+		if topic.Topic != nil && topic.ErrorCode == 0 {
+			ids[*topic.Topic] = topic.TopicID
+		}
+	}
+	return ids, nil
+}
+
+// leaveOut leaves out the offsets of topics that were deleted since the start. They are committed under the topic's name: a new topic of that name would
+// begin behind messages that nobody has seen.
+func (t *transactor) leaveOut(ctx context.Context, l load) error {
+	var names []string
+	for p := range l.offsets {
+		if !slices.Contains(names, p.at.topic) {
+			names = append(names, p.at.topic)
+		}
+	}
+	now, err := t.topicIDs(ctx, names)
+	if err != nil {
+		return err
+	}
+	at := abate.Now()
+	for p := range l.offsets {
+		topic := p.at.topic
+		id, there := now[topic]
+		since, missed := t.missing[topic]
+		switch {
+		case there:
+			delete(t.missing, topic)
+		case !missed:
+			t.missing[topic], since = at, at
+			fallthrough
+		case at-since < transactTimeout: // a broker that has just started does not know all topics yet
+			return fmt.Errorf("topic %s: %w", topic, kerr.UnknownTopicOrPartition)
+		}
+		if !there || id != t.ids[topic] {
+			delete(l.offsets, p)
+		}
+	}
+	return nil
+}
+
 // commitOffsets puts the offsets of the consumer's group into the producer's transaction, as the member of the group that it was when they were chosen.
 func (t *transactor) commitOffsets(ctx context.Context, l load, member string, generation int32) error {
+	if len(l.offsets) == 0 {
+		return nil
+	}
 	id, epoch, err := t.client.ProducerID(ctx)
 	if err != nil {
 		return err

@@ -24,8 +24,39 @@ func (p *partition) beforehand(d *delivery) (end ending, over bool) {
 		p.observe(withReason(d.event(redelivery.Duplicate), "forwarded-twice"))
 		return ending{}, true
 	}
+	if flooded(d.message) {
+		if _, since := ages(p.s.r.date(d.began), d.message); p.s.r.flood.Waits(d.began, since) {
+			return p.waitsOut(d), true
+		}
+	}
 	return p.behind(d)
 }
+
+// waitsOut keeps a message undelivered while a flood lasts. Where others wait behind a window that is full of such messages, it goes to the end of its topic
+// instead: the service is to get those. It has been looked at before then, so that a topic with a short delay is not written again and again.
+func (p *partition) waitsOut(d *delivery) ending {
+	e := withReason(d.event(redelivery.Held), flood)
+	if d.slot.refused == 0 || !p.crowded() || p.parking != nil && d.slot.keyed { // those with its key would overtake it
+		p.observe(e)
+		return ending{action: hold, delay: redelivery.FloodAgain, refused: true, flooded: true}
+	}
+	rec := p.way.forward.waiting(d.message, p.tier, flood)
+	e.To = rec.Topic
+	return ending{action: send, out: &outgoing{p: p, rec: rec, event: e, tier: p.tier}}
+}
+
+// crowded reports whether records wait for room in the window.
+func (p *partition) crowded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.backlog.records > 0
+}
+
+// flood is why a message is held that would be one of too many dead letters.
+const flood = "flood"
+
+// flooded reports whether a message was forwarded last because of a flood of dead letters.
+func flooded(m *Message) bool { return m.Letter.Reason == flood }
 
 func withReason(e redelivery.Event, why string) redelivery.Event {
 	e.Reason = why
@@ -38,7 +69,7 @@ func (p *partition) failed(d *delivery, now time.Duration, err error) ending {
 		return ending{action: left}
 	}
 	f := p.failure(d, now, err)
-	v := p.s.r.view().plan.Next(f)
+	v := p.s.r.flood.Next(now, p.s.r.view().plan, f)
 	e := withReason(d.event(0), v.Reason)
 	e.Class, e.Delay, e.Err = f.Class, v.Delay, err
 	switch v.Action {
@@ -94,9 +125,8 @@ func (p *partition) failure(d *delivery, now time.Duration, err error) redeliver
 		Tier: p.tier, Delivery: m.Delivery, Class: letter.Class(err), Held: d.slot.held,
 		RetryAfter: d.outcome.RetryAfter,
 	}
-	if !m.Timestamp.IsZero() { // a record may have none
-		f.Age = r.date(now).Sub(m.Timestamp)
-	}
+	f.Age, f.Since = ages(r.date(now), m)
+	f.Flooded = flooded(m)
 	wait, busy := refusedFor(err)
 	if f.Refused = d.attempts == 0 && refusal(err) || busy; f.Refused {
 		f.Held, f.Wait = d.slot.refused, wait
@@ -109,12 +139,24 @@ func (p *partition) failure(d *delivery, now time.Duration, err error) redeliver
 			f.Wait = max(f.Wait, b.RetryIn(now), redelivery.Brief) // half-open and ramping up, it says nothing, but will let some through soon
 		}
 		if f.CircuitOpen = b.ClosedOff(now); f.CircuitOpen { // not while it ramps up: then a message that fails is to blame
-			r.pace.Trouble(now)
+			r.trouble(now)
 		}
 	}
 	// A guard inside the handler refused, so what is ill is what that one calls. This service is not: no trouble.
 	f.CircuitOpen = f.CircuitOpen || !f.Refused && refusal(err) && errors.Is(err, abate.ErrCircuitOpen)
 	return f
+}
+
+// ages are how old a message is and how long ago it failed first. A timestamp that cannot be, before 2000 or more than a day ahead, says nothing of the
+// message's age: then what is known is when it failed first.
+func ages(now time.Time, m *Message) (age, since time.Duration) {
+	if first := m.Letter.First; letter.Credible(first, now) {
+		since = max(now.Sub(first), 0)
+	}
+	if !letter.Credible(m.Timestamp, now) {
+		return since, since
+	}
+	return max(now.Sub(m.Timestamp), since), since
 }
 
 // innerGuard tells whether an attempt's error is the end of a call under another guard.

@@ -39,6 +39,7 @@ func (r *running) reloaded() *view {
 	}
 	v := &view{policy: policy, c: c, plan: redelivery.NewPlan(c)}
 	r.pace.Reconfigure(c.Drain)
+	r.flood.Reconfigure(c.Flood)
 	r.current.Store(v)
 	return v
 }

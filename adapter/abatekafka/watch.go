@@ -20,6 +20,7 @@ const late = time.Second
 func (r *running) watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var told told
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,6 +35,7 @@ func (r *running) watch(ctx context.Context) {
 				}
 			}
 			r.pace.Behind(now, behind)
+			told.tell(r, now)
 		}
 	}
 }
@@ -45,12 +47,25 @@ func (p *partition) behindBy(now time.Duration) int64 {
 	if p.headAge(now) <= late {
 		return 0
 	}
-	st := p.lane.State()
-	behind := int64(max(st.Unfinished-st.InFlight-st.Released, 0) + p.backlog.records)
+	behind := int64(max(p.due(now)-p.lane.State().InFlight, 0))
+	if p.tier != redelivery.Main && p.ring.at(p.pushed-1).ready > now {
+		return behind // what comes after it in a retry topic is due later still
+	}
+	behind += int64(p.backlog.records)
 	if p.unfetched {
 		behind += max(p.end-p.fetched, 0)
 	}
 	return behind
+}
+
+// due is how many records of the lane could be delivered by now, or are being. What waits for the end of a flood of dead letters could not. The lock is held.
+func (p *partition) due(now time.Duration) (n int) {
+	for seq := p.lane.First(); seq < p.pushed; seq++ {
+		if s := p.ring.at(seq); !s.done && s.out == nil && !s.flooded && s.ready <= now {
+			n++
+		}
+	}
+	return n
 }
 
 // headAge is how long the oldest unfinished record has been due. The lock is held.

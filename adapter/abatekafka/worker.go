@@ -96,6 +96,7 @@ type ending struct {
 	action  endAction
 	delay   time.Duration // of hold
 	refused bool          // the hold follows a refusal of our own policies
+	flooded bool          // the hold is for as long as a flood of dead letters lasts
 	stop    time.Duration // how long nothing else of the partition is started, either
 	why     stopReason    // of stop
 	instead *Message      // of hold: what is delivered the next time, if it is not the same
@@ -123,6 +124,7 @@ func (p *partition) carryOut(seq uint64, end ending) {
 		} else {
 			s.held++
 		}
+		s.flooded = end.flooded
 		if end.instead != nil {
 			p.inLane += sizeOf(end.instead.Record) - sizeOf(s.rec)
 			s.rec, s.message, s.held, s.refused = end.instead.Record, end.instead, 0, 0
@@ -169,6 +171,9 @@ func (p *partition) deliver(d *delivery) ending {
 	d.latency = after - d.began
 	d.context.end()
 	p.s.r.pace.Done(after, d.attempts, err == nil)
+	if err == nil && d.attempts > 0 {
+		p.s.r.flood.Handled(after)
+	}
 	if err == nil {
 		if observed && d.attempts > 0 {
 			p.observe(d.event(redelivery.Handled))

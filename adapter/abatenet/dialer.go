@@ -2,7 +2,6 @@ package abatenet
 
 import (
 	"context"
-	"errors"
 	"net"
 
 	"github.com/abate-go/abate"
@@ -12,8 +11,8 @@ import (
 // Dialer opens connections under a guard. Make one for each dependency: all addresses that it is given share the guard's
 // circuit breaker and pace. It is safe for concurrent use; do not change it once it is used.
 type Dialer struct {
-	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Required: without
-	// one every call is an error. Make it once, from abate.ConnectionPolicy().
+	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Make it
+	// once, from abate.ConnectionPolicy(). A nil one lets every call pass.
 	Guard *abate.Guard
 	// Dial opens the connection, TLS included where it should be; it has to end when its context does. nil means the
 	// DialContext of a net.Dialer with its defaults.
@@ -30,9 +29,6 @@ type Dialer struct {
 // one that Dial returned, not wrapped. The error is that of Dial or Greet when another attempt could not mend it, else an *abate.Error with it
 // or, if nothing was sent, without. The guard's policy judges errors by its Classify if it has one. It adds two allocations to those of Dial.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if d.Guard == nil {
-		return nil, errors.New("abatenet: the Dialer for " + network + " " + address + " has no Guard; make one with abate.New(name, abate.ConnectionPolicy())")
-	}
 	dial := d.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext

@@ -19,6 +19,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateotel"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
 
@@ -53,7 +55,7 @@ func telemetry(t testing.TB, sampler sdktrace.Sampler) fixture {
 
 func guard(t testing.TB, name string, p abate.Policy) *abate.Guard {
 	t.Helper()
-	g, err := abate.New(name, p)
+	g, err := abate.New(name, alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,4 +264,15 @@ func read(t testing.TB, resp *http.Response) string {
 		t.Error(err)
 	}
 	return string(b)
+}
+
+// alone declines in words what a policy that retries or hedges gets if it says nothing: budget and circuit breaker.
+func alone(p abate.Policy) abate.Policy {
+	if p.Budget == nil && p.RetryBudget == (budget.Config{}) {
+		p.RetryBudget.Disabled = true
+	}
+	if p.CircuitBreaker == (breaker.Config{}) {
+		p.CircuitBreaker.Disabled = true
+	}
+	return p
 }

@@ -2,7 +2,6 @@ package abatepgx
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/multitracer"
@@ -17,15 +16,12 @@ import (
 //
 // It puts itself around config.BeforeConnect, which goes on working: inside the guard, so that while the circuit is open nobody
 // fetches a password. The tracer of the connections goes on working too, whichever interfaces it implements; what a
-// connection's Config shows as its Tracer is ours, around it. A pool whose guard is nil opens nothing and says why.
+// connection's Config shows as its Tracer is ours, around it. A nil guard lets every opening pass.
 //
 // An opening costs a few allocations more, a query on an open connection two calls of a tracer that does nothing.
 func Guard(config *pgxpool.Config, g *abate.Guard) {
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		if g == nil {
-			return errors.New("abatepgx: the guard is nil; make one with abate.New(name, abate.ConnectionPolicy())")
-		}
 		admission, err := abate.AdmitOne(ctx, g)
 		if err != nil {
 			return err

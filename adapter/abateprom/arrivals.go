@@ -43,7 +43,7 @@ func newArrivals() arrivals {
 			"Admitted requests by how they ended. overload means that something below the service refused: look there.", "class"),
 		keys: counter("abate_idempotency_total",
 			"Requests with an idempotency key. run and taken-over were done, replay got the answer of the first; mismatch and missing are faults of callers; "+
-				"at full give the store more memory, at away look at Redis.", "result"),
+				"at full give the store more room, at away look at Redis or the disk; at unrecorded an answer was held back until that is there again.", "result"),
 		delay: histogram("abate_queue_delay_seconds",
 			"How long admitted requests waited at the gate. If it is near queueTarget for long, the service is slower than its load asks for: look at its latency first.",
 			[]float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}),
@@ -97,7 +97,8 @@ var (
 )
 
 func gateDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{concurrencyLimitDesc, concurrencyRunningDesc, concurrencyQueuedDesc, cpuDesc, retryShareDesc, bucketsDesc, sharedDesc}
+	return []*prometheus.Desc{concurrencyLimitDesc, concurrencyRunningDesc, concurrencyQueuedDesc, cpuDesc, retryShareDesc, bucketsDesc, sharedDesc,
+		keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
 }
 
 // collectGate reads a gate. What its protection has switched off is left out.
@@ -117,5 +118,8 @@ func collectGate(to chan<- prometheus.Metric, service string, g *abate.Gate) {
 	if p.RateLimit.Enabled() && p.Fleet == nil {
 		to <- value(bucketsDesc, service, float64(state.RateLimit.Keys))
 		to <- prometheus.MustNewConstMetric(sharedDesc, prometheus.CounterValue, float64(state.RateLimit.Shared), service)
+	}
+	if u, ok := g.KeysUsage(); ok {
+		collectKeys(to, service, u, p.Idempotency.Retention)
 	}
 }

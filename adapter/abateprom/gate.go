@@ -64,7 +64,7 @@ var refusals = [...]struct {
 }
 
 // keyResults are what becomes of an idempotency key. The last is for what this list does not know.
-var keyResults = [...]string{"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "lost", other}
+var keyResults = [...]string{"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "unrecorded", "lost", other}
 
 // ObserveGate counts one event.
 func (o *gateObserver) ObserveGate(e abate.GateEvent) {

@@ -44,6 +44,9 @@ var one = shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1}
 // arrive lets a request arrive, and refuses to queue.
 func arrive(g *abate.Gate, a *abate.Arrival, now time.Duration, r abate.Request) abate.Step {
 	step := g.Arrive(a, now, r)
+	if step.Action == abate.Measure {
+		step = a.Measured(now, a.ReadCPU())
+	}
 	if step.Action == abate.Queue {
 		var w shed.Waiter
 		w.Wake = func() {}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
 )
 
 var errDown = errors.New("down")
@@ -39,7 +41,7 @@ func metrics(t testing.TB) fixture {
 func (f fixture) guard(t testing.TB, name string, p abate.Policy) *abate.Guard {
 	t.Helper()
 	f.Adjust(name, &p)
-	g, err := abate.New(name, p)
+	g, err := abate.New(name, alone(p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,4 +148,15 @@ func play(g *abate.Guard, now time.Duration, outcome func(attempt int) abate.Out
 		step = c.AttemptDone(now, 0, outcome(c.Attempts()))
 	}
 	return step.Err
+}
+
+// alone declines in words what a policy that retries or hedges gets if it says nothing: budget and circuit breaker.
+func alone(p abate.Policy) abate.Policy {
+	if p.Budget == nil && p.RetryBudget == (budget.Config{}) {
+		p.RetryBudget.Disabled = true
+	}
+	if p.CircuitBreaker == (breaker.Config{}) {
+		p.CircuitBreaker.Disabled = true
+	}
+	return p
 }

@@ -150,6 +150,7 @@ func (m *Metrics) ObserveRedelivery(e redelivery.Event) {
 		t.failures.Inc()
 	case redelivery.Stuck:
 		t.stuck.Inc()
+	case redelivery.FloodBegan, redelivery.FloodEnded, redelivery.Draining: // the state has them
 	case redelivery.DeadLettered:
 		t.dead[indexOf(deadReasons[:], e.Reason)].Inc()
 		t.ended(&e)

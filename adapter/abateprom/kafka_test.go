@@ -28,9 +28,9 @@ func (f fixture) consume(service string) {
 		f.ObserveRedelivery(redelivery.Event{Kind: redelivery.Handled, Service: service, Topic: topic, Tier: tier, Latency: time.Millisecond})
 	}
 	f.WatchConsumer(func() redelivery.State {
-		return redelivery.State{Service: service, Partitions: []redelivery.PartitionState{{Topic: "payments", Tier: redelivery.Main}}, Pace: redelivery.PaceState{Limit: 1}}
+		return redelivery.State{Service: service, Partitions: []redelivery.PartitionState{{Topic: "payments", Tier: redelivery.Main}}, Pace: redelivery.PaceState{Limit: 1, ETA: time.Minute}}
 	})
-	f.WatchReplay("payments-dlq", func() abateprom.Replay { return abateprom.Replay{} })
+	f.WatchReplay("payments-dlq", func() abateprom.Replay { return abateprom.Replay{ETASeconds: 1} })
 }
 
 func TestWhatAConsumerDoesIsCounted(t *testing.T) {
@@ -86,7 +86,8 @@ func TestConsumersOfATopicAreShownTogether(t *testing.T) {
 	state := func(lag int64, age time.Duration, paused string, since time.Duration) func() redelivery.State {
 		return func() redelivery.State {
 			return redelivery.State{Service: "billing", OldestHandler: age, Parked: 2,
-				Pace:       redelivery.PaceState{Draining: paused == "pace", Normal: 100, Limit: float64(lag)},
+				Pace:       redelivery.PaceState{Draining: paused == "pace", Normal: 100, Limit: float64(lag), ETA: time.Duration(lag) * time.Second},
+				Flood:      redelivery.FloodState{Holding: paused == "pace", Share: float64(lag) / 1000, Held: lag},
 				Partitions: []redelivery.PartitionState{{Topic: "payments", Tier: redelivery.Main, Lag: lag, HeadAge: age, Paused: paused, Since: since}}}
 		}
 	}
@@ -104,6 +105,10 @@ func TestConsumersOfATopicAreShownTogether(t *testing.T) {
 		`abate_kafka_draining{service="billing"}`:                                                 1,
 		`abate_kafka_normal_rate{service="billing"}`:                                              100,
 		`abate_kafka_drain_limit{service="billing"}`:                                              7,
+		`abate_kafka_drain_eta_seconds{service="billing"}`:                                        7,
+		`abate_kafka_flood_holding{service="billing"}`:                                            1,
+		`abate_kafka_flood_share{service="billing"}`:                                              0.007,
+		`abate_kafka_flood_held_total{service="billing"}`:                                         12,
 		`abate_kafka_dead_letters_total{reason="exhausted",service="billing",topic="payments"}`:   0, // before the first
 	})
 	forget()
@@ -127,7 +132,7 @@ func TestAReplayIsShown(t *testing.T) {
 	m := metrics(t)
 	m.WatchReplay("payments-dlq", func() abateprom.Replay { return abateprom.Replay{Chosen: 99} })
 	m.WatchReplay("payments-dlq", func() abateprom.Replay {
-		return abateprom.Replay{Running: true, Chosen: 100, Sent: 38, Failed: 1, Skipped: 2, Back: 3, Batch: 20}
+		return abateprom.Replay{Running: true, Chosen: 100, Sent: 38, Failed: 1, Skipped: 2, Back: 3, Batch: 20, Handled: 25, Waiting: 10, ETASeconds: 90}
 	})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_dlq_replay_running{topic="payments-dlq"}`:                   1,
@@ -137,6 +142,9 @@ func TestAReplayIsShown(t *testing.T) {
 		`abate_dlq_replay_messages{result="failed",topic="payments-dlq"}`:  1,
 		`abate_dlq_replay_messages{result="skipped",topic="payments-dlq"}`: 2,
 		`abate_dlq_replay_messages{result="back",topic="payments-dlq"}`:    3,
+		`abate_dlq_replay_messages{result="handled",topic="payments-dlq"}`: 25,
+		`abate_dlq_replay_messages{result="waiting",topic="payments-dlq"}`: 10,
+		`abate_dlq_replay_eta_seconds{topic="payments-dlq"}`:               90,
 	})
 }
 

@@ -42,9 +42,12 @@ func (m *Metrics) WatchConsumer(read func() redelivery.State) (forget func()) {
 // Replay is a replay of dead letters at one moment, as dlq.Progress has it. Numbers are of messages, since the replay began.
 type Replay struct {
 	Running bool
-	// Chosen were to be replayed, Sent were; Failed could not be sent, Skipped were left out, Back came back as dead letters. Batch is the size of the
+	// Chosen were to be replayed, Sent were; Failed could not be sent, Skipped were left out, Back failed again. Batch is the size of the
 	// batch under way.
 	Chosen, Sent, Failed, Skipped, Back, Batch int
+	// Handled are those of Sent that their consumers have finished, Waiting those that they have not got to. ETASeconds is how long that takes, 0 if nobody knows.
+	Handled, Waiting int
+	ETASeconds       float64
 }
 
 // WatchReplay shows the replay of a dead-letter topic at every scrape. There is one at a time for each topic: watching a topic again replaces what was watched.
@@ -76,12 +79,21 @@ var (
 	parkedKeysDesc = gauge("abate_kafka_parked_keys", "Keys whose messages wait behind one that is being retried. It is the order park-key at work; no action.")
 	drainingDesc   = gauge("abate_kafka_draining",
 		"1 while what an outage left behind is worked off, at abate_kafka_drain_limit. It ends by itself; if it is too slow for the backlog, raise drain.factor while the service can take it.")
-	drainLimitDesc  = gauge("abate_kafka_drain_limit", "Attempts per second that the drain allows now, live messages included. Not shown without a limit.")
+	drainLimitDesc = gauge("abate_kafka_drain_limit", "Attempts per second that the drain allows now, live messages included. Not shown without a limit.")
+	drainETADesc   = gauge("abate_kafka_drain_eta_seconds",
+		"How long the drain will take from now, about. Not shown outside a drain, and while nobody knows: then as much comes as goes, raise drain.factor while the service can take it.")
+	floodHoldingDesc = gauge("abate_kafka_flood_holding",
+		"1 while so many messages would be given up (abate_kafka_flood_share) that they wait in the last retry topic instead of becoming dead letters. Mend the service, or what was "+
+			"deployed last: they are delivered again by themselves.")
+	floodShareDesc  = gauge("abate_kafka_flood_share", "Share of the messages that ended in the last minute (kafka.flood.window) by being given up, or would have: of the worst end of it.")
+	floodHeldDesc   = gauge("abate_kafka_flood_held_total", "Times that a message was held in the last retry topic because of a flood of dead letters, since the consumer started.")
 	normalRateDesc  = gauge("abate_kafka_normal_rate", "Deliveries per second before the last trouble: what the drain goes by. 0 until it is known, and then only drain.maxRate bounds a drain.")
 	replayingDesc   = prometheus.NewDesc("abate_dlq_replay_running", "1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", []string{"topic"}, nil)
 	replayBatchDesc = prometheus.NewDesc("abate_dlq_replay_batch", "Size of the batch under way. It grows while messages do not come back.", []string{"topic"}, nil)
+	replayETADesc   = prometheus.NewDesc("abate_dlq_replay_eta_seconds", "How long the consumers will take for the dead letters that were sent and wait, about. Not shown when nobody knows: then nobody may read them.", []string{"topic"}, nil)
 	replayDesc      = prometheus.NewDesc("abate_dlq_replay_messages",
-		"Dead letters of the last replay by what became of them. back came back as dead letters: if they are many, what made them fail is not mended; the replay stops by itself.", []string{"topic", "result"}, nil)
+		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail is not mended; the replay stops by itself. waiting: "+
+			"nobody has got to them, see abate_dlq_replay_eta_seconds.", []string{"topic", "result"}, nil)
 )
 
 func topicGauge(name, help string, labels ...string) *prometheus.Desc {
@@ -89,8 +101,8 @@ func topicGauge(name, help string, labels ...string) *prometheus.Desc {
 }
 
 func kafkaDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc, parkedKeysDesc, drainingDesc, drainLimitDesc, normalRateDesc,
-		replayingDesc, replayBatchDesc, replayDesc}
+	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc, parkedKeysDesc, drainingDesc, drainLimitDesc, drainETADesc, normalRateDesc, floodHoldingDesc, floodShareDesc, floodHeldDesc,
+		replayingDesc, replayBatchDesc, replayETADesc, replayDesc}
 }
 
 // topicSum is what the consumers of a service say about one topic.
@@ -106,6 +118,7 @@ type serviceSum struct {
 	oldest time.Duration
 	parked int
 	pace   redelivery.PaceState
+	flood  redelivery.FloodState
 }
 
 // collect reads the consumers and replays.
@@ -189,6 +202,10 @@ func (sum *serviceSum) add(s *redelivery.State) {
 	sum.pace.Draining = sum.pace.Draining || s.Pace.Draining
 	sum.pace.Normal = max(sum.pace.Normal, s.Pace.Normal)
 	sum.pace.Limit = max(sum.pace.Limit, s.Pace.Limit)
+	sum.pace.ETA = max(sum.pace.ETA, s.Pace.ETA)
+	sum.flood.Holding = sum.flood.Holding || s.Flood.Holding
+	sum.flood.Share = max(sum.flood.Share, s.Flood.Share)
+	sum.flood.Held += s.Flood.Held
 }
 
 func (sum *serviceSum) send(to chan<- prometheus.Metric, service string) {
@@ -196,6 +213,12 @@ func (sum *serviceSum) send(to chan<- prometheus.Metric, service string) {
 	to <- value(parkedKeysDesc, service, float64(sum.parked))
 	to <- value(drainingDesc, service, oneIf(sum.pace.Draining))
 	to <- value(normalRateDesc, service, sum.pace.Normal)
+	to <- value(floodHoldingDesc, service, oneIf(sum.flood.Holding))
+	to <- value(floodShareDesc, service, sum.flood.Share)
+	to <- prometheus.MustNewConstMetric(floodHeldDesc, prometheus.CounterValue, float64(sum.flood.Held), service)
+	if sum.pace.ETA > 0 {
+		to <- value(drainETADesc, service, sum.pace.ETA.Seconds())
+	}
 	if sum.pace.Limit > 0 {
 		to <- value(drainLimitDesc, service, sum.pace.Limit)
 	}
@@ -207,10 +230,13 @@ func sendReplay(to chan<- prometheus.Metric, topic string, r Replay) {
 	}
 	show(replayingDesc, oneIf(r.Running))
 	show(replayBatchDesc, float64(r.Batch))
+	if r.ETASeconds > 0 {
+		show(replayETADesc, r.ETASeconds)
+	}
 	for _, result := range [...]struct {
 		name string
 		n    int
-	}{{"chosen", r.Chosen}, {"sent", r.Sent}, {"failed", r.Failed}, {"skipped", r.Skipped}, {"back", r.Back}} {
+	}{{"chosen", r.Chosen}, {"sent", r.Sent}, {"failed", r.Failed}, {"skipped", r.Skipped}, {"back", r.Back}, {"handled", r.Handled}, {"waiting", r.Waiting}} {
 		show(replayDesc, float64(result.n), result.name)
 	}
 }

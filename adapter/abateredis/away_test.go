@@ -16,6 +16,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // normal is the timeout as it is by default.
@@ -523,6 +524,7 @@ func TestReconfigureGoesOverToAnotherRedis(t *testing.T) {
 
 // What was under way to the Redis of before ends when it may, and is no news of the one that is asked now.
 func TestAnErrorOfTheOldRedisIsNotTheNewOnes(t *testing.T) {
+	needs.Whole(t)
 	old, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -35,8 +35,10 @@ type bucket struct {
 	landed  time.Duration // when that was
 	perTime float64       // what is used, in millionths per nanosecond
 
-	seeded atomic.Pointer[known] // from which the local bucket was set
-	held   atomic.Bool           // among the buckets whose leases are looked after
+	stray bool        // not in the table: of one request
+	held  atomic.Bool // among the buckets whose leases and debts are looked after
+
+	local localShare
 }
 
 // known is the last answer of Redis about a bucket. It is immutable.
@@ -170,6 +172,7 @@ type question struct {
 	limiter          *Limiter
 	bucket           *bucket
 	need, want, back int64
+	debt, most       float64 // what is paid; what the bucket can hold, if Redis has lost it
 }
 
 // question works out what to ask for: need for the request that asks, what those beside it need, and a batch. A request
@@ -177,6 +180,7 @@ type question struct {
 func (l *Limiter) question(b *bucket, now time.Duration, need int64) question {
 	s := l.limit
 	q := question{limiter: l, bucket: b, need: need, want: need + b.waiting.Load()}
+	q.settle(now)
 	left := b.inHand()
 	if need > 0 {
 		left = b.surrender()
@@ -220,7 +224,8 @@ func (l *Limiter) answer(now time.Duration, q question, reply taken) ratelimit.D
 		b.nextAsk.Store(int64(k.pause))
 	}
 	b.known.Store(k)
-	if lease > 0 {
+	b.local.paid(now, q.debt, l.fleet)
+	if lease > 0 || b.local.owes(now) {
 		l.watch(b)
 	}
 	if have := float64(reply.left + lease); granted {

@@ -2,7 +2,6 @@ package abateredis
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -16,18 +15,13 @@ type buckets struct {
 	table *table
 
 	mu      sync.Mutex // guards what follows
-	watched []*bucket  // those with a lease, perhaps
+	watched []*bucket  // those with a lease or a debt, perhaps
 
-	local atomic.Pointer[share] // decides while Redis is away; nil until then
+	crowd localShare // decides while Redis is away about keys that found no place
 }
 
-// share is a limiter for the part of a limit that is this instance's.
-type share struct {
-	config  ratelimit.Config
-	limiter *ratelimit.Limiter
-}
-
-// bucket returns the bucket of a key, made if there is none.
+// bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there are only such,
+// what is returned is not kept.
 func (bs *buckets) bucket(key string) *bucket {
 	id := bs.fleet.identify(key)
 	if b := bs.table.find(id); b != nil {
@@ -52,8 +46,8 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 	var all []refill
 	kept := bs.watched[:0]
 	for _, b := range bs.watched {
-		k := b.known.Load()
-		if now < k.expires && !everything {
+		k, by := b.known.Load(), b.local.by.Load()
+		if k != nil && now < k.expires && !everything && !b.local.owes(now) {
 			kept = append(kept, b)
 			continue
 		}
@@ -63,11 +57,14 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 			continue
 		}
 		b.held.Store(false)
-		if b.inHand() == 0 {
+		if by == nil && k != nil {
+			by = k.limiter
+		}
+		if by == nil || b.inHand() == 0 && !b.local.owes(now) {
 			b.land(f, nil)
 			continue
 		}
-		all = append(all, refill{limiter: k.limiter, bucket: b, flight: f, giveBack: true})
+		all = append(all, refill{limiter: by, bucket: b, flight: f, giveBack: true})
 	}
 	clear(bs.watched[len(kept):])
 	bs.watched = kept
@@ -84,39 +81,12 @@ func (l *Limiter) withoutRedis(now time.Duration, b *bucket, key string, cost fl
 	case "closed":
 		return s.refused(0, max(l.fleet.retryIn(now), time.Second))
 	}
-	n := l.fleet.instances()
-	local := l.ours(now, s.config, n)
-	if b != nil {
-		if k := b.known.Load(); k != nil && b.seeded.Swap(k) != k { // go on where Redis was
-			excess := float64(local.Allow(now, key, 0).Remaining) - (k.have(now, s)+float64(b.inHand()))/micro/float64(n)
-			if excess > 0 {
-				local.Allow(now, key, excess)
-			}
-		}
+	if b == nil {
+		b = l.bucket(key)
 	}
-	d := local.Allow(now, key, cost)
-	if d.Over && d.RetryAfter == ratelimit.Never { // its share never has as much, Redis will
-		d.RetryAfter = max(l.fleet.retryIn(now), time.Second)
+	d, kept := l.takeLocally(now, b, s.need(cost))
+	if kept {
+		l.watch(b)
 	}
 	return d
-}
-
-// ours is the limiter for this instance's share among n.
-func (bs *buckets) ours(now time.Duration, c ratelimit.Config, n int64) *ratelimit.Limiter {
-	c.Limit.Tokens /= float64(n)
-	c.Burst = max(1, c.Burst/int(n))
-	if have := bs.local.Load(); have != nil && have.config == c {
-		return have.limiter
-	}
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	next := &share{config: c}
-	if have := bs.local.Load(); have != nil {
-		next.limiter = have.limiter
-		next.limiter.Reconfigure(now, c)
-	} else {
-		next.limiter = ratelimit.New(c, bs.fleet.seeds[0])
-	}
-	bs.local.Store(next)
-	return next.limiter
 }

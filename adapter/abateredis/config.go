@@ -27,7 +27,11 @@ type Config struct {
 	// Prefix begins all keys and the channel's name. Instances with one prefix on one Redis are one fleet. Empty means "abate:".
 	Prefix string
 	// Timeout is how long a request may be held up by Redis at most, connecting included. 1ms to 10s; 0 means the default, 20ms.
+	// The end of a request with an idempotency key may take longer: see Store.
 	Timeout time.Duration
+	// Replicas is how many replicas must have a step of an idempotency key before it counts: see Store. 0 to 100; 0, the default,
+	// waits for none, and a failover can lose keys.
+	Replicas int
 	// TLS connects with TLS, by the machine's certificate authorities.
 	TLS bool
 	// TLSConfig says how, if there is more to say. It implies TLS.
@@ -52,6 +56,9 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// patience is how long somebody waits who holds an idempotency key.
+func (c Config) patience() time.Duration { return max(c.Timeout, time.Second) }
 
 // secure is how to connect with TLS, nil for without.
 func (c Config) secure() *tls.Config {
@@ -83,6 +90,9 @@ func (c Config) check() error {
 	}
 	if c.Database < 0 {
 		wrong("database %d; it is a number from 0", c.Database)
+	}
+	if c.Replicas < 0 || c.Replicas > 100 {
+		wrong("%d replicas is out of range; allowed: 0 to 100", c.Replicas)
 	}
 	if c.Timeout < 0 || c.Timeout > 0 && c.Timeout < time.Millisecond || c.Timeout > 10*time.Second {
 		wrong("timeout %v is out of range; allowed: 1ms to 10s", c.Timeout)

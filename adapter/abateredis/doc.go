@@ -30,10 +30,11 @@
 //
 // All time is the time of the Redis server, in microseconds; the clocks of the instances do not matter. Keys have a fixed
 // length whatever they are made of, one hash tag each, and an expiry, except that nothing expires while it still means
-// something. Idempotency needs maxmemory-policy noeviction. A Redis that restarts empty has full buckets and no idempotency
-// keys; a retry budget does not get its reserve again. A bucket is full too after an outage in which it would have filled.
+// something. Idempotency needs maxmemory-policy noeviction, and with replicas Config.Replicas ([Store]). A Redis that restarts
+// empty has no idempotency keys; its buckets hold what the first instance to ask knows of them, and a retry budget does not get
+// its reserve again. After an outage a bucket holds what it would have filled up to, without what was spent meanwhile.
 //
 // The user needs the commands evalsha, eval, publish, subscribe and ping, those of the scripts (time, get, set, del, hmget,
-// hget, hset, hdel, pexpire, zadd, zrem, zremrangebyscore, zcard), select for a database other than 0, cluster|slots for a
+// hget, hset, hdel, pexpire, zadd, zrem, zremrangebyscore, zcard), wait with Config.Replicas, select for a database other than 0, cluster|slots for a
 // Cluster, and the keys and channels that begin with the prefix.
 package abateredis

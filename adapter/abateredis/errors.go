@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,6 +15,7 @@ import (
 // advices say what to do about an error of Redis that begins with, or contains, a text.
 var advices = []struct{ text, what string }{
 	{"NOAUTH", "Redis asks for a password: set passwordFile, and username if it has users"},
+	{"unauthenticated", "Redis asks for a password: set passwordFile, and username if it has users"}, // to what has many parts, or long ones
 	{"WRONGPASS", "Redis does not accept the username or the password: look at username and passwordFile"},
 	{"AUTH <password> called without any password", "Redis has no password: leave passwordFile out"},
 	{"NOPERM", "the user may not do this: allow it the commands that the package's documentation names, and the keys and channels with the prefix"},
@@ -52,8 +54,8 @@ func (e *explained) Unwrap() error { return e.cause }
 // errReply is what a script never answers.
 var errReply = errors.New("abateredis: invalid reply of a script")
 
-// explain adds what to do about it to an error.
-func explain(l *link, err error) error {
+// explain adds what to do about it to an error of something that had so much time.
+func explain(l *link, err error, timeout time.Duration) error {
 	if err == nil {
 		return nil
 	}
@@ -64,12 +66,12 @@ func explain(l *link, err error) error {
 			return &explained{err, where + ": " + a.what}
 		}
 	}
-	var timeout net.Error
+	var late net.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &explained{err, where + ": nothing listens there: is it running?"}
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return &explained{err, fmt.Sprintf("%s: no answer within the timeout of %v", where, l.config.Timeout)}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
+		return &explained{err, fmt.Sprintf("%s: no answer within the timeout of %v", where, timeout)}
 	}
 	return &explained{err, where}
 }

@@ -12,7 +12,7 @@ import (
 // For tests of what reads answers and messages that anybody may have made.
 
 func ParseTaken(v any, need, want, burst int64) (tokens, left int64, err error) {
-	r, err := parseTaken(v, need, want, burst)
+	r, err := parseTaken(v, need, want, 0, burst)
 	return r.tokens, r.left, err
 }
 
@@ -48,6 +48,25 @@ func FillTable(maxKeys int, n uint64) (places, buckets int, found bool) {
 		found = found && table.find(id) == b && table.add(id, [16]byte{}) == b
 	}
 	return len(*table.sets.Load()) * setSize, table.n, found
+}
+
+// KeepDebts has a bucket that owes, and one more than n of others, at one place in a table. It tells whether the debt is still found,
+// and that of a second one is not, which owes nothing.
+func KeepDebts(n uint64) (owing, paid bool) {
+	table := newTable(0)
+	l := &Limiter{buckets: new(buckets)}
+	ids := [2]identity{{a: 0, b: 1}, {a: 0, b: 2}}
+	for i, id := range ids {
+		b := table.add(id, [16]byte{})
+		b.known.Store(new(known)) // an answer from long ago
+		b.local.by.Store(l)
+		b.local.share.Begin(0, 10*micro, 0, 10*micro)
+		b.local.share.Take(0, float64((1-i)*micro))
+	}
+	for i := range n + 1 {
+		table.add(identity{a: 0, b: 3 + i}, [16]byte{}).known.Store(&known{at: time.Duration(i + 1)})
+	}
+	return table.find(ids[0]) != nil, table.find(ids[1]) != nil
 }
 
 // Crowd is how many instances one believes in after each of what it saw: what Redis counted, 0 for no answer.

@@ -22,6 +22,8 @@ type Fleet struct {
 	link    atomic.Pointer[link]
 	crowd   crowd
 	refills chan refill
+	outage  outage
+	token   atomic.Uint64 // the greatest that was given out for an idempotency key
 
 	ctx     context.Context
 	close   context.CancelFunc
@@ -83,7 +85,7 @@ func (f *Fleet) Reconfigure(c Config) error {
 		case <-f.ctx.Done():
 		case <-time.After(2 * old.config.Timeout):
 		}
-		_ = old.client.Close()
+		old.close()
 	})
 	return nil
 }
@@ -108,7 +110,7 @@ func (f *Fleet) Close() {
 	if first {
 		f.abandon()
 		f.leave()
-		_ = f.link.Load().client.Close()
+		f.link.Load().close()
 	}
 }
 
@@ -137,7 +139,7 @@ func (f *Fleet) overdue(now time.Duration, everything bool) []refill {
 	return all
 }
 
-// ask is the one way to Redis: through the guard, within the timeout, observed.
+// ask is the way to Redis for all that has an answer of its own without it: through the guard, within the timeout, observed.
 func (f *Fleet) ask(ctx context.Context, op string, send func(context.Context, *link) error) error {
 	return f.askFor(ctx, op, f.link.Load().config.Timeout, send)
 }
@@ -145,20 +147,28 @@ func (f *Fleet) ask(ctx context.Context, op string, send func(context.Context, *
 func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration, send func(context.Context, *link) error) error {
 	l := f.link.Load()
 	_, err := abate.Do(ctx, l.guard, func(asker context.Context) (struct{}, error) {
-		ctx, done := context.WithTimeout(asker, timeout)
-		defer done()
-		began := abate.Now()
-		err := send(ctx, l)
-		if err != nil && asker.Err() != nil { // whoever asked has left, which says nothing about Redis
-			return struct{}{}, asker.Err()
-		}
-		err = explain(l, err)
-		l.lastErr.Store(&err)
-		if l.config.Observe != nil {
-			l.config.Observe(op, abate.Now()-began, err)
-		}
-		return struct{}{}, err
+		return struct{}{}, l.send(asker, op, timeout, send)
 	})
+	if ctx.Err() == nil {
+		f.outage.note(abate.Now(), op, l.guard.Breaker().State() == breaker.Closed, err)
+	}
+	return err
+}
+
+// send is one round trip, within the timeout, observed.
+func (l *link) send(asker context.Context, op string, timeout time.Duration, send func(context.Context, *link) error) error {
+	ctx, done := context.WithTimeout(asker, timeout)
+	defer done()
+	began := abate.Now()
+	err := send(ctx, l)
+	if err != nil && asker.Err() != nil { // whoever asked has left, which says nothing about Redis
+		return asker.Err()
+	}
+	err = explain(l, err, timeout)
+	l.lastErr.Store(&err)
+	if l.config.Observe != nil {
+		l.config.Observe(op, abate.Now()-began, err)
+	}
 	return err
 }
 
@@ -205,7 +215,7 @@ func (f *Fleet) AdjustProtection(name string, p *abate.Protection) {
 		p.Fleet = f.Limiter(name, p.RateLimit)
 	}
 	if p.Idempotency.Fleet && p.Idempotency.Enabled() {
-		p.Store = f.Store(p.Idempotency.WithDefaults().MaxBody)
+		p.Store = f.Store(p.Idempotency.WithDefaults().MaxAnswer)
 	}
 }
 

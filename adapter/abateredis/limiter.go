@@ -29,6 +29,11 @@ func newLimit(c abate.ArrivalLimit) *limit {
 	return s
 }
 
+// deepest is how far below 0 debts can bring the bucket.
+func (s *limit) deepest() int64 {
+	return int64(max(math.Floor(ratelimit.Deepest(float64(s.burst), s.rate)), -1<<62))
+}
+
 // wait is how long n millionths take to come.
 func (s *limit) wait(n float64) time.Duration {
 	if n <= 0 {
@@ -82,9 +87,16 @@ func (s *limit) need(cost float64) int64 {
 //
 // While Redis is away WhenAway decides. With "local" each instance has its share, limit and burst divided by the instances
 // seen last, at least one token of burst; a bucket that was known begins with its share of what it last held. An instance
-// that has never reached Redis takes itself for the only one. When the network parts, those that still reach Redis have the
-// whole limit, and each of the others its share on top. When an answer does not come in time nobody knows whether tokens
+// that has never reached Redis takes itself for the only one. When an answer does not come in time nobody knows whether tokens
 // were taken: they are counted as lost, so there can be fewer for a moment, never more.
+//
+// What is spent of a share is a debt. It is taken out of the bucket when Redis is back, which may bring that below zero, and until
+// the others are back as well, for ratelimit.ShareAfter (3 s), an instance keeps to its share. So the bound above, 1¼ × burst + limit ×
+// window, holds over any window, however often Redis comes and goes, also if it loses its data: a bucket that is not there begins from
+// what the asker knows of it. The exceptions: when the network parts, those that still reach Redis have the whole limit, and each of the
+// others its share on top, until it is back and has paid; an outage too short for an instance to notice, less than a second in which it
+// does not ask, costs up to one burst more and what the limit grants in 2 s; and more keys than MaxKeys (65,536 at most) that owe
+// something at once share one bucket in each instance, which is not paid for.
 type Limiter struct {
 	*buckets
 	limit *limit
@@ -111,7 +123,7 @@ func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimi
 			return d, true
 		}
 	}
-	if l.fleet.away(now) {
+	if l.fleet.keepsToItsShare(now) {
 		return l.withoutRedis(now, b, key, cost), true
 	}
 	return ratelimit.Decision{}, false

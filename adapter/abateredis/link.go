@@ -13,12 +13,14 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 // link is the way to one Redis: connections, the guard in front of them, and what the last round trip came to.
 type link struct {
 	config  Config
-	client  redis.UniversalClient
+	client  redis.UniversalClient // for what goes through the guard
+	holders redis.UniversalClient // for those who hold idempotency keys: see Store.end
 	guard   *abate.Guard
 	lastErr atomic.Pointer[error] // not the fleet's: what was under way to another Redis may end later
 }
@@ -31,7 +33,7 @@ func guarding() abate.Policy {
 	p.CircuitBreaker = breaker.Config{
 		FailureThreshold:           3,
 		WaitDurationInOpenState:    200 * time.Millisecond,
-		MaxWaitDurationInOpenState: 2 * time.Second,
+		MaxWaitDurationInOpenState: ratelimit.ShareAfter * 2 / 3, // who is later finds the others back at the bucket
 		WaitDurationJitter:         1,
 		PermittedCallsInHalfOpen:   1,
 		SuccessThreshold:           2,
@@ -44,41 +46,62 @@ func guarding() abate.Policy {
 // dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is Config.Timeout.
 const dialTimeout = time.Second
 
-// connect makes the client. It connects when it is used first.
+// connect makes the clients. They connect when they are used first.
 func connect(c Config) (*link, error) {
 	guard, err := abate.New("redis", guarding())
 	if err != nil {
 		return nil, err
 	}
+	o, err := options(c)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{config: c, guard: guard, client: dial(o)}
+	// Holders wait longer than others. With connections of their own they keep nobody waiting, and nobody them.
+	o.PoolTimeout = c.patience()
+	l.holders = dial(o)
+	return l, nil
+}
+
+// options say how to reach c's Redis. Retries are off, and so are a second dial and the announcements of managed services:
+// nothing is sent that no budget knows of. A cluster follows one redirection, which is one round trip more after a slot has
+// moved.
+func options(c Config) (*redis.UniversalOptions, error) {
 	credentials := func(context.Context) (string, string, error) {
 		password, err := c.password()
 		return c.Username, password, err
 	}
 	sentinelPassword := ""
 	if c.Master != "" {
+		var err error
 		if sentinelPassword, err = c.password(); err != nil {
 			return nil, err
 		}
 	}
-	// Retries are off, and so are a second dial and the announcements of managed services: nothing is sent that no budget
-	// knows of. A cluster follows one redirection, which is one round trip more after a slot has moved.
-	options := &redis.UniversalOptions{
+	return &redis.UniversalOptions{
 		Addrs: c.Addresses, MasterName: c.Master, IsClusterMode: c.Cluster, DB: c.Database,
 		CredentialsProviderContext: credentials, SentinelUsername: c.Username, SentinelPassword: sentinelPassword,
 		TLSConfig: c.secure(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaxRetries: -1, MaxRedirects: 1, DialerRetries: 1, DialTimeout: max(dialTimeout, c.Timeout),
 		ReadTimeout: backstop, WriteTimeout: backstop, PoolTimeout: c.Timeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}, nil
+}
+
+// dial makes a client.
+func dial(options *redis.UniversalOptions) redis.UniversalClient {
+	if !options.IsClusterMode {
+		return redis.NewUniversalClient(options)
 	}
-	l := &link{config: c, guard: guard}
-	if c.Cluster { // else it asks for the list of all commands before the first one, for up to five seconds
-		o := options.Cluster()
-		o.DisableRoutingPolicies = true
-		l.client = redis.NewClusterClient(o)
-	} else {
-		l.client = redis.NewUniversalClient(options)
-	}
-	return l, nil
+	o := options.Cluster()
+	o.DisableRoutingPolicies = true // else it asks for the list of all commands before the first one, for up to five seconds
+	return redis.NewClusterClient(o)
+}
+
+// close closes all connections.
+func (l *link) close() {
+	_ = l.client.Close()
+	_ = l.holders.Close()
 }
 
 // backstop is for what goes-on without a request's context. All that is asked has one, with a shorter time.

@@ -3,6 +3,7 @@ package abateredis
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/abate-go/abate"
 )
@@ -52,6 +53,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 	for i, r := range all {
 		if questions[i] = (question{limiter: r.limiter, bucket: r.bucket}); r.giveBack {
 			questions[i].back = r.bucket.surrender()
+			questions[i].settle(now)
 		} else {
 			questions[i] = r.limiter.question(r.bucket, now, 0)
 		}
@@ -72,9 +74,9 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 			r.limiter.answer(now, questions[i], replies[i])
 		case errors.Is(err, abate.ErrCircuitOpen): // not sent, so nothing is lost
 			r.bucket.taken.Add(-questions[i].back)
-			r.limiter.watch(r.bucket)
 			fallthrough
 		default:
+			r.limiter.watch(r.bucket) // what is owed, or has not been brought back, is still to be
 			r.bucket.nextAsk.Store(int64(now + longPause))
 		}
 		r.bucket.land(r.flight, err)
@@ -84,7 +86,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 // arguments are those of take.lua.
 func (q question) arguments() []any {
 	s := q.limiter.limit
-	return []any{s.burst, s.rate * 1000, q.need, q.want, q.back}
+	return []any{s.burst, s.rate * 1000, q.need, q.want, q.back, int64(math.Ceil(q.debt)), int64(q.most), s.deepest()}
 }
 
 // take asks about one bucket.
@@ -92,7 +94,7 @@ func (f *Fleet) take(q question) (reply taken, err error) {
 	err = f.ask(f.ctx, "take", func(ctx context.Context, l *link) error {
 		v, err := takeScript.Run(ctx, l.client, []string{l.key(q.bucket.redis, "")}, q.arguments()...).Result()
 		if err == nil {
-			reply, err = parseTaken(v, q.need, q.want, q.limiter.limit.burst)
+			reply, err = parseTaken(v, q.need, q.want, q.limiter.limit.deepest(), q.limiter.limit.burst)
 		}
 		return err
 	})
@@ -111,7 +113,7 @@ func takeMany(ctx context.Context, l *link, questions []question, replies []take
 	for i, q := range questions {
 		v, err := results[i].Result()
 		if err == nil {
-			replies[i], err = parseTaken(v, 0, q.want, q.limiter.limit.burst)
+			replies[i], err = parseTaken(v, 0, q.want, q.limiter.limit.deepest(), q.limiter.limit.burst)
 		}
 		errs[i] = err
 		answered = answered || err == nil

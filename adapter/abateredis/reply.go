@@ -11,15 +11,15 @@ import (
 // taken is the answer of take.lua.
 type taken struct{ tokens, left int64 }
 
-// parseTaken checks an answer of take.lua against what was asked.
-func parseTaken(v any, need, want, burst int64) (taken, error) {
+// parseTaken checks an answer of take.lua against what was asked. What is left is least at least: below 0 if debts were paid.
+func parseTaken(v any, need, want, least, burst int64) (taken, error) {
 	parts, ok := v.([]any)
 	if !ok || len(parts) != 2 {
 		return taken{}, errReply
 	}
 	tokens, ok1 := parts[0].(int64)
 	left, ok2 := parts[1].(int64)
-	if !ok1 || !ok2 || tokens < 0 || tokens > want || tokens > 0 && tokens < need || left < 0 || left > burst {
+	if !ok1 || !ok2 || tokens < 0 || tokens > want || tokens > 0 && tokens < need || left < least || left > burst {
 		return taken{}, errReply
 	}
 	return taken{tokens, left}, nil

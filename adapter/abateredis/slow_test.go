@@ -3,6 +3,7 @@ package abateredis_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/policy/idempotency"
 )
 
 // A Redis that was away for long and comes back empty counts one instance first. Who believes it has the whole limit for
@@ -171,5 +173,44 @@ func TestAnotherTLSConfigIsAnotherWay(t *testing.T) {
 	one.TLSConfig, two.TLSConfig = &tls.Config{ServerName: "a"}, &tls.Config{ServerName: "b"}
 	if abateredis.SameWay(one, two) || abateredis.SameWay(plain, one) || !abateredis.SameWay(plain, plain) || !abateredis.SameWay(one, one) {
 		t.Error("a change of the TLS configuration makes no difference, or no change does")
+	}
+}
+
+// What a holder of a key tells of has happened, and nobody gets an answer before Redis has confirmed it: neither the breaker
+// in front of Redis nor the short time that others have may refuse it.
+func TestAStutterOfRedisDelaysTheEndOfATryAndDoesNotRefuseIt(t *testing.T) {
+	s := start(t)
+	line := newWire(t, s.Addr())
+	f := open(t, line.addr(), func(c *abateredis.Config) { c.Timeout = 5 * time.Millisecond })
+	store := f.Store(1000)
+	var held [4]idempotency.Begun
+	var keys [4]string
+	for i, n := 0, 0; i < len(held); {
+		keys[i] = fmt.Sprint(n) // another one if the answer was lost
+		eventually(t, "a key", func() (ok bool) {
+			var err error
+			held[i], err = store.Begin(t.Context(), keys[i], fp, time.Hour)
+			return err == nil
+		})
+		if n++; held[i].State == idempotency.Run {
+			i++
+		}
+	}
+	line.slow(20 * time.Millisecond)
+	eventually(t, "Redis counts as away", func() bool {
+		_, err := store.Begin(t.Context(), "other", fp, time.Hour)
+		return err != nil && f.State().Away()
+	})
+	renew := func(i int) error { return store.Renew(t.Context(), keys[i], held[i].Token, time.Hour) }
+	complete := func(i int) error {
+		return store.Complete(t.Context(), keys[i], held[i].Token, idempotency.Response{Status: 201}, time.Hour)
+	}
+	fail := func(i int) error { return store.Fail(t.Context(), keys[i], held[i].Token) }
+	restore := func(i int) error { return store.Restore(t.Context(), keys[i], fp, held[i], time.Hour) }
+	for i, end := range []func(int) error{renew, complete, fail, restore} {
+		eventually(t, fmt.Sprint("word of step ", i), func() bool {
+			err := end(i)
+			return err == nil || i == 2 && errors.Is(err, idempotency.ErrLost) // told before
+		})
 	}
 }

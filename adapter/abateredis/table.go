@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/abate-go/abate"
 )
 
 // identity tells keys apart inside this process, whatever their length: two hashes with different seeds.
@@ -61,8 +63,12 @@ func (t *table) add(id identity, redis [16]byte) *bucket {
 	if t.n >= len(sets)*setSize/2 && len(sets)*2*setSize <= t.most {
 		sets = t.grow(sets)
 	}
-	if t.place(sets, b) {
+	added, kept := t.place(sets, b)
+	if added {
 		t.n++
+	}
+	if !kept {
+		b.stray = true // nobody else has it
 	}
 	return b
 }
@@ -73,8 +79,10 @@ func (t *table) grow(old []slots) []slots {
 	t.n = 0
 	for i := range old {
 		for j := range old[i] {
-			if b := old[i][j].Load(); b != nil && t.place(sets, b) {
-				t.n++
+			if b := old[i][j].Load(); b != nil {
+				if added, _ := t.place(sets, b); added {
+					t.n++
+				}
 			}
 		}
 	}
@@ -82,18 +90,18 @@ func (t *table) grow(old []slots) []slots {
 	return sets
 }
 
-// place puts b in its set, instead of the one that has waited longest for an answer if there is no place. It returns
-// whether there was.
-func (t *table) place(sets []slots, b *bucket) bool {
+// place puts b in its set, instead of the one that has waited longest for an answer if there is no place. added tells whether there
+// was; kept is false if all that are there owe something: a debt is not forgotten.
+func (t *table) place(sets []slots, b *bucket) (added, kept bool) {
 	set := &sets[b.id.a&uint64(len(sets)-1)]
-	oldest, since := 0, time.Duration(1<<63-1)
+	oldest, since, now := -1, time.Duration(1<<63-1), abate.Now()
 	for i := range set {
 		other := set[i].Load()
 		if other == nil {
 			set[i].Store(b)
-			return true
+			return true, true
 		}
-		if other.flight.Load() != nil {
+		if other.flight.Load() != nil || other.local.owes(now) {
 			continue
 		}
 		k := other.known.Load()
@@ -103,6 +111,9 @@ func (t *table) place(sets []slots, b *bucket) bool {
 			oldest, since = i, k.at
 		}
 	}
+	if oldest < 0 {
+		return false, false
+	}
 	set[oldest].Store(b)
-	return false
+	return false, true
 }

@@ -18,8 +18,8 @@ import (
 type Connector struct {
 	// Base is the driver's own connector. Required.
 	Base driver.Connector
-	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Required. Make it once, from
-	// abate.ConnectionPolicy().
+	// Guard decides when a connection may be opened, how long an attempt may take and whether there is another. Make it
+	// once, from abate.ConnectionPolicy(). A nil one lets every opening pass.
 	Guard *abate.Guard
 }
 
@@ -37,8 +37,8 @@ func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 // with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose turn would come too late (see
 // crowded), and never else: database/sql would call Connect again at once.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := c.check(); err != nil {
-		return nil, err
+	if c.Base == nil {
+		return nil, errNoBase
 	}
 	base, err := abate.Do(ctx, c.Guard, func(ctx context.Context) (driver.Conn, error) {
 		base, err := c.Base.Connect(ctx)
@@ -53,17 +53,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return wrap(base, c.Guard), nil
 }
 
-// check tells what is missing, all at once.
-func (c *Connector) check() error {
-	var errs []error
-	if c.Base == nil {
-		errs = append(errs, errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as stdlib.GetConnector(config) of pgx"))
-	}
-	if c.Guard == nil {
-		errs = append(errs, errors.New("abatesql: the Connector has no Guard; make one with abate.New(name, abate.ConnectionPolicy())"))
-	}
-	return errors.Join(errs...)
-}
+var errNoBase = errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as stdlib.GetConnector(config) of pgx")
 
 // Driver returns the driver's own driver.
 func (c *Connector) Driver() driver.Driver {

@@ -18,7 +18,8 @@ type readKey struct{}
 //
 // Only the caller knows that a repeat is harmless; nobody reads the SQL. fn must not use a transaction or a sql.Conn that was begun
 // outside of it: what was done there would not be repeated with it. A transaction that fn begins and ends is repeated as a whole.
-// What fn returns has to be complete: a *sql.Rows would outlive the attempt and its time limit.
+// What fn returns should be complete: a *sql.Rows can be read to its end, until ctx ends, but what fails meanwhile is not tried again
+// and not seen by the guard.
 //
 // What database/sql repeats by itself meanwhile is drawn from the budget of g. One context is allocated.
 func Read[T any](ctx context.Context, g *abate.Guard, fn func(ctx context.Context) (T, error)) (T, error) {

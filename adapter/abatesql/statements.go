@@ -4,15 +4,16 @@ import "strings"
 
 // statements are the texts for one table.
 type statements struct {
-	schema                                    []string
-	begin, renew, complete, fail, clean, once string
+	schema                                             []string
+	begin, renew, complete, fail, restore, clean, once string
 }
 
 // A row is running while it has no answer, and done when it has one. One that failed is running with a lease that is over
-// and nobody's token, 0; unless it had taken over, it has also expired.
+// and nobody's token, that of the try below zero; unless it had taken over, it has also expired.
 //
 // Tokens come from a sequence, drawn while the row is locked. The number of a row that is inserted is drawn earlier: were
-// rows removed as soon as they are free, a slow insert could follow on a later number. Hence the hour in clean.
+// rows removed as soon as they are free, a slow insert could follow on a later number. Hence the hour in clean. A row that
+// was restored after a failover may be ahead of the sequence: the next token follows on the greater of both.
 const (
 	createTable = `CREATE TABLE IF NOT EXISTS {table} (
 	key         bytea PRIMARY KEY, -- SHA-256
@@ -42,7 +43,7 @@ const (
 	INSERT INTO {table} AS o (key, fingerprint, lease_until, forget_at)
 	VALUES ($1::bytea, $2::bytea, {later3}, {later4})
 	ON CONFLICT (key) DO UPDATE SET
-		fingerprint = excluded.fingerprint, token = DEFAULT, lease_until = excluded.lease_until,
+		fingerprint = excluded.fingerprint, token = {next}, lease_until = excluded.lease_until,
 		forget_at = excluded.forget_at, answer = NULL,
 		taken_over = o.forget_at > statement_timestamp() AND (o.token > 0 OR o.taken_over)
 	WHERE {free}
@@ -59,10 +60,26 @@ FROM {table} AS o WHERE o.key = $1::bytea AND NOT {free} AND NOT EXISTS (SELECT 
 
 	renew = `UPDATE {table} SET lease_until = {later3}, forget_at = {later4} WHERE {held}`
 
-	complete = `UPDATE {table} SET answer = $3::bytea, forget_at = {later4} WHERE {held}`
+	// next is a token above all of the row.
+	next = `greatest(nextval(pg_get_serial_sequence('{table}', 'token')), abs(o.token) + 1)`
+
+	// complete may be told again: then what is stored stays, unless it is no more than that there was an answer.
+	complete = `UPDATE {table} SET
+	answer = CASE WHEN {open} THEN $3::bytea ELSE answer END,
+	forget_at = CASE WHEN {open} THEN {later4} ELSE forget_at END
+WHERE key = $1::bytea AND token = $2::bigint AND token > 0`
+
+	// open is a row without an answer, or with one that says only that there was one.
+	open = `(answer IS NULL OR substring(answer FROM 1 FOR 1) = '\x02'::bytea AND substring($3::bytea FROM 1 FOR 1) <> '\x02'::bytea)`
+
+	// restore makes a row that is not there, and holds one that is held. Of a row that failed, or is done, it returns none.
+	restore = `INSERT INTO {table} AS o (key, fingerprint, token, taken_over, lease_until, forget_at)
+VALUES ($1::bytea, $5::bytea, $2::bigint, $6::boolean, {later3}, {later4})
+ON CONFLICT (key) DO UPDATE SET lease_until = excluded.lease_until, forget_at = excluded.forget_at
+WHERE o.token = $2::bigint AND o.answer IS NULL`
 
 	// fail leaves a row that took over as it found it, but for the token.
-	fail = `UPDATE {table} SET token = 0, lease_until = 'epoch',
+	fail = `UPDATE {table} SET token = -token, lease_until = 'epoch',
 	forget_at = CASE WHEN taken_over THEN forget_at ELSE statement_timestamp() END WHERE {held}`
 
 	clean = `DELETE FROM {table} WHERE key IN (
@@ -78,11 +95,11 @@ ON CONFLICT (key) DO NOTHING`
 func newStatements(c Config) statements {
 	table, last := c.quoted()
 	nth := func(n string) string { return strings.Replace(later, "N", n, 1) }
-	parts := strings.NewReplacer("{free}", free, "{held}", held, "{later2}", nth("2"), "{later3}", nth("3"), "{later4}", nth("4"))
+	parts := strings.NewReplacer("{free}", free, "{held}", held, "{next}", next, "{open}", open, "{later2}", nth("2"), "{later3}", nth("3"), "{later4}", nth("4"))
 	names := strings.NewReplacer("{table}", table, "{name}", last)
 	text := func(s string) string { return names.Replace(parts.Replace(s)) }
 	return statements{
 		schema: []string{text(createTable), text(createIndex)},
-		begin:  text(begin), renew: text(renew), complete: text(complete), fail: text(fail), clean: text(clean), once: text(once),
+		begin:  text(begin), renew: text(renew), complete: text(complete), fail: text(fail), restore: text(restore), clean: text(clean), once: text(once),
 	}
 }

@@ -19,7 +19,7 @@ type Store struct {
 	text   statements
 }
 
-var _ idempotency.Store = (*Store)(nil)
+var _ idempotency.Restorer = (*Store)(nil)
 
 // NewStore returns a store on db, which the caller opened and closes. It does not talk to the server: the first statement
 // will say what is wrong with it, and CreateTable is a good first one.
@@ -116,6 +116,11 @@ func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempo
 // Fail implements idempotency.Store.
 func (s *Store) Fail(ctx context.Context, key string, token uint64) error {
 	return s.held(ctx, "fail", s.text.fail, key, token)
+}
+
+// Restore implements idempotency.Restorer: a server that took over from another may lack what that had committed last.
+func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerprint, was idempotency.Begun, lease time.Duration) error {
+	return s.held(ctx, "restore", s.text.restore, key, was.Token, micros(lease), micros(lease)+micros(idempotency.Abandoned), fp[:], was.TakenOver)
 }
 
 // held runs a statement that changes the row of key if token holds it.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // said is what a stream sent.
@@ -60,6 +62,7 @@ func TestLostStrayAndRepeatedMessagesAreNoticed(t *testing.T) {
 }
 
 func TestStreamsTalkForAWhile(t *testing.T) {
+	needs.Whole(t)
 	server, proxy := echo(t)
 	for name, addr := range map[string]string{"grpc-go": server, "ReverseProxy": proxy} {
 		r, err := runTalks(t.Context(), addr, 260, time.Second) // on two connections
@@ -70,6 +73,7 @@ func TestStreamsTalkForAWhile(t *testing.T) {
 }
 
 func TestStreamsThatLoseMessagesOrBreakAreCounted(t *testing.T) {
+	needs.Whole(t)
 	for name, c := range map[string]struct {
 		handler grpc.StreamHandler
 		want    string

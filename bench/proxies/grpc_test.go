@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // echo is a server of gRPC calls, and a proxy in front of it.
@@ -50,6 +52,7 @@ func serveHTTP2(t *testing.T, h http.Handler) (addr string) {
 }
 
 func TestUnaryLoadCountsTheCallsThatWereAnswered(t *testing.T) {
+	needs.Whole(t)
 	server, proxy := echo(t)
 	for name, addr := range map[string]string{"grpc-go": server, "ReverseProxy": proxy} {
 		if err := probeGRPC(t.Context(), addr); err != nil {

@@ -134,7 +134,7 @@ func (l *lab) available(t target) error {
 	return nil
 }
 
-const abatePackage = "github.com/abate-go/abate/cmd/abate"
+const abatePackage = "github.com/abate-go/abate/cmd/abate-proxy"
 
 // buildAbate builds the real binary, as a user gets it, from the workspace that the working directory belongs to.
 func (l *lab) buildAbate() error {

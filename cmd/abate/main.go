@@ -1,64 +1,36 @@
-// Command abate is the one binary of Abate: it parses arguments and calls the packages that do the work.
+// Command abate has everything but the proxy and clients of databases and brokers: what needs them it hands over to
+// abate-proxy and abate-full.
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
+	"github.com/abate-go/abate/cmd/internal/basics"
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/cmd/internal/rehearse"
 )
 
-// command is one word after "abate". run returns the exit code: 0 yes, 1 no; what else there is says its help.
-type command struct {
-	name, summary string
-	run           func(ctx context.Context, args []string, stdout, stderr io.Writer) int
-}
+func main() { program().Main() }
 
-var commands = []command{
-	{"drill", "play a retry storm over real sockets: unguarded, then guarded", drillCommand},
-	{"sim", "play a scenario in virtual time and judge it", simCommand},
-	{"proxy", "send any program's HTTP requests on under a policy file", proxyCommand},
-	{"top", "show what the guards of a running program do, live in a terminal", topCommand},
-	{"wait", "wait until databases and services answer, then become a program", waitCommand},
-	{"probe", "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)", probeCommand},
-	{"dlq", "look at the dead letters of a Kafka topic, and replay them carefully", dlqCommand},
-	{"export", "write Prometheus rules and a Grafana dashboard for a policy file", exportCommand},
-	{"check", "check policy files and print the policy in force", checkCommand},
-}
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		usage(stderr)
-		return 2
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		usage(stdout)
-		return 0
-	}
-	for _, c := range commands {
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], stdout, stderr)
-		}
-	}
-	fmt.Fprintf(stderr, "abate: there is no command %q\n\n", args[0])
-	usage(stderr)
-	return 2
-}
-
-func usage(w io.Writer) {
-	fmt.Fprint(w, "Abate stops retry storms.\n\nUsage: abate COMMAND [FLAGS] [ARGS]\n\n")
-	for _, c := range commands {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
-	}
-	fmt.Fprint(w, "\n\"abate COMMAND -h\" explains a command.\n")
+func program() *cli.Program {
+	full := cli.Elsewhere{Program: "abate", To: cli.Full, Why: "the proxy, or a client of Kafka, Redis or PostgreSQL"}
+	proxy := cli.Elsewhere{Program: "abate", To: "abate-proxy", Why: "the proxy"}
+	drills := rehearse.Clients{Kafka: full.Command("drill", "kafka"), Elsewhere: full.Run}
+	clients := basics.Clients{Elsewhere: full.Run}
+	return &cli.Program{Name: "abate", Intro: "Abate stops retry storms.", Commands: []cli.Command{
+		{Name: "drill", Summary: "play a retry storm over real sockets: unguarded, then guarded",
+			Run: drills.DrillCommand},
+		{Name: "sim", Summary: "play a scenario in virtual time and judge it", Run: rehearse.SimCommand},
+		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
+			Run: proxy.Command("proxy")},
+		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
+			Run: rehearse.TopCommand},
+		{Name: "wait", Summary: "wait until databases and services answer, then become a program",
+			Run: clients.WaitCommand},
+		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",
+			Run: basics.ProbeCommand},
+		{Name: "dlq", Summary: "look at the dead letters of a Kafka topic, and replay them carefully (in abate-full)",
+			Run: full.Command("dlq")},
+		{Name: "export", Summary: "write Prometheus rules and a Grafana dashboard for a policy file",
+			Run: rehearse.ExportCommand},
+		{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
+	}}
 }

@@ -37,7 +37,9 @@ var protocols = []struct {
 // settings are who runs Abate: the user's client, checkout, payment. Nil is a plain loop of three tries.
 func settings() []setting {
 	ownerRule := func(owner abate.RetryOwner) *abate.Policy { // and nothing else: no budget, no circuit breaker
-		return &abate.Policy{Retry: quick(), RetryOwner: owner, RetryMethods: readOnly}
+		p := &abate.Policy{Retry: quick(), RetryOwner: owner, RetryMethods: readOnly}
+		p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = true, true // the rule alone
+		return p
 	}
 	whole := abate.DefaultPolicy()
 	whole.Retry, whole.RetryMethods = quick(), readOnly

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // line is one of the printed table.
@@ -44,6 +46,7 @@ func table(t *testing.T) map[string]line {
 }
 
 func TestThreeTimesThreeTimesThreeIsThree(t *testing.T) {
+	needs.Whole(t)
 	lines := table(t)
 	for _, p := range protocols {
 		of := func(setting string) line {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/internal/needs/kafka"
 )
 
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestTheJourneyOfEachMessage(t *testing.T) {
+	needs.Whole(t)
 	out := told(t)
 	if !bytes.Contains(out, []byte("This is a fake broker inside this program")) {
 		t.Errorf("it does not say that its broker is a fake:\n%s", out)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/abate-go/abate/internal/needs"
 )
 
 // ran is a run that came back, with so many attempts per request.
@@ -111,6 +113,7 @@ func TestComparisonIsForPeople(t *testing.T) {
 }
 
 func TestSimulationOfTheBuiltInDrillStormsAndRecovers(t *testing.T) {
+	needs.Whole(t)
 	c := Default()
 	var acts []ActResult
 	for _, name := range c.Acts {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/sim/engine"
 )
 
@@ -33,6 +34,7 @@ func nothingLeft(t *testing.T, before int) {
 // TestDrillPlaysOverRealSockets checks what holds however slow the machine is: that the numbers fit together, and that
 // retries without a bound multiply while retries with a budget do not.
 func TestDrillPlaysOverRealSockets(t *testing.T) {
+	needs.Whole(t)
 	before := runtime.NumGoroutine()
 	results := make(map[string]drill.Result)
 	var (

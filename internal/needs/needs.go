@@ -1,6 +1,7 @@
-// Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one place where a test may be skipped: for a user
-// without the program, saying what to install; where CI is "true" a missing program is a failure, so that nobody believes
-// in tests that did not run; and until the machine is free, see Alone.
+// Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one place
+// where a test may be skipped: for a user without the program, saying what to install; where CI is "true" a missing
+// program is a failure, so that nobody believes in tests that did not run; under -short, see Whole; and until the
+// machine is free, see Alone.
 package needs
 
 import (
@@ -19,9 +20,11 @@ var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light
 const elsewhere = "/usr/lib/postgresql/*/bin"
 
 // Program returns the path of the first of the named programs that is installed. The message names the package of the
-// first. Without any of them it ends the test: skipped, or failed when the environment says CI=true.
+// first. Without any of them it ends the test: skipped, or failed when the environment says CI=true. Under -short it
+// always ends the test, see Whole.
 func Program(t testing.TB, names ...string) string {
 	t.Helper()
+	Whole(t)
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -39,9 +42,10 @@ func Program(t testing.TB, names ...string) string {
 }
 
 // Python returns the path of a Python 3 that has a module: the distribution's, or whichever comes first. The module's
-// package is python3-MODULE, unless it is called otherwise.
+// package is python3-MODULE, unless it is called otherwise. It ends the test as Program does.
 func Python(t testing.TB, module string) string {
 	t.Helper()
+	Whole(t)
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(name, "-c", "import "+module).Run() == nil {
 			return name
@@ -59,8 +63,10 @@ func Python(t testing.TB, module string) string {
 const jars = "/usr/share/java/"
 
 // Jars returns a class path of libraries of Java, named by patterns such as "netty-*.jar". pkg is the package of the first.
+// It ends the test as Program does.
 func Jars(t testing.TB, pkg string, patterns ...string) string {
 	t.Helper()
+	Whole(t)
 	var all []string
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(jars + pattern) // the pattern is well-formed
@@ -70,6 +76,15 @@ func Jars(t testing.TB, pkg string, patterns ...string) string {
 		all = append(all, found...)
 	}
 	return strings.Join(all, string(filepath.ListSeparator))
+}
+
+// Whole is for tests that start other programs, build them, or wait for real time to pass. It ends the test, skipped,
+// under -short: make check runs in memory only, make test runs everything.
+func Whole(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left to make test: -short starts no other programs")
+	}
 }
 
 // Alone is for tests that play against real time what fills the whole machine: the tests that run beside them would fail, and so

@@ -1,9 +1,11 @@
 package needs_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +22,19 @@ func (w *witness) Helper()           {}
 func (w *witness) Skip(args ...any)  { w.skipped = fmt.Sprint(args...); panic(w) }
 func (w *witness) Fatal(args ...any) { w.failed = fmt.Sprint(args...); panic(w) }
 
+// short runs the rest of the test with the flag -short, or without.
+func short(t *testing.T, value bool) {
+	t.Helper()
+	was := testing.Short()
+	set := func(v bool) {
+		if err := flag.Set("test.short", strconv.FormatBool(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(value)
+	t.Cleanup(func() { set(was) })
+}
+
 func ask(w *witness, names ...string) (path string) {
 	defer func() { _ = recover() }()
 	return needs.Program(w, names...)
@@ -28,6 +43,7 @@ func ask(w *witness, names ...string) (path string) {
 func TestProgramIsFoundUnderAnyOfItsNames(t *testing.T) {
 	dir := t.TempDir()
 	want := filepath.Join(dir, "second")
+	short(t, false)
 	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +56,7 @@ func TestProgramIsFoundUnderAnyOfItsNames(t *testing.T) {
 
 func TestMissingProgramSkipsForAUserAndFailsInCI(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	short(t, false)
 	for ci, want := range map[string]string{"": "skip", "false": "skip", "true": "fail"} {
 		t.Setenv("CI", ci)
 		w := &witness{}
@@ -50,6 +67,25 @@ func TestMissingProgramSkipsForAUserAndFailsInCI(t *testing.T) {
 		}
 		if got != want || !strings.Contains(said, "first or second") || !strings.Contains(said, "install the package first") {
 			t.Errorf("CI=%q: %s with %q, want %s", ci, got, said, want)
+		}
+	}
+}
+
+func TestShortStartsNoPrograms(t *testing.T) {
+	t.Setenv("CI", "true")
+	for name, find := range map[string]func(w *witness){
+		"program": func(w *witness) { needs.Program(w, "sh") },
+		"Python":  func(w *witness) { needs.Python(w, "sys") },
+		"Java":    func(w *witness) { needs.Jars(w, "libnetty-java", "netty-*.jar") },
+	} {
+		w := &witness{}
+		short(t, true)
+		func() {
+			defer func() { _ = recover() }()
+			find(w)
+		}()
+		if !strings.Contains(w.skipped, "make test") || w.failed != "" {
+			t.Errorf("%s: skipped %q, failed %q", name, w.skipped, w.failed)
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// Decide does what an arrival asks for until it is to be handled or refused: asks the fleet, waits in the queue. client is
+// Decide does what an arrival asks for until it is to be handled or refused: asks the fleet, reads the
+// processor's load, waits in the queue. client is
 // over when the client has left, which ends the wait. It blocks for no longer than the gate says.
 func Decide(client context.Context, a *abate.Arrival, step abate.Step) abate.Step {
 	for step.Action != abate.Handle && step.Action != abate.Refuse {
@@ -18,12 +19,21 @@ func Decide(client context.Context, a *abate.Arrival, step abate.Step) abate.Ste
 }
 
 func wait(client context.Context, a *abate.Arrival, step abate.Step) abate.Step {
-	if step.Action == abate.Ask {
+	switch step.Action {
+	case abate.Ask:
 		d := a.AskFleet(client)
 		return a.Limited(abate.Now(), d)
+	case abate.Measure:
+		share := a.ReadCPU()
+		return a.Measured(abate.Now(), share)
 	}
 	woken := make(chan struct{}, 1)
-	w := &shed.Waiter{Wake: func() { woken <- struct{}{} }}
+	w := &shed.Waiter{Wake: func() {
+		select {
+		case woken <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}}
 	if step = a.Enqueue(abate.Now(), w); step.Action != abate.Queued {
 		return step
 	}

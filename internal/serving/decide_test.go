@@ -55,3 +55,22 @@ func TestARequestWaitsForAPlaceForAsLongAsItsGateAndItsClientDo(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLoadOfTheProcessorIsReadForAGateThatNeedsIt(t *testing.T) {
+	reads := 0
+	p := abate.Protection{Shed: shed.Config{CPU: 0.5}, CPU: func() float64 { reads++; return 0.7 }}
+	g, err := abate.NewGate("shop", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // in a quarter of a second
+		var a abate.Arrival
+		arrived := g.Arrive(&a, 0, abate.Request{Deadline: abate.NoDeadline})
+		if step := serving.Decide(t.Context(), &a, arrived); step.Action != abate.Handle {
+			t.Fatalf("%+v", step)
+		}
+	}
+	if share := g.StateAt(0).Shed.CPU; reads != 1 || share != 0.7 {
+		t.Errorf("read %d times; the gate takes it for %v", reads, share)
+	}
+}

@@ -11,6 +11,9 @@ import (
 // layer is one row of the import rules. A folder belongs to the layer with the
 // longest matching prefix. A prefix that ends in "/" is a shelf: each folder on it
 // is a package of its own and may not import its siblings.
+//
+// Inside a layer imports are free. What has a row of its own is another layer, also if
+// it lies in a folder of the first: "sim" does not mean sim/report, "sim/" means both.
 type layer struct {
 	prefix string
 	may    []string // prefixes of ours it may import; "." is package abate
@@ -27,47 +30,79 @@ const (
 )
 
 // public is everything a user of the module can import.
-var public = []string{".", "policy/", "hops", "policyfile", "lint", "export", "sim", "adapter/", "proxy"}
+var public = []string{".", "policy/", "hops", "policyfile", "lint", "export", "sim", "sim/", "adapter/", "proxy", "proxy/"}
+
+// forTestsOf are what only the tests of a layer may import besides.
+var forTestsOf = map[string][]string{
+	"proxy":              {"adapter/abateredis/trial"},
+	"adapter/abateredis": {"adapter/abateredis/trial"},
+	"sim/scenario":       {"sim/engine", "internal/strictyaml/schematest"}, // the examples of its README are simulated
+}
 
 var layers = []layer{
 	{"policy/", nil, nothing},
-	{".", []string{"policy/", "internal/cpu"}, nothing},
+	{".", []string{"policy/", "internal/cpu", "internal/exhausted"}, nothing},
 	{"internal/cpu", nil, nothing},
 	{"internal/nearest", nil, nothing},
+	{"internal/pathform", nil, nothing},
+	{"internal/exhausted", nil, nothing},
+	{"internal/untaken", nil, nothing},
 	{loopback, nil, nothing},
 	{"internal/strictyaml", []string{"internal/nearest", "."}, yaml},
-	{"policyfile", []string{"internal/strictyaml", ".", "policy/"}, yaml},
+	{"policyfile", []string{"internal/strictyaml", "internal/pathform", ".", "policy/"}, yaml},
 	{"lint", []string{"policyfile", ".", "policy/"}, yaml},
 	{"export", []string{"policyfile", ".", "policy/"}, yaml},
-	{"sim", []string{"policyfile", "internal/strictyaml", "internal/nearest", ".", "policy/"}, yaml},
+	// The simulator, from the bottom up.
+	{"sim/kernel", nil, nothing},
+	{"sim/figures", nil, nothing},
+	{"sim/expect", []string{"internal/nearest"}, nothing},
+	{"sim/distribution", []string{"sim/kernel", "internal/nearest"}, nothing},
+	{"sim/crowd", []string{"sim/kernel", ".", "policy/"}, nothing},
+	{"sim/scenario", []string{"sim/crowd", "sim/distribution", "sim/expect", "policyfile", "internal/strictyaml", ".", "policy/"}, yaml},
+	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", ".", "policy/"}, nothing},
+	{"sim/truths", []string{"sim/crowd", "sim/engine", "sim/scenario", "sim/expect", "policy/"}, nothing},
+	{"sim", []string{"sim/crowd", "sim/engine", "sim/scenario", "sim/expect", "sim/figures", "policyfile", ".", "policy/"}, nothing},
+	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
+	{"sim/summary", []string{"sim", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "."}, nothing},
+	{"sim/library", []string{"sim", "sim/", "."}, nothing}, // tests
+	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{".", "policy/"}, nothing},
 	{"internal/connfail", []string{".", "policy/"}, nothing},
 	{"internal/serving", []string{".", "policy/"}, nothing},
-	{"adapter/", []string{"hops", "internal/connfail", "internal/serving", ".", "policy/"}, anybody},
-	{"adapter/abatehttp", []string{"hops", "internal/serving", ".", "policy/"}, nothing},
+	{"internal/repeats", nil, nothing},
+	{"adapter/", []string{"hops", "internal/connfail", "internal/repeats", "internal/serving", ".", "policy/"}, anybody},
+	{"adapter/abatehttp", []string{"hops", "internal/repeats", "internal/serving", ".", "policy/"}, nothing},
 	{"adapter/abatesql", []string{"internal/connfail", ".", "policy/"}, nothing},
 	{"adapter/abatenet", []string{"internal/connfail", ".", "policy/"}, nothing},
 	{"adapter/abateadmin", []string{".", "policy/"}, nothing},
-	{"adapter/abatesql/postgrestest", []string{"adapter/abatesql", ".", "policy/"}, anybody},
-	{"adapter/abateotel/collectortest", []string{"adapter/", ".", "policy/"}, anybody},
-	{"adapter/abatekafka/brokertest", []string{"adapter/", ".", "policy/"}, anybody},
-	{"proxy", []string{"adapter/", "hops", "policyfile", ".", "policy/"}, anybody},
-	{"cmd/abate", append([]string{"internal/connfail", "internal/drill", "internal/kafkadrill", "internal/nearest"}, public...), anybody},
+	{"adapter/abatekafka/letter", []string{".", "policy/"}, anybody},
+	{"adapter/abatekafka", []string{"adapter/abatekafka/letter", "internal/connfail", "internal/repeats", ".", "policy/"}, anybody},
+	{"adapter/abatekafka/dlq", []string{"adapter/abatekafka/letter", ".", "policy/"}, anybody},
+	{"adapter/abatekafka/dlq/page", []string{"adapter/abatekafka/dlq", "adapter/abatekafka/letter"}, anybody},
+	{"adapter/abatekafka/embedded", nil, anybody},
+	{"adapter/abateredis", []string{".", "policy/"}, anybody},
+	{"adapter/abateredis/trial", nil, anybody},
+	{"proxy/h1", nil, nothing},
+	{"proxy/h2", []string{"proxy/h1", "internal/untaken", "."}, anybody},
+	{"proxy/identity", []string{"proxy/h1"}, nothing},
+	{"proxy/stale", []string{"proxy/h1", "proxy/identity"}, nothing},
+	{"proxy", []string{
+		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/sharing", "adapter/", "internal/serving", "internal/pathform", "internal/exhausted",
+		"internal/untaken", "hops", "policyfile", ".", "policy/",
+	}, anybody},
+	{"proxy/sharing", []string{"proxy", "adapter/abateprom", "adapter/abateredis", "policyfile"}, anybody},
+	{"cmd", append([]string{"cmd", "adapter/", "internal/connfail", "internal/drill", "internal/nearest", "internal/plot", loopback, "scenarios"},
+		public...), anybody},
 	{"internal/plot", nil, nothing},
-	{"internal/drill", []string{"internal/plot", loopback, "scenarios", "sim", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
-	{"internal/kafkadrill", []string{"internal/plot", "adapter/abatekafka", "policyfile", ".", "policy/"}, anybody}, // a module of its own
+	{"internal/drill", []string{"internal/plot", loopback, "scenarios", "sim", "sim/", "adapter/abatehttp", "policyfile", ".", "policy/"}, nothing},
 	{"internal/tidy", nil, nothing},
+	{"internal/release", nil, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, []string{loopback}, nothing},
-	{"examples/", public, nothing},
-	{"examples/chain", public, anybody}, // modules of their own
-	{"examples/gorm", public, anybody},
-	{"examples/grpc", public, anybody},
-	{"examples/kafka", public, anybody},
-	{"examples/postgres", public, anybody},
-	{"examples/redis", public, anybody},
-	{"examples/sql", public, anybody},
-	{"internal/pods", append([]string{forTests, loopback}, public...), anybody}, // a module of its own: fifty processes and what they connect to
+	{"examples/", public, anybody}, // a module of their own
+	{"examples/http", public, nothing},
+	{"examples/orders", public, nothing},
+	{"tests/", append([]string{forTests, loopback}, public...), anybody}, // with what brings dependencies: a module of its own
 	{"deploy", []string{"policyfile", ".", "policy/"}, anybody},
 	{"bench", append([]string{loopback}, public...), anybody},
 	{"tools", nil, anybody},
@@ -132,10 +167,15 @@ func (l *layer) allows(f *goFile, importPath string) bool {
 	if !isOurs {
 		return standard(importPath) || l.others == anybody || l.others == importPath
 	}
-	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) || f.dir == dir {
+	if unit := l.unit(f.dir); unit != "." && matches(unit, dir) && layerOf(dir) == l || f.dir == dir {
 		return true
 	}
-	return f.test && (matches(forTests, dir) || dir == loopback) || slices.ContainsFunc(l.may, func(prefix string) bool { return matches(prefix, dir) })
+	names := func(prefix string) bool {
+		row := layerOf(dir) == nil || len(layerOf(dir).prefix) <= len(prefix)
+		return matches(prefix, dir) && (row || strings.HasSuffix(prefix, "/"))
+	}
+	return slices.ContainsFunc(l.may, names) ||
+		f.test && (matches(forTests, dir) || dir == loopback || slices.ContainsFunc(forTestsOf[l.prefix], names))
 }
 
 // standard reports whether a package belongs to the standard library.
@@ -187,7 +227,21 @@ func TestArrowsRuleFails(t *testing.T) {
 		{"policyfile imports lint", "policyfile/a.go:3:", imports("policyfile", "a.go", ours+"/lint")},
 		{"sim imports policyfile", "", imports("sim", "a.go", ours+"/policyfile")},
 		{"sim imports lint", "sim/a.go:3:", imports("sim", "a.go", ours+"/lint")},
-		{"sim imports its report", "", imports("sim", "a.go", ours+"/sim/report")},
+		{"sim imports its engine", "", imports("sim", "a.go", ours+"/sim/engine")},
+		{"sim imports its report", "sim/a.go:3:", imports("sim", "a.go", ours+"/sim/report")},
+		{"kernel imports the engine", "sim/kernel/a.go:3:", imports("sim/kernel", "a.go", ours+"/sim/engine")},
+		{"engine imports sim", "sim/engine/a.go:3: error: import of " + ours + "/sim is banned here", imports("sim/engine", "a.go", ours+"/sim")},
+		{"engine imports a crowd", "sim/engine/a.go:3:", imports("sim/engine", "a.go", ours+"/sim/crowd")},
+		{"scenario imports the engine", "sim/scenario/a.go:3:", imports("sim/scenario", "a.go", ours+"/sim/engine")},
+		{"scenario's test imports the engine", "", imports("sim/scenario", "a_test.go", ours+"/sim/engine")},
+		{"crowd imports a scenario", "sim/crowd/a.go:3:", imports("sim/crowd", "a.go", ours+"/sim/scenario")},
+		{"report imports its sibling", "sim/report/a.go:3:", imports("sim/report", "a.go", ours+"/sim/summary")},
+		{"drill imports the simulator's report", "", imports("internal/drill", "a.go", ours+"/sim/report")},
+		{"wire format imports the proxy", "proxy/h1/a.go:3:", imports("proxy/h1", "a.go", ours+"/proxy")},
+		{"wire format imports a newer one", "proxy/h1/a.go:3:", imports("proxy/h1", "a.go", ours+"/proxy/h2")},
+		{"dead letters import the consumer", "adapter/abatekafka/dlq/a.go:3:", imports("adapter/abatekafka/dlq", "a.go", ours+"/adapter/abatekafka")},
+		{"consumer imports dead letters", "adapter/abatekafka/a.go:3:", imports("adapter/abatekafka", "a.go", ours+"/adapter/abatekafka/dlq")},
+		{"an adapter imports another's tests", "adapter/abatesql/a.go:3:", imports("adapter/abatesql", "a.go", ours+"/tests/postgrestest")},
 		{"adapter imports policyfile", "adapter/abatehttp/a.go:3:", imports("adapter/abatehttp", "a.go", ours+"/policyfile")},
 		{"adapter imports a sibling", "adapter/abategrpc/a.go:3:", imports("adapter/abategrpc", "a.go", ours+"/adapter/abatehttp")},
 		{"HTTP adapter imports a module", "adapter/abatehttp/a.go:3:", imports("adapter/abatehttp", "a.go", "golang.org/x/net/http2")},

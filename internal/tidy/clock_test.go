@@ -11,14 +11,19 @@ import (
 
 // drivers are the files of package abate that may read the clock, start timers
 // and goroutines. Every other file of it, and all of policy/, only decides.
-var drivers = []string{"admit.go", "clock.go", "connect.go", "context.go", "do.go", "race.go", "run.go"}
+var drivers = []string{
+	"admit.go", "arrivalasks.go", "clock.go", "connect.go", "context.go", "do.go", "guards.go", "leash.go", "loser.go", "panics.go",
+	"race.go", "readiness.go", "run.go",
+}
 
-// The guard and the gate hand the clock of clockFile to what they make; they are no
-// drivers, so they may use what that file declares and nothing else that reaches for
-// the world.
-const clockFile = "clock.go"
+// The guard and the gate hand what handedFiles declare, the clock and the log of panics, to what they make;
+// they are no drivers, so they may use that and nothing else that reaches for the world.
+var handedFiles = []string{"clock.go", "panics.go"}
 
 var makers = []string{"guard.go", "gate.go", "override.go"}
+
+// decided are the packages of ours that the state machines of package abate may import. The drivers have more.
+var decided = []string{"policy/", "internal/exhausted"}
 
 const whyPure = "decisions are pure: the simulator drives the same code in virtual time"
 
@@ -80,7 +85,10 @@ func impureImports(t *tree, f *goFile, policy bool) []finding {
 	for _, spec := range f.ast.Imports {
 		importPath, _ := strconv.Unquote(spec.Path.Value)
 		_, forErrors := errorsOf[importPath]
+		dir, isOurs := folder(importPath)
 		switch {
+		case isOurs && !policy && !slices.ContainsFunc(decided, func(prefix string) bool { return matches(prefix, dir) }):
+			found = append(found, banned(f.path, t.line(spec), "import of "+importPath, "an argument", whyPure))
 		case !standard(importPath): // arrows looks after those
 		case !slices.Contains(harmless, importPath) && (policy || !forErrors):
 			found = append(found, banned(f.path, t.line(spec), "import of "+importPath,
@@ -158,7 +166,7 @@ func driverNames(t *tree) []finding {
 				return true
 			}
 			from, ok := declaredIn[id.Name]
-			if ok && !(slices.Contains(makers, f.path) && from == clockFile) {
+			if ok && !(slices.Contains(makers, f.path) && slices.Contains(handedFiles, from)) {
 				found = append(found, banned(f.path, t.line(id), id.Name+" of "+from, "an argument", whyPure))
 			}
 			return true
@@ -250,6 +258,11 @@ func TestClockRuleFails(t *testing.T) {
 		{"state machine calls the system", "call.go:5:", uses("call.go", "syscall", "syscall.Getpid()")},
 		{"state machine looks into errors of the network", "", uses("call.go", "net", "_ = net.ErrClosed")},
 		{"state machine looks into an address", "", uses("call.go", "net/url", "url.Parse(\"\")")},
+		{"state machine imports the processor's load", "call.go:3: error: import of " + ours + "/internal/cpu is banned here, use an argument (",
+			uses("call.go", ours+"/internal/cpu", "_ = cpu.Share()")},
+		{"state machine imports it for nothing", "call.go:3:", source{"call.go": "package abate\n\nimport _ \"" + ours + "/internal/cpu\"\n"}},
+		{"state machine imports a policy", "", uses("call.go", ours+"/policy/retry", "_ = retry.New")},
+		{"a driver imports the processor's load", "", uses("arrivalasks.go", ours+"/internal/cpu", "_ = cpu.Share()")},
 		{"the guard is no driver", "guard.go:5:", uses("guard.go", "time", "_ = time.Now()")},
 		{"a driver may", "", uses("do.go", "time", "go time.Sleep(1)")},
 		{"a test may", "", uses("policy/retry/a_test.go", "time", "_ = time.Now()")},

@@ -86,7 +86,8 @@ func (f *goFile) packageOf(sel *ast.SelectorExpr) string {
 }
 
 // load reads a whole tree. Folders that start with a dot are left out, except the
-// CI script's; so is what the build writes.
+// CI script's; so are what the build writes, and what git has instead of a folder in a
+// second work tree.
 func load(root fs.FS) (*tree, error) {
 	t := &tree{fset: token.NewFileSet()}
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -99,7 +100,7 @@ func load(root fs.FS) (*tree, error) {
 			}
 			return nil
 		}
-		if ext := path.Ext(name); ext == ".test" || ext == ".prof" || !d.Type().IsRegular() {
+		if ext := path.Ext(name); ext == ".test" || ext == ".prof" || name == ".git" || !d.Type().IsRegular() {
 			return nil
 		}
 		return t.read(root, name)

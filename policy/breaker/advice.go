@@ -53,7 +53,7 @@ func (b *Breaker) Advise(now, wait time.Duration) bool {
 // agrees tells whether what the breaker has seen itself allows for the dependency being down.
 func (a *advice) agrees(now time.Duration, p *phase) bool {
 	ev := p.ev
-	if reason, _ := ev.verdict(now, p.cfg, 1); reason != "" || ev.streak.Load() >= 2 {
+	if reason, _ := ev.verdict(now, p.cfg, 1); reason != "" || ev.row.length() >= 2 {
 		return true // its own calls say so, only not clearly enough yet
 	}
 	waited := a.was != ev || now-a.asked >= silence

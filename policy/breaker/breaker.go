@@ -99,13 +99,37 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 		b.mu.Unlock()
 		return b.admit(now)
 	}
+	if n := b.probes.outlived(now); n > 0 {
+		if b.probes.successes += n; b.probes.successes >= p.cfg.SuccessThreshold {
+			recovered := b.recover(p.cfg, now)
+			b.mu.Unlock()
+			b.tell(change)
+			b.tell(recovered)
+			return b.admit(now)
+		}
+	}
 	serial, ok := b.probes.take(now, p.cfg.PermittedCallsInHalfOpen, p.cfg.HalfOpenPermitLease)
 	b.mu.Unlock()
-	b.tell(change)
+	permit := Permit{start: now, gen: p.gen, mark: serial}
+	if change.From != change.To {
+		b.tellProbing(change, permit)
+	}
 	if !ok {
 		return p.refuse()
 	}
-	return Permit{start: now, gen: p.gen, mark: serial}, true
+	return permit, true
+}
+
+// tellProbing tells that the breaker begins to probe, with a permit that is free if onChange panics: nobody gets it then.
+func (b *Breaker) tellProbing(change Change, permit Permit) {
+	told := false
+	defer func() {
+		if !told {
+			b.takeBack(permit)
+		}
+	}()
+	b.tell(change)
+	told = true
 }
 
 // Record takes the result of an admitted call. A permit from before the breaker last opened or began to probe
@@ -117,6 +141,11 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 // A success takes no lock except while half-open and once per bucket of a time window (a tenth of it). A
 // failure or slow call adds up the window, and takes the lock if that opens the breaker.
 func (b *Breaker) Record(now time.Duration, permit Permit, r Result) {
+	b.record(now, permit, r, false)
+}
+
+// record is Record, also for a success whose answer has only begun: that does not end a row of answers that broke off.
+func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool) {
 	p := b.cur.Load()
 	if permit.gen != p.gen {
 		return
@@ -132,7 +161,7 @@ func (b *Breaker) Record(now time.Duration, permit Permit, r Result) {
 		look = h.due(now)
 	}
 	if r <= Failure {
-		if b.count(ev, now, r == Failure, slow) || r == Failure || slow {
+		if b.count(ev, now, r == Failure, slow, begun) || r == Failure || slow {
 			b.judge(p, now)
 		}
 	}
@@ -142,7 +171,7 @@ func (b *Breaker) Record(now time.Duration, permit Permit, r Result) {
 }
 
 // count adds a call to the evidence and reports whether anything but the call itself asks for a judgement.
-func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow bool) (look bool) {
+func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow, begun bool) (look bool) {
 	if w := ev.byTime; w != nil {
 		if w.due(now) {
 			b.mu.Lock()
@@ -155,12 +184,10 @@ func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow bool) (loo
 		ev.byCount.add(failed, slow)
 	}
 	if failed {
-		ev.streak.Add(1)
+		ev.row.failed()
 		return look || ev.pending.Load()
 	}
-	if ev.streak.Load() != 0 {
-		ev.streak.Store(0)
-	}
+	ev.row.end(!begun)
 	if !ev.works.Load() {
 		ev.works.Store(true)
 	}
@@ -204,7 +231,7 @@ func (b *Breaker) judge(p *phase, now time.Duration) {
 // report takes the result of a probe.
 func (b *Breaker) report(now time.Duration, permit Permit, r Result) {
 	var change Change
-	draw := b.rnd()
+	draw := b.drawFor(permit)
 	b.mu.Lock()
 	p := b.cur.Load()
 	if p.gen == permit.gen && p.state == HalfOpen && b.probes.give(permit.mark) && r <= Failure {
@@ -224,6 +251,28 @@ func (b *Breaker) report(now time.Duration, permit Permit, r Result) {
 	}
 	b.mu.Unlock()
 	b.tell(change)
+}
+
+// drawFor draws a random number for a permit, which is free if the source panics.
+func (b *Breaker) drawFor(permit Permit) uint64 {
+	drawn := false
+	defer func() {
+		if !drawn {
+			b.takeBack(permit)
+		}
+	}()
+	draw := b.rnd()
+	drawn = true
+	return draw
+}
+
+// takeBack takes the permit of a probe back that will not be recorded, because its holder is gone.
+func (b *Breaker) takeBack(permit Permit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.cur.Load(); p.gen == permit.gen && p.state == HalfOpen {
+		b.probes.give(permit.mark)
+	}
 }
 
 // open starts a wait. The lock is held.

@@ -22,9 +22,19 @@ const buckets = 10
 // only; once per bucket somebody rotates the ring.
 type timeWindow struct {
 	pace               // one step is one bucket
-	head atomic.Uint32 // the bucket that counts now
+	head atomic.Uint32 // the bucket that counts now: its place in the ring, and above placeBits its number
 	_    [cacheLine]byte
 	ring [buckets]bucket
+}
+
+// placeBits are enough for a place in the ring. It is kept beside the number, because a call should not have to divide.
+const placeBits = 4
+
+func place(head uint32) uint32 { return head & (1<<placeBits - 1) }
+
+// following returns the head after one.
+func following(head uint32) uint32 {
+	return (head>>placeBits+1)<<placeBits | (place(head)+1)%buckets
 }
 
 // bucket fills a cache line.
@@ -40,7 +50,7 @@ func newTimeWindow(d time.Duration) *timeWindow {
 }
 
 func (w *timeWindow) add(failed, slow bool) {
-	b := &w.ring[w.head.Load()%buckets]
+	b := &w.ring[place(w.head.Load())]
 	if failed {
 		b.failed.Add(1)
 	} else {
@@ -59,8 +69,8 @@ func (w *timeWindow) rotate(now time.Duration) {
 	}
 	head := w.head.Load()
 	for range n {
-		head = (head + 1) % buckets
-		b := &w.ring[head]
+		head = following(head)
+		b := &w.ring[place(head)]
 		b.failed.Store(0)
 		b.slow.Store(0)
 		b.ok.Store(0)
@@ -71,7 +81,7 @@ func (w *timeWindow) rotate(now time.Duration) {
 
 // sum adds up what the window holds at now, without rotating it. Beside a rotation it may be a little off.
 func (w *timeWindow) sum(now time.Duration) (t tally) {
-	head := w.head.Load()
+	head := place(w.head.Load())
 	for i := w.passed(now, buckets) + 1; i <= buckets; i++ { // the oldest buckets follow the head
 		b := &w.ring[(head+i)%buckets]
 		slow, failed := b.slow.Load(), b.failed.Load() // before ok, so that no rate comes out too high
@@ -79,6 +89,7 @@ func (w *timeWindow) sum(now time.Duration) (t tally) {
 		t.failed += failed
 		t.calls += failed + b.ok.Load()
 	}
+	t.calls = max(t.calls, t.failed) // ok is below zero for a moment, if a success is taken back as its bucket leaves
 	return t
 }
 

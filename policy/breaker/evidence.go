@@ -8,8 +8,8 @@ import (
 // evidence is what a breaker has seen of its dependency since the state last began anew. A later generation
 // gets new evidence, so a result that arrives late cannot reach what decides by then.
 type evidence struct {
-	streak atomic.Int64 // failures in a row
-	works  atomic.Bool  // a call succeeded since Advise last asked
+	row   row
+	works atomic.Bool // a call succeeded since Advise last asked
 	// pending: a rate is over its threshold, but on too few calls. Then a success can be what opens the
 	// breaker, and successes must look too.
 	pending atomic.Bool
@@ -24,7 +24,7 @@ func newEvidence(c, was *Config, old *evidence) *evidence {
 	if old == nil {
 		old, was = e, &Config{}
 	}
-	e.streak.Store(old.streak.Load())
+	e.row.take(&old.row)
 	e.works.Store(old.works.Load())
 	switch sameWindow := c.watchesRates() && was.watchesRates() && c.SlidingWindow == was.SlidingWindow; {
 	case sameWindow:
@@ -68,7 +68,7 @@ func (e *evidence) hangingAt(now time.Duration) int64 {
 // only the number of calls is missing. A hanging call is slow, but whether it fails is not known yet: it is
 // part of the slow-call rate and its minimum, not of the failure rate.
 func (e *evidence) verdict(now time.Duration, c *Config, minimum int64) (reason string, pending bool) {
-	if c.FailureThreshold > 0 && e.streak.Load() >= int64(c.FailureThreshold) {
+	if c.FailureThreshold > 0 && e.row.length() >= int64(c.FailureThreshold) {
 		return reasonConsecutive, false
 	}
 	if !c.watchesRates() {

@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type rig struct {
 	latest  time.Duration
 	flying  []breaker.Permit // admitted, not recorded
 	done    []breaker.Permit // recorded
+	begun   []breaker.Permit // answered, not ended
 	twice   bool             // something was recorded twice
 	probes  map[breaker.Permit]time.Duration
 	gen     uint32
@@ -120,6 +122,31 @@ func (r *rig) record(i int, res breaker.Result) {
 	r.b.Record(r.now, p, res)
 }
 
+// answer begins the answer of a call. A probe holds its place still.
+func (r *rig) answer(i int) {
+	if len(r.flying) == 0 {
+		return
+	}
+	i %= len(r.flying)
+	p := r.flying[i]
+	r.flying = append(r.flying[:i], r.flying[i+1:]...)
+	r.begun = append(r.begun, r.b.Answered(r.now, p))
+}
+
+func (r *rig) end(i int) {
+	if len(r.begun) == 0 {
+		return
+	}
+	p := r.begun[i%len(r.begun)]
+	r.begun = slices.Delete(r.begun, i%len(r.begun), i%len(r.begun)+1)
+	delete(r.probes, p)
+	before := r.b.Snapshot(r.now)
+	r.b.Ended(r.now, p, breaker.Result(i%3))
+	if after := r.b.Snapshot(r.now); after.Calls > before.Calls+1 && after.Generation == before.Generation {
+		r.failf("the end of an answer counted as more than a call")
+	}
+}
+
 func (r *rig) step(op byte) {
 	arg := int(op >> 4)
 	switch op & 15 {
@@ -130,7 +157,14 @@ func (r *rig) step(op byte) {
 	case 7, 8, 9:
 		r.record(arg, breaker.Success)
 	case 10:
-		r.record(arg, breaker.Result(2+arg))
+		switch {
+		case arg < 4:
+			r.record(arg, breaker.Result(2+arg))
+		case arg < 10:
+			r.answer(arg)
+		default:
+			r.end(arg)
+		}
 	case 11, 12, 13:
 		r.move(fuzzSteps[arg%len(fuzzSteps)])
 	case 14:

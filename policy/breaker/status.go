@@ -63,10 +63,14 @@ type Snapshot struct {
 	Calls int
 	// Hanging is how many calls run longer than the slow threshold; 0 without slow-call detection.
 	Hanging int
+	// Probes is how many permits of a half-open breaker are out and within their lease.
+	Probes int
 	// Generation changes whenever results of the calls running then stop counting.
 	Generation uint32
 	// Openings is how often the breaker opened by itself since New.
 	Openings uint64
+	// Since is when the breaker got into its State.
+	Since time.Duration
 	// OpenUntil is when an open breaker will let probes through; 0 when it is not open, or forced open.
 	OpenUntil time.Duration
 }
@@ -76,9 +80,12 @@ func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.cur.Load()
-	s := Snapshot{State: p.state, Mode: p.cfg.Mode, Generation: p.gen, Openings: b.openings}
+	s := Snapshot{State: p.state, Mode: p.cfg.Mode, Generation: p.gen, Openings: b.openings, Since: p.since}
 	if p.state == Open && !p.forced {
 		s.OpenUntil = p.until
+	}
+	if p.state == HalfOpen {
+		s.Probes = b.probes.running(now)
 	}
 	if p.ev != nil {
 		t, hanging := p.ev.tally(now), p.ev.hangingAt(now)

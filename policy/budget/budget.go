@@ -22,6 +22,7 @@ type Budget struct {
 	bucket bucket
 	begun  bool // the reserve has been handed out, which happens once
 	shared shared
+	lone   lone
 }
 
 // New returns a budget that holds its share of the reserve, or a full bucket. Values
@@ -100,11 +101,28 @@ func (b *Budget) Withdraw(now time.Duration, c Cost) bool {
 	return b.bucket.take(s.cost(c))
 }
 
+// Return gives back what the last Withdraw of c took, for an attempt that is not made after all because another budget, which has
+// to agree, has said no. Only who has just withdrawn may call it.
+func (b *Budget) Return(now time.Duration, c Cost) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch s := b.set.Load(); {
+	case s.banked():
+		b.bank.spent.Add(-s.cost(c))
+	case s.kind == Tokens:
+		b.bucket.refill(now, s)
+		b.bucket.put(s.cost(c), s)
+	}
+}
+
 // Result notes that an attempt ended, be it the first, a retry or a hedge. Kind
 // "adaptive" measures the success rate with it, kind "tokens" deposits for a success,
-// kind "ratio" ignores it. Do not report attempts whose result says nothing about the
-// dependency, such as those the caller cancelled.
+// kind "ratio" looks at it only where there are repeats and nothing else, see Repeat. Do not report attempts whose result
+// says nothing about the dependency, such as those the caller cancelled.
 func (b *Budget) Result(now time.Duration, success bool) {
+	if b.lone.alone.Load() {
+		b.lone.result(success)
+	}
 	switch b.set.Load().kind {
 	case Adaptive:
 		b.catchUp(now)

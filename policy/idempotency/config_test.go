@@ -14,12 +14,14 @@ func TestDefaults(t *testing.T) {
 	}
 	got := idempotency.Config{Methods: []string{"POST"}}.WithDefaults()
 	want := idempotency.Config{
-		Methods: []string{"POST"}, Retention: 24 * time.Hour, Lease: 30 * time.Second, MaxBody: 65536, MaxMemory: 64 << 20, WhenAway: "closed",
+		Methods: []string{"POST"}, Retention: 24 * time.Hour, Lease: 30 * time.Second, MaxBody: 65536, MaxAnswer: 4 << 20, MaxMemory: 64 << 20,
+		MaxFile: 1 << 30, WhenFull: "shorten", MinRetention: 15 * time.Minute, WhenAway: "closed",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(got.WithDefaults()) != fmt.Sprint(want) {
 		t.Errorf("defaults = %+v, want %+v", got, want)
 	}
-	set := idempotency.Config{Methods: []string{"PUT"}, Retention: 1, Lease: 2, MaxBody: 3, MaxMemory: 4, WhenAway: "open", Fleet: true, Required: true}
+	set := idempotency.Config{Methods: []string{"PUT"}, Retention: 1, Lease: 2, MaxBody: 3, MaxAnswer: 5, MaxMemory: 4, WhenAway: "open", Fleet: true, Required: true,
+		Scope: "everybody", KeepServerErrors: true, File: "f", MaxFile: 6, WhenFull: "refuse", MinRetention: 7}
 	if fmt.Sprint(set.WithDefaults()) != fmt.Sprint(set) {
 		t.Errorf("what was set changed to %+v", set.WithDefaults())
 	}
@@ -60,5 +62,31 @@ func TestGRPCAnswersThatAreForGoodAreKept(t *testing.T) {
 		if got := idempotency.KeepsCode(code); got != kept[code] {
 			t.Errorf("code %d: kept %v, want %v", code, got, kept[code])
 		}
+	}
+}
+
+func TestKeepingServerErrorsIsAnOption(t *testing.T) {
+	plain, keeping := idempotency.Config{}, idempotency.Config{KeepServerErrors: true}
+	for status := range 700 {
+		if want := idempotency.Keeps(status); plain.Keeps(status) != want {
+			t.Errorf("%d: kept %v without the option", status, !want)
+		}
+		if want := idempotency.Keeps(status) || status >= 500 && status < 600; keeping.Keeps(status) != want {
+			t.Errorf("%d: kept %v with the option", status, !want)
+		}
+	}
+	added := map[uint32]bool{1: true, 2: true, 4: true, 12: true, 13: true, 14: true, 15: true}
+	for code := range uint32(20) {
+		if plain.KeepsCode(code) != idempotency.KeepsCode(code) || keeping.KeepsCode(code) != (idempotency.KeepsCode(code) || added[code]) {
+			t.Errorf("code %d: kept %v without the option, %v with it", code, plain.KeepsCode(code), keeping.KeepsCode(code))
+		}
+	}
+}
+
+func TestTheFloorOfAStoreThatMustNotForgetIsEndless(t *testing.T) {
+	shorten := idempotency.Config{Methods: []string{"POST"}, Retention: time.Minute}.WithDefaults()
+	refuse := idempotency.Config{Methods: []string{"POST"}, WhenFull: "refuse"}.WithDefaults()
+	if shorten.Floor() != time.Minute || refuse.Floor() < 1<<62 {
+		t.Errorf("%v and %v", shorten.Floor(), refuse.Floor())
 	}
 }

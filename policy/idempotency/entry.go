@@ -7,33 +7,46 @@ type entry struct {
 	key          string
 	fp           Fingerprint
 	token        uint64        // of the try that holds the key, or held it last
-	lease        time.Duration // until when, while it is not done
+	lease        time.Duration // until when, while it is not done; then when it was done
 	due          time.Duration // when it is forgotten
 	answer       []byte        // once done, as long as there is room for it; never changed
-	older, newer *entry        // in the list of those with an answer
+	older, newer *entry        // in the list of those that are done
 	at           int           // in the heap
 	status       int           // of the answer, once done
 	takenOver    bool          // a try before this one never ended
 	done         bool
 }
 
-// answerList is a ring of the entries that have an answer, in the order in which they got it.
-type answerList struct{ root entry }
-
-func (l *answerList) init() { l.root.older, l.root.newer = &l.root, &l.root }
-
-func (l *answerList) empty() bool { return l.root.newer == &l.root }
-
-// oldest is the root if the list is empty.
-func (l *answerList) oldest() *entry { return l.root.newer }
-
-// push adds e as the newest.
-func (l *answerList) push(e *entry) {
-	e.older, e.newer = l.root.older, &l.root
-	e.older.newer, e.newer.older = e, e
+// doneList is a ring of the entries that are done, in the order in which they were. Those that have lost their answer come before
+// those that have one, but for some that never got any.
+type doneList struct {
+	root   entry
+	answer *entry // no entry before it has an answer; the root if none has
 }
 
-func (l *answerList) remove(e *entry) {
+func (l *doneList) init() { l.root.older, l.root.newer, l.answer = &l.root, &l.root, &l.root }
+
+// oldest is the one that was done first; nil if none is.
+func (l *doneList) oldest() *entry {
+	if l.root.newer == &l.root {
+		return nil
+	}
+	return l.root.newer
+}
+
+// push adds e as the newest.
+func (l *doneList) push(e *entry) {
+	e.older, e.newer = l.root.older, &l.root
+	e.older.newer, e.newer.older = e, e
+	if l.answer == &l.root {
+		l.answer = e
+	}
+}
+
+func (l *doneList) remove(e *entry) {
+	if l.answer == e {
+		l.answer = e.newer
+	}
 	e.older.newer, e.newer.older = e.newer, e.older
 	e.older, e.newer = nil, nil
 }

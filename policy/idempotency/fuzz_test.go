@@ -104,6 +104,9 @@ func (m *model) end(key string, how, who byte, d time.Duration) {
 	holds := k != nil && !k.done && k.token == token && token != 0 // which nobody was given
 	body := fmt.Sprintf("%0*d", 1+int(who)*int(how), token)
 	var err error
+	if how%3 == 1 && m.small && k != nil && k.done && k.token == token {
+		return // whether its answer was dropped, and comes back, only the real one knows
+	}
 	switch how % 3 {
 	case 0:
 		err = m.real.Renew(m.t.Context(), key, token, d)
@@ -115,6 +118,8 @@ func (m *model) end(key string, how, who byte, d time.Duration) {
 		err = m.real.Complete(m.t.Context(), key, token, r, d)
 		if holds {
 			k.done, k.body, k.due = true, body, now+d
+		} else if k != nil && k.done && k.token == token { // told before: what is stored stays
+			holds = true
 		}
 	case 2:
 		err = m.real.Fail(m.t.Context(), key, token)
@@ -162,7 +167,29 @@ func play(t *testing.T, program []byte) {
 		for p := program; len(p) >= 4; p = p[4:] {
 			m.step(p[0], p[1], p[2], p[3])
 		}
+		m.finally()
 	}
+}
+
+// finally checks that what is over leaves nothing behind: a store that has forgotten all takes as many keys as a new one.
+func (m *model) finally() {
+	m.clock.advance(idempotency.Abandoned + 256*time.Second)
+	for m.real.Len() > 0 {
+		_ = m.real.Fail(m.t.Context(), "of a store that forgets", 1)
+	}
+	if now, fresh := m.takes(m.real), m.takes(idempotency.NewMemory(m.size(), m.clock.now)); now != fresh {
+		m.t.Fatalf("it takes %d keys, a new one %d", now, fresh)
+	}
+}
+
+// takes returns how many keys there is room for, some hundred at most.
+func (m *model) takes(s *idempotency.Memory) (n int) {
+	for ; n < 300; n++ {
+		if _, err := s.Begin(m.t.Context(), fmt.Sprintf("key %03d", n), idempotency.Fingerprint{}, time.Hour); err != nil {
+			break
+		}
+	}
+	return n
 }
 
 func FuzzMemoryAgainstItsModel(f *testing.F) {
@@ -187,4 +214,34 @@ func TestRandomLoadKeepsTheRules(t *testing.T) {
 		}
 		play(t, program)
 	}
+}
+
+// FuzzPrincipal: whoever shows another credential is another principal, whatever else he writes, unless the scope makes one of all or
+// looks at something that only trusted peers can say.
+func FuzzPrincipal(f *testing.F) {
+	f.Add("", "Bearer a", "Bearer b", "x", "sid=1; a=2")
+	f.Add("header:x-user", "", "a", "ann", "")
+	f.Add("cookie:sid", "a", "", "", "sid=;sid=1,sid")
+	f.Add("credential", "a\x00", "a", "\x00", ";=")
+	f.Fuzz(func(t *testing.T, scope, one, two, other, cookie string) {
+		sender := func(credential string) idempotency.Sender {
+			return idempotency.Sender{Field: func(name string) string {
+				switch name {
+				case "authorization":
+					return credential
+				case "cookie":
+					return cookie
+				}
+				return other
+			}}
+		}
+		a, _ := idempotency.Principal(scope, sender(one))
+		b, _ := idempotency.Principal(scope, sender(two))
+		if again, _ := idempotency.Principal(scope, sender(one)); again != a || a == "" {
+			t.Fatalf("%q, then %q", a, again)
+		}
+		if shared := scope == idempotency.ScopeEverybody || len(scope) > 7 && scope[:7] == "cookie:"; !shared && (a == b) != (one == two) {
+			t.Errorf("scope %q: %q and %q are %q and %q", scope, one, two, a, b)
+		}
+	})
 }

@@ -51,6 +51,27 @@ func ParseKey(headerValue string) (string, error) {
 	return key, nil
 }
 
+// ParseKeys reads the key of a request that may carry it in Idempotency-Key, in the older X-Idempotency-Key, or in both, which
+// must say the same then. Without any it returns "".
+func ParseKeys(standard, older string) (string, error) {
+	if standard == "" {
+		standard, older = older, ""
+	}
+	if standard == "" {
+		return "", nil
+	}
+	key, err := ParseKey(standard)
+	if err != nil || older == "" {
+		return key, err
+	}
+	if other, err := ParseKey(older); err != nil {
+		return "", err
+	} else if other != key {
+		return "", fmt.Errorf("%w: Idempotency-Key and X-Idempotency-Key say different keys; send one of them", ErrKey)
+	}
+	return key, nil
+}
+
 // notBare tells the characters that bare text cannot have.
 func notBare(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,;`, c) }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,15 +34,20 @@ type Memory struct {
 	slots     int // the most entries there ever were: neither map nor heap shrink
 	entries   map[string]*entry
 	due       dueHeap
-	answers   answerList
+	done      doneList
 	token     uint64
+	floor     time.Duration // how long a finished key is kept at least; above all others: its whole retention
+	early     Shortened     // what was forgotten early
+	tell      func(Shortened)
+
+	untold atomic.Bool // something was forgotten early, and tell has not been called for it
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
 // Config.MaxMemory. now is the time since a fixed origin, such as abate.Now; one that goes backwards makes keys live longer.
 func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
-	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry)}
-	m.answers.init()
+	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry), floor: math.MaxInt64}
+	m.done.init()
 	return m
 }
 
@@ -53,9 +59,31 @@ func (m *Memory) Reconfigure(maxBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.max = maxBytes
-	for m.used > m.max && !m.answers.empty() {
-		m.drop(m.answers.oldest())
+	for e := m.done.answer; m.used > m.max && e != &m.done.root; e = e.newer {
+		if e.answer != nil {
+			m.drop(e)
+		}
 	}
+}
+
+// Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those that are
+// older to make room for others, the oldest first, and calls tell after the call in which it did, outside of its lock; nil for
+// nobody. Without a call of Shorten no key is forgotten early.
+func (m *Memory) Shorten(floor time.Duration, tell func(Shortened)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.floor, m.tell = floor, tell
+}
+
+// Usage implements Measured.
+func (m *Memory) Usage() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u := Usage{Keys: int64(len(m.entries)), Bytes: m.used, MaxBytes: m.max, MaxKeys: m.max / (keyBytes(sampleKey) + slotBytes), Shortened: m.early}
+	if e := m.done.oldest(); e != nil {
+		u.Oldest = max(m.now()-e.lease, 0)
+	}
+	return u
 }
 
 // Bytes is the memory in use. It is never above what NewMemory or Reconfigure was given, unless Reconfigure lowered it.
@@ -78,6 +106,7 @@ func (m *Memory) Begin(ctx context.Context, key string, fp Fingerprint, lease ti
 		return Begun{}, err
 	}
 	begun, answer, err := m.begin(key, fp, lease)
+	m.tellEarly()
 	if err == nil && answer != nil {
 		begun.Response, err = ParseResponse(answer)
 	}
@@ -97,7 +126,7 @@ func (m *Memory) begin(key string, fp Fingerprint, lease time.Duration) (begun B
 	}
 	switch {
 	case e == nil:
-		if e = m.add(key, fp); e == nil {
+		if e = m.add(key, fp, now); e == nil {
 			return Begun{}, nil, ErrFull
 		}
 	case e.fp != fp:
@@ -126,15 +155,36 @@ func (m *Memory) Complete(ctx context.Context, key string, token uint64, r Respo
 	if !r.Truncated {
 		answer = r.AppendTo(nil)
 	}
-	return m.held(ctx, key, token, func(e *entry, now time.Duration) {
-		e.done, e.status = true, r.Status
-		m.expireAt(e, after(now, retention))
-		if size := int64(cap(answer)); size > 0 && m.room(size) {
-			e.answer = answer
-			m.used += size
-			m.answers.push(e)
-		}
-	})
+	if err := check(ctx, key); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	m.expire(now)
+	e := m.entries[key]
+	if e == nil || e.token != token || token == 0 {
+		return ErrLost
+	}
+	if e.done && (e.answer != nil || answer == nil) {
+		return nil // what was stored stays
+	}
+	size := int64(cap(answer))
+	fits := size > 0 && m.room(size)
+	if e.done && !fits {
+		return nil
+	}
+	if e.done {
+		m.done.remove(e) // it is the newest again
+	}
+	e.done, e.status, e.lease = true, r.Status, now
+	m.expireAt(e, after(now, retention))
+	if fits {
+		e.answer = answer
+		m.used += size
+	}
+	m.done.push(e)
+	return nil
 }
 
 // Fail implements Store.
@@ -190,12 +240,12 @@ func (m *Memory) expire(now time.Duration) {
 }
 
 // add makes an entry for key, or returns nil if there is no room for it.
-func (m *Memory) add(key string, fp Fingerprint) *entry {
+func (m *Memory) add(key string, fp Fingerprint, now time.Duration) *entry {
 	size := keyBytes(key)
 	if len(m.entries) == m.slots {
 		size += slotBytes
 	}
-	if !m.room(size) {
+	if !m.room(size) && !m.shorten(size, now) {
 		return nil
 	}
 	m.used += size
@@ -214,6 +264,9 @@ func (m *Memory) forget(e *entry) {
 	if e.answer != nil {
 		m.drop(e)
 	}
+	if e.done {
+		m.done.remove(e)
+	}
 	delete(m.entries, e.key)
 	heap.Remove(&m.due, e.at)
 	m.used -= keyBytes(e.key)
@@ -221,7 +274,6 @@ func (m *Memory) forget(e *entry) {
 
 // drop lets e's answer go, not e.
 func (m *Memory) drop(e *entry) {
-	m.answers.remove(e)
 	m.used -= int64(cap(e.answer))
 	e.answer = nil
 }
@@ -229,18 +281,57 @@ func (m *Memory) drop(e *entry) {
 // room makes room for size bytes, by dropping the oldest answers if need be. If a few are not enough it drops none.
 func (m *Memory) room(size int64) bool {
 	free := m.max - m.used
-	e := m.answers.oldest()
+	if free >= size {
+		return true
+	}
+	for n := 0; n < dropsPerCall && m.done.answer != &m.done.root && m.done.answer.answer == nil; n++ {
+		m.done.answer = m.done.answer.newer
+	}
+	e := m.done.answer
 	for n := 0; free < size; n++ {
-		if n == dropsPerCall || e == &m.answers.root {
+		if n == dropsPerCall || e == &m.done.root {
 			return false
 		}
 		free += int64(cap(e.answer))
 		e = e.newer
 	}
-	for m.max-m.used < size {
-		m.drop(m.answers.oldest())
+	for e := m.done.answer; m.max-m.used < size; e = e.newer {
+		if e.answer != nil {
+			m.drop(e)
+		}
 	}
 	return true
+}
+
+// shorten makes room for size bytes, which no answer makes, by forgetting the finished keys that are oldest, if it may.
+func (m *Memory) shorten(size int64, now time.Duration) bool {
+	for range forgetsPerCall {
+		e := m.done.oldest()
+		if e == nil || now-e.lease < m.floor {
+			return false
+		}
+		m.early.Keys++
+		m.early.Held = now - e.lease
+		m.untold.Store(true)
+		m.forget(e)
+		if m.max-m.used >= size {
+			return true
+		}
+	}
+	return false
+}
+
+// tellEarly tells what was forgotten early, if there is anything that has not been told.
+func (m *Memory) tellEarly() {
+	if !m.untold.Load() || !m.untold.CompareAndSwap(true, false) {
+		return
+	}
+	m.mu.Lock()
+	tell, early := m.tell, m.early
+	m.mu.Unlock()
+	if tell != nil {
+		tell(early)
+	}
 }
 
 // hold sets the end of e's lease.

@@ -219,6 +219,90 @@ func TestAStoreFullOfKeysTakesNoFurtherOnes(t *testing.T) {
 	}
 }
 
+func TestAFullStoreForgetsTheOldestFinishedKeysLoudlyIfItMay(t *testing.T) {
+	b := newBench(t, 100_000)
+	var told []idempotency.Shortened
+	b.Shorten(time.Minute, func(s idempotency.Shortened) {
+		told = append(told, s)
+		b.Len() // outside of the lock
+	})
+	b.begin("running", time.Hour)
+	n := 0
+	for ; ; n++ { // until nothing more has room: all are younger than a minute
+		begun, err := b.Begin(t.Context(), fmt.Sprint("key ", n), fp, time.Hour)
+		if errors.Is(err, idempotency.ErrFull) {
+			break
+		}
+		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{Status: 201, Body: make([]byte, 100)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		b.advance(time.Millisecond)
+	}
+	if len(told) != 0 || b.Usage().Shortened.Keys != 0 {
+		t.Fatalf("forgotten within a minute: %+v", told)
+	}
+	b.advance(time.Minute)
+	for i := range 10 {
+		b.done(fmt.Sprint("new ", i), 0, time.Hour)
+	}
+	if len(told) == 0 || told[0].Held < time.Minute || b.Usage().Shortened.Keys > 20 {
+		t.Errorf("told %+v, usage %+v", told, b.Usage())
+	}
+	if b.begin("running", time.Hour).State != idempotency.Running {
+		t.Error("a running key was forgotten")
+	}
+	if b.begin(fmt.Sprint("key ", n-1), time.Hour).State != idempotency.Replay {
+		t.Error("the newest key was forgotten before the oldest")
+	}
+	if got := b.begin("key 0", time.Hour); got.State != idempotency.Run || got.TakenOver {
+		t.Errorf("the oldest key: %+v, want forgotten", got)
+	}
+	if b.Bytes() > 100_000 {
+		t.Errorf("%d bytes", b.Bytes())
+	}
+}
+
+func TestWithoutLeaveToShortenNoKeyIsForgotten(t *testing.T) {
+	b := newBench(t, 100_000)
+	n := 0
+	for ; ; n++ {
+		begun, err := b.Begin(t.Context(), fmt.Sprint("key ", n), fp, time.Hour)
+		if err != nil {
+			break
+		}
+		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{Status: 201}, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.advance(23 * time.Hour)
+	if _, err := b.Begin(t.Context(), "new", fp, time.Hour); !errors.Is(err, idempotency.ErrFull) || b.Len() != n || b.Usage().Shortened.Keys != 0 {
+		t.Errorf("%v, %d of %d keys, %+v", err, b.Len(), n, b.Usage())
+	}
+}
+
+func TestUsageSaysHowManyKeysThereIsRoomFor(t *testing.T) {
+	b := newBench(t, 1<<20)
+	room := b.Usage().MaxKeys
+	for n := 0; ; n++ {
+		if _, err := b.Begin(t.Context(), idempotency.StoreKey("gate", "caller", fmt.Sprint(n)), fp, time.Hour); err != nil {
+			if int64(n) < room || int64(n) > room+room/20 {
+				t.Errorf("said %d, took %d", room, n)
+			}
+			break
+		}
+	}
+	u := b.Usage()
+	if u.Keys < room || u.MaxBytes != 1<<20 || u.Bytes > u.MaxBytes || u.Bytes < u.MaxBytes*9/10 || u.Oldest != 0 {
+		t.Errorf("%+v", u)
+	}
+	c := newBench(t, 1<<20)
+	c.done("done", 10, time.Hour)
+	c.advance(time.Minute)
+	if got := c.Usage().Oldest; got != time.Minute {
+		t.Errorf("the oldest is %v old", got)
+	}
+}
+
 func TestAnAnswerLargerThanAllDropsNoOther(t *testing.T) {
 	b := newBench(t, 100_000)
 	b.done("small", 1000, time.Hour)

@@ -9,6 +9,9 @@ import (
 // Field is one field of an answer's head.
 type Field struct{ Name, Value string }
 
+// TrailerMark begins the name of a stored field that came behind the body. No field of a header is called so.
+const TrailerMark = ":"
+
 // Response is an answer as it is stored and replayed.
 type Response struct {
 	// Status is its HTTP status.
@@ -21,6 +24,9 @@ type Response struct {
 	// with it.
 	Truncated bool
 }
+
+// EffectUnknown reports whether the answer is that of a try of which nobody can say whether it took effect. See Unknown.
+func (r Response) EffectUnknown() bool { return r.Truncated && r.Status >= 500 }
 
 // The first byte of a stored answer says what follows.
 const (

@@ -61,11 +61,23 @@ type Store interface {
 	// taken over. ErrLost: it is somebody else's by now, or its try has ended.
 	Renew(ctx context.Context, key string, token uint64, lease time.Duration) error
 	// Complete stores a copy of the answer for retention and lets the key go. A store that has no room for the answer keeps
-	// it as Truncated. ErrLost: somebody else has taken over, or the try has ended; nothing is stored.
+	// it as Truncated. Whoever did not hear that it was stored may ask again: the token that completed the key completes it
+	// again without an error, and changes nothing, except that an answer takes the place of a Truncated one. ErrLost: somebody
+	// else has taken over, or the try has failed; nothing is stored. Nil promises that no later Begin of the key, at whatever
+	// instance, gets Run before the retention is over.
 	Complete(ctx context.Context, key string, token uint64, r Response, retention time.Duration) error
 	// Fail lets the key go as if Begin had not been called: the work had no effect, and the next try may do it. If the try
 	// had taken over from another one, so will the next. ErrLost as with Complete.
 	Fail(ctx context.Context, key string, token uint64) error
+}
+
+// Restorer is a Store that may lose what it has confirmed, as one whose replicas lag behind their master when that dies.
+// Then the holder, who still knows, tells it again.
+type Restorer interface {
+	Store
+	// Restore makes the key again that token was given for, held for another lease from now, if nothing is known of it. If
+	// token holds it still, Restore does nothing. ErrLost: somebody else has, or had, the key meanwhile, or it is done.
+	Restore(ctx context.Context, key string, fp Fingerprint, was Begun, lease time.Duration) error
 }
 
 var (

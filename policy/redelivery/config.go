@@ -59,6 +59,9 @@ type Config struct {
 	// MaxTrace bounds the stack trace in a message's headers, in bytes. Range 1 to 65536. Zero means the default, 4096.
 	MaxTrace int `yaml:"maxTrace" range:"1..65536" example:"4096"`
 
+	// Flood says when dead letters are so many that they are held.
+	Flood Flood `yaml:"flood"`
+
 	// Drain says how what an outage left behind is worked off.
 	Drain Drain `yaml:"drain"`
 }
@@ -139,5 +142,7 @@ func (c Config) WithDefaults() Config {
 	c.DLTRetention = within(c.DLTRetention, 720*time.Hour, time.Hour, 87600*time.Hour)
 	c.MaxTrace = within(c.MaxTrace, 4096, 1, 64<<10)
 	c.Drain = c.Drain.WithDefaults()
+	c.Flood = c.Flood.WithDefaults()
+	c.Flood.MaxHold = min(c.Flood.MaxHold, c.Outage) // the last retry topic keeps nothing for longer
 	return c
 }

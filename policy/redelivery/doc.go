@@ -13,6 +13,7 @@
 //   - [Plan]: one failure → hold, forward, dead letter or drop.
 //   - [Lane]: one partition: which record starts next, and the lowest that is unfinished.
 //   - [Parking]: the keys whose messages are being retried, for consumers that keep the order of each key.
+//   - [FloodGuard]: so many failures that end in the dead-letter topic that they are held.
 //   - [Pace]: how fast a backlog is drained after an outage.
 //
 // Package abatekafka drives them with a broker, package sim/engine with an event queue.

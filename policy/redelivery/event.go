@@ -30,6 +30,11 @@ const (
 	ForwardFailed
 	// Stuck: a handler has run longer than its time.
 	Stuck
+	// FloodBegan and FloodEnded: so many messages would be given up that these are held in the last retry topic, for Reason; and not any more.
+	FloodBegan
+	FloodEnded
+	// Draining: what an outage left behind is being worked off, for about Delay more, 0 if nobody knows. Told once a minute.
+	Draining
 	// Foreign: it was found in a retry topic, but another group failed at it, and is the one to deliver it: it is passed over.
 	Foreign
 )
@@ -49,7 +54,7 @@ type Event struct {
 	Delivery  int
 	Lateness  time.Duration // delivered − due, from retry topics only
 	Latency   time.Duration // what the handler took
-	Delay     time.Duration
+	Delay     time.Duration // of Forwarded, Held and ForwardFailed; of Draining the time that is left
 	Err       error
 }
 
@@ -74,6 +79,7 @@ type State struct {
 	Service, Group string
 	Partitions     []PartitionState
 	Pace           PaceState
+	Flood          FloodState
 	OldestHandler  time.Duration // how long the handler that has run longest has been running
 	Parked         int
 }

@@ -23,6 +23,10 @@ type Failure struct {
 	Held int
 	// RetryAfter is how long the service asked to be left alone; 0 when it did not say.
 	RetryAfter time.Duration
+	// Since is how long ago its first delivery failed; 0 if that is now.
+	Since time.Duration
+	// Flooded tells that it was forwarded last because of a flood, see FloodGuard.
+	Flooded bool
 	// Age is how old the message is, from its own timestamp.
 	Age time.Duration
 }

@@ -69,6 +69,7 @@ type Pace struct {
 	left   int64         // what was behind then
 	moved  bool          // something was started since Behind was told
 	waited bool          // somebody had to wait since then
+	drain  drained       // how it goes
 	easy   int           // tellings in a row with the one and without the other
 
 	tokens float64       // may be owed
@@ -145,7 +146,7 @@ func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	}
 	if ok && attempts > 0 && p.probed && !p.recovering {
 		p.recovering, p.since = true, now
-		p.grown, p.looked, p.left, p.easy = 1, now, math.MaxInt64, 0
+		p.grown, p.looked, p.left, p.easy, p.drain = 1, now, math.MaxInt64, 0, drained{}
 	}
 }
 
@@ -181,6 +182,7 @@ func (p *Pace) Behind(now time.Duration, due int64) {
 	if !p.draining.Load() || !p.recovering {
 		return
 	}
+	p.drain.behind(now, due)
 	if p.easy++; p.waited || !p.moved {
 		p.easy = 0
 	}

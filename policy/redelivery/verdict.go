@@ -25,6 +25,6 @@ type Verdict struct {
 	Delay time.Duration
 	// Excused tells, of Forward, that the delivery does not count against the message: the service was ill.
 	Excused bool
-	// Reason is a word for logs and metrics: retry, excused, refused, circuit-open, permanent, never-retry, exhausted, timeout.
+	// Reason is a word for logs and metrics: retry, excused, refused, circuit-open, flood, permanent, never-retry, exhausted, timeout.
 	Reason string
 }

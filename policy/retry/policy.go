@@ -38,7 +38,7 @@ func (p *Policy) Config() Config { return p.config }
 
 // Next decides about the next retry of a call, after a failed attempt and before
 // any wait. With the verdict [Retry] it returns how long to wait first: more than
-// zero (other than with backoff "none"), and at most MaxDelay or the server's
+// zero (other than with backoff "none" or a delay of the caller's own), and at most MaxDelay or the server's
 // RetryAfter plus its jitter, whichever is longer. With any other verdict the delay
 // is zero, and the call ends with the error it already has.
 //
@@ -54,7 +54,12 @@ func (p *Policy) Next(q Question) (time.Duration, Verdict) {
 	case q.RetryAfter > c.MaxRetryAfter:
 		return 0, RetryAfterTooLong
 	}
-	delay := p.Delay(retries+1, q.Previous, q.Rand)
+	var delay time.Duration
+	if q.Own {
+		delay = clamp(q.OwnDelay, 0, c.MaxDelay)
+	} else {
+		delay = p.Delay(retries+1, q.Previous, q.Rand)
+	}
 	if q.RetryAfter > 0 {
 		// One random number is enough for both draws: only one of them counts.
 		extra := span{hi: time.Duration(float64(q.RetryAfter) * c.RetryAfterJitter)}

@@ -19,6 +19,11 @@ type Question struct {
 	// Only decorrelated jitter uses it.
 	Previous time.Duration
 
+	// Own tells that the caller has a delay of its own, which takes the place of the
+	// back-off: OwnDelay, moved into the range from 0 to MaxDelay. All else holds for it too.
+	Own      bool
+	OwnDelay time.Duration
+
 	// RetryAfter is how long the server asked to wait, from now. Zero or less
 	// means that it did not ask.
 	RetryAfter time.Duration

@@ -6,11 +6,9 @@ import (
 )
 
 const (
-	slots         = 20
-	slot          = 500 * time.Millisecond // slots of them are the window: 10 s
-	fewest        = 20                     // first attempts and retries in the window below which their shares say nothing
-	minRetryAfter = time.Second
-	maxRetryAfter = 30 * time.Second
+	slots  = 20
+	slot   = 500 * time.Millisecond // slots of them are the window: 10 s
+	fewest = 20                     // first attempts and retries in the window below which their shares say nothing
 )
 
 // arrivals counts what came in the last ten seconds: attempts by their number, and refusals.
@@ -18,7 +16,7 @@ type arrivals struct {
 	turnedAway atomic.Uint64                    // arrivals refused at once; the others are counted in the shedder's word
 	later      [laterAttempts - 1]atomic.Uint64 // second, third, and later attempts
 	tooMany    atomic.Bool
-	retryAfter atomic.Int64
+	each       atomic.Int64 // how long the service needs for one request, in places: see Backlog
 
 	// Guarded by the shedder's lock.
 	counted uint64 // what the word's counter stood at, extended to 64 bits

@@ -84,22 +84,23 @@ func TestArrivalsAreCountedWhateverBecomesOfThem(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsTheTimeForWhatWasRefused(t *testing.T) {
-	c := &service{workers: 10, mean: 10 * ms, timeout: sec, work: fixedWork}
-	for _, test := range []struct {
-		load          float64
-		after, before time.Duration
-	}{{0.5, sec, sec}, {1.2, sec, 5 * sec}, {3, 10 * sec, 30 * sec}, {20, 30 * sec, 30 * sec}} {
-		c.load = between(test.load, test.load, 0, 0)
-		var got time.Duration
-		c.spy = func(now time.Duration, s *shed.Shedder) { got = s.RetryAfter(now) }
+func TestBacklogIsWhatTheServiceNeedsForWhatWaits(t *testing.T) {
+	c := &service{workers: 10, mean: 10 * ms, timeout: sec, work: fixedWork} // 1000 a second
+	for _, load := range []float64{0.5, 1.2, 3, 20} {
+		c.load = between(load, load, 0, 0)
+		var wait, each time.Duration
+		queued := 0
+		c.spy = func(now time.Duration, s *shed.Shedder) {
+			wait, each = s.Backlog(now)
+			queued = s.State(now).Queued
+		}
 		c.run(shed.Config{Concurrency: shed.Gradient}, 15*sec)
-		if got < test.after || got > test.before {
-			t.Errorf("load %v: %v, want %v to %v", test.load, got, test.after, test.before)
+		if wait != time.Duration(queued)*each || load > 1 && (each < 700*time.Microsecond || each > 1300*time.Microsecond) {
+			t.Errorf("load %v: %v for %d, %v each", load, wait, queued, each)
 		}
 	}
-	if got := shed.New(shed.Config{}).RetryAfter(-time.Hour); got != sec {
-		t.Errorf("nothing known: %v, want a second", got)
+	if wait, each := shed.New(shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 20}).Backlog(-time.Hour); wait != 0 || each != 50*ms {
+		t.Errorf("nothing known: %v, %v, want 0 and a second for each place", wait, each)
 	}
 }
 

@@ -67,7 +67,7 @@
 // # Retries
 //
 // Attempts are counted by their number as they arrive, refused ones included. [Shedder.RetriesTooMany] tells when
-// answers should say "do not retry", [Shedder.RetryAfter] how long a refused client should stay away.
+// answers should say "do not retry", [Shedder.Backlog] at which rate those who were refused can come back.
 //
 // # Shadow mode
 //

@@ -316,13 +316,15 @@ func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 	return s.arrived.tooMany.Load()
 }
 
-// RetryAfter is how long a refused client should stay away, without jitter: what the service needs to do what waits, and
-// what it refused in the last ten seconds, which will come again. From one second to thirty. It is up to half a second old.
-func (s *Shedder) RetryAfter(now time.Duration) time.Duration {
+// Backlog is how long the service needs for what waits, and how long for each further request: 1/each is what it can do. So those who are
+// refused can be told to come back at the rate at which they can be taken. By Little's law, as many as have a place take as long as a
+// request does; until that is known they are taken to need a second. It is up to half a second old.
+func (s *Shedder) Backlog(now time.Duration) (wait, each time.Duration) {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)
 	}
-	return time.Duration(s.arrived.retryAfter.Load())
+	each = time.Duration(s.arrived.each.Load())
+	return time.Duration(min(float64(waiting(s.word.Load()))*float64(each), float64(longest))), each
 }
 
 // roll brings the counts of arrivals, and what follows from them, up to now.
@@ -335,13 +337,15 @@ func (s *Shedder) roll(now time.Duration) {
 	word := s.word.Load()
 	lately := s.arrived.roll(now, word)
 	s.arrived.tooMany.Store(s.c.Enabled() && lately.total() >= fewest && lately.retryShare() > s.c.MaxRetryShare)
-	after := minRetryAfter
-	if n := inFlight(word); n > 0 {
-		// Little's law: n requests in flight that take so long each are so many per second.
-		pending := float64(waiting(word)) + float64(lately.refused)
-		after = time.Duration(min(pending*s.learn.latency/float64(n), float64(maxRetryAfter)))
+	places := int(s.places[CriticalPlus-Sheddable].Load())
+	if places >= unlimited { // only the processor refuses
+		places = inFlight(word)
 	}
-	s.arrived.retryAfter.Store(int64(max(after, minRetryAfter)))
+	takes := s.learn.latency
+	if takes == 0 {
+		takes = float64(time.Second)
+	}
+	s.arrived.each.Store(int64(min(takes, float64(longest)) / float64(max(places, 1))))
 	s.learn.tick()
 	s.mask.Store(s.learn.mask)
 	if now-s.cpu.at > cpuStale {

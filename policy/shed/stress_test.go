@@ -71,7 +71,7 @@ func TestManyAtOnce(t *testing.T) {
 			c.MaxQueue = 1 + i%7
 			s.Reconfigure(now(), c)
 			s.SetCPU(now(), float64(i%10)/10)
-			s.RetryAfter(now())
+			s.Backlog(now())
 			s.RetriesTooMany(now())
 			s.State(now())
 			runtime.Gosched()
@@ -123,7 +123,7 @@ func TestFastPathsAllocateNothing(t *testing.T) {
 		p, _, _ := s.Admit(now, r)
 		s.Release(now, p, shed.Done)
 		s.RetriesTooMany(now)
-		s.RetryAfter(now)
+		s.Backlog(now)
 	}); n != 0 {
 		t.Errorf("%v allocations for a request", n)
 	}

@@ -69,8 +69,11 @@ func FuzzCounts(f *testing.F) {
 			for _, r := range all {
 				if r.step > int64(latest/time.Second)-10 {
 					want.Requests++
-					if r.accepted {
+					switch {
+					case r.accepted:
 						want.Accepts++
+					case !r.refused && !r.settled:
+						want.Waiting++
 					}
 				}
 			}

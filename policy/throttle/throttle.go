@@ -101,6 +101,7 @@ type State struct {
 	Requests, Accepts float64 // in the window; requests are all that were made, those refused here included
 	Rejection         float64 // the share of requests that is refused now, 0 to 1
 	Refused           uint64  // so far; in shadow mode, what would have been
+	Waiting           int     // requests of the window that were let pass, and of whose end nobody has told yet
 }
 
 // State returns the counts of the window that ends now.
@@ -115,6 +116,7 @@ func (t *Throttle) State(now time.Duration) State {
 	for i := range t.w.tally {
 		s.Requests += float64(t.w.tally[i].made)
 		s.Accepts += float64(t.w.tally[i].accepted)
+		s.Waiting += int(t.w.tally[i].sent() - t.w.tally[i].accepted - t.w.tally[i].rejected)
 	}
 	s.Rejection = t.rejection()
 	return s

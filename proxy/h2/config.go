@@ -30,7 +30,8 @@ type Config struct {
 	// PingTimeout is how long the peer has for that sign. Then the connection ends. Default 5 s.
 	PingTimeout time.Duration
 	// StallTimeout is how long the peer may take nothing: of what is written, or the connection ends; of one stream, whose
-	// window stays closed, or that is reset. It also bounds a pause within a frame that has begun. Default 30 s.
+	// window stays closed, or that is reset. It also bounds a pause within a frame that has begun. Default 30 s. What lies
+	// in the socket counts on Linux, where the kernel can be told.
 	StallTimeout time.Duration
 	// MaxResets is how many streams more than were answered a client may reset within 100 ms of opening them, before the
 	// connection ends (ENHANCE_YOUR_CALM). A tenth of it is forgiven every second. Default 1000.

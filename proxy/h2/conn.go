@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/untaken"
 )
 
 // Conn is an HTTP/2 connection, of either side. Its methods may be called by any goroutine, but Serve by one.
@@ -106,6 +107,7 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 			c.raw = raw
 		}
 	}
+	untaken.Bound(nc, c.config.StallTimeout)
 	nc.SetDeadline(time.Time{})
 	now := abate.Now()
 	c.heard, c.idleSince, c.alarm = now, now, abate.NoDeadline

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -118,22 +119,52 @@ func TestCancelledCallsAreNoFlood(t *testing.T) {
 	r.alive()
 }
 
-// It is not parallel: others' memory would count.
+// A socket of the local kind: what it takes is delivered, so that nothing but the server decides how much the client can
+// send. It is not parallel: others' memory would count.
 func TestClientThatReadsNothingIsBounded(t *testing.T) {
-	addr, ended := serveOne(t, &h2.Config{StallTimeout: 2 * time.Second}, still)
-	r := rawClient(t, addr)
-	r.Conn.(*net.TCPConn).SetReadBuffer(4096)
+	server, client := socketPair(t)
+	ended := make(chan error, 1)
+	go func() { ended <- h2.NewServer(server, &h2.Config{StallTimeout: -1}, still).Serve(nil) }()
 	before := heap()
-	for i := 0; i < 2_000_000 && !r.failed.Load(); i++ {
+	io.WriteString(client, http2.ClientPreface)
+	r := newRaw(t, client)
+	r.WriteSettings()
+	pings := 0
+	for most := 50_000; pings < most && !r.failed.Load(); pings++ {
 		r.WritePing(false, [8]byte{})
 	}
 	if !r.failed.Load() {
-		t.Error("the server has answered two million pings that nobody reads")
+		t.Fatalf("the server has taken %d pings whose answers nobody reads", pings)
 	}
-	<-ended
+	var e *h2.ConnError
+	if err := <-ended; !errors.As(err, &e) || e.Peer || e.Code != h2.EnhanceYourCalm {
+		t.Errorf("the connection ended with %v", err)
+	}
 	if grown := heap() - before; grown > 50<<20 {
 		t.Errorf("%d bytes more in use", grown)
 	}
+}
+
+// socketPair is a connection within this machine that is not TCP.
+func socketPair(t testing.TB) (server, client net.Conn) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "h2") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if client, err = net.Dial("unix", dir+"/s"); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return server, client
 }
 
 func TestTooManyStreamsAreRefused(t *testing.T) {

@@ -311,6 +311,13 @@ func (s *Stream) StopReading() {
 	s.rd.rouse()
 }
 
+// ReadOn undoes StopReading.
+func (s *Stream) ReadOn() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.halted = false
+}
+
 // OnGone has f called, once, when the peer resets the stream or the connection ends; at once if that has been. f must not
 // wait, nor call OnGone. When OnGone(nil) returns, f is not running and will not be called.
 func (s *Stream) OnGone(f func()) {

@@ -5,6 +5,7 @@ import "time"
 // directives are what the Cache-Control fields of one message say (RFC 9111 section 5.2). The zero value says nothing.
 type directives struct {
 	noStore, noCache, private bool
+	public                    bool
 	revalidate                bool // must-revalidate or proxy-revalidate
 	maxAge, sharedMaxAge      seconds
 	staleIfError              seconds
@@ -74,6 +75,8 @@ func (d *directives) apply(name, argument []byte) {
 		d.noStore = true
 	case equalFold(name, "no-cache"):
 		d.noCache = true
+	case equalFold(name, "public"):
+		d.public = true
 	case equalFold(name, "private"):
 		d.private = true
 	case equalFold(name, "must-revalidate"), equalFold(name, "proxy-revalidate"):

@@ -11,10 +11,11 @@
 // where a mistake would give one client's data to another:
 //
 //   - Requests: GET only, without content and without fields that tell who is asking: Authorization, Cookie and every
-//     field whose name ends in key, token, secret, session or assertion. A client or tenant told by some other field
-//     must stand in the response's Vary, or the caller must append that field's value to the key.
+//     field whose name ends in key, token, secret, session or assertion. What else tells a client or tenant is part of the
+//     key: [AppendIdentity]. A field that it names may be one of those above; the caller answers for that.
 //   - Responses: 200 only, with nothing meant for one client (Set-Cookie, private, challenges), no no-store or no-cache,
-//     and no directives that cannot be read.
+//     and no directives that cannot be read. Whether others than the client may get it is the caller's to judge: [Shared] tells
+//     what the response says.
 //
 // # For how long
 //

@@ -9,11 +9,11 @@ import (
 // Asks tells whether a request may be answered from the store, and whether its response may fill it. A GET may do both, a
 // HEAD only be answered. It may do neither when it says who is asking (see the package comment), has content, asks for a
 // part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says no-store.
-// With no-cache it may fill only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
+// Fields whose names are in identity are the caller's affair, see AppendIdentity. With no-cache it may fill only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
 //
 // Other methods cost a few nanoseconds. Nothing is allocated. Content that none of the fields announces is the caller's to
 // check: h1.Request.Fields has no framing in it, and HTTP/2 needs none.
-func Asks(method []byte, fields []h1.Field) (answer, fill bool) {
+func Asks(method []byte, fields []h1.Field, identity ...string) (answer, fill bool) {
 	get := string(method) == "GET"
 	if !get && string(method) != "HEAD" {
 		return false, false
@@ -47,7 +47,7 @@ func Asks(method []byte, fields []h1.Field) (answer, fill bool) {
 				return false, false
 			}
 		}
-		if personal(f.Name) {
+		if personal(f.Name) && !isOf(identity, f.Name) {
 			return false, false
 		}
 	}
@@ -88,6 +88,19 @@ func AppendKey(dst []byte, service string, host, path []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(path)))
 	return append(dst, path...)
+}
+
+// placeOf is how much of a key AppendKey has written: three parts with their lengths in front. What is no such key is all of it.
+func placeOf(key []byte) int {
+	at := 0
+	for range 3 {
+		n, size := binary.Uvarint(key[at:])
+		if size <= 0 || n > uint64(len(key)-at-size) {
+			return len(key)
+		}
+		at += size + int(n)
+	}
+	return at
 }
 
 // lower is an ASCII letter in lower case, and any other byte as it is.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/identity"
 )
 
 const (
@@ -86,7 +87,8 @@ func (t *terms) read(f *h1.Field) bool {
 	return true
 }
 
-// readVary counts the names of a Vary field. It is false for "*", and for what is not the name of a field.
+// readVary counts the names of a Vary field. It is false for "*", for what is not the name of a field, and for fields that the
+// proxy itself writes: what it tells the service is not among the fields that requests are told apart by.
 func (t *terms) readVary(list []byte) bool {
 	for {
 		var name []byte
@@ -94,7 +96,8 @@ func (t *terms) readVary(list []byte) bool {
 		if len(name) == 0 {
 			return t.varyNames <= maxVaryNames
 		}
-		if _, junk := token(name); len(junk) > 0 || name[0] == '*' {
+		if _, junk := token(name); len(junk) > 0 || name[0] == '*' || equalFold(name, "via") ||
+			identity.Begins(name, "x-forwarded-for") || identity.Begins(name, "x-envoy-") || identity.Begins(name, "abate-") {
 			return false
 		}
 		t.varyNames++

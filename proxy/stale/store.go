@@ -21,14 +21,17 @@ type Store struct {
 
 	mu        sync.Mutex // guards what follows
 	resources map[string]*resource
-	kept      list // front: most recently stored or given
-	pending   list // of recorders; front: most recently written
+	places    map[string]*resource // by the part of their keys that AppendKey wrote: the first of those that have it
+	kept      list                 // front: most recently stored or given
+	pending   list                 // of recorders; front: most recently written
 	touches   uint64
 }
 
 // resource is what one key leads to.
 type resource struct {
 	key      string
+	place    string     // the part of it that AppendKey wrote
+	next     *resource  // with the same place
 	vary     string     // of all variants: a response with another Vary replaces them all
 	variants []*variant // newest first
 }
@@ -40,7 +43,7 @@ func New(maxBytes int64) *Store {
 	maxBytes = max(maxBytes, 0)
 	s := &Store{
 		entryMax: min(maxBytes/16, maxEntry), keptMax: maxBytes - maxBytes/4, pendingMax: maxBytes / 4,
-		resources: make(map[string]*resource),
+		resources: make(map[string]*resource), places: make(map[string]*resource),
 	}
 	s.kept.init()
 	s.pending.init()
@@ -106,14 +109,51 @@ func (r *resource) find(selection []byte) *variant {
 	return nil
 }
 
-// Forget removes all that is kept under a key: after a POST, PUT, PATCH or DELETE that did not fail (RFC 9111 section 4.4),
-// and when the service itself answers a GET with a definite no (401, 403, 404, 410). A response under way is not stopped.
+// Forget removes all that is kept under a key: when the service itself answers a GET with a definite no (401, 403, 404, 410), or with
+// something that may not be kept. A response under way is not stopped.
 func (s *Store) Forget(key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if res := s.resources[string(key)]; res != nil {
-		s.clear(res)
-		delete(s.resources, res.key)
+		s.remove(res)
+	}
+}
+
+// ForgetAll removes all that is kept of the resource that a key begins with, whosever it is: after a POST, PUT, PATCH or DELETE that
+// did not fail (RFC 9111 section 4.4). A response under way is not stopped.
+func (s *Store) ForgetAll(key []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place := key[:placeOf(key)]
+	for res := s.places[string(place)]; res != nil; res = s.places[string(place)] {
+		s.remove(res)
+	}
+}
+
+// add makes the resource of v.
+func (s *Store) add(v *variant) *resource {
+	res := &resource{key: v.key, vary: v.vary}
+	res.place = res.key[:placeOf([]byte(res.key))]
+	res.next = s.places[res.place]
+	s.resources[res.key], s.places[res.place] = res, res
+	return res
+}
+
+// remove takes a resource away, with its variants.
+func (s *Store) remove(res *resource) {
+	s.clear(res)
+	delete(s.resources, res.key)
+	first := s.places[res.place]
+	if first != res {
+		for first.next != res {
+			first = first.next
+		}
+		first.next = res.next
+		return
+	}
+	delete(s.places, res.place) // with its key, which lies in the resource that goes
+	if next := res.next; next != nil {
+		s.places[next.place] = next
 	}
 }
 
@@ -122,8 +162,7 @@ func (s *Store) keep(v *variant) {
 	res := s.resources[v.key]
 	switch {
 	case res == nil:
-		res = &resource{key: v.key, vary: v.vary}
-		s.resources[res.key] = res
+		res = s.add(v)
 	case res.vary != v.vary:
 		if slices.ContainsFunc(res.variants, func(o *variant) bool { return o.received > v.received }) {
 			return
@@ -145,7 +184,7 @@ func (s *Store) keep(v *variant) {
 	for s.kept.bytes > s.keptMax {
 		last := s.kept.last()
 		if s.detach(last); len(last.of.variants) == 0 {
-			delete(s.resources, last.key)
+			s.remove(last.of)
 		}
 	}
 }

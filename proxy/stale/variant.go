@@ -7,9 +7,9 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// overhead is what a response costs besides its bytes: a variant, a resource with its list, and two slots of the map,
+// overhead is what a response costs besides its bytes: a variant, a resource with its list, and two slots of each map,
 // which is half empty when it has just grown.
-const overhead = int64(unsafe.Sizeof(variant{})+unsafe.Sizeof(resource{})) + 112
+const overhead = int64(unsafe.Sizeof(variant{})+unsafe.Sizeof(resource{})) + 2*56 + 56
 
 // variant is one response, under way or kept.
 type variant struct {

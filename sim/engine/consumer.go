@@ -15,8 +15,9 @@ type group struct {
 	config   redelivery.Config
 	plan     *redelivery.Plan // nil: messages are tried again in place
 	hops     []redelivery.Hop
-	first    int32                 // of its lanes: the partitions of the main topic, then those of each retry topic
-	paces    []*redelivery.Pace    // of each instance; nil without a plan
+	first    int32              // of its lanes: the partitions of the main topic, then those of each retry topic
+	paces    []*redelivery.Pace // of each instance; nil without a plan
+	floods   []*redelivery.FloodGuard
 	parking  []*redelivery.Parking // of each partition number; nil if no order is kept across topics
 	turn     uint32                // partition of the next message without a key
 	finished int64                 // when the last message was done that was written before the trouble was over
@@ -25,6 +26,7 @@ type group struct {
 // message is one message, wherever it is until it is done.
 type message struct {
 	written  int64
+	failed   int64 // when a delivery of it failed first; 0 for never
 	due      int64 // when it may be delivered from its retry topic
 	key      uint64
 	seq      uint64 // in its lane
@@ -35,6 +37,7 @@ type message struct {
 	refused  int32  // and without one
 	window   Window
 	poison   bool
+	flooded  bool // it was forwarded last because of a flood of dead letters
 	flying   bool // it is being delivered
 }
 
@@ -61,10 +64,11 @@ func (e *Engine) newGroup(n int32) *group {
 func (e *Engine) resetGroup(node *node) {
 	g := node.group
 	g.turn, g.finished = 0, 0
-	g.paces, g.parking = g.paces[:0], g.parking[:0]
+	g.paces, g.floods, g.parking = g.paces[:0], g.floods[:0], g.parking[:0]
 	if g.plan != nil {
 		for range node.count {
 			g.paces = append(g.paces, redelivery.NewPace(g.config.Drain))
+			g.floods = append(g.floods, redelivery.NewFloodGuard(g.config.Flood))
 		}
 	}
 	if g.plan != nil && g.config.Order == redelivery.ParkKey {

@@ -20,7 +20,7 @@ func consuming(policy, topic, service, faults string) string {
 const (
 	refusing = "{outage: stock, at: 5s, for: 4s, mode: refuse}"
 	tiers    = "kafka: {tiers: [1s, 2s, 4s], concurrency: 4}"
-	reckless = plain + ", kafka: {tiers: [1s, 2s, 4s], concurrency: 4, drain: {disabled: true}}"
+	reckless = plain + ", kafka: {tiers: [1s, 2s, 4s], concurrency: 4, drain: {disabled: true}, flood: {disabled: true}}"
 )
 
 func topicOf(t *testing.T, r *engine.Record) *engine.TopicRecord {

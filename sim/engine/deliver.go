@@ -76,6 +76,10 @@ func (e *Engine) pump(li int32) {
 			e.forward(g, mi, int(l.tier)+1, g.hops[l.tier+1].Delay)
 			continue
 		}
+		if m := e.messages.at(mi); m.flooded && g.floods[l.owner-node.first].Waits(time.Duration(e.now), time.Duration(e.now-m.failed)) {
+			l.redelivery.Hold(seq, time.Duration(e.now)+redelivery.FloodAgain)
+			continue
+		}
 		if wait := e.mayStart(g, l); wait > 0 {
 			l.redelivery.Hold(seq, 0)
 			l.redelivery.Stop(time.Duration(e.now) + wait)
@@ -181,6 +185,9 @@ func (e *Engine) delivered(ti uint32, end EndKind) {
 	l := &e.lanes[li]
 	if g.plan != nil {
 		g.paces[inst-node.first].Done(time.Duration(e.now), e.tried, end == Answered)
+		if end == Answered {
+			g.floods[inst-node.first].Handled(time.Duration(e.now))
+		}
 	}
 	switch {
 	case end == Answered:
@@ -204,7 +211,7 @@ func (e *Engine) failed(node *node, mi uint32, end EndKind) {
 	if f.CircuitOpen {
 		g.paces[l.owner-node.first].Trouble(now)
 	}
-	v := g.plan.Next(f)
+	v := g.floods[l.owner-node.first].Next(now, g.plan, f)
 	if v.Action == redelivery.Hold {
 		if f.Refused {
 			m.refused++
@@ -229,6 +236,7 @@ func (e *Engine) failed(node *node, mi uint32, end EndKind) {
 	g.leaves(l, m)
 	e.unread(l, m.seq)
 	if v.Action == redelivery.Forward {
+		m.flooded = v.Reason == "flood"
 		e.forward(g, mi, v.Tier, v.Delay)
 		return
 	}
@@ -240,6 +248,10 @@ func (e *Engine) failure(l *lane, m *message, end EndKind) redelivery.Failure {
 	now := time.Duration(e.now)
 	f := redelivery.Failure{Tier: int(l.tier), Delivery: int(m.delivery) + 1, Class: end.String(), Held: int(m.held), Age: time.Duration(e.now - m.written)}
 	f.Refused = e.tried == 0
+	if m.failed == 0 && !f.Refused {
+		m.failed = e.now
+	}
+	f.Since, f.Flooded = time.Duration(e.now-m.failed), m.flooded
 	node := &e.nodes[l.node]
 	if b := e.insts[l.owner].guards[0].Breaker(); b != nil {
 		if f.CircuitOpen = b.ClosedOff(now); f.CircuitOpen {

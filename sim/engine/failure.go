@@ -39,17 +39,15 @@ func endOf(err error, attempts int, last EndKind) EndKind {
 	if attempts > 0 {
 		return last
 	}
-	if own, ok := err.(*abate.Error); ok {
-		switch own.Reason {
-		case abate.ErrCircuitOpen:
-			return CircuitOpen
-		case abate.ErrBulkheadFull:
-			return BulkheadFull
-		case abate.ErrRateLimited:
-			return AttemptsLimited
-		case abate.ErrThrottled:
-			return Throttled
-		}
+	switch abate.Reason(err) {
+	case abate.ErrCircuitOpen:
+		return CircuitOpen
+	case abate.ErrBulkheadFull:
+		return BulkheadFull
+	case abate.ErrRateLimited:
+		return AttemptsLimited
+	case abate.ErrThrottled:
+		return Throttled
 	}
 	return TimedOut
 }

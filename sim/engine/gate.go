@@ -82,7 +82,7 @@ func (e *Engine) newGate(inst *instance, name, number string) error {
 	}
 	p := *node.protection
 	random := e.stream(name, number, "gate", strconv.Itoa(int(inst.restarts)))
-	p.Rand, p.CPU = random.Uint64, func() float64 { return e.share(inst) }
+	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see share
 	p.Observer, p.Store, p.Idempotency = nil, nil, idempotency.Config{}
 	if p.RateLimit.Fleet {
 		p.Fleet = sharedLimit{node.shared}
@@ -154,6 +154,8 @@ func (e *Engine) admission(gi uint32, step abate.Step) {
 		e.admitted(e.insts[t.inst].node, e.now-a.began)
 		e.traceSpan(t.trace, "gate", e.insts[t.inst].node, a.began, e.now)
 		e.pass(a.task)
+	case abate.Measure:
+		e.admission(gi, a.Measured(time.Duration(e.now), e.share(&e.insts[e.tasks.at(a.task).inst])))
 	case abate.Queue:
 		if a.wake == nil {
 			a.wake = func() { e.queue.Push(e.now, gi, kernel.Meta(evWoken, e.arrivals.generation(gi))) }
@@ -201,14 +203,9 @@ func (e *Engine) turnAway(a *arrival) {
 	}
 	if e.attempts.is(t.attempt, t.generation) {
 		asked := e.attempts.at(t.attempt)
-		asked.retryAfter, asked.noRetry = wholeSeconds(refusal.RetryAfter), refusal.NoRetry
+		asked.retryAfter, asked.noRetry = time.Duration(refusal.WholeSeconds())*time.Second, refusal.NoRetry
 	}
 	e.refuse(ti, end)
-}
-
-// wholeSeconds is a Retry-After as HTTP has it.
-func wholeSeconds(d time.Duration) time.Duration {
-	return (d + time.Second - 1) / time.Second * time.Second
 }
 
 // leaveGate tells the gate that the service is through with a request that ended so, or its caller with it. It has to be

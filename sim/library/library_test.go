@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -50,8 +51,9 @@ func files(t *testing.T) []string {
 	return names
 }
 
-// Under the race detector, which makes runs ten times slower, and with -short each variant has one run and no verdict.
+// Under the race detector, which makes runs ten times slower, each variant has one run and no verdict.
 func TestEveryScenarioKeepsItsPromise(t *testing.T) {
+	needs.Whole(t)
 	begin := time.Now()
 	for _, name := range files(t) {
 		t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) { promise(t, name) })
@@ -61,7 +63,7 @@ func TestEveryScenarioKeepsItsPromise(t *testing.T) {
 
 func promise(t *testing.T, name string) {
 	s, begin := load(t, name), time.Now()
-	o, quick := sim.Options{}, racing || testing.Short()
+	o, quick := sim.Options{}, racing
 	if quick {
 		o = sim.Options{Runs: 1, Exactly: true}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/sim/expect"
 )
 
@@ -41,6 +42,7 @@ func TestPodsKnockTenThousandTimesASecond(t *testing.T) {
 // What is asked of a fleet whose database restarts: a tenth of the attempts at once, a twentieth of the refusals,
 // and everybody served 5 s after the server is up. It holds in every run, and the server never has more than it takes.
 func TestGuardedPodsComeBackGently(t *testing.T) {
+	needs.Whole(t)
 	s := load(t, "pods-reconnect.yaml")
 	for _, seed := range seeds(20) {
 		value := func(variant, measure, subject string) float64 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/sim/crowd"
 	"github.com/abate-go/abate/sim/distribution"
 	"github.com/abate-go/abate/sim/engine"
@@ -137,6 +138,7 @@ func TestThousandClientsSendAsManyAttemptsAsThereAre(t *testing.T) {
 // aws-arch-backoff-simulator, 2015) with 100 clients; the published chart is of 100 runs. Decorrelated jitter cuts its
 // delays at the longest one there; Abate draws below it, so that its end comes earlier.
 func TestJitterKindsNeedAsManyAttemptsAsPublished(t *testing.T) {
+	needs.Whole(t)
 	const published = 2000
 	for _, c := range []struct {
 		variant               string

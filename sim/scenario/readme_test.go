@@ -8,18 +8,18 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// The scenario that the README shows is one that can be played.
-func TestTheScenarioOfTheReadmeIsGood(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// The scenario that the page about the simulator shows is one that can be run.
+func TestTheScenarioOfThePageIsGood(t *testing.T) {
+	page, err := os.ReadFile("../../docs/simulator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, yaml, found := strings.Cut(string(readme), "```yaml\nduration:")
+	_, yaml, found := strings.Cut(string(page), "```yaml\nduration:")
 	yaml, _, closed := strings.Cut(yaml, "```")
 	if !found || !closed {
-		t.Fatal("the README shows no scenario")
+		t.Fatal("the page shows no scenario")
 	}
-	s, err := scenario.Parse("../../README.md", []byte("duration:"+yaml))
+	s, err := scenario.Parse("../../scenario.yaml", []byte("duration:"+yaml))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,8 @@ func generator(t *testing.T) schematest.Generator {
 			"variants[].services": schematest.With(service, "type", "object"),
 			"variants[].policy": {"type": "object", "additionalProperties": false, "patternProperties": object{"^x-.": object{}}, "properties": object{
 				"defaults": object{"type": "object"}, "services": object{"type": "object"}, "gatewayRetries": object{"type": "boolean"},
-				"protect": object{"type": "object"}, "redis": object{"type": "object"}}},
+				"ambiguousPaths": object{"type": "string"},
+				"protect":        object{"type": "object"}, "redis": object{"type": "object"}}},
 		},
 	}
 }

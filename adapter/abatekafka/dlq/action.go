@@ -28,8 +28,14 @@ type Action struct {
 	// is deleted and created again has other letters at the same places.
 	Place   string `json:"place,omitempty"`
 	TopicID string `json:"topicId,omitempty"`
+	// Twin is what all records of that letter have in common, in hex: a crash may have written it more than once.
+	Twin string `json:"twin,omitempty"`
 	// To is where it was sent, payments/3/2077.
 	To string `json:"to,omitempty"`
+	// ToTopicID is Kafka's ID of that topic: in one that was made anew, nothing that was sent is there.
+	ToTopicID string `json:"toTopicId,omitempty"`
+	// Reader is the consumer group that is to read it there; empty for any.
+	Reader string `json:"reader,omitempty"`
 	// Group is the ID of the group that a note is about.
 	Group string `json:"group,omitempty"`
 	// Text is a note, or the reason of a stop.
@@ -40,6 +46,8 @@ type Action struct {
 	Hash string `json:"hash,omitempty"`
 	// Spec is what a replay was asked to do.
 	Spec *Spec `json:"spec,omitempty"`
+	// Watched is where a replay began to look for messages that fail again, by topic and partition: its first sign of life says so.
+	Watched map[string]map[int32]int64 `json:"watched,omitempty"`
 	// Progress is how far a replay was.
 	Progress *Progress `json:"progress,omitempty"`
 }
@@ -70,6 +78,9 @@ type Spec struct {
 	MaxFailures float64       `json:"maxFailures"`
 	MaxReplays  int           `json:"maxReplays"`
 	Watch       []string      `json:"watch,omitempty"`
+	Reader      string        `json:"reader,omitempty"`
+	Patience    time.Duration `json:"patience,omitempty"`
+	Unjudged    bool          `json:"unjudged,omitempty"`
 	// Ends are the end offsets of the dead-letter topic's partitions when it began: what came later is not part of it.
 	Ends map[int32]int64 `json:"ends"`
 }
@@ -81,6 +92,12 @@ func (a *Action) line() []byte {
 		panic(err)
 	}
 	return b
+}
+
+// parseLanded reads where a letter was sent.
+func parseLanded(text string) (landed, error) {
+	p, err := letter.ParsePlace(text)
+	return landed{topic: p.Topic, partition: p.Partition, offset: p.Offset}, err
 }
 
 // ParsePlace reads "3/1042", a partition and an offset of topic, or the same with the topic in front, which must then be this one.

@@ -83,8 +83,8 @@ func (d *Desk) look(ctx context.Context) error {
 
 // identify learns the ID of the topic.
 func (d *Desk) identify(topics kadm.TopicDetails) {
-	if t := topics[d.config.Topic]; t.Err == nil && t.ID != (kadm.TopicID{}) {
-		d.ledger.called(t.ID.String())
+	if id := topicID(topics[d.config.Topic]); id != "" {
+		d.ledger.called(id)
 	}
 }
 
@@ -126,9 +126,8 @@ func (d *Desk) entry(r *kgo.Record) *Entry {
 	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp, Record: r}
 	e.Letter, e.Problems = letter.Read(r)
 	e.Group = groupID(&e.Letter)
-	if d.retention > 0 {
-		e.Purge = e.Written.Add(d.retention)
-	}
+	e.twin = twinOf(&e.Letter)
+	e.dated(d.retention, time.Now())
 	d.ledger.tell(e)
 	return e
 }

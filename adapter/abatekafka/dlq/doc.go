@@ -17,14 +17,20 @@
 //
 // A letter is sent, the broker acknowledges it, then the audit says "replayed". A crash between the two repeats, when the replay is
 // resumed, at most the letters in flight: a tenth of a second's worth, at most 100. Nothing is lost. Consumers that must do nothing
-// twice recognise a repeat by its event id, or by the header abate-replayed-from, which is the same in both (abatekafka.Once).
+// twice recognise a repeat by its event id, or by the message's ID, which a replay does not change (abatekafka.Message.ID).
 //
-// The batches grow 1, 2, 5, 10, ... 10000. After each the replay waits and looks how many of those it sent have failed again, in
-// the retry topics or as new dead letters: with too many it stops. A letter that was replayed too often already is left out.
+// The batches grow 1, 2, 5, 10, ... 10000. After each the replay waits until the group that reads the letters has committed an offset behind them:
+// then each was handled, or has failed again and stands in a retry topic or as a new dead letter; with too many of those it stops. Where nobody reads, nothing
+// is judged by silence: the replay ends and says how many are still waiting, and for whom. A letter that was replayed too often already is left out.
+//
+// # Twins
+//
+// A consumer that is killed between writing a letter and committing writes it again. Records with one group, one identity of the message, one number of replays,
+// one key and one value are one letter: listed, counted, replayed and exported once, and what is done to one is done to all, also to those that come later.
 //
 // # Cost
 //
 // Reading streams: memory holds two fetches (1 MB each on the wire; letters of one mistake compress 20 times and more, so that they take some 60 MB), the
-// groups' counters, and some 70 bytes for each letter that was ever replayed or deleted and is still kept. Every call asks the broker where the
+// groups' counters, some 50 bytes for each letter that is listed, so that none is listed twice, and some 70 bytes for each letter that was ever replayed or deleted and is still kept. Every call asks the broker where the
 // audit ends: one or two round trips. There is no index: what a Filter's partition, offsets and From do not leave out is read, some 50,000 letters a second.
 package dlq

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,9 +17,9 @@ func (d *Desk) Each(ctx context.Context, f Filter, fn func(*Entry) bool) error {
 	if err != nil {
 		return err
 	}
-	left, going := s.Max, true
+	left, going, once := s.Max, true, twins{}
 	for _, p := range spans {
-		err := d.scan(ctx, d.config.Topic, []span{p}, d.through(s, func(e *Entry) bool {
+		err := d.scan(ctx, d.config.Topic, []span{p}, d.through(s, once, func(e *Entry) bool {
 			left--
 			going = fn(e) && left != 0
 			return going
@@ -37,19 +38,19 @@ func (d *Desk) choose(ctx context.Context, f Filter, fn func(*Entry) bool) error
 		return err
 	}
 	left := s.Max
-	return d.scan(ctx, d.config.Topic, spans, d.through(s, func(e *Entry) bool {
+	return d.scan(ctx, d.config.Topic, spans, d.through(s, twins{}, func(e *Entry) bool {
 		left--
 		return fn(e) && left != 0
 	}))
 }
 
-// through makes entries of records and calls fn for those that the filter chooses.
-func (d *Desk) through(s *sieve, fn func(*Entry) bool) func(*kgo.Record) bool {
+// through makes entries of records and calls fn for those that the filter chooses, of each letter for the first record only.
+func (d *Desk) through(s *sieve, once twins, fn func(*Entry) bool) func(*kgo.Record) bool {
 	return func(r *kgo.Record) bool {
 		if !s.early(r) {
 			return true
 		}
-		if e := d.entry(r); s.passes(e) {
+		if e := d.entry(r); s.passes(e) && once.first(e.twin) {
 			return fn(e)
 		}
 		return true
@@ -77,7 +78,7 @@ func (d *Desk) spans(ctx context.Context, f Filter, ends map[int32]int64) (*siev
 		return nil, nil, fmt.Errorf("dlq: ask about topic %s: %w", d.config.Topic, err)
 	}
 	d.identify(topics)
-	d.ledger.prune(bounds)
+	d.ledger.prune(bounds, time.Now(), d.retention)
 	var after kadm.ListedOffsets
 	if !f.From.IsZero() {
 		if after, err = d.admin.ListOffsetsAfterMilli(ctx, f.From.UnixMilli(), d.config.Topic); err != nil {
@@ -127,8 +128,14 @@ func (d *Desk) Tail(ctx context.Context, fn func(*Entry)) error {
 	for _, p := range bounds {
 		spans = append(spans, span{p.partition, p.to, 1<<63 - 1})
 	}
+	once := twins{}
 	err = d.scan(ctx, d.config.Topic, spans, func(r *kgo.Record) bool {
-		if e := d.entry(r); d.config.Group == "" || e.Letter.Group == "" || e.Letter.Group == d.config.Group {
+		if len(once) >= mostTailed {
+			clear(once)
+		}
+		if e := d.entry(r); !once.first(e.twin) {
+			return true
+		} else if d.config.Group == "" || e.Letter.Group == "" || e.Letter.Group == d.config.Group {
 			fn(e)
 		}
 		return true

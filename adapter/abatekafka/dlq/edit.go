@@ -18,7 +18,7 @@ type Change struct {
 }
 
 // Edit sends a changed copy of one letter that waits, and marks the letter as replayed, so that not both are sent. The copy is a message of its own: it
-// names the letter in the header abate-edited-from, and not in abate-replayed-from, by which repeats are recognised. It needs Config.AllowEdit. It returns where the copy stands.
+// has an identity of its own, and names the letter in the header abate-edited-from. It needs Config.AllowEdit. It returns where the copy stands.
 func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Place, error) {
 	nowhere := letter.Place{Partition: -1, Offset: -1}
 	if !d.config.AllowEdit {
@@ -56,8 +56,8 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 	if c.Key != nil {
 		r.Key, r.Partition = c.Key, -1
 	}
-	// Not abate-replayed-from: the copy is another message, which nobody shall take for a repeat of the letter.
-	r.Headers[len(r.Headers)-1] = kgo.RecordHeader{Key: headEditedFrom, Value: []byte(e.At.String())}
+	// It is not named: the copy is another message, which nobody shall take for a repeat of the letter.
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: headEditedFrom, Value: []byte(e.At.String())})
 	if err := d.audit.create(ctx); err != nil { // before anything is sent
 		return nowhere, err
 	}
@@ -66,7 +66,7 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 		return nowhere, fmt.Errorf("dlq: send the changed copy of %s to %s: %w", at, to, result.Err)
 	}
 	sent := letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
-	if err := d.audit.append(context.WithoutCancel(ctx), &Action{Kind: Edited, ID: random("edit-"), Place: e.At.String(), To: sent.String()}); err != nil {
+	if err := d.audit.append(context.WithoutCancel(ctx), &Action{Kind: Edited, ID: random("edit-"), Place: e.At.String(), Twin: e.twin.String(), To: sent.String()}); err != nil {
 		return sent, fmt.Errorf("dlq: the copy was sent to %s, but that could not be noted, so that %s waits still: delete it: %w", sent, at, err)
 	}
 	return sent, nil

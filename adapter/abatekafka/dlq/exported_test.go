@@ -25,6 +25,27 @@ func (r *ramp) Again(now bool)           { r.failed(now) }
 func (r *ramp) Hopeless() (string, bool) { return r.hopeless() }
 func (r *ramp) Verdict() (string, bool)  { return r.verdict() }
 
+// Outlook follows letters of one group in partition 0 of one topic.
+type Outlook struct{ *outlook }
+
+// NewOutlook begins to wait at a moment, for a letter at an offset.
+func NewOutlook(offset int64, now time.Time) Outlook {
+	o := Outlook{newOutlook()}
+	o.sent(spot{0, 0}, landed{topic: "payments", offset: offset, group: "billing"})
+	o.begin(now)
+	return o
+}
+
+// Committed takes what the group has committed, and returns when its commits moved last and how many letters wait.
+func (o Outlook) Committed(offset int64, now time.Time) (moved time.Time, waiting int) {
+	o.committed(lane{"billing", "payments", 0}, offset, now)
+	o.settle()
+	return o.moved, o.waiting(nil)
+}
+
+// ETA is how long it takes.
+func (o Outlook) ETA(now time.Time) (time.Duration, bool) { return o.eta(now) }
+
 // Ledger folds the audit.
 type Ledger = ledger
 
@@ -41,8 +62,14 @@ func (l *ledger) Sent(id string, partition int32, o int64) bool {
 	return l.sent(id, spot{partition, o})
 }
 
+// Twin makes an entry one of the records of a letter.
+func (e *Entry) Twin(hex string) *Entry {
+	e.twin = parseTwin(hex)
+	return e
+}
+
 // Prune forgets letters of partition 0 before an offset.
-func (l *ledger) Prune(from int64) { l.prune(map[int32]span{0: {from: from}}) }
+func (l *ledger) Prune(from int64) { l.prune(map[int32]span{0: {from: from}}, time.Time{}, 0) }
 
 // CheckLines reads all lines of an import.
 var CheckLines = checkLines
@@ -53,7 +80,7 @@ func ReadLine(text []byte, topic string) (*kgo.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.record(topic), nil
+	return l.record(topic, "import-1"), nil
 }
 
 // Draw counts the arrivals of two groups.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -79,11 +80,14 @@ func (d *Desk) sieve(f Filter) (*sieve, error) {
 
 // early decides by the record alone, before its headers are read.
 func (s *sieve) early(r *kgo.Record) bool {
+	if !letter.Credible(r.Timestamp, s.now) {
+		return true // nobody knows when it was written: passes asks the letter
+	}
 	return !r.Timestamp.Before(s.From) && (s.To.IsZero() || r.Timestamp.Before(s.To))
 }
 
 func (s *sieve) passes(e *Entry) bool {
-	return (s.State == Any || e.State == s.State) && strings.HasPrefix(e.Group, s.Group) &&
+	return !e.Written.Before(s.From) && (s.To.IsZero() || e.Written.Before(s.To)) && (s.State == Any || e.State == s.State) && strings.HasPrefix(e.Group, s.Group) &&
 		(s.group == "" || e.Letter.Group == "" || e.Letter.Group == s.group) &&
 		(s.where == nil || s.where.Match(e, s.now))
 }

@@ -32,8 +32,8 @@ func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, er
 	if err := d.audit.sync(ctx); err != nil {
 		return 0, err
 	}
-	if at, was := d.ledger.imported(sum); was && !again {
-		return 0, fmt.Errorf("dlq: these lines were imported already, at %s: importing them again makes every letter twice; if that is meant, say so (--again)", at.UTC().Format(time.RFC3339))
+	if err := d.notYet(sum, again); err != nil {
+		return 0, fmt.Errorf("dlq: %w", err)
 	}
 	if n == 0 {
 		return 0, nil
@@ -44,7 +44,7 @@ func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, er
 	if err := d.audit.create(ctx); err != nil {
 		return 0, err
 	}
-	last, err := d.importAll(ctx, r, &Action{Kind: Imported, ID: random("import-"), Count: n, Hash: sum})
+	last, err := d.importAll(ctx, r, &Action{Kind: Imported, ID: random("import-"), Count: n, Hash: sum}, again)
 	if err != nil {
 		return 0, fmt.Errorf("dlq: import: nothing was imported: %w", err)
 	}
@@ -80,17 +80,41 @@ func (d *Desk) committed(ctx context.Context, last map[string]map[int32]int64) e
 	return nil
 }
 
+// beginAlone begins a transaction that no other import of the same lines runs beside: they share a transactional id, so that who comes later ends what the earlier
+// one has not committed, and finds in the audit what it has.
+func (d *Desk) beginAlone(ctx context.Context, client *kgo.Client, sum string, again bool) error {
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	if err := d.audit.sync(ctx); err != nil {
+		return err
+	}
+	if err := d.notYet(sum, again); err != nil {
+		return err
+	}
+	return client.BeginTransaction()
+}
+
+// notYet is an error if these lines were imported already and are not to be again.
+func (d *Desk) notYet(sum string, again bool) error {
+	at, was := d.ledger.imported(sum)
+	if !was || again {
+		return nil
+	}
+	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that is meant, say so (--again)", at.UTC().Format(time.RFC3339))
+}
+
 // importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and partition.
-func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action) (map[string]map[int32]int64, error) {
+func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again bool) (map[string]map[int32]int64, error) {
 	client, err := kgo.NewClient(d.config.options(
-		kgo.TransactionalID("abate-dlq-"+note.ID), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
+		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
 		kgo.ProducerBatchMaxBytes(d.batchBytes()), kgo.MaxBufferedBytes(64<<20),
 	)...)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	if err := client.BeginTransaction(); err != nil {
+	if err := d.beginAlone(ctx, client, note.Hash, again); err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
@@ -114,7 +138,7 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action) (map[st
 		if err != nil {
 			return fmt.Errorf("the lines have changed meanwhile: %w", err)
 		}
-		return produce(line.record(d.config.Topic))
+		return produce(line.record(d.config.Topic, note.ID))
 	})
 	if err == nil {
 		err = client.Flush(ctx) // first: from the audit record on until the end nobody can read the audit, and whoever is killed there blocks it for minutes

@@ -35,7 +35,7 @@ func random(prefix string) string {
 
 // acquire asks for the dead-letter topic: it writes that the replay starts, and reads whether it was granted.
 func (x *replaying) acquire(ctx context.Context) error {
-	spec := &Spec{Filter: x.r.Filter, To: x.r.To, Rate: x.r.Rate, Settle: x.r.Settle, MaxFailures: x.r.MaxFailures, MaxReplays: x.r.MaxReplays, Watch: x.r.Watch, Ends: x.ends}
+	spec := &Spec{Filter: x.r.Filter, To: x.r.To, Rate: x.r.Rate, Settle: x.r.Settle, MaxFailures: x.r.MaxFailures, MaxReplays: x.r.MaxReplays, Watch: x.r.Watch, Reader: x.r.Reader, Patience: x.r.Patience, Unjudged: x.r.Unjudged, Ends: x.ends}
 	if err := x.d.audit.append(ctx, &Action{Kind: ReplayStart, ID: x.p.ID, Session: x.session, TakeOver: x.r.TakeOver, Spec: spec}); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ type spot struct {
 
 // mark is what the audit says of a letter. Names are kept once, in the ledger: there may be a million marks.
 type mark struct {
-	at      int64 // Unix time, ms
+	at      int64  // Unix time, ms
+	seq     uint64 // which was later: clocks of brokers go back
 	by, run uint32
 	topic   uint32 // its ID; 0 if the audit does not say
 	state   uint8  // index into States
@@ -31,9 +32,10 @@ type mark struct {
 type run struct {
 	spec      *Spec
 	progress  Progress
-	session   string    // the one that was granted last
-	lastSign  time.Time // of that session
-	cancelled string    // who asked for its end
+	session   string                     // the one that was granted last
+	lastSign  time.Time                  // of that session
+	cancelled string                     // who asked for its end
+	watched   map[string]map[int32]int64 // where it began to look for failures; nil if it did not say
 }
 
 // ledger folds the audit: the state of every letter that is not waiting as it came, and who may replay. It only decides; the
@@ -43,7 +45,9 @@ type ledger struct {
 
 	mu      sync.Mutex
 	id      uint32 // of the dead-letter topic; 0 if it is not known
+	folded  uint64
 	marks   map[spot]mark
+	twins   map[twin]mark // of those that say which letter it was: for all records of the letter
 	names   []string
 	numbers map[string]uint32
 	notes   map[string]string
@@ -53,7 +57,7 @@ type ledger struct {
 }
 
 func newLedger(topic string) *ledger {
-	return &ledger{topic: topic, marks: map[spot]mark{}, names: []string{""}, numbers: map[string]uint32{"": 0},
+	return &ledger{topic: topic, marks: map[spot]mark{}, twins: map[twin]mark{}, names: []string{""}, numbers: map[string]uint32{"": 0},
 		notes: map[string]string{}, runs: map[string]*run{}, imports: map[string]time.Time{}}
 }
 
@@ -108,6 +112,9 @@ func (l *ledger) sign(a *Action) {
 		return
 	}
 	r.lastSign = a.Time
+	if r.watched == nil {
+		r.watched = a.Watched
+	}
 	if a.Progress != nil {
 		started, by := r.progress.Started, r.progress.By
 		r.progress = *a.Progress
@@ -129,20 +136,37 @@ func (l *ledger) mark(a *Action, s State) {
 	if err != nil || place.Topic != l.topic {
 		return
 	}
-	at := spot{place.Partition, place.Offset}
-	was, _ := l.at(at)
+	at, same := spot{place.Partition, place.Offset}, parseTwin(a.Twin)
+	was, _ := l.of(at, same)
 	sent := s == Replayed || s == Deleted && was.sent
 	if s == Waiting && was.sent && States[was.state] == Deleted {
 		s, sent = Replayed, true // it comes back as what it was: a message that was sent must not wait to be sent again
 	}
-	l.marks[at] = mark{at: a.Time.UnixMilli(), by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID), state: uint8(slices.Index(States, s)), sent: sent}
+	l.folded++
+	m := mark{at: a.Time.UnixMilli(), seq: l.folded, by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID), state: uint8(slices.Index(States, s)), sent: sent}
+	l.marks[at] = m
+	if same != (twin{}) {
+		l.twins[same] = m
+	}
+}
+
+// of is the newest mark of a letter, whichever of its records it was made at.
+func (l *ledger) of(place spot, same twin) (m mark, marked bool) {
+	m, marked = l.at(place)
+	if t, ok := l.twins[same]; ok && same != (twin{}) && l.current(t) && (!marked || t.seq >= m.seq) {
+		return t, true
+	}
+	return m, marked
 }
 
 // at is the mark of a letter, if there is one that is about this topic and not about one of that name before it.
 func (l *ledger) at(place spot) (m mark, marked bool) {
 	m, marked = l.marks[place]
-	return m, marked && (m.topic == l.id || m.topic == 0 || l.id == 0)
+	return m, marked && l.current(m)
 }
+
+// current reports whether a mark is about this topic, and not about one of its name before it.
+func (l *ledger) current(m mark) bool { return m.topic == l.id || m.topic == 0 || l.id == 0 }
 
 // called takes the ID of the dead-letter topic.
 func (l *ledger) called(id string) {
@@ -172,16 +196,20 @@ func (l *ledger) tell(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.State = Waiting
-	if m, marked := l.at(spot{e.At.Partition, e.At.Offset}); marked {
+	if m, marked := l.of(spot{e.At.Partition, e.At.Offset}, e.twin); marked {
 		e.State, e.Changed = States[m.state], time.UnixMilli(m.at).UTC()
 		e.By, e.Replay = l.names[m.by], l.names[m.run]
 	}
 }
 
-// prune forgets letters that retention has taken.
-func (l *ledger) prune(begin map[int32]span) {
+// prune forgets letters that retention has taken. A second record of one may be younger than what was done to the first: it is remembered
+// for twice the retention, or for ever if there is none.
+func (l *ledger) prune(begin map[int32]span, now time.Time, retention time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if retention > 0 {
+		maps.DeleteFunc(l.twins, func(_ twin, m mark) bool { return now.Sub(time.UnixMilli(m.at)) > 2*retention })
+	}
 	maps.DeleteFunc(l.marks, func(at spot, _ mark) bool { return at.offset < begin[at.partition].from })
 }
 
@@ -227,6 +255,16 @@ func (l *ledger) replay(id string, now time.Time) (p Progress, spec *Spec, ok bo
 		return p, nil, false
 	}
 	return r.at(now, l.active), r.spec, true
+}
+
+// watched is where a replay began to look for messages that fail again; nil if nobody knows.
+func (l *ledger) watched(id string) map[string]map[int32]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.runs[id]; r != nil {
+		return r.watched
+	}
+	return nil
 }
 
 // holder reads the replay that holds the topic at now.

@@ -112,6 +112,20 @@ func TestLedgerKeepsTheLastStateOfALetter(t *testing.T) {
 	}
 }
 
+// The order of the audit says what was done last, for every record of a letter: the broker that stamps it now may have a clock that is behind.
+func TestClocksDoNotSayWhatWasDoneToALetterLast(t *testing.T) {
+	const same = "000102030405060708090a0b0c0d0e0f"
+	l := dlq.NewLedger("payments-dlq")
+	l.Fold(&dlq.Action{Time: at(100), Kind: dlq.Delete, By: "ann", Place: "payments-dlq/0/7", Twin: same})
+	l.Fold(&dlq.Action{Time: at(40), Kind: dlq.Restore, By: "bob", Place: "payments-dlq/0/9", Twin: same})
+	for _, offset := range []int64{7, 9, 11} {
+		e := (&dlq.Entry{At: letter.Place{Topic: "payments-dlq", Offset: offset}}).Twin(same)
+		if l.Tell(e); e.State != dlq.Waiting || e.By != "bob" {
+			t.Errorf("its record at %d is %s by %s", offset, e.State, e.By)
+		}
+	}
+}
+
 func TestRestoredLetterIsWhatItWas(t *testing.T) {
 	for _, test := range []struct {
 		kinds []dlq.Kind

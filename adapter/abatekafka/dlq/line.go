@@ -70,7 +70,7 @@ type LineHeader struct {
 }
 
 // Line is an Entry in JSON, as Export writes it, one in a line. Key, Value and Headers are the record's as it stands in the dead-letter topic:
-// Import writes them, and only them, byte for byte. All else is for people.
+// Import writes them, and only them, byte for byte, and says in one more header that it did: two imports of a line are two letters. All else is for people.
 type Line struct {
 	At       string       `json:"at"`
 	Written  time.Time    `json:"written"`
@@ -87,6 +87,7 @@ type Line struct {
 type LineLetter struct {
 	Dialect       letter.Dialect `json:"dialect"`
 	Original      string         `json:"original,omitempty"`
+	Identity      string         `json:"identity,omitempty"` // the same for the message's whole life
 	Timestamp     time.Time      `json:"timestamp,omitzero"`
 	TimestampType string         `json:"timestampType,omitempty"`
 	Group         string         `json:"group,omitempty"` // of consumers
@@ -116,7 +117,7 @@ func NewLine(e *Entry) Line {
 	line := Line{
 		At: e.At.String(), Written: e.Written.UTC(), State: e.State, Group: e.Group, Key: Bytes(e.Record.Key), Value: Bytes(e.Record.Value), Headers: []LineHeader{},
 		Letter: LineLetter{
-			Dialect: l.Dialect, Original: known(l.Original), Timestamp: l.Timestamp, TimestampType: l.TimestampType, Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
+			Dialect: l.Dialect, Original: known(l.Original), Identity: identityText(l), Timestamp: l.Timestamp, TimestampType: l.TimestampType, Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
 			Class: l.Class, Message: l.Message, Trace: l.Trace, Reason: l.Reason, Replays: l.Replays, ReplayedFrom: known(l.ReplayedFrom), Pointer: l.Pointer,
 		},
 	}
@@ -134,6 +135,14 @@ func NewLine(e *Entry) Line {
 		line.Problems = append(line.Problems, p.Error())
 	}
 	return line
+}
+
+// identityText is the identity of the message, or empty if the letter does not say where it came from.
+func identityText(l *letter.Letter) string {
+	if !l.Identity.Known() {
+		return ""
+	}
+	return l.Identity.String()
 }
 
 // known is a place, or empty if it is not one; of a place of which only the topic is known, the topic.
@@ -170,7 +179,7 @@ func parseLine(text []byte) (*Line, error) {
 }
 
 // record is what Import writes.
-func (l *Line) record(topic string) *kgo.Record {
+func (l *Line) record(topic, imported string) *kgo.Record {
 	at, _ := letter.ParsePlace(l.At) // parseLine has read it
 	r := &kgo.Record{Topic: topic, Partition: at.Partition, Key: l.Key, Value: l.Value}
 	for _, h := range l.Headers {
@@ -178,7 +187,10 @@ func (l *Line) record(topic string) *kgo.Record {
 		if len(h.KeyBase64) > 0 {
 			key = string(h.KeyBase64)
 		}
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: h.Value})
+		if key != headImported { // of the import before this one
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: h.Value})
+		}
 	}
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: headImported, Value: []byte(imported)})
 	return r
 }

@@ -29,7 +29,7 @@ func TestLineKeepsEveryByte(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if r.Topic != "other-dlq" || r.Partition != 2 || !same(r.Key, b) || !same(r.Value, b) || len(r.Headers) != 3 || !same(r.Headers[0].Value, b) || r.Headers[1].Value != nil || r.Headers[2].Key != "k\xff" {
+		if r.Topic != "other-dlq" || r.Partition != 2 || !same(r.Key, b) || !same(r.Value, b) || len(r.Headers) != 4 || r.Headers[3].Key != "abate-imported" || !same(r.Headers[0].Value, b) || r.Headers[1].Value != nil || r.Headers[2].Key != "k\xff" {
 			t.Errorf("%q comes back as %+v\n%s", b, r, text)
 		}
 	}

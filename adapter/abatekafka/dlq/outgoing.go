@@ -6,14 +6,18 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The headers that a replayed message has besides its own. Package letter reads the first two.
+// The headers that a replayed message has besides its own. Package letter reads the first four.
 const (
 	headReplays      = "abate-replays"
 	headReplayedFrom = "abate-replayed-from"
+	headReplayedTo   = "abate-replayed-to" // only where the topic is another one than the identity's: it is believed nowhere else
+	headIdentity     = "abate-identity"
 	headEditedFrom   = "abate-edited-from"
+	headImported     = "abate-imported" // of a dead letter that an import wrote
 )
 
 // Reasons to leave a letter out, as Progress.Skips counts them.
@@ -34,10 +38,27 @@ func outgoing(e *Entry, to string) *kgo.Record {
 	if to == l.Original.Topic {
 		r.Partition = l.Original.Partition
 	}
-	r.Headers = append(append(make([]kgo.RecordHeader, 0, len(l.Headers)+2), l.Headers...),
-		kgo.RecordHeader{Key: headReplays, Value: []byte(strconv.Itoa(l.Replays + 1))},
-		kgo.RecordHeader{Key: headReplayedFrom, Value: []byte(e.At.String())})
+	r.Headers = append(append(make([]kgo.RecordHeader, 0, len(l.Headers)+4), l.Headers...),
+		kgo.RecordHeader{Key: headReplays, Value: []byte(strconv.Itoa(l.Replays + 1))})
 	return r
+}
+
+// named writes who the message is, and where it comes from.
+func named(r *kgo.Record, e *Entry) *kgo.Record {
+	id := e.identity()
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: headIdentity, Value: []byte(id.String())}, kgo.RecordHeader{Key: headReplayedFrom, Value: []byte(e.At.String())})
+	if id.At.Topic != r.Topic {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headReplayedTo, Value: []byte(r.Topic)})
+	}
+	return r
+}
+
+// identity is the message's; of a letter that does not say where it came from, that of the letter.
+func (e *Entry) identity() letter.Identity {
+	if id := e.Letter.Identity; id.Known() {
+		return id
+	}
+	return letter.IdentityOf(e.Record)
 }
 
 // prepare makes what is to be sent of a letter, or says why it is left out.
@@ -65,21 +86,35 @@ func (x *replaying) prepare(ctx context.Context, e *Entry) (r *kgo.Record, skip 
 			return nil, skipGone, context.Cause(ctx)
 		}
 	}
-	return outgoing(e, to), "", nil
+	return named(outgoing(e, to), e), "", nil
 }
 
 // exists tells whether a topic does, asking once for each.
 func (x *replaying) exists(ctx context.Context, topic string) (bool, error) {
-	if there, known := x.targets[topic]; known {
-		return there, nil
+	if t, known := x.targets[topic]; known {
+		return t.there, nil
 	}
 	topics, err := x.d.admin.ListTopics(ctx, topic)
 	if err != nil {
 		return false, fmt.Errorf("dlq: look for topic %s: %w", topic, err)
 	}
 	there := topics.Has(topic) && topics[topic].Err == nil
-	x.targets[topic] = there
+	x.targets[topic] = target{there, topicID(topics[topic])}
 	return there, nil
+}
+
+// target is a topic that letters go to.
+type target struct {
+	there bool
+	id    string
+}
+
+// topicID is Kafka's ID of a topic; empty if the broker does not tell.
+func topicID(t kadm.TopicDetail) string {
+	if t.Err != nil || t.ID == (kadm.TopicID{}) {
+		return ""
+	}
+	return t.ID.String()
 }
 
 // follow fills in what a letter only points to.

@@ -124,11 +124,13 @@ func (d *Desk) dropGone(ctx context.Context, topic string, left map[int32]int64)
 func (d *Desk) bounds(ctx context.Context, topic string) (map[int32]span, error) {
 	spans, err := d.boundsKnown(ctx, topic)
 	if err == nil && len(spans) == 0 {
-		// The client remembers for a while that there is no such topic. Asking for permissions as well makes it ask the broker.
-		return d.boundsKnown(kadm.WithAuthorizedOps(ctx), topic)
+		return d.boundsKnown(asking(ctx), topic) // the client remembers for a while that there is no such topic
 	}
 	return spans, err
 }
+
+// asking has the client ask the broker about topics instead of its memory, which is some seconds old: that is what asking for permissions as well does.
+func asking(ctx context.Context) context.Context { return kadm.WithAuthorizedOps(ctx) }
 
 func (d *Desk) boundsKnown(ctx context.Context, topic string) (map[int32]span, error) {
 	starts, err := d.admin.ListStartOffsets(ctx, topic)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,14 @@ type replaying struct {
 	r       Replay
 	session string
 	ends    map[int32]int64
-	targets map[string]bool // topic → whether it exists
+	targets map[string]target
+	goals   map[string]bool // the topics that letters go to
+	failed  map[string]bool // topics in which they say that they failed; some, for whoever writes a letter may name any
 	watch   *watcher
+	out     *outlook
+	judged  bool // all of it
+	gone    int  // letters of which was known before that their topic is gone
+	unsure  int  // letters behind their group's commits of which nobody knows whether they have failed again
 	chunk   []*Entry
 	records []*kgo.Record
 	next    time.Time // when the next chunk may go
@@ -36,7 +43,7 @@ var errStopped = errors.New("stopped")
 // Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed. The error is nil however it
 // ends, unless it could not begin or could not go on: the filter is wrong, another replay is under way, a broker is away.
 func (d *Desk) Replay(ctx context.Context, r Replay) (Progress, error) {
-	x := &replaying{d: d, r: r, session: random("s-"), targets: map[string]bool{}}
+	x := &replaying{d: d, r: r, session: random("s-"), targets: map[string]target{}, out: newOutlook()}
 	if err := x.begin(ctx); err != nil {
 		return x.p, err
 	}
@@ -83,6 +90,7 @@ func (x *replaying) begin(ctx context.Context) error {
 	}
 	r.Rate = set("Rate", r.Rate, 100, 0.01, 1e6)
 	r.Settle = time.Duration(set("Settle", float64(r.Settle), float64(5*time.Second), 0, float64(24*time.Hour)))
+	r.Patience = time.Duration(set("Patience", float64(r.Patience), float64(5*time.Minute), 0, float64(24*time.Hour)))
 	r.MaxFailures = set("MaxFailures", r.MaxFailures, 0.1, -1, 1)
 	r.MaxReplays = int(set("MaxReplays", float64(r.MaxReplays), 3, 1, 1e6))
 	if r.To == x.d.config.Topic || r.To == x.d.config.Audit {
@@ -119,6 +127,7 @@ func (x *replaying) resume() error {
 	if r.Watch == nil {
 		r.Watch = spec.Watch
 	}
+	r.Reader, r.Patience, r.Unjudged = cmp.Or(r.Reader, spec.Reader), cmp.Or(r.Patience, spec.Patience), r.Unjudged || spec.Unjudged
 	x.ends = spec.Ends
 	x.p.ID, x.p.Started, x.p.By, x.p.Sent = p.ID, p.Started, p.By, x.d.ledger.sentBy(p.ID)
 	return nil
@@ -126,44 +135,88 @@ func (x *replaying) resume() error {
 
 // run counts, then sends.
 func (x *replaying) run(ctx context.Context) error {
-	left := x.r.Filter
+	left, enough := x.r.Filter, false
 	if left.Max > 0 {
-		if left.Max -= x.p.Sent; left.Max <= 0 {
-			return nil
+		left.Max -= x.p.Sent
+		enough = left.Max <= 0
+	}
+	n, targets := 0, map[string]bool{}
+	if !enough {
+		var err error
+		if n, targets, err = x.choose(ctx, left); err != nil {
+			return err
 		}
 	}
-	targets := map[string]bool{}
-	n := 0
-	err := x.each(ctx, left, func(e *Entry) error {
-		if targets[e.Letter.Original.Topic] = true; n%1000 == 0 {
-			x.change(func(p *Progress) { p.Chosen = n + p.Sent })
+	if x.r.Resume != "" {
+		if err := x.again(ctx); err != nil {
+			return err
 		}
-		n++
-		return nil
-	})
-	if err != nil {
-		return err
+		for _, to := range x.out.open {
+			targets[to.topic] = true
+		}
 	}
 	x.change(func(p *Progress) { p.Chosen = n + p.Sent })
 	if x.r.To != "" {
 		targets = map[string]bool{x.r.To: true}
 	}
 	delete(targets, "")
+	x.goals = targets
 	topics := x.r.Watch
 	if topics == nil {
-		if topics, err = x.d.forwards(ctx, targets); err != nil {
+		var err error
+		if topics, err = x.d.forwards(ctx, targets, x.failed); err != nil {
 			return err
 		}
 	}
-	watching, cancel := context.WithCancel(ctx)
-	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0)}, batch: map[spot]bool{}, seen: map[spot]bool{}, woken: make(chan struct{}, 1)}
-	ended, err := x.watch.start(watching, topics)
+	done, err := x.begins(ctx, topics)
 	if err != nil {
-		cancel()
 		return err
 	}
-	defer func() { cancel(); <-ended }()
+	defer done()
+	if err := x.d.audit.append(ctx, &Action{Kind: ReplayAlive, ID: x.p.ID, Session: x.session, Watched: x.watch.begun()}); err != nil {
+		return err
+	}
+	if n == 0 {
+		return x.after(ctx)
+	}
 	return x.send(ctx, left)
+}
+
+// choose counts the letters, and finds where they came from and where they failed.
+func (x *replaying) choose(ctx context.Context, f Filter) (n int, from map[string]bool, err error) {
+	from, x.failed = map[string]bool{}, map[string]bool{}
+	err = x.each(ctx, f, func(e *Entry) error {
+		if from[e.Letter.Original.Topic] = true; n%1000 == 0 {
+			x.change(func(p *Progress) { p.Chosen = n + p.Sent })
+		}
+		for _, past := range e.Letter.History {
+			if len(x.failed) < mostTopics {
+				x.failed[past.Topic] = true
+			}
+		}
+		n++
+		return nil
+	})
+	return n, from, err
+}
+
+// begins to watch for messages that fail again. done ends it.
+func (x *replaying) begins(ctx context.Context, topics []string) (done func(), err error) {
+	if !slices.Contains(topics, x.d.config.Topic) {
+		topics = append([]string{x.d.config.Topic}, topics...)
+	}
+	from, err := x.offsets(ctx, topics)
+	if err != nil {
+		return nil, fmt.Errorf("dlq: ask where the replay began in the topics that it watches: %w", err)
+	}
+	watching, cancel := context.WithCancel(ctx)
+	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0), allSent: x.p.Sent}, batch: map[spot]bool{}, seen: map[spot]bool{}, woken: make(chan struct{}, 1)}
+	ended, err := x.watch.start(watching, topics, from)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return func() { cancel(); <-ended }, nil
 }
 
 // each reads what the replay is about: up to where the topic ended when it began, as the audit is now.
@@ -172,10 +225,10 @@ func (x *replaying) each(ctx context.Context, f Filter, fn func(*Entry) error) e
 	if err != nil {
 		return err
 	}
-	left, enough := s.Max, false
+	left, enough, once := s.Max, false, twins{}
 	for _, p := range spans {
 		var stop error
-		err := x.d.scan(ctx, x.d.config.Topic, []span{p}, x.d.through(s, func(e *Entry) bool {
+		err := x.d.scan(ctx, x.d.config.Topic, []span{p}, x.d.through(s, once, func(e *Entry) bool {
 			if left--; s.State != Waiting && x.d.ledger.sent(x.p.ID, spot{e.At.Partition, e.At.Offset}) {
 				left++ // this replay chose it by another state, and has sent it
 				return true
@@ -261,6 +314,7 @@ func (x *replaying) snapshot() Progress {
 // end writes how it ended.
 func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error) {
 	var by *cancelError
+	x.stand()
 	x.change(func(p *Progress) {
 		switch {
 		case err == nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -35,6 +36,10 @@ func (x *replaying) send(ctx context.Context, f Filter) error {
 		if err := x.flush(ctx); err != nil || gathered < size {
 			return err
 		}
+		if p := x.snapshot(); p.Sent+p.Skipped+p.Failed >= p.Chosen {
+			x.judged = true
+			return x.settle(ctx, true)
+		}
 		if err := x.settle(ctx, false); err != nil {
 			return err
 		}
@@ -44,7 +49,7 @@ func (x *replaying) send(ctx context.Context, f Filter) error {
 	if err == nil && len(x.chunk) > 0 {
 		err = x.flush(ctx)
 	}
-	if err == nil && gathered > 0 {
+	if err == nil && !x.judged && (gathered > 0 || len(x.out.open) > 0) {
 		err = x.settle(ctx, true)
 	}
 	if errors.Is(err, errStopped) {
@@ -81,6 +86,12 @@ func (x *replaying) flush(ctx context.Context) error {
 	x.next = x.next.Add(time.Duration(float64(len(x.chunk)) / x.r.Rate * float64(time.Second)))
 	x.watch.sending(x.chunk)
 	sent, failed, err := x.produce(ctx)
+	for _, a := range sent {
+		from, _ := ParsePlace(x.d.config.Topic, a.Place) // both are what produce has written
+		to, _ := parseLanded(a.To)
+		to.group, to.id = a.Reader, a.ToTopicID
+		x.out.sent(spot{from.Partition, from.Offset}, to)
+	}
 	x.chunk, x.records = x.chunk[:0], x.records[:0]
 	if len(sent) > 0 {
 		// Not with ctx: whoever cancels between the two would have the letters sent again by the next replay.
@@ -102,6 +113,7 @@ func (x *replaying) flush(ctx context.Context) error {
 		p.Sent += len(sent)
 		p.Failed += failed
 		p.Back = back
+		stop = stop && p.Sent+p.Skipped+p.Failed < p.Chosen // else nothing is left to stop: the verdict says how it went
 		if p.Phase = Running; stop {
 			p.Phase, p.Why = Stopped, why
 		}
@@ -127,7 +139,23 @@ func (x *replaying) drop() {
 	x.chunk, x.records = x.chunk[:kept], x.records[:kept]
 }
 
-// produce sends the chunk and returns what to note. Records that are too large are left out; any other failure is an error.
+// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may go.
+func notTaken(err error) bool {
+	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
+}
+
+// apart sends what was not taken once more, each record alone: the broker refuses a whole batch for one of its records.
+func (x *replaying) apart(ctx context.Context, results kgo.ProduceResults) kgo.ProduceResults {
+	for i := range results {
+		if r := results[i].Record; notTaken(results[i].Err) {
+			r.Timestamp = time.Time{} // of the try before: the client counts its time limit from it
+			results[i].Err = x.d.client.ProduceSync(ctx, r).FirstErr()
+		}
+	}
+	return results
+}
+
+// produce sends the chunk and returns what to note. Records that are too large or that their topic does not take are left out; any other failure is an error.
 func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, err error) {
 	usual, large := make([]*kgo.Record, 0, len(x.records)), []*kgo.Record(nil)
 	from := make(map[*kgo.Record]*Entry, len(x.records))
@@ -143,54 +171,26 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 	for _, r := range large {
 		results = append(results, x.d.alone(ctx, r))
 	}
+	results = x.apart(ctx, results)
 	for _, result := range results {
 		switch e := from[result.Record]; {
 		case result.Err == nil:
 			at := *result.Record
-			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), To: placeOf(&at)})
+			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), Twin: e.twin.String(), Reader: x.r.reader(e, at.Topic),
+				To: placeOf(&at), ToTopicID: x.targets[at.Topic].id})
 		case tooLarge(result.Err):
 			failed++
 			if x.r.Tell != nil {
 				x.r.Tell(e, "", "too large for "+result.Record.Topic+": raise its max.message.bytes")
+			}
+		case notTaken(result.Err):
+			failed++
+			if x.r.Tell != nil {
+				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key", result.Record.Topic, result.Err))
 			}
 		case err == nil:
 			err = fmt.Errorf("dlq: send %s to %s: %w", e.At, result.Record.Topic, result.Err)
 		}
 	}
 	return sent, failed, err
-}
-
-// settle waits for those of the batch that fail again, and judges it: no longer than until too many have. The last one has nothing to stop any more.
-func (x *replaying) settle(ctx context.Context, last bool) error {
-	x.change(func(p *Progress) { p.Phase = Settling })
-	var why string
-	var stop bool
-	back := 0
-	over := time.NewTimer(x.r.Settle)
-	defer over.Stop()
-	for waiting := true; waiting && !stop; {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-x.watch.woken:
-		case <-over.C:
-			waiting = false
-		}
-		if err := x.watch.ask(func(r *ramp) { why, stop = r.verdict(); back = r.allBack }); err != nil {
-			return err
-		}
-	}
-	x.change(func(p *Progress) {
-		p.Back = back
-		switch {
-		case stop && last:
-			p.Phase, p.Why = Done, why
-		case stop:
-			p.Phase, p.Why = Stopped, why
-		}
-	})
-	if stop && !last {
-		return errStopped
-	}
-	return nil
 }

@@ -36,8 +36,9 @@ func Class(err error) (class string) {
 
 // typeOf is the type of an error, if it says anything: many are only a text or a wrapper.
 func typeOf(err error) (name string, of bool) {
-	if guarded, ok := err.(*abate.Error); ok {
-		return strings.ReplaceAll(fmt.Sprint(guarded.Reason), " ", "-"), guarded.Err == nil
+	if reason := abate.Reason(err); reason != nil {
+		guarded, _ := err.(*abate.Error)
+		return strings.ReplaceAll(fmt.Sprint(reason), " ", "-"), guarded == nil || guarded.Err == nil
 	}
 	switch name = fmt.Sprintf("%T", err); name {
 	case "*errors.errorString", "*errors.joinError", "*fmt.wrapError", "*fmt.wrapErrors",
@@ -49,9 +50,11 @@ func typeOf(err error) (name string, of bool) {
 
 // inner is what an error wraps: the first of several, the attempt's error of a guard's.
 func inner(err error) error {
+	var guarded *abate.Error
+	if abate.Reason(err) != nil && errors.As(err, &guarded) {
+		return guarded.Err
+	}
 	switch e := err.(type) {
-	case *abate.Error:
-		return e.Err
 	case interface{ Unwrap() error }:
 		return e.Unwrap()
 	case interface{ Unwrap() []error }:

@@ -16,7 +16,7 @@ import (
 // known are the names that readers look at, and some that only look like them.
 var known = []string{
 	"abate-letter", "abate-id", "abate-failures", "abate-due", "abate-first-failure", "abate-last-failure", "abate-reason", "abate-history", "abate-replays",
-	"abate-replayed-from", "abate-pointer", "retry_topic-attempts", "retry_topic-backoff-timestamp", "retry_topic-original-timestamp",
+	"abate-replayed-from", "abate-pointer", "abate-identity", "abate-imported", "retry_topic-attempts", "retry_topic-backoff-timestamp", "retry_topic-original-timestamp",
 	"kafka_dlt-original-consumer-group", "kafka_original-topic", "kafka_original-partition", "kafka_original-offset", "kafka_original-timestamp",
 	"kafka_original-timestamp-type", "kafka_exception-fqcn", "kafka_exception-cause-fqcn", "kafka_exception-message", "kafka_exception-stacktrace",
 	"kafka_key-exception-fqcn", "kafka_dlt-original-topic", "kafka_dlt-original-offset", "kafka_dlt-exception-message", "springDeserializerExceptionKey",
@@ -34,8 +34,8 @@ func headers(b []byte) (h []kgo.RecordHeader) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte("\x00\x010\x0b\x04\x00\x00\x00\x05\x0c\x06\x01\x99\xc8\x2c\xc0\x00\x0f\x01t"), []byte("k"), []byte("v"))
-	f.Add([]byte("\x22\x01x\x00\x011\x02\x012\x0b\x04\x00\x00\x00\x03"), []byte(nil), []byte(nil))
+	f.Add([]byte("\x00\x010\x0d\x04\x00\x00\x00\x05\x0e\x06\x01\x99\xc8\x2c\xc0\x00\x11\x01t"), []byte("k"), []byte("v"))
+	f.Add([]byte("\x24\x01x\x00\x011\x02\x012\x0d\x04\x00\x00\x00\x03"), []byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, b, key, value []byte) {
 		r := &kgo.Record{Topic: "t", Key: key, Value: value, Headers: headers(b)}
 		before := append([]kgo.RecordHeader(nil), r.Headers...)
@@ -80,7 +80,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read %+v\nthen %+v", l, again)
 		}
 		for shrunk := record(&l, letter.Abate); letter.Shrink(shrunk); { // ends
-			if smaller, _ := letter.Read(shrunk); smaller.Failures != l.Failures || smaller.Original != again.Original {
+			if smaller, _ := letter.Read(shrunk); smaller.Failures != l.Failures || smaller.Original != again.Original || smaller.Identity != again.Identity {
 				t.Errorf("shrinking lost something: %+v", smaller)
 			}
 		}
@@ -90,7 +90,7 @@ func FuzzRead(f *testing.F) {
 // FuzzRoundTrip writes letters at random and reads them.
 func FuzzRoundTrip(f *testing.F) {
 	for seed := range int64(20) {
-		f.Add(seed, []byte("\x22\x01x\x23\x00\x11\x01y"))
+		f.Add(seed, []byte("\x24\x01x\x25\x00\x13\x01y"))
 	}
 	f.Fuzz(func(t *testing.T, seed int64, b []byte) {
 		l := anyLetter(rand.New(rand.NewSource(seed)))
@@ -129,6 +129,7 @@ func anyLetter(r *rand.Rand) letter.Letter {
 	for range r.Intn(4) {
 		l.History = append(l.History, letter.Past{Topic: some("", "t"), At: ms(r.Int63n(1 << 47)), Class: some("", "c", "two words")})
 	}
+	l.Identity = letter.Identity{At: letter.Place{Topic: some("a", "first"), Partition: r.Int31(), Offset: r.Int63()}, Millis: r.Int63() - 1<<62}
 	if l.Replays > 0 {
 		l.ReplayedFrom = letter.Place{Topic: "d", Partition: 1, Offset: int64(r.Int31())}
 	}

@@ -47,6 +47,7 @@ func sample() letter.Letter {
 		Original:      letter.Place{Topic: "payments", Partition: 3, Offset: 1042},
 		Timestamp:     ms(1760000000000),
 		TimestampType: "CreateTime",
+		Identity:      letter.Identity{At: letter.Place{Topic: "payments", Partition: 3, Offset: 17}, Millis: 1750000000000},
 		Group:         "billing",
 		Failures:      2, Delivery: 3,
 		First: ms(1760000001000), Last: ms(1760000031500), Due: ms(1760000331500),
@@ -110,6 +111,7 @@ func TestOwnHeadersAreTextsAndComeAfterTheOriginals(t *testing.T) {
 		{Key: "abate-history", Value: []byte("2025-10-09T08:53:21.000Z payments *net.OpError\n2025-10-09T08:53:51.500Z payments-retry-30s two words")},
 		{Key: "abate-replays", Value: []byte("1")},
 		{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/7")},
+		{Key: "abate-identity", Value: []byte("payments/3/17@1750000000000")},
 		{Key: "abate-pointer", Value: []byte("payments/3/1042")},
 	}
 	for i, w := range want {
@@ -237,6 +239,10 @@ func TestTextDialectsAreRead(t *testing.T) {
 			}
 			got, problems := letter.Read(rec)
 			c.want.Headers = rec.Headers[:1]
+			c.want.Identity = letter.Identity{At: at, Millis: -1}
+			if !c.want.Timestamp.IsZero() {
+				c.want.Identity.Millis = 1000
+			}
 			if same(t, got, c.want); problems != nil {
 				t.Error(problems)
 			}

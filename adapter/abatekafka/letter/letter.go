@@ -26,6 +26,8 @@ type Letter struct {
 	Original      Place
 	Timestamp     time.Time
 	TimestampType string
+	// Identity is the message's, the same for its whole life. Original is another place after a replay, which writes a new record.
+	Identity Identity
 	// Group failed at it.
 	Group string
 	// Failures is how many deliveries have failed; Delivery the number of the next one.
@@ -46,6 +48,8 @@ type Letter struct {
 	// Replays is how often it was replayed from a dead-letter topic; ReplayedFrom where it stood the last time.
 	Replays      int
 	ReplayedFrom Place
+	// Imported is the ID of the import that wrote the dead letter. Two imports of one line are two letters.
+	Imported string
 	// Pointer tells that the value was too large to be forwarded, or never copied: it is still at Original, until that topic's retention.
 	Pointer bool
 	// Key, Value and Headers are those of the original record, byte for byte. They are shared with the record that was read.

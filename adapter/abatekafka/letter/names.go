@@ -14,7 +14,10 @@ const (
 	headHistory      = "abate-history"
 	headReplays      = "abate-replays"
 	headReplayedFrom = "abate-replayed-from"
+	headReplayedTo   = "abate-replayed-to"
 	headPointer      = "abate-pointer"
+	headIdentity     = "abate-identity"
+	headImported     = "abate-imported"
 )
 
 // The headers of Spring Kafka. The consumer group has "dlt" in its name in retry topics, too.
@@ -64,7 +67,8 @@ const (
 // familyOf knows exact names only: kafka_correlationId and abate-tenant are the message's own.
 func familyOf(name string) family {
 	switch name {
-	case headLetter, headID, headFailures, headDue, headFirst, headLast, headReason, headHistory, headReplays, headReplayedFrom, headPointer:
+	case headLetter, headID, headFailures, headDue, headFirst, headLast, headReason, headHistory, headReplays, headReplayedFrom, headPointer,
+		headReplayedTo, headIdentity, headImported:
 		return ours
 	case springAttempts, springDue, springFirstTimestamp:
 		return retry

@@ -17,8 +17,9 @@ func (rd *reader) own(l *Letter) {
 			rd.problem(headHistory, "%d of its lines do not read: time, topic, class; they are left out", bad)
 		}
 	}
-	var where []byte
-	if where, l.Pointer = rd.values[headPointer]; l.Pointer && string(where) != lost {
+	where, pointer := rd.values[headPointer]
+	l.Pointer = pointer && rd.rec.Value == nil // else somebody has given it a value: in a line of an export
+	if pointer && string(where) != lost {
 		if at := rd.place(headPointer); at.Known() && !l.Original.Known() {
 			l.Original = at
 		}

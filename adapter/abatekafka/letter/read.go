@@ -28,22 +28,36 @@ func Read(r *kgo.Record) (l Letter, problems []error) {
 	case rd.has[elsewhere]:
 		rd.elsewhere(&l)
 	}
+	if l.Dialect != Abate {
+		rd.strays(l.Original.Topic)
+	}
 	l.Replays, _ = rd.number(headReplays)
 	l.ReplayedFrom = rd.place(headReplayedFrom)
+	l.Identity = rd.identity(&l)
+	l.Imported = rd.text(headImported)
 	return l, rd.problems
 }
 
-// ofReplay tells of the headers that a replayed message has, wherever it fails next.
-func ofReplay(name string) bool { return name == headReplays || name == headReplayedFrom }
+// ofReplay tells of the headers that a replayed message has, wherever it fails next, and of those that say who the message is.
+func ofReplay(name string) bool {
+	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity || name == headImported
+}
 
-// ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, and its own headers. Whatever else it says about failures was copied
+// ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, who it is then, and its own headers. Whatever else it says about failures was copied
 // there by hand with a record, and is about another one: with Abate's headers it is left out, else nobody can tell whose it is, and it stays.
 func ReadMain(r *kgo.Record) (l Letter, problems []error) {
 	rd := reader{rec: r, values: map[string][]byte{}, main: true}
 	rd.sort()
 	l = Letter{Original: Place{r.Topic, r.Partition, r.Offset}, Delivery: 1, Key: r.Key, Value: r.Value, Headers: rd.originals}
+	rd.strays(r.Topic)
 	l.Replays, _ = rd.number(headReplays)
 	l.ReplayedFrom = rd.place(headReplayedFrom)
+	l.Identity = IdentityOf(r)
+	if _, there := rd.values[headIdentity]; there {
+		if id := rd.identity(&Letter{}); id.Known() {
+			l.Identity = id
+		}
+	}
 	return l, rd.problems
 }
 

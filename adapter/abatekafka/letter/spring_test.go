@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// springRecords reads records that a real Spring Kafka wrote: brokertest/spring_test.go keeps them, and checks that Spring still writes such.
+// springRecords reads records that a real Spring Kafka wrote: tests/brokertest/spring_test.go keeps them, and checks that Spring still writes such.
 func springRecords(t *testing.T, name string) (all []*kgo.Record) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)

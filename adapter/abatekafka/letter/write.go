@@ -35,6 +35,9 @@ func (l *Letter) appendOwn(h []kgo.RecordHeader) []kgo.RecordHeader {
 	if l.ReplayedFrom.Known() {
 		h = appendText(h, headReplayedFrom, l.ReplayedFrom.String())
 	}
+	if l.Identity.Known() {
+		h = appendText(h, headIdentity, l.Identity.String())
+	}
 	if l.Pointer && l.Original.Known() {
 		h = appendText(h, headPointer, l.Original.String())
 	} else if l.Pointer {

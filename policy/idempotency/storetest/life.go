@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/abate-go/abate/policy/idempotency"
@@ -166,7 +167,9 @@ func failsTakenOver(s *suite) {
 func endsOnce(s *suite) {
 	token := s.run("done", long)
 	s.complete("done", token, answer("done"))
-	s.lost("done", token, "a try that is done")
+	s.ended("done", token, "a try that is done")
+	s.complete("done", token, answer("told again"))
+	s.complete("done", token, idempotency.Response{Status: 500, Truncated: true})
 	s.replays("done", answer("done"), "after all that it tried")
 	token = s.run("failed", long)
 	if err := s.Fail(s.ctx, "failed", token); err != nil {
@@ -174,6 +177,68 @@ func endsOnce(s *suite) {
 	}
 	s.lost("failed", token, "a try that failed")
 	s.run("failed", long)
+}
+
+// A stream is marked as done before its first part is given out, and its answer stored when there is all of it.
+func completesMarked(s *suite) {
+	token := s.run("key", long)
+	s.complete("key", token, idempotency.Response{Status: 201, Truncated: true})
+	if b := s.begin("key", long); b.State != idempotency.Replay || !b.Response.Truncated {
+		s.Fatalf("marked: %s with %s, want replay, truncated", b.State, brief(b.Response))
+	}
+	s.complete("key", token, answer("whole"))
+	s.replays("key", answer("whole"), "with the answer")
+	s.complete("key", token, answer("another"))
+	s.replays("key", answer("whole"), "told once more")
+	if err := s.Complete(s.ctx, "key", token+1, answer("of another"), long); !errors.Is(err, idempotency.ErrLost) {
+		s.Errorf("completed by a token nobody was given: %v, want ErrLost", err)
+	}
+}
+
+// restores is for stores that can lose what they have confirmed.
+func restores(s *suite) {
+	r, ok := s.Store.(idempotency.Restorer)
+	if !ok {
+		return
+	}
+	restore := func(key string, token uint64, over bool, want error, when string) {
+		s.Helper()
+		err := r.Restore(s.ctx, key, printA, idempotency.Begun{Token: token, TakenOver: over}, long)
+		if !errors.Is(err, want) {
+			s.Fatalf("%s: Restore returned %v, want %v", when, err, want)
+		}
+	}
+	token := s.run("held", long)
+	restore("held", token, false, nil, "a key that is held by the token")
+	restore("held", token+1, false, idempotency.ErrLost, "a key that is held by another")
+	s.complete("held", token, answer("held"))
+	restore("held", token, false, idempotency.ErrLost, "a key that is done")
+	s.replays("held", answer("held"), "after all that")
+
+	token = s.run("failed", long)
+	if err := s.Fail(s.ctx, "failed", token); err != nil {
+		s.Fatalf("Fail: %v", err)
+	}
+	restore("failed", token, false, idempotency.ErrLost, "a key whose try failed")
+
+	const ahead = 1 << 52 // as if the server had lost its last minutes, and its clock were behind
+	restore("gone", ahead, true, nil, "a key that nobody knows")
+	s.want("gone", idempotency.Running, "restored")
+	if got := s.beginAs("gone", printB, long).State; got != idempotency.Mismatch {
+		s.Fatalf("restored, another request with the key gets %s, want mismatch", got)
+	}
+	s.complete("gone", ahead, answer("gone"))
+	s.replays("gone", answer("gone"), "restored and completed")
+
+	restore("behind", ahead, false, nil, "another key that nobody knows")
+	if err := s.Renew(s.ctx, "behind", ahead, 0); err != nil {
+		s.Fatalf("Renew: %v", err)
+	}
+	if b := s.begin("behind", long); b.State != idempotency.Run || !b.TakenOver || b.Token <= ahead {
+		s.Fatalf("after a restored try: %+v, want run, taken over, a token above %d", b, uint64(ahead))
+	}
+	s.lost("behind", ahead, "the restored try, which was taken over")
+	restore("behind", ahead, false, idempotency.ErrLost, "a try that was taken over")
 }
 
 func neverBegan(s *suite) {

@@ -52,6 +52,8 @@ func Run(t *testing.T, open func(t *testing.T) idempotency.Store, o Options) {
 		{"FailLetsTheNextRunAtOnce", fails},
 		{"FailureOfATakeoverIsNoEnd", failsTakenOver},
 		{"ATryEndsOnce", endsOnce},
+		{"AMarkGivesWayToTheAnswer", completesMarked},
+		{"WhatWasLostIsRestored", restores},
 		{"KeysNobodyBegan", neverBegan},
 		{"AnswersExpire", expires},
 		{"KeysAreAnyBytes", anyKeys},
@@ -150,6 +152,16 @@ func (s *suite) lost(key string, token uint64, when string) {
 		"Complete": s.Complete(s.ctx, key, token, answer("of the loser"), long),
 		"Fail":     s.Fail(s.ctx, key, token),
 	} {
+		if !errors.Is(err, idempotency.ErrLost) {
+			s.Fatalf("%s: %s returned %v, want ErrLost", when, name, err)
+		}
+	}
+}
+
+// ended ends the test unless a try that is done can neither go on nor fail.
+func (s *suite) ended(key string, token uint64, when string) {
+	s.Helper()
+	for name, err := range map[string]error{"Renew": s.Renew(s.ctx, key, token, long), "Fail": s.Fail(s.ctx, key, token)} {
 		if !errors.Is(err, idempotency.ErrLost) {
 			s.Fatalf("%s: %s returned %v, want ErrLost", when, name, err)
 		}

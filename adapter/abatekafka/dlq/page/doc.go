@@ -32,7 +32,7 @@
 //	GET  api/actions?limit=N&before=O         the audit, the newest first; before is the "next" of the answer before. What was done to many
 //	                                          letters at once is one action with a count; each=1 gives every record
 //	POST api/replay/plan     {filter, to, maxReplays}    a dry run: how many, where to, why some are left out, a sample
-//	POST api/replay          {filter, to, rate, settleSeconds, maxFailures, maxReplays} or {resume}   starts; 409 while another runs here. With
+//	POST api/replay          {filter, to, rate, settleSeconds, maxFailures, maxReplays, reader, unjudged} or {resume}   starts; 409 while another runs here. With
 //	                         takeOver: true also while another runs elsewhere, whose process is known to be dead
 //	POST api/replay/cancel   {id}             stops a replay, wherever it runs
 //	POST api/delete          {filter}         marks as deleted: {"count": N}

@@ -96,6 +96,8 @@ type ask struct {
 	To            string          `json:"to"`
 	Rate          float64         `json:"rate"`
 	SettleSeconds float64         `json:"settleSeconds"`
+	Reader        string          `json:"reader"`
+	Unjudged      bool            `json:"unjudged"`
 	MaxFailures   *float64        `json:"maxFailures"`
 	MaxReplays    int             `json:"maxReplays"`
 	Resume        string          `json:"resume"`

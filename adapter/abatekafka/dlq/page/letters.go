@@ -52,6 +52,7 @@ func (p *Page) summary(e *dlq.Entry) summary {
 type detail struct {
 	summary
 	Dialect       letter.Dialect  `json:"dialect"`
+	Identity      string          `json:"identity,omitempty"` // the message's, for its whole life
 	Reason        string          `json:"reason"`
 	Text          string          `json:"text"` // the whole message
 	Trace         string          `json:"trace"`
@@ -84,7 +85,7 @@ type headerContent struct {
 func (p *Page) detail(e *dlq.Entry) detail {
 	l := &e.Letter
 	d := detail{
-		summary: p.summary(e), Dialect: l.Dialect, Reason: l.Reason, Text: l.Message, Trace: l.Trace, ConsumerGroup: l.Group, First: l.First, Last: l.Last,
+		summary: p.summary(e), Dialect: l.Dialect, Identity: identityOf(e), Reason: l.Reason, Text: l.Message, Trace: l.Trace, ConsumerGroup: l.Group, First: l.First, Last: l.Last,
 		Timestamp: l.Timestamp, TimestampType: l.TimestampType, History: []pastReport{}, KeyContent: p.show(l.Key, true), Value: p.show(l.Value, true),
 		Headers: p.headers(l.Headers), Added: []headerContent{}, Problems: []string{},
 		Command: fmt.Sprintf("abate dlq replay --topic %s %d/%d", e.At.Topic, e.At.Partition, e.At.Offset),
@@ -150,4 +151,12 @@ func (p *Page) entry(r *http.Request) (*dlq.Entry, error) {
 		err = refuse(http.StatusNotFound, "there is no dead letter %d/%d in %s: retention has taken it, or there never was one", partition, offset, p.config.Desk.Topic())
 	}
 	return found, err
+}
+
+// identityOf is who the message is; empty for a letter that does not say where it came from.
+func identityOf(e *dlq.Entry) string {
+	if !e.Letter.Identity.Known() {
+		return ""
+	}
+	return e.Letter.Identity.String()
 }

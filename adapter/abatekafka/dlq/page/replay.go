@@ -36,7 +36,7 @@ func (p *Page) wanted(w http.ResponseWriter, r *http.Request) (dlq.Replay, error
 	}
 	return dlq.Replay{
 		Filter: f, To: a.To, Rate: a.Rate, Settle: time.Duration(a.SettleSeconds * float64(time.Second)), MaxFailures: failures, MaxReplays: a.MaxReplays,
-		Resume: a.Resume, TakeOver: a.TakeOver, Guard: p.config.Replay.Guard, Watch: p.config.Replay.Watch,
+		Reader: a.Reader, Unjudged: a.Unjudged, Resume: a.Resume, TakeOver: a.TakeOver, Guard: p.config.Replay.Guard, Watch: p.config.Replay.Watch,
 	}, nil
 }
 

@@ -49,10 +49,11 @@ function replayDialog(filter, count) {
   const original = el('input', {type: 'radio', name: 'to', id: 'r-original', checked: true}), other = el('input', {type: 'radio', name: 'to', id: 'r-other'});
   const rate = input('r-rate', {value: 100, min: .01, max: 1000000, step: 'any'}), failures = input('r-failures', {value: 10, min: 0, max: 100, step: 'any'});
   const settle = input('r-settle', {value: 5, min: .1, max: 86400, step: 'any'}), replays = input('r-replays', {value: 3, min: 1, max: 1000});
+  const unjudged = el('input', {type: 'checkbox', id: 'r-unjudged'});
   const failure = el('p.error', {role: 'alert'}), planned = el('div', {'aria-live': 'polite'});
   const look = button('Look first', () => plan()), go = el('button.main', {type: 'submit', hidden: true});
   let looking = new AbortController();
-  const want = () => ({filter, to: other.checked ? topic.value.trim() : '', rate: +rate.value, settleSeconds: +settle.value, maxFailures: +failures.value / 100, maxReplays: +replays.value});
+  const want = () => ({filter, to: other.checked ? topic.value.trim() : '', rate: +rate.value, settleSeconds: +settle.value, maxFailures: +failures.value / 100, maxReplays: +replays.value, unjudged: unjudged.checked});
   const changed = () => { looking.abort(); go.hidden = true; look.disabled = false; look.className = 'main'; replace(planned); replace(failure); };
   async function plan() {
     if (!box.querySelector('form').reportValidity()) return;
@@ -83,7 +84,7 @@ function replayDialog(filter, count) {
     } catch (error) { replace(failure, error.message); go.disabled = false; }
   }}, el('h2', null, 'Replay ', plural(count, 'letter')),
   el('fieldset.to', null, el('legend', null, 'Where to'), el('label', null, original, 'The topic where each came from'), desk.hideValues ? null : el('label', null, other, 'Another topic', topic)),
-  el('div.fields', null, field('At most, per second', rate), field('Stop when so many % fail again', failures), field('Wait after a batch, seconds', settle), field('Leave out what was replayed so often', replays)),
+  el('div.fields', null, field('At most, per second', rate), field('Stop when so many % fail again', failures), field('Wait where nobody reads, seconds', settle), field('Leave out what was replayed so often', replays), field('Go on without the consumers\' commits', unjudged)),
   el('p.mute', null, 'Batches grow: 1, 2, 5, 10, … After each the replay waits and looks how many have failed again. It goes on when this page is closed.'),
   failure, planned, el('div.buttons', null, button('Cancel', () => box.close()), look, go)));
   topic.addEventListener('focus', () => { other.checked = true; });
@@ -101,7 +102,7 @@ function planBox({progress: p, targets, sample}) {
 
 // The replay that runs is shown on top of every view.
 let following, wasRunning = false, dismissed = sessionStorage.getItem('abate-dlq-dismissed') || '';
-const ended = p => ['stopped', 'cancelled', 'done'].includes(p.phase);
+const ended = p => ['stopped', 'cancelled', 'pending', 'done'].includes(p.phase);
 
 async function follow() {
   clearTimeout(following);
@@ -121,11 +122,11 @@ async function follow() {
   following = setTimeout(follow, running ? 1000 : 15000);
 }
 
-const phases = {counting: 'counting the letters', running: 'sending', settling: 'waiting for those that fail again', 'circuit-open': 'waiting: the circuit is open', stopped: 'stopped', cancelled: 'cancelled', done: 'done'};
+const phases = {counting: 'counting the letters', running: 'sending', settling: 'waiting for the consumers', 'circuit-open': 'waiting: the circuit is open', stopped: 'stopped', cancelled: 'cancelled', pending: 'sent, some still waiting', done: 'done'};
 
 function jobBox(p, running, elsewhere) {
   const total = Math.max(p.chosen, p.sent + p.skipped, 1), part = n => (100 * n / total).toFixed(2);
-  const facts = [number(p.sent) + ' of ' + number(p.chosen) + ' sent', p.back ? number(p.back) + ' failed again' : null, p.failed ? number(p.failed) + ' could not be sent' : null,
+  const facts = [number(p.sent) + ' of ' + number(p.chosen) + ' sent', p.handled ? number(p.handled) + ' handled' : null, p.back ? number(p.back) + ' failed again' : null, standing(p), p.failed ? number(p.failed) + ' could not be sent' : null,
     p.skipped ? number(p.skipped) + ' left out' : null, running && p.batch ? 'batch of ' + number(p.batch) : null].filter(Boolean).join(' · ');
   const quiet = (Date.now() - new Date(p.updated)) / 1000; // it speaks every 10 s
   return el('div.job.' + (running ? 'running' : p.phase), null,
@@ -137,6 +138,10 @@ function jobBox(p, running, elsewhere) {
     svg('svg', {viewBox: '0 0 100 8', preserveAspectRatio: 'none', role: 'img', 'aria-label': part(p.sent) + ' % sent'}, svg('rect', {class: 'rest', width: 100, height: 8, rx: 1}),
       svg('rect', {class: 'sent', width: part(p.sent), height: 8}), svg('rect', {class: 'back', width: part(Math.min(p.back, p.sent)), height: 8})));
 }
+
+// standing is what nobody has got to, and for how long, and what went with its topic.
+const standing = p => [p.waiting ? number(p.waiting) + ' still waiting' + (p.etaSeconds ? ', about ' + span(p.etaSeconds) + ' more' : '') : null,
+  p.gone ? number(p.gone) + ' gone with their topic' : null].filter(Boolean).join(' · ') || null;
 
 async function cancel(p) {
   try { await post('replay/cancel', {id: p.id}); } catch (e) { say(e.message); }
@@ -154,9 +159,9 @@ async function replaysView(main, parts, query, signal) {
   try {
     const {here, all} = await get('replay', signal);
     if (!all || !all.length) return replace(main, el('div.empty', null, el('b', null, 'Nothing was replayed yet'), 'Open a group and choose Replay.'));
-    replace(main, el('table.cards', null, el('thead', null, el('tr', null, ['Replay', 'Began', 'By', 'Sent', 'Failed again', 'Left out', 'How it stands', ''].map(n => el('th' + (/Sent|again|Left/.test(n) ? '.num' : ''), null, n)))),
+    replace(main, el('table.cards', null, el('thead', null, el('tr', null, ['Replay', 'Began', 'By', 'Sent', 'Handled', 'Failed again', 'Still waiting', 'Left out', 'How it stands', ''].map(n => el('th' + (/Sent|Handled|again|waiting|Left/.test(n) ? '.num' : ''), null, n)))),
       el('tbody', null, all.map(p => el('tr', null, el('td', null, el('b', null, p.id)), cell('Began', '', when(p.started)), cell('By', '', p.by), cell('Sent', 'num', number(p.sent) + ' of ' + number(p.chosen)),
-        cell('Failed again', 'num', number(p.back)), cell('Left out', 'num', number(p.skipped)), cell('', '', phases[p.phase] || p.phase, p.why ? el('small', null, ' ', p.why) : null),
+        cell('Handled', 'num', number(p.handled)), cell('Failed again', 'num', number(p.back)), cell('Still waiting', 'num', number(p.waiting)), cell('Left out', 'num', number(p.skipped)), cell('', '', phases[p.phase] || p.phase, p.why ? el('small', null, ' ', p.why) : null),
         cell('', '', p.phase === 'done' ? '' : ended(p) ? button('Resume', () => resume(p.id)) : button('Cancel', () => cancel(p))))))));
   } catch (e) { wrong(main, e); }
 }

@@ -221,6 +221,7 @@ function letterHead(l) {
       fact('First failure', when(l.first)), fact('Last failure', when(l.last)), fact('Key', keyText(l.keyContent)),
       fact('Replayed', l.replays ? [plural(l.replays, 'time'), l.replayedFrom ? el('small', null, 'last from ' + place(l.replayedFrom)) : null] : 'never'),
       l.by ? fact(l.state === 'waiting' ? 'Restored' : l.state[0].toUpperCase() + l.state.slice(1), when(l.changed), el('small', null, 'by ' + l.by + (l.replay ? ', replay ' + l.replay : ''))) : null,
+      fact('Identity, for its whole life', l.identity),
       fact('Written as', l.dialect || 'a record without headers of ours'))];
 }
 

@@ -1,0 +1,51 @@
+package abategrpc
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// streamTry is one try of a stream.
+type streamTry struct {
+	stream  grpc.ClientStream // nil if it could not be opened
+	err     error             // why not
+	context carrying
+	told    bool // what is left of the call tree
+	left    int
+	number  int
+	trailer metadata.MD // written by grpc-go if there was a stream
+	closed  atomic.Bool // grpc-go has ended it
+	ending  error       // with this, if closed
+	late    atomic.Bool // its time was up before the first message
+	timer   *time.Timer
+	cancel  context.CancelFunc
+}
+
+// end lets go what the try holds. It may be called more than once.
+func (t *streamTry) end() {
+	t.stopTimer()
+	if t.cancel != nil {
+		t.cancel()
+	}
+}
+
+func (t *streamTry) stopTimer() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// translate names the end of a try for what it is: grpc-go knows only that its context was cancelled.
+func (t *streamTry) translate(err error) error {
+	if err != nil && err != io.EOF && t.late.Load() {
+		return status.Error(codes.DeadlineExceeded, "abategrpc: no message came within the policy's time limit")
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package abatehttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// halfServer sends the first half of a body, and then hangs until its client leaves, breaks off, or ends it.
+func halfServer(t *testing.T) (url string) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "2000")
+		w.Write(make([]byte, 1000))
+		http.NewResponseController(w).Flush()
+		switch r.URL.Path {
+		case "/hangs":
+			<-r.Context().Done()
+		case "/breaks":
+			panic(http.ErrAbortHandler)
+		default:
+			w.Write(make([]byte, 1000))
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A body that dies is a failure of the service, whose head came in time. It counts once, and only for what the service did.
+func TestABodyThatDiesIsAFailureThatTheBreakerSees(t *testing.T) {
+	url := halfServer(t)
+	for _, row := range []struct {
+		name, path string
+		timeout    time.Duration
+		read       func(*http.Response, context.CancelFunc) error
+		failed     float64
+	}{
+		{"runs into attemptTimeout", "/hangs", 30 * time.Millisecond, nil, 1},
+		{"breaks off", "/breaks", 0, nil, 1},
+		{"comes whole", "/", 0, nil, 0},
+		{"is closed by the caller", "/hangs", time.Minute, func(resp *http.Response, _ context.CancelFunc) error {
+			resp.Body.Read(make([]byte, 10))
+			resp.Body.Close()
+			_, err := resp.Body.Read(make([]byte, 10))
+			return err
+		}, 0},
+		{"is cancelled by the caller", "/hangs", time.Minute, func(resp *http.Response, cancel context.CancelFunc) error {
+			resp.Body.Read(make([]byte, 10))
+			cancel()
+			_, err := io.Copy(io.Discard, resp.Body)
+			return err
+		}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := guard(t, abate.Policy{AttemptTimeout: row.timeout, CircuitBreaker: breaker.Config{FailureRateThreshold: 1, MinimumNumberOfCalls: 100}})
+			client := &http.Client{Transport: abatehttp.NewTransport(nil, g)}
+			for range 15 {
+				ctx, cancel := context.WithCancel(t.Context())
+				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+row.path, nil)
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if row.read != nil {
+					err = row.read(resp, cancel)
+				} else {
+					_, err = io.Copy(io.Discard, resp.Body)
+				}
+				if (row.path == "/") != (err == nil) {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				cancel()
+			}
+			if got := g.State().Breaker; got.Calls != 15 || got.FailureRate != row.failed {
+				t.Errorf("%d calls, %v of them failed; want 15, %v", got.Calls, got.FailureRate, row.failed)
+			}
+		})
+	}
+}
+
+func TestFifteenBodiesThatDieOpenTheCircuit(t *testing.T) {
+	g := guard(t, abate.Policy{AttemptTimeout: 20 * time.Millisecond, CircuitBreaker: staysOpen(15)})
+	client := &http.Client{Transport: abatehttp.NewTransport(nil, g)}
+	url := halfServer(t) + "/hangs"
+	for i := range 15 {
+		resp, err := client.Get(url)
+		if err != nil { // the machine is so busy that the head came too late, which is a failure as well
+			if errors.Is(err, abate.ErrCircuitOpen) {
+				t.Fatal(i, err)
+			}
+			continue
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	if _, err := client.Get(url); !errors.Is(err, abate.ErrCircuitOpen) {
+		t.Error(err)
+	}
+}

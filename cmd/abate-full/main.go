@@ -1,0 +1,43 @@
+// Command abate-full has every command of Abate and every client that they need: of Kafka, Redis and PostgreSQL, and
+// brokers to embed for trying.
+package main
+
+import (
+	"maps"
+
+	"github.com/abate-go/abate/adapter/abateredis/trial"
+	"github.com/abate-go/abate/cmd/internal/basics"
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/cmd/internal/clients"
+	"github.com/abate-go/abate/cmd/internal/kafkatools"
+	"github.com/abate-go/abate/cmd/internal/rehearse"
+	"github.com/abate-go/abate/cmd/internal/sidecar"
+	"github.com/abate-go/abate/cmd/internal/viaproxy"
+	"github.com/abate-go/abate/proxy/sharing"
+)
+
+func main() { program().Main() }
+
+func program() *cli.Program {
+	waits := basics.Clients{Probers: clients.Probers()}
+	maps.Copy(waits.Probers, kafkatools.Probers())
+	drills := rehearse.Clients{Kafka: kafkatools.DrillKafkaCommand, Via: viaproxy.Start}
+	c := sidecar.Clients{Sharing: sharing.Redis(trial.Start)}
+	intro := "Abate stops retry storms: this program has all its commands."
+	return &cli.Program{Name: "abate-full", Intro: intro, Commands: []cli.Command{
+		{Name: "drill", Summary: "play a retry storm over real sockets: unguarded, then guarded",
+			Run: drills.DrillCommand},
+		{Name: "sim", Summary: "play a scenario in virtual time and judge it", Run: rehearse.SimCommand},
+		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
+		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
+			Run: rehearse.TopCommand},
+		{Name: "wait", Summary: "wait until databases and services answer, then become a program", Run: waits.WaitCommand},
+		{Name: "probe", Summary: "ask a URL and exit 0 if it answers 2xx (for health checks in bare images)",
+			Run: basics.ProbeCommand},
+		{Name: "dlq", Summary: "look at the dead letters of a Kafka topic, and replay them carefully",
+			Run: kafkatools.DlqCommand},
+		{Name: "export", Summary: "write Prometheus rules and a Grafana dashboard for a policy file",
+			Run: rehearse.ExportCommand},
+		{Name: "check", Summary: "check policy files and print the policy in force", Run: basics.CheckCommand},
+	}}
+}

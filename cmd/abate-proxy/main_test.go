@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// limit is what the binary for sidecars may weigh, stripped: every pod pulls it.
+const limit = 18_000_000
+
+func TestTheBinaryForSidecarsHasNoKafkaNoFakesAndNoDrills(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range strings.Lines(string(out)) {
+		for _, heavy := range []string{"twmb/franz-go", "alicebob/miniredis", "yuin/gopher-lua", "abate/sim",
+			"abate/internal/drill", "abate/export",
+			"abate/adapter/abatekafka", "abate/cmd/internal/rehearse", "abate/cmd/internal/kafka"} {
+			if strings.Contains(pkg, heavy) {
+				t.Errorf("abate-proxy imports %s", strings.TrimSpace(pkg))
+			}
+		}
+	}
+}
+
+func TestTheBinaryForSidecarsIsSmall(t *testing.T) {
+	if testing.Short() {
+		return // it is linked
+	}
+	path := filepath.Join(t.TempDir(), "abate-proxy")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > limit {
+		t.Errorf("%d bytes, want at most %d; go list -deps and go tool nm -size say what is in it", info.Size(), limit)
+	}
+}
+
+func TestACommandThatIsNotHereSaysWhere(t *testing.T) {
+	here := map[string]bool{}
+	for _, c := range program().Commands {
+		here[c.Name] = true
+	}
+	for _, name := range strings.Fields("drill sim proxy top wait probe dlq export check") {
+		if !here[name] {
+			t.Errorf("abate-proxy knows nothing of %s", name)
+		}
+	}
+}

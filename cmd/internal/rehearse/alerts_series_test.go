@@ -1,0 +1,182 @@
+package rehearse
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// scraping is how often Prometheus asks the simulated programs.
+const scraping = 15 * time.Second
+
+// simulated plays a scenario in virtual time and returns what Prometheus would have scraped: of each fleet one program, whose guards
+// tell abateprom.Metrics as they do in production. Whenever a fleet is restarted its counters begin at zero again.
+func simulated(t *testing.T, text string, seed uint64) []inputSeries {
+	t.Helper()
+	s, err := scenario.Parse("alerts.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &s.Variants[0]
+	var programs []*simProgram
+	for i := range s.Clients {
+		p := &simProgram{name: s.Clients[i].Name, warmUp: s.WarmUp, series: map[string][]float64{}}
+		for f := range s.Faults {
+			if kind, target := s.Faults[f].Kind(); kind == scenario.RestartFault && target == p.name {
+				p.downs = append(p.downs, outOfService{s.Faults[f].At, s.Faults[f].End()})
+			}
+		}
+		p.start(t)
+		for _, call := range s.Clients[i].Calls {
+			policy := v.PolicyOf(p.name, call.To)
+			policy.Observer = abate.ObserverFunc(func(e abate.Event) { p.observe(t, call.To, e) })
+			v.Guards.Services = append(v.Guards.Services, policyfile.Service{Name: p.name + " -> " + call.To, Policy: policy})
+		}
+		programs = append(programs, p)
+	}
+	world, err := engine.New(s, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := world.Run(seed, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	var all []inputSeries
+	for _, p := range programs {
+		p.until(t, s.Duration+scraping)
+		all = append(all, p.input()...)
+	}
+	return all
+}
+
+// simProgram is one simulated process with its own metrics.
+type simProgram struct {
+	name    string
+	warmUp  time.Duration
+	downs   []outOfService
+	metrics *abateprom.Metrics
+	from    prometheus.Gatherer
+	told    map[string]abate.Observer // by service
+	state   map[string]float64        // of the circuit, by service
+	scraped time.Duration             // the next time
+	series  map[string][]float64      // a value for each scrape; NaN where there was none
+}
+
+// outOfService is when a program is not there.
+type outOfService struct{ from, to time.Duration }
+
+// start gives the program new metrics, as a process that starts has.
+func (p *simProgram) start(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := abateprom.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.metrics, p.from = metrics, registry
+	p.told, p.state = map[string]abate.Observer{}, map[string]float64{}
+}
+
+func (p *simProgram) observe(t *testing.T, service string, e abate.Event) {
+	p.until(t, e.At-p.warmUp)
+	if e.Kind == abate.BreakerChanged {
+		p.state[service] = map[string]float64{"closed": 0, "open": 2}[e.To.String()]
+		if name := e.To.String(); name != "closed" && name != "open" {
+			p.state[service] = 1
+		}
+	}
+	observer := p.told[service]
+	if observer == nil {
+		var policy abate.Policy
+		p.metrics.Adjust(service, &policy)
+		observer, p.told[service] = policy.Observer, policy.Observer
+		p.state[service] += 0
+	}
+	observer.Observe(e)
+}
+
+// until makes the scrapes that come before now.
+func (p *simProgram) until(t *testing.T, now time.Duration) {
+	for ; p.scraped < now; p.scraped += scraping {
+		if len(p.downs) > 0 && p.scraped >= p.downs[0].from {
+			if p.scraped < p.downs[0].to {
+				continue
+			}
+			p.downs = p.downs[1:]
+			p.start(t)
+		}
+		p.scrape(t)
+	}
+}
+
+func (p *simProgram) scrape(t *testing.T) {
+	families, err := p.from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "abate_amplification_ratio" { // by the clock of this machine
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := make([]string, 0, len(m.GetLabel()))
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+strconv.Quote(l.GetValue()))
+			}
+			if m.GetCounter() != nil {
+				p.note(family.GetName(), labels, m.GetCounter().GetValue())
+			} else if m.GetGauge() != nil {
+				p.note(family.GetName(), labels, m.GetGauge().GetValue())
+			}
+		}
+	}
+	for service, state := range p.state {
+		p.note("circuit_breaker_state", []string{"service=" + strconv.Quote(service)}, state)
+	}
+}
+
+func (p *simProgram) note(name string, labels []string, value float64) {
+	labels = append(labels, `job="checkout"`, "instance="+strconv.Quote(p.name))
+	key := name + "{" + strings.Join(labels, ",") + "}"
+	list := p.series[key]
+	for time.Duration(len(list))*scraping < p.scraped {
+		list = append(list, math.NaN())
+	}
+	p.series[key] = append(list, value)
+}
+
+// input is what promtool is given.
+func (p *simProgram) input() []inputSeries {
+	var all []inputSeries
+	for _, key := range slices.Sorted(maps.Keys(p.series)) {
+		values := make([]string, len(p.series[key]))
+		for i, v := range p.series[key] {
+			if values[i] = strconv.FormatFloat(v, 'g', -1, 64); math.IsNaN(v) {
+				values[i] = "_"
+			}
+		}
+		all = append(all, inputSeries{key, strings.Join(values, " ")})
+	}
+	return all
+}
+
+// checkoutPods writes the clients of a scenario: three programs that share a rate.
+func checkoutPods(rate float64) string {
+	var text strings.Builder
+	for i := range 3 {
+		fmt.Fprintf(&text, "  checkout-%d: {rate: %v, calls: [payment-service]}\n", i+1, rate/3)
+	}
+	return text.String()
+}

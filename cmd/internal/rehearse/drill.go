@@ -1,0 +1,355 @@
+// Package rehearse has the commands that show what policies do before they must, and while they do: drill, sim, export and top.
+package rehearse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+const drillHelp = `Play a scenario over real sockets on 127.0.0.1, in this one process; nothing to install.
+
+Without FILE: a payment service with a finite capacity serves clients that send on schedule. In the
+middle its database does not answer for some seconds. Act 1, unguarded: the clients retry as so many
+do. Act 2, guarded: the same clients, arrivals and service under another policy. Takes 50 seconds.
+
+Usage: abate drill [FLAGS] [FILE]
+       abate drill kafka [FLAGS]   the same for Kafka consumers: see "abate drill kafka -h"
+
+FILE is a scenario of "abate sim", small enough for one machine: one fleet with a constant rate, one
+service with workers and perhaps one behind it, outages, slowdowns and errors. Each variant is an
+act. What the drill does not play is named and refused. Without FILE it plays
+scenarios/quickstart.yaml, which is built in.
+
+  --compare             play, then simulate the same 40 times, and print both side by side
+  --via proxy           the clients know nothing of Abate: each has an "abate proxy" as its HTTP
+                        proxy, which carries out the policy of the act
+  --act NAME            only this variant (default both: all of them)
+  --policy FILE         policy file for the clients of the variant "guarded" (or else the last one),
+                        instead of the scenario's; the drill plays the service that they call,
+                        built in "payment-service"
+  --print-policy        print the policy of the built-in guarded act and exit
+
+These change what the scenario says; the numbers are those of the built-in one:
+  --rate N              requests offered per second, by all clients together, 20 or more (250)
+  --clients N           clients, each with connections and a guard of its own (50)
+  --capacity N          workers of the service (20)
+  --service-time D      what one request takes a worker (50ms)
+  --queue N             requests that may wait in the service (900)
+  --before D            time before the outage (4s)
+  --outage D            length of the outage (5s)
+  --after D             time after the outage (14s)
+  --within D            time after the outage in which the guarded clients have to recover (5s, or
+                        --after if that is shorter)
+
+  --admin ADDR          the live page of what happens, its data for "abate top", and /metrics for
+                        Prometheus, while the drill is played; off for none (127.0.0.1:15000, or any
+                        free port if that is taken)
+  --seed N              of arrivals and service times (default 1)
+  --json                print one JSON document with all numbers instead of the tables; progress
+                        goes to standard error
+  --quiet               only the result: no introduction, no progress
+  -h, --help            print this
+
+Every number means what it means in "abate sim". Goodput: of the requests offered, how many were
+answered. "Recovered": from then on, goodput is for a second at 95 % of what it was before, and on
+average until the end.
+
+Exit code: 0 all is as the scenario expects, so guarded recovered in time; acts that are expected to
+collapse do not matter. 1 it is not, or the drill could not be played. With --compare 0 needs more:
+in every act attempts per request within 2 % of the simulation, and the same verdict (recovers or
+never). 2 a flag or a file is wrong; 130 interrupted.
+`
+
+// drillOptions are the words of "abate drill".
+type drillOptions struct {
+	config      drill.Config
+	changes     drill.Changes
+	file        string
+	policyFile  string
+	printPolicy bool
+	compare     bool
+	json, quiet bool
+	via         string
+	admin       string
+	problems    []string
+}
+
+// Clients are what a program has for drills. A slim program has few, and hands over what needs more.
+type Clients struct {
+	// Kafka runs "abate drill kafka" with the words behind it.
+	Kafka cli.Run
+	// Via starts a proxy for each client of a drill; nil hands over to Elsewhere.
+	Via drill.Via
+	// Elsewhere carries out a command that needs what is not here; nil if there is no other program.
+	Elsewhere cli.Run
+}
+
+// DrillCommand runs "abate drill".
+func (c Clients) DrillCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "kafka" {
+		return c.Kafka(ctx, args[1:], stdout, stderr)
+	}
+	o, err := c.parseDrill(args)
+	if c.Via == nil && c.Elsewhere != nil && o.via == "proxy" {
+		return c.Elsewhere(ctx, append([]string{"drill"}, args...), stdout, stderr)
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, drillHelp)
+		return 0
+	}
+	if len(o.problems) > 0 {
+		for _, p := range o.problems {
+			fmt.Fprintf(stderr, "abate drill: %s\n", p)
+		}
+		fmt.Fprintln(stderr, `"abate drill -h" explains the flags.`)
+		return 2
+	}
+	if o.printPolicy {
+		_, _ = io.WriteString(stdout, drill.QuickstartPolicy())
+		return 0
+	}
+	if limit, ok := drill.FileLimit(); ok && limit < o.config.FilesNeeded() {
+		fmt.Fprintf(stderr, "abate drill: the storm may need %d open files (sockets), and this process may have only %d. Raise the limit (ulimit -n %d) or lower --rate.\n",
+			o.config.FilesNeeded(), limit, o.config.FilesNeeded())
+		return 1
+	}
+	return o.play(ctx, stdout, stderr)
+}
+
+// play runs the drill and prints what came of it.
+func (o *drillOptions) play(ctx context.Context, stdout, stderr io.Writer) int {
+	progress := newProgress(stdout)
+	if o.json {
+		progress = newProgress(stderr)
+	}
+	admin, err := o.openAdmin()
+	if err != nil {
+		fmt.Fprintf(stderr, "abate drill: %v\n", err)
+		return 1
+	}
+	defer admin.close()
+	o.config.Watch = admin.watchers
+	if !o.quiet {
+		admin.greet(progress.out)
+		o.config.Intro(progress.out)
+		o.config.Progress = progress.show
+	}
+	result, err := drill.Run(ctx, o.config)
+	progress.end()
+	if err == nil && o.compare && !result.Interrupted {
+		err = o.config.Compare(ctx, &result)
+		if ctx.Err() != nil {
+			result.Interrupted, err = true, nil
+		}
+	}
+	if err == nil {
+		err = o.print(stdout, &result)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "abate drill: %v\n", err)
+		return 1
+	case result.Interrupted:
+		return 130
+	case !result.Passed, result.Comparison != nil && !result.Comparison.Agrees:
+		return 1
+	}
+	return 0
+}
+
+// print writes the result for people or, with --json, for machines.
+func (o *drillOptions) print(w io.Writer, result *drill.Result) error {
+	if o.json {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	}
+	var text strings.Builder
+	result.Report(&text)
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to mend them one by one.
+func (c Clients) parseDrill(args []string) (*drillOptions, error) {
+	o := &drillOptions{config: drill.Default()}
+	flags := flag.NewFlagSet("drill", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	act, x := "both", &o.changes
+	flags.StringVar(&act, "act", act, "")
+	flags.StringVar(&o.policyFile, "policy", "", "")
+	flags.StringVar(&o.via, "via", "", "")
+	flags.StringVar(&o.admin, "admin", "", "")
+	for name, to := range map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet} {
+		flags.BoolVar(to, name, false, "")
+	}
+	const number, length = "a number that it takes", "a length of time; for example 500ms or 5s"
+	given(o, flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	seed := &o.config.Seed
+	given(o, flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
+	for name, to := range map[string]**int{"clients": &x.Clients, "capacity": &x.Capacity, "queue": &x.Queue} {
+		given(o, flags, name, number, to, strconv.Atoi)
+	}
+	for name, to := range map[string]**time.Duration{
+		"service-time": &x.ServiceTime, "before": &x.Before, "outage": &x.Outage, "after": &x.After, "within": &x.Within,
+	} {
+		given(o, flags, name, length, to, time.ParseDuration)
+	}
+	if err := flags.Parse(o.known(flags, args)); err != nil {
+		o.wrong("%v", err) // or help is wanted
+		return o, err
+	}
+	o.finish(c, *seed, act)
+	return o, nil
+}
+
+// known returns the arguments without those at which Parse would stop, so that all others are checked as well.
+func (o *drillOptions) known(flags *flag.FlagSet, args []string) []string {
+	var kept []string
+	for len(args) > 0 {
+		arg, rest := args[0], args[1:]
+		args = rest
+		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		f := flags.Lookup(name)
+		switch {
+		case !strings.HasPrefix(arg, "-") && o.file == "":
+			o.file = arg
+		case !strings.HasPrefix(arg, "-"):
+			o.wrong("%q is one file too many; the drill plays one scenario", arg)
+		case name == "":
+			o.wrong("%q is not a flag", arg)
+		case name == "h" || name == "help":
+			return []string{"-h"}
+		case f == nil:
+			o.wrong("--%s is not a flag", name)
+			if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+				args = rest[1:] // what was meant to be its value
+			}
+		case cli.IsSwitch(f):
+			if _, err := strconv.ParseBool(value); assigned && err != nil {
+				o.wrong("--%s: %q is neither true nor false", name, value)
+				continue
+			}
+			kept = append(kept, arg)
+		case assigned:
+			kept = append(kept, arg)
+		case len(rest) == 0:
+			o.wrong("--%s needs a value", name)
+		default:
+			kept, args = append(kept, arg, rest[0]), rest[1:]
+		}
+	}
+	return kept
+}
+
+// given defines a flag that lets *to point to its value. Bad values, which are not what, are collected instead of ending
+// the parse, and leave *to as it is.
+func given[T any](o *drillOptions, flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
+	flags.Func(name, "", func(s string) error {
+		v, err := parse(s)
+		if err != nil {
+			o.wrong("--%s: %q is not %s", name, s, what)
+			return nil
+		}
+		*to = &v
+		return nil
+	})
+}
+
+func (o *drillOptions) wrong(format string, args ...any) {
+	o.problems = append(o.problems, fmt.Sprintf(format, args...))
+}
+
+// finish loads the files and checks what no single flag can tell.
+func (o *drillOptions) finish(c Clients, seed uint64, act string) {
+	if o.file != "" {
+		s, err := scenario.Load(o.file)
+		if err != nil {
+			o.wrong("%v", err)
+		} else {
+			o.config = drill.New(s)
+		}
+	}
+	o.config.Seed = seed
+	if o.admin != "" && o.admin != cli.Off && !cli.IsAddress(o.admin) {
+		o.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", o.admin)
+	}
+	switch o.via {
+	case "":
+	case "proxy":
+		o.config.Via, o.config.ViaName = c.Via, "an abate proxy of its own"
+	default:
+		o.wrong("--via: %q is not known; allowed: proxy", o.via)
+	}
+	if act != "both" {
+		if all := o.config.Acts; slices.Contains(all, act) {
+			o.config.Acts = []string{act}
+		} else {
+			o.wrong("--act: %q is not known; allowed: %s, both", act, strings.Join(all, ", "))
+		}
+	}
+	if o.policyFile != "" {
+		o.loadPolicy()
+	}
+	o.problems = append(o.problems, o.config.Change(o.changes)...)
+}
+
+func (o *drillOptions) loadPolicy() {
+	text, err := os.ReadFile(o.policyFile)
+	if err != nil {
+		o.wrong("--policy: %v", err)
+		return
+	}
+	if o.changes.Policy, err = policyfile.Parse(o.policyFile, text); err != nil {
+		o.wrong("--policy: %v", err)
+	}
+}
+
+// progress shows the drill while it runs: one line that is written over and over on a terminal, else a line per second.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	shown    bool
+}
+
+func newProgress(out io.Writer) *progress {
+	p := &progress{out: out}
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progress) show(now drill.Progress) {
+	p.shown = true
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r%s\x1b[K", now)
+		return
+	}
+	fmt.Fprintln(p.out, now)
+}
+
+// end leaves room between the progress and what follows.
+func (p *progress) end() {
+	switch {
+	case p.terminal && p.shown:
+		fmt.Fprint(p.out, "\r\x1b[K")
+	case p.shown:
+		fmt.Fprintln(p.out)
+	}
+}

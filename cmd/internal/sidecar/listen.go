@@ -1,0 +1,140 @@
+package sidecar
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/proxy"
+)
+
+// checkAddresses finds what is wrong with the flags about where to listen.
+func (f *proxyFlags) checkAddresses() {
+	if f.listen != cli.Off && !cli.IsAddress(f.listen) {
+		f.wrong("--listen %q is not an address: write host:port, for example 127.0.0.1:15001, or off", f.listen)
+	}
+	if f.admin != cli.Off && !cli.IsAddress(f.admin) {
+		f.wrong("--admin %q is not an address: write host:port, for example 127.0.0.1:15000, or off", f.admin)
+	}
+	if f.listen == f.admin && cli.IsAddress(f.listen) && !strings.HasSuffix(f.listen, ":0") {
+		f.wrong("--listen and --admin are both %s: write another port for one of them", f.listen)
+	}
+	switch t := f.config.AdminTLS; {
+	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
+		f.wrong("--admin-tls-cert is missing: --admin-tls-key and --admin-client-ca need it")
+	case t.Certificate != "" && t.Key == "":
+		f.wrong("--admin-tls-key is missing: --admin-tls-cert needs it")
+	}
+}
+
+// open opens all listeners, and says what is wrong with each.
+func (f *proxyFlags) open(p *proxy.Proxy, stderr io.Writer) (l, admin net.Listener, ok bool) {
+	l, err := listenAt("--listen", f.listen, stderr)
+	admin, adminErr := listenAt("--admin", f.admin, stderr)
+	openErr := p.Open()
+	for _, err := range cli.Each(openErr) {
+		fmt.Fprintf(stderr, "abate proxy: %s: %s\n", f.config.Policy, f.entranceProblem(err))
+	}
+	if errors.Join(err, adminErr, openErr) == nil {
+		if secure := p.AdminTLS(); admin != nil && secure != nil {
+			admin = tls.NewListener(admin, secure)
+		}
+		return l, admin, true
+	}
+	for _, one := range []net.Listener{l, admin} {
+		if one != nil {
+			one.Close()
+		}
+	}
+	return nil, nil, false
+}
+
+// listenAt listens at the address of a flag. It is nil for off.
+func listenAt(name, addr string, stderr io.Writer) (net.Listener, error) {
+	if addr == cli.Off {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintf(stderr, "abate proxy: %s %s: %s\n", name, addr, cli.ListenProblem(err))
+		return nil, err
+	}
+	return l, nil
+}
+
+// entranceProblem says what is wrong with an address of the policy file.
+func (f *proxyFlags) entranceProblem(err error) string {
+	var at *proxy.ListenError
+	if !errors.As(err, &at) {
+		return err.Error()
+	}
+	for name, addr := range map[string]string{"--listen": f.listen, "--admin": f.admin} {
+		if addr == at.Address {
+			return fmt.Sprintf("%s %s: that is the address of %s; write another port for one of them", at.Key, at.Address, name)
+		}
+	}
+	return fmt.Sprintf("%s %s: %s", at.Key, at.Address, cli.ListenProblem(at.Err))
+}
+
+// greet says what is served where.
+func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
+	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", f.contents(p), f.config.Policy)
+	for _, name := range p.Policies().Names() {
+		g, _ := p.Policies().Lookup(name)
+		policy := g.Describe()
+		var from []string
+		for _, r := range policy.Routes {
+			from = append(from, r.Host+r.Path)
+		}
+		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "), upstreams(policy.Upstreams))
+	}
+	greetEntrances(p, stdout)
+	var at []string
+	if l != nil {
+		at = append(at, "listening on "+l.Addr().String())
+	}
+	if admin != nil {
+		at = append(at, "admin on "+f.adminURL(admin))
+	}
+	if len(at) > 0 {
+		fmt.Fprintln(stdout, strings.Join(at, ", "))
+	}
+	if l == nil && len(p.Entrances()) == 0 {
+		slog.Warn("nothing comes in: --listen is off, and the policy file has no protect with a listen; it is looked at again when it changes")
+	}
+}
+
+// contents counts what the policy file has.
+func (f *proxyFlags) contents(p *proxy.Proxy) string {
+	services, gates := len(p.Policies().Names()), len(p.Policies().GateNames())
+	switch {
+	case gates == 0:
+		return cli.Count(services, "service")
+	case services == 0:
+		return cli.Count(gates, "protected service")
+	}
+	return cli.Count(services, "service") + " and " + cli.Count(gates, "protected service")
+}
+
+func upstreams(urls []string) string {
+	if len(urls) == 0 {
+		return "(no upstreams: every request to it gets a 502)"
+	}
+	return strings.Join(urls, " ")
+}
+
+// adminURL is where the admin page is. Others who can reach it unasked are worth a warning.
+func (f *proxyFlags) adminURL(admin net.Listener) string {
+	if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() && f.config.AdminTokens == "" && f.config.AdminTLS.ClientCA == "" {
+		slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic; --admin-token-file or --admin-client-ca restricts it", "address", admin.Addr().String())
+	}
+	if f.config.AdminTLS.Enabled() {
+		return "https://" + admin.Addr().String()
+	}
+	return "http://" + admin.Addr().String()
+}

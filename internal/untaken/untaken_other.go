@@ -1,0 +1,12 @@
+//go:build !linux
+
+// Package untaken bounds how long a peer may leave in a socket what was written to it.
+package untaken
+
+import (
+	"net"
+	"time"
+)
+
+// Bound can do nothing here: what fits into the socket is the kernel's.
+func Bound(net.Conn, time.Duration) {}

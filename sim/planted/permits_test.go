@@ -1,0 +1,109 @@
+package planted_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leaks are permits that are lost, or given back twice, in one place each. The programs of permits_fuzz_test.go and places_fuzz_test.go have
+// to find every one of them.
+var leaks = []bug{
+	{"call.go", "if c.admitted = true; cause == nil {", "if c.admitted = cause == nil; cause == nil {"}, // a permit arrives as its caller leaves
+	{"attempt.go", "if !ok || wait > 0 {", "if !ok {"},                                                  // nothing is given back before the wait for a turn
+	{"call.go", "	if c.admitted {\n		c.admitted = false\n", "	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
+	{"call.go", "		c.turn = false\n		c.returnTurn()\n", "		c.turn = false\n"},
+	{"call.go", "		c.s.tellBreaker(now, a, breaker.Neutral)\n", ""},
+	{"call.go", "		c.dropCopies(now)             // also one that was let pass and is not sent\n", ""},
+	{"attempt.go", "			s.tellThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n", "			return ErrCircuitOpen\n"},
+	{"attempt.go", "	if reason != nil {\n		s.giveBack(now, a)\n", "	if reason != nil {\n"},
+	{"attempt.go", "		a.asked &^= askedThrottle\n", ""},
+	{"policy/bulkhead/bulkhead.go", "	b.queue.remove(w)\n	b.word.Add(^uint64(oneWaiting - 1))\n", "	b.queue.remove(w)\n"},
+	{"policy/breaker/breaker.go", "		if !drawn {\n			b.takeBack(permit)\n", "		if !drawn && permit.gen == 0 {\n			b.takeBack(permit)\n"},
+	{"call.go", "		if !dropped {\n			c.AnswerEnded", "		if dropped && c.s == nil {\n			c.AnswerEnded"},
+	{"call.go", "	defer c.finish(now, reason, err) // none is in the air by then\n	dropped := false\n", "	dropped := false\n	defer func() {\n		if dropped {\n			c.finish(now, reason, err)\n		}\n	}()\n"},
+	{"repeat.go", "s.breaker.ClosedOff(now) {\n		return ErrCircuitOpen\n", "s.breaker.Rejecting(now) {\n		return nil\n"},
+	{"repeat.go", "		c.returnTurn()\n		return ErrBudgetExhausted\n", "		return ErrBudgetExhausted\n"},
+	{"budgets.go", "	if _, ok := s.shared.Repeat(now); ok {", "	if _, ok := s.shared.Repeat(now); ok || true {"},
+	{"calltree.go", "		c.tree.giveBack(handed - used)\n", ""},
+
+	{"call.go", "			c.admitted = true // Abort gives it back\n", ""},
+	{"call.go", "			began = a.start\n", "			_ = a.start\n"},
+	{"call.go", "		defer c.AnswerEnded(now, nil) // which nobody will read\n", ""},
+	{"answer.go", "		if !told {\n			c.AnswerEnded(now, nil)\n		}\n", "		_ = told\n"},
+	{"attempt.go", "	c.reserved = false\n", ""},
+	{"attempt.go", "		c.returnTurn()\n		reason = ErrBudgetExhausted\n", "		reason = ErrBudgetExhausted\n"}, // others were quicker
+	{"budgets.go", "		s.budget.Return(now, c)\n", "		_ = c\n"},
+	{"budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"}, // of a repeat that was not paid
+	{"calltree.go", "		c.tree.take(used-handed, false)\n", "		_ = used\n"},
+	{"policy/breaker/answer.go", "		b.report(now, permit, r)\n", "		if r == Failure {\n			b.report(now, permit, r)\n		}\n"},
+	{"policy/breaker/breaker.go", "			if !told && ok { // onChange has panicked: nobody gets this permit\n", "			if !told && !ok {\n"},
+	{"policy/bulkhead/bulkhead.go", "	b.mu.Unlock()\n	b.admit()\n", "	b.mu.Unlock()\n"},
+
+	{"arrival.go", "		a.s.shedder.Release(now, permit, shed.Ignored)\n		return a.refuse(now, ErrDeadline, shed.Expired)\n", "		return a.refuse(now, ErrDeadline, shed.Expired)\n"},
+	{"arrival.go", "if permit, reason := w.Outcome(); !left && reason == shed.None {", "if permit, reason := w.Outcome(); left && reason == shed.None {"},
+	{"arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n", "		if class != Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
+	{"policy/shed/shedder.go", "	s.count(p.caller, -1)\n", ""},
+	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.turns, w.permit.caller)\n", "	w.permit = s.permit(now, s.turns, 0)\n"},
+
+	{"arrival.go", "		if !told && a.held {\n", "		if !told && a.limited && !a.held {\n"},
+	{"policy/shed/wait.go", "	s.count(caller, 1)\n	w.rank", "	w.rank"},
+	{"policy/shed/wait.go", "		s.giveUp(now, s.queue.lists[least].newest, least.below(k), woken)\n", "		s.queue.remove(s.queue.lists[least].newest)\n"},
+	{"policy/shed/settings.go", "	s.serve(now, &woken)\n	s.unlock(now, &woken)\n", "	s.unlock(now, &woken)\n"},
+}
+
+// soon is how long the programs may take to find a leak, by their own processor time.
+const soon = 10 * time.Second
+
+// The whole list costs some minutes, most of them to build, so it is for make leaks; one is always planted.
+func TestAPlantedPermitLeakIsFoundInTenSeconds(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	chosen := leaks
+	if os.Getenv("ABATE_LEAKS") == "" {
+		chosen = leaks[:1]
+	}
+	if took, found := foundIn(t, nil); found {
+		t.Fatalf("a leak was found in %v where none is planted", took)
+	}
+	for _, b := range chosen {
+		t.Run(fmt.Sprintf("%s: %q for %q", b.file, b.wrong, b.right), func(t *testing.T) {
+			if took, found := foundIn(t, &b); !found || took > soon {
+				t.Errorf("found %t, after %v", found, took)
+			} else {
+				t.Log(took.Round(time.Millisecond))
+			}
+		})
+	}
+}
+
+// foundIn plays the random programs of package abate's tests, with a bug if one is given.
+func foundIn(t *testing.T, b *bug) (took time.Duration, found bool) {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "permits.test")
+	args := []string{"test", "-c", "-o", program}
+	if b != nil {
+		args = append(args, "-overlay", overlay(t, dir, b))
+	}
+	build := exec.Command("go", append(args, ".")...)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: go test -c: %v\n%s", b, err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	play := exec.CommandContext(ctx, program, "-test.run", "^Test(Permits|Places)AddUpAfterEveryEventOfAnyProgram$")
+	play.Dir = root
+	out, err := play.CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "AddUpAfterEveryEventOfAnyProgram") {
+		t.Fatalf("%v: %v\n%s", b, err, out)
+	}
+	return play.ProcessState.UserTime() + play.ProcessState.SystemTime(), err != nil
+}

@@ -1,0 +1,75 @@
+package abate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/abate-go/abate/policy/idempotency"
+)
+
+// keys checks the words about idempotency keys.
+func (v *validator) keys(k idempotency.Config) {
+	for i, m := range k.Methods {
+		v.method(fmt.Sprintf("idempotency.methods[%d]", i), m)
+	}
+	v.scope(k.Scope)
+	if k.Fleet && k.File != "" {
+		v.add("idempotency.file", "is for one instance, and fleet shares the keys of all", "remove one of the two")
+	}
+}
+
+// scope checks whose a key is.
+func (v *validator) scope(word string) {
+	const path, allowed = "idempotency.scope", `allowed: credential, everybody, "header:NAME" and "cookie:NAME", for example "header:X-Api-Key"; empty for what caller says, else the credential`
+	kind, name, named := strings.Cut(word, ":")
+	switch {
+	case word == "", word == idempotency.ScopeCredential, word == idempotency.ScopeEverybody:
+	case word == "ip", kind == "header" && (strings.EqualFold(name, "X-Forwarded-For") || strings.EqualFold(name, "X-Real-Ip")):
+		v.add(path, "an address does not say whose a key is: others behind the same one would get the answer, and the same user from another would be served twice", allowed)
+	case !named || kind != "header" && kind != "cookie" || !isToken(name):
+		v.add(path, strconv.Quote(word)+" is not known", allowed)
+	}
+}
+
+// keyLimits checks the numbers about idempotency keys that no single field can tell. k has its defaults.
+func (v *validator) keyLimits(k idempotency.Config) {
+	room, bound := k.MaxMemory, "maxMemory"
+	if k.File != "" {
+		room, bound = k.MaxFile, "maxFile"
+	}
+	if int64(k.MaxAnswer) > room && !k.Fleet {
+		v.add("idempotency.maxAnswer", fmt.Sprintf("%d is above %s %d: no such answer could be stored", k.MaxAnswer, bound, room), "lower it or raise "+bound)
+	}
+	v.below("idempotency.minRetention", k.MinRetention, "retention", k.Retention, "lower it or raise retention")
+}
+
+func (v *validator) idleKeys(k idempotency.Config) {
+	const noMethods = "set methods, for example methods: [POST, PATCH]"
+	switch {
+	case k.Disabled:
+	case len(k.Methods) == 0:
+		v.idle("idempotency.required", k.Required, noMethods)
+		v.idle("idempotency.retention", k.Retention != 0, noMethods)
+		v.idle("idempotency.lease", k.Lease != 0, noMethods)
+		v.idle("idempotency.maxBody", k.MaxBody != 0, noMethods)
+		v.idle("idempotency.scope", k.Scope != "", noMethods)
+		v.idle("idempotency.maxAnswer", k.MaxAnswer != 0, noMethods)
+		v.idle("idempotency.keepServerErrors", k.KeepServerErrors, noMethods)
+		v.idle("idempotency.maxMemory", k.MaxMemory != 0, noMethods)
+		v.idle("idempotency.file", k.File != "", noMethods)
+		v.idle("idempotency.maxFile", k.MaxFile != 0, noMethods)
+		v.idle("idempotency.whenFull", k.WhenFull != "", noMethods)
+		v.idle("idempotency.minRetention", k.MinRetention != 0, noMethods)
+		v.idle("idempotency.fleet", k.Fleet, noMethods)
+		v.idle("idempotency.whenAway", k.WhenAway != "", noMethods)
+	default:
+		const inRedis, inFile = "remove it: with fleet the keys are in Redis", "remove it: the keys are in the file, which maxFile bounds"
+		v.idle("idempotency.maxMemory", k.Fleet && k.MaxMemory != 0, inRedis)
+		v.idle("idempotency.maxMemory", !k.Fleet && k.File != "" && k.MaxMemory != 0, inFile)
+		v.idle("idempotency.maxFile", k.File == "" && k.MaxFile != 0, "set file, for example file: /var/lib/abate/keys.db")
+		v.idle("idempotency.whenFull", k.Fleet && k.WhenFull != "", inRedis)
+		v.idle("idempotency.minRetention", (k.Fleet || k.WhenFull == "refuse") && k.MinRetention != 0, "remove it: no key is forgotten early")
+		v.idle("idempotency.whenAway", !k.Fleet && k.WhenAway != "", "set fleet: true, or remove it")
+	}
+}
