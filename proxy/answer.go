@@ -35,11 +35,12 @@ type answer struct {
 	ended   bool // all content has been read
 	keeping bool // the content goes into the store of good answers too
 
-	h2        http2Answer // HTTP/2
-	verdict   verdict     // of gRPC
-	broke     error       // why the client did not get all of it
-	died      bool        // for which the client has done nothing
-	cancelled atomic.Bool // a copy has won
+	h2        http2Answer   // HTTP/2
+	verdict   verdict       // of gRPC
+	deadline  time.Duration // of the gRPC call, as the service was told it
+	broke     error         // why the client did not get all of it
+	died      bool          // for which the client has done nothing
+	cancelled atomic.Bool   // a copy has won
 }
 
 func (a *answer) reset() {

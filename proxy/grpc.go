@@ -65,16 +65,28 @@ func (x *exchange) bound(policy *abate.Policy, now, until time.Duration) {
 }
 
 // appendRPC tells the service which attempt this is, and how much time is left of the call: see bound.
-func (x *exchange) appendRPC(dst []byte, n int) []byte {
+func (a *answer) appendRPC(dst []byte, n int) []byte {
 	if n > 1 {
 		dst = append(dst, "Grpc-Previous-Rpc-Attempts: "...)
 		dst = append(strconv.AppendInt(dst, int64(n-1), 10), "\r\n"...)
 	}
-	if x.limit != abate.NoDeadline {
+	if a.deadline = a.x.limit; a.deadline != abate.NoDeadline {
 		dst = append(dst, "Grpc-Timeout: "...)
-		dst = append(hops.AppendGRPCTimeout(dst, x.limit-abate.Now()), "\r\n"...)
+		now, from := abate.Now(), len(dst)
+		dst = hops.AppendGRPCTimeout(dst, a.deadline-now)
+		if rounded, ok := hops.ParseGRPCTimeout(text(dst[from:])); ok {
+			a.deadline = now + rounded
+		}
+		dst = append(dst, "\r\n"...)
 	}
 	return dst
+}
+
+// overdue reports whether err is how the service ended a call whose deadline had passed: servers of gRPC, grpc-go's among them,
+// then cancel the stream.
+func (a *answer) overdue(err error) bool {
+	var end *h2.StreamError
+	return a.x.rpc && errors.As(err, &end) && end.Peer && end.Code == h2.Cancel && abate.Now() >= a.deadline
 }
 
 // method is the path of the request without its query: of a gRPC call, its method.
@@ -252,6 +264,9 @@ func (x *exchange) breakOff(a *answer, err error) {
 		return
 	}
 	code, message := rpcCodeOf(err), x.reason
+	if a.overdue(err) {
+		code = hops.DeadlineExceeded
+	}
 	if x.discreet() {
 		message = "the answer broke off"
 	}

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -181,4 +182,49 @@ func TestAStreamEndsAtThePolicysTimeoutAndNotAtThatOfAnAttempt(t *testing.T) {
 	long.say("second").hear("second").ends(codes.OK)
 	r = start(t, single([]string{s.url}, "timeout: 3s", noRetries))
 	converse(t, dialGRPC(t, r.addr), "/a.B/Watch").hear("first").ends(codes.DeadlineExceeded)
+}
+
+// A server of gRPC cancels the stream of a call whose deadline has passed, and may be quicker than the timer of the proxy: the
+// call is past its deadline all the same, and not without a service.
+func TestACallThatItsServiceCancelsAtTheDeadlineIsPastItsDeadline(t *testing.T) {
+	for name, begin := range map[string]func(f *frames, stream uint32){
+		"before the answer": func(*frames, uint32) {},
+		"behind a message": func(f *frames, stream uint32) {
+			f.write(headersFrame, endHeaders, stream, block(grpcHead...))
+			f.write(dataFrame, 0, stream, message("first"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := rawHTTP2(t, func(f *frames, stream uint32, _ int) {
+				begin(f, stream)
+				for end := time.Now().Add(time.Millisecond); time.Now().Before(end); { // no timer is as punctual
+				}
+				f.write(resetFrame, 0, stream, binary.BigEndian.AppendUint32(nil, uint32(http2.ErrCodeCancel)))
+			})
+			r := start(t, single([]string{url}, noBreaker, "retryMethods: [/a.B/*]"))
+			c := r.h2(65535)
+			ended := ""
+			fields := hpack.NewDecoder(4096, func(f hpack.HeaderField) {
+				if f.Name == "grpc-status" {
+					ended = f.Value
+				}
+			})
+			for n := range uint32(300) {
+				stream := 2*n + 1
+				c.request(stream, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C",
+					"content-type", "application/grpc", "te", "trailers", "grpc-timeout", "1m")
+				c.frame(0, 1, stream, message("x"))
+				c.frames(func(kind, flags byte, of uint32, payload []byte) bool {
+					if kind == headersFrame {
+						_, _ = fields.Write(payload)
+					}
+					return of == stream && (kind == resetFrame || flags&endStream != 0)
+				})
+				if ended != "4" {
+					t.Fatalf("call %d ended with grpc-status %q, want 4 (DEADLINE_EXCEEDED)", n, ended)
+				}
+				ended = ""
+			}
+		})
+	}
 }

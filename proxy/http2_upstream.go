@@ -376,6 +376,8 @@ func (x *exchange) because(a *answer, err error) error {
 		return &timeLimitError{"nothing sent"}
 	case errors.As(err, &end) && x.gone():
 		return errGone
+	case a.overdue(err):
+		return &timeLimitError{"no answer"}
 	case errors.As(err, &end):
 		return resetError{end}
 	}

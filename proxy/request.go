@@ -160,7 +160,7 @@ func (x *exchange) appendOwn(dst []byte, a *answer, n int) []byte {
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
 	if x.rpc {
-		dst = x.appendRPC(dst, n)
+		dst = a.appendRPC(dst, n)
 	}
 	if !omits {
 		dst = x.appendAllowance(dst, &a.told)

@@ -620,6 +620,9 @@ func TestATimeoutIsTheDeadlineOfAStreamThatTheServerHears(t *testing.T) {
 					left = time.Until(until)
 				}
 				had <- left
+				if err := ss.RecvMsg(new(wrapperspb.StringValue)); err != nil { // a call that has ended takes no message
+					return err
+				}
 				return ss.SendMsg(wrapperspb.String("x"))
 			})
 			ctx := t.Context()
