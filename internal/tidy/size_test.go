@@ -86,7 +86,6 @@ var today = ratchets{
 		"adapter/abatekafka/partition": 56,
 		"proxy/Proxy":                  51,
 		"proxy/exchange":               117,
-		"proxy/h2/Conn":                101,
 		"sim/engine/Engine":            150,
 		"sim/scenario/checker":         52,
 	},

@@ -2,42 +2,42 @@ package h2
 
 import (
 	"encoding/binary"
-	"errors"
 )
 
 // handleFrame does what a frame says. An error ends the connection.
-func (c *Conn) handleFrame(f *frame) error {
+func (r *reader) handleFrame(f *frame) error {
 	switch {
-	case !c.begun && (f.kind != settingsFrame || f.has(flagAck)):
+	case !r.begun && (f.kind != settingsFrame || f.has(flagAck)):
 		return &ConnError{Code: ProtocolError, Problem: "the first frame is not SETTINGS"}
-	case c.block.id != 0 && (f.kind != continuationFrame || f.id != c.block.id):
+	case r.block.id != 0 && (f.kind != continuationFrame || f.id != r.block.id):
 		return &ConnError{Code: ProtocolError, Problem: "a head is followed by something else than its CONTINUATION"}
 	}
 	switch f.kind {
 	case dataFrame:
-		return c.handleData(f)
+		return r.handleData(f)
 	case headersFrame:
-		return c.handleHeaders(f)
+		return r.handleHeaders(f)
 	case continuationFrame:
-		return c.handleContinuation(f)
+		return r.handleContinuation(f)
 	case resetFrame:
-		return c.handleReset(f)
+		return r.handleReset(f)
 	case settingsFrame:
-		return c.handleSettings(f)
+		return r.handleSettings(f)
 	case pingFrame:
-		return c.handlePing(f)
+		return r.handlePing(f)
 	case goAwayFrame:
-		return c.handleGoAway(f)
+		return r.handleGoAway(f)
 	case windowFrame:
-		return c.handleWindow(f)
+		return r.handleWindow(f)
 	case priorityFrame:
-		return c.handlePriority(f)
+		return r.handlePriority(f)
 	case pushFrame:
 		return &ConnError{Code: ProtocolError, Problem: "PUSH_PROMISE, which nobody has allowed"}
 	}
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bother(1)
+	return r.charge(1)
 }
 
 // unpadded is the payload without padding.
@@ -52,35 +52,36 @@ func (f *frame) unpadded() ([]byte, bool) {
 	return p[1 : len(p)-int(p[0])], true
 }
 
-func (c *Conn) handleData(f *frame) error {
+func (r *reader) handleData(f *frame) error {
 	p, ok := f.unpadded()
 	if f.id == 0 || !ok {
 		return &ConnError{Code: ProtocolError, Problem: "DATA without a stream, or with more padding than payload"}
 	}
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(f.payload)
-	if c.window -= n; c.window < 0 {
+	if !c.inflow.take(n) {
 		return &ConnError{Code: FlowControlError, Problem: "more content than the window of the connection"}
 	}
-	c.goesOn()
-	s := c.streams[f.id]
+	r.progress()
+	s := c.streams.open[f.id]
 	if s == nil || s.recvEnded || !s.headDone {
-		c.giveBackWindow(n)
-		return c.strayData(f.id, s, n == 0)
+		c.giveBack(n)
+		return r.strayData(f.id, s, n == 0)
 	}
-	if s.window -= n; s.window < 0 {
-		c.giveBackWindow(n)
-		return c.streamError(s, FlowControlError, "more content than the window of the stream")
+	if !s.inflow.take(n) {
+		c.giveBack(n)
+		return r.streamError(s, FlowControlError, "more content than the window of the stream")
 	}
-	c.giveBackWindow(n - len(p))
-	s.given += n - len(p)
+	c.giveBack(n - len(p))
+	s.inflow.owed += n - len(p)
 	end := f.has(flagEndStream)
 	if s.left >= 0 {
 		s.left -= int64(len(p))
 		if s.left < 0 || end && s.left > 0 {
-			c.giveBackWindow(len(p))
-			return c.streamError(s, ProtocolError, "the content has another length than its head says")
+			c.giveBack(len(p))
+			return r.streamError(s, ProtocolError, wrongLength)
 		}
 	}
 	if len(p) > 0 {
@@ -90,108 +91,59 @@ func (c *Conn) handleData(f *frame) error {
 	if end {
 		s.recvDone()
 	}
-	c.rouseSoon(&s.rd)
+	c.waits.wakeSoon(&s.recv)
 	if len(p) == 0 && !end {
-		return c.bother(1)
+		return r.charge(1)
 	}
 	return nil
-}
-
-// recvDone notes that the peer has ended its side of the stream. mu is held.
-func (s *Stream) recvDone() {
-	s.recvEnded = true
-	if s.sendEnded {
-		s.conn.unlist(s)
-	}
 }
 
 // strayData is content that no stream wants: s, if there is one, has had its end or not its head. mu is held.
-func (c *Conn) strayData(id uint32, s *Stream, empty bool) error {
+func (r *reader) strayData(id uint32, s *Stream, empty bool) error {
+	c := r.conn
 	switch {
 	case s != nil && s.recvEnded:
-		return c.streamError(s, StreamClosed, "content after the end of the stream")
+		return r.streamError(s, StreamClosed, "content after the end of the stream")
 	case s != nil:
-		return c.streamError(s, ProtocolError, "content before the head")
-	case c.isIdle(id):
+		return r.streamError(s, ProtocolError, "content before the head")
+	case c.streams.isIdle(id):
 		return &ConnError{Code: ProtocolError, Problem: "DATA on a stream that was never opened"}
-	case c.server && !c.remembers(id):
-		return c.refuse(id, StreamClosed)
+	case c.server && !c.streams.remembers(id):
+		return r.refuse(id, StreamClosed)
 	case empty:
-		return c.bother(1)
+		return r.charge(1)
 	}
 	return nil
 }
 
-// isIdle tells whether a stream has not been opened yet, or never can be. mu is held.
-func (c *Conn) isIdle(id uint32) bool {
-	return id%2 == 0 || id > c.lastID && !(c.server && c.draining == saidLast) // else it came too late
-}
-
-// refuse resets a stream that there is none of. mu is held.
-func (c *Conn) refuse(id uint32, code Code) error {
-	c.makeRoom(frameOverhead + 4)
-	c.out.b = appendReset(c.out.b, id, code)
-	c.remember(id)
-	return c.bother(10)
-}
-
-// streamError resets a stream on which the peer broke the protocol. mu is held.
-func (c *Conn) streamError(s *Stream, code Code, problem string) error {
-	s.reset(code, errors.New(problem))
-	c.hookLater(s)
-	return c.bother(10)
-}
-
-// remember notes a stream that this side has ended and of which frames may be on their way: twice as many as may have been
-// open at once. A client knows all streams that were open without that: it has opened them. mu is held.
-func (c *Conn) remember(id uint32) {
-	if !c.server {
-		return
-	}
-	if len(c.recent) < 2*c.config.MaxStreams {
-		c.recent = append(c.recent, id)
-		return
-	}
-	c.recent[c.recentAt] = id
-	c.recentAt = (c.recentAt + 1) % len(c.recent)
-}
-
-func (c *Conn) remembers(id uint32) bool {
-	for _, other := range c.recent {
-		if other == id {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Conn) handleReset(f *frame) error {
+func (r *reader) handleReset(f *frame) error {
 	switch {
 	case len(f.payload) != 4:
 		return &ConnError{Code: FrameSizeError, Problem: "RST_STREAM is not 4 bytes long"}
 	case f.id == 0:
 		return &ConnError{Code: ProtocolError, Problem: "RST_STREAM without a stream"}
 	}
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.streams[f.id]
+	s := c.streams.open[f.id]
 	if s == nil {
-		if c.isIdle(f.id) {
+		if c.streams.isIdle(f.id) {
 			return &ConnError{Code: ProtocolError, Problem: "RST_STREAM on a stream that was never opened"}
 		}
-		return c.bother(1)
+		return r.charge(1)
 	}
 	code := Code(binary.BigEndian.Uint32(f.payload))
 	c.unlist(s)
 	s.fail(&StreamError{Code: code, Peer: true, Refused: !c.server && code == RefusedStream})
-	c.hookLater(s)
-	if c.server && c.now-s.began < rash {
-		return c.rashReset(c.now)
+	r.hookLater(s)
+	if c.server && r.now-s.began < rash {
+		return c.toll.chargeReset(r.now)
 	}
 	return nil
 }
 
-func (c *Conn) handlePing(f *frame) error {
+func (r *reader) handlePing(f *frame) error {
 	switch {
 	case len(f.payload) != 8:
 		return &ConnError{Code: FrameSizeError, Problem: "PING is not 8 bytes long"}
@@ -199,20 +151,20 @@ func (c *Conn) handlePing(f *frame) error {
 		return &ConnError{Code: ProtocolError, Problem: "PING on a stream"}
 	}
 	data := binary.BigEndian.Uint64(f.payload)
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !f.has(flagAck) {
-		c.makeRoom(frameOverhead + 8)
-		c.out.b = appendPing(c.out.b, flagAck, data)
-		return c.bother(1)
+		c.out.ping(flagAck, data)
+		return r.charge(1)
 	}
 	if data == drainPing && c.draining == saidFirst {
 		c.sayLast()
 	}
-	return c.bother(1)
+	return r.charge(1)
 }
 
-func (c *Conn) handleGoAway(f *frame) error {
+func (r *reader) handleGoAway(f *frame) error {
 	switch {
 	case len(f.payload) < 8:
 		return &ConnError{Code: FrameSizeError, Problem: "GOAWAY is shorter than 8 bytes"}
@@ -221,21 +173,22 @@ func (c *Conn) handleGoAway(f *frame) error {
 	}
 	last := binary.BigEndian.Uint32(f.payload) & maxStreamID
 	why := &ConnError{Code: Code(binary.BigEndian.Uint32(f.payload[4:])), Peer: true, Problem: quote(f.payload[8:])}
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.goneAway = why
 	if c.server {
-		return c.bother(1)
+		return r.charge(1)
 	}
 	c.closing = true
-	for id, s := range c.streams {
+	for id, s := range c.streams.open {
 		if id > last {
 			c.unlist(s)
 			s.fail(&StreamError{Code: why.Code, Peer: true, Refused: true, Cause: why})
-			c.hookLater(s)
+			r.hookLater(s)
 		}
 	}
-	return c.bother(1)
+	return r.charge(1)
 }
 
 // quote is what an error repeats of the words of a peer.
@@ -250,57 +203,59 @@ func quote(b []byte) string {
 	return string(words)
 }
 
-func (c *Conn) handlePriority(f *frame) error {
+func (r *reader) handlePriority(f *frame) error {
 	if f.id == 0 {
 		return &ConnError{Code: ProtocolError, Problem: "PRIORITY without a stream"}
 	}
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(f.payload) != 5 {
-		if s := c.streams[f.id]; s != nil {
-			return c.streamError(s, FrameSizeError, "PRIORITY is not 5 bytes long")
+		if s := c.streams.open[f.id]; s != nil {
+			return r.streamError(s, FrameSizeError, "PRIORITY is not 5 bytes long")
 		}
 		return &ConnError{Code: FrameSizeError, Problem: "PRIORITY is not 5 bytes long"}
 	}
-	return c.bother(1)
+	return r.charge(1)
 }
 
-func (c *Conn) handleWindow(f *frame) error {
+func (r *reader) handleWindow(f *frame) error {
 	if len(f.payload) != 4 {
 		return &ConnError{Code: FrameSizeError, Problem: "WINDOW_UPDATE is not 4 bytes long"}
 	}
 	more := int(binary.BigEndian.Uint32(f.payload) & maxWindow)
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.id == 0 {
 		if more == 0 {
 			return &ConnError{Code: ProtocolError, Problem: "WINDOW_UPDATE by nothing"}
 		}
-		if c.sendWindow += more; c.sendWindow > maxWindow {
+		if c.line.window += more; c.line.window > maxWindow {
 			return &ConnError{Code: FlowControlError, Problem: "the window of the connection exceeds 2^31-1"}
 		}
-		c.callSender()
-		return c.bother(1)
+		c.line.callNext()
+		return r.charge(1)
 	}
-	s := c.streams[f.id]
+	s := c.streams.open[f.id]
 	switch {
-	case s == nil && c.isIdle(f.id):
+	case s == nil && c.streams.isIdle(f.id):
 		return &ConnError{Code: ProtocolError, Problem: "WINDOW_UPDATE on a stream that was never opened"}
 	case s == nil:
-		return c.bother(1)
+		return r.charge(1)
 	case more == 0:
-		return c.streamError(s, ProtocolError, "WINDOW_UPDATE by nothing")
-	case s.sendWindow+more > maxWindow:
-		return c.streamError(s, FlowControlError, "the window of the stream exceeds 2^31-1")
+		return r.streamError(s, ProtocolError, "WINDOW_UPDATE by nothing")
+	case s.send.window+more > maxWindow:
+		return r.streamError(s, FlowControlError, "the window of the stream exceeds 2^31-1")
 	}
-	s.widen(more)
-	return c.bother(1)
+	r.widen(s, more)
+	return r.charge(1)
 }
 
 // widen changes the window of a stream for what is sent. mu is held.
-func (s *Stream) widen(more int) {
-	s.sendWindow += more
-	if s.sendWindow > 0 && !s.queued {
-		s.conn.rouseSoon(&s.wr)
+func (r *reader) widen(s *Stream, more int) {
+	s.send.window += more
+	if s.send.window > 0 && s.send.in == nil {
+		r.conn.waits.wakeSoon(&s.send.waiter)
 	}
 }

@@ -80,6 +80,6 @@ func (s *Stream) recycle() {
 // newStream is a stream of c. It holds no channels, which belong to a bubble in tests with virtual time.
 func newStream(c *Conn) *Stream {
 	s := streamPool.Get().(*Stream)
-	s.conn, s.rd.roused.L, s.wr.roused.L = c, &c.mu, &c.mu
+	s.conn, s.recv.woken.L, s.send.woken.L = c, &c.mu, &c.mu
 	return s
 }

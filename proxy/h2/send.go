@@ -12,12 +12,23 @@ var errStalled = errors.New("the peer left the window closed for too long")
 // WriteHead writes the head of the answer, on the server's side; end if that is all of it. A length of 0 or more becomes its
 // content-length. It goes out with what follows: see Flush.
 func (s *Stream) WriteHead(status int, fields []Field, length int64, end bool) error {
-	return s.writeBlock(func(c *Conn, b []byte) []byte { return c.encoder.answer(b, status, fields, length) }, fields, !s.headSent, final, end)
+	if err := s.beginBlock(!s.headSent); err != nil {
+		return err
+	}
+	s.headSent = true
+	s.conn.out.answer(s.id, status, fields, length, end)
+	s.endBlock(end, end)
+	return nil
 }
 
 // Inform sends an informational head (100 to 199 but 101), at once, on the server's side.
 func (s *Stream) Inform(status int, fields []Field) error {
-	return s.writeBlock(func(c *Conn, b []byte) []byte { return c.encoder.answer(b, status, fields, -1) }, fields, !s.headSent, interim, false)
+	if err := s.beginBlock(!s.headSent); err != nil {
+		return err
+	}
+	s.conn.out.answer(s.id, status, fields, -1, false)
+	s.endBlock(false, true)
+	return nil
 }
 
 // WriteTrailer writes the fields behind the content, and ends this side of the stream. Everything goes out.
@@ -25,44 +36,41 @@ func (s *Stream) WriteTrailer(fields []Field) error {
 	if len(fields) == 0 {
 		return s.End()
 	}
-	return s.writeBlock(func(c *Conn, b []byte) []byte { return c.encoder.trailer(b, fields) }, fields, s.headSent, final, true)
+	if err := s.beginBlock(s.headSent); err != nil {
+		return err
+	}
+	s.conn.out.trailer(s.id, fields)
+	s.endBlock(true, true)
+	return nil
 }
 
 // End ends this side of the stream. Everything goes out.
 func (s *Stream) End() error { return s.Write(nil, true, abate.NoDeadline) }
 
-type blockKind uint8
-
-const (
-	interim blockKind = iota
-	final
-)
-
-// writeBlock writes a head or a trailer.
-func (s *Stream) writeBlock(encode func(*Conn, []byte) []byte, fields []Field, inOrder bool, kind blockKind, end bool) error {
-	c := s.conn
-	c.mu.Lock()
-	if err := s.mayWrite(inOrder); err != nil {
-		c.mu.Unlock()
-		return err
+// beginBlock waits until a head or a trailer may be written. Unless that fails, it returns with mu held.
+func (s *Stream) beginBlock(inOrder bool) error {
+	s.conn.mu.Lock()
+	err := s.mayWrite(inOrder)
+	if err == nil {
+		err = s.awaitRoom(abate.NoDeadline)
 	}
-	if err := s.awaitRoom(abate.NoDeadline); err != nil {
-		c.mu.Unlock()
-		return err
+	if err != nil {
+		s.conn.mu.Unlock()
 	}
-	at := c.beginBlock(blockSize(fields))
-	c.out.b = encode(c, c.out.b)
-	c.endBlock(at, s.id, end)
-	s.headSent = s.headSent || kind == final
+	return err
+}
+
+// endBlock notes that a head or a trailer was written: it ends this side of the stream if end, and goes out at once if now.
+// mu is held, and free afterwards.
+func (s *Stream) endBlock(end, now bool) {
 	if end {
 		s.endSent()
 	}
-	if end || kind == interim || len(c.out.b) >= flushFrom {
-		c.flushAndUnlock()
+	if now || s.conn.out.waiting() >= flushFrom {
+		s.conn.flushAndUnlock()
 	} else {
-		c.mu.Unlock()
+		s.conn.mu.Unlock()
 	}
-	return nil
 }
 
 // mayWrite tells whether a frame may be written. mu is held.
@@ -81,12 +89,10 @@ func (s *Stream) mayWrite(inOrder bool) error {
 // awaitRoom waits until there is room for a head. mu is held.
 func (s *Stream) awaitRoom(until time.Duration) error {
 	c := s.conn
-	for !c.hasRoom() {
-		s.needsNoWindow = true
-		c.headers.join(s)
-		inTime := c.wait(&s.wr, until)
-		c.pass(s)
-		s.needsNoWindow = false
+	for !c.out.hasRoom() {
+		c.line.heads.join(&s.send)
+		inTime := c.wait(&s.send.waiter, until)
+		c.line.leave(&s.send)
 		switch {
 		case s.err != nil:
 			return s.err
@@ -101,47 +107,6 @@ func (s *Stream) awaitRoom(until time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// blockSize is the most that a block of those fields takes, but for pseudo fields of its own.
-func blockSize(fields []Field) int {
-	n := 64
-	for i := range fields {
-		n += len(fields[i].Name) + len(fields[i].Value) + 8
-	}
-	return n
-}
-
-// beginBlock makes room for a block and its frame, and leaves out where the frame begins. mu is held.
-func (c *Conn) beginBlock(size int) (at int) {
-	c.makeRoom(size + frameOverhead)
-	at = len(c.out.b)
-	c.out.b = append(c.out.b, make([]byte, frameOverhead)...)
-	return at
-}
-
-// endBlock makes frames of the block that begins behind at: one, if it fits. mu is held.
-func (c *Conn) endBlock(at int, id uint32, end bool) {
-	flags := uint8(0)
-	if end {
-		flags = flagEndStream
-	}
-	n := len(c.out.b) - at - frameOverhead
-	if n <= maxFrame {
-		appendFrame(c.out.b[:at], n, headersFrame, flags|flagEndHeaders, id)
-		return
-	}
-	block := append([]byte(nil), c.out.b[at+frameOverhead:]...)
-	c.out.b = c.out.b[:at]
-	c.makeRoom(n + (n/maxFrame+1)*frameOverhead)
-	for kind := headersFrame; len(block) > 0; kind, flags = continuationFrame, 0 {
-		piece := block[:min(len(block), maxFrame)]
-		block = block[len(piece):]
-		if len(block) == 0 {
-			flags |= flagEndHeaders
-		}
-		c.out.b = append(appendFrame(c.out.b, len(piece), kind, flags, id), piece...)
-	}
 }
 
 // Write writes content; end if there is no more and no trailer. It waits while the peer has no window for it: until the time
@@ -159,8 +124,8 @@ func (s *Stream) Write(p []byte, end bool, until time.Duration) error {
 		}
 		err = s.awaitWindow(until)
 	}
-	c.pass(s)
-	if err != nil || end || c.out != nil && len(c.out.b) >= flushFrom {
+	c.line.leave(&s.send)
+	if err != nil || end || c.out.waiting() >= flushFrom {
 		c.flushAndUnlock()
 	} else {
 		c.mu.Unlock()
@@ -173,7 +138,7 @@ func (s *Stream) putAll(p []byte, end bool) (n int) {
 	c := s.conn
 	for {
 		n += s.put(p[n:], end)
-		if n == len(p) || c.hasRoom() || c.flushing || s.err != nil {
+		if n == len(p) || c.out.hasRoom() || c.writer.flushing || s.err != nil {
 			return n
 		}
 		c.flushAndUnlock()
@@ -188,17 +153,14 @@ func (s *Stream) putAll(p []byte, end bool) (n int) {
 func (s *Stream) put(p []byte, end bool) (n int) {
 	c := s.conn
 	for n < len(p) {
-		if (c.senders.first != nil || c.turn != nil) && c.turn != s || !c.hasRoom() {
-			return n // others were first
-		}
-		piece := min(len(p)-n, c.sendWindow, s.sendWindow, maxFrame)
-		if piece <= 0 {
+		piece := c.line.share(&s.send, len(p)-n)
+		if piece == 0 {
 			return n
 		}
 		last := end && n+piece == len(p)
-		s.putFrame(p[n:n+piece], last)
+		yield := s.putFrame(p[n:n+piece], last)
 		n += piece
-		if last || c.turn == s && c.senders.first != nil { // a turn is one frame
+		if last || yield {
 			return n
 		}
 	}
@@ -208,21 +170,16 @@ func (s *Stream) put(p []byte, end bool) (n int) {
 	return n
 }
 
-// putFrame writes one frame of content, for which there is window. mu is held.
-func (s *Stream) putFrame(p []byte, end bool) {
+// putFrame writes one frame of content, and reports whether others are next. mu is held.
+func (s *Stream) putFrame(p []byte, end bool) (yield bool) {
 	c := s.conn
-	flags := uint8(0)
-	if end {
-		flags = flagEndStream
-	}
-	c.makeRoom(frameOverhead + len(p))
-	c.out.b = append(appendFrame(c.out.b, len(p), dataFrame, flags, s.id), p...)
-	c.sendWindow -= len(p)
-	s.sendWindow -= len(p)
-	c.calm = min(c.calm+2, patience) // its window updates are no bother
+	c.out.data(s.id, p, end)
+	yield = c.line.spend(&s.send, len(p))
+	c.toll.credit(2) // its window updates
 	if end {
 		s.endSent()
 	}
+	return yield
 }
 
 // awaitWindow waits until there may be window and room for s. mu is held.
@@ -233,15 +190,15 @@ func (s *Stream) awaitWindow(until time.Duration) error {
 		return ErrTimeUp
 	}
 	limit := min(until, later(now, c.config.StallTimeout))
-	c.pass(s)
-	if s.sendWindow > 0 {
-		c.senders.join(s)
-		c.callSender()
+	c.line.leave(&s.send)
+	if s.send.window > 0 {
+		c.line.content.join(&s.send)
+		c.line.callNext()
 	}
 	inTime := true
-	if c.turn != s {
-		inTime = c.wait(&s.wr, limit)
-		c.senders.leave(s)
+	if c.line.slot != &s.send {
+		inTime = c.wait(&s.send.waiter, limit)
+		s.send.leave()
 	}
 	switch {
 	case s.err != nil:
@@ -264,6 +221,14 @@ func (s *Stream) Flush() {
 	s.conn.flushAndUnlock()
 }
 
+// recvDone notes that the peer has ended its side of the stream. mu is held.
+func (s *Stream) recvDone() {
+	s.recvEnded = true
+	if s.sendEnded {
+		s.conn.unlist(s)
+	}
+}
+
 // endSent notes that this side of the stream has ended. mu is held.
 func (s *Stream) endSent() {
 	s.sendEnded = true
@@ -276,10 +241,9 @@ func (s *Stream) endSent() {
 func (s *Stream) reset(code Code, cause error) {
 	c := s.conn
 	if s.listed {
-		c.makeRoom(frameOverhead + 4)
-		c.out.b = appendReset(c.out.b, s.id, code)
+		c.out.reset(s.id, code)
 		if !s.recvEnded {
-			c.remember(s.id)
+			c.streams.remember(s.id)
 		}
 		c.unlist(s)
 	}
@@ -292,4 +256,20 @@ func (s *Stream) Reset(code Code) {
 	s.conn.mu.Lock()
 	s.reset(code, nil)
 	s.conn.flushAndUnlock()
+}
+
+// Close gives up a stream on the client's side: it is reset (CANCEL) unless it has ended in both directions. Nothing of it
+// may be used afterwards, on any goroutine. On the server's side that happens when the handler returns.
+func (s *Stream) Close() {
+	c := s.conn
+	if c.server {
+		return
+	}
+	s.OnGone(nil)
+	c.mu.Lock()
+	if s.listed {
+		s.reset(Cancel, nil)
+	}
+	s.release()
+	c.endIfOver()
 }

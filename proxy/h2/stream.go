@@ -4,8 +4,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/abate-go/abate"
 )
 
 // Stream is one request and its answer. One goroutine may read from it while another writes to it; Reset, Interrupt,
@@ -21,31 +19,26 @@ type Stream struct {
 
 	// The mutex of the connection guards what follows.
 
-	in, cur    *chunk // content that has come, and that Next has returned
-	window     int    // what the peer may still send
-	grant      int    // how large that is at most
-	given      int    // of it has been read and is given back next
-	left       int64  // content that is to come, -1 when not known
-	sendWindow int
-	headBytes  int    // of the request; on the client's side, of informational heads
-	at         uint64 // where among all that is sent it begins
+	in, cur   *chunk // content that has come, and that Next has returned
+	inflow    inflow
+	left      int64  // content that is to come, -1 when not known
+	headBytes int    // of the request; on the client's side, of informational heads
+	at        uint64 // where it begins among all that is sent
 
-	listed        bool // in streams of the connection
-	headDone      bool // the head has been received
-	recvEnded     bool
-	headSent      bool
-	sendEnded     bool
-	interrupted   bool
-	halted        bool // nobody wants to read more
-	peeked        bool // cur has been shown by Buffered, and is still to be returned by Next
-	toHead        bool // the answer to HEAD has no content
-	finished      bool // nobody uses it any more, but for the pins
-	queued        bool
-	needsNoWindow bool
-	pins          int // for which the goroutine that reads needs it
-	err           *StreamError
-	rd, wr        waiter
-	behind        *Stream // in the line of those who want to send
+	listed      bool // in the table of the connection
+	headDone    bool // the head has been received
+	recvEnded   bool
+	headSent    bool
+	sendEnded   bool
+	interrupted bool
+	halted      bool // nobody wants to read more
+	peeked      bool // cur was shown by Buffered, and Next has to return it still
+	toHead      bool // the answer to HEAD has no content
+	finished    bool // nobody uses it any more, but for the pins
+	pins        int  // for which the goroutine that reads needs it
+	err         *StreamError
+	recv        waiter
+	send        sender
 
 	hookMu sync.Mutex // held while the hook runs
 	hook   func()
@@ -85,7 +78,7 @@ func (s *Stream) awaitInput(until time.Duration) error {
 		return s.err
 	case s.interrupted || s.halted:
 		return ErrInterrupted
-	case !s.conn.wait(&s.rd, until):
+	case !s.conn.wait(&s.recv, until):
 		return ErrTimeUp
 	}
 	return nil
@@ -162,7 +155,7 @@ func (s *Stream) buffered() (data []byte, complete bool) {
 	return data, s.recvEnded
 }
 
-// giveBack gives the content that Next has returned back, and tells whether the peer is to hear of it. mu is held.
+// giveBack gives back the content that Next has returned, and reports whether the peer is to hear of it. mu is held.
 func (s *Stream) giveBack() (told bool) {
 	if s.cur == nil {
 		return false
@@ -170,34 +163,18 @@ func (s *Stream) giveBack() (told bool) {
 	n := len(s.cur.b)
 	s.cur.put()
 	s.cur = nil
-	told = s.conn.giveBackWindow(n)
-	if s.given += n; s.given < min(s.grant/2, s.window) || s.recvEnded || !s.listed {
+	told = s.conn.giveBack(n)
+	if s.recvEnded || !s.listed {
 		return told
 	}
-	more := s.given
-	if limit := s.conn.config.MaxStreamWindow; s.in == nil && s.grant < limit { // it is read as fast as it comes
-		wider := min(2*s.grant, limit)
-		more += wider - s.grant
-		s.grant = wider
+	more := s.inflow.giveBack(n)
+	if more == 0 {
+		return told
 	}
-	s.window += more
-	s.given = 0
-	s.conn.makeRoom(frameOverhead + 4)
-	s.conn.out.b = appendWindow(s.conn.out.b, s.id, more)
-	return true
-}
-
-// giveBackWindow lets the peer send so much more content on the connection, and tells whether it is to hear of it now: when
-// half of the window has come together, or as much as the peer has left, while streams that nobody reads hold the rest. mu is
-// held.
-func (c *Conn) giveBackWindow(n int) (told bool) {
-	if c.received += n; c.received == 0 || c.received < min(c.config.ConnWindow/2, c.window) || c.dead {
-		return false
+	if s.in == nil { // it is read as fast as it comes
+		more += s.inflow.grow(s.conn.config.MaxStreamWindow)
 	}
-	c.makeRoom(frameOverhead + 4)
-	c.out.b = appendWindow(c.out.b, 0, c.received)
-	c.window += c.received
-	c.received = 0
+	s.conn.out.window(s.id, more)
 	return true
 }
 
@@ -234,35 +211,12 @@ func (s *Stream) fail(e *StreamError) {
 		s.err = e
 	}
 	if s.in != nil && !s.recvEnded && s.conn.server {
-		s.conn.giveBackWindow(len(s.in.b))
+		s.conn.giveBack(len(s.in.b))
 		s.in.put()
 		s.in = nil
 	}
-	s.rd.rouse()
-	s.wr.rouse()
-}
-
-// unlist takes the stream from those of which frames may come or go. mu is held.
-func (c *Conn) unlist(s *Stream) {
-	if !s.listed {
-		return
-	}
-	s.listed = false
-	delete(c.streams, s.id)
-	if c.server && s.recvEnded && s.sendEnded {
-		c.resets = min(c.resets+1, c.config.MaxResets)
-	}
-	if c.open() == 0 {
-		c.atRest()
-	}
-}
-
-// atRest notes that there are no streams. mu is held.
-func (c *Conn) atRest() {
-	c.idleSince = abate.Now()
-	if c.config.IdleTimeout > 0 {
-		c.alarmAt(later(c.idleSince, c.config.IdleTimeout))
-	}
+	s.recv.wake()
+	s.send.wake()
 }
 
 // release ends the use of a stream. mu is held.
@@ -270,27 +224,16 @@ func (s *Stream) release() {
 	s.peeked = false
 	s.giveBack()
 	if s.in != nil {
-		s.conn.giveBackWindow(len(s.in.b))
+		s.conn.giveBack(len(s.in.b))
 		s.in.put()
 		s.in = nil
 	}
 	if s.conn.server {
-		s.conn.heads -= s.headBytes
+		s.conn.streams.heads -= s.headBytes
 	}
 	s.finished = true
 	if s.pins == 0 {
 		s.recycle()
-	}
-}
-
-// unpin ends the use that the goroutine that reads had for streams.
-func (c *Conn) unpin(list ...*Stream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range list {
-		if s.pins--; s.pins == 0 && s.finished {
-			s.recycle()
-		}
 	}
 }
 
@@ -299,8 +242,8 @@ func (s *Stream) Interrupt() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.interrupted = true
-	s.rd.rouse()
-	s.wr.rouse()
+	s.recv.wake()
+	s.send.wake()
 }
 
 // StopReading ends all waits for content or a head, those under way and those to come, with ErrInterrupted.
@@ -308,7 +251,7 @@ func (s *Stream) StopReading() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.halted = true
-	s.rd.rouse()
+	s.recv.wake()
 }
 
 // ReadOn undoes StopReading.
@@ -336,23 +279,4 @@ func (s *Stream) callHook() {
 		s.hook = nil
 		f()
 	}
-}
-
-// hookLater has the hook called when all that has been read has been handled. mu is held, by the goroutine that reads.
-func (c *Conn) hookLater(s *Stream) {
-	s.pins++
-	c.gone = append(c.gone, s)
-}
-
-// callHooks is for the goroutine that reads.
-func (c *Conn) callHooks() {
-	if len(c.gone) == 0 {
-		return
-	}
-	for _, s := range c.gone {
-		s.callHook()
-	}
-	c.unpin(c.gone...)
-	clear(c.gone)
-	c.gone = c.gone[:0]
 }

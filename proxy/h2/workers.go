@@ -1,76 +1,51 @@
 package h2
 
-// worker is a goroutine that handles one stream after the other: its stack has the right size after the first.
+import "sync"
+
+// workers are the goroutines of a connection that handle streams: one stream after the other, as the stack of a goroutine has
+// the right size after the first. The mutex of the connection guards them.
+type workers struct {
+	idle    []*worker // that have nothing to do
+	running int       // handlers
+	all     sync.WaitGroup
+}
+
 type worker struct{ next chan *Stream }
 
 // maxWorkers is how many workers of a connection wait for the next stream: see restAfter.
 const maxWorkers = 128
 
-// startFresh has the new streams handled, but for those that have been reset already. mu is held.
-func (c *Conn) startFresh() {
-	for i, s := range c.fresh {
-		c.fresh[i] = nil
-		if s.err != nil {
-			s.release()
-			continue
-		}
-		c.running++
-		c.handlers.Add(1)
-		if n := len(c.workers); n > 0 {
-			w := c.workers[n-1]
-			c.workers = c.workers[:n-1]
-			w.next <- s
-			continue
-		}
-		go c.work(s)
+// start has s handled by an idle worker; if there is none, it reports false: the caller has to start one.
+func (p *workers) start(s *Stream) bool {
+	p.running++
+	p.all.Add(1)
+	n := len(p.idle)
+	if n == 0 {
+		return false
 	}
-	c.fresh = c.fresh[:0]
+	w := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	w.next <- s
+	return true
 }
 
-// work handles s, and streams to come.
-func (c *Conn) work(s *Stream) {
-	var w worker
-	for s != nil {
-		c.handle(s)
-		again := c.finish(s, &w)
-		c.handlers.Done()
-		if !again {
-			return
-		}
-		s = <-w.next
+// park notes that w has nothing to do, and reports whether it is to wait for another stream.
+func (p *workers) park(w *worker) bool {
+	if len(p.idle) >= maxWorkers {
+		return false
 	}
+	if w.next == nil {
+		w.next = make(chan *Stream, 1)
+	}
+	p.idle = append(p.idle, w)
+	return true
 }
 
-// finish ends a stream whose handler has returned. It tells whether another is to be waited for.
-func (c *Conn) finish(s *Stream, w *worker) (again bool) {
-	s.OnGone(nil)
-	c.mu.Lock()
-	if s.listed {
-		code := NoError // all has been said, and the rest of the request is not wanted
-		if !s.sendEnded {
-			code = InternalError
-		}
-		s.reset(code, nil)
-	}
-	s.release()
-	if c.running--; c.open() == 0 {
-		c.atRest()
-	}
-	if again = !c.dead && len(c.workers) < maxWorkers; again {
-		if w.next == nil {
-			w.next = make(chan *Stream, 1)
-		}
-		c.workers = append(c.workers, w)
-	}
-	c.endIfOver()
-	return again
-}
-
-// dismissWorkers has those go that have nothing to do. mu is held.
-func (c *Conn) dismissWorkers() {
-	for i, w := range c.workers {
+// dismiss ends those that have nothing to do.
+func (p *workers) dismiss() {
+	for i, w := range p.idle {
 		w.next <- nil
-		c.workers[i] = nil
+		p.idle[i] = nil
 	}
-	c.workers = c.workers[:0]
+	p.idle = p.idle[:0]
 }
