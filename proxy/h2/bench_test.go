@@ -26,8 +26,12 @@ func unary(s *h2.Stream) {
 var (
 	answerFields  = field("content-type", "application/grpc")
 	answerTrailer = field("grpc-status", "0", "grpc-message", "")
-	unaryHead     = h2.Head{Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("s.test"), Path: []byte("/echo.Echo/Unary"), Length: -1,
-		Fields: field("te", "trailers", "content-type", "application/grpc", "user-agent", "grpc-go/1.80.0", "grpc-timeout", "999m")}
+	unaryHead     = h2.Head{
+		Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("s.test"), Path: []byte("/echo.Echo/Unary"),
+		Fields: field("te", "trailers", "content-type", "application/grpc", "user-agent", "grpc-go/1.80.0",
+			"grpc-timeout", "999m"),
+		Length: -1,
+	}
 	unaryBody = make([]byte, 105)
 )
 
@@ -62,7 +66,7 @@ func hop(to func() *h2.Conn) func(*h2.Stream) {
 	}
 }
 
-// call makes one call, and tells whether it went well.
+// call makes one call, and reports whether it went well.
 func call(c *h2.Conn) bool {
 	s, _, err := c.Open(&unaryHead, unaryBody, true, abate.NoDeadline)
 	if err != nil {

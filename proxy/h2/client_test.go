@@ -53,7 +53,8 @@ func TestClientTellsWhatWasSent(t *testing.T) {
 	s := open(t, c, post("/p"), "hello", true)
 	d := hpack.NewDecoder(4096, nil)
 	id, fields, end := r.head(d)
-	if id != 1 || end || fields[":method"] != "POST" || fields[":path"] != "/p" || fields[":authority"] != "s.test" || fields[":scheme"] != "http" || fields["x-upper"] != "Case" {
+	if id != 1 || end || fields[":method"] != "POST" || fields[":path"] != "/p" || fields[":authority"] != "s.test" ||
+		fields[":scheme"] != "http" || fields["x-upper"] != "Case" {
 		t.Fatalf("stream %d, ends: %t, %v", id, end, fields)
 	}
 	data := r.await("DATA", func(f http2.Frame) bool { return f.Header().Type == http2.FrameData }).(*http2.DataFrame)
@@ -99,15 +100,20 @@ func TestAnswersThatBreakTheProtocol(t *testing.T) {
 	ok := []string{":status", "200"}
 	for _, b := range []breach{
 		{"no status", func(r *raw) { r.headers(1, true, r.fields("a", "b")) }, h2.ProtocolError, "", 1},
-		{"a status of four digits", func(r *raw) { r.headers(1, true, r.fields(":status", "2000")) }, h2.ProtocolError, "", 1},
+		{"a status of four digits", func(r *raw) { r.headers(1, true, r.fields(":status", "2000")) },
+			h2.ProtocolError, "", 1},
 		{"a status that is a word", func(r *raw) { r.headers(1, true, r.fields(":status", "2xx")) }, h2.ProtocolError, "", 1},
 		{"status 099", func(r *raw) { r.headers(1, true, r.fields(":status", "099")) }, h2.ProtocolError, "", 1},
 		{"status 101", func(r *raw) { r.headers(1, true, r.fields(":status", "101")) }, h2.ProtocolError, "", 1},
-		{"two statuses", func(r *raw) { r.headers(1, true, r.fields(":status", "200", ":status", "200")) }, h2.ProtocolError, "", 1},
+		{"two statuses", func(r *raw) { r.headers(1, true, r.fields(":status", "200", ":status", "200")) },
+			h2.ProtocolError, "", 1},
 		{"a path", func(r *raw) { r.headers(1, true, r.fields(":status", "200", ":path", "/")) }, h2.ProtocolError, "", 1},
-		{"a name in capitals", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "Server", "x")) }, h2.ProtocolError, "", 1},
-		{"connection", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "connection", "close")) }, h2.ProtocolError, "", 1},
-		{"an informational head at the end", func(r *raw) { r.headers(1, true, r.fields(":status", "103")) }, h2.ProtocolError, "", 1},
+		{"a name in capitals", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "Server", "x")) },
+			h2.ProtocolError, "", 1},
+		{"connection", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "connection", "close")) },
+			h2.ProtocolError, "", 1},
+		{"an informational head at the end", func(r *raw) { r.headers(1, true, r.fields(":status", "103")) },
+			h2.ProtocolError, "", 1},
 		{"content before the head", func(r *raw) { r.WriteData(1, false, []byte("x")) }, h2.ProtocolError, "", 1},
 		{"too much content", func(r *raw) {
 			r.headers(1, false, r.fields(":status", "200", "content-length", "1"))
@@ -117,8 +123,11 @@ func TestAnswersThatBreakTheProtocol(t *testing.T) {
 			r.headers(1, false, r.fields(":status", "200", "content-length", "3"))
 			r.WriteData(1, true, []byte("xy"))
 		}, h2.ProtocolError, "", 1},
-		{"no content", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "content-length", "3")) }, h2.ProtocolError, "", 1},
-		{"content with 204", func(r *raw) { r.headers(1, false, r.fields(":status", "204")); r.WriteData(1, true, []byte("x")) }, h2.ProtocolError, "", 1},
+		{"no content", func(r *raw) { r.headers(1, true, r.fields(":status", "200", "content-length", "3")) },
+			h2.ProtocolError, "", 1},
+		{"content with 204",
+			func(r *raw) { r.headers(1, false, r.fields(":status", "204")); r.WriteData(1, true, []byte("x")) },
+			h2.ProtocolError, "", 1},
 		{"a third head", func(r *raw) {
 			r.headers(1, false, r.fields(ok...))
 			r.headers(1, false, r.fields("a", "b"))
@@ -132,11 +141,16 @@ func TestAnswersThatBreakTheProtocol(t *testing.T) {
 				r.WriteData(1, false, make([]byte, 16384))
 			}
 		}, h2.FlowControlError, "", 1},
-		{"HEADERS on a stream that nobody opened", func(r *raw) { r.headers(7, true, r.fields(ok...)) }, h2.ProtocolError, "never opened", 0},
-		{"HEADERS on an even stream", func(r *raw) { r.headers(2, true, r.fields(ok...)) }, h2.ProtocolError, "never opened", 0},
-		{"RST_STREAM on a stream that nobody opened", func(r *raw) { r.WriteRSTStream(7, 8) }, h2.ProtocolError, "never opened", 0},
-		{"PUSH_PROMISE", func(r *raw) { r.WriteRawFrame(http2.FramePushPromise, 4, 1, []byte{0, 0, 0, 2, 0x82}) }, h2.ProtocolError, "PUSH_PROMISE", 0},
-		{"ENABLE_PUSH of a server", func(r *raw) { r.WriteSettings(http2.Setting{ID: 2, Val: 1}) }, h2.ProtocolError, "pushed to", 0},
+		{"HEADERS on a stream that nobody opened", func(r *raw) { r.headers(7, true, r.fields(ok...)) },
+			h2.ProtocolError, "never opened", 0},
+		{"HEADERS on an even stream", func(r *raw) { r.headers(2, true, r.fields(ok...)) },
+			h2.ProtocolError, "never opened", 0},
+		{"RST_STREAM on a stream that nobody opened", func(r *raw) { r.WriteRSTStream(7, 8) },
+			h2.ProtocolError, "never opened", 0},
+		{"PUSH_PROMISE", func(r *raw) { r.WriteRawFrame(http2.FramePushPromise, 4, 1, []byte{0, 0, 0, 2, 0x82}) },
+			h2.ProtocolError, "PUSH_PROMISE", 0},
+		{"ENABLE_PUSH of a server", func(r *raw) { r.WriteSettings(http2.Setting{ID: 2, Val: 1}) },
+			h2.ProtocolError, "pushed to", 0},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +258,7 @@ type stuck struct {
 func (s stuck) Write([]byte) (int, error) { close(s.begun); <-s.closed; return 0, net.ErrClosed }
 func (s stuck) Close() error              { close(s.closed); return s.Conn.Close() }
 
-// What was never written can be sent again elsewhere.
+// A request that was never written can be sent again elsewhere.
 func TestUnsentStreamsAreRefused(t *testing.T) {
 	t.Parallel()
 	a, b := net.Pipe()
@@ -294,7 +308,8 @@ func TestWaitsEnd(t *testing.T) {
 	_, err = s.AwaitHead(in(1))
 	for _, err := range []error{err, s.Write([]byte("x"), false, in(1))} {
 		var timeout net.Error
-		if err != h2.ErrTimeUp || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+		if err != h2.ErrTimeUp || !errors.Is(err, os.ErrDeadlineExceeded) ||
+			!errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -321,7 +336,8 @@ func TestHookIsCalledWhenThePeerGoes(t *testing.T) {
 	t.Parallel()
 	c, r := rawServer(t, nil)
 	r.WriteSettings()
-	reset, lost, spared := open(t, c, post("/"), "", true), open(t, c, post("/"), "", true), open(t, c, post("/"), "", true)
+	begin := func() *h2.Stream { return open(t, c, post("/"), "", true) }
+	reset, lost, spared := begin(), begin(), begin()
 	gone := make(chan string, 10)
 	reset.OnGone(func() { gone <- "reset" })
 	lost.OnGone(func() { gone <- "lost" })

@@ -2,15 +2,15 @@ package h2
 
 import "time"
 
-// Config is how a connection behaves. The zero Config is fit for use: a zero field stands for its default.
+// Config holds the settings of a connection. The zero Config is ready for use: a zero field stands for its default.
 type Config struct {
 	// MaxStreams is how many streams a client may have open at once; more are refused (REFUSED_STREAM). Twice as many may
-	// have a goroutine, as one may outlive its stream. Default 1000. It means nothing to a client.
+	// have a goroutine, because a goroutine may outlive its stream. Default 1000. Only servers use it.
 	MaxStreams int
-	// StreamWindow is how much content of one stream the peer may send before it is read. It doubles, up to MaxStreamWindow,
-	// while a stream is read as fast as it comes. Default and least 65535 bytes.
+	// StreamWindow is how much content of one stream the peer may send before it is read. It doubles, up to
+	// MaxStreamWindow, while a stream is read as fast as it comes. The default and the least is 65535 bytes.
 	StreamWindow int
-	// MaxStreamWindow is how far the window of a stream grows. Default 512 KiB.
+	// MaxStreamWindow is how large the window of a stream becomes. Default 512 KiB.
 	MaxStreamWindow int
 	// ConnWindow is how much content of all streams together the peer may send before it is read: the most that received
 	// content takes of memory. Default 2 MiB, least 65535 bytes.
@@ -20,28 +20,29 @@ type Config struct {
 	MaxHeadBytes int
 	// HeaderTimeout is how long the peer has for its first SETTINGS frame, and for a head once it has begun. Default 10 s.
 	HeaderTimeout time.Duration
-	// IdleTimeout is how long a connection may be without streams before it says GOAWAY and ends. Default 2 min; negative
+	// IdleTimeout is how long a connection may be without streams before it sends GOAWAY and ends. Default 2 min; negative
 	// for no limit.
 	IdleTimeout time.Duration
-	// PingAfter is how long the peer may be silent, while there are streams, before it is asked for a sign of life; again
-	// after twice and four times that, and from then on every five minutes or a little more: servers of gRPC end a
-	// connection that asks more often. Default 15 s; negative for never.
+	// PingAfter is how long the peer may be silent, while there are streams, before it gets a PING; again after twice and
+	// four times that, and from then on every five minutes or a little more: servers of gRPC end a connection that asks
+	// more often. Default 15 s; negative for never.
 	PingAfter time.Duration
-	// PingTimeout is how long the peer has for that sign. Then the connection ends. Default 5 s.
+	// PingTimeout is how long the peer has for an answer to that PING. Then the connection ends. Default 5 s.
 	PingTimeout time.Duration
-	// StallTimeout is how long the peer may take nothing: of what is written, or the connection ends; of one stream, whose
-	// window stays closed, or that is reset. It also bounds a pause within a frame that has begun. Default 30 s. What lies
-	// in the socket counts on Linux, where the kernel can be told.
+	// StallTimeout is how long the peer may accept nothing. If it accepts nothing of what is written, the connection ends;
+	// if the window of one stream stays closed, that stream is reset. It also bounds a pause within a frame that has
+	// begun. Default 30 s. On Linux, what lies in the buffers of the socket counts as not accepted.
 	StallTimeout time.Duration
-	// MaxResets is how many streams more than were answered a client may reset within 100 ms of opening them, before the
-	// connection ends (ENHANCE_YOUR_CALM). A tenth of it is forgiven every second. Default 1000.
+	// MaxResets is how many streams a client may reset within 100 ms of opening them before the connection ends
+	// (ENHANCE_YOUR_CALM). Each stream that is answered allows for one more, and each second for a tenth of MaxResets.
+	// Default 1000.
 	MaxResets int
-	// OnClosing is called once, when a connection takes no more streams: after GOAWAY of either side, or at its end. It must
-	// not wait. It may be nil.
+	// OnClosing, if not nil, is called once, when a connection takes no more streams: after GOAWAY of either side, or at
+	// its end. It must not wait.
 	OnClosing func(*Conn)
 }
 
-// withDefaults is c with all fields filled in.
+// withDefaults returns c with a value for every field.
 func (c Config) withDefaults() Config {
 	number := func(n *int, fallback, least int) {
 		if *n <= 0 {

@@ -87,17 +87,18 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 	return c
 }
 
-// NewServer makes the server's side of a connection. For each request, handle is called on a goroutine of its own, once all
-// that one read has brought is there. A stream that it has not ended is reset when it returns (INTERNAL_ERROR). handle must
-// not panic. Call Serve next.
+// NewServer makes the server's side of a connection. For each request, handle is called on a goroutine of its own, once
+// all that one read has brought is there. A stream that it has not ended is reset when it returns (INTERNAL_ERROR).
+// handle must not panic. Call Serve next.
 func NewServer(nc net.Conn, config *Config, handle func(*Stream)) *Conn {
 	c := newConn(nc, config, true)
 	c.handle = handle
 	return c
 }
 
-// Serve reads the connection until it ends and all handlers have returned. begun is what has been read from it already, from
-// the first byte of the client's preface on. The error is why it ended, nil if in good order. The connection is closed then.
+// Serve reads the connection until it ends and all handlers have returned. begun is what has been read from it already,
+// from the first byte of the client's preface on. The error is why it ended, nil if in good order. The connection is
+// closed then.
 func (c *Conn) Serve(begun []byte) error {
 	c.mu.Lock()
 	c.flushAndUnlock()
@@ -107,8 +108,8 @@ func (c *Conn) Serve(begun []byte) error {
 	return c.Err()
 }
 
-// NewClient begins the client's side of a connection on which the peer is known to speak HTTP/2. It does not wait for the
-// peer: streams can be opened at once. It starts the goroutine that reads, which ends with the connection.
+// NewClient begins the client's side of a connection on which the peer is known to speak HTTP/2. It does not wait for
+// the peer: streams can be opened at once. It starts the goroutine that reads, which ends with the connection.
 func NewClient(nc net.Conn, config *Config) (*Conn, error) {
 	c := newConn(nc, config, false)
 	c.mu.Lock()
@@ -151,8 +152,8 @@ func (c *Conn) Idle() (since time.Duration, ok bool) {
 	return c.idleSince, c.busy() == 0
 }
 
-// Agreed is closed when the peer's first SETTINGS have come. Until then nobody knows how many streams it allows at once: what
-// is opened before may be refused.
+// Agreed is closed when the peer's first SETTINGS have come. Until then nobody knows how many streams it allows at
+// once: what is opened before may be refused.
 func (c *Conn) Agreed() <-chan struct{} { return c.agreed }
 
 // Done is closed when the connection has ended.
@@ -173,8 +174,8 @@ func (c *Conn) busy() int { return max(len(c.streams.open), c.workers.running) }
 // flushAndUnlock has all frames written that wait: see writer. The mutex is free afterwards.
 func (c *Conn) flushAndUnlock() { c.writer.flushAndUnlock(c.busy() > 1) }
 
-// wait waits until w is woken; false when the time is up first. Frames that wait to be written go out before. The mutex is
-// free while it waits.
+// wait waits until w is woken; false when the time is up first. Frames that wait to be written go out before. The mutex
+// is free while it waits.
 func (c *Conn) wait(w *waiter, until time.Duration) bool {
 	w.waiting, w.late = true, false
 	if until != abate.NoDeadline {

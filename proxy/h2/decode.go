@@ -5,15 +5,15 @@ import "golang.org/x/net/http2/hpack"
 // maxFields is how many fields a head or trailer may have, as over HTTP/1.1.
 const maxFields = 256
 
-// fields are the fields of heads and trailers of one stream, and the memory that they lie in.
+// fields are the fields of the heads and trailers of one stream, and the memory that holds them.
 type fields struct {
 	arena []byte
 	list  []Field
-	size  int  // of the present head, as RFC 9113 §6.5.2 measures it
+	size  int  // of the current head, as RFC 9113 §6.5.2 measures it
 	over  bool // it is too long, and its fields are no longer kept
 }
 
-// Write adds to the arena, for the decoder of Huffman's code.
+// Write appends to the arena: the decoder of Huffman's code needs a writer.
 func (f *fields) Write(p []byte) (int, error) {
 	f.arena = append(f.arena, p...)
 	return len(p), nil
@@ -24,15 +24,15 @@ type decoder struct {
 	table
 }
 
-// next is one field while it is being read. Its name is that of a field in the static table, or both lie in the arena.
+// next is a field while it is read. Its value lies in the arena, and so does its name unless the static table has it.
 type next struct {
 	fixed     []byte // a name from the static table
 	name, end int    // in the arena: the name is [name:value], the value [value:end]
 	value     int
 }
 
-// decode adds the fields of a complete block to f. More than max, in the measure of RFC 9113 §6.5.2, are read but not kept.
-// false: the block is damaged, and with it the state of the whole connection.
+// decode adds the fields of a complete block to f. Fields beyond max, in the measure of RFC 9113 §6.5.2, are read but
+// not kept. It reports false if the block is damaged, and with it the state of the whole connection.
 func (d *decoder) decode(block []byte, f *fields, max int) bool {
 	f.size, f.over = 0, false
 	begun := len(f.list)
@@ -80,7 +80,7 @@ func (n *next) nameIn(f *fields) []byte {
 	return f.arena[n.name:n.value:n.value]
 }
 
-// keep adds the field to the list, or forgets its bytes.
+// keep adds the field to the list, or drops its bytes.
 func (f *fields) keep(n *next, mark, begun, max int) {
 	name := n.nameIn(f)
 	f.size += len(name) + n.end - n.value + entryOverhead
@@ -94,7 +94,7 @@ func (f *fields) keep(n *next, mark, begun, max int) {
 	f.list = append(f.list, Field{Name: name, Value: f.arena[n.value:n.end:n.end]})
 }
 
-// copyName copies the name with index i to the arena, unless it stays where it is.
+// copyName copies the name with index i to the arena, unless the static table has it.
 func (d *decoder) copyName(i int, f *fields, n *next) bool {
 	switch {
 	case i <= 0 || i > len(static)+d.count():
@@ -125,7 +125,7 @@ func (d *decoder) copyField(i int, f *fields, n *next) bool {
 	return true
 }
 
-// literal reads a field whose value is written out, and its name too or the index of it, in so many bits.
+// literal reads a field whose value is written in full. Its name is too, or has an index in that many bits.
 func (d *decoder) literal(block []byte, bits int, f *fields, n *next) (rest []byte, ok bool) {
 	i, rest, ok := integer(block, bits)
 	if !ok {
@@ -146,7 +146,7 @@ func (d *decoder) literal(block []byte, bits int, f *fields, n *next) (rest []by
 	return rest, ok
 }
 
-// text reads a string to the arena.
+// text reads a string into the arena.
 func text(b []byte, f *fields) (rest []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, false
@@ -164,8 +164,8 @@ func text(b []byte, f *fields) (rest []byte, ok bool) {
 	return b[n:], true
 }
 
-// integer reads a number that begins in the last bits of the first byte: RFC 7541 §5.1. No number here is anywhere near
-// 2^28.
+// integer reads a number that begins in the last bits of the first byte: RFC 7541 §5.1. Numbers of 2^28 and more, which
+// no block needs, are refused.
 func integer(b []byte, bits int) (n int, rest []byte, ok bool) {
 	if len(b) == 0 {
 		return 0, nil, false

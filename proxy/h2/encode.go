@@ -6,17 +6,18 @@ import (
 	"strconv"
 )
 
-// encoder writes header blocks: RFC 7541. A field goes into the table when it comes for the second time, so that one that is
-// different in each request (a time limit, an id) does not push out those that stay. Nothing is written in Huffman's code:
-// what is sent often is an index anyway.
+// encoder writes header blocks: RFC 7541. A field is added to the table when it comes for the second time, so that one
+// that differs in each request (a time limit, an id) does not evict those that stay. Nothing is written in Huffman's
+// code: what is sent often is an index anyway.
 type encoder struct {
 	table
-	seen    [64]uint32 // hashes of fields that have been sent lately, at a place each
+	seen    [64]uint32 // hashes of fields that were sent lately, each at its own index
 	resized bool       // the peer does not know of the present size yet
 	lower   []byte     // a name that was not in lower case
 }
 
-// hash tells most fields apart, by their lengths and by both ends of their values. Those that it does not are compared.
+// hash differs for most fields that differ, by their lengths and by both ends of their values. Equal hashes are not yet
+// equal fields.
 func hash(name, value []byte) uint32 {
 	const spread, mix = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
 	h := (head8(name)^uint64(len(name))<<56)*mix + tail8(name)
@@ -25,7 +26,7 @@ func hash(name, value []byte) uint32 {
 	return uint32(h >> 32)
 }
 
-// head8 is the first eight bytes of b, or all there are. tail8 is the last.
+// head8 returns the first eight bytes of b, or all if it is shorter.
 func head8(b []byte) (n uint64) {
 	if len(b) >= 8 {
 		return binary.LittleEndian.Uint64(b)
@@ -36,6 +37,7 @@ func head8(b []byte) (n uint64) {
 	return n
 }
 
+// tail8 returns the last eight bytes of b, or nothing if it is shorter.
 func tail8(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.LittleEndian.Uint64(b[len(b)-8:])
@@ -43,8 +45,9 @@ func tail8(b []byte) uint64 {
 	return 0
 }
 
-// resize obeys the peer's SETTINGS_HEADER_TABLE_SIZE. Both sides must agree on when: the next block begins with it. If the
-// size changes again before that, the least is what counts: not all decoders take two changes at once.
+// resize follows the peer's SETTINGS_HEADER_TABLE_SIZE. The next block begins with the change, so that both sides make
+// it at the same place. If the size changes again before that, the smallest size counts: not all decoders take two
+// changes at once.
 func (e *encoder) resize(max int) {
 	max = min(max, tableSize)
 	if e.resized {
@@ -93,9 +96,9 @@ func (e *encoder) field(b, name, value []byte) []byte {
 			return appendInteger(b, 0x80, 7, len(static)+n)
 		}
 	}
-	place := &e.seen[h%uint32(len(e.seen))]
-	if *place != h || len(name)+len(value)+entryOverhead > e.max/4 {
-		*place = h
+	last := &e.seen[h%uint32(len(e.seen))]
+	if *last != h || len(name)+len(value)+entryOverhead > e.max/4 {
+		*last = h
 		return appendLiteral(b, 0, 4, name, value)
 	}
 	b = appendLiteral(b, 0x40, 6, name, value) // before add: it may evict no index that this uses, but it shifts them
@@ -103,7 +106,7 @@ func (e *encoder) field(b, name, value []byte) []byte {
 	return b
 }
 
-// secret tells whether a field holds what nobody may guess by trying how well it compresses: RFC 7541 §7.1.3.
+// secret reports whether a field holds what nobody may guess by trying how well it compresses: RFC 7541 §7.1.3.
 func secret(name []byte) bool {
 	switch string(name) {
 	case "authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key":
@@ -112,7 +115,7 @@ func secret(name []byte) bool {
 	return false
 }
 
-// pseudo appends a pseudo-header field. Those in the static table have been looked for before.
+// pseudo appends a pseudo-header field that is not in the static table with this value; its name has that index.
 func (e *encoder) pseudo(b []byte, index int, value []byte) []byte {
 	return e.field(b, staticFields[index].Name, value)
 }
@@ -171,7 +174,7 @@ func (e *encoder) answer(b []byte, status int, list []Field, length int64) []byt
 // trailer appends a trailer.
 func (e *encoder) trailer(b []byte, list []Field) []byte { return e.rest(e.begin(b), list, -1) }
 
-// contentLength is the index of that name in the static table.
+// contentLength is the index of "content-length" in the static table.
 const contentLength = 28
 
 func (e *encoder) rest(b []byte, list []Field, length int64) []byte {
@@ -185,7 +188,7 @@ func (e *encoder) rest(b []byte, list []Field, length int64) []byte {
 	return b
 }
 
-// appendLiteral appends a field that is written out, its name too unless the static table has it.
+// appendLiteral appends a field that is written in full; for its name, an index suffices if the static table has it.
 func appendLiteral(b []byte, kind byte, bits int, name, value []byte) []byte {
 	i := staticNames[string(name)]
 	b = appendInteger(b, kind, bits, int(i))

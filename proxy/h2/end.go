@@ -55,8 +55,8 @@ func (c *Conn) sayLast() {
 	c.out.goAway(c.streams.lastOfPeer(), NoError, "")
 }
 
-// endIfOver ends the connection if it drains and there is nothing left, and writes out what there is. mu is held, and free
-// afterwards.
+// endIfOver ends the connection if it drains and there is nothing left, and writes out what there is. mu is held, and
+// free afterwards.
 func (c *Conn) endIfOver() {
 	over := c.draining == saidLast || !c.server && c.closing
 	if !over || c.busy() > 0 || c.dead {
@@ -135,9 +135,9 @@ func (c *Conn) endOf(s *Stream) *StreamError {
 // lastWords is how long a client reads on when it can no longer write.
 const lastWords = time.Second
 
-// writeFailed ends the connection. A client that has requests under way reads first what is there: the server's GOAWAY, or
-// its answer, may have come before the reset that the write met, and it says which requests may be sent again. mu is held,
-// and free afterwards.
+// writeFailed ends the connection. A client that has requests under way reads first what is there: the server's GOAWAY,
+// or its answer, may have come before the reset that the write met, and it says which requests may be sent again. mu is
+// held, and free afterwards.
 func (c *Conn) writeFailed(err error) {
 	why := &netError{"write", err}
 	if c.server || c.dead || c.busy() == 0 {
@@ -166,8 +166,8 @@ func (c *Conn) readFailed(err error) error {
 	return nil
 }
 
-// goodbye writes out what there is and closes the socket, so that the peer gets all of it: what it has sent and nobody has
-// read would have the kernel reset the connection. mu is not held.
+// goodbye writes out what there is and closes the socket, so that the peer gets all of it: what it has sent and nobody
+// has read would have the kernel reset the connection. mu is not held.
 func (c *Conn) goodbye() {
 	c.mu.Lock()
 	polite := c.polite

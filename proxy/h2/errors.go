@@ -29,11 +29,12 @@ const (
 )
 
 var codeNames = [...]string{
-	"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR",
-	"REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+	"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED",
+	"FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM",
+	"INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
 }
 
-// String is the name of the code in RFC 9113.
+// String returns the name of the code in RFC 9113.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -41,14 +42,14 @@ func (c Code) String() string {
 	return fmt.Sprintf("error code %#x", uint32(c))
 }
 
-// StreamError is the end of a stream before its time: the peer reset it, its connection ended, or this side gave it up.
+// StreamError is the early end of a stream: the peer reset it, its connection ended, or this side gave it up.
 type StreamError struct {
 	// Code is what the peer, or this side, gave as the reason.
 	Code Code
-	// Refused tells that the peer has certainly not acted on the request: it said so (REFUSED_STREAM, or GOAWAY with a lower
-	// last stream), or nothing of the request had been written. It may be sent again, whatever its method.
+	// Refused says that the peer has certainly not acted on the request: it said so (REFUSED_STREAM, or GOAWAY with a
+	// lower last stream), or nothing of the request had been written. It may be sent again, whatever its method.
 	Refused bool
-	// Peer tells that the peer ended the stream, or the connection in good order. False: this side did, or the network.
+	// Peer says that the peer ended the stream, or the connection in good order; if not, this side or the network did.
 	Peer bool
 	// Cause is what ended the connection, or what was wrong with the answer; nil for a reset by the peer.
 	Cause error
@@ -70,14 +71,14 @@ func (e *StreamError) Error() string {
 	return fmt.Sprintf("HTTP/2: %s%s (%s)", who, said, e.Code)
 }
 
-// Unwrap is what ended the connection.
+// Unwrap returns Cause.
 func (e *StreamError) Unwrap() error { return e.Cause }
 
-// ConnError is the end of a connection: one of the two sides broke the protocol, or had enough.
+// ConnError is the end of a connection by GOAWAY: one side broke the protocol, or asked too much of the other.
 type ConnError struct {
-	// Code is what the GOAWAY frame said.
+	// Code is that of the GOAWAY frame.
 	Code Code
-	// Peer tells that the peer sent it. False: this side did, and the peer is to blame.
+	// Peer says that the peer sent it; if not, this side did, and the peer is to blame.
 	Peer bool
 	// Problem is what was wrong, in words, or the debug data of the peer.
 	Problem string
@@ -92,16 +93,16 @@ func (e *ConnError) Error() string {
 }
 
 var (
-	// ErrTimeUp is the end of a wait. It is a timeout in the sense of net.Error, os.ErrDeadlineExceeded and
-	// context.DeadlineExceeded. The stream is as it was: a wait can be tried again.
+	// ErrTimeUp says that the time of a wait is up. It is a timeout in the sense of net.Error, os.ErrDeadlineExceeded and
+	// context.DeadlineExceeded. The stream is as it was, and one may wait again.
 	ErrTimeUp error = timeUp{}
-	// ErrInterrupted is the end of a wait by Stream.Interrupt or Stream.StopReading.
+	// ErrInterrupted says that Stream.Interrupt or Stream.StopReading ended a wait.
 	ErrInterrupted = errors.New("HTTP/2: the wait was interrupted")
-	// ErrGoingAway says that a connection takes no new streams: one side has said GOAWAY, or it has ended. Nothing was sent.
+	// ErrGoingAway says that a connection takes no new streams: a side has sent GOAWAY, or it has ended. Nothing was sent.
 	ErrGoingAway = errors.New("HTTP/2: the connection takes no new streams")
 	// ErrTooManyStreams says that the peer allows no more streams at once. Nothing was sent.
 	ErrTooManyStreams = errors.New("HTTP/2: the connection has as many streams as its peer allows")
-	// ErrEnded says that this side has ended its part of the stream already, or not begun it yet.
+	// ErrEnded says that a stream was written out of order: before its head, or after the end of this side.
 	ErrEnded = errors.New("HTTP/2: written out of order: before the head, or after the end")
 )
 

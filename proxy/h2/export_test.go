@@ -13,14 +13,14 @@ func NewDecoder() *Decoder {
 	return d
 }
 
-// Decode decodes a block. over tells that it is longer than max.
+// Decode decodes a block. over reports that it is longer than max.
 func (d *Decoder) Decode(block []byte, max int) (list []Field, over, ok bool) {
 	d.f = fields{}
 	ok = d.d.decode(block, &d.f, max)
 	return d.f.list, d.f.over, ok
 }
 
-// Held is how much memory the table has.
+// Held returns how much memory the table has.
 func (d *Decoder) Held() int { return cap(d.d.buf) }
 
 // Encoder is the encoder of header blocks, for tests.
@@ -33,7 +33,7 @@ func NewEncoder() *Encoder {
 	return e
 }
 
-// Resize is SETTINGS_HEADER_TABLE_SIZE of the peer.
+// Resize follows the SETTINGS_HEADER_TABLE_SIZE of the peer.
 func (e *Encoder) Resize(n int) { e.e.resize(n) }
 
 // Request and Trailer encode a block.

@@ -17,7 +17,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// content reads the content of a stream until so much has come, or its end.
+// content reads n bytes of the content of a stream, or fewer if it ends before.
 func (r *raw) content(id uint32, n int) (got []byte, ended bool) {
 	r.t.Helper()
 	for len(got) < n && !ended {
@@ -82,7 +82,7 @@ func TestWindowsAreObeyed(t *testing.T) {
 	}
 }
 
-// All streams get their share when the window of the connection is what they wait for: a frame each, one after the other.
+// Streams that wait for the window of the connection share it: one frame each, one after the other.
 func TestWindowOfTheConnectionIsShared(t *testing.T) {
 	const n, grants = 20, 7
 	virtual(t, nil, sends(100_000), func(r *raw, c *h2.Conn, ended chan error) {
@@ -108,7 +108,7 @@ func TestWindowOfTheConnectionIsShared(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads stops at its window, and the others go on. What is given up unread is given back.
+// A stream that nobody reads stops at its window, and the others go on. If it is given up, its window is given back.
 func TestStreamsThatNobodyReadsStopAlone(t *testing.T) {
 	t.Parallel()
 	resume := make(chan struct{})
@@ -187,7 +187,8 @@ func TestWhatNobodyReadsIsGivenBack(t *testing.T) {
 	conn, stream := 65535, 65535
 	for range 5000 {
 		for min(conn, stream) < each {
-			w := r.await("WINDOW_UPDATE", func(f http2.Frame) bool { return f.Header().Type == http2.FrameWindowUpdate }).(*http2.WindowUpdateFrame)
+			update := func(f http2.Frame) bool { return f.Header().Type == http2.FrameWindowUpdate }
+			w := r.await("WINDOW_UPDATE", update).(*http2.WindowUpdateFrame)
 			if w.StreamID == 0 {
 				conn += int(w.Increment)
 			} else {
@@ -200,7 +201,7 @@ func TestWhatNobodyReadsIsGivenBack(t *testing.T) {
 	r.alive()
 }
 
-// The window of a stream that is read at once grows, so that a long way does not slow it down.
+// The window of a stream that is read at once grows, so that latency does not slow it down.
 func TestWindowOfAStreamGrows(t *testing.T) {
 	t.Parallel()
 	c, r := rawServer(t, nil)
@@ -289,12 +290,13 @@ func TestBufferedStaysForNext(t *testing.T) {
 	}
 }
 
-// Both ways at once, on many streams, with slow readers among them, through a hop: nothing is lost, nothing waits for ever.
+// Many streams send in both directions at once through a hop, and some are read slowly: nothing is lost, nothing hangs.
 func TestStreamsFlowBothWaysAtOnce(t *testing.T) {
 	t.Parallel()
 	up := dial(t, serve(t, nil, echo), nil)
 	addr := serve(t, nil, func(s *h2.Stream) {
-		to, _, err := up.Open(&h2.Head{Method: []byte("POST"), Authority: []byte("x"), Path: []byte("/"), Length: -1}, nil, false, in(patience))
+		head := h2.Head{Method: []byte("POST"), Authority: []byte("x"), Path: []byte("/"), Length: -1}
+		to, _, err := up.Open(&head, nil, false, in(patience))
 		if err != nil {
 			t.Error(err)
 			return

@@ -28,7 +28,7 @@ const (
 
 const (
 	frameOverhead = 9
-	maxFrame      = 16384 // the payload of a frame that is taken; what is sent is no longer
+	maxFrame      = 16384 // the longest payload of a frame that is accepted, and that is sent
 	maxStreamID   = 1<<31 - 1
 	maxWindow     = 1<<31 - 1
 	initialWindow = 65535
@@ -53,7 +53,7 @@ const (
 	drainPing = 0x6c6173743f000000
 )
 
-// frame is a frame as it was read. Its payload is valid while it is being handled.
+// frame is a frame as it was read. Its payload is valid while the frame is handled.
 type frame struct {
 	kind    frameType
 	flags   uint8
@@ -64,7 +64,8 @@ type frame struct {
 func (f *frame) has(flag uint8) bool { return f.flags&flag != 0 }
 
 func appendFrame(b []byte, length int, kind frameType, flags uint8, id uint32) []byte {
-	return append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), flags, byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
+	return append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), flags,
+		byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
 }
 
 func appendSetting(b []byte, name uint16, value int) []byte {

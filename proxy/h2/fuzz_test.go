@@ -16,7 +16,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// replay is a connection on which the peer has sent everything at once, in pieces of a size, and reads all.
+// replay is a connection whose peer sends everything at once, in pieces of one size, and reads all.
 type replay struct {
 	data  []byte
 	piece int
@@ -63,13 +63,16 @@ func seeds(f *testing.F, answers bool) {
 	}
 	for _, write := range []func(f *http2.Framer, block func(...string) []byte){
 		func(f *http2.Framer, block func(...string) []byte) {
-			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(head...), EndStream: true, EndHeaders: true})
+			whole := block(head...)
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: whole, EndStream: true, EndHeaders: true})
 		},
 		func(f *http2.Framer, block func(...string) []byte) {
-			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(append(head, "content-length", "5")...), EndHeaders: true})
+			long := block(append(head, "content-length", "5")...)
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: long, EndHeaders: true})
 			f.WriteDataPadded(1, false, []byte("he"), make([]byte, 3))
 			f.WriteData(1, false, []byte("llo"))
-			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block("a", "b"), EndStream: true, EndHeaders: true})
+			trailer := block("a", "b")
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: trailer, EndStream: true, EndHeaders: true})
 		},
 		func(f *http2.Framer, block func(...string) []byte) {
 			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: block(head...)})
@@ -84,7 +87,8 @@ func seeds(f *testing.F, answers bool) {
 			f.WriteData(1, true, make([]byte, 1000))
 		},
 		func(f *http2.Framer, block func(...string) []byte) {
-			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(append(head, "a", strings.Repeat("x", 9000))...), EndHeaders: true})
+			long := block(append(head, "a", strings.Repeat("x", 9000))...)
+			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: long, EndHeaders: true})
 			f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(":status", "103"), EndHeaders: true})
 		},
 	} {
@@ -95,7 +99,8 @@ func seeds(f *testing.F, answers bool) {
 
 var settings = frames(func(f *http2.Framer, _ func(...string) []byte) { f.WriteSettings() })
 
-// FuzzServer has a server read whatever a client may send. It must end, answer within bounds and leave nothing behind.
+// FuzzServer lets a server read what a client may send. The server must end, answer within bounds and leave nothing
+// behind.
 func FuzzServer(f *testing.F) {
 	seeds(f, false)
 	config := &h2.Config{MaxStreams: 5, MaxHeadBytes: 8000}
@@ -110,7 +115,8 @@ func FuzzServer(f *testing.F) {
 				t.Errorf("a handler gets %+v", h)
 			}
 			for _, f := range h.Fields {
-				if len(f.Name) == 0 || strings.ContainsAny(string(f.Name), ": \r\nA") || strings.ContainsAny(string(f.Value), "\r\n\x00") {
+				if len(f.Name) == 0 || strings.ContainsAny(string(f.Name), ": \r\nA") ||
+					strings.ContainsAny(string(f.Value), "\r\n\x00") {
 					t.Errorf("a handler gets %s", f)
 				}
 			}
@@ -134,7 +140,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzClient has a client read whatever a server may answer. All its waits must end.
+// FuzzClient lets a client read what a server may answer. All waits of the client must end.
 func FuzzClient(f *testing.F) {
 	seeds(f, true)
 	f.Fuzz(func(t *testing.T, data []byte, piece uint16) {
@@ -173,7 +179,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// gated is a connection on which nothing comes before the gate is open.
+// gated is a connection on which nothing arrives before the gate is open.
 type gated struct {
 	*replay
 	gate chan struct{}

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"encoding/binary"
+	"slices"
 )
 
 // handleFrame does what a frame says. An error ends the connection.
@@ -40,7 +41,7 @@ func (r *reader) handleFrame(f *frame) error {
 	return r.charge(1)
 }
 
-// unpadded is the payload without padding.
+// unpadded returns the payload without padding; false if the padding is longer than the payload.
 func (f *frame) unpadded() ([]byte, bool) {
 	p := f.payload
 	if !f.has(flagPadded) {
@@ -98,7 +99,8 @@ func (r *reader) handleData(f *frame) error {
 	return nil
 }
 
-// strayData is content that no stream wants: s, if there is one, has had its end or not its head. mu is held.
+// strayData handles content that no stream can take: s, if there is one, has had its end, or has no head yet. mu is
+// held.
 func (r *reader) strayData(id uint32, s *Stream, empty bool) error {
 	c := r.conn
 	switch {
@@ -191,14 +193,13 @@ func (r *reader) handleGoAway(f *frame) error {
 	return r.charge(1)
 }
 
-// quote is what an error repeats of the words of a peer.
+// quote returns what an error repeats of the debug data of a peer.
 func quote(b []byte) string {
-	words := []byte(nil)
-	for _, x := range b[:min(len(b), 128)] {
+	words := slices.Clone(b[:min(len(b), 128)])
+	for i, x := range words {
 		if x < ' ' || x > '~' {
-			x = '?'
+			words[i] = '?'
 		}
-		words = append(words, x)
 	}
 	return string(words)
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// Field is one field of a head or trailer, the same as over HTTP/1.1. Received names are in lower case; written ones are made so.
+// Field is one field of a head or trailer, as over HTTP/1.1. Names are received, and always written, in lower case.
 type Field = h1.Field
 
-// Head is the head of a request or an answer. Received ones are checked as RFC 9113 §8 wants it, and lie in memory of their
-// stream: they are valid until that is closed, or its handler returns.
+// Head is the head of a request or an answer. A received one has been checked as RFC 9113 §8 demands. It lies in memory
+// of its stream, and is valid until that is closed or its handler returns.
 type Head struct {
-	// Method, Scheme, Authority and Path are those of a request. Authority is that of the Host field if there is nothing
-	// else; in that case Host is among the Fields too. Path is empty, and Scheme, for the method CONNECT.
+	// Method, Scheme, Authority and Path are those of a request. Authority is taken from the Host field if there is no
+	// :authority; Host is then among the Fields too. Path and Scheme are empty for the method CONNECT.
 	Method, Scheme, Authority, Path []byte
 	// Status is that of an answer: from 100 to 599, never 101.
 	Status int
-	// Fields are all fields but the pseudo ones, in their order, content-length among them. What is written must hold none
-	// that belong to a connection of HTTP/1.1 (connection, transfer-encoding, upgrade and the like), and no content-length
-	// if Length is given.
+	// Fields are all fields but the pseudo-header fields, in their order, content-length among them. What is written must
+	// hold none that belong to a connection of HTTP/1.1 (connection, transfer-encoding, upgrade and the like), and no
+	// content-length if Length is given.
 	Fields []Field
 	// Length is how long the content will be, -1 if the head does not say so.
 	Length int64
@@ -27,7 +27,7 @@ type Head struct {
 	counted bool // there was a content-length
 }
 
-// The pseudo fields, as bits.
+// The pseudo-header fields, as bits.
 const (
 	methodField = 1 << iota
 	schemeField
@@ -41,7 +41,7 @@ const (
 	required  = "not all the pseudo fields that a head needs"
 )
 
-// parseRequest takes the pseudo fields from h.Fields and checks the rest. It returns what is wrong.
+// parseRequest moves the pseudo-header fields out of h.Fields and checks the rest. It returns what is wrong.
 func (h *Head) parseRequest(arena *[]byte) (problem string) {
 	got := 0
 	for ; len(h.Fields) > 0 && isPseudo(&h.Fields[0]); h.Fields = h.Fields[1:] {
@@ -97,7 +97,7 @@ const badAuthority = ":authority or Host holds a space, a control character, a b
 
 func goodAuthority(b []byte) bool { return allOf(b, visible) && !contains(b, '@') }
 
-// checkTarget checks the pseudo fields of a request together: RFC 9113 §8.3.1.
+// checkTarget checks the pseudo-header fields of a request together: RFC 9113 §8.3.1.
 func (h *Head) checkTarget(got int) string {
 	switch {
 	case got&methodField == 0:
@@ -123,7 +123,7 @@ func (h *Head) checkTarget(got int) string {
 	return ""
 }
 
-// parseAnswer takes :status from h.Fields and checks the rest. It returns what is wrong.
+// parseAnswer moves :status out of h.Fields and checks the rest. It returns what is wrong.
 func (h *Head) parseAnswer() (problem string) {
 	if len(h.Fields) == 0 || string(h.Fields[0].Name) != ":status" {
 		return required
@@ -148,7 +148,7 @@ func (h *Head) parseAnswer() (problem string) {
 	return ""
 }
 
-// checkTrailer checks a trailer.
+// checkTrailer checks a trailer. It returns what is wrong.
 func checkTrailer(list []Field) (problem string) {
 	var h Head
 	for i := range list {
@@ -161,7 +161,7 @@ func checkTrailer(list []Field) (problem string) {
 
 func isPseudo(f *Field) bool { return len(f.Name) > 0 && f.Name[0] == ':' }
 
-// check checks a field that is not a pseudo field: RFC 9113 §8.2.
+// check checks a field that must not be a pseudo-header field: RFC 9113 §8.2. It returns what is wrong.
 func (h *Head) check(f *Field) (problem string) {
 	if isPseudo(f) {
 		return misplaced
@@ -194,7 +194,7 @@ func (h *Head) check(f *Field) (problem string) {
 	return ""
 }
 
-// joinCookies makes one field of all cookies, which HTTP/2 may send in pieces: RFC 9113 §8.2.3.
+// joinCookies joins all Cookie fields into one; HTTP/2 may send them in pieces: RFC 9113 §8.2.3.
 func (h *Head) joinCookies(arena *[]byte) {
 	begin := len(*arena)
 	first := -1
@@ -267,7 +267,7 @@ func digits(b []byte) bool {
 	return true
 }
 
-// number reads a length.
+// number parses a length.
 func number(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 18 || !digits(b) {
 		return 0, false

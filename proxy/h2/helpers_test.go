@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// eventually waits until ok, for a long time if need be.
+// eventually waits until ok, for a long time if necessary.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -18,7 +18,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// floods are peers that cause work and bring nothing. The server must say that it has had enough.
+// floods are clients that cause work without a use. The server must end their connections.
 var floods = []struct {
 	name  string
 	words string
@@ -39,8 +39,10 @@ var floods = []struct {
 	{"GOAWAY", "bring nothing", func(r *raw, i uint32) { r.WriteGoAway(0, 0, nil) }},
 	{"malformed requests", "bring nothing", func(r *raw, i uint32) { r.headers(2*i+1, true, r.fields("a", "b")) }},
 	{"too many streams", "bring nothing", func(r *raw, i uint32) { r.request(2*i+1, false) }},
-	{"streams that are reset at once", "reset at once", func(r *raw, i uint32) { r.request(2*i+1, true); r.WriteRSTStream(2*i+1, 8) }},
-	{"streams that are reset for errors of the client", "bring nothing", func(r *raw, i uint32) { r.request(2*i+1, true); r.WriteWindowUpdate(2*i+1, 0) }},
+	{"streams that are reset at once", "reset at once",
+		func(r *raw, i uint32) { r.request(2*i+1, true); r.WriteRSTStream(2*i+1, 8) }},
+	{"streams that are reset for errors of the client", "bring nothing",
+		func(r *raw, i uint32) { r.request(2*i+1, true); r.WriteWindowUpdate(2*i+1, 0) }},
 	{"CONTINUATION", "does not end", func(r *raw, i uint32) {
 		if i == 0 {
 			r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields(get...)})
@@ -86,7 +88,7 @@ func TestFloodsAreEnded(t *testing.T) {
 	}
 }
 
-// serveOne serves one client, and tells why its connection ended.
+// serveOne serves one client, and returns a channel that gets the error with which its connection ended.
 func serveOne(t testing.TB, config *h2.Config, handle func(*h2.Stream)) (addr string, ended chan error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +107,7 @@ func serveOne(t testing.TB, config *h2.Config, handle func(*h2.Stream)) (addr st
 	return l.Addr().String(), ended
 }
 
-// What a client does that cancels calls in an outage is no attack.
+// A client that cancels its calls in an outage is not taken for an attacker.
 func TestCancelledCallsAreNoFlood(t *testing.T) {
 	t.Parallel()
 	r := rawClient(t, serve(t, nil, still))
@@ -119,8 +121,8 @@ func TestCancelledCallsAreNoFlood(t *testing.T) {
 	r.alive()
 }
 
-// A socket of the local kind: what it takes is delivered, so that nothing but the server decides how much the client can
-// send. It is not parallel: others' memory would count.
+// The socket is a local one: it delivers what it accepts, so that only the server decides how much the client can send.
+// The test is not parallel, because the memory of other tests would count.
 func TestClientThatReadsNothingIsBounded(t *testing.T) {
 	server, client := socketPair(t)
 	ended := make(chan error, 1)
@@ -145,7 +147,7 @@ func TestClientThatReadsNothingIsBounded(t *testing.T) {
 	}
 }
 
-// socketPair is a connection within this machine that is not TCP.
+// socketPair returns both ends of a local connection that is not TCP.
 func socketPair(t testing.TB) (server, client net.Conn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "h2") // the path of a socket must be short
@@ -278,7 +280,9 @@ func TestUnfinishedAnswersAreReset(t *testing.T) {
 		}
 	})
 	c := dial(t, addr, nil)
-	for path, code := range map[string]h2.Code{"/none": h2.InternalError, "/half": h2.InternalError, "/reset": h2.EnhanceYourCalm} {
+	for path, code := range map[string]h2.Code{
+		"/none": h2.InternalError, "/half": h2.InternalError, "/reset": h2.EnhanceYourCalm,
+	} {
 		_, _, _, err := ask(t, c, post(path), []byte("body"))
 		if e := failure(t, err, code, false); !e.Peer {
 			t.Errorf("%s: %+v", path, e)

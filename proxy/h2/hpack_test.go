@@ -20,15 +20,17 @@ func TestStaticTable(t *testing.T) {
 		block := []byte{0x80 | (i + 1)}
 		want, err := hpack.NewDecoder(4096, nil).DecodeFull(block)
 		list, _, ok := h2.NewDecoder().Decode(block, 1000)
-		if err != nil || !ok || len(list) != 1 || string(list[0].Name) != want[0].Name || string(list[0].Value) != want[0].Value {
+		if err != nil || !ok || len(list) != 1 ||
+			string(list[0].Name) != want[0].Name || string(list[0].Value) != want[0].Value {
 			t.Errorf("index %d: got %s, want %v, %v", i+1, list, want, err)
 		}
 	}
 }
 
-// pick is a random field: a few names and values often, others once.
+// pick returns a random field: a few names and values often, others once.
 func pick(r *rand.Rand) (name, value string) {
-	names := []string{"content-type", "te", "x-custom", "user-agent", "authorization", "cookie", "a", "grpc-timeout", "x-Mixed"}
+	names := []string{"content-type", "te", "x-custom", "user-agent", "authorization", "cookie", "a",
+		"grpc-timeout", "x-Mixed"}
 	name = names[r.IntN(len(names))]
 	switch r.IntN(6) {
 	case 0:
@@ -123,14 +125,15 @@ func TestDecoderUnderstands(t *testing.T) {
 	}
 }
 
-// What is sent often becomes an index; what is different each time does not drive it out.
+// A field that is sent often becomes an index; fields that differ each time do not evict it.
 func TestRepeatedHeadsAreShort(t *testing.T) {
 	t.Parallel()
 	e := h2.NewEncoder()
 	longest := 0
 	for i := range 2000 {
 		h := *post("/package.Service/Method")
-		h.Fields = append(field("content-type", "application/grpc", "te", "trailers", "user-agent", "grpc-go/1.80.0"), field("x-request-id", fmt.Sprintf("%016x", i*7919))...)
+		h.Fields = field("content-type", "application/grpc", "te", "trailers", "user-agent", "grpc-go/1.80.0",
+			"x-request-id", fmt.Sprintf("%016x", i*7919))
 		if n := len(e.Request(&h)); i > 10 {
 			longest = max(longest, n)
 		}
@@ -181,7 +184,7 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// FuzzEncoder has another implementation read what the encoder writes.
+// FuzzEncoder lets another implementation read what the encoder writes.
 func FuzzEncoder(f *testing.F) {
 	f.Add("name", "value", "Other", "", uint16(4096), uint16(0))
 	f.Add("authorization", "secret", "x", strings.Repeat("y", 4000), uint16(0), uint16(5000))
@@ -206,7 +209,7 @@ func FuzzEncoder(f *testing.F) {
 	})
 }
 
-// sameName compares a name with one whose capitals have become small letters, bytes outside ASCII untouched.
+// sameName reports whether two names are equal but for capitals of ASCII.
 func sameName(lower, name string) bool {
 	b := []byte(name)
 	for i, c := range b {

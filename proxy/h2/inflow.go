@@ -1,7 +1,7 @@
 package h2
 
-// inflow is the window of received content, of a connection or of one stream. Content that has come and has not been read
-// is size - left - owed bytes. The mutex of the connection guards it.
+// inflow is the window of received content, of a connection or of one stream. Content that has come and has not been
+// read is size - left - owed bytes. The mutex of the connection guards it.
 type inflow struct {
 	left int // how much the peer may still send
 	owed int // how much has been read, and is given back with the next update
@@ -14,8 +14,8 @@ func (f *inflow) take(n int) bool {
 	return f.left >= 0
 }
 
-// giveBack counts content that has been read. It returns how much the peer is to be given back now: nothing, until half of
-// the window has come together, or as much as the peer has left, while content that nobody reads holds the rest.
+// giveBack counts content that has been read. It returns how much the peer is to be given back now: nothing, until half
+// of the window has come together, or as much as the peer has left, while content that nobody reads holds the rest.
 func (f *inflow) giveBack(n int) (more int) {
 	if f.owed += n; f.owed < min(f.size/2, f.left) {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// input holds the bytes that were read from the socket and not handled yet. It holds memory while there are some. It belongs
-// to the goroutine that reads.
+// input holds the bytes that were read from the socket and not handled yet. It holds memory while there are some. It
+// belongs to the goroutine that reads.
 type input struct {
 	socket
 	bytes   *chunk // nil while there are none

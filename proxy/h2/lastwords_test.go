@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// lame is a connection on which, from some moment on, nothing can be written: the reset of a peer that has closed its socket
-// does that, whatever the peer has said before.
+// lame is a connection on which, from some moment on, nothing can be written. The reset of a peer that has closed its
+// socket has that effect, whatever the peer sent before.
 type lame struct {
 	net.Conn
 	broken atomic.Bool
@@ -29,7 +29,8 @@ func (l *lame) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
-// What a server has said before its end is heard though a write fails first: which requests it has not taken, or an answer.
+// A client reads what a server sent before its end even if a write fails first: which requests it has not handled, or
+// an answer.
 func TestLastWordsAreHeardAfterAFailedWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		words func(r *raw)
@@ -98,7 +99,7 @@ func TestLastWordsAreHeardAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// greeted is a server that says hello and reads what there is until the end.
+// greeted is a server that sends SETTINGS and reads until the end.
 func (r *raw) greeted(t *testing.T) {
 	if _, err := io.ReadFull(r.Conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		t.Error(err)
@@ -108,7 +109,7 @@ func (r *raw) greeted(t *testing.T) {
 	r.WriteSettings()
 }
 
-// lamed is a client's side of a connection that has said hello, and on which nothing can be written from the call of break on.
+// lamed returns a client that has sent its SETTINGS. After a call of break, nothing can be written on its connection.
 func lamed(t *testing.T, config *h2.Config) (conn *h2.Conn, r *raw, nc *lame) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -122,7 +123,7 @@ func lamed(t *testing.T, config *h2.Config) (conn *h2.Conn, r *raw, nc *lame) {
 	return conn, r, nc
 }
 
-// Where there is no stream, nobody waits for last words, and whoever makes the connection hears at once what is wrong.
+// Without a stream, a client whose write fails reads no more, and NewClient returns the error at once.
 func TestAConnectionWithoutStreamsEndsWithTheFailedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, r, nc := lamed(t, &h2.Config{PingAfter: -1})
@@ -142,7 +143,7 @@ func TestAConnectionWithoutStreamsEndsWithTheFailedWrite(t *testing.T) {
 	})
 }
 
-// Streams that end while a connection that can no longer be written to is read make its end no good one.
+// A connection that can no longer be written to ends with an error, even if its streams end first.
 func TestABrokenConnectionDoesNotEndInGoodOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, r, nc := lamed(t, nil)

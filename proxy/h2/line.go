@@ -1,7 +1,7 @@
 package h2
 
-// line decides which stream may send next: who waits is served in the order of arrival, heads before content, and content
-// one frame at a time. At most one sender holds the slot. The mutex of the connection guards it.
+// line decides which stream may send next: who waits is served in the order of arrival, heads before content, and
+// content one frame at a time. At most one sender holds the slot. The mutex of the connection guards it.
 type line struct {
 	out     *outbox
 	window  int     // how much content the peer allows on the connection

@@ -7,12 +7,12 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Open sends a request, on the client's side: its head, and as much of body as goes without waiting, in one write. n is how
-// much that is. end says that body is all of the content: if n is less than its length, the rest is for Write, whose end
-// must be true then. If the connection has too much to write already, Open waits for that.
+// Open sends a request, on the client's side: its head, and as much of body as goes without waiting, in one write. n is
+// how much that is. end says that body is all of the content: if n is less than its length, the rest is for Write,
+// whose end must be true then. If the connection has too much to write already, Open waits for that.
 //
-// The error is ErrGoingAway, ErrTooManyStreams, ErrTimeUp or a *StreamError that says Refused: nothing was sent in any case,
-// and there is no stream. h and body are free again when it returns. Every stream needs a Close.
+// The error is ErrGoingAway, ErrTooManyStreams, ErrTimeUp or a *StreamError that says Refused: nothing was sent in any
+// case, and there is no stream. h and body are free again when it returns. Every stream needs a Close.
 func (c *Conn) Open(h *Head, body []byte, end bool, until time.Duration) (s *Stream, n int, err error) {
 	s = newStream(c)
 	s.at = math.MaxUint64 // far behind all that has been sent
@@ -40,7 +40,7 @@ func (c *Conn) Open(h *Head, body []byte, end bool, until time.Duration) (s *Str
 	return s, n, nil
 }
 
-// mayOpen reports why no stream can be opened, nil if one can. mu is held.
+// mayOpen returns why no stream can be opened, nil if one can. mu is held.
 func (c *Conn) mayOpen() error {
 	switch {
 	case c.closing:

@@ -1,7 +1,7 @@
 package h2
 
-// outbox holds the frames that wait to be written, in the order in which the peer will read them. That order is also the one
-// in which their heads were compressed. The mutex of the connection guards it.
+// outbox holds the frames that wait to be written, in the order in which the peer will read them. That order is also
+// the one in which their heads were compressed. The mutex of the connection guards it.
 type outbox struct {
 	frames *chunk // nil for none
 	taken  uint64 // how many bytes have left frames to be written

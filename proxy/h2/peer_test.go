@@ -16,7 +16,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// in is a time limit for waits in tests, on the guards' clock: far away, for a machine with much to do.
+// in returns a deadline on the clock of the guards.
 func in(d time.Duration) time.Duration { return abate.Now() + d }
 
 const patience = 60 * time.Second
@@ -29,7 +29,7 @@ func field(pairs ...string) (list []h2.Field) {
 	return list
 }
 
-// value is that of the first field of the name, "" if there is none.
+// value returns that of the first field with the name, "" if there is none.
 func value(list []h2.Field, name string) string {
 	for _, f := range list {
 		if string(f.Name) == name {
@@ -39,7 +39,7 @@ func value(list []h2.Field, name string) string {
 	return ""
 }
 
-// serve has handle serve clients on a loopback address until the test ends, and waits for all goroutines then.
+// serve serves clients on a loopback address, with handle, until the test ends. Then it waits for all goroutines.
 func serve(t testing.TB, config *h2.Config, handle func(*h2.Stream)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +74,7 @@ func serve(t testing.TB, config *h2.Config, handle func(*h2.Stream)) (addr strin
 	return l.Addr().String()
 }
 
-// dial makes a client of the server at addr.
+// dial returns a client of the server at addr.
 func dial(t testing.TB, addr string, config *h2.Config) *h2.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -89,7 +89,7 @@ func dial(t testing.TB, addr string, config *h2.Config) *h2.Conn {
 	return c
 }
 
-// netHTTP is a client of net/http that speaks HTTP/2 without TLS.
+// netHTTP returns a client of net/http that speaks HTTP/2 without TLS.
 func netHTTP(t testing.TB) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -98,7 +98,7 @@ func netHTTP(t testing.TB) *http.Client {
 	return &http.Client{Transport: tr, Timeout: time.Minute}
 }
 
-// netHTTPServer is a server of net/http that speaks HTTP/2 without TLS.
+// netHTTPServer starts a server of net/http that speaks HTTP/2 without TLS.
 func netHTTPServer(t testing.TB, h http.HandlerFunc) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func netHTTPServer(t testing.TB, h http.HandlerFunc) (addr string) {
 	return l.Addr().String()
 }
 
-// echo answers with what it is sent, and says in its trailer how much that was.
+// echo answers with the content of the request, and with its length in the trailer.
 func echo(s *h2.Stream) {
 	s.WriteHead(200, field("content-type", "text/plain", "x-path", string(s.Head().Path)), -1, false)
 	n := 0
@@ -189,7 +189,9 @@ func TestServesManyAtOnce(t *testing.T) {
 }
 
 // ask sends a request and returns its answer.
-func ask(t testing.TB, c *h2.Conn, h *h2.Head, body []byte) (head h2.Head, content []byte, trailer []h2.Field, err error) {
+func ask(t testing.TB, c *h2.Conn, h *h2.Head, body []byte) (
+	head h2.Head, content []byte, trailer []h2.Field, err error,
+) {
 	t.Helper()
 	s, n, err := c.Open(h, body, true, in(patience))
 	if err != nil {
@@ -231,7 +233,10 @@ func cloned(list []h2.Field) (own []h2.Field) {
 }
 
 func post(path string) *h2.Head {
-	return &h2.Head{Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("s.test"), Path: []byte(path), Length: -1, Fields: field("X-Upper", "Case", "te", "trailers")}
+	return &h2.Head{
+		Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("s.test"), Path: []byte(path),
+		Fields: field("X-Upper", "Case", "te", "trailers"), Length: -1,
+	}
 }
 
 func TestAsksNetHTTP(t *testing.T) {

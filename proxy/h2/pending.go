@@ -22,8 +22,8 @@ const (
 	aFrame // each part of which has its own time
 )
 
-// check returns when to check again; an error if the time is up. heard is when something was read last, pause how long a
-// frame may pause.
+// check returns when to check again; an error if the time is up. heard is when something was read last, pause how long
+// a frame may pause.
 func (p *pending) check(now, heard, pause time.Duration) (next time.Duration, err error) {
 	due := p.due
 	if p.what == aFrame {

@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// pulse decides when the peer is asked for a sign of life, and when it is taken for dead. The mutex of the connection guards
-// it.
+// pulse decides when the peer is asked for a sign of life, and when it is taken for dead. The mutex of the connection
+// guards it.
 type pulse struct {
 	after, limit time.Duration // Config.PingAfter, Config.PingTimeout
 	heard        time.Duration // when something was read last
@@ -16,8 +16,8 @@ type pulse struct {
 	count        int // how often it was asked since the last content or head
 }
 
-// longPause is the time between two questions, from the fourth on: servers of gRPC end a connection that asks more often than
-// every five minutes.
+// longPause is the time between two questions, from the fourth on: servers of gRPC end a connection that asks more
+// often than every five minutes.
 const longPause = 5*time.Minute + 10*time.Second
 
 // restart begins to count the silence of the peer at now.
@@ -30,8 +30,8 @@ func (p *pulse) progress() bool {
 	return again
 }
 
-// check reports whether to ask the peer now, and returns when to check again; an error if the peer is taken for dead. busy
-// says that there are streams.
+// check reports whether to ask the peer now, and returns when to check again; an error if the peer is taken for dead.
+// busy says that there are streams.
 func (p *pulse) check(now time.Duration, busy bool) (next time.Duration, ask bool, err error) {
 	if p.asked && p.heard >= p.askedAt { // equal: the clock is too coarse to show that it was heard later
 		p.asked = false

@@ -16,7 +16,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// raw is a peer that sends whatever frames a test wants. The frames are those of another implementation.
+// raw is a peer that sends the frames that a test wants, made by another implementation.
 type raw struct {
 	t testing.TB
 	net.Conn
@@ -38,7 +38,7 @@ func newRaw(t testing.TB, nc net.Conn) *raw {
 	return r
 }
 
-// Write notes whether it went well.
+// Write records the first error.
 func (r *raw) Write(p []byte) (int, error) {
 	n, err := r.Conn.Write(p)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *raw) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// rawClient is a client of the server at addr that has said hello.
+// rawClient returns a client of the server at addr that has sent its preface and SETTINGS.
 func rawClient(t testing.TB, addr string) *raw {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -88,7 +88,7 @@ func (r *raw) fields(pairs ...string) []byte {
 	return bytes.Clone(r.block.Bytes())
 }
 
-// get is the pseudo fields of a request.
+// get are the pseudo-header fields of a request.
 var get = []string{":method", "GET", ":scheme", "http", ":authority", "s.test", ":path", "/"}
 
 func (r *raw) request(id uint32, end bool, more ...string) {
@@ -113,7 +113,7 @@ func (r *raw) await(what string, wanted func(http2.Frame) bool) http2.Frame {
 	}
 }
 
-// alive checks that the connection goes on: what was sent before has been handled.
+// alive checks that the connection goes on, and that what was sent before has been handled.
 func (r *raw) alive() {
 	r.t.Helper()
 	r.WritePing(false, [8]byte{1, 2, 3})
@@ -126,10 +126,11 @@ func (r *raw) alive() {
 	})
 }
 
-// isGoAway checks that the connection ends, and for which reason.
+// isGoAway checks that the connection ends for that reason.
 func (r *raw) isGoAway(code h2.Code, words string) {
 	r.t.Helper()
-	g := r.await("GOAWAY "+code.String(), func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway }).(*http2.GoAwayFrame)
+	wanted := func(f http2.Frame) bool { return f.Header().Type == http2.FrameGoAway }
+	g := r.await("GOAWAY "+code.String(), wanted).(*http2.GoAwayFrame)
 	if h2.Code(g.ErrCode) != code || !strings.Contains(string(g.DebugData()), words) {
 		r.t.Fatalf("GOAWAY %v %q, want %v %q", g.ErrCode, g.DebugData(), code, words)
 	}
@@ -143,7 +144,7 @@ func (r *raw) isGoAway(code h2.Code, words string) {
 	}
 }
 
-// isReset checks that a stream ends, for which reason, and that the connection goes on.
+// isReset checks that a stream ends for that reason, and that the connection goes on.
 func (r *raw) isReset(id uint32, code h2.Code) {
 	r.t.Helper()
 	f := r.await("RST_STREAM "+code.String(), func(f http2.Frame) bool {
@@ -161,7 +162,8 @@ func (r *raw) isReset(id uint32, code h2.Code) {
 // head reads the next head and decodes it.
 func (r *raw) head(d *hpack.Decoder) (id uint32, fields map[string]string, end bool) {
 	r.t.Helper()
-	f := r.await("HEADERS", func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }).(*http2.HeadersFrame)
+	wanted := func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders }
+	f := r.await("HEADERS", wanted).(*http2.HeadersFrame)
 	list, err := d.DecodeFull(f.HeaderBlockFragment())
 	if err != nil {
 		r.t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// reader is the goroutine that reads a connection and does what the frames say. Nobody else knows it, so that it needs no
-// lock for what it holds; it takes the mutex of the connection for everything else. Its methods that return an error end the
-// connection by that.
+// reader is the goroutine that reads a connection and does what the frames say. Nobody else knows it, so that it needs
+// no lock for what it holds; it takes the mutex of the connection for everything else. Its methods that return an error
+// end the connection by that.
 type reader struct {
 	conn  *Conn
 	input input
@@ -46,7 +46,8 @@ func newReader(c *Conn) *reader {
 	return r
 }
 
-// run handles all frames until the connection ends. first is what has to come before them, begun what has been read already.
+// run handles all frames until the connection ends. first is what has to come before them, begun what has been read
+// already.
 func (r *reader) run(first string, begun []byte) {
 	defer r.input.release()
 	c := r.conn
@@ -99,8 +100,8 @@ func (r *reader) handleAll() error {
 	}
 }
 
-// endBatch does what was put off until all that has been read was handled: streams are begun, those who wait are woken, and
-// what is owed to the peer goes out. It reports whether the connection has ended.
+// endBatch does what was put off until all that has been read was handled: streams are begun, those who wait are woken,
+// and what is owed to the peer goes out. It reports whether the connection has ended.
 func (r *reader) endBatch() (over bool) {
 	c := r.conn
 	r.callHooks()
@@ -180,7 +181,8 @@ func (r *reader) expect() {
 	}
 }
 
-// progress notes that the peer has sent a head or content: it need not be asked for a sign of life for a while. mu is held.
+// progress notes that the peer has sent a head or content: it need not be asked for a sign of life for a while. mu is
+// held.
 func (r *reader) progress() {
 	if c := r.conn; c.pulse.progress() {
 		c.alarm.set(later(r.now, c.config.PingAfter))

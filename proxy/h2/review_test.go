@@ -13,7 +13,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// Content that was on its way when many streams were given up at once is no attack: the streams beside them go on.
+// Content that was on its way when many streams were given up at once is not taken for an attack: the other streams go
+// on.
 func TestContentOfManyStreamsThatWereGivenUpIsNoFlood(t *testing.T) {
 	t.Parallel()
 	const many = 900
@@ -76,7 +77,7 @@ func TestContentOfManyStreamsThatWereGivenUpIsNoFlood(t *testing.T) {
 	})
 }
 
-// Empty content for a stream that has been given up brings nothing either.
+// Empty content for a stream that has been given up counts as a frame without a use.
 func TestEmptyContentBehindTheEndIsAFlood(t *testing.T) {
 	t.Parallel()
 	addr, ended := serveOne(t, nil, func(s *h2.Stream) { s.WriteHead(503, nil, 0, true) })
@@ -157,7 +158,7 @@ func TestTrailersAreBounded(t *testing.T) {
 	}
 }
 
-// A head needs no window: it does not stand behind content that waits for one.
+// A head needs no window: it does not wait behind content that needs one.
 func TestHeadsDoNotWaitForTheWindow(t *testing.T) {
 	handle := func(s *h2.Stream) {
 		switch string(s.Head().Path) {
@@ -171,7 +172,10 @@ func TestHeadsDoNotWaitForTheWindow(t *testing.T) {
 	}
 	virtual(t, nil, handle, func(r *raw, c *h2.Conn, ended chan error) {
 		go http2.NewFramer(r, nil).WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
-		r.await("the answer to SETTINGS", func(f http2.Frame) bool { s, ok := f.(*http2.SettingsFrame); return ok && s.IsAck() })
+		r.await("the answer to SETTINGS", func(f http2.Frame) bool {
+			s, ok := f.(*http2.SettingsFrame)
+			return ok && s.IsAck()
+		})
 		for i, path := range []string{"/", "/large", "/large", "/small"} {
 			r.headers(uint32(2*i+1), true, r.fields(":method", "GET", ":scheme", "http", ":path", path))
 			if i == 0 {

@@ -9,8 +9,8 @@ import (
 
 var errStalled = errors.New("the peer left the window closed for too long")
 
-// WriteHead writes the head of the answer, on the server's side; end if that is all of it. A length of 0 or more becomes its
-// content-length. It goes out with what follows: see Flush.
+// WriteHead writes the head of the answer, on the server's side; end if the answer has nothing else. A length of 0 or
+// more becomes its content-length. It goes out with what follows: see Flush.
 func (s *Stream) WriteHead(status int, fields []Field, length int64, end bool) error {
 	if err := s.beginBlock(!s.headSent); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (s *Stream) beginBlock(inOrder bool) error {
 	return err
 }
 
-// endBlock notes that a head or a trailer was written: it ends this side of the stream if end, and goes out at once if now.
-// mu is held, and free afterwards.
+// endBlock notes that a head or a trailer was written: it ends this side of the stream if end, and goes out at once if
+// now. mu is held, and free afterwards.
 func (s *Stream) endBlock(end, now bool) {
 	if end {
 		s.endSent()
@@ -73,7 +73,7 @@ func (s *Stream) endBlock(end, now bool) {
 	}
 }
 
-// mayWrite tells whether a frame may be written. mu is held.
+// mayWrite returns why no frame may be written, nil if one may. mu is held.
 func (s *Stream) mayWrite(inOrder bool) error {
 	switch {
 	case s.err != nil:
@@ -109,10 +109,10 @@ func (s *Stream) awaitRoom(until time.Duration) error {
 	return nil
 }
 
-// Write writes content; end if there is no more and no trailer. It waits while the peer has no window for it: until the time
-// is up (ErrTimeUp; part of it may have gone out), for StallTimeout at most, after which the stream is reset; or until it is
-// interrupted, or the stream ends (a *StreamError). p is free again when it returns. What was written goes out with what
-// follows: see Flush.
+// Write writes content; end if there is no more and no trailer. It waits while the peer has no window for it: until the
+// time is up (ErrTimeUp; part of it may have gone out), it is interrupted, or the stream ends (a *StreamError); but at
+// most for StallTimeout, then it resets the stream. p is free again when it returns. What was written goes out with
+// what follows: see Flush.
 func (s *Stream) Write(p []byte, end bool, until time.Duration) error {
 	c := s.conn
 	c.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Stream) Write(p []byte, end bool, until time.Duration) error {
 	return err
 }
 
-// putAll is put, and makes room by writing out what there is. mu is held, but not all the time.
+// putAll is put, and makes room by writing out what there is. mu is held, but free in between.
 func (s *Stream) putAll(p []byte, end bool) (n int) {
 	c := s.conn
 	for {
@@ -175,7 +175,7 @@ func (s *Stream) putFrame(p []byte, end bool) (yield bool) {
 	c := s.conn
 	c.out.data(s.id, p, end)
 	yield = c.line.spend(&s.send, len(p))
-	c.toll.credit(2) // its window updates
+	c.toll.credit(2) // for the window updates that follow from it
 	if end {
 		s.endSent()
 	}
@@ -214,8 +214,8 @@ func (s *Stream) awaitWindow(until time.Duration) error {
 	return ErrTimeUp
 }
 
-// Flush sends what has been written. It does not wait for the peer. It happens by itself at the end of the stream, when more
-// than 16 KiB have come together, and when a read or write on this stream waits.
+// Flush sends what has been written. It does not wait for the peer. The end of a stream, 16 KiB that have come
+// together, and a read or write that waits on the stream do the same.
 func (s *Stream) Flush() {
 	s.conn.mu.Lock()
 	s.conn.flushAndUnlock()
@@ -237,7 +237,7 @@ func (s *Stream) endSent() {
 	}
 }
 
-// reset ends the stream on this side, and tells the peer. mu is held.
+// reset ends the stream on this side, and says so to the peer. mu is held.
 func (s *Stream) reset(code Code, cause error) {
 	c := s.conn
 	if s.listed {
@@ -251,15 +251,16 @@ func (s *Stream) reset(code Code, cause error) {
 	s.fail(&StreamError{Code: code, Cause: cause})
 }
 
-// Reset ends the stream in both directions. The peer must not take what it has for complete.
+// Reset ends the stream in both directions. The peer knows by that that what it has is not complete.
 func (s *Stream) Reset(code Code) {
 	s.conn.mu.Lock()
 	s.reset(code, nil)
 	s.conn.flushAndUnlock()
 }
 
-// Close gives up a stream on the client's side: it is reset (CANCEL) unless it has ended in both directions. Nothing of it
-// may be used afterwards, on any goroutine. On the server's side that happens when the handler returns.
+// Close ends the use of a stream on the client's side. It resets the stream (CANCEL) unless that has ended in both
+// directions. Nothing of it may be used afterwards, on any goroutine. On the server's side, the return of the handler
+// does that.
 func (s *Stream) Close() {
 	c := s.conn
 	if c.server {

@@ -14,7 +14,8 @@ const (
 	silentStreams = 1000
 )
 
-// appendGreeting appends what a connection begins with: the preface of a client, SETTINGS, and the window of the connection.
+// appendGreeting appends what a connection begins with: the preface of a client, SETTINGS, and the window of the
+// connection.
 func appendGreeting(b []byte, server bool, config *Config) []byte {
 	if !server {
 		b = append(b, preface...)

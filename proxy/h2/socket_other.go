@@ -4,7 +4,7 @@ package h2
 
 import "errors"
 
-// rawSockets tells that sockets can be read and written without waiting.
+// rawSockets says whether sockets can be read and written without waiting.
 const rawSockets = false
 
 var errWouldBlock = errors.New("would block")

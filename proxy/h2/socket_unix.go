@@ -4,12 +4,12 @@ package h2
 
 import "syscall"
 
-// rawSockets tells that sockets can be read and written without waiting.
+// rawSockets says whether sockets can be read and written without waiting.
 const rawSockets = true
 
 var errWouldBlock error = syscall.EAGAIN
 
-// readSocket reads what there is, and does not wait.
+// readSocket reads what there is without waiting.
 func readSocket(fd uintptr, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(int(fd), p)
@@ -19,7 +19,7 @@ func readSocket(fd uintptr, p []byte) (int, error) {
 	}
 }
 
-// writeSocket writes what there is room for, and does not wait.
+// writeSocket writes what there is room for without waiting.
 func writeSocket(fd uintptr, p []byte) (int, error) {
 	for {
 		n, err := syscall.Write(int(fd), p)

@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// narrow gives a socket the least room for what nobody reads.
+// narrow makes the buffers of a socket as small as possible.
 func narrow(_, _ string, raw syscall.RawConn) (err error) {
 	if closed := raw.Control(func(fd uintptr) {
 		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1)
@@ -24,11 +24,10 @@ func narrow(_, _ string, raw syscall.RawConn) (err error) {
 	return err
 }
 
-// takesNothing is a limit that has to end a connection which has no other.
+// takesNothing is a limit that has to end a connection that has no other.
 var takesNothing = &h2.Config{StallTimeout: 200 * time.Millisecond, IdleTimeout: -1, PingAfter: -1}
 
-// What fits into the socket has been written as far as this program can tell, but a peer that reads nothing has not
-// taken it.
+// For this program, what fits into the socket has been written; but a peer that reads nothing has not accepted it.
 func TestClientThatLeavesAllInTheSocketIsEnded(t *testing.T) {
 	t.Parallel()
 	addr, ended := serveOne(t, takesNothing, func(s *h2.Stream) {

@@ -44,14 +44,11 @@ type Stream struct {
 	hook   func()
 }
 
-// Conn is the connection of the stream.
-func (s *Stream) Conn() *Conn { return s.conn }
-
 // Head is the head of the request, on the server's side.
 func (s *Stream) Head() *Head { return &s.head }
 
-// AwaitHead waits for the head of the answer, on the client's side. An informational head (1xx) is handed over too: call
-// again for the next. The final one is returned as often as asked. The error is ErrTimeUp, ErrInterrupted or a *StreamError.
+// AwaitHead waits for the head of the answer, on the client's side. It returns informational heads (1xx) too, one with
+// each call, and then always the final one. The error is ErrTimeUp, ErrInterrupted or a *StreamError.
 func (s *Stream) AwaitHead(until time.Duration) (*Head, error) {
 	c := s.conn
 	c.mu.Lock()
@@ -84,9 +81,9 @@ func (s *Stream) awaitInput(until time.Duration) error {
 	return nil
 }
 
-// Next waits for content and returns all that has come and not been returned. It is valid until the next call of Next or
-// Buffered; then its window goes back to the peer. The error is io.EOF at the end of the content, ErrTimeUp, ErrInterrupted
-// or a *StreamError.
+// Next waits for content and returns all that has come and not been returned. It is valid until the next call of Next
+// or Buffered; then its window goes back to the peer. The error is io.EOF at the end of the content, ErrTimeUp,
+// ErrInterrupted or a *StreamError.
 func (s *Stream) Next(until time.Duration) ([]byte, error) {
 	c := s.conn
 	c.mu.Lock()
@@ -116,8 +113,8 @@ func (s *Stream) Next(until time.Duration) ([]byte, error) {
 	return data, nil
 }
 
-// Buffered is what Next would return without waiting, and whether that is all up to the end of the content. It stays there
-// for Next, and is valid until the next call of Next or Buffered.
+// Buffered returns what Next would return without waiting, and whether that reaches the end of the content. Next will
+// return it again. It is valid until the next call of Next or Buffered.
 func (s *Stream) Buffered() (data []byte, complete bool) {
 	c := s.conn
 	c.mu.Lock()
@@ -125,8 +122,8 @@ func (s *Stream) Buffered() (data []byte, complete bool) {
 	return s.buffered()
 }
 
-// Take is Next without a wait: the content that has come and has not been returned, nil if there is none; and whether that is
-// all up to the end. It is valid until the next call of Take, Next or Buffered.
+// Take is Next without a wait. It returns the content that has come and was not returned, nil if there is none, and
+// whether that reaches the end of the content. It is valid until the next call of Take, Next or Buffered.
 func (s *Stream) Take() (data []byte, complete bool) {
 	c := s.conn
 	c.mu.Lock()
@@ -136,7 +133,7 @@ func (s *Stream) Take() (data []byte, complete bool) {
 	return data, complete
 }
 
-// buffered is Buffered. mu is held.
+// buffered is Buffered with mu held.
 func (s *Stream) buffered() (data []byte, complete bool) {
 	switch {
 	case !s.peeked:
@@ -155,7 +152,8 @@ func (s *Stream) buffered() (data []byte, complete bool) {
 	return data, s.recvEnded
 }
 
-// giveBack gives back the content that Next has returned, and reports whether the peer is to hear of it. mu is held.
+// giveBack gives the window of the content that Next has returned back to the peer, and reports whether a frame says so
+// now. mu is held.
 func (s *Stream) giveBack() (told bool) {
 	if s.cur == nil {
 		return false
@@ -178,15 +176,15 @@ func (s *Stream) giveBack() (told bool) {
 	return true
 }
 
-// Trailer is the fields behind the content. It is nil before Next has returned io.EOF or Buffered was complete, and if
-// there are none.
+// Trailer returns the fields behind the content. It is nil before Next has returned io.EOF or Buffered was complete,
+// and if there are none.
 func (s *Stream) Trailer() []Field {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	return s.trailer
 }
 
-// Gone tells whether the stream has ended before its time: the peer has reset it, the connection has ended, or this side has
+// Gone reports whether the stream has ended early: the peer has reset it, the connection has ended, or this side has
 // given it up.
 func (s *Stream) Gone() bool {
 	s.conn.mu.Lock()
@@ -194,7 +192,7 @@ func (s *Stream) Gone() bool {
 	return s.err != nil
 }
 
-// Err is why the stream ended before its time: a *StreamError, or nil.
+// Err returns why the stream ended early: a *StreamError, or nil.
 func (s *Stream) Err() error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -204,8 +202,8 @@ func (s *Stream) Err() error {
 	return s.err
 }
 
-// fail ends the stream on this side. What has come in whole can still be read, and so can what has come of an answer: whoever
-// asked for it may know what to do with a part. mu is held.
+// fail ends the stream on this side. Complete content can still be read, and so can what has come of an answer: the
+// caller may be able to use a part. mu is held.
 func (s *Stream) fail(e *StreamError) {
 	if s.err == nil {
 		s.err = e
@@ -219,7 +217,7 @@ func (s *Stream) fail(e *StreamError) {
 	s.send.wake()
 }
 
-// release ends the use of a stream. mu is held.
+// release ends the use of a stream by the caller of Close, or by its handler. mu is held.
 func (s *Stream) release() {
 	s.peeked = false
 	s.giveBack()
@@ -261,8 +259,8 @@ func (s *Stream) ReadOn() {
 	s.halted = false
 }
 
-// OnGone has f called, once, when the peer resets the stream or the connection ends; at once if that has been. f must not
-// wait, nor call OnGone. When OnGone(nil) returns, f is not running and will not be called.
+// OnGone calls f, once, when the peer resets the stream or the connection ends; at once if that has happened. f must
+// not wait, nor call OnGone. When OnGone(nil) returns, f is not running and will not be called.
 func (s *Stream) OnGone(f func()) {
 	s.hookMu.Lock()
 	s.hook = f
@@ -279,4 +277,38 @@ func (s *Stream) callHook() {
 		s.hook = nil
 		f()
 	}
+}
+
+// streamPool holds streams that nobody uses.
+var streamPool = sync.Pool{New: func() any { return new(Stream) }}
+
+// How much of its memory a stream keeps for the next one.
+const (
+	keptArena  = 4 << 10
+	keptFields = 64
+)
+
+// recycle puts a stream into the pool. Nobody may refer to it any more.
+func (s *Stream) recycle() {
+	for _, c := range [...]*chunk{s.in, s.cur} {
+		if c != nil {
+			c.put()
+		}
+	}
+	arena, list := s.got.arena[:0], s.got.list[:0]
+	if cap(arena) > keptArena {
+		arena = nil
+	}
+	if cap(list) > keptFields {
+		list = nil
+	}
+	*s = Stream{got: fields{arena: arena, list: list}}
+	streamPool.Put(s)
+}
+
+// newStream returns a stream of c. Streams hold no channels: those belong to a bubble in tests with virtual time.
+func newStream(c *Conn) *Stream {
+	s := streamPool.Get().(*Stream)
+	s.conn, s.recv.woken.L, s.send.woken.L = c, &c.mu, &c.mu
+	return s
 }

@@ -1,7 +1,7 @@
 package h2
 
-// streams is the table of the streams of which frames may come or go, and what is known of those that have ended. The mutex
-// of the connection guards it.
+// streams is the table of the streams of which frames may come or go, and what is known of those that have ended. The
+// mutex of the connection guards it.
 type streams struct {
 	server bool
 	most   int                // Config.MaxStreams
@@ -16,7 +16,8 @@ type streams struct {
 	oldest int      // of ended
 }
 
-// maxHeads is how much memory the heads and trailers of all streams that a client has open may take before more are refused.
+// maxHeads is how much memory the heads and trailers of all streams that a client has open may take before more are
+// refused.
 const maxHeads = 4 << 20
 
 func (t *streams) add(s *Stream) {
@@ -55,8 +56,8 @@ func (t *streams) lastOfPeer() uint32 {
 	return 0
 }
 
-// admit reports whether a head opens the stream with that id, which a server has not in its table. If not, the head is to be
-// left out; an error says that it cannot open one.
+// admit reports whether a head opens the stream with that id, which a server has not in its table. If not, the head is
+// to be left out; an error says that it cannot open one.
 func (t *streams) admit(id uint32) (ok bool, err error) {
 	switch {
 	case id%2 == 0:
@@ -79,8 +80,8 @@ func (t *streams) isIdle(id uint32) bool {
 	return id%2 == 0 || id > t.lastID && !(t.server && t.final) // else it came too late
 }
 
-// remember notes a stream that this side has ended and of which frames may be on their way: twice as many as may have been
-// open at once. A client knows all streams that were open without that: it has opened them.
+// remember notes a stream that this side has ended and of which frames may be on their way: twice as many as may have
+// been open at once. A client knows all streams that were open without that: it has opened them.
 func (t *streams) remember(id uint32) {
 	if !t.server {
 		return

@@ -1,13 +1,14 @@
 package h2
 
-// tableSize is the most that the dynamic table of either direction holds, as RFC 7541 §4.1 measures it: what peers begin with.
+// tableSize is the most that the dynamic table of either direction holds, as RFC 7541 §4.1 measures it. Peers begin
+// with it.
 const tableSize = 4096
 
-// entryOverhead is what a field takes in a table, and in the measure of a head, besides its bytes.
+// entryOverhead is what a field counts in a table, and in the size of a head, in addition to its bytes.
 const entryOverhead = 32
 
-// table is a dynamic table of HPACK. Its bytes lie one behind the other in buf, the oldest first, so that to add a field costs
-// a copy and to evict one nothing.
+// table is a dynamic table of HPACK. Its bytes lie in buf, the oldest first: adding a field costs a copy, evicting one
+// costs nothing.
 type table struct {
 	buf     []byte
 	entries []entry // the newest at the end; those before first have been evicted
@@ -22,17 +23,17 @@ type entry struct {
 	hash        uint32 // of both; only the encoder has one
 }
 
-// count is how many fields there are.
+// count returns how many fields there are.
 func (t *table) count() int { return len(t.entries) - t.first }
 
-// get is the i-th field, the newest being 1. It is valid until the next add.
+// get returns the i-th field; the newest is the first. It is valid until the next add.
 func (t *table) get(i int) (name, value []byte) {
 	e := &t.entries[len(t.entries)-i]
 	b := t.buf[e.at:]
 	return b[:e.name:e.name], b[e.name : int(e.name)+int(e.value)]
 }
 
-// add makes a field the newest. It may not lie in the table itself. One that is larger than the table empties it.
+// add adds a field, which must not lie in the table itself. One that is larger than the table empties it.
 func (t *table) add(name, value []byte, hash uint32) {
 	size := len(name) + len(value) + entryOverhead
 	t.evict(t.max - size)
@@ -45,7 +46,7 @@ func (t *table) add(name, value []byte, hash uint32) {
 	t.size += size
 }
 
-// evict takes away the oldest fields until no more than size is left.
+// evict removes the oldest fields until no more than size is left.
 func (t *table) evict(size int) {
 	for t.size > size && t.count() > 0 {
 		e := &t.entries[t.first]
@@ -57,8 +58,8 @@ func (t *table) evict(size int) {
 	}
 }
 
-// makeRoom has the next n bytes fit: those of evicted fields go, and the memory grows up to twice the size of the table, so
-// that most fields are added without moving others.
+// makeRoom makes room for n bytes: it drops those of evicted fields, and lets the memory grow up to twice the size of
+// the table, so that most fields are added without moving others.
 func (t *table) makeRoom(n int) {
 	if t.first > 64 {
 		t.entries = t.entries[:copy(t.entries, t.entries[t.first:])]
@@ -87,16 +88,17 @@ type pair struct{ name, value string }
 
 // static is the table of RFC 7541, appendix A. Its first field has the index 1.
 var static = [...]pair{
-	{":authority", ""}, {":method", "GET"}, {":method", "POST"}, {":path", "/"}, {":path", "/index.html"}, {":scheme", "http"},
-	{":scheme", "https"}, {":status", "200"}, {":status", "204"}, {":status", "206"}, {":status", "304"}, {":status", "400"},
-	{":status", "404"}, {":status", "500"}, {"accept-charset", ""}, {"accept-encoding", "gzip, deflate"},
-	{"accept-language", ""}, {"accept-ranges", ""}, {"accept", ""}, {"access-control-allow-origin", ""}, {"age", ""},
-	{"allow", ""}, {"authorization", ""}, {"cache-control", ""}, {"content-disposition", ""}, {"content-encoding", ""},
-	{"content-language", ""}, {"content-length", ""}, {"content-location", ""}, {"content-range", ""}, {"content-type", ""},
-	{"cookie", ""}, {"date", ""}, {"etag", ""}, {"expect", ""}, {"expires", ""}, {"from", ""}, {"host", ""}, {"if-match", ""},
-	{"if-modified-since", ""}, {"if-none-match", ""}, {"if-range", ""}, {"if-unmodified-since", ""}, {"last-modified", ""},
-	{"link", ""}, {"location", ""}, {"max-forwards", ""}, {"proxy-authenticate", ""}, {"proxy-authorization", ""},
-	{"range", ""}, {"referer", ""}, {"refresh", ""}, {"retry-after", ""}, {"server", ""}, {"set-cookie", ""},
+	{":authority", ""}, {":method", "GET"}, {":method", "POST"}, {":path", "/"}, {":path", "/index.html"},
+	{":scheme", "http"}, {":scheme", "https"}, {":status", "200"}, {":status", "204"}, {":status", "206"},
+	{":status", "304"}, {":status", "400"}, {":status", "404"}, {":status", "500"}, {"accept-charset", ""},
+	{"accept-encoding", "gzip, deflate"}, {"accept-language", ""}, {"accept-ranges", ""}, {"accept", ""},
+	{"access-control-allow-origin", ""}, {"age", ""}, {"allow", ""}, {"authorization", ""}, {"cache-control", ""},
+	{"content-disposition", ""}, {"content-encoding", ""}, {"content-language", ""}, {"content-length", ""},
+	{"content-location", ""}, {"content-range", ""}, {"content-type", ""}, {"cookie", ""}, {"date", ""}, {"etag", ""},
+	{"expect", ""}, {"expires", ""}, {"from", ""}, {"host", ""}, {"if-match", ""}, {"if-modified-since", ""},
+	{"if-none-match", ""}, {"if-range", ""}, {"if-unmodified-since", ""}, {"last-modified", ""}, {"link", ""},
+	{"location", ""}, {"max-forwards", ""}, {"proxy-authenticate", ""}, {"proxy-authorization", ""}, {"range", ""},
+	{"referer", ""}, {"refresh", ""}, {"retry-after", ""}, {"server", ""}, {"set-cookie", ""},
 	{"strict-transport-security", ""}, {"transfer-encoding", ""}, {"user-agent", ""}, {"vary", ""}, {"via", ""},
 	{"www-authenticate", ""},
 }

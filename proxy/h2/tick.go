@@ -13,8 +13,8 @@ const (
 	drainWait = time.Second
 )
 
-// tick does what is due when the alarm rings: it ends waits, asks a silent peer for a sign of life, and ends the connection
-// when something took too long.
+// tick does what is due when the alarm rings: it ends waits, asks a silent peer for a sign of life, and ends the
+// connection when something took too long.
 func (c *Conn) tick() {
 	c.mu.Lock()
 	if c.dead {
@@ -53,8 +53,8 @@ func (c *Conn) check(now time.Duration) (next time.Duration, err error) {
 	return min(wait, pulse, output, input, c.rest(now)), err
 }
 
-// rest ends workers that have nothing to do, drains an idle connection, and goes on with a drain. It returns when to check
-// again. mu is held.
+// rest ends workers that have nothing to do, drains an idle connection, and goes on with a drain. It returns when to
+// check again. mu is held.
 func (c *Conn) rest(now time.Duration) (next time.Duration) {
 	next = abate.NoDeadline
 	if c.draining == saidFirst {

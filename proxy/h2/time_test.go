@@ -15,8 +15,10 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// virtual runs a server and a raw client of it in virtual time. The server's Serve has its error in ended.
-func virtual(t *testing.T, config *h2.Config, handle func(*h2.Stream), test func(r *raw, c *h2.Conn, ended chan error)) {
+// virtual runs a server and a raw client of it in virtual time. Serve's error goes to ended.
+func virtual(
+	t *testing.T, config *h2.Config, handle func(*h2.Stream), test func(r *raw, c *h2.Conn, ended chan error),
+) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		c := h2.NewServer(b, config, handle)
@@ -30,13 +32,13 @@ func virtual(t *testing.T, config *h2.Config, handle func(*h2.Stream), test func
 	})
 }
 
-// heard is a frame and when it came.
+// heard is a frame and the time when it came.
 type heard struct {
 	http2.Frame
 	at time.Duration
 }
 
-// listen reads all frames until the connection ends, and hands them over then: a frame changes when the next is read.
+// listen reads all frames, and hands them over when the connection has ended.
 func (r *raw) listen() chan heard {
 	frames, began := make(chan heard, 1000), time.Now()
 	go func() {
@@ -64,7 +66,7 @@ func (r *raw) listen() chan heard {
 	return frames
 }
 
-// of is the frames of one type.
+// of returns the frames of one type.
 func of(kind http2.FrameType, frames chan heard) (list []heard) {
 	for f := range frames {
 		if f.Header().Type == kind {
@@ -84,7 +86,8 @@ func TestUnfinishedThingsEndInTime(t *testing.T) {
 	}{
 		{"no SETTINGS", func(r *raw) {}, 10 * time.Second, h2.SettingsTimeout},
 		{"half of SETTINGS", func(r *raw) { r.Write([]byte{0, 0, 6}) }, 10 * time.Second, h2.SettingsTimeout},
-		{"half of HEADERS", func(r *raw) { r.WriteSettings(); r.Write([]byte{0, 0, 6, 1, 4, 0, 0, 0, 1}) }, 10 * time.Second, h2.EnhanceYourCalm},
+		{"half of HEADERS", func(r *raw) { r.WriteSettings(); r.Write([]byte{0, 0, 6, 1, 4, 0, 0, 0, 1}) },
+			10 * time.Second, h2.EnhanceYourCalm},
 		{"HEADERS without its end", func(r *raw) {
 			r.WriteSettings()
 			r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields(get...)})
@@ -100,7 +103,9 @@ func TestUnfinishedThingsEndInTime(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}, 18 * time.Second, h2.EnhanceYourCalm}, // it is known to be HEADERS after 8 s
-		{"half of DATA", func(r *raw) { r.WriteSettings(); r.request(1, false); r.Write([]byte{0, 0, 6, 0, 0, 0, 0, 0, 1, 7}) }, 30 * time.Second, h2.EnhanceYourCalm},
+		{"half of DATA",
+			func(r *raw) { r.WriteSettings(); r.request(1, false); r.Write([]byte{0, 0, 6, 0, 0, 0, 0, 0, 1, 7}) },
+			30 * time.Second, h2.EnhanceYourCalm},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, config, still, func(r *raw, _ *h2.Conn, ended chan error) {
@@ -118,13 +123,14 @@ func TestUnfinishedThingsEndInTime(t *testing.T) {
 	}
 }
 
-// A trailer that begins in the segment in which the head of its stream ends has a time of its own.
+// A trailer has its own time limit, even if it begins in the segment in which the head of its stream ends.
 func TestEachHeadOfAStreamHasItsOwnTime(t *testing.T) {
 	virtual(t, &h2.Config{HeaderTimeout: 10 * time.Second, PingAfter: -1}, still, func(r *raw, _ *h2.Conn, _ chan error) {
 		var frames bytes.Buffer
 		sent := http2.NewFramer(&frames, nil)
 		sent.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields(get...), EndHeaders: true})
-		sent.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.fields("x-sum", "1"), EndHeaders: true, EndStream: true})
+		trailer := r.fields("x-sum", "1")
+		sent.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: trailer, EndHeaders: true, EndStream: true})
 		heard := r.listen()
 		r.WriteSettings()
 		for _, n := range []int{12, frames.Len() - 16, 4} { // half of the head; its end and half of the trailer; the rest
@@ -162,7 +168,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	})
 }
 
-// The signs of life that are asked for must not make a server of gRPC angry, which counts them.
+// PING frames are rare enough for servers of gRPC, which count them.
 func TestSilentPeersAreAskedForASignOfLife(t *testing.T) {
 	virtual(t, nil, still, func(r *raw, _ *h2.Conn, ended chan error) {
 		r.polite = true

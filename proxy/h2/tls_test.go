@@ -11,7 +11,7 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// Over TLS a socket cannot be asked what it has room for: another goroutine writes.
+// Over TLS nobody knows what the socket has room for: another goroutine writes.
 func TestStreamsFlowOverTLS(t *testing.T) {
 	t.Parallel()
 	hs := httptest.NewUnstartedServer(nil)
@@ -59,7 +59,7 @@ func TestStreamsFlowOverTLS(t *testing.T) {
 // bare hides that a connection is a socket.
 type bare struct{ net.Conn }
 
-// What goes by a plain net.Conn works as over a socket.
+// A plain net.Conn works like a socket.
 func TestStreamsFlowOverAnyConn(t *testing.T) {
 	t.Parallel()
 	a, b := net.Pipe()

@@ -2,8 +2,8 @@ package h2
 
 import "time"
 
-// toll is how many frames without a use are still accepted from the peer: they cost it little and this side more. It never
-// holds more than it began with. The mutex of the connection guards it.
+// toll is how many frames without a use are still accepted from the peer: they cost it little and this side more. It
+// never holds more than it began with. The mutex of the connection guards it.
 type toll struct {
 	frames    int // that may still come
 	framesAt  time.Duration

@@ -2,8 +2,8 @@ package h2
 
 import "sync"
 
-// workers are the goroutines of a connection that handle streams: one stream after the other, as the stack of a goroutine has
-// the right size after the first. The mutex of the connection guards them.
+// workers are the goroutines of a connection that handle streams: one stream after the other, as the stack of a
+// goroutine has the right size after the first. The mutex of the connection guards them.
 type workers struct {
 	idle    []*worker // that have nothing to do
 	running int       // handlers

@@ -25,8 +25,8 @@ func newSocket(nc net.Conn) socket {
 	return socket{nc: nc}
 }
 
-// writer writes the frames of the outbox to the socket. One goroutine does so at a time, without the mutex: who has more for
-// the outbox meanwhile adds it and goes. The mutex of the connection guards all but the fields of an attempt.
+// writer writes the frames of the outbox to the socket. One goroutine does so at a time, without the mutex: who has
+// more for the outbox meanwhile adds it and goes. The mutex of the connection guards all but the fields of an attempt.
 type writer struct {
 	socket
 	mu     *sync.Mutex // of the connection
@@ -59,9 +59,9 @@ const flushRounds = 4
 // idle reports whether frames wait and nobody writes.
 func (w *writer) idle() bool { return w.out.frames != nil && !w.flushing }
 
-// flushAndUnlock writes all that waits, unless somebody does so already: the more there is, the more goes into one write. On
-// a plain socket it never waits for the peer: what there is no room for is left to a goroutine. shared says that others can
-// go on now and may have something to add. The mutex is held, and free afterwards.
+// flushAndUnlock writes all that waits, unless somebody does so already: the more there is, the more goes into one
+// write. On a plain socket it never waits for the peer: what there is no room for is left to a goroutine. shared says
+// that others can go on now and may have something to add. The mutex is held, and free afterwards.
 func (w *writer) flushAndUnlock(shared bool) {
 	if !w.idle() || w.mute {
 		w.mu.Unlock()
@@ -160,8 +160,8 @@ func (w *writer) run(kick <-chan struct{}) {
 	}
 }
 
-// waitAndUnlock writes until nothing is left, and waits for the peer as long as that takes: see check. The mutex is held, and
-// free afterwards.
+// waitAndUnlock writes until nothing is left, and waits for the peer as long as that takes: see check. The mutex is
+// held, and free afterwards.
 func (w *writer) waitAndUnlock() {
 	for (w.rest != nil || w.out.frames != nil) && !w.mute {
 		if w.rest == nil {

@@ -142,8 +142,8 @@ func (r *reader) handleAnswer(s *Stream, begun, mark int, end bool) error {
 	return nil
 }
 
-// maxInfos is how many informational heads are kept until somebody wants them; all of a stream are no longer than one head
-// may be. They may be left out.
+// maxInfos is how many informational heads are kept until somebody wants them; all of a stream are no longer than one
+// head may be. They may be left out.
 const maxInfos = 8
 
 // handleTrailer takes a trailer. mu is held.
