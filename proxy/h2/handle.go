@@ -76,7 +76,7 @@ func (r *reader) handleData(f *frame) error {
 		return r.streamError(s, FlowControlError, "more content than the window of the stream")
 	}
 	c.giveBack(n - len(p))
-	s.inflow.owed += n - len(p)
+	s.inflow.skip(n - len(p))
 	end := f.has(flagEndStream)
 	if s.left >= 0 {
 		s.left -= int64(len(p))
@@ -232,10 +232,9 @@ func (r *reader) handleWindow(f *frame) error {
 		if more == 0 {
 			return &ConnError{Code: ProtocolError, Problem: "WINDOW_UPDATE by nothing"}
 		}
-		if c.line.window += more; c.line.window > maxWindow {
+		if !c.line.widen(more) {
 			return &ConnError{Code: FlowControlError, Problem: "the window of the connection exceeds 2^31-1"}
 		}
-		c.line.callNext()
 		return r.charge(1)
 	}
 	s := c.streams.open[f.id]

@@ -208,13 +208,9 @@ func (r *reader) admit(id uint32) (ok bool, err error) {
 	switch ok, err = c.streams.admit(id); {
 	case err != nil:
 		return false, err
-	case !ok: // this side has ended it
+	case !ok:
 		return false, r.charge(1)
-	case c.streams.final: // it comes too late, and the client knows
-		c.streams.remember(id)
-		return false, nil
 	}
-	c.streams.lastID = id
 	if c.streams.full() || c.workers.running >= 2*c.config.MaxStreams {
 		return false, r.refuse(id, RefusedStream)
 	}

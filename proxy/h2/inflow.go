@@ -14,6 +14,9 @@ func (f *inflow) take(n int) bool {
 	return f.left >= 0
 }
 
+// skip counts padding, which nobody reads, and which is given back with what is read next.
+func (f *inflow) skip(n int) { f.owed += n }
+
 // giveBack counts content that has been read. It returns how much the peer is to be given back now: nothing, until half
 // of the window has come together, or as much as the peer has left, while content that nobody reads holds the rest.
 func (f *inflow) giveBack(n int) (more int) {

@@ -53,6 +53,24 @@ func (s *sender) leave() {
 	}
 }
 
+// joinContent has s wait to write content, if its own window is open. It reports whether s has the slot at once.
+func (l *line) joinContent(s *sender) (called bool) {
+	if s.window > 0 {
+		l.content.join(s)
+		l.callNext()
+	}
+	return l.slot == s
+}
+
+// widen counts more window for the connection, and reports whether that is no more than HTTP/2 allows.
+func (l *line) widen(more int) bool {
+	if l.window += more; l.window > maxWindow {
+		return false
+	}
+	l.callNext()
+	return true
+}
+
 // callNext calls the first who waits, if there is room and window. One at a time: that one calls the next.
 func (l *line) callNext() {
 	if l.slot != nil || !l.out.hasRoom() {

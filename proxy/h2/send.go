@@ -191,12 +191,8 @@ func (s *Stream) awaitWindow(until time.Duration) error {
 	}
 	limit := min(until, later(now, c.config.StallTimeout))
 	c.line.leave(&s.send)
-	if s.send.window > 0 {
-		c.line.content.join(&s.send)
-		c.line.callNext()
-	}
 	inTime := true
-	if c.line.slot != &s.send {
+	if !c.line.joinContent(&s.send) {
 		inTime = c.wait(&s.send.waiter, limit)
 		s.send.leave()
 	}

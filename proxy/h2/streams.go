@@ -56,16 +56,21 @@ func (t *streams) lastOfPeer() uint32 {
 	return 0
 }
 
-// admit reports whether a head opens the stream with that id, which a server has not in its table. If not, the head is
-// to be left out; an error says that it cannot open one.
+// admit opens the stream with that id, if its head may do so. If not, the head is to be left out; an error ends the
+// connection.
 func (t *streams) admit(id uint32) (ok bool, err error) {
 	switch {
 	case id%2 == 0:
 		return false, &ConnError{Code: ProtocolError, Problem: "a client opened a stream with an even id"}
 	case id > t.lastID:
-		if id > t.lastID+2 && !t.final {
+		if t.final { // it comes too late, and the client knows
+			t.remember(id)
+			return false, nil
+		}
+		if id > t.lastID+2 {
 			t.skipped = id - 2
 		}
+		t.lastID = id
 		return true, nil
 	case t.remembers(id):
 		return false, nil

@@ -28,6 +28,10 @@ func (t *toll) charge(cost int, now time.Duration) error {
 	if t.frames -= cost; t.frames >= 0 {
 		return nil
 	}
+	return t.refillFrames(now)
+}
+
+func (t *toll) refillFrames(now time.Duration) error {
 	if t.frames += refill(&t.framesAt, now, patience/10); t.frames < 0 {
 		return &ConnError{Code: EnhanceYourCalm, Problem: "too many frames that bring nothing"}
 	}
