@@ -83,7 +83,7 @@ func TestLastWordsAreHeardAfterAFailedWrite(t *testing.T) {
 				}
 				synctest.Wait()
 				nc.broken.Store(true)
-				_ = s.Write([]byte("more"), false, in(patience)) // whether it went out, the answer tells
+				_ = s.Write([]byte("more"), false, in(patience)) // whether it went out, the answer shows
 				s.Flush()
 				synctest.Wait()
 				go c.words(r)

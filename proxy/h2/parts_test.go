@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What the peer may send, what it has sent and nobody has read, and what is owed to it are the whole window at all times; and
-// a peer whose content is all read can always go on.
+// What the peer may send, what it has sent and nobody has read, and what is owed to it are the whole window at all
+// times; and a peer whose content is all read can always go on.
 func TestInflowLosesNoWindow(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
