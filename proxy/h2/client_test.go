@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -246,6 +248,85 @@ func TestLostConnectionsDoNotSayRefused(t *testing.T) {
 	_, err := s.AwaitHead(in(patience))
 	if e := failure(t, err, h2.Cancel, false); e.Cause == nil {
 		t.Errorf("%+v", e)
+	}
+}
+
+// slow is a connection whose writes return late: what was written may have been read, and answered, long before.
+type slow struct {
+	*net.TCPConn
+	late    atomic.Bool
+	written chan struct{} // closed when the late write has been made
+	release chan struct{}
+}
+
+func (s *slow) SyscallConn() (syscall.RawConn, error) {
+	raw, err := s.TCPConn.SyscallConn()
+	return slowRaw{raw, s}, err
+}
+
+type slowRaw struct {
+	syscall.RawConn
+	s *slow
+}
+
+func (r slowRaw) Write(f func(fd uintptr) bool) error {
+	late := r.s.late.CompareAndSwap(true, false) // one that has begun before is not meant
+	err := r.RawConn.Write(f)
+	if late {
+		close(r.s.written)
+		<-r.s.release
+	}
+	return err
+}
+
+// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a request that
+// was never sent: it would be done again.
+func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := &slow{TCPConn: nc.(*net.TCPConn), written: make(chan struct{}), release: make(chan struct{})}
+	c, err := h2.NewClient(conn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.ReadFull(peer, make([]byte, len(http2.ClientPreface))); err != nil {
+		t.Fatal(err)
+	}
+	r := newRaw(t, peer)
+	r.WriteSettings()
+	r.await("the acknowledgement", func(f http2.Frame) bool { s, ok := f.(*http2.SettingsFrame); return ok && s.IsAck() })
+	conn.late.Store(true)
+	ended := make(chan *h2.StreamError, 1)
+	go func() {
+		var e *h2.StreamError
+		s, _, err := c.Open(post("/"), nil, true, in(patience))
+		if err == nil {
+			defer s.Close()
+			_, err = s.AwaitHead(in(patience))
+		}
+		errors.As(err, &e)
+		ended <- e
+	}()
+	<-conn.written
+	r.await("the request", func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders })
+	r.Close()
+	eventually(t, "the end of the connection", func() bool { return c.Err() != nil })
+	close(conn.release)
+	if e := <-ended; e == nil || e.Refused {
+		t.Errorf("%+v, want an end that is not called refused", e)
 	}
 }
 

@@ -75,10 +75,11 @@ func (w *writer) flushAndUnlock(shared bool) {
 	}
 	for round := 0; w.raw != nil && w.out.frames != nil && round < flushRounds && !w.mute; round++ {
 		b := w.out.take()
+		w.handed += uint64(len(b.b)) // before the write: the peer may have read it, and gone, before the write returns
 		w.mu.Unlock()
 		n, err := w.try(b.b)
 		w.mu.Lock()
-		w.handed += uint64(n)
+		w.handed -= uint64(len(b.b) - n)
 		if err != nil {
 			b.put()
 			w.end()
