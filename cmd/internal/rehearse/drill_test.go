@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/drill/httpdrill"
 )
 
 // runDrill runs "abate drill" and returns its exit code and what it wrote.
@@ -148,7 +148,7 @@ func TestDrillPlaysAFileAndComparesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := runDrill(t.Context(), file, "--act", "plain", "--compare", "--json", "--quiet")
-	var result drill.Result
+	var result httpdrill.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v in %q, %s", err, stdout, stderr)
 	}
@@ -173,11 +173,11 @@ func TestInterruptedDrillPrintsWhatIsKnown(t *testing.T) {
 		t.Errorf("exit code %d, output:\n%s", code, stdout)
 	}
 	code, stdout, stderr := runDrill(ctx, "--json")
-	var result drill.Result
+	var result httpdrill.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v in %q", err, stdout)
 	}
-	if code != 130 || !result.Interrupted || result.Version != drill.Version || len(result.Acts) != 1 {
+	if code != 130 || !result.Interrupted || result.Version != httpdrill.Version || len(result.Acts) != 1 {
 		t.Errorf("exit code %d, result %+v", code, result)
 	}
 	if !strings.Contains(stderr, "on schedule") {
@@ -185,30 +185,6 @@ func TestInterruptedDrillPrintsWhatIsKnown(t *testing.T) {
 	}
 	if _, stdout, stderr = runDrill(ctx, "--quiet"); strings.Contains(stdout+stderr, "on schedule") {
 		t.Errorf("--quiet wrote an introduction:\n%s%s", stdout, stderr)
-	}
-}
-
-func TestProgressOffATerminalIsALineASecond(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&out)
-	p.show(drill.Progress{Act: "unguarded", Elapsed: 7 * time.Second, Trouble: true, Waiting: 900, Second: drill.Second{Attempts: 1020, Answered: 3}})
-	p.show(drill.Progress{Act: "unguarded", Elapsed: 8 * time.Second})
-	p.end()
-	want := "unguarded   7 s  attempts 1,020/s  answered    3/s  queue   900  TROUBLE\n" +
-		"unguarded   8 s  attempts     0/s  answered    0/s  queue     0  all is well\n\n"
-	if out.String() != want {
-		t.Errorf("progress:\n%swant:\n%s", out.String(), want)
-	}
-}
-
-func TestProgressOnATerminalStaysOnOneLine(t *testing.T) {
-	var out bytes.Buffer
-	p := &progress{out: &out, terminal: true}
-	p.show(drill.Progress{})
-	p.show(drill.Progress{})
-	p.end()
-	if strings.Contains(out.String(), "\n") || strings.Count(out.String(), "\r") != 3 {
-		t.Errorf("progress: %q", out.String())
 	}
 }
 
