@@ -99,7 +99,7 @@ var today = ratchets{
 		"examples":   42,
 		"export":     328,
 		"hops":       51,
-		"internal":   446,
+		"internal":   425,
 		"policy":     774,
 		"policyfile": 298,
 		"proxy":      1144,
