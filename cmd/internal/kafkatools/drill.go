@@ -54,19 +54,18 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	flags.DurationVar(&c.After, "after", c.After, "")
 	printPolicy := flags.Bool("print-policy", false, "")
 	asJSON, quiet := flags.Bool("json", false, ""), flags.Bool("quiet", false, "")
-	err := flags.Parse(args)
-	c.Within = c.After
-	problems := c.Problems()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	var problems []string
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	words, err := cli.ReadFlags(flags, args, wrong)
+	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, drillKafkaHelp)
 		return 0
-	case err != nil:
-		problems = []string{err.Error()}
-	case flags.NArg() > 0:
-		problems = append(problems, fmt.Sprintf("%q is not expected; the drill for Kafka plays no files", flags.Arg(0)))
 	}
-	if len(problems) > 0 {
+	for _, word := range words {
+		wrong("%q is not expected; the drill for Kafka plays no files", word)
+	}
+	c.Within = c.After
+	if problems = append(problems, c.Problems()...); len(problems) > 0 {
 		for _, p := range problems {
 			fmt.Fprintf(stderr, "abate drill kafka: %s\n", p)
 		}

@@ -172,72 +172,38 @@ func (c Clients) parseDrill(args []string) (*drillOptions, error) {
 		flags.BoolVar(to, name, false, "")
 	}
 	const number, length = "a number that it takes", "a length of time; for example 500ms or 5s"
-	given(o, flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	given(flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 	seed := &o.config.Seed
-	given(o, flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
+	given(flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 	for name, to := range map[string]**int{"clients": &x.Clients, "capacity": &x.Capacity, "queue": &x.Queue} {
-		given(o, flags, name, number, to, strconv.Atoi)
+		given(flags, name, number, to, strconv.Atoi)
 	}
 	for name, to := range map[string]**time.Duration{
 		"service-time": &x.ServiceTime, "before": &x.Before, "outage": &x.Outage, "after": &x.After, "within": &x.Within,
 	} {
-		given(o, flags, name, length, to, time.ParseDuration)
+		given(flags, name, length, to, time.ParseDuration)
 	}
-	if err := flags.Parse(o.known(flags, args)); err != nil {
-		o.wrong("%v", err) // or help is wanted
-		return o, err
+	words, err := cli.ReadFlags(flags, args, o.wrong)
+	if err != nil {
+		return o, err // help is wanted
+	}
+	for i, word := range words {
+		if i > 0 {
+			o.wrong("%q is one file too many; the drill plays one scenario", word)
+			continue
+		}
+		o.file = word
 	}
 	o.finish(c, *seed, act)
 	return o, nil
 }
 
-// known returns the arguments without those at which Parse would stop, so that all others are checked as well.
-func (o *drillOptions) known(flags *flag.FlagSet, args []string) []string {
-	var kept []string
-	for len(args) > 0 {
-		arg, rest := args[0], args[1:]
-		args = rest
-		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		f := flags.Lookup(name)
-		switch {
-		case !strings.HasPrefix(arg, "-") && o.file == "":
-			o.file = arg
-		case !strings.HasPrefix(arg, "-"):
-			o.wrong("%q is one file too many; the drill plays one scenario", arg)
-		case name == "":
-			o.wrong("%q is not a flag", arg)
-		case name == "h" || name == "help":
-			return []string{"-h"}
-		case f == nil:
-			o.wrong("--%s is not a flag", name)
-			if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-				args = rest[1:] // what was meant to be its value
-			}
-		case cli.IsSwitch(f):
-			if _, err := strconv.ParseBool(value); assigned && err != nil {
-				o.wrong("--%s: %q is neither true nor false", name, value)
-				continue
-			}
-			kept = append(kept, arg)
-		case assigned:
-			kept = append(kept, arg)
-		case len(rest) == 0:
-			o.wrong("--%s needs a value", name)
-		default:
-			kept, args = append(kept, arg, rest[0]), rest[1:]
-		}
-	}
-	return kept
-}
-
-// given defines a flag that lets *to point to its value. Bad values, which are not what, are collected instead of
-// ending the parse, and leave *to as it is.
-func given[T any](o *drillOptions, flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
+// given defines a flag that lets *to point to its value. What parse does not take is not what.
+func given[T any](flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
 	flags.Func(name, "", func(s string) error {
 		v, err := parse(s)
 		if err != nil {
-			o.wrong("--%s: %q is not %s", name, s, what)
-			return nil
+			return fmt.Errorf("%q is not %s", s, what)
 		}
 		*to = &v
 		return nil

@@ -59,7 +59,7 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 			"--capacity: 0 is out of range", "--rate: -1 is out of range", "--outage: 24h0m0s is out of range", `--seed: "x"`,
 			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`, `"more" is one file too many`, "open no-such-file.yaml", "--policy: open none.yaml"}},
 		{"an unknown flag and what follows it", []string{"--capacty", "3", "--rate", "-1", "-x=7", "--clients", "0", "---queue"}, []string{
-			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "--x is not a flag", "--clients: 0 is out of range", "---queue is not a flag"}},
+			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "abate drill: -x is not a flag\n", "--clients: 0 is out of range", "---queue is not a flag"}},
 		{"no such file and what follows it", []string{"now", "--queue", "0"}, []string{"open now: ", "--queue: 0 is out of range"}},
 		{"a bad scenario", []string{bad, "--queue", "0"}, []string{bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range"}},
 		{"a scenario that it does not play", []string{far, "--queue", "0"}, []string{"--queue: 0 is out of range", far + ": services.pay.replicas: the drill plays one replica", far + ": services.pay.queue: the drill plays a queue with a limit"}},

@@ -43,39 +43,11 @@ func (o *simOptions) wrong(format string, args ...any) {
 func parseSim(args []string) (*simOptions, error) {
 	o := &simOptions{options: sim.Options{Seed: 1}, given: map[string]bool{}}
 	flags := o.define()
-	for len(args) > 0 {
-		arg, rest := args[0], args[1:]
-		args = rest
-		if arg == "--" {
-			o.paths = append(o.paths, rest...)
-			break
-		}
-		if !strings.HasPrefix(arg, "-") {
-			o.paths = append(o.paths, arg)
-			continue
-		}
-		name, value, assigned := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
-		f := flags.Lookup(name)
-		switch {
-		case name == "h" || name == "help":
-			return o, flag.ErrHelp
-		case f == nil:
-			o.wrong("%s is not a flag", cli.CutFlag(arg))
-			continue
-		case assigned:
-		case cli.IsSwitch(f):
-			value = "true"
-		case len(rest) == 0 || rest[0] == "--":
-			o.wrong("--%s needs a value", name)
-			continue
-		default:
-			value, args = rest[0], rest[1:]
-		}
-		if err := f.Value.Set(value); err != nil {
-			o.wrong("--%s: %v", name, err)
-		}
-		o.given[name] = true
+	var err error
+	if o.paths, err = cli.ReadFlags(flags, args, o.wrong); err != nil {
+		return o, err
 	}
+	flags.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
 	o.finish()
 	return o, nil
 }
@@ -90,14 +62,7 @@ func (o *simOptions) define() *flag.FlagSet {
 		"margin": &o.options.Margin, "advice": &o.options.Advice, "map": &o.options.Map, "fast": &o.fast,
 		"explain": &o.explain, "schema": &o.schema, "quiet": &o.quiet, "validate": &o.validate,
 	} {
-		flags.BoolFunc(name, "", func(s string) error {
-			v, err := strconv.ParseBool(s)
-			if err != nil {
-				return fmt.Errorf("%q is neither true nor false", s)
-			}
-			*to = v
-			return nil
-		})
+		flags.BoolVar(to, name, false, "")
 	}
 	flags.Func("seed", "", func(s string) error {
 		v, err := strconv.ParseUint(s, 10, 64)
