@@ -94,7 +94,7 @@ var today = ratchets{
 		".":          737,
 		"adapter":    2263,
 		"bench":      86,
-		"cmd":        530,
+		"cmd":        526,
 		"deploy":     110,
 		"examples":   42,
 		"export":     328,

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// ReadFlags sets the flags that words give, wherever they stand, and returns the other words; after "--" all are others.
-// It calls wrong for everything that is wrong with them, so that nobody has to fix one after the other. The error is
-// flag.ErrHelp or nil.
+// ReadFlags sets the flags that words give, wherever they stand, and returns the other words; after "--" all are
+// others. It calls wrong for everything that is wrong with them, so that nobody has to fix one after the other. The
+// error is flag.ErrHelp or nil.
 func ReadFlags(set *flag.FlagSet, args []string, wrong func(format string, args ...any)) (words []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -49,7 +49,8 @@ func ReadFlags(set *flag.FlagSet, args []string, wrong func(format string, args 
 	return words, nil
 }
 
-// mayBeValue reports whether a word may be meant as the value of a flag that does not exist: a YAML file is one of its own.
+// mayBeValue reports whether a word may be meant as the value of a flag that does not exist: a YAML file is one of its
+// own.
 func mayBeValue(word string) bool {
 	ext := filepath.Ext(word)
 	return !strings.HasPrefix(word, "-") && ext != ".yaml" && ext != ".yml"

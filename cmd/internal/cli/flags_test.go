@@ -23,7 +23,8 @@ func TestAllThatIsWrongWithFlagsIsReported(t *testing.T) {
 		{"--rate 2 -- --rate fast", []string{"--rate", "fast"}, nil, false},
 		{"--rte 3 --json=maybe --rate fast x", []string{"x"}, []string{
 			"--rte is not a flag", `--json: "maybe" is neither true nor false`, `--rate: "fast" is not a number`}, false},
-		{"-rte=3 --colour a.yaml --wait soon --rate", []string{"a.yaml"}, []string{"-rte is not a flag", "--colour is not a flag",
+		{"-rte=3 --colour a.yaml --wait soon --rate", []string{"a.yaml"}, []string{"-rte is not a flag",
+			"--colour is not a flag",
 			`--wait: "soon" is not a length of time: write for example 500ms or 5s`, "--rate needs a value"}, false},
 		{"--own 1 --rate --", nil, []string{`--own: "1" is odd`, "--rate needs a value"}, false},
 		{"--rte --help", nil, []string{"--rte is not a flag"}, true},

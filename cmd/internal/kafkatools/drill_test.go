@@ -20,7 +20,8 @@ func TestDrillKafkaWords(t *testing.T) {
 			"second\n\"abate drill"},
 		{"--rate fast", 2, "", "abate drill kafka: --rate: \"fast\" is not a number\n\"abate drill"},
 		{"--act guarded", 2, "", "--act is not a flag\n\"abate drill"},
-		{"--rate 5 --act guarded --seed", 2, "", "--act is not a flag\nabate drill kafka: --seed needs a value\nabate drill kafka: rate: 5"},
+		{"--rate 5 --act guarded --seed", 2, "",
+			"--act is not a flag\nabate drill kafka: --seed needs a value\nabate drill kafka: rate: 5"},
 		{"storm.yaml", 2, "", "\"storm.yaml\" is not expected"},
 		{"--quiet --brokers 127.0.0.1:1", 1, "", "no broker answers at 127.0.0.1:1"},
 	}

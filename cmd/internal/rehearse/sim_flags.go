@@ -55,7 +55,8 @@ func parseSim(args []string) (*simOptions, error) {
 func (o *simOptions) define() *flag.FlagSet {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	for name, to := range map[string]*string{"html": &o.html, "json": &o.json, "junit": &o.junit, "markdown": &o.markdown} {
+	for name, to := range map[string]*string{"html": &o.html, "json": &o.json, "junit": &o.junit,
+		"markdown": &o.markdown} {
 		flags.StringVar(to, name, "", "")
 	}
 	for name, to := range map[string]*bool{
@@ -162,7 +163,8 @@ func (o *simOptions) checkReports(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
 		name := reportName(s.File)
 		if other, ok := first[name]; ok {
-			o.wrong("--html: the reports of %s and %s would both be called %s; run them one after the other", other, s.File, name)
+			o.wrong("--html: the reports of %s and %s would both be called %s; run them one after the other", other, s.File,
+				name)
 		}
 		first[name] = s.File
 	}
