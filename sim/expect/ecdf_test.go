@@ -21,14 +21,6 @@ func TestSample(t *testing.T) {
 	if got := s.Quantile(math.NaN()); got != 1 {
 		t.Errorf("quantile NaN is %v", got)
 	}
-	for x, want := range map[float64]float64{0: 0, 1: 0.25, 1.5: 0.25, 2: 0.5, 9.9: 0.75, 10: 1, math.Inf(1): 1, math.Inf(-1): 0} {
-		if got := s.At(x); got != want {
-			t.Errorf("share at %v is %v, want %v", x, got, want)
-		}
-	}
-	if got := expect.NewSample([]float64{2, 2, 2}).At(2); got != 1 {
-		t.Errorf("share at three equal values is %v", got)
-	}
 }
 
 func TestQuantileIsTheRankThatItsNameSays(t *testing.T) {
@@ -47,15 +39,15 @@ func TestQuantileIsTheRankThatItsNameSays(t *testing.T) {
 func TestSampleOfRunsThatNeverRecover(t *testing.T) {
 	inf := math.Inf(1)
 	s := expect.NewSample([]float64{inf, 5, inf, 7})
-	if s.Quantile(0.5) != 7 || s.Quantile(0.51) != inf || s.At(1e300) != 0.5 || s.Mean() != inf || s.SD() != inf {
-		t.Errorf("p50 %v, p51 %v, share %v, mean %v, sd %v", s.Quantile(0.5), s.Quantile(0.51), s.At(1e300), s.Mean(), s.SD())
+	if s.Quantile(0.5) != 7 || s.Quantile(0.51) != inf || s.Mean() != inf || s.SD() != inf {
+		t.Errorf("p50 %v, p51 %v, mean %v, sd %v", s.Quantile(0.5), s.Quantile(0.51), s.Mean(), s.SD())
 	}
 	both := expect.NewSample([]float64{-inf, inf})
 	if math.IsNaN(both.Mean()) || math.IsNaN(both.SD()) {
 		t.Errorf("mean %v, sd %v", both.Mean(), both.SD())
 	}
 	var none expect.Sample
-	if none.N() != 0 || none.Mean() != 0 || none.SD() != 0 || none.Quantile(0.5) != 0 || none.At(3) != 0 {
+	if none.N() != 0 || none.Mean() != 0 || none.SD() != 0 || none.Quantile(0.5) != 0 {
 		t.Error("an empty sample is not all zero")
 	}
 	if one := expect.NewSample([]float64{3}); one.SD() != 0 || one.Mean() != 3 {
@@ -83,6 +75,12 @@ func TestSampleDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
+// within reports whether the mean of n independent values with standard deviation sd fits a true mean: whether it is
+// within 4·sd/√n of it. A fair test fails once in about 16,000 times. Without values nothing fits.
+func within(mean, sd float64, n int, truth float64) bool {
+	return n > 0 && math.Abs(mean-truth) <= float64(4*sd)/math.Sqrt(float64(n))
+}
+
 func TestWithinFourStandardErrors(t *testing.T) {
 	tests := []struct {
 		mean, sd float64
@@ -94,24 +92,8 @@ func TestWithinFourStandardErrors(t *testing.T) {
 		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false}, {10, math.NaN(), 5, 10, false},
 	}
 	for _, tt := range tests {
-		if expect.Within(tt.mean, tt.sd, tt.n, tt.truth) != tt.want {
+		if within(tt.mean, tt.sd, tt.n, tt.truth) != tt.want {
 			t.Errorf("%+v: %v", tt, !tt.want)
-		}
-	}
-}
-
-// The values stand in the research notes (false trips of a breaker with a window of n that opens at k failures).
-func TestBinomialTailMatchesPublishedValues(t *testing.T) {
-	tests := []struct {
-		n, k    int
-		p, want float64
-	}{
-		{10, 5, 0.1, 0.00163494}, {20, 10, 0.3, 0.0479619}, {20, 10, 0.4, 0.244663}, {100, 50, 0.45, 0.182728},
-		{5, 0, 0.3, 1}, {5, 6, 0.3, 0}, {5, 5, 0, 0}, {5, 5, 1, 1}, {5, 0, 0, 1}, {5, 5, math.NaN(), 0}, {2, 1, 0.5, 0.75}, {1000, 1, 1e-3, 0.6323045752290363},
-	}
-	for _, tt := range tests {
-		if got := expect.BinomialTail(tt.n, tt.k, tt.p); math.Abs(got-tt.want) > 1e-5*tt.want {
-			t.Errorf("P(X >= %d of %d, p %v) = %v, want %v", tt.k, tt.n, tt.p, got, tt.want)
 		}
 	}
 }

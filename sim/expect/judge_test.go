@@ -326,7 +326,7 @@ func TestComputedErrorsAgreeWithSimulatedOnes(t *testing.T) {
 		want, got := exactly(e, share, looks), simulated(e, share, looks, times)
 		t.Logf("%v: computed %+v, simulated %+v", share, want, got)
 		for _, p := range [][2]float64{{got.pass, want.pass}, {got.fail, want.fail}} {
-			if !expect.Within(p[0], math.Sqrt(p[1]*(1-p[1])), times, p[1]) {
+			if !within(p[0], math.Sqrt(p[1]*(1-p[1])), times, p[1]) {
 				t.Errorf("threshold %v: simulated %v, computed %v", share, p[0], p[1])
 			}
 		}

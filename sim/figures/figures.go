@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Nothing stands for a number that is not there.
@@ -41,4 +42,54 @@ func Thousands(v float64) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return sign + digits
+}
+
+// Pad fills text up with spaces to a width in characters.
+func Pad(text string, width int) string { return text + spaces(text, width) }
+
+// PadLeft does so in front of it.
+func PadLeft(text string, width int) string { return spaces(text, width) + text }
+
+func spaces(text string, width int) string {
+	return strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
+}
+
+// Words splits text where a line may end: not between a number and its unit.
+func Words(text string) []string {
+	var list []string
+	for _, word := range strings.Fields(text) {
+		switch strings.TrimRight(word, ".,;:)") {
+		case "s", "ms", "µs", "%":
+			if last := len(list) - 1; last >= 0 {
+				list[last] += " " + word
+				continue
+			}
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// Wrap puts words into lines of at most width characters, unless a word alone is longer. The first begins with prefix,
+// the others with as much space.
+func Wrap(prefix string, words []string, width int) string {
+	var out strings.Builder
+	out.WriteString(prefix)
+	indent := utf8.RuneCountInString(prefix)
+	column := indent
+	for i, word := range words {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			out.WriteByte(' ')
+			column++
+		}
+		out.WriteString(word)
+		column += n
+	}
+	return out.String()
 }

@@ -23,3 +23,22 @@ func TestNumbersForPeople(t *testing.T) {
 		}
 	}
 }
+
+func TestWrapKeepsWordsWhole(t *testing.T) {
+	for _, tt := range []struct{ prefix, text, want string }{
+		{"", "one two  three – four five", "one two\nthree –\nfour five"},
+		{"", "it took 5 s.", "it took\n5 s."},
+		{"", "anextremelylongword and more", "anextremelylongword\nand more"},
+		{"- ", "one two three", "- one two\n  three"},
+	} {
+		if got := figures.Wrap(tt.prefix, figures.Words(tt.text), 9); got != tt.want {
+			t.Errorf("wrapped to %q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestPadCountsCharacters(t *testing.T) {
+	if got := figures.Pad("µs", 4) + "|" + figures.PadLeft("µs", 4) + figures.Pad("long", 2); got != "µs  |  µslong" {
+		t.Errorf("padded to %q", got)
+	}
+}

@@ -58,12 +58,13 @@ func (p *page) charts(r *sim.Result) {
 	if service != "" {
 		what += " at " + cut(clean(service), 24)
 	}
-	p.line("\n%c %s and %c answers per second, in the first run; one column is %s", attemptShade, what, eighths[8], seconds(curves[0].seconds))
+	p.line("\n%c %s and %c answers per second, in the first run; one column is %s", attemptShade, what, eighths[8],
+		seconds(curves[0].seconds))
 	lines := curves[0].draw(roundUp(top), columns)
 	if len(curves) > 1 {
 		right := curves[1].draw(roundUp(top), columns)
 		for i := range lines {
-			lines[i] = pad(lines[i], axisWidth+columns+3) + right[i]
+			lines[i] = figures.Pad(lines[i], axisWidth+columns+3) + right[i]
 		}
 	}
 	for _, line := range lines {
@@ -137,7 +138,7 @@ func (c *curve) draw(top float64, columns int) []string {
 		case 0:
 			label = "0"
 		}
-		lines = append(lines, padLeft(label, axisWidth-2)+" ┤"+c.row(row, top))
+		lines = append(lines, figures.PadLeft(label, axisWidth-2)+" ┤"+c.row(row, top))
 	}
 	return append(lines, strings.Repeat(" ", axisWidth-1)+"└"+c.ruler(), strings.Repeat(" ", axisWidth)+c.mark(columns))
 }

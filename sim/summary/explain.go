@@ -36,7 +36,8 @@ func Explain(w io.Writer, s *scenario.Scenario, variants []string) error {
 		}
 		p.line("\n%s", wrap("", head, textWidth))
 		size := s.Estimate(v)
-		p.line("  a run is about %s events and takes about %s of memory", figures.Thousands(float64(size.Events)), memory(size.Bytes))
+		p.line("  a run is about %s events and takes about %s of memory", figures.Thousands(float64(size.Events)),
+			memory(size.Bytes))
 		said = append(said, p.assumptions(sim.Assumptions(s, v), said)...)
 		p.policies(s, v)
 	}
@@ -57,7 +58,7 @@ func (p *page) assumptions(all, said []sim.Assumption) (more []sim.Assumption) {
 		if a.Default {
 			origin = "default"
 		}
-		p.line("%s", wrap("  "+pad(cut(clean(a.Setting)+": "+clean(a.Value), 58), 58)+"  ", origin, textWidth))
+		p.line("%s", wrap("  "+figures.Pad(cut(clean(a.Setting)+": "+clean(a.Value), 58), 58)+"  ", origin, textWidth))
 		if why := clean(a.Why); why != "" {
 			p.line("%s", wrap("      ", why, textWidth))
 		}
@@ -135,7 +136,7 @@ func (p *page) measures() {
 	}
 	p.line("\nMeasures that an expectation can name")
 	for _, m := range expect.Measures() {
-		p.line("%s", wrap("  "+pad(m.Form(), width)+"  ", m.Meaning+", for example "+m.Example, textWidth))
+		p.line("%s", wrap("  "+figures.Pad(m.Form(), width)+"  ", m.Meaning+", for example "+m.Example, textWidth))
 	}
 }
 

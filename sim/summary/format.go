@@ -94,7 +94,8 @@ func unitOf(text string) string {
 	name := measureOf(text)
 	for _, m := range expect.Measures() {
 		if m.Name == name {
-			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s", expect.Rate: "1/s"}[m.Kind]
+			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s",
+				expect.Rate: "1/s"}[m.Kind]
 		}
 	}
 	return ""
@@ -147,15 +148,6 @@ func plural(n int, what string) string {
 	return figures.Thousands(float64(n)) + " " + what
 }
 
-// pad and padLeft count characters, not bytes.
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
-}
-
-func padLeft(s string, width int) string {
-	return strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0)) + s
-}
-
 // cut shortens text to a width.
 func cut(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
@@ -167,40 +159,9 @@ func cut(s string, width int) string {
 // wrap breaks text into lines of at most width characters. The first begins with prefix, the others with as much space.
 // A word that is too long is cut.
 func wrap(prefix, text string, width int) string {
-	var out strings.Builder
-	out.WriteString(prefix)
-	indent := utf8.RuneCountInString(prefix)
-	column := indent
-	for i, word := range words(text) {
-		word = cut(word, width-indent)
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			out.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			out.WriteByte(' ')
-			column++
-		}
-		out.WriteString(word)
-		column += n
+	words := figures.Words(text)
+	for i := range words {
+		words[i] = cut(words[i], width-utf8.RuneCountInString(prefix))
 	}
-	return out.String()
-}
-
-// words splits text where a line may end: not between a number and its unit.
-func words(text string) []string {
-	var list []string
-	for _, word := range strings.Fields(text) {
-		switch strings.TrimRight(word, ".,;:)") {
-		case "s", "ms", "µs", "%":
-			if last := len(list) - 1; last >= 0 {
-				list[last] += " " + word
-				continue
-			}
-		}
-		list = append(list, word)
-	}
-	return list
+	return figures.Wrap(prefix, words, width)
 }

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abate-go/abate/sim"
+	"github.com/abate-go/abate/sim/figures"
 )
 
 // Overview writes several results for people, one line per scenario and variant and a last one that counts them. It is
@@ -24,13 +25,14 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 		name := cut(nameOf(r), scenario)
 		for i := range r.Variants {
 			v := &r.Variants[i]
-			head := pad(name, scenario) + "  " + pad(cut(clean(v.Name), variant), variant) + "  "
+			head := figures.Pad(name, scenario) + "  " + figures.Pad(cut(clean(v.Name), variant), variant) + "  "
 			width := textWidth - utf8.RuneCountInString(head) - verdict - 2
-			p.line("%s%s  %s", head, p.paint(v.Verdict, pad(verdictWord(v.Verdict), verdict)), cut(inShort(r, v, width), width))
+			p.line("%s%s  %s", head, p.paint(v.Verdict, figures.Pad(verdictWord(v.Verdict), verdict)),
+				cut(inShort(r, v, width), width))
 			name = ""
 		}
 		if len(r.Variants) == 0 {
-			p.line("%s  nothing was run", pad(name, scenario))
+			p.line("%s  nothing was run", figures.Pad(name, scenario))
 		}
 	}
 	p.verdicts(results)
@@ -38,7 +40,8 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 	return err
 }
 
-// inShort is one variant in a few words: what is wrong, or else how it went. What does not fit is left out, the number of runs first.
+// inShort is one variant in a few words: what is wrong, or else how it went. What does not fit is left out, the number
+// of runs first.
 func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	if v.Runs == 0 {
 		return "not run"

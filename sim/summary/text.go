@@ -38,8 +38,8 @@ func (p *page) paint(verdict, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Text writes one result for people, at most 100 columns wide: what goes wrong, a table with a column per variant, every
-// expectation, margins and advice, a chart of the first and the last variant, and the verdict.
+// Text writes one result for people, at most 100 columns wide: what goes wrong, a table with a column per variant,
+// every expectation, margins and advice, a chart of the first and the last variant, and the verdict.
 func Text(w io.Writer, r *sim.Result, o Options) error {
 	p := &page{color: o.Color}
 	p.head(r)
@@ -67,7 +67,8 @@ func (p *page) head(r *sim.Result) {
 		p.line("%s", wrap("  · ", span(f)+clean(f.Text), textWidth))
 	}
 	if r.Scale > 1 {
-		p.line("%s", wrap("", fmt.Sprintf("Scaled down by %s: rates, instances and capacities are divided by it, which makes chance larger.",
+		p.line("%s", wrap("", fmt.Sprintf("Scaled down by %s: rates, instances and capacities are divided by it, which "+
+			"makes chance larger.",
 			figures.Thousands(float64(r.Scale))), textWidth))
 	}
 	p.line("%s of virtual time a run, from seed %d.", seconds(r.Seconds), r.Seed)
@@ -117,17 +118,18 @@ func (p *page) table(r *sim.Result) {
 
 func (p *page) block(variants []sim.VariantResult, rows []row, label, gap int, widths []int) {
 	line := func(name string, cell func(v *sim.VariantResult) string) {
-		text := pad(cut(name, label), label)
+		text := figures.Pad(cut(name, label), label)
 		for i := range variants {
 			content := cell(&variants[i])
-			text += strings.Repeat(" ", gap) + p.paint(content, padLeft(cut(content, widths[i]), widths[i]))
+			text += strings.Repeat(" ", gap) + p.paint(content, figures.PadLeft(cut(content, widths[i]), widths[i]))
 		}
 		p.line("%s", text)
 	}
 	p.line("")
 	heads := make([]string, len(variants))
 	for i := range variants {
-		heads[i] = padLeft(cut(clean(variants[i].Name), widths[i]), widths[i]) // unpainted: a variant may be called PASS
+		// unpainted: a variant may be called PASS
+		heads[i] = figures.PadLeft(cut(clean(variants[i].Name), widths[i]), widths[i])
 	}
 	p.line("%s%s%s", strings.Repeat(" ", label), strings.Repeat(" ", gap), strings.Join(heads, strings.Repeat(" ", gap)))
 	for _, row := range rows {
@@ -150,7 +152,8 @@ func tableRows(r *sim.Result) []row {
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
 	}
-	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag", "drained", "load"} {
+	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag",
+		"drained", "load"} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}
@@ -224,7 +227,8 @@ func (p *page) variant(v *sim.VariantResult) {
 		p.line("%s", wrap("  margin     ", clean(m.Text), textWidth))
 	}
 	for i, a := range v.Advice {
-		p.line("%s", wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict), percent(a.Held), plural(a.Runs, "run")), textWidth))
+		p.line("%s", wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict),
+			percent(a.Held), plural(a.Runs, "run")), textWidth))
 		if i == 0 {
 			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
 				p.line("%15s%s", "", cut(clean(strings.TrimRight(line, "\r\n")), textWidth-15))
@@ -237,14 +241,14 @@ func (p *page) variant(v *sim.VariantResult) {
 func (p *page) expectation(e *sim.ExpectationResult) {
 	const verdicts, texts = 13, 31
 	text := clean(e.Text)
-	head := "  " + p.paint(e.Verdict, pad(verdictWord(e.Verdict), verdicts-4)) + "  "
+	head := "  " + p.paint(e.Verdict, figures.Pad(verdictWord(e.Verdict), verdicts-4)) + "  "
 	if utf8.RuneCountInString(text) > texts {
 		p.line("%s%s", head, cut(text, textWidth-verdicts))
 		p.line("%s", wrap(strings.Repeat(" ", verdicts), evidence(e), textWidth))
 		return
 	}
 	beside := wrap(strings.Repeat(" ", verdicts+texts+2), evidence(e), textWidth)
-	p.line("%s%s  %s", head, pad(text, texts), strings.TrimLeft(beside, " "))
+	p.line("%s%s  %s", head, figures.Pad(text, texts), strings.TrimLeft(beside, " "))
 }
 
 // evidence is what a verdict rests on.

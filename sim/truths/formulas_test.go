@@ -7,8 +7,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/abate-go/abate/sim/expect"
 )
 
 // The formulas behind the published numbers, so that no digit was copied wrong.
@@ -36,9 +34,9 @@ func TestPublishedNumbersFollowTheirFormulas(t *testing.T) {
 		{"ratio/%g", func(x []float64) float64 { return series(x[0], 101) }},
 		{"chain/%g-%g-%g/load", func(x []float64) float64 { load, _ := layers(x[0], x[1], x[2]); return load }},
 		{"chain/%g-%g-%g/success", func(x []float64) float64 { _, success := layers(x[0], x[1], x[2]); return success }},
-		{"breaker/%g-%g-%g/one", func(x []float64) float64 { return expect.BinomialTail(int(x[0]), int(x[1]), x[2]) }},
+		{"breaker/%g-%g-%g/one", func(x []float64) float64 { return binomialTail(int(x[0]), int(x[1]), x[2]) }},
 		{"breaker/%g-%g-%g/any", func(x []float64) float64 {
-			return 1 - math.Pow(1-expect.BinomialTail(int(x[0]), int(x[1]), x[2]), 50)
+			return 1 - math.Pow(1-binomialTail(int(x[0]), int(x[1]), x[2]), 50)
 		}},
 		{"budget/success-%g/success", func(x []float64) float64 { return (1 - x[0]) / (1 - 0.1*(1-x[0])) }},
 		{"budget/success-%g/load", func(x []float64) float64 { return 1 + 0.1*(1-x[0])/(1-0.1*(1-x[0])) }},

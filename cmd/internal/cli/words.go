@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/nearest"
@@ -61,7 +60,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// IsAddress tells whether addr is a host, which may be empty, and a port.
+// IsAddress reports whether addr is a host, which may be empty, and a port.
 func IsAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "" {
@@ -113,12 +112,6 @@ func SuggestVariant(name string, known []string) string {
 	return "there are: " + strings.Join(known, ", ")
 }
 
-// IsSwitch tells whether a flag needs no value.
-func IsSwitch(f *flag.Flag) bool {
-	b, ok := f.Value.(interface{ IsBoolFlag() bool })
-	return ok && b.IsBoolFlag()
-}
-
 // SuggestFlag says which flag may have been meant.
 func SuggestFlag(set *flag.FlagSet, name string) string {
 	var known []string
@@ -131,17 +124,6 @@ func SuggestFlag(set *flag.FlagSet, name string) string {
 		return "; did you mean --" + near + "?"
 	}
 	return ""
-}
-
-// KindOf says what a flag takes.
-func KindOf(f *flag.Flag) string {
-	switch f.Value.(flag.Getter).Get().(type) {
-	case time.Duration:
-		return "a length of time: write for example 500ms or 5s"
-	case bool:
-		return "true or false"
-	}
-	return "a whole number"
 }
 
 // Parts lists the parts of a protection that are on.

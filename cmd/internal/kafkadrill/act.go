@@ -1,20 +1,27 @@
 package kafkadrill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/internal/drill"
 )
 
 // act is one consumer with a service and topics of its own.
 type act struct {
+	config      Config
+	brokers     *brokers
 	name, topic string
 	policy      abate.Policy
 	inventory   *inventory
@@ -23,35 +30,101 @@ type act struct {
 	client      *http.Client
 	stop        context.CancelFunc
 	ended       chan error // what Run of the consumer returned
+	since       func() time.Duration
+	late        time.Duration // the most that the load was behind its schedule
+	result      *ActResult    // nil until it is drained
 }
 
-// newAct starts the service of an act, and makes its consumer.
-func newAct(c Config, name, topic string, brokers []string) (*act, error) {
-	a := &act{name: name, topic: topic, recorder: newRecorder(), ended: make(chan error, 1)}
+func newAct(c Config, b *brokers, name string) *act {
+	return &act{config: c, brokers: b, name: name, topic: b.prefix + "-" + name, ended: make(chan error, 1)}
+}
+
+// SetUp starts the service, makes the topic and waits until the consumer owns all partitions.
+func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
+	ctx, done := context.WithTimeout(ctx, startLimit)
+	defer done()
+	if err := a.brokers.makeTopic(ctx, a.topic, a.config.Partitions); err != nil {
+		return err
+	}
+	a.since, a.recorder = since, newRecorder(since)
 	var err error
-	if a.policy, err = policyOf(name); err != nil {
-		return nil, err
+	if a.policy, err = policyOf(a.name); err != nil {
+		return err
 	}
 	guard, err := abate.New(service, a.policy)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if a.inventory, err = newInventory(c, a.recorder.attempt); err != nil {
-		return nil, err
+	if a.inventory, err = newInventory(a.config, a.recorder.attempt); err != nil {
+		return err
 	}
 	const many = 1000
-	a.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: many, IdleConnTimeout: 30 * time.Second, DisableCompression: true}}
+	a.client = &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: many, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
+	}}
 	a.consumer = &abatekafka.Consumer{
-		Brokers: brokers, Group: topic, Topics: []string{topic}, Guard: guard, Handler: a.handle,
+		Brokers: a.brokers.addresses, Group: a.topic, Topics: []string{a.topic}, Guard: guard, Handler: a.handle,
 		Observer: a.recorder, OnDeadLetter: a.deadLetter, Logger: slog.New(slog.DiscardHandler),
 	}
-	return a, nil
+	// it goes on when the drill is interrupted, until TearDown
+	consuming, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.stop = stop
+	go func() { a.ended <- a.consumer.Run(consuming) }()
+	return a.ready(ctx)
 }
 
-// run starts the consumer.
-func (a *act) run(ctx context.Context) {
-	ctx, a.stop = context.WithCancel(ctx)
-	go func() { a.ended <- a.consumer.Run(ctx) }()
+// Turns are the outage of the service.
+func (a *act) Turns() []drill.Turn {
+	outage := func(fails bool) func() error {
+		return func() error { a.inventory.failing.Store(fails); return nil }
+	}
+	begin := a.config.Before
+	return []drill.Turn{{At: begin, Do: outage(true)}, {At: begin + a.config.Outage, Do: outage(false)}}
+}
+
+// Load writes messages to the topic, in all acts the same at the same moments.
+func (a *act) Load(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	random, due := rand.New(rand.NewPCG(a.config.Seed, 0)), time.Duration(0)
+	next := func() time.Duration {
+		due += time.Duration(random.ExpFloat64() / a.config.Rate * float64(time.Second))
+		return due
+	}
+	drill.Send(ctx, a.since, next, a.config.length(), func(n int, due time.Duration) {
+		a.late = max(a.late, a.since()-due)
+		a.brokers.write(ctx, a.topic, n, func(r *kgo.Record, err error) {
+			if err != nil {
+				fail(fmt.Errorf("topic %s did not take a message: %w", a.topic, err))
+				return
+			}
+			a.recorder.wrote(identity(r.Topic, r.Partition, r.Offset))
+		})
+	})
+	_ = a.brokers.client.Flush(ctx) // ctx is done, or all messages are written
+	return context.Cause(ctx)
+}
+
+// Drain waits until every message is handled or a dead letter.
+func (a *act) Drain(ctx context.Context) {
+	for a.recorder.left() > 0 && drill.Sleep(lookEvery, ctx.Done()) {
+	}
+	a.result = a.recorder.result(a.config, a.name)
+	a.result.late = a.late.Seconds()
+}
+
+// TearDown ends the consumer, once it has finished what is in flight, and then the service.
+func (a *act) TearDown() {
+	if a.stop != nil {
+		a.stop()
+		<-a.ended
+	}
+	if a.client != nil {
+		a.client.CloseIdleConnections()
+	}
+	if a.inventory != nil {
+		a.inventory.close()
+	}
 }
 
 // handle is the handler: a message is handled when the service has said so.
@@ -79,36 +152,33 @@ func (a *act) deadLetter(_ context.Context, l letter.Letter) {
 }
 
 // ready waits until the consumer owns every partition of its topics.
-func (a *act) ready(ctx context.Context, partitions int) error {
-	want := partitions * (1 + len(delays(&a.policy)))
+func (a *act) ready(ctx context.Context) error {
+	want := a.config.Partitions * (1 + len(delays(&a.policy)))
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if len(a.consumer.State().Partitions) >= want {
+		has := len(a.consumer.State().Partitions)
+		if has >= want {
 			return nil
 		}
 		select {
 		case <-look.C:
 		case err := <-a.ended:
-			a.ended <- nil // for close
-			if err == nil {
-				err = ctx.Err()
-			}
-			return fmt.Errorf("the consumer of the %s act ended: %w", a.name, err)
+			a.ended <- nil // for TearDown
+			return fmt.Errorf("the consumer of the %s act ended: %w", a.name, cmp.Or(err, ctx.Err()))
 		case <-ctx.Done():
-			return fmt.Errorf("the consumer of the %s act has %d of %d partitions: %w", a.name, len(a.consumer.State().Partitions), want, ctx.Err())
+			return fmt.Errorf("the consumer of the %s act has %d of %d partitions: %w", a.name, has, want, ctx.Err())
 		}
 	}
 }
 
-// close ends the consumer, once it has finished what is in flight, and then the service.
-func (a *act) close() error {
-	var err error
-	if a.stop != nil {
-		a.stop()
-		err = <-a.ended
-	}
-	a.client.CloseIdleConnections()
-	a.inventory.close()
-	return err
+// progress is the second that is just over.
+func (a *act) progress() ActProgress {
+	b := a.recorder.lastSecond()
+	return ActProgress{Name: a.name, Attempts: b.attempts, Handled: b.handled, Dead: b.dead, Left: a.recorder.left()}
+}
+
+// identity is what abatekafka.Message.ID says of the same message.
+func identity(topic string, partition int32, offset int64) string {
+	return fmt.Sprintf("%s/%d/%d", topic, partition, offset)
 }

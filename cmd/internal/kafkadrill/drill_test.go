@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/abate-go/abate/adapter/abatekafka/embedded"
 	"github.com/abate-go/abate/cmd/internal/kafkadrill"
 	"github.com/abate-go/abate/policyfile"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // small is a drill of a few seconds: long enough for retry topics without a guard to give messages up, too short to work everything off.

@@ -17,8 +17,8 @@ const (
 // service is what the policies call the service that is called.
 const service = "inventory"
 
-// unguardedPolicy is retry topics as they are often built: each message has three more deliveries, each delivery two retries, and nothing
-// asks how the service is.
+// unguardedPolicy is retry topics as they are often built: each message has three more deliveries, each delivery two
+// retries, and nothing asks how the service is.
 const unguardedPolicy = `# Retry topics, and nothing else.
 services:
   inventory:
@@ -36,7 +36,8 @@ services:
       flood: {disabled: true}
 `
 
-// guardedPolicy is the same retry topics under abate's defaults: a retry budget of 10 %, a circuit breaker, and a drain at 1.4 times what was usual.
+// guardedPolicy is the same retry topics under abate's defaults: a retry budget of 10 %, a circuit breaker, and a drain
+// at 1.4 times what was usual.
 const guardedPolicy = `# The same retry topics with abate's defaults: a retry budget, a circuit breaker, and a bounded drain.
 services:
   inventory:

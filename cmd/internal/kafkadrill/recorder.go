@@ -16,7 +16,7 @@ type bin struct{ written, attempts, deliveries, handled, dead int }
 // recorder counts what happens in one act. It is safe for concurrent use.
 type recorder struct {
 	mu       sync.Mutex
-	began    time.Time
+	since    func() time.Duration
 	bins     []bin
 	writes   map[string]time.Duration // by the message's ID: when it was written
 	handled  map[string]int
@@ -26,20 +26,15 @@ type recorder struct {
 	lateness time.Duration // the largest
 }
 
-func newRecorder() *recorder {
-	return &recorder{began: time.Now(), writes: map[string]time.Duration{}, handled: map[string]int{}, dead: map[string]bool{}, lastDone: map[string]time.Duration{}}
-}
-
-// start begins to count anew.
-func (r *recorder) start(began time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.began, r.bins, r.total = began, nil, bin{}
+func newRecorder(since func() time.Duration) *recorder {
+	return &recorder{
+		since: since, writes: map[string]time.Duration{}, handled: map[string]int{}, dead: map[string]bool{}, lastDone: map[string]time.Duration{},
+	}
 }
 
 // now is the bin of this moment, and the moment. The caller holds the lock.
 func (r *recorder) now() (*bin, time.Duration) {
-	since := max(time.Since(r.began), 0)
+	since := max(r.since(), 0)
 	for i := int(since / tick); i >= len(r.bins); {
 		r.bins = append(r.bins, bin{})
 	}

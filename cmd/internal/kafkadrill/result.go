@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/abate-go/abate/internal/drill"
 )
 
 // Result is what came of a drill. Fields are added, never renamed or removed. Times are in seconds.
 type Result struct {
-	Setup       Setup       `json:"setup"`
-	Interrupted bool        `json:"interrupted"`
-	Passed      bool        `json:"passed"`      // of the guarded act: nothing lost, nothing twice, no dead letter, bounded load, drained in time
+	Setup       Setup `json:"setup"`
+	Interrupted bool  `json:"interrupted"`
+	// of the guarded act: nothing lost, nothing twice, no dead letter, bounded load, drained in time
+	Passed      bool        `json:"passed"`
 	Missed      []string    `json:"missed"`      // why it is not
 	LateSeconds float64     `json:"lateSeconds"` // the most that the drill fell behind its own schedule
 	Acts        []ActResult `json:"acts"`
@@ -46,6 +49,9 @@ type ActResult struct {
 	DrainedSeconds  *float64 `json:"drainedSeconds"`      // after the outage; null: never
 	LargestLateness float64  `json:"largestLatenessSeconds"`
 	Series          []Point  `json:"series"`
+
+	Expectations []expectation `json:"expectations,omitempty"` // of the guarded act
+	late         float64       // seconds that the load fell behind its schedule
 }
 
 // Point is one second of an act.
@@ -74,40 +80,55 @@ func (c Config) setup() Setup {
 	return s
 }
 
-// result reads the recorders.
-func (d *drill) result(interrupted bool) *Result {
-	r := &Result{Setup: d.c.setup(), Interrupted: interrupted, Missed: []string{}}
-	for _, a := range d.acts {
-		r.Acts = append(r.Acts, a.recorder.result(d.c, a.name))
+// judge compares the guarded act, the last one, with what is expected of it.
+func (r *Result) judge(c Config) {
+	if r.Interrupted {
+		return
 	}
-	if !interrupted {
-		r.Missed = append(r.Missed, d.c.missed(&r.Acts[len(r.Acts)-1])...)
-		r.Passed = len(r.Missed) == 0
-	}
-	return r
-}
-
-// missed is what the guarded act should have done and did not.
-func (c Config) missed(a *ActResult) (list []string) {
-	refuse := func(ok bool, format string, args ...any) {
-		if !ok {
-			list = append(list, fmt.Sprintf(format, args...))
+	a := &r.Acts[len(r.Acts)-1]
+	a.Expectations = c.expectations(a)
+	for _, e := range a.Expectations {
+		if !e.Held {
+			r.Missed = append(r.Missed, e.missed)
 		}
 	}
-	refuse(a.Left == 0, "%d messages are neither handled nor dead letters", a.Left)
-	refuse(a.DeadLetters == 0, "%d messages are dead letters", a.DeadLetters)
-	refuse(a.Twice == 0, "%d messages were handled more than once", a.Twice)
-	refuse(a.Load <= c.MostLoad, "the busiest second after the outage had %.2f times the load of the busiest before, more than %.2f", a.Load, c.MostLoad)
-	refuse(a.DrainedSeconds != nil && *a.DrainedSeconds <= c.Within.Seconds(), "the backlog was not worked off within %v", c.Within)
+	r.Passed = len(r.Missed) == 0
+}
+
+// expectation is what is expected of an act, and what to say when it does not hold.
+type expectation struct {
+	drill.Expected
+	missed string
+}
+
+// expectations are what the guarded act should do.
+func (c Config) expectations(a *ActResult) (list []expectation) {
+	expect := func(text string, held bool, value *float64, missed string, args ...any) {
+		list = append(list, expectation{drill.Expected{Text: text, Held: held, Value: value}, fmt.Sprintf(missed, args...)})
+	}
+	count := func(n int, what, missed string) {
+		value := float64(n)
+		expect("no message is "+what, n == 0, &value, missed, n)
+	}
+	count(a.Left, "left", "%d messages are neither handled nor dead letters")
+	count(a.DeadLetters, "a dead letter", "%d messages are dead letters")
+	count(a.Twice, "handled more than once", "%d messages were handled more than once")
+	expect(fmt.Sprintf("busiest second after the outage <= %.3g x before it", c.MostLoad), a.Load <= c.MostLoad, &a.Load,
+		"the busiest second after the outage had %.2f times the load of the busiest before, more than %.2f", a.Load, c.MostLoad)
+	inTime := a.DrainedSeconds != nil && *a.DrainedSeconds <= c.Within.Seconds()
+	expect(fmt.Sprintf("backlog is worked off within %v", c.Within), inTime, a.DrainedSeconds,
+		"the backlog was not worked off within %v", c.Within)
 	return list
 }
 
 // result sums an act up.
-func (r *recorder) result(c Config, name string) ActResult {
+func (r *recorder) result(c Config, name string) *ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := ActResult{Act: name, Written: r.total.written, Handled: r.total.handled, DeadLetters: r.total.dead, Attempts: r.total.attempts,
-		Left: r.total.written - len(r.lastDone), LargestLateness: r.lateness.Seconds()}
+	a := &ActResult{
+		Act: name, Written: r.total.written, Handled: r.total.handled, DeadLetters: r.total.dead, Attempts: r.total.attempts,
+		Left: r.total.written - len(r.lastDone), LargestLateness: r.lateness.Seconds(),
+	}
 	for _, times := range r.handled {
 		if times > 1 {
 			a.Twice++
@@ -130,7 +151,10 @@ func (r *recorder) result(c Config, name string) ActResult {
 	for from := 0; from < len(r.bins); from += int(time.Second / tick) {
 		b := sumOf(r.bins[from:min(from+int(time.Second/tick), len(r.bins))])
 		left += b.written - b.handled - b.dead
-		a.Series = append(a.Series, Point{AtSeconds: (time.Duration(from) * tick).Seconds(), Written: b.written, Attempts: b.attempts, Handled: b.handled, Dead: b.dead, Left: max(left, 0)})
+		a.Series = append(a.Series, Point{
+			AtSeconds: (time.Duration(from) * tick).Seconds(), Written: b.written, Attempts: b.attempts, Handled: b.handled, Dead: b.dead,
+			Left: max(left, 0),
+		})
 	}
 	return a
 }
@@ -149,7 +173,8 @@ func (r *recorder) busiest(from, to int) float64 {
 	return float64(most)
 }
 
-// drained is how long after the outage the messages written before its end were done, and no more were left than before it; +Inf if that never was.
+// drained is how long after the outage the messages written before its end were done, and no more were left than before
+// it; +Inf if that never was.
 func (r *recorder) drained(c Config) float64 {
 	over := c.Before + c.Outage
 	last := over

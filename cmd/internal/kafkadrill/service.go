@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// inventory is a service with a finite number of workers and a bounded queue, over HTTP on loopback. It works for callers that have left as
-// for any other, as most services do.
+// inventory is a service with a finite number of workers and a bounded queue, over HTTP on loopback. It works for
+// callers that have left as for any other, as most services do.
 type inventory struct {
 	url     string
 	server  *http.Server
@@ -29,7 +29,8 @@ func newInventory(c Config, arrived func()) (*inventory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the service cannot listen on loopback: %w", err)
 	}
-	s := &inventory{url: "http://" + listener.Addr().String(), workers: make(chan struct{}, c.Workers), work: c.ServiceTime, places: int32(c.Places), arrived: arrived}
+	s := &inventory{url: "http://" + listener.Addr().String(), workers: make(chan struct{}, c.Workers),
+		work: c.ServiceTime, places: int32(c.Places), arrived: arrived}
 	s.server = &http.Server{Handler: s}
 	s.serving.Go(func() { _ = s.server.Serve(listener) }) // ends with ErrServerClosed
 	return s, nil
@@ -41,7 +42,8 @@ func (s *inventory) close() {
 	s.serving.Wait()
 }
 
-// ServeHTTP answers one request: 500 at once while the service fails, 503 when too many wait, else 204 after its turn and its work.
+// ServeHTTP answers one request: 500 at once while the service fails, 503 when too many wait, else 204 after its turn
+// and its work.
 func (s *inventory) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	s.arrived()
 	if s.failing.Load() {

@@ -2,13 +2,13 @@ package kafkatools
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/cmd/internal/kafkadrill"
 )
 
@@ -52,20 +52,20 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	flags.DurationVar(&c.Before, "before", c.Before, "")
 	flags.DurationVar(&c.Outage, "outage", c.Outage, "")
 	flags.DurationVar(&c.After, "after", c.After, "")
-	printPolicy, asJSON, quiet := flags.Bool("print-policy", false, ""), flags.Bool("json", false, ""), flags.Bool("quiet", false, "")
-	err := flags.Parse(args)
-	c.Within = c.After
-	problems := c.Problems()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	printPolicy := flags.Bool("print-policy", false, "")
+	asJSON, quiet := flags.Bool("json", false, ""), flags.Bool("quiet", false, "")
+	var problems []string
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	words, err := cli.ReadFlags(flags, args, wrong)
+	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, drillKafkaHelp)
 		return 0
-	case err != nil:
-		problems = []string{err.Error()}
-	case flags.NArg() > 0:
-		problems = append(problems, fmt.Sprintf("%q is not expected; the drill for Kafka plays no files", flags.Arg(0)))
 	}
-	if len(problems) > 0 {
+	for _, word := range words {
+		wrong("%q is not expected; the drill for Kafka plays no files", word)
+	}
+	c.Within = c.After
+	if problems = append(problems, c.Problems()...); len(problems) > 0 {
 		for _, p := range problems {
 			fmt.Fprintf(stderr, "abate drill kafka: %s\n", p)
 		}
@@ -79,47 +79,23 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	if *brokers != "" {
 		c.Brokers = strings.FieldsFunc(*brokers, func(r rune) bool { return r == ',' || r == ' ' })
 	}
-	return playKafka(ctx, c, *asJSON, *quiet, stdout, stderr)
+	return runDrill(ctx, c, *asJSON, *quiet, stdout, stderr)
 }
 
-// playKafka plays and prints what came of it.
-func playKafka(ctx context.Context, c kafkadrill.Config, asJSON, quiet bool, stdout, stderr io.Writer) int {
-	progress := stdout
-	if asJSON {
-		progress = stderr
-	}
+// runDrill runs the drill and prints what came of it.
+func runDrill(ctx context.Context, c kafkadrill.Config, asJSON, quiet bool, stdout, stderr io.Writer) int {
+	console := cli.NewConsole("abate drill kafka", asJSON, stdout, stderr)
 	if !quiet {
-		c.Intro(progress)
-		heading := false
+		c.Intro(console.Out)
+		first := true
 		c.Progress = func(p kafkadrill.Progress) {
-			if !heading {
-				heading = true
-				fmt.Fprintln(progress, p.Heading())
+			if first {
+				fmt.Fprintln(console.Out, p.Heading())
 			}
-			fmt.Fprintln(progress, p)
+			first = false
+			console.Show(p.String())
 		}
 	}
 	result, err := kafkadrill.Run(ctx, c)
-	if err != nil {
-		fmt.Fprintf(stderr, "abate drill kafka: %v\n", err)
-		return 1
-	}
-	if asJSON {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(result)
-	} else {
-		fmt.Fprintln(stdout)
-		result.Report(stdout)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(stderr, "abate drill kafka: %v\n", err)
-		return 1
-	case result.Interrupted:
-		return 130
-	case !result.Passed:
-		return 1
-	}
-	return 0
+	return console.Finish(result, err)
 }

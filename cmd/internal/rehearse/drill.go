@@ -1,9 +1,9 @@
-// Package rehearse has the commands that show what policies do before they must, and while they do: drill, sim, export and top.
+// Package rehearse has the commands that show what policies do before they must, and while they do: drill, sim, export
+// and top.
 package rehearse
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
-	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/drill/httpdrill"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -76,8 +76,8 @@ never). 2 a flag or a file is wrong; 130 interrupted.
 
 // drillOptions are the words of "abate drill".
 type drillOptions struct {
-	config      drill.Config
-	changes     drill.Changes
+	config      httpdrill.Config
+	changes     httpdrill.Changes
 	file        string
 	policyFile  string
 	printPolicy bool
@@ -93,7 +93,7 @@ type Clients struct {
 	// Kafka runs "abate drill kafka" with the words behind it.
 	Kafka cli.Run
 	// Via starts a proxy for each client of a drill; nil hands over to Elsewhere.
-	Via drill.Via
+	Via httpdrill.Via
 	// Elsewhere carries out a command that needs what is not here; nil if there is no other program.
 	Elsewhere cli.Run
 }
@@ -119,74 +119,47 @@ func (c Clients) DrillCommand(ctx context.Context, args []string, stdout, stderr
 		return 2
 	}
 	if o.printPolicy {
-		_, _ = io.WriteString(stdout, drill.QuickstartPolicy())
+		_, _ = io.WriteString(stdout, httpdrill.QuickstartPolicy())
 		return 0
 	}
-	if limit, ok := drill.FileLimit(); ok && limit < o.config.FilesNeeded() {
-		fmt.Fprintf(stderr, "abate drill: the storm may need %d open files (sockets), and this process may have only %d. Raise the limit (ulimit -n %d) or lower --rate.\n",
+	if limit, ok := httpdrill.FileLimit(); ok && limit < o.config.FilesNeeded() {
+		fmt.Fprintf(stderr, "abate drill: the storm may need %d open files (sockets), and this process may have only %d. "+
+			"Raise the limit (ulimit -n %d) or lower --rate.\n",
 			o.config.FilesNeeded(), limit, o.config.FilesNeeded())
 		return 1
 	}
-	return o.play(ctx, stdout, stderr)
+	return o.run(ctx, stdout, stderr)
 }
 
-// play runs the drill and prints what came of it.
-func (o *drillOptions) play(ctx context.Context, stdout, stderr io.Writer) int {
-	progress := newProgress(stdout)
-	if o.json {
-		progress = newProgress(stderr)
-	}
+// run runs the drill and prints what came of it.
+func (o *drillOptions) run(ctx context.Context, stdout, stderr io.Writer) int {
+	console := cli.NewConsole("abate drill", o.json, stdout, stderr)
 	admin, err := o.openAdmin()
 	if err != nil {
-		fmt.Fprintf(stderr, "abate drill: %v\n", err)
-		return 1
+		return console.Finish(nil, err)
 	}
 	defer admin.close()
 	o.config.Watch = admin.watchers
 	if !o.quiet {
-		admin.greet(progress.out)
-		o.config.Intro(progress.out)
-		o.config.Progress = progress.show
+		admin.greet(console.Out)
+		o.config.Intro(console.Out)
+		o.config.Progress = func(p httpdrill.Progress) { console.Show(p.String()) }
 	}
-	result, err := drill.Run(ctx, o.config)
-	progress.end()
+	result, err := httpdrill.Run(ctx, o.config)
 	if err == nil && o.compare && !result.Interrupted {
+		console.End("\n") // to simulate takes a while
 		err = o.config.Compare(ctx, &result)
 		if ctx.Err() != nil {
 			result.Interrupted, err = true, nil
 		}
 	}
-	if err == nil {
-		err = o.print(stdout, &result)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(stderr, "abate drill: %v\n", err)
-		return 1
-	case result.Interrupted:
-		return 130
-	case !result.Passed, result.Comparison != nil && !result.Comparison.Agrees:
-		return 1
-	}
-	return 0
+	return console.Finish(&result, err)
 }
 
-// print writes the result for people or, with --json, for machines.
-func (o *drillOptions) print(w io.Writer, result *drill.Result) error {
-	if o.json {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(result)
-	}
-	var text strings.Builder
-	result.Report(&text)
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to mend them one by one.
+// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to mend them one by
+// one.
 func (c Clients) parseDrill(args []string) (*drillOptions, error) {
-	o := &drillOptions{config: drill.Default()}
+	o := &drillOptions{config: httpdrill.Default()}
 	flags := flag.NewFlagSet("drill", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	act, x := "both", &o.changes
@@ -194,76 +167,43 @@ func (c Clients) parseDrill(args []string) (*drillOptions, error) {
 	flags.StringVar(&o.policyFile, "policy", "", "")
 	flags.StringVar(&o.via, "via", "", "")
 	flags.StringVar(&o.admin, "admin", "", "")
-	for name, to := range map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet} {
+	switches := map[string]*bool{"print-policy": &o.printPolicy, "compare": &o.compare, "json": &o.json, "quiet": &o.quiet}
+	for name, to := range switches {
 		flags.BoolVar(to, name, false, "")
 	}
 	const number, length = "a number that it takes", "a length of time; for example 500ms or 5s"
-	given(o, flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	given(flags, "rate", number, &x.Rate, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 	seed := &o.config.Seed
-	given(o, flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
+	given(flags, "seed", number, &seed, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 	for name, to := range map[string]**int{"clients": &x.Clients, "capacity": &x.Capacity, "queue": &x.Queue} {
-		given(o, flags, name, number, to, strconv.Atoi)
+		given(flags, name, number, to, strconv.Atoi)
 	}
 	for name, to := range map[string]**time.Duration{
 		"service-time": &x.ServiceTime, "before": &x.Before, "outage": &x.Outage, "after": &x.After, "within": &x.Within,
 	} {
-		given(o, flags, name, length, to, time.ParseDuration)
+		given(flags, name, length, to, time.ParseDuration)
 	}
-	if err := flags.Parse(o.known(flags, args)); err != nil {
-		o.wrong("%v", err) // or help is wanted
-		return o, err
+	words, err := cli.ReadFlags(flags, args, o.wrong)
+	if err != nil {
+		return o, err // help is wanted
+	}
+	for i, word := range words {
+		if i > 0 {
+			o.wrong("%q is one file too many; the drill plays one scenario", word)
+			continue
+		}
+		o.file = word
 	}
 	o.finish(c, *seed, act)
 	return o, nil
 }
 
-// known returns the arguments without those at which Parse would stop, so that all others are checked as well.
-func (o *drillOptions) known(flags *flag.FlagSet, args []string) []string {
-	var kept []string
-	for len(args) > 0 {
-		arg, rest := args[0], args[1:]
-		args = rest
-		name, value, assigned := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		f := flags.Lookup(name)
-		switch {
-		case !strings.HasPrefix(arg, "-") && o.file == "":
-			o.file = arg
-		case !strings.HasPrefix(arg, "-"):
-			o.wrong("%q is one file too many; the drill plays one scenario", arg)
-		case name == "":
-			o.wrong("%q is not a flag", arg)
-		case name == "h" || name == "help":
-			return []string{"-h"}
-		case f == nil:
-			o.wrong("--%s is not a flag", name)
-			if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-				args = rest[1:] // what was meant to be its value
-			}
-		case cli.IsSwitch(f):
-			if _, err := strconv.ParseBool(value); assigned && err != nil {
-				o.wrong("--%s: %q is neither true nor false", name, value)
-				continue
-			}
-			kept = append(kept, arg)
-		case assigned:
-			kept = append(kept, arg)
-		case len(rest) == 0:
-			o.wrong("--%s needs a value", name)
-		default:
-			kept, args = append(kept, arg, rest[0]), rest[1:]
-		}
-	}
-	return kept
-}
-
-// given defines a flag that lets *to point to its value. Bad values, which are not what, are collected instead of ending
-// the parse, and leave *to as it is.
-func given[T any](o *drillOptions, flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
+// given defines a flag that lets *to point to its value. What parse does not take is not what.
+func given[T any](flags *flag.FlagSet, name, what string, to **T, parse func(string) (T, error)) {
 	flags.Func(name, "", func(s string) error {
 		v, err := parse(s)
 		if err != nil {
-			o.wrong("--%s: %q is not %s", name, s, what)
-			return nil
+			return fmt.Errorf("%q is not %s", s, what)
 		}
 		*to = &v
 		return nil
@@ -281,7 +221,7 @@ func (o *drillOptions) finish(c Clients, seed uint64, act string) {
 		if err != nil {
 			o.wrong("%v", err)
 		} else {
-			o.config = drill.New(s)
+			o.config = httpdrill.New(s)
 		}
 	}
 	o.config.Seed = seed
@@ -316,40 +256,5 @@ func (o *drillOptions) loadPolicy() {
 	}
 	if o.changes.Policy, err = policyfile.Parse(o.policyFile, text); err != nil {
 		o.wrong("--policy: %v", err)
-	}
-}
-
-// progress shows the drill while it runs: one line that is written over and over on a terminal, else a line per second.
-type progress struct {
-	out      io.Writer
-	terminal bool
-	shown    bool
-}
-
-func newProgress(out io.Writer) *progress {
-	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
-}
-
-func (p *progress) show(now drill.Progress) {
-	p.shown = true
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r%s\x1b[K", now)
-		return
-	}
-	fmt.Fprintln(p.out, now)
-}
-
-// end leaves room between the progress and what follows.
-func (p *progress) end() {
-	switch {
-	case p.terminal && p.shown:
-		fmt.Fprint(p.out, "\r\x1b[K")
-	case p.shown:
-		fmt.Fprintln(p.out)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/cmd/internal/cli"
-	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/drill/httpdrill"
 )
 
 // defaultAdmin is where the page of a proxy or a drill is, and where "abate top" looks for it.
@@ -24,7 +24,7 @@ const defaultAdmin = "127.0.0.1:15000"
 
 // drillAdmin is the page beside a drill. Nobody can change anything there.
 type drillAdmin struct {
-	watchers drill.Watchers
+	watchers httpdrill.Watchers
 	listener net.Listener // nil without one
 	server   *http.Server
 }
@@ -62,7 +62,7 @@ func (o *drillOptions) openAdmin() (*drillAdmin, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", page)
-	a.watchers, a.listener = drill.Watchers{lasting{metrics}, page}, l
+	a.watchers, a.listener = httpdrill.Watchers{lasting{metrics}, page}, l
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = a.server.Serve(l) }() // always an error: the one that says it was closed
 	return a, nil

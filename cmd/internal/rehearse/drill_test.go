@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/drill/httpdrill"
 )
 
 // runDrill runs "abate drill" and returns its exit code and what it wrote.
@@ -59,7 +59,7 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 			"--capacity: 0 is out of range", "--rate: -1 is out of range", "--outage: 24h0m0s is out of range", `--seed: "x"`,
 			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`, `"more" is one file too many`, "open no-such-file.yaml", "--policy: open none.yaml"}},
 		{"an unknown flag and what follows it", []string{"--capacty", "3", "--rate", "-1", "-x=7", "--clients", "0", "---queue"}, []string{
-			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "--x is not a flag", "--clients: 0 is out of range", "---queue is not a flag"}},
+			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "abate drill: -x is not a flag\n", "--clients: 0 is out of range", "---queue is not a flag"}},
 		{"no such file and what follows it", []string{"now", "--queue", "0"}, []string{"open now: ", "--queue: 0 is out of range"}},
 		{"a bad scenario", []string{bad, "--queue", "0"}, []string{bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range"}},
 		{"a scenario that it does not play", []string{far, "--queue", "0"}, []string{"--queue: 0 is out of range", far + ": services.pay.replicas: the drill plays one replica", far + ": services.pay.queue: the drill plays a queue with a limit"}},
@@ -148,7 +148,7 @@ func TestDrillPlaysAFileAndComparesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := runDrill(t.Context(), file, "--act", "plain", "--compare", "--json", "--quiet")
-	var result drill.Result
+	var result httpdrill.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v in %q, %s", err, stdout, stderr)
 	}
@@ -173,11 +173,11 @@ func TestInterruptedDrillPrintsWhatIsKnown(t *testing.T) {
 		t.Errorf("exit code %d, output:\n%s", code, stdout)
 	}
 	code, stdout, stderr := runDrill(ctx, "--json")
-	var result drill.Result
+	var result httpdrill.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v in %q", err, stdout)
 	}
-	if code != 130 || !result.Interrupted || result.Version != drill.Version || len(result.Acts) != 1 {
+	if code != 130 || !result.Interrupted || result.Version != httpdrill.Version || len(result.Acts) != 1 {
 		t.Errorf("exit code %d, result %+v", code, result)
 	}
 	if !strings.Contains(stderr, "on schedule") {
@@ -185,30 +185,6 @@ func TestInterruptedDrillPrintsWhatIsKnown(t *testing.T) {
 	}
 	if _, stdout, stderr = runDrill(ctx, "--quiet"); strings.Contains(stdout+stderr, "on schedule") {
 		t.Errorf("--quiet wrote an introduction:\n%s%s", stdout, stderr)
-	}
-}
-
-func TestProgressOffATerminalIsALineASecond(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&out)
-	p.show(drill.Progress{Act: "unguarded", Elapsed: 7 * time.Second, Trouble: true, Waiting: 900, Second: drill.Second{Attempts: 1020, Answered: 3}})
-	p.show(drill.Progress{Act: "unguarded", Elapsed: 8 * time.Second})
-	p.end()
-	want := "unguarded   7 s  attempts 1,020/s  answered    3/s  queue   900  TROUBLE\n" +
-		"unguarded   8 s  attempts     0/s  answered    0/s  queue     0  all is well\n\n"
-	if out.String() != want {
-		t.Errorf("progress:\n%swant:\n%s", out.String(), want)
-	}
-}
-
-func TestProgressOnATerminalStaysOnOneLine(t *testing.T) {
-	var out bytes.Buffer
-	p := &progress{out: &out, terminal: true}
-	p.show(drill.Progress{})
-	p.show(drill.Progress{})
-	p.end()
-	if strings.Contains(out.String(), "\n") || strings.Count(out.String(), "\r") != 3 {
-		t.Errorf("progress: %q", out.String())
 	}
 }
 

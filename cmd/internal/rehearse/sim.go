@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 	"github.com/abate-go/abate/sim/summary"
@@ -139,7 +140,7 @@ func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario
 		options.Variants = variants
 		options.Progress = progress.of(s.File, i+1, len(scenarios))
 		result, err := run(ctx, s, options)
-		progress.end()
+		progress.End("")
 		switch {
 		case err == nil:
 			results = append(results, result)
@@ -167,7 +168,7 @@ func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario
 
 // text prints the results for people, unless a program reads standard output.
 func (o *simOptions) text(stdout io.Writer, results []*sim.Result) error {
-	options := summary.Options{Color: newProgress(stdout).terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	options := summary.Options{Color: cli.NewLive(stdout).Terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 	switch {
 	case o.json == toStdout || o.markdown == toStdout || len(results) == 0:
 		return nil

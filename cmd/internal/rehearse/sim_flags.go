@@ -43,39 +43,11 @@ func (o *simOptions) wrong(format string, args ...any) {
 func parseSim(args []string) (*simOptions, error) {
 	o := &simOptions{options: sim.Options{Seed: 1}, given: map[string]bool{}}
 	flags := o.define()
-	for len(args) > 0 {
-		arg, rest := args[0], args[1:]
-		args = rest
-		if arg == "--" {
-			o.paths = append(o.paths, rest...)
-			break
-		}
-		if !strings.HasPrefix(arg, "-") {
-			o.paths = append(o.paths, arg)
-			continue
-		}
-		name, value, assigned := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
-		f := flags.Lookup(name)
-		switch {
-		case name == "h" || name == "help":
-			return o, flag.ErrHelp
-		case f == nil:
-			o.wrong("%s is not a flag", cli.CutFlag(arg))
-			continue
-		case assigned:
-		case cli.IsSwitch(f):
-			value = "true"
-		case len(rest) == 0 || rest[0] == "--":
-			o.wrong("--%s needs a value", name)
-			continue
-		default:
-			value, args = rest[0], rest[1:]
-		}
-		if err := f.Value.Set(value); err != nil {
-			o.wrong("--%s: %v", name, err)
-		}
-		o.given[name] = true
+	var err error
+	if o.paths, err = cli.ReadFlags(flags, args, o.wrong); err != nil {
+		return o, err
 	}
+	flags.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
 	o.finish()
 	return o, nil
 }
@@ -83,21 +55,15 @@ func parseSim(args []string) (*simOptions, error) {
 func (o *simOptions) define() *flag.FlagSet {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	for name, to := range map[string]*string{"html": &o.html, "json": &o.json, "junit": &o.junit, "markdown": &o.markdown} {
+	for name, to := range map[string]*string{"html": &o.html, "json": &o.json, "junit": &o.junit,
+		"markdown": &o.markdown} {
 		flags.StringVar(to, name, "", "")
 	}
 	for name, to := range map[string]*bool{
 		"margin": &o.options.Margin, "advice": &o.options.Advice, "map": &o.options.Map, "fast": &o.fast,
 		"explain": &o.explain, "schema": &o.schema, "quiet": &o.quiet, "validate": &o.validate,
 	} {
-		flags.BoolFunc(name, "", func(s string) error {
-			v, err := strconv.ParseBool(s)
-			if err != nil {
-				return fmt.Errorf("%q is neither true nor false", s)
-			}
-			*to = v
-			return nil
-		})
+		flags.BoolVar(to, name, false, "")
 	}
 	flags.Func("seed", "", func(s string) error {
 		v, err := strconv.ParseUint(s, 10, 64)
@@ -197,7 +163,8 @@ func (o *simOptions) checkReports(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
 		name := reportName(s.File)
 		if other, ok := first[name]; ok {
-			o.wrong("--html: the reports of %s and %s would both be called %s; run them one after the other", other, s.File, name)
+			o.wrong("--html: the reports of %s and %s would both be called %s; run them one after the other", other, s.File,
+				name)
 		}
 		first[name] = s.File
 	}

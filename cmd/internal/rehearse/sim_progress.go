@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
 )
 
@@ -19,14 +20,14 @@ const (
 // simProgress shows how far the runs are: a bar on a terminal, else a line now and then, so that a log shows that
 // something goes on and a quick study writes none.
 type simProgress struct {
-	progress
+	cli.Live
 	quiet bool
 	now   func() time.Time
 	last  time.Time // when something was shown
 }
 
 func newSimProgress(out io.Writer, quiet bool) *simProgress {
-	return &simProgress{progress: *newProgress(out), quiet: quiet, now: time.Now, last: time.Now()}
+	return &simProgress{Live: cli.NewLive(out), quiet: quiet, now: time.Now, last: time.Now()}
 }
 
 // of returns what sim.Run tells about the i-th of n scenarios.
@@ -39,28 +40,20 @@ func (p *simProgress) of(file string, i, n int) func(sim.Progress) {
 	return func(at sim.Progress) {
 		now := p.now()
 		wait := logging
-		if p.terminal {
+		if p.Terminal {
 			wait = redraw
 		}
 		if p.quiet || now.Sub(p.last) < wait {
 			return
 		}
-		p.last, p.shown = now, true
+		p.last = now
 		elapsed := now.Sub(began)
-		if p.terminal {
-			fmt.Fprintf(p.out, "\r%s\x1b[K", bar(name, at, elapsed))
-			return
+		line := fmt.Sprintf("%s  %s: %s %d of %d after %.0f s", name, at.Variant, at.Stage, at.Done, at.Of, elapsed.Seconds())
+		if p.Terminal {
+			line = bar(name, at, elapsed)
 		}
-		fmt.Fprintf(p.out, "%s  %s: %s %d of %d after %.0f s\n", name, at.Variant, at.Stage, at.Done, at.Of, elapsed.Seconds())
+		p.Show(line)
 	}
-}
-
-// end takes the bar away; the lines of a log stay.
-func (p *simProgress) end() {
-	if p.terminal && p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-	p.shown = false
 }
 
 // bar is one line of at most 79 columns: one that wraps could not be drawn over.
@@ -70,7 +63,8 @@ func bar(name string, at sim.Progress, elapsed time.Duration) string {
 	if at.Of > 0 {
 		filled = min(max(cells*at.Done/at.Of, 0), cells)
 	}
-	line := fmt.Sprintf("%s%s %d of %d  %.0f s", strings.Repeat("█", filled), strings.Repeat("░", cells-filled), at.Done, at.Of, elapsed.Seconds())
+	line := fmt.Sprintf("%s%s %d of %d  %.0f s", strings.Repeat("█", filled), strings.Repeat("░", cells-filled), at.Done,
+		at.Of, elapsed.Seconds())
 	if rate := float64(at.Events) / elapsed.Seconds() / 1e6; elapsed >= time.Second && rate >= 0.1 {
 		line += fmt.Sprintf("  %.1f M events/s", rate)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 	"github.com/abate-go/abate/sim/summary"
@@ -514,26 +515,26 @@ func TestSimPlaysAScenarioToTheSameBytes(t *testing.T) {
 func TestSimProgress(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Time{}
-	p := &simProgress{progress: progress{out: &out}, now: func() time.Time { return now }}
+	p := &simProgress{Live: cli.NewLive(&out), now: func() time.Time { return now }}
 	show := p.of("scenarios/a.yaml", 2, 3)
 	for range 11 {
 		now = now.Add(time.Second)
 		show(sim.Progress{Variant: "plain", Stage: "runs", Done: int(now.Sub(time.Time{}) / time.Second), Of: 40, Events: 1e7})
 	}
-	p.end()
+	p.End("")
 	want := "a.yaml (2 of 3)  plain: runs 5 of 40 after 5 s\na.yaml (2 of 3)  plain: runs 10 of 40 after 10 s\n"
 	if out.String() != want {
 		t.Errorf("in a log:\n%s\nwant:\n%s", out.String(), want)
 	}
 	out.Reset()
-	p.terminal = true
+	p.Terminal = true
 	now = now.Add(time.Second)
 	show(sim.Progress{Variant: strings.Repeat("long", 50), Stage: "runs", Done: 10, Of: 40, Events: 24e6})
 	show(sim.Progress{Done: 11})
 	now = now.Add(time.Second)
 	show(sim.Progress{Done: 7, Of: 0})
-	p.end()
-	p.end()
+	p.End("")
+	p.End("")
 	lines := strings.Split(out.String(), "\r")
 	if strings.Contains(out.String(), "\n") || len(lines) != 4 || !strings.HasPrefix(lines[1], "████░░░░░░░░░░░░ 10 of 40  12 s  2.0 M events/s  runs  a.yaml (2 of 3): long") {
 		t.Errorf("on a terminal: %q", out.String())
@@ -547,7 +548,7 @@ func TestSimProgress(t *testing.T) {
 	p.quiet = true
 	now = now.Add(time.Hour)
 	show(sim.Progress{})
-	if p.end(); out.Len() > 0 {
+	if p.End(""); out.Len() > 0 {
 		t.Errorf("quiet: %q", out.String())
 	}
 }

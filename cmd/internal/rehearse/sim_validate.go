@@ -20,7 +20,7 @@ func validate(ctx context.Context, run validator, quiet bool, stdout, stderr io.
 	progress := newSimProgress(stderr, quiet)
 	tell := progress.of("published numbers", 1, 1)
 	rows, err := run(ctx, func(done, of int) { tell(sim.Progress{Variant: "all", Stage: "runs", Done: done, Of: of}) })
-	progress.end()
+	progress.End("")
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "abate sim: stopped; no number was compared")

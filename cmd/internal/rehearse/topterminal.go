@@ -7,16 +7,17 @@ import (
 	"os/exec"
 	"strings"
 	"unicode"
+
+	"github.com/abate-go/abate/cmd/internal/cli"
 )
 
-// isTerminal tells whether something that is drawn over and over has a place to be drawn on.
+// isTerminal reports whether something that is drawn over and over has a place to be drawn on.
 func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	return cli.NewLive(f).Terminal && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
-// terminal is a screen and a keyboard. The program stty sets them up, so that no system call of any system is needed here;
-// without it a key counts when Enter follows, and the screen has 80 by 24 characters.
+// terminal is a screen and a keyboard. The program stty sets them up, so that no system call of any system is needed
+// here; without it a key counts when Enter follows, and the screen has 80 by 24 characters.
 type terminal struct {
 	out    *os.File
 	before string // the keyboard's settings, for stty
@@ -35,8 +36,8 @@ func openTerminal(out *os.File) *terminal {
 	return t
 }
 
-// close gives the screen back as it was. The goroutine that reads keys ends with the program: a read of a terminal cannot be
-// called off.
+// close gives the screen back as it was. The goroutine that reads keys ends with the program: a read of a terminal
+// cannot be called off.
 func (t *terminal) close() {
 	fmt.Fprint(t.out, "\x1b[?25h\x1b[?1049l")
 	if t.before != "" {
@@ -96,7 +97,8 @@ func (t *terminal) show(lines []string) {
 	fmt.Fprint(t.out, b.String())
 }
 
-// textWidth is how many columns a text takes: marks that sit on another character none, East Asian ones and pictures two.
+// textWidth is how many columns a text takes: marks that sit on another character none, East Asian ones and pictures
+// two.
 func textWidth(text string) (n int) {
 	for _, r := range text {
 		n += runeWidth(r)

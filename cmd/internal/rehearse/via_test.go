@@ -15,7 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/clitest"
 	"github.com/abate-go/abate/cmd/internal/viaproxy"
-	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/internal/drill/httpdrill"
 	"github.com/abate-go/abate/sim/engine"
 )
 
@@ -43,9 +43,9 @@ variants:
 `
 
 // drillAct plays one act of a scenario through proxies.
-func drillAct(t *testing.T, file, act string) (found drill.ActResult) {
+func drillAct(t *testing.T, file, act string) (found httpdrill.ActResult) {
 	code, stdout, stderr := runDrill(t.Context(), file, "--via", "proxy", "--act", act, "--json", "--quiet")
-	var result drill.Result
+	var result httpdrill.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil || len(result.Acts) != 1 {
 		t.Errorf("%s: %v, exit code %d, %q, %s", act, err, code, stdout, stderr)
 		return found
@@ -67,7 +67,7 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	before := clitest.Goroutines()
-	var unguarded, guarded drill.ActResult
+	var unguarded, guarded httpdrill.ActResult
 	var both sync.WaitGroup
 	both.Go(func() { unguarded = drillAct(t, file, "unguarded") })
 	both.Go(func() { guarded = drillAct(t, file, "guarded") })
@@ -79,7 +79,7 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for _, a := range []*drill.ActResult{&unguarded, &guarded} {
+	for _, a := range []*httpdrill.ActResult{&unguarded, &guarded} {
 		ends := 0
 		for _, n := range a.Endings {
 			ends += n

@@ -4,4 +4,4 @@ package kafka
 var Metadata = metadata
 
 // Folder is where a broker keeps everything.
-func (b *Broker) Folder() string { return b.folder }
+func (b *Broker) Folder() string { return b.process.Folder }

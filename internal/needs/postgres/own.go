@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/abate-go/abate/internal/needs"
 )
@@ -23,7 +22,8 @@ const (
 	isStopping = "stopping" // it takes no more
 )
 
-// Own starts a server of the test's own with further settings, such as "max_connections=5". It costs some two seconds, and is gone after the test.
+// Own starts a server of the test's own with further settings, such as "max_connections=5". It costs some two seconds,
+// and is gone after the test.
 func Own(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := begin(t, settings...)
@@ -31,10 +31,11 @@ func Own(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-func (s *Server) leave() { s.Stop(); s.guard.Release() }
+func (s *Server) leave() { s.Stop(); s.process.Release() }
 
-// Standby makes a copy of the server that follows it, and returns when the copy takes statements that only read. Where hot_standby=off is
-// among the settings it never takes any. It is gone after the test; until then the server has to stay at its port to be followed.
+// Standby makes a copy of the server that follows it, and returns when the copy takes statements that only read. Where
+// hot_standby=off is among the settings it never takes any. It is gone after the test; until then the server has to
+// stay at its port to be followed.
 func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	c := s.copied(t, settings)
@@ -45,11 +46,12 @@ func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	return c
 }
 
-// Starting makes a Standby that is starting for as long as nobody calls proceed: what it starts from comes from an archive that does not answer.
+// Starting makes a Standby that is starting for as long as nobody calls proceed: what it starts from comes from an
+// archive that does not answer.
 func (s *Server) Starting(t testing.TB) (c *Server, proceed func()) {
 	t.Helper()
 	c = s.copied(t, nil)
-	gate := c.folder + "/proceed"
+	gate := c.process.File("proceed")
 	c.settings = append(c.settings, "restore_command=until [ -e "+gate+" ]; do sleep 0.05; done; false")
 	c.becomes = isStarting
 	c.begin(t)
@@ -96,48 +98,27 @@ func (s *Server) Promote(t testing.TB) {
 	s.becomes = isReady
 }
 
-// Drain is "pg_ctl stop -m smart", and returns as soon as the server takes no more connections: it ends by itself when the last one that is
-// open has been closed, or by Stop.
+// Drain is "pg_ctl stop -m smart", and returns as soon as the server takes no more connections: it ends by itself when
+// the last one that is open has been closed, or by Stop.
 func (s *Server) Drain() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return errors.New("the server does not run")
-	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	over := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for s.says(s.cmd.Process.Pid) != isStopping {
-		select {
-		case <-tick.C:
-		case <-s.ended: // nobody was connected
-			return nil
-		case <-over:
-			return fmt.Errorf("PostgreSQL did not begin to stop within %v", limit)
-		}
+	err := s.process.Await(func() bool { return s.says() == isStopping }, limit)
+	if errors.Is(err, needs.ErrEnded) { // nobody was connected
+		return nil
 	}
-	return nil
+	return err
 }
 
-// over tells whether the process has ended by itself.
-func (s *Server) over() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// says is what a process says of itself in the server's own folder; nothing if it has not written there. An answer on the port may be somebody
-// else's, who has got it meanwhile.
-func (s *Server) says(pid int) string {
+// says returns what the process says of itself in its own folder; nothing if it has not written there. An answer on the
+// port may be somebody else's, who has got it meanwhile.
+func (s *Server) says() string {
 	text, err := os.ReadFile(s.data() + "/postmaster.pid")
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if err != nil || lines[0] != fmt.Sprint(pid) {
+	if err != nil || lines[0] != fmt.Sprint(s.process.PID()) {
 		return ""
 	}
 	return strings.TrimSpace(lines[len(lines)-1])

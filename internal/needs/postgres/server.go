@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -22,21 +21,17 @@ import (
 // limit is how long a server may take to answer or to stop. Machines that test are busy.
 const limit = time.Minute
 
-// errEnded is that the server's process ended before it answered: its port was taken, for example.
-var errEnded = errors.New("it ended before it answered")
-
-// Server is a PostgreSQL with a database postgres and a user abate who may do everything without a password. Its methods are safe for concurrent use.
+// Server is a PostgreSQL with a database postgres and a user abate who may do everything without a password. Its
+// methods are safe for concurrent use.
 type Server struct {
-	program, folder string // the folder has data and log
-	settings        []string
-	becomes         string // what it says of itself once it is started
-	as              *syscall.Credential
-	guard           *needs.Guard
+	program  string
+	settings []string
+	becomes  string // what it says of itself once it is started
+	as       *syscall.Credential
 
-	mu    sync.Mutex
-	port  int
-	cmd   *exec.Cmd     // nil if it does not run
-	ended chan struct{} // closed at its end
+	mu      sync.Mutex
+	port    int
+	process *needs.Process
 }
 
 var shared struct {
@@ -44,8 +39,8 @@ var shared struct {
 	*Server
 }
 
-// Shared returns the one server of this process, which lives as long. Tests have tables of their own. Without PostgreSQL the test is skipped, or
-// fails where CI is true.
+// Shared returns the one server of this process, which lives as long. Tests have tables of their own. Without
+// PostgreSQL the test is skipped, or fails where CI is true.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.Lock()
@@ -62,7 +57,7 @@ func begin(t testing.TB, settings ...string) *Server {
 	s := empty(t, program, settings)
 	cmd := s.command(initdb, "-D", s.data(), "-U", "abate", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.guard.Release()
+		s.process.Release()
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	s.begin(t)
@@ -73,17 +68,12 @@ func begin(t testing.TB, settings ...string) *Server {
 func empty(t testing.TB, program string, settings []string) *Server {
 	t.Helper()
 	needs.Program(t, "sh")
-	folder, err := os.MkdirTemp("", "abate-postgres-")
+	s := &Server{program: program, settings: settings, becomes: isReady, as: credential(t)}
+	var err error
+	if s.process, err = needs.NewProcess("postgres", "QUIT"); err == nil && s.as != nil {
+		err = os.Chown(s.process.Folder, int(s.as.Uid), int(s.as.Gid))
+	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{program: program, folder: folder, settings: settings, becomes: isReady, as: credential(t)}
-	if s.as != nil {
-		if err := os.Chown(folder, int(s.as.Uid), int(s.as.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.guard, err = needs.Watch(folder, "QUIT"); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -115,18 +105,18 @@ func (s *Server) command(path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (s *Server) data() string { return filepath.Join(s.folder, "data") }
-func (s *Server) log() string  { return filepath.Join(s.folder, "log") }
+func (s *Server) data() string { return s.process.File("data") }
 
-// Start starts a server that was stopped or is stopping, on the same data and, unless somebody else has got it meanwhile, the same port, and returns when it takes statements.
+// Start starts a server that was stopped or is stopping, on the same data and, unless somebody else has got it
+// meanwhile, the same port, and returns when it takes statements.
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd != nil && !s.over() {
-		if state := s.says(s.cmd.Process.Pid); state != "" && state != isStopping {
+	if s.process.Runs() {
+		if state := s.says(); state != "" && state != isStopping {
 			return nil
 		}
-		s.end(syscall.SIGINT) // one that was drained may take as long as somebody is connected
+		s.process.End(syscall.SIGINT, limit) // one that was drained may take as long as somebody is connected
 	}
 	var err error
 	for range 5 {
@@ -135,7 +125,7 @@ func (s *Server) Start() error {
 				return err
 			}
 		}
-		if err = s.launch(); !errors.Is(err, errEnded) {
+		if err = s.launch(); !errors.Is(err, needs.ErrEnded) {
 			return err
 		}
 		s.port = 0
@@ -145,41 +135,22 @@ func (s *Server) Start() error {
 
 // launch starts the process and waits until it answers.
 func (s *Server) launch() error {
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	// Processes are killed here, machines are not, so the disk need not be waited for.
 	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-h", "127.0.0.1", "-k", "", "-F",
 		"-c", "shared_buffers=16MB", "-c", "max_connections=200", "-c", "log_line_prefix=%m [%p] "}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
-	cmd := s.command(s.program, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if err := s.process.Start(s.command(s.program, args...)); err != nil {
 		return err
 	}
-	s.guard.Of(cmd.Process.Pid)
-	s.cmd, s.ended = cmd, make(chan struct{})
-	go func(ended chan struct{}) { _ = cmd.Wait(); close(ended) }(s.ended)
-	over := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for s.says(cmd.Process.Pid) != s.becomes || s.becomes == isReady && !answers(s.port) {
-		select {
-		case <-tick.C:
-		case <-s.ended:
-			s.guard.Of(0)
-			s.cmd = nil
-			return errEnded
-		case <-over:
-			s.end(syscall.SIGQUIT)
-			return fmt.Errorf("PostgreSQL did not answer within %v", limit)
-		}
+	err := s.process.Await(func() bool {
+		return s.says() == s.becomes && (s.becomes != isReady || answers(s.port))
+	}, limit)
+	if err != nil {
+		s.process.End(syscall.SIGQUIT, limit)
 	}
-	return nil
+	return err
 }
 
 // Stop ends the server and rolls back what is open.
@@ -191,32 +162,11 @@ func (s *Server) Crash() { s.stop(syscall.SIGQUIT) }
 func (s *Server) stop(how syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(how)
+	s.process.End(how, limit)
 }
 
-func (s *Server) end(how syscall.Signal) {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Signal(how)
-	select {
-	case <-s.ended:
-	case <-time.After(limit):
-		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		<-s.ended
-	}
-	s.guard.Of(0)
-	s.cmd = nil
-}
-
-// Log returns the server's log, or as much as it has of it.
-func (s *Server) Log() string {
-	text, err := os.ReadFile(s.log())
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[max(0, len(text)-64<<10):])
-}
+// Log returns the end of the server's log.
+func (s *Server) Log() string { return s.process.Log() }
 
 // DSN is where the server is. extra are further settings of the connection, such as "default_transaction_read_only=on".
 func (s *Server) DSN(extra ...string) string {

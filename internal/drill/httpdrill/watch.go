@@ -1,0 +1,58 @@
+package httpdrill
+
+import "github.com/abate-go/abate"
+
+// Watcher is shown what the guards and the gate of an act do while it is played: a page for people, metrics for a
+// scraper. Its methods are those of abateadmin.Page and abateprom.Metrics.
+type Watcher interface {
+	Adjust(service string, p *abate.Policy)
+	Add(guards ...*abate.Guard)
+	Remove(guards ...*abate.Guard)
+	AdjustProtection(name string, p *abate.Protection)
+	AddGate(gates ...*abate.Gate)
+}
+
+// Watchers are several of them, none for nobody.
+type Watchers []Watcher
+
+// adjust has a policy tell everybody what its guard does.
+func (w Watchers) adjust(service string, p *abate.Policy) {
+	for _, one := range w {
+		one.Adjust(service, p)
+	}
+}
+
+// observer is what a guard has to tell that somebody else makes.
+func (w Watchers) observer(service string, own abate.Observer) abate.Observer {
+	p := abate.Policy{Observer: own}
+	w.adjust(service, &p)
+	return p.Observer
+}
+
+// add shows a guard.
+func (w Watchers) add(g *abate.Guard) {
+	for _, one := range w {
+		one.Add(g)
+	}
+}
+
+// remove no longer shows a guard.
+func (w Watchers) remove(g *abate.Guard) {
+	for _, one := range w {
+		one.Remove(g)
+	}
+}
+
+// adjustGate has a protection tell everybody what its gate does.
+func (w Watchers) adjustGate(name string, p *abate.Protection) {
+	for _, one := range w {
+		one.AdjustProtection(name, p)
+	}
+}
+
+// addGate shows a gate.
+func (w Watchers) addGate(g *abate.Gate) {
+	for _, one := range w {
+		one.AddGate(g)
+	}
+}
