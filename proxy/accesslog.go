@@ -43,7 +43,7 @@ func shown(b []byte) string { return string(b[:min(len(b), maxLogged)]) }
 
 // log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold secrets.
 func (x *exchange) log(err error) {
-	c := &x.proxy.config
+	c := &x.plane.config
 	failed := err != nil || x.status >= 500 || x.status == 0 || x.reason != ""
 	if c.AccessLog == nil || !failed && !c.LogAll {
 		return
@@ -51,7 +51,7 @@ func (x *exchange) log(err error) {
 	dropped := 0
 	if !c.LogAll {
 		var ok bool
-		if dropped, ok = x.proxy.lines.admit(abate.Now()); !ok {
+		if dropped, ok = x.plane.lines.admit(abate.Now()); !ok {
 			return
 		}
 	}

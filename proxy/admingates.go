@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -68,15 +67,15 @@ type keysReport struct {
 	Fleet   bool     `json:"fleet,omitempty"`
 }
 
-func (p *Proxy) gatesReport() gatesReport {
-	r := gatesReport{Listening: []listenReport{}, Problems: p.problems(), Redis: p.instances.report(), Gates: []gateReport{}}
-	r.Trees = p.trees.state()
-	for _, e := range p.Entrances() {
+func (p *admin) gatesReport() gatesReport {
+	r := gatesReport{Listening: []listenReport{}, Problems: p.entrances.problems(), Redis: p.entrances.instances.report(), Gates: []gateReport{}}
+	r.Trees = p.plane.trees.state()
+	for _, e := range p.entrances.list() {
 		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
 	}
-	for _, name := range p.policies.GateNames() {
-		if g, ok := p.policies.Gate(name); ok {
-			r.Gates = append(r.Gates, p.addGate(g).report())
+	for _, name := range p.plane.policies.GateNames() {
+		if g, ok := p.plane.policies.Gate(name); ok {
+			r.Gates = append(r.Gates, p.plane.services.addGate(g).report())
 		}
 	}
 	return r
@@ -102,16 +101,4 @@ func (w *watchpost) report() gateReport {
 		r.Endpoints = now.service.fleet.Load().report(abate.Now())
 	}
 	return r
-}
-
-// problems is what is not in force, as far as it was told.
-func (p *Proxy) problems() (all []string) {
-	e := &p.entrances
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for problem := range e.trouble {
-		all = append(all, problem)
-	}
-	slices.Sort(all)
-	return all
 }

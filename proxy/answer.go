@@ -229,7 +229,7 @@ func (x *exchange) sendUnder(ctx context.Context, a *answer, n int, until time.D
 		kept := c != nil
 		if !kept {
 			var err error
-			if c, err = e.connect(ctx, x.proxy, now, until); err != nil {
+			if c, err = e.connect(ctx, &x.plane.out, now, until); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ var errNoBerth = fmt.Errorf("as many connections to services as there are descri
 
 // berth waits for a berth, within the attempt's time.
 func (a *answer) berth() error {
-	x, b := a.x, &a.x.proxy.berths
+	x, b := a.x, &a.x.plane.out.berths
 	from := x.client.origin()
 	if b.take(from) {
 		a.berthOf = from
@@ -79,6 +79,6 @@ func (a *answer) berth() error {
 func (a *answer) unberth() {
 	if from := a.berthOf; from != nil {
 		a.berthOf = nil
-		a.x.proxy.berths.leave(from)
+		a.x.plane.out.berths.leave(from)
 	}
 }

@@ -85,7 +85,7 @@ func (x *exchange) findTree() {
 		return
 	}
 	x.before = x.madeBefore()
-	trees := &x.proxy.trees
+	trees := &x.plane.trees
 	a, id, ok := allowanceIn(x.req.Fields)
 	x.asks = ok
 	switch {
@@ -107,7 +107,7 @@ func (x *exchange) findTree() {
 // madeBefore is how many attempts of this call its client has made before, as it says: it retries by itself, and such an attempt
 // earns no budget. What strangers say to a gateway means nothing.
 func (x *exchange) madeBefore() (n int) {
-	if x.proxy.config.Gateway {
+	if x.plane.config.Gateway {
 		return 0
 	}
 	for _, f := range x.req.Fields {

@@ -41,16 +41,16 @@ func (x *exchange) joinTree() {
 	switch {
 	case in.told:
 		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
-		in.ticket = x.proxy.trees.join(in.allowance, true, keys[:n])
+		in.ticket = x.plane.trees.join(in.allowance, true, keys[:n])
 	case n > 0:
-		in.ticket = x.proxy.trees.join(abate.Allowance{}, false, keys[:n])
+		in.ticket = x.plane.trees.join(abate.Allowance{}, false, keys[:n])
 	}
 }
 
 // leaveTree gives the place back.
 func (x *exchange) leaveTree() {
 	if x.in != nil {
-		x.proxy.trees.leave(&x.in.ticket, x.got != nil)
+		x.plane.trees.leave(&x.in.ticket, x.got != nil)
 		x.in.ticket = ticket{}
 	}
 }
@@ -77,7 +77,7 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 func (in *arrival) report() (b abate.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
-		in.said = more(in.post.service.proxy.trees.report(&in.ticket), in.below)
+		in.said = more(in.post.service.services.plane.trees.report(&in.ticket), in.below)
 		in.said.Final = in.said.Final || in.asked && in.machine.Refusal().NoRetry
 		in.said.Said = in.told
 	}

@@ -20,7 +20,8 @@ import (
 // clientConn is a connection of a client that speaks HTTP/1.1. Its goroutine reads a request, has it answered, and reads
 // the next.
 type clientConn struct {
-	proxy *Proxy
+	lobby *lobby
+	plane *plane
 	from  origin
 	nc    net.Conn
 	tcp   *net.TCPConn    // nc, if it is one
@@ -212,9 +213,9 @@ var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 func (c *clientConn) fill(idleSince, began time.Duration) error {
 	now := idleSince
 	for {
-		until := later(idleSince, c.proxy.config.IdleTimeout)
+		until := later(idleSince, c.plane.config.IdleTimeout)
 		if began != 0 {
-			until = later(began, c.proxy.config.HeaderTimeout)
+			until = later(began, c.plane.config.HeaderTimeout)
 		}
 		if now >= until {
 			if began != 0 {
@@ -265,17 +266,17 @@ func (c *clientConn) readHeading(began time.Duration) error {
 // setReadDeadline sees to it that a read does not wait past until, which is after now. It may wake earlier.
 func (c *clientConn) setReadDeadline(now, until time.Duration) {
 	if c.readBy <= now || c.readBy > until {
-		c.nc.SetReadDeadline(c.proxy.began.time(until))
+		c.nc.SetReadDeadline(c.plane.clock.time(until))
 		c.readBy = until
 	}
 }
 
 // setWriteDeadline gives the client at least half of StallTimeout to take what is written next.
 func (c *clientConn) setWriteDeadline() {
-	now, stall := abate.Now(), c.proxy.config.StallTimeout
+	now, stall := abate.Now(), c.plane.config.StallTimeout
 	if c.writeBy < now+stall/2 {
 		c.writeBy = now + stall
-		c.nc.SetWriteDeadline(c.proxy.began.time(c.writeBy))
+		c.nc.SetWriteDeadline(c.plane.clock.time(c.writeBy))
 	}
 }
 

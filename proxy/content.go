@@ -46,13 +46,13 @@ func (b *content) open(x *exchange) {
 	}
 	req.Upgrade = nil // nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
 	if bytes, ok := x.client.takeContent(); ok {
-		b.kind, b.bytes, b.once = inMemory, bytes, x.client.multiplexed() && len(bytes) > x.proxy.config.MaxBufferedBody
+		b.kind, b.bytes, b.once = inMemory, bytes, x.client.multiplexed() && len(bytes) > x.plane.config.MaxBufferedBody
 		if x.client.multiplexed() {
 			b.trailer = x.trailer()
 		}
 		return
 	}
-	p, limit := x.fleet.policy, x.proxy.config.MaxBufferedBody
+	p, limit := x.fleet.policy, x.plane.config.MaxBufferedBody
 	b.limit = limit
 	switch {
 	case x.in != nil && x.in.comparesBodies(): // with those of earlier tries
@@ -243,7 +243,7 @@ func (u *upload) write(frame, p []byte) bool {
 // put writes to the service. One that takes nothing for StallTimeout has failed; what became of it, the attempt finds out.
 func (u *upload) put(p []byte) bool {
 	x := u.body.x
-	u.to.nc.SetWriteDeadline(x.proxy.began.time(later(abate.Now(), x.proxy.config.StallTimeout)))
+	u.to.nc.SetWriteDeadline(x.plane.clock.time(later(abate.Now(), x.plane.config.StallTimeout)))
 	if u.halt.Load() { // looked at after the deadline is set: stop sets one after it
 		return false
 	}

@@ -48,7 +48,7 @@ func (x *exchange) kept() *stale.Entry {
 	if answer, _ := stale.Asks(x.req.Method, x.req.Fields, x.fleet.policy.Fallback.Identity...); !answer {
 		return nil
 	}
-	e, _ := x.proxy.kept.Get(x.key(), x.req.Fields, abate.Now(), maxAge)
+	e, _ := x.plane.kept.Get(x.key(), x.req.Fields, abate.Now(), maxAge)
 	return e
 }
 
@@ -67,14 +67,14 @@ func (x *exchange) record(a *answer) (keep *stale.Recorder, arrived time.Duratio
 		return nil, 0
 	}
 	key, arrived := x.key(), abate.Now()
-	if !f.Shared && !stale.Shared(a.resp.Fields) || !x.proxy.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
-		x.proxy.kept.Forget(key) // what is there is no longer the last good answer
+	if !f.Shared && !stale.Shared(a.resp.Fields) || !x.plane.kept.Keeps(a.resp.Status, a.resp.Fields, a.resp.Length) {
+		x.plane.kept.Forget(key) // what is there is no longer the last good answer
 		return nil, 0
 	}
-	if _, fresh := x.proxy.kept.Get(key, x.req.Fields, arrived, time.Second); fresh {
+	if _, fresh := x.plane.kept.Get(key, x.req.Fields, arrived, time.Second); fresh {
 		return nil, 0 // once a second is often enough
 	}
-	return x.proxy.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields), arrived
+	return x.plane.kept.Record(key, x.req.Fields, a.resp.Status, a.resp.Fields), arrived
 }
 
 // outdates forgets what an answer with that status makes wrong, and tells whether it did: the request changed something, for
@@ -83,11 +83,11 @@ func (x *exchange) outdates(status int) bool {
 	switch {
 	case !abatehttp.Repeatable(text(x.req.Method), false, nil): // not a safe method
 		if status < http.StatusBadRequest {
-			x.proxy.kept.ForgetAll(x.resource())
+			x.plane.kept.ForgetAll(x.resource())
 		}
 		return status < http.StatusBadRequest
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusGone:
-		x.proxy.kept.Forget(x.key())
+		x.plane.kept.Forget(x.key())
 		return true
 	}
 	return false

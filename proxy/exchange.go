@@ -52,7 +52,7 @@ type client interface {
 // exchange is one request under its guard: a driver of abate.Call. A connection has one and uses it for all its requests, so
 // that a request allocates nothing.
 type exchange struct {
-	proxy   *Proxy
+	plane   *plane
 	client  client
 	req     h1.Request
 	route   route
@@ -183,7 +183,7 @@ func (x *exchange) count() {
 
 // contain ends a request that ended in a panic, and gives back what it holds.
 func (x *exchange) contain(what any) {
-	x.proxy.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
+	x.plane.config.Log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
 	x.ended = abate.Now()
 	x.served(abate.Ignored)
 	x.keyInUse().panicked()
@@ -319,7 +319,7 @@ func (x *exchange) mayTryAgain() bool { return x.fleet.policy.MaxRetries > 0 && 
 
 // ownsRetries tells whether this proxy may repeat and hedge at all: a gateway only if the file says so.
 func (x *exchange) ownsRetries() bool {
-	return !x.proxy.config.Gateway || x.proxy.policies.GatewayRetries()
+	return !x.plane.config.Gateway || x.plane.policies.GatewayRetries()
 }
 
 // header makes a map of fields, for those who read one. Only failures are looked at so closely.

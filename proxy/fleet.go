@@ -37,7 +37,9 @@ var ErrNoEmbeddedRedis = errors.New("this program has no Redis to embed: name on
 // instances is what this proxy shares with others through the Redis of the policy file: nothing while the file has
 // none.
 type instances struct {
-	fleet atomic.Pointer[Sharing] // nil while nothing is shared
+	plane   *plane
+	metrics *abateprom.Metrics
+	fleet   atomic.Pointer[Sharing] // nil while nothing is shared
 }
 
 // adjust has a protection use what instances share. It is a hook of the policy file.
@@ -47,9 +49,10 @@ func (s *instances) adjust(name string, p *abate.Protection) {
 	}
 }
 
-// followRedis goes over to the Redis that the file names now. mu of the entrances is held.
-func (p *Proxy) followRedis() error {
-	s, c := &p.instances, p.policies.Redis()
+// follow goes over to the Redis that the file names now. It is called by one goroutine at a time.
+func (s *instances) follow() error {
+	p := s.plane
+	c := p.policies.Redis()
 	fleet := s.fleet.Load()
 	switch {
 	case !c.Enabled():
@@ -62,7 +65,7 @@ func (p *Proxy) followRedis() error {
 			return fmt.Errorf("redis: %w", err)
 		}
 	default:
-		opened, err := p.config.Sharing(c, p.metrics)
+		opened, err := p.config.Sharing(c, s.metrics)
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
@@ -77,12 +80,13 @@ func (p *Proxy) followRedis() error {
 			(*fleet).Share(g)
 		}
 	}
-	p.warnOfFailovers(&c)
+	s.warnOfFailovers(&c)
 	return nil
 }
 
 // warnOfFailovers says so if keys are where a failover can forget them.
-func (p *Proxy) warnOfFailovers(c *policyfile.Redis) {
+func (s *instances) warnOfFailovers(c *policyfile.Redis) {
+	p := s.plane
 	for _, name := range p.policies.GateNames() {
 		g, ok := p.policies.Gate(name)
 		if !ok || !c.CanForgetKeys() {

@@ -27,7 +27,7 @@ func (x *exchange) runHedged() error {
 	own := x.private(ctx)
 	if x.rpc && x.limit != abate.NoDeadline {
 		var end context.CancelFunc
-		ctx, end = context.WithDeadline(ctx, x.proxy.began.time(x.limit))
+		ctx, end = context.WithDeadline(ctx, x.plane.clock.time(x.limit))
 		defer end()
 	}
 	w := watch(ctx, x.client.gone, leave)
@@ -105,7 +105,7 @@ func (d departed) origin() *origin          { return d.from }
 // private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
 // guards. ctx ends when the client has left.
 func (x *exchange) private(ctx context.Context) *exchange {
-	p := &exchange{proxy: x.proxy, client: departed{left: ctx, from: x.client.origin()}, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit, before: x.before}
+	p := &exchange{plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit, before: x.before}
 	p.body = content{x: p, kind: x.body.kind, bytes: bytes.Clone(x.body.bytes), chunked: x.body.chunked, trailer: cloneFields(x.body.trailer)}
 	r := &p.req
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
@@ -137,7 +137,7 @@ func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
 	x.copies.Unlock()
 	until := abate.NoDeadline
 	if t, ok := ctx.Deadline(); ok {
-		until = x.proxy.began.at + t.Sub(x.proxy.began.wall)
+		until = x.plane.clock.at + t.Sub(x.plane.clock.wall)
 	}
 	a := &answer{told: telling{s.Allowance, s.Tell}}
 	if err := x.sendUnder(ctx, a, n, until, false); err != nil {

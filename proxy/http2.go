@@ -21,27 +21,16 @@ const (
 	streamsOfStrangers = 1000
 )
 
-// prepareHTTP2 settles how connections of HTTP/2 behave: those of clients, and those to endpoints.
-func (p *Proxy) prepareHTTP2() {
-	c := &p.config
-	p.inside = h2.Config{
-		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
-	}
-	p.outside = h2.Config{
-		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout, StallTimeout: c.StallTimeout,
-	}
-}
-
 // serveHTTP2 goes on with a client that turned out to speak HTTP/2, until its connection ends.
 func (c *clientConn) serveHTTP2() {
 	c.nc.SetReadDeadline(time.Time{})
 	begun := bytes.Clone(c.in.unread())
 	c.in.put()
-	config := c.proxy.inside
-	if c.from.door.name != "" || c.proxy.config.Gateway {
+	config := c.lobby.http2
+	if c.from.door.name != "" || c.plane.config.Gateway {
 		config.MaxStreams = streamsOfStrangers
 	}
-	conn := h2.NewServer(c.nc, &config, func(s *h2.Stream) { c.proxy.serveStream(s, &c.from) })
+	conn := h2.NewServer(c.nc, &config, func(s *h2.Stream) { serveStream(c.plane, s, &c.from) })
 	c.http2.Store(conn)
 	if c.from.door.draining.Load() { // looked at after it can be found: dismiss looks the other way round
 		conn.Drain()
@@ -78,7 +67,7 @@ var streams = sync.Pool{New: func() any {
 // keptText is how much memory for heads a stream keeps for the next.
 const keptText = 4 << 10
 
-func (p *Proxy) serveStream(s *h2.Stream, from *origin) {
+func serveStream(p *plane, s *h2.Stream, from *origin) {
 	st := streams.Get().(*stream)
 	st.h2, st.from = s, from
 	st.data, st.failed, st.ended, st.bare = nil, false, false, false
@@ -135,9 +124,9 @@ func (st *stream) linger() {
 }
 
 // answer is false after a panic: what is left of the exchange may be in any state.
-func (st *stream) answer(p *Proxy) (whole bool) {
+func (st *stream) answer(p *plane) (whole bool) {
 	x := &st.x
-	x.proxy, x.client = p, st
+	x.plane, x.client = p, st
 	defer func() {
 		if what := recover(); what != nil {
 			st.failed, st.ended = true, false
@@ -233,7 +222,7 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 		return nil, io.EOF
 	}
 	if !st.x.rpc || st.x.body.kind == toHold {
-		until = min(until, later(abate.Now(), st.x.proxy.config.StallTimeout))
+		until = min(until, later(abate.Now(), st.x.plane.config.StallTimeout))
 	}
 	data, err := st.h2.Next(until)
 	switch err {

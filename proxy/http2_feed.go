@@ -160,7 +160,7 @@ func (f *feed) take(data []byte, err error) bool {
 // keep adds to what another attempt would need. Between attempts it may be more than the limit: it is read once, and then
 // not before there is an attempt.
 func (f *feed) keep(data []byte) {
-	if f.committed.Load() || f.to != nil && len(f.kept)+len(data) > f.body.x.proxy.config.MaxBufferedBody {
+	if f.committed.Load() || f.to != nil && len(f.kept)+len(data) > f.body.x.plane.config.MaxBufferedBody {
 		f.replay.Store(false)
 	}
 	if f.replay.Load() {

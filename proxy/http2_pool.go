@@ -61,7 +61,7 @@ func (p *http2Pool) get(ctx context.Context, x *exchange, until time.Duration) (
 		}
 		if p.dial == nil && more {
 			p.dial = &dial{done: make(chan struct{})}
-			go p.connect(p.dial, x.proxy)
+			go p.connect(p.dial, &x.plane.out)
 		}
 		d := p.dial
 		p.mu.Unlock()
@@ -120,9 +120,9 @@ func (d *dial) wait(ctx context.Context, x *exchange, until time.Duration) error
 }
 
 // connect makes a connection.
-func (p *http2Pool) connect(d *dial, proxy *Proxy) {
+func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
-	c, err := p.e.connectHTTP2(proxy, p)
+	c, err := p.e.connectHTTP2(t, p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
@@ -131,7 +131,7 @@ func (p *http2Pool) connect(d *dial, proxy *Proxy) {
 		return
 	}
 	p.conns = append(p.conns, c)
-	if p.tidy(); proxy.life.Err() != nil {
+	if p.tidy(); t.life.Err() != nil {
 		go c.Close() // it has forget called, which wants mu
 	}
 }
@@ -186,10 +186,10 @@ func (p *http2Pool) close() {
 }
 
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(p *Proxy, pool *http2Pool) (*h2.Conn, error) {
-	ctx, cancel := context.WithTimeout(p.life, p.config.ConnectTimeout)
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
+	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := p.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +210,12 @@ func (e *endpoint) connectHTTP2(p *Proxy, pool *http2Pool) (*h2.Conn, error) {
 		}
 		nc = secure
 	}
-	return e.agree(nc, p, pool)
+	return e.agree(nc, t, pool)
 }
 
 // agree begins HTTP/2, and waits until the server has said how much it takes.
-func (e *endpoint) agree(nc net.Conn, p *Proxy, pool *http2Pool) (*h2.Conn, error) {
-	config := p.outside
+func (e *endpoint) agree(nc net.Conn, t *transport, pool *http2Pool) (*h2.Conn, error) {
+	config := t.http2
 	config.OnClosing = pool.forget
 	if pool.isClosed() { // it is for requests that are still under way
 		config.IdleTimeout = time.Second
@@ -224,7 +224,7 @@ func (e *endpoint) agree(nc net.Conn, p *Proxy, pool *http2Pool) (*h2.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	limit := time.NewTimer(p.config.ConnectTimeout)
+	limit := time.NewTimer(t.connectTimeout)
 	defer limit.Stop()
 	select {
 	case <-c.Agreed():

@@ -11,8 +11,11 @@ var (
 	berthsDesc  = prometheus.NewDesc("abate_proxy_upstream_waiting", "Attempts that wait for a connection to a service, because one client has taken what there is for more than one request of a client at a time.", nil, nil)
 )
 
-// ownMetrics tells how much room there is for clients.
-type ownMetrics struct{ p *Proxy }
+// ownMetrics reports how much room there is for clients.
+type ownMetrics struct {
+	lobby  *lobby
+	berths *berths
+}
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, berthsDesc} {
@@ -21,7 +24,7 @@ func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
-	p := m.p
+	p := m.lobby
 	p.mu.Lock()
 	seated, waiting, waited := p.seated, p.standing, p.stood
 	for d := range p.doors {
@@ -33,8 +36,8 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(clientsDesc, seated)
 	gauge(waitingDesc, waiting)
-	gauge(berthsDesc, int(p.berths.waiting.Load()))
-	if most := p.config.MaxConnections; most > 0 {
+	gauge(berthsDesc, int(m.berths.waiting.Load()))
+	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}
 	to <- prometheus.MustNewConstMetric(waitedDesc, prometheus.CounterValue, float64(waited))

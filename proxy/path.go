@@ -15,7 +15,7 @@ import (
 // where it came in.
 func (x *exchange) settlePath() (doubt string) {
 	listen := x.client.origin().door.name
-	rule := x.proxy.policies.PathRule(listen)
+	rule := x.plane.policies.PathRule(listen)
 	if rule == policyfile.Keep {
 		return ""
 	}
@@ -29,7 +29,7 @@ func (x *exchange) settlePath() (doubt string) {
 		}
 	}
 	canonical := pathform.Canonical(path)
-	if rule == policyfile.Refuse && x.proxy.policies.CaseDecides(listen, text(x.req.Host), text(canonical)) {
+	if rule == policyfile.Refuse && x.plane.policies.CaseDecides(listen, text(x.req.Host), text(canonical)) {
 		return "letters of another case than a route's"
 	}
 	if len(canonical) < len(path) {
@@ -55,16 +55,16 @@ func (x *exchange) find() bool {
 	if i := bytes.IndexByte(x.req.Path, '?'); i >= 0 {
 		path = path[:i]
 	}
-	p := x.proxy
+	p := x.plane
 	switch {
 	case from.door.name != "":
-		return p.enterRoute(&x.route, from.door.name, host, path)
+		return p.services.enterRoute(&x.route, from.door.name, host, path)
 	case x.req.Scheme != nil && !from.isSelf(&x.req):
 		d, ok := p.policies.Forward(text(x.req.Scheme), host, path)
-		return ok && p.leaveBy(&x.route, &d)
+		return ok && p.services.leaveBy(&x.route, &d)
 	}
 	d, ok := p.policies.Route(host, path)
-	return ok && p.leaveBy(&x.route, &d)
+	return ok && p.services.leaveBy(&x.route, &d)
 }
 
 // isSelf reports whether an absolute URI names the address at which the proxy got it.

@@ -156,7 +156,7 @@ func (x *exchange) detail(e *abate.Error) string {
 }
 
 // discreet tells that the clients are strangers, who need not know the addresses behind the proxy.
-func (x *exchange) discreet() bool { return x.proxy.config.Gateway || x.in != nil }
+func (x *exchange) discreet() bool { return x.plane.config.Gateway || x.in != nil }
 
 // retryAfter is when to come back, also in whole seconds: when an open breaker lets probes through, and not before; else in a second or a
 // little more. Clients that are told so come one after the other.
@@ -221,7 +221,7 @@ func (x *exchange) badBody(err error) {
 
 // refuseUnrouted answers a request that belongs to no service.
 func (x *exchange) refuseUnrouted() {
-	names := x.proxy.policies.Names()
+	names := x.plane.policies.Names()
 	more := ""
 	if len(names) > 10 {
 		names, more = names[:10], ", ..."

@@ -137,7 +137,7 @@ func (x *exchange) omits() bool {
 }
 
 // keepsHost tells whether the service gets the Host that the client wrote.
-func (x *exchange) keepsHost() bool { return x.proxy.config.Gateway || x.in != nil }
+func (x *exchange) keepsHost() bool { return x.plane.config.Gateway || x.in != nil }
 
 // appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers
 // and dashboards read; what the call tree has left; Via; and in a gateway and before a protected service who asked.

@@ -127,7 +127,7 @@ var errStopped = errors.New("the rest of the request is not wanted")
 // socket reads from the client. The end of the connection in the middle of a request is an error.
 func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
 	c := b.c
-	stalled := min(until, later(abate.Now(), c.proxy.config.StallTimeout))
+	stalled := min(until, later(abate.Now(), c.plane.config.StallTimeout))
 	for {
 		now := abate.Now()
 		if now >= stalled {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/balance"
@@ -19,13 +20,13 @@ import (
 
 // service is what the proxy keeps for a guard: its endpoints, and the metrics of its routes.
 type service struct {
-	proxy *Proxy
-	guard *abate.Guard
-	gate  *abate.Gate // before it, nil for a call that goes out
-	owner []byte      // its name as the owner of an allowance, behind the number
-	fleet atomic.Pointer[fleet]
-	mu    sync.Mutex // held while another fleet is made
-	stats sync.Map   // label of a route to *abateprom.Endpoint
+	services *services
+	guard    *abate.Guard
+	gate     *abate.Gate // before it, nil for a call that goes out
+	owner    []byte      // its name as the owner of an allowance, behind the number
+	fleet    atomic.Pointer[fleet]
+	mu       sync.Mutex // held while another fleet is made
+	stats    sync.Map   // label of a route to *abateprom.Endpoint
 }
 
 // fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one: comparing
@@ -51,25 +52,75 @@ type endpoint struct {
 	http2     http2Pool
 }
 
-// service returns what is kept for a guard, which may have a gate before it.
-func (p *Proxy) service(g *abate.Guard, gate *abate.Gate) *service {
-	if s, ok := p.services.Load(g); ok {
+// services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
+type services struct {
+	plane   *plane
+	metrics *abateprom.Metrics
+	secrets *secrets // of gates
+	guards  sync.Map // *abate.Guard to *service
+	posts   sync.Map // *abate.Gate to *watchpost
+}
+
+func (l *services) init(p *plane, m *abateprom.Metrics, s *secrets) {
+	l.plane, l.metrics, l.secrets = p, m, s
+}
+
+// of returns what is kept for a guard, which may have a gate before it.
+func (l *services) of(g *abate.Guard, gate *abate.Gate) *service {
+	if s, ok := l.guards.Load(g); ok {
 		return s.(*service)
 	}
 	owner := hops.AppendAllowance(nil, abate.Allowance{Owner: g.Name()})[len("0"):]
-	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g, gate: gate, owner: owner})
+	s, loaded := l.guards.LoadOrStore(g, &service{services: l, guard: g, gate: gate, owner: owner})
 	if !loaded {
-		p.metrics.Add(g)
+		l.metrics.Add(g)
 	}
 	return s.(*service)
+}
+
+// tick closes connections that nobody uses, and takes what the policy file has no more off the page.
+func (l *services) tick(now time.Duration, page *abateadmin.Page) {
+	idle := l.plane.config.UpstreamIdleTimeout
+	l.guards.Range(func(_, kept any) bool {
+		s := kept.(*service)
+		if s.listed() {
+			s.sweep(now - idle)
+		} else {
+			s.sweep(now) // nothing is sent to it any more
+			page.Remove(s.guard)
+		}
+		return true
+	})
+	l.posts.Range(func(g, _ any) bool {
+		if _, ok := l.plane.policies.Gate(g.(*abate.Gate).Name()); !ok {
+			page.RemoveGate(g.(*abate.Gate))
+		}
+		return true
+	})
+}
+
+// sweepIdle closes the connections to services that nobody uses.
+func (l *services) sweepIdle() {
+	now := abate.Now()
+	l.guards.Range(func(_, s any) bool {
+		s.(*service).sweep(now)
+		return true
+	})
+}
+
+func (l *services) close() {
+	l.guards.Range(func(_, s any) bool {
+		s.(*service).close()
+		return true
+	})
 }
 
 // listed tells whether the policy file still has the service.
 func (s *service) listed() (ok bool) {
 	if s.gate != nil {
-		_, ok = s.proxy.policies.Gate(s.gate.Name())
+		_, ok = s.services.plane.policies.Gate(s.gate.Name())
 	} else {
-		_, ok = s.proxy.policies.Lookup(s.guard.Name())
+		_, ok = s.services.plane.policies.Lookup(s.guard.Name())
 	}
 	return ok
 }
@@ -179,7 +230,7 @@ func (s *service) endpointStats(label string) *abateprom.Endpoint {
 	if e, ok := s.stats.Load(label); ok {
 		return e.(*abateprom.Endpoint)
 	}
-	e, _ := s.stats.LoadOrStore(label, s.proxy.metrics.Endpoint(s.guard.Name(), label))
+	e, _ := s.stats.LoadOrStore(label, s.services.metrics.Endpoint(s.guard.Name(), label))
 	return e.(*abateprom.Endpoint)
 }
 
@@ -192,23 +243,23 @@ type route struct {
 }
 
 // leaveBy has a call go to d. r holds the last route of the same client: most requests go there again.
-func (p *Proxy) leaveBy(r *route, d *policyfile.Destination) bool {
+func (l *services) leaveBy(r *route, d *policyfile.Destination) bool {
 	if *d != r.Destination {
-		s := p.service(d.Guard, nil)
+		s := l.of(d.Guard, nil)
 		*r = route{*d, s, s.endpointStats(d.Label), nil}
 	}
 	return true
 }
 
 // enterRoute finds the service of a request that came in at listen, for what the file protects.
-func (p *Proxy) enterRoute(r *route, listen, host, target string) bool {
-	e, ok := p.policies.Entrance(listen, host, target)
+func (l *services) enterRoute(r *route, listen, host, target string) bool {
+	e, ok := l.plane.policies.Entrance(listen, host, target)
 	if !ok {
 		return false
 	}
 	if e.Destination != r.Destination {
-		s := p.service(e.Guard, e.Gate)
-		*r = route{e.Destination, s, s.endpointStats(e.Label), p.postOf(&e, s)}
+		s := l.of(e.Guard, e.Gate)
+		*r = route{e.Destination, s, s.endpointStats(e.Label), l.postOf(&e, s)}
 	}
 	return true
 }

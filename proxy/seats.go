@@ -1,13 +1,9 @@
 package proxy
 
 import (
-	"context"
-	"net"
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/internal/exhausted"
-	"github.com/abate-go/abate/internal/untaken"
 )
 
 // How many of the files that the process may have open are for other things than clients and services: listeners, the
@@ -42,13 +38,13 @@ const slowEnough = 4 * glance
 // seat waits until there is room for one more client. Where there is none, the one that has been idle for longest, of
 // a few that are looked at, has to go.
 func (d *door) seat() {
-	p := d.proxy
+	p := d.lobby
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for told := false; p.config.MaxConnections > 0 && p.seated >= p.config.MaxConnections && !d.draining.Load(); told = true {
+	for told := false; p.plane.config.MaxConnections > 0 && p.seated >= p.plane.config.MaxConnections && !d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
 			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
-				p.config.Log.Warn("no room for more clients: they wait", "connections", p.config.MaxConnections)
+				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
 			}
 			defer func() { p.standing-- }()
 		}
@@ -65,7 +61,7 @@ func (d *door) seat() {
 }
 
 // unseat gives a place back.
-func (p *Proxy) unseat() {
+func (p *lobby) unseat() {
 	p.mu.Lock()
 	p.seated--
 	p.mu.Unlock()
@@ -79,7 +75,7 @@ func (p *Proxy) unseat() {
 const glances = 64
 
 // showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of its head. mu is held.
-func (p *Proxy) showOut() bool {
+func (p *lobby) showOut() bool {
 	var longest, slowest *clientConn
 	now, looked := abate.Now(), 0
 	since, slow := now-idleEnough, now-slowEnough
@@ -114,28 +110,4 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 	}
 	at := c.waiting.Load()
 	return time.Duration(at), at != 0
-}
-
-// dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
-// services are made free first.
-func (p *Proxy) dial(ctx context.Context, addr string) (net.Conn, error) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil && exhausted.Own(err) {
-		p.sweepIdle()
-		nc, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	untaken.Bound(nc, p.config.StallTimeout)
-	return nc, nil
-}
-
-// sweepIdle closes the connections to services that nobody uses.
-func (p *Proxy) sweepIdle() {
-	now := abate.Now()
-	p.services.Range(func(_, s any) bool {
-		s.(*service).sweep(now)
-		return true
-	})
 }

@@ -10,7 +10,7 @@ import (
 // fromStranger tells whether a gateway got the request from a peer that is not among those whose fields are believed. Where nobody
 // has said who is, it knows no strangers.
 func (x *exchange) fromStranger() bool {
-	c := &x.proxy.config
+	c := &x.plane.config
 	from := x.client.origin()
 	if !c.Gateway || from.door.name != "" || len(c.TrustedPeers) == 0 {
 		return false

@@ -33,12 +33,12 @@ func (x *exchange) tunnel(a *answer) {
 	x.status, x.tunnelled = 101, true
 	up := a.conn
 	a.conn = nil
-	t := &tunnel{client: c.nc, service: up.nc, stall: x.proxy.config.StallTimeout}
-	if !x.proxy.open(t) {
+	t := &tunnel{client: c.nc, service: up.nc, stall: x.plane.config.StallTimeout}
+	if !x.plane.tunnels.open(t) {
 		t.close()
 		return
 	}
-	defer x.proxy.close(t)
+	defer x.plane.tunnels.close(t)
 	untaken.Bound(t.client, -1) // an end of a tunnel may pause as long as it likes
 	untaken.Bound(t.service, -1)
 	c.out.take()
@@ -105,21 +105,44 @@ func (t *tunnel) close() {
 	})
 }
 
-// open and close keep the list of tunnels, which a shutdown cuts off at its end.
-func (p *Proxy) open(t *tunnel) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.draining.Load() {
+// tunnels are those that are open, which a shutdown cuts off at its end.
+type tunnels struct {
+	mu   sync.Mutex
+	all  map[*tunnel]struct{}
+	shut bool // for new ones
+}
+
+func (l *tunnels) open(t *tunnel) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shut {
 		return false
 	}
-	p.tunnels[t] = struct{}{}
+	if l.all == nil {
+		l.all = map[*tunnel]struct{}{}
+	}
+	l.all[t] = struct{}{}
 	return true
 }
 
-func (p *Proxy) close(t *tunnel) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.tunnels, t)
+func (l *tunnels) close(t *tunnel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, t)
+}
+
+func (l *tunnels) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shut = true
+}
+
+func (l *tunnels) cutOff() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for t := range l.all {
+		t.close()
+	}
 }
 
 // spliceFrom is how much content must be left for the kernel to move it from socket to socket. splicePiece is how much it
@@ -141,9 +164,9 @@ func (x *exchange) splice(a *answer) (moved bool, err error) {
 		return false, nil // next has what is there, or says what is wrong
 	}
 	c.out.flush()
-	a.conn.readBy, c.writeBy = min(a.until, later(now, glance)), later(now, x.proxy.config.StallTimeout)
-	a.conn.nc.SetReadDeadline(x.proxy.began.time(a.conn.readBy))
-	c.nc.SetWriteDeadline(x.proxy.began.time(c.writeBy))
+	a.conn.readBy, c.writeBy = min(a.until, later(now, glance)), later(now, x.plane.config.StallTimeout)
+	a.conn.nc.SetReadDeadline(x.plane.clock.time(a.conn.readBy))
+	c.nc.SetWriteDeadline(x.plane.clock.time(c.writeBy))
 	piece := io.LimitedReader{R: a.conn.tcp, N: min(a.left, splicePiece)}
 	n, err := c.tcp.ReadFrom(&piece)
 	a.left -= n

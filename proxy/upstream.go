@@ -34,11 +34,10 @@ type upstreamConn struct {
 }
 
 // connect makes a connection to e, within the attempt's time.
-func (e *endpoint) connect(ctx context.Context, p *Proxy, now, until time.Duration) (*upstreamConn, error) {
-	limit := p.config.ConnectTimeout
-	ctx, cancel := context.WithDeadline(ctx, p.began.time(min(until, later(now, limit))))
+func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Duration) (*upstreamConn, error) {
+	ctx, cancel := context.WithDeadline(ctx, t.clock.time(min(until, later(now, t.connectTimeout))))
 	defer cancel()
-	nc, err := p.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +80,9 @@ func (c *upstreamConn) alive() bool {
 }
 
 // setReadDeadline is clientConn's.
-func (c *upstreamConn) setReadDeadline(p *Proxy, now, until time.Duration) {
+func (c *upstreamConn) setReadDeadline(clock instant, now, until time.Duration) {
 	if c.readBy <= now || c.readBy > until {
-		c.nc.SetReadDeadline(p.began.time(until))
+		c.nc.SetReadDeadline(clock.time(until))
 		c.readBy = until
 	}
 }
@@ -105,7 +104,7 @@ func (a *answer) read() error {
 		if now >= a.until {
 			return &timeLimitError{"no answer"}
 		}
-		c.setReadDeadline(x.proxy, now, min(a.until, later(now, glance)))
+		c.setReadDeadline(x.plane.clock, now, min(a.until, later(now, glance)))
 		n, err := c.nc.Read(c.in.space())
 		if c.in.w += n; n > 0 {
 			return nil
@@ -140,7 +139,7 @@ func (a *answer) converse() error {
 		if now >= a.until {
 			return &timeLimitError{"nothing sent"}
 		}
-		c.setReadDeadline(a.x.proxy, now, min(a.until, later(now, glance)))
+		c.setReadDeadline(a.x.plane.clock, now, min(a.until, later(now, glance)))
 		err := c.raw.Read(c.turn)
 		switch {
 		case c.failed != nil:
@@ -165,9 +164,9 @@ func (a *answer) converse() error {
 
 // hurry bounds the time for a write that may have to wait.
 func (c *upstreamConn) hurry(a *answer) {
-	p := a.x.proxy
+	p := a.x.plane
 	c.hurried = true
-	c.nc.SetWriteDeadline(p.began.time(min(a.until, later(abate.Now(), p.config.StallTimeout))))
+	c.nc.SetWriteDeadline(p.clock.time(min(a.until, later(abate.Now(), p.config.StallTimeout))))
 }
 
 // takeTurn is called when the connection may have something to read, and at first in any case.
