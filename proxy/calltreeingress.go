@@ -23,36 +23,9 @@ type handled struct {
 
 // readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The allowance goes
 // on to the service in another form, see appendAllowance.
-func (in *arrival) readTree(x *exchange) {
-	in.allowance, _, in.told = allowanceIn(x.req.Fields)
-	in.grpc = x.rpc
-}
-
-// joinTree has the calls that the service makes for the request find its call tree, where there is something to share: an
-// allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC need not say that they
-// repeat.
-func (x *exchange) joinTree() {
-	in := x.in
-	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
-		return
-	}
-	var keys [maxTraces]uint64
-	n := traces(x.req.Fields, &keys)
-	switch {
-	case in.told:
-		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
-		in.ticket = x.plane.trees.join(in.allowance, true, keys[:n])
-	case n > 0:
-		in.ticket = x.plane.trees.join(abate.Allowance{}, false, keys[:n])
-	}
-}
-
-// leaveTree gives the place back.
-func (x *exchange) leaveTree() {
-	if x.in != nil {
-		x.plane.trees.leave(&x.in.ticket, x.got != nil)
-		x.in.ticket = ticket{}
-	}
+func (in *arrival) readTree(r *request) {
+	in.allowance, _, in.told = allowanceIn(r.Fields)
+	in.grpc = r.rpc
 }
 
 // appendAllowance tells the service what its caller allows, and by which name its calls belong to the request. One that is not
@@ -72,12 +45,12 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// report is exchange.report for a request that came in. It is the same however often it is asked for: what is left was promised
+// report is reply.report for a request that came in. It is the same however often it is asked for: what is left was promised
 // to the caller at first.
 func (in *arrival) report() (b abate.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
-		in.said = more(in.post.service.services.plane.trees.report(&in.ticket), in.below)
+		in.said = more(in.trees.report(&in.ticket), in.below)
 		in.said.Final = in.said.Final || in.asked && in.machine.Refusal().NoRetry
 		in.said.Said = in.told
 	}
@@ -98,4 +71,30 @@ func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 		dst = h1.AppendField(dst, hops.Ratelimited, "true")
 	}
 	return dst, b.Final
+}
+
+// joinTree has the calls that the service makes for the request find its call tree, where there is something to share: an
+// allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC need not say that they
+// repeat.
+func (in *arrival) joinTree(r *request) {
+	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
+		return
+	}
+	var keys [maxTraces]uint64
+	n := traces(r.Fields, &keys)
+	switch {
+	case in.told:
+		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
+		in.ticket = in.trees.join(in.allowance, true, keys[:n])
+	case n > 0:
+		in.ticket = in.trees.join(abate.Allowance{}, false, keys[:n])
+	}
+}
+
+// leaveTree gives the place among the call trees back.
+func (in *arrival) leaveTree(answered bool) {
+	if in != nil {
+		in.trees.leave(&in.ticket, answered)
+		in.ticket = ticket{}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -25,17 +24,6 @@ type door struct {
 	l        net.Listener
 	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
 	draining atomic.Bool
-}
-
-// origin is where a connection comes from.
-type origin struct {
-	door *door
-	peer netip.Addr // the zero Addr if it has none
-	self string     // the address at which it came in
-	name string     // in the client's certificate, "" without one
-	tls  bool
-
-	berths atomic.Int32 // that the connection has
 }
 
 // serve takes clients until the door is closed, and returns nil then.
@@ -66,7 +54,7 @@ func (d *door) dismiss() {
 	d.draining.Store(true)
 	d.l.Close()
 	for c := range d.lobby.clients {
-		if c.from.door == d {
+		if c.draining == &d.draining {
 			c.dismiss()
 		}
 	}
@@ -91,29 +79,30 @@ func (d *door) remove() {
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
 	defer l.unseat()
-	c := &clientConn{lobby: l, plane: p, nc: nc, from: origin{door: d, peer: peerOf(nc), self: nc.LocalAddr().String()}}
-	c.x.plane, c.x.client = p, c
-	c.out.c = c
-	c.ready = c.readReady
-	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
-		c.raw, _ = c.tcp.SyscallConn()
+	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc}, from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
+	c.x.req.plane, c.x.req.client = p, c
+	c.x.renew()
+	c.out.sock, c.body.sock = &c.sock, &c.sock
+	c.sock.ready = c.sock.readReady
+	if c.sock.tcp, _ = nc.(*net.TCPConn); c.sock.tcp != nil && rawSockets {
+		c.sock.raw, _ = c.sock.tcp.SyscallConn()
 	}
 	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
-		c.under, c.tcp, c.raw = &underTLS{c.tcp, c.raw}, nil, nil
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.tcp, c.sock.raw}, nil, nil
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()
 			return
 		}
-		c.nc, c.from.tls = tls.Server(nc, config), true
+		c.sock.nc, c.from.tls = tls.Server(nc, config), true
 	}
 	l.enter(c)
 	defer l.leave(c)
 	defer c.contain()
 	if secure != nil && !c.handshake() {
-		c.nc.Close()
+		c.sock.nc.Close()
 		return
 	}
 	c.serve()
@@ -127,20 +116,14 @@ func peerOf(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// underTLS is the connection below TLS, for what TLS cannot tell. Both are nil if it is no TCP connection.
-type underTLS struct {
-	tcp *net.TCPConn
-	raw syscall.RawConn
-}
-
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
 func (c *clientConn) handshake() bool {
-	s := c.nc.(*tls.Conn)
+	s := c.sock.nc.(*tls.Conn)
 	limit := c.plane.config.HeaderTimeout
 	ctx, cancel := context.WithTimeout(c.plane.life, limit)
 	defer cancel()
 	c.waiting.Store(int64(max(abate.Now(), 1)))
-	if c.from.door.draining.Load() {
+	if c.draining.Load() {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
@@ -165,7 +148,7 @@ func (c *clientConn) strange(err error) {
 	}
 	log := c.plane.config.AccessLog
 	if dropped, ok := c.plane.lines.admit(abate.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.door.name),
+		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.listen),
 			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
 	}
 }

@@ -48,6 +48,7 @@ type ListenError struct {
 }
 
 func (e *ListenError) Error() string { return fmt.Sprintf("%s %s: %v", e.Key, e.Address, e.Err) }
+
 func (e *ListenError) Unwrap() error { return e.Err }
 
 // begin opens the addresses, and has them followed from then on.

@@ -50,28 +50,19 @@ type dial struct {
 	err  error
 }
 
-// get returns a connection that has room for a stream, as far as can be known, within the attempt's time.
-func (p *http2Pool) get(ctx context.Context, x *exchange, until time.Duration) (*h2.Conn, error) {
-	for {
-		p.mu.Lock()
-		c, more := p.pick()
-		if c == nil && p.dial == nil && len(p.conns) >= mostConns {
-			p.mu.Unlock()
-			return nil, errNoRoom
-		}
-		if p.dial == nil && more {
-			p.dial = &dial{done: make(chan struct{})}
-			go p.connect(p.dial, &x.plane.out)
-		}
-		d := p.dial
-		p.mu.Unlock()
-		if c != nil {
-			return c, nil
-		}
-		if err := d.wait(ctx, x, until); err != nil {
-			return nil, err
-		}
+// get returns a connection that has room for a stream, as far as can be known, or else the dial to wait for.
+func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, more := p.pick()
+	if c == nil && p.dial == nil && len(p.conns) >= mostConns {
+		return nil, nil, errNoRoom
 	}
+	if p.dial == nil && more {
+		p.dial = &dial{done: make(chan struct{})}
+		go p.connect(p.dial, t)
+	}
+	return c, p.dial, nil
 }
 
 // pick chooses a connection with room, nil if there is none, and tells whether to make another. One that is wanted for the load
@@ -91,32 +82,6 @@ func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 		}
 	}
 	return best, best == nil || len(p.conns) < fewConns && abate.Now() >= p.again
-}
-
-// wait waits for the end of a dial.
-func (d *dial) wait(ctx context.Context, x *exchange, until time.Duration) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		now := abate.Now()
-		if now >= until {
-			return &timeLimitError{"no connection"}
-		}
-		timer.Reset(min(until-now, glance))
-		select {
-		case <-d.done:
-			return d.err
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &timeLimitError{"no connection"}
-			}
-			return errGone
-		case <-timer.C:
-		}
-		if x.gone() {
-			return errGone
-		}
-	}
 }
 
 // connect makes a connection.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -65,16 +64,6 @@ func (in *arrival) appendLimit(dst []byte) []byte {
 		dst = append(dst, "\r\n"...)
 	}
 	return dst
-}
-
-// says tells whether the answer has a field already: what tells whether to try again, the service knows best, and says it once.
-func (a *head) says(name string) bool {
-	for _, f := range a.fields {
-		if strings.EqualFold(text(f.Name), name) {
-			return true
-		}
-	}
-	return contains(a.extra, name+": ")
 }
 
 // outgoing leaves out of the service's fields, in place, those that the gate writes, and those that proxies tell each other

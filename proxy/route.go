@@ -1,11 +1,7 @@
 package proxy
 
 import (
-	"crypto/tls"
-	"net"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,19 +33,6 @@ type fleet struct {
 	previous  *fleet // for requests that were routed just before this one was made; it has none itself
 	balancer  *balance.Balancer
 	endpoints []*endpoint
-}
-
-// endpoint is one upstream of a service.
-type endpoint struct {
-	url       string // as in the policy file
-	scheme    string
-	addr      string // host and port to dial
-	host      string // the Host that it expects
-	authority []byte // the same
-	base      string // path before that of requests, without a slash at its end
-	tls       *tls.Config
-	pool      pool
-	http2     http2Pool
 }
 
 // services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
@@ -183,30 +166,6 @@ func (f *fleet) retire(next *fleet) {
 			e.close()
 		}
 	}
-}
-
-// newEndpoint reads a base URL that the policy file has checked.
-func newEndpoint(raw string) *endpoint {
-	u, err := url.Parse(raw)
-	if err != nil { // cannot be: Validate has parsed it
-		u = &url.URL{Scheme: "http", Host: raw}
-	}
-	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
-	e.http2.e = e
-	port := "80"
-	if u.Scheme == "https" {
-		port = "443"
-		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(32)}
-	}
-	if u.Port() == "" {
-		e.addr = net.JoinHostPort(u.Hostname(), port)
-	}
-	return e
-}
-
-func (e *endpoint) close() {
-	e.pool.close()
-	e.http2.close()
 }
 
 func (s *service) close() {

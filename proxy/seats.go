@@ -98,7 +98,7 @@ func (p *lobby) showOut() bool {
 		longest.dismiss()
 	case slowest != nil:
 		slowest.dismissed.Store(true)
-		slowest.nc.SetReadDeadline(time.Unix(1, 0))
+		slowest.sock.nc.SetReadDeadline(time.Unix(1, 0))
 	}
 	return longest != nil || slowest != nil
 }

@@ -84,7 +84,6 @@ type ratchets struct {
 var today = ratchets{
 	types: map[string]int{
 		"adapter/abatekafka/partition": 56,
-		"proxy/exchange":               117,
 		"proxy/h2/Conn":                101,
 		"sim/engine/Engine":            150,
 		"sim/scenario/checker":         52,
