@@ -8,12 +8,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// maxLogged bounds what a line shows of a request's path and of its host, which its client makes as long as it likes.
-const maxLogged = 1 << 10
-
-func shown(b []byte) string { return string(b[:min(len(b), maxLogged)]) }
-
-// log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold secrets.
+// log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold
+// secrets.
 func (x *exchange) log(err error) {
 	c := &x.req.plane.config
 	failed := err != nil || x.reply.status >= 500 || x.reply.status == 0 || x.reply.reason != ""
@@ -43,10 +39,12 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", shown(x.req.Method)), slog.String("host", shown(x.req.Host)), slog.String("path", shown(path)),
-		slog.Int("status", x.reply.status), slog.Int64("bytes", x.reply.bytes), slog.Float64("tookMs", milliseconds(max(x.ended-x.req.began, 0))),
+		slog.Int("status", x.reply.status), slog.Int64("bytes", x.reply.bytes),
+		slog.Float64("tookMs", milliseconds(max(x.ended-x.req.began, 0))),
 	}
 	if x.req.route.Guard != nil {
-		attrs = append(attrs, slog.String("service", x.req.service()), slog.String("route", x.req.route.Label), slog.Int("attempts", x.call.tries.sent))
+		attrs = append(attrs, slog.String("service", x.req.service()), slog.String("route", x.req.route.Label),
+			slog.Int("attempts", x.call.tries.sent))
 	}
 	if x.req.in != nil {
 		attrs = append(attrs, slog.String("gate", x.req.service()), slog.String("caller", shown([]byte(x.req.in.caller))))

@@ -140,7 +140,8 @@ type endpointReport struct {
 func (p *admin) report() report {
 	status := p.plane.policies.Status()
 	r := report{
-		Policy:   policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash, GatewayRetries: p.plane.policies.GatewayRetries()},
+		Policy: policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash,
+			GatewayRetries: p.plane.policies.GatewayRetries()},
 		Draining: p.lobby.draining.Load(), Services: []serviceReport{},
 	}
 	if status.Err != nil {
@@ -160,8 +161,10 @@ func (s *service) report(f *fleet) serviceReport {
 	b := state.Breaker
 	r := serviceReport{
 		Service: s.guard.Name(), Budget: state.Budget, RetryOwner: string(f.policy.RetryOwner), Speaks: state.Speaks,
-		Breaker:  breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate, Calls: b.Calls, Openings: b.Openings},
-		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued, Limit: f.policy.Bulkhead.MaxConcurrentCalls},
+		Breaker: breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate,
+			Calls: b.Calls, Openings: b.Openings},
+		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued,
+			Limit: f.policy.Bulkhead.MaxConcurrentCalls},
 	}
 	if !f.policy.CircuitBreaker.Enabled() {
 		r.Breaker.State = "off"
@@ -184,7 +187,8 @@ func (f *fleet) report(now time.Duration) []endpointReport {
 	}
 	for i, e := range f.endpoints {
 		o := f.balancer.Endpoint(i, now)
-		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(), ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
+		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(),
+			ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}

@@ -16,8 +16,9 @@ func (p *admin) serverTLS() *tls.Config {
 	}
 }
 
-// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both. Where it asks for nothing
-// a web site could still read what is on loopback, under a name of its own that it has point there: see abateadmin.Page.Admit.
+// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both. Where it
+// asks for nothing a web site could still read what is on loopback, under a name of its own that it has point there:
+// see abateadmin.Page.Admit.
 func (p *admin) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.page.Admit(r); err != nil {
@@ -27,7 +28,8 @@ func (p *admin) known(next http.Handler) http.Handler {
 		switch p.missing(r) {
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer", http.StatusUnauthorized)
+			http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer",
+				http.StatusUnauthorized)
 		case http.StatusForbidden:
 			http.Error(w, "this page is for those with a client certificate of --admin-client-ca", http.StatusForbidden)
 		default:

@@ -16,16 +16,6 @@ type gatesReport struct {
 	Trees    treesReport  `json:"callTrees"`
 }
 
-// treesReport is how many requests are joined with the calls that are made for them.
-type treesReport struct {
-	Joined int `json:"joined"`
-	// NoRoom counts those that found no place, and Ended those that ended without an answer a moment ago.
-	NoRoom int `json:"noRoom"`
-	Ended  int `json:"ended"`
-	// Names are the ids and traces by which they are found.
-	Names int `json:"names"`
-}
-
 type listenReport struct {
 	Listen  string `json:"listen"`
 	Address string `json:"address"`
@@ -68,7 +58,8 @@ type keysReport struct {
 }
 
 func (p *admin) gatesReport() gatesReport {
-	r := gatesReport{Listening: []listenReport{}, Problems: p.entrances.problems(), Redis: p.entrances.instances.report(), Gates: []gateReport{}}
+	r := gatesReport{Listening: []listenReport{}, Problems: p.entrances.problems(),
+		Redis: p.entrances.instances.report(), Gates: []gateReport{}}
 	r.Trees = p.plane.trees.state()
 	for _, e := range p.entrances.list() {
 		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
@@ -86,7 +77,8 @@ func (w *watchpost) report() gateReport {
 	r := gateReport{Gate: w.gate.Name(), Listen: p.Listen, Endpoints: []endpointReport{}}
 	if p.Shed.Enabled() {
 		s := state.Shed
-		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued, s.QueueDelay.Round(time.Microsecond).String(), s.CPU, s.RetryShare}
+		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued,
+			s.QueueDelay.Round(time.Microsecond).String(), s.CPU, s.RetryShare}
 	}
 	if l := p.RateLimit; l.Enabled() {
 		r.RateLimit = &limitReport{l.Shadow, l.Limit.String(), l.Burst, l.Fleet, state.RateLimit.Keys, state.RateLimit.Shared}

@@ -18,7 +18,8 @@ func (p *admin) newPage(reload func() error) *abateadmin.Page {
 			s := p.plane.policies.Status()
 			return abateadmin.File{Path: s.Path, Loaded: s.Loaded, Err: s.Err}
 		},
-		How: "To change something from this page, start the proxy with --admin-token-file FILE, or with --admin-client-ca FILE.",
+		How: "To change something from this page, start the proxy with --admin-token-file FILE, " +
+			"or with --admin-client-ca FILE.",
 	}
 	switch {
 	case p.plane.config.AdminTokens != "":
@@ -42,8 +43,8 @@ func (p *admin) who(r *http.Request) string {
 	return ""
 }
 
-// servePage mounts the page. Its shell holds no data, so that whoever has no token yet can type one. What asks for no HTML, such
-// as curl, gets a list instead of it.
+// servePage mounts the page. Its shell holds no data, so that whoever has no token yet can type one. What asks for no
+// HTML, such as curl, gets a list instead of it.
 func (p *admin) servePage(mux *http.ServeMux) {
 	index := p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, adminIndex) }))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +57,8 @@ func (p *admin) servePage(mux *http.ServeMux) {
 	})
 	mux.Handle("GET /page.css", p.page)
 	mux.Handle("GET /page.js", p.page)
-	for _, pattern := range []string{"GET /state", "GET /events", "GET /guard", "GET /gate", "POST /override", "POST /reload"} {
+	for _, pattern := range []string{"GET /state", "GET /events", "GET /guard", "GET /gate", "POST /override",
+		"POST /reload"} {
 		mux.Handle(pattern, p.known(p.page))
 	}
 }

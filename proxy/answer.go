@@ -51,7 +51,7 @@ func (a *answer) begin() {
 	}
 }
 
-// stays tells whether an answer is a stream of events, which is meant to last: the attempt's time ends with its head.
+// stays reports whether an answer is a stream of events, which is meant to last: the attempt's time ends with its head.
 func stays(fields []h1.Field) bool {
 	for _, f := range fields {
 		if f.Is("content-type") {
@@ -91,7 +91,7 @@ func (a *answer) next() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// pending tells whether more of the content is here already, so that it can go out together.
+// pending reports whether more of the content is here already, so that it can go out together.
 func (a *answer) pending() bool {
 	if a.h2.s != nil {
 		return a.h2.pending()
@@ -109,8 +109,8 @@ func (a *answer) trailer() []h1.Field {
 	return nil
 }
 
-// release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another request.
-// drain has a short rest of an unwanted answer read for that.
+// release ends the attempt: the endpoint is told how it went, and the connection is kept if it is fit for another
+// request. drain has a short rest of an unwanted answer read for that.
 func (a *answer) release(now time.Duration, drain bool) {
 	a.disconnect(now, drain)
 	if a.picked {

@@ -14,8 +14,8 @@ import (
 	"github.com/abate-go/abate/proxy/identity"
 )
 
-// arrival is what an exchange knows of a request at the gate of a protected service. It is taken when the request has come
-// and given back when it is answered, so that idle connections hold none.
+// arrival is what an exchange knows of a request at the gate of a protected service. It is taken when the request has
+// come and given back when it is answered, so that idle connections hold none.
 type arrival struct {
 	post    *post
 	trees   *callTrees
@@ -77,8 +77,8 @@ func listedRPC(methods []string, method string) bool {
 	return false
 }
 
-// read looks at every field once. Those that the service must not get from this sender, and those that are written anew, are
-// taken off.
+// read looks at every field once. Those that the service must not get from this sender, and those that are written
+// anew, are taken off.
 func (in *arrival) read(r *request) {
 	p, kept := in.post, r.Fields[:0]
 	for _, f := range r.Fields {
@@ -125,13 +125,14 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 	}
 }
 
-// privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, how much
-// it matters, and what proxies tell each other.
+// privileged reports whether only trusted peers may send a field: what says who a request is from, where it has been,
+// how much it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) || p.caller.kind == byHeader && named(f.Name, p.caller.field)
+	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) ||
+		p.caller.kind == byHeader && named(f.Name, p.caller.field)
 }
 
-// byProxies tells whether a field is one in which proxies tell where a request has been.
+// byProxies reports whether a field is one in which proxies tell where a request has been.
 func byProxies(f h1.Field) bool {
 	for _, prefix := range toldByProxies[(f.Name[0]|0x20)&31] {
 		if begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
@@ -141,22 +142,28 @@ func byProxies(f h1.Field) bool {
 	return false
 }
 
-// toldByProxies is the names of the fields in which proxies and delivery networks tell services who a request is from, and which
-// path it had: by the lower five bits of the first letter. A name that ends with a dash stands for all that begin so.
+// toldByProxies is the names of the fields in which proxies and delivery networks tell services who a request is
+// from, and which path it had: by the lower five bits of the first letter. A name that ends with a dash stands for
+// all that begin so.
 var toldByProxies = func() (by [32][]string) {
 	for _, name := range []string{
 		"abate-", "ali-cdn-real-ip", "cdn-real-ip", "cdn-src-ip", "cf-connecting-ip", "cf-connecting-ipv6",
 		"cf-connecting-o2o", "cf-ipcountry", "cf-pseudo-ipv4", "cf-visitor", "client-ip",
-		"cloudfront-viewer-address", "cluster-client-ip", "do-connecting-ip", "fastly-client-ip", "fastly-ssl", "fly-client-ip",
+		"cloudfront-viewer-address", "cluster-client-ip", "do-connecting-ip", "fastly-client-ip", "fastly-ssl",
+		"fly-client-ip",
 		"forwarded", "forwarded-for", "front-end-https", "gclb-client-ip", "grpc-previous-rpc-attempts", "incap-client-ip",
 		"proxy-client-ip", "real-ip", "remote-addr", "true-client-ip", "wl-proxy-client-ip",
-		"x-akamai-client-ip", "x-appengine-user-ip", "x-appengine-remote-addr", "x-arr-ssl", "x-azure-clientip", "x-azure-socketip",
-		"x-client-ip", "x-client-ip-address", "x-client-port", "x-cluster-client-ip", "x-envoy-", "x-forward-for", "x-forwarded",
-		"x-forwarded-", "x-forwarder-for", "x-host", "x-http-host-override", "x-ms-forwarded-client-ip", "x-number-of-retry-attempts",
+		"x-akamai-client-ip", "x-appengine-user-ip", "x-appengine-remote-addr", "x-arr-ssl", "x-azure-clientip",
+		"x-azure-socketip",
+		"x-client-ip", "x-client-ip-address", "x-client-port", "x-cluster-client-ip", "x-envoy-", "x-forward-for",
+		"x-forwarded",
+		"x-forwarded-", "x-forwarder-for", "x-host", "x-http-host-override", "x-ms-forwarded-client-ip",
+		"x-number-of-retry-attempts",
 		"x-nf-client-connection-ip", "x-original-forwarded-for", "x-original-host", "x-original-method",
 		"x-original-proto", "x-original-remote-addr", "x-original-uri", "x-original-url", "x-originating-ip",
 		"x-proxyuser-ip", "x-real-ip", "x-real-port", "x-remote-addr", "x-remote-ip", "x-rewrite-url",
-		"x-scheme", "x-sigsci-client-ip", "x-source-ip", "x-true-client-ip", "x-true-ip", "x-url-scheme", "x-vercel-forwarded-for", "z-forwarded-for",
+		"x-scheme", "x-sigsci-client-ip", "x-source-ip", "x-true-client-ip", "x-true-ip", "x-url-scheme",
+		"x-vercel-forwarded-for", "z-forwarded-for",
 	} {
 		at := name[0] & 31
 		by[at] = append(by[at], name)
@@ -164,7 +171,7 @@ var toldByProxies = func() (by [32][]string) {
 	return by
 }()
 
-// authenticate tells whether the caller may come in, and which name its token has.
+// authenticate reports whether the caller may come in, and which name its token has.
 func (in *arrival) authenticate(r *request) (name string, ok bool) {
 	if in.post.tokens == nil {
 		return "", true
@@ -185,10 +192,8 @@ func (in *arrival) authenticate(r *request) (name string, ok bool) {
 	return tokens.Caller(found)
 }
 
-// seed makes the hashes of callers different in every process: nobody can choose to share another's.
-var seed = maphash.MakeSeed()
-
-// identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it has one.
+// identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it
+// has one.
 func (in *arrival) identify(r *request, token string) {
 	from, p := r.client.origin(), in.post
 	switch p.caller.kind {
@@ -217,7 +222,8 @@ func (in *arrival) identify(r *request, token string) {
 	}
 }
 
-// address is the client's, as far as it can be known: the peer's, or what a trusted peer says. It is written as for a caller.
+// address is the client's, as far as it can be known: the peer's, or what a trusted peer says. It is written as for a
+// caller.
 func (in *arrival) address(r *request) string {
 	if in.ip == "" {
 		addr := r.client.origin().peer
@@ -248,18 +254,19 @@ func (in *arrival) noteKey(f h1.Field) {
 
 // principal is what the request shows of whose its idempotency key is.
 func (in *arrival) principal(r *request) idempotency.Sender {
-	return idempotency.Sender{Name: in.known, Certificate: r.client.origin().name, Trusted: in.trusted, Host: string(r.Host), Field: func(name string) string {
-		var values []string
-		for _, f := range r.Fields {
-			if named(f.Name, name) {
-				values = append(values, string(f.Value))
+	return idempotency.Sender{Name: in.known, Certificate: r.client.origin().name, Trusted: in.trusted,
+		Host: string(r.Host), Field: func(name string) string {
+			var values []string
+			for _, f := range r.Fields {
+				if named(f.Name, name) {
+					values = append(values, string(f.Value))
+				}
 			}
-		}
-		return strings.Join(values, "; ")
-	}}
+			return strings.Join(values, "; ")
+		}}
 }
 
-// comparesBodies tells whether the body of the request is to be compared with those of earlier tries.
+// comparesBodies reports whether the body of the request is to be compared with those of earlier tries.
 func (in *arrival) comparesBodies() bool { return in.keys != nil && in.hasKey }
 
 // leaveGate gives the arrival back. What it refers to may be overwritten from here on.

@@ -34,8 +34,8 @@ func (a *answer) blank() answer {
 	}
 }
 
-// send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone, ends with
-// ctx.
+// send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone,
+// ends with ctx.
 func (a *answer) send(ctx context.Context, n int) error {
 	if err := a.body.fill(a.until); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (a *answer) takeBerth() error {
 	return nil
 }
 
-// mayRepeat tells whether the request may be sent again after a: it does no harm, or a has not reached the service; its body
-// is still there; and in a gateway the file allows it.
+// mayRepeat reports whether the request may be sent again after a: it does no harm, or a has not reached the service;
+// its body is still there; and in a gateway the file allows it.
 func (a *answer) mayRepeat() bool {
 	return (a.req.again || !a.sent) && a.body.replayable() && !(a.body.once && a.sent) && a.req.ownsRetries()
 }

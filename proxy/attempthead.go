@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// requestHead is what an attempt tells its service: the client's fields without those about the hop before, and the proxy's own.
+// requestHead is what an attempt tells its service: the client's fields without those about the hop before, and the
+// proxy's own.
 type requestHead struct {
 	req    *request
 	body   *content
@@ -101,7 +102,8 @@ func (h *requestHead) appendOwn(dst []byte) []byte {
 	return h.req.appendForwarded(dst)
 }
 
-// appendAllowance writes what the attempt tells. Most calls are the first of their tree: their owner is the service, which knows its name by heart.
+// appendAllowance writes what the attempt tells. Most calls are the first of their tree: their owner is the service,
+// which knows its name by heart.
 func (h *requestHead) appendAllowance(dst []byte) []byte {
 	t := &h.told
 	if !t.tells {
@@ -137,7 +139,8 @@ func (h *requestHead) appendRPC(dst []byte, n int) []byte {
 // http2 writes the head for HTTP/2. lines is room for what the proxy adds.
 func (h *requestHead) http2(q *h2.Head, lines []byte, e *endpoint) []byte {
 	r := h.req
-	*q = h2.Head{Method: r.Method, Scheme: schemeHTTP, Authority: e.authority, Path: r.target(e), Fields: q.Fields[:0], Length: r.Length}
+	*q = h2.Head{Method: r.Method, Scheme: schemeHTTP, Authority: e.authority, Path: r.target(e),
+		Fields: q.Fields[:0], Length: r.Length}
 	if e.tls != nil {
 		q.Scheme = schemeHTTPS
 	}

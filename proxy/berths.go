@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// berths are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every client has one for
-// certain. A client of HTTP/2 that wants one for each of its streams takes the others from a stock that all share: else it
-// could take the descriptors of everybody.
+// berths are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every
+// client has one for certain. A client of HTTP/2 that wants one for each of its streams takes the others from a stock
+// that all share: else it could take the descriptors of everybody.
 type berths struct {
 	stock   int64 // less than 0: any number
 	taken   atomic.Int64

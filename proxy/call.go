@@ -23,8 +23,8 @@ type guardedCall struct {
 	first   answer // of the attempt in the air, when it has no copies
 	got     *answer
 
-	// delivered reports that the client of a gRPC call has its answer: how the attempt went was known only at its end, which
-	// judged reports.
+	// delivered reports that the client of a gRPC call has its answer: how the attempt went was known only at its
+	// end, which judged reports.
 	delivered, judged bool
 }
 
@@ -48,8 +48,8 @@ func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) erro
 	return g.drive()
 }
 
-// drive makes the call. What the last attempt brought is in got. It stops early when an answer of gRPC has a message: that
-// goes on to the client, and then the call goes on.
+// drive makes the call. What the last attempt brought is in got. It stops early when an answer of gRPC has a message:
+// that goes on to the client, and then the call goes on.
 func (g *guardedCall) drive() error {
 	for {
 		switch g.step.Action {
@@ -156,8 +156,8 @@ func (g *guardedCall) queue() abate.Step {
 	return g.machine.LeaveQueue(abate.Now(), w, nil)
 }
 
-// end records how the answer ended that counted as a success with its head, and gives back what the call holds. What breaks
-// off is a failure of the service, unless the client has left.
+// end records how the answer ended that counted as a success with its head, and gives back what the call holds. What
+// breaks off is a failure of the service, unless the client has left.
 func (g *guardedCall) end(now time.Duration) {
 	var broke error
 	if a := g.got; a != nil && a.died {

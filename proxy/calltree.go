@@ -9,13 +9,14 @@ import (
 
 // called is what an exchange knows of the call tree of a call that goes out.
 type called struct {
-	owner bool            // the proxy decides about its repeats; a gateway may not, and leaves the fields about them as they are
+	// the proxy decides about its repeats; a gateway may not, and leaves the fields about them as they are
+	owner bool
 	tree  *abate.CallTree // nil if it is the first of its tree
 	asks  bool            // its client sent an allowance, and is told what was made of it
 }
 
-// findTree finds the call tree that the request belongs to: that of the request whose service makes this call, else what it says
-// itself. Most calls are the first of theirs, and know it at once.
+// findTree finds the call tree that the request belongs to: that of the request whose service makes this call, else
+// what it says itself. Most calls are the first of theirs, and know it at once.
 func (r *request) findTree() {
 	r.called = called{owner: r.in == nil && r.ownsRetries()}
 	if r.in != nil {
@@ -41,8 +42,8 @@ func (r *request) findTree() {
 	}
 }
 
-// madeBefore is how many attempts of this call its client has made before, as it says: it retries by itself, and such an attempt
-// earns no budget. What strangers say to a gateway means nothing.
+// madeBefore is how many attempts of this call its client has made before, as it says: it retries by itself, and such
+// an attempt earns no budget. What strangers say to a gateway means nothing.
 func (r *request) madeBefore() (n int) {
 	if r.plane.config.Gateway {
 		return 0

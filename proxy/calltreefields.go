@@ -19,9 +19,9 @@ func isMade(f h1.Field) bool {
 	return len(f.Name) == len(hops.Made) && f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-retries-made")
 }
 
-// allowanceIn reads the allowance of a request: of several the least counts, and what cannot be read counts as if it were not
-// there. id is that of the request that is being handled, as handled requests have it; 0 for none. The owner lies in the
-// request.
+// allowanceIn reads the allowance of a request: of several the least counts, and what cannot be read counts as if it
+// were not there. id is that of the request that is being handled, as handled requests have it; 0 for none. The owner
+// lies in the request.
 func allowanceIn(fields []h1.Field) (least abate.Allowance, id uint64, ok bool) {
 	for _, f := range fields {
 		if !isAllowance(f) {
@@ -98,7 +98,7 @@ func withoutMade(fields []h1.Field) []h1.Field {
 	return kept
 }
 
-// failing tells whether an answer is a failure that its caller may think of repeating.
+// failing reports whether an answer is a failure that its caller may think of repeating.
 func failing(status int) bool {
 	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }

@@ -21,15 +21,15 @@ type handled struct {
 	said      abate.Below // what the caller was told
 }
 
-// readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The allowance goes
-// on to the service in another form, see appendAllowance.
+// readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The
+// allowance goes on to the service in another form, see appendAllowance.
 func (in *arrival) readTree(r *request) {
 	in.allowance, _, in.told = allowanceIn(r.Fields)
 	in.grpc = r.rpc
 }
 
-// appendAllowance tells the service what its caller allows, and by which name its calls belong to the request. One that is not
-// joined gets nothing: nobody would count what it uses.
+// appendAllowance tells the service what its caller allows, and by which name its calls belong to the request. One
+// that is not joined gets nothing: nobody would count what it uses.
 func (in *arrival) appendAllowance(dst []byte) []byte {
 	if !in.told {
 		return dst
@@ -45,8 +45,8 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// report is reply.report for a request that came in. It is the same however often it is asked for: what is left was promised
-// to the caller at first.
+// report is reply.report for a request that came in. It is the same however often it is asked for: what is left was
+// promised to the caller at first.
 func (in *arrival) report() (b abate.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
@@ -57,8 +57,8 @@ func (in *arrival) report() (b abate.Below, ok bool) {
 	return in.said, in.told || in.ticket.joint != nil
 }
 
-// appendReport writes the report to the caller, and tells whether it should not try again. Envoy has a field of its own for
-// that.
+// appendReport writes the report to the caller, and reports whether it should not try again. Envoy has a field of its
+// own for that.
 func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 	if in.grpc {
 		return dst, false
@@ -73,9 +73,9 @@ func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 	return dst, b.Final
 }
 
-// joinTree has the calls that the service makes for the request find its call tree, where there is something to share: an
-// allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC need not say that they
-// repeat.
+// joinTree has the calls that the service makes for the request find its call tree, where there is something to
+// share: an allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC
+// need not say that they repeat.
 func (in *arrival) joinTree(r *request) {
 	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
 		return

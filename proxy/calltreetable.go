@@ -10,12 +10,12 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// callTrees joins the requests that come in with the calls that go out for them: it finds the call tree of a request under way
-// by an id that only its service is told, or by the names of its trace.
+// callTrees joins the requests that come in with the calls that go out for them: it finds the call tree of a request
+// under way by an id that only its service is told, or by the names of its trace.
 //
-// It holds most requests at once. One more is not joined: its service is told that nothing is left for it, and while there are
-// such requests, calls of which nothing is known are not repeated either. So a full table makes fewer extra attempts, never
-// more.
+// It holds most requests at once. One more is not joined: its service is told that nothing is left for it, and while
+// there are such requests, calls of which nothing is known are not repeated either. So a full table makes fewer extra
+// attempts, never more.
 type callTrees struct {
 	most   int
 	joined atomic.Int64 // tickets, those without room among them; calls look at it before anything else
@@ -43,10 +43,11 @@ type joint struct {
 }
 
 const (
-	// maxShare is how many requests may share a tree in its life. More are not the work of one user's request: a job that goes on
-	// for hours under one trace, or an id that somebody has forgotten to change. They begin anew.
+	// maxShare is how many requests may share a tree in its life. More are not the work of one user's request: a job
+	// that goes on for hours under one trace, or an id that somebody has forgotten to change. They begin anew.
 	maxShare = 100
-	// lingering is for how long the calls of a service that did not answer in time are still known: it may not have noticed.
+	// lingering is for how long the calls of a service that did not answer in time are still known: it may not have
+	// noticed.
 	lingering = 30 * time.Second
 	// defaultCallTrees needs about 8 MiB.
 	defaultCallTrees = 16384
@@ -118,7 +119,7 @@ func (c *callTrees) join(a abate.Allowance, limited bool, keys []uint64) (t tick
 	return t
 }
 
-// takes tells whether another request may share the tree. One with an allowance needs a tree that has a limit.
+// takes reports whether another request may share the tree. One with an allowance needs a tree that has a limit.
 func (j *joint) takes(limited bool) bool {
 	return !j.closed && j.ever < maxShare && (j.limited || !limited)
 }
@@ -153,8 +154,8 @@ func (c *callTrees) byID(id uint64, a abate.Allowance) *abate.CallTree {
 	return r.tree
 }
 
-// byTrace finds the tree of a request under way with one of these names. When there is none it may be that of a request that
-// is not joined: then nothing is left.
+// byTrace finds the tree of a request under way with one of these names. When there is none it may be that of a
+// request that is not joined: then nothing is left.
 func (c *callTrees) byTrace(keys []uint64) *abate.CallTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,9 +170,9 @@ func (c *callTrees) byTrace(keys []uint64) *abate.CallTree {
 	return nil
 }
 
-// report is what the caller of a ticket's request is told by the answer that begins now. What is left of the allowance is lost to
-// the calls that are still under way, unless another request shares it: the caller may use it from now on. What they have
-// been handed counts as used.
+// report is what the caller of a ticket's request is told by the answer that begins now. What is left of the
+// allowance is lost to the calls that are still under way, unless another request shares it: the caller may use it
+// from now on. What they have been handed counts as used.
 func (c *callTrees) report(t *ticket) (b abate.Below) {
 	if t.joint == nil {
 		return b
@@ -192,8 +193,8 @@ func (c *callTrees) report(t *ticket) (b abate.Below) {
 	return b
 }
 
-// leave gives the place back. A service that has not answered is perhaps still busy with the request: the calls that it makes
-// are known a while longer, as long as half of the table is free.
+// leave gives the place back. A service that has not answered is perhaps still busy with the request: the calls that
+// it makes are known a while longer, as long as half of the table is free.
 func (c *callTrees) leave(t *ticket, answered bool) {
 	if t.joint == nil && !t.away {
 		return
@@ -256,5 +257,16 @@ func (c *callTrees) sweep() {
 func (c *callTrees) state() treesReport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return treesReport{Joined: int(c.joined.Load()) - c.away - len(c.ended), NoRoom: c.away, Ended: len(c.ended), Names: len(c.roots)}
+	return treesReport{Joined: int(c.joined.Load()) - c.away - len(c.ended), NoRoom: c.away, Ended: len(c.ended),
+		Names: len(c.roots)}
+}
+
+// treesReport is how many requests are joined with the calls that are made for them.
+type treesReport struct {
+	Joined int `json:"joined"`
+	// NoRoom counts those that found no place, and Ended those that ended without an answer a moment ago.
+	NoRoom int `json:"noRoom"`
+	Ended  int `json:"ended"`
+	// Names are the ids and traces by which they are found.
+	Names int `json:"names"`
 }

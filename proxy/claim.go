@@ -52,7 +52,8 @@ func (x *exchange) begin(key string, until time.Duration) bool {
 	}
 	principal, compared := idempotency.Principal(in.keys.Scope, in.principal(&x.req))
 	k := &keyed{until: until, Hold: holding.Hold{
-		Gate: gate, Store: store, Config: in.keys, Ctx: context.Background(), Key: idempotency.StoreKey(gate.Name(), principal, key),
+		Gate: gate, Store: store, Config: in.keys, Ctx: context.Background(),
+		Key: idempotency.StoreKey(gate.Name(), principal, key),
 	}}
 	print := idempotency.FingerprintOf(string(x.req.Method), string(x.req.Path), x.body.bytes).With(compared)
 	begun, err := k.Begin(print, until)

@@ -15,7 +15,7 @@ import (
 
 // client is where a request came from and its answer goes: a clientConn (HTTP/1.1) or a stream (HTTP/2).
 type client interface {
-	// gone tells whether the client has left.
+	// gone reports whether the client has left.
 	gone() bool
 	// context ends when the client leaves, if gone has no way to tell.
 	context() context.Context
@@ -24,33 +24,36 @@ type client interface {
 	// skipContent does away with what is there of the content that nobody wants.
 	skipContent()
 	// Read reads the content otherwise: it waits for StallTimeout at most, and not past until. stop interrupts it, and
-	// complete tells whether the content has been read to its end.
+	// complete reports whether the content has been read to its end.
 	Read(p []byte, until time.Duration) (int, error)
 	stop()
 	complete() bool
 	trailer() []h1.Field
 
-	// interim sends an informational answer; begin the head of the final one, write and end its content, and abort breaks it off.
+	// interim sends an informational answer; begin the head of the final one, write and end its content, and abort
+	// breaks it off.
 	interim(status int, fields []h1.Field)
 	begin(*head)
 	write([]byte)
 	flush()
 	end(trailer []h1.Field)
 	abort()
-	// broken tells whether the client no longer takes what is sent.
+	// broken reports whether the client no longer takes what is sent.
 	broken() bool
 
 	// next is Read without a copy, for a client of HTTP/2: what it returns is valid until the next call.
 	next(until time.Duration) ([]byte, error)
-	// hook has the waits for up end when the client leaves; it is false if the client has no way to do that. unhook ends it.
+	// hook has the waits for up end when the client leaves; it is false if the client has no way to do that. unhook
+	// ends it.
 	hook(up *h2.Stream) bool
 	unhook()
-	// sink is the socket to which content can be moved without reading it, within stall; nil if there is none. takeOver writes
-	// head and gives the connection away, with what has been read of it; nil if it cannot be given away.
+	// sink is the socket to which content can be moved without reading it, within stall; nil if there is none.
+	// takeOver writes head and gives the connection away, with what has been read of it; nil if it cannot be given
+	// away.
 	sink(stall time.Duration) *net.TCPConn
 	takeOver(head []byte) (nc net.Conn, early []byte)
 
-	// origin is where it comes from; multiplexed tells whether it speaks HTTP/2.
+	// origin is where it comes from; multiplexed reports whether it speaks HTTP/2.
 	origin() *origin
 	multiplexed() bool
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and writes wait.
+// clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
+// writes wait.
 type clientSocket struct {
 	clock instant
 	stall time.Duration // StallTimeout
@@ -56,8 +57,8 @@ func (s *clientSocket) setWriteDeadline() {
 	}
 }
 
-// read reads what there is into the input. On a TCP socket the buffer is taken when there is something: a connection that
-// waits holds none.
+// read reads what there is into the input. On a TCP socket the buffer is taken when there is something: a connection
+// that waits holds none.
 func (s *clientSocket) read() error {
 	if s.raw == nil {
 		n, err := s.nc.Read(s.in.space())
@@ -103,8 +104,8 @@ func (s *clientSocket) readReady(fd uintptr) bool {
 	return true
 }
 
-// left reports whether the client has closed its connection, or half of it. What it has sent behind its request, and nobody
-// has read, must not hide that. Once its request is complete, the alert with which TLS ends tells it too.
+// left reports whether the client has closed its connection, or half of it. What it has sent behind its request, and
+// nobody has read, must not hide that. Once its request is complete, the alert with which TLS ends tells it too.
 func (s *clientSocket) left(complete bool) bool {
 	raw := s.raw
 	if s.under != nil {
@@ -117,8 +118,8 @@ func (s *clientSocket) left(complete bool) bool {
 	return aborted || ended && complete || hungUp(raw) || s.under != nil && complete && saidGoodbye(raw)
 }
 
-// How long, and how much, is read of what a client still sends behind its answer: there are clients that find their answer only
-// once they have sent all, and take a reset for its loss.
+// How long, and how much, is read of what a client still sends behind its answer: there are clients that find their
+// answer only once they have sent all, and take a reset for its loss.
 const (
 	lingerTime  = 5 * time.Second
 	lingerStill = 500 * time.Millisecond // without a byte
@@ -134,7 +135,8 @@ func linger(tcp *net.TCPConn) {
 	scratch := buffers.Get().(*[]byte)
 	defer buffers.Put(scratch)
 	began := abate.Now()
-	for read, now := 0, began; now < began+lingerTime && (read < lingerMost || now < began+lingerLeast); now = abate.Now() {
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
+		now < began+lingerLeast); now = abate.Now() {
 		tcp.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
 		n, err := tcp.Read(*scratch)
 		if read += n; err != nil {

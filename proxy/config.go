@@ -17,9 +17,9 @@ type Config struct {
 	// requests only if the file says gatewayRetries: true, passes the client's Host on, and adds X-Forwarded-For,
 	// X-Forwarded-Host and X-Forwarded-Proto. A sidecar sends the Host of the service's own URL.
 	Gateway bool
-	// TrustedPeers are the addresses of those in front of a gateway whose headers it believes and passes on. From everybody else it takes off
-	// what proxies tell each other: X-Forwarded-For and its like, Abate-..., X-Envoy-..., and headers that tell who a user is. None
-	// means that all are believed.
+	// TrustedPeers are the addresses of those in front of a gateway whose headers it believes and passes on. From
+	// everybody else it takes off what proxies tell each other: X-Forwarded-For and its like, Abate-..., X-Envoy-...,
+	// and headers that tell who a user is. None means that all are believed.
 	TrustedPeers []netip.Prefix
 
 	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
@@ -28,17 +28,17 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a client's connection is kept without a request. 0 means 5m.
 	IdleTimeout time.Duration
-	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way, and a service
-	// take nothing of a request. What lies in the socket counts on Linux. 0 means 1m.
+	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way, and a
+	// service take nothing of a request. What lies in the socket counts on Linux. 0 means 1m.
 	StallTimeout time.Duration
 	// UpstreamIdleTimeout is how long a connection to an endpoint is kept without a request. 0 means 30s: below the 60s
 	// or more that servers usually keep theirs, so that the proxy is the one that closes.
 	UpstreamIdleTimeout time.Duration
 
-	// MaxConnections is how many clients may be connected at once, over all addresses. One more waits until the connection of
-	// another ends; one that has been idle for a while is closed for it. 0 means as many as leave a descriptor for each, of those that
-	// the process may have when New is called, for a connection to a service, and a ninth of all for clients of HTTP/2 that need
-	// more than one; negative means any number.
+	// MaxConnections is how many clients may be connected at once, over all addresses. One more waits until the
+	// connection of another ends; one that has been idle for a while is closed for it. 0 means as many as leave a
+	// descriptor for each, of those that the process may have when New is called, for a connection to a service, and
+	// a ninth of all for clients of HTTP/2 that need more than one; negative means any number.
 	MaxConnections int
 
 	// MaxBufferedBody is the size, in bytes, up to which a request's body is held in memory so that it can be sent again.
@@ -46,8 +46,8 @@ type Config struct {
 	MaxBufferedBody int
 	// StaleMemory bounds the memory for answers kept for staleIfError, in bytes. 0 means 64 MiB.
 	StaleMemory int64
-	// CallTrees bounds how many requests at once, of those that came with an allowance for retries, are joined with the calls
-	// that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
+	// CallTrees bounds how many requests at once, of those that came with an allowance for retries, are joined with
+	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
 	CallTrees int
 
 	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.

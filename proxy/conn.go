@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// clientConn is a connection of a client that speaks HTTP/1.1. Its goroutine reads a request, has it answered, and reads
-// the next.
+// clientConn is a connection of a client that speaks HTTP/1.1. Its goroutine reads a request, has it answered, and
+// reads the next.
 type clientConn struct {
 	plane    *plane
 	inside   *h2.Config   // how it speaks HTTP/2, if it does
@@ -27,8 +27,9 @@ type clientConn struct {
 	body     requestBody
 	x        exchange
 
-	waiting    atomic.Int64            // since when it waits for a request, and may be dismissed; 0 while it does not
-	heading    atomic.Int64            // since when the head of a request is coming, while more of it is waited for; 0 otherwise
+	waiting atomic.Int64 // since when it waits for a request, and may be dismissed; 0 while it does not
+	// since when the head of a request is coming, while more of it is waited for; 0 otherwise
+	heading    atomic.Int64
 	dismissed  atomic.Bool             // it has to make room for another
 	http2      atomic.Pointer[h2.Conn] // what it has become, if it speaks that
 	agreed     bool                    // TLS has settled that it is HTTP/2
@@ -87,7 +88,8 @@ func (c *clientConn) settle() {
 	c.sock.in.release()
 }
 
-// close ends the connection so that the client gets all that was written: an unread request would have the kernel reset it.
+// close ends the connection so that the client gets all that was written: an unread request would have the kernel
+// reset it.
 func (c *clientConn) close() {
 	tcp := c.sock.bare()
 	switch {

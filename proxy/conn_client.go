@@ -18,7 +18,8 @@ func (c *clientConn) skipContent() { c.body.inInput() }
 
 func (c *clientConn) stop() { c.body.stop() }
 
-func (c *clientConn) gone() bool     { return c.sock.left(c.body.complete()) }
+func (c *clientConn) gone() bool { return c.sock.left(c.body.complete()) }
+
 func (c *clientConn) complete() bool { return c.body.complete() }
 
 func (c *clientConn) trailer() []h1.Field { return c.body.trailer() }

@@ -35,15 +35,16 @@ const (
 	streamed
 )
 
-// open decides how the body is sent. Nothing is waited for yet: a call that is refused should not have waited for its body.
-// A short one of known length is held whatever the method: that saves a goroutine.
+// open decides how the body is sent. Nothing is waited for yet: a call that is refused should not have waited for its
+// body. A short one of known length is held whatever the method: that saves a goroutine.
 func (b *content) open() {
 	r := b.req
 	*b = content{req: r, chunked: r.Chunked, held: b.held}
 	if r.Length == 0 && !r.Chunked {
 		return
 	}
-	r.Upgrade = nil // nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
+	// nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
+	r.Upgrade = nil
 	if bytes, ok := r.client.takeContent(); ok {
 		b.kind, b.bytes, b.once = inMemory, bytes, r.client.multiplexed() && len(bytes) > r.plane.config.MaxBufferedBody
 		if r.client.multiplexed() {
@@ -56,7 +57,8 @@ func (b *content) open() {
 	switch {
 	case r.in != nil && r.in.comparesBodies(): // with those of earlier tries
 		b.kind, b.limit = toHold, r.in.keys.MaxBody
-	case r.rpc && p.Hedge.Enabled() && r.again && limit > 0 && r.in == nil && !r.Expect && r.ownsRetries(): // copies need all of it
+	case r.rpc && p.Hedge.Enabled() && r.again && limit > 0 && r.in == nil && !r.Expect &&
+		r.ownsRetries(): // copies need all of it
 		b.kind, b.brief = toHold, true
 	case r.rpc: // its client may wait for an answer before it sends the rest
 		b.kind = streamed
@@ -68,7 +70,7 @@ func (b *content) open() {
 	}
 }
 
-// replayable tells whether the body can be sent (again).
+// replayable reports whether the body can be sent (again).
 func (b *content) replayable() bool {
 	return b.kind != streamed || !b.taken || b.feed != nil && b.feed.replayable()
 }
@@ -92,11 +94,12 @@ func (b *content) failed() error {
 	return b.err
 }
 
-// messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients send it with the head or
-// right behind it, unless the call is a stream.
+// messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients
+// send it with the head or right behind it, unless the call is a stream.
 var messageWait = 50 * time.Millisecond
 
-// fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a stream with a head start.
+// fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a
+// stream with a head start.
 func (b *content) fill(until time.Duration) error {
 	if b.kind != toHold {
 		return nil
@@ -155,8 +158,8 @@ func (b *content) Read(p []byte) (int, error) {
 	return b.req.client.Read(p, abate.NoDeadline)
 }
 
-// hold reads a body that is held before anything is decided: a slow client must not hold permits, nor use up their time. now
-// is when it was there.
+// hold reads a body that is held before anything is decided: a slow client must not hold permits, nor use up their
+// time. now is when it was there.
 func (b *content) hold() (now time.Duration, err error) {
 	if b.kind != toHold || b.req.Expect {
 		return b.req.began, nil
@@ -171,7 +174,7 @@ func (b *content) hold() (now time.Duration, err error) {
 	return abate.Now(), nil
 }
 
-// empty tells whether a request without a body has to say so: RFC 9110 §8.6.
+// empty reports whether a request without a body has to say so: RFC 9110 §8.6.
 func (b *content) empty(method string) bool {
 	return b.kind == noContent && (method == "POST" || method == "PUT" || method == "PATCH")
 }

@@ -68,8 +68,8 @@ func (l *lastGood) record(resp *h1.Response) (keep *stale.Recorder, arrived time
 	return l.req.plane.kept.Record(key, l.req.Fields, resp.Status, resp.Fields), arrived
 }
 
-// outdates forgets what an answer with that status makes wrong, and tells whether it did: the request changed something, for
-// everybody, or the service says a definite no.
+// outdates forgets what an answer with that status makes wrong, and reports whether it did: the request changed
+// something, for everybody, or the service says a definite no.
 func (l *lastGood) outdates(status int) bool {
 	switch {
 	case !abatehttp.Repeatable(text(l.req.Method), false, nil): // not a safe method
@@ -77,7 +77,8 @@ func (l *lastGood) outdates(status int) bool {
 			l.req.plane.kept.ForgetAll(l.resource())
 		}
 		return status < http.StatusBadRequest
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusGone:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound,
+		status == http.StatusGone:
 		l.req.plane.kept.Forget(l.key())
 		return true
 	}
@@ -95,11 +96,12 @@ func (l *lastGood) key() []byte {
 	return stale.AppendIdentity(stale.AppendRules(l.resource(), f.Shared, f.Identity), l.req.Fields, f.Identity)
 }
 
-// degrade gives the client the fallback of the policy instead of a failure: the last good answer if it is recent enough,
-// else the static one. It is false when there is none.
+// degrade gives the client the fallback of the policy instead of a failure: the last good answer if it is recent
+// enough, else the static one. It is false when there is none.
 func (t *transfer) degrade(err error) bool {
 	f := &t.req.fleet.policy.Fallback
-	if t.req.rpc || f.Disabled || f.StaleIfError == 0 && f.Status == 0 { // an answer of HTTP means nothing to a client of gRPC
+	// an answer of HTTP means nothing to a client of gRPC
+	if t.req.rpc || f.Disabled || f.StaleIfError == 0 && f.Status == 0 {
 		return false
 	}
 	if e := t.good.kept(); e != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/abate-go/abate/internal/untaken"
 )
 
-// door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
-// those of the services that this proxy protects.
+// door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a
+// name, those of the services that this proxy protects.
 type door struct {
 	lobby    *lobby
 	name     string // listen as the policy file writes it; "" where no gate stands
@@ -60,7 +60,8 @@ func (d *door) dismiss() {
 	}
 }
 
-// retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself is there.
+// retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself
+// is there.
 func (d *door) retire() {
 	d.lobby.mu.Lock()
 	defer d.lobby.mu.Unlock()
@@ -79,7 +80,9 @@ func (d *door) remove() {
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
 	defer l.unseat()
-	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining, sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc}, from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
+	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
+		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
+		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
 	c.x.req.plane, c.x.req.client = p, c
 	c.x.renew()
 	c.out.sock, c.body.sock = &c.sock, &c.sock
@@ -144,7 +147,8 @@ func (c *clientConn) strange(err error) {
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil && isHTTP(plain.RecordHeader) {
 		plain.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
+		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n"+
+			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
 	log := c.plane.config.AccessLog
 	if dropped, ok := c.plane.lines.admit(abate.Now()); ok && log != nil {
@@ -153,7 +157,7 @@ func (c *clientConn) strange(err error) {
 	}
 }
 
-// isHTTP tells whether the first bytes of a connection look like a request.
+// isHTTP reports whether the first bytes of a connection look like a request.
 func isHTTP(first [5]byte) bool {
 	switch string(first[:4]) {
 	case "GET ", "HEAD", "POST", "PUT ", "PATC", "DELE", "OPTI", "PRI ":

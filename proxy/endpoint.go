@@ -26,12 +26,14 @@ func newEndpoint(raw string) *endpoint {
 	if err != nil { // cannot be: Validate has parsed it
 		u = &url.URL{Scheme: "http", Host: raw}
 	}
-	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
+	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host,
+		base: strings.TrimRight(u.EscapedPath(), "/")}
 	e.http2.e = e
 	port := "80"
 	if u.Scheme == "https" {
 		port = "443"
-		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(32)}
+		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"},
+			ClientSessionCache: tls.NewLRUClientSessionCache(32)}
 	}
 	if u.Port() == "" {
 		e.addr = net.JoinHostPort(u.Hostname(), port)

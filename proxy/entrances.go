@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/adapter/abateprom"
 )
 
-// entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the Redis that
-// instances share. They follow the file once a second, and when it is reloaded.
+// entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the
+// Redis that instances share. They follow the file once a second, and when it is reloaded.
 type entrances struct {
 	plane     *plane
 	lobby     *lobby
@@ -32,8 +32,8 @@ func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func
 	e.instances.plane, e.instances.metrics = p, m
 }
 
-// prepare reads certificates and tokens for the first time, and begins to share what is shared: here what does not go is a
-// mistake.
+// prepare reads certificates and tokens for the first time, and begins to share what is shared: here what does not go
+// is a mistake.
 func (e *entrances) prepare() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// exchange is one request and its answer. A connection has one and uses it for all its requests, so that a request allocates
-// nothing: renew makes it new, and keeps only memory.
+// exchange is one request and its answer. A connection has one and uses it for all its requests, so that a request
+// allocates nothing: renew makes it new, and keeps only memory.
 type exchange struct {
 	req      request
 	body     content
@@ -20,13 +20,14 @@ type exchange struct {
 	counted  bool // among the requests under way
 }
 
-// renew makes the exchange that of the request which x.req has read. Of the one before it keeps memory, and the route: most
-// requests of a client go there again.
+// renew makes the exchange that of the request which x.req has read. Of the one before it keeps memory, and the
+// route: most requests of a client go there again.
 func (x *exchange) renew() {
 	now := abate.Now()
 	*x = exchange{
 		req: request{
-			Request: x.req.Request, plane: x.req.plane, client: x.req.client, route: x.req.route, began: now, limit: abate.NoDeadline,
+			Request: x.req.Request, plane: x.req.plane, client: x.req.client, route: x.req.route, began: now,
+			limit: abate.NoDeadline,
 		},
 		body:     content{req: &x.req, held: x.body.held},
 		call:     guardedCall{req: &x.req, body: &x.body, tries: tries{last: -1}, first: x.call.first.blank()},

@@ -24,10 +24,10 @@ func contains(b []byte, s string) bool {
 	return false
 }
 
-// named tells whether a field has a name, as many servers see it.
+// named reports whether a field has a name, as many servers see it.
 func named(name []byte, want string) bool { return identity.Named(name, want) }
 
-// begins tells whether a field's name begins with a prefix, which is in lower case, as many servers see it.
+// begins reports whether a field's name begins with a prefix, which is in lower case, as many servers see it.
 func begins(name []byte, prefix string) bool { return identity.Begins(name, prefix) }
 
 // header makes a map of fields, for those who read one. Only failures are looked at so closely.
@@ -58,7 +58,7 @@ func inTrailer(fields []h1.Field) []h1.Field {
 	return slices.DeleteFunc(slices.Clone(fields), stray)
 }
 
-// bodiless tells whether an answer of that status has no content: RFC 9110 §6.4.1.
+// bodiless reports whether an answer of that status has no content: RFC 9110 §6.4.1.
 func bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
 var crlf = []byte("\r\n")

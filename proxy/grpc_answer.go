@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// appendRPCReport adds what the client is told about the attempts that were made for its call, and whether it had better not try again.
+// appendRPCReport adds what the client is told about the attempts that were made for its call, and whether it had
+// better not try again.
 func (w *reply) appendRPCReport(dst []byte, c hops.Code) []byte {
 	failed := hops.ServedCode(c) != abate.Success
 	b, _ := w.report()
@@ -25,8 +26,8 @@ func (w *reply) appendRPCReport(dst []byte, c hops.Code) []byte {
 	return dst
 }
 
-// ownRPC gives the client of a gRPC call an answer of the proxy's own, for what would be an answer with that status to another
-// request. It is a head and nothing else: "trailers-only".
+// ownRPC gives the client of a gRPC call an answer of the proxy's own, for what would be an answer with that status
+// to another request. It is a head and nothing else: "trailers-only".
 func (w *reply) ownRPC(status int, reason, message string, p hops.Pushback, more []byte) {
 	w.reason = reason
 	code := rpcCode(status)

@@ -18,8 +18,8 @@ const (
 	outOfRange         hops.Code = 11
 )
 
-// rpcCode is the status of a gRPC call that the proxy answers by itself, where it would answer another request with that
-// status of HTTP.
+// rpcCode is the status of a gRPC call that the proxy answers by itself, where it would answer another request with
+// that status of HTTP.
 func rpcCode(status int) hops.Code {
 	switch status {
 	case http.StatusUnauthorized:
@@ -47,8 +47,8 @@ func rpcCode(status int) hops.Code {
 	return invalidArgument
 }
 
-// httpStatus is what metrics and the access log call the end of a gRPC call: the status of HTTP that says the same. All of
-// them have 200 on the wire.
+// httpStatus is what metrics and the access log call the end of a gRPC call: the status of HTTP that says the same.
+// All of them have 200 on the wire.
 func httpStatus(c hops.Code) int {
 	switch c {
 	case hops.OK:

@@ -26,12 +26,12 @@ const (
 	serviceUnknown servingStatus = 3
 )
 
-// health answers the health checks of gRPC. The service "" is the proxy, which serves until Shutdown; the others are those of the
-// policy file that are called: one is NOT_SERVING while its circuit breaker lets nothing pass.
+// health answers the health checks of gRPC. The service "" is the proxy, which serves until Shutdown; the others are
+// those of the policy file that are called: one is NOT_SERVING while its circuit breaker lets nothing pass.
 type health struct{ admin *admin }
 
-// handle enters the methods in the admin page. Whoever looks whether the proxy is well, such as a kubelet, has no token: what
-// names services is for those who are known.
+// handle enters the methods in the admin page. Whoever looks whether the proxy is well, such as a kubelet, has no
+// token: what names services is for those who are known.
 func (h health) handle(mux *http.ServeMux) {
 	for name, method := range map[string]func(w http.ResponseWriter, r *http.Request, service string) hops.Code{
 		"Check": h.check, "List": h.list, "Watch": h.watch,

@@ -10,10 +10,11 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// mayHedge tells whether two copies of the request may be on their way at once. A body that has not come with the head is
-// sent once at a time: two copies cannot read it.
+// mayHedge reports whether two copies of the request may be on their way at once. A body that has not come with the
+// head is sent once at a time: two copies cannot read it.
 func (g *guardedCall) mayHedge() bool {
-	return g.req.again && g.req.Upgrade == nil && (g.body.kind == noContent || g.body.kind == inMemory && !g.body.once) && g.req.ownsRetries()
+	return g.req.again && g.req.Upgrade == nil && (g.body.kind == noContent || g.body.kind == inMemory &&
+		!g.body.once) && g.req.ownsRetries()
 }
 
 // hedged drives a call whose attempts may have copies: the abate.Operation. It has a call of its own: a copy that has
@@ -90,8 +91,8 @@ func (w *watcher) stop() {
 	w.timer.Stop()
 }
 
-// departed is the client as the copies of a hedged attempt know it. One that has lost may be on its way when the client has its
-// answer, sends the next request, or has made room for another: it asks nothing of the client itself.
+// departed is the client as the copies of a hedged attempt know it. One that has lost may be on its way when the
+// client has its answer, sends the next request, or has made room for another: it asks nothing of the client itself.
 type departed struct {
 	client                 // nil: there is nothing else to ask for
 	left   context.Context // ends when the client leaves, and when it has its answer
@@ -157,18 +158,20 @@ func (h hedged) Discard(a *answer) {
 // MayHedge was asked before.
 func (h hedged) MayHedge() bool { return true }
 
-// private is a copy of the call that shares no memory with the client's connection. What copies write of it, tries guards.
-// ctx ends when the client has left.
+// private is a copy of the call that shares no memory with the client's connection. What copies write of it, tries
+// guards. ctx ends when the client has left.
 func (g *guardedCall) private(ctx context.Context) *guardedCall {
 	x, b := g.req, g.body
 	r := &request{
-		Request: x.Request, plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, route: x.route, fleet: x.fleet,
+		Request: x.Request, plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, route: x.route,
+		fleet: x.fleet,
 		began: x.began, again: x.again, rpc: x.rpc, limit: x.limit, before: x.before, called: x.called,
 	}
 	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
 		*b = bytes.Clone(*b)
 	}
 	r.Fields = cloneFields(r.Fields)
-	body := &content{req: r, kind: b.kind, bytes: bytes.Clone(b.bytes), chunked: b.chunked, trailer: cloneFields(b.trailer)}
+	body := &content{req: r, kind: b.kind, bytes: bytes.Clone(b.bytes), chunked: b.chunked,
+		trailer: cloneFields(b.trailer)}
 	return &guardedCall{req: r, body: body, tries: tries{last: -1}}
 }

@@ -97,8 +97,8 @@ const (
 	restMost = 64 << 10
 )
 
-// skipContent reads away what the client is just sending, before it gets an answer that does not depend on that: there are
-// clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
+// skipContent reads away what the client is just sending, before it gets an answer that does not depend on that:
+// there are clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
 func (st *stream) skipContent() {
 	until := later(abate.Now(), restTime)
 	for n := 0; n < restMost && !st.read.Load(); {
@@ -111,12 +111,13 @@ func (st *stream) skipContent() {
 	}
 }
 
-// linger reads away what the client still sends behind its answer, as linger does over HTTP/1.1: a reset may overtake the
-// answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
+// linger reads away what the client still sends behind its answer, as linger does over HTTP/1.1: a reset may overtake
+// the answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
 func (st *stream) linger() {
 	st.h2.ReadOn()
 	began := abate.Now()
-	for read, now := 0, began; now < began+lingerTime && (read < lingerMost || now < began+lingerLeast); now = abate.Now() {
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
+		now < began+lingerLeast); now = abate.Now() {
 		data, err := st.h2.Next(now + min(lingerStill, began+lingerTime-now))
 		if read += len(data); err != nil {
 			return
@@ -171,7 +172,8 @@ func (st *stream) readHead() *h1.Error {
 	st.text = append(b, "\r\n"...)
 	n, bad := h1.HeadEnd(st.text, 0)
 	if bad == nil && n != len(st.text) {
-		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}
+		bad = &h1.Error{Status: http.StatusBadRequest,
+			Problem: "a field, the path or the authority of the request contains a line end"}
 	}
 	if bad == nil {
 		bad = q.Parse(st.text)
@@ -212,8 +214,8 @@ func (st *stream) takeContent() ([]byte, bool) {
 	return st.whole, true
 }
 
-// Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have nothing
-// to say for hours.
+// Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have
+// nothing to say for hours.
 func (st *stream) Read(p []byte, until time.Duration) (int, error) {
 	data, err := st.next(until)
 	n := copy(p, data)

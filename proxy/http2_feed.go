@@ -11,9 +11,10 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// feed sends the content of a request over HTTP/2 while it is still coming. It belongs to the exchange and not to an attempt:
-// what the client sends is kept, up to MaxBufferedBody, until the call can no longer be repeated, so that another attempt
-// gets it all and then what follows. Its goroutine reads from the client only while there is an attempt to read for.
+// feed sends the content of a request over HTTP/2 while it is still coming. It belongs to the exchange and not to an
+// attempt: what the client sends is kept, up to MaxBufferedBody, until the call can no longer be repeated, so that
+// another attempt gets it all and then what follows. Its goroutine reads from the client only while there is an
+// attempt to read for.
 type feed struct {
 	body *content
 
@@ -157,8 +158,8 @@ func (f *feed) take(data []byte, err error) bool {
 	return err == nil
 }
 
-// keep adds to what another attempt would need. Between attempts it may be more than the limit: it is read once, and then
-// not before there is an attempt.
+// keep adds to what another attempt would need. Between attempts it may be more than the limit: it is read once, and
+// then not before there is an attempt.
 func (f *feed) keep(data []byte) {
 	if f.committed.Load() || f.to != nil && len(f.kept)+len(data) > f.body.req.plane.config.MaxBufferedBody {
 		f.replay.Store(false)
@@ -191,7 +192,7 @@ func (b *content) commit() {
 	}
 }
 
-// replayable tells whether another attempt can have all of the content.
+// replayable reports whether another attempt can have all of the content.
 func (f *feed) replayable() bool { return f.replay.Load() && !f.committed.Load() }
 
 var errSentOnce = errors.New("the request is too long to be sent again")

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// busyStreams is how many streams a connection carries before another is made, as long as there are few connections: each
-	// has a goroutine that reads it, and a window that its streams share.
+	// busyStreams is how many streams a connection carries before another is made, as long as there are few
+	// connections: each has a goroutine that reads it, and a window that its streams share.
 	busyStreams = 100
 	// fewConns is how many connections are made for the load alone. More are made when the server allows no more streams.
 	fewConns = 8
@@ -31,7 +31,8 @@ var errNoStreams = errors.New("the server takes no streams, or is shutting down"
 // errNoRoom is an endpoint whose connections are all full.
 var errNoRoom = errors.New("the server takes no more streams on 256 connections")
 
-// http2Pool is the connections to an endpoint that speak HTTP/2, the first made at the front: those behind it are idle sooner.
+// http2Pool is the connections to an endpoint that speak HTTP/2, the first made at the front: those behind it are
+// idle sooner.
 type http2Pool struct {
 	e      *endpoint
 	mu     sync.Mutex
@@ -65,8 +66,8 @@ func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
 	return c, p.dial, nil
 }
 
-// pick chooses a connection with room, nil if there is none, and tells whether to make another. One that is wanted for the load
-// alone is not waited for: it may not come about. mu is held.
+// pick chooses a connection with room, nil if there is none, and reports whether to make another. One that is wanted
+// for the load alone is not waited for: it may not come about. mu is held.
 func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 	least := 0
 	for _, c := range p.conns {

@@ -29,16 +29,17 @@ type http2Answer struct {
 	firstAt  time.Duration // when content came first; 0 before
 }
 
-// listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look now and then.
+// listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look
+// now and then.
 func (a *answer) listen() {
 	if a.alone && !a.h2.hooked && a.req.keyInUse() == nil {
 		a.h2.hooked = a.req.client.hook(a.h2.s)
 	}
 }
 
-// openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer: the
-// service may give one before it has all of it. A gRPC call without a message ends with an empty frame of content, as gRPC over
-// HTTP/2 has it: there are servers, Node's among them, that wait for one for ever.
+// openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer:
+// the service may give one before it has all of it. A gRPC call without a message ends with an empty frame of
+// content, as gRPC over HTTP/2 has it: there are servers, Node's among them, that wait for one for ever.
 func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.Duration) error {
 	whole, silent := len(b.trailer) == 0, rpc && len(b.bytes) == 0
 	s, n, err := conn.Open(&h.head, b.bytes, whole && !silent, until)
@@ -66,7 +67,8 @@ func (h *http2Answer) sendRest(b *content, n int, until time.Duration) {
 	}
 }
 
-// beginHTTP2 reads the head of the answer, and of a gRPC answer as much more as it takes to see whether it has a message.
+// beginHTTP2 reads the head of the answer, and of a gRPC answer as much more as it takes to see whether it has a
+// message.
 func (a *answer) beginHTTP2() error {
 	r := a.req
 	for interim := 0; ; interim++ {
@@ -88,8 +90,8 @@ func (a *answer) beginHTTP2() error {
 	}
 }
 
-// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt has begins
-// anew with every piece: the service may have nothing to say before it has all.
+// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt
+// has begins anew with every piece: the service may have nothing to say before it has all.
 func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 	h := &a.h2
 	for {
@@ -215,8 +217,8 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// held tells whether the request holds a place at a gate. It does not when its answer has turned out to be a stream, which
-// lasts as long as it likes: what follows the first message at once is still one answer.
+// held reports whether the request holds a place at a gate. It does not when its answer has turned out to be a stream,
+// which lasts as long as it likes: what follows the first message at once is still one answer.
 func (a *answer) held(now time.Duration) bool {
 	in := a.req.in
 	if in == nil || !in.open || !a.req.rpc {
@@ -292,8 +294,9 @@ func (a *answer) await(ctx context.Context, d *dial) error {
 	}
 }
 
-// sendHTTP2 is the attempt over HTTP/2, as far as the head of the answer; for gRPC as far as its verdict or first message. A
-// connection that turns out to be ending is nobody's failure: once the request goes to another, as over HTTP/1.1.
+// sendHTTP2 is the attempt over HTTP/2, as far as the head of the answer; for gRPC as far as its verdict or first
+// message. A connection that turns out to be ending is nobody's failure: once the request goes to another, as over
+// HTTP/1.1.
 func (a *answer) sendHTTP2(ctx context.Context) error {
 	h, e := &a.h2, a.endpoint()
 	h.began = abate.Now()

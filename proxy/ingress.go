@@ -11,11 +11,11 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// arrive drives the abate.Arrival of a request to a protected service: it has the gate decide, and what is admitted goes the
-// way of a call that goes out, under a guard that lets everything pass.
+// arrive drives the abate.Arrival of a request to a protected service: it has the gate decide, and what is admitted
+// goes the way of a call that goes out, under a guard that lets everything pass.
 //
-// A body of known length up to MaxBufferedBody is read before the gate is asked, so that a slow client holds no place; a
-// longer one, one in chunks, and one whose client waits for 100 (Continue) come after.
+// A body of known length up to MaxBufferedBody is read before the gate is asked, so that a slow client holds no
+// place; a longer one, one in chunks, and one whose client waits for 100 (Continue) come after.
 func (x *exchange) arrive() error {
 	in := x.req.in
 	token, known := in.authenticate(&x.req)
@@ -77,7 +77,8 @@ func (x *exchange) failure(err error) abate.Class {
 	return abate.Failure
 }
 
-// place is a wait in the queue of a gate. It is used again after a wait that was ended by Wake: nobody else has it then.
+// place is a wait in the queue of a gate. It is used again after a wait that was ended by Wake: nobody else has it
+// then.
 type place struct {
 	waiter shed.Waiter
 	woken  chan struct{}

@@ -30,14 +30,16 @@ func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
 	default:
 		o = abatehttp.ClassifyError(g.req.route.Guard, err, again)
 	}
-	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended && a.resp.Status != http.StatusSwitchingProtocols
+	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended &&
+		a.resp.Status != http.StatusSwitchingProtocols
 	g.hear(&o, a, err)
 	a.result = results[o.Class]
 	return o
 }
 
 var results = [...]balance.Result{
-	abate.Success: balance.Success, abate.Failure: balance.Failure, abate.Overload: balance.Failure, abate.Ignored: balance.Neutral,
+	abate.Success: balance.Success, abate.Failure: balance.Failure, abate.Overload: balance.Failure,
+	abate.Ignored: balance.Neutral,
 }
 
 // judgeDelivered judges an answer that the client has got, as far as it came.

@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// keyed is a request that holds an idempotency key: the first try, whose answer is kept for its repeats. A nil keyed, of a
-// request without one, does nothing.
+// keyed is a request that holds an idempotency key: the first try, whose answer is kept for its repeats. A nil keyed,
+// of a request without one, does nothing.
 type keyed struct {
 	holding.Hold
 	until      time.Duration // the end of the request's time
@@ -44,8 +44,8 @@ func (k *keyed) head(resp *h1.Response) {
 	k.over = size > k.Config.MaxAnswer || resp.Length > int64(k.Config.MaxAnswer-size)
 }
 
-// notReplayed tells of fields that belong to one time or to one answer of a gate. Cookies are credentials of one session:
-// they are not kept where answers are kept.
+// notReplayed tells of fields that belong to one time or to one answer of a gate. Cookies are credentials of one
+// session: they are not kept where answers are kept.
 func notReplayed(f h1.Field) bool {
 	switch len(f.Name) {
 	case 4:
@@ -85,14 +85,16 @@ func (k *keyed) write(data []byte) {
 func (k *keyed) keepTrailer(trailer []h1.Field) {
 	for _, f := range trailer {
 		if !notReplayed(f) {
-			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: idempotency.TrailerMark + string(f.Name), Value: string(f.Value)})
+			mark := idempotency.TrailerMark + string(f.Name)
+			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: mark, Value: string(f.Value)})
 			k.size += len(f.Name) + len(f.Value)
 		}
 	}
 	k.over = k.over || k.size > k.Config.MaxAnswer
 }
 
-// complete tells the store that the answer has come: one that is kept, or one that says that the request may be tried again.
+// complete tells the store that the answer has come: one that is kept, or one that says that the request may be tried
+// again.
 func (k *keyed) complete(trailer []h1.Field) {
 	if k == nil || k.settled {
 		return
@@ -120,9 +122,9 @@ func (k *keyed) completeRPC(code hops.Code, trailer []h1.Field) {
 	k.complete(trailer)
 }
 
-// unanswered is for a try that brought no answer. If it has not reached the service the next one may run at once; else the
-// service may still be doing it, or have done it: the key is held until its lease is over, or for good if no try may run where
-// there may be an effect.
+// unanswered is for a try that brought no answer. If it has not reached the service the next one may run at once;
+// else the service may still be doing it, or have done it: the key is held until its lease is over, or for good if no
+// try may run where there may be an effect.
 func (k *keyed) unanswered(reached bool) {
 	if k == nil || k.settled {
 		return

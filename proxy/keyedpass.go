@@ -8,10 +8,10 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// beginKeyed begins to give out the answer of a request that holds a key. Whoever has it must be able to rely on it, so an
-// answer that is kept goes out when the store has confirmed that; one that is too large, or a stream of events, when the
-// store has confirmed that the request was done. It is false when there is nothing more to give out. A gRPC call is done
-// when its client has the status, which comes last: see endKeyed.
+// beginKeyed begins to give out the answer of a request that holds a key. Whoever has it must be able to rely on it,
+// so an answer that is kept goes out when the store has confirmed that; one that is too large, or a stream of events,
+// when the store has confirmed that the request was done. It is false when there is nothing more to give out. A gRPC
+// call is done when its client has the status, which comes last: see endKeyed.
 func (t *transfer) beginKeyed(h head) (more bool) {
 	a, k := t.from, t.key
 	switch {

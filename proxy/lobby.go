@@ -30,7 +30,8 @@ func (l *lobby) init(p *plane) {
 	l.plane, l.doors, l.clients = p, map[*door]struct{}{}, map[*clientConn]struct{}{}
 	l.freed, l.idle = make(chan struct{}, 1), make(chan struct{})
 	l.http2 = h2.Config{
-		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
+		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
+		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
 	}
 }
 
@@ -60,8 +61,8 @@ func (l *lobby) enterAt(name string, at net.Listener) *door {
 	return d
 }
 
-// drain takes no new clients, tells those there are to go after the request under way, and returns when the last has gone, or
-// when ctx ends: then those that are left are cut off.
+// drain takes no new clients, tells those there are to go after the request under way, and returns when the last has
+// gone, or when ctx ends: then those that are left are cut off.
 func (l *lobby) drain(ctx context.Context) error {
 	l.draining.Store(true)
 	l.plane.tunnels.refuse()

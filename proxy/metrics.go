@@ -5,10 +5,16 @@ import "github.com/prometheus/client_golang/prometheus"
 // The metrics of the proxy itself. Those of services and gates are abateprom's.
 var (
 	clientsDesc = prometheus.NewDesc("abate_proxy_connections", "Clients that are connected and have a place.", nil, nil)
-	mostDesc    = prometheus.NewDesc("abate_proxy_connections_limit", "How many clients may have one at once: --max-connections, or what follows from the number of files that the process may have open. Not shown without a limit.", nil, nil)
-	waitingDesc = prometheus.NewDesc("abate_proxy_connections_waiting", "Clients that wait for a place, those in the queue of the kernel included where it tells (Linux).", nil, nil)
-	waitedDesc  = prometheus.NewDesc("abate_proxy_connections_waited_total", "Clients that had to wait for a place before they were served.", nil, nil)
-	berthsDesc  = prometheus.NewDesc("abate_proxy_upstream_waiting", "Attempts that wait for a connection to a service, because one client has taken what there is for more than one request of a client at a time.", nil, nil)
+	mostDesc    = prometheus.NewDesc("abate_proxy_connections_limit",
+		"How many clients may have one at once: --max-connections, "+
+			"or what follows from the number of files that the process may have open. Not shown without a limit.", nil, nil)
+	waitingDesc = prometheus.NewDesc("abate_proxy_connections_waiting",
+		"Clients that wait for a place, those in the queue of the kernel included where it tells (Linux).", nil, nil)
+	waitedDesc = prometheus.NewDesc("abate_proxy_connections_waited_total",
+		"Clients that had to wait for a place before they were served.", nil, nil)
+	berthsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
+		"Attempts that wait for a connection to a service, "+
+			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
 )
 
 // ownMetrics reports how much room there is for clients.

@@ -25,7 +25,8 @@ func (x *exchange) answer(err error) {
 	decided := errors.As(err, &policy)
 	x.reply.spent = decided && policy.Reason == abate.ErrTreeExhausted
 	switch {
-	case (x.req.client.gone() || errors.Is(err, errGone)) && (x.call.got == nil || x.req.keyInUse() == nil): // the client's next try gets what is kept
+	case (x.req.client.gone() || errors.Is(err, errGone)) &&
+		(x.call.got == nil || x.req.keyInUse() == nil): // the client's next try gets what is kept
 		x.reply.reason = leftReason
 		x.req.client.abort()
 	case x.body.failed() != nil:
@@ -68,8 +69,8 @@ func (x *exchange) refuse(e *abate.Error) {
 	x.reply.problem(p)
 }
 
-// detail says how the call ended. The addresses behind a gateway are not for its clients: there the attempt's error is left
-// to the access log.
+// detail says how the call ended. The addresses behind a gateway are not for its clients: there the attempt's error
+// is left to the access log.
 func (x *exchange) detail(e *abate.Error) string {
 	if !x.req.discreet() {
 		return e.Error()
@@ -79,8 +80,8 @@ func (x *exchange) detail(e *abate.Error) string {
 	return public.Error()
 }
 
-// retryAfter is when to come back, also in whole seconds: when an open breaker lets probes through, and not before; else in a second or a
-// little more. Clients that are told so come one after the other.
+// retryAfter is when to come back, also in whole seconds: when an open breaker lets probes through, and not before;
+// else in a second or a little more. Clients that are told so come one after the other.
 func (x *exchange) retryAfter(reason error) (wait time.Duration, seconds int) {
 	wait = x.req.route.Guard.ComeBack(reason)
 	if reason == abate.ErrCircuitOpen {

@@ -32,7 +32,8 @@ func (o *output) put() {
 	}
 }
 
-// begin writes the head of the final answer to r, and reports whether the connection ends with it: last says that it has to.
+// begin writes the head of the final answer to r, and reports whether the connection ends with it: last says that it
+// has to.
 func (o *output) begin(a *head, r *h1.Request, last bool) bool {
 	o.take()
 	o.open, o.chunked = false, false

@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/proxy/stale"
 )
 
-// plane is what all requests of a proxy share: the policy in force, the connections to services, and what is remembered of
-// one request for others.
+// plane is what all requests of a proxy share: the policy in force, the connections to services, and what is
+// remembered of one request for others.
 type plane struct {
 	config   Config
 	policies *policyfile.Set

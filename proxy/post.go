@@ -91,7 +91,8 @@ func (l *services) postOf(e *policyfile.Entrance, s *service) *post {
 func (l *services) newPost(e *policyfile.Entrance, s *service) *post {
 	t := e.Protection
 	o := &post{
-		gate: e.Gate, protection: t, service: s, tokens: l.secrets.tokensIn(t.Authentication), caller: sourceOf(t.Caller), bucket: sourceOf(t.RateLimit.Key),
+		gate: e.Gate, protection: t, service: s, tokens: l.secrets.tokensIn(t.Authentication),
+		caller: sourceOf(t.Caller), bucket: sourceOf(t.RateLimit.Key),
 		priority: strings.ToLower(t.Priority.Header), priorityAs: t.Priority.Header,
 		unnames: t.IdentityHeaders == "remove",
 	}

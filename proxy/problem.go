@@ -95,7 +95,8 @@ func (w *reply) problem(p problem) {
 	if p.Title = http.StatusText(p.Status); w.req.route.Guard != nil {
 		p.Service = w.req.service()
 	}
-	never := p.Status >= 500 && w.req.in == nil && p.Reason != exhaustedReason && w.lastWord(p.Reason) // a gate says so only when too many try again
+	// a gate says so only when too many try again
+	never := p.Status >= 500 && w.req.in == nil && p.Reason != exhaustedReason && w.lastWord(p.Reason)
 	if w.req.rpc {
 		w.problemRPC(&p, never)
 		return
@@ -123,7 +124,8 @@ func (w *reply) refuseUnrouted() {
 		names, more = names[:10], ", ..."
 	}
 	if listen := w.req.client.origin().listen; listen != "" {
-		w.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: "nothing is served here for this host and path"})
+		w.problem(problem{Status: http.StatusNotFound, Reason: "no-route",
+			Detail: "nothing is served here for this host and path"})
 		return
 	}
 	w.problem(problem{Status: http.StatusNotFound, Reason: "no-route", Detail: fmt.Sprintf(
@@ -134,7 +136,8 @@ func (w *reply) refuseUnrouted() {
 // refusePath answers a request whose path is in doubt.
 func (w *reply) refusePath(doubt string) {
 	w.problem(problem{Status: http.StatusBadRequest, Reason: pathReason,
-		Detail: "the path holds " + doubt + ": servers differ in what that means; write it in its plain form (ambiguousPaths in the policy file says what is taken)"})
+		Detail: "the path holds " + doubt + ": servers differ in what that means; " +
+			"write it in its plain form (ambiguousPaths in the policy file says what is taken)"})
 }
 
 // pathReason is the reason of an answer to a path in doubt.

@@ -19,8 +19,8 @@ import (
 	"github.com/abate-go/abate/proxy/stale"
 )
 
-// Proxy is one proxy. Make it with New, open the addresses of the policy file with Open, give it listeners for outgoing calls
-// with Serve, and end it with Shutdown.
+// Proxy is one proxy. Make it with New, open the addresses of the policy file with Open, give it listeners for
+// outgoing calls with Serve, and end it with Shutdown.
 type Proxy struct {
 	plane     plane
 	lobby     lobby
@@ -34,7 +34,8 @@ func New(c Config) (*Proxy, error) {
 	c.defaults()
 	clients, more := roomFor(openFiles(), c.MaxConnections)
 	c.MaxConnections = clients
-	p := &Proxy{plane: plane{config: c, clock: newInstant(), kept: stale.New(c.StaleMemory), trees: callTrees{most: c.CallTrees}}}
+	p := &Proxy{plane: plane{config: c, clock: newInstant(), kept: stale.New(c.StaleMemory),
+		trees: callTrees{most: c.CallTrees}}}
 	p.plane.life, p.plane.end = context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	metrics, err := abateprom.New(registry)
@@ -50,8 +51,8 @@ func New(c Config) (*Proxy, error) {
 	if p.plane.policies, err = policyfile.LoadWith(c.Policy, p.hooks(metrics)); err != nil {
 		return nil, errors.Join(err, p.keyFiles.Close())
 	}
-	p.plane.out.init(&p.plane, more)
-	p.plane.services.init(&p.plane, metrics, &p.entrances.secrets)
+	p.plane.out.init(p.plane.life, &c, p.plane.clock, more, p.plane.services.sweepIdle)
+	p.plane.services.init(p.plane.policies, c.UpstreamIdleTimeout, metrics, &p.entrances.secrets)
 	if err := errors.Join(p.keyFiles.Err(), p.entrances.prepare(), errors.Join(p.admin.refresh()...)); err != nil {
 		p.entrances.instances.close()
 		return nil, errors.Join(err, p.keyFiles.Close())
@@ -73,7 +74,8 @@ func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
 	}}
 }
 
-// prepare makes what belongs to each service before its first request, so that metrics, /guards and the page show all of them.
+// prepare makes what belongs to each service before its first request, so that metrics, /guards and the page show all
+// of them.
 func (p *Proxy) prepare() {
 	policies, services := p.plane.policies, &p.plane.services
 	for _, name := range policies.Names() {
@@ -126,26 +128,28 @@ func (p *Proxy) tick() {
 	}
 }
 
-// Open listens at the addresses of the file's protect, and from then on follows the file: addresses that come are opened,
-// those that go are closed once their clients have their answers. The error joins one *ListenError for each that cannot be
-// opened; then none is. Later such an address is logged and tried again every second, and the others serve on.
+// Open listens at the addresses of the file's protect, and from then on follows the file: addresses that come are
+// opened, those that go are closed once their clients have their answers. The error joins one *ListenError for each
+// that cannot be opened; then none is. Later such an address is logged and tried again every second, and the others
+// serve on.
 func (p *Proxy) Open() error { return p.entrances.begin() }
 
 // Entrances lists the addresses that are open, in the order of the file.
 func (p *Proxy) Entrances() []Entrance { return p.entrances.list() }
 
-// Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives at the
-// services that the file protects comes in at listeners of the proxy's own, see Open.
+// Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives
+// at the services that the file protects comes in at listeners of the proxy's own, see Open.
 func (p *Proxy) Serve(l net.Listener) error { return p.lobby.serve(l) }
 
-// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
-// (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out) and, at / for a
-// browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the health checks of gRPC too (grpc.health.v1,
-// for the proxy and for each service). It shows addresses, numbers of requests and messages of errors, no requests: keep it on
-// loopback or in a network you trust, or have it ask for a token or a client certificate (Config.AdminTokens,
-// Config.AdminTLS). Only then can something be changed from it. /healthz and /readyz are open to everybody: whoever looks
-// whether the proxy is well, such as a kubelet, has neither; and so is the empty page, into which a token is typed.
-// On loopback everything else answers to addresses and to localhost only, and to no other name.
+// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains),
+// /metrics (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out)
+// and, at / for a browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the health checks
+// of gRPC too (grpc.health.v1, for the proxy and for each service). It shows addresses, numbers of requests and
+// messages of errors, no requests: keep it on loopback or in a network you trust, or have it ask for a token or a
+// client certificate (Config.AdminTokens, Config.AdminTLS). Only then can something be changed from it. /healthz and
+// /readyz are open to everybody: whoever looks whether the proxy is well, such as a kubelet, has neither; and so is
+// the empty page, into which a token is typed. On loopback everything else answers to addresses and to localhost
+// only, and to no other name.
 func (p *Proxy) Admin() http.Handler { return p.admin.handler() }
 
 // AdminTLS is how to serve Admin: nil without TLS. Certificates that change are taken up.
@@ -154,9 +158,9 @@ func (p *Proxy) AdminTLS() *tls.Config { return p.admin.serverTLS() }
 // Ready reports whether the proxy takes requests: until Shutdown.
 func (p *Proxy) Ready() bool { return !p.lobby.draining.Load() }
 
-// Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last has
-// gone, and all that was done under idempotency keys is recorded, or when ctx ends: then those that are left are cut off, and
-// the error is ctx's.
+// Shutdown takes no new clients, tells those there are to go after the request under way, and returns when the last
+// has gone, and all that was done under idempotency keys is recorded, or when ctx ends: then those that are left are
+// cut off, and the error is ctx's.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	err := p.lobby.drain(ctx)
 	if undone := holding.Drain(ctx); err == nil { // before the fleet is left, through which they are recorded

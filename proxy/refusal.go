@@ -31,8 +31,8 @@ func (w *reply) turnAway() {
 	w.ownProblem(status, code, "", abatehttp.RefusalWait(r), b)
 }
 
-// refuseAtGate answers with a problem that is not the gate's own. detail says more than the problem does, if there is more
-// to say; more is further fields, as lines.
+// refuseAtGate answers with a problem that is not the gate's own. detail says more than the problem does, if there is
+// more to say; more is further fields, as lines.
 func (w *reply) refuseAtGate(p *abatehttp.Problem, detail, more string, wait time.Duration) {
 	if w.req.rpc {
 		w.refuseAtGateRPC(p, detail, wait)

@@ -60,8 +60,9 @@ func (w *reply) ownProblem(status int, code, more string, wait time.Duration, bo
 	w.own(status, b[n:], b[:n:n])
 }
 
-// report is what the client is told about extra attempts that were made for its request, when its answer begins, or ends if that
-// is where it is told. Said: it has asked. Final is true of failures only. ok is false if there is nothing to tell.
+// report is what the client is told about extra attempts that were made for its request, when its answer begins, or
+// ends if that is where it is told. Said: it has asked. Final is true of failures only. ok is false if there is
+// nothing to tell.
 func (w *reply) report() (b abate.Below, ok bool) {
 	if w.req.in != nil {
 		return w.req.in.report()
@@ -90,8 +91,8 @@ func (w *reply) appendReport(dst []byte, a *head) []byte {
 	return dst
 }
 
-// lastWord tells whether a failure that the proxy answers, or passes on, is the end of the matter. Where somebody else counts the
-// attempts too, it is if the call tree says so, and never because only this call has had its share.
+// lastWord reports whether a failure that the proxy answers, or passes on, is the end of the matter. Where somebody
+// else counts the attempts too, it is if the call tree says so, and never because only this call has had its share.
 func (w *reply) lastWord(reason string) bool {
 	switch {
 	case w.req.tree != nil:

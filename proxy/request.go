@@ -12,8 +12,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one for calls
-// that go out and one for those that come in, since a call may well do both.
+// The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one
+// for calls that go out and one for those that come in, since a call may well do both.
 var outgoing, incoming = newPseudonym(), newPseudonym()
 
 func newPseudonym() string {
@@ -22,7 +22,8 @@ func newPseudonym() string {
 	return "abate-" + hex.EncodeToString(id)
 }
 
-// request is what a client asks for, and what is known of it before anything is decided: whoever works on the request reads it.
+// request is what a client asks for, and what is known of it before anything is decided: whoever works on the request
+// reads it.
 type request struct {
 	h1.Request
 	plane  *plane
@@ -46,15 +47,15 @@ func (r *request) service() string {
 	return r.route.Guard.Name()
 }
 
-// ownsRetries tells whether this proxy may repeat and hedge at all: a gateway only if the file says so.
+// ownsRetries reports whether this proxy may repeat and hedge at all: a gateway only if the file says so.
 func (r *request) ownsRetries() bool {
 	return !r.plane.config.Gateway || r.plane.policies.GatewayRetries()
 }
 
-// mayTryAgain tells whether there may be another attempt at all.
+// mayTryAgain reports whether there may be another attempt at all.
 func (r *request) mayTryAgain() bool { return r.fleet.policy.MaxRetries > 0 && r.ownsRetries() }
 
-// repeatable tells whether sending the request twice does no harm.
+// repeatable reports whether sending the request twice does no harm.
 func (r *request) repeatable(p *abate.Policy) bool {
 	if r.rpc {
 		return hops.RepeatableCall(p, r.method(), r.Keyed)
@@ -73,9 +74,9 @@ func (r *request) keyInUse() *keyed {
 	return r.in.key
 }
 
-// gone tells whether the client has left, and need not be worked for. A request with a key is finished all the same if that
-// takes no longer than its lease: the answer is kept for the client's next try, which the service would otherwise have to do
-// again without knowing that it has done it.
+// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same
+// if that takes no longer than its lease: the answer is kept for the client's next try, which the service would
+// otherwise have to do again without knowing that it has done it.
 func (r *request) gone() bool {
 	key := r.keyInUse()
 	return (key == nil || abate.Now()-r.began > key.Config.Lease) && r.client.gone()
@@ -88,7 +89,7 @@ func (r *request) pseudonym() string {
 	return outgoing
 }
 
-// looped tells whether the request has been on this way through the process before.
+// looped reports whether the request has been on this way through the process before.
 func (r *request) looped() bool {
 	name := r.pseudonym()
 	for _, f := range r.Fields {
@@ -99,8 +100,8 @@ func (r *request) looped() bool {
 	return false
 }
 
-// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to the
-// upstream itself and has it already.
+// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to
+// the upstream itself and has it already.
 func (r *request) target(e *endpoint) []byte {
 	if e.base == "" || r.route.Upstream || r.Path[0] != '/' {
 		return r.Path
@@ -108,9 +109,10 @@ func (r *request) target(e *endpoint) []byte {
 	return append([]byte(e.base), r.Path...)
 }
 
-// ours tells whether a field of the request is about the hop before, and replaced.
+// ours reports whether a field of the request is about the hop before, and replaced.
 func (r *request) ours(f h1.Field) bool {
-	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-") || f.Name[0]|0x20 == 'x' && begins(f.Name, "x-envoy-")) {
+	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-") || f.Name[0]|0x20 == 'x' &&
+		begins(f.Name, "x-envoy-")) {
 		return true
 	}
 	if isAllowance(f) {
@@ -122,18 +124,20 @@ func (r *request) ours(f h1.Field) bool {
 	if r.rpc && (f.Is("grpc-timeout") || f.Is("grpc-previous-rpc-attempts")) {
 		return true
 	}
-	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' && (f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
+	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' &&
+		(f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
-// omits tells whether the service is told nothing that is meant for services of one's own.
+// omits reports whether the service is told nothing that is meant for services of one's own.
 func (r *request) omits() bool {
 	return r.in == nil && r.fleet.policy.InternalHeaders == abate.OmitInternal
 }
 
-// keepsHost tells whether the service gets the Host that the client wrote.
+// keepsHost reports whether the service gets the Host that the client wrote.
 func (r *request) keepsHost() bool { return r.plane.config.Gateway || r.in != nil }
 
-// appendForwarded tells the service who asked. X-Forwarded-For grows by the client; the other two are the first proxy's.
+// appendForwarded tells the service who asked. X-Forwarded-For grows by the client; the other two are the first
+// proxy's.
 func (r *request) appendForwarded(dst []byte) []byte {
 	from := r.client.origin()
 	if from.peer.IsValid() {

@@ -36,7 +36,7 @@ func (b *requestBody) begin(req *h1.Request) {
 	}
 }
 
-// complete tells whether nothing of the content is left on the connection.
+// complete reports whether nothing of the content is left on the connection.
 func (b *requestBody) complete() bool { return b.done.Load() }
 
 // inInput returns the content if all of it has come with the head.

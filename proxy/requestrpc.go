@@ -9,7 +9,8 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// asksRPC tells whether the request is a gRPC call: it needs HTTP/2 all the way, and its answer ends with a status of its own.
+// asksRPC reports whether the request is a gRPC call: it needs HTTP/2 all the way, and its answer ends with a status of
+// its own.
 func (r *request) asksRPC() bool {
 	if !r.client.multiplexed() {
 		return false
@@ -36,9 +37,9 @@ func (r *request) readRPC() {
 	}
 }
 
-// bound has the deadline of a gRPC call be the least of its client's, the gate's, and the policy's timeout, as the timeout of a
-// service config is: a stream ends at it too. attemptTimeout is no part of it: what that bounds is the wait for the answer's
-// beginning, and a stream may go on behind that.
+// bound has the deadline of a gRPC call be the least of its client's, the gate's, and the policy's timeout, as the
+// timeout of a service config is: a stream ends at it too. attemptTimeout is no part of it: what that bounds is the
+// wait for the answer's beginning, and a stream may go on behind that.
 func (r *request) bound(policy *abate.Policy, now, until time.Duration) {
 	if r.limit = min(r.limit, until); policy.Timeout > 0 {
 		r.limit = min(r.limit, later(now, policy.Timeout))
@@ -57,8 +58,9 @@ func (r *request) method() string {
 // grpcType is how the Content-Type of gRPC begins.
 var grpcType = []byte("application/grpc")
 
-// isRPC tells whether a media type is gRPC's. That of gRPC-Web is not: its status is part of the content.
+// isRPC reports whether a media type is gRPC's. That of gRPC-Web is not: its status is part of the content.
 func isRPC(mediaType []byte) bool {
 	n := len(grpcType)
-	return len(mediaType) >= n && bytes.EqualFold(mediaType[:n], grpcType) && (len(mediaType) == n || strings.IndexByte("+; ", mediaType[n]) >= 0)
+	return len(mediaType) >= n && bytes.EqualFold(mediaType[:n], grpcType) &&
+		(len(mediaType) == n || strings.IndexByte("+; ", mediaType[n]) >= 0)
 }

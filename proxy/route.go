@@ -25,8 +25,8 @@ type service struct {
 	stats    sync.Map   // label of a route to *abateprom.Endpoint
 }
 
-// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one: comparing
-// one pointer is all that reloads cost a request.
+// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one:
+// comparing one pointer is all that reloads cost a request.
 type fleet struct {
 	policy    *abate.Policy
 	load      uint64 // the number of the policy file's load
@@ -37,15 +37,16 @@ type fleet struct {
 
 // services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
 type services struct {
-	plane   *plane
-	metrics *abateprom.Metrics
-	secrets *secrets // of gates
-	guards  sync.Map // *abate.Guard to *service
-	posts   sync.Map // *abate.Gate to *watchpost
+	policies *policyfile.Set
+	idle     time.Duration // for which a connection to a service is kept
+	metrics  *abateprom.Metrics
+	secrets  *secrets // of gates
+	guards   sync.Map // *abate.Guard to *service
+	posts    sync.Map // *abate.Gate to *watchpost
 }
 
-func (l *services) init(p *plane, m *abateprom.Metrics, s *secrets) {
-	l.plane, l.metrics, l.secrets = p, m, s
+func (l *services) init(p *policyfile.Set, idle time.Duration, m *abateprom.Metrics, s *secrets) {
+	l.policies, l.idle, l.metrics, l.secrets = p, idle, m, s
 }
 
 // of returns what is kept for a guard, which may have a gate before it.
@@ -63,11 +64,10 @@ func (l *services) of(g *abate.Guard, gate *abate.Gate) *service {
 
 // tick closes connections that nobody uses, and takes what the policy file has no more off the page.
 func (l *services) tick(now time.Duration, page *abateadmin.Page) {
-	idle := l.plane.config.UpstreamIdleTimeout
 	l.guards.Range(func(_, kept any) bool {
 		s := kept.(*service)
 		if s.listed() {
-			s.sweep(now - idle)
+			s.sweep(now - l.idle)
 		} else {
 			s.sweep(now) // nothing is sent to it any more
 			page.Remove(s.guard)
@@ -75,7 +75,7 @@ func (l *services) tick(now time.Duration, page *abateadmin.Page) {
 		return true
 	})
 	l.posts.Range(func(g, _ any) bool {
-		if _, ok := l.plane.policies.Gate(g.(*abate.Gate).Name()); !ok {
+		if _, ok := l.policies.Gate(g.(*abate.Gate).Name()); !ok {
 			page.RemoveGate(g.(*abate.Gate))
 		}
 		return true
@@ -98,12 +98,12 @@ func (l *services) close() {
 	})
 }
 
-// listed tells whether the policy file still has the service.
+// listed reports whether the policy file still has the service.
 func (s *service) listed() (ok bool) {
 	if s.gate != nil {
-		_, ok = s.services.plane.policies.Gate(s.gate.Name())
+		_, ok = s.services.policies.Gate(s.gate.Name())
 	} else {
-		_, ok = s.services.plane.policies.Lookup(s.guard.Name())
+		_, ok = s.services.policies.Lookup(s.guard.Name())
 	}
 	return ok
 }
@@ -212,7 +212,7 @@ func (l *services) leaveBy(r *route, d *policyfile.Destination) bool {
 
 // enterRoute finds the service of a request that came in at listen, for what the file protects.
 func (l *services) enterRoute(r *route, listen, host, target string) bool {
-	e, ok := l.plane.policies.Entrance(listen, host, target)
+	e, ok := l.policies.Entrance(listen, host, target)
 	if !ok {
 		return false
 	}

@@ -13,9 +13,9 @@ const (
 	mostOthers  = 256
 )
 
-// roomFor is how many clients may be connected at once where the process may have so many files open, and how many connections to
-// services there is room for beyond one for each of them: whoever has come in can be served. wanted is the number of clients, if
-// somebody has chosen it. Less than 0, and of both, means any number.
+// roomFor is how many clients may be connected at once where the process may have so many files open, and how many
+// connections to services there is room for beyond one for each of them: whoever has come in can be served. wanted is
+// the number of clients, if somebody has chosen it. Less than 0, and of both, means any number.
 func roomFor(files, wanted int) (clients, more int) {
 	if files <= 0 || wanted < 0 {
 		return max(wanted, 0), -1
@@ -41,7 +41,8 @@ func (d *door) seat() {
 	p := d.lobby
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for told := false; p.plane.config.MaxConnections > 0 && p.seated >= p.plane.config.MaxConnections && !d.draining.Load(); told = true {
+	for told := false; p.plane.config.MaxConnections > 0 && p.seated >= p.plane.config.MaxConnections &&
+		!d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
 			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
 				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
@@ -74,7 +75,8 @@ func (p *lobby) unseat() {
 // glances is how many clients are looked at for one that can go: as a map gives them, at random.
 const glances = 64
 
-// showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of its head. mu is held.
+// showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of
+// its head. mu is held.
 func (p *lobby) showOut() bool {
 	var longest, slowest *clientConn
 	now, looked := abate.Now(), 0

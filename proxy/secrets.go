@@ -79,8 +79,8 @@ func (e *secrets) secureAt(g *abate.Gate) (*watched[tls.Config], error) {
 	return w, nil
 }
 
-// tokensIn is the watched file of a gate that asks for tokens, nil for one that does not. That of a file that came just now
-// is read at once.
+// tokensIn is the watched file of a gate that asks for tokens, nil for one that does not. That of a file that came
+// just now is read at once.
 func (e *secrets) tokensIn(a abate.Authentication) *watched[identity.Tokens] {
 	if !a.Enabled() {
 		return nil

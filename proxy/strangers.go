@@ -7,11 +7,12 @@ import (
 	"github.com/abate-go/abate/proxy/identity"
 )
 
-// asStranger tells whether a field is one that a stranger may not send through a gateway: where a request has been, and who a user is.
+// asStranger reports whether a field is one that a stranger may not send through a gateway: where a request has been,
+// and who a user is.
 func asStranger(f h1.Field) bool { return byProxies(f) || identity.Told(f.Name) }
 
-// fromStranger tells whether a gateway got the request from a peer that is not among those whose fields are believed. Where nobody
-// has said who is, it knows no strangers.
+// fromStranger reports whether a gateway got the request from a peer that is not among those whose fields are believed.
+// Where nobody has said who is, it knows no strangers.
 func (r *request) fromStranger() bool {
 	c := &r.plane.config
 	from := r.client.origin()

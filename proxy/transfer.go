@@ -9,7 +9,8 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// transfer is the passing on of a service's answer to the client, to whoever keeps it, and to those who wait for its end.
+// transfer is the passing on of a service's answer to the client, to whoever keeps it, and to those who wait for its
+// end.
 type transfer struct {
 	req   *request
 	call  *guardedCall
@@ -48,7 +49,8 @@ func (t *transfer) pass(a *answer, extra []byte) {
 		t.good.drop()
 		return
 	}
-	if length != 0 && !a.pending() { // an event may be long in coming, and a client that sends and receives waits for the head
+	// an event may be long in coming, and a client that sends and receives waits for the head
+	if length != 0 && !a.pending() {
 		client.flush()
 	}
 	for !client.broken() || t.key != nil {
@@ -80,9 +82,10 @@ func (t *transfer) pass(a *answer, extra []byte) {
 	}
 }
 
-// blames tells whether the service is to blame for an answer that broke off with err.
+// blames reports whether the service is to blame for an answer that broke off with err.
 func (t *transfer) blames(err error) bool {
-	return !t.req.rpc && !errors.Is(err, errGone) && !errors.Is(err, errStalls) && !t.req.client.broken() && !t.req.client.gone()
+	return !t.req.rpc && !errors.Is(err, errGone) && !errors.Is(err, errStalls) && !t.req.client.broken() &&
+		!t.req.client.gone()
 }
 
 // close ends the answer, which has come to its end.
@@ -123,8 +126,8 @@ func (t *transfer) more() ([]byte, error) {
 	return a.next()
 }
 
-// settle looks at the head of the answer. A protocol that is switched to, and a stream of events, last as long as they like:
-// they hold no place from here on.
+// settle looks at the head of the answer. A protocol that is switched to, and a stream of events, last as long as
+// they like: they hold no place from here on.
 func (t *transfer) settle() {
 	a, in := t.from, t.req.in
 	if a.resp.Status == http.StatusSwitchingProtocols || stays(a.resp.Fields) {
@@ -136,8 +139,8 @@ func (t *transfer) settle() {
 	a.resp.Fields = in.outgoing(a.resp.Fields)
 }
 
-// whole tells those who wait for it that all of the answer has come from the service: the limits, and whoever keeps it for
-// the repeats of the request. How long a long answer took is its client's affair.
+// whole tells those who wait for it that all of the answer has come from the service: the limits, and whoever keeps
+// it for the repeats of the request. How long a long answer took is its client's affair.
 func (t *transfer) whole() {
 	a := t.from
 	class := hops.ServedClass(a.resp.Status)

@@ -57,8 +57,8 @@ func (t *transfer) breakOff(err error) {
 	t.req.client.end(appendLines(nil, b))
 }
 
-// addTail has fields, as lines, go to the client with the status of a gRPC answer: in its trailer, or in the only head that
-// it has. A pushback among them replaces the service's.
+// addTail has fields, as lines, go to the client with the status of a gRPC answer: in its trailer, or in the only
+// head that it has. A pushback among them replaces the service's.
 func (t *transfer) addTail(lines []byte) (extra []byte) {
 	a, pushes := t.from, contains(lines, pushbackField)
 	if a.resp.Length == 0 { // trailers-only

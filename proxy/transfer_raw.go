@@ -14,15 +14,15 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// spliceFrom is how much content must be left for the kernel to move it from socket to socket. splicePiece is how much it
-// moves at once: so much a client has to take within StallTimeout.
+// spliceFrom is how much content must be left for the kernel to move it from socket to socket. splicePiece is how
+// much it moves at once: so much a client has to take within StallTimeout.
 const (
 	spliceFrom  = 128 << 10
 	splicePiece = 256 << 10
 )
 
-// splice moves a piece of a long answer without reading it, if both ends are TCP. It looks after the client as read does.
-// After an error neither end can go on: what had left the service may not have reached the client.
+// splice moves a piece of a long answer without reading it, if both ends are TCP. It looks after the client as read
+// does. After an error neither end can go on: what had left the service may not have reached the client.
 func (t *transfer) splice() (moved bool, err error) {
 	a, r := t.from, t.req
 	if a.conn == nil || a.conn.tcp == nil || a.frame.left < spliceFrom || a.keeping {

@@ -21,14 +21,13 @@ type transport struct {
 	idle           func() // closes connections that nobody uses
 }
 
-func (t *transport) init(p *plane, berths int) {
-	c := &p.config
-	t.connectTimeout, t.stallTimeout, t.clock, t.life = c.ConnectTimeout, c.StallTimeout, p.clock, p.life
+func (t *transport) init(life context.Context, c *Config, clock instant, berths int, idle func()) {
+	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
 	t.http2 = h2.Config{
-		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout, StallTimeout: c.StallTimeout,
+		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
+		StallTimeout: c.StallTimeout,
 	}
 	t.berths.stock, t.berths.freed = int64(berths), make(chan struct{}, 1)
-	t.idle = p.services.sweepIdle
 }
 
 // dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to

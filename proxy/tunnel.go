@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/internal/untaken"
 )
 
-// tunnel is a connection that has switched to another protocol, such as WebSocket: bytes both ways, until both ends have
-// finished. It is no longer under the guard: its call ended well when the service agreed to it.
+// tunnel is a connection that has switched to another protocol, such as WebSocket: bytes both ways, until both ends
+// have finished. It is no longer under the guard: its call ended well when the service agreed to it.
 type tunnel struct {
 	client, service net.Conn
 	once            sync.Once
@@ -33,7 +33,8 @@ func (t *tunnel) run(early []byte) (n int64) {
 		t.close()
 	}
 	closeWrite(t.client)
-	t.client.SetReadDeadline(time.Now().Add(t.stall)) // a service that has gone must not be waited for with a silent client
+	// a service that has gone must not be waited for with a silent client
+	t.client.SetReadDeadline(time.Now().Add(t.stall))
 	<-done
 	return n
 }

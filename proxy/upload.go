@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// upload sends a stream beside the attempt, which waits for the answer meanwhile: the service may answer before it has all
-// of the request, and both directions may flow at once.
+// upload sends a stream beside the attempt, which waits for the answer meanwhile: the service may answer before it
+// has all of the request, and both directions may flow at once.
 type upload struct {
 	body    *content
 	to      *upstreamConn
@@ -25,8 +25,8 @@ type upload struct {
 	granted bool
 }
 
-// continueWait is how long a service may think about Expect: 100-continue before the body is sent anyway: it may not know
-// the word (RFC 9110 §10.1.1).
+// continueWait is how long a service may think about Expect: 100-continue before the body is sent anyway: it may not
+// know the word (RFC 9110 §10.1.1).
 const continueWait = time.Second
 
 // send begins the upload.
@@ -94,7 +94,8 @@ func (u *upload) write(frame, p []byte) bool {
 	return u.put(h1.AppendChunkSize(frame, len(p))) && u.put(p) && u.put(crlf)
 }
 
-// put writes to the service. One that takes nothing for StallTimeout has failed; what became of it, the attempt finds out.
+// put writes to the service. One that takes nothing for StallTimeout has failed; what became of it, the attempt finds
+// out.
 func (u *upload) put(p []byte) bool {
 	with := u.body.req.plane
 	u.to.nc.SetWriteDeadline(with.clock.time(later(abate.Now(), with.config.StallTimeout)))
@@ -105,8 +106,8 @@ func (u *upload) put(p []byte) bool {
 	return err == nil
 }
 
-// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that. A client that
-// has not announced a length may itself be waiting for the answer.
+// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that. A client
+// that has not announced a length may itself be waiting for the answer.
 func (u *upload) late() bool {
 	if u == nil || u.body.req.Length < 0 || !u.granted || !u.asking.Load() {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// read reads what comes next for a, into the connection's input. It waits until the attempt's time is up, the client has
-// left, or a copy of the attempt has won.
+// read reads what comes next for a, into the connection's input. It waits until the attempt's time is up, the client
+// has left, or a copy of the attempt has won.
 func (a *answer) read() error {
 	c, r := a.conn, a.req
 	for {
@@ -39,9 +39,10 @@ func (a *answer) read() error {
 	}
 }
 
-// converse writes the request and waits for the first bytes of the answer. Both in one wait of the runtime's poller: it is
-// told that the connection has nothing to read, and only then does the request go out, so that no answer can be missed, and
-// none that was not asked for is taken. It saves a look at the connection before, and a read in vain after.
+// converse writes the request and waits for the first bytes of the answer. Both in one wait of the runtime's poller:
+// it is told that the connection has nothing to read, and only then does the request go out, so that no answer can be
+// missed, and none that was not asked for is taken. It saves a look at the connection before, and a read in vain
+// after.
 func (a *answer) converse() error {
 	c := a.conn
 	c.asked, c.wrote, c.failed = false, 0, nil

@@ -59,9 +59,9 @@ func (e *endpoint) connect(ctx context.Context, t *transport, now, until time.Du
 	return c, nil
 }
 
-// alive tells whether an idle connection can take a request: the server has not closed it, and has sent nothing unasked,
-// which would be taken for the answer. Over TLS that may have been read along with the last answer. A plain connection is
-// looked at by converse.
+// alive reports whether an idle connection can take a request: the server has not closed it, and has sent nothing
+// unasked, which would be taken for the answer. Over TLS that may have been read along with the last answer. A plain
+// connection is looked at by converse.
 func (c *upstreamConn) alive() bool {
 	if c.tcp != nil && c.raw != nil {
 		return true
@@ -109,7 +109,8 @@ func (c *upstreamConn) takeTurn(fd uintptr) bool {
 	return true
 }
 
-// answered tells whether a service that did not take all of a request has sent something all the same: a refusal, perhaps.
+// answered reports whether a service that did not take all of a request has sent something all the same: a refusal,
+// perhaps.
 func answered(c *upstreamConn) bool { return c.raw != nil && !silent(c.raw) && !hungUp(c.raw) }
 
 // errStale is a kept connection that turned out to be of no use before anything was sent on it.

@@ -11,12 +11,13 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// headWait is how long the head of a gRPC answer waits for its first message while the call could still be repeated: servers
-// send both together, unless the call fails in between. A client that wants the head before it goes on gets it then.
+// headWait is how long the head of a gRPC answer waits for its first message while the call could still be repeated:
+// servers send both together, unless the call fails in between. A client that wants the head before it goes on gets
+// it then.
 var headWait = 10 * time.Millisecond
 
-// overdue reports whether err is how the service ended a call whose deadline had passed: servers of gRPC, grpc-go's among them,
-// then cancel the stream.
+// overdue reports whether err is how the service ended a call whose deadline had passed: servers of gRPC, grpc-go's
+// among them, then cancel the stream.
 func (a *answer) overdue(err error) bool {
 	var end *h2.StreamError
 	return a.req.rpc && errors.As(err, &end) && end.Peer && end.Code == h2.Cancel && abate.Now() >= a.head.deadline
@@ -68,8 +69,9 @@ func (e *statusError) Error() string {
 	return "the service answered " + e.code.String() + ": " + e.message
 }
 
-// awaitVerdict looks at the beginning of a gRPC answer, of which the head is there. If it has a message, the verdict comes
-// after that, and the answer must go on to the client; it may be the head alone that must, if no message comes soon.
+// awaitVerdict looks at the beginning of a gRPC answer, of which the head is there. If it has a message, the verdict
+// comes after that, and the answer must go on to the client; it may be the head alone that must, if no message comes
+// soon.
 func (a *answer) awaitVerdict(mayRepeat bool) error {
 	v, r := &a.verdict, &a.resp
 	if r.Status != http.StatusOK {
