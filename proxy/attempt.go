@@ -21,17 +21,18 @@ type tries struct {
 
 // renew makes a new attempt of a, with the memory of the last. One that may have copies beside it is not alone.
 func (a *answer) renew(r *request, b *content, t *tries, until time.Duration, alone bool, told telling) {
-	*a = a.blank()
-	a.req, a.body, a.tries, a.fleet, a.until, a.alone = r, b, t, r.fleet, until, alone
-	a.head = requestHead{req: r, body: b, told: told, until: until}
+	fields, sent, lines := a.memory()
+	*a = answer{
+		req: r, body: b, tries: t, fleet: r.fleet, until: until, alone: alone,
+		head: requestHead{req: r, body: b, told: told, until: until},
+		resp: h1.Response{Fields: fields},
+		h2:   http2Answer{head: h2.Head{Fields: sent}, lines: lines},
+	}
 }
 
-// blank is no attempt yet, with the memory of a.
-func (a *answer) blank() answer {
-	return answer{
-		resp: h1.Response{Fields: a.resp.Fields[:0]},
-		h2:   http2Answer{head: h2.Head{Fields: a.h2.head.Fields[:0]}, lines: a.h2.lines[:0]},
-	}
+// memory is what the next attempt can use again.
+func (a *answer) memory() (fields []h1.Field, sent []h2.Field, lines []byte) {
+	return a.resp.Fields[:0], a.h2.head.Fields[:0], a.h2.lines[:0]
 }
 
 // send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone,

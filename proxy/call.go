@@ -28,6 +28,13 @@ type guardedCall struct {
 	delivered, judged bool
 }
 
+// renew makes a new call of g, with the memory of the last.
+func (g *guardedCall) renew(r *request, b *content) {
+	fields, sent, lines := g.first.memory()
+	*g = guardedCall{req: r, body: b, tries: tries{last: -1}}
+	g.first.resp.Fields, g.first.h2.head.Fields, g.first.h2.lines = fields, sent, lines
+}
+
 // begin begins the guarded call, which ends at until.
 func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) error {
 	r := g.req

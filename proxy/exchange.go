@@ -20,21 +20,18 @@ type exchange struct {
 	counted  bool // among the requests under way
 }
 
-// renew makes the exchange that of the request which x.req has read. Of the one before it keeps memory, and the
-// route: most requests of a client go there again.
+// renew makes the exchange that of the request which x.req has read: each of its parts is a new one. Of the one before it
+// keeps memory, and the route: most requests of a client go there again.
 func (x *exchange) renew() {
-	now := abate.Now()
-	*x = exchange{
-		req: request{
-			Request: x.req.Request, plane: x.req.plane, client: x.req.client, route: x.req.route, began: now,
-			limit: abate.NoDeadline,
-		},
-		body:     content{req: &x.req, held: x.body.held},
-		call:     guardedCall{req: &x.req, body: &x.body, tries: tries{last: -1}, first: x.call.first.blank()},
-		reply:    reply{req: &x.req, body: &x.body, tail: x.reply.tail[:0], last: x.reply.last[:0]},
-		transfer: transfer{req: &x.req, call: &x.call, reply: &x.reply, good: lastGood{req: &x.req}},
-		ended:    now,
+	now, r := abate.Now(), &x.req
+	*r = request{
+		Request: r.Request, plane: r.plane, client: r.client, route: r.route, began: now, limit: abate.NoDeadline,
 	}
+	x.body = content{req: r, held: x.body.held}
+	x.call.renew(r, &x.body)
+	x.reply = reply{req: r, body: &x.body, tail: x.reply.tail[:0], last: x.reply.last[:0]}
+	x.transfer = transfer{req: r, call: &x.call, reply: &x.reply, good: lastGood{req: r}}
+	x.ended, x.counted = now, false
 }
 
 // serve has the request in x.req answered.
