@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // gatesReport is /gates.
 type gatesReport struct {
 	Listening []listenReport `json:"listening"`
 	// Problems are what is not in force: addresses that cannot be opened, certificates and tokens that cannot be read.
-	Problems []string     `json:"problems,omitempty"`
-	Redis    *redisReport `json:"redis,omitempty"`
-	Gates    []gateReport `json:"gates"`
-	Trees    treesReport  `json:"callTrees"`
+	Problems []string       `json:"problems,omitempty"`
+	Redis    *redisReport   `json:"redis,omitempty"`
+	Gates    []gateReport   `json:"gates"`
+	Trees    calltree.State `json:"callTrees"`
 }
 
 type listenReport struct {
@@ -60,7 +61,7 @@ type keysReport struct {
 func (p *admin) gatesReport() gatesReport {
 	r := gatesReport{Listening: []listenReport{}, Problems: p.entrances.problems(),
 		Redis: p.entrances.instances.report(), Gates: []gateReport{}}
-	r.Trees = p.plane.trees.state()
+	r.Trees = p.plane.trees.State()
 	for _, e := range p.entrances.list() {
 		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/identity"
 )
@@ -18,7 +19,7 @@ import (
 // come and given back when it is answered, so that idle connections hold none.
 type arrival struct {
 	post    *post
-	trees   *callTrees
+	trees   *calltree.Table
 	machine abate.Arrival
 	request abate.Request // what the gate is told
 	asked   bool          // it has been told
@@ -191,6 +192,9 @@ func (in *arrival) authenticate(r *request) (name string, ok bool) {
 	}
 	return tokens.Caller(found)
 }
+
+// seed makes the hashes of callers different in every process: nobody can choose to share another's.
+var seed = maphash.MakeSeed()
 
 // identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it
 // has one.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // called is what an exchange knows of the call tree of a call that goes out.
@@ -24,21 +25,21 @@ func (r *request) findTree() {
 	}
 	r.before = r.madeBefore()
 	trees := &r.plane.trees
-	a, id, ok := allowanceIn(r.Fields)
+	a, id, ok := calltree.AllowanceIn(r.Fields)
 	r.asks = ok
 	switch {
 	case !r.owner:
 	case ok:
 		if id != 0 {
-			r.tree = trees.byID(id, a)
+			r.tree = trees.ByID(id, a)
 		}
 		if r.tree == nil {
 			a.Owner = strings.Clone(a.Owner) // copies may outlive the request
 			r.tree = abate.NewCallTree(a)
 		}
-	case trees.joined.Load() > 0:
-		var keys [maxTraces]uint64
-		r.tree = trees.byTrace(keys[:traces(r.Fields, &keys)])
+	case trees.Joined():
+		var keys [calltree.MaxTraces]uint64
+		r.tree = trees.ByTrace(keys[:calltree.Traces(r.Fields, &keys)])
 	}
 }
 

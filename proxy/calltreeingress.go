@@ -5,6 +5,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -14,7 +15,7 @@ type handled struct {
 	told      bool            // it says so, and is believed
 	numbered  bool            // it says which attempt it is: somebody repeats
 	envoy     bool            // it says so as Envoy does
-	ticket    ticket
+	ticket    calltree.Ticket
 	below     abate.Below // what the service says itself
 	grpc      bool        // what became of it is told in the trailer
 	reported  bool
@@ -24,7 +25,7 @@ type handled struct {
 // readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The
 // allowance goes on to the service in another form, see appendAllowance.
 func (in *arrival) readTree(r *request) {
-	in.allowance, _, in.told = allowanceIn(r.Fields)
+	in.allowance, _, in.told = calltree.AllowanceIn(r.Fields)
 	in.grpc = r.rpc
 }
 
@@ -35,12 +36,12 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 		return dst
 	}
 	a := in.allowance
-	if in.ticket.away {
+	if in.ticket.Away {
 		a.Left = 0
 	}
 	dst = hops.AppendAllowance(append(dst, "Abate-Retry-Allowance: "...), a)
-	if in.ticket.id != 0 {
-		dst = appendCallID(dst, in.ticket.id)
+	if in.ticket.ID != 0 {
+		dst = calltree.AppendID(dst, in.ticket.ID)
 	}
 	return append(dst, "\r\n"...)
 }
@@ -50,11 +51,11 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 func (in *arrival) report() (b abate.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
-		in.said = more(in.trees.report(&in.ticket), in.below)
+		in.said = calltree.Merge(in.trees.Report(&in.ticket), in.below)
 		in.said.Final = in.said.Final || in.asked && in.machine.Refusal().NoRetry
 		in.said.Said = in.told
 	}
-	return in.said, in.told || in.ticket.joint != nil
+	return in.said, in.told || in.ticket.Joined()
 }
 
 // appendReport writes the report to the caller, and reports whether it should not try again. Envoy has a field of its
@@ -64,8 +65,8 @@ func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 		return dst, false
 	}
 	b, _ := in.report()
-	if b.Final = b.Final && failing(a.status); in.told {
-		dst = appendMade(dst, b)
+	if b.Final = b.Final && calltree.Failing(a.status); in.told {
+		dst = calltree.AppendMade(dst, b)
 	}
 	if b.Final && in.envoy && !a.says(hops.Ratelimited) {
 		dst = h1.AppendField(dst, hops.Ratelimited, "true")
@@ -80,21 +81,21 @@ func (in *arrival) joinTree(r *request) {
 	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
 		return
 	}
-	var keys [maxTraces]uint64
-	n := traces(r.Fields, &keys)
+	var keys [calltree.MaxTraces]uint64
+	n := calltree.Traces(r.Fields, &keys)
 	switch {
 	case in.told:
 		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
-		in.ticket = in.trees.join(in.allowance, true, keys[:n])
+		in.ticket = in.trees.Join(in.allowance, true, keys[:n])
 	case n > 0:
-		in.ticket = in.trees.join(abate.Allowance{}, false, keys[:n])
+		in.ticket = in.trees.Join(abate.Allowance{}, false, keys[:n])
 	}
 }
 
 // leaveTree gives the place among the call trees back.
 func (in *arrival) leaveTree(answered bool) {
 	if in != nil {
-		in.trees.leave(&in.ticket, answered)
-		in.ticket = ticket{}
+		in.trees.Leave(&in.ticket, answered)
+		in.ticket = calltree.Ticket{}
 	}
 }

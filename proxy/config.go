@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // Config is what a proxy is started with. What may change while it runs stands in the policy file.
@@ -81,7 +82,7 @@ func (c *Config) defaults() {
 		c.StaleMemory = 64 << 20
 	}
 	if c.CallTrees == 0 {
-		c.CallTrees = defaultCallTrees
+		c.CallTrees = calltree.DefaultMost
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

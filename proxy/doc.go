@@ -34,9 +34,9 @@
 // and tokens (secrets.go) and the Redis that instances share (instances.go, and package sharing).
 //
 // What layers of a chain tell each other about attempts is in calltree.go for calls that go out and in
-// calltreeingress.go for requests that come in. The proxy stands on both sides of its program, and callTrees
-// (calltreetable.go) joins them: a call belongs to the request it is made for if the program passes on
-// Abate-Retry-Allowance or the name of its trace (calltreetrace.go). Of a program that passes on neither nothing is
+// calltreeingress.go for requests that come in. The proxy stands on both sides of its program, and a
+// calltree.Table joins them: a call belongs to the request it is made for if the program passes on
+// Abate-Retry-Allowance or the name of its trace (package calltree). Of a program that passes on neither nothing is
 // known, and its calls are the first of their trees.
 //
 // A place at a gate is held from the admission to the last byte of the answer. Not held is one by a body of known

@@ -20,8 +20,8 @@ type exchange struct {
 	counted  bool // among the requests under way
 }
 
-// renew makes the exchange that of the request which x.req has read: each of its parts is a new one. Of the one before it
-// keeps memory, and the route: most requests of a client go there again.
+// renew makes the exchange that of the request which x.req has read: each of its parts is a new one. Of the one before
+// it keeps memory, and the route: most requests of a client go there again.
 func (x *exchange) renew() {
 	now, r := abate.Now(), &x.req
 	*r = request{

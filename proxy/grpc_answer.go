@@ -7,6 +7,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -17,7 +18,7 @@ func (w *reply) appendRPCReport(dst []byte, c hops.Code) []byte {
 	b, _ := w.report()
 	b.Final = b.Final && failed
 	if b.Said {
-		dst = appendMade(dst, b)
+		dst = calltree.AppendMade(dst, b)
 	}
 	in := w.req.in
 	if b.Final || failed && in != nil && in.asked && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now())) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -76,7 +77,7 @@ func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 		return fields
 	}
 	if in.told {
-		in.below = more(in.below, madeIn(fields))
+		in.below = calltree.Merge(in.below, calltree.MadeIn(fields))
 	}
 	kept := fields[:0]
 	for _, f := range fields {
@@ -85,7 +86,7 @@ func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 		case 'x':
 			drop = !in.trusted && begins(f.Name, "x-envoy-") || limited && begins(f.Name, "x-ratelimit-")
 		case 'a':
-			drop = !in.trusted && begins(f.Name, "abate-") || in.told && isMade(f)
+			drop = !in.trusted && begins(f.Name, "abate-") || in.told && calltree.IsMade(f)
 		case 'r':
 			drop = limited && (f.Is("ratelimit") || f.Is("ratelimit-policy"))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // judge classifies an attempt. What the client did is not the service's fault.
@@ -74,8 +75,8 @@ func (g *guardedCall) hear(o *abate.Outcome, a *answer, err error) {
 	case err != nil:
 		o.Unsent = !a.sent
 	case g.req.omits(): // it was told nothing, so what it counts is not of our call tree
-		o.Below = abate.Below{Final: more(a.verdict.below, madeIn(a.resp.Fields)).Final}
+		o.Below = abate.Below{Final: calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields)).Final}
 	default:
-		o.Below = more(a.verdict.below, madeIn(a.resp.Fields))
+		o.Below = calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/abate-go/abate/hops"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -63,7 +64,7 @@ func notReplayed(f h1.Field) bool {
 	case 17, 21:
 		return begins(f.Name, "x-ratelimit-")
 	case 18:
-		return isMade(f)
+		return calltree.IsMade(f)
 	case 20:
 		return f.Is(strings.ToLower(replayedField))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
 )
 
@@ -18,7 +19,7 @@ type plane struct {
 
 	out      transport
 	services services
-	trees    callTrees
+	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
 	lines    throttle // of the access log

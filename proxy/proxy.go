@@ -16,6 +16,7 @@ import (
 	"github.com/abate-go/abate/adapter/abateprom"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/stale"
 )
 
@@ -35,7 +36,7 @@ func New(c Config) (*Proxy, error) {
 	clients, more := roomFor(openFiles(), c.MaxConnections)
 	c.MaxConnections = clients
 	p := &Proxy{plane: plane{config: c, clock: newInstant(), kept: stale.New(c.StaleMemory),
-		trees: callTrees{most: c.CallTrees}}}
+		trees: calltree.Table{Most: c.CallTrees}}}
 	p.plane.life, p.plane.end = context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	metrics, err := abateprom.New(registry)
@@ -122,7 +123,7 @@ func (p *Proxy) tick() {
 		case <-t.C:
 			p.prepare()
 			p.follow()
-			p.plane.trees.sweep()
+			p.plane.trees.Sweep()
 			p.plane.services.tick(abate.Now(), p.admin.page)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -81,10 +82,10 @@ func (w *reply) appendReport(dst []byte, a *head) []byte {
 		return dst
 	}
 	b, ok := w.report()
-	if b.Final = b.Final && failing(a.status); !ok {
+	if b.Final = b.Final && calltree.Failing(a.status); !ok {
 		return dst
 	}
-	dst = appendMade(dst, b)
+	dst = calltree.AppendMade(dst, b)
 	if b.Final && !a.says(noRetryField) {
 		dst = h1.AppendField(dst, noRetryField, "false")
 	}

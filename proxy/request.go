@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -115,7 +116,7 @@ func (r *request) ours(f h1.Field) bool {
 		begins(f.Name, "x-envoy-")) {
 		return true
 	}
-	if isAllowance(f) {
+	if calltree.IsAllowance(f) {
 		return r.in != nil || r.owner
 	}
 	if r.in != nil && r.in.key.aboutKey(f) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // transfer is the passing on of a service's answer to the client, to whoever keeps it, and to those who wait for its
@@ -110,7 +111,7 @@ func (t *transfer) takeHead() {
 	case t.req.in != nil:
 		t.settle()
 	case t.req.owner:
-		a.resp.Fields = withoutMade(a.resp.Fields)
+		a.resp.Fields = calltree.WithoutMade(a.resp.Fields)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -14,7 +15,7 @@ func (t *transfer) closing() []byte {
 		return nil
 	}
 	if t.req.in != nil {
-		t.req.in.below = more(t.req.in.below, a.verdict.below)
+		t.req.in.below = calltree.Merge(t.req.in.below, a.verdict.below)
 	}
 	return t.reply.appendRPCReport(nil, a.verdict.code)
 }
@@ -84,7 +85,7 @@ func (t *transfer) ending() []h1.Field {
 		own = t.req.in.outgoing(own)
 	case !t.req.owner: // what is not the proxy's affair goes on
 		for _, f := range a.closingFields() {
-			if isMade(f) {
+			if calltree.IsMade(f) {
 				own = append(own, f)
 			}
 		}

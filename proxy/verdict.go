@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -36,7 +37,7 @@ type verdict struct {
 // with several that differ, it is UNKNOWN.
 func (v *verdict) read(fields []h1.Field) {
 	v.known, v.code = true, hops.Unknown
-	v.below = madeIn(fields)
+	v.below = calltree.MadeIn(fields)
 	stated := ""
 	var waits []string
 	for _, f := range fields {

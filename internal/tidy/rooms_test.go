@@ -19,8 +19,8 @@ type room struct {
 // rooms lists the rooms of packages that are too large to be read as one, from the bottom up. Every file has one.
 var rooms = map[string][]room{
 	"proxy": {
-		{"the wire", "backlog_linux backlog_other buffer calltreefields calltreetable calltreetrace clock config fields " +
-			"grpcstatus sharing socket_blind socket_linux socket_other socket_unix throttle tunnel watched"},
+		{"the wire", "backlog_linux backlog_other buffer clock config fields grpcstatus " +
+			"sharing socket_blind socket_linux socket_other socket_unix throttle tunnel watched"},
 		{"services", "berths endpoint http2_pool pool post route secrets transport upstreamconn"},
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},

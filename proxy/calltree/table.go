@@ -1,4 +1,4 @@
-package proxy
+package calltree
 
 import (
 	"crypto/rand"
@@ -10,14 +10,14 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// callTrees joins the requests that come in with the calls that go out for them: it finds the call tree of a request
+// Table joins the requests that come in with the calls that go out for them: it finds the call tree of a request
 // under way by an id that only its service is told, or by the names of its trace.
 //
-// It holds most requests at once. One more is not joined: its service is told that nothing is left for it, and while
+// It holds Most requests at once. One more is not joined: its service is told that nothing is left for it, and while
 // there are such requests, calls of which nothing is known are not repeated either. So a full table makes fewer extra
 // attempts, never more.
-type callTrees struct {
-	most   int
+type Table struct {
+	Most   int          // requests at once
 	joined atomic.Int64 // tickets, those without room among them; calls look at it before anything else
 
 	mu    sync.Mutex
@@ -49,39 +49,45 @@ const (
 	// lingering is for how long the calls of a service that did not answer in time are still known: it may not have
 	// noticed.
 	lingering = 30 * time.Second
-	// defaultCallTrees needs about 8 MiB.
-	defaultCallTrees = 16384
+	// DefaultMost needs about 8 MiB.
+	DefaultMost = 16384
 )
 
-// ticket is a request's place among callTrees. The zero ticket is none.
-type ticket struct {
+// Joined reports whether the table holds a request.
+func (c *Table) Joined() bool { return c.joined.Load() > 0 }
+
+// Ticket is a request's place in a Table. The zero Ticket is none.
+type Ticket struct {
 	joint *joint
-	id    uint64 // what its service is told; 0 for none
-	held  [maxTraces]struct {
+	ID    uint64 // what its service is told; 0 for none
+	held  [MaxTraces]struct {
 		key   uint64
 		joint *joint
 	}
 	n    int
-	away bool // there was no room
+	Away bool // there was no room
 }
 
+// Joined reports whether the request has a call tree in the table.
+func (t *Ticket) Joined() bool { return t.joint != nil }
+
 type endedTicket struct {
-	ticket
+	Ticket
 	until time.Duration
 }
 
-// join gives a request with an allowance, if limited is set, or without one its place.
-func (c *callTrees) join(a abate.Allowance, limited bool, keys []uint64) (t ticket) {
+// Join gives a request with an allowance, if limited is set, or without one its place.
+func (c *Table) Join(a abate.Allowance, limited bool, keys []uint64) (t Ticket) {
 	if limited {
-		t.id = newCallID()
+		t.ID = newID()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(abate.Now())
-	if int(c.joined.Load())-c.away >= c.most {
+	if int(c.joined.Load())-c.away >= c.Most {
 		c.away++
 		c.joined.Add(1)
-		return ticket{away: true}
+		return Ticket{Away: true}
 	}
 	if c.roots == nil {
 		c.roots = map[uint64]root{}
@@ -113,7 +119,7 @@ func (c *callTrees) join(a abate.Allowance, limited bool, keys []uint64) (t tick
 		t.n++
 	}
 	if limited {
-		c.roots[t.id] = root{t.joint, 1}
+		c.roots[t.ID] = root{t.joint, 1}
 	}
 	c.joined.Add(1)
 	return t
@@ -132,15 +138,15 @@ func (j *joint) lower(a abate.Allowance) {
 	}
 }
 
-// newCallID makes an id that nobody can guess: who knows it can use the allowance up.
-func newCallID() uint64 {
+// newID makes an id that nobody can guess: who knows it can use the allowance up.
+func newID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return max(binary.BigEndian.Uint64(b[:]), 1)
 }
 
-// byID finds the tree of the request whose service was told id, and has it obey an allowance that came with it.
-func (c *callTrees) byID(id uint64, a abate.Allowance) *abate.CallTree {
+// ByID finds the tree of the request whose service was told id, and has it obey an allowance that came with it.
+func (c *Table) ByID(id uint64, a abate.Allowance) *abate.CallTree {
 	if c.joined.Load() == 0 {
 		return nil
 	}
@@ -154,9 +160,9 @@ func (c *callTrees) byID(id uint64, a abate.Allowance) *abate.CallTree {
 	return r.tree
 }
 
-// byTrace finds the tree of a request under way with one of these names. When there is none it may be that of a
+// ByTrace finds the tree of a request under way with one of these names. When there is none it may be that of a
 // request that is not joined: then nothing is left.
-func (c *callTrees) byTrace(keys []uint64) *abate.CallTree {
+func (c *Table) ByTrace(keys []uint64) *abate.CallTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -170,10 +176,10 @@ func (c *callTrees) byTrace(keys []uint64) *abate.CallTree {
 	return nil
 }
 
-// report is what the caller of a ticket's request is told by the answer that begins now. What is left of the
+// Report is what the caller of a Ticket's request is told by the answer that begins now. What is left of the
 // allowance is lost to the calls that are still under way, unless another request shares it: the caller may use it
 // from now on. What they have been handed counts as used.
-func (c *callTrees) report(t *ticket) (b abate.Below) {
+func (c *Table) Report(t *Ticket) (b abate.Below) {
 	if t.joint == nil {
 		return b
 	}
@@ -193,17 +199,17 @@ func (c *callTrees) report(t *ticket) (b abate.Below) {
 	return b
 }
 
-// leave gives the place back. A service that has not answered is perhaps still busy with the request: the calls that
+// Leave gives the place back. A service that has not answered is perhaps still busy with the request: the calls that
 // it makes are known a while longer, as long as half of the table is free.
-func (c *callTrees) leave(t *ticket, answered bool) {
-	if t.joint == nil && !t.away {
+func (c *Table) Leave(t *Ticket, answered bool) {
+	if t.joint == nil && !t.Away {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := abate.Now()
 	c.expire(now)
-	if t.away {
+	if t.Away {
 		c.away--
 		c.joined.Add(-1)
 		return
@@ -212,17 +218,17 @@ func (c *callTrees) leave(t *ticket, answered bool) {
 		t.joint.closed = true
 		t.joint.tree.Close()
 	}
-	if !answered && t.joint.limited && len(c.ended) < c.most/2 {
+	if !answered && t.joint.limited && len(c.ended) < c.Most/2 {
 		c.ended = append(c.ended, endedTicket{*t, now + lingering})
 		return
 	}
 	c.remove(t)
 }
 
-// remove takes the names of a ticket off. mu is held.
-func (c *callTrees) remove(t *ticket) {
+// remove takes the names of a Ticket off. mu is held.
+func (c *Table) remove(t *Ticket) {
 	c.joined.Add(-1)
-	delete(c.roots, t.id)
+	delete(c.roots, t.ID)
 	for _, h := range t.held[:t.n] {
 		switch r := c.roots[h.key]; {
 		case r.joint != h.joint: // others have taken the name over
@@ -236,16 +242,16 @@ func (c *callTrees) remove(t *ticket) {
 }
 
 // expire removes the tickets that have ended long ago. mu is held.
-func (c *callTrees) expire(now time.Duration) {
+func (c *Table) expire(now time.Duration) {
 	for len(c.ended) > 0 && c.ended[0].until <= now {
-		c.remove(&c.ended[0].ticket)
+		c.remove(&c.ended[0].Ticket)
 		c.ended[0] = endedTicket{}
 		c.ended = c.ended[1:]
 	}
 }
 
-// sweep is expire for times without requests.
-func (c *callTrees) sweep() {
+// Sweep is expire for times without requests.
+func (c *Table) Sweep() {
 	if c.joined.Load() > 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -253,20 +259,20 @@ func (c *callTrees) sweep() {
 	}
 }
 
-// state shows the table.
-func (c *callTrees) state() treesReport {
+// State shows the table.
+func (c *Table) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return treesReport{Joined: int(c.joined.Load()) - c.away - len(c.ended), NoRoom: c.away, Ended: len(c.ended),
+	return State{Joined: int(c.joined.Load()) - c.away - len(c.ended), NoRoom: c.away, Ended: len(c.ended),
 		Names: len(c.roots)}
 }
 
-// treesReport is how many requests are joined with the calls that are made for them.
-type treesReport struct {
+// State is how many requests are joined with the calls that are made for them.
+type State struct {
 	Joined int `json:"joined"`
 	// NoRoom counts those that found no place, and Ended those that ended without an answer a moment ago.
 	NoRoom int `json:"noRoom"`
 	Ended  int `json:"ended"`
-	// Names are the ids and traces by which they are found.
+	// Names are the ids and Traces by which they are found.
 	Names int `json:"names"`
 }

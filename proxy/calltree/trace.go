@@ -1,4 +1,4 @@
-package proxy
+package calltree
 
 import (
 	"encoding/hex"
@@ -7,17 +7,17 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// maxTraces is how many names of a request are looked at. More of them than there are kinds is nothing that anybody
+// MaxTraces is how many names of a request are looked at. More of them than there are kinds is nothing that anybody
 // sends.
-const maxTraces = 4
+const MaxTraces = 4
 
 // requestSeed keeps request ids apart from trace ids.
 var requestSeed = maphash.MakeSeed()
 
-// traces reads the names that a request shares with those that are made for it: W3C's and Zipkin's trace id, which
+// Traces reads the names that a request shares with those that are made for it: W3C's and Zipkin's trace id, which
 // are the same to it, and the request id. It writes what they hash to, each once. A name that is not well-formed is
 // none.
-func traces(fields []h1.Field, keys *[maxTraces]uint64) (n int) {
+func Traces(fields []h1.Field, keys *[MaxTraces]uint64) (n int) {
 	for _, f := range fields {
 		key, ok := traceKey(f)
 		if !ok {
@@ -26,7 +26,7 @@ func traces(fields []h1.Field, keys *[maxTraces]uint64) (n int) {
 		for _, before := range keys[:n] {
 			ok = ok && before != key
 		}
-		if ok && n < maxTraces {
+		if ok && n < MaxTraces {
 			keys[n] = key
 			n++
 		}
@@ -115,5 +115,5 @@ func isHex(v []byte) bool {
 	return true
 }
 
-// seed makes the hashes of callers different in every process: nobody can choose to share another's.
+// seed keeps the names of traces apart in every process: nobody can choose to share another's.
 var seed = maphash.MakeSeed()
