@@ -48,10 +48,9 @@ type client interface {
 	hook(up *h2.Stream) bool
 	unhook()
 	// sink is the socket to which content can be moved without reading it, within stall; nil if there is none.
-	// takeOver writes head and gives the connection away, with what has been read of it; nil if it cannot be given
-	// away.
+	// takeOver gives the connection away, with what has been read of it; nil if it cannot be given away.
 	sink(stall time.Duration) *net.TCPConn
-	takeOver(head []byte) (nc net.Conn, early []byte)
+	takeOver() (nc net.Conn, early []byte)
 
 	// origin is where it comes from; multiplexed reports whether it speaks HTTP/2.
 	origin() *origin

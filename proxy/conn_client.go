@@ -67,16 +67,12 @@ func (c *clientConn) sink(stall time.Duration) *net.TCPConn {
 	return c.sock.tcp
 }
 
-func (c *clientConn) takeOver(head []byte) (nc net.Conn, early []byte) {
+func (c *clientConn) takeOver() (nc net.Conn, early []byte) {
 	c.handedOver = true
-	c.out.take()
-	c.out.b = append(c.out.b, head...)
-	c.out.flush()
 	c.out.put()
 	early = bytes.Clone(c.body.raw)
 	c.body.put()
 	c.sock.in.put()
-	c.sock.nc.SetDeadline(time.Time{})
 	return c.sock.nc, early
 }
 

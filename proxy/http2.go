@@ -295,7 +295,7 @@ func (st *stream) flush() { st.h2.Flush() }
 // Nothing else can be done with the connection of a stream.
 func (st *stream) sink(time.Duration) *net.TCPConn { return nil }
 
-func (st *stream) takeOver([]byte) (net.Conn, []byte) { return nil, nil }
+func (st *stream) takeOver() (net.Conn, []byte) { return nil, nil }
 
 func (st *stream) end(trailer []h1.Field) {
 	switch {

@@ -65,8 +65,7 @@ func (t *transfer) tunnel() {
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
 		*b = bytes.Clone(*b) // for the access log: they lie in the input
 	}
-	client, early := r.client.takeOver(t.switched(up))
-	up.in.put()
+	client, early := r.client.takeOver()
 	if client == nil { // cannot be: HTTP/2 has no Upgrade
 		up.nc.Close()
 		r.client.abort()
@@ -80,6 +79,10 @@ func (t *transfer) tunnel() {
 	defer r.plane.tunnels.close(through)
 	untaken.Bound(client, -1) // an end of a tunnel may pause as long as it likes
 	untaken.Bound(up.nc, -1)
+	client.SetWriteDeadline(r.plane.clock.time(later(abate.Now(), through.stall)))
+	_, _ = client.Write(t.switched(up)) // whether the client takes it, the tunnel finds out
+	up.in.put()
+	client.SetDeadline(time.Time{})
 	up.nc.SetDeadline(time.Time{})
 	t.reply.bytes = through.run(early)
 	a.sent = true
