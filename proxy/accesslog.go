@@ -3,55 +3,23 @@ package proxy
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/abate-go/abate"
 )
 
-// throttle lets so many lines a second through and counts the others: an outage must not become a storm of log lines too.
-type throttle struct {
-	mu      sync.Mutex
-	second  time.Duration
-	lines   int
-	dropped int
-}
-
-// linesPerSecond bounds the records of failed requests. With LogAll there is no bound.
-const linesPerSecond = 100
-
-// admit tells whether a line may be written, and how many have not been since the last one that was.
-func (t *throttle) admit(now time.Duration) (dropped int, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if second := now / time.Second; second != t.second {
-		t.second, t.lines = second, 0
-	}
-	if t.lines >= linesPerSecond {
-		t.dropped++
-		return 0, false
-	}
-	t.lines++
-	dropped, t.dropped = t.dropped, 0
-	return dropped, true
-}
-
-// maxLogged bounds what a line shows of a request's path and of its host, which its client makes as long as it likes.
-const maxLogged = 1 << 10
-
-func shown(b []byte) string { return string(b[:min(len(b), maxLogged)]) }
-
-// log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold secrets.
+// log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold
+// secrets.
 func (x *exchange) log(err error) {
-	c := &x.proxy.config
-	failed := err != nil || x.status >= 500 || x.status == 0 || x.reason != ""
+	c := &x.req.plane.config
+	failed := err != nil || x.reply.status >= 500 || x.reply.status == 0 || x.reply.reason != ""
 	if c.AccessLog == nil || !failed && !c.LogAll {
 		return
 	}
 	dropped := 0
 	if !c.LogAll {
 		var ok bool
-		if dropped, ok = x.proxy.lines.admit(abate.Now()); !ok {
+		if dropped, ok = x.req.plane.lines.admit(abate.Now()); !ok {
 			return
 		}
 	}
@@ -71,22 +39,24 @@ func (x *exchange) attributes(err error, dropped int) []slog.Attr {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", shown(x.req.Method)), slog.String("host", shown(x.req.Host)), slog.String("path", shown(path)),
-		slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Float64("tookMs", milliseconds(max(x.ended-x.began, 0))),
+		slog.Int("status", x.reply.status), slog.Int64("bytes", x.reply.bytes),
+		slog.Float64("tookMs", milliseconds(max(x.ended-x.req.began, 0))),
 	}
-	if x.route.Guard != nil {
-		attrs = append(attrs, slog.String("service", x.service()), slog.String("route", x.route.Label), slog.Int("attempts", x.sent))
+	if x.req.route.Guard != nil {
+		attrs = append(attrs, slog.String("service", x.req.service()), slog.String("route", x.req.route.Label),
+			slog.Int("attempts", x.call.tries.sent))
 	}
-	if x.in != nil {
-		attrs = append(attrs, slog.String("gate", x.service()), slog.String("caller", shown([]byte(x.in.caller))))
+	if x.req.in != nil {
+		attrs = append(attrs, slog.String("gate", x.req.service()), slog.String("caller", shown([]byte(x.req.in.caller))))
 	}
-	if x.fleet != nil && x.tried >= 0 {
-		attrs = append(attrs, slog.String("endpoint", x.fleet.endpoints[x.tried].url))
+	if x.req.fleet != nil && x.call.tries.last >= 0 {
+		attrs = append(attrs, slog.String("endpoint", x.req.fleet.endpoints[x.call.tries.last].url))
 	}
-	if x.rpc && x.status != 0 {
-		attrs = append(attrs, slog.String("grpcStatus", x.code.String()))
+	if x.req.rpc && x.reply.status != 0 {
+		attrs = append(attrs, slog.String("grpcStatus", x.reply.code.String()))
 	}
-	if x.reason != "" {
-		attrs = append(attrs, slog.String("reason", x.reason))
+	if x.reply.reason != "" {
+		attrs = append(attrs, slog.String("reason", x.reply.reason))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))

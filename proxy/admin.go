@@ -1,29 +1,60 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/proxy/identity"
 )
 
-// Admin is the page for people and machines that look after the proxy: /healthz, /readyz (503 while it drains), /metrics
-// (Prometheus), /guards and /gates (state as JSON), /policy (the policy in force, every default written out) and, at / for a
-// browser, the live page of abateadmin. Where it is served over HTTP/2 it answers the health checks of gRPC too (grpc.health.v1,
-// for the proxy and for each service). It shows addresses, numbers of requests and messages of errors, no requests: keep it on
-// loopback or in a network you trust, or have it ask for a token or a client certificate (Config.AdminTokens,
-// Config.AdminTLS). Only then can something be changed from it. /healthz and /readyz are open to everybody: whoever looks
-// whether the proxy is well, such as a kubelet, has neither; and so is the empty page, into which a token is typed.
-// On loopback everything else answers to addresses and to localhost only, and to no other name.
-func (p *Proxy) Admin() http.Handler {
+// admin is what is shown of a proxy to those who look after it, and what they can do.
+type admin struct {
+	plane     *plane
+	lobby     *lobby
+	entrances *entrances
+	registry  *prometheus.Registry
+	page      *abateadmin.Page
+	tokens    *watched[identity.Tokens] // nil when none are asked for
+	tls       *watched[tls.Config]      // nil without TLS
+}
+
+func (p *admin) init(of *plane, l *lobby, e *entrances, r *prometheus.Registry, reload func() error) {
+	p.plane, p.lobby, p.entrances, p.registry = of, l, e, r
+	if c := &of.config; c.AdminTokens != "" {
+		p.tokens = watchTokens(c.AdminTokens)
+	}
+	if c := &of.config; c.AdminTLS.Enabled() {
+		p.tls = watchTLS(c.AdminTLS, tls.VerifyClientCertIfGiven)
+	}
+	p.page = p.newPage(reload)
+}
+
+// refresh reads the files with the page's tokens and certificate, if they have changed.
+func (p *admin) refresh() (problems []error) {
+	log := p.plane.config.Log
+	if p.tokens != nil {
+		problems = append(problems, readAgain(log, p.tokens, "the admin page's tokens"))
+	}
+	if p.tls != nil {
+		problems = append(problems, readAgain(log, p.tls, "the admin page's certificate"))
+	}
+	return problems
+}
+
+// handler is Proxy.Admin.
+func (p *admin) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !p.Ready() {
+		if p.lobby.draining.Load() {
 			http.Error(w, "draining: no new requests, please", http.StatusServiceUnavailable)
 			return
 		}
@@ -35,7 +66,7 @@ func (p *Proxy) Admin() http.Handler {
 	mux.Handle("GET /gates", p.known(page(func() any { return p.gatesReport() })))
 	mux.Handle("GET /policy", p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(p.policies.Format()) // the reader has left
+		_, _ = w.Write(p.plane.policies.Format()) // the reader has left
 	})))
 	p.servePage(mux)
 	return mux
@@ -106,18 +137,19 @@ type endpointReport struct {
 	BackIn string `json:"backIn,omitempty"`
 }
 
-func (p *Proxy) report() report {
-	status := p.policies.Status()
+func (p *admin) report() report {
+	status := p.plane.policies.Status()
 	r := report{
-		Policy:   policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash, GatewayRetries: p.policies.GatewayRetries()},
-		Draining: p.draining.Load(), Services: []serviceReport{},
+		Policy: policyReport{Path: status.Path, Loaded: status.Loaded, Hash: status.Hash,
+			GatewayRetries: p.plane.policies.GatewayRetries()},
+		Draining: p.lobby.draining.Load(), Services: []serviceReport{},
 	}
 	if status.Err != nil {
 		r.Policy.Error = status.Err.Error()
 	}
-	for _, name := range p.policies.Names() {
-		if d, ok := p.policies.Service(name); ok {
-			s := p.service(d.Guard, nil)
+	for _, name := range p.plane.policies.Names() {
+		if d, ok := p.plane.policies.Service(name); ok {
+			s := p.plane.services.of(d.Guard, nil)
 			r.Services = append(r.Services, s.report(s.fleetOf(&d)))
 		}
 	}
@@ -129,8 +161,10 @@ func (s *service) report(f *fleet) serviceReport {
 	b := state.Breaker
 	r := serviceReport{
 		Service: s.guard.Name(), Budget: state.Budget, RetryOwner: string(f.policy.RetryOwner), Speaks: state.Speaks,
-		Breaker:  breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate, Calls: b.Calls, Openings: b.Openings},
-		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued, Limit: f.policy.Bulkhead.MaxConcurrentCalls},
+		Breaker: breakerReport{State: b.State.String(), FailureRate: b.FailureRate, SlowRate: b.SlowRate,
+			Calls: b.Calls, Openings: b.Openings},
+		Bulkhead: bulkheadReport{Running: state.Bulkhead.InFlight, Queued: state.Bulkhead.Queued,
+			Limit: f.policy.Bulkhead.MaxConcurrentCalls},
 	}
 	if !f.policy.CircuitBreaker.Enabled() {
 		r.Breaker.State = "off"
@@ -153,7 +187,8 @@ func (f *fleet) report(now time.Duration) []endpointReport {
 	}
 	for i, e := range f.endpoints {
 		o := f.balancer.Endpoint(i, now)
-		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(), ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
+		er := endpointReport{URL: e.url, Pending: o.Pending, Idle: e.pool.size(),
+			ConsecutiveFailures: o.ConsecutiveFailures, Ejected: o.Ejected}
 		if o.Ejected {
 			er.BackIn = (o.EjectedUntil - now).Round(time.Millisecond).String()
 		}

@@ -5,20 +5,21 @@ import (
 	"net/http"
 )
 
-// AdminTLS is how to serve Admin: nil without TLS. Certificates that change are taken up.
-func (p *Proxy) AdminTLS() *tls.Config {
-	if p.adminTLS == nil {
+// serverTLS is Proxy.AdminTLS.
+func (p *admin) serverTLS() *tls.Config {
+	if p.tls == nil {
 		return nil
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.adminTLS.value.Load(), nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.tls.value.Load(), nil },
 	}
 }
 
-// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both. Where it asks for nothing
-// a web site could still read what is on loopback, under a name of its own that it has point there: see abateadmin.Page.Admit.
-func (p *Proxy) known(next http.Handler) http.Handler {
+// known lets those pass who have shown what the configuration asks for: a token, a certificate, or both. Where it
+// asks for nothing a web site could still read what is on loopback, under a name of its own that it has point there:
+// see abateadmin.Page.Admit.
+func (p *admin) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.page.Admit(r); err != nil {
 			http.Error(w, err.Error(), http.StatusMisdirectedRequest)
@@ -27,7 +28,8 @@ func (p *Proxy) known(next http.Handler) http.Handler {
 		switch p.missing(r) {
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer", http.StatusUnauthorized)
+			http.Error(w, "this page is for those with a token of --admin-token-file, in Authorization: Bearer",
+				http.StatusUnauthorized)
 		case http.StatusForbidden:
 			http.Error(w, "this page is for those with a client certificate of --admin-client-ca", http.StatusForbidden)
 		default:
@@ -37,17 +39,17 @@ func (p *Proxy) known(next http.Handler) http.Handler {
 }
 
 // missing is what whoever asks has not shown: 401 a token, 403 a certificate, 0 nothing.
-func (p *Proxy) missing(r *http.Request) (status int) {
-	if p.adminTokens != nil {
+func (p *admin) missing(r *http.Request) (status int) {
+	if p.tokens != nil {
 		authorization := r.Header["Authorization"]
 		if len(authorization) != 1 {
 			authorization = []string{""}
 		}
-		if _, ok := p.adminTokens.value.Load().Caller([]byte(authorization[0])); !ok {
+		if _, ok := p.tokens.value.Load().Caller([]byte(authorization[0])); !ok {
 			return http.StatusUnauthorized
 		}
 	}
-	if p.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+	if p.plane.config.AdminTLS.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		return http.StatusForbidden
 	}
 	return 0

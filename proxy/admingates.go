@@ -1,30 +1,20 @@
 package proxy
 
 import (
-	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/calltree"
 )
 
 // gatesReport is /gates.
 type gatesReport struct {
 	Listening []listenReport `json:"listening"`
 	// Problems are what is not in force: addresses that cannot be opened, certificates and tokens that cannot be read.
-	Problems []string     `json:"problems,omitempty"`
-	Redis    *redisReport `json:"redis,omitempty"`
-	Gates    []gateReport `json:"gates"`
-	Trees    treesReport  `json:"callTrees"`
-}
-
-// treesReport is how many requests are joined with the calls that are made for them.
-type treesReport struct {
-	Joined int `json:"joined"`
-	// NoRoom counts those that found no place, and Ended those that ended without an answer a moment ago.
-	NoRoom int `json:"noRoom"`
-	Ended  int `json:"ended"`
-	// Names are the ids and traces by which they are found.
-	Names int `json:"names"`
+	Problems []string       `json:"problems,omitempty"`
+	Redis    *redisReport   `json:"redis,omitempty"`
+	Gates    []gateReport   `json:"gates"`
+	Trees    calltree.State `json:"callTrees"`
 }
 
 type listenReport struct {
@@ -68,15 +58,16 @@ type keysReport struct {
 	Fleet   bool     `json:"fleet,omitempty"`
 }
 
-func (p *Proxy) gatesReport() gatesReport {
-	r := gatesReport{Listening: []listenReport{}, Problems: p.problems(), Redis: p.instances.report(), Gates: []gateReport{}}
-	r.Trees = p.trees.state()
-	for _, e := range p.Entrances() {
+func (p *admin) gatesReport() gatesReport {
+	r := gatesReport{Listening: []listenReport{}, Problems: p.entrances.problems(),
+		Redis: p.entrances.instances.report(), Gates: []gateReport{}}
+	r.Trees = p.plane.trees.State()
+	for _, e := range p.entrances.list() {
 		r.Listening = append(r.Listening, listenReport{e.Listen, e.Addr.String(), e.TLS})
 	}
-	for _, name := range p.policies.GateNames() {
-		if g, ok := p.policies.Gate(name); ok {
-			r.Gates = append(r.Gates, p.addGate(g).report())
+	for _, name := range p.plane.policies.GateNames() {
+		if g, ok := p.plane.policies.Gate(name); ok {
+			r.Gates = append(r.Gates, p.plane.services.addGate(g).report())
 		}
 	}
 	return r
@@ -87,7 +78,8 @@ func (w *watchpost) report() gateReport {
 	r := gateReport{Gate: w.gate.Name(), Listen: p.Listen, Endpoints: []endpointReport{}}
 	if p.Shed.Enabled() {
 		s := state.Shed
-		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued, s.QueueDelay.Round(time.Microsecond).String(), s.CPU, s.RetryShare}
+		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued,
+			s.QueueDelay.Round(time.Microsecond).String(), s.CPU, s.RetryShare}
 	}
 	if l := p.RateLimit; l.Enabled() {
 		r.RateLimit = &limitReport{l.Shadow, l.Limit.String(), l.Burst, l.Fleet, state.RateLimit.Keys, state.RateLimit.Shared}
@@ -102,16 +94,4 @@ func (w *watchpost) report() gateReport {
 		r.Endpoints = now.service.fleet.Load().report(abate.Now())
 	}
 	return r
-}
-
-// problems is what is not in force, as far as it was told.
-func (p *Proxy) problems() (all []string) {
-	e := &p.entrances
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for problem := range e.trouble {
-		all = append(all, problem)
-	}
-	slices.Sort(all)
-	return all
 }

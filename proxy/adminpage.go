@@ -10,29 +10,30 @@ import (
 )
 
 // newPage makes the live page. Something can be changed from it only where the proxy knows who asks.
-func (p *Proxy) newPage() *abateadmin.Page {
+func (p *admin) newPage(reload func() error) *abateadmin.Page {
 	c := abateadmin.Config{
-		Title: "abate proxy", Reload: p.Reload, Format: policyfile.Format, Log: p.config.Log, Who: p.who,
+		Title: "abate proxy", Reload: reload, Format: policyfile.Format, Log: p.plane.config.Log, Who: p.who,
 		Sees: func(r *http.Request) bool { return p.missing(r) == 0 },
 		File: func() abateadmin.File {
-			s := p.policies.Status()
+			s := p.plane.policies.Status()
 			return abateadmin.File{Path: s.Path, Loaded: s.Loaded, Err: s.Err}
 		},
-		How: "To change something from this page, start the proxy with --admin-token-file FILE, or with --admin-client-ca FILE.",
+		How: "To change something from this page, start the proxy with --admin-token-file FILE, " +
+			"or with --admin-client-ca FILE.",
 	}
 	switch {
-	case p.config.AdminTokens != "":
+	case p.plane.config.AdminTokens != "":
 		c.Known, c.How = c.Sees, "This is for those with a token of --admin-token-file."
-	case p.config.AdminTLS.ClientCA != "":
+	case p.plane.config.AdminTLS.ClientCA != "":
 		c.Known, c.How = c.Sees, "This is for those with a client certificate of --admin-client-ca."
 	}
 	return abateadmin.New(c)
 }
 
 // who is the name of somebody of whom nothing is missing.
-func (p *Proxy) who(r *http.Request) string {
-	if p.adminTokens != nil {
-		if name, ok := p.adminTokens.value.Load().Caller([]byte(r.Header.Get("Authorization"))); ok {
+func (p *admin) who(r *http.Request) string {
+	if p.tokens != nil {
+		if name, ok := p.tokens.value.Load().Caller([]byte(r.Header.Get("Authorization"))); ok {
 			return name
 		}
 	}
@@ -42,9 +43,9 @@ func (p *Proxy) who(r *http.Request) string {
 	return ""
 }
 
-// servePage mounts the page. Its shell holds no data, so that whoever has no token yet can type one. What asks for no HTML, such
-// as curl, gets a list instead of it.
-func (p *Proxy) servePage(mux *http.ServeMux) {
+// servePage mounts the page. Its shell holds no data, so that whoever has no token yet can type one. What asks for no
+// HTML, such as curl, gets a list instead of it.
+func (p *admin) servePage(mux *http.ServeMux) {
 	index := p.known(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, adminIndex) }))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
@@ -56,7 +57,8 @@ func (p *Proxy) servePage(mux *http.ServeMux) {
 	})
 	mux.Handle("GET /page.css", p.page)
 	mux.Handle("GET /page.js", p.page)
-	for _, pattern := range []string{"GET /state", "GET /events", "GET /guard", "GET /gate", "POST /override", "POST /reload"} {
+	for _, pattern := range []string{"GET /state", "GET /events", "GET /guard", "GET /gate", "POST /override",
+		"POST /reload"} {
 		mux.Handle(pattern, p.known(p.page))
 	}
 }

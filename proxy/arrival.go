@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
 
@@ -11,17 +10,20 @@ import (
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
-// arrival is what an exchange knows of a request at the gate of a protected service. It is taken when the request has come
-// and given back when it is answered, so that idle connections hold none.
+// arrival is what an exchange knows of a request at the gate of a protected service. It is taken when the request has
+// come and given back when it is answered, so that idle connections hold none.
 type arrival struct {
 	post    *post
+	trees   *calltree.Table
 	machine abate.Arrival
 	request abate.Request // what the gate is told
 	asked   bool          // it has been told
+	lines   []byte        // room for what the gate adds to an answer
 	open    bool          // the service has the request
 
 	trusted bool   // its fields are believed
@@ -43,28 +45,18 @@ type arrival struct {
 
 var arrivals = sync.Pool{New: func() any { return new(arrival) }}
 
-// newArrival reads what x's request says about itself, and takes off what its sender may not say.
-func newArrival(x *exchange) *arrival {
+// newArrival reads what r says about itself, and takes off what its sender may not say.
+func newArrival(r *request) *arrival {
 	in := arrivals.Get().(*arrival)
-	in.post, in.attempt = x.route.post, 1
+	in.post, in.trees, in.attempt = r.route.post, &r.plane.trees, 1
 	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
-	in.trusted = in.post.gate.Trusts(x.client.origin().peer)
+	in.trusted = in.post.gate.Trusts(r.client.origin().peer)
 	c := &in.post.protection.Idempotency
-	if c.Enabled() && (listed(c.Methods, x.req.Method) || x.rpc && listedRPC(c.Methods, x.method())) {
+	if c.Enabled() && (listed(c.Methods, r.Method) || r.rpc && listedRPC(c.Methods, r.method())) {
 		in.keys = c
 	}
-	in.read(x)
+	in.read(r)
 	return in
-}
-
-// leaveGate gives the arrival back. What it refers to may be overwritten from here on.
-func (x *exchange) leaveGate() {
-	if x.in != nil {
-		x.leaveTree()
-		*x.in = arrival{}
-		arrivals.Put(x.in)
-		x.in = nil
-	}
 }
 
 func listed(methods []string, method []byte) bool {
@@ -86,14 +78,14 @@ func listedRPC(methods []string, method string) bool {
 	return false
 }
 
-// read looks at every field once. Those that the service must not get from this sender, and those that are written anew, are
-// taken off.
-func (in *arrival) read(x *exchange) {
-	p, kept := in.post, x.req.Fields[:0]
-	for _, f := range x.req.Fields {
+// read looks at every field once. Those that the service must not get from this sender, and those that are written
+// anew, are taken off.
+func (in *arrival) read(r *request) {
+	p, kept := in.post, r.Fields[:0]
+	for _, f := range r.Fields {
 		name, value := text(f.Name), text(f.Value)
 		if d, ok := hops.TimeLimitOf(name, value); ok { // also a stranger's: it can only shorten
-			in.request.Deadline = min(in.request.Deadline, later(x.began, d))
+			in.request.Deadline = min(in.request.Deadline, later(r.began, d))
 		}
 		isPriority := f.Is(p.priority)
 		if in.trusted {
@@ -106,10 +98,10 @@ func (in *arrival) read(x *exchange) {
 			kept = append(kept, f)
 		}
 	}
-	x.req.Fields = kept
+	r.Fields = kept
 	in.request.Attempt = in.attempt
 	if in.trusted {
-		in.readTree(x)
+		in.readTree(r)
 	}
 }
 
@@ -134,13 +126,14 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 	}
 }
 
-// privileged tells whether only trusted peers may send a field: what says who a request is from, where it has been, how much
-// it matters, and what proxies tell each other.
+// privileged reports whether only trusted peers may send a field: what says who a request is from, where it has been,
+// how much it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) || p.caller.kind == byHeader && named(f.Name, p.caller.field)
+	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) ||
+		p.caller.kind == byHeader && named(f.Name, p.caller.field)
 }
 
-// byProxies tells whether a field is one in which proxies tell where a request has been.
+// byProxies reports whether a field is one in which proxies tell where a request has been.
 func byProxies(f h1.Field) bool {
 	for _, prefix := range toldByProxies[(f.Name[0]|0x20)&31] {
 		if begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
@@ -150,22 +143,28 @@ func byProxies(f h1.Field) bool {
 	return false
 }
 
-// toldByProxies is the names of the fields in which proxies and delivery networks tell services who a request is from, and which
-// path it had: by the lower five bits of the first letter. A name that ends with a dash stands for all that begin so.
+// toldByProxies is the names of the fields in which proxies and delivery networks tell services who a request is
+// from, and which path it had: by the lower five bits of the first letter. A name that ends with a dash stands for
+// all that begin so.
 var toldByProxies = func() (by [32][]string) {
 	for _, name := range []string{
 		"abate-", "ali-cdn-real-ip", "cdn-real-ip", "cdn-src-ip", "cf-connecting-ip", "cf-connecting-ipv6",
 		"cf-connecting-o2o", "cf-ipcountry", "cf-pseudo-ipv4", "cf-visitor", "client-ip",
-		"cloudfront-viewer-address", "cluster-client-ip", "do-connecting-ip", "fastly-client-ip", "fastly-ssl", "fly-client-ip",
+		"cloudfront-viewer-address", "cluster-client-ip", "do-connecting-ip", "fastly-client-ip", "fastly-ssl",
+		"fly-client-ip",
 		"forwarded", "forwarded-for", "front-end-https", "gclb-client-ip", "grpc-previous-rpc-attempts", "incap-client-ip",
 		"proxy-client-ip", "real-ip", "remote-addr", "true-client-ip", "wl-proxy-client-ip",
-		"x-akamai-client-ip", "x-appengine-user-ip", "x-appengine-remote-addr", "x-arr-ssl", "x-azure-clientip", "x-azure-socketip",
-		"x-client-ip", "x-client-ip-address", "x-client-port", "x-cluster-client-ip", "x-envoy-", "x-forward-for", "x-forwarded",
-		"x-forwarded-", "x-forwarder-for", "x-host", "x-http-host-override", "x-ms-forwarded-client-ip", "x-number-of-retry-attempts",
+		"x-akamai-client-ip", "x-appengine-user-ip", "x-appengine-remote-addr", "x-arr-ssl", "x-azure-clientip",
+		"x-azure-socketip",
+		"x-client-ip", "x-client-ip-address", "x-client-port", "x-cluster-client-ip", "x-envoy-", "x-forward-for",
+		"x-forwarded",
+		"x-forwarded-", "x-forwarder-for", "x-host", "x-http-host-override", "x-ms-forwarded-client-ip",
+		"x-number-of-retry-attempts",
 		"x-nf-client-connection-ip", "x-original-forwarded-for", "x-original-host", "x-original-method",
 		"x-original-proto", "x-original-remote-addr", "x-original-uri", "x-original-url", "x-originating-ip",
 		"x-proxyuser-ip", "x-real-ip", "x-real-port", "x-remote-addr", "x-remote-ip", "x-rewrite-url",
-		"x-scheme", "x-sigsci-client-ip", "x-source-ip", "x-true-client-ip", "x-true-ip", "x-url-scheme", "x-vercel-forwarded-for", "z-forwarded-for",
+		"x-scheme", "x-sigsci-client-ip", "x-source-ip", "x-true-client-ip", "x-true-ip", "x-url-scheme",
+		"x-vercel-forwarded-for", "z-forwarded-for",
 	} {
 		at := name[0] & 31
 		by[at] = append(by[at], name)
@@ -173,29 +172,8 @@ var toldByProxies = func() (by [32][]string) {
 	return by
 }()
 
-// trailer is the fields behind the content of the request, without those that its sender may not send.
-func (x *exchange) trailer() []h1.Field {
-	fields, privileged := x.client.trailer(), asStranger
-	switch {
-	case x.in != nil && x.in.trusted, x.in == nil && !x.fromStranger():
-		return fields
-	case x.in != nil:
-		privileged = x.in.post.privileged
-	}
-	if !slices.ContainsFunc(fields, privileged) {
-		return fields
-	}
-	return slices.DeleteFunc(slices.Clone(fields), privileged)
-}
-
-// named tells whether a field has a name, as many servers see it.
-func named(name []byte, want string) bool { return identity.Named(name, want) }
-
-// begins tells whether a field's name begins with a prefix, which is in lower case, as many servers see it.
-func begins(name []byte, prefix string) bool { return identity.Begins(name, prefix) }
-
-// authenticate tells whether the caller may come in, and which name its token has.
-func (in *arrival) authenticate(x *exchange) (name string, ok bool) {
+// authenticate reports whether the caller may come in, and which name its token has.
+func (in *arrival) authenticate(r *request) (name string, ok bool) {
 	if in.post.tokens == nil {
 		return "", true
 	}
@@ -204,7 +182,7 @@ func (in *arrival) authenticate(x *exchange) (name string, ok bool) {
 		return "", false
 	}
 	var found []byte
-	for _, f := range x.req.Fields {
+	for _, f := range r.Fields {
 		if f.Is("authorization") {
 			if found != nil {
 				return "", false
@@ -218,9 +196,10 @@ func (in *arrival) authenticate(x *exchange) (name string, ok bool) {
 // seed makes the hashes of callers different in every process: nobody can choose to share another's.
 var seed = maphash.MakeSeed()
 
-// identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it has one.
-func (in *arrival) identify(x *exchange, token string) {
-	from, p := x.client.origin(), in.post
+// identify finds out who the request is from, and which bucket it takes from. token is the name of its token, if it
+// has one.
+func (in *arrival) identify(r *request, token string) {
+	from, p := r.client.origin(), in.post
 	switch p.caller.kind {
 	case byCertificate:
 		in.caller = from.name
@@ -230,16 +209,16 @@ func (in *arrival) identify(x *exchange, token string) {
 		in.caller = in.named
 	}
 	if in.known = in.caller; in.caller == "" {
-		in.known, in.caller = token, in.address(x)
+		in.known, in.caller = token, in.address(r)
 	}
 	switch p.bucket.kind {
 	case byCaller:
 		in.request.Key = in.caller
 	case byIP:
-		in.request.Key = in.address(x)
+		in.request.Key = in.address(r)
 	case byHeader:
 		if in.request.Key = in.bucket; in.bucket == "" {
-			in.request.Key = in.address(x)
+			in.request.Key = in.address(r)
 		}
 	}
 	if p.protection.Shed.MaxCallerShare > 0 {
@@ -247,12 +226,13 @@ func (in *arrival) identify(x *exchange, token string) {
 	}
 }
 
-// address is the client's, as far as it can be known: the peer's, or what a trusted peer says. It is written as for a caller.
-func (in *arrival) address(x *exchange) string {
+// address is the client's, as far as it can be known: the peer's, or what a trusted peer says. It is written as for a
+// caller.
+func (in *arrival) address(r *request) string {
 	if in.ip == "" {
-		addr := x.client.origin().peer
+		addr := r.client.origin().peer
 		if in.trusted {
-			addr = identity.Client(x.req.Fields, addr, in.post.gate.Trusts)
+			addr = identity.Client(r.Fields, addr, in.post.gate.Trusts)
 		}
 		in.ip = text(hops.AppendCaller(in.room[:0], addr))
 	}
@@ -277,17 +257,36 @@ func (in *arrival) noteKey(f h1.Field) {
 }
 
 // principal is what the request shows of whose its idempotency key is.
-func (in *arrival) principal(x *exchange) idempotency.Sender {
-	return idempotency.Sender{Name: in.known, Certificate: x.client.origin().name, Trusted: in.trusted, Host: string(x.req.Host), Field: func(name string) string {
-		var values []string
-		for _, f := range x.req.Fields {
-			if named(f.Name, name) {
-				values = append(values, string(f.Value))
+func (in *arrival) principal(r *request) idempotency.Sender {
+	return idempotency.Sender{Name: in.known, Certificate: r.client.origin().name, Trusted: in.trusted,
+		Host: string(r.Host), Field: func(name string) string {
+			var values []string
+			for _, f := range r.Fields {
+				if named(f.Name, name) {
+					values = append(values, string(f.Value))
+				}
 			}
-		}
-		return strings.Join(values, "; ")
-	}}
+			return strings.Join(values, "; ")
+		}}
 }
 
-// comparesBodies tells whether the body of the request is to be compared with those of earlier tries.
+// comparesBodies reports whether the body of the request is to be compared with those of earlier tries.
 func (in *arrival) comparesBodies() bool { return in.keys != nil && in.hasKey }
+
+// leaveGate gives the arrival back. What it refers to may be overwritten from here on.
+func (r *request) leaveGate(answered bool) {
+	if in := r.in; in != nil {
+		in.leaveTree(answered)
+		*in = arrival{lines: in.lines[:0]}
+		arrivals.Put(in)
+		r.in = nil
+	}
+}
+
+// served gives the place at the gate back: the service is through with the request.
+func (in *arrival) served(class abate.Class) {
+	if in != nil && in.open {
+		in.open = false
+		in.machine.Done(abate.Now(), class)
+	}
+}

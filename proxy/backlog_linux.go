@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// backlog is how many clients the kernel has connected to a listener that nobody has accepted yet, as it tells of listening
-// sockets in the place of segments that are not acknowledged; 0 if it does not.
+// backlog is how many clients the kernel has connected to a listener that nobody has accepted yet, as it tells of
+// listening sockets in the place of segments that are not acknowledged; 0 if it does not.
 func backlog(l net.Listener) (n int) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -26,7 +26,8 @@ func backlog(l net.Listener) (n int) {
 			unacked                    uint32
 		}
 		size := uint32(unsafe.Sizeof(info))
-		_, _, errno := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+		_, _, errno := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 		const listening = 10
 		if errno == 0 && info.state == listening {
 			n = int(info.unacked)

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"sync/atomic"
 	"syscall"
-	"time"
-
-	"github.com/abate-go/abate"
 )
 
-// berths are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every client has one for
-// certain. A client of HTTP/2 that wants one for each of its streams takes the others from a stock that all share: else it
-// could take the descriptors of everybody.
+// berths are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every
+// client has one for certain. A client of HTTP/2 that wants one for each of its streams takes the others from a stock
+// that all share: else it could take the descriptors of everybody.
 type berths struct {
 	stock   int64 // less than 0: any number
 	taken   atomic.Int64
@@ -20,20 +17,20 @@ type berths struct {
 }
 
 // take takes one for a client, and reports whether there was one.
-func (b *berths) take(from *origin) bool {
-	if b.stock < 0 || from.berths.Add(1) == 1 {
+func (b *berths) take(held *atomic.Int32) bool {
+	if b.stock < 0 || held.Add(1) == 1 {
 		return true
 	}
 	if b.taken.Add(1) <= b.stock {
 		return true
 	}
-	b.leave(from)
+	b.leave(held)
 	return false
 }
 
 // leave gives one back.
-func (b *berths) leave(from *origin) {
-	if b.stock < 0 || from.berths.Add(-1) == 0 {
+func (b *berths) leave(held *atomic.Int32) {
+	if b.stock < 0 || held.Add(-1) == 0 {
 		return
 	}
 	b.taken.Add(-1)
@@ -46,39 +43,25 @@ func (b *berths) leave(from *origin) {
 // errNoBerth is nobody's failure but this process's own.
 var errNoBerth = fmt.Errorf("as many connections to services as there are descriptors for: %w", syscall.EMFILE)
 
-// berth waits for a berth, within the attempt's time.
-func (a *answer) berth() error {
-	x, b := a.x, &a.x.proxy.berths
-	from := x.client.origin()
-	if b.take(from) {
-		a.berthOf = from
-		return nil
-	}
-	b.waiting.Add(1)
-	defer b.waiting.Add(-1)
-	for !b.take(from) {
-		now := abate.Now()
-		switch {
-		case a.cancelled.Load() || x.gone():
-			return errGone
-		case now >= a.until:
-			return errNoBerth
-		}
-		wait := time.NewTimer(min(glance/4, a.until-now))
-		select {
-		case <-b.freed:
-		case <-wait.C:
-		}
-		wait.Stop()
-	}
-	a.berthOf = from
-	return nil
+// berth is one that an attempt has; the zero berth is none. Its client may be another's by the end.
+type berth struct {
+	of   *berths
+	held *atomic.Int32 // how many the client has
 }
 
-// unberth gives the attempt's berth back, if it has one.
-func (a *answer) unberth() {
-	if from := a.berthOf; from != nil {
-		a.berthOf = nil
-		a.x.proxy.berths.leave(from)
+// take reports whether there was one for a client that has so many.
+func (b *berth) take(of *berths, held *atomic.Int32) bool {
+	if !of.take(held) {
+		return false
+	}
+	*b = berth{of, held}
+	return true
+}
+
+// leave gives it back.
+func (b *berth) leave() {
+	if b.of != nil {
+		b.of.leave(b.held)
+		*b = berth{}
 	}
 }

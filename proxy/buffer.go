@@ -2,14 +2,15 @@ package proxy
 
 import "sync"
 
-// bufferSize is the size of the buffers that requests and answers go through: what Linux hands over in one read of a busy
-// loopback or a fast network is rarely more.
+// bufferSize is the size of the buffers that requests and answers go through: what Linux hands over in one read of a
+// busy loopback or a fast network is rarely more.
 const bufferSize = 16 << 10
 
 // maxHead is how long the head of a message may be.
 const maxHead = 64 << 10
 
-// buffers are taken when there is something to read and given back when it has gone on, so that idle connections hold none.
+// buffers are taken when there is something to read and given back when it has gone on, so that idle connections hold
+// none.
 var buffers = sync.Pool{New: func() any {
 	b := make([]byte, bufferSize)
 	return &b
@@ -41,8 +42,8 @@ func (in *input) unread() []byte {
 // take marks n bytes of unread as used.
 func (in *input) take(n int) { in.r += n }
 
-// space is where the next bytes go. It takes a buffer if there is none, and makes room at the front only when everything has
-// been used: what has been handed out stays where it is.
+// space is where the next bytes go. It takes a buffer if there is none, and makes room at the front only when
+// everything has been used: what has been handed out stays where it is.
 func (in *input) space() []byte {
 	if in.buf == nil {
 		in.buf = buffers.Get().(*[]byte)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -14,88 +15,87 @@ type handled struct {
 	told      bool            // it says so, and is believed
 	numbered  bool            // it says which attempt it is: somebody repeats
 	envoy     bool            // it says so as Envoy does
-	ticket    ticket
+	ticket    calltree.Ticket
 	below     abate.Below // what the service says itself
 	grpc      bool        // what became of it is told in the trailer
 	reported  bool
 	said      abate.Below // what the caller was told
 }
 
-// readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The allowance goes
-// on to the service in another form, see appendAllowance.
-func (in *arrival) readTree(x *exchange) {
-	in.allowance, _, in.told = allowanceIn(x.req.Fields)
-	in.grpc = x.rpc
+// readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The
+// allowance goes on to the service in another form, see appendAllowance.
+func (in *arrival) readTree(r *request) {
+	in.allowance, _, in.told = calltree.AllowanceIn(r.Fields)
+	in.grpc = r.rpc
 }
 
-// joinTree has the calls that the service makes for the request find its call tree, where there is something to share: an
-// allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC need not say that they
-// repeat.
-func (x *exchange) joinTree() {
-	in := x.in
-	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
-		return
-	}
-	var keys [maxTraces]uint64
-	n := traces(x.req.Fields, &keys)
-	switch {
-	case in.told:
-		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
-		in.ticket = x.proxy.trees.join(in.allowance, true, keys[:n])
-	case n > 0:
-		in.ticket = x.proxy.trees.join(abate.Allowance{}, false, keys[:n])
-	}
-}
-
-// leaveTree gives the place back.
-func (x *exchange) leaveTree() {
-	if x.in != nil {
-		x.proxy.trees.leave(&x.in.ticket, x.got != nil)
-		x.in.ticket = ticket{}
-	}
-}
-
-// appendAllowance tells the service what its caller allows, and by which name its calls belong to the request. One that is not
-// joined gets nothing: nobody would count what it uses.
+// appendAllowance tells the service what its caller allows, and by which name its calls belong to the request. One
+// that is not joined gets nothing: nobody would count what it uses.
 func (in *arrival) appendAllowance(dst []byte) []byte {
 	if !in.told {
 		return dst
 	}
 	a := in.allowance
-	if in.ticket.away {
+	if in.ticket.Away {
 		a.Left = 0
 	}
 	dst = hops.AppendAllowance(append(dst, "Abate-Retry-Allowance: "...), a)
-	if in.ticket.id != 0 {
-		dst = appendCallID(dst, in.ticket.id)
+	if in.ticket.ID != 0 {
+		dst = calltree.AppendID(dst, in.ticket.ID)
 	}
 	return append(dst, "\r\n"...)
 }
 
-// report is exchange.report for a request that came in. It is the same however often it is asked for: what is left was promised
-// to the caller at first.
+// report is reply.report for a request that came in. It is the same however often it is asked for: what is left was
+// promised to the caller at first.
 func (in *arrival) report() (b abate.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
-		in.said = more(in.post.service.proxy.trees.report(&in.ticket), in.below)
+		in.said = calltree.Merge(in.trees.Report(&in.ticket), in.below)
 		in.said.Final = in.said.Final || in.asked && in.machine.Refusal().NoRetry
 		in.said.Said = in.told
 	}
-	return in.said, in.told || in.ticket.joint != nil
+	return in.said, in.told || in.ticket.Joined()
 }
 
-// appendReport writes the report to the caller, and tells whether it should not try again. Envoy has a field of its own for
-// that.
+// appendReport writes the report to the caller, and reports whether it should not try again. Envoy has a field of its
+// own for that.
 func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 	if in.grpc {
 		return dst, false
 	}
 	b, _ := in.report()
-	if b.Final = b.Final && failing(a.status); in.told {
-		dst = appendMade(dst, b)
+	if b.Final = b.Final && calltree.Failing(a.status); in.told {
+		dst = calltree.AppendMade(dst, b)
 	}
 	if b.Final && in.envoy && !a.says(hops.Ratelimited) {
 		dst = h1.AppendField(dst, hops.Ratelimited, "true")
 	}
 	return dst, b.Final
+}
+
+// joinTree has the calls that the service makes for the request find its call tree, where there is something to
+// share: an allowance, or somebody above who repeats, and a trace by which the calls can be told. Clients of gRPC
+// need not say that they repeat.
+func (in *arrival) joinTree(r *request) {
+	if !in.told && !in.numbered && !in.grpc { // in.trusted holds: else nothing was read
+		return
+	}
+	var keys [calltree.MaxTraces]uint64
+	n := calltree.Traces(r.Fields, &keys)
+	switch {
+	case in.told:
+		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
+		in.ticket = in.trees.Join(in.allowance, true, keys[:n])
+	case n > 0:
+		in.ticket = in.trees.Join(abate.Allowance{}, false, keys[:n])
+	}
+}
+
+// leaveTree gives the place among the call trees back.
+func (in *arrival) leaveTree(answered bool) {
+	if in != nil {
+		in.trees.Leave(&in.ticket, answered)
+		in.ticket = calltree.Ticket{}
+	}
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -12,7 +11,7 @@ import (
 
 // content is the body of a request as attempts send it: none, in memory, or a stream that can be sent once.
 type content struct {
-	x       *exchange
+	req     *request
 	kind    contentKind
 	limit   int  // of what is held, in bytes
 	brief   bool // what does not follow at once is not waited for: it is a stream then
@@ -36,40 +35,42 @@ const (
 	streamed
 )
 
-// open decides how the body is sent. Nothing is waited for yet: a call that is refused should not have waited for its body.
-// A short one of known length is held whatever the method: that saves a goroutine.
-func (b *content) open(x *exchange) {
-	req := &x.req
-	*b = content{x: x, chunked: req.Chunked, held: b.held}
-	if req.Length == 0 && !req.Chunked {
+// open decides how the body is sent. Nothing is waited for yet: a call that is refused should not have waited for its
+// body. A short one of known length is held whatever the method: that saves a goroutine.
+func (b *content) open() {
+	r := b.req
+	*b = content{req: r, chunked: r.Chunked, held: b.held}
+	if r.Length == 0 && !r.Chunked {
 		return
 	}
-	req.Upgrade = nil // nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
-	if bytes, ok := x.client.takeContent(); ok {
-		b.kind, b.bytes, b.once = inMemory, bytes, x.client.multiplexed() && len(bytes) > x.proxy.config.MaxBufferedBody
-		if x.client.multiplexed() {
-			b.trailer = x.trailer()
+	// nobody may switch before all content has been read: without it there is no doubt when (RFC 9110 §7.8)
+	r.Upgrade = nil
+	if bytes, ok := r.client.takeContent(); ok {
+		b.kind, b.bytes, b.once = inMemory, bytes, r.client.multiplexed() && len(bytes) > r.plane.config.MaxBufferedBody
+		if r.client.multiplexed() {
+			b.trailer = r.trailer()
 		}
 		return
 	}
-	p, limit := x.fleet.policy, x.proxy.config.MaxBufferedBody
+	p, limit := r.fleet.policy, r.plane.config.MaxBufferedBody
 	b.limit = limit
 	switch {
-	case x.in != nil && x.in.comparesBodies(): // with those of earlier tries
-		b.kind, b.limit = toHold, x.in.keys.MaxBody
-	case x.rpc && p.Hedge.Enabled() && x.again && limit > 0 && x.in == nil && !req.Expect && x.ownsRetries(): // copies need all of it
+	case r.in != nil && r.in.comparesBodies(): // with those of earlier tries
+		b.kind, b.limit = toHold, r.in.keys.MaxBody
+	case r.rpc && p.Hedge.Enabled() && r.again && limit > 0 && r.in == nil && !r.Expect &&
+		r.ownsRetries(): // copies need all of it
 		b.kind, b.brief = toHold, true
-	case x.rpc: // its client may wait for an answer before it sends the rest
+	case r.rpc: // its client may wait for an answer before it sends the rest
 		b.kind = streamed
-	case !req.Chunked && req.Length <= int64(limit),
-		req.Length < 0 && x.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) && limit > 0 && !req.Trailers:
+	case !r.Chunked && r.Length <= int64(limit),
+		r.Length < 0 && r.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) && limit > 0 && !r.Trailers:
 		b.kind = toHold
 	default:
 		b.kind = streamed
 	}
 }
 
-// replayable tells whether the body can be sent (again).
+// replayable reports whether the body can be sent (again).
 func (b *content) replayable() bool {
 	return b.kind != streamed || !b.taken || b.feed != nil && b.feed.replayable()
 }
@@ -93,30 +94,31 @@ func (b *content) failed() error {
 	return b.err
 }
 
-// messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients send it with the head or
-// right behind it, unless the call is a stream.
+// messageWait is how long a gRPC call that may be hedged waits for its message, without which it cannot be: clients
+// send it with the head or right behind it, unless the call is a stream.
 var messageWait = 50 * time.Millisecond
 
-// fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a stream with a head start.
+// fill reads a body that is to be held. If more than the limit comes, or not all of it in a brief time, it is a
+// stream with a head start.
 func (b *content) fill(until time.Duration) error {
 	if b.kind != toHold {
 		return nil
 	}
-	x := b.x
-	if x.req.Expect {
-		x.client.interim(100, nil)
-		x.req.Expect = false
+	r := b.req
+	if r.Expect {
+		r.client.interim(100, nil)
+		r.Expect = false
 	}
 	b.held = b.held[:0]
 	for {
 		if len(b.held) == cap(b.held) {
 			b.held = append(b.held, 0)[:len(b.held)]
 		}
-		n, err := x.client.Read(b.held[len(b.held):cap(b.held)], until)
+		n, err := r.client.Read(b.held[len(b.held):cap(b.held)], until)
 		b.held = b.held[:len(b.held)+n]
 		switch {
 		case err == io.EOF:
-			b.kind, b.bytes, b.trailer = inMemory, b.held, x.trailer()
+			b.kind, b.bytes, b.trailer = inMemory, b.held, r.trailer()
 			return nil
 		case err != nil && !(b.brief && errors.Is(err, errSlowBody)):
 			b.err = err
@@ -153,130 +155,37 @@ func (b *content) Read(p []byte) (int, error) {
 		b.bytes = b.bytes[n:]
 		return n, nil
 	}
-	return b.x.client.Read(p, abate.NoDeadline)
+	return b.req.client.Read(p, abate.NoDeadline)
 }
 
-// upload sends a stream beside the attempt, which waits for the answer meanwhile: the service may answer before it has all
-// of the request, and both directions may flow at once.
-type upload struct {
-	body    *content
-	to      *upstreamConn
-	permit  chan struct{} // closed when the service wants the body (100 Continue), or says nothing for a while
-	began   time.Duration
-	ended   chan struct{}
-	done    atomic.Bool // sent to its end
-	asking  atomic.Bool // it waits for the client
-	halt    atomic.Bool // nobody wants the rest
-	err     atomic.Pointer[error]
-	granted bool
-}
-
-// continueWait is how long a service may think about Expect: 100-continue before the body is sent anyway: it may not know
-// the word (RFC 9110 §10.1.1).
-const continueWait = time.Second
-
-// send begins the upload.
-func (b *content) send(to *upstreamConn) *upload {
-	u := &upload{body: b, to: to, began: abate.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
-	b.taken, b.upload, to.hurried = true, u, true
-	if !b.x.req.Expect {
-		u.grant()
+// hold reads a body that is held before anything is decided: a slow client must not hold permits, nor use up their
+// time. now is when it was there.
+func (b *content) hold() (now time.Duration, err error) {
+	if b.kind != toHold || b.req.Expect {
+		return b.req.began, nil
 	}
-	go u.run()
-	return u
+	until := abate.NoDeadline
+	if b.brief {
+		until = min(b.req.limit, later(b.req.began, messageWait))
+	}
+	if err := b.fill(until); err != nil {
+		return 0, err
+	}
+	return abate.Now(), nil
 }
 
-// remind grants what the service has not answered for continueWait, and tells the client.
-func (u *upload) remind(now time.Duration) {
-	if u != nil && !u.granted && now-u.began >= continueWait {
-		u.body.x.client.interim(100, nil)
-		u.grant()
-	}
+// empty reports whether a request without a body has to say so: RFC 9110 §8.6.
+func (b *content) empty(method string) bool {
+	return b.kind == noContent && (method == "POST" || method == "PUT" || method == "PATCH")
 }
 
-// grant lets the body go.
-func (u *upload) grant() {
-	if !u.granted {
-		u.granted = true
-		close(u.permit)
+// appendTo adds a body that is in memory.
+func (b *content) appendTo(dst []byte) []byte {
+	if !b.chunked {
+		return append(dst, b.bytes...)
 	}
-}
-
-func (u *upload) run() {
-	defer close(u.ended)
-	<-u.permit
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	frame := make([]byte, 0, 32)
-	for {
-		u.asking.Store(true)
-		n, err := u.body.Read(*buf)
-		u.asking.Store(false)
-		if n > 0 && !u.write(frame, (*buf)[:n]) {
-			return
-		}
-		if err == io.EOF {
-			if u.body.chunked && !u.put(h1.AppendLastChunk(frame, u.body.x.trailer())) {
-				return
-			}
-			u.done.Store(true)
-			return
-		}
-		if err != nil {
-			if !errors.Is(err, errStopped) {
-				u.err.Store(&err)
-			}
-			u.to.nc.Close() // the service must not take a part for the whole
-			return
-		}
+	if len(b.bytes) > 0 {
+		dst = h1.AppendChunk(dst, b.bytes)
 	}
-}
-
-// write sends one piece.
-func (u *upload) write(frame, p []byte) bool {
-	if !u.body.chunked {
-		return u.put(p)
-	}
-	return u.put(h1.AppendChunkSize(frame, len(p))) && u.put(p) && u.put(crlf)
-}
-
-// put writes to the service. One that takes nothing for StallTimeout has failed; what became of it, the attempt finds out.
-func (u *upload) put(p []byte) bool {
-	x := u.body.x
-	u.to.nc.SetWriteDeadline(x.proxy.began.time(later(abate.Now(), x.proxy.config.StallTimeout)))
-	if u.halt.Load() { // looked at after the deadline is set: stop sets one after it
-		return false
-	}
-	_, err := u.to.nc.Write(p)
-	return err == nil
-}
-
-// late tells, at the end of an attempt's time, whether it was the client who was waited for, and notes that. A client that
-// has not announced a length may itself be waiting for the answer.
-func (u *upload) late() bool {
-	if u == nil || u.body.x.req.Length < 0 || !u.granted || !u.asking.Load() {
-		return false
-	}
-	var err error = errSlowBody
-	u.err.CompareAndSwap(nil, &err)
-	return true
-}
-
-// failed is why the client's part failed, nil if it did not.
-func (u *upload) failed() error {
-	if err := u.err.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// stop ends the upload and waits for it. A connection whose request was cut off is of no more use.
-func (u *upload) stop() {
-	if !u.done.Load() {
-		u.grant()
-		u.body.x.client.stop()
-		u.halt.Store(true)
-		u.to.nc.SetWriteDeadline(time.Unix(1, 0))
-	}
-	<-u.ended
+	return h1.AppendLastChunk(dst, b.trailer)
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -17,52 +16,14 @@ import (
 	"github.com/abate-go/abate/internal/untaken"
 )
 
-// door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a name,
-// those of the services that this proxy protects.
+// door is an address at which clients come in: the programs of a sidecar or the clients of a gateway, or, if it has a
+// name, those of the services that this proxy protects.
 type door struct {
-	proxy    *Proxy
+	lobby    *lobby
 	name     string // listen as the policy file writes it; "" where no gate stands
 	l        net.Listener
 	secure   atomic.Pointer[watched[tls.Config]] // nil without TLS
 	draining atomic.Bool
-}
-
-// origin is where a connection comes from.
-type origin struct {
-	door *door
-	peer netip.Addr // the zero Addr if it has none
-	self string     // the address at which it came in
-	name string     // in the client's certificate, "" without one
-	tls  bool
-
-	berths atomic.Int32 // that the connection has
-}
-
-// enterAt makes a door of a listener. It is nil while the proxy drains.
-func (p *Proxy) enterAt(name string, l net.Listener) *door {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.draining.Load() {
-		return nil
-	}
-	d := &door{proxy: p, name: name, l: l}
-	p.doors[d] = struct{}{}
-	return d
-}
-
-// Serve takes clients from l until Shutdown, and returns nil then. They are programs whose calls go out: what arrives at the
-// services that the file protects comes in at listeners of the proxy's own, see Open.
-func (p *Proxy) Serve(l net.Listener) error {
-	d := p.enterAt("", l)
-	if d == nil {
-		l.Close()
-		return nil
-	}
-	err := d.serve()
-	if err != nil {
-		d.remove()
-	}
-	return err
 }
 
 // serve takes clients until the door is closed, and returns nil then.
@@ -80,9 +41,9 @@ func (d *door) serve() error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default: // out of file descriptors, most likely: existing clients go on
-			d.proxy.sweepIdle()
+			d.lobby.plane.services.sweepIdle()
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			d.proxy.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
+			d.lobby.plane.config.Log.Error("no client accepted, trying again", "error", err, "pause", pause)
 			time.Sleep(pause)
 		}
 	}
@@ -92,55 +53,59 @@ func (d *door) serve() error {
 func (d *door) dismiss() {
 	d.draining.Store(true)
 	d.l.Close()
-	for c := range d.proxy.clients {
-		if c.from.door == d {
+	for c := range d.lobby.clients {
+		if c.draining == &d.draining {
 			c.dismiss()
 		}
 	}
 }
 
-// retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself is there.
+// retire closes a door that the policy file has no more. Its clients get their answers, as long as the proxy itself
+// is there.
 func (d *door) retire() {
-	d.proxy.mu.Lock()
-	defer d.proxy.mu.Unlock()
+	d.lobby.mu.Lock()
+	defer d.lobby.mu.Unlock()
 	d.dismiss()
-	delete(d.proxy.doors, d)
+	delete(d.lobby.doors, d)
 }
 
 // remove forgets a door that nobody uses.
 func (d *door) remove() {
-	d.proxy.mu.Lock()
-	defer d.proxy.mu.Unlock()
-	delete(d.proxy.doors, d)
+	d.lobby.mu.Lock()
+	defer d.lobby.mu.Unlock()
+	delete(d.lobby.doors, d)
 }
 
 // welcome takes a new client.
 func (d *door) welcome(nc net.Conn) {
-	p := d.proxy
-	defer p.unseat()
-	c := &clientConn{proxy: p, nc: nc, from: origin{door: d, peer: peerOf(nc), self: nc.LocalAddr().String()}}
-	c.x.proxy, c.x.client = p, c
-	c.out.c = c
-	c.ready = c.readReady
-	if c.tcp, _ = nc.(*net.TCPConn); c.tcp != nil && rawSockets {
-		c.raw, _ = c.tcp.SyscallConn()
+	l, p := d.lobby, d.lobby.plane
+	defer l.unseat()
+	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
+		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
+		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}
+	c.x.req.plane, c.x.req.client = p, c
+	c.x.renew()
+	c.out.sock, c.body.sock = &c.sock, &c.sock
+	c.sock.ready = c.sock.readReady
+	if c.sock.tcp, _ = nc.(*net.TCPConn); c.sock.tcp != nil && rawSockets {
+		c.sock.raw, _ = c.sock.tcp.SyscallConn()
 	}
 	untaken.Bound(nc, p.config.StallTimeout)
 	secure := d.secure.Load()
 	if secure != nil {
-		c.under, c.tcp, c.raw = &underTLS{c.tcp, c.raw}, nil, nil
+		c.sock.under, c.sock.tcp, c.sock.raw = &underTLS{c.sock.tcp, c.sock.raw}, nil, nil
 		config := secure.value.Load()
 		if config == nil { // no certificate could be read yet
 			nc.Close()
 			return
 		}
-		c.nc, c.from.tls = tls.Server(nc, config), true
+		c.sock.nc, c.from.tls = tls.Server(nc, config), true
 	}
-	p.enter(c)
-	defer p.leave(c)
+	l.enter(c)
+	defer l.leave(c)
 	defer c.contain()
 	if secure != nil && !c.handshake() {
-		c.nc.Close()
+		c.sock.nc.Close()
 		return
 	}
 	c.serve()
@@ -154,20 +119,14 @@ func peerOf(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// underTLS is the connection below TLS, for what TLS cannot tell. Both are nil if it is no TCP connection.
-type underTLS struct {
-	tcp *net.TCPConn
-	raw syscall.RawConn
-}
-
 // handshake begins TLS with a client, who has as long for it as for the head of a request.
 func (c *clientConn) handshake() bool {
-	s := c.nc.(*tls.Conn)
-	limit := c.proxy.config.HeaderTimeout
-	ctx, cancel := context.WithTimeout(c.proxy.life, limit)
+	s := c.sock.nc.(*tls.Conn)
+	limit := c.plane.config.HeaderTimeout
+	ctx, cancel := context.WithTimeout(c.plane.life, limit)
 	defer cancel()
 	c.waiting.Store(int64(max(abate.Now(), 1)))
-	if c.from.door.draining.Load() {
+	if c.draining.Load() {
 		return false
 	}
 	err := s.HandshakeContext(ctx)
@@ -188,16 +147,17 @@ func (c *clientConn) strange(err error) {
 	var plain tls.RecordHeaderError
 	if errors.As(err, &plain) && plain.Conn != nil && isHTTP(plain.RecordHeader) {
 		plain.Conn.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
+		_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n"+
+			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
-	log := c.proxy.config.AccessLog
-	if dropped, ok := c.proxy.lines.admit(abate.Now()); ok && log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.door.name),
+	log := c.plane.config.AccessLog
+	if dropped, ok := c.plane.lines.admit(abate.Now()); ok && log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.listen),
 			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
 	}
 }
 
-// isHTTP tells whether the first bytes of a connection look like a request.
+// isHTTP reports whether the first bytes of a connection look like a request.
 func isHTTP(first [5]byte) bool {
 	switch string(first[:4]) {
 	case "GET ", "HEAD", "POST", "PUT ", "PATC", "DELE", "OPTI", "PRI ":

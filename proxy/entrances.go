@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -9,18 +8,36 @@ import (
 	"sync"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/proxy/identity"
+	"github.com/abate-go/abate/adapter/abateprom"
 )
 
-// entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens. They follow the
-// file once a second, and when it is reloaded.
+// entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the
+// Redis that instances share. They follow the file once a second, and when it is reloaded.
 type entrances struct {
+	plane     *plane
+	lobby     *lobby
+	keyFiles  func() error // what is wrong with the files that keep idempotency keys
+	secrets   secrets
+	instances instances
+
 	mu      sync.Mutex // held while following
-	open    bool       // Open was called
+	open    bool       // begin was called
 	doors   map[string]*door
-	tokens  map[string]*watched[identity.Tokens]
-	secure  map[abate.TLS]*watched[tls.Config]
 	trouble map[string]bool // what has been said and is not over
+}
+
+func (e *entrances) init(p *plane, l *lobby, m *abateprom.Metrics, keyFiles func() error) {
+	e.plane, e.lobby, e.keyFiles, e.doors = p, l, keyFiles, map[string]*door{}
+	e.secrets.log = p.config.Log
+	e.instances.plane, e.instances.metrics = p, m
+}
+
+// prepare reads certificates and tokens for the first time, and begins to share what is shared: here what does not go
+// is a mistake.
+func (e *entrances) prepare() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(append(e.secrets.follow(e.plane.policies), e.instances.follow())...)
 }
 
 // ListenError is an address of the policy file at which the proxy cannot listen.
@@ -31,22 +48,27 @@ type ListenError struct {
 }
 
 func (e *ListenError) Error() string { return fmt.Sprintf("%s %s: %v", e.Key, e.Address, e.Err) }
+
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Open listens at the addresses of the file's protect, and from then on follows the file: addresses that come are opened,
-// those that go are closed once their clients have their answers. The error joins one *ListenError for each that cannot be
-// opened; then none is. Later such an address is logged and tried again every second, and the others serve on.
-func (p *Proxy) Open() error {
-	e := &p.entrances
+// begin opens the addresses, and has them followed from then on.
+func (e *entrances) begin() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	problems := p.openDoors()
+	problems := e.openDoors()
 	if len(problems) > 0 {
-		p.closeDoors(nil)
+		e.closeDoors(nil)
 		return errors.Join(problems...)
 	}
 	e.open = true
 	return nil
+}
+
+// close ends what instances share.
+func (e *entrances) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.instances.close()
 }
 
 // Entrance is an address at which clients of protected services come in.
@@ -57,56 +79,52 @@ type Entrance struct {
 	Gates  []*abate.Gate // those behind it, in the order of the file
 }
 
-// Entrances lists the addresses that are open, in the order of the file.
-func (p *Proxy) Entrances() (all []Entrance) {
-	e := &p.entrances
+// list returns the addresses that are open, in the order of the file.
+func (e *entrances) list() (all []Entrance) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, listen := range p.policies.Listens() {
+	for _, listen := range e.plane.policies.Listens() {
 		if d := e.doors[listen]; d != nil {
-			all = append(all, Entrance{listen, d.l.Addr(), d.secure.Load() != nil, p.gatesAt(listen)})
+			all = append(all, Entrance{listen, d.l.Addr(), d.secure.Load() != nil, e.gatesAt(listen)})
 		}
 	}
 	return all
 }
 
 // gatesAt lists the gates behind an address.
-func (p *Proxy) gatesAt(listen string) (gates []*abate.Gate) {
-	for _, name := range p.policies.GateNames() {
-		if g, ok := p.policies.Gate(name); ok && g.Describe().Listen == listen {
+func (e *entrances) gatesAt(listen string) (gates []*abate.Gate) {
+	for _, name := range e.plane.policies.GateNames() {
+		if g, ok := e.plane.policies.Gate(name); ok && g.Describe().Listen == listen {
 			gates = append(gates, g)
 		}
 	}
 	return gates
 }
 
-// follow brings files and listeners up to the policy file.
-func (p *Proxy) follow() {
-	e := &p.entrances
+// follow brings files and listeners up to the policy file. found is what is wrong beside them.
+func (e *entrances) follow(found []error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	problems := p.readSecrets()
-	if p.draining.Load() {
+	problems := append(e.secrets.follow(e.plane.policies), found...)
+	if e.lobby.draining.Load() {
 		return
 	}
-	if err := p.followRedis(); err != nil {
-		problems = append(problems, err)
-	}
-	if err := p.keyFiles.Err(); err != nil {
-		problems = append(problems, err)
-	}
+	problems = append(problems, e.instances.follow(), e.keyFiles())
 	if e.open {
-		p.closeDoors(p.policies.Listens()) // first: an address that comes may be a wider one of those that go
-		problems = append(problems, p.openDoors()...)
+		e.closeDoors(e.plane.policies.Listens()) // first: an address that comes may be a wider one of those that go
+		problems = append(problems, e.openDoors()...)
 	}
-	p.tell(problems)
+	e.tell(problems)
 }
 
 // tell logs problems that are new, and those that are over. mu is held.
-func (p *Proxy) tell(problems []error) {
-	e, log := &p.entrances, p.config.Log
+func (e *entrances) tell(problems []error) {
+	log := e.plane.config.Log
 	now := map[string]bool{}
 	for _, err := range problems {
+		if err == nil {
+			continue
+		}
 		if now[err.Error()] = true; !e.trouble[err.Error()] {
 			log.Error("not in force, and tried again every second", "error", err)
 		}
@@ -120,14 +138,13 @@ func (p *Proxy) tell(problems []error) {
 }
 
 // openDoors opens the addresses that are not open yet. mu is held.
-func (p *Proxy) openDoors() (problems []error) {
-	e := &p.entrances
-	for _, listen := range p.policies.Listens() {
-		gates := p.gatesAt(listen)
+func (e *entrances) openDoors() (problems []error) {
+	for _, listen := range e.plane.policies.Listens() {
+		gates := e.gatesAt(listen)
 		if len(gates) == 0 { // a reload is under way
 			continue
 		}
-		secure, err := p.secureAt(gates[0])
+		secure, err := e.secrets.secureAt(gates[0])
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -141,26 +158,25 @@ func (p *Proxy) openDoors() (problems []error) {
 			problems = append(problems, &ListenError{"protect." + gates[0].Name() + ".listen", listen, err})
 			continue
 		}
-		d := p.enterAt(listen, l)
+		d := e.lobby.enterAt(listen, l)
 		if d == nil { // draining
 			l.Close()
 			continue
 		}
 		d.secure.Store(secure)
 		e.doors[listen] = d
-		go d.attend()
+		go e.attend(d)
 	}
 	return problems
 }
 
 // attend serves at an address of the file. One that breaks is opened again by the next follow.
-func (d *door) attend() {
+func (e *entrances) attend(d *door) {
 	err := d.serve()
 	if err == nil {
 		return
 	}
-	d.proxy.config.Log.Error("no longer listening, trying again", "listen", d.name, "error", err)
-	e := &d.proxy.entrances
+	e.plane.config.Log.Error("no longer listening, trying again", "listen", d.name, "error", err)
 	e.mu.Lock()
 	if e.doors[d.name] == d {
 		delete(e.doors, d.name)
@@ -169,26 +185,23 @@ func (d *door) attend() {
 	d.retire()
 }
 
-// secureAt is the certificate to show at an address, nil for none. It is an error while none could be read.
-func (p *Proxy) secureAt(g *abate.Gate) (*watched[tls.Config], error) {
-	t := g.Describe().TLS
-	if !t.Enabled() {
-		return nil, nil
-	}
-	w := p.entrances.secure[t]
-	if w == nil || w.value.Load() == nil {
-		return nil, fmt.Errorf("protect.%s.listen %s: not opened without its certificate", g.Name(), g.Describe().Listen)
-	}
-	return w, nil
-}
-
 // closeDoors closes the doors that are not in keep. mu is held.
-func (p *Proxy) closeDoors(keep []string) {
-	e := &p.entrances
+func (e *entrances) closeDoors(keep []string) {
 	for listen, d := range e.doors {
 		if !slices.Contains(keep, listen) {
 			delete(e.doors, listen)
 			d.retire()
 		}
 	}
+}
+
+// problems is what is not in force, as far as it was said.
+func (e *entrances) problems() (all []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for problem := range e.trouble {
+		all = append(all, problem)
+	}
+	slices.Sort(all)
+	return all
 }

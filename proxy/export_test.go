@@ -7,7 +7,7 @@ func init() { headWait, messageWait = 2*time.Second, 2*time.Second }
 
 // Clients is how many are connected.
 func (p *Proxy) Clients() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.clients)
+	p.lobby.mu.Lock()
+	defer p.lobby.mu.Unlock()
+	return len(p.lobby.clients)
 }

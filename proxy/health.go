@@ -26,12 +26,12 @@ const (
 	serviceUnknown servingStatus = 3
 )
 
-// health answers the health checks of gRPC. The service "" is the proxy, which serves until Shutdown; the others are those of the
-// policy file that are called: one is NOT_SERVING while its circuit breaker lets nothing pass.
-type health struct{ proxy *Proxy }
+// health answers the health checks of gRPC. The service "" is the proxy, which serves until Shutdown; the others are
+// those of the policy file that are called: one is NOT_SERVING while its circuit breaker lets nothing pass.
+type health struct{ admin *admin }
 
-// handle enters the methods in the admin page. Whoever looks whether the proxy is well, such as a kubelet, has no token: what
-// names services is for those who are known.
+// handle enters the methods in the admin page. Whoever looks whether the proxy is well, such as a kubelet, has no
+// token: what names services is for those who are known.
 func (h health) handle(mux *http.ServeMux) {
 	for name, method := range map[string]func(w http.ResponseWriter, r *http.Request, service string) hops.Code{
 		"Check": h.check, "List": h.list, "Watch": h.watch,
@@ -43,7 +43,7 @@ func (h health) handle(mux *http.ServeMux) {
 			}
 			w.Header().Set("Content-Type", "application/grpc")
 			service, code := readHealthRequest(r.Body)
-			if missing := h.proxy.missing(r); code == hops.OK && (service != "" || name == "List") && missing != 0 {
+			if missing := h.admin.missing(r); code == hops.OK && (service != "" || name == "List") && missing != 0 {
 				code = rpcCode(missing)
 			}
 			if code == hops.OK {
@@ -115,19 +115,21 @@ func parseHealthRequest(b []byte) (service string, ok bool) {
 	return service, true
 }
 
+func (h health) ready() bool { return !h.admin.lobby.draining.Load() }
+
 // status looks a service up.
 func (h health) status(service string) servingStatus {
 	if service == "" {
-		if h.proxy.Ready() {
+		if h.ready() {
 			return serving
 		}
 		return notServing
 	}
-	g, ok := h.proxy.policies.Lookup(service)
+	g, ok := h.admin.plane.policies.Lookup(service)
 	switch {
 	case !ok:
 		return serviceUnknown
-	case !h.proxy.Ready():
+	case !h.ready():
 		return notServing
 	}
 	if b := g.State().Breaker; b.State == breaker.Open && (b.OpenUntil == 0 || abate.Now() < b.OpenUntil) {
@@ -148,7 +150,7 @@ func (h health) check(w http.ResponseWriter, _ *http.Request, service string) ho
 // list tells about all services: a map of names to answers of check.
 func (h health) list(w http.ResponseWriter, _ *http.Request, _ string) hops.Code {
 	var b []byte
-	for _, name := range append([]string{""}, h.proxy.policies.Names()...) {
+	for _, name := range append([]string{""}, h.admin.plane.policies.Names()...) {
 		entry := appendBytes(nil, 1, []byte(name))
 		entry = appendBytes(entry, 2, appendServing(nil, h.status(name)))
 		b = appendBytes(b, 1, entry)
@@ -172,7 +174,7 @@ func (h health) watch(w http.ResponseWriter, r *http.Request, service string) ho
 		}
 		select {
 		case <-tick.C:
-		case <-h.proxy.life.Done():
+		case <-h.admin.plane.life.Done():
 			return hops.Unavailable
 		case <-r.Context().Done():
 			if errors.Is(r.Context().Err(), context.DeadlineExceeded) {

@@ -10,43 +10,44 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// mayHedge tells whether two copies of the request may be on their way at once. A body that has not come with the head is
-// sent once at a time: two copies cannot read it.
-func (x *exchange) mayHedge() bool {
-	return x.again && x.req.Upgrade == nil && (x.body.kind == noContent || x.body.kind == inMemory && !x.body.once) && x.ownsRetries()
+// mayHedge reports whether two copies of the request may be on their way at once. A body that has not come with the
+// head is sent once at a time: two copies cannot read it.
+func (g *guardedCall) mayHedge() bool {
+	return g.req.again && g.req.Upgrade == nil && (g.body.kind == noContent || g.body.kind == inMemory &&
+		!g.body.once) && g.req.ownsRetries()
 }
 
-// hedged drives a call whose attempts may have copies: the abate.Operation. It has an exchange of its own: a copy that has
+// hedged drives a call whose attempts may have copies: the abate.Operation. It has a call of its own: a copy that has
 // lost may still be on its way when the client sends its next request.
-type hedged struct{ x *exchange }
+type hedged struct{ g *guardedCall }
 
 // runHedged makes the call with abate.Run, which sends copies on goroutines of their own.
-func (x *exchange) runHedged() error {
-	ctx, leave := context.WithCancel(x.client.context())
+func (g *guardedCall) runHedged() error {
+	ctx, leave := context.WithCancel(g.req.client.context())
 	defer leave()
-	own := x.private(ctx)
-	if x.rpc && x.limit != abate.NoDeadline {
+	own := g.private(ctx)
+	if g.req.rpc && g.req.limit != abate.NoDeadline {
 		var end context.CancelFunc
-		ctx, end = context.WithDeadline(ctx, x.proxy.began.time(x.limit))
+		ctx, end = context.WithDeadline(ctx, g.req.plane.clock.time(g.req.limit))
 		defer end()
 	}
-	w := watch(ctx, x.client.gone, leave)
+	w := watch(ctx, g.req.client.gone, leave)
 	defer w.stop()
-	if x.tree != nil {
-		ctx = abate.WithCallTree(ctx, x.tree)
+	if g.req.tree != nil {
+		ctx = abate.WithCallTree(ctx, g.req.tree)
 	}
-	a, release, err := abate.Run[*answer](ctx, x.route.Guard, hedged{own})
-	x.release = release // the answer has its time limit with it
+	a, release, err := abate.Run[*answer](ctx, g.req.route.Guard, hedged{own})
+	g.release = release // the answer has its time limit with it
 	if a != nil && a.failed {
 		a = nil
 	}
 	if a != nil { // what it lasts longer than its copies is the client's own again
-		a.x = x
+		a.req, a.body = g.req, g.body
 	}
-	own.copies.Lock()
-	x.got, x.sent, x.tried = a, own.sent, own.tried
-	x.reached = own.sent > 0 // some copies may still be on their way
-	own.copies.Unlock()
+	own.tries.mu.Lock()
+	g.got, g.tries.sent, g.tries.last = a, own.tries.sent, own.tries.last
+	g.reached = own.tries.sent > 0 // some copies may still be on their way
+	own.tries.mu.Unlock()
 	return err
 }
 
@@ -90,30 +91,19 @@ func (w *watcher) stop() {
 	w.timer.Stop()
 }
 
-// departed is the client as the copies of a hedged attempt know it. One that has lost may be on its way when the client has its
-// answer, sends the next request, or has made room for another: it asks nothing of the client itself.
+// departed is the client as the copies of a hedged attempt know it. One that has lost may be on its way when the
+// client has its answer, sends the next request, or has made room for another: it asks nothing of the client itself.
 type departed struct {
 	client                 // nil: there is nothing else to ask for
 	left   context.Context // ends when the client leaves, and when it has its answer
 	from   *origin
 }
 
-func (d departed) gone() bool               { return d.left.Err() != nil }
-func (d departed) context() context.Context { return d.left }
-func (d departed) origin() *origin          { return d.from }
+func (d departed) gone() bool { return d.left.Err() != nil }
 
-// private is a copy of the exchange that shares no memory with the client's connection. What copies write of it, copies
-// guards. ctx ends when the client has left.
-func (x *exchange) private(ctx context.Context) *exchange {
-	p := &exchange{proxy: x.proxy, client: departed{left: ctx, from: x.client.origin()}, req: x.req, route: x.route, fleet: x.fleet, again: x.again, called: x.called, tried: -1, began: x.began, rpc: x.rpc, limit: x.limit, before: x.before}
-	p.body = content{x: p, kind: x.body.kind, bytes: bytes.Clone(x.body.bytes), chunked: x.body.chunked, trailer: cloneFields(x.body.trailer)}
-	r := &p.req
-	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
-		*b = bytes.Clone(*b)
-	}
-	r.Fields = cloneFields(r.Fields)
-	return p
-}
+func (d departed) context() context.Context { return d.left }
+
+func (d departed) origin() *origin { return d.from }
 
 func cloneFields(fields []h1.Field) []h1.Field {
 	own := make([]h1.Field, len(fields))
@@ -124,24 +114,25 @@ func cloneFields(fields []h1.Field) []h1.Field {
 }
 
 // RepeatedBefore tells abate.Run whether somebody above has made this call before.
-func (h hedged) RepeatedBefore() bool { return h.x.before > 0 }
+func (h hedged) RepeatedBefore() bool { return h.g.req.before > 0 }
 
 // Attempt sends one copy.
 func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
-	x, n := h.x, s.Number
-	x.copies.Lock()
-	x.sent++
+	g, n := h.g, s.Number
+	g.tries.mu.Lock()
+	g.tries.sent++
 	if n > 1 {
-		x.route.stats.Retried(n)
+		g.req.route.stats.Retried(n)
 	}
-	x.copies.Unlock()
+	g.tries.mu.Unlock()
 	until := abate.NoDeadline
 	if t, ok := ctx.Deadline(); ok {
-		until = x.proxy.began.at + t.Sub(x.proxy.began.wall)
+		until = g.req.plane.clock.at + t.Sub(g.req.plane.clock.wall)
 	}
-	a := &answer{told: telling{s.Allowance, s.Tell}}
-	if err := x.sendUnder(ctx, a, n, until, false); err != nil {
-		x.judge(a, err)
+	a := new(answer)
+	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Tell})
+	if err := a.send(ctx, n); err != nil {
+		g.judge(a, err)
 		a.release(abate.Now(), true)
 		a.failed = true
 		return a, err
@@ -152,9 +143,9 @@ func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
 // Classify judges a copy.
 func (h hedged) Classify(a *answer, err error) abate.Outcome {
 	if a == nil {
-		a = new(answer)
+		a = &answer{req: h.g.req, body: h.g.body}
 	}
-	return h.x.judge(a, err)
+	return h.g.judge(a, err)
 }
 
 // Discard releases a copy that nobody wants.
@@ -166,3 +157,21 @@ func (h hedged) Discard(a *answer) {
 
 // MayHedge was asked before.
 func (h hedged) MayHedge() bool { return true }
+
+// private is a copy of the call that shares no memory with the client's connection. What copies write of it, tries
+// guards. ctx ends when the client has left.
+func (g *guardedCall) private(ctx context.Context) *guardedCall {
+	x, b := g.req, g.body
+	r := &request{
+		Request: x.Request, plane: x.plane, client: departed{left: ctx, from: x.client.origin()}, route: x.route,
+		fleet: x.fleet,
+		began: x.began, again: x.again, rpc: x.rpc, limit: x.limit, before: x.before, called: x.called,
+	}
+	for _, b := range []*[]byte{&r.Method, &r.Target, &r.Scheme, &r.Host, &r.Path, &r.Upgrade} {
+		*b = bytes.Clone(*b)
+	}
+	r.Fields = cloneFields(r.Fields)
+	body := &content{req: r, kind: b.kind, bytes: bytes.Clone(b.bytes), chunked: b.chunked,
+		trailer: cloneFields(b.trailer)}
+	return &guardedCall{req: r, body: body, tries: tries{last: -1}}
+}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,29 +21,18 @@ const (
 	streamsOfStrangers = 1000
 )
 
-// prepareHTTP2 settles how connections of HTTP/2 behave: those of clients, and those to endpoints.
-func (p *Proxy) prepareHTTP2() {
-	c := &p.config
-	p.inside = h2.Config{
-		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
-	}
-	p.outside = h2.Config{
-		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout, StallTimeout: c.StallTimeout,
-	}
-}
-
 // serveHTTP2 goes on with a client that turned out to speak HTTP/2, until its connection ends.
 func (c *clientConn) serveHTTP2() {
-	c.nc.SetReadDeadline(time.Time{})
-	begun := bytes.Clone(c.in.unread())
-	c.in.put()
-	config := c.proxy.inside
-	if c.from.door.name != "" || c.proxy.config.Gateway {
+	c.sock.nc.SetReadDeadline(time.Time{})
+	begun := bytes.Clone(c.sock.in.unread())
+	c.sock.in.put()
+	config := *c.inside
+	if c.from.listen != "" || c.plane.config.Gateway {
 		config.MaxStreams = streamsOfStrangers
 	}
-	conn := h2.NewServer(c.nc, &config, func(s *h2.Stream) { c.proxy.serveStream(s, &c.from) })
+	conn := h2.NewServer(c.sock.nc, &config, func(s *h2.Stream) { serveStream(c.plane, s, &c.from) })
 	c.http2.Store(conn)
-	if c.from.door.draining.Load() { // looked at after it can be found: dismiss looks the other way round
+	if c.draining.Load() { // looked at after it can be found: dismiss looks the other way round
 		conn.Drain()
 	}
 	_ = conn.Serve(begun) // whatever ended it, the client is gone
@@ -72,13 +61,14 @@ type stream struct {
 var streams = sync.Pool{New: func() any {
 	st := new(stream)
 	st.left = func() { st.waits.Interrupt() }
+	st.x.renew()
 	return st
 }}
 
 // keptText is how much memory for heads a stream keeps for the next.
 const keptText = 4 << 10
 
-func (p *Proxy) serveStream(s *h2.Stream, from *origin) {
+func serveStream(p *plane, s *h2.Stream, from *origin) {
 	st := streams.Get().(*stream)
 	st.h2, st.from = s, from
 	st.data, st.failed, st.ended, st.bare = nil, false, false, false
@@ -87,13 +77,13 @@ func (p *Proxy) serveStream(s *h2.Stream, from *origin) {
 	switch {
 	case !st.ended:
 		s.Reset(h2.InternalError) // the client must not take the answer for complete
-	case !st.read.Load() && !st.x.rpc:
+	case !st.read.Load() && !st.x.req.rpc:
 		st.linger()
 	}
 	if !whole {
 		return
 	}
-	st.h2, st.from, st.x.client, st.data, st.whole = nil, nil, nil, nil, nil
+	st.h2, st.from, st.x.req.client, st.data, st.whole = nil, nil, nil, nil, nil
 	if cap(st.text) > keptText {
 		st.text = nil
 	}
@@ -107,8 +97,8 @@ const (
 	restMost = 64 << 10
 )
 
-// skipContent reads away what the client is just sending, before it gets an answer that does not depend on that: there are
-// clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
+// skipContent reads away what the client is just sending, before it gets an answer that does not depend on that:
+// there are clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
 func (st *stream) skipContent() {
 	until := later(abate.Now(), restTime)
 	for n := 0; n < restMost && !st.read.Load(); {
@@ -121,12 +111,13 @@ func (st *stream) skipContent() {
 	}
 }
 
-// linger reads away what the client still sends behind its answer, as linger does over HTTP/1.1: a reset may overtake the
-// answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
+// linger reads away what the client still sends behind its answer, as linger does over HTTP/1.1: a reset may overtake
+// the answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
 func (st *stream) linger() {
 	st.h2.ReadOn()
 	began := abate.Now()
-	for read, now := 0, began; now < began+lingerTime && (read < lingerMost || now < began+lingerLeast); now = abate.Now() {
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
+		now < began+lingerLeast); now = abate.Now() {
 		data, err := st.h2.Next(now + min(lingerStill, began+lingerTime-now))
 		if read += len(data); err != nil {
 			return
@@ -135,9 +126,9 @@ func (st *stream) linger() {
 }
 
 // answer is false after a panic: what is left of the exchange may be in any state.
-func (st *stream) answer(p *Proxy) (whole bool) {
+func (st *stream) answer(p *plane) (whole bool) {
 	x := &st.x
-	x.proxy, x.client = p, st
+	x.req.plane, x.req.client = p, st
 	defer func() {
 		if what := recover(); what != nil {
 			st.failed, st.ended = true, false
@@ -154,7 +145,7 @@ func (st *stream) answer(p *Proxy) (whole bool) {
 
 // readHead reads the request, as strictly as one over HTTP/1.1: it may go on over that.
 func (st *stream) readHead() *h1.Error {
-	head, q := st.h2.Head(), &st.x.req
+	head, q := st.h2.Head(), &st.x.req.Request
 	data, complete := st.h2.Buffered()
 	st.read.Store(complete && len(data) == 0)
 	if st.whole = nil; complete {
@@ -181,7 +172,8 @@ func (st *stream) readHead() *h1.Error {
 	st.text = append(b, "\r\n"...)
 	n, bad := h1.HeadEnd(st.text, 0)
 	if bad == nil && n != len(st.text) {
-		bad = &h1.Error{Status: http.StatusBadRequest, Problem: "a field, the path or the authority of the request contains a line end"}
+		bad = &h1.Error{Status: http.StatusBadRequest,
+			Problem: "a field, the path or the authority of the request contains a line end"}
 	}
 	if bad == nil {
 		bad = q.Parse(st.text)
@@ -195,15 +187,23 @@ func (st *stream) readHead() *h1.Error {
 	return bad
 }
 
-func (st *stream) gone() bool               { return st.h2.Gone() }
+func (st *stream) gone() bool { return st.h2.Gone() }
+
 func (st *stream) context() context.Context { return context.Background() }
-func (st *stream) complete() bool           { return st.read.Load() }
-func (st *stream) broken() bool             { return st.failed } // writing tells
-func (st *stream) multiplexed() bool        { return true }
-func (st *stream) abort()                   { st.failed = true }
-func (st *stream) stop()                    { st.h2.StopReading() }
-func (st *stream) trailer() []h1.Field      { return inTrailer(st.h2.Trailer()) }
-func (st *stream) origin() *origin          { return st.from }
+
+func (st *stream) complete() bool { return st.read.Load() }
+
+func (st *stream) broken() bool { return st.failed } // writing tells
+
+func (st *stream) multiplexed() bool { return true }
+
+func (st *stream) abort() { st.failed = true }
+
+func (st *stream) stop() { st.h2.StopReading() }
+
+func (st *stream) trailer() []h1.Field { return inTrailer(st.h2.Trailer()) }
+
+func (st *stream) origin() *origin { return st.from }
 
 // takeContent returns the content if all of it has come. It stays where it is.
 func (st *stream) takeContent() ([]byte, bool) {
@@ -214,8 +214,8 @@ func (st *stream) takeContent() ([]byte, bool) {
 	return st.whole, true
 }
 
-// Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have nothing
-// to say for hours.
+// Read reads the content. That of a client that sends nothing for too long is given up, but a gRPC stream may have
+// nothing to say for hours.
 func (st *stream) Read(p []byte, until time.Duration) (int, error) {
 	data, err := st.next(until)
 	n := copy(p, data)
@@ -232,8 +232,8 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 	if st.read.Load() {
 		return nil, io.EOF
 	}
-	if !st.x.rpc || st.x.body.kind == toHold {
-		until = min(until, later(abate.Now(), st.x.proxy.config.StallTimeout))
+	if !st.x.req.rpc || st.x.body.kind == toHold {
+		until = min(until, later(abate.Now(), st.x.req.plane.config.StallTimeout))
 	}
 	data, err := st.h2.Next(until)
 	switch err {
@@ -248,9 +248,10 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 }
 
 // hook has waits for up end when the client leaves.
-func (st *stream) hook(up *h2.Stream) {
+func (st *stream) hook(up *h2.Stream) bool {
 	st.waits, st.hooked = up, true
 	st.h2.OnGone(st.left)
+	return true
 }
 
 func (st *stream) unhook() {
@@ -267,15 +268,11 @@ func (st *stream) interim(status int, fields []h1.Field) {
 }
 
 func (st *stream) begin(a *head) {
-	extra := a.extra
-	if a.in != nil {
-		extra = a.in.appendAnswer(slices.Clip(extra), a)
-	}
-	st.fields = appendLines(append(st.fields[:0], a.fields...), extra)
+	st.fields = appendLines(append(st.fields[:0], a.fields...), a.extra)
 	length := a.length
 	st.bare = string(st.x.req.Method) == http.MethodHead || bodiless(a.status)
 	end := st.bare || length == 0
-	if bodiless(a.status) || end && st.x.rpc {
+	if bodiless(a.status) || end && st.x.req.rpc {
 		length = -1
 	}
 	st.done(st.h2.WriteHead(a.status, st.fields, length, end), end)
@@ -287,16 +284,6 @@ func (st *stream) done(err error, end bool) {
 	st.ended = st.ended || end && err == nil
 }
 
-// appendLines makes fields of lines, which they point into.
-func appendLines(fields []h2.Field, lines []byte) []h2.Field {
-	for len(lines) > 0 {
-		end, colon := bytes.IndexByte(lines, '\n'), bytes.IndexByte(lines, ':')
-		fields = append(fields, h2.Field{Name: lines[:colon], Value: lines[colon+2 : end-1]})
-		lines = lines[end+1:]
-	}
-	return fields
-}
-
 func (st *stream) write(p []byte) {
 	if !st.bare && !st.failed && !st.ended {
 		st.done(st.h2.Write(p, false, abate.NoDeadline), false)
@@ -304,6 +291,11 @@ func (st *stream) write(p []byte) {
 }
 
 func (st *stream) flush() { st.h2.Flush() }
+
+// Nothing else can be done with the connection of a stream.
+func (st *stream) sink(time.Duration) *net.TCPConn { return nil }
+
+func (st *stream) takeOver() (net.Conn, []byte) { return nil, nil }
 
 func (st *stream) end(trailer []h1.Field) {
 	switch {
@@ -313,13 +305,4 @@ func (st *stream) end(trailer []h1.Field) {
 	default:
 		st.done(st.h2.Write(nil, true, abate.NoDeadline), true)
 	}
-}
-
-// inTrailer leaves out the fields that may not be in a trailer.
-func inTrailer(fields []h1.Field) []h1.Field {
-	stray := func(f h1.Field) bool { return !h1.InTrailer(f.Name) }
-	if !slices.ContainsFunc(fields, stray) {
-		return fields
-	}
-	return slices.DeleteFunc(slices.Clone(fields), stray)
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// feed sends the content of a request over HTTP/2 while it is still coming. It belongs to the exchange and not to an attempt:
-// what the client sends is kept, up to MaxBufferedBody, until the call can no longer be repeated, so that another attempt
-// gets it all and then what follows. Its goroutine reads from the client only while there is an attempt to read for.
+// feed sends the content of a request over HTTP/2 while it is still coming. It belongs to the exchange and not to an
+// attempt: what the client sends is kept, up to MaxBufferedBody, until the call can no longer be repeated, so that
+// another attempt gets it all and then what follows. Its goroutine reads from the client only while there is an
+// attempt to read for.
 type feed struct {
 	body *content
 
@@ -40,7 +41,7 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 	f := b.feed
 	if f == nil {
 		f = &feed{body: b, ended: make(chan struct{})}
-		f.replay.Store(b.x.rpc) // whatever the policy says: a connection may be ending
+		f.replay.Store(b.req.rpc) // whatever the policy says: a connection may be ending
 		f.turn.L = &f.mu
 	}
 	f.mu.Lock()
@@ -50,10 +51,10 @@ func (b *content) feedTo(conn *h2.Conn, head *h2.Head, until time.Duration) (*h2
 	}
 	trailer := b.trailer
 	if f.done {
-		trailer = b.x.trailer()
+		trailer = b.req.trailer()
 	}
 	whole := f.done && len(trailer) == 0
-	silent := b.x.rpc && len(f.kept) == 0 // see openWhole
+	silent := b.req.rpc && len(f.kept) == 0 // see openWhole
 	s, n, err := conn.Open(head, f.kept, whole && !silent, until)
 	if err != nil {
 		return nil, err
@@ -121,8 +122,8 @@ func (f *feed) awaitAttempt() bool {
 // read returns what comes next from the client. It is valid until the next call.
 func (f *feed) read() ([]byte, error) {
 	b := f.body
-	if st, ok := b.x.client.(*stream); ok && len(b.bytes) == 0 {
-		return st.next(abate.NoDeadline)
+	if b.req.client.multiplexed() && len(b.bytes) == 0 {
+		return b.req.client.next(abate.NoDeadline)
 	}
 	if f.scratch == nil {
 		f.scratch = buffers.Get().(*[]byte)
@@ -157,10 +158,10 @@ func (f *feed) take(data []byte, err error) bool {
 	return err == nil
 }
 
-// keep adds to what another attempt would need. Between attempts it may be more than the limit: it is read once, and then
-// not before there is an attempt.
+// keep adds to what another attempt would need. Between attempts it may be more than the limit: it is read once, and
+// then not before there is an attempt.
 func (f *feed) keep(data []byte) {
-	if f.committed.Load() || f.to != nil && len(f.kept)+len(data) > f.body.x.proxy.config.MaxBufferedBody {
+	if f.committed.Load() || f.to != nil && len(f.kept)+len(data) > f.body.req.plane.config.MaxBufferedBody {
 		f.replay.Store(false)
 	}
 	if f.replay.Load() {
@@ -177,7 +178,7 @@ func (f *feed) finish() {
 	if f.to == nil {
 		return
 	}
-	if trailer := f.body.x.trailer(); len(trailer) > 0 {
+	if trailer := f.body.req.trailer(); len(trailer) > 0 {
 		f.sent(f.to.WriteTrailer(trailer))
 	} else {
 		f.sent(f.to.Write(nil, true, abate.NoDeadline))
@@ -191,14 +192,14 @@ func (b *content) commit() {
 	}
 }
 
-// replayable tells whether another attempt can have all of the content.
+// replayable reports whether another attempt can have all of the content.
 func (f *feed) replayable() bool { return f.replay.Load() && !f.committed.Load() }
 
 var errSentOnce = errors.New("the request is too long to be sent again")
 
 // late is upload.late.
 func (f *feed) late() bool {
-	if f.body.x.req.Length < 0 || !f.asking.Load() {
+	if f.body.req.Length < 0 || !f.asking.Load() {
 		return false
 	}
 	var err error = errSlowBody
@@ -216,7 +217,7 @@ func (f *feed) failed() error {
 // stop ends the feed and waits for it.
 func (f *feed) stop() {
 	if !f.over.Load() {
-		f.body.x.client.stop()
+		f.body.req.client.stop()
 		if f.target != nil {
 			f.target.Reset(h2.Cancel)
 		}

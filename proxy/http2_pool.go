@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// busyStreams is how many streams a connection carries before another is made, as long as there are few connections: each
-	// has a goroutine that reads it, and a window that its streams share.
+	// busyStreams is how many streams a connection carries before another is made, as long as there are few
+	// connections: each has a goroutine that reads it, and a window that its streams share.
 	busyStreams = 100
 	// fewConns is how many connections are made for the load alone. More are made when the server allows no more streams.
 	fewConns = 8
@@ -31,7 +31,8 @@ var errNoStreams = errors.New("the server takes no streams, or is shutting down"
 // errNoRoom is an endpoint whose connections are all full.
 var errNoRoom = errors.New("the server takes no more streams on 256 connections")
 
-// http2Pool is the connections to an endpoint that speak HTTP/2, the first made at the front: those behind it are idle sooner.
+// http2Pool is the connections to an endpoint that speak HTTP/2, the first made at the front: those behind it are
+// idle sooner.
 type http2Pool struct {
 	e      *endpoint
 	mu     sync.Mutex
@@ -50,32 +51,23 @@ type dial struct {
 	err  error
 }
 
-// get returns a connection that has room for a stream, as far as can be known, within the attempt's time.
-func (p *http2Pool) get(ctx context.Context, x *exchange, until time.Duration) (*h2.Conn, error) {
-	for {
-		p.mu.Lock()
-		c, more := p.pick()
-		if c == nil && p.dial == nil && len(p.conns) >= mostConns {
-			p.mu.Unlock()
-			return nil, errNoRoom
-		}
-		if p.dial == nil && more {
-			p.dial = &dial{done: make(chan struct{})}
-			go p.connect(p.dial, x.proxy)
-		}
-		d := p.dial
-		p.mu.Unlock()
-		if c != nil {
-			return c, nil
-		}
-		if err := d.wait(ctx, x, until); err != nil {
-			return nil, err
-		}
+// get returns a connection that has room for a stream, as far as can be known, or else the dial to wait for.
+func (p *http2Pool) get(t *transport) (*h2.Conn, *dial, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, more := p.pick()
+	if c == nil && p.dial == nil && len(p.conns) >= mostConns {
+		return nil, nil, errNoRoom
 	}
+	if p.dial == nil && more {
+		p.dial = &dial{done: make(chan struct{})}
+		go p.connect(p.dial, t)
+	}
+	return c, p.dial, nil
 }
 
-// pick chooses a connection with room, nil if there is none, and tells whether to make another. One that is wanted for the load
-// alone is not waited for: it may not come about. mu is held.
+// pick chooses a connection with room, nil if there is none, and reports whether to make another. One that is wanted
+// for the load alone is not waited for: it may not come about. mu is held.
 func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 	least := 0
 	for _, c := range p.conns {
@@ -93,36 +85,10 @@ func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 	return best, best == nil || len(p.conns) < fewConns && abate.Now() >= p.again
 }
 
-// wait waits for the end of a dial.
-func (d *dial) wait(ctx context.Context, x *exchange, until time.Duration) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		now := abate.Now()
-		if now >= until {
-			return &timeLimitError{"no connection"}
-		}
-		timer.Reset(min(until-now, glance))
-		select {
-		case <-d.done:
-			return d.err
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &timeLimitError{"no connection"}
-			}
-			return errGone
-		case <-timer.C:
-		}
-		if x.gone() {
-			return errGone
-		}
-	}
-}
-
 // connect makes a connection.
-func (p *http2Pool) connect(d *dial, proxy *Proxy) {
+func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
-	c, err := p.e.connectHTTP2(proxy, p)
+	c, err := p.e.connectHTTP2(t, p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dial = nil
@@ -131,7 +97,7 @@ func (p *http2Pool) connect(d *dial, proxy *Proxy) {
 		return
 	}
 	p.conns = append(p.conns, c)
-	if p.tidy(); proxy.life.Err() != nil {
+	if p.tidy(); t.life.Err() != nil {
 		go c.Close() // it has forget called, which wants mu
 	}
 }
@@ -186,10 +152,10 @@ func (p *http2Pool) close() {
 }
 
 // connectHTTP2 makes a connection to e that speaks HTTP/2.
-func (e *endpoint) connectHTTP2(p *Proxy, pool *http2Pool) (*h2.Conn, error) {
-	ctx, cancel := context.WithTimeout(p.life, p.config.ConnectTimeout)
+func (e *endpoint) connectHTTP2(t *transport, pool *http2Pool) (*h2.Conn, error) {
+	ctx, cancel := context.WithTimeout(t.life, t.connectTimeout)
 	defer cancel()
-	nc, err := p.dial(ctx, e.addr)
+	nc, err := t.dial(ctx, e.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +176,12 @@ func (e *endpoint) connectHTTP2(p *Proxy, pool *http2Pool) (*h2.Conn, error) {
 		}
 		nc = secure
 	}
-	return e.agree(nc, p, pool)
+	return e.agree(nc, t, pool)
 }
 
 // agree begins HTTP/2, and waits until the server has said how much it takes.
-func (e *endpoint) agree(nc net.Conn, p *Proxy, pool *http2Pool) (*h2.Conn, error) {
-	config := p.outside
+func (e *endpoint) agree(nc net.Conn, t *transport, pool *http2Pool) (*h2.Conn, error) {
+	config := t.http2
 	config.OnClosing = pool.forget
 	if pool.isClosed() { // it is for requests that are still under way
 		config.IdleTimeout = time.Second
@@ -224,7 +190,7 @@ func (e *endpoint) agree(nc net.Conn, p *Proxy, pool *http2Pool) (*h2.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	limit := time.NewTimer(p.config.ConnectTimeout)
+	limit := time.NewTimer(t.connectTimeout)
 	defer limit.Stop()
 	select {
 	case <-c.Agreed():

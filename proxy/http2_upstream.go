@@ -15,11 +15,11 @@ import (
 
 // http2Answer is the part of an attempt that goes over HTTP/2.
 type http2Answer struct {
-	s     *h2.Stream // nil for none
-	head  h2.Head    // of the request
-	lines []byte     // which the proxy adds to it
-	began time.Duration
-	hook  *stream // the client, if it interrupts the waits by itself when it leaves
+	s      *h2.Stream // nil for none
+	head   h2.Head    // of the request
+	lines  []byte     // which the proxy adds to it
+	began  time.Duration
+	hooked bool // the client interrupts the waits by itself when it leaves
 
 	rest chan struct{} // closed when the rest of the request has been sent; nil without one
 
@@ -29,67 +29,17 @@ type http2Answer struct {
 	firstAt  time.Duration // when content came first; 0 before
 }
 
-// sendHTTP2 is the attempt over HTTP/2, as far as the head of the answer; for gRPC as far as its verdict or first message. A
-// connection that turns out to be ending is nobody's failure: once the request goes to another, as over HTTP/1.1.
-func (x *exchange) sendHTTP2(ctx context.Context, a *answer, n int) error {
-	h, e := &a.h2, a.endpoint()
-	h.began = abate.Now()
-	a.writeHead(e, n)
-	for stale := 0; ; {
-		conn, err := e.http2.get(ctx, x, a.until)
-		if err != nil {
-			return err
-		}
-		if err = x.open(a, conn); err == nil {
-			if err = x.converseHTTP2(ctx, a); err == nil {
-				return nil
-			}
-		}
-		a.closeHTTP2()
-		if err == h2.ErrTooManyStreams || err == h2.ErrGoingAway { // somebody was quicker
-			continue
-		}
-		var end *h2.StreamError
-		if !errors.As(err, &end) || !end.Refused {
-			return x.because(a, err)
-		}
-		a.sent = false
-		if stale++; stale > 1 || end.Cause == nil || !x.body.replayable() {
-			return x.because(a, err)
-		}
-	}
-}
-
-// open sends the head of the request on a connection, and as much of its content as is there.
-func (x *exchange) open(a *answer, conn *h2.Conn) (err error) {
-	h, b := &a.h2, &x.body
-	switch {
-	case b.kind == streamed:
-		if x.req.Expect { // nobody waits for what the service thinks of it
-			x.client.interim(http.StatusContinue, nil)
-			x.req.Expect = false
-		}
-		h.s, err = b.feedTo(conn, &h.head, a.until)
-	default:
-		err = h.openWhole(conn, b, x.rpc, a.until)
-	}
-	if a.sent = h.s != nil; a.sent && b.kind == streamed {
-		a.listen()
-	}
-	return err
-}
-
-// listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look now and then.
+// listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look
+// now and then.
 func (a *answer) listen() {
-	if st, ok := a.x.client.(*stream); ok && a.alone && a.h2.hook == nil && a.x.keyInUse() == nil {
-		a.h2.hook = st
-		st.hook(a.h2.s)
+	if a.alone && !a.h2.hooked && a.req.keyInUse() == nil {
+		a.h2.hooked = a.req.client.hook(a.h2.s)
 	}
 }
 
-// openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer: the
-// service may give one before it has all of it. A gRPC call without a message ends with an empty frame of content, as gRPC over
-// HTTP/2 has it: there are servers, Node's among them, that wait for one for ever.
+// openWhole sends a request that is in memory. What there is no window for goes out beside the wait for the answer:
+// the service may give one before it has all of it. A gRPC call without a message ends with an empty frame of
+// content, as gRPC over HTTP/2 has it: there are servers, Node's among them, that wait for one for ever.
 func (h *http2Answer) openWhole(conn *h2.Conn, b *content, rpc bool, until time.Duration) error {
 	whole, silent := len(b.trailer) == 0, rpc && len(b.bytes) == 0
 	s, n, err := conn.Open(&h.head, b.bytes, whole && !silent, until)
@@ -117,61 +67,10 @@ func (h *http2Answer) sendRest(b *content, n int, until time.Duration) {
 	}
 }
 
-// writeHead writes the head of attempt n.
-func (a *answer) writeHead(e *endpoint, n int) {
-	h, x := &a.h2, a.x
-	q := &h.head
-	*q = h2.Head{Method: x.req.Method, Scheme: schemeHTTP, Authority: e.authority, Path: x.target(e), Fields: q.Fields[:0], Length: x.req.Length}
-	if e.tls != nil {
-		q.Scheme = schemeHTTPS
-	}
-	if x.keepsHost() {
-		q.Authority = x.req.Host
-	}
-	if q.Length == 0 && (x.rpc || !x.body.empty(text(x.req.Method))) {
-		q.Length = -1
-	}
-	for _, f := range x.req.Fields {
-		if !x.ours(f) {
-			q.Fields = append(q.Fields, f)
-		}
-	}
-	if x.req.Trailers {
-		q.Fields = append(q.Fields, h2.Field{Name: nameTE, Value: valueTrailers})
-	}
-	h.lines = x.appendOwn(h.lines[:0], a, n)
-	q.Fields = appendLines(q.Fields, h.lines)
-}
-
-var (
-	schemeHTTP, schemeHTTPS = []byte("http"), []byte("https")
-	nameTE, valueTrailers   = []byte("te"), []byte("trailers")
-)
-
-// converseHTTP2 waits for the answer to begin. An attempt that is not alone ends with ctx.
-func (x *exchange) converseHTTP2(ctx context.Context, a *answer) error {
-	if a.alone {
-		return a.beginHTTP2()
-	}
-	s, stopped := a.h2.s, make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the waits see by themselves that the time is up
-			a.cancelled.Store(true)
-			s.Interrupt()
-		}
-	})
-	defer func() {
-		if !stop() {
-			<-stopped // the stream may be closed from here on
-		}
-	}()
-	return a.beginHTTP2()
-}
-
-// beginHTTP2 reads the head of the answer, and of a gRPC answer as much more as it takes to see whether it has a message.
+// beginHTTP2 reads the head of the answer, and of a gRPC answer as much more as it takes to see whether it has a
+// message.
 func (a *answer) beginHTTP2() error {
-	x := a.x
+	r := a.req
 	for interim := 0; ; interim++ {
 		head, err := a.awaitHeadHTTP2()
 		switch {
@@ -179,32 +78,32 @@ func (a *answer) beginHTTP2() error {
 			return err
 		case head.Status >= 200:
 			a.takeHead(head)
-			if !x.rpc {
+			if !r.rpc {
 				return nil
 			}
-			return a.awaitVerdict(x.mayTryAgain() && x.mayRepeat(a))
+			return a.awaitVerdict(r.mayTryAgain() && a.mayRepeat())
 		case interim >= maxInterim:
 			return &badAnswerError{"more than 16 informational answers"}
 		case a.alone && head.Status != http.StatusContinue:
-			x.client.interim(head.Status, head.Fields)
+			r.client.interim(head.Status, head.Fields)
 		}
 	}
 }
 
-// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt has begins
-// anew with every piece: the service may have nothing to say before it has all.
+// awaitHeadHTTP2 waits for the next head. While the client of a gRPC call goes on sending, the time that the attempt
+// has begins anew with every piece: the service may have nothing to say before it has all.
 func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 	h := &a.h2
 	for {
 		now, end := abate.Now(), a.until
-		if f := a.x.body.feed; f != nil && a.x.rpc && end != abate.NoDeadline {
-			end = max(end, min(a.x.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
+		if f := a.body.feed; f != nil && a.req.rpc && end != abate.NoDeadline {
+			end = max(end, min(a.req.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
 		}
 		if now >= end {
 			return nil, &timeLimitError{"no answer"}
 		}
 		until := end
-		if h.hook == nil {
+		if !h.hooked {
 			until = min(until, later(now, glance))
 		}
 		head, err := h.s.AwaitHead(until)
@@ -220,7 +119,7 @@ func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 // after is what the error of a wait means; nil: go on waiting.
 func (a *answer) after(err error) error {
 	switch {
-	case err == h2.ErrInterrupted, err == h2.ErrTimeUp && (a.cancelled.Load() || a.x.gone()):
+	case err == h2.ErrInterrupted, err == h2.ErrTimeUp && (a.cancelled.Load() || a.req.gone()):
 		return errGone
 	case err == h2.ErrTimeUp:
 		a.listen()
@@ -231,7 +130,7 @@ func (a *answer) after(err error) error {
 
 // takeHead makes the head of the final answer what one over HTTP/1.1 would be.
 func (a *answer) takeHead(head *h2.Head) {
-	x, r := a.x, &a.resp
+	q, r := a.req, &a.resp
 	fields := r.Fields[:0]
 	for _, f := range head.Fields {
 		if !f.Is("content-length") {
@@ -241,7 +140,7 @@ func (a *answer) takeHead(head *h2.Head) {
 	*r = h1.Response{Status: head.Status, Minor: 1, Fields: fields, Length: -1, Announced: head.Length, KeepAlive: true}
 	a.h2.take()
 	switch {
-	case string(x.req.Method) == http.MethodHead || bodiless(head.Status):
+	case string(q.Method) == http.MethodHead || bodiless(head.Status):
 		r.Length = 0
 	case a.h2.complete && len(a.h2.first) == 0 && len(a.h2.trailer) == 0:
 		r.Length, r.Announced = 0, 0
@@ -249,8 +148,8 @@ func (a *answer) takeHead(head *h2.Head) {
 		r.Length = head.Length
 	}
 	switch {
-	case x.rpc:
-		a.until = x.limit // the end of a stream cannot be foreseen, but how long its client waits
+	case q.rpc:
+		a.until = q.limit // the end of a stream cannot be foreseen, but how long its client waits
 	case stays(fields):
 		a.until = abate.NoDeadline
 	}
@@ -296,7 +195,7 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 			return nil, &timeLimitError{"no end of the answer"}
 		}
 		until := a.until
-		if h.hook == nil || a.held(now) {
+		if !h.hooked || a.held(now) {
 			until = min(until, later(now, glance))
 		}
 		data, err := h.s.Next(until)
@@ -310,7 +209,7 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 			h.complete, h.trailer = true, inTrailer(h.s.Trailer())
 		default:
 			if err = a.after(err); err != nil {
-				return nil, a.x.because(a, err)
+				return nil, a.because(err)
 			}
 		}
 	}
@@ -318,15 +217,15 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// held tells whether the request holds a place at a gate. It does not when its answer has turned out to be a stream, which
-// lasts as long as it likes: what follows the first message at once is still one answer.
+// held reports whether the request holds a place at a gate. It does not when its answer has turned out to be a stream,
+// which lasts as long as it likes: what follows the first message at once is still one answer.
 func (a *answer) held(now time.Duration) bool {
-	in := a.x.in
-	if in == nil || !in.open || !a.x.rpc {
+	in := a.req.in
+	if in == nil || !in.open || !a.req.rpc {
 		return false
 	}
 	if a.h2.firstAt != 0 && now-a.h2.firstAt >= glance {
-		a.x.served(abate.Ignored)
+		in.served(abate.Ignored)
 		return false
 	}
 	return true
@@ -346,11 +245,11 @@ func (a *answer) closeHTTP2() {
 	if h.s == nil {
 		return
 	}
-	if h.hook != nil {
-		h.hook.unhook()
-		h.hook = nil
+	if h.hooked {
+		a.req.client.unhook()
+		h.hooked = false
 	}
-	if f := a.x.body.feed; f != nil && f.target == h.s {
+	if f := a.body.feed; f != nil && f.target == h.s {
 		f.leave(h.s)
 	}
 	if h.rest != nil {
@@ -365,16 +264,128 @@ func (a *answer) closeHTTP2() {
 // resetError is a stream that ended before its time. It is of the kind of a connection that was reset.
 type resetError struct{ *h2.StreamError }
 
-func (e resetError) Unwrap() error        { return e.StreamError }
+func (e resetError) Unwrap() error { return e.StreamError }
+
 func (e resetError) Is(target error) bool { return target == syscall.ECONNRESET }
 
+// await waits for the end of a dial.
+func (a *answer) await(ctx context.Context, d *dial) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := abate.Now()
+		if now >= a.until {
+			return &timeLimitError{"no connection"}
+		}
+		timer.Reset(min(a.until-now, glance))
+		select {
+		case <-d.done:
+			return d.err
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return &timeLimitError{"no connection"}
+			}
+			return errGone
+		case <-timer.C:
+		}
+		if a.req.gone() {
+			return errGone
+		}
+	}
+}
+
+// sendHTTP2 is the attempt over HTTP/2, as far as the head of the answer; for gRPC as far as its verdict or first
+// message. A connection that turns out to be ending is nobody's failure: once the request goes to another, as over
+// HTTP/1.1.
+func (a *answer) sendHTTP2(ctx context.Context) error {
+	h, e := &a.h2, a.endpoint()
+	h.began = abate.Now()
+	h.lines = a.head.http2(&h.head, h.lines, e)
+	for stale := 0; ; {
+		conn, err := a.connectHTTP2(ctx, &e.http2)
+		if err != nil {
+			return err
+		}
+		if err = a.openHTTP2(conn); err == nil {
+			if err = a.converseHTTP2(ctx); err == nil {
+				return nil
+			}
+		}
+		a.closeHTTP2()
+		if err == h2.ErrTooManyStreams || err == h2.ErrGoingAway { // somebody was quicker
+			continue
+		}
+		var end *h2.StreamError
+		if !errors.As(err, &end) || !end.Refused {
+			return a.because(err)
+		}
+		a.sent = false
+		if stale++; stale > 1 || end.Cause == nil || !a.body.replayable() {
+			return a.because(err)
+		}
+	}
+}
+
+// connectHTTP2 returns a connection that has room for a stream, as far as can be known, within the attempt's time.
+func (a *answer) connectHTTP2(ctx context.Context, p *http2Pool) (*h2.Conn, error) {
+	for {
+		c, d, err := p.get(&a.req.plane.out)
+		if c != nil || err != nil {
+			return c, err
+		}
+		if err := a.await(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// openHTTP2 sends the head of the request on a connection, and as much of its content as is there.
+func (a *answer) openHTTP2(conn *h2.Conn) (err error) {
+	h, b := &a.h2, a.body
+	switch {
+	case b.kind == streamed:
+		if a.req.Expect { // nobody waits for what the service thinks of it
+			a.req.client.interim(http.StatusContinue, nil)
+			a.req.Expect = false
+		}
+		h.s, err = b.feedTo(conn, &h.head, a.until)
+	default:
+		err = h.openWhole(conn, b, a.req.rpc, a.until)
+	}
+	if a.sent = h.s != nil; a.sent && b.kind == streamed {
+		a.listen()
+	}
+	return err
+}
+
+// converseHTTP2 waits for the answer to begin. An attempt that is not alone ends with ctx.
+func (a *answer) converseHTTP2(ctx context.Context) error {
+	if a.alone {
+		return a.beginHTTP2()
+	}
+	s, stopped := a.h2.s, make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // the waits see by themselves that the time is up
+			a.cancelled.Store(true)
+			s.Interrupt()
+		}
+	})
+	defer func() {
+		if !stop() {
+			<-stopped // the stream may be closed from here on
+		}
+	}()
+	return a.beginHTTP2()
+}
+
 // because is what became of the attempt.
-func (x *exchange) because(a *answer, err error) error {
+func (a *answer) because(err error) error {
 	var end *h2.StreamError
 	switch {
 	case err == h2.ErrTimeUp:
 		return &timeLimitError{"nothing sent"}
-	case errors.As(err, &end) && x.gone():
+	case errors.As(err, &end) && a.req.gone():
 		return errGone
 	case a.overdue(err):
 		return &timeLimitError{"no answer"}

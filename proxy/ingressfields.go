@@ -3,16 +3,16 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// appendRequest writes what the gate adds for the service. The attempt's number and the time it has stand beside it, see
-// appendOwn.
+// appendRequest writes what the gate adds for the service. The attempt's number and the time it has stand beside it,
+// see appendOwn.
 func (in *arrival) appendRequest(dst []byte) []byte {
 	return in.appendAllowance(in.key.appendRequest(h1.AppendField(dst, in.post.priorityAs, in.request.Priority.String())))
 }
@@ -35,16 +35,18 @@ func (k *keyed) appendRequest(dst []byte) []byte {
 	return dst
 }
 
-// aboutKey tells of the fields that appendRequest writes: a proxy before this one, which is believed, knows of its own tries only.
+// aboutKey tells of the fields that appendRequest writes: a proxy before this one, which is believed, knows of its
+// own tries only.
 func (k *keyed) aboutKey(f h1.Field) bool { return k != nil && begins(f.Name, "abate-idempotency-") }
 
-// appendAnswer writes what the gate adds to every answer: what became of the caller's allowance for retries, where it is with
-// the rate limit, and whether it had better not try again.
+// appendAnswer writes what the gate adds to every answer: what became of the caller's allowance for retries, where it
+// is with the rate limit, and whether it had better not try again.
 func (in *arrival) appendAnswer(dst []byte, a *head) []byte {
 	dst, final := in.appendReport(dst, a)
 	if in.asked {
 		dst = in.appendLimit(dst)
-		final = final || a.status >= http.StatusBadRequest && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now()))
+		final = final || a.status >= http.StatusBadRequest &&
+			(in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now()))
 	}
 	if final && !a.says(noRetryField) {
 		dst = h1.AppendField(dst, noRetryField, "false")
@@ -67,25 +69,15 @@ func (in *arrival) appendLimit(dst []byte) []byte {
 	return dst
 }
 
-// says tells whether the answer has a field already: what tells whether to try again, the service knows best, and says it once.
-func (a *head) says(name string) bool {
-	for _, f := range a.fields {
-		if strings.EqualFold(text(f.Name), name) {
-			return true
-		}
-	}
-	return contains(a.extra, name+": ")
-}
-
-// outgoing leaves out of the service's fields, in place, those that the gate writes, and those that proxies tell each other
-// if the peer is a stranger.
+// outgoing leaves out of the service's fields, in place, those that the gate writes, and those that proxies tell each
+// other if the peer is a stranger.
 func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 	_, limited := in.machine.Limit()
 	if in.trusted && !limited && !in.told {
 		return fields
 	}
 	if in.told {
-		in.below = more(in.below, madeIn(fields))
+		in.below = calltree.Merge(in.below, calltree.MadeIn(fields))
 	}
 	kept := fields[:0]
 	for _, f := range fields {
@@ -94,7 +86,7 @@ func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 		case 'x':
 			drop = !in.trusted && begins(f.Name, "x-envoy-") || limited && begins(f.Name, "x-ratelimit-")
 		case 'a':
-			drop = !in.trusted && begins(f.Name, "abate-") || in.told && isMade(f)
+			drop = !in.trusted && begins(f.Name, "abate-") || in.told && calltree.IsMade(f)
 		case 'r':
 			drop = limited && (f.Is("ratelimit") || f.Is("ratelimit-policy"))
 		}

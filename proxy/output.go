@@ -9,7 +9,7 @@ import (
 
 // output is what a client of HTTP/1.1 is sent. Head and content are put together, so that a small answer is one write.
 type output struct {
-	c       *clientConn
+	sock    *clientSocket
 	b       []byte  // not written yet
 	buf     *[]byte // what b lies in
 	chunked bool
@@ -32,40 +32,35 @@ func (o *output) put() {
 	}
 }
 
-// begin writes the head of a final answer with length bytes of content, -1 when that is not known.
-func (o *output) begin(a *head) {
-	c := o.c
+// begin writes the head of the final answer to r, and reports whether the connection ends with it: last says that it
+// has to.
+func (o *output) begin(a *head, r *h1.Request, last bool) bool {
 	o.take()
 	o.open, o.chunked = false, false
-	toHead := string(c.x.req.Method) == "HEAD"
+	toHead := string(r.Method) == "HEAD"
 	o.bare = toHead || bodiless(a.status)
 	o.b = h1.AppendStatus(o.b, a.status, a.reason)
 	o.b = h1.AppendFields(o.b, a.fields)
 	o.b = append(o.b, a.extra...)
-	if a.in != nil {
-		o.b = a.in.appendAnswer(o.b, a)
-	}
 	switch {
 	case a.length >= 0 && !bodiless(a.status):
 		o.b = append(o.b, "Content-Length: "...)
 		o.b = append(strconv.AppendInt(o.b, a.length, 10), "\r\n"...)
 	case o.bare:
-	case c.x.req.Minor == 0: // it does not know chunks: the end of the connection is the end of the answer
-		c.last, o.open = true, true
+	case r.Minor == 0: // it does not know chunks: the end of the connection is the end of the answer
+		last, o.open = true, true
 	default:
 		o.chunked = true
 		o.b = append(o.b, "Transfer-Encoding: chunked\r\n"...)
 	}
-	if c.last = c.last || !c.body.complete() || c.from.door.draining.Load(); c.last {
+	if last {
 		o.b = append(o.b, "Connection: close\r\n"...)
-	} else if c.x.req.Minor == 0 {
+	} else if r.Minor == 0 {
 		o.b = append(o.b, "Connection: keep-alive\r\n"...)
 	}
 	o.b = append(o.b, "\r\n"...)
+	return last
 }
-
-// bodiless tells whether an answer of that status has no content: RFC 9110 §6.4.1.
-func bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
 // write adds content. What fits waits in the buffer for more, or for flush.
 func (o *output) write(p []byte) {
@@ -90,8 +85,6 @@ func (o *output) write(p []byte) {
 	}
 }
 
-var crlf = []byte("\r\n")
-
 // end completes the answer.
 func (o *output) end(trailer []h1.Field) {
 	if o.chunked && !o.bare {
@@ -106,8 +99,8 @@ func (o *output) flush() {
 	if len(o.b) == 0 || o.broken {
 		return
 	}
-	o.c.setWriteDeadline()
-	if _, err := o.c.nc.Write(o.b); err != nil {
+	o.sock.setWriteDeadline()
+	if _, err := o.sock.nc.Write(o.b); err != nil {
 		o.broken = true
 	}
 	o.b = o.b[:0]
@@ -115,12 +108,12 @@ func (o *output) flush() {
 
 // send writes pieces that are too large to be put together.
 func (o *output) send(pieces net.Buffers) {
-	o.c.setWriteDeadline()
+	o.sock.setWriteDeadline()
 	var err error
 	if len(pieces) == 1 {
-		_, err = o.c.nc.Write(pieces[0])
+		_, err = o.sock.nc.Write(pieces[0])
 	} else {
-		_, err = pieces.WriteTo(o.c.nc)
+		_, err = pieces.WriteTo(o.sock.nc)
 	}
 	if err != nil {
 		o.broken = true
@@ -134,9 +127,9 @@ func (o *output) abort() {
 	o.put()
 }
 
-// interim sends an informational answer, such as 103 Early Hints. Clients of HTTP/1.0 do not know them.
+// interim sends an informational answer, such as 103 Early Hints.
 func (o *output) interim(status int, fields []h1.Field) {
-	if o.c.x.req.Minor == 0 || o.broken {
+	if o.broken {
 		return
 	}
 	o.take()

@@ -66,32 +66,33 @@ type watchpost struct {
 }
 
 // addGate makes what belongs to a gate before its first request, so that metrics show it.
-func (p *Proxy) addGate(g *abate.Gate) *watchpost {
-	if w, ok := p.posts.Load(g); ok {
+func (l *services) addGate(g *abate.Gate) *watchpost {
+	if w, ok := l.posts.Load(g); ok {
 		return w.(*watchpost)
 	}
-	w, loaded := p.posts.LoadOrStore(g, &watchpost{gate: g})
+	w, loaded := l.posts.LoadOrStore(g, &watchpost{gate: g})
 	if !loaded {
-		p.metrics.AddGate(g)
+		l.metrics.AddGate(g)
 	}
 	return w.(*watchpost)
 }
 
 // postOf is the post for requests that came in at e.
-func (p *Proxy) postOf(e *policyfile.Entrance, s *service) *post {
-	w := p.addGate(e.Gate)
+func (l *services) postOf(e *policyfile.Entrance, s *service) *post {
+	w := l.addGate(e.Gate)
 	if before := w.current.Load(); before != nil && before.protection == e.Protection {
 		return before
 	}
-	now := p.newPost(e, s)
+	now := l.newPost(e, s)
 	w.current.Store(now)
 	return now
 }
 
-func (p *Proxy) newPost(e *policyfile.Entrance, s *service) *post {
+func (l *services) newPost(e *policyfile.Entrance, s *service) *post {
 	t := e.Protection
 	o := &post{
-		gate: e.Gate, protection: t, service: s, tokens: p.tokensIn(t.Authentication), caller: sourceOf(t.Caller), bucket: sourceOf(t.RateLimit.Key),
+		gate: e.Gate, protection: t, service: s, tokens: l.secrets.tokensIn(t.Authentication),
+		caller: sourceOf(t.Caller), bucket: sourceOf(t.RateLimit.Key),
 		priority: strings.ToLower(t.Priority.Header), priorityAs: t.Priority.Header,
 		unnames: t.IdentityHeaders == "remove",
 	}

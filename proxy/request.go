@@ -3,32 +3,18 @@ package proxy
 import (
 	"crypto/rand"
 	"encoding/hex"
-	randv2 "math/rand/v2"
-	"strconv"
+	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// text is b as a string without a copy. It is good as long as b does not change: for look-ups and comparisons.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// pick chooses the endpoint of the attempt.
-func (a *answer) pick(now time.Duration) {
-	x := a.x
-	if !a.alone {
-		x.copies.Lock()
-		defer x.copies.Unlock()
-	}
-	a.chosen = a.fleet.balancer.Pick(now, randv2.Uint64(), x.tried)
-	a.picked = true
-	x.tried = a.chosen
-}
-
-// The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one for calls
-// that go out and one for those that come in, since a call may well do both.
+// The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one
+// for calls that go out and one for those that come in, since a call may well do both.
 var outgoing, incoming = newPseudonym(), newPseudonym()
 
 func newPseudonym() string {
@@ -37,17 +23,77 @@ func newPseudonym() string {
 	return "abate-" + hex.EncodeToString(id)
 }
 
-func (x *exchange) pseudonym() string {
-	if x.in != nil {
+// request is what a client asks for, and what is known of it before anything is decided: whoever works on the request
+// reads it.
+type request struct {
+	h1.Request
+	plane  *plane
+	client client
+	route  route
+	fleet  *fleet
+	in     *arrival // at the gate of a protected service; nil for a call that goes out
+	began  time.Duration
+	again  bool          // it may be repeated
+	rpc    bool          // it is a gRPC call
+	limit  time.Duration // the end of a gRPC call's time: its client's, and from bound on the least of all
+	before int           // attempts that its client has made of this call, as it says; of a call that goes out
+	called
+}
+
+// service is the name of the service as its clients know it.
+func (r *request) service() string {
+	if r.route.post != nil {
+		return r.route.post.gate.Name()
+	}
+	return r.route.Guard.Name()
+}
+
+// ownsRetries reports whether this proxy may repeat and hedge at all: a gateway only if the file says so.
+func (r *request) ownsRetries() bool {
+	return !r.plane.config.Gateway || r.plane.policies.GatewayRetries()
+}
+
+// mayTryAgain reports whether there may be another attempt at all.
+func (r *request) mayTryAgain() bool { return r.fleet.policy.MaxRetries > 0 && r.ownsRetries() }
+
+// repeatable reports whether sending the request twice does no harm.
+func (r *request) repeatable(p *abate.Policy) bool {
+	if r.rpc {
+		return hops.RepeatableCall(p, r.method(), r.Keyed)
+	}
+	return abatehttp.Repeatable(text(r.Method), r.Keyed, p.RetryMethods)
+}
+
+// discreet tells that the clients are strangers, who need not know the addresses behind the proxy.
+func (r *request) discreet() bool { return r.plane.config.Gateway || r.in != nil }
+
+// keyInUse is the key that the request holds, nil if it holds none.
+func (r *request) keyInUse() *keyed {
+	if r.in == nil {
+		return nil
+	}
+	return r.in.key
+}
+
+// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same
+// if that takes no longer than its lease: the answer is kept for the client's next try, which the service would
+// otherwise have to do again without knowing that it has done it.
+func (r *request) gone() bool {
+	key := r.keyInUse()
+	return (key == nil || abate.Now()-r.began > key.Config.Lease) && r.client.gone()
+}
+
+func (r *request) pseudonym() string {
+	if r.in != nil {
 		return incoming
 	}
 	return outgoing
 }
 
-// looped tells whether the request has been on this way through the process before.
-func (x *exchange) looped() bool {
-	name := x.pseudonym()
-	for _, f := range x.req.Fields {
+// looped reports whether the request has been on this way through the process before.
+func (r *request) looped() bool {
+	name := r.pseudonym()
+	for _, f := range r.Fields {
 		if f.Is("via") && contains(f.Value, name) {
 			return true
 		}
@@ -55,142 +101,58 @@ func (x *exchange) looped() bool {
 	return false
 }
 
-func contains(b []byte, s string) bool {
-	for i := 0; i+len(s) <= len(b); i++ {
-		if string(b[i:i+len(s)]) == s {
-			return true
-		}
+// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to
+// the upstream itself and has it already.
+func (r *request) target(e *endpoint) []byte {
+	if e.base == "" || r.route.Upstream || r.Path[0] != '/' {
+		return r.Path
 	}
-	return false
+	return append([]byte(e.base), r.Path...)
 }
 
-// appendRequest writes the head of attempt n to its endpoint.
-func (x *exchange) appendRequest(dst []byte, a *answer, n int) []byte {
-	req, e := &x.req, a.endpoint()
-	host := e.authority
-	if x.keepsHost() {
-		host = req.Host
-	}
-	dst = h1.AppendRequest(dst, req, host, x.target(e))
-	for i, f := range req.Fields {
-		if !x.ours(f) {
-			dst = h1.AppendFields(dst, req.Fields[i:i+1])
-		}
-	}
-	dst = x.appendOwn(dst, a, n)
-	switch b := &x.body; {
-	case b.chunked:
-		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
-	case req.Length > 0:
-		dst = append(dst, "Content-Length: "...)
-		dst = append(strconv.AppendInt(dst, req.Length, 10), "\r\n"...)
-	case b.empty(text(req.Method)):
-		dst = append(dst, "Content-Length: 0\r\n"...)
-	}
-	if req.Expect && x.body.kind == streamed {
-		dst = append(dst, "Expect: 100-continue\r\n"...)
-	}
-	switch {
-	case req.Upgrade != nil:
-		dst = append(dst, "Connection: Upgrade\r\nUpgrade: "...)
-		dst = append(append(dst, req.Upgrade...), "\r\n"...)
-	case req.Trailers:
-		dst = append(dst, "Connection: TE\r\nTE: trailers\r\n"...)
-	}
-	return append(dst, "\r\n"...)
-}
-
-// empty tells whether a request without a body has to say so: RFC 9110 §8.6.
-func (b *content) empty(method string) bool {
-	return b.kind == noContent && (method == "POST" || method == "PUT" || method == "PATCH")
-}
-
-// target is the path and query for e: the base path of its URL goes before them, unless the request was addressed to the
-// upstream itself and has it already.
-func (x *exchange) target(e *endpoint) []byte {
-	if e.base == "" || x.route.Upstream || x.req.Path[0] != '/' {
-		return x.req.Path
-	}
-	return append([]byte(e.base), x.req.Path...)
-}
-
-// ours tells whether a field of the request is about the hop before, and replaced.
-func (x *exchange) ours(f h1.Field) bool {
-	if x.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-") || f.Name[0]|0x20 == 'x' && begins(f.Name, "x-envoy-")) {
+// ours reports whether a field of the request is about the hop before, and replaced.
+func (r *request) ours(f h1.Field) bool {
+	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && begins(f.Name, "abate-") || f.Name[0]|0x20 == 'x' &&
+		begins(f.Name, "x-envoy-")) {
 		return true
 	}
-	if isAllowance(f) {
-		return x.in != nil || x.owner
+	if calltree.IsAllowance(f) {
+		return r.in != nil || r.owner
 	}
-	if x.in != nil && x.in.key.aboutKey(f) {
+	if r.in != nil && r.in.key.aboutKey(f) {
 		return true
 	}
-	if x.rpc && (f.Is("grpc-timeout") || f.Is("grpc-previous-rpc-attempts")) {
+	if r.rpc && (f.Is("grpc-timeout") || f.Is("grpc-previous-rpc-attempts")) {
 		return true
 	}
-	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' && (f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
+	return len(f.Name) > 16 && (f.Name[0]|0x20) == 'x' &&
+		(f.Is("x-envoy-attempt-count") || f.Is("x-envoy-expected-rq-timeout-ms"))
 }
 
-// omits tells whether the service is told nothing that is meant for services of one's own.
-func (x *exchange) omits() bool {
-	return x.in == nil && x.fleet.policy.InternalHeaders == abate.OmitInternal
+// omits reports whether the service is told nothing that is meant for services of one's own.
+func (r *request) omits() bool {
+	return r.in == nil && r.fleet.policy.InternalHeaders == abate.OmitInternal
 }
 
-// keepsHost tells whether the service gets the Host that the client wrote.
-func (x *exchange) keepsHost() bool { return x.proxy.config.Gateway || x.in != nil }
+// keepsHost reports whether the service gets the Host that the client wrote.
+func (r *request) keepsHost() bool { return r.plane.config.Gateway || r.in != nil }
 
-// appendOwn writes what the proxy adds: the attempt's number and the time it has, in Envoy's fields, which many servers
-// and dashboards read; what the call tree has left; Via; and in a gateway and before a protected service who asked.
-func (x *exchange) appendOwn(dst []byte, a *answer, n int) []byte {
-	if n += x.before; x.in != nil {
-		n += x.in.attempt - 1
-	}
-	omits := x.omits()
-	if !omits {
-		dst = append(dst, "X-Envoy-Attempt-Count: "...)
-		dst = append(strconv.AppendInt(dst, int64(n), 10), "\r\n"...)
-	}
-	until := a.until
-	if x.rpc { // as in grpc-timeout
-		until = x.limit
-	}
-	if until != abate.NoDeadline && !omits {
-		left := (until - abate.Now() + time.Millisecond - 1) / time.Millisecond
-		dst = append(dst, "X-Envoy-Expected-Rq-Timeout-Ms: "...)
-		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
-	}
-	if x.rpc {
-		dst = a.appendRPC(dst, n)
-	}
-	if !omits {
-		dst = x.appendAllowance(dst, &a.told)
-	}
-	dst = append(dst, "Via: 1.1 "...)
-	dst = append(append(dst, x.pseudonym()...), "\r\n"...)
-	if x.in != nil {
-		dst = x.in.appendRequest(dst)
-	}
-	if !x.keepsHost() {
-		return dst
-	}
-	return x.appendForwarded(dst)
-}
-
-// appendForwarded tells the service who asked. X-Forwarded-For grows by the client; the other two are the first proxy's.
-func (x *exchange) appendForwarded(dst []byte) []byte {
-	from := x.client.origin()
+// appendForwarded tells the service who asked. X-Forwarded-For grows by the client; the other two are the first
+// proxy's.
+func (r *request) appendForwarded(dst []byte) []byte {
+	from := r.client.origin()
 	if from.peer.IsValid() {
 		dst = append(dst, "X-Forwarded-For: "...)
 		dst = append(from.peer.AppendTo(dst), "\r\n"...)
 	}
 	host, proto := true, true
-	for _, f := range x.req.Fields {
+	for _, f := range r.Fields {
 		host = host && !f.Is("x-forwarded-host")
 		proto = proto && !f.Is("x-forwarded-proto")
 	}
 	if host {
 		dst = append(dst, "X-Forwarded-Host: "...)
-		dst = append(append(dst, x.req.Host...), "\r\n"...)
+		dst = append(append(dst, r.Host...), "\r\n"...)
 	}
 	switch {
 	case !proto:
@@ -200,4 +162,19 @@ func (x *exchange) appendForwarded(dst []byte) []byte {
 		dst = append(dst, "X-Forwarded-Proto: http\r\n"...)
 	}
 	return dst
+}
+
+// trailer is the fields behind the content of the request, without those that its sender may not send.
+func (r *request) trailer() []h1.Field {
+	fields, privileged := r.client.trailer(), asStranger
+	switch {
+	case r.in != nil && r.in.trusted, r.in == nil && !r.fromStranger():
+		return fields
+	case r.in != nil:
+		privileged = r.in.post.privileged
+	}
+	if !slices.ContainsFunc(fields, privileged) {
+		return fields
+	}
+	return slices.DeleteFunc(slices.Clone(fields), privileged)
 }

@@ -13,7 +13,7 @@ import (
 
 // requestBody is the content of a client's request on an HTTP/1.1 connection.
 type requestBody struct {
-	c       *clientConn
+	sock    *clientSocket
 	left    int64 // of Content-Length
 	chunked bool
 	decoder h1.Chunked
@@ -25,10 +25,9 @@ type requestBody struct {
 }
 
 // begin points b at the content of the request whose head has just been taken from the input.
-func (b *requestBody) begin(c *clientConn) {
-	req := &c.x.req
-	b.c, b.left, b.chunked = c, req.Length, req.Chunked
-	b.data, b.raw = nil, c.in.unread()
+func (b *requestBody) begin(req *h1.Request) {
+	b.left, b.chunked = req.Length, req.Chunked
+	b.data, b.raw = nil, b.sock.in.unread()
 	b.done.Store(!req.Chunked && req.Length == 0)
 	b.halt.Store(false)
 	if b.chunked {
@@ -37,7 +36,7 @@ func (b *requestBody) begin(c *clientConn) {
 	}
 }
 
-// complete tells whether nothing of the content is left on the connection.
+// complete reports whether nothing of the content is left on the connection.
 func (b *requestBody) complete() bool { return b.done.Load() }
 
 // inInput returns the content if all of it has come with the head.
@@ -118,31 +117,25 @@ func (b *requestBody) refill(until time.Duration) error {
 	return err
 }
 
-// errSlowBody is a client that does not send what it has announced.
-var errSlowBody = &h1.Error{Status: 408, Problem: "the body of the request did not come in time"}
-
-// errStopped ends a Read that stop has interrupted.
-var errStopped = errors.New("the rest of the request is not wanted")
-
 // socket reads from the client. The end of the connection in the middle of a request is an error.
 func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
-	c := b.c
-	stalled := min(until, later(abate.Now(), c.proxy.config.StallTimeout))
+	s := b.sock
+	stalled := min(until, later(abate.Now(), s.stall))
 	for {
 		now := abate.Now()
 		if now >= stalled {
 			return 0, errSlowBody
 		}
-		c.setReadDeadline(now, stalled)
+		s.setReadDeadline(now, stalled)
 		if b.halt.Load() { // looked at after the deadline is set: stop sets one after it
 			return 0, errStopped
 		}
-		n, err := c.nc.Read(p)
+		n, err := s.nc.Read(p)
 		switch {
 		case n > 0:
 			return n, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			c.readBy = 0
+			s.readBy = 0
 		case err == io.EOF:
 			return 0, io.ErrUnexpectedEOF
 		default:
@@ -154,12 +147,12 @@ func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
 // stop interrupts a Read on another goroutine, for good: the connection ends with this request.
 func (b *requestBody) stop() {
 	b.halt.Store(true)
-	b.c.nc.SetReadDeadline(time.Unix(1, 0))
+	b.sock.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
 // end leaves what was read beyond the content in the input, where the next request is looked for.
 func (b *requestBody) end() {
-	in := &b.c.in
+	in := &b.sock.in
 	if b.scratch == nil {
 		in.r = in.w - len(b.raw)
 		return

@@ -1,16 +1,13 @@
 package proxy
 
 import (
-	"crypto/tls"
-	"net"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/balance"
@@ -19,17 +16,17 @@ import (
 
 // service is what the proxy keeps for a guard: its endpoints, and the metrics of its routes.
 type service struct {
-	proxy *Proxy
-	guard *abate.Guard
-	gate  *abate.Gate // before it, nil for a call that goes out
-	owner []byte      // its name as the owner of an allowance, behind the number
-	fleet atomic.Pointer[fleet]
-	mu    sync.Mutex // held while another fleet is made
-	stats sync.Map   // label of a route to *abateprom.Endpoint
+	services *services
+	guard    *abate.Guard
+	gate     *abate.Gate // before it, nil for a call that goes out
+	owner    []byte      // its name as the owner of an allowance, behind the number
+	fleet    atomic.Pointer[fleet]
+	mu       sync.Mutex // held while another fleet is made
+	stats    sync.Map   // label of a route to *abateprom.Endpoint
 }
 
-// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one: comparing
-// one pointer is all that reloads cost a request.
+// fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one:
+// comparing one pointer is all that reloads cost a request.
 type fleet struct {
 	policy    *abate.Policy
 	load      uint64 // the number of the policy file's load
@@ -38,38 +35,75 @@ type fleet struct {
 	endpoints []*endpoint
 }
 
-// endpoint is one upstream of a service.
-type endpoint struct {
-	url       string // as in the policy file
-	scheme    string
-	addr      string // host and port to dial
-	host      string // the Host that it expects
-	authority []byte // the same
-	base      string // path before that of requests, without a slash at its end
-	tls       *tls.Config
-	pool      pool
-	http2     http2Pool
+// services is what the proxy keeps for the guards and gates of the policy file, those of files before it included.
+type services struct {
+	policies *policyfile.Set
+	idle     time.Duration // for which a connection to a service is kept
+	metrics  *abateprom.Metrics
+	secrets  *secrets // of gates
+	guards   sync.Map // *abate.Guard to *service
+	posts    sync.Map // *abate.Gate to *watchpost
 }
 
-// service returns what is kept for a guard, which may have a gate before it.
-func (p *Proxy) service(g *abate.Guard, gate *abate.Gate) *service {
-	if s, ok := p.services.Load(g); ok {
+func (l *services) init(p *policyfile.Set, idle time.Duration, m *abateprom.Metrics, s *secrets) {
+	l.policies, l.idle, l.metrics, l.secrets = p, idle, m, s
+}
+
+// of returns what is kept for a guard, which may have a gate before it.
+func (l *services) of(g *abate.Guard, gate *abate.Gate) *service {
+	if s, ok := l.guards.Load(g); ok {
 		return s.(*service)
 	}
 	owner := hops.AppendAllowance(nil, abate.Allowance{Owner: g.Name()})[len("0"):]
-	s, loaded := p.services.LoadOrStore(g, &service{proxy: p, guard: g, gate: gate, owner: owner})
+	s, loaded := l.guards.LoadOrStore(g, &service{services: l, guard: g, gate: gate, owner: owner})
 	if !loaded {
-		p.metrics.Add(g)
+		l.metrics.Add(g)
 	}
 	return s.(*service)
 }
 
-// listed tells whether the policy file still has the service.
+// tick closes connections that nobody uses, and takes what the policy file has no more off the page.
+func (l *services) tick(now time.Duration, page *abateadmin.Page) {
+	l.guards.Range(func(_, kept any) bool {
+		s := kept.(*service)
+		if s.listed() {
+			s.sweep(now - l.idle)
+		} else {
+			s.sweep(now) // nothing is sent to it any more
+			page.Remove(s.guard)
+		}
+		return true
+	})
+	l.posts.Range(func(g, _ any) bool {
+		if _, ok := l.policies.Gate(g.(*abate.Gate).Name()); !ok {
+			page.RemoveGate(g.(*abate.Gate))
+		}
+		return true
+	})
+}
+
+// sweepIdle closes the connections to services that nobody uses.
+func (l *services) sweepIdle() {
+	now := abate.Now()
+	l.guards.Range(func(_, s any) bool {
+		s.(*service).sweep(now)
+		return true
+	})
+}
+
+func (l *services) close() {
+	l.guards.Range(func(_, s any) bool {
+		s.(*service).close()
+		return true
+	})
+}
+
+// listed reports whether the policy file still has the service.
 func (s *service) listed() (ok bool) {
 	if s.gate != nil {
-		_, ok = s.proxy.policies.Gate(s.gate.Name())
+		_, ok = s.services.policies.Gate(s.gate.Name())
 	} else {
-		_, ok = s.proxy.policies.Lookup(s.guard.Name())
+		_, ok = s.services.policies.Lookup(s.guard.Name())
 	}
 	return ok
 }
@@ -134,30 +168,6 @@ func (f *fleet) retire(next *fleet) {
 	}
 }
 
-// newEndpoint reads a base URL that the policy file has checked.
-func newEndpoint(raw string) *endpoint {
-	u, err := url.Parse(raw)
-	if err != nil { // cannot be: Validate has parsed it
-		u = &url.URL{Scheme: "http", Host: raw}
-	}
-	e := &endpoint{url: raw, scheme: u.Scheme, host: u.Host, authority: []byte(u.Host), addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/")}
-	e.http2.e = e
-	port := "80"
-	if u.Scheme == "https" {
-		port = "443"
-		e.tls = &tls.Config{ServerName: u.Hostname(), NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(32)}
-	}
-	if u.Port() == "" {
-		e.addr = net.JoinHostPort(u.Hostname(), port)
-	}
-	return e
-}
-
-func (e *endpoint) close() {
-	e.pool.close()
-	e.http2.close()
-}
-
 func (s *service) close() {
 	if f := s.fleet.Load(); f != nil {
 		f.retire(&fleet{})
@@ -179,7 +189,7 @@ func (s *service) endpointStats(label string) *abateprom.Endpoint {
 	if e, ok := s.stats.Load(label); ok {
 		return e.(*abateprom.Endpoint)
 	}
-	e, _ := s.stats.LoadOrStore(label, s.proxy.metrics.Endpoint(s.guard.Name(), label))
+	e, _ := s.stats.LoadOrStore(label, s.services.metrics.Endpoint(s.guard.Name(), label))
 	return e.(*abateprom.Endpoint)
 }
 
@@ -192,23 +202,23 @@ type route struct {
 }
 
 // leaveBy has a call go to d. r holds the last route of the same client: most requests go there again.
-func (p *Proxy) leaveBy(r *route, d *policyfile.Destination) bool {
+func (l *services) leaveBy(r *route, d *policyfile.Destination) bool {
 	if *d != r.Destination {
-		s := p.service(d.Guard, nil)
+		s := l.of(d.Guard, nil)
 		*r = route{*d, s, s.endpointStats(d.Label), nil}
 	}
 	return true
 }
 
 // enterRoute finds the service of a request that came in at listen, for what the file protects.
-func (p *Proxy) enterRoute(r *route, listen, host, target string) bool {
-	e, ok := p.policies.Entrance(listen, host, target)
+func (l *services) enterRoute(r *route, listen, host, target string) bool {
+	e, ok := l.policies.Entrance(listen, host, target)
 	if !ok {
 		return false
 	}
 	if e.Destination != r.Destination {
-		s := p.service(e.Guard, e.Gate)
-		*r = route{e.Destination, s, s.endpointStats(e.Label), p.postOf(&e, s)}
+		s := l.of(e.Guard, e.Gate)
+		*r = route{e.Destination, s, s.endpointStats(e.Label), l.postOf(&e, s)}
 	}
 	return true
 }

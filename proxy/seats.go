@@ -1,13 +1,9 @@
 package proxy
 
 import (
-	"context"
-	"net"
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/internal/exhausted"
-	"github.com/abate-go/abate/internal/untaken"
 )
 
 // How many of the files that the process may have open are for other things than clients and services: listeners, the
@@ -17,9 +13,9 @@ const (
 	mostOthers  = 256
 )
 
-// roomFor is how many clients may be connected at once where the process may have so many files open, and how many connections to
-// services there is room for beyond one for each of them: whoever has come in can be served. wanted is the number of clients, if
-// somebody has chosen it. Less than 0, and of both, means any number.
+// roomFor is how many clients may be connected at once where the process may have so many files open, and how many
+// connections to services there is room for beyond one for each of them: whoever has come in can be served. wanted is
+// the number of clients, if somebody has chosen it. Less than 0, and of both, means any number.
 func roomFor(files, wanted int) (clients, more int) {
 	if files <= 0 || wanted < 0 {
 		return max(wanted, 0), -1
@@ -42,13 +38,14 @@ const slowEnough = 4 * glance
 // seat waits until there is room for one more client. Where there is none, the one that has been idle for longest, of
 // a few that are looked at, has to go.
 func (d *door) seat() {
-	p := d.proxy
+	p := d.lobby
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for told := false; p.config.MaxConnections > 0 && p.seated >= p.config.MaxConnections && !d.draining.Load(); told = true {
+	for told := false; p.plane.config.MaxConnections > 0 && p.seated >= p.plane.config.MaxConnections &&
+		!d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
 			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
-				p.config.Log.Warn("no room for more clients: they wait", "connections", p.config.MaxConnections)
+				p.plane.config.Log.Warn("no room for more clients: they wait", "connections", p.plane.config.MaxConnections)
 			}
 			defer func() { p.standing-- }()
 		}
@@ -65,7 +62,7 @@ func (d *door) seat() {
 }
 
 // unseat gives a place back.
-func (p *Proxy) unseat() {
+func (p *lobby) unseat() {
 	p.mu.Lock()
 	p.seated--
 	p.mu.Unlock()
@@ -78,8 +75,9 @@ func (p *Proxy) unseat() {
 // glances is how many clients are looked at for one that can go: as a map gives them, at random.
 const glances = 64
 
-// showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of its head. mu is held.
-func (p *Proxy) showOut() bool {
+// showOut closes the connection of a client that waits for nothing, or else of one that does not come to the end of
+// its head. mu is held.
+func (p *lobby) showOut() bool {
 	var longest, slowest *clientConn
 	now, looked := abate.Now(), 0
 	since, slow := now-idleEnough, now-slowEnough
@@ -102,7 +100,7 @@ func (p *Proxy) showOut() bool {
 		longest.dismiss()
 	case slowest != nil:
 		slowest.dismissed.Store(true)
-		slowest.nc.SetReadDeadline(time.Unix(1, 0))
+		slowest.sock.nc.SetReadDeadline(time.Unix(1, 0))
 	}
 	return longest != nil || slowest != nil
 }
@@ -114,28 +112,4 @@ func (c *clientConn) idleSince() (time.Duration, bool) {
 	}
 	at := c.waiting.Load()
 	return time.Duration(at), at != 0
-}
-
-// dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
-// services are made free first.
-func (p *Proxy) dial(ctx context.Context, addr string) (net.Conn, error) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil && exhausted.Own(err) {
-		p.sweepIdle()
-		nc, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	untaken.Bound(nc, p.config.StallTimeout)
-	return nc, nil
-}
-
-// sweepIdle closes the connections to services that nobody uses.
-func (p *Proxy) sweepIdle() {
-	now := abate.Now()
-	p.services.Range(func(_, s any) bool {
-		s.(*service).sweep(now)
-		return true
-	})
 }

@@ -3,18 +3,29 @@ package proxy
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
-// readSecrets reads the files with certificates and tokens that the policy file and the flags name, if they have changed.
-// Those that nothing names any more are forgotten. mu of the entrances is held.
-func (p *Proxy) readSecrets() (problems []error) {
-	e := &p.entrances
+// secrets are the files with certificates and tokens that the policy file names.
+type secrets struct {
+	log    *slog.Logger
+	mu     sync.Mutex // held while they are read
+	tokens map[string]*watched[identity.Tokens]
+	secure map[abate.TLS]*watched[tls.Config]
+}
+
+// follow reads the files that have changed. Those that nothing names any more are forgotten.
+func (e *secrets) follow(policies *policyfile.Set) (problems []error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	tokens, secure := map[string]*watched[identity.Tokens]{}, map[abate.TLS]*watched[tls.Config]{}
-	for _, name := range p.policies.GateNames() {
-		g, ok := p.policies.Gate(name)
+	for _, name := range policies.GateNames() {
+		g, ok := policies.Gate(name)
 		if !ok {
 			continue
 		}
@@ -22,21 +33,15 @@ func (p *Proxy) readSecrets() (problems []error) {
 		if a := d.Authentication; a.Enabled() && tokens[a.BearerTokens] == nil {
 			w := orMade(e.tokens[a.BearerTokens], func() *watched[identity.Tokens] { return watchTokens(a.BearerTokens) })
 			tokens[a.BearerTokens] = w
-			problems = append(problems, readAgain(p, w, "protect."+name+".authentication.bearerTokens")...)
+			problems = append(problems, readAgain(e.log, w, "protect."+name+".authentication.bearerTokens"))
 		}
 		if t := d.TLS; t.Enabled() && secure[t] == nil {
 			w := orMade(e.secure[t], func() *watched[tls.Config] { return watchTLS(t, tls.RequireAndVerifyClientCert) })
 			secure[t] = w
-			problems = append(problems, readAgain(p, w, "protect."+name+".tls")...)
+			problems = append(problems, readAgain(e.log, w, "protect."+name+".tls"))
 		}
 	}
 	e.tokens, e.secure = tokens, secure
-	if p.adminTokens != nil {
-		problems = append(problems, readAgain(p, p.adminTokens, "the admin page's tokens")...)
-	}
-	if p.adminTLS != nil {
-		problems = append(problems, readAgain(p, p.adminTLS, "the admin page's certificate")...)
-	}
 	return problems
 }
 
@@ -48,24 +53,38 @@ func orMade[T any](there *T, make func() *T) *T {
 }
 
 // readAgain refreshes w, which the policy file knows as what.
-func readAgain[T any](p *Proxy, w *watched[T], what string) []error {
+func readAgain[T any](log *slog.Logger, w *watched[T], what string) error {
 	changed, err := w.refresh()
 	if err != nil {
-		return []error{fmt.Errorf("%s: %w", what, err)}
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if changed {
-		p.config.Log.Info("read again, because it has changed", "what", what, "files", w.files)
+		log.Info("read again, because it has changed", "what", what, "files", w.files)
 	}
 	return nil
 }
 
-// tokensIn is the watched file of a gate that asks for tokens, nil for one that does not. That of a file that came just now
-// is read at once.
-func (p *Proxy) tokensIn(a abate.Authentication) *watched[identity.Tokens] {
+// secureAt is the certificate to show at a gate's address, nil for none. It is an error while none could be read.
+func (e *secrets) secureAt(g *abate.Gate) (*watched[tls.Config], error) {
+	t := g.Describe().TLS
+	if !t.Enabled() {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.secure[t]
+	if w == nil || w.value.Load() == nil {
+		return nil, fmt.Errorf("protect.%s.listen %s: not opened without its certificate", g.Name(), g.Describe().Listen)
+	}
+	return w, nil
+}
+
+// tokensIn is the watched file of a gate that asks for tokens, nil for one that does not. That of a file that came
+// just now is read at once.
+func (e *secrets) tokensIn(a abate.Authentication) *watched[identity.Tokens] {
 	if !a.Enabled() {
 		return nil
 	}
-	e := &p.entrances
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.tokens[a.BearerTokens]

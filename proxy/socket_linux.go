@@ -8,8 +8,9 @@ const (
 	stateCloseWait = 8
 )
 
-// finished tells whether the other end of a TCP connection has closed it, or half of it, though there may still be something
-// to read: a look at what comes next does not tell then. aborted tells that nothing can be sent there any more.
+// finished reports whether the other end of a TCP connection has closed it, or half of it, though there may still be
+// something to read: a look at what comes next does not tell then. aborted tells that nothing can be sent there any
+// more.
 func finished(raw syscall.RawConn) (finished, aborted bool) {
 	var info [4]byte // the beginning of tcp_info, whose first byte is the state
 	err := raw.Control(func(fd uintptr) {

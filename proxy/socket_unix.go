@@ -38,20 +38,20 @@ func writeSocket(fd uintptr, p []byte) (int, error) {
 	}
 }
 
-// hungUp tells whether the other end of a connection has closed it, without reading from it.
+// hungUp reports whether the other end of a connection has closed it, without reading from it.
 func hungUp(raw syscall.RawConn) bool {
 	n, err := peek(raw)
 	return n == 0 && err == nil || err != nil && err != errWouldBlock
 }
 
-// silent tells whether a connection is open and has nothing to read: fit for a request.
+// silent reports whether a connection is open and has nothing to read: fit for a request.
 func silent(raw syscall.RawConn) bool {
 	_, err := peek(raw)
 	return err == errWouldBlock
 }
 
-// saidGoodbye tells whether the next record of a TLS connection is an alert, as at its end: RFC 8446 §5. From version 1.3 on
-// its type is hidden, but not that it has two bytes, one for its type, and the sixteen of the cipher's tag.
+// saidGoodbye reports whether the next record of a TLS connection is an alert, as at its end: RFC 8446 §5. From version
+// 1.3 on its type is hidden, but not that it has two bytes, one for its type, and the sixteen of the cipher's tag.
 func saidGoodbye(raw syscall.RawConn) bool {
 	const alert, hidden, hiddenAlert = 21, 23, 2 + 1 + 16
 	var p [5]byte

@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate/proxy/identity"
 )
 
-// watched is something read from files, which is read again when they change. What was good last stays while they are not.
+// watched is something read from files, which is read again when they change. What was good last stays while they are
+// not.
 type watched[T any] struct {
 	files []string
 	read  func() (*T, error)
@@ -40,7 +41,7 @@ func (w *watched[T]) refresh() (changed bool, err error) {
 	return changed, nil
 }
 
-// same tells whether files are as they were: also those that a mounted Secret replaces by turning a link.
+// same reports whether files are as they were: also those that a mounted Secret replaces by turning a link.
 func same(a, b []os.FileInfo) bool {
 	for i := range a {
 		if !os.SameFile(a[i], b[i]) || !a[i].ModTime().Equal(b[i].ModTime()) || a[i].Size() != b[i].Size() {
@@ -75,7 +76,8 @@ func serverTLS(t abate.TLS, clients tls.ClientAuthType) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s and key %s: %w", t.Certificate, t.Key, err)
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCA == "" {
 		return c, nil
 	}
@@ -85,7 +87,8 @@ func serverTLS(t abate.TLS, clients tls.ClientAuthType) (*tls.Config, error) {
 	}
 	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), clients
 	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: has no certificate in PEM: write those of the authorities that issue the clients'", t.ClientCA)
+		return nil, fmt.Errorf("%s: has no certificate in PEM: write those of the authorities that issue the clients'",
+			t.ClientCA)
 	}
 	return c, nil
 }

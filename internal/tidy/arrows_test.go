@@ -86,9 +86,10 @@ var layers = []layer{
 	{"proxy/h2", []string{"proxy/h1", "internal/untaken", "."}, anybody},
 	{"proxy/identity", []string{"proxy/h1"}, nothing},
 	{"proxy/stale", []string{"proxy/h1", "proxy/identity"}, nothing},
+	{"proxy/calltree", []string{"proxy/h1", "proxy/identity", "hops", ".", "policy/"}, nothing},
 	{"proxy", []string{
-		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/sharing", "adapter/", "internal/serving", "internal/pathform", "internal/exhausted",
-		"internal/untaken", "hops", "policyfile", ".", "policy/",
+		"proxy/h1", "proxy/h2", "proxy/identity", "proxy/stale", "proxy/calltree", "proxy/sharing", "adapter/",
+		"internal/serving", "internal/pathform", "internal/exhausted", "internal/untaken", "hops", "policyfile", ".", "policy/",
 	}, anybody},
 	{"proxy/sharing", []string{"proxy", "adapter/abateprom", "adapter/abateredis", "policyfile"}, anybody},
 	{"cmd", append([]string{

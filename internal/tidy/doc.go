@@ -9,6 +9,9 @@
 // over them in size_test.go, what decisions may do although it reaches the world in
 // pure_test.go.
 //
+// Packages that are too large to be read as one have rooms, in rooms_test.go: files that belong together, of which the
+// lower know nothing of the upper.
+//
 // That decisions are pure is held twice. The rules in clock_test.go read the text of a
 // file: they are quick to understand, and hold for every system. Those in pure_test.go
 // type-check all programs and ask who calls whom, through any function of ours:

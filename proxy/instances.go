@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -10,34 +9,12 @@ import (
 	"github.com/abate-go/abate/policyfile"
 )
 
-// Sharing is what instances of a proxy share through a Redis. Package sharing has it. It is an interface so that a
-// program whose policy file names no Redis need not contain a Redis client.
-type Sharing interface {
-	// AdjustProtection has a protection use what instances share.
-	AdjustProtection(name string, p *abate.Protection)
-	// Share has a guard share what its policy says that instances share.
-	Share(g *abate.Guard)
-	// Reconfigure goes over to the Redis of this section of the policy file.
-	Reconfigure(c policyfile.Redis) error
-	// State returns how many instances there are, whether Redis is away, and its last error.
-	State() (instances int, away bool, err error)
-	// Close ends the sharing.
-	Close()
-}
-
-// OpenSharing begins to share through the Redis of a policy file, which it counts in the metrics.
-type OpenSharing func(c policyfile.Redis, m *abateprom.Metrics) (Sharing, error)
-
-// ErrNoRedis is in the error of New and Reload if the policy file names a Redis and Config.Sharing is nil.
-var ErrNoRedis = errors.New("this program has no Redis client")
-
-// ErrNoEmbeddedRedis is in their error if it says embedded: true, and Config.Sharing has no Redis to embed.
-var ErrNoEmbeddedRedis = errors.New("this program has no Redis to embed: name one with addresses")
-
 // instances is what this proxy shares with others through the Redis of the policy file: nothing while the file has
 // none.
 type instances struct {
-	fleet atomic.Pointer[Sharing] // nil while nothing is shared
+	plane   *plane
+	metrics *abateprom.Metrics
+	fleet   atomic.Pointer[Sharing] // nil while nothing is shared
 }
 
 // adjust has a protection use what instances share. It is a hook of the policy file.
@@ -47,9 +24,10 @@ func (s *instances) adjust(name string, p *abate.Protection) {
 	}
 }
 
-// followRedis goes over to the Redis that the file names now. mu of the entrances is held.
-func (p *Proxy) followRedis() error {
-	s, c := &p.instances, p.policies.Redis()
+// follow goes over to the Redis that the file names now. It is called by one goroutine at a time.
+func (s *instances) follow() error {
+	p := s.plane
+	c := p.policies.Redis()
 	fleet := s.fleet.Load()
 	switch {
 	case !c.Enabled():
@@ -62,7 +40,7 @@ func (p *Proxy) followRedis() error {
 			return fmt.Errorf("redis: %w", err)
 		}
 	default:
-		opened, err := p.config.Sharing(c, p.metrics)
+		opened, err := p.config.Sharing(c, s.metrics)
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
 		}
@@ -77,19 +55,21 @@ func (p *Proxy) followRedis() error {
 			(*fleet).Share(g)
 		}
 	}
-	p.warnOfFailovers(&c)
+	s.warnOfFailovers(&c)
 	return nil
 }
 
 // warnOfFailovers says so if keys are where a failover can forget them.
-func (p *Proxy) warnOfFailovers(c *policyfile.Redis) {
+func (s *instances) warnOfFailovers(c *policyfile.Redis) {
+	p := s.plane
 	for _, name := range p.policies.GateNames() {
 		g, ok := p.policies.Gate(name)
 		if !ok || !c.CanForgetKeys() {
 			continue
 		}
 		if k := g.Describe().Idempotency; k.Fleet && k.Enabled() {
-			p.config.Log.Warn("redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done again; "+
+			p.config.Log.Warn("redis.replicas is 0: a failover can forget idempotency keys, "+
+				"and what was done under them is done again; "+
 				"set it to the number of replicas of each master", "gate", name)
 			return
 		}

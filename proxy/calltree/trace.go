@@ -1,4 +1,4 @@
-package proxy
+package calltree
 
 import (
 	"encoding/hex"
@@ -7,15 +7,17 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// maxTraces is how many names of a request are looked at. More of them than there are kinds is nothing that anybody sends.
-const maxTraces = 4
+// MaxTraces is how many names of a request are looked at. More of them than there are kinds is nothing that anybody
+// sends.
+const MaxTraces = 4
 
 // requestSeed keeps request ids apart from trace ids.
 var requestSeed = maphash.MakeSeed()
 
-// traces reads the names that a request shares with those that are made for it: W3C's and Zipkin's trace id, which are the same
-// to it, and the request id. It writes what they hash to, each once. A name that is not well-formed is none.
-func traces(fields []h1.Field, keys *[maxTraces]uint64) (n int) {
+// Traces reads the names that a request shares with those that are made for it: W3C's and Zipkin's trace id, which
+// are the same to it, and the request id. It writes what they hash to, each once. A name that is not well-formed is
+// none.
+func Traces(fields []h1.Field, keys *[MaxTraces]uint64) (n int) {
 	for _, f := range fields {
 		key, ok := traceKey(f)
 		if !ok {
@@ -24,7 +26,7 @@ func traces(fields []h1.Field, keys *[maxTraces]uint64) (n int) {
 		for _, before := range keys[:n] {
 			ok = ok && before != key
 		}
-		if ok && n < maxTraces {
+		if ok && n < MaxTraces {
 			keys[n] = key
 			n++
 		}
@@ -49,19 +51,21 @@ func traceKey(f h1.Field) (key uint64, ok bool) {
 	return maphash.Bytes(seed, id[:]), ok
 }
 
-// readTraceparent reads the trace id of W3C Trace Context: version, trace id, parent id and flags, in lower case. A version that
-// is not known yet may have more behind them.
+// readTraceparent reads the trace id of W3C Trace Context: version, trace id, parent id and flags, in lower case. A
+// version that is not known yet may have more behind them.
 func readTraceparent(v []byte, id *[16]byte) bool {
 	const size = 55
-	if len(v) < size || v[2] != '-' || v[35] != '-' || v[52] != '-' || len(v) > size && (v[size] != '-' || text(v[:2]) == "00") {
+	if len(v) < size || v[2] != '-' || v[35] != '-' || v[52] != '-' || len(v) > size &&
+		(v[size] != '-' || text(v[:2]) == "00") {
 		return false
 	}
-	return lowerHex(v[:2]) && text(v[:2]) != "ff" && lowerHex(v[3:35]) && lowerHex(v[36:52]) && text(v[36:52]) != "0000000000000000" &&
+	return lowerHex(v[:2]) && text(v[:2]) != "ff" && lowerHex(v[3:35]) && lowerHex(v[36:52]) &&
+		text(v[36:52]) != "0000000000000000" &&
 		lowerHex(v[53:55]) && readTraceID(v[3:35], id)
 }
 
-// readB3 reads the trace id of Zipkin's single field, which stands before the span's. A field that only tells whether to sample
-// has none.
+// readB3 reads the trace id of Zipkin's single field, which stands before the span's. A field that only reports whether
+// to sample has none.
 func readB3(v []byte, id *[16]byte) bool {
 	for i, c := range v {
 		if c == '-' {
@@ -82,7 +86,8 @@ func readTraceID(v []byte, id *[16]byte) bool {
 	return *id != [16]byte{}
 }
 
-// isRequestID tells whether a request id is one: 8 to 128 visible characters. Shorter ones are hardly different for each request.
+// isRequestID reports whether a request id is one: 8 to 128 visible characters. Shorter ones are hardly different for
+// each request.
 func isRequestID(v []byte) bool {
 	for _, c := range v {
 		if c <= ' ' || c > '~' {
@@ -109,3 +114,6 @@ func isHex(v []byte) bool {
 	}
 	return true
 }
+
+// seed keeps the names of traces apart in every process: nobody can choose to share another's.
+var seed = maphash.MakeSeed()

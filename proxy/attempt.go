@@ -1,0 +1,133 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	randv2 "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/h2"
+)
+
+// tries is how often a call has been sent, and where last. The copies of a hedged attempt share it.
+type tries struct {
+	mu   sync.Mutex // of copies
+	last int        // the endpoint of the last attempt, -1 for none
+	sent int
+}
+
+// renew makes a new attempt of a, with the memory of the last. One that may have copies beside it is not alone.
+func (a *answer) renew(r *request, b *content, t *tries, until time.Duration, alone bool, told telling) {
+	fields, sent, lines := a.memory()
+	*a = answer{
+		req: r, body: b, tries: t, fleet: r.fleet, until: until, alone: alone,
+		head: requestHead{req: r, body: b, told: told, until: until},
+		resp: h1.Response{Fields: fields},
+		h2:   http2Answer{head: h2.Head{Fields: sent}, lines: lines},
+	}
+}
+
+// memory is what the next attempt can use again.
+func (a *answer) memory() (fields []h1.Field, sent []h2.Field, lines []byte) {
+	return a.resp.Fields[:0], a.h2.head.Fields[:0], a.h2.lines[:0]
+}
+
+// send makes attempt n, as far as the head of the answer. One that may have copies beside it, which is not alone,
+// ends with ctx.
+func (a *answer) send(ctx context.Context, n int) error {
+	if err := a.body.fill(a.until); err != nil {
+		return err
+	}
+	if n > 1 && a.req.gone() {
+		return errGone
+	}
+	a.head.number = n
+	now := abate.Now()
+	a.chosen, a.picked = a.tries.pick(a.fleet, now, a.alone), true
+	e := a.endpoint()
+	if e.scheme == "h2c" || a.req.rpc {
+		return a.sendHTTP2(ctx)
+	}
+	if err := a.takeBerth(); err != nil {
+		return err
+	}
+	for {
+		c := e.pool.get()
+		kept := c != nil
+		if !kept {
+			var err error
+			if c, err = e.connect(ctx, &a.req.plane.out, now, a.until); err != nil {
+				return err
+			}
+		}
+		a.conn = c
+		err := a.roundTripUnder(ctx)
+		if err != errStale || !kept {
+			return err
+		}
+		a.conn = nil
+		c.nc.Close()
+		c.in.put()
+	}
+}
+
+// roundTripUnder is roundTrip for an attempt that ends with ctx, unless it is alone.
+func (a *answer) roundTripUnder(ctx context.Context) error {
+	if a.alone {
+		return a.roundTrip()
+	}
+	c := a.conn
+	defer context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // read sees by itself that the time is up
+			a.cancelled.Store(true)
+			c.nc.SetReadDeadline(time.Unix(1, 0))
+		}
+	})()
+	return a.roundTrip()
+}
+
+// takeBerth waits for a berth, within the attempt's time.
+func (a *answer) takeBerth() error {
+	r, b := a.req, &a.req.plane.out.berths
+	held := &r.client.origin().berths
+	if a.berth.take(b, held) {
+		return nil
+	}
+	b.waiting.Add(1)
+	defer b.waiting.Add(-1)
+	for !a.berth.take(b, held) {
+		now := abate.Now()
+		switch {
+		case a.cancelled.Load() || r.gone():
+			return errGone
+		case now >= a.until:
+			return errNoBerth
+		}
+		wait := time.NewTimer(min(glance/4, a.until-now))
+		select {
+		case <-b.freed:
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+	return nil
+}
+
+// mayRepeat reports whether the request may be sent again after a: it does no harm, or a has not reached the service;
+// its body is still there; and in a gateway the file allows it.
+func (a *answer) mayRepeat() bool {
+	return (a.req.again || !a.sent) && a.body.replayable() && !(a.body.once && a.sent) && a.req.ownsRetries()
+}
+
+// pick chooses the endpoint of an attempt, which may have copies beside it if it is not alone.
+func (t *tries) pick(f *fleet, now time.Duration, alone bool) int {
+	if !alone {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	}
+	t.last = f.balancer.Pick(now, randv2.Uint64(), t.last)
+	return t.last
+}

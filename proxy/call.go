@@ -1,0 +1,198 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policy/bulkhead"
+)
+
+// guardedCall is a request that is sent under its guard: a driver of abate.Call.
+type guardedCall struct {
+	req  *request
+	body *content
+
+	machine abate.Call
+	release abate.Release // of a call that was hedged
+	step    abate.Step    // what is to be done next
+	tries   tries
+	reached bool   // an attempt may have come to the service
+	first   answer // of the attempt in the air, when it has no copies
+	got     *answer
+
+	// delivered reports that the client of a gRPC call has its answer: how the attempt went was known only at its
+	// end, which judged reports.
+	delivered, judged bool
+}
+
+// renew makes a new call of g, with the memory of the last.
+func (g *guardedCall) renew(r *request, b *content) {
+	fields, sent, lines := g.first.memory()
+	*g = guardedCall{req: r, body: b, tries: tries{last: -1}}
+	g.first.resp.Fields, g.first.h2.head.Fields, g.first.h2.lines = fields, sent, lines
+}
+
+// begin begins the guarded call, which ends at until.
+func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) error {
+	r := g.req
+	if len(r.fleet.endpoints) == 0 {
+		return errNoUpstreams
+	}
+	if r.rpc {
+		r.bound(policy, now, until)
+	}
+	if policy.Hedge.Enabled() && g.mayHedge() {
+		return g.runHedged()
+	}
+	g.machine.Under(r.tree)
+	if r.before > 0 {
+		g.machine.RepeatedBefore()
+	}
+	g.step = r.route.Guard.Begin(&g.machine, now, until)
+	return g.drive()
+}
+
+// drive makes the call. What the last attempt brought is in got. It stops early when an answer of gRPC has a message:
+// that goes on to the client, and then the call goes on.
+func (g *guardedCall) drive() error {
+	for {
+		switch g.step.Action {
+		case abate.Attempt:
+			if g.attempt(g.step.Until); g.delivered && !g.judged {
+				return nil
+			}
+		case abate.Sleep:
+			g.step = g.sleep(g.step.Until)
+		case abate.Queue:
+			g.step = g.queue()
+		default:
+			return g.step.Err
+		}
+	}
+}
+
+var errNoUpstreams = errors.New("the policy file names no upstreams for this service")
+
+// attempt sends the request once and has the call record how that went.
+func (g *guardedCall) attempt(until time.Duration) {
+	a := &g.first
+	told := g.delegate()
+	if g.tries.sent++; g.tries.sent > 1 {
+		g.req.route.stats.Retried(g.tries.sent)
+	}
+	a.renew(g.req, g.body, &g.tries, until, true, told)
+	err := a.send(context.Background(), g.tries.sent)
+	g.reached = g.reached || a.sent
+	if err == nil && g.req.rpc && !a.verdict.known {
+		g.got, g.delivered = a, true
+		return
+	}
+	o := g.judge(a, err)
+	now := abate.Now()
+	g.step = g.machine.AttemptDone(now, 0, o)
+	if g.step.Action == abate.Finish && err == nil {
+		g.got = a
+		return
+	}
+	a.release(now, true)
+}
+
+// endDelivered records how the attempt ended whose answer the client has got. There is no way back.
+func (g *guardedCall) endDelivered() {
+	if !g.judged {
+		g.judged = true
+		g.step = g.machine.AttemptDone(abate.Now(), 0, g.judgeDelivered(g.got))
+	}
+}
+
+// delegate asks the call what to tell with the attempt that it has just begun.
+func (g *guardedCall) delegate() (t telling) {
+	if g.req.owner {
+		t.Allowance, t.tells = g.machine.Delegate(0)
+	}
+	return t
+}
+
+// sleep waits between attempts.
+func (g *guardedCall) sleep(until time.Duration) abate.Step {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := abate.Now(); now < until; now = abate.Now() {
+		timer.Reset(min(until-now, glance))
+		select {
+		case <-timer.C:
+		case <-g.req.client.context().Done():
+		}
+		if g.req.client.gone() {
+			return g.machine.Cancel(abate.Now(), errGone)
+		}
+	}
+	return g.machine.Resume(abate.Now())
+}
+
+// queue waits for the bulkhead.
+func (g *guardedCall) queue() abate.Step {
+	admitted := make(chan struct{}, 1)
+	w := &bulkhead.Waiter{Wake: func() {
+		select {
+		case admitted <- struct{}{}:
+		default: // there is room for one, and one is all
+		}
+	}}
+	step := g.machine.Enqueue(abate.Now(), w)
+	if step.Action != abate.Queued {
+		return step
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := abate.Now(); now < step.Until; now = abate.Now() {
+		timer.Reset(min(step.Until-now, glance))
+		select {
+		case <-admitted:
+			return g.machine.Admitted(abate.Now())
+		case <-timer.C:
+		case <-g.req.client.context().Done():
+		}
+		if g.req.client.gone() {
+			return g.machine.LeaveQueue(abate.Now(), w, errGone)
+		}
+	}
+	return g.machine.LeaveQueue(abate.Now(), w, nil)
+}
+
+// end records how the answer ended that counted as a success with its head, and gives back what the call holds. What
+// breaks off is a failure of the service, unless the client has left.
+func (g *guardedCall) end(now time.Duration) {
+	var broke error
+	if a := g.got; a != nil && a.died {
+		broke, a.result = a.broke, balance.Failure
+	}
+	g.machine.AnswerEnded(now, broke)
+	if broke != nil {
+		g.release.Failed(broke)
+	} else {
+		g.release.Done()
+	}
+	g.release = abate.Release{}
+	if g.got != nil {
+		g.got.release(now, false)
+	}
+}
+
+// abort gives back what a call holds that ended in a panic.
+func (g *guardedCall) abort(now time.Duration) {
+	g.machine.Abort(now)
+	g.machine.AnswerEnded(now, nil) // which nobody reads
+	g.release.Done()
+	g.release = abate.Release{}
+	g.body.close()
+	for _, a := range []*answer{&g.first, g.got} {
+		if a != nil {
+			a.ended, a.result = false, balance.Neutral // its connection may be in any state
+			a.release(now, false)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/abate-go/abate"
+)
+
+// clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
+// writes wait.
+type clientSocket struct {
+	clock instant
+	stall time.Duration // StallTimeout
+	nc    net.Conn
+	tcp   *net.TCPConn    // nc, if it is one
+	raw   syscall.RawConn // of tcp
+	under *underTLS       // nil without TLS
+	ready func(fd uintptr) bool
+	rerr  error // of the last call of ready
+	in    input
+
+	readBy, writeBy time.Duration // the deadlines set on the socket, on the guards' clock; 0 when none
+}
+
+// underTLS is the connection below TLS, for what TLS cannot tell. Both are nil if it is no TCP connection.
+type underTLS struct {
+	tcp *net.TCPConn
+	raw syscall.RawConn
+}
+
+// bare is the client's TCP connection, under TLS if that is spoken; nil if it is none.
+func (s *clientSocket) bare() *net.TCPConn {
+	if s.under != nil {
+		return s.under.tcp
+	}
+	return s.tcp
+}
+
+// setReadDeadline sees to it that a read does not wait past until, which is after now. It may wake earlier.
+func (s *clientSocket) setReadDeadline(now, until time.Duration) {
+	if s.readBy <= now || s.readBy > until {
+		s.nc.SetReadDeadline(s.clock.time(until))
+		s.readBy = until
+	}
+}
+
+// setWriteDeadline gives the client at least half of StallTimeout to take what is written next.
+func (s *clientSocket) setWriteDeadline() {
+	now, stall := abate.Now(), s.stall
+	if s.writeBy < now+stall/2 {
+		s.writeBy = now + stall
+		s.nc.SetWriteDeadline(s.clock.time(s.writeBy))
+	}
+}
+
+// read reads what there is into the input. On a TCP socket the buffer is taken when there is something: a connection
+// that waits holds none.
+func (s *clientSocket) read() error {
+	if s.raw == nil {
+		n, err := s.nc.Read(s.in.space())
+		if s.in.w += n; n > 0 {
+			err = nil
+		}
+		return err
+	}
+	if err := s.raw.Read(s.ready); err != nil {
+		return err
+	}
+	return s.rerr
+}
+
+// glimpse reads a request that has come already and does not wait for one. What has come before a drain is answered.
+func (s *clientSocket) glimpse() error {
+	err := io.EOF
+	if s.raw != nil {
+		s.raw.Control(func(fd uintptr) {
+			if s.readReady(fd) {
+				err = s.rerr
+			}
+		})
+	}
+	return err
+}
+
+func (s *clientSocket) readReady(fd uintptr) bool {
+	n, err := readSocket(fd, s.in.space())
+	if err == errWouldBlock {
+		s.in.release()
+		return false
+	}
+	s.in.w += max(n, 0)
+	switch {
+	case err != nil:
+		s.rerr = os.NewSyscallError("read", err)
+	case n <= 0:
+		s.rerr = io.EOF
+	default:
+		s.rerr = nil
+	}
+	return true
+}
+
+// left reports whether the client has closed its connection, or half of it. What it has sent behind its request, and
+// nobody has read, must not hide that. Once its request is complete, the alert with which TLS ends tells it too.
+func (s *clientSocket) left(complete bool) bool {
+	raw := s.raw
+	if s.under != nil {
+		raw = s.under.raw
+	}
+	if raw == nil {
+		return false
+	}
+	ended, aborted := finished(raw)
+	return aborted || ended && complete || hungUp(raw) || s.under != nil && complete && saidGoodbye(raw)
+}
+
+// How long, and how much, is read of what a client still sends behind its answer: there are clients that find their
+// answer only once they have sent all, and take a reset for its loss.
+const (
+	lingerTime  = 5 * time.Second
+	lingerStill = 500 * time.Millisecond // without a byte
+	lingerMost  = 64 << 20
+	lingerLeast = 250 * time.Millisecond // however much comes
+)
+
+// linger reads for a while what a client still sends after its request has been answered.
+func linger(tcp *net.TCPConn) {
+	if tcp.CloseWrite() != nil {
+		return
+	}
+	scratch := buffers.Get().(*[]byte)
+	defer buffers.Put(scratch)
+	began := abate.Now()
+	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
+		now < began+lingerLeast); now = abate.Now() {
+		tcp.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
+		n, err := tcp.Read(*scratch)
+		if read += n; err != nil {
+			return
+		}
+	}
+}

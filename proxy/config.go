@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/proxy/calltree"
+)
+
+// Config is what a proxy is started with. What may change while it runs stands in the policy file.
+type Config struct {
+	// Policy is the path of the policy file.
+	Policy string
+
+	// Gateway tells that the proxy stands in front of services and is not the sidecar of one program. A gateway repeats
+	// requests only if the file says gatewayRetries: true, passes the client's Host on, and adds X-Forwarded-For,
+	// X-Forwarded-Host and X-Forwarded-Proto. A sidecar sends the Host of the service's own URL.
+	Gateway bool
+	// TrustedPeers are the addresses of those in front of a gateway whose headers it believes and passes on. From
+	// everybody else it takes off what proxies tell each other: X-Forwarded-For and its like, Abate-..., X-Envoy-...,
+	// and headers that tell who a user is. None means that all are believed.
+	TrustedPeers []netip.Prefix
+
+	// ConnectTimeout bounds the making of a connection to an endpoint, TLS included. 0 means 1s.
+	ConnectTimeout time.Duration
+	// HeaderTimeout bounds how long a client may take to send the head of a request, from its first byte. 0 means 10s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a client's connection is kept without a request. 0 means 5m.
+	IdleTimeout time.Duration
+	// StallTimeout is how long a client may send or take nothing while its request or its answer is on its way, and a
+	// service take nothing of a request. What lies in the socket counts on Linux. 0 means 1m.
+	StallTimeout time.Duration
+	// UpstreamIdleTimeout is how long a connection to an endpoint is kept without a request. 0 means 30s: below the 60s
+	// or more that servers usually keep theirs, so that the proxy is the one that closes.
+	UpstreamIdleTimeout time.Duration
+
+	// MaxConnections is how many clients may be connected at once, over all addresses. One more waits until the
+	// connection of another ends; one that has been idle for a while is closed for it. 0 means as many as leave a
+	// descriptor for each, of those that the process may have when New is called, for a connection to a service, and
+	// a ninth of all for clients of HTTP/2 that need more than one; negative means any number.
+	MaxConnections int
+
+	// MaxBufferedBody is the size, in bytes, up to which a request's body is held in memory so that it can be sent again.
+	// A longer one is sent once, as a stream. 0 means 64 KiB.
+	MaxBufferedBody int
+	// StaleMemory bounds the memory for answers kept for staleIfError, in bytes. 0 means 64 MiB.
+	StaleMemory int64
+	// CallTrees bounds how many requests at once, of those that came with an allowance for retries, are joined with
+	// the calls that are made for them, at about 512 bytes each. Of one more nothing is repeated. 0 means 16384.
+	CallTrees int
+
+	// AdminTokens is the path of a file with the bearer tokens of those who may see the admin page; "" asks for none.
+	AdminTokens string
+	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
+	// certificate.
+	AdminTLS abate.TLS
+
+	// AccessLog gets one record for each request; nil for none.
+	AccessLog *slog.Logger
+	// LogAll has every request logged, not only those that failed.
+	LogAll bool
+	// Adjust sets what a policy file cannot hold, such as an Observer; see policyfile.Load. It may be nil.
+	Adjust func(service string, p *abate.Policy)
+	// Sharing begins to share through the Redis of the policy file. Nil refuses files that name one; sharing.Redis is it.
+	Sharing OpenSharing
+	// Log gets what the proxy itself has to say; nil means slog.Default.
+	Log *slog.Logger
+}
+
+func (c *Config) defaults() {
+	orDuration(&c.ConnectTimeout, time.Second)
+	orDuration(&c.HeaderTimeout, 10*time.Second)
+	orDuration(&c.IdleTimeout, 5*time.Minute)
+	orDuration(&c.StallTimeout, time.Minute)
+	orDuration(&c.UpstreamIdleTimeout, 30*time.Second)
+	if c.MaxBufferedBody == 0 {
+		c.MaxBufferedBody = 64 << 10
+	}
+	if c.StaleMemory == 0 {
+		c.StaleMemory = 64 << 20
+	}
+	if c.CallTrees == 0 {
+		c.CallTrees = calltree.DefaultMost
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func orDuration(d *time.Duration, otherwise time.Duration) {
+	if *d == 0 {
+		*d = otherwise
+	}
+}

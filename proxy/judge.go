@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/exhausted"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/proxy/calltree"
+)
+
+// judge classifies an attempt. What the client did is not the service's fault.
+func (g *guardedCall) judge(a *answer, err error) (o abate.Outcome) {
+	again := a.mayRepeat()
+	switch {
+	case err == nil && g.req.rpc:
+		if a.verdict.known { // else it has a message
+			o = g.judgeRPC(a, again)
+		}
+	case err == nil && a.resp.Status < 400:
+	case err == nil:
+		o = abatehttp.ClassifyStatus(g.req.route.Guard, a.resp.Status, header(a.resp.Fields), again)
+	case errors.Is(err, errGone) || g.body.failed() != nil || timedOut(err) && g.body.late():
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: err}
+	case exhausted.Own(err): // another attempt would need the same
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Unsent: !a.sent, Err: err}
+	default:
+		o = abatehttp.ClassifyError(g.req.route.Guard, err, again)
+	}
+	o.Unfinished = o.Class == abate.Success && err == nil && !g.req.rpc && !a.ended &&
+		a.resp.Status != http.StatusSwitchingProtocols
+	g.hear(&o, a, err)
+	a.result = results[o.Class]
+	return o
+}
+
+var results = [...]balance.Result{
+	abate.Success: balance.Success, abate.Failure: balance.Failure, abate.Overload: balance.Failure,
+	abate.Ignored: balance.Neutral,
+}
+
+// judgeDelivered judges an answer that the client has got, as far as it came.
+func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
+	switch v := &a.verdict; {
+	case a.broke != nil && !errors.Is(a.broke, errGone) && !g.req.client.gone():
+		o = abate.Outcome{Class: abate.Failure, NoRetry: true, Err: a.broke}
+	case !v.known:
+		o = abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: errGone}
+	default:
+		o = g.judgeRPC(a, false)
+	}
+	g.hear(&o, a, a.broke)
+	a.result = results[o.Class]
+	return o
+}
+
+// judgeRPC judges an attempt by its status.
+func (g *guardedCall) judgeRPC(a *answer, again bool) abate.Outcome {
+	v := &a.verdict
+	o := hops.ClassifyCode(g.req.route.Guard, v.code, again, v.pushback, v.below, nil)
+	if o.Class != abate.Success {
+		o.Err = &statusError{v.code, strings.Clone(v.message[:min(len(v.message), maxLogged)])}
+	}
+	return o
+}
+
+// hear adds to the outcome of an attempt what came of its allowance. Of gRPC, trailer has it.
+func (g *guardedCall) hear(o *abate.Outcome, a *answer, err error) {
+	switch {
+	case !g.req.owner:
+	case err != nil:
+		o.Unsent = !a.sent
+	case g.req.omits(): // it was told nothing, so what it counts is not of our call tree
+		o.Below = abate.Below{Final: calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields)).Final}
+	default:
+		o.Below = calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields))
+	}
+}

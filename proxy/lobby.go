@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/abate-go/abate/proxy/h2"
+)
+
+// lobby is where clients come in, wait for a seat, and go: the doors, and everybody who has come in at one.
+type lobby struct {
+	plane    *plane
+	http2    h2.Config // of connections of clients that speak HTTP/2
+	draining atomic.Bool
+
+	mu       sync.Mutex
+	doors    map[*door]struct{}
+	clients  map[*clientConn]struct{}
+	seated   int           // clients that have been accepted and have not gone
+	standing int           // that wait for a seat
+	stood    uint64        // that have had to
+	freed    chan struct{} // told when one has gone
+	idle     chan struct{} // closed when draining and the last client has gone
+}
+
+func (l *lobby) init(p *plane) {
+	c := &p.config
+	l.plane, l.doors, l.clients = p, map[*door]struct{}{}, map[*clientConn]struct{}{}
+	l.freed, l.idle = make(chan struct{}, 1), make(chan struct{})
+	l.http2 = h2.Config{
+		MaxStreams: streamsOfOurs, MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout,
+		IdleTimeout: c.IdleTimeout, StallTimeout: c.StallTimeout,
+	}
+}
+
+// serve takes clients from a listener that is not the policy file's, until the lobby is drained.
+func (l *lobby) serve(at net.Listener) error {
+	d := l.enterAt("", at)
+	if d == nil {
+		at.Close()
+		return nil
+	}
+	err := d.serve()
+	if err != nil {
+		d.remove()
+	}
+	return err
+}
+
+// enterAt makes a door of a listener. It is nil while the proxy drains.
+func (l *lobby) enterAt(name string, at net.Listener) *door {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.draining.Load() {
+		return nil
+	}
+	d := &door{lobby: l, name: name, l: at}
+	l.doors[d] = struct{}{}
+	return d
+}
+
+// drain takes no new clients, tells those there are to go after the request under way, and returns when the last has
+// gone, or when ctx ends: then those that are left are cut off.
+func (l *lobby) drain(ctx context.Context) error {
+	l.draining.Store(true)
+	l.plane.tunnels.refuse()
+	l.mu.Lock()
+	for d := range l.doors {
+		d.dismiss()
+	}
+	if len(l.clients) == 0 {
+		l.emptied()
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.idle:
+		return nil
+	case <-ctx.Done():
+		l.cutOff()
+		return ctx.Err()
+	}
+}
+
+func (l *lobby) cutOff() {
+	l.mu.Lock()
+	for c := range l.clients {
+		c.cut()
+	}
+	l.mu.Unlock()
+	l.plane.tunnels.cutOff()
+}
+
+// emptied notes that the last client of a draining lobby has gone. mu is held.
+func (l *lobby) emptied() {
+	select {
+	case <-l.idle:
+	default:
+		close(l.idle)
+	}
+}
+
+// enter and leave keep the list of clients.
+func (l *lobby) enter(c *clientConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clients[c] = struct{}{}
+}
+
+func (l *lobby) leave(c *clientConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.clients, c)
+	if len(l.clients) == 0 && l.draining.Load() {
+		l.emptied()
+	}
+}

@@ -1,0 +1,26 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/proxy/calltree"
+	"github.com/abate-go/abate/proxy/stale"
+)
+
+// plane is what all requests of a proxy share: the policy in force, the connections to services, and what is
+// remembered of one request for others.
+type plane struct {
+	config   Config
+	policies *policyfile.Set
+	clock    instant
+	life     context.Context // until the last client has gone
+	end      context.CancelFunc
+
+	out      transport
+	services services
+	trees    calltree.Table
+	kept     *stale.Store
+	tunnels  tunnels
+	lines    throttle // of the access log
+}

@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/untaken"
+	"github.com/abate-go/abate/proxy/h1"
+)
+
+// spliceFrom is how much content must be left for the kernel to move it from socket to socket. splicePiece is how
+// much it moves at once: so much a client has to take within StallTimeout.
+const (
+	spliceFrom  = 128 << 10
+	splicePiece = 256 << 10
+)
+
+// splice moves a piece of a long answer without reading it, if both ends are TCP. It looks after the client as read
+// does. After an error neither end can go on: what had left the service may not have reached the client.
+func (t *transfer) splice() (moved bool, err error) {
+	a, r := t.from, t.req
+	if a.conn == nil || a.conn.tcp == nil || a.frame.left < spliceFrom || a.keeping {
+		return false, nil
+	}
+	now := abate.Now()
+	if len(a.conn.in.unread()) > 0 || now >= a.until {
+		return false, nil // next has what is there, or says what is wrong
+	}
+	stalled := later(now, r.plane.config.StallTimeout)
+	to := r.client.sink(stalled)
+	if to == nil {
+		return false, nil
+	}
+	a.conn.readBy = min(a.until, later(now, glance))
+	a.conn.nc.SetReadDeadline(r.plane.clock.time(a.conn.readBy))
+	piece := io.LimitedReader{R: a.conn.tcp, N: min(a.frame.left, splicePiece)}
+	n, err := to.ReadFrom(&piece)
+	a.frame.left -= n
+	t.reply.bytes += n
+	a.ended = a.frame.left == 0
+	if errors.Is(err, os.ErrDeadlineExceeded) && abate.Now() < stalled { // the service is slow, not the client
+		if n == 0 && r.client.gone() {
+			return false, errGone
+		}
+		return true, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", errStalls, err)
+	}
+	return n > 0 && err == nil, err
+}
+
+// tunnel takes both connections over.
+func (t *transfer) tunnel() {
+	a, r := t.from, t.req
+	up := a.conn
+	a.conn = nil
+	t.reply.status = http.StatusSwitchingProtocols
+	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Path} {
+		*b = bytes.Clone(*b) // for the access log: they lie in the input
+	}
+	client, early := r.client.takeOver()
+	if client == nil { // cannot be: HTTP/2 has no Upgrade
+		up.nc.Close()
+		r.client.abort()
+		return
+	}
+	through := &tunnel{client: client, service: up.nc, stall: r.plane.config.StallTimeout}
+	if !r.plane.tunnels.open(through) {
+		through.close()
+		return
+	}
+	defer r.plane.tunnels.close(through)
+	untaken.Bound(client, -1) // an end of a tunnel may pause as long as it likes
+	untaken.Bound(up.nc, -1)
+	client.SetWriteDeadline(r.plane.clock.time(later(abate.Now(), through.stall)))
+	_, _ = client.Write(t.switched(up)) // whether the client takes it, the tunnel finds out
+	up.in.put()
+	client.SetDeadline(time.Time{})
+	up.nc.SetDeadline(time.Time{})
+	t.reply.bytes = through.run(early)
+	a.sent = true
+}
+
+// switched is the answer that switches to the other protocol, with what has come in that.
+func (t *transfer) switched(up *upstreamConn) []byte {
+	a, in := t.from, t.req.in
+	b := h1.AppendStatus(nil, http.StatusSwitchingProtocols, a.resp.Reason)
+	b = h1.AppendFields(b, a.resp.Fields)
+	if h := (&head{status: http.StatusSwitchingProtocols}); in != nil {
+		b, _ = in.appendReport(b, h)
+	} else {
+		b = t.reply.appendReport(b, h)
+	}
+	b = append(b, "Connection: Upgrade\r\nUpgrade: "...)
+	b = append(append(b, a.resp.Upgrade...), "\r\n\r\n"...)
+	return append(b, up.in.unread()...)
+}

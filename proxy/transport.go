@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/abate-go/abate/internal/exhausted"
+	"github.com/abate-go/abate/internal/untaken"
+	"github.com/abate-go/abate/proxy/h2"
+)
+
+// transport makes the connections to services.
+type transport struct {
+	connectTimeout time.Duration
+	stallTimeout   time.Duration
+	clock          instant
+	life           context.Context // of connections that no single attempt owns
+	http2          h2.Config
+	berths         berths
+	idle           func() // closes connections that nobody uses
+}
+
+func (t *transport) init(life context.Context, c *Config, clock instant, berths int, idle func()) {
+	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
+	t.http2 = h2.Config{
+		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
+		StallTimeout: c.StallTimeout,
+	}
+	t.berths.stock, t.berths.freed = int64(berths), make(chan struct{}, 1)
+}
+
+// dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to
+// services are made free first.
+func (t *transport) dial(ctx context.Context, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil && exhausted.Own(err) {
+		t.idle()
+		nc, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	untaken.Bound(nc, t.stallTimeout)
+	return nc, nil
+}
