@@ -9,12 +9,14 @@ import (
 	"github.com/abate-go/abate/sim/crowd"
 )
 
-// BenchmarkCrowd is ten million phones that all call once in a two-minute outage, until the last one is served. Memory is
-// everything that was ever allocated, so it bounds what was held at once.
+// BenchmarkCrowd is ten million phones that all call once in a two-minute outage, until the last one is served. Memory
+// is everything that was ever allocated, so it bounds what was held at once.
 func BenchmarkCrowd(b *testing.B) {
 	const clients = 10_000_000
 	c := crowd.Config{
-		Clients: clients, Within: 2 * time.Minute, Duration: 15 * time.Minute,
+		Clients:  clients,
+		Within:   2 * time.Minute,
+		Duration: 15 * time.Minute,
 		Retry:    retry.Config{MaxRetries: 100, InitialDelay: time.Second, MaxDelay: time.Minute},
 		Capacity: 1.2 * clients / 120,
 		Outages:  []crowd.Outage{{To: 2 * time.Minute}},

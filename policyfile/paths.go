@@ -60,7 +60,9 @@ func pathRules(file *File) map[string]string {
 
 // authenticatesAt reports whether some callers at an address have to prove who they are.
 func (f *File) authenticatesAt(listen string) bool {
-	return slices.ContainsFunc(f.Protect, func(p Protected) bool { return p.Protection.Listen == listen && p.Protection.Authenticates() })
+	return slices.ContainsFunc(f.Protect, func(p Protected) bool {
+		return p.Protection.Listen == listen && p.Protection.Authenticates()
+	})
 }
 
 // identity is the names of the headers that tell whose an answer is: those that a service lists, or else those by which
@@ -71,7 +73,9 @@ func (f *File) identity(own []string) []string {
 	}
 	var names []string
 	take := func(word string) {
-		if name, ok := strings.CutPrefix(word, "header:"); ok && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+		if name, ok := strings.CutPrefix(word, "header:"); ok && !slices.ContainsFunc(names, func(n string) bool {
+			return strings.EqualFold(n, name)
+		}) {
 			names = append(names, name)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// Causes of a gate: how requests ended, then why it said no: what the shedder decides in its own order, and what others do.
+// Causes of a gate: how requests ended, then why it said no: what the shedder decides in its own order, and what others
+// do.
 const (
 	shedCauses  = 4
 	gateLimited = shedCauses + len(shed.Reasons)

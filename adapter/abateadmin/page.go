@@ -94,13 +94,14 @@ func New(c Config) *Page {
 	return p
 }
 
-// Close ends the streams of all readers, and refuses new ones. It is for http.Server.RegisterOnShutdown: a server that shuts down
-// waits for its readers.
+// Close ends the streams of all readers, and refuses new ones. It is for http.Server.RegisterOnShutdown: a server that
+// shuts down waits for its readers.
 func (p *Page) Close() { p.end.Do(func() { close(p.closed) }) }
 
-// Adjust makes the policy of a service tell the page what its guard does: it is an argument for policyfile.Load, or is called on a
-// policy before abate.New. An observer that is set already is told too. Policies of one service get observers that are equal, so
-// that a reload which changes nothing is seen as one; adjusting a policy twice counts once.
+// Adjust makes the policy of a service tell the page what its guard does: it is an argument for policyfile.Load, or is
+// called on a policy before abate.New. An observer that is set already is told too. Policies of one service get
+// observers that are equal, so that a reload which changes nothing is seen as one; adjusting a policy twice counts
+// once.
 func (p *Page) Adjust(service string, policy *abate.Policy) {
 	p.mu.Lock()
 	r := p.subject(service).record
@@ -128,8 +129,8 @@ func (p *Page) gateSubject(name string) *gateSubject {
 	return s
 }
 
-// Add shows these guards. Those with the same name share a row: it counts how many of their circuits are open, and adds up the
-// rest. Adding a guard twice is fine. One whose policy was not adjusted shows its state and no traffic.
+// Add shows these guards. Those with the same name share a row: it counts how many of their circuits are open, and adds
+// up the rest. Adding a guard twice is fine. One whose policy was not adjusted shows its state and no traffic.
 func (p *Page) Add(guards ...*abate.Guard) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,8 @@ func (p *Page) Remove(guards ...*abate.Guard) {
 	}
 }
 
-// remove takes a guard out. What it has told about its circuit no longer counts: nobody will tell that it is closed again.
+// remove takes a guard out. What it has told about its circuit no longer counts: nobody will tell that it is closed
+// again.
 func (s *subject) remove(g *abate.Guard) {
 	i := slices.Index(s.guards, g)
 	if i < 0 {
@@ -163,8 +165,8 @@ func (s *subject) remove(g *abate.Guard) {
 	}
 }
 
-// AdjustProtection makes a protection tell the page what its gate does. It is Adjust for gates, and fits the Protection of
-// policyfile.Hooks.
+// AdjustProtection makes a protection tell the page what its gate does. It is Adjust for gates, and fits the Protection
+// of policyfile.Hooks.
 func (p *Page) AdjustProtection(name string, protection *abate.Protection) {
 	p.mu.Lock()
 	r := p.gateSubject(name).record

@@ -18,7 +18,9 @@ var (
 	slashed = regexp.MustCompile(`://[^\s/?#"'@:\[]*:\d*[^\s\d/?#"'@][^\s"']*@`)
 	query   = regexp.MustCompile(`(://[^\s?#"']*)[?#][^\s"']*`)
 	bearer  = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	secrets = regexp.MustCompile(`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
+	secrets = regexp.MustCompile(
+		`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))` +
+			`(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
 )
 
 // redact makes a text of an error that may be shown.

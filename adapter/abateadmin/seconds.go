@@ -12,8 +12,8 @@ const (
 	steps    = span / stepSize
 )
 
-// A word holds the lap it is about, so that a place that is used again begins anew, and one or two counts: no lock, and nothing to
-// do while nobody counts.
+// A word holds the lap it is about, so that a place that is used again begins anew, and one or two counts: no lock, and
+// nothing to do while nobody counts.
 const (
 	lapBits   = 20
 	countBits = 22

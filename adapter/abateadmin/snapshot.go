@@ -141,7 +141,8 @@ func (p *Page) rows(now time.Duration) (rows []Row, all []named) {
 
 // head is a Snapshot without rows, for whoever asks.
 func (p *Page) head(now time.Duration, r *http.Request) Snapshot {
-	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil && p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
+	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil &&
+		p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
 	if s.Asks = p.config.Known != nil && !s.May; !s.May {
 		s.How = p.config.How
 	}
@@ -168,7 +169,8 @@ func sparks(all []named, now time.Duration) []Spark {
 		for ago := sparkSeconds - 1; ago >= 0; ago-- {
 			t := h.second(now, ago)
 			busy = busy || t != (tally{})
-			s.Attempts, s.Good, s.Bad = append(s.Attempts, t.First+t.Extra), append(s.Good, t.Good), append(s.Bad, t.Bad+t.Refused)
+			s.Attempts, s.Good, s.Bad = append(s.Attempts, t.First+t.Extra), append(s.Good, t.Good),
+				append(s.Bad, t.Bad+t.Refused)
 		}
 		s.Strip = h.notes.strip(now, sparkSeconds)
 		for _, mark := range s.Strip {
@@ -181,7 +183,8 @@ func sparks(all []named, now time.Duration) []Spark {
 	return sparks
 }
 
-// changes are the rows that are not as they were, and the names that are no more. Both lists are sorted as subjects are.
+// changes are the rows that are not as they were, and the names that are no more. Both lists are sorted as subjects
+// are.
 func changes(before, now []Row) (changed []Row, gone []Name) {
 	type key struct {
 		name string

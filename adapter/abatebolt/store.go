@@ -60,8 +60,8 @@ type call struct {
 // most is how many calls share a write.
 const most = 256
 
-// Open opens the file, which is made if there is none, with what keys it has. Another process that has it open is an error, after
-// a second.
+// Open opens the file, which is made if there is none, with what keys it has. Another process that has it open is an
+// error, after a second.
 func Open(path string, o Options) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
 	switch {
@@ -154,7 +154,8 @@ func (s *Store) write(calls []*call) error {
 			if err := t.expire(); err != nil {
 				return err
 			}
-			if c.err = c.do(t); c.err != nil && !errors.Is(c.err, idempotency.ErrFull) && !errors.Is(c.err, idempotency.ErrLost) {
+			if c.err = c.do(t); c.err != nil && !errors.Is(c.err, idempotency.ErrFull) &&
+				!errors.Is(c.err, idempotency.ErrLost) {
 				return c.err
 			}
 		}
@@ -223,7 +224,8 @@ func (s *Store) tell() {
 }
 
 // Begin implements idempotency.Store. What can be told by reading costs no write.
-func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (begun idempotency.Begun, err error) {
+func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	begun idempotency.Begun, err error) {
 	if err := ctx.Err(); err != nil {
 		return begun, err
 	}
@@ -267,7 +269,8 @@ func (s *Store) Renew(ctx context.Context, key string, token uint64, lease time.
 }
 
 // Complete implements idempotency.Store.
-func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	var answer []byte
 	if !r.Truncated {
 		answer = r.AppendTo(nil)

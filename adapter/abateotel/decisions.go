@@ -12,9 +12,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Decisions returns a context under which guarded calls write what their policies decide into the span that ctx has, as events:
-// see the package comment. It is for calls whose span somebody else makes, such as an instrumentation of gRPC or SQL. If that
-// span records nothing it is ctx itself.
+// Decisions returns a context under which guarded calls write what their policies decide into the span that ctx has, as
+// events: see the package comment. It is for calls whose span somebody else makes, such as an instrumentation of gRPC
+// or SQL. If that span records nothing it is ctx itself.
 func Decisions(ctx context.Context) context.Context {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -28,7 +28,8 @@ type decisions struct {
 	span trace.Span
 	// own tells that the span was made for one guarded call, and gets its attributes and its status from that.
 	own bool
-	// guard is whose call it is, if it is an own one. It is known when the call begins, before there are copies that run at the same time.
+	// guard is whose call it is, if it is an own one. It is known when the call begins, before there are copies that
+	// run at the same time.
 	guard string
 	sent  atomic.Int32 // attempts
 	over  bool         // the call has told how it ended

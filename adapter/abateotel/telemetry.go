@@ -17,14 +17,15 @@ import (
 // scope is who made the spans and metrics.
 const scope = "github.com/abate-go/abate/adapter/abateotel"
 
-// Config says where spans and metrics go. The zero Config takes what the program has set globally, also if it sets it later.
+// Config says where spans and metrics go. The zero Config takes what the program has set globally, also if it sets it
+// later.
 type Config struct {
 	// TracerProvider makes the spans. Nil means the global one.
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the metrics. Nil means the global one.
 	MeterProvider metric.MeterProvider
-	// Propagator writes the trace into the headers of each attempt. Nil means the global one, which writes nothing until the
-	// program has set one.
+	// Propagator writes the trace into the headers of each attempt. Nil means the global one, which writes nothing
+	// until the program has set one.
 	Propagator propagation.TextMapPropagator
 }
 
@@ -41,9 +42,9 @@ type Telemetry struct {
 	guards    map[string]gauged
 }
 
-// New makes the instruments. It fails when the MeterProvider refuses one, which the SDK does for a name or unit that it does
-// not like; the error then names all of them. The methods that spans may be named after can be given in the environment, in
-// OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, as for any instrumentation of HTTP.
+// New makes the instruments. It fails when the MeterProvider refuses one, which the SDK does for a name or unit that it
+// does not like; the error then names all of them. The methods that spans may be named after can be given in the
+// environment, in OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, as for any instrumentation of HTTP.
 func New(c Config) (*Telemetry, error) {
 	if c.TracerProvider == nil {
 		c.TracerProvider = otel.GetTracerProvider()

@@ -18,8 +18,8 @@ const (
 	least      = 10 * time.Millisecond  // that counts as passed between two questions
 )
 
-// bucket is what this instance knows and holds of one bucket in Redis. Losing it costs a round trip, and tokens until the
-// bucket in Redis has filled up again, never a limit.
+// bucket is what this instance knows and holds of one bucket in Redis. Losing it costs a round trip, and tokens until
+// the bucket in Redis has filled up again, never a limit.
 type bucket struct {
 	id     identity
 	redis  [16]byte     // its key in Redis, hashed
@@ -60,8 +60,8 @@ func (k *known) have(now time.Duration, s *limit) float64 {
 	return min(float64(s.burst), float64(k.left)+float64(max(now-k.at, 0))*s.rate)
 }
 
-// inHand is what this instance holds: the batches so far without what was taken. Only who has the flight, which alone makes
-// something else known, may rely on it being all.
+// inHand is what this instance holds: the batches so far without what was taken. Only who has the flight, which alone
+// makes something else known, may rely on it being all.
 func (b *bucket) inHand() int64 {
 	if k := b.known.Load(); k != nil {
 		return k.granted - b.taken.Load()

@@ -20,8 +20,8 @@ type buckets struct {
 	crowd localShare // decides while Redis is away about keys that found no place
 }
 
-// bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there are only such,
-// what is returned is not kept.
+// bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there
+// are only such, what is returned is not kept.
 func (bs *buckets) bucket(key string) *bucket {
 	id := bs.fleet.identify(key)
 	if b := bs.table.find(id); b != nil {

@@ -26,8 +26,8 @@ type crowd struct {
 	fewer time.Duration // since when all counts were lower than seen, 0 if the last was not; of the keeper only
 }
 
-// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been fewer
-// for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
+// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been
+// fewer for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
 func (c *crowd) count(now time.Duration, n int64) {
 	switch {
 	case n == 0:
@@ -111,7 +111,8 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 }
 
 // runAll runs a script for many keys in one round trip; two, if the server does not know it yet.
-func runAll(ctx context.Context, l *link, script *redis.Script, text string, n int, arguments func(i int) (key string, args []any)) []*redis.Cmd {
+func runAll(ctx context.Context, l *link, script *redis.Script, text string, n int,
+	arguments func(i int) (key string, args []any)) []*redis.Cmd {
 	results := make([]*redis.Cmd, n)
 	for _, known := range []bool{true, false} {
 		pipe := l.client.Pipeline()

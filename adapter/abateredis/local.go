@@ -43,7 +43,8 @@ func (s *limit) part(n int64) (burst, rate float64) {
 	return max(float64(s.burst/int64(n)/micro*micro), micro), s.rate / float64(n)
 }
 
-// takeLocally decides by this instance's share of the bucket. owes tells that b, which others find too, owes something now.
+// takeLocally decides by this instance's share of the bucket. owes tells that b, which others find too, owes something
+// now.
 func (l *Limiter) takeLocally(now time.Duration, b *bucket, need int64) (d ratelimit.Decision, owes bool) {
 	s, n, ls := l.limit, l.fleet.instances(), &b.local
 	if b.stray {
@@ -64,7 +65,9 @@ func (l *Limiter) takeLocally(now time.Duration, b *bucket, need int64) (d ratel
 	}
 	wait, ok := ls.share.Take(now, float64(need))
 	have := ls.share.Have(now)
-	d = ratelimit.Decision{Allowed: true, Limit: int64(burst / micro), Remaining: int64(have / micro), Reset: wait0((burst - have) / rate)}
+	d = ratelimit.Decision{
+		Allowed: true, Limit: int64(burst / micro), Remaining: int64(have / micro), Reset: wait0((burst - have) / rate),
+	}
 	if !ok {
 		d.Allowed, d.Over, d.RetryAfter = s.config.Shadow, true, wait
 		if wait == ratelimit.Never { // its share never has as much, Redis will
@@ -103,8 +106,8 @@ type outage struct {
 	backAt atomic.Int64 // 0 if there was no outage yet
 }
 
-// note remembers whether an answer came. Two in a row that did not are an outage, and so is one to a heartbeat, or while Redis is known to
-// be away.
+// note remembers whether an answer came. Two in a row that did not are an outage, and so is one to a heartbeat, or
+// while Redis is known to be away.
 func (o *outage) note(now time.Duration, op string, closed bool, err error) {
 	switch {
 	case err == nil:

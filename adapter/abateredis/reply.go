@@ -11,7 +11,8 @@ import (
 // taken is the answer of take.lua.
 type taken struct{ tokens, left int64 }
 
-// parseTaken checks an answer of take.lua against what was asked. What is left is least at least: below 0 if debts were paid.
+// parseTaken checks an answer of take.lua against what was asked. What is left is least at least: below 0 if debts were
+// paid.
 func parseTaken(v any, need, want, least, burst int64) (taken, error) {
 	parts, ok := v.([]any)
 	if !ok || len(parts) != 2 {

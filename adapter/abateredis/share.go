@@ -21,13 +21,13 @@ type sharing struct {
 	published time.Duration // when the breaker's finding was told last; of the keeper only
 }
 
-// Share shares a guard's retry budget and breaker with the guards of its name in other instances, as far as its policy says
-// "fleet: true", also if that changes later. Another guard of the same name takes its place.
+// Share shares a guard's retry budget and breaker with the guards of its name in other instances, as far as its policy
+// says "fleet: true", also if that changes later. Another guard of the same name takes its place.
 //
 // The budget: what this instance's first attempts earn and its retries do not need goes to the others, a few times per
 // second. Over the fleet extra attempts stay within ratio × first attempts + one reserve. While Redis is away every
-// instance has its own deposits only. What was on its way when Redis went away is lost, never doubled. A Redis that lost
-// its data comes back without a reserve, unless the first instance that asks is new too.
+// instance has its own deposits only. What was on its way when Redis went away is lost, never doubled. A Redis that
+// lost its data comes back without a reserve, unless the first instance that asks is new too.
 //
 // The breaker: see breaker.Breaker.Advise.
 func (f *Fleet) Share(g *abate.Guard) {
@@ -64,8 +64,8 @@ func (f *Fleet) exchange(now time.Duration, shared []*sharing) {
 	if f.away(now) {
 		return
 	}
-	// A budget that guards of this instance share is exchanged once, or each would bring a reserve: under the first of their names,
-	// which is the same everywhere.
+	// A budget that guards of this instance share is exchanged once, or each would bring a reserve: under the first of
+	// their names, which is the same everywhere.
 	slices.SortFunc(shared, func(a, b *sharing) int { return strings.Compare(a.guard.Name(), b.guard.Name()) })
 	var all []exchange
 	seen := make(map[*budget.Budget]bool, len(shared))

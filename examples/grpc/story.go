@@ -36,7 +36,8 @@ func logged(e abate.Event) {
 	case e.Kind == abate.AttemptEnded && e.Err == nil && e.Class == abate.Ignored:
 		fmt.Printf("    client: attempt %d given up, the other copy was quicker\n", e.Attempt)
 	case e.Kind == abate.AttemptEnded:
-		fmt.Printf("    client: attempt %d ended after %v: %v\n", e.Attempt, e.Latency.Round(time.Millisecond), status.Code(e.Err))
+		fmt.Printf("    client: attempt %d ended after %v: %v\n", e.Attempt, e.Latency.Round(time.Millisecond),
+			status.Code(e.Err))
 	case e.Kind == abate.RetryScheduled:
 		fmt.Printf("    client: again in %v\n", e.Delay.Round(time.Millisecond))
 	case e.Kind == abate.HedgeSent:
@@ -90,7 +91,8 @@ func orders(n int, charge func(card, order string) (string, error)) {
 
 // metrics prints some of what a scrape would show.
 func metrics() {
-	shown := []string{"grpc_client_retry_attempts_total", "grpc_client_retry_budget_exhausted_total", "abate_calls_total", "abate_call_refusals_total",
+	shown := []string{"grpc_client_retry_attempts_total", "grpc_client_retry_budget_exhausted_total", "abate_calls_total",
+		"abate_call_refusals_total",
 		"abate_hedges_total", "circuit_breaker_state", "abate_amplification_ratio"}
 	for _, family := range must(prometheus.DefaultGatherer.Gather()) {
 		if !slices.Contains(shown, family.GetName()) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Config says when an endpoint that fails is taken out of the choice, and for how long. The entirely zero Config is off:
-// calls are balanced, and no endpoint is ejected.
+// Config says when an endpoint that fails is taken out of the choice, and for how long. The entirely zero Config is
+// off: calls are balanced, and no endpoint is ejected.
 type Config struct {
 	// Disabled turns ejection off. Calls are still balanced over all endpoints.
 	Disabled bool `yaml:"disabled"`
@@ -30,13 +30,13 @@ type Config struct {
 	MaxEjectionShare float64 `yaml:"maxEjectionShare" range:"0.001..1" example:"0.5"`
 }
 
-// Enabled reports whether endpoints are ejected. The zero Config and a disabled one eject none; any other does, with its
-// unset fields at their defaults.
+// Enabled reports whether endpoints are ejected. The zero Config and a disabled one eject none; any other does, with
+// its unset fields at their defaults.
 func (c Config) Enabled() bool { return !c.Disabled && c != Config{} }
 
-// WithDefaults returns c as [New] uses it: the defaults written into the fields that are zero, values outside their range
-// moved to its nearest end, MaxEjectionTime raised to BaseEjectionTime. The zero Config, which is off, stays zero. It is
-// pure, and doing it twice changes nothing.
+// WithDefaults returns c as [New] uses it: the defaults written into the fields that are zero, values outside their
+// range moved to its nearest end, MaxEjectionTime raised to BaseEjectionTime. The zero Config, which is off, stays
+// zero. It is pure, and doing it twice changes nothing.
 func (c Config) WithDefaults() Config {
 	if c == (Config{}) {
 		return c

@@ -120,7 +120,8 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 	return permit, true
 }
 
-// tellProbing tells that the breaker begins to probe, with a permit that is free if onChange panics: nobody gets it then.
+// tellProbing tells that the breaker begins to probe, with a permit that is free if onChange panics: nobody gets it
+// then.
 func (b *Breaker) tellProbing(change Change, permit Permit) {
 	told := false
 	defer func() {

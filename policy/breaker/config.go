@@ -28,7 +28,9 @@ type Config struct {
 	// (reject everything until reconfigured).
 	Mode Mode `yaml:"mode" enum:"enforce|shadow|forcedOpen" example:"shadow"`
 
-	// Fleet shares what is found out with the other instances, through the Redis of the policy file: when one opens its breaker, so do those that have not seen for themselves that the dependency works. Each comes back by its own probes.
+	// Fleet shares what is found out with the other instances, through the Redis of the policy file: when one opens its
+	// breaker, so do those that have not seen for themselves that the dependency works. Each comes back by its own
+	// probes.
 	Fleet bool `yaml:"fleet"`
 
 	// FailureThreshold opens the breaker after this many failures in a row. Range 0 to 1000000. Zero: not used.
@@ -97,7 +99,8 @@ type Config struct {
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.
 func (c Config) Enabled() bool {
-	return !c.Disabled && (c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 || c.Mode == ForcedOpen)
+	return !c.Disabled && (c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 ||
+		c.Mode == ForcedOpen)
 }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to its nearest

@@ -87,7 +87,8 @@ func (c *crowd) run(t *testing.T, goroutines, calls int) {
 		t.Errorf("state at the end %+v", got)
 	}
 	t.Logf("served %d (at once %d, by Enqueue %d, woken %d), full %d, left %d, permit while leaving %d",
-		c.served.Load(), c.atOnce.Load(), c.fromEnqueue.Load(), c.woken.Load(), c.refused.Load(), c.left.Load(), c.leftLate.Load())
+		c.served.Load(), c.atOnce.Load(), c.fromEnqueue.Load(), c.woken.Load(), c.refused.Load(), c.left.Load(),
+		c.leftLate.Load())
 	if c.woken.Load() == 0 || c.left.Load() == 0 {
 		t.Error("nobody waited, or nobody left: the test tests nothing")
 	}

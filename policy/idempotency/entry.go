@@ -17,8 +17,8 @@ type entry struct {
 	done         bool
 }
 
-// doneList is a ring of the entries that are done, in the order in which they were. Those that have lost their answer come before
-// those that have one, but for some that never got any.
+// doneList is a ring of the entries that are done, in the order in which they were. Those that have lost their answer
+// come before those that have one, but for some that never got any.
 type doneList struct {
 	root   entry
 	answer *entry // no entry before it has an answer; the root if none has

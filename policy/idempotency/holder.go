@@ -40,10 +40,10 @@ const (
 	LetGo
 )
 
-// Holder decides what the holder of a key asks of its store, and when: it renews the lease while the work goes on, and then
-// records the end of it, again and again, until the store has confirmed that or said that another try has taken over. It
-// is given the time, asks for one thing at a time, and does nothing by itself. The package's comment says why. Make one with
-// NewHolder; it is not safe for concurrent use.
+// Holder decides what the holder of a key asks of its store, and when: it renews the lease while the work goes on, and
+// then records the end of it, again and again, until the store has confirmed that or said that another try has taken
+// over. It is given the time, asks for one thing at a time, and does nothing by itself. The package's comment says why.
+// Make one with NewHolder; it is not safe for concurrent use.
 type Holder struct {
 	lease    time.Duration
 	until    time.Duration // before this nobody can have taken over: the store counted from a later moment
@@ -77,20 +77,21 @@ const (
 	never = math.MaxInt64 // a time that does not come
 	// slowest is the longest time between two tries to record an end.
 	slowest = time.Second
-	// refusalsToMark is how many renewals must have been taken between failures to store the answer before its status alone
-	// is tried, too: it is the answer that does not pass.
+	// refusalsToMark is how many renewals must have been taken between failures to store the answer before its status
+	// alone is tried, too: it is the answer that does not pass.
 	refusalsToMark = 3
 	// restoresPerTry is how often a key is made again: a store that loses it each time is none.
 	restoresPerTry = 3
 )
 
-// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores tells that the store is a Restorer.
+// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores tells that the store is a
+// Restorer.
 func NewHolder(sent, lease time.Duration, restores bool) Holder {
 	return Holder{lease: lease, until: sent + lease, due: sent + lease/3, renewAt: sent + lease/3, restores: restores}
 }
 
-// Holds reports whether nobody can have taken over yet. If not, as after an answer of Begin that was long on its way, renew
-// before the work begins.
+// Holds reports whether nobody can have taken over yet. If not, as after an answer of Begin that was long on its way,
+// renew before the work begins.
 func (h *Holder) Holds(now time.Duration) bool { return now < h.until }
 
 // Fate returns what became of the try.
@@ -257,8 +258,8 @@ func (h *Holder) mayRestore() bool {
 
 func (h *Holder) end(f Fate) { h.phase, h.fate = over, f }
 
-// backoff is how long to wait after so many failures: from a hundredth of the lease it doubles up to a sixth, and never is
-// above a second. The least is half of it, so that those who failed together do not come back together.
+// backoff is how long to wait after so many failures: from a hundredth of the lease it doubles up to a sixth, and never
+// is above a second. The least is half of it, so that those who failed together do not come back together.
 func (h *Holder) backoff(random float64) time.Duration {
 	most := max(min(h.lease/6, slowest), time.Millisecond)
 	d := max(min(h.lease/100, 20*time.Millisecond), time.Millisecond)

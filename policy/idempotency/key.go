@@ -15,8 +15,8 @@ const MaxKey = 255
 // field has to be.
 var ErrKey = errors.New("idempotency: bad key")
 
-// CheckKey returns an error that matches ErrKey unless key has 1 to MaxKey bytes, which may be any. A Store begins each of
-// its methods with it.
+// CheckKey returns an error that matches ErrKey unless key has 1 to MaxKey bytes, which may be any. A Store begins each
+// of its methods with it.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -27,10 +27,10 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// ParseKey reads the value of the field Idempotency-Key. The draft wants a string in quotes (RFC 9651 section 3.3.3), most
-// clients send the bare text; both are taken, and "a" is the same key as a. Bare text is visible ASCII without quotes,
-// backslashes, commas and semicolons. Fields that came several times must be joined with ", " before, so that they are
-// noticed. Errors match ErrKey, say what is wrong and where, and never repeat the value.
+// ParseKey reads the value of the field Idempotency-Key. The draft wants a string in quotes (RFC 9651 section 3.3.3),
+// most clients send the bare text; both are taken, and "a" is the same key as a. Bare text is visible ASCII without
+// quotes, backslashes, commas and semicolons. Fields that came several times must be joined with ", " before, so that
+// they are noticed. Errors match ErrKey, say what is wrong and where, and never repeat the value.
 func ParseKey(headerValue string) (string, error) {
 	value := strings.Trim(headerValue, " \t")
 	if len(value) > 2*MaxKey+2 { // longer than any key with every character escaped
@@ -51,8 +51,8 @@ func ParseKey(headerValue string) (string, error) {
 	return key, nil
 }
 
-// ParseKeys reads the key of a request that may carry it in Idempotency-Key, in the older X-Idempotency-Key, or in both, which
-// must say the same then. Without any it returns "".
+// ParseKeys reads the key of a request that may carry it in Idempotency-Key, in the older X-Idempotency-Key, or in
+// both, which must say the same then. Without any it returns "".
 func ParseKeys(standard, older string) (string, error) {
 	if standard == "" {
 		standard, older = older, ""
@@ -83,7 +83,8 @@ func unquote(s string) (string, error) {
 		case c == '"' && i == len(s)-1:
 			return key.String(), nil
 		case c == '"':
-			return "", fmt.Errorf("%w: more follows after the closing quote, at byte %d; send one key and nothing else", ErrKey, i+2)
+			return "", fmt.Errorf("%w: more follows after the closing quote, at byte %d; send one key and nothing else",
+				ErrKey, i+2)
 		case c == '\\':
 			i++
 			if i == len(s) || s[i] != '"' && s[i] != '\\' {
@@ -104,7 +105,7 @@ func wrongByte(s string, i int) error {
 	what := "is for text in quotes only"
 	switch c := s[i]; {
 	case c == ',' || c == ';':
-		what = `separates values and parameters; send one key, in quotes if it has such characters: "a,b"`
+		what = `is a separator; send one key, in quotes if it has separators: "a,b"`
 	case c == ' ':
 		what = `is a space; put the key in quotes: "a b"`
 	case c < ' ' || c == 0x7f:
@@ -124,8 +125,8 @@ func StoreKey(gate, caller, key string) string {
 // Fingerprint tells requests with the same key apart: a SHA-256 over what makes them the same.
 type Fingerprint [sha256.Size]byte
 
-// FingerprintOf returns the fingerprint of a request: its method, its target with the query, and its body, or as much of the
-// body as is compared. Header fields do not count: repeats differ in dates, traces and attempt numbers.
+// FingerprintOf returns the fingerprint of a request: its method, its target with the query, and its body, or as much
+// of the body as is compared. Header fields do not count: repeats differ in dates, traces and attempt numbers.
 func FingerprintOf(method, target string, body []byte) Fingerprint {
 	return digest(body, method, target)
 }

@@ -13,19 +13,20 @@ import (
 // What a key costs besides its bytes and its answer. TestBytesAreTheTruth compares with what the runtime says.
 const (
 	entryBytes = 144
-	slotBytes  = 64 + 24 // in the map, which is half empty when it has just grown, and in the heap, which is copied when it grows
+	// in the map, which is half empty when it has just grown, and in the heap, which is copied when it grows
+	slotBytes = 64 + 24
 )
 
-// A call forgets at most so many expired keys, and drops at most so many answers to make room. The memory of that many is
-// more than the largest key takes.
+// A call forgets at most so many expired keys, and drops at most so many answers to make room. The memory of that many
+// is more than the largest key takes.
 const (
 	forgetsPerCall = 16
 	dropsPerCall   = 128
 )
 
-// Memory is a Store for one process, in as much memory as it was given; the package's comment says what happens when that
-// is full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are safe for
-// concurrent use: one mutex, held for about a microsecond.
+// Memory is a Store for one process, in as much memory as it was given; the package's comment says what happens when
+// that is full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are
+// safe for concurrent use: one mutex, held for about a microsecond.
 type Memory struct {
 	now func() time.Duration
 
@@ -44,7 +45,8 @@ type Memory struct {
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
-// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now; one that goes backwards makes keys live longer.
+// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now; one that goes backwards makes keys live
+// longer.
 func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry), floor: math.MaxInt64}
 	m.done.init()
@@ -53,8 +55,8 @@ func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 
 var _ Store = (*Memory)(nil)
 
-// Reconfigure changes how much memory the store may take. No key is forgotten for it: a store that is over the new bound
-// drops answers, the oldest first, and takes no further keys until it is below.
+// Reconfigure changes how much memory the store may take. No key is forgotten for it: a store that is over the new
+// bound drops answers, the oldest first, and takes no further keys until it is below.
 func (m *Memory) Reconfigure(maxBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,9 +68,9 @@ func (m *Memory) Reconfigure(maxBytes int64) {
 	}
 }
 
-// Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those that are
-// older to make room for others, the oldest first, and calls tell after the call in which it did, outside of its lock; nil for
-// nobody. Without a call of Shorten no key is forgotten early.
+// Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those
+// that are older to make room for others, the oldest first, and calls tell after the call in which it did, outside of
+// its lock; nil for nobody. Without a call of Shorten no key is forgotten early.
 func (m *Memory) Shorten(floor time.Duration, tell func(Shortened)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +81,8 @@ func (m *Memory) Shorten(floor time.Duration, tell func(Shortened)) {
 func (m *Memory) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	u := Usage{Keys: int64(len(m.entries)), Bytes: m.used, MaxBytes: m.max, MaxKeys: m.max / (keyBytes(sampleKey) + slotBytes), Shortened: m.early}
+	u := Usage{Keys: int64(len(m.entries)), Bytes: m.used, MaxBytes: m.max,
+		MaxKeys: m.max / (keyBytes(sampleKey) + slotBytes), Shortened: m.early}
 	if e := m.done.oldest(); e != nil {
 		u.Oldest = max(m.now()-e.lease, 0)
 	}

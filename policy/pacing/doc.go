@@ -9,10 +9,11 @@
 // A Pacer is a state machine: it is given the time and the random number and returns how long to wait. It starts no
 // goroutine, reads no clock and never sleeps.
 //
-// The bucket is the generic cell rate algorithm (ITU-T I.371) with one cell per attempt. It counts in time at the full pace,
-// of which the ramp-up grants less at first: after Restart the pace is RampUpFrom of PerSecond, and grows linearly to all of
-// it within RampUp. Whatever the numbers drawn, no time T has more than Burst + 1 + PerSecond × T / (1 - Jitter) turns in it;
-// on average they are PerSecond × T.
+// The bucket is the generic cell rate algorithm (ITU-T I.371) with one cell per attempt. It counts in time at the full
+// pace, of which the ramp-up grants less at first: after Restart the pace is RampUpFrom of PerSecond, and grows
+// linearly to all of it within RampUp. Whatever the numbers drawn, no time T has more than Burst + 1 + PerSecond × T /
+// (1 - Jitter) turns in it; on average they are PerSecond × T.
 //
-// The cost: a turn is given to whoever asks first and not taken back, so one whose caller leaves while it waits is lost.
+// The cost: a turn is given to whoever asks first and not taken back, so one whose caller leaves while it waits is
+// lost.
 package pacing

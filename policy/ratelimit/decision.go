@@ -15,9 +15,9 @@ type Decision struct {
 	// Reset is how long until the bucket is full again if nothing else is taken; Never if the limit is closed, or if that
 	// is more than 146 years away.
 	Reset time.Duration
-	// RetryAfter is how long until the bucket has what was asked for: the same request succeeds then and not a nanosecond
-	// earlier, if nothing else is taken. It is 0 if the bucket had it. Never means that it will never have it: the limit is
-	// closed, or the cost is above the burst.
+	// RetryAfter is how long until the bucket has what was asked for: the same request succeeds then and not a
+	// nanosecond earlier, if nothing else is taken. It is 0 if the bucket had it. Never means that it will never have
+	// it: the limit is closed, or the cost is above the burst.
 	RetryAfter time.Duration
 }
 

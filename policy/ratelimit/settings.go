@@ -146,9 +146,9 @@ type answer struct {
 	over         bool
 }
 
-// take answers a request for price units at time x from a bucket whose state is tat: the units that will have been earned
-// when it is full again. The new state is full, unless the answer is over. own is x on the caller's clock, from which waits
-// are counted.
+// take answers a request for price units at time x from a bucket whose state is tat: the units that will have been
+// earned when it is full again. The new state is full, unless the answer is over. own is x on the caller's clock, from
+// which waits are counted.
 func (s *settings) take(x, own, tat, price uint64, maxWait time.Duration) answer {
 	earned := s.earned(x)
 	full := max(tat, s.fresh, earned)
@@ -165,8 +165,8 @@ func (s *settings) take(x, own, tat, price uint64, maxWait time.Duration) answer
 	return a
 }
 
-// explain says in tokens what a says in units. It fills d in place: returned by value it would be copied, which costs more
-// than the arithmetic.
+// explain says in tokens what a says in units. It fills d in place: returned by value it would be copied, which costs
+// more than the arithmetic.
 func (s *settings) explain(d *Decision, a *answer, own uint64) {
 	d.Over, d.Allowed, d.RetryAfter = a.over, !a.over || s.shadow, a.lack
 	if s.num == 0 {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// shard is an open-addressing hash table under a lock, a cache line in size. A bucket stands in the first line that had a
-// place when it came, counted from its home, so that nearly every search touches one cache line: a line is full as long as a
-// bucket stands behind it whose home is that line or one before it.
+// shard is an open-addressing hash table under a lock, a cache line in size. A bucket stands in the first line that had
+// a place when it came, counted from its home, so that nearly every search touches one cache line: a line is full as
+// long as a bucket stands behind it whose home is that line or one before it.
 type shard struct {
 	mu    sync.Mutex
 	s     *settings
@@ -123,8 +123,8 @@ func (h *shard) grow(x uint64) (dropped int) {
 	return dropped
 }
 
-// size is how many lines a shard with so many buckets gets: for twice as many, but no more than what makes 24 bytes a bucket
-// when MaxKeys are kept, unless chance has given this shard more than its part of them.
+// size is how many lines a shard with so many buckets gets: for twice as many, but no more than what makes 24 bytes a
+// bucket when MaxKeys are kept, unless chance has given this shard more than its part of them.
 func (h *shard) size(buckets int) int {
 	share := int(h.s.maxKeys) * 4 / 3 / shards
 	return (max(min(2*buckets, share), buckets*5/4) + perLine) / perLine

@@ -34,7 +34,8 @@ func (d *drained) behind(now time.Duration, due int64) {
 	}
 }
 
-// eta is how long the rest takes. spare is how many more a second may be delivered than usually come: what holds until something was measured.
+// eta is how long the rest takes. spare is how many more a second may be delivered than usually come: what holds until
+// something was measured.
 func (d *drained) eta(spare float64) time.Duration {
 	rate := d.rate
 	if rate == 0 {

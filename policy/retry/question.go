@@ -8,8 +8,8 @@ type Question struct {
 	// Retries is how many retries this call has made, 0 after the first attempt.
 	Retries int
 
-	// Elsewhere is how many retries others have made for this call, behind the dependency. They count as retries, but do not
-	// make the delay longer.
+	// Elsewhere is how many retries others have made for this call, behind the dependency. They count as retries, but
+	// do not make the delay longer.
 	Elsewhere int
 
 	// Elapsed is the time since the call began, waits included.

@@ -73,8 +73,8 @@
 //
 // Everything passes, and [Shedder.Admit] says why it would not have. What it would have refused takes no place in the
 // model, and what would have waited is counted as waiting until a place would have been free; nobody is displaced from
-// there, and nobody's time runs out. A limit that learns sees how the service does under the whole load, not how it would
-// do under less, so it is modelled only roughly; a fixed one well.
+// there, and nobody's time runs out. A limit that learns sees how the service does under the whole load, not how it
+// would do under less, so it is modelled only roughly; a fixed one well.
 //
 // # Cost
 //

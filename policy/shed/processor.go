@@ -8,9 +8,10 @@ import (
 const (
 	cpuClasses    = 2 * len(Priorities) // retries and first attempts of each priority
 	cpuHysteresis = 0.95                // of the threshold: below this more is let in again
-	cpuLeast      = 0.05                // of the requests always pass: nobody would notice that the processor is idle again
-	cpuStale      = 10 * time.Second    // readings older than this say nothing
-	one           = 1 << 16             // a share of 1
+	// of the requests always pass: nobody would notice that the processor is idle again
+	cpuLeast = 0.05
+	cpuStale = 10 * time.Second // readings older than this say nothing
+	one      = 1 << 16          // a share of 1
 )
 
 // processor refuses a share of the requests while the processor is busy, the least important first. Which ones is

@@ -24,8 +24,8 @@ type Waiter struct {
 	queued     bool
 }
 
-// Outcome is the waiter's permit and None, or why it was refused. It is known when Wake has been called, when Enqueue has
-// answered Admitted or Refused, and when Leave has returned.
+// Outcome is the waiter's permit and None, or why it was refused. It is known when Wake has been called, when Enqueue
+// has answered Admitted or Refused, and when Leave has returned.
 func (w *Waiter) Outcome() (Permit, Reason) { return w.permit, w.reason }
 
 // never is later than every time.

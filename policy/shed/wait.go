@@ -98,8 +98,8 @@ func (s *Shedder) join(now time.Duration, w *Waiter, r Request, k rank, caller u
 }
 
 // Leave ends the wait of w: its time is up (timedOut) or its caller has left. True: w has left the queue without a
-// permit, and Outcome has the reason, Expired if its caller left. False: it had an outcome already, perhaps a permit, and
-// Wake has been called or will be.
+// permit, and Outcome has the reason, Expired if its caller left. False: it had an outcome already, perhaps a permit,
+// and Wake has been called or will be.
 func (s *Shedder) Leave(now time.Duration, w *Waiter, timedOut bool) bool {
 	woken := chain{}
 	now = s.lock(now)

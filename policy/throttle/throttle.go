@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Throttle counts requests and accepts. It is shared state: all requests to one dependency use the same Throttle. It is safe
-// for concurrent use; now is the time since any fixed origin, and one before a now already seen counts as that one.
+// Throttle counts requests and accepts. It is shared state: all requests to one dependency use the same Throttle. It is
+// safe for concurrent use; now is the time since any fixed origin, and one before a now already seen counts as that
+// one.
 type Throttle struct {
 	on      atomic.Bool
 	mu      sync.Mutex // guards what follows, for some 10 ns
@@ -23,9 +24,10 @@ func New(c Config) *Throttle {
 	return t
 }
 
-// Allow counts a request at the moment it is made and tells whether it may be sent: ok. over tells that there were too many
-// for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a random number, uniform
-// over all values. What was not over must be followed by Record; what was over must not, even if it was sent.
+// Allow counts a request at the moment it is made and tells whether it may be sent: ok. over tells that there were too
+// many for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a random
+// number, uniform over all values. What was not over must be followed by Record; what was over must not, even if it was
+// sent.
 func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 	if !t.on.Load() {
 		return true, false

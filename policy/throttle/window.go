@@ -17,8 +17,8 @@ type tally struct {
 // sent is how many left.
 func (t *tally) sent() int64 { return t.made - t.refused }
 
-// window counts the requests of the last ten steps. Each request and what became of it stand in the step in which it was
-// made, so they leave the window together.
+// window counts the requests of the last ten steps. Each request and what became of it stand in the step in which it
+// was made, so they leave the window together.
 type window struct {
 	step           time.Duration
 	begun          bool  // head is set
@@ -61,8 +61,8 @@ func (w *window) turn(now time.Duration) {
 	}
 }
 
-// of is the tally of the step in which began is, nil if that has left the window. A clock that has jumped back still tells
-// how long ago began was.
+// of is the tally of the step in which began is, nil if that has left the window. A clock that has jumped back still
+// tells how long ago began was.
 func (w *window) of(now, began time.Duration) *tally {
 	if began >= w.ends-w.step { // nearly always; and the divisions are dear
 		return w.at(w.head)
@@ -111,9 +111,9 @@ const (
 //
 //	(requests - k*accepts) / (requests + 1)
 //
-// with two corrections. A request that was sent a moment ago has no answer yet; it is counted as accepted in the share of the
-// young ones that have one. And what was refused here counts only for times in which the dependency refused too, that is,
-// accepted less than halfway between 1/k of what was sent, where this balances, and all.
+// with two corrections. A request that was sent a moment ago has no answer yet; it is counted as accepted in the share
+// of the young ones that have one. And what was refused here counts only for times in which the dependency refused too,
+// that is, accepted less than halfway between 1/k of what was sent, where this balances, and all.
 func (w *window) rejection(k float64) float64 {
 	var requests, accepts float64
 	var recent tally

@@ -13,8 +13,8 @@ type Agreement struct {
 	Clients int
 }
 
-// Check runs Cohort and Exact on the same crowd, made smaller where it has more than 100,000 clients, and compares them.
-// Chance weighs more in a small crowd, so the full one agrees as well or better.
+// Check runs Cohort and Exact on the same crowd, made smaller where it has more than 100,000 clients, and compares
+// them. Chance weighs more in a small crowd, so the full one agrees as well or better.
 func Check(c Config, seed uint64) (Agreement, error) {
 	c = c.scaled(checkClients)
 	cohort, err := Cohort(c)

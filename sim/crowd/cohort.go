@@ -13,8 +13,8 @@ import (
 const negligible = 1e-13
 
 // Cohort counts the clients in groups, one for each number of retries and slot, and returns what is to be expected. It
-// takes every group as spread evenly over its slot and treats all attempts of a slot alike, which is nearly true of many
-// clients; see Check. Its cost grows with the number of slots and retries, not with the number of clients.
+// takes every group as spread evenly over its slot and treats all attempts of a slot alike, which is nearly true of
+// many clients; see Check. Its cost grows with the number of slots and retries, not with the number of clients.
 //
 // What a group cannot know of its clients is an error that says so: Patience and MaxElapsed (when the request began),
 // decorrelated jitter (the last delay), delays shorter than a slot.
@@ -45,17 +45,20 @@ func groupable(c *Config, policy *retry.Policy) error {
 		v.add("Patience", "needs the begin of every single request, which a cohort does not know", exact+", or leave it away")
 	}
 	if p.MaxElapsed > 0 {
-		v.add("Retry.maxElapsed", "needs the begin of every single request, which a cohort does not know", exact+", or leave it away")
+		v.add("Retry.maxElapsed", "needs the begin of every single request, which a cohort does not know",
+			exact+", or leave it away")
 	}
 	if p.Jitter == retry.DecorrelatedJitter {
-		v.add("Retry.jitter", "decorrelated needs the last delay of every single client, which a cohort does not know", exact+", or another jitter")
+		v.add("Retry.jitter", "decorrelated needs the last delay of every single client, which a cohort does not know",
+			exact+", or another jitter")
 	}
 	if c.Think > 0 && c.Think < c.Slot {
 		v.add("Think", fmt.Sprintf("%v is shorter than a slot of %v", c.Think, c.Slot), exact+", or a shorter Slot")
 	}
 	for retries := range p.MaxRetries {
 		if d := time.Duration(mean(delayAfter(policy, retries))); d < c.Slot {
-			v.add("Retry", fmt.Sprintf("the mean delay before retry %d, %v, is shorter than a slot of %v", retries+1, d, c.Slot), exact+", or a shorter Slot")
+			v.add("Retry", fmt.Sprintf("the mean delay before retry %d, %v, is shorter than a slot of %v", retries+1, d, c.Slot),
+				exact+", or a shorter Slot")
 			break
 		}
 	}

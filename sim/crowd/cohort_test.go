@@ -31,7 +31,9 @@ func conserved(t *testing.T, c *crowd.Curve) {
 		t.Fatalf("%+v: %v requests are lost", sums, lost)
 	}
 	least := -1e-9 * sums.Offered
-	for name, series := range map[string][]float64{"offered": c.Offered, "attempts": c.Attempts, "served": c.Served, "failed": c.Failed, "waiting": {c.Waiting}} {
+	for name, series := range map[string][]float64{
+		"offered": c.Offered, "attempts": c.Attempts, "served": c.Served, "failed": c.Failed, "waiting": {c.Waiting},
+	} {
 		for i, n := range series {
 			if !(n >= least) || math.IsInf(n, 0) {
 				t.Fatalf("%s[%d] = %v", name, i, n)
@@ -58,9 +60,13 @@ func TestCohortIsNearExact(t *testing.T) {
 // storm is a crowd that calls steadily, 20,000 times a second, through an outage that ends between two slots.
 func storm(change func(*crowd.Config)) crowd.Config {
 	c := crowd.Config{
-		Clients: 1_200_000, Within: time.Minute, Duration: time.Minute, Capacity: 30_000, AttemptTimeout: 700 * ms,
-		Retry:   retry.Config{MaxRetries: 3, InitialDelay: 500 * ms},
-		Outages: []crowd.Outage{{From: 10*time.Second + 3*ms, To: 15*time.Second + 4*ms}},
+		Clients:        1_200_000,
+		Within:         time.Minute,
+		Duration:       time.Minute,
+		Capacity:       30_000,
+		AttemptTimeout: 700 * ms,
+		Retry:          retry.Config{MaxRetries: 3, InitialDelay: 500 * ms},
+		Outages:        []crowd.Outage{{From: 10*time.Second + 3*ms, To: 15*time.Second + 4*ms}},
 	}
 	change(&c)
 	return c
@@ -93,7 +99,10 @@ func TestCohortIsNearExactInEveryKindOfStorm(t *testing.T) {
 		"closed loop, overloaded": func(c *crowd.Config) {
 			c.Within, c.Think, c.Clients, c.Capacity, c.QueueLimit = 0, 5*time.Second, 100_000, 10_000, 3000
 		},
-		"closed loop, hang, no queue": func(c *crowd.Config) { hang(c); c.Within, c.Think, c.Clients = 0, 2*time.Second, 50_000 },
+		"closed loop, hang, no queue": func(c *crowd.Config) {
+			hang(c)
+			c.Within, c.Think, c.Clients = 0, 2*time.Second, 50_000
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := storm(change)
@@ -130,14 +139,22 @@ func TestAbandonedWorkKeepsTheStormAlive(t *testing.T) {
 		recovers bool
 	}{{1.2, false}, {3.9, false}, {4.2, true}} {
 		c := crowd.Config{
-			Clients: 900_000, Within: 15 * time.Minute, Duration: 15 * time.Minute, Capacity: 1000 * tt.capacity, AttemptTimeout: time.Second, QueueLimit: -1,
-			Retry:   retry.Config{MaxRetries: 3, Backoff: retry.FixedBackoff, InitialDelay: time.Second, Jitter: retry.NoJitter},
+			Clients:        900_000,
+			Within:         15 * time.Minute,
+			Duration:       15 * time.Minute,
+			Capacity:       1000 * tt.capacity,
+			AttemptTimeout: time.Second,
+			QueueLimit:     -1,
+			Retry: retry.Config{
+				MaxRetries: 3, Backoff: retry.FixedBackoff, InitialDelay: time.Second, Jitter: retry.NoJitter,
+			},
 			Outages: []crowd.Outage{{From: 10 * time.Second, To: 40 * time.Second, Hang: true}},
 		}
 		for name, curve := range map[string]*crowd.Curve{"exact": exact(t, c, 1), "cohort": cohort(t, c)} {
 			last := curve.PerSecond(curve.Served)[899]
 			if (last > 900) != tt.recovers {
-				t.Errorf("%s with %v × the capacity: %.0f of 1000 served in the last second, want recovery %v", name, tt.capacity, last, tt.recovers)
+				t.Errorf("%s with %v × the capacity: %.0f of 1000 served in the last second, want recovery %v", name, tt.capacity,
+					last, tt.recovers)
 			}
 		}
 	}
@@ -145,7 +162,8 @@ func TestAbandonedWorkKeepsTheStormAlive(t *testing.T) {
 
 // A queue that grows delays every answer more than the one before; together they come at the rate of the server.
 func TestCohortServesAtCapacity(t *testing.T) {
-	c := cohort(t, crowd.Config{Clients: 200_000, Within: 10 * time.Second, Duration: 10 * time.Second, Capacity: 7000, QueueLimit: -1, ServiceTime: 33 * ms})
+	c := cohort(t, crowd.Config{Clients: 200_000, Within: 10 * time.Second, Duration: 10 * time.Second, Capacity: 7000,
+		QueueLimit: -1, ServiceTime: 33 * ms})
 	for i, n := range c.Served[10:] {
 		if math.Abs(n-70) > 1e-3 {
 			t.Fatalf("%v served in slot %d, want 70", n, i+10)
@@ -158,8 +176,10 @@ func TestCohortSaysWhatItCannotDo(t *testing.T) {
 	c.Patience, c.Retry.MaxElapsed, c.Retry.InitialDelay = time.Minute, time.Minute, ms
 	c.Within, c.Think, c.Slot = 0, ms, 100*ms
 	_, err := crowd.Cohort(c)
-	for _, part := range []string{"Patience: needs the begin", "Retry.maxElapsed: needs", "Retry.jitter: decorrelated needs the last delay",
-		"Think: 1ms is shorter than a slot of 100ms", "Retry: the mean delay before retry 1, 2ms, is shorter than a slot of 100ms", `use the method "exact"`} {
+	for _, part := range []string{"Patience: needs the begin", "Retry.maxElapsed: needs",
+		"Retry.jitter: decorrelated needs the last delay",
+		"Think: 1ms is shorter than a slot of 100ms", "Retry: the mean delay before retry 1, 2ms, is shorter than a slot " +
+			"of 100ms", `use the method "exact"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q does not say %q", err, part)
 		}

@@ -108,7 +108,8 @@ func (c Config) prepare() (Config, error) {
 			"allowed: at most %d slots; leave Slot away or set it to at least %v", maxSlots, ceil(c.Duration, maxSlots)))
 	}
 	if c.Within != 0 && c.Think != 0 {
-		v.add("Within", "is set together with Think", "a crowd makes one request each (Within) or is a closed loop (Think): leave one away")
+		v.add("Within", "is set together with Think",
+			"a crowd makes one request each (Within) or is a closed loop (Think): leave one away")
 	}
 	v.outages(&c)
 	v.retry(c.Retry)
@@ -168,11 +169,13 @@ func (v *validator) outages(c *Config) {
 		if o.To <= o.From {
 			v.add(path, fmt.Sprintf("ends at %v, not after its begin at %v", o.To, o.From), "set To after From")
 		} else if i > 0 && o.From < c.Outages[i-1].To {
-			v.add(path, fmt.Sprintf("begins at %v, before the one before it ends at %v", o.From, c.Outages[i-1].To), "put them in order, and join those that overlap")
+			v.add(path, fmt.Sprintf("begins at %v, before the one before it ends at %v", o.From, c.Outages[i-1].To),
+				"put them in order, and join those that overlap")
 		}
 		silent = silent || o.Hang
 	}
 	if silent && c.QueueLimit == 0 && c.AttemptTimeout == 0 && c.Patience == 0 {
-		v.add("AttemptTimeout", "is 0, and an outage that hangs would hold its clients for ever", "set it, for example 1s, or let attempts wait in a queue (QueueLimit)")
+		v.add("AttemptTimeout", "is 0, and an outage that hangs would hold its clients for ever",
+			"set it, for example 1s, or let attempts wait in a queue (QueueLimit)")
 	}
 }

@@ -34,9 +34,16 @@ func says(t *testing.T, err error, lines ...string) {
 
 func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	says(t, crowd.Config{
-		Capacity: math.NaN(), QueueLimit: -2, Within: -1, Think: time.Microsecond, AttemptTimeout: 25 * time.Hour, Patience: -1,
-		ServiceTime: -1, Slot: time.Microsecond, Retry: retry.Config{MaxRetries: 101, Multiplier: 0.5},
-		Outages: []crowd.Outage{{From: -1, To: 200 * time.Hour}, {From: time.Hour, To: time.Hour}},
+		Capacity:       math.NaN(),
+		QueueLimit:     -2,
+		Within:         -1,
+		Think:          time.Microsecond,
+		AttemptTimeout: 25 * time.Hour,
+		Patience:       -1,
+		ServiceTime:    -1,
+		Slot:           time.Microsecond,
+		Retry:          retry.Config{MaxRetries: 101, Multiplier: 0.5},
+		Outages:        []crowd.Outage{{From: -1, To: 200 * time.Hour}, {From: time.Hour, To: time.Hour}},
 	}.Validate(),
 		"Duration: 0s is out of range; allowed: 1ms to 24h0m0s",
 		"Clients: 0 is out of range; allowed: 1 to 2e+07 (at least one client)",
@@ -46,7 +53,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 		"Think: 1µs is out of range; allowed: 1ms to 24h0m0s",
 		"AttemptTimeout: 25h0m0s is out of range", "Patience: -1ns", "ServiceTime: -1ns",
 		"Slot: 1µs is out of range; allowed: 100µs to 10s",
-		"Within: is set together with Think; a crowd makes one request each (Within) or is a closed loop (Think): leave one away",
+		"Within: is set together with Think; a crowd makes one request each (Within) or is a closed loop (Think): leave "+
+			"one away",
 		"Outages[0].From: -1ns is out of range", "Outages[0].To: 200h0m0s is out of range",
 		"Outages[1]: ends at 1h0m0s, not after its begin at 1h0m0s; set To after From",
 		"Retry.maxRetries: 101 is out of range", "Retry.multiplier: 0.5 is out of range")
@@ -57,10 +65,19 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 		change func(*crowd.Config)
 		want   string
 	}{
-		"slots":    {func(c *crowd.Config) { c.Slot = 100 * time.Microsecond }, "Slot: 100µs makes 9000000 slots of 15m0s; allowed: at most 1000000 slots; leave Slot away or set it to at least 900µs"},
-		"overlap":  {func(c *crowd.Config) { c.Outages = append(c.Outages, crowd.Outage{From: time.Second, To: time.Hour}) }, "Outages[1]: begins at 1s, before the one before it ends at 2m0s; put them in order"},
-		"many":     {func(c *crowd.Config) { c.Outages = make([]crowd.Outage, 1001) }, "Outages: has 1001 members; allowed: at most 1000"},
-		"for ever": {func(c *crowd.Config) { c.Outages[0].Hang = true }, "AttemptTimeout: is 0, and an outage that hangs would hold its clients for ever; set it, for example 1s"},
+		"slots": {func(c *crowd.Config) {
+			c.Slot = 100 * time.Microsecond
+		}, "Slot: 100µs makes 9000000 slots of 15m0s; allowed: at most 1000000 slots; leave Slot away or set it to at " +
+			"least 900µs"},
+		"overlap": {func(c *crowd.Config) {
+			c.Outages = append(c.Outages, crowd.Outage{From: time.Second, To: time.Hour})
+		}, "Outages[1]: begins at 1s, before the one before it ends at 2m0s; put them in order"},
+		"many": {func(c *crowd.Config) {
+			c.Outages = make([]crowd.Outage, 1001)
+		}, "Outages: has 1001 members; allowed: at most 1000"},
+		"for ever": {func(c *crowd.Config) {
+			c.Outages[0].Hang = true
+		}, "AttemptTimeout: is 0, and an outage that hangs would hold its clients for ever; set it, for example 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := phones(10, retry.FullJitter)
@@ -71,7 +88,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 			_, checked := crowd.Check(c, 1)
 			events, bytes := crowd.Estimate(c)
 			if exact == nil || grouped == nil || checked == nil || events != 0 || bytes != 0 {
-				t.Errorf("accepted by Exact (%v), Cohort (%v), Check (%v) or Estimate (%d, %d)", exact, grouped, checked, events, bytes)
+				t.Errorf("accepted by Exact (%v), Cohort (%v), Check (%v) or Estimate (%d, %d)", exact, grouped, checked,
+					events, bytes)
 			}
 		})
 	}
@@ -97,10 +115,13 @@ func TestWhatACrowdCannotHave(t *testing.T) {
 	full.Hedge = hedge.Config{Delay: time.Second}
 	full.RetryOn, full.NeverRetryOn = []string{"5xx"}, []string{"501"}
 	says(t, crowd.Supported(full),
-		"retryBudget: is state that each client would keep for itself, which a crowd has no room for; set retryBudget.disabled: true, or make the fleet small enough",
-		"circuitBreaker: is state", "bulkhead: is state", "hedge: is state", "retryOn: has no effect on a crowd", "neverRetryOn: has no effect")
+		"retryBudget: is state that each client would keep for itself, which a crowd has no room for; set "+
+			"retryBudget.disabled: true, or make the fleet small enough",
+		"circuitBreaker: is state", "bulkhead: is state", "hedge: is state", "retryOn: has no effect on a crowd",
+		"neverRetryOn: has no effect")
 
-	full.RetryBudget.Disabled, full.CircuitBreaker.Disabled, full.Bulkhead.Disabled, full.Hedge.Disabled = true, true, true, true
+	full.RetryBudget.Disabled, full.CircuitBreaker.Disabled, full.Bulkhead.Disabled, full.Hedge.Disabled = true,
+		true, true, true
 	full.RetryOn, full.NeverRetryOn = nil, nil
 	says(t, crowd.Supported(full))
 }

@@ -28,7 +28,8 @@ type Curve struct {
 func newCurve(c *Config) *Curve {
 	n := c.slots()
 	all := make([]float64, 4*n)
-	return &Curve{Slot: c.Slot, Offered: all[:n:n], Attempts: all[n : 2*n : 2*n], Served: all[2*n : 3*n : 3*n], Failed: all[3*n:]}
+	return &Curve{Slot: c.Slot, Offered: all[:n:n], Attempts: all[n : 2*n : 2*n], Served: all[2*n : 3*n : 3*n],
+		Failed: all[3*n:]}
 }
 
 // Totals are sums over a run. Offered = Served + Failed + Waiting.
@@ -81,9 +82,9 @@ func (c *Curve) PerSecond(series []float64) []float64 {
 	return bins
 }
 
-// L1 returns how far the attempts of the curve are from those of another one of the same run, per second: the sum of all
-// differences as a share of the other's attempts. 0 is no difference; without any attempts in either it is 0, and +Inf
-// without any in the other alone.
+// L1 returns how far the attempts of the curve are from those of another one of the same run, per second: the sum of
+// all differences as a share of the other's attempts. 0 is no difference; without any attempts in either it is 0, and
+// +Inf without any in the other alone.
 func (c *Curve) L1(other *Curve) float64 {
 	a, b := c.PerSecond(c.Attempts), other.PerSecond(other.Attempts)
 	differ := 0.0

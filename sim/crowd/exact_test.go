@@ -21,7 +21,9 @@ const ms = time.Millisecond
 // then takes 1.2 times the clients' normal rate.
 func phones(clients int, jitter retry.Jitter) crowd.Config {
 	return crowd.Config{
-		Clients: clients, Within: 2 * time.Minute, Duration: 15 * time.Minute,
+		Clients:  clients,
+		Within:   2 * time.Minute,
+		Duration: 15 * time.Minute,
 		Retry:    retry.Config{MaxRetries: 100, InitialDelay: time.Second, MaxDelay: time.Minute, Jitter: jitter},
 		Capacity: 1.2 * float64(clients) / 120,
 		Outages:  []crowd.Outage{{To: 2 * time.Minute}},
@@ -61,7 +63,8 @@ func TestTwoMinutesOfOutageForPhones(t *testing.T) {
 		c := exact(t, phones(clients, tt.jitter), 1)
 		name := string(tt.jitter)
 		near(t, name+": attempts per client", c.Totals().Attempts/clients, tt.attempts, 0.03)
-		near(t, name+": attempts of the first second, of capacity", c.PerSecond(c.Attempts)[120]/(clients/100), tt.firstSecond, 0.1)
+		near(t, name+": attempts of the first second, of capacity", c.PerSecond(c.Attempts)[120]/(clients/100),
+			tt.firstSecond, 0.1)
 		at, ok := c.ServedBy(0.99)
 		near(t, name+": seconds until 99 % are served", at.Seconds(), tt.last, tt.about)
 		if total := c.Totals(); !ok || total.Served != clients || c.Events != int64(total.Attempts) {
@@ -82,7 +85,9 @@ func TestAttemptsOfOneMinute(t *testing.T) {
 	} {
 		c := crowd.Config{
 			Clients: 1000, Duration: time.Minute, Outages: []crowd.Outage{{To: time.Hour}},
-			Retry: retry.Config{MaxRetries: 100, Backoff: tt.backoff, InitialDelay: time.Second, MaxDelay: time.Hour, Jitter: retry.NoJitter},
+			Retry: retry.Config{
+				MaxRetries: 100, Backoff: tt.backoff, InitialDelay: time.Second, MaxDelay: time.Hour, Jitter: retry.NoJitter,
+			},
 		}
 		if got := exact(t, c, 1).Totals(); got.Attempts != tt.want || got.Waiting != 1000 {
 			t.Errorf("%s, exact: %+v, want %v attempts and all waiting", tt.backoff, got, tt.want)
@@ -118,35 +123,51 @@ func TestServerAnswersInOrder(t *testing.T) {
 		{"a queue of two", crowd.Config{Clients: 5, QueueLimit: 2},
 			list(0, 100*ms, 200*ms), list(0, 0)},
 		{"no queue", crowd.Config{Clients: 3}, list(0), list(0, 0)},
-		{"no queue, and the work takes longer than anybody waits", crowd.Config{Clients: 1, ServiceTime: 30 * ms, AttemptTimeout: 20 * ms},
+		{"no queue, and the work takes longer than anybody waits", crowd.Config{
+			Clients: 1, ServiceTime: 30 * ms, AttemptTimeout: 20 * ms,
+		},
 			nil, list(20 * ms)},
-		{"an answer at the instant of the timeout is in time", crowd.Config{Clients: 4, QueueLimit: -1, AttemptTimeout: 200 * ms},
+		{"an answer at the instant of the timeout is in time", crowd.Config{
+			Clients: 4, QueueLimit: -1, AttemptTimeout: 200 * ms,
+		},
 			list(0, 100*ms, 200*ms), list(200 * ms)},
 		{"what was left is worked on", crowd.Config{Clients: 2, QueueLimit: -1, AttemptTimeout: 50 * ms,
 			Retry: retry.Config{MaxRetries: 1, InitialDelay: 20 * ms, Jitter: retry.NoJitter}},
-			list(0), list(120 * ms)}, // the retry at 70 ms finds its own first attempt before it, and would be answered at 200 ms
+			// the retry at 70 ms finds its own first attempt before it, and would be answered at 200 ms
+			list(0), list(120 * ms)},
 		{"refused in an outage", crowd.Config{Clients: 2, QueueLimit: -1, Outages: []crowd.Outage{{To: 500 * ms}}},
 			nil, list(0, 0)},
-		{"held in the queue by an outage", crowd.Config{Clients: 3, QueueLimit: 1, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}}},
+		{"held in the queue by an outage", crowd.Config{
+			Clients: 3, QueueLimit: 1, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}},
+		},
 			list(500*ms, 600*ms), list(0)},
-		{"held in the queue for too long", crowd.Config{Clients: 2, QueueLimit: -1, AttemptTimeout: 500 * ms, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}}},
+		{"held in the queue for too long", crowd.Config{
+			Clients: 2, QueueLimit: -1, AttemptTimeout: 500 * ms, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}},
+		},
 			list(500 * ms), list(500 * ms)},
-		{"nobody answers in an outage without a queue", crowd.Config{Clients: 2, AttemptTimeout: 600 * ms, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}}},
+		{"nobody answers in an outage without a queue", crowd.Config{
+			Clients: 2, AttemptTimeout: 600 * ms, Outages: []crowd.Outage{{To: 500 * ms, Hang: true}},
+		},
 			nil, list(600*ms, 600*ms)},
-		{"what waits when an outage begins is taken after it", crowd.Config{Clients: 3, QueueLimit: -1, Outages: []crowd.Outage{{From: 50 * ms, To: 400 * ms}, {From: 450 * ms, To: 600 * ms}}},
+		{"what waits when an outage begins is taken after it", crowd.Config{
+			Clients: 3, QueueLimit: -1, Outages: []crowd.Outage{{From: 50 * ms, To: 400 * ms}, {From: 450 * ms, To: 600 * ms}},
+		},
 			list(0, 600*ms, 700*ms), nil}, // the second is due after 100 ms of work: when the second outage begins
 		{"the deadline ends an attempt", crowd.Config{Clients: 2, QueueLimit: -1, Patience: 30 * ms}, list(0), list(30 * ms)},
 		{"no retry begins at the deadline", crowd.Config{Clients: 2, Patience: 40 * ms,
 			Retry: retry.Config{MaxRetries: 9, Backoff: retry.FixedBackoff, InitialDelay: 20 * ms, Jitter: retry.NoJitter}},
 			list(0), list(20 * ms)},
 		{"no retry begins after MaxElapsed", crowd.Config{Clients: 2,
-			Retry: retry.Config{MaxRetries: 9, Backoff: retry.FixedBackoff, InitialDelay: 20 * ms, Jitter: retry.NoJitter, MaxElapsed: 50 * ms}},
+			Retry: retry.Config{
+				MaxRetries: 9, Backoff: retry.FixedBackoff, InitialDelay: 20 * ms, Jitter: retry.NoJitter, MaxElapsed: 50 * ms,
+			}},
 			list(0), list(40 * ms)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.c.Capacity, tt.c.Duration = 10, time.Second
 			c := exact(t, tt.c, 1)
-			if served, failed := times(c, c.Served), times(c, c.Failed); !reflect.DeepEqual(served, tt.served) || !reflect.DeepEqual(failed, tt.failed) {
+			if served, failed := times(c, c.Served), times(c, c.Failed); !reflect.DeepEqual(served, tt.served) ||
+				!reflect.DeepEqual(failed, tt.failed) {
 				t.Errorf("served at %v, failed at %v; want %v and %v", served, failed, tt.served, tt.failed)
 			}
 		})
@@ -163,7 +184,9 @@ func TestClientsRememberWhatThePolicyAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const clients = 20_000
-			total := exact(t, crowd.Config{Clients: clients, Duration: time.Minute, Retry: config, Outages: []crowd.Outage{{To: time.Hour}}}, 3).Totals()
+			total := exact(t, crowd.Config{
+				Clients: clients, Duration: time.Minute, Retry: config, Outages: []crowd.Outage{{To: time.Hour}},
+			}, 3).Totals()
 			mean, sd, gaveUp := alone(config, clients, time.Minute)
 			near(t, "attempts per client", total.Attempts/clients, mean, 4*sd*math.Sqrt(2.0/clients))
 			near(t, "share given up", total.Failed/clients, gaveUp, 4*math.Sqrt(0.5/clients))

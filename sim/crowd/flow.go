@@ -20,8 +20,8 @@ func newFlow(slots int) *flow {
 	return &flow{ring: make([]float64, n), mask: n - 1}
 }
 
-// take returns how many clients come in a slot; slots are taken in order. Fewer than least stay for the next slot, which
-// also takes care of the rounding errors of the level.
+// take returns how many clients come in a slot; slots are taken in order. Fewer than least stay for the next slot,
+// which also takes care of the rounding errors of the level.
 func (f *flow) take(slot int, least float64) float64 {
 	i := slot & f.mask
 	f.level += f.ring[i]

@@ -84,8 +84,8 @@ func (f *fluid) wait(t, up int64) float64 {
 	return float64(f.clock.real(up+int64(work)) - t)
 }
 
-// answer sees to those accepted: all of a slot are answered in time, or none. Their waits change evenly from the begin to
-// the end of the slot.
+// answer sees to those accepted: all of a slot are answered in time, or none. Their waits change evenly from the begin
+// to the end of the slot.
 func (f *fluid) answer(r *fate, accepted float64, slot int, first, last float64) {
 	service, width := float64(f.c.ServiceTime), float64(f.c.Slot)
 	if f.c.AttemptTimeout > 0 && (first+last)/2+service > float64(f.c.AttemptTimeout) {

@@ -12,7 +12,9 @@ import (
 
 var (
 	backoffs = []retry.Backoff{retry.ExponentialBackoff, retry.LinearBackoff, retry.FixedBackoff, retry.NoBackoff}
-	jitters  = []retry.Jitter{retry.FullJitter, retry.EqualJitter, retry.FactorJitter, retry.NoJitter, retry.DecorrelatedJitter}
+	jitters  = []retry.Jitter{
+		retry.FullJitter, retry.EqualJitter, retry.FactorJitter, retry.NoJitter, retry.DecorrelatedJitter,
+	}
 )
 
 // Whatever the crowd: no request is lost, no number is absurd, nothing panics or hangs. Runs are kept short.
@@ -21,7 +23,8 @@ func FuzzCohort(f *testing.F) {
 	f.Add(50, 0, 500, 0.0, 30, -1, 70, 0, 900, true, 100, uint8(1), uint8(2), 20, 50, 7)
 	f.Add(2, 0, 0, 1e9, 3000, 1, 1, 950, 2000, true, 0, uint8(2), uint8(3), 1, 1, 1000)
 	f.Add(900, 1, 0, 0.001, 0, 0, 1500, 0, 1, true, 1, uint8(3), uint8(4), 0, 0, 0)
-	f.Fuzz(func(t *testing.T, clients, within, think int, capacity float64, service, queue, timeout, from, lasts int, hang bool,
+	f.Fuzz(func(t *testing.T, clients, within, think int, capacity float64, service, queue, timeout, from,
+		lasts int, hang bool,
 		retries int, backoff, jitter uint8, initial, longest, slot int) {
 		short := func(n int) time.Duration { return time.Duration(n%5000) * ms }
 		c := crowd.Config{

@@ -26,8 +26,8 @@ func (c *calendar) at(t int64) (up int64, outage *Outage) {
 	return t - c.down, nil
 }
 
-// real returns the moment at which the server will have been up for so long and is up: not before the moment asked about
-// last.
+// real returns the moment at which the server will have been up for so long and is up: not before the moment asked
+// about last.
 func (c *calendar) real(up int64) int64 {
 	t := up + c.down
 	for i := c.next; i < len(c.outages) && t >= int64(c.outages[i].From); i++ {

@@ -6,8 +6,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Supported returns an error that says what of a policy the clients of a crowd cannot have and how to switch it off, all
-// at once; nil when there is nothing. A crowd knows the policy's Retry and AttemptTimeout, and its Timeout as Patience.
+// Supported returns an error that says what of a policy the clients of a crowd cannot have and how to switch it off,
+// all at once; nil when there is nothing. A crowd knows the policy's Retry and AttemptTimeout, and its Timeout as
+// Patience.
 func Supported(p abate.Policy) error {
 	var v validator
 	perClient := func(path string, on bool, off string) {
@@ -25,7 +26,8 @@ func Supported(p abate.Policy) error {
 	perClient("hedge", p.Hedge.Enabled(), "set hedge.disabled: true")
 	conditions := func(path string, list []string) {
 		if len(list) > 0 {
-			v.add(path, "has no effect on a crowd, whose clients put every failed attempt before the retry policy", "leave it away")
+			v.add(path, "has no effect on a crowd, whose clients put every failed attempt before the retry policy",
+				"leave it away")
 		}
 	}
 	conditions("retryOn", p.RetryOn)

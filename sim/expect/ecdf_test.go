@@ -13,7 +13,9 @@ func TestSample(t *testing.T) {
 	if s.N() != 4 || s.Mean() != 4 || math.Abs(s.SD()-math.Sqrt(50.0/3)) > 1e-12 {
 		t.Errorf("n %d, mean %v, sd %v", s.N(), s.Mean(), s.SD())
 	}
-	for q, want := range map[float64]float64{-1: 1, 0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.76: 10, 1: 10, 2: 10, math.Inf(1): 10} {
+	for q, want := range map[float64]float64{
+		-1: 1, 0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.76: 10, 1: 10, 2: 10, math.Inf(1): 10,
+	} {
 		if got := s.Quantile(q); got != want {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
@@ -21,7 +23,9 @@ func TestSample(t *testing.T) {
 	if got := s.Quantile(math.NaN()); got != 1 {
 		t.Errorf("quantile NaN is %v", got)
 	}
-	for x, want := range map[float64]float64{0: 0, 1: 0.25, 1.5: 0.25, 2: 0.5, 9.9: 0.75, 10: 1, math.Inf(1): 1, math.Inf(-1): 0} {
+	for x, want := range map[float64]float64{
+		0: 0, 1: 0.25, 1.5: 0.25, 2: 0.5, 9.9: 0.75, 10: 1, math.Inf(1): 1, math.Inf(-1): 0,
+	} {
 		if got := s.At(x); got != want {
 			t.Errorf("share at %v is %v, want %v", x, got, want)
 		}
@@ -91,7 +95,8 @@ func TestWithinFourStandardErrors(t *testing.T) {
 		want     bool
 	}{
 		{10.25, 1, 256, 10, true}, {10.2501, 1, 256, 10, false}, {9.75, 1, 256, 10, true}, {9.7499, 1, 256, 10, false},
-		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false}, {10, math.NaN(), 5, 10, false},
+		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false},
+		{10, math.NaN(), 5, 10, false},
 	}
 	for _, tt := range tests {
 		if expect.Within(tt.mean, tt.sd, tt.n, tt.truth) != tt.want {
@@ -107,7 +112,8 @@ func TestBinomialTailMatchesPublishedValues(t *testing.T) {
 		p, want float64
 	}{
 		{10, 5, 0.1, 0.00163494}, {20, 10, 0.3, 0.0479619}, {20, 10, 0.4, 0.244663}, {100, 50, 0.45, 0.182728},
-		{5, 0, 0.3, 1}, {5, 6, 0.3, 0}, {5, 5, 0, 0}, {5, 5, 1, 1}, {5, 0, 0, 1}, {5, 5, math.NaN(), 0}, {2, 1, 0.5, 0.75}, {1000, 1, 1e-3, 0.6323045752290363},
+		{5, 0, 0.3, 1}, {5, 6, 0.3, 0}, {5, 5, 0, 0}, {5, 5, 1, 1}, {5, 0, 0, 1}, {5, 5, math.NaN(), 0}, {2, 1, 0.5, 0.75},
+		{1000, 1, 1e-3, 0.6323045752290363},
 	}
 	for _, tt := range tests {
 		if got := expect.BinomialTail(tt.n, tt.k, tt.p); math.Abs(got-tt.want) > 1e-5*tt.want {

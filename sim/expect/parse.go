@@ -19,7 +19,8 @@ const (
 func Parse(text string) (Expectation, error) {
 	p := parser{text: text}
 	if at, cut := cutByAComma(text); cut {
-		p.fail(at, "a bracket has no partner", `is this a part of a YAML list in [ ], where a comma ends a member? Then put the whole in quotes: ["latency(p99, after) < 800ms"]`)
+		p.fail(at, "a bracket has no partner", `is this a part of a YAML list in [ ], where a comma ends a member? Then `+
+			`put the whole in quotes: ["latency(p99, after) < 800ms"]`)
 		return Expectation{}, p.errs
 	}
 	p.read()
@@ -60,12 +61,15 @@ const comparisons = "<>=!≤≥≠~"
 // the other.
 func (p *parser) read() {
 	p.e.Text, p.e.Share = strings.TrimSpace(p.text), DefaultShare
-	switch bad := strings.IndexFunc(p.text, func(r rune) bool { return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) }); {
+	switch bad := strings.IndexFunc(p.text, func(r rune) bool {
+		return r == utf8.RuneError || r != '\t' && unicode.IsControl(r)
+	}); {
 	case p.e.Text == "":
 		p.fail(0, "there is no expectation", example)
 		return
 	case len(p.text) > longestText:
-		p.fail(0, strconv.Itoa(len(p.text))+" bytes are too long", "an expectation is one line of at most "+strconv.Itoa(longestText)+" bytes")
+		p.fail(0, strconv.Itoa(len(p.text))+" bytes are too long",
+			"an expectation is one line of at most "+strconv.Itoa(longestText)+" bytes")
 		return
 	case bad >= 0:
 		p.fail(bad, "a character that is not text", "an expectation is one line of plain text")
@@ -147,7 +151,8 @@ func (p *parser) head(text string) {
 		case !closed:
 			p.fail(open, "the bracket is not closed", "write ) after the last argument")
 		case strings.TrimSpace(after) != "":
-			p.fail(open+1+len(inside)+1, quote(strings.TrimSpace(after))+" is not expected here", "a comparison follows the bracket")
+			p.fail(open+1+len(inside)+1, quote(strings.TrimSpace(after))+" is not expected here",
+				"a comparison follows the bracket")
 		}
 		p.arguments(open+1, inside)
 	}
@@ -237,7 +242,8 @@ func (p *parser) quantile(at int, text string) {
 	case problem != "":
 		p.fail(at, quote(text)+": "+problem, "write p50, p99 or p99.9")
 	case share > 1 && strings.HasPrefix(digits, "99"):
-		p.fail(at, quote(text)+" is not a quantile", "write p99."+strings.TrimPrefix(strings.Replace(digits, ".", "", 1), "99"))
+		p.fail(at, quote(text)+" is not a quantile",
+			"write p99."+strings.TrimPrefix(strings.Replace(digits, ".", "", 1), "99"))
 	case share <= 0 || share >= 1:
 		p.fail(at, quote(text)+" is out of range", "quantiles are above p0 and below p100; write p50, p99 or p99.9")
 	case p.m != nil && p.m.Quantile == NotAllowed:
@@ -264,7 +270,9 @@ func (p *parser) complete(at int) {
 // consequence.
 func (p *parser) failedIn(c byte) bool {
 	at := strings.IndexByte(p.text, c)
-	return at >= 0 && slices.ContainsFunc(p.errs, func(e *Error) bool { return e.Column > utf8.RuneCountInString(p.text[:at]) })
+	return at >= 0 && slices.ContainsFunc(p.errs, func(e *Error) bool {
+		return e.Column > utf8.RuneCountInString(p.text[:at])
+	})
 }
 
 // isName tells of a text that can be an argument and has no other meaning.

@@ -22,7 +22,8 @@ func (p *parser) quantifier(words []piece) {
 	switch {
 	case problem != "":
 		p.fail(rest[0].at, problem, how)
-	case words[0].text != "in" || len(words) != 4 || words[2].text != "of" || words[3].text != "runs" || kindOf(percent) != int(Share):
+	case words[0].text != "in" || len(words) != 4 || words[2].text != "of" || words[3].text != "runs" ||
+		kindOf(percent) != int(Share):
 		text := p.text[words[0].at:]
 		p.fail(words[0].at, quote(strings.TrimSpace(text))+" is not expected here", mend)
 	case p.m != nil && p.m.Name == "collapse":
@@ -47,5 +48,6 @@ func (p *parser) runs() {
 	}
 	at := strings.LastIndex(p.text, "%")
 	at = strings.LastIndexAny(p.text[:max(at, 0)], " <>=") + 1
-	p.fail(at, "not even "+strconv.Itoa(MaxRuns)+" runs could show this", "write a share that is further from all or none, for example 99.9% instead of 100% of runs, 0.1% instead of 0%")
+	p.fail(at, "not even "+strconv.Itoa(MaxRuns)+" runs could show this",
+		"write a share that is further from all or none, for example 99.9% instead of 100% of runs, 0.1% instead of 0%")
 }

@@ -119,7 +119,8 @@ func readValue(text string, m *Measure) (value float64, problem, mend string) {
 		return unreadable(text, wanted)
 	case wanted == Count && found == int(Number):
 	case found != int(wanted):
-		return 0, quote(text) + " is a " + Kind(found).String() + ", but " + m.Name + " is a " + wanted.String(), convert(text, Kind(found), wanted)
+		return 0, quote(text) + " is a " + Kind(found).String() + ", but " + m.Name + " is a " + wanted.String(),
+			convert(text, Kind(found), wanted)
 	}
 	switch wanted {
 	case Share:
@@ -193,7 +194,8 @@ func readNumber(text, exponent string) (value float64, problem, mend string) {
 	case strings.HasPrefix(text, "-"):
 		return 0, quote(text) + " is negative", "nothing that is measured here is below 0"
 	case commaForm.MatchString(text) && !numberForm.MatchString(text):
-		return 0, quote(text) + " is not a number", "the comma stands between thousands, as in 1,000; write " + strings.Replace(text, ",", ".", 1) + " for a fraction"
+		return 0, quote(text) + " is not a number", "the comma stands between thousands, as in 1,000; write " +
+			strings.Replace(text, ",", ".", 1) + " for a fraction"
 	case !numberForm.MatchString(text):
 		return 0, quote(text) + " is not a number", "write digits, perhaps with a point, as in 0.5 or 1,000"
 	case len(significant) > mostDigits:

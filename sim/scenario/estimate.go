@@ -288,7 +288,8 @@ func (e *estimator) service(i int) {
 		working, capacity = math.Min(in.total, workers), math.Min(in.peak, workers/busy)
 	}
 	// What comes in above the capacity, what waits for the end of faults, and what chance brings together.
-	waiting := float64((in.peak-capacity)*e.seconds) + float64(in.peak*down) + 6*math.Sqrt(float64(in.total*(1+s.ServiceTime.CV2()))) + 10
+	waiting := float64((in.peak-capacity)*e.seconds) + float64(in.peak*down) +
+		6*math.Sqrt(float64(in.total*(1+s.ServiceTime.CV2()))) + 10
 	waiting = math.Min(in.total, waiting)
 	if q := &s.Queue; q.None {
 		waiting = 0

@@ -58,7 +58,8 @@ func (p *page) charts(r *sim.Result) {
 	if service != "" {
 		what += " at " + cut(clean(service), 24)
 	}
-	p.line("\n%c %s and %c answers per second, in the first run; one column is %s", attemptShade, what, eighths[8], seconds(curves[0].seconds))
+	p.line("\n%c %s and %c answers per second, in the first run; one column is %s", attemptShade, what, eighths[8],
+		seconds(curves[0].seconds))
 	lines := curves[0].draw(roundUp(top), columns)
 	if len(curves) > 1 {
 		right := curves[1].draw(roundUp(top), columns)
@@ -90,9 +91,12 @@ func newCurve(r *sim.Result, v *sim.VariantResult, service string, columns int) 
 	bins := len(v.Run.Goodput)
 	each := (bins + columns - 1) / columns
 	c := curve{
-		title:   clean(v.Name),
-		goodput: means(v.Run.Goodput, each, bins), attempts: means(nil, each, bins),
-		seconds: float64(each) * v.Run.BinSeconds, from: r.TroubleFrom, to: r.TroubleTo,
+		title:    clean(v.Name),
+		goodput:  means(v.Run.Goodput, each, bins),
+		attempts: means(nil, each, bins),
+		seconds:  float64(each) * v.Run.BinSeconds,
+		from:     r.TroubleFrom,
+		to:       r.TroubleTo,
 	}
 	for _, s := range v.Run.Services {
 		if s.Name == service {

@@ -36,7 +36,8 @@ func Explain(w io.Writer, s *scenario.Scenario, variants []string) error {
 		}
 		p.line("\n%s", wrap("", head, textWidth))
 		size := s.Estimate(v)
-		p.line("  a run is about %s events and takes about %s of memory", figures.Thousands(float64(size.Events)), memory(size.Bytes))
+		p.line("  a run is about %s events and takes about %s of memory", figures.Thousands(float64(size.Events)),
+			memory(size.Bytes))
 		said = append(said, p.assumptions(sim.Assumptions(s, v), said)...)
 		p.policies(s, v)
 	}

@@ -94,7 +94,8 @@ func unitOf(text string) string {
 	name := measureOf(text)
 	for _, m := range expect.Measures() {
 		if m.Name == name {
-			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s", expect.Rate: "1/s"}[m.Kind]
+			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s",
+				expect.Rate: "1/s"}[m.Kind]
 		}
 	}
 	return ""

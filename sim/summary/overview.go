@@ -38,7 +38,8 @@ func Overview(w io.Writer, results []*sim.Result, o Options) error {
 	return err
 }
 
-// inShort is one variant in a few words: what is wrong, or else how it went. What does not fit is left out, the number of runs first.
+// inShort is one variant in a few words: what is wrong, or else how it went. What does not fit is left out, the number
+// of runs first.
 func inShort(r *sim.Result, v *sim.VariantResult, width int) string {
 	if v.Runs == 0 {
 		return "not run"

@@ -38,8 +38,8 @@ func (p *page) paint(verdict, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Text writes one result for people, at most 100 columns wide: what goes wrong, a table with a column per variant, every
-// expectation, margins and advice, a chart of the first and the last variant, and the verdict.
+// Text writes one result for people, at most 100 columns wide: what goes wrong, a table with a column per variant,
+// every expectation, margins and advice, a chart of the first and the last variant, and the verdict.
 func Text(w io.Writer, r *sim.Result, o Options) error {
 	p := &page{color: o.Color}
 	p.head(r)
@@ -67,8 +67,10 @@ func (p *page) head(r *sim.Result) {
 		p.line("%s", wrap("  · ", span(f)+clean(f.Text), textWidth))
 	}
 	if r.Scale > 1 {
-		p.line("%s", wrap("", fmt.Sprintf("Scaled down by %s: rates, instances and capacities are divided by it, which makes chance larger.",
-			figures.Thousands(float64(r.Scale))), textWidth))
+		p.line("%s",
+			wrap("", fmt.Sprintf("Scaled down by %s: rates, instances and capacities are divided by it, which makes chance "+
+				"larger.",
+				figures.Thousands(float64(r.Scale))), textWidth))
 	}
 	p.line("%s of virtual time a run, from seed %d.", seconds(r.Seconds), r.Seed)
 }
@@ -150,7 +152,9 @@ func tableRows(r *sim.Result) []row {
 	if r.TroubleTo > r.TroubleFrom {
 		rows = append(rows, row{"recovery p50 / p99", recoveryCell})
 	}
-	for _, group := range []string{"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag", "drained", "load"} {
+	for _, group := range []string{
+		"userVisible", "goodput", "amplification", "yield", "shed", "deadLetters", "lag", "drained", "load",
+	} {
 		for _, name := range measureNames(r, group) {
 			rows = append(rows, row{clean(name), func(v *sim.VariantResult) string { return measureCell(v, name) }})
 		}
@@ -224,7 +228,9 @@ func (p *page) variant(v *sim.VariantResult) {
 		p.line("%s", wrap("  margin     ", clean(m.Text), textWidth))
 	}
 	for i, a := range v.Advice {
-		p.line("%s", wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict), percent(a.Held), plural(a.Runs, "run")), textWidth))
+		p.line("%s",
+			wrap("  advice     ", fmt.Sprintf("%s: %s, held in %s of %s", clean(a.Change), clean(a.Verdict), percent(a.Held),
+				plural(a.Runs, "run")), textWidth))
 		if i == 0 {
 			for line := range strings.Lines(strings.TrimSpace(a.YAML)) {
 				p.line("%15s%s", "", cut(clean(strings.TrimRight(line, "\r\n")), textWidth-15))

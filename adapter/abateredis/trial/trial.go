@@ -1,5 +1,5 @@
-// Package trial is a Redis inside this process, for trying what needs one. It keeps nothing, and other processes that start
-// one have another.
+// Package trial is a Redis inside this process, for trying what needs one. It keeps nothing, and other processes that
+// start one have another.
 package trial
 
 import (

@@ -79,7 +79,8 @@ func contents(f *policyfile.File) string {
 	return text
 }
 
-// protections says in a line for each what arrives where, and what can be refused there: the answer to "are we protected".
+// protections says in a line for each what arrives where, and what can be refused there: the answer to "are we
+// protected".
 func protections(f *policyfile.File) string {
 	var b strings.Builder
 	fleet, keys := false, false
@@ -98,10 +99,12 @@ func protections(f *policyfile.File) string {
 		fleet = fleet || p.RetryBudget.Fleet || p.CircuitBreaker.Fleet
 	}
 	if f.Redis.Enabled() && !fleet && !f.Defaults.RetryBudget.Fleet && !f.Defaults.CircuitBreaker.Fleet {
-		b.WriteString("# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: true\n")
+		b.WriteString("# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: " +
+			"true\n")
 	}
 	if keys && f.Redis.CanForgetKeys() {
-		b.WriteString("# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done again; set it to the number of replicas of each master\n")
+		b.WriteString("# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done " +
+			"again; set it to the number of replicas of each master\n")
 	}
 	return b.String()
 }

@@ -64,7 +64,8 @@ func ProbeCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // probeProblems is what is wrong with the words.
 func probeProblems(urls []string, timeout time.Duration) (problems []string) {
 	if len(urls) != 1 {
-		problems = append(problems, fmt.Sprintf("%s; write one, for example http://127.0.0.1:15000/readyz", cli.Count(len(urls), "URL")))
+		problems = append(problems,
+			fmt.Sprintf("%s; write one, for example http://127.0.0.1:15000/readyz", cli.Count(len(urls), "URL")))
 	}
 	for _, raw := range urls {
 		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

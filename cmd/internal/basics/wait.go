@@ -153,7 +153,9 @@ func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 func (t *waitTarget) await(ctx context.Context, p abate.Policy, say *waitTeller) error {
 	p.Classify = connfail.Classify
 	p.Observer = say.observer(t)
-	_, err := abate.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, t.probe(ctx) })
+	_, err := abate.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, t.probe(ctx)
+	})
 	return err
 }
 

@@ -120,7 +120,8 @@ func runRestore(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io
 }
 
 // mark changes the state of letters: of more than one only with --yes.
-func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do func(context.Context, dlq.Filter) (int, error), stdout, stderr io.Writer) int {
+func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string,
+	do func(context.Context, dlq.Filter) (int, error), stdout, stderr io.Writer) int {
 	if f.dryRun || !f.yes {
 		n := 0
 		if err := d.Each(ctx, f.filter, func(*dlq.Entry) bool { n++; return true }); err != nil {
@@ -131,7 +132,9 @@ func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do 
 			return found(n)
 		}
 		if n > 1 {
-			return f.fail(stderr, fmt.Errorf("this would %s %s: look at them with \"abate dlq ls --letters\", and say --yes to do it", verb, cli.Count(n, "letter")))
+			return f.fail(
+				stderr, fmt.Errorf("this would %s %s: look at them with \"abate dlq ls --letters\", and say --yes to do it", verb,
+					cli.Count(n, "letter")))
 		}
 	}
 	n, err := do(ctx, f.filter)
@@ -264,7 +267,8 @@ func auditLine(a *dlq.Action) string {
 
 // standing says how the letters of a replay stand.
 func standing(p *dlq.Progress) string {
-	text := fmt.Sprintf("sent %d of %d: handled %d, failed again %d, still waiting %d", p.Sent, p.Chosen, p.Handled, p.Back, p.Waiting)
+	text := fmt.Sprintf("sent %d of %d: handled %d, failed again %d, still waiting %d", p.Sent, p.Chosen, p.Handled,
+		p.Back, p.Waiting)
 	if p.ETASeconds > 0 {
 		text += " (about " + (time.Duration(p.ETASeconds) * time.Second).String() + " more)"
 	}
@@ -288,7 +292,8 @@ func runCancel(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 
 func runNote(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) < 2 {
-		return f.fail(stderr, errors.New("a note needs the ID of a group and a text in quotes: \"abate dlq ls\" shows the groups"))
+		return f.fail(
+			stderr, errors.New("a note needs the ID of a group and a text in quotes: \"abate dlq ls\" shows the groups"))
 	}
 	if err := d.Note(ctx, f.words[0], f.words[1]); err != nil {
 		return f.fail(stderr, err)

@@ -91,7 +91,8 @@ func runReplay(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	if f.replay.Resume != "" {
 		for _, name := range []string{"group", "where", "from", "until", "partition", "offsets", "state", "max", "dry-run"} {
 			if f.given[name] || len(f.words) > 0 {
-				return f.fail(stderr, errors.New("--resume goes on with the letters that the replay was begun with: name no others, and no --dry-run"))
+				return f.fail(stderr,
+					errors.New("--resume goes on with the letters that the replay was begun with: name no others, and no --dry-run"))
 			}
 		}
 	} else {
@@ -135,11 +136,13 @@ func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writ
 		printJSON(stdout, &p)
 		return found(p.Sent), false
 	case f.dryRun || p.Sent == 0:
-		fmt.Fprintf(stdout, "%s chosen; %s would be sent%s\n", cli.Count(p.Chosen, "letter"), cli.Count(p.Sent, "message"), where(targets))
+		fmt.Fprintf(stdout, "%s chosen; %s would be sent%s\n", cli.Count(p.Chosen, "letter"), cli.Count(p.Sent, "message"),
+			where(targets))
 		tellSkips(&p, stdout)
 		return found(p.Sent), false
 	case p.Sent > 1 && !f.yes:
-		return f.fail(stderr, fmt.Errorf("this would send %s%s: look at them with --dry-run, and say --yes to do it", cli.Count(p.Sent, "message"), where(targets))), false
+		return f.fail(stderr, fmt.Errorf("this would send %s%s: look at them with --dry-run, and say --yes to do it",
+			cli.Count(p.Sent, "message"), where(targets))), false
 	}
 	return 0, true
 }
@@ -171,7 +174,8 @@ func progressTo(w io.Writer) func(dlq.Progress) {
 			return
 		}
 		if phase == "" {
-			fmt.Fprintf(w, "replay %s of %s; end it with Ctrl-C or \"abate dlq cancel %s\"\n", p.ID, cli.Count(p.Chosen, "letter"), p.ID)
+			fmt.Fprintf(w, "replay %s of %s; end it with Ctrl-C or \"abate dlq cancel %s\"\n", p.ID,
+				cli.Count(p.Chosen, "letter"), p.ID)
 		}
 		phase, last = p.Phase, time.Now()
 		why := ""
@@ -204,7 +208,8 @@ func (f *dlqFlags) tellEnd(p *dlq.Progress, w io.Writer) {
 // editLetter sends a changed copy of one letter.
 func editLetter(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) == 0 || f.dryRun || f.replay.Resume != "" {
-		return f.fail(stderr, errors.New("--edit sends one letter: write its partition and offset, for example 3/1042, and neither --dry-run nor --resume"))
+		return f.fail(stderr, errors.New("--edit sends one letter: write its partition and offset, for example 3/1042, and "+
+			"neither --dry-run nor --resume"))
 	}
 	value, err := os.ReadFile(f.edit)
 	if err != nil {

@@ -89,9 +89,12 @@ func (s *dlqServer) define(set *flag.FlagSet) {
 func (s *dlqServer) check() error {
 	var wrong []error
 	if !cli.IsAddress(s.listen) {
-		wrong = append(wrong, fmt.Errorf("--listen %q is not an address: write host:port, for example 127.0.0.1:15010", s.listen))
+		wrong = append(
+			wrong, fmt.Errorf("--listen %q is not an address: write host:port, for example 127.0.0.1:15010", s.listen))
 	} else if s.tokens == "" && !s.onLoopback() {
-		wrong = append(wrong, fmt.Errorf("--listen %s can be reached from other machines: everybody there could read and replay dead letters; add --token-file, or listen on 127.0.0.1", s.listen))
+		wrong = append(
+			wrong, fmt.Errorf("--listen %s can be reached from other machines: everybody there could read and replay dead "+
+				"letters; add --token-file, or listen on 127.0.0.1", s.listen))
 	}
 	if (s.certificate == "") != (s.key == "") {
 		wrong = append(wrong, errors.New("--serve-cert and --serve-key need each other"))
@@ -106,7 +109,9 @@ func (s *dlqServer) onLoopback() bool {
 
 // run serves a desk until ctx is done. A replay that runs then is cancelled; it can be resumed.
 func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.Writer) int {
-	config := page.Config{Desk: desk, HideValues: s.hideValues, Hosts: s.names(), Logger: slog.New(slog.NewTextHandler(stderr, nil))}
+	config := page.Config{
+		Desk: desk, HideValues: s.hideValues, Hosts: s.names(), Logger: slog.New(slog.NewTextHandler(stderr, nil)),
+	}
 	if s.tokens != "" {
 		known := &tokenFile{path: s.tokens}
 		if err := known.read(); err != nil {
@@ -123,7 +128,8 @@ func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.W
 	if err != nil {
 		return serveProblem(stderr, err)
 	}
-	server := &http.Server{Handler: dlqPages(p, desk.Topic()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: dlqPages(p, desk.Topic()), ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	fmt.Fprintf(stdout, "abate dlq: %s on %s://%s\n", desk.Topic(), s.scheme(), l.Addr())
@@ -149,7 +155,9 @@ func (s *dlqServer) open() (net.Listener, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--serve-cert %s and --serve-key %s: %w", s.certificate, s.key, err)
 		}
-		config = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		config = &tls.Config{
+			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		}
 	}
 	l, err := net.Listen("tcp", s.listen)
 	if err != nil {
@@ -168,7 +176,8 @@ func (s *dlqServer) scheme() string {
 	return "http"
 }
 
-// names are those that the page may be asked for by. Where everybody needs a token, which no other site has, the name tells nothing.
+// names are those that the page may be asked for by. Where everybody needs a token, which no other site has, the name
+// tells nothing.
 func (s *dlqServer) names() []string {
 	if s.tokens != "" {
 		return []string{"*"}
@@ -182,7 +191,8 @@ func dlqPages(p *page.Page, topic string) http.Handler {
 	if metrics, err := abateprom.New(registry); err == nil { // the registry is empty: it cannot fail
 		metrics.WatchReplay(topic, func() abateprom.Replay {
 			at, there := p.Progress()
-			return abateprom.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed, Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
+			return abateprom.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed,
+				Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
 				Handled: at.Handled, Waiting: at.Waiting, ETASeconds: at.ETASeconds}
 		})
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/abate-go/abate/cmd/internal/kafkadrill"
 )
 
-const drillKafkaHelp = `Play an outage for Kafka consumers, with real consumers on a real or a fake broker; nothing to install.
+const drillKafkaHelp = `Run an outage for Kafka consumers, with real consumers on a real or a fake broker.
+There is nothing to install.
 
 The same messages are written to two topics. For each a consumer calls a service with a finite
 capacity, over HTTP on 127.0.0.1. In the middle both services fail for some seconds. Unguarded:
@@ -52,7 +53,8 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	flags.DurationVar(&c.Before, "before", c.Before, "")
 	flags.DurationVar(&c.Outage, "outage", c.Outage, "")
 	flags.DurationVar(&c.After, "after", c.After, "")
-	printPolicy, asJSON, quiet := flags.Bool("print-policy", false, ""), flags.Bool("json", false, ""), flags.Bool("quiet", false, "")
+	printPolicy, asJSON, quiet := flags.Bool("print-policy", false, ""), flags.Bool("json", false, ""),
+		flags.Bool("quiet", false, "")
 	err := flags.Parse(args)
 	c.Within = c.After
 	problems := c.Problems()

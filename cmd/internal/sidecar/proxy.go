@@ -93,7 +93,8 @@ type proxyFlags struct {
 	problems      []error // with the words
 }
 
-// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by one.
+// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by
+// one.
 func parseProxyFlags(args []string) (*proxyFlags, error) {
 	f := new(proxyFlags)
 	set := f.define()
@@ -173,7 +174,8 @@ func (f *proxyFlags) read(set *flag.FlagSet, args []string) error {
 		case assigned:
 		case cli.IsSwitch(to):
 			value = "true"
-		case len(rest) == 0 || strings.HasPrefix(rest[0], "-") && set.Lookup(strings.TrimLeft(cli.CutFlag(rest[0]), "-")) != nil:
+		case len(rest) == 0 || strings.HasPrefix(rest[0], "-") &&
+			set.Lookup(strings.TrimLeft(cli.CutFlag(rest[0]), "-")) != nil:
 			f.wrong("%s needs a value", arg)
 			continue
 		default:
@@ -218,7 +220,8 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	f.checkAddresses()
 }
 
-// ProxyCommand is "abate proxy". A policy file with a Redis that this program cannot reach is handed over to the one that can.
+// ProxyCommand is "abate proxy". A policy file with a Redis that this program cannot reach is handed over to the one
+// that can.
 func (c Clients) ProxyCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f, err := parseProxyFlags(args)
 	switch {

@@ -43,7 +43,8 @@ func oneOfMany(s *suite) {
 			}
 		})
 		if ran.Load() != 1 || running.Load() != many-1 {
-			s.Fatalf("of %d at once %d run and %d are told that somebody does; want 1 and the others", many, ran.Load(), running.Load())
+			s.Fatalf("of %d at once %d run and %d are told that somebody does; want 1 and the others", many, ran.Load(),
+				running.Load())
 		}
 		s.complete(key, token.Load(), answer(key))
 		crowd(many, func(int) {
@@ -90,7 +91,8 @@ func oneTakesOver(s *suite) {
 	}
 }
 
-// onceEach is what the store is for: workers try until each request is done, some tries fail, and each effect is there once.
+// onceEach is what the store is for: workers try until each request is done, some tries fail, and each effect is there
+// once.
 func onceEach(s *suite) {
 	const requests, workers = 20, 8
 	var effects [requests]atomic.Int64

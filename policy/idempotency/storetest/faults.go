@@ -19,8 +19,9 @@ type FaultOptions struct {
 	Schedules int
 	// Seed is that of the first.
 	Seed uint64
-	// Save returns all that the store has of a key, and Load puts it in place of what the store has. Both are for stores whose
-	// servers have replicas: the schedules contain failovers that lose what had not been replicated. nil: there are none.
+	// Save returns all that the store has of a key, and Load puts it in place of what the store has. Both are for
+	// stores whose servers have replicas: the schedules contain failovers that lose what had not been replicated. nil:
+	// there are none.
 	Save func(key string) (any, error)
 	// Load is the other half of Save.
 	Load func(key string, saved any) error
@@ -36,8 +37,8 @@ type FaultCount struct {
 	Twice int
 }
 
-// Faults plays random schedules: three instances drive the holders of one key over store, through requests and answers that
-// come late or not at all, partitions, crashes and failovers. In each it holds that
+// Faults plays random schedules: three instances drive the holders of one key over store, through requests and answers
+// that come late or not at all, partitions, crashes and failovers. In each it holds that
 //
 //   - work never begins when anybody has been told that it was done, and all who are told are told the same;
 //   - in the end, when all is well again, somebody is told: a try that crashed is taken over, and nothing hangs.
@@ -98,7 +99,8 @@ type instance struct {
 }
 
 func newSchedule(store idempotency.Store, o FaultOptions, seed uint64, count *FaultCount) *schedule {
-	s := &schedule{store: store, o: o, random: rand.New(rand.NewPCG(seed, 16)), count: count, key: fmt.Sprint("schedule ", seed)}
+	s := &schedule{store: store, o: o, random: rand.New(rand.NewPCG(seed, 16)), count: count,
+		key: fmt.Sprint("schedule ", seed)}
 	for i := range s.instances {
 		s.instances[i] = &instance{n: i}
 	}

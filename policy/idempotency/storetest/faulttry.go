@@ -42,7 +42,8 @@ func (s *schedule) request(in *instance, times int) {
 	sent := s.now
 	var begun idempotency.Begun
 	s.ask(in, "Begin", 3*lease, func() (err error) {
-		if begun, err = s.store.Begin(context.Background(), s.key, printA, long); begun.State == idempotency.Run && err == nil {
+		if begun, err = s.store.Begin(context.Background(), s.key, printA, long); begun.State == idempotency.Run &&
+			err == nil {
 			s.holder = owner{begun.Token, s.now + lease}
 		}
 		return err
@@ -198,7 +199,8 @@ func (h *try) drive() {
 }
 
 var names = map[idempotency.Task]string{
-	idempotency.ToRenew: "Renew", idempotency.ToRestore: "Restore", idempotency.ToComplete: "Complete", idempotency.ToMark: "Mark", idempotency.ToFail: "Fail",
+	idempotency.ToRenew: "Renew", idempotency.ToRestore: "Restore", idempotency.ToComplete: "Complete",
+	idempotency.ToMark: "Mark", idempotency.ToFail: "Fail",
 }
 
 // put is the question as it comes to the store.
