@@ -84,7 +84,7 @@ func port(address string) int32 {
 	return int32(n)
 }
 
-// onLoopback tells whether only the pod itself can reach an address.
+// onLoopback reports whether only the pod itself can reach an address.
 func onLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	return host == "localhost" || net.ParseIP(host).IsLoopback()

@@ -106,7 +106,7 @@ func requiredFields(typ ast.Expr) map[string]bool {
 	return required
 }
 
-// marked tells whether a comment has a line with the marker.
+// marked reports whether a comment has a line with the marker.
 func marked(doc *ast.CommentGroup, marker string) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
 		return strings.TrimSpace(strings.TrimPrefix(c.Text, "//")) == marker

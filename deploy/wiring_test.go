@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// selects tells whether a selector names the pods. An empty one would name every pod of the namespace.
+// selects reports whether a selector names the pods. An empty one would name every pod of the namespace.
 func selects(s *metav1.LabelSelector, pods map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(pods))
@@ -107,7 +107,7 @@ func TestPortsThatAreNamedExist(t *testing.T) {
 	)
 }
 
-// admits tells whether a rule lets requests to a port in. A port given by its name counts as none: see sidecar.yaml.
+// admits reports whether a rule lets requests to a port in. A port given by its name counts as none: see sidecar.yaml.
 func admits(rule networkingv1.NetworkPolicyIngressRule, number int32) bool {
 	return len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
 		udp := p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP
@@ -116,7 +116,7 @@ func admits(rule networkingv1.NetworkPolicyIngressRule, number int32) bool {
 	})
 }
 
-// monitoringOnly tells whether a rule is for the monitoring namespace and nobody else.
+// monitoringOnly reports whether a rule is for the monitoring namespace and nobody else.
 func monitoringOnly(rule networkingv1.NetworkPolicyIngressRule) bool {
 	return len(rule.From) > 0 && !slices.ContainsFunc(rule.From, func(peer networkingv1.NetworkPolicyPeer) bool {
 		return peer.NamespaceSelector == nil ||

@@ -108,13 +108,13 @@ func clientsRow() boardRow {
 		{title: "Requests by status", unit: "reqps", stack: true, shows: []query{
 			{perSecond("status", "http_client_requests_total"), "{{status}}"},
 		}, help: "What callers got, a request counted once whatever its attempts; 0 is no answer at all. If 0 and 5xx " +
-			"grow, 'Why the policy said no' tells our no from the service's."},
+			"grow, 'Why the policy said no' has those that the policy refused."},
 		{title: "Requests that fail, by service", unit: "percentunit", max: 1, bound: bound{
 			fixed: limit{warn: 0.01, bad: 0.05},
 		}, shows: []query{{share(
 			perSecond("service", "http_client_requests_total", `status=~"0|5.."`),
 			perSecond("service", "http_client_requests_total")), "{{service}}"}},
-			help: "No answer or 5xx, after retries. Red is what users notice: mend the service, or give them a fallback."},
+			help: "No answer or 5xx, after retries. Red is what users notice: fix the service, or give them a fallback."},
 		{title: "Time to answer, by service, 99 of 100", unit: "s", bound: bound{guard: patienceLimit}, shows: []query{
 			{tail("service", "http_client_request_duration_seconds"), "{{service}}"},
 		}, help: "All attempts and the waits between them included. If it grows and the service's own latency does not, " +

@@ -153,8 +153,8 @@ func patienceLimit(p *abate.Policy) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
-// turnLimit is for the wait for a turn: red where attempts are refused.
-func turnLimit(p *abate.Policy) limit {
+// waitLimit is for the wait for a token of the pacing: red where attempts are refused.
+func waitLimit(p *abate.Policy) limit {
 	if !p.Pacing.Enabled() {
 		return limit{}
 	}
@@ -179,7 +179,8 @@ func answerLimit(p *abate.Protection) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
-// arrivingLimit is for retries among arriving requests: yellow where callers are told to stop, as for ArrivingRetries.
+// arrivingLimit is for retries among arriving requests: yellow where answers ask callers to stop, as for
+// ArrivingRetries.
 func arrivingLimit(p *abate.Protection) limit {
 	at := p.Shed.MaxRetryShare
 	if at == 0 {

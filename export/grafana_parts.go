@@ -8,13 +8,13 @@ func connectionsRow() boardRow {
 		{title: "Pace", unit: "cps", shows: []query{{total("service", "abate_pacing_per_second"), "{{service}}"}},
 			help: "Attempts, such as new connections, that all instances together may send in a second now. After an outage " +
 				"it grows from rampUpFrom to perSecond; if it stays low, the circuit opens again and again."},
-		{title: "Wait for a turn", runbook: "ConnectionsHeldBack", unit: "s", bound: bound{guard: turnLimit}, shows: []query{
+		{title: "Wait for a token", runbook: "ConnectionsHeldBack", unit: "s", bound: bound{guard: waitLimit}, shows: []query{
 			{highest("service", "abate_pacing_wait_seconds"), "{{service}}"},
 		}, help: "Of whoever asks now, in the worst instance. At maxWait attempts are refused as rate_limited. After an " +
 			"outage that ends by itself; on other days perSecond is too low, or connections do not live long."},
 		{title: "Refused by a pace or a rate limit", unit: "cps", shows: []query{
 			{perSecond("service", "abate_call_refusals_total", `reason="rate_limited"`), "{{service}}"},
-		}, help: "Callers that were told to take a free connection of the pool or to come again. A peak after an outage is " +
+		}, help: "Callers that have to take a free connection of the pool or to try again later. A peak after an outage is " +
 			"the gentle return at work; no action."},
 	})}
 }
@@ -34,17 +34,17 @@ func deliveries() []panel {
 		{title: "Deliveries by how they ended", unit: "cps", stack: true, shows: []query{
 			{perSecond("outcome", "abate_kafka_delivered_total"), "{{outcome}}"},
 		}, help: "forwarded: failed, and waits in a retry topic. held: the service is ill and the message waits where it " +
-			"is; mend the service. dead-lettered: somebody has to look."},
+			"is; fix the service. dead-lettered: somebody has to look."},
 		{title: "Dead letters", runbook: "DeadLetterArrival", unit: "cps", stack: true, shows: []query{
 			{perSecond("reason", "abate_kafka_dead_letters_total"), "{{reason}}"},
 		}, help: "'abate dlq ls' groups them. permanent and never-retry: the message or its producer is wrong. exhausted " +
-			"and timeout: mend what failed, then 'abate dlq replay'. poison-batch: a batch that nobody can decode."},
+			"and timeout: fix what failed, then 'abate dlq replay'. poison-batch: a batch that nobody can decode."},
 		{title: "Dead letters held back", runbook: "DeadLetterFlood", unit: "percentunit",
 			shows: []query{{highest("service", "abate_kafka_flood_share"), "{{service}} would be given up"},
 				{highest("service", "abate_kafka_flood_holding"), "{{service}} holding (1: yes)"},
 				{perSecond("service", "abate_kafka_flood_held_total"), "{{service}} held per second"}},
 			help: "While more than kafka.flood.share of the messages would be given up, those wait in the last retry topic. " +
-				"Mend the service, or what was deployed last."},
+				"Fix the service, or what was deployed last."},
 		{title: "Not finished", unit: "none", shows: []query{{total(topic, "abate_kafka_lag"), "{{service}} {{topic}}"}},
 			help: "Growing on a main topic: consumers are too few, or the handler too slow. On a retry topic most only wait " +
 				"until they are due."},
@@ -60,11 +60,11 @@ func delays() []panel {
 	return []panel{
 		{title: "Partitions that rest", unit: "none", stack: true, shows: []query{
 			{total("reason", "abate_kafka_paused_partitions"), "{{reason}}"},
-		}, help: "circuit-open: mend the service. forward-failed: a retry or dead-letter topic takes nothing, look at the " +
+		}, help: "circuit-open: fix the service. forward-failed: a retry or dead-letter topic takes nothing, look at the " +
 			"brokers. poison-batch: see poisonBatch. pace: the drain after an outage; no action."},
 		{title: "Longest rest", unit: "s", bound: bound{fixed: limit{warn: 60, bad: 300}}, shows: []query{
 			{highest(topic, "abate_kafka_paused_seconds"), "{{service}} {{topic}}"},
-		}, help: "Of one partition. Above 300 s, what it waits for does not mend itself: go and look."},
+		}, help: "Of one partition. Above 300 s, what it waits for does not fix itself: go and look."},
 		{title: "Late deliveries, 99 of 100", unit: "s", bound: bound{fixed: limit{warn: 5, bad: 30}}, shows: []query{
 			{tail(topic, "abate_kafka_lateness_seconds"), "{{service}} {{topic}}"},
 		}, help: "How much later than due retry topics deliver. If it grows, consumers are too few or too slow, a drain " +
@@ -75,7 +75,7 @@ func delays() []panel {
 			"messages fail for that alone."},
 		{title: "Longest running handler", unit: "s", bound: bound{guard: handlerLimit}, shows: []query{
 			{highest("service", "abate_kafka_oldest_handler_seconds"), "{{service}}"},
-		}, help: "Above handlerTimeout it ignores its context and holds its partition: restart the consumer, then mend the " +
+		}, help: "Above handlerTimeout it ignores its context and holds its partition: restart the consumer, then fix the " +
 			"handler."},
 	}
 }
@@ -87,7 +87,7 @@ func troubles() []panel {
 			{perSecond(topic, "abate_kafka_forward_failures_total"), "{{service}} {{topic}} not forwarded"},
 			{perSecond(topic, "abate_kafka_stuck_handlers_total"), "{{service}} {{topic}} stuck"}},
 			help: "Not forwarded: a retry or dead-letter topic did not take a message; nothing is lost, the log says why. " +
-				"Stuck: a handler runs on after its context has ended; restart the consumer, then mend it."},
+				"Stuck: a handler runs on after its context has ended; restart the consumer, then fix it."},
 		{title: "Passed over", unit: "cps", shows: []query{
 			{perSecond(topic, "abate_kafka_duplicates_total"), "{{service}} {{topic}} twice"},
 			{perSecond(topic, "abate_kafka_foreign_total"), "{{service}} {{topic}} another group's"},
@@ -125,7 +125,7 @@ func drains() []panel {
 			{"max by (topic, result) (abate_dlq_replay_messages)", "{{topic}} {{result}}"},
 			{"max by (topic) (abate_dlq_replay_batch)", "{{topic}} batch"},
 			{"max by (topic) (abate_dlq_replay_running)", "{{topic}} running (1: yes)"}},
-			help: "If many come back, what made them fail is not mended: the replay stops by itself, and 'abate dlq cancel' " +
+			help: "If many come back, what made them fail is not fixed: the replay stops by itself, and 'abate dlq cancel' " +
 				"stops it sooner."},
 	}
 }
@@ -140,10 +140,10 @@ func sharedRow() boardRow {
 			"it."},
 		{title: "Commands that failed", unit: "cps", shows: []query{
 			{"sum by (op) (rate(abate_redis_errors_total[$__rate_interval]))", "{{op}}"},
-		}, help: "Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: mend Redis."},
+		}, help: "Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: fix Redis."},
 		{title: "Decisions without Redis", unit: "cps", shows: []query{
 			{"sum by (what) (rate(abate_redis_fallback_total[$__rate_interval]))", "{{what}}"},
-		}, help: "As whenAway says. They are safe for a while; mend Redis."},
+		}, help: "As whenAway says. They are safe for a while; fix Redis."},
 	})}
 }
 

@@ -15,8 +15,8 @@ func stormTiles() []panel {
 				"its runbook."},
 		{title: "Retry share", runbook: "HighRetryRate", unit: "percentunit", bound: bound{guard: shareLimit}, shows: []query{
 			{"max(" + busy(retryShare) + ")", "worst"},
-		}, help: "Retries among the attempts of the worst chosen service. Red is a storm: mend the service that fails, or " +
-			"force its circuit open until it is mended; do not add retries."},
+		}, help: "Retries among the attempts of the worst chosen service. Red is a storm: fix the service that fails, or " +
+			"force its circuit open until it works again; do not add retries."},
 		{title: "Calls that succeed", unit: "percentunit", max: 1, bound: bound{
 			fixed: limit{warn: 0.99, bad: 0.95, below: true},
 		}, shows: []query{{"min(" + busy(success) + ")", "worst"}},
@@ -29,10 +29,10 @@ func stormTiles() []panel {
 		{title: "Circuits open", runbook: "CircuitBreakerOpen", unit: "none", bound: bound{fixed: limit{bad: 1}},
 			shows: []query{{count(highest("service", "circuit_breaker_state") + " == 2"), "services"}},
 			help: "Services whose circuit is open in at least one instance. Calls to them are refused at once, and should " +
-				"be: mend the service, the circuit closes by itself."},
+				"be: fix the service, the circuit closes by itself."},
 		{title: "Budgets used up", runbook: "RetryBudgetExhausted", unit: "none", bound: bound{fixed: limit{bad: 1}},
 			shows: []query{{count(total("service", "abate_retry_budget_balance") + " < 1"), "services"}},
-			help: "Services that have no retry left to send. The budget is holding back a storm: mend the service, do not " +
+			help: "Services that have no retry left to send. The budget is holding back a storm: fix the service, do not " +
 				"raise the budget."},
 		{title: "Requests shed", runbook: "ShedRate", unit: "reqps", bound: bound{fixed: limit{warn: 0.1}}, shows: []query{
 			{"sum(rate(" + of("shed_total") + "[$__rate_interval])) or vector(0)", "shed"},
@@ -68,18 +68,18 @@ func stormCurves() []panel {
 		{title: "Calls that succeed, by service", runbook: "DependencyDegraded", unit: "percentunit", max: 1, bound: bound{
 			fixed: limit{warn: 0.99, bad: 0.95, below: true},
 		}, shows: []query{{success, "{{service}}"}},
-			help: "After retries. A share that falls while the retry share rises is the beginning of a storm: mend that " +
+			help: "After retries. A share that falls while the retry share rises is the beginning of a storm: fix that " +
 				"service first."},
 		{title: "Circuit breakers", runbook: "CircuitBreakerOpen", kind: timeline, unit: "none", shows: []query{
 			{highest("service", "circuit_breaker_state"), "{{service}}"},
 		},
 			words: []word{{0, "closed", "green"}, {1, "half-open", "yellow"}, {2, "open", "red"}},
-			help: "The worst instance of each service. Open and closed in turn means that the service comes back and falls " +
+			help: "The worst instance of each service. Open and closed by turns means that the service comes back and falls " +
 				"again: give it a longer rampUp, or less load."},
 		{title: "Extra attempts left in the budgets", runbook: "RetryBudgetExhausted", unit: "none", bound: bound{
 			fixed: limit{bad: 1, below: true},
 		}, shows: []query{{total("service", "abate_retry_budget_balance"), "{{service}}"}},
-			help: "Retries and hedges that could be sent now, all instances together. At 0 the budget bounds a storm: mend " +
+			help: "Retries and hedges that could be sent now, all instances together. At 0 the budget bounds a storm: fix " +
 				"the service, do not raise the budget."},
 		{title: "Attempts running", runbook: "ConcurrencySpike", unit: "none", shows: []query{
 			{total("service", "abate_attempts_running"), "{{service}}"},
@@ -88,7 +88,7 @@ func stormCurves() []panel {
 		{title: "Calls running", runbook: "ConcurrencySpike", unit: "none", shows: []query{
 			{total("service", "abate_calls_running"), "{{service}}"},
 		}, help: "Calls that have begun and not ended, their waits included. If they climb and attempts running do not, " +
-			"callers wait for permits, turns and retries: see 'Calls in a retry' and 'Bulkheads'."},
+			"callers wait for permits, tokens and retries: see 'Calls in a retry' and 'Bulkheads'."},
 	})
 }
 

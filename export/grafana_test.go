@@ -277,7 +277,7 @@ protect:
 			"[payment] green, yellow 0.1333, red 0.2667; [mail] green, yellow 0.15, red 0.3"},
 		{"Attempts that fail, by service", "green, yellow 0.1, red 0.5", "[stock] green, yellow 0.04, red 0.2"},
 		{"Time to answer, by service, 99 of 100", "green, yellow 2, red 4", "[stock] green, yellow 0.5, red 1"},
-		{"Wait for a turn", "green", "[db] green, yellow 1.5, red 3"},
+		{"Wait for a token", "green", "[db] green, yellow 1.5, red 3"},
 		{"Longest running handler", "green", "[orders] green, yellow 15, red 30"},
 		{"Extra attempts left in the budgets", "red, green 1", ""},
 		{"Calls that succeed", "red, yellow 0.95, green 0.99", ""},

@@ -1,6 +1,6 @@
 package export
 
-// whyRow tells the service's doing from the policy's.
+// whyRow separates what the service refused from what the policy refused.
 func whyRow() boardRow {
 	return boardRow{title: "Why", panels: half([]panel{
 		{title: "Attempts by how they ended", unit: "reqps", stack: true, shows: []query{
@@ -15,7 +15,7 @@ func whyRow() boardRow {
 				"where the trouble is; the others wait for it."},
 		{title: "Why the policy said no", unit: "reqps", stack: true, shows: []query{
 			{perSecond("reason", "abate_call_refusals_total"), "{{reason}}"},
-		}, help: "budget_exhausted and circuit_open are the storm being held back: mend the service, leave the policy " +
+		}, help: "budget_exhausted and circuit_open are the storm being held back: fix the service, leave the policy " +
 			"alone. bulkhead_full: the service is slow. deadline: the timeout leaves no room for retries. rate_limited: a " +
 			"limit or a pace of ours. tree_exhausted: another service of the chain retries; no action."},
 		{title: "Calls that a retry saved", unit: "percentunit", max: 1, shows: []query{
@@ -68,7 +68,7 @@ func limitsRow() boardRow {
 		{title: "Throttles", unit: "percentunit", max: 1, bound: bound{fixed: limit{warn: 0.01, bad: 0.5}}, shows: []query{
 			{highest("service", "abate_throttle_rejection_ratio"), "{{service}}"},
 		}, help: "Share of attempts that the throttle does not send, in the worst instance. The service refuses or fails " +
-			"more than k allows for: mend it."},
+			"more than k allows for: fix it."},
 		{title: "Circuit changes", unit: "cps", stack: true, shows: []query{
 			{perSecond("to", "abate_circuit_breaker_transitions_total"), "{{to}}"},
 		}, help: "State changes of the circuit breakers. Many in a row mean that a service recovers and falls again: a " +

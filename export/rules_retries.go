@@ -67,7 +67,7 @@ func extraOf(service string, p *abate.Policy, t clockwork) *extra {
 // bound is the most that can be added to a first attempt.
 func (x *extra) bound() float64 { return x.retries + x.hedges }
 
-// allowed is what may be added to a first attempt before somebody is told. A budget that never says no is none.
+// allowed is what may be added to a first attempt before an alert fires. A budget that never says no is none.
 func (x *extra) allowed() float64 { return min(slack*x.ratio, x.bound()/2) }
 
 // many is the share of retries among all attempts that is high: 30 %, or if the budget allows less, most of what it
@@ -106,7 +106,7 @@ func (x *extra) highRetryRate() alert {
 	}
 }
 
-// amplified tells of more than the budget allows: that is to say of retries without a budget, or past it.
+// amplified alerts on more retries than the budget allows: retries without a budget, or past it.
 func (x *extra) amplified() alert {
 	return alert{
 		name:     "RequestAmplification",
@@ -120,7 +120,7 @@ func (x *extra) amplified() alert {
 	}
 }
 
-// farAmplified tells of a storm. Guards cannot send more than maxRetries + 1 attempts for a call, so the threshold is
+// farAmplified alerts on a storm. Guards cannot send more than maxRetries + 1 attempts for a call, so the threshold is
 // half-way there. It lasts less long than the warning: to get so far it takes half a window of nothing else.
 func (x *extra) farAmplified() alert {
 	return alert{

@@ -8,7 +8,7 @@ import (
 	"github.com/abate-go/abate/policy/pacing"
 )
 
-// concurrency tells of calls that pile up: in a bulkhead that is nearly full, or without one far above what is usual.
+// concurrency alerts on calls that pile up: in a bulkhead that is nearly full, or without one far above what is usual.
 func concurrency(service string, p *abate.Policy, t clockwork) alert {
 	a := alert{name: "ConcurrencySpike", severity: warning, lasts: 2 * time.Minute}
 	if p.Bulkhead.Enabled() {
@@ -32,7 +32,7 @@ func concurrency(service string, p *abate.Policy, t clockwork) alert {
 	return a
 }
 
-// circuitOpen tells of a circuit that does not close again. The state is looked for over a window, in which a circuit
+// circuitOpen alerts on a circuit that does not close again. The state is looked for over a window, in which a circuit
 // that opens after every probe is seen open; one that was open for a moment is seen for a window too, and so lasts is
 // longer by that. Half-open and open again, two waits long, is how a service comes back.
 func circuitOpen(service string, p *abate.Policy) alert {
@@ -53,8 +53,9 @@ func circuitOpen(service string, p *abate.Policy) alert {
 	return a
 }
 
-// forcedOpen tells of a policy that says so itself. Somebody wants it, and nobody is woken; but what is refused for
-// half a day is still being asked for, and be it once in half an hour: one quiet minute of four hours proves nothing.
+// forcedOpen alerts on a policy that forces its circuit open. Somebody wants it, and nobody is woken; but what is
+// refused for half a day is still being asked for, and be it once in half an hour: one quiet minute of four hours
+// proves nothing.
 func forcedOpen(service string, t clockwork) alert {
 	return alert{
 		name:     "CircuitForcedOpen",
@@ -79,22 +80,22 @@ func overridden(service string) alert {
 	}
 }
 
-// heldBack tells of a pace that is too slow for every day. After an outage the queue is the purpose. Where a turn is
-// about as long as maxWait, every single connection makes the next wait so long: it takes refusals to be too slow.
+// heldBack alerts on a pace that is too slow for normal days. After an outage the queue is the purpose. Where a token
+// is about as long as maxWait, every single connection makes the next wait so long: it takes refusals to be too slow.
 func heldBack(service string, p *pacing.Config) alert {
 	return alert{
 		name: "ConnectionsHeldBack", severity: warning, lasts: 5 * time.Minute,
 		expr: fmt.Sprintf("max by (job, service) (abate_pacing_wait_seconds{%[1]s}) > %[2]s\nand on (job, service) "+
 			"abate:refusals:rate1m{reason=\"rate_limited\", %[1]s} > 0",
 			service, number(0.9*p.MaxWait.Seconds())),
-		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their turn",
+		summary: "Connections to {{ $labels.service }} wait {{ $value | humanizeDuration }} for their token",
 		text: fmt.Sprintf("Whoever wants a connection to {{ $labels.service }} waits {{ $value | humanizeDuration }} for "+
-			"its turn, and is refused from %v on. Its pacing lets %s a second through in each instance.", p.MaxWait,
+			"its token, and is refused from %v on. Its pacing lets %s a second through in each instance.", p.MaxWait,
 			number(p.PerSecond)),
 	}
 }
 
-// deadLetters tells at once: the first one counts, also that of a process which gave a message up before anybody had
+// deadLetters alerts at once: the first one counts, also that of a process which gave a message up before anybody had
 // scraped it, so that its series begins with it. The hour keeps a scrape that failed from making an old series a new
 // one.
 func deadLetters(service string, t clockwork) alert {
@@ -109,7 +110,7 @@ func deadLetters(service string, t clockwork) alert {
 	}
 }
 
-// letterFlood tells at once: consumers have looked at a window before they hold anything.
+// letterFlood alerts at once: consumers have looked at a window before they hold anything.
 func letterFlood(service string) alert {
 	return alert{
 		name: "DeadLetterFlood", severity: warning,
@@ -118,11 +119,11 @@ func letterFlood(service string) alert {
 		summary: "Messages for {{ $labels.service }} are held, because too many would be dead letters",
 		text: "{{ $value | humanizePercentage }} of the messages for {{ $labels.service }} would be given up, so that " +
 			"these wait in the last retry topic. The service, or what was deployed last, is to blame; " +
-			"when that is mended they are delivered by themselves.",
+			"when that is fixed they are delivered by themselves.",
 	}
 }
 
-// arrivingRetries tells of a storm that others make. A gate that has had fewer than two requests a second tells nobody
+// arrivingRetries alerts on a storm that others make. A gate that has had fewer than two requests a second asks nobody
 // to stop.
 func arrivingRetries(service string, p *abate.Protection) alert {
 	return alert{
@@ -131,7 +132,8 @@ func arrivingRetries(service string, p *abate.Protection) alert {
 			service, number(p.Shed.MaxRetryShare)),
 		summary: "For each first attempt at {{ $labels.service }} come {{ $value | humanize }} retries",
 		text: fmt.Sprintf("Callers of {{ $labels.service }} send {{ $value | humanize }} retries for each first attempt; "+
-			"above %s it tells them to stop. It fails, or something on the way to it does.", number(p.Shed.MaxRetryShare)),
+			"above %s its answers ask them to stop. It fails, or something on the way to it does.",
+			number(p.Shed.MaxRetryShare)),
 	}
 }
 
@@ -159,7 +161,7 @@ func shedCritical(service string) alert {
 	}
 }
 
-// keysWillNotFit tells long before the store of idempotency keys is full: at what comes in now, an hour's mean, it
+// keysWillNotFit alerts long before the store of idempotency keys is full: at what comes in now, an hour's mean, it
 // would hold more keys by the end of the retention than there is room for. Each instance has a store of its own.
 func keysWillNotFit(service string, t clockwork) alert {
 	return alert{
@@ -175,7 +177,7 @@ func keysWillNotFit(service string, t clockwork) alert {
 	}
 }
 
-// keysDoNotFit tells when it has come to that.
+// keysDoNotFit alerts when the store is full.
 func keysDoNotFit(service string, t clockwork) alert {
 	return alert{
 		name: "IdempotencyKeysFull", severity: critical,

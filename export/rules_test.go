@@ -265,7 +265,7 @@ func TestBracesInTheAddressOfTheRunbooksAreNoTemplate(t *testing.T) {
 // matchers are the matchers of services in expressions: a string of PromQL is one of Go.
 var matchers = regexp.MustCompile(`service(=|!~|!=)("(?:[^"\\]|\\.)*")`)
 
-// matches tells whether Prometheus would say that a service matches; patterns are anchored there.
+// matches reports whether Prometheus would say that a service matches; patterns are anchored there.
 func matches(t testing.TB, m []string, service string) bool {
 	t.Helper()
 	text, err := strconv.Unquote(m[2])

@@ -9,7 +9,7 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// ServedClass is what the status of an answer tells a gate about the service behind it: 429 and 503 mean that it has
+// ServedClass returns what the status of an answer says about the service behind a gate: 429 and 503 mean that it has
 // too much to do, the rest of 5xx that it failed.
 func ServedClass(status int) abate.Class {
 	switch {

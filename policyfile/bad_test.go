@@ -436,11 +436,11 @@ var mistakes = map[string][]string{
 	},
 	"protect-route-taken": {
 		`:3:52: protect.orders.routes[1]: "/orders/" is among the routes already; remove one of the two`,
-		`:4:50: protect.stock.routes[1]: "/orders/" belongs to "orders" already; tell the two apart by routes, for example ` +
+		`:4:50: protect.stock.routes[1]: "/orders/" belongs to "orders" already; give them different routes, for example ` +
 			`routes: [{path: /stock}]`,
-		`:6:32: protect.mail.routes: every other request to 127.0.0.1:8080 belongs to "search" already; tell the two apart ` +
-			`by routes, for example routes: [{path: /mail}]`,
-		`:7:32: protect.all.routes[0]: "/" belongs to "search" already; tell the two apart by routes, for example routes: ` +
+		`:6:32: protect.mail.routes: every other request to 127.0.0.1:8080 belongs to "search" already; give them ` +
+			`different routes, for example routes: [{path: /mail}]`,
+		`:7:32: protect.all.routes[0]: "/" belongs to "search" already; give them different routes, for example routes: ` +
 			`[{path: /all}]`,
 	},
 	"protect-tls-differs": {

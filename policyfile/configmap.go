@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
-// isConfigMap tells a Kubernetes object from a plain policy.
+// isConfigMap reports whether a document is a Kubernetes object, not a plain policy.
 func isConfigMap(entries []strictyaml.Entry) bool {
 	for _, e := range entries {
 		if e.Key.Value == "kind" || e.Key.Value == "apiVersion" {

@@ -74,7 +74,7 @@ type gateChange struct {
 	protection abate.Protection
 }
 
-// planGates makes the gates and local guards that t needs, and tells which of those there are have to change. It
+// planGates makes the gates and local guards that t needs, and returns which of the existing ones have to change. It
 // changes none of them.
 func (s *Set) planGates(t *table) (changes []gateChange, local []change, problems []error) {
 	for i := range t.file.Protect {

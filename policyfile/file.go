@@ -169,8 +169,8 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 	return f
 }
 
-// topValues sorts out the keys of the file, and tells whether one of them says what is to be done. A key that is there
-// without a value is a mistake: perhaps the rest of the file is missing.
+// topValues sorts out the keys of the file, and reports whether one of them says what is to be done. A key that is
+// there without a value is a mistake: perhaps the rest of the file is missing.
 func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]strictyaml.Entry, useful bool) {
 	values = map[string]strictyaml.Entry{}
 	for _, e := range entries {
@@ -217,7 +217,7 @@ func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []
 // scalar reads a key of the file that is neither a list nor a mapping.
 func (d *decoder) scalar(n *yaml.Node, f strictyaml.Field, into reflect.Value) {
 	n = strictyaml.Resolve(n)
-	if problem, mend := f.Scalar(n, into.Elem()); problem != "" {
-		d.Fail(n, "", f.Key, problem, mend)
+	if problem, fix := f.Scalar(n, into.Elem()); problem != "" {
+		d.Fail(n, "", f.Key, problem, fix)
 	}
 }

@@ -125,9 +125,9 @@ func withoutDefaultPort(scheme, host string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
-// find is what a request belongs to; upstream tells that it was addressed to an upstream itself. Longer paths go before
-// shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes go
-// before upstreams.
+// find is what a request belongs to; upstream reports whether it was addressed to an upstream itself. Longer paths go
+// before shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes
+// go before upstreams.
 func (x *index) find(host, path string) (d destination, upstream bool) {
 	host = plainHost(host)
 	bare := withoutPort(host)
@@ -211,14 +211,14 @@ func (d *decoder) claims(services []Service, readers []*reader) {
 	}
 	taken := map[claim]string{}
 	take := func(i, member int, shown string, c claim) {
-		mend := "remove it here or there"
+		fix := "remove it here or there"
 		if c.by == "upstreams" {
-			mend = "remove it here or there, or give one of them routes"
+			fix = "remove it here or there, or give one of them routes"
 		}
 		field := fmt.Sprintf("%s[%d]", c.by, member)
 		if first, ok := taken[c]; ok && first != services[i].Name {
 			d.Fail(readers[i].Node(field), services[i].Name, field,
-				strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", mend)
+				strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", fix)
 		} else {
 			taken[c] = services[i].Name
 		}

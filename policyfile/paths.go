@@ -65,8 +65,8 @@ func (f *File) authenticatesAt(listen string) bool {
 	})
 }
 
-// identity is the names of the headers that tell whose an answer is: those that a service lists, or else those by which
-// the file tells callers.
+// identity is the names of the headers that say whose an answer is: those that a service lists, or else those that
+// identify callers in the file.
 func (f *File) identity(own []string) []string {
 	if len(own) > 0 {
 		return slices.Clone(own)

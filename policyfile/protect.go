@@ -102,7 +102,7 @@ func (c *entranceClaims) take(i int, field, shown string, e entrance) {
 		c.readers[i].Add(field, shown+" is among the routes already", "remove one of the two")
 	default:
 		c.readers[i].Add(field, shown+" belongs to "+strictyaml.Quote(first)+" already",
-			"tell the two apart by routes, for example routes: [{path: /"+name+"}]")
+			"give them different routes, for example routes: [{path: /"+name+"}]")
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *entranceClaims) port(listen string, r *reader) {
 	}
 }
 
-// everyAddress tells of a host that means all addresses of the machine.
+// everyAddress reports whether a host means all addresses of the machine.
 func everyAddress(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()

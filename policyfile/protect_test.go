@@ -167,7 +167,7 @@ func TestBehindAnEntranceNothingIsDecidedTwice(t *testing.T) {
 	}
 }
 
-// take takes a token from the bucket of a gate and tells whether there was one.
+// take takes a token from the bucket of a gate and reports whether there was one.
 func take(t *testing.T, g *abate.Gate, now time.Duration) bool {
 	t.Helper()
 	var a abate.Arrival

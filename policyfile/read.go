@@ -44,7 +44,7 @@ func contentOf(data []byte, err error) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// same tells whether guard follows this policy already, as far as that can be known: two classifiers cannot be
+// same reports whether guard follows this policy already, as far as that can be known: two classifiers cannot be
 // compared.
 func same(g *abate.Guard, next *abate.Policy) bool {
 	now, want := *g.Describe(), *next

@@ -94,10 +94,10 @@ func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base 
 	}
 }
 
-// followsFrom tells whether a mistake is about a field that has no value because of an earlier one.
+// followsFrom reports whether a mistake is about a field that has no value because of an earlier one.
 func (r *reader) followsFrom(e *abate.FieldError) bool {
 	named := strings.Fields(e.Problem)
-	if e.Problem == "has no effect" { // without the fields that the mend names
+	if e.Problem == "has no effect" { // without the fields that the fix names
 		named = strings.FieldsFunc(e.Mend, func(c rune) bool { return !unicode.IsLetter(c) })
 	}
 	for _, path := range r.Failed() {

@@ -45,7 +45,7 @@ type Redis struct {
 	Embedded bool `yaml:"embedded"`
 }
 
-// Enabled tells whether there is a Redis.
+// Enabled reports whether there is a Redis.
 func (r Redis) Enabled() bool { return r.Embedded || len(r.Addresses) > 0 }
 
 // WithDefaults returns r with defaults filled in. A Redis that is off stays off.
@@ -79,7 +79,7 @@ func (d *decoder) redis(e strictyaml.Entry, into *Redis) {
 	r.check(m, nil, into.WithDefaults(), nil)
 }
 
-// validate checks what no single field can tell.
+// validate checks the rules between fields.
 func (r *Redis) validate(m *mistakes) {
 	for i, a := range r.Addresses {
 		host, port, err := net.SplitHostPort(a)
@@ -132,6 +132,6 @@ func (r *Redis) validateEmbedded(m *mistakes) {
 // mistakes collects what is wrong with a section, as the Validate methods of package abate do.
 type mistakes []*abate.FieldError
 
-func (m *mistakes) add(path, problem, mend string) {
-	*m = append(*m, &abate.FieldError{Path: path, Problem: problem, Mend: mend})
+func (m *mistakes) add(path, problem, fix string) {
+	*m = append(*m, &abate.FieldError{Path: path, Problem: problem, Mend: fix})
 }

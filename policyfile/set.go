@@ -59,7 +59,7 @@ type table struct {
 	listens   []string
 }
 
-// Status tells which policy is in force and what became of the last attempt to load another.
+// Status is the policy in force and the result of the last attempt to load another.
 type Status struct {
 	Path   string
 	Loaded time.Time // when the policy in force was loaded
@@ -145,12 +145,12 @@ type Destination struct {
 	// Policy is the service's policy in the file by which the route was found, every default written out. It is shared:
 	// do not change it. The guard may follow a newer one already; upstreams are to be taken from here, so that a
 	// request that has been routed arrives although the file is replaced meanwhile. Load counts the loads, so that it
-	// can be told which of two policies is newer.
+	// can be seen which of two policies is newer.
 	Policy *abate.Policy
 	Load   uint64
 	// Label is the route as the file writes it, or the host and base path of the upstream: a bounded set, fit for metrics.
 	Label string
-	// Upstream tells that the request named an upstream of the service itself, as requests to a forward proxy do.
+	// Upstream reports whether the request named an upstream of the service itself, as requests to a forward proxy do.
 	Upstream bool
 }
 
@@ -183,7 +183,7 @@ func (t *table) destination(service, label string, upstream bool) (Destination, 
 // GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
 func (s *Set) GatewayRetries() bool { return s.current.Load().file.GatewayRetries }
 
-// Status tells what is in force.
+// Status returns what is in force.
 func (s *Set) Status() Status { return *s.status.Load() }
 
 // Reload reads the file again and puts it in force: all of it, or, when it has a mistake, nothing. Calls that are

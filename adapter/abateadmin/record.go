@@ -172,7 +172,7 @@ func (r *record) policyChanged(e *abate.Event) {
 	}
 }
 
-// doneBy notes who it was that has just put something above the policy. A guard that was not adjusted has not told of
+// doneBy notes who it was that has just put something above the policy. A guard that was not adjusted has not reported
 // it.
 func (r *record) doneBy(at time.Duration, who string) {
 	r.mu.Lock()

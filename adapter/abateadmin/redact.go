@@ -11,7 +11,8 @@ import (
 // maxText is how many characters of an error are shown.
 const maxText = 200
 
-// What may stand in an error and is nobody's business: who one is at a URL, its query, and values with a telling name.
+// What may stand in an error and is nobody's business: who one is at a URL, its query, and values whose name says that
+// they are secret.
 var (
 	userinfo = regexp.MustCompile(`://[^\s/?#"']*@`)
 	// A slash or the like in a password: what stands behind the colon is no port.

@@ -17,7 +17,7 @@ const window = 10
 // complete seconds, times are milliseconds since 1970.
 type Row struct {
 	Name string `json:"name"`
-	// Gate tells that it is about requests that arrive and not about calls.
+	// Gate reports whether the row is about requests that arrive, not about calls.
 	Gate bool `json:"gate,omitempty"`
 
 	Level Level `json:"level"`
@@ -31,7 +31,7 @@ type Row struct {
 	// Guards is how many have this name, and Open how many of their circuits are open.
 	Guards int `json:"guards"`
 	Open   int `json:"open,omitempty"`
-	// Override is what somebody has put above the policy by hand, at HandAt, 0 if that was not told. By is empty if the
+	// Override is what somebody has put above the policy by hand, at HandAt, 0 if that is not known. By is empty if the
 	// program itself did it.
 	Override abate.Override `json:"override,omitempty"`
 	HandAt   int64          `json:"handAt,omitempty"`

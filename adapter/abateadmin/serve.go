@@ -104,7 +104,7 @@ func isLoopback(address string) bool {
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
-// hosts tells whether a page on loopback may be asked for under this name. An address cannot be made to point
+// hosts reports whether a page on loopback may be asked for under this name. An address cannot be made to point
 // elsewhere.
 func (p *Page) hosts(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -297,7 +297,7 @@ func TestAReloadThatFailsSaysWhere(t *testing.T) {
 	}
 	problem = nil
 	if status, body := s.do(order("/reload", `{}`)); status != 200 || s.state().Problem != "" {
-		t.Errorf("mended: %d %s", status, body)
+		t.Errorf("fixed: %d %s", status, body)
 	}
 }
 

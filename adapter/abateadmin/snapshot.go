@@ -13,18 +13,19 @@ import (
 type Snapshot struct {
 	// At is the moment that it shows, in milliseconds since 1970, on the clock of all times in it.
 	At int64 `json:"at"`
-	// Full tells that Rows are all there are. Otherwise they are those that have changed, and Gone those that are no more.
+	// Full reports whether Rows has all rows. Otherwise it has those that have changed, and Gone names those that were
+	// removed.
 	Full bool   `json:"full"`
 	Rows []Row  `json:"rows"`
 	Gone []Name `json:"gone,omitempty"`
 	// Title is the Config's.
 	Title string `json:"title"`
-	// May tells whether whoever asks may change something, and How, if not, what to do about it.
+	// May reports whether whoever asks may change something, and How, if not, what to do about it.
 	May bool   `json:"may"`
 	How string `json:"how,omitempty"`
-	// Asks tells that whoever asks may not, and somebody may: with a token.
+	// Asks reports whether the reader may do nothing yet, but could with a token.
 	Asks bool `json:"asks"`
-	// Reloads tells whether there is a policy file.
+	// Reloads reports whether there is a policy file.
 	Reloads bool `json:"reloads"`
 	// Path, Loaded and Problem are about it: Problem is why the file as it is now is not in force.
 	Path    string `json:"path,omitempty"`

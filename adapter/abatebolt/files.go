@@ -76,7 +76,7 @@ func (f *Files) AdjustProtection(name string, p *abate.Protection) {
 	p.Store = one
 }
 
-// open opens the file if it is not open, and tells it what its users want.
+// open opens the file if it is not open, and gives it the settings of its users.
 func (f *file) open() {
 	o := f.options()
 	if s := f.store.Load(); s != nil {

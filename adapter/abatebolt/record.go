@@ -13,7 +13,7 @@ type record struct {
 	token                     uint64 // of the try that holds the key, or held it last; 0 for nobody
 	lease                     int64  // until when, while it is not done; then when it was done
 	due                       int64  // when it is forgotten
-	place                     uint64 // tells keys apart that were done at the same time
+	place                     uint64 // distinguishes keys that were done at the same time
 	status                    int64
 	done, takenOver, answered bool
 }

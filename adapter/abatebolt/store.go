@@ -22,7 +22,7 @@ type Options struct {
 	// Floor is how long a finished key is remembered at least, when a full store forgets the oldest ones early: see
 	// idempotency.Config.Floor. 0 means that none is forgotten early.
 	Floor time.Duration
-	// Forgotten is told when keys were forgotten early; nil for nobody. It is called outside of all locks.
+	// Forgotten, if not nil, is called when keys were forgotten early. No lock is held during the call.
 	Forgotten func(idempotency.Shortened)
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
@@ -37,9 +37,9 @@ type Store struct {
 	ended chan struct{}
 	once  sync.Once
 
-	options atomic.Pointer[Options]
-	usage   atomic.Pointer[idempotency.Usage]
-	untold  atomic.Bool // keys were forgotten early, and nobody has been told
+	options    atomic.Pointer[Options]
+	usage      atomic.Pointer[idempotency.Usage]
+	unreported atomic.Bool // keys were forgotten early, and that has not been reported
 }
 
 var (
@@ -177,7 +177,7 @@ func (s *Store) write(calls []*call) error {
 	}
 	s.usage.Store(&u)
 	if t.early > 0 {
-		s.untold.Store(true)
+		s.unreported.Store(true)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (s *Store) submit(ctx context.Context, key string, do func(*tx) error) erro
 	}
 	select {
 	case <-c.done:
-		s.tell()
+		s.report()
 		return c.err
 	case <-s.ended:
 		select {
@@ -214,16 +214,16 @@ func (s *Store) submit(ctx context.Context, key string, do func(*tx) error) erro
 	}
 }
 
-// tell tells what was forgotten early, in the goroutine of one of those who called.
-func (s *Store) tell() {
-	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
+// report reports what was forgotten early, on the goroutine of one of the callers.
+func (s *Store) report() {
+	if s.unreported.Load() && s.unreported.CompareAndSwap(true, false) {
 		if forgotten := s.options.Load().Forgotten; forgotten != nil {
 			forgotten(s.usage.Load().Shortened)
 		}
 	}
 }
 
-// Begin implements idempotency.Store. What can be told by reading costs no write.
+// Begin implements idempotency.Store. What a read can answer costs no write.
 func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
 	begun idempotency.Begun, err error) {
 	if err := ctx.Err(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// body lets a span last as long as the answer is read. What is told to a span that has ended is ignored: a body may be
+// body lets a span last as long as the answer is read. Calls on a span that has ended are ignored: a body may be
 // closed more than once, and while another goroutine reads it.
 type body struct {
 	io.ReadCloser

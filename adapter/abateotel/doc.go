@@ -41,8 +41,8 @@
 //
 // # Metrics
 //
-// All have the attribute abate.guard, the guard's name. What else they tell apart is a closed set, so that the number
-// of series is about forty for each guard.
+// All have the attribute abate.guard, the guard's name. Every other attribute has a closed set of values, so that the
+// number of series is about forty for each guard.
 //
 //	abate.client.call.duration           s            how long calls took until they had their answer, waits included;
 //	                                                  abate.outcome, and error.type of those that failed
@@ -62,7 +62,7 @@
 //	abate.bulkhead.running               {call}       calls that hold a permit
 //	abate.bulkhead.queued                {call}       calls that wait for one
 //	abate.bulkhead.limit                 {call}       permits, as the policy says
-//	abate.pacing.wait                    s            how long an attempt that asked now would wait for its turn
+//	abate.pacing.wait                    s            how long an attempt that asked now would wait for its token
 //
 // The last six are read when metrics are collected, from guards that were added; what a policy has switched off is left
 // out. There is no http.client.request.duration here: an instrumentation of HTTP has it.

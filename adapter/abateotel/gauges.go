@@ -54,7 +54,7 @@ func (g *gauges) make(m metric.Meter) error {
 		return c
 	}
 	g.calls = sum("abate.client.active_calls", "{call}",
-		"Calls that have begun and not ended, waits for a permit, a turn or a retry included.")
+		"Calls that have begun and not ended, waits for a permit, a token or a retry included.")
 	g.attempts = sum("abate.client.active_attempts", "{attempt}",
 		"Attempts that are with the service now, hedges included.")
 	g.state = sum("abate.circuit_breaker.state", "1", "1 for the state that the circuit breaker is in, 0 for the others.")
@@ -63,7 +63,7 @@ func (g *gauges) make(m metric.Meter) error {
 	g.queued = sum("abate.bulkhead.queued", "{call}", "Calls that wait for a permit of the bulkhead.")
 	g.limit = sum("abate.bulkhead.limit", "{call}", "Permits that the bulkhead has, as the policy says.")
 	g.balance = gauge("abate.retry_budget.balance", "{attempt}", "Retries and hedges that could be sent now.")
-	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its turn.")
+	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its token.")
 	return errors.Join(failed...)
 }
 

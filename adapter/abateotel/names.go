@@ -93,7 +93,7 @@ func reasonOf(err error) int {
 	return len(reasons) - 1
 }
 
-// ended tells how a call ended: its outcome, and if that is an error, as what. The type of an error is the reason of
+// ended returns how a call ended: its outcome, and if that is an error, as what. The type of an error is the reason of
 // the policy's, or else the class.
 func ended(e *abate.Event) (outcome int, errorType string) {
 	outcome = int(e.Class & 3)

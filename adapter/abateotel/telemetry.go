@@ -73,8 +73,8 @@ func New(c Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// Adjust makes the policy of a service tell the metrics what its guard does: telemetry.Adjust is an argument for
-// policyfile.Load, or is called on a policy before abate.New. An observer that is set already is told too, after the
+// Adjust makes the policy of a service report to the metrics what its guard does: telemetry.Adjust is an argument for
+// policyfile.Load, or is called on a policy before abate.New. An observer that is already set is called too, after the
 // metrics. Policies of the same service get observers that are equal, so that a reload which changes nothing is seen as
 // one; adjusting a policy twice counts once. Each service has series of its own, so names must not come from strangers
 // without a bound. Spans do not need it.

@@ -15,8 +15,8 @@
 //     next Acquire is the next attempt, and while the circuit is open only its probes are sent.
 //   - A caller who leaves does not end the opening that he began. It goes on, and the connection goes to the pool;
 //     closing the pool ends it.
-//   - MinConns and MinIdleConns are filled up again at HealthCheckPeriod, one minute unless the pool is told otherwise,
-//     each connection under the guard.
+//   - MinConns and MinIdleConns are filled up again at HealthCheckPeriod, one minute unless the pool is configured
+//     otherwise, each connection under the guard.
 //   - Who waits for his own opening does not get a connection that becomes free meanwhile. That is why maxWait is
 //     short.
 //

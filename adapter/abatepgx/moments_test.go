@@ -50,7 +50,7 @@ func knocks(t *testing.T, pool *pgxpool.Pool, seen *events) int {
 	return began - before
 }
 
-// explained tells whether an error shows what the driver says, and whether people are told what that means.
+// explained reports whether an error shows what the driver says, and whether people are told what that means.
 func explained(err error, says, hint string) bool {
 	return err != nil && strings.Contains(err.Error(), says) && strings.Contains(connfail.Explain(err), hint)
 }
@@ -137,7 +137,7 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		s    *postgres.Server
 		says string
-		mend func()
+		fix  func()
 	}{
 		{starting, "the database system is starting up (SQLSTATE 57P03)", proceed},
 		{closed, "the database system is not accepting connections (SQLSTATE 57P03)", func() { closed.Promote(t) }},
@@ -155,7 +155,7 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 		if n := knocks(t, pool, seen); n > 30 {
 			t.Errorf("2000 callers knocked %d times", n)
 		}
-		test.mend()
+		test.fix()
 		eventually(t, "a connection", func() bool { return pool.Ping(t.Context()) == nil })
 	}
 }

@@ -34,7 +34,7 @@ func newGRPC() *GRPC {
 				"by what is known when their first message comes."}, []string{"method", "status"}),
 		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_budget_exhausted_total",
 			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the " +
-				"storm being held back: mend the service, leave the policy alone."}, []string{"method"}),
+				"storm being held back: fix the service, leave the policy alone."}, []string{"method"}),
 		methods: make(map[string]*grpcMethod),
 	}
 }

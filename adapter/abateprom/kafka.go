@@ -58,12 +58,12 @@ func newKafka() *kafka {
 		delivered: counter("abate_kafka_delivered_total",
 			"Messages given to the handler, by how that ended. forwarded: it failed and waits in a retry topic. "+
 				"dead-lettered: see abate_kafka_dead_letters_total. held: the service was ill and the message waits where it is; "+
-				"no action, mend the service. dropped: forgotten, as dltStrategy says.",
+				"no action, fix the service. dropped: forgotten, as dltStrategy says.",
 			"topic", "tier", "outcome"),
 		dead: counter("abate_kafka_dead_letters_total",
 			"Messages put into the dead-letter topic, by the topic they were read from. Somebody has to look at each: 'abate "+
 				"dlq ls' groups them. permanent and never-retry: the message or its producer is wrong. exhausted and timeout: "+
-				"the failure lasted longer than the retry topics do; mend it, then 'abate dlq replay'. poison-batch: a batch "+
+				"the failure lasted longer than the retry topics do; fix it, then 'abate dlq replay'. poison-batch: a batch "+
 				"that nobody can decode.", "topic", "reason"),
 		lateness: histogram("abate_kafka_lateness_seconds",
 			"How much later than due messages of a retry topic were delivered. If it grows, consumers are too few or too slow "+

@@ -75,18 +75,18 @@ var (
 			"abate_kafka_paused_partitions for why, abate_kafka_oldest_handler_seconds for a handler that hangs. The log "+
 			"names partition and offset.")
 	pausedDesc = topicGauge("abate_kafka_paused_partitions",
-		"Partitions of which nothing is delivered now, by why. circuit-open: mend the service. forward-failed: a retry or "+
+		"Partitions of which nothing is delivered now, by why. circuit-open: fix the service. forward-failed: a retry or "+
 			"dead-letter topic takes nothing, look at the brokers and at what the consumer "+
 			"may do. poison-batch: a batch cannot be decoded, see poisonBatch. window-full: the oldest message takes long. "+
 			"pace: the drain after an outage; no action.", "reason")
 	pausedSecondsDesc = topicGauge("abate_kafka_paused_seconds",
 		"How long the partition that has been paused longest has been. Above 300, look at abate_kafka_paused_partitions: "+
-			"what it waits for does not mend itself.")
+			"what it waits for does not fix itself.")
 	partitionsDesc = topicGauge("abate_kafka_partitions", "Partitions of a topic that this process has. At 0 in all "+
 		"processes nobody reads it: start one, or see in its log why it is not in the group.")
 	oldestHandlerDesc = gauge("abate_kafka_oldest_handler_seconds",
 		"How long the handler that runs longest has been running. Above handlerTimeout it ignores its context and holds "+
-			"its partition: restart the consumer, then mend the handler.")
+			"its partition: restart the consumer, then fix the handler.")
 	parkedKeysDesc = gauge("abate_kafka_parked_keys",
 		"Keys whose messages wait behind one that is being retried. It is the order park-key at work; no action.")
 	drainingDesc = gauge("abate_kafka_draining",
@@ -99,7 +99,7 @@ var (
 			"comes as goes, raise drain.factor while the service can take it.")
 	floodHoldingDesc = gauge("abate_kafka_flood_holding",
 		"1 while so many messages would be given up (abate_kafka_flood_share) that they wait in the last retry topic "+
-			"instead of becoming dead letters. Mend the service, or what was deployed last: they are delivered again by "+
+			"instead of becoming dead letters. Fix the service, or what was deployed last: they are delivered again by "+
 			"themselves.")
 	floodShareDesc = gauge("abate_kafka_flood_share", "Share of the messages that ended in the last minute "+
 		"(kafka.flood.window) by being given up, or would have: of the worst end of it.")
@@ -116,7 +116,7 @@ var (
 			"knows: then nobody may read them.", []string{"topic"}, nil)
 	replayDesc = prometheus.NewDesc("abate_dlq_replay_messages",
 		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail "+
-			"is not mended; the replay stops by itself. waiting: nobody has got to them, see abate_dlq_replay_eta_seconds.",
+			"is not fixed; the replay stops by itself. waiting: nobody has got to them, see abate_dlq_replay_eta_seconds.",
 		[]string{"topic", "result"}, nil)
 )
 

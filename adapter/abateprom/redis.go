@@ -30,7 +30,7 @@ func newRedis() *redis {
 			Help: "Commands that Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: see " +
 				"abate_redis_fallback_total."}, []string{"op"}),
 		fallback: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_fallback_total",
-			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; mend Redis."},
+			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; fix Redis."},
 			[]string{"what"}),
 	}
 	r.ops.resolvedBy(func(op string) *redisOp {

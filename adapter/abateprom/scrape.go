@@ -17,9 +17,9 @@ var (
 			"pile up: a bulkhead bounds that.")
 	breakerDesc = gauge("circuit_breaker_state",
 		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: "+
-			"mend the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
+			"fix the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
 	balanceDesc = gauge("abate_retry_budget_balance",
-		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: mend the service, do not raise "+
+		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: fix the service, do not raise "+
 			"the budget.")
 	activeDesc = gauge("abate_active_retries",
 		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that "+
@@ -42,7 +42,7 @@ var (
 	limitDesc    = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
 	throttleDesc = gauge("abate_throttle_rejection_ratio",
 		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the "+
-			"throttle's k allows for: mend the service.")
+			"throttle's k allows for: fix the service.")
 	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy "+
 		"says. Refusals are in abate_call_refusals_total as rate_limited.")
 	paceDesc = gauge("abate_pacing_per_second",

@@ -27,8 +27,8 @@ func newVectors() vectors {
 	v := vectors{
 		requests: counter("http_client_requests_total",
 			"Requests that callers made, by the status they got; status 0 is no answer at all. A request that took three "+
-				"attempts counts once: this is what users see. If 0 and 5xx grow, look at abate_call_refusals_total: it tells "+
-				"our no from the service's.",
+				"attempts counts once: this is what users see. If 0 and 5xx grow, look at abate_call_refusals_total: it counts "+
+				"what the policy refused; the rest failed at the service.",
 			"endpoint", "status"),
 		duration: histogram("http_client_request_duration_seconds",
 			"How long callers waited for their answer, all attempts and the waits between them included. If it grows and the "+
@@ -61,7 +61,7 @@ func newVectors() vectors {
 				"of them will not help."),
 		refusals: counter("abate_call_refusals_total",
 			"Calls to which the policy said no, before the first attempt or instead of another one. budget_exhausted and "+
-				"circuit_open are the storm being held back: mend the service, leave the policy alone. bulkhead_full: the "+
+				"circuit_open are the storm being held back: fix the service, leave the policy alone. bulkhead_full: the "+
 				"service is slow, or maxConcurrentCalls too small. deadline: the timeout leaves no room for retries. "+
 				"tree_exhausted: another service of the chain retries, see retryOwner; no action.", "reason"),
 		delay: histogram("abate_retry_delay_seconds",

@@ -19,7 +19,7 @@ const (
 	oneCall   = 1 << countBits
 )
 
-// add counts one attempt, sent at a time of the events' clock. first tells that it is the first of its call.
+// add counts one attempt, sent at a time of the events' clock. first reports whether it is the first of its call.
 func (w *window) add(at time.Duration, first bool) {
 	if w.origin.Load() == nil {
 		origin := time.Now().Add(-at)

@@ -334,7 +334,7 @@ func (w *wire) connect(c net.Conn) {
 	carry(c, server)
 }
 
-// sever drops whatever is sent from now on. mend lets new connections through again.
+// sever drops whatever is sent from now on. fix lets new connections through again.
 func (w *wire) sever(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

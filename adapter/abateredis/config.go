@@ -38,10 +38,11 @@ type Config struct {
 	// TLSConfig says how, if there is more to say. It implies TLS.
 	TLSConfig *tls.Config
 
-	// Observe is told of each round trip: what for (take, refill, heartbeat, budget, publish, idempotency), how long,
-	// and the error if there was one. It is not called for what was not sent because Redis is away. It must not block.
+	// Observe is called after each round trip: what it was for (take, refill, heartbeat, budget, publish, idempotency),
+	// how long, and the error if there was one. It is not called for what was not sent because Redis is away. It must
+	// not block.
 	Observe func(op string, took time.Duration, err error)
-	// OnFallback is told of each decision made without Redis: rateLimit, retryBudget or idempotency. It must not block.
+	// OnFallback is called for each decision made without Redis: rateLimit, retryBudget or idempotency. It must not block.
 	OnFallback func(what string)
 }
 

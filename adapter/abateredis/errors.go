@@ -80,7 +80,7 @@ func explain(l *link, err error, timeout time.Duration) error {
 	return &explained{err, where}
 }
 
-// isReply tells whether Redis has answered, though with an error.
+// isReply reports whether Redis has answered, though with an error.
 func isReply(err error, text string) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), text)

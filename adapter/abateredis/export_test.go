@@ -50,7 +50,7 @@ func FillTable(maxKeys int, n uint64) (places, buckets int, found bool) {
 	return len(*table.sets.Load()) * setSize, table.n, found
 }
 
-// KeepDebts has a bucket that owes, and one more than n of others, at one place in a table. It tells whether the debt
+// KeepDebts has a bucket that owes, and one more than n of others, at one place in a table. It reports whether the debt
 // is still found, and that of a second one is not, which owes nothing.
 func KeepDebts(n uint64) (owing, paid bool) {
 	table := newTable(0)
@@ -82,7 +82,7 @@ func Crowd(every time.Duration, counted ...int64) (believed []int64) {
 // BudgetText is the script of the retry budget.
 var BudgetText = budgetText
 
-// SameWay tells whether two configurations lead to the same Redis in the same way.
+// SameWay reports whether two configurations lead to the same Redis in the same way.
 func SameWay(a, b Config) bool { return a.withDefaults().same(b.withDefaults()) }
 
 // LandBatches has n batches of 100 tokens come out of a bucket that holds that many, while somebody else decides about

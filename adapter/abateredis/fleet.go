@@ -36,7 +36,7 @@ type Fleet struct {
 	listening bool
 }
 
-// limitName tells limits apart: one in shadow mode has buckets of its own.
+// limitName returns the name of a limit in Redis. A limit in shadow mode has buckets of its own.
 type limitName struct {
 	name   string
 	shadow bool
@@ -91,7 +91,7 @@ func (f *Fleet) Reconfigure(c Config) error {
 	return nil
 }
 
-// same tells whether two configurations lead to the same Redis in the same way. Observers cannot be compared: they
+// same reports whether two configurations lead to the same Redis in the same way. Observers cannot be compared: they
 // count as the same.
 func (c Config) same(other Config) bool {
 	c.Observe, c.OnFallback, other.Observe, other.OnFallback = nil, nil, nil, nil
@@ -176,7 +176,7 @@ func (l *link) send(asker context.Context, op string, timeout time.Duration,
 	return err
 }
 
-// away tells, for the price of a few loads, whether Redis is known to be away and it is not yet time to look again.
+// away reports whether Redis is known to be away and it is not yet time to look again. It costs a few loads.
 func (l *link) away(now time.Duration) bool {
 	b := l.guard.Breaker()
 	return b.State() == breaker.Open && b.RetryIn(now) > 0
@@ -190,8 +190,8 @@ func (f *Fleet) retryIn(now time.Duration) time.Duration {
 }
 
 func (f *Fleet) fellBack(what string) {
-	if tell := f.link.Load().config.OnFallback; tell != nil {
-		tell(what)
+	if report := f.link.Load().config.OnFallback; report != nil {
+		report(what)
 	}
 }
 
@@ -233,7 +233,7 @@ type State struct {
 	Err error
 }
 
-// Away tells whether Redis is not used at the moment.
+// Away reports whether Redis is not used at the moment.
 func (s State) Away() bool {
 	return s.Breaker.State != breaker.Closed && s.Breaker.State != breaker.RampUp
 }

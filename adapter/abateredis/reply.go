@@ -67,13 +67,13 @@ func parseBegun(v any) (idempotency.Begun, error) {
 	return idempotency.Begun{}, errReply
 }
 
-// finding is what an instance tells the others: it has opened its breaker for guard, for wait.
+// finding is what an instance reports to the others: it has opened its breaker for guard, for wait.
 type finding struct {
 	instance, guard string
 	wait            time.Duration
 }
 
-// maxName is the longest name of a guard that is told to others.
+// maxName is the longest name of a guard that is published.
 const maxName = 500
 
 // message is a finding as text.

@@ -18,7 +18,7 @@ type sharing struct {
 	guard     *abate.Guard
 	budgeted  bool          // the fleet's budget has been seen
 	touched   time.Duration // when it was exchanged last; of the keeper only
-	published time.Duration // when the breaker's finding was told last; of the keeper only
+	published time.Duration // when the breaker's finding was last published; only the keeper uses it
 }
 
 // Share shares a guard's retry budget and breaker with the guards of its name in other instances, as far as its policy
@@ -123,10 +123,10 @@ func (f *Fleet) settle(ctx context.Context, l *link, now time.Duration, all []ex
 	return failed
 }
 
-// publishEvery is how often a finding is told while it stands.
+// publishEvery is how often a finding is published while it holds.
 const publishEvery = 250 * time.Millisecond
 
-// publish tells the others which breakers this instance has opened.
+// publish reports to the others which breakers this instance has opened.
 func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	var findings []finding
 	for _, s := range shared {
@@ -146,7 +146,7 @@ func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	if len(findings) == 0 || f.away(now) {
 		return
 	}
-	_ = f.ask(f.ctx, "publish", func(ctx context.Context, l *link) error { // it will be told again
+	_ = f.ask(f.ctx, "publish", func(ctx context.Context, l *link) error { // it will be published again
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, found := range findings {
 				p.Publish(ctx, l.channel(), found.message())
@@ -157,5 +157,5 @@ func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	})
 }
 
-// channel is where findings are told.
+// channel is the name of the channel on which findings are published.
 func (l *link) channel() string { return l.config.Prefix + "breakers" }

@@ -22,10 +22,10 @@ import (
 // there. Without it, with Replicas 0, idempotency in Redis is as durable as one Redis server: a failover can lose the
 // last writes, and a restart what its append-only file has not (appendfsync always loses none).
 //
-// What a failover lost while the request was being done, its holder tells the new master with Restore. Tokens follow
-// the server's clock, and never come below the greatest one that this instance has seen.
+// What a failover lost while the request was being done, its holder reports to the new master with Restore. Tokens
+// follow the server's clock, and never come below the greatest one that this instance has seen.
 //
-// Begin has Config.Timeout, and is not sent while Redis is known to be away. The other methods, which tell what has
+// Begin has Config.Timeout, and is not sent while Redis is known to be away. The other methods, which report what has
 // happened, are always sent, on connections of their own, and have up to a second: a stutter of Redis delays answers
 // and refuses none.
 type Store struct {
@@ -106,9 +106,9 @@ func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerpr
 	return s.end(ctx, key, 0, "restore", was.Token, micros(lease), micros(idempotency.Abandoned), "", string(fp[:]), over)
 }
 
-// end runs end.lua. It tells what has happened, and who asks has nothing else to give out: so it does not go through
-// the guard, which would refuse it for as long as it takes to come back after a stutter, and it has more time than
-// Config.Timeout.
+// end runs end.lua. It reports what has happened, and its caller has nothing else to give out: so it does not go
+// through the guard, which would refuse it for as long as it takes to come back after a stutter, and it has more time
+// than Config.Timeout.
 func (s *Store) end(ctx context.Context, key string, size int, args ...any) error {
 	held := int64(0)
 	err := s.about(ctx, key, func(ctx context.Context, l *link, name string) error {

@@ -17,7 +17,7 @@ func (l *link) run(ctx context.Context, client redis.UniversalClient, s *redis.S
 		return s.Run(ctx, client, []string{key}, args...).Result()
 	}
 	master := client
-	if c, ok := master.(*redis.ClusterClient); ok { // WAIT has no key, so the client could not tell whom to ask
+	if c, ok := master.(*redis.ClusterClient); ok { // WAIT has no key, so the client could not know which node to ask
 		node, err := c.MasterForKey(ctx, key)
 		if err != nil {
 			return nil, err

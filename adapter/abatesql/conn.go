@@ -185,7 +185,7 @@ func (c *conn) IsValid() bool {
 }
 
 // failed looks at an error of a statement. database/sql repeats what brings driver.ErrBadConn, except in a transaction.
-// (And on a sql.Conn, which cannot be told from the pool: that is counted without need.)
+// (And on a sql.Conn, which cannot be distinguished from the pool: that is counted without need.)
 func (c *conn) failed(ctx context.Context, err error) {
 	if err == driver.ErrSkip {
 		return

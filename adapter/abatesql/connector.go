@@ -33,7 +33,7 @@ func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 	return sql.OpenDB(&Connector{Base: base, Guard: g})
 }
 
-// Connect opens one connection. The error is the driver's own when another attempt could not mend it, else an
+// Connect opens one connection. The error is the driver's own when another attempt could not fix it, else an
 // *abate.Error with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose turn
 // would come too late (see crowded), and never else: database/sql would call Connect again at once.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {

@@ -38,7 +38,7 @@ const (
 
 	// begin takes the row, or else reads it. What it reads is as old as the statement, what it takes is of this moment;
 	// if a row came, went or changed hands in between, neither part returns one, and the caller asks again. A row that
-	// failed while the statement waited for it expires after the statement's time; its token tells that there is
+	// failed while the statement waited for it expires after the statement's time; its token shows that there is
 	// nothing to take over.
 	begin = `WITH begun AS (
 	INSERT INTO {table} AS o (key, fingerprint, lease_until, forget_at)
@@ -64,7 +64,7 @@ FROM {table} AS o WHERE o.key = $1::bytea AND NOT {free} AND NOT EXISTS (SELECT 
 	// next is a token above all of the row.
 	next = `greatest(nextval(pg_get_serial_sequence('{table}', 'token')), abs(o.token) + 1)`
 
-	// complete may be told again: then what is stored stays, unless it is no more than that there was an answer.
+	// complete may be called again: then what is stored stays, unless it is no more than that there was an answer.
 	complete = `UPDATE {table} SET
 	answer = CASE WHEN {open} THEN $3::bytea ELSE answer END,
 	forget_at = CASE WHEN {open} THEN {later4} ELSE forget_at END

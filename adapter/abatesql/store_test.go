@@ -124,7 +124,7 @@ func TestOtherErrorsAreFinal(t *testing.T) {
 			}
 		}
 		if said := f.said(); strings.Count(said, "with") != 1 || strings.Count(said, "update") != 3 {
-			t.Errorf("asked %q: an error that another try does not mend was tried again", said)
+			t.Errorf("asked %q: an error that another try does not fix was tried again", said)
 		}
 	}
 }

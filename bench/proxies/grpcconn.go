@@ -312,7 +312,7 @@ func fillMessage(data []byte) {
 	binary.BigEndian.PutUint32(data[1:messageHead], uint32(len(data)-messageHead))
 }
 
-// isMessage tells whether data, from its start, is one message of this length.
+// isMessage reports whether data, from its start, is one message of this length.
 func isMessage(data []byte) bool {
 	return data[0] == 0 && binary.BigEndian.Uint32(data[1:messageHead]) == uint32(len(data)-messageHead)
 }

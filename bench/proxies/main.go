@@ -138,7 +138,7 @@ func (o options) check(rest []string) error {
 	return nil
 }
 
-// measureAll measures in every mode that was asked for, and prints. complete tells that nothing failed.
+// measureAll measures in every mode that was asked for, and prints. complete reports whether nothing failed.
 func measureAll(ctx context.Context, opt options, stdout, stderr io.Writer) (complete bool, err error) {
 	l, err := newLab(ctx, opt, stderr)
 	if err != nil {

@@ -121,7 +121,7 @@ type errNotThere string
 
 func (e errNotThere) Error() string { return string(e) }
 
-// available tells why a target cannot be started, nil when it can.
+// available returns an error that says why a target cannot be started, or nil if it can.
 func (l *lab) available(t target) error {
 	if t.program != "" {
 		if _, err := exec.LookPath(t.program); err != nil {

@@ -9,8 +9,8 @@ type promise struct {
 	// floor is a row without any library. When set, what is compared is the cost
 	// added to it, in time and in allocations.
 	floor string
-	// byTurns tells that our row measured both sides, by turns, in processor time: it reports cpu-ns/op, peer-cpu-ns/op
-	// and cpu-ratio. peers then only names the other side.
+	// byTurns reports whether our row measured both sides, alternating, in processor time: it reports cpu-ns/op,
+	// peer-cpu-ns/op and cpu-ratio. peers then only names the other side.
 	byTurns bool
 	// limit is the largest ratio kept; 0 prints the ratio without judging it.
 	limit float64
@@ -251,7 +251,7 @@ var promises = []promise{
 		peers:   []string{"GRPCLoopbackCPU/impl=plain/mode=seq"},
 	},
 	{
-		what:    "  without telling the server what is left",
+		what:    "  without sending the server what is left",
 		byTurns: true,
 		allocs:  anyNumber,
 		ours:    "GRPCLoopbackCPU/impl=abate-silent/mode=seq",

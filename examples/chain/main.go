@@ -19,7 +19,7 @@ const (
 )
 
 func main() {
-	if err := tell(os.Stdout); err != nil {
+	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -84,8 +84,8 @@ only checkout    its neighbours do not run Abate and try %d times, so there is n
                  call pass while the circuit is open.
 `
 
-// tell prints the table.
-func tell(out io.Writer) error {
+// run prints the table.
+func run(out io.Writer) error {
 	fmt.Fprintf(out, intro, tries, requests)
 	fmt.Fprintf(out, "%-6s  %-34s%10s%10s%10s   at the database at most\n", "", "who runs Abate", "checkout", "payment",
 		"database")

@@ -19,7 +19,7 @@ type line struct {
 func table(t *testing.T) map[string]line {
 	t.Helper()
 	var out bytes.Buffer
-	if err := tell(&out); err != nil {
+	if err := run(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := map[string]line{}

@@ -50,7 +50,7 @@ func main() {
 		Group:        "billing",
 		Topics:       []string{story.topic},
 		Guard:        guard,
-		Handler:      story.tells(charge),
+		Handler:      story.prints(charge),
 		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, abate.Now)), // in earnest a store in Redis or SQL
 		OnDeadLetter: story.deadLetter,
 		Observer:     story,

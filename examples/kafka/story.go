@@ -56,8 +56,8 @@ func begin(ctx context.Context, brokers []string) *story {
 // atTheEnd calls finish when every message is handled or a dead letter.
 func (s *story) atTheEnd(finish func()) { s.finish = finish }
 
-// tells is a handler that says what it is given.
-func (s *story) tells(handler abatekafka.Handler) abatekafka.Handler {
+// prints returns a handler that prints what it is given.
+func (s *story) prints(handler abatekafka.Handler) abatekafka.Handler {
 	return func(ctx context.Context, m *abatekafka.Message) error {
 		s.mu.Lock()
 		s.names[fmt.Sprint(m.Record.Topic, "/", m.Record.Offset)] = string(m.Key)
@@ -76,7 +76,7 @@ func (s *story) say(name string, delivery int, format string, more ...any) {
 		fmt.Sprintf(format, more...))
 }
 
-// ObserveRedelivery is told everything that the consumer does.
+// ObserveRedelivery prints everything that the consumer does.
 func (s *story) ObserveRedelivery(e redelivery.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type weather struct {
 	healthy, idle, outage time.Duration
 }
 
-// at tells whether calls fail at t and whether the callers are idle, and until when.
+// at reports whether calls fail at t and whether the callers are idle, and until when.
 func (w weather) at(t time.Duration) (fails, idle bool, end time.Duration) {
 	cycle := w.healthy + w.idle + w.outage
 	begin := t / cycle * cycle

@@ -35,7 +35,7 @@ func New(c Config) *Budget {
 	b.begin(s)
 	b.enter(0, s)
 	if s.banked() {
-		b.nextRoll.Store(never) // the first call tells the time
+		b.nextRoll.Store(never) // the first call sets the time
 	}
 	b.bucket.timed = false
 	return b

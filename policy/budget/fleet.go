@@ -34,7 +34,7 @@ func (b *Budget) Offer(now time.Duration) (Offer, bool) {
 	}
 	b.roll(now, s)
 	is := b.sharedNow(now)
-	if now-b.shared.at > s.slot*slots { // the others were away: what was used meanwhile does not tell what will be
+	if now-b.shared.at > s.slot*slots { // the others were away: what was used meanwhile does not say what will be
 		b.shared.used = is.used
 	}
 	o := Offer{Reserve: s.reserve, Floor: max(s.reserve, s.least), Window: s.slot * slots}

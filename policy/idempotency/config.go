@@ -23,7 +23,7 @@ type Config struct {
 	// caller is, if that is more than an address (mtls, token, header:NAME of a trusted peer), else the credential that
 	// the request shows (Authorization, X-Api-Key, Api-Key, X-Auth-Token), else its client certificate. Senders with
 	// none of these are one, and their repeats must bring the same cookies. "credential" looks at the credential first
-	// whatever caller is; "header:NAME" and "cookie:NAME" name what tells users apart (a header of an untrusted peer
+	// whatever caller is; "header:NAME" and "cookie:NAME" name what distinguishes users (a header of an untrusted peer
 	// counts together with the credential); "everybody" makes one of all, for callers whose credentials change between
 	// tries and who may see each other's answers. An address is no scope: others are behind the same one, and the same
 	// user comes back from another.
@@ -67,7 +67,7 @@ type Config struct {
 	WhenAway string `yaml:"whenAway" enum:"closed|open" example:"closed"`
 }
 
-// Enabled tells whether keys are looked at.
+// Enabled reports whether keys are looked at.
 func (c Config) Enabled() bool { return !c.Disabled && len(c.Methods) > 0 }
 
 // WithDefaults returns c with defaults filled in. A Config that is off stays off.
@@ -127,15 +127,15 @@ func (c *Config) KeepsCode(code uint32) bool {
 }
 
 // Unknown returns the answer that is stored for a try that reached the service and ended without one, if it must not be
-// run again: nobody can say whether it took effect. Its repeats are told so; see Response.EffectUnknown.
+// run again: nobody can say whether it took effect. Its repeats get that answer; see Response.EffectUnknown.
 func Unknown() Response { return Response{Status: 500, Truncated: true} }
 
-// Keeps tells whether the answer with this HTTP status is stored for the repeats of its request. If not, the key is let
-// go with Fail, and the next try runs.
+// Keeps reports whether the answer with this HTTP status is stored for the repeats of its request. If not, the key is
+// let go with Fail, and the next try runs.
 //
 // Statuses from 200 to 499 are kept: the request was done, or refused for good. Not kept are 401 and 407, since a
 // repeat may come with better credentials, and 408, 425 and 429, which ask to come again. Neither are those of 500 and
-// above, although some service may have done half of the work before it answered so: a client that is told "503, later"
+// above, although some service may have done half of the work before it answered so: a client that gets "503, later"
 // would otherwise get the same 503 as long as the key lives. A service that cannot undo its half keeps a record of its
 // own, or answers with 4xx.
 func Keeps(status int) bool {
@@ -148,7 +148,7 @@ func Keeps(status int) bool {
 
 // KeepsCode is Keeps for the status code of a gRPC answer. OK and the codes for calls that were refused for good are
 // kept: INVALID_ARGUMENT (3), NOT_FOUND (5), ALREADY_EXISTS (6), PERMISSION_DENIED (7), FAILED_PRECONDITION (9) and
-// OUT_OF_RANGE (11). The others say that the next try may find better, or that something is broken that will be mended.
+// OUT_OF_RANGE (11). The others say that the next try may find better, or that something is broken that will be fixed.
 func KeepsCode(code uint32) bool {
 	switch code {
 	case 0, 3, 5, 6, 7, 9, 11:

@@ -3,16 +3,17 @@
 //
 // Why: a client that got no answer cannot know whether its request was done. If it gives up, an order may be lost; if
 // it repeats, a card may be charged twice. With a key that the client makes up once per intent and sends with every
-// try, the service can tell a repeat from a new request, and the client may repeat as often as its budget allows.
+// try, the service can distinguish a repeat from a new request, and the client may repeat as often as its budget
+// allows.
 //
 // # The life of a key
 //
-// [Store.Begin] says what to do with a request. The first one to come is told to [Run]: it holds the key under a lease,
+// [Store.Begin] says what to do with a request. The first one to come gets [Run]: it holds the key under a lease,
 // which it renews while it works, and ends with [Store.Complete], which keeps the answer, or with [Store.Fail], if
 // there was no effect. Others with the key get [Running] meanwhile, [Replay] afterwards, and [Mismatch] at any time if
 // their [Fingerprint] is another: somebody uses one key for two requests.
 //
-// A try that crashed neither completes nor fails. When its lease is over, the next request takes over: it is told to
+// A try that crashed neither completes nor fails. When its lease is over, the next request takes over: it gets
 // run, and by Begun.TakenOver that the effect may have happened already; only the service itself can find out. Every
 // Run comes with a token that is greater than all earlier ones of its key. Whoever was taken over and wakes up again
 // holds an older one, and all it does is answered with [ErrLost]. Where the effect is a write to something that can
@@ -25,13 +26,13 @@
 // divided the store and its users are: an answer is given out only when the store has confirmed that the request was
 // done. The first caller waits for that, for a round trip as a rule; a repeat gets what the store says, or, at the
 // instance that did the work, what that instance says. A lease cannot keep that promise: if it is over while the store
-// cannot be reached, nobody can tell a holder that is cut off from one that crashed, and the next try takes over. So
-// what the holder has not recorded it does not give out.
+// cannot be reached, nobody can distinguish a holder that is cut off from one that crashed, and the next try takes
+// over. So what the holder has not recorded it does not give out.
 //
 // [Holder] is the state machine of that: it renews while the work goes on, and also when the work is over and the
-// answer does not pass; it records the end again and again, which a Store takes as often as it is told; and it stops
+// answer does not pass; it records the end again and again, which a Store accepts any number of times; and it stops
 // only when the store has confirmed it or says that another try has taken over. Who drives it keeps the answer
-// meanwhile, also when the first caller's time is over: that one is told to send the request again with the same key.
+// meanwhile, also when the first caller's time is over: that one is asked to send the request again with the same key.
 // An answer that a store refuses while it takes renewals is recorded without its body: "done, answer unknown", for
 // which repeats get 409. So is an answer that begins to go out before there is all of it, before its first byte goes
 // out. What has not been recorded when the process ends looks like a crash, so drain before.
@@ -45,13 +46,13 @@
 // behind.
 //
 // A store that may forget what it has confirmed breaks the rule: see abateredis.Config.Replicas, and synchronous_commit
-// of a PostgreSQL with standbys. A holder tells such a [Restorer] again what it has forgotten.
+// of a PostgreSQL with standbys. A holder repeats to such a [Restorer] what it has forgotten.
 //
 // # What is stored
 //
-// [Keeps] tells by its status which answer is for good. The others say that nothing was done or that the client should
-// come again, so the key is let go, and the next try runs, unless Config.KeepServerErrors says that there may have been
-// an effect.
+// [Keeps] reports by its status whether an answer is final. The others say that nothing was done or that the client
+// should come again, so the key is let go, and the next try runs, unless Config.KeepServerErrors says that there may
+// have been an effect.
 //
 // # Whose a key is
 //

@@ -10,7 +10,7 @@ import (
 type Task uint8
 
 const (
-	// Sleep: nothing, until the holder is told something.
+	// Sleep: do nothing until one of the methods of the holder is called.
 	Sleep Task = iota
 	// ToRenew: Store.Renew.
 	ToRenew
@@ -30,7 +30,7 @@ const (
 type Fate uint8
 
 const (
-	// Undecided: the store has not confirmed anything yet. Nobody may be told that the request was done.
+	// Undecided: the store has not confirmed anything yet. Nobody may be answered that the request was done.
 	Undecided Fate = iota
 	// Recorded: the store has confirmed that the request was done: no later try runs, and its answer may be given out.
 	Recorded
@@ -84,8 +84,8 @@ const (
 	restoresPerTry = 3
 )
 
-// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores tells that the store is a
-// Restorer.
+// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores reports whether the store
+// is a Restorer.
 func NewHolder(sent, lease time.Duration, restores bool) Holder {
 	return Holder{lease: lease, until: sent + lease, due: sent + lease/3, renewAt: sent + lease/3, restores: restores}
 }
@@ -102,8 +102,8 @@ func (h *Holder) Fate() Fate {
 	return h.fate
 }
 
-// Mark tells that a part of the answer is about to be given out before there is all of it. That the request was done is
-// recorded first; it is when Fate says so. The work goes on, and Done follows.
+// Mark records that a part of the answer is about to be given out before there is all of it. That the request was done
+// is recorded first; it is when Fate says so. The work goes on, and Done follows.
 func (h *Holder) Mark(now time.Duration) {
 	if h.phase == working && !h.marked {
 		h.phase, h.due, h.failures, h.failed = recording, now, 0, false
@@ -117,7 +117,7 @@ func (h *Holder) Unmark(now time.Duration) {
 	}
 }
 
-// Done tells that the work is over and had its effect: its answer is to be recorded.
+// Done records that the work is over and had its effect: its answer is to be recorded.
 func (h *Holder) Done(now time.Duration) {
 	if h.phase == working || h.phase == recording {
 		h.phase, h.final, h.due, h.failures, h.failed = recording, true, now, 0, false
@@ -125,7 +125,7 @@ func (h *Holder) Done(now time.Duration) {
 	}
 }
 
-// Failed tells that the work is over and had no effect. After a Mark it is too late to say so.
+// Failed records that the work is over and had no effect. After a Mark it is too late to say so.
 func (h *Holder) Failed(now time.Duration) {
 	switch {
 	case h.marked:
@@ -159,7 +159,7 @@ func (h *Holder) Next() (Task, time.Duration) {
 	return ToComplete, h.due
 }
 
-// Told takes in how a task ended that was begun at sent: with nil, ErrLost or another error. random is from 0 to 1.
+// Told records how a task that was begun at sent ended: with nil, ErrLost or another error. random is from 0 to 1.
 func (h *Holder) Told(task Task, sent, now time.Duration, err error, random float64) {
 	if h.phase == over {
 		return
@@ -175,7 +175,7 @@ func (h *Holder) Told(task Task, sent, now time.Duration, err error, random floa
 	case ToRenew, ToRestore:
 		h.held(task, sent, now, err, lost)
 	case ToComplete, ToMark:
-		h.told(task, now, err, lost)
+		h.recorded(task, now, err, lost)
 	case ToFail:
 		if err == nil || lost || now >= h.giveUp { // by then the lease is over
 			h.end(LetGo)
@@ -206,14 +206,14 @@ func (h *Holder) held(task Task, sent, now time.Duration, err error, lost bool) 
 		h.missing = false
 		h.end(Lost)
 	case lost:
-		h.due, h.renewAt = now, never // to record the end will tell
+		h.due, h.renewAt = now, never // recording the end will show
 	default:
 		h.renewAt = now + h.lease/3
 	}
 }
 
-// told takes in the end of a try to record that the request was done.
-func (h *Holder) told(task Task, now time.Duration, err error, lost bool) {
+// recorded handles the result of an attempt to record that the request was done.
+func (h *Holder) recorded(task Task, now time.Duration, err error, lost bool) {
 	h.odd = !h.odd
 	switch {
 	case err == nil && task == ToMark:
@@ -247,7 +247,7 @@ func (h *Holder) told(task Task, now time.Duration, err error, lost bool) {
 	}
 }
 
-// mayRestore tells whether to make the key again, and counts.
+// mayRestore reports whether to make the key again, and counts.
 func (h *Holder) mayRestore() bool {
 	if !h.restores || h.fate == Lost || h.restored == restoresPerTry {
 		return false

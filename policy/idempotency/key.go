@@ -72,7 +72,7 @@ func ParseKeys(standard, older string) (string, error) {
 	return key, nil
 }
 
-// notBare tells the characters that bare text cannot have.
+// notBare reports whether bare text cannot have the character.
 func notBare(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,;`, c) }
 
 // unquote reads a string of RFC 9651, which is all of s.
@@ -122,7 +122,7 @@ func StoreKey(gate, caller, key string) string {
 	return fmt.Sprintf("%x", digest([]byte(key), gate, caller))
 }
 
-// Fingerprint tells requests with the same key apart: a SHA-256 over what makes them the same.
+// Fingerprint returns a SHA-256 of what makes two requests with the same key the same request.
 type Fingerprint [sha256.Size]byte
 
 // FingerprintOf returns the fingerprint of a request: its method, its target with the query, and its body, or as much

@@ -39,9 +39,9 @@ type Memory struct {
 	token     uint64
 	floor     time.Duration // how long a finished key is kept at least; above all others: its whole retention
 	early     Shortened     // what was forgotten early
-	tell      func(Shortened)
+	report    func(Shortened)
 
-	untold atomic.Bool // something was forgotten early, and tell has not been called for it
+	unreported atomic.Bool // something was forgotten early, and report has not been called for it
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
@@ -69,12 +69,12 @@ func (m *Memory) Reconfigure(maxBytes int64) {
 }
 
 // Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those
-// that are older to make room for others, the oldest first, and calls tell after the call in which it did, outside of
+// that are older to make room for others, the oldest first, and calls report after the call in which it did, outside of
 // its lock; nil for nobody. Without a call of Shorten no key is forgotten early.
-func (m *Memory) Shorten(floor time.Duration, tell func(Shortened)) {
+func (m *Memory) Shorten(floor time.Duration, report func(Shortened)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.floor, m.tell = floor, tell
+	m.floor, m.report = floor, report
 }
 
 // Usage implements Measured.
@@ -109,7 +109,7 @@ func (m *Memory) Begin(ctx context.Context, key string, fp Fingerprint, lease ti
 		return Begun{}, err
 	}
 	begun, answer, err := m.begin(key, fp, lease)
-	m.tellEarly()
+	m.reportEarly()
 	if err == nil && answer != nil {
 		begun.Response, err = ParseResponse(answer)
 	}
@@ -315,7 +315,7 @@ func (m *Memory) shorten(size int64, now time.Duration) bool {
 		}
 		m.early.Keys++
 		m.early.Held = now - e.lease
-		m.untold.Store(true)
+		m.unreported.Store(true)
 		m.forget(e)
 		if m.max-m.used >= size {
 			return true
@@ -324,16 +324,16 @@ func (m *Memory) shorten(size int64, now time.Duration) bool {
 	return false
 }
 
-// tellEarly tells what was forgotten early, if there is anything that has not been told.
-func (m *Memory) tellEarly() {
-	if !m.untold.Load() || !m.untold.CompareAndSwap(true, false) {
+// reportEarly reports what was forgotten early, if there is anything that has not been reported.
+func (m *Memory) reportEarly() {
+	if !m.unreported.Load() || !m.unreported.CompareAndSwap(true, false) {
 		return
 	}
 	m.mu.Lock()
-	tell, early := m.tell, m.early
+	report, early := m.report, m.early
 	m.mu.Unlock()
-	if tell != nil {
-		tell(early)
+	if report != nil {
+		report(early)
 	}
 }
 

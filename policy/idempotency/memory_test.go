@@ -69,7 +69,7 @@ func (b *bench) done(key string, body int, retention time.Duration) {
 	}
 }
 
-// kept tells whether the answer of a key that is done is still there.
+// kept reports whether the answer of a key that is done is still there.
 func (b *bench) kept(key string) bool {
 	b.Helper()
 	begun := b.begin(key, time.Hour)

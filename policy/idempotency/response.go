@@ -20,8 +20,8 @@ type Response struct {
 	Header []Field
 	// Body is all of it.
 	Body []byte
-	// Truncated tells that the answer was too large to be stored: it can be reported, not replayed. Only Status is stored
-	// with it.
+	// Truncated reports whether the answer was too large to be stored: it can be reported, not replayed. Only Status is
+	// stored with it.
 	Truncated bool
 }
 

@@ -22,7 +22,7 @@ type Sender struct {
 	Name string
 	// Certificate is the name in his client certificate, which was verified; empty without one.
 	Certificate string
-	// Trusted tells that he is a peer whose headers are believed.
+	// Trusted reports whether the sender is a peer whose headers are believed.
 	Trusted bool
 	// Host is the authority that the request is for; empty if nobody says.
 	Host string
@@ -39,10 +39,10 @@ var credentialFields = [...]string{"authorization", "x-api-key", "api-key", "x-a
 // that, for Fingerprint.With. Both are kept as hashes only.
 //
 // Senders without any credential are one principal, as they are to the service. Cookies may be credentials, and may be
-// anything else, which changes from one try to the next: so they do not tell principals apart unless scope names one of
-// them, but a key that comes back with other cookies is a mismatch, and neither answered nor done again. So is one that
-// comes back for another host: one service may serve many, each to its own tenant. An address is no host, but one of a
-// service's instances.
+// anything else, which changes from one attempt to the next: so they do not distinguish principals unless scope names
+// one of them, but a key that comes back with other cookies is a mismatch, and neither answered nor done again. So is
+// one that comes back for another host: one service may serve many, each to its own tenant. An address is no host, but
+// one of a service's instances.
 func Principal(scope string, s Sender) (principal, compared string) {
 	principal, compared = s.principal(scope)
 	if host := hostName(s.Host); host != "" {

@@ -37,7 +37,7 @@ type Begun struct {
 	// Token proves, with Run, that the key is held: whoever was taken over holds an older one and can change nothing any
 	// more. It is greater than all earlier ones of the key.
 	Token uint64
-	// TakenOver tells, with Run, that an earlier try began and never ended: its effect may have happened.
+	// TakenOver reports, with Run, whether an earlier try began and never ended: its effect may have happened.
 	TakenOver bool
 	// Response is, with Replay, the answer. It is shared: do not change it.
 	Response Response
@@ -45,7 +45,7 @@ type Begun struct {
 	Lease time.Duration
 }
 
-// Abandoned is how long a try that never ended is remembered after its lease: so long the next one is told by
+// Abandoned is how long a try that never ended is remembered after its lease: so long the next one sees it in
 // TakenOver, and the try itself, should it wake up, may still Renew or Complete if nobody has taken over.
 const Abandoned = 24 * time.Hour
 
@@ -72,7 +72,7 @@ type Store interface {
 }
 
 // Restorer is a Store that may lose what it has confirmed, as one whose replicas lag behind their master when that
-// dies. Then the holder, who still knows, tells it again.
+// dies. Then the holder, who still knows, records it again.
 type Restorer interface {
 	Store
 	// Restore makes the key again that token was given for, held for another lease from now, if nothing is known of it. If

@@ -35,7 +35,7 @@ type Config struct {
 	MaxWait time.Duration `yaml:"maxWait" range:"1ms..1h" example:"1s"`
 }
 
-// Enabled tells whether there is a pace.
+// Enabled reports whether there is a pace.
 func (c Config) Enabled() bool { return !c.Disabled && c.PerSecond > 0 }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A

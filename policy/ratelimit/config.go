@@ -35,7 +35,7 @@ const (
 	maxPer    = 24 * time.Hour
 )
 
-// Enabled tells whether there is a limit.
+// Enabled reports whether there is a limit.
 func (c Config) Enabled() bool { return !c.Disabled && !c.Limit.IsZero() }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end, a

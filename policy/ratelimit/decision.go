@@ -4,9 +4,9 @@ import "time"
 
 // Decision is the answer of a limiter, with what a client wants to know about its bucket.
 type Decision struct {
-	// Allowed tells whether the request may pass. In shadow mode it always may.
+	// Allowed reports whether the request may pass. In shadow mode it always may.
 	Allowed bool
-	// Over tells that the bucket had too little: the request was refused, or would have been but for the shadow mode.
+	// Over reports whether the bucket had too little: the request was refused, or would have been but for the shadow mode.
 	// Nothing was taken.
 	Over bool
 	// Limit is what a full bucket holds, Remaining what is left in this one after the request, both in whole tokens. Both

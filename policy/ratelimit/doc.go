@@ -1,6 +1,6 @@
 // Package ratelimit decides how many requests may pass in how much time, for each key: a tenant, a user, an address.
 //
-// Why: one caller that sends too much takes the place of all others. A limit per key keeps it to its share, and tells
+// Why: one caller that sends too much takes the place of all others. A limit per key keeps it to its share, and says
 // it when to come back. Each key has a token bucket: it holds Burst tokens at most, starts full, gets Limit.Tokens
 // every Limit.Per, and a request takes its cost or is refused and takes nothing.
 //

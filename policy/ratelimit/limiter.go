@@ -50,7 +50,7 @@ func (l *Limiter) Allow(now time.Duration, key string, cost float64) (d Decision
 // Reserve is Allow for a caller that can wait up to maxWait: if the tokens will be there in time they are taken now,
 // and wait is how long the caller has to sleep before it uses them. Whoever asks later waits longer. A reservation that
 // would have to wait too long is refused and takes nothing. One that is not used is not given back: those behind it
-// have been told their times, and the bound would not hold if a newcomer got the same. In shadow mode the tokens are
+// have been given their times, and the bound would not hold if a newcomer got the same. In shadow mode the tokens are
 // taken likewise but wait is 0.
 func (l *Limiter) Reserve(now time.Duration, key string, cost float64, maxWait time.Duration) (
 	d Decision, wait time.Duration) {

@@ -17,7 +17,7 @@ type Rate struct {
 	Per time.Duration
 }
 
-// IsZero tells whether no rate was given.
+// IsZero reports whether no rate was given.
 func (r Rate) IsZero() bool { return r.Per == 0 }
 
 // PerSecond is the rate in tokens a second; 0 for the zero Rate.

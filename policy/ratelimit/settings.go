@@ -180,10 +180,10 @@ func (s *settings) explain(d *Decision, a *answer, own uint64) {
 	d.Reset = s.until(own, a.full)
 }
 
-// spare tells whether a bucket with state tat is as good as one that is not kept.
+// spare reports whether a bucket with state tat is as good as one that is not kept.
 func (s *settings) spare(x, tat uint64) bool { return tat <= max(s.fresh, s.earned(x)) }
 
-// sameBucket tells whether a state means the same under both settings.
+// sameBucket reports whether a state means the same under both settings.
 func (s *settings) sameBucket(old *settings) bool {
 	return s.unit == old.unit && s.burst == old.burst && s.num == old.num && s.den == old.den
 }

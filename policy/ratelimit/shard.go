@@ -100,7 +100,7 @@ func (h *shard) findSpare(hash, x uint64) *slot {
 	return nil
 }
 
-// grow drops the buckets that are not needed at time x, tells how many, and makes room for more.
+// grow drops the buckets that are not needed at time x, returns how many, and makes room for more.
 func (h *shard) grow(x uint64) (dropped int) {
 	old, used := h.lines, 0
 	for i := range old {
@@ -130,7 +130,7 @@ func (h *shard) size(buckets int) int {
 	return (max(min(2*buckets, share), buckets*5/4) + perLine) / perLine
 }
 
-// sweep looks at the next n lines, drops the buckets that are not needed at time x and tells how many.
+// sweep looks at the next n lines, drops the buckets that are not needed at time x and returns how many.
 func (h *shard) sweep(x uint64, n int) (dropped int) {
 	for range n {
 		for j := 0; j < perLine; {
@@ -165,7 +165,7 @@ func (h *shard) remove(i, j int) {
 	h.used--
 }
 
-// full tells whether every slot of the line is in use.
+// full reports whether every slot of the line is in use.
 func (l *line) full() bool {
 	for i := range l {
 		if l[i].hash == 0 {

@@ -122,7 +122,7 @@ const (
 	PoisonDeadLetter PoisonBatch = "dead-letter"
 )
 
-// Enabled tells whether there is anything to do.
+// Enabled reports whether there is anything to do.
 func (c Config) Enabled() bool { return !c.Disabled && (len(c.Tiers) > 0 || c.Delay > 0) }
 
 // Clone is c with lists of its own.

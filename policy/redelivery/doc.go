@@ -8,7 +8,7 @@
 // not only the message, is asked before a delivery counts, and after an outage the backlog comes back no faster than
 // the service is known to bear.
 //
-// The parts, each given the time and told what happened, none with a clock, a goroutine or a connection of its own:
+// The parts, each given the time and what happened, none with a clock, a goroutine or a connection of its own:
 //
 //   - [Plan]: one failure → hold, forward, dead letter or drop.
 //   - [Lane]: one partition: which record starts next, and the lowest that is unfinished.
@@ -21,7 +21,7 @@
 // # What is promised
 //
 //   - No message is given up because of what an open circuit did to it: a delivery that fails while the circuit is open
-//     does not count, and one that our own policies refuse does not either. What no other delivery can mend (a
+//     does not count, and one that our own policies refuse does not either. What no other delivery can process (a
 //     permanent error, a class in neverRetryErrors) and what is older than the timeout is given up nevertheless.
 //   - Every message that goes on failing has exactly as many deliveries that count as the policy says, and never goes
 //     back to an earlier retry topic.

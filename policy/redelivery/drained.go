@@ -17,7 +17,7 @@ type drained struct {
 // measureFor is what one measurement takes.
 const measureFor = 10 * time.Second
 
-// longestETA is the most that is told.
+// longestETA is the longest estimate that is reported.
 const longestETA = 1000 * time.Hour
 
 func (d *drained) behind(now time.Duration, due int64) {

@@ -36,7 +36,7 @@ const (
 	// Reason; and not any more.
 	FloodBegan
 	FloodEnded
-	// Draining: what an outage left behind is being worked off, for about Delay more, 0 if nobody knows. Told once a
+	// Draining: what an outage left behind is being worked off, for about Delay more, 0 if nobody knows. Reported once a
 	// minute.
 	Draining
 	// Foreign: it was found in a retry topic, but another group failed at it, and is the one to deliver it: it is
@@ -63,7 +63,7 @@ type Event struct {
 	Err       error
 }
 
-// Observer is told everything a consumer does. It is called on the goroutine that caused the event, with no lock held,
+// Observer observes everything a consumer does. It is called on the goroutine that caused the event, with no lock held,
 // and must be quick.
 type Observer interface{ ObserveRedelivery(Event) }
 

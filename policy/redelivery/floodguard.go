@@ -93,14 +93,14 @@ func (g *FloodGuard) resize(width int64) {
 	g.slot.Store(at)
 }
 
-// Trouble tells that the service's circuit is open. It may be told as often as it is seen.
+// Trouble reports that the service's circuit is open. It may be called as often as that is seen.
 func (g *FloodGuard) Trouble(now time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ill, g.trouble = true, max(g.trouble, now)
 }
 
-// Handled tells of a message that was handled.
+// Handled reports that a message was handled.
 func (g *FloodGuard) Handled(now time.Duration) { g.meets(now).handled.Add(1) }
 
 // meets is the slot of a moment in which a message comes.
@@ -181,8 +181,8 @@ type counted struct {
 }
 
 // sum counts the ends of the window, the last slot, the last two, ...: a flood that has just begun is not excused by
-// what was before. The share is that of the worst with enough letters to tell. A flood is three standard deviations
-// above Share, so that chance holds nothing.
+// what was before. The share is that of the worst with enough dead letters to judge. A flood is three standard
+// deviations above Share, so that chance holds nothing.
 func (g *FloodGuard) sum() (c counted) {
 	handled, newest := int64(0), g.slot.Load()
 	enough := false

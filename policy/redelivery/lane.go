@@ -74,7 +74,7 @@ type phase uint8
 const (
 	inRow    phase = iota // it waits for the cursor
 	behind                // for the one before it with its key
-	inHeap                // for its time, or to be started out of its turn
+	inHeap                // for its time, or to be started out of order
 	again                 // the same, after it was held
 	started               // it is being delivered
 	released              // it is being forwarded
@@ -177,7 +177,7 @@ func (l *Lane) Next(now time.Duration) (seq uint64, ok bool, wait time.Duration)
 	return seq, true, 0
 }
 
-// skip moves the cursor to the next record that waits for it, and tells whether there is one.
+// skip moves the cursor to the next record that waits for it, and reports whether there is one.
 func (l *Lane) skip() bool {
 	for l.cursor < l.end {
 		if l.at(l.cursor).phase == inRow {
@@ -188,7 +188,7 @@ func (l *Lane) skip() bool {
 	return false
 }
 
-// ready tells whether the record at the cursor may start.
+// ready reports whether the record at the cursor may start.
 func (l *Lane) ready(now time.Duration) bool {
 	at := l.at(l.cursor).ready
 	return at <= now || at == 0
@@ -206,7 +206,7 @@ func (l *Lane) ripen(now time.Duration) {
 	}
 }
 
-// queued tells whether what stands in a heap is still to be started: it may have been finished there.
+// queued reports whether what stands in a heap is still to be started: it may have been finished there.
 func (l *Lane) queued(seq uint64) bool {
 	if seq < l.first {
 		return false

@@ -40,7 +40,7 @@ func (n *naive) first() int {
 	return len(n.records)
 }
 
-// hasTurn tells whether nothing unfinished with the same key stands before record i.
+// hasTurn reports whether nothing unfinished with the same key stands before record i.
 func (n *naive) hasTurn(i int) bool {
 	if n.c.Order == "" || n.c.Order == redelivery.Unordered || !n.records[i].Keyed {
 		return true

@@ -16,7 +16,7 @@ const (
 	growth    = 1.1                   // a minute, as long as the backlog would take more than
 	tooLong   = 10 * time.Hour
 	calm      = 60          // tellings of Behind without anybody waiting: nothing is left to bound
-	longWait  = time.Second // the longest wait that is told
+	longWait  = time.Second // the longest wait that is returned
 	shortWait = longWait / 2
 )
 
@@ -43,14 +43,14 @@ const (
 // evenly to all of it in rampUp; more trouble begins that again. Live messages count like those of the backlog. If
 // these alone have grown to more than the limit, the backlog would never be gone: so from 10 min after the recovery the
 // limit grows by 10 % in each minute that takes so little off the backlog that the rest would need more than 10 h.
-// Behind is what tells.
+// Behind is what reports it.
 //
 // It is the limit of one process: when others have gone, and this one has got their partitions, their share of what is
 // normal is not its own.
 //
 // # Waiting
 //
-// A caller that must wait is told when to ask again, at most 1 s from now, and each caller another time, as tokens
+// A caller that must wait gets the time to ask again, at most 1 s from now, and each caller another time, as tokens
 // come. That is no reservation: whoever asks when there is a token gets it. A caller that does not come back costs
 // nothing.
 //
@@ -70,15 +70,15 @@ type Pace struct {
 	grown  float64       // by how much the limit has been raised since, 1 for not
 	looked time.Duration // when that was last decided
 	left   int64         // what was behind then
-	moved  bool          // something was started since Behind was told
+	moved  bool          // something was started since Behind was called
 	waited bool          // somebody had to wait since then
 	drain  drained       // how it goes
 	easy   int           // tellings in a row with the one and without the other
 
 	tokens float64       // may be owed
 	filled time.Duration // when tokens were last counted
-	token  time.Duration // when the next one comes, which somebody who must wait has been told
-	turn   time.Duration // the next moment to tell somebody who must wait
+	token  time.Duration // when the next one comes, which somebody who must wait was given
+	next   time.Duration // the next moment to give to somebody who must wait
 }
 
 // NewPace makes one. c is a Config.Drain with its defaults.
@@ -116,23 +116,23 @@ func (p *Pace) Start(now time.Duration) (wait time.Duration) {
 	return p.stagger(now, limit)
 }
 
-// stagger tells a caller when to ask again: one of them when the next token comes, so that none is lost, the others
+// stagger returns when a caller asks again: one of them when the next token comes, so that none is lost, the others
 // each another time.
 func (p *Pace) stagger(now time.Duration, limit float64) time.Duration {
 	each := time.Duration(min(1/limit, 0.05) * float64(time.Second))
 	first := now + min(seconds((1-p.tokens)/limit), shortWait)
 	if first > p.token+each/2 {
-		p.token, p.turn = first, max(p.turn, first)
+		p.token, p.next = first, max(p.next, first)
 		return max(first-now, 1)
 	}
-	if p.turn = max(p.turn+each, first); p.turn > now+longWait {
-		p.turn = first
+	if p.next = max(p.next+each, first); p.next > now+longWait {
+		p.next = first
 	}
-	return max(p.turn-now, 1)
+	return max(p.next-now, 1)
 }
 
-// Done tells how many attempts a delivery made, 0 if the service has not seen it, and whether it was handled. Attempts
-// after the first are charged; of none, what Start took is given back.
+// Done reports how many attempts a delivery made, 0 if the service has not seen it, and whether it was handled.
+// Attempts after the first are charged; of none, what Start took is given back.
 func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +153,8 @@ func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	}
 }
 
-// Trouble tells that the service is ill: its circuit is open. It may be told as often as it is seen. The drain begins
-// when it stops being said and deliveries succeed again.
+// Trouble reports that the service has failed: its circuit is open. It may be called as often as that is seen. The
+// drain begins when it stops being said and deliveries succeed again.
 func (p *Pace) Trouble(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,13 +172,13 @@ func (p *Pace) Trouble(now time.Duration) {
 	}
 	p.learnt.miss(now)
 	p.draining.Store(true)
-	p.tokens, p.filled, p.token, p.turn = 1, now, now, now
+	p.tokens, p.filled, p.token, p.next = 1, now, now, now
 }
 
-// Behind tells how many messages are due and not delivered, in all partitions of this process: once a second or so. The
-// drain ends, but not before the ramp is over, when there are no more than what normally comes in 100 ms: so many are
-// always on their way. It ends, too, when for a minute deliveries were started and none had to wait: where handlers are
-// slow, something is always due.
+// Behind reports how many messages are due and not delivered, in all partitions of this process: once a second or so.
+// The drain ends, but not before the ramp is over, when there are no more than what normally comes in 100 ms: so many
+// are always on their way. It ends, too, when for a minute deliveries were started and none had to wait: where handlers
+// are slow, something is always due.
 func (p *Pace) Behind(now time.Duration, due int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,7 +51,7 @@ func (p *Parking) Leave(tier int, key uint64) {
 	}
 }
 
-// Ahead tells whether a retry topic behind tier holds a message with this key. tier may be Main.
+// Ahead reports whether a retry topic behind tier holds a message with this key. tier may be Main.
 func (p *Parking) Ahead(tier int, key uint64) bool {
 	at, ok := p.keys[key]
 	if !ok {

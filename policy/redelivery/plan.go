@@ -44,7 +44,7 @@ func (p *Plan) Deliveries() int { return p.total }
 //
 //  1. Did our own policies refuse it? Then the service has not seen it: it is held for as long as they said, and
 //     nothing is used up. After 24 h it is tried again, whatever they said.
-//  2. Can another delivery mend it? If not it is a dead letter, also while the circuit is open.
+//  2. Can another delivery succeed? If not it is a dead letter, also while the circuit is open.
 //  3. Is it older than the timeout? Then it is a dead letter, also while the circuit is open: whoever sets a timeout
 //     says that nobody waits for it any more.
 //  4. Is the circuit open? Then the service is ill and not the message: it is held three times, and after that goes on
@@ -54,7 +54,7 @@ func (p *Plan) Deliveries() int { return p.total }
 //     service asked for.
 //  6. Else it was the last, and dltStrategy says.
 //
-// A message that was excused may stand further along than its deliveries tell. It goes on from where it stands, never
+// A message that was excused may stand further along than its deliveries say. It goes on from where it stands, never
 // back, and is delivered from the last retry topic until it has had as many deliveries as any other.
 //
 // It costs some 10 ns, and 20 ns for each pattern in retryErrors and neverRetryErrors.
@@ -146,7 +146,7 @@ func (p *Plan) end(reason string) Verdict {
 	return Verdict{Action: DeadLetter, Reason: reason}
 }
 
-// never tells whether the policy says that errors of this class are not worth another delivery.
+// never reports whether the policy says that errors of this class are not worth another delivery.
 func (p *Plan) never(class string) bool {
 	return anyMatches(p.c.NeverRetryErrors, class) || len(p.c.RetryErrors) > 0 && !anyMatches(p.c.RetryErrors, class)
 }

@@ -136,7 +136,7 @@ func TestNext(t *testing.T) {
 		"the circuit is open and nothing is left": {
 			three, redelivery.Failure{Tier: 2, CircuitOpen: true, Delivery: 4, Held: 3}, forward(2, m30, "excused"),
 		},
-		"an open circuit does not mend bad input": {
+		"an open circuit does not fix bad input": {
 			three, redelivery.Failure{CircuitOpen: true, Permanent: true, Delivery: 1}, dead("permanent"),
 		},
 		"no retry topic, the circuit is open": {

@@ -24,7 +24,8 @@ type Verdict struct {
 	// delivered again here.
 	Tier  int
 	Delay time.Duration
-	// Excused tells, of Forward, that the delivery does not count against the message: the service was ill.
+	// Excused reports, for Forward, whether the delivery does not count against the message because the service had
+	// failed.
 	Excused bool
 	// Reason is a word for logs and metrics: retry, excused, refused, circuit-open, flood, permanent, never-retry,
 	// exhausted, timeout.

@@ -19,7 +19,7 @@ type Question struct {
 	// Only decorrelated jitter uses it.
 	Previous time.Duration
 
-	// Own tells that the caller has a delay of its own, which takes the place of the
+	// Own reports whether the caller has a delay of its own, which takes the place of the
 	// back-off: OwnDelay, moved into the range from 0 to MaxDelay. All else holds for it too.
 	Own      bool
 	OwnDelay time.Duration

@@ -18,10 +18,10 @@ const (
 	Unlimited Algorithm = "none"
 )
 
-// adaptive tells whether the limit is found out.
+// adaptive reports whether the limit is found out.
 func (a Algorithm) adaptive() bool { return a == AIMD || a.measures() }
 
-// measures tells whether the limit comes from how long requests take.
+// measures reports whether the limit comes from how long requests take.
 func (a Algorithm) measures() bool { return a == Gradient || a == Vegas }
 
 // Config describes which arrivals a service refuses when it cannot do them all. The zero Config is off: set concurrency
@@ -69,12 +69,12 @@ type Config struct {
 	// refused. A fraction, 0.9 is 90 %. Range 0.05 to 0.99. Zero: not looked at.
 	CPU float64 `yaml:"cpu" range:"0.05..0.99" example:"0.9"`
 
-	// MaxRetryShare is the share of retries among arriving requests above which answers tell clients not to retry. A
+	// MaxRetryShare is the share of retries among arriving requests above which answers ask clients not to retry. A
 	// fraction of first attempts. Range 0.01 to 10. Zero means the default, 0.1.
 	MaxRetryShare float64 `yaml:"maxRetryShare" range:"0.01..10" example:"0.1"`
 
 	// MaxCallerShare is the share of the places that one caller may hold and still wait for another when none is free.
-	// It needs a queue. Range 0.01 to 1. Zero: callers are not told apart.
+	// It needs a queue. Range 0.01 to 1. Zero: callers are not distinguished.
 	MaxCallerShare float64 `yaml:"maxCallerShare" range:"0.01..1" example:"0.5"`
 }
 
@@ -84,7 +84,7 @@ const (
 	leastInterval = 100 * time.Millisecond
 )
 
-// Enabled tells whether anything can be refused.
+// Enabled reports whether anything can be refused.
 func (c Config) Enabled() bool {
 	return !c.Disabled && (c.Concurrency != "" && c.Concurrency != Unlimited || c.CPU > 0)
 }

@@ -86,7 +86,7 @@ func (m *model) expire() {
 	m.watch()
 }
 
-// first is the index of the one to be admitted next, extreme tells whether a is a better choice than b.
+// first is the index of the one to be admitted next, extreme reports whether a is a better choice than b.
 func (m *model) pick(better func(a, b person) bool) int {
 	best := 0
 	for i := range m.line {

@@ -46,7 +46,7 @@ func (p *processor) refuses(r Request) bool {
 	return sum/one != (sum-share)/one
 }
 
-// read takes a reading into account and tells whether requests have to be looked at from here on.
+// read takes a reading into account and reports whether requests have to be looked at from here on.
 func (p *processor) read(now time.Duration, use, threshold float64) bool {
 	p.at, p.use = now, 0
 	if use > 0 { // not if it is no number
@@ -56,7 +56,7 @@ func (p *processor) read(now time.Duration, use, threshold float64) bool {
 	case threshold == 0:
 		return false
 	case p.use > threshold:
-		// Twice the excess: a processor at 100 % does not tell by how much it is overloaded.
+		// Twice the excess: a processor at 100 % does not show by how much it is overloaded.
 		p.pass = max(p.pass*max(1-2*(p.use/threshold-1), 0.5), cpuLeast)
 	case p.use < threshold*cpuHysteresis:
 		p.pass = min(p.pass*1.1, 1)

@@ -233,12 +233,12 @@ func (s *Shedder) decide(now time.Duration, k rank, caller uint32) (Permit, Verd
 	}
 }
 
-// free tells whether one of rank k may have a place. The lock is held.
+// free reports whether one of rank k may have a place. The lock is held.
 func (s *Shedder) free(word uint64, k rank) bool {
 	return inFlight(word) < int(s.places[k.level()].Load()) && (s.queue.len() == 0 || s.queue.most() < k)
 }
 
-// unfair tells whether a caller holds its share of the places. It is asked only where none is free, so the share of a
+// unfair reports whether a caller holds its share of the places. It is asked only where none is free, so the share of a
 // caller that is alone goes to waste for nobody.
 func (s *Shedder) unfair(caller uint32) bool {
 	return caller != 0 && s.callers.held(caller) >= s.callers.most.Load()
@@ -273,9 +273,9 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	}
 }
 
-// NeedsTime tells whether Release has a use for the time. For a permit for which it has none, and that was not Dropped,
-// it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading the
-// clock.
+// NeedsTime reports whether Release has a use for the time. For a permit for which it has none, and that was not
+// Dropped, it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading
+// the clock.
 func (s *Shedder) NeedsTime(p Permit) bool {
 	return p.kind&sampled != 0 || waiting(s.word.Load()) != 0
 }
@@ -301,7 +301,7 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 	s.unlock(now, &woken)
 }
 
-// SetCPU tells which share of the processor time that there is for this process was used lately, 0 to 1. Call it at
+// SetCPU sets which share of the processor time that there is for this process was used lately, 0 to 1. Call it at
 // even intervals of a tenth of a second to a second. While no reading comes for ten seconds nothing is refused for it.
 func (s *Shedder) SetCPU(now time.Duration, share float64) {
 	s.mu.Lock()
@@ -310,8 +310,9 @@ func (s *Shedder) SetCPU(now time.Duration, share float64) {
 	s.setMode(modeBusy, busy && s.c.Enabled())
 }
 
-// RetriesTooMany tells whether so many of the requests that arrived in the last ten seconds, refused ones included, are
-// retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second old.
+// RetriesTooMany reports whether so many of the requests that arrived in the last ten seconds, refused ones included,
+// are retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second
+// old.
 func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)
@@ -320,7 +321,7 @@ func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 }
 
 // Backlog is how long the service needs for what waits, and how long for each further request: 1/each is what it can
-// do. So those who are refused can be told to come back at the rate at which they can be taken. By Little's law, as
+// do. So those who are refused can be asked to come back at the rate at which they can be taken. By Little's law, as
 // many as have a place take as long as a request does; until that is known they are taken to need a second. It is up to
 // half a second old.
 func (s *Shedder) Backlog(now time.Duration) (wait, each time.Duration) {

@@ -42,8 +42,8 @@ func (s *Shedder) unlock(now time.Duration, woken *chain) {
 }
 
 // Enqueue puts a request, for which Admit answered Full, in the queue. Queued: wait for Wake until until at the latest,
-// then Leave. Admitted and Refused: w.Outcome tells; Wake is not called. One that matters more than another that waits
-// takes its place when the queue is full.
+// then Leave. Admitted and Refused: w.Outcome says which; Wake is not called. One that matters more than another that
+// waits takes its place when the queue is full.
 func (s *Shedder) Enqueue(now time.Duration, w *Waiter, r Request) (v Verdict, until time.Duration) {
 	k, caller := rankOf(r), uint32(0)
 	woken := chain{}
@@ -57,7 +57,7 @@ func (s *Shedder) Enqueue(now time.Duration, w *Waiter, r Request) (v Verdict, u
 		return Queued, w.until
 	}
 	switch {
-	case mode&(modeOff|modeShadow) != 0: // since it was told to wait
+	case mode&(modeOff|modeShadow) != 0: // since it began to wait
 		return Admitted, 0
 	case r.Deadline != 0 && now >= r.Deadline:
 		w.reason = Expired

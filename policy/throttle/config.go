@@ -28,7 +28,7 @@ type Config struct {
 	MinimumNumberOfCalls int `yaml:"minimumNumberOfCalls" range:"1..1000000" example:"20"`
 }
 
-// Enabled tells whether the throttle does anything.
+// Enabled reports whether the throttle does anything.
 func (c Config) Enabled() bool { return !c.Disabled && c.K > 0 }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A

@@ -24,10 +24,10 @@ func New(c Config) *Throttle {
 	return t
 }
 
-// Allow counts a request at the moment it is made and tells whether it may be sent: ok. over tells that there were too
-// many for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a random
-// number, uniform over all values. What was not over must be followed by Record; what was over must not, even if it was
-// sent.
+// Allow counts a request at the moment it is made and reports whether it may be sent: ok. over reports whether there
+// were too many for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a
+// random number, uniform over all values. What was not over must be followed by Record; what was over must not, even if
+// it was sent.
 func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 	if !t.on.Load() {
 		return true, false
@@ -47,7 +47,7 @@ func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 	return ok, over
 }
 
-// Record tells what became of a request for which Allow said at time began that it is not over.
+// Record records the outcome of a request for which Allow said at time began that it is not over.
 func (t *Throttle) Record(now, began time.Duration, r Result) {
 	if !t.on.Load() {
 		return
@@ -103,7 +103,7 @@ type State struct {
 	Requests, Accepts float64 // in the window; requests are all that were made, those refused here included
 	Rejection         float64 // the share of requests that is refused now, 0 to 1
 	Refused           uint64  // so far; in shadow mode, what would have been
-	Waiting           int     // requests of the window that were let pass, and of whose end nobody has told yet
+	Waiting           int     // requests of the window that were let pass, and whose end has not been recorded yet
 }
 
 // State returns the counts of the window that ends now.

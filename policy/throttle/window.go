@@ -62,7 +62,7 @@ func (w *window) turn(now time.Duration) {
 }
 
 // of is the tally of the step in which began is, nil if that has left the window. A clock that has jumped back still
-// tells how long ago began was.
+// shows how long ago began was.
 func (w *window) of(now, began time.Duration) *tally {
 	if began >= w.ends-w.step { // nearly always; and the divisions are dear
 		return w.at(w.head)
@@ -104,7 +104,7 @@ func (w *window) resize(step time.Duration) {
 
 const (
 	young    = 2  // steps in which a request without an answer is one that waits for it
-	evidence = 10 // requests whose end is known that tell whether the dependency is well
+	evidence = 10 // requests with a known end that it takes to judge the dependency
 )
 
 // rejection is the share of the requests to refuse at k requests for each accept:

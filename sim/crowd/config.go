@@ -125,8 +125,8 @@ func (c Config) Validate() error {
 
 type validator struct{ found []error }
 
-func (v *validator) add(path, problem, mend string) {
-	v.found = append(v.found, &abate.FieldError{Path: path, Problem: problem, Mend: mend})
+func (v *validator) add(path, problem, fix string) {
+	v.found = append(v.found, &abate.FieldError{Path: path, Problem: problem, Mend: fix})
 }
 
 func (v *validator) number(path string, value, low, high float64, meaning string) {
@@ -141,7 +141,7 @@ func (v *validator) duration(path string, d, low, high time.Duration) {
 	}
 }
 
-// retry adds what a policy file with these retries would be told.
+// retry adds the mistakes that a policy file with these retries would have.
 func (v *validator) retry(c retry.Config) {
 	list, _ := (abate.Policy{Retry: c}).Validate().(interface{ Unwrap() []error })
 	if list == nil {

@@ -72,7 +72,7 @@ type change struct {
 // fixed time in ns, then for a delay. What would come again in the very same slot comes in the next one: a cohort has
 // left its slot when it is sent away.
 func spread(pieces []piece, fixed, slot float64) []change {
-	const atom = 1e-3 // of a slot: too narrow to be told from a single moment
+	const atom = 1e-3 // of a slot: too narrow to be distinguished from a single moment
 	var changes []change
 	for _, p := range pieces {
 		low, high := (fixed+p.low)/slot, (fixed+p.high)/slot

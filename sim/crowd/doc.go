@@ -1,6 +1,6 @@
 // Package crowd rehearses very large fleets of clients that share nothing and
 // remember nothing between requests, such as ten million phones: too many for a
-// guard each. It is told one server, its outages and one retry policy, and returns
+// guard each. It takes one server, its outages and one retry policy, and returns
 // how many attempts arrive, succeed and are given up over time.
 //
 // There are two methods. [Exact] plays every client: each is one pending event, and

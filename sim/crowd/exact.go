@@ -8,7 +8,7 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// ErrStopped is returned by Exact when it was told to stop.
+// ErrStopped is returned by Exact when it was asked to stop.
 var ErrStopped = errors.New("crowd: stopped before the end of the run")
 
 // The streams of random numbers of a run.

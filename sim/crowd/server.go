@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// calendar tells the time that the server has been up: its clock stands still in outages. It is asked about moments in
-// order.
+// calendar returns the time that the server has been up: its clock stands still in outages. It is asked about moments
+// in order.
 type calendar struct {
 	outages []Outage
 	next    int   // the first outage that is not over

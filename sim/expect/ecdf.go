@@ -85,7 +85,7 @@ func (s Sample) SD() float64 {
 	return math.Sqrt(squares / float64(n-1))
 }
 
-// Within tells whether the mean of n independent values with standard deviation sd fits a true mean: whether it is
+// Within reports whether the mean of n independent values with standard deviation sd fits a true mean: whether it is
 // within 4·sd/√n of it. A fair test fails once in about 16,000 times. Without values nothing fits.
 func Within(mean, sd float64, n int, truth float64) bool {
 	return n > 0 && math.Abs(mean-truth) <= float64(4*sd)/math.Sqrt(float64(n))

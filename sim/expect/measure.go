@@ -79,7 +79,7 @@ var opNames = [...]string{"<", "<=", ">", ">="}
 // String is the comparison as the language writes it.
 func (o Op) String() string { return word(opNames[:], int(o)) }
 
-// compare tells whether a is so to b. Nothing holds of NaN.
+// compare reports whether a is so to b. Nothing holds of NaN.
 func (o Op) compare(a, b float64) bool {
 	switch o {
 	case Below:
@@ -94,7 +94,7 @@ func (o Op) compare(a, b float64) bool {
 	return false
 }
 
-// upper tells of a bound from above.
+// upper reports whether the bound is an upper one.
 func (o Op) upper() bool { return o == Below || o == AtMost }
 
 // word is the i-th name. What has none gets one that no text of the language can contain.

@@ -7,7 +7,7 @@ import (
 
 // quantifier reads "in 99% of runs".
 func (p *parser) quantifier(words []piece) {
-	const mend = "after the value may stand only how many of the runs, for example in 99% of runs"
+	const fix = "after the value may stand only how many of the runs, for example in 99% of runs"
 	percent, rest := "", words
 	if words[0].text == "in" {
 		rest = words[1:]
@@ -25,7 +25,7 @@ func (p *parser) quantifier(words []piece) {
 	case words[0].text != "in" || len(words) != 4 || words[2].text != "of" || words[3].text != "runs" ||
 		kindOf(percent) != int(Share):
 		text := p.text[words[0].at:]
-		p.fail(words[0].at, quote(strings.TrimSpace(text))+" is not expected here", mend)
+		p.fail(words[0].at, quote(strings.TrimSpace(text))+" is not expected here", fix)
 	case p.m != nil && p.m.Name == "collapse":
 		p.fail(words[0].at, "collapse is itself a share of runs", "leave out "+quote("in "+percent+" of runs"))
 	case share <= 0 || share > 1:

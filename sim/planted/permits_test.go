@@ -42,7 +42,7 @@ var leaks = []bug{
 	{"budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"}, // of a repeat that was not paid
 	{"calltree.go", "		c.tree.take(used-handed, false)\n", "		_ = used\n"},
 	{"policy/breaker/answer.go", "		b.report(now, permit, r)\n", "		if r == Failure {\n			b.report(now, permit, r)\n		}\n"},
-	{"policy/breaker/breaker.go", "			if !told && ok { // onChange has panicked: nobody gets this permit\n", "			if !told && !ok {\n"},
+	{"policy/breaker/breaker.go", "			if !notified && ok { // onChange has panicked: nobody gets this permit\n", "			if !notified && !ok {\n"},
 	{"policy/bulkhead/bulkhead.go", "	b.mu.Unlock()\n	b.admit()\n", "	b.mu.Unlock()\n"},
 
 	{"arrival.go", "		a.s.shedder.Release(now, permit, shed.Ignored)\n		return a.refuse(now, ErrDeadline, shed.Expired)\n", "		return a.refuse(now, ErrDeadline, shed.Expired)\n"},

@@ -83,7 +83,7 @@ type stage struct {
 	to     float64
 }
 
-// trouble tells whether anything goes wrong in the scenario.
+// trouble reports whether anything goes wrong in the scenario.
 func (s *stage) trouble() bool { return s.result.TroubleTo > s.result.TroubleFrom }
 
 // timeChart returns an empty chart of the whole run with steps drawing units per bin of so many seconds.

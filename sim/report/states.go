@@ -129,7 +129,7 @@ func at(values []float64, i int) float64 {
 
 func notNegative(v float64) bool { return v >= 0 }
 
-// varies tells whether a budget, which is -1 where there is none, was ever drawn on.
+// varies reports whether a budget, which is -1 where there is none, was ever drawn on.
 func varies(values []float64) bool {
 	first, seen := 0.0, false
 	for _, v := range values {

@@ -29,7 +29,7 @@ func focus(run *sim.Series) int {
 	return at
 }
 
-// limited tells whether a service has a capacity.
+// limited reports whether a service has a capacity.
 func limited(s *sim.ServiceSeries) bool { return figures.Finite(s.Capacity) && s.Capacity > 0 }
 
 // highest returns the largest number, at least 0.

@@ -58,7 +58,7 @@ func (c *checker) inline(e strictyaml.Error) {
 	c.Fail(&yaml.Node{Line: e.Line, Column: e.Col}, e.Service, e.Field, e.Problem, e.Mend)
 }
 
-// broken tells whether a path, or something around it, has no value because of an earlier mistake.
+// broken reports whether a path, or something around it, has no value because of an earlier mistake.
 func (c *checker) broken(path string) bool {
 	for path != "" {
 		if c.failed[path] {
@@ -183,7 +183,7 @@ func (c *checker) unused() {
 	}
 }
 
-// callsFailed tells whether calls could not be read.
+// callsFailed reports whether calls could not be read.
 func (c *checker) callsFailed() bool {
 	for path := range c.failed {
 		if strings.Contains(path, "calls") || path == "clients" || path == "services" || strings.HasPrefix(path, "variants") {

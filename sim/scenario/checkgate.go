@@ -42,7 +42,7 @@ func (c *checker) gates(v *Variant) {
 	}
 }
 
-// gated tells whether a service stands behind gates in any variant.
+// gated reports whether a service stands behind gates in any variant.
 func (c *checker) gated(service string) bool {
 	for i := range c.s.Variants {
 		if _, ok := c.s.Variants[i].ProtectionOf(service); ok {
@@ -68,7 +68,7 @@ func (s *Scenario) tooWide(service string, n, rest int) string {
 			return fmt.Sprintf("%d leaves the fleet's rate limit of %s in variant %s as high as in full size", n,
 				service, v.Name)
 		case limit.Enabled() && limit.Key != "", p.Shed.Enabled() && p.Shed.MaxCallerShare > 0:
-			return fmt.Sprintf("%d leaves the gate of %s in variant %s fewer callers to tell apart", n, service, v.Name)
+			return fmt.Sprintf("%d leaves the gate of %s in variant %s too few callers", n, service, v.Name)
 		}
 	}
 	return ""

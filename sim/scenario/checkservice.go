@@ -85,7 +85,7 @@ func (c *checker) service(prefix string, s *Service) {
 	}
 }
 
-// hangs tells whether a fault makes requests wait at a service, with or without workers.
+// hangs reports whether a fault makes requests wait at a service, with or without workers.
 func (c *checker) hangs(service string) bool {
 	return slices.ContainsFunc(c.s.Faults, func(f Fault) bool {
 		return f.Outage == service && (f.Mode == "" || f.Mode == Hang)

@@ -16,7 +16,7 @@ import (
 // guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
 const guardedClients = 500_000
 
-// Crowd tells whether the scenario is one very large fleet without guards, for package crowd: a fleet names a method,
+// Crowd reports whether the scenario is one very large fleet without guards, for package crowd: a fleet names a method,
 // or has more than 500,000 users or requests.
 func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
 
@@ -120,7 +120,7 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 		c.crowdService(path+".services", &v.Overrides[i])
 	}
 	if len(v.Naive) > 0 {
-		c.Add(path+".naive", "a very large fleet has nobody behind it whom it could tell something", remove)
+		c.Add(path+".naive", "a very large fleet reports to nobody", remove)
 	}
 	if len(f.Calls) == 0 {
 		return

@@ -307,7 +307,7 @@ func (e *estimator) service(i int) {
 	e.response[i] = math.Min(e.response[i], e.whole)
 }
 
-// silent tells of a service that may never answer a request.
+// silent reports whether a service may never answer a request.
 func (e *estimator) silent(s *Service) bool {
 	return s.Queue.WhenFull == SilenceWhenFull || slices.ContainsFunc(e.s.Faults, func(f Fault) bool {
 		return f.Loss == s.Name || f.Outage == s.Name && f.Mode == Blackhole

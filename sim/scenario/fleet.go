@@ -61,7 +61,7 @@ const (
 	Cohort   = "cohort"
 )
 
-// Open tells whether the fleet is an open loop.
+// Open reports whether the fleet is an open loop.
 func (f *Fleet) Open() bool { return f.Users == 0 && f.Once == 0 }
 
 // Point is one point of a load curve.

@@ -190,7 +190,7 @@ func hit(instances int, share float64) int {
 	return whole
 }
 
-// keepsShare tells whether a fault hits the same part of the instances once there are fewer.
+// keepsShare reports whether a fault hits the same part of the instances once there are fewer.
 func keepsShare(instances, by int, share float64) bool {
 	return instances%by != 0 || hit(instances, share) == by*hit(instances/by, share)
 }

@@ -100,8 +100,8 @@ func (v *Variant) ConnectPolicy(c *Call) (abate.Policy, bool) {
 	return v.Guards.Policy(c.Connect)
 }
 
-// NaiveCall tells whether a caller is naive about one of its calls: by the call's own word, or because the variant says
-// so of all its calls.
+// NaiveCall reports whether a caller is naive about one of its calls: by the call's own word, or because the variant
+// says so of all its calls.
 func (v *Variant) NaiveCall(caller string, c *Call) bool {
 	return c.Naive || slices.Contains(v.Naive, caller)
 }

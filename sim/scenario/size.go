@@ -35,7 +35,7 @@ func (c *checker) size() {
 	}
 }
 
-// TooLarge tells whether one run of a variant might need more than a run may: see Parse. A scenario that was read is
+// TooLarge reports whether one run of a variant might need more than a run may: see Parse. A scenario that was read is
 // not; one that was made larger since may be.
 func (s *Scenario) TooLarge(v *Variant) bool {
 	e := s.Estimate(v)

@@ -31,5 +31,5 @@ func (t *Topic) Again() time.Duration {
 	return t.Pause
 }
 
-// Consumes tells whether the fleet is a consumer group.
+// Consumes reports whether the fleet is a consumer group.
 func (f *Fleet) Consumes() bool { return f.Topic.Partitions > 0 }

@@ -175,7 +175,7 @@ func (c *curve) row(row int, top float64) string {
 	return string(cells)
 }
 
-// inTrouble tells whether something is wrong during a column.
+// inTrouble reports whether something is wrong during a column.
 func (c *curve) inTrouble(column int) bool {
 	begin := float64(column) * c.seconds
 	return begin < c.to && begin+c.seconds > c.from

@@ -39,7 +39,7 @@ Targets are asked in parallel, each again after 100 ms at first and 5 s at last,
   mysql://HOST:PORT                      only opens a connection: that says little of the server
   tcp://HOST:PORT  unix:///PATH          opens a connection
 
-What waiting cannot mend ends the wait at once: a wrong password, an unknown database, a certificate
+What waiting cannot fix ends the wait at once: a wrong password, an unknown database, a certificate
 that is not trusted. What it can is tried again: nobody listens yet, the name is not known yet, the
 server is starting, too many connections. Passwords are not printed.
 
@@ -119,7 +119,7 @@ func findProgram(name string) (string, error) {
 	return "", noProgram{127, fmt.Sprintf("program %q is in no folder of PATH (%s)", name, os.Getenv("PATH"))}
 }
 
-// await waits for all targets, and tells whether all are there.
+// await waits for all targets, and reports whether all are there.
 func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 	all, cancel := context.WithCancel(abate.ContextWithLogger(ctx, slog.New(slog.DiscardHandler)))
 	defer cancel()

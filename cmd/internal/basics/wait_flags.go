@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 )
 
-// waiting is what "abate wait" was told.
+// waiting is the command line of "abate wait".
 type waiting struct {
 	targets []waitTarget
 	program []string // with its arguments; empty for none
@@ -31,7 +31,7 @@ func (w *waiting) wrong(format string, args ...any) {
 	w.problems = append(w.problems, fmt.Errorf(format, args...))
 }
 
-// parseWait reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by one.
+// parseWait reads the words. It finds everything that is wrong with them, so that users need not fix them one by one.
 func (c Clients) parseWait(args []string) (w *waiting, help bool, problems []error) {
 	w = new(waiting)
 	set := w.define()

@@ -16,7 +16,7 @@ import (
 const noneTaken = "the server takes no connections now (57P03): tried again; wait until it has started or is up " +
 	"again; a replica with hot_standby=off never takes any\n"
 
-// saidOf tells whether a line has what and ends as said.
+// saidOf reports whether a line has what and ends as said.
 func saidOf(text, what, end string) bool {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, what) && strings.HasSuffix(line, end) {

@@ -61,7 +61,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// IsAddress tells whether addr is a host, which may be empty, and a port.
+// IsAddress reports whether addr is a host, which may be empty, and a port.
 func IsAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "" {
@@ -113,7 +113,7 @@ func SuggestVariant(name string, known []string) string {
 	return "there are: " + strings.Join(known, ", ")
 }
 
-// IsSwitch tells whether a flag needs no value.
+// IsSwitch reports whether a flag needs no value.
 func IsSwitch(f *flag.Flag) bool {
 	b, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return ok && b.IsBoolFlag()

@@ -286,7 +286,7 @@ func runCancel(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 		f.fail(stderr, err)
 		return 1
 	}
-	fmt.Fprintf(stdout, "replay %s is told to end\n", f.words[0])
+	fmt.Fprintf(stdout, "replay %s was asked to end\n", f.words[0])
 	return 0
 }
 

@@ -39,7 +39,7 @@ func (c *dlqConnection) define(set *flag.FlagSet, config *dlq.Config) {
 	set.BoolVar(&c.tls, "tls", false, "")
 }
 
-// finish reads what the flags name, and tells of everything that is wrong.
+// finish reads what the flags name and reports everything that is wrong.
 func (c *dlqConnection) finish(config *dlq.Config) error {
 	var wrong []error
 	for broker := range strings.SplitSeq(c.brokers, ",") {
@@ -139,7 +139,7 @@ type dlqFlags struct {
 	given                             map[string]bool
 }
 
-// parseDLQ reads the words of a command. The error is flag.ErrHelp, or tells of everything that is wrong.
+// parseDLQ reads the words of a command. The error is flag.ErrHelp, or reports everything that is wrong.
 func parseDLQ(a *dlqAction, args []string) (*dlqFlags, error) {
 	f := &dlqFlags{action: a.name, filter: dlq.All(), given: map[string]bool{}}
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)

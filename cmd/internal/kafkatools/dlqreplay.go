@@ -54,7 +54,7 @@ that ended for whatever reason can be resumed. There is one replay at a time for
   abate dlq replay --topic payments-dlq --resume r-5f0c11aa
 
 It exits with 0 if all was sent and judged (with --unjudged: sent), else with 1: also if some still
-wait for their consumer; --resume tells what became of those.
+wait for their consumer; --resume reports what became of those.
 
 A crash between sending and noting repeats, when it is resumed, a tenth of a second's worth, at most
 100 letters. Ctrl-C ends it cleanly.
@@ -115,7 +115,7 @@ func runReplay(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	return 0
 }
 
-// plan tells what would be sent, and whether to go on.
+// plan prints what would be sent and reports whether to go on.
 func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writer) (code int, ready bool) {
 	dry := f.replay
 	dry.DryRun = true

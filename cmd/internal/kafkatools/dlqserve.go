@@ -177,7 +177,7 @@ func (s *dlqServer) scheme() string {
 }
 
 // names are those that the page may be asked for by. Where everybody needs a token, which no other site has, the name
-// tells nothing.
+// reveals nothing.
 func (s *dlqServer) names() []string {
 	if s.tokens != "" {
 		return []string{"*"}

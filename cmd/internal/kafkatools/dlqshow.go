@@ -176,7 +176,7 @@ func showBytes(w io.Writer, name string, b []byte, full bool) {
 	}
 }
 
-// readable tells of text that does a terminal no harm.
+// readable reports whether text can be printed on a terminal without harm.
 func readable(b []byte) bool {
 	b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) // a lone \r has what follows write over what stands before it
 	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool {

@@ -51,7 +51,7 @@ func Probe(a *address.Address) (func(context.Context) error, error) {
 	}, nil
 }
 
-// kafkaLogin is how the user and the password are told.
+// kafkaLogin is how the user and the password are given.
 func kafkaLogin(a *address.Address) ([]kgo.Opt, error) {
 	how := strings.ToLower(a.Query.Get("sasl"))
 	switch {

@@ -93,7 +93,7 @@ type proxyFlags struct {
 	problems      []error // with the words
 }
 
-// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by
+// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to fix them one by
 // one.
 func parseProxyFlags(args []string) (*proxyFlags, error) {
 	f := new(proxyFlags)

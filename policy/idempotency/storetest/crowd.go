@@ -43,7 +43,7 @@ func oneOfMany(s *suite) {
 			}
 		})
 		if ran.Load() != 1 || running.Load() != many-1 {
-			s.Fatalf("of %d at once %d run and %d are told that somebody does; want 1 and the others", many, ran.Load(),
+			s.Fatalf("of %d at once %d run and %d get the answer that somebody does; want 1 and the others", many, ran.Load(),
 				running.Load())
 		}
 		s.complete(key, token.Load(), answer(key))

@@ -19,7 +19,7 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Options tell the suite what surrounds the store. The zero Options are for a store on a server's clock.
+// Options describe what surrounds the store. The zero Options are for a store on a server's clock.
 type Options struct {
 	// Advance moves the clock of the store that was opened last. nil: the clock is real, and the suite waits.
 	Advance func(d time.Duration)
