@@ -80,7 +80,7 @@ var mistakes = map[string][]string{
 		`:5:24: variants.x.policy: a very large fleet knows no gates; remove protect`,
 	},
 	"crowd-naive": {
-		`:4:23: variants.x.naive: a very large fleet reports to nobody; remove it`,
+		`:4:23: variants.x.naive: a very large fleet has nobody behind it whom it could tell something; remove it`,
 	},
 	"crowd-think": {
 		`:2:43: clients.phones.think: a very large fleet thinks exponentially; for example think: exponential 60s`,
@@ -239,7 +239,7 @@ var mistakes = map[string][]string{
 		`:2:8: scale: 5 leaves the gate of a in variant x as wide as in full size, for replicas with fewer workers; ` +
 			`allowed: 1`,
 		`:2:8: scale: 5 leaves the fleet's rate limit of b in variant x as high as in full size; allowed: 1`,
-		`:2:8: scale: 5 leaves the gate of c in variant x too few callers; allowed: 1`,
+		`:2:8: scale: 5 leaves the gate of c in variant x fewer callers to tell apart; allowed: 1`,
 	},
 	"method-open": {
 		`:3:27: clients.shop.method: has no effect without users or once; remove it`,
