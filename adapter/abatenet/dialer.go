@@ -25,7 +25,7 @@ type Dialer struct {
 }
 
 // DialContext opens one connection, as the DialContext of a net.Dialer does: what drivers call a dialer or a dial
-// function. It waits for its turn, for the back-off between attempts and for the attempts, at most as long as ctx. The
+// function. It waits for its token, for the back-off between attempts and for the attempts, at most as long as ctx. The
 // connection is the one that Dial returned, not wrapped. The error is that of Dial or Greet when another attempt could
 // not fix it, else an *abate.Error with it or, if nothing was sent, without. The guard's policy judges errors by its
 // Classify if it has one. It adds two allocations to those of Dial.

@@ -9,7 +9,7 @@
 // What the pool then does about a server that is away:
 //
 //   - Acquire, and Query and the like which call it, wait for a free connection or open one. Opening waits for its
-//     turn, at most the maxWait of the pace, and gives the guard's error when the circuit is open or the turn would
+//     token, at most the maxWait of the pace, and gives the guard's error when the circuit is open or the token would
 //     come too late: at once, so that the caller can say so.
 //   - An opening is not repeated: the pool has no place for it. The retries of the guard's policy are for Do; here the
 //     next Acquire is the next attempt, and while the circuit is open only its probes are sent.

@@ -25,7 +25,7 @@ var (
 		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that "+
 			"does not answer.")
 	callsRunningDesc = gauge("abate_calls_running",
-		"Calls that have begun and not ended, waits for a permit, a turn or a retry included. If it climbs while calls per "+
+		"Calls that have begun and not ended, waits for a permit, a token or a retry included. If it climbs while calls per "+
 			"second do not, callers pile up: see abate_attempts_running for whether they wait for the service, and "+
 			"abate_active_retries and abate_bulkhead_queued for what else.")
 	attemptsRunningDesc = gauge("abate_attempts_running",
@@ -49,7 +49,7 @@ var (
 		"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still "+
 			"ramps up after an outage; no action.")
 	turnDesc = gauge("abate_pacing_wait_seconds",
-		"How long an attempt that asked now would wait for its turn. Near maxWait of the pacing attempts are refused as "+
+		"How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are refused as "+
 			"rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
 	overrideDesc = prometheus.NewDesc("abate_override",
 		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, "+

@@ -71,7 +71,7 @@ func KeepDebts(n uint64) (owing, paid bool) {
 
 // Crowd is how many instances one believes in after each of what it saw: what Redis counted, 0 for no answer.
 func Crowd(every time.Duration, counted ...int64) (believed []int64) {
-	var c crowd
+	var c census
 	for i, n := range counted {
 		c.count(time.Duration(i)*every, n)
 		believed = append(believed, c.seen.Load())

@@ -21,7 +21,7 @@ type Fleet struct {
 	id      string
 	seeds   [2]maphash.Seed
 	link    atomic.Pointer[link]
-	crowd   crowd
+	living  census
 	refills chan refill
 	outage  outage
 	token   atomic.Uint64 // the greatest that was given out for an idempotency key

@@ -167,10 +167,10 @@ func (l *Limiter) ask(b *bucket, f *flight, need int64, key string, cost float64
 	reply, err := l.fleet.take(q)
 	now := abate.Now()
 	if err != nil {
-		b.land(f, err)
+		b.arrive(f, err)
 		return l.withoutRedis(now, b, key, cost)
 	}
 	d := l.answer(now, q, reply)
-	b.land(f, nil)
+	b.arrive(f, nil)
 	return d
 }

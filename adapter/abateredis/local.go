@@ -48,7 +48,7 @@ func (s *limit) part(n int64) (burst, rate float64) {
 func (l *Limiter) takeLocally(now time.Duration, b *bucket, need int64) (d ratelimit.Decision, owes bool) {
 	s, n, ls := l.limit, l.fleet.instances(), &b.local
 	if b.stray {
-		ls = &l.crowd
+		ls = &l.rest
 	}
 	burst, rate := s.part(n)
 	ls.by.Store(l)

@@ -34,7 +34,7 @@ func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 }
 
 // Connect opens one connection. The error is the driver's own when another attempt could not fix it, else an
-// *abate.Error with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose turn
+// *abate.Error with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose token
 // would come too late (see crowded), and never else: database/sql would call Connect again at once.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.Base == nil {

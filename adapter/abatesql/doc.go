@@ -14,10 +14,10 @@
 //
 // What database/sql makes of it:
 //
-//   - Who finds no free connection opens one, if the pool is below its maximum, and waits for his turn at most the
-//     maxWait of the pace. He does not get a connection that becomes free meanwhile: keep maxWait short. For who is
-//     refused the pool looks once more after 20 ms whether a connection is free; if not, he gets the guard's error,
-//     after 60 ms in all.
+//   - A caller that finds no free connection opens one, if the pool is below its maximum, and waits for its token at
+//     most the maxWait of the pace. He does not get a connection that becomes free meanwhile: keep maxWait short. For
+//     who is refused the pool looks once more after 20 ms whether a connection is free; if not, he gets the guard's
+//     error, after 60 ms in all.
 //   - At its maximum the pool lets callers wait, and opens connections for them on one goroutine, one after the other.
 //     When an opening fails, one of those who wait gets its error.
 //   - A statement whose connection turns out to be bad before anything was done is repeated by database/sql itself, at

@@ -71,7 +71,7 @@ func (b *Breaker) admit(now time.Duration) (Permit, bool) {
 		return b.admit(now)
 	}
 	if h := p.ev.hanging; h != nil && h.due(now) {
-		if b.turn(p, now); b.cur.Load() != p {
+		if b.advance(p, now); b.cur.Load() != p {
 			return b.admit(now)
 		}
 	}
@@ -167,7 +167,7 @@ func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool)
 		}
 	}
 	if look {
-		b.turn(p, now)
+		b.advance(p, now)
 	}
 }
 
@@ -195,10 +195,10 @@ func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow, begun boo
 	return look || ev.pending.Load()
 }
 
-// turn moves the clock of the hanging calls on, and judges when there was something to move.
-func (b *Breaker) turn(p *phase, now time.Duration) {
+// advance moves the clock of the hanging calls on, and judges when there was something to move.
+func (b *Breaker) advance(p *phase, now time.Duration) {
 	b.mu.Lock()
-	moved := p.ev.hanging.turn(now)
+	moved := p.ev.hanging.moveTo(now)
 	b.mu.Unlock()
 	if moved {
 		b.judge(p, now)

@@ -16,8 +16,8 @@ type Config struct {
 	// has just closed. Range 1 to 1000000. Zero means the default, 1.
 	Burst int `yaml:"burst" range:"1..1000000" example:"2"`
 
-	// Jitter is how much the time between two turns is drawn at random: each is drawn between (1 - jitter) and (1 +
-	// jitter) times what the pace asks for, so that the pace stays what it is. Range 0.001 (practically none) to 1.
+	// Jitter is how much the time between two tokens is drawn at random: each is drawn between (1 - jitter) and (1 +
+	// jitter) times what the pace asks for, so that the mean pace stays the same. Range 0.001 (practically none) to 1.
 	// Zero means the default, 0.5.
 	Jitter float64 `yaml:"jitter" range:"0.001..1" example:"0.5"`
 
@@ -30,8 +30,8 @@ type Config struct {
 	// together with rampUp. Range 0.001 to 1. Zero means the default, 0.1.
 	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1" example:"0.1"`
 
-	// MaxWait is how long an attempt may wait for its turn, jitter included; one that would have to wait longer, or too
-	// long for its deadline, is refused at once. Range 1ms to 1h. Zero means the default, 1s.
+	// MaxWait is how long an attempt may wait for its token, jitter included. An attempt that would have to wait
+	// longer, or too long for its deadline, is refused at once. Range 1ms to 1h. Zero means the default, 1s.
 	MaxWait time.Duration `yaml:"maxWait" range:"1ms..1h" example:"1s"`
 }
 

@@ -13,7 +13,7 @@ type Limiter struct {
 	one    atomic.Pointer[cell]  // the bucket of the empty key
 	others atomic.Pointer[table] // those of all others; nil before the first
 	seed   maphash.Seed
-	crowd  atomic.Pointer[cell] // the bucket of the keys that found no place
+	rest   atomic.Pointer[cell] // the bucket of the keys that found no place
 	mu     sync.Mutex           // held while settings change
 }
 
@@ -23,7 +23,7 @@ func New(c Config, seed maphash.Seed) *Limiter {
 	l := &Limiter{seed: seed}
 	s := newSettings(c)
 	l.one.Store(&cell{s: s})
-	l.crowd.Store(&cell{s: s})
+	l.rest.Store(&cell{s: s})
 	return l
 }
 
@@ -92,11 +92,11 @@ func (l *Limiter) take(own uint64, key string, cost float64, maxWait time.Durati
 		return a, s
 	}
 	t.shared.Add(1)
-	crowd := l.crowd.Load()
-	if a, ok := crowd.take(own, cost, maxWait); ok {
-		return a, crowd.s
+	rest := l.rest.Load()
+	if a, ok := rest.take(own, cost, maxWait); ok {
+		return a, rest.s
 	}
-	return l.takeAgain(&l.crowd, own, cost, maxWait)
+	return l.takeAgain(&l.rest, own, cost, maxWait)
 }
 
 // takeAgain takes from the cell at p after Reconfigure has replaced the one that was there.
@@ -143,7 +143,7 @@ func (l *Limiter) Reconfigure(now time.Duration, c Config) {
 		s.fresh = s.adopt(old, own, 0)
 	}
 	l.one.Store(l.one.Load().replaced(s, own))
-	l.crowd.Store(l.crowd.Load().replaced(s, own))
+	l.rest.Store(l.rest.Load().replaced(s, own))
 	if t := l.others.Load(); t != nil {
 		t.reconfigure(s, own)
 	}

@@ -80,7 +80,7 @@ func (t *table) put(h *shard, x uint64, b slot) bool {
 	return true
 }
 
-// sweep looks through a few slots for buckets that are not needed and reports whether it dropped one. Every slot's turn
+// sweep looks through a few slots for buckets that are not needed and reports whether it dropped one. Every slot's time
 // comes within shards + slots/64 calls; if there are no more than 64, within one.
 func (t *table) sweep(own uint64) bool {
 	dropped := 0

@@ -29,14 +29,14 @@ type Shedder struct {
 	cpu     processor
 	callers *callers // written once, before modeFair is set for the first time
 
-	mu    sync.Mutex // guards what follows and every change of the waiting part of word
-	c     Config
-	learn learner
-	queue queue
-	codel codel
-	now   time.Duration // when the lock was last taken for the queue
-	delay time.Duration // of the last to leave the queue
-	turns uint32        // counts the waiters that were admitted
+	mu         sync.Mutex // guards what follows and every change of the waiting part of word
+	c          Config
+	learn      learner
+	queue      queue
+	codel      codel
+	now        time.Duration // when the lock was last taken for the queue
+	delay      time.Duration // of the last to leave the queue
+	admissions uint32        // counts the waiters that were admitted
 }
 
 // The layout of the word.
@@ -135,7 +135,7 @@ func (s *Shedder) admitSpecial(now time.Duration, r Request) (Permit, Verdict, R
 	return s.contend(now, r, caller)
 }
 
-// refuse turns an arrival away.
+// refuse refuses an arrival.
 func (s *Shedder) refuse(reason Reason) (Permit, Verdict, Reason) {
 	s.arrived.turnedAway.Add(1)
 	return Permit{}, Refused, reason

@@ -174,8 +174,8 @@ func (s *Shedder) serve(now time.Duration, woken *chain) {
 func (s *Shedder) hand(now time.Duration, w *Waiter, woken *chain) {
 	s.queue.remove(w)
 	s.word.Add(oneInFlight - oneWaiting)
-	s.turns++
-	w.permit = s.permit(now, s.turns, w.permit.caller)
+	s.admissions++
+	w.permit = s.permit(now, s.admissions, w.permit.caller)
 	s.delay = now - w.since
 	woken.add(w)
 }

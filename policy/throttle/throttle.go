@@ -33,7 +33,7 @@ func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 		return true, false
 	}
 	t.mu.Lock()
-	t.w.turn(now)
+	t.w.advance(now)
 	step := t.w.at(t.w.head)
 	if p := t.rejection(); p > 0 && float64(rnd>>11) < p*(1<<53) {
 		over = true
@@ -53,7 +53,7 @@ func (t *Throttle) Record(now, began time.Duration, r Result) {
 		return
 	}
 	t.mu.Lock()
-	t.w.turn(now)
+	t.w.advance(now)
 	if step := t.w.of(now, began); step != nil && step.accepted+step.rejected < step.sent() {
 		switch r {
 		case Accepted:
@@ -84,7 +84,7 @@ func (t *Throttle) Reconfigure(now time.Duration, c Config) {
 	}
 	t.c = c
 	if t.w.begun {
-		t.w.turn(now)
+		t.w.advance(now)
 	}
 	t.w.resize(c.Window / steps)
 }
@@ -114,7 +114,7 @@ func (t *Throttle) State(now time.Duration) State {
 	if !t.on.Load() {
 		return s
 	}
-	t.w.turn(now)
+	t.w.advance(now)
 	for i := range t.w.tally {
 		s.Requests += float64(t.w.tally[i].made)
 		s.Accepts += float64(t.w.tally[i].accepted)

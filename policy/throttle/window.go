@@ -40,8 +40,8 @@ func (w *window) number(t time.Duration) int64 {
 	return n
 }
 
-// turn brings the window to now. Time that runs backwards stands still.
-func (w *window) turn(now time.Duration) {
+// advance moves the window to now. Time that runs backwards stands still.
+func (w *window) advance(now time.Duration) {
 	if w.begun && now < w.ends {
 		return
 	}
@@ -92,7 +92,7 @@ func (w *window) resize(step time.Duration) {
 	}
 	old := *w
 	*w = window{step: step}
-	w.turn(time.Duration(old.head) * old.step)
+	w.advance(time.Duration(old.head) * old.step)
 	for i := old.head - steps + 1; i <= old.head; i++ {
 		if t := w.of(time.Duration(old.head)*old.step, time.Duration(i)*old.step); t != nil {
 			t.add(old.at(i))

@@ -49,7 +49,7 @@ var leaks = []bug{
 	{"arrival.go", "if permit, reason := w.Outcome(); !left && reason == shed.None {", "if permit, reason := w.Outcome(); left && reason == shed.None {"},
 	{"arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n", "		if class != Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
 	{"policy/shed/shedder.go", "	s.count(p.caller, -1)\n", ""},
-	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.turns, w.permit.caller)\n", "	w.permit = s.permit(now, s.turns, 0)\n"},
+	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.admissions, w.permit.caller)\n", "	w.permit = s.permit(now, s.admissions, 0)\n"},
 
 	{"arrival.go", "		if !told && a.held {\n", "		if !told && a.limited && !a.held {\n"},
 	{"policy/shed/wait.go", "	s.count(caller, 1)\n	w.rank", "	w.rank"},

@@ -68,7 +68,7 @@ func dimension(d string) string {
 	return d
 }
 
-// bracket says between which values the verdict turns, and after how many runs that was known.
+// bracket says between which values the verdict changes, and after how many runs that was known.
 func bracket(m *sim.Margin) string {
 	if m.Beyond {
 		return plural(m.Runs, "run", "runs")

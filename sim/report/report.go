@@ -93,7 +93,7 @@ func (s section) without(why string) section {
 	return s
 }
 
-// advice is a change that turns a verdict.
+// advice is a change of the policy that changes the verdict.
 type advice struct {
 	Change, Small, YAML string
 	Badge               badge

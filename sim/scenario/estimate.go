@@ -200,7 +200,7 @@ func eventsPerAttempt(p *abate.Policy, c *Call, patience time.Duration, gated bo
 		!c.Latency.IsZero() || c.Pool > 0,                     // it arrives
 		c.Pool > 0, c.Pool > 0,                                // a new connection does, and is ready
 		p.MaxRetries > 0, // the back-off before it is over
-		p.RateLimit.Enabled() && p.RateLimit.MaxWait > 0, // its turn has come
+		p.RateLimit.Enabled() && p.RateLimit.MaxWait > 0, // its token is due
 		gated, gated, // it may leave the gate's queue, and has left it
 		p.Hedge.Enabled(), // the time for a further copy has come
 	} {

@@ -75,8 +75,8 @@ type Queue struct {
 	Target time.Duration `yaml:"target" range:"1ms..1h" example:"5ms"`
 	// Interval is how long codel tolerates more. Default: 100ms.
 	Interval time.Duration `yaml:"interval" range:"1ms..1h" example:"100ms"`
-	// DropExpired drops a request, when its turn comes, whose caller has given up by then: the deadline travels with
-	// the request.
+	// DropExpired drops a request, when it comes to the head of the queue, whose caller has given up by then: the
+	// deadline travels with the request.
 	DropExpired bool `yaml:"dropExpired" example:"true"`
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// crowd calls f at once, n times.
-func crowd(n int, f func(i int)) {
+// together calls f at once, n times.
+func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
@@ -30,7 +30,7 @@ func oneOfMany(s *suite) {
 		key := fmt.Sprint("round ", round)
 		var ran, running atomic.Int64
 		var token atomic.Uint64
-		crowd(many, func(int) {
+		together(many, func(int) {
 			b, err := s.Begin(s.ctx, key, printA, long)
 			switch {
 			case err != nil:
@@ -47,7 +47,7 @@ func oneOfMany(s *suite) {
 				running.Load())
 		}
 		s.complete(key, token.Load(), answer(key))
-		crowd(many, func(int) {
+		together(many, func(int) {
 			b, err := s.Begin(s.ctx, key, printA, long)
 			if err != nil || b.State != idempotency.Replay || !same(b.Response, answer(key)) {
 				s.Errorf("repeat: %s with %s, %v; want replay", b.State, brief(b.Response), err)
@@ -63,7 +63,7 @@ func oneTakesOver(s *suite) {
 		first := s.run(key, short)
 		s.elapse(short)
 		var ran atomic.Int64
-		crowd(many, func(i int) {
+		together(many, func(i int) {
 			if i == 0 { // whoever slept wakes up in the middle of it
 				if err := s.Renew(s.ctx, key, first, long); err == nil {
 					ran.Add(1)
@@ -96,7 +96,7 @@ func oneTakesOver(s *suite) {
 func onceEach(s *suite) {
 	const requests, workers = 20, 8
 	var effects [requests]atomic.Int64
-	crowd(workers, func(worker int) {
+	together(workers, func(worker int) {
 		random := rand.New(rand.NewPCG(uint64(worker), 1))
 		for _, i := range random.Perm(requests) {
 			key, fp := fmt.Sprint("request ", i), idempotency.FingerprintOf("POST", fmt.Sprint(i), nil)
@@ -141,7 +141,7 @@ func stress(s *suite) {
 	const keys, workers, steps = 4, 8, 60
 	var holders [keys]atomic.Int64
 	var last [keys]atomic.Uint64
-	crowd(workers, func(worker int) {
+	together(workers, func(worker int) {
 		random := rand.New(rand.NewPCG(uint64(worker), 2))
 		for range steps {
 			i := random.IntN(keys)
