@@ -50,14 +50,15 @@ func extraOf(service string, p *abate.Policy, t clockwork) *extra {
 		x.ratio, x.failing, x.bank = b.Ratio, b.Ratio, b.Reserve
 	}
 	x.why = "Its retry budget allows " + number(1+x.ratio) +
-		" for long: calls are repeated past it, or there are more instances than its clients."
+		" in the long run: something retries outside the budget, or there are more instances than its clients key says."
 	switch {
 	case !p.RetryBudget.Enabled():
-		x.failing = 0 // what nobody holds back has a threshold of its own
-		x.why = "Its policy has no retry budget, so that nothing holds them back when it fails; the built-in one would " +
+		x.failing = 0 // without a budget there is a threshold of its own
+		x.why = "Its policy has no retry budget, so nothing limits them when the service fails; the built-in budget would " +
 			"allow " + number(1+x.ratio) + "."
 	case x.failing == 0:
-		x.why = "Its bucket allows fewer: calls are repeated past it, or there are more instances than its clients."
+		x.why = "Its bucket allows fewer: something retries outside the budget, or there are more instances than its " +
+			"clients key says."
 	}
 	x.bank = min(max(x.bank, leastBank), mostBank)
 	x.few = number(slack*x.steady + t.perSecond(x.bank))
@@ -67,7 +68,7 @@ func extraOf(service string, p *abate.Policy, t clockwork) *extra {
 // bound is the most that can be added to a first attempt.
 func (x *extra) bound() float64 { return x.retries + x.hedges }
 
-// allowed is what may be added to a first attempt before an alert fires. A budget that never says no is none.
+// allowed is what may be added to a first attempt before an alert fires. A budget that never refuses is none.
 func (x *extra) allowed() float64 { return min(slack*x.ratio, x.bound()/2) }
 
 // many is the share of retries among all attempts that is high: 30 %, or if the budget allows less, most of what it
@@ -80,7 +81,7 @@ func (x *extra) many() float64 {
 	return min(high, most*x.failing/(1+x.failing))
 }
 
-// degraded sees trouble before callers do. It takes its time: what is over in minutes is what retries are for.
+// degraded fires before callers see failures. It waits some minutes, because short failures are what retries are for.
 func (x *extra) degraded() alert {
 	return alert{
 		name: "DependencyDegraded", severity: warning, lasts: 5 * time.Minute,
@@ -90,7 +91,7 @@ func (x *extra) degraded() alert {
 			number(x.many()/2), x.few),
 		summary: "{{ $labels.service }} fails more often, and retries still hide it",
 		text: "{{ $value | humanizePercentage }} of all attempts are retries, and most of them succeed: callers see " +
-			"less than 2 % failures. That ends when it gets worse.",
+			"less than 2 % failures. If it gets worse, callers will see it.",
 	}
 }
 
@@ -101,7 +102,7 @@ func (x *extra) highRetryRate() alert {
 			x.service, number(x.many()), x.few),
 		summary: "{{ $labels.service }}: {{ $value | humanizePercentage }} of all attempts are retries",
 		text: fmt.Sprintf("{{ $value | humanizePercentage }} of the attempts sent to {{ $labels.service }} are retries; "+
-			"from %s %% on that is high for its policy. The service fails, or is slower than attemptTimeout.",
+			"%s %% or more is high for its policy. The service fails, or is slower than attemptTimeout.",
 			number(100*x.many())),
 	}
 }
@@ -121,7 +122,8 @@ func (x *extra) amplified() alert {
 }
 
 // farAmplified alerts on a storm. Guards cannot send more than maxRetries + 1 attempts for a call, so the threshold is
-// half-way there. It lasts less long than the warning: to get so far it takes half a window of nothing else.
+// half-way there. It waits for less time than the warning, because half a window of such traffic is needed to reach the
+// threshold.
 func (x *extra) farAmplified() alert {
 	return alert{
 		name: "RequestAmplification", severity: critical, lasts: time.Minute,
@@ -129,8 +131,8 @@ func (x *extra) farAmplified() alert {
 			x.service, number(1+(x.allowed()+x.bound())/2), x.few),
 		summary: "Retry storm: {{ $labels.service }} gets {{ $value | humanize }} attempts for each call",
 		text: fmt.Sprintf("{{ $value | humanize }} attempts are sent to {{ $labels.service }} for each call, and the "+
-			"policy allows up to %s. A service that could do the calls may not be able to do this, and then it does not come "+
-			"back by itself.",
+			"policy allows up to %s. A service that can handle the calls may not be able to handle so many attempts. It may "+
+			"then not recover by itself.",
 			number(1+x.bound())),
 	}
 }

@@ -34,14 +34,14 @@ func unlisted(file *policyfile.File, t clockwork) []alert {
 		list = append(list, heldBack(others, &connections.Pacing))
 	}
 	for i := range list {
-		list[i].text += " The policy file does not list {{ $labels.service }}: it is measured by the defaults."
+		list[i].text += " The policy file does not list {{ $labels.service }}: the thresholds are those of defaults."
 	}
 	gate := abate.DefaultProtection()
 	gate.Idempotency.Methods = []string{"POST"} // a gate made in Go may keep keys; without, it has no such series
 	arriving := ofProtection(othersThan(gates), gate.WithDefaults(), t)
 	for i := range arriving {
-		arriving[i].text += " The policy file has no {{ $labels.service }} under protect: it is measured by what a gate " +
-			"has by default."
+		arriving[i].text += " The policy file has no {{ $labels.service }} under protect: the thresholds are those of the " +
+			"default protection."
 	}
 	return slices.Concat(list, arriving)
 }

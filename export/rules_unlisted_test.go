@@ -49,8 +49,8 @@ func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
 		for _, a := range unlistedAlerts(all) {
 			if _, fixed := a.Labels["service"]; fixed ||
 				!strings.Contains(a.Annotations["description"], "{{ $labels.service }}") ||
-				!strings.Contains(a.Annotations["description"], "by default") &&
-					!strings.Contains(a.Annotations["description"], "by the defaults") {
+				!strings.Contains(a.Annotations["description"], "those of the default protection") &&
+					!strings.Contains(a.Annotations["description"], "those of defaults") {
 				t.Errorf("%s: %s: %v %v", c.about, a.Alert, a.Labels, a.Annotations)
 			}
 		}

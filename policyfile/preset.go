@@ -23,7 +23,7 @@ const (
 type entry struct {
 	// Preset is what a service begins with: calls (requests; the built-in policy as defaults changes it) or connections
 	// (new connections to a database, a cache or a broker: paced, one probe at a time after an outage; defaults does
-	// not apply). Empty means calls. A service has it, defaults has not.
+	// not apply). Empty means calls. Only services have this key, defaults does not.
 	Preset Preset `yaml:"preset" enum:"calls|connections" example:"connections"`
 
 	abate.Policy `yaml:",inline"`

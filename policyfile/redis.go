@@ -20,7 +20,7 @@ type Redis struct {
 	Addresses []string `yaml:"addresses" example:"[\"redis:6379\"]"`
 	// Master is the name of the master that the Sentinels at addresses know. Empty: addresses are not Sentinels.
 	Master string `yaml:"master" example:"mymaster"`
-	// Cluster says that the addresses are nodes of a Redis Cluster.
+	// Cluster reports whether the addresses are nodes of a Redis Cluster.
 	Cluster bool `yaml:"cluster"`
 	// Username is the user of the access control list to log in as. Empty: the default user.
 	Username string `yaml:"username" example:"abate"`
@@ -33,15 +33,15 @@ type Redis struct {
 	Prefix string `yaml:"prefix" example:"'abate:'"`
 	// Timeout is how long to wait for Redis before going on without it. Range 1ms to 10s. Zero means the default, 20ms.
 	Timeout time.Duration `yaml:"timeout" range:"1ms..10s" example:"20ms"`
-	// Replicas is how many replicas must have a step of an idempotency key before it counts, which the master is asked
-	// to wait for. Set it, best to the number of replicas of each master, where a replica may take over: else a
-	// failover can forget requests whose answers were given out, and they are done again. With fewer replicas there
-	// than this, requests with a key are refused as if Redis were away. Range 0 to 100. Zero waits for none.
+	// Replicas is how many replicas must have a step of an idempotency key before it counts. The master is asked to
+	// wait for them. Set it where a replica may take over, best to the number of replicas of each master. Otherwise a
+	// failover can forget requests that were already answered, and they are done again. While fewer replicas are up,
+	// requests with a key are refused as if Redis were away. Range 0 to 100. Zero waits for none.
 	Replicas int `yaml:"replicas" range:"0..100" example:"1"`
-	// TLS says that the addresses are spoken to with TLS.
+	// TLS reports whether the addresses speak TLS.
 	TLS bool `yaml:"tls"`
-	// Embedded starts a Redis in this process, for trying things out: nobody else sees it, and it forgets everything at
-	// the end.
+	// Embedded starts a Redis inside this process, for experiments: no other process sees it, and it forgets everything
+	// when the process ends.
 	Embedded bool `yaml:"embedded"`
 }
 

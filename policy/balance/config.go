@@ -15,9 +15,9 @@ type Config struct {
 	// default, 5.
 	ConsecutiveFailures int `yaml:"consecutiveFailures" range:"1..1000000" example:"5"`
 
-	// BaseEjectionTime is how long an endpoint is out the first time. The second time in short order it is out twice as
-	// long, then three times; each base time in the choice without a failure takes one step back. Range 10ms to 1h. Zero
-	// means the default, 10s.
+	// BaseEjectionTime is how long an endpoint is out the first time. When it is ejected again soon it is out twice as
+	// long, then three times; each base time without a failure takes one step back. Range 10ms to 1h. Zero means the
+	// default, 10s.
 	BaseEjectionTime time.Duration `yaml:"baseEjectionTime" range:"10ms..1h" example:"10s"`
 
 	// MaxEjectionTime is the longest time an endpoint is out. Must not be below baseEjectionTime. Range 10ms to 24h. Zero

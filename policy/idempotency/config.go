@@ -15,18 +15,18 @@ type Config struct {
 	Required bool `yaml:"required"`
 	// Retention is how long a finished request is remembered. Range 1s to 720h. Zero means the default, 24h.
 	Retention time.Duration `yaml:"retention" range:"1s..720h" example:"24h"`
-	// Lease is how long a running request keeps others with its key away without a sign of life; after that it is taken
-	// for crashed, and the next one takes over. Running requests renew it. Range 100ms to 1h. Zero means the default,
+	// Lease is how long a running request blocks others with its key without renewing the lease; after that it counts
+	// as crashed, and the next one takes over. Running requests renew it. Range 100ms to 1h. Zero means the default,
 	// 30s.
 	Lease time.Duration `yaml:"lease" range:"100ms..1h" example:"30s"`
-	// Scope says whose a key is; two who made up the same key never get each other's answers. Empty: who the gate's
-	// caller is, if that is more than an address (mtls, token, header:NAME of a trusted peer), else the credential that
-	// the request shows (Authorization, X-Api-Key, Api-Key, X-Auth-Token), else its client certificate. Senders with
-	// none of these are one, and their repeats must bring the same cookies. "credential" looks at the credential first
-	// whatever caller is; "header:NAME" and "cookie:NAME" name what distinguishes users (a header of an untrusted peer
-	// counts together with the credential); "everybody" makes one of all, for callers whose credentials change between
-	// tries and who may see each other's answers. An address is no scope: others are behind the same one, and the same
-	// user comes back from another.
+	// Scope says to whom a key belongs. Two senders that chose the same key never get each other's answers. Empty: the
+	// gate's caller, if that is more than an address (mtls, token, header:NAME of a trusted peer), else the credential
+	// that the request shows (Authorization, X-Api-Key, Api-Key, X-Auth-Token), else its client certificate. Senders
+	// with none of these count as one, and their repeats must bring the same cookies. "credential" looks at the
+	// credential first whatever caller is; "header:NAME" and "cookie:NAME" name what distinguishes users (a header of
+	// an untrusted peer counts together with the credential); "everybody" makes all senders one, for callers whose
+	// credentials change between attempts and who may see each other's answers. An address is never a scope: several
+	// users share one, and one user has several.
 	Scope string `yaml:"scope" example:"cookie:session"`
 	// MaxBody is the largest request body that is compared, in bytes. A request with a key and a larger one is refused
 	// with 413. Range 1 to 16777216. Zero means the default, 65536.
@@ -37,32 +37,34 @@ type Config struct {
 	MaxAnswer int `yaml:"maxAnswer" range:"1..67108864" example:"4194304"`
 	// KeepServerErrors stores answers of 500 and above too (for gRPC: CANCELLED, UNKNOWN, DEADLINE_EXCEEDED,
 	// UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS), for services that may have done half of the work before they
-	// say so. A try that reached the service and brought no answer is then not run again either: its repeats get 409.
+	// fail. An attempt that reached the service and brought no answer is then not run again either: its repeats get
+	// 409.
 	KeepServerErrors bool `yaml:"keepServerErrors"`
 	// MaxMemory bounds the memory store, in bytes; a key takes about 320 besides its answer. When it is full, the
-	// oldest answers go, whose repeats get 409 from then on; when it is full of keys, whenFull says what happens. Range
-	// 65536 to 1099511627776. Zero means the default, 67108864.
+	// oldest answers are forgotten, and their repeats get 409. When it is full of keys, whenFull says what happens.
+	// Range 65536 to 1099511627776. Zero means the default, 67108864.
 	MaxMemory int64 `yaml:"maxMemory" range:"65536..1099511627776" example:"67108864"`
-	// File keeps the keys in a file on disk instead of in memory: the path of one that nobody else uses. They survive
-	// restarts, and there is room for many more. Entries with the same path share the file.
+	// File keeps the keys in a file on disk instead of in memory. It is the path of a file that nothing else uses. The
+	// keys survive restarts, and there is room for many more. Entries with the same path share the file.
 	File string `yaml:"file" example:"/var/lib/abate/keys.db"`
 	// MaxFile bounds what the keys and answers in the file take up, in bytes; the file itself grows to about twice
-	// that. When it is full, it is as with maxMemory. Range 1048576 to 1099511627776. Zero means the default,
-	// 1073741824.
+	// that. When it is full, what holds for maxMemory holds here too. Range 1048576 to 1099511627776. Zero means the
+	// default, 1073741824.
 	MaxFile int64 `yaml:"maxFile" range:"1048576..1099511627776" example:"1073741824"`
-	// WhenFull says what happens when there is no place for a further key: shorten forgets the finished ones that are
-	// oldest, though not before minRetention, and says so in metrics, events and alerts; refuse forgets none early and
+	// WhenFull says what happens when there is no room for another key. shorten forgets the oldest finished ones,
+	// though not before minRetention, and reports that in metrics, events and alerts. refuse forgets none early and
 	// refuses further requests with 503. Empty means shorten.
 	WhenFull string `yaml:"whenFull" enum:"shorten|refuse" example:"shorten"`
-	// MinRetention is how long a finished request is remembered in any case: when all keys are younger, further
-	// requests are refused with 503. Range 1s to 720h. Zero means the default, 15m, or retention if that is less.
+	// MinRetention is how long a finished request is remembered in any case. When all keys are younger than this,
+	// further requests are refused with 503. Range 1s to 720h. Zero means the default, 15m, or retention if that is
+	// less.
 	MinRetention time.Duration `yaml:"minRetention" range:"1s..720h" example:"15m"`
 	// Fleet keeps the keys where all instances see them, in the Redis of the policy file, instead of in the memory of
 	// each.
 	Fleet bool `yaml:"fleet"`
 	// WhenAway says what happens to a request with a key while that Redis cannot be reached: closed refuses it with
-	// 503, open handles it without looking at its key. A request that is done while its answer cannot be recorded waits
-	// for up to a lease, and then gets 503 too; with open it gets the answer after a tenth of that, and may be done
+	// 503, open handles it without looking at its key. A request whose answer cannot be recorded waits for up to a
+	// lease and then gets 503 too. With open it gets the answer after a tenth of that time, and its repeat may be done
 	// again. Empty means closed.
 	WhenAway string `yaml:"whenAway" enum:"closed|open" example:"closed"`
 }

@@ -11,12 +11,12 @@ type Config struct {
 	// refused are left out.
 	Shadow bool `yaml:"shadow"`
 
-	// K is how many requests are sent for each that the dependency accepts before any is refused here. Range 1.01 to
+	// K is how many requests are sent for each that the dependency accepts before some are refused here. Range 1.01 to
 	// 100; 2 is usual. Zero: off.
 	K float64 `yaml:"k" range:"1.01..100" example:"2"`
 
-	// Window is over how much time requests and accepts are counted; at least five times what a slow answer takes.
-	// Range 1s to 10m. Zero means the default, 30s.
+	// Window is the time over which requests and accepts are counted. It should be at least five times what a slow
+	// answer takes. Range 1s to 10m. Zero means the default, 30s.
 	Window time.Duration `yaml:"window" range:"1s..10m" example:"30s"`
 
 	// MaxRejection is the largest share that is refused, so that some requests always find out whether the dependency
