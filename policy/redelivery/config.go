@@ -80,7 +80,7 @@ type Config struct {
 	// Flood says when dead letters are so many that they are held.
 	Flood Flood `yaml:"flood"`
 
-	// Drain says how what an outage left behind is worked off.
+	// Drain bounds how fast the backlog of an outage is worked off.
 	Drain Drain `yaml:"drain"`
 }
 

@@ -15,11 +15,12 @@ import (
 const checkUsage = `Usage: abate check [-q] FILE...
        abate check --schema
 
-Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: every default written out, as
-a policy file again, below a line for each service that it protects. "-" reads standard input. Mistakes go to standard
-error, one per line, as file:line:col. After "--" all words are files.
+Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: a policy
+file with every default written out, below a line for each service that it protects. "-" reads
+standard input. Mistakes go to standard error, one per line, as file:line:col. All arguments after
+"--" are files.
 
-  -q        only say for each file whether it is good
+  -q        only report for each file whether it is good
   --schema  print the JSON Schema of a policy file
 
 Exit code: 0 all files are good, 1 one is not, 2 wrong usage.

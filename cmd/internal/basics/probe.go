@@ -15,16 +15,16 @@ import (
 
 const probeUsage = `Usage: abate probe [--timeout D] URL
 
-Asks URL with GET. For health checks in images that have no shell and no curl:
+Sends a GET to URL. It is for health checks in images that have no shell and no curl:
 
   abate probe http://127.0.0.1:15000/readyz
 
-It goes through no HTTP proxy, whatever the environment says, and follows no redirect.
+It uses no HTTP proxy, whatever the environment says, and follows no redirect.
 
   --timeout D   how long the answer may take (default 2s)
   -h, --help    print this
 
-Exit code: 0 the answer is 2xx, 1 it is not or there is none in time, 2 wrong usage.
+Exit code: 0 the answer is 2xx, 1 it is not or does not come in time, 2 wrong usage.
 `
 
 // ProbeCommand is "abate probe".

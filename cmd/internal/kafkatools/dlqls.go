@@ -17,10 +17,10 @@ import (
 
 const lsUsage = `Usage: abate dlq ls [--letters] [FLAGS] [P/O]
 
-Lists what went wrong: dead letters in groups, the largest first. A group has one class of error and
-one trace, or without a trace one message; numbers, ids, times and quoted text do not count.
+Lists dead letters in groups, the largest first. The dead letters of a group have one class of error
+and one trace, or without a trace one message; numbers, ids, times and quoted text do not count.
 
-  --letters           the letters themselves instead of groups, in the order of the topic
+  --letters           list the dead letters instead of groups, in the order of the topic
 
   abate dlq ls --topic payments-dlq
   abate dlq ls --topic payments-dlq --letters --group 1a2b --max 20

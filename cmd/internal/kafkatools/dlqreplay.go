@@ -19,45 +19,45 @@ import (
 
 const replayUsage = `Usage: abate dlq replay [--dry-run | --yes] [FLAGS] [P/O]
 
-Puts dead letters back where they came from: key, value and headers byte for byte, into the original
-partition, with the time of now. It sends batches of 1, 2, 5, 10, ... 10000 letters. After each it
+Sends dead letters back to their topics: key, value and headers byte for byte, into the original
+partition, with the current time. It sends batches of 1, 2, 5, 10, ... 10000. After each batch it
 waits until the consumer group has committed an offset behind all of them, so that each was handled
-or has failed again, and stops as soon as too many have. Where nobody reads, it ends and says how
-many are still waiting. Every letter that was sent is noted in the audit topic: a replay
-that ended for whatever reason can be resumed. There is one replay at a time for a topic.
+or has failed again. It stops as soon as too many have failed again. If nobody reads the topic, it
+ends and says how many still wait. It records each message that it sent in the audit topic, so a
+replay that ended for any reason can be resumed. A topic has one replay at a time.
 
   --dry-run           only say what would be sent
-  --yes               needed for more than one letter
+  --yes               needed for more than one dead letter
   --to TOPIC          send them there instead
-  --rate N            letters per second at most (default 100)
+  --rate N            messages per second at most (default 100)
   --reader GROUP      the consumer group that reads them there (default: the one that failed at
                       them; with --to, every group that reads that topic)
-  --settle D          how long to wait where nobody reads (default 5s)
+  --settle D          how long to wait if nobody reads (default 5s)
   --patience D        how long to wait while the group's commits stand still (default 5m)
   --unjudged          go on without the group's commits, --settle after each batch: for readers that
-                      commit nothing; only letters that fail again stop it
+                      commit nothing; only messages that fail again stop it
   --max-failures S    the share of a batch, or of all, that may fail again (default 0.1)
-  --max-replays N     leave out what has been replayed so often already (default 3)
-  --watch TOPICS      where a message that fails again turns up, besides the dead-letter topic
+  --max-replays N     leave out what was replayed this often already (default 3)
+  --watch TOPICS      where messages that fail again arrive, besides the dead-letter topic
                       (default: every topic called like the target with -...retry..., -...dlq,
                       -...dlt or .DLT)
-  --resume ID         go on with a replay that was stopped, cancelled or killed: with its letters,
-                      to where it went, with its settings unless others are given
+  --resume ID         go on with a replay that was stopped, cancelled or killed: with its dead
+                      letters, its target, and its settings unless others are given
   --take-over         begin although another replay seems to run, because its process is dead;
-                      after a minute without a sign of life that need not be said
-  --edit FILE         send one letter with the content of FILE as its value; the copy names the
-                      letter in its header abate-edited-from
+                      not needed once that one has shown no sign of life for a minute
+  --edit FILE         send one dead letter with the content of FILE as its value; the copy names
+                      the dead letter in its header abate-edited-from
 
   abate dlq replay --topic payments-dlq 3/1042
   abate dlq replay --topic payments-dlq --group 1a2b --dry-run
   abate dlq replay --topic payments-dlq --group 1a2b --rate 20 --yes
   abate dlq replay --topic payments-dlq --resume r-5f0c11aa
 
-It exits with 0 if all was sent and judged (with --unjudged: sent), else with 1: also if some still
-wait for their consumer; --resume reports what became of those.
+Exit code: 0 if all was sent and judged (with --unjudged: sent), else 1, also if some still wait for
+their consumer; --resume reports what became of those.
 
-A crash between sending and noting repeats, when it is resumed, a tenth of a second's worth, at most
-100 letters. Ctrl-C ends it cleanly.
+After a crash between sending and recording, a resumed replay repeats at most what was sent in a
+tenth of a second, and at most 100 messages. Ctrl-C ends it cleanly.
 `
 
 func defineReplay(f *dlqFlags, set *flag.FlagSet) {

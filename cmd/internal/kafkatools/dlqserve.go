@@ -27,21 +27,21 @@ import (
 
 const serveUsage = `Usage: abate dlq serve [FLAGS]
 
-Shows the dead letters as a page in the browser: groups, letters with their headers and traces,
-replays with their progress, deleting and restoring, notes, the audit; and all that as JSON. A
-replay goes on when the page is closed. When this program ends the replay is cancelled; it can be
+Serves the dead letters as a page for the browser: groups, dead letters with their headers and
+traces, replays with their progress, deleting and restoring, notes, the audit; and all that as JSON.
+A replay goes on when the page is closed. When this program ends, its replay is cancelled and can be
 resumed.
 
   --listen ADDR       where (default 127.0.0.1:15010). An address that other machines can reach
                       needs --token-file
   --token-file FILE   the page asks for a token of this file, which has a name and a token on each
-                      line; the audit has the name. It is read again when it changes
+                      line; the audit records the name. It is read again when it changes
   --serve-cert FILE, --serve-key FILE   serve with TLS
-  --host NAMES        names under which the page is asked for, with commas, if a proxy of your own
-                      passes them on; without tokens other names are refused
+  --host NAMES        host names of the page, separated by commas, if a proxy of your own passes
+                      them on; without tokens other names are refused
   --hide-values       show no keys, values and header values, and refuse conditions about them
 
-/metrics is for Prometheus, /healthz for whoever looks whether it is alive; neither needs a token.
+/metrics is for Prometheus, /healthz for health checks; neither needs a token.
 
   abate dlq serve --brokers kafka-1:9092 --topic payments-dlq
 `
