@@ -63,7 +63,7 @@ func (r *gateRecord) ObserveGate(e abate.GateEvent) {
 	}
 }
 
-// arrived counts a request, and whether it is somebody's second try.
+// arrived counts a request, and whether it is somebody's second attempt.
 func (r *gateRecord) arrived(e *abate.GateEvent) {
 	lap, s := r.at(e.At)
 	if e.Attempt > 1 {

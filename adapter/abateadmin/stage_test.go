@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// stage is a page with guards, and what plays on them.
+// stage is a page with guards, and what runs on them.
 type stage struct {
 	t testing.TB
 	*abateadmin.Page
@@ -112,7 +112,7 @@ func (s *stage) refused(name string, at time.Duration, n int, reason error) {
 	}
 }
 
-// storm plays five minutes with a storm in the last of them, as seen at now.
+// storm runs five minutes with a storm in the last of them, as seen at now.
 func storm(s *stage, now time.Duration) {
 	p := abate.DefaultPolicy()
 	naive := abate.Policy{Retry: abate.Retry{MaxRetries: 3}}

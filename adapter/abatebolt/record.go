@@ -10,7 +10,7 @@ import (
 // record is what is remembered of a key. Times are nanoseconds of the wall clock since 1970.
 type record struct {
 	fp                        idempotency.Fingerprint
-	token                     uint64 // of the try that holds the key, or held it last; 0 for nobody
+	token                     uint64 // of the attempt that holds the key, or held it last; 0 for nobody
 	lease                     int64  // until when, while it is not done; then when it was done
 	due                       int64  // when it is forgotten
 	place                     uint64 // distinguishes keys that were done at the same time

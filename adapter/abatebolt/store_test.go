@@ -254,8 +254,8 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// A disk holds its breath just as a try ends. Whoever completes has stopped waiting, and says it again: it has its
-// word, and the next try has the answer.
+// A disk holds its breath just as an attempt ends. Whoever completes has stopped waiting, and says it again: it has its
+// word, and the next attempt has the answer.
 func TestACompletionThatTheDiskHeldUpIsConfirmedWhenItIsToldAgain(t *testing.T) {
 	var c clock
 	var slow atomic.Bool

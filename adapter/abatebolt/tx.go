@@ -272,8 +272,8 @@ func (t *tx) held(key string, token uint64, change func(r *record) error) error 
 	return t.put(key, &next, r)
 }
 
-// complete stores an answer; none if it is to be kept as truncated. The try that has completed may say so again: a lost
-// confirmation is no lost key, and a whole answer takes the place of a truncated one.
+// complete stores an answer; none if it is to be kept as truncated. The attempt that has completed may say so again: a
+// lost confirmation is no lost key, and a whole answer takes the place of a truncated one.
 func (t *tx) complete(key string, token uint64, status int, answer []byte, retention time.Duration) error {
 	r, err := find(t.keys, key, t.now)
 	if err != nil {

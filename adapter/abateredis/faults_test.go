@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/idempotency/storetest"
 )
 
-// schedules is how many a test plays: more if ABATE_STORE_SCHEDULES says so.
+// schedules is how many a test runs: more if ABATE_STORE_SCHEDULES says so.
 func schedules(t *testing.T) int {
 	n := 100
 	if text := os.Getenv("ABATE_STORE_SCHEDULES"); text != "" {
@@ -26,7 +26,7 @@ func schedules(t *testing.T) int {
 	return n
 }
 
-// faults plays the schedules over a fleet's store, with failovers that lose what had not been replicated: c sees the
+// faults runs the schedules over a fleet's store, with failovers that lose what had not been replicated: c sees the
 // same keys.
 func faults(t *testing.T, f *abateredis.Fleet, c redis.UniversalClient) {
 	t.Helper()

@@ -34,7 +34,7 @@ func (l *link) run(ctx context.Context, client redis.UniversalClient, s *redis.S
 	}
 	if c, ok := client.(*redis.ClusterClient); ok && err != nil &&
 		(redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "READONLY")) {
-		c.ReloadState(ctx) // for the next try
+		c.ReloadState(ctx) // for the next attempt
 	}
 	return v, err
 }

@@ -10,7 +10,7 @@ import (
 // the effect of fn and the record of it are committed together or not at all. ran reports whether fn was called.
 // However often, from however many processes at once, and whatever dies in between: one effect. The caller commits,
 // whether fn ran or not, and acknowledges the message after that. A commit that returns an error may have happened; the
-// next try finds out.
+// next attempt finds out.
 //
 // While another transaction with the key is open, Once waits for its end: if that commits, fn is not called; if it
 // rolls back or its process dies, it is. Its context, and PostgreSQL's lock_timeout, bound the wait. Two transactions

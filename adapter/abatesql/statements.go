@@ -9,7 +9,7 @@ type statements struct {
 }
 
 // A row is running while it has no answer, and done when it has one. One that failed is running with a lease that is
-// over and nobody's token, that of the try below zero; unless it had taken over, it has also expired.
+// over and nobody's token, that of the attempt below zero; unless it had taken over, it has also expired.
 //
 // Tokens come from a sequence, drawn while the row is locked. The number of a row that is inserted is drawn earlier:
 // were rows removed as soon as they are free, a slow insert could follow on a later number. Hence the hour in clean. A

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Config describes how repeats of requests are recognised. The zero Config is off: set methods.
+// Config says which requests have idempotency keys and how their answers are kept. The zero Config is off: set methods.
 type Config struct {
-	// Disabled switches it off: keys are not looked at.
+	// Disabled turns idempotency off: keys are not looked at.
 	Disabled bool `yaml:"disabled"`
 	// Methods lists the HTTP methods whose requests are done once for each key, for example POST and PATCH. None: off.
 	Methods []string `yaml:"methods" example:"[POST, PATCH]"`
@@ -104,8 +104,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Floor is how long a finished key is remembered at least, whatever a full store does: its whole retention, unless that
-// may be shortened.
+// Floor returns how long a finished key is remembered at least, even if the store is full: its whole retention, unless
+// WhenFull may shorten it.
 func (c *Config) Floor() time.Duration {
 	if c.WhenFull == "shorten" {
 		return c.MinRetention
@@ -118,8 +118,8 @@ func (c *Config) Keeps(status int) bool {
 	return Keeps(status) || c.KeepServerErrors && status >= 500 && status <= 599
 }
 
-// KeepsCode is Keeps for the status code of a gRPC answer. What KeepServerErrors adds are the codes that a call may end
-// with in the middle of its work; RESOURCE_EXHAUSTED, ABORTED and UNAUTHENTICATED say that nothing was done.
+// KeepsCode is Keeps for the status code of a gRPC answer. KeepServerErrors adds the codes with which a call may end in
+// the middle of its work; RESOURCE_EXHAUSTED, ABORTED and UNAUTHENTICATED say that nothing was done.
 func (c *Config) KeepsCode(code uint32) bool {
 	switch code {
 	case 1, 2, 4, 12, 13, 14, 15:
@@ -128,18 +128,18 @@ func (c *Config) KeepsCode(code uint32) bool {
 	return KeepsCode(code)
 }
 
-// Unknown returns the answer that is stored for a try that reached the service and ended without one, if it must not be
-// run again: nobody can say whether it took effect. Its repeats get that answer; see Response.EffectUnknown.
+// Unknown returns the answer that is stored for an attempt that reached the service and ended without one, if it must
+// not be run again because its effect is unknown. Its repeats get that answer; see Response.EffectUnknown.
 func Unknown() Response { return Response{Status: 500, Truncated: true} }
 
 // Keeps reports whether the answer with this HTTP status is stored for the repeats of its request. If not, the key is
-// let go with Fail, and the next try runs.
+// released with Fail, and the next attempt runs.
 //
-// Statuses from 200 to 499 are kept: the request was done, or refused for good. Not kept are 401 and 407, since a
-// repeat may come with better credentials, and 408, 425 and 429, which ask to come again. Neither are those of 500 and
-// above, although some service may have done half of the work before it answered so: a client that gets "503, later"
-// would otherwise get the same 503 as long as the key lives. A service that cannot undo its half keeps a record of its
-// own, or answers with 4xx.
+// Statuses from 200 to 499 are kept: the request was done, or refused with a final answer. Not kept are 401 and 407,
+// since a repeat may come with better credentials, and 408, 425 and 429, which ask to retry later. Neither are those of
+// 500 and above, although some service may have done half of the work before it answered so: a client that gets "503,
+// later" would otherwise get the same 503 as long as the key lives. A service that cannot undo half of its work keeps
+// its own record, or answers with 4xx.
 func Keeps(status int) bool {
 	switch status {
 	case 401, 407, 408, 425, 429:
@@ -148,9 +148,9 @@ func Keeps(status int) bool {
 	return status >= 200 && status <= 499
 }
 
-// KeepsCode is Keeps for the status code of a gRPC answer. OK and the codes for calls that were refused for good are
-// kept: INVALID_ARGUMENT (3), NOT_FOUND (5), ALREADY_EXISTS (6), PERMISSION_DENIED (7), FAILED_PRECONDITION (9) and
-// OUT_OF_RANGE (11). The others say that the next try may find better, or that something is broken that will be fixed.
+// KeepsCode is Keeps for the status code of a gRPC answer. OK and the codes of final refusals are kept:
+// INVALID_ARGUMENT (3), NOT_FOUND (5), ALREADY_EXISTS (6), PERMISSION_DENIED (7), FAILED_PRECONDITION (9) and
+// OUT_OF_RANGE (11). The others mean that the next attempt may succeed, or that something is broken and will be fixed.
 func KeepsCode(code uint32) bool {
 	switch code {
 	case 0, 3, 5, 6, 7, 9, 11:

@@ -6,14 +6,14 @@ import "time"
 type entry struct {
 	key          string
 	fp           Fingerprint
-	token        uint64        // of the try that holds the key, or held it last
+	token        uint64        // of the attempt that holds the key, or held it last
 	lease        time.Duration // until when, while it is not done; then when it was done
 	due          time.Duration // when it is forgotten
 	answer       []byte        // once done, as long as there is room for it; never changed
 	older, newer *entry        // in the list of those that are done
 	at           int           // in the heap
 	status       int           // of the answer, once done
-	takenOver    bool          // a try before this one never ended
+	takenOver    bool          // an attempt before this one never ended
 	done         bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Task is what a Holder wants of its store next.
+// Task is what a Holder asks of its store next.
 type Task uint8
 
 const (
@@ -22,27 +22,27 @@ const (
 	ToMark
 	// ToFail: Store.Fail.
 	ToFail
-	// Over: nothing any more.
+	// Over: there is nothing left to do.
 	Over
 )
 
-// Fate is what became of a try, as far as its holder knows.
+// Fate is the result of an attempt, as far as its holder knows.
 type Fate uint8
 
 const (
 	// Undecided: the store has not confirmed anything yet. Nobody may be answered that the request was done.
 	Undecided Fate = iota
-	// Recorded: the store has confirmed that the request was done: no later try runs, and its answer may be given out.
+	// Recorded: the store has confirmed that the request was done: no later attempt runs, and its answer may be given out.
 	Recorded
-	// Lost: another try has taken over, and its answer is the one that counts.
+	// Lost: another attempt has taken over, and its answer is the one that counts.
 	Lost
-	// LetGo: the try had no effect, and the next one may run.
+	// LetGo: the attempt had no effect, and the next one may run.
 	LetGo
 )
 
 // Holder decides what the holder of a key asks of its store, and when: it renews the lease while the work goes on, and
-// then records the end of it, again and again, until the store has confirmed that or said that another try has taken
-// over. It is given the time, asks for one thing at a time, and does nothing by itself. The package's comment says why.
+// then records its end, again and again, until the store has confirmed that or said that another attempt has taken
+// over. It is given the time, asks for one thing at a time, and does nothing by itself. The package comment says why.
 // Make one with NewHolder; it is not safe for concurrent use.
 type Holder struct {
 	lease    time.Duration
@@ -58,7 +58,7 @@ type Holder struct {
 	restores bool // the store is a Restorer
 	missing  bool // the store does not know the key by our token: make it again first
 	final    bool // the work is over, and its answer is to be recorded
-	odd      bool // of the tries to record it, where every second one is for its status only
+	odd      bool // of the attempts to record it, where every second one is for its status only
 	marked   bool // that has been confirmed
 	failed   bool // the last thing asked was to record the end, and that failed
 }
@@ -78,9 +78,9 @@ const (
 	// slowest is the longest time between two tries to record an end.
 	slowest = time.Second
 	// refusalsToMark is how many renewals must have been taken between failures to store the answer before its status
-	// alone is tried, too: it is the answer that does not pass.
+	// alone is tried too, because the answer itself may be what cannot be stored.
 	refusalsToMark = 3
-	// restoresPerTry is how often a key is made again: a store that loses it each time is none.
+	// restoresPerTry is how often a key is made again: a store that loses it each time is useless.
 	restoresPerTry = 3
 )
 
@@ -90,11 +90,11 @@ func NewHolder(sent, lease time.Duration, restores bool) Holder {
 	return Holder{lease: lease, until: sent + lease, due: sent + lease/3, renewAt: sent + lease/3, restores: restores}
 }
 
-// Holds reports whether nobody can have taken over yet. If not, as after an answer of Begin that was long on its way,
-// renew before the work begins.
+// Holds reports whether nobody can have taken over yet. If not, for example after a slow Begin, renew before the work
+// begins.
 func (h *Holder) Holds(now time.Duration) bool { return now < h.until }
 
-// Fate returns what became of the try.
+// Fate returns what became of the attempt.
 func (h *Holder) Fate() Fate {
 	if h.marked && h.fate == Undecided {
 		return Recorded
@@ -102,15 +102,15 @@ func (h *Holder) Fate() Fate {
 	return h.fate
 }
 
-// Mark records that a part of the answer is about to be given out before there is all of it. That the request was done
-// is recorded first; it is when Fate says so. The work goes on, and Done follows.
+// Mark records that a part of the answer is about to be sent before the answer is complete. The store must record first
+// that the request was done; Fate reports when it has. The work goes on, and Done follows.
 func (h *Holder) Mark(now time.Duration) {
 	if h.phase == working && !h.marked {
 		h.phase, h.due, h.failures, h.failed = recording, now, 0, false
 	}
 }
 
-// Unmark gives up what Mark began: the part is not given out, and the work goes on.
+// Unmark undoes Mark: the part is not sent, and the work goes on.
 func (h *Holder) Unmark(now time.Duration) {
 	if h.phase == recording && !h.final {
 		h.phase, h.due = working, now
@@ -125,7 +125,7 @@ func (h *Holder) Done(now time.Duration) {
 	}
 }
 
-// Failed records that the work is over and had no effect. After a Mark it is too late to say so.
+// Failed records that the work is over and had no effect. After a Mark it is too late for that.
 func (h *Holder) Failed(now time.Duration) {
 	switch {
 	case h.marked:
@@ -135,10 +135,10 @@ func (h *Holder) Failed(now time.Duration) {
 	}
 }
 
-// Leave ends it all without a word to the store: nobody knows whether the work was done, and the lease runs out.
+// Leave ends the holder without asking the store: nobody knows whether the work was done, and the lease runs out.
 func (h *Holder) Leave() { h.end(h.Fate()) }
 
-// Next returns what to do next, and not before which time.
+// Next returns what to do next and the earliest time for it.
 func (h *Holder) Next() (Task, time.Duration) {
 	switch {
 	case h.phase == over:
@@ -183,7 +183,7 @@ func (h *Holder) Told(task Task, sent, now time.Duration, err error, random floa
 	}
 }
 
-// held takes in the end of a renewal.
+// held records the result of a renewal.
 func (h *Holder) held(task Task, sent, now time.Duration, err error, lost bool) {
 	h.failed = false
 	switch {
@@ -258,8 +258,9 @@ func (h *Holder) mayRestore() bool {
 
 func (h *Holder) end(f Fate) { h.phase, h.fate = over, f }
 
-// backoff is how long to wait after so many failures: from a hundredth of the lease it doubles up to a sixth, and never
-// is above a second. The least is half of it, so that those who failed together do not come back together.
+// backoff returns how long to wait after so many failures. It starts at a hundredth of the lease and doubles up to a
+// sixth, but never above a second. At least half of it is waited; the rest is random, so that holders that failed
+// together do not retry together.
 func (h *Holder) backoff(random float64) time.Duration {
 	most := max(min(h.lease/6, slowest), time.Millisecond)
 	d := max(min(h.lease/100, 20*time.Millisecond), time.Millisecond)

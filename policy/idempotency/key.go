@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MaxKey is the longest key that is taken, in bytes.
+// MaxKey is the length of the longest accepted key, in bytes.
 const MaxKey = 255
 
 // ErrKey is what errors about a key match with errors.Is: it is empty, longer than MaxKey, or not written as the header
@@ -28,7 +28,7 @@ func CheckKey(key string) error {
 }
 
 // ParseKey reads the value of the field Idempotency-Key. The draft wants a string in quotes (RFC 9651 section 3.3.3),
-// most clients send the bare text; both are taken, and "a" is the same key as a. Bare text is visible ASCII without
+// most clients send the bare text; both are accepted, and "a" is the same key as a. Bare text is visible ASCII without
 // quotes, backslashes, commas and semicolons. Fields that came several times must be joined with ", " before, so that
 // they are noticed. Errors match ErrKey, say what is wrong and where, and never repeat the value.
 func ParseKey(headerValue string) (string, error) {
@@ -100,7 +100,7 @@ func unquote(s string) (string, error) {
 	return "", fmt.Errorf("%w: the closing quote is missing", ErrKey)
 }
 
-// wrongByte says what is wrong with s[i].
+// wrongByte returns an error that says what is wrong with s[i].
 func wrongByte(s string, i int) error {
 	what := "is for text in quotes only"
 	switch c := s[i]; {
@@ -117,7 +117,7 @@ func wrongByte(s string, i int) error {
 }
 
 // StoreKey returns the key for a Store: 64 characters that are the same only for the same gate, caller and key, so that
-// two callers who made up the same key never meet. caller is an identity that the caller cannot choose.
+// two callers that chose the same key never get the same entry. caller is an identity that the caller cannot choose.
 func StoreKey(gate, caller, key string) string {
 	return fmt.Sprintf("%x", digest([]byte(key), gate, caller))
 }

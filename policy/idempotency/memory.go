@@ -24,9 +24,9 @@ const (
 	dropsPerCall   = 128
 )
 
-// Memory is a Store for one process, in as much memory as it was given; the package's comment says what happens when
-// that is full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are
-// safe for concurrent use: one mutex, held for about a microsecond.
+// Memory is a Store for one process, in a bounded amount of memory; the package comment says what happens when that is
+// full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are safe for
+// concurrent use: one mutex, held for about a microsecond.
 type Memory struct {
 	now func() time.Duration
 
@@ -45,8 +45,7 @@ type Memory struct {
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
-// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now; one that goes backwards makes keys live
-// longer.
+// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now. If it goes backwards, keys live longer.
 func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry), floor: math.MaxInt64}
 	m.done.init()
@@ -55,8 +54,8 @@ func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 
 var _ Store = (*Memory)(nil)
 
-// Reconfigure changes how much memory the store may take. No key is forgotten for it: a store that is over the new
-// bound drops answers, the oldest first, and takes no further keys until it is below.
+// Reconfigure changes how much memory the store may take. No key is forgotten for that. A store that is above the new
+// bound drops answers, the oldest first, and accepts no further keys until it is below.
 func (m *Memory) Reconfigure(maxBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,14 +88,15 @@ func (m *Memory) Usage() Usage {
 	return u
 }
 
-// Bytes is the memory in use. It is never above what NewMemory or Reconfigure was given, unless Reconfigure lowered it.
+// Bytes returns the memory in use. It is never above what NewMemory or Reconfigure was given, unless Reconfigure
+// lowered it.
 func (m *Memory) Bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// Len is the number of keys remembered, those included that have expired and not been met since.
+// Len returns the number of keys remembered, including those that have expired and have not been removed yet.
 func (m *Memory) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

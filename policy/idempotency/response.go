@@ -25,7 +25,7 @@ type Response struct {
 	Truncated bool
 }
 
-// EffectUnknown reports whether the answer is that of a try of which nobody can say whether it took effect. See
+// EffectUnknown reports whether the answer is that of an attempt of which nobody can say whether it took effect. See
 // Unknown.
 func (r Response) EffectUnknown() bool { return r.Truncated && r.Status >= 500 }
 

@@ -172,7 +172,7 @@ func (m *fleetModel) check(t *testing.T, what string, most float64, more time.Du
 	}
 }
 
-// fleetOf is a fleet as seed wants it, which has played.
+// fleetOf is a fleet as seed wants it, which has run.
 func fleetOf(seed uint64, deaf int) (m *fleetModel, what string) {
 	rnd := rand.New(rand.NewPCG(seed, 16))
 	n := 1 + rnd.IntN(8)

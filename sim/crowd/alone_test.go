@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// alone plays clients one by one, all of which fail at once whenever they try, and returns the mean and standard
+// alone runs clients one by one, all of which fail at once whenever they try, and returns the mean and standard
 // deviation of their attempts, and the share that gave up before the end.
 func alone(c retry.Config, clients int, end time.Duration) (mean, sd, gaveUp float64) {
 	policy := retry.New(c)

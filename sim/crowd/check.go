@@ -2,14 +2,14 @@ package crowd
 
 import "math"
 
-// checkClients is how many clients Check plays at most.
+// checkClients is how many clients Check runs at most.
 const checkClients = 100_000
 
 // Agreement is how well Cohort agrees with Exact.
 type Agreement struct {
 	// Error is the difference between the attempts per second of both: see Curve.L1.
 	Error float64
-	// Clients is how many clients were played to find out.
+	// Clients is how many clients were run to find out.
 	Clients int
 }
 

@@ -3,7 +3,7 @@
 // guard each. It takes one server, its outages and one retry policy, and returns
 // how many attempts arrive, succeed and are given up over time.
 //
-// There are two methods. [Exact] plays every client: each is one pending event, and
+// There are two methods. [Exact] runs every client: each is one pending event, and
 // policy/retry, the code that runs in production, decides about every retry.
 // [Cohort] counts clients instead of playing them: how many make their first,
 // second, third … attempt in each slot of time. Its cost does not depend on the

@@ -20,7 +20,7 @@ const (
 // stopEvery is how many events pass between two questions whether to stop; a power of two.
 const stopEvery = 1 << 16
 
-// Exact plays every client of the crowd and returns what happened. The same seed gives the same bytes. It asks stop now
+// Exact runs every client of the crowd and returns what happened. The same seed gives the same bytes. It asks stop now
 // and then, if there is one, and returns ErrStopped when it says so. The error of a bad Config holds everything that is
 // wrong with it.
 func Exact(c Config, seed uint64, stop func() bool) (*Curve, error) {
@@ -93,7 +93,7 @@ func (e *exact) begin(t int64) {
 	}
 }
 
-// step plays the next event and reports whether there was one.
+// step runs the next event and reports whether there was one.
 func (e *exact) step() bool {
 	event, ok := e.queue.Pop()
 	if !ok {

@@ -1,4 +1,4 @@
-// One goroutine plays a crowd: the race detector has nothing to find here, and makes these tests twenty times slower.
+// One goroutine runs a crowd: the race detector has nothing to find here, and makes these tests twenty times slower.
 
 //go:build !race
 
@@ -175,7 +175,7 @@ func TestServerAnswersInOrder(t *testing.T) {
 }
 
 // The policy decides with what it asks for: the last delay and the time since the begin of the request, alone and
-// together. A client that is never answered is played here without the crowd.
+// together. A client that is never answered is run here without the crowd.
 func TestClientsRememberWhatThePolicyAsksFor(t *testing.T) {
 	for name, config := range map[string]retry.Config{
 		"decorrelated":                {MaxRetries: 100, Jitter: retry.DecorrelatedJitter},

@@ -31,7 +31,7 @@ func newFluid(c *Config) fluid {
 	return f
 }
 
-// slot takes in the attempts of one slot; slots are played in order.
+// slot takes in the attempts of one slot; slots are run in order.
 func (f *fluid) slot(slot int, all float64) fate {
 	begin := int64(slot) * int64(f.c.Slot)
 	end := begin + int64(f.c.Slot)

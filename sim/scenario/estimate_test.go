@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// bounded plays one run and checks it against the estimate.
+// bounded runs one run and checks it against the estimate.
 func bounded(t *testing.T, name string, s *scenario.Scenario, v *scenario.Variant, seed uint64) {
 	t.Helper()
 	e, err := engine.New(s, v)

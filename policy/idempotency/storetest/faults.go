@@ -15,7 +15,7 @@ import (
 
 // FaultOptions say which schedules Faults runs, and what can go wrong.
 type FaultOptions struct {
-	// Schedules is how many are played, with the seeds from Seed on.
+	// Schedules is how many are run, with the seeds from Seed on.
 	Schedules int
 	// Seed is that of the first.
 	Seed uint64
@@ -37,11 +37,12 @@ type FaultCount struct {
 	Twice int
 }
 
-// Faults plays random schedules: three instances drive the holders of one key over store, through requests and answers
+// Faults runs random schedules: three instances drive the holders of one key over store, through requests and answers
 // that come late or not at all, partitions, crashes and failovers. In each it holds that
 //
 //   - work never begins once anybody got the answer that it was done, and all who get an answer get the same one;
-//   - in the end, when all is well again, somebody gets an answer: a try that crashed is taken over, and nothing hangs.
+//   - in the end, when all is well again, somebody gets an answer: an attempt that crashed is taken over, and nothing
+//     hangs.
 //
 // Time is virtual, the operations are real: a lease that is over in the schedule is ended with a Renew for no time. A
 // failing schedule is printed with its seed.

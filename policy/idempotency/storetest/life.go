@@ -139,7 +139,7 @@ func fails(s *suite) {
 	}
 }
 
-// The first try crashed, so its effect may have happened. Whoever took over and failed can speak for itself only.
+// The first attempt crashed, so its effect may have happened. Whoever took over and failed can speak for itself only.
 func failsTakenOver(s *suite) {
 	first := s.run("key", short)
 	s.elapse(short)

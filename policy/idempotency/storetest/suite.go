@@ -158,7 +158,7 @@ func (s *suite) lost(key string, token uint64, when string) {
 	}
 }
 
-// ended ends the test unless a try that is done can neither go on nor fail.
+// ended ends the test unless an attempt that is done can neither go on nor fail.
 func (s *suite) ended(key string, token uint64, when string) {
 	s.Helper()
 	for name, err := range map[string]error{"Renew": s.Renew(s.ctx, key, token, long), "Fail": s.Fail(s.ctx, key, token)} {
