@@ -91,10 +91,12 @@ var mistakes = map[string][]string{
 	},
 	"crowd-with-guards": {
 		`:1:1: variants: of the policy of "api", retryBudget is state that each client would keep for itself, which a ` +
-			`crowd has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate and ` +
+			`population has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate ` +
+			`and ` +
 			`instances)`,
 		`:1:1: variants: of the policy of "api", circuitBreaker is state that each client would keep for itself, which a ` +
-			`crowd has no room for; set circuitBreaker.disabled: true, or make the fleet small enough to have guards (rate ` +
+			`population has no room for; set circuitBreaker.disabled: true, or make the fleet small enough to have guards ` +
+			`(rate ` +
 			`and instances)`,
 	},
 	"curve-flat-zero": {

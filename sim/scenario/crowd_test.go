@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate/sim/crowd"
+	"github.com/abate-go/abate/sim/population"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -38,10 +38,10 @@ func TestACrowdIsNotLargerThanItsEstimate(t *testing.T) {
 		"{workers: 50, serviceTime: 10ms, queue: {none: true}}}\n"+
 		"faults: [{at: 5s, for: 20s, outage: db, mode: refuse}]\n"+unguarded)
 	v := &s.Variants[0]
-	c := crowd.Config{Clients: 20000, Within: s.Clients[0].Within, Retry: v.PolicyOf("f", "db").Retry,
+	c := population.Config{Clients: 20000, Within: s.Clients[0].Within, Retry: v.PolicyOf("f", "db").Retry,
 		Capacity: s.Services[0].Capacity(), Duration: s.Duration,
-		Outages: []crowd.Outage{{From: s.Faults[0].At, To: s.Faults[0].At + s.Faults[0].For}}}
-	curve, err := crowd.Exact(c, 1, nil)
+		Outages: []population.Outage{{From: s.Faults[0].At, To: s.Faults[0].At + s.Faults[0].For}}}
+	curve, err := population.Exact(c, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

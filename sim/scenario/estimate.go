@@ -351,7 +351,7 @@ func (e *estimator) faults() {
 	}
 }
 
-// crowd adds a very large fleet, which is run by package crowd: at most three events per attempt, and no guards.
+// crowd adds a very large fleet, which is run by package population: at most three events per attempt, and no guards.
 func (e *estimator) crowd(f *Fleet) {
 	load := e.load(f)
 	attempts := load.total
