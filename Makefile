@@ -56,7 +56,7 @@ stores: ## Ten thousand random schedules of faults over each store of idempotenc
 	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
 
 storms: ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
-	go test -count=1 ./sim/library ./sim/truths
+	go test -count=1 ./sim/library ./sim/validation
 	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
 
 smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)

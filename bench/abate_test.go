@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
-// guard makes a guard of ours with the parts that p names. What a policy that retries or hedges gets besides is declined in words: a row
-// about retries is not one about a budget, too, which would refuse what always fails at first.
+// guard makes a guard of ours with the parts that p names. What a policy that retries or hedges gets besides is
+// declined in words: a row about retries is not one about a budget, too, which would refuse what always fails at first.
 func guard(b *testing.B, p abate.Policy) *abate.Guard {
 	b.Helper()
 	if p.RetryBudget == (budget.Config{}) {

@@ -17,8 +17,9 @@ const (
 )
 
 // BenchmarkGRPCLoopbackCPU is what a unary call over the loopback interface costs in processor time, client and server
-// together. A few per cent are to be seen on machines where the same work costs a fifth more from one second to the next, so
-// the client and plain grpc-go take turns of a few milliseconds, and the middle of the turns counts. Each row reports
+// together. A few per cent are to be seen on machines where the same work costs a fifth more from one second to the
+// next, so the client and plain grpc-go take turns of a few milliseconds, and the middle of the turns counts. Each row
+// reports
 //
 //	cpu-ns/op       processor time of a call
 //	peer-cpu-ns/op  that of a call of plain grpc-go, with a time limit if ours has one

@@ -15,11 +15,11 @@ import (
 	"github.com/abate-go/abate/adapter/abategrpc"
 )
 
-// BenchmarkGRPCLoopback is one unary call to a grpc-go server on the loopback interface, in this process: the time and the
-// allocations are both sides'. Every call has a time limit, as every call should: it costs a timer on each side and a field
-// on the wire. impl=plain is grpc-go without any retrier, and its caller sets the limit; else a policy does. abate tells the
-// server how many retries the call has left, in one field of metadata: impl=abate-silent does not, and impl=plain-field is
-// grpc-go whose caller sends such a field.
+// BenchmarkGRPCLoopback is one unary call to a grpc-go server on the loopback interface, in this process: the time and
+// the allocations are both sides'. Every call has a time limit, as every call should: it costs a timer on each side and
+// a field on the wire. impl=plain is grpc-go without any retrier, and its caller sets the limit; else a policy does.
+// abate tells the server how many retries the call has left, in one field of metadata: impl=abate-silent does not, and
+// impl=plain-field is grpc-go whose caller sends such a field.
 func BenchmarkGRPCLoopback(b *testing.B) {
 	addr := echoServer(b)
 	for _, c := range echoClients(b, addr) {
@@ -33,8 +33,8 @@ func BenchmarkGRPCLoopback(b *testing.B) {
 type echoClient struct {
 	impl string
 	call maker
-	// plain is the call that its cost is compared with: grpc-go alone, with a time limit if this one has any, and with a field
-	// of metadata for abate-field.
+	// plain is the call that its cost is compared with: grpc-go alone, with a time limit if this one has any, and with
+	// a field of metadata for abate-field.
 	plain maker
 }
 
@@ -101,11 +101,12 @@ func echoServer(b *testing.B) (addr string) {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "bench.Echo",
 		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			message := new(wrapperspb.StringValue)
-			err := decode(message)
-			return message, err
-		}}},
+		Methods: []grpc.MethodDesc{{MethodName: "Call",
+			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				message := new(wrapperspb.StringValue)
+				err := decode(message)
+				return message, err
+			}}},
 	}, nil)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()

@@ -16,15 +16,17 @@ import (
 
 const echoMethod = "/bench.Echo/Call"
 
-// BenchmarkGRPCStub is one unary call through a client interceptor, over an invoker that succeeds at once. impl=floor is the
-// invoker alone: subtract it to get what an interceptor costs. impl=abate is the default policy with timeouts, a bulkhead and
-// leave to repeat the method, abate-five has a rate limit besides, as failsafe-five has.
+// BenchmarkGRPCStub is one unary call through a client interceptor, over an invoker that succeeds at once. impl=floor
+// is the invoker alone: subtract it to get what an interceptor costs. impl=abate is the default policy with timeouts, a
+// bulkhead and leave to repeat the method, abate-five has a rate limit besides, as failsafe-five has.
 func BenchmarkGRPCStub(b *testing.B) {
 	run(b, "impl=abate", unary(intercept(b, grpcPolicy("timeout"))))
 	run(b, "impl=abate-five", unary(intercept(b, grpcPolicy("five"))))
-	run(b, "impl=floor", unary(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		return invoker(ctx, method, req, reply, cc, opts...)
-	}))
+	run(b, "impl=floor",
+		unary(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
+			opts ...grpc.CallOption) error {
+			return invoker(ctx, method, req, reply, cc, opts...)
+		}))
 	run(b, "impl=failsafe-five", unary(failsafegrpc.NewUnaryClientInterceptor(failsafeStack[any]("five")...)))
 	run(b, "impl=failsafe-timeout", unary(failsafegrpc.NewUnaryClientInterceptor(failsafeStack[any]("timeout")...)))
 }

@@ -67,8 +67,8 @@ func BenchmarkRateLimitRefused(b *testing.B) {
 	})
 }
 
-// BenchmarkRateLimitKeys asks for one of so many keys at random; every one has a bucket that is not full. The text of the
-// key is made on the spot, as a request brings its own.
+// BenchmarkRateLimitKeys asks for one of so many keys at random; every one has a bucket that is not full. The text of
+// the key is made on the spot, as a request brings its own.
 func BenchmarkRateLimitKeys(b *testing.B) {
 	for _, keys := range []uint64{1, 1000, 1_000_000} {
 		c := ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: 10 * time.Second}, Burst: 200_000_000}

@@ -16,10 +16,10 @@ import (
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
-// BenchmarkRedisLimit is one decision of a rate limit that is kept in Redis, by 64 goroutines at once (mode=par) or one.
-// key=hot: all ask for one key, whose limit lets all pass; key=over: its limit is far below what is asked for, and over-%
-// is how much more was admitted than burst + limit × time; key=cold: every request is for a key of its own, so that only a
-// round trip can decide.
+// BenchmarkRedisLimit is one decision of a rate limit that is kept in Redis, by 64 goroutines at once (mode=par) or
+// one. key=hot: all ask for one key, whose limit lets all pass; key=over: its limit is far below what is asked for, and
+// over-% is how much more was admitted than burst + limit × time; key=cold: every request is for a key of its own, so
+// that only a round trip can decide.
 func BenchmarkRedisLimit(b *testing.B) {
 	addr := needsredis.Start(b).Addr()
 	fleet, err := abateredis.Open(abateredis.Config{Addresses: []string{addr}, Timeout: time.Second})
@@ -43,7 +43,9 @@ func BenchmarkRedisLimit(b *testing.B) {
 		limited(b, name+"redis_rate", row.limit, func() bool { return peerTake(b, peer, "tenant "+row.key, theirs) })
 	}
 
-	cold := fleet.Limiter("cold", abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 100, Per: time.Second}}})
+	cold := fleet.Limiter("cold", abate.ArrivalLimit{
+		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 100, Per: time.Second}},
+	})
 	var next atomic.Int64
 	seq(b, "key=cold/impl=abate", shared(func() error {
 		fleetTake(cold, strconv.FormatInt(next.Add(1), 10))

@@ -14,7 +14,8 @@ import (
 // The policies of the model's benchmarks: three retries one second apart and nothing else, and Abate's defaults.
 const modelPolicies = `
 variants:
-  naive: {policy: {defaults: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}
+  naive: {policy: {defaults: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none,
+    retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}
   guarded: {policy: {defaults: {attemptTimeout: 1s}}}
 `
 
@@ -58,19 +59,20 @@ func BenchmarkModel(b *testing.B) {
 		variant  int
 	}{{"2m", 0}, {"2m", 1}, {"10m", 0}} {
 		s := modelScenario(b, modelCheckout(c.duration))
-		b.Run(fmt.Sprintf("checkout=%s/policy=%s/impl=abate/mode=seq", c.duration, s.Variants[c.variant].Name), func(b *testing.B) {
-			e := modelEngine(b, s, c.variant)
-			var events, attempts int64
-			for b.Loop() {
-				r, err := e.Run(1, false, nil)
-				if err != nil {
-					b.Fatal(err)
+		b.Run(fmt.Sprintf("checkout=%s/policy=%s/impl=abate/mode=seq", c.duration, s.Variants[c.variant].Name),
+			func(b *testing.B) {
+				e := modelEngine(b, s, c.variant)
+				var events, attempts int64
+				for b.Loop() {
+					r, err := e.Run(1, false, nil)
+					if err != nil {
+						b.Fatal(err)
+					}
+					events, attempts = events+r.Events, attempts+r.Attempts
 				}
-				events, attempts = events+r.Events, attempts+r.Attempts
-			}
-			eventsPerSecond(b, int(events))
-			b.ReportMetric(float64(attempts)/b.Elapsed().Seconds(), "attempts/s")
-		})
+				eventsPerSecond(b, int(events))
+				b.ReportMetric(float64(attempts)/b.Elapsed().Seconds(), "attempts/s")
+			})
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate/adapter/abatesql"
 )
 
-// idleDriver does nothing, as quickly as it can: what is left is what database/sql costs, and what is put around the driver.
+// idleDriver does nothing, as quickly as it can: what is left is what database/sql costs, and what is put around the
+// driver.
 type idleDriver struct{}
 
 func (idleDriver) Connect(context.Context) (driver.Conn, error) { return idleDriver{}, nil }
@@ -84,8 +85,8 @@ func BenchmarkSQL(b *testing.B) {
 	}
 }
 
-// BenchmarkSQLDriver is only what database/sql asks of the driver for one statement: the difference between its two rows is
-// what the guarded connector adds, with less noise than in BenchmarkSQL.
+// BenchmarkSQLDriver is only what database/sql asks of the driver for one statement: the difference between its two
+// rows is what the guarded connector adds, with less noise than in BenchmarkSQL.
 func BenchmarkSQLDriver(b *testing.B) {
 	ctx, args := context.Background(), []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
 	for _, d := range sqlDrivers(b) {
@@ -93,7 +94,8 @@ func BenchmarkSQLDriver(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		reset, checker, execer, validator := conn.(driver.SessionResetter), conn.(driver.NamedValueChecker), conn.(driver.ExecerContext), conn.(driver.Validator)
+		reset, checker, execer, validator := conn.(driver.SessionResetter), conn.(driver.NamedValueChecker),
+			conn.(driver.ExecerContext), conn.(driver.Validator)
 		seq(b, "impl="+d.impl, shared(func() error {
 			if err := reset.ResetSession(ctx); err != nil {
 				return err

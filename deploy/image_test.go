@@ -55,7 +55,8 @@ func dockerfile(t *testing.T) []instruction {
 func buildLine(t *testing.T) (command, output string) {
 	t.Helper()
 	for _, i := range dockerfile(t) {
-		if m := regexp.MustCompile(` -o (\S+) `).FindStringSubmatch(i.rest); i.word == "RUN" && strings.Contains(i.rest, "go build") && m != nil {
+		if m := regexp.MustCompile(` -o (\S+) `).FindStringSubmatch(i.rest); i.word == "RUN" &&
+			strings.Contains(i.rest, "go build") && m != nil {
 			return i.rest, m[1]
 		}
 	}
@@ -63,8 +64,8 @@ func buildLine(t *testing.T) (command, output string) {
 	return "", ""
 }
 
-// ignore is one line of .dockerignore, in the part of its language that ours uses: names and patterns from the root, and
-// "**/" for any folder. They hold for what is below a folder, too.
+// ignore is one line of .dockerignore, in the part of its language that ours uses: names and patterns from the root,
+// and "**/" for any folder. They hold for what is below a folder, too.
 type ignore string
 
 func (pattern ignore) covers(file string) bool {
@@ -141,7 +142,8 @@ func build(t *testing.T) (binary, dir string) {
 	binary, dir = filepath.Join(t.TempDir(), "abate"), buildContext(t)
 	cmd := exec.Command("sh", "-c", strings.Replace(command, " -o "+output+" ", ` -o "$OUTPUT" `, 1))
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "OUTPUT="+binary, "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH, "GOFLAGS=", "GOWORK=", "CGO_ENABLED=")
+	cmd.Env = append(os.Environ(), "OUTPUT="+binary, "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH, "GOFLAGS=", "GOWORK=",
+		"CGO_ENABLED=")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, said)
 	}
@@ -248,14 +250,16 @@ func TestImageIsMinimalAndRunsAsTheUserOfTheManifests(t *testing.T) {
 		t.Error("RUN in an image without a shell")
 	}
 	passwd := slices.ContainsFunc(list, func(i instruction) bool {
-		return i.word == "RUN" && regexp.MustCompile(`echo "\w+:x:65532:65532:[^:]*:/:[^:"]+" >/out/passwd`).MatchString(i.rest)
+		return i.word == "RUN" &&
+			regexp.MustCompile(`echo "\w+:x:65532:65532:[^:]*:/:[^:"]+" >/out/passwd`).MatchString(i.rest)
 	})
 	if !passwd {
 		t.Error("the stage build makes no /etc/passwd with user 65532")
 	}
 	holds(t, func(b *bundle) (p problems) {
 		for _, w := range workloads(b, &p) {
-			p.unless(w.abate.Command == nil && len(w.abate.Args) > 0 && w.abate.Args[0] == "proxy", w.where, "abate: does not run the image's entry point with proxy")
+			p.unless(w.abate.Command == nil && len(w.abate.Args) > 0 &&
+				w.abate.Args[0] == "proxy", w.where, "abate: does not run the image's entry point with proxy")
 		}
 		return p
 	},
@@ -267,10 +271,13 @@ func TestImageIsMinimalAndRunsAsTheUserOfTheManifests(t *testing.T) {
 func TestDockerignoreLeavesOutWhatTheBinaryIsNotMadeOf(t *testing.T) {
 	patterns := dockerignore(t)
 	for file, want := range map[string]bool{
-		".git/config": true, "bench/go.mod": true, "deploy/kubernetes/gateway.yaml": true, "README.md": true, "do_test.go": true,
+		".git/config": true, "bench/go.mod": true, "deploy/kubernetes/gateway.yaml": true, "README.md": true,
+		"do_test.go":                 true,
 		"policy/retry/retry_test.go": true, "go.work": true,
-		"go.mod": false, "go.sum": false, "LICENSE": false, "cmd/abate-proxy/main.go": false, "cmd/go.sum": false, "policyfile/schema.json": false,
-		"scenarios/checkout-outage.yaml": false, "sim/report/page.tmpl": false, "proxy/go.mod": false, "adapter/abateprom/go.mod": false,
+		"go.mod": false, "go.sum": false, "LICENSE": false, "cmd/abate-proxy/main.go": false, "cmd/go.sum": false,
+		"policyfile/schema.json":         false,
+		"scenarios/checkout-outage.yaml": false, "sim/report/page.tmpl": false, "proxy/go.mod": false,
+		"adapter/abateprom/go.mod": false,
 	} {
 		if got := slices.ContainsFunc(patterns, func(i ignore) bool { return i.covers(file) }); got != want {
 			t.Errorf("%s is left out: %v, want %v", file, got, want)
@@ -282,7 +289,8 @@ func TestDockerignoreLeavesOutWhatTheBinaryIsNotMadeOf(t *testing.T) {
 		want    bool
 	}{
 		{"bench", "bench", true}, {"bench", "bench/a/b", true}, {"bench", "benches/a", false}, {"bench", "a/bench", false},
-		{"*.md", "a.md", true}, {"*.md", "docs/a.md", false}, {"**/*_test.go", "a/b/c_test.go", true}, {"**/*_test.go", "a_test.go", true},
+		{"*.md", "a.md", true}, {"*.md", "docs/a.md", false}, {"**/*_test.go", "a/b/c_test.go", true},
+		{"**/*_test.go", "a_test.go", true},
 		{"**/testdata", "a/testdata/b", true}, {"docs/*.md", "docs/a.md", true},
 	} {
 		if got := x.pattern.covers(x.file); got != x.want {

@@ -43,15 +43,19 @@ func TestDrainFitsIntoTheGracePeriod(t *testing.T) {
 		}
 		return p
 	},
-		edit{"gateway.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 39", "is 39s, less than preStop + drain-timeout + 5s = 40s"},
+		edit{"gateway.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 39",
+			"is 39s, less than preStop + drain-timeout + 5s = 40s"},
 		edit{"gateway.yaml", "      terminationGracePeriodSeconds: 40\n", "", "is 30s, less than"},
 		edit{"gateway.yaml", "--drain-timeout, 25s", "--drain-timeout, 1m", "less than"},
 		edit{"gateway.yaml", "--drain-timeout, 25s", "--drain-timeout, 25 s", "args: invalid value"},
 		edit{"gateway.yaml", "sleep: {seconds: 10}", "sleep: {seconds: 2}", "preStop is shorter"},
-		edit{"gateway.yaml", "preStop: {sleep: {seconds: 10}}", "preStop: {exec: {command: [sleep, '10']}}", "preStop is shorter"},
-		edit{"sidecar.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 30", "is 30s, less than preStop + 25s for the service + drain-timeout = 35s"},
+		edit{"gateway.yaml", "preStop: {sleep: {seconds: 10}}", "preStop: {exec: {command: [sleep, '10']}}",
+			"preStop is shorter"},
+		edit{"sidecar.yaml", "terminationGracePeriodSeconds: 40", "terminationGracePeriodSeconds: 30",
+			"is 30s, less than preStop + 25s for the service + drain-timeout = 35s"},
 		edit{"sidecar.yaml", "preStop: {sleep: {seconds: 5}}", "postStart: {sleep: {seconds: 5}}", "checkout: no preStop"},
-		edit{"sidecar.yaml", "restartPolicy: Always\n", "restartPolicy: Always\n          lifecycle: {preStop: {sleep: {seconds: 5}}}\n", "a sidecar needs no preStop"},
+		edit{"sidecar.yaml", "restartPolicy: Always\n",
+			"restartPolicy: Always\n          lifecycle: {preStop: {sleep: {seconds: 5}}}\n", "a sidecar needs no preStop"},
 	)
 }
 
@@ -64,18 +68,22 @@ func pause(c *corev1.Container) time.Duration {
 }
 
 func TestSidecarStartsBeforeItsServiceAndEndsAfterIt(t *testing.T) {
-	const startup = "          startupProbe: # the service starts when this has succeeded\n            httpGet: {path: /readyz, port: admin}\n" +
+	const startup = "          startupProbe: # the service starts when this has succeeded\n            httpGet: {path: " +
+		"/readyz, port: admin}\n" +
 		"            periodSeconds: 1\n            failureThreshold: 30\n"
 	holds(t, func(b *bundle) (p problems) {
 		for _, w := range workloads(b, &p) {
-			p.unless(w.sidecar == !w.flags.gateway, w.where, "abate: a sidecar is an init container, a gateway a container with --gateway")
+			p.unless(w.sidecar == !w.flags.gateway, w.where,
+				"abate: a sidecar is an init container, a gateway a container with --gateway")
 			if !w.sidecar {
 				continue
 			}
-			p.unless(is(w.abate.RestartPolicy, corev1.ContainerRestartPolicyAlways), w.where, "abate: restartPolicy is not Always, so the service would wait for its end")
+			p.unless(is(w.abate.RestartPolicy, corev1.ContainerRestartPolicyAlways), w.where,
+				"abate: restartPolicy is not Always, so the service would wait for its end")
 			p.unless(w.abate.StartupProbe != nil, w.where, "abate: no startupProbe, so the service starts before it listens")
 			p.unless(onLoopback(w.flags.listen), w.where, "abate: --listen %s is open to other pods", w.flags.listen)
-			p.unless(w.flags.drain <= 10*time.Second, w.where, "abate: --drain-timeout %v is taken from the service's own shutdown", w.flags.drain)
+			p.unless(w.flags.drain <= 10*time.Second, w.where,
+				"abate: --drain-timeout %v is taken from the service's own shutdown", w.flags.drain)
 		}
 		return p
 	},
@@ -125,7 +133,8 @@ func (w *workload) mounted(b *bundle, p *problems) (*corev1.ConfigMap, []byte) {
 	}
 	p.unless(c.Data[file] != "", w.where, "ConfigMap %s has no %s, which -c names", c.Name, file)
 	p.unless(source.Items == nil, w.where, "volume %s: items may leave out the policy", m.Name)
-	p.unless(!is(source.Optional, true), w.where, "volume %s: without its ConfigMap the pod would start with no policy", m.Name)
+	p.unless(!is(source.Optional, true), w.where, "volume %s: without its ConfigMap the pod would start with no policy",
+		m.Name)
 	p.unless(!is(c.Immutable, true), w.where, "ConfigMap %s is immutable, so nothing can be reloaded", c.Name)
 	return c, text
 }
@@ -138,16 +147,21 @@ func TestConfigMapIsMountedSoThatReloadsArrive(t *testing.T) {
 		}
 		return p
 	},
-		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate/policy.yaml, subPath: policy.yaml, readOnly: true}", "mounted with subPath"},
-		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate, subPathExpr: x, readOnly: true}", "mounted with subPath"},
+		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate/policy.yaml, subPath: policy.yaml, readOnly: true}",
+			"mounted with subPath"},
+		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate, subPathExpr: x, readOnly: true}",
+			"mounted with subPath"},
 		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate/policy.yaml, readOnly: true}", "mounted as a file"},
 		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc, readOnly: true}", "nothing is mounted"},
 		edit{"sidecar.yaml", mount, "{name: policy, mountPath: /etc/abate}", "not mounted readOnly"},
-		edit{"sidecar.yaml", mount, "{name: policies, mountPath: /etc/abate, readOnly: true}", "volume policies: is no ConfigMap"},
+		edit{"sidecar.yaml", mount, "{name: policies, mountPath: /etc/abate, readOnly: true}",
+			"volume policies: is no ConfigMap"},
 		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "secret: {secretName: abate-gateway}", "is no ConfigMap"},
 		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "configMap: {name: abate}", "there is no ConfigMap abate"},
-		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "configMap: {name: abate-gateway, items: [{key: a, path: b}]}", "items may leave out"},
-		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "configMap: {name: abate-gateway, optional: true}", "no policy"},
+		edit{"gateway.yaml", "configMap: {name: abate-gateway}",
+			"configMap: {name: abate-gateway, items: [{key: a, path: b}]}", "items may leave out"},
+		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "configMap: {name: abate-gateway, optional: true}",
+			"no policy"},
 		edit{"gateway.yaml", "  policy.yaml: |", "  policy.yml: |", "has no policy.yaml"},
 		edit{"gateway.yaml", "\ndata:\n", "\nimmutable: true\ndata:\n", "immutable"},
 	)
@@ -173,7 +187,8 @@ func TestPolicyOfEveryConfigMapLoadsAndServesTheProxy(t *testing.T) {
 				p.unless(s.Policy.Timeout > 0 && s.Policy.AttemptTimeout > 0, where, "no timeout and attemptTimeout")
 				p.unless(s.Policy.Timeout <= w.flags.drain, where, "timeout %v is longer than the drain", s.Policy.Timeout)
 				clients, replicas := s.Policy.RetryBudget.Clients, first(w.deploy.Spec.Replicas, new(int32))
-				p.unless(clients == int(*replicas), where, "retryBudget.clients is %d, but %d pods share the reserve", clients, *replicas)
+				p.unless(clients == int(*replicas), where, "retryBudget.clients is %d, but %d pods share the reserve",
+					clients, *replicas)
 			}
 		}
 		return p
@@ -189,8 +204,8 @@ func TestPolicyOfEveryConfigMapLoadsAndServesTheProxy(t *testing.T) {
 	)
 }
 
-// TestEnvironmentOfTheServiceLeadsThroughTheSidecar takes each way in that the manifest shows, and asks the policy where
-// such a request goes.
+// TestEnvironmentOfTheServiceLeadsThroughTheSidecar takes each way in that the manifest shows, and asks the policy
+// where such a request goes.
 func TestEnvironmentOfTheServiceLeadsThroughTheSidecar(t *testing.T) {
 	dir := t.TempDir()
 	holds(t, func(b *bundle) (p problems) {
@@ -209,7 +224,8 @@ func TestEnvironmentOfTheServiceLeadsThroughTheSidecar(t *testing.T) {
 				continue
 			}
 			service := &w.pod.Containers[0]
-			p.unless(env(service, "http_proxy").Value == "http://"+w.flags.listen, w.where, "http_proxy is not the address of --listen")
+			p.unless(env(service, "http_proxy").Value == "http://"+w.flags.listen, w.where,
+				"http_proxy is not the address of --listen")
 			for request, want := range map[string]string{
 				"http://payments:8080/charges":                "payment-service",
 				"http://inventory:8080/stock/7":               "inventory-service",
@@ -231,9 +247,11 @@ func TestEnvironmentOfTheServiceLeadsThroughTheSidecar(t *testing.T) {
 		}
 		return p
 	},
-		edit{"sidecar.yaml", `value: "http://127.0.0.1:15001"`, `value: "http://127.0.0.1:15000"`, "http_proxy is not the address"},
+		edit{"sidecar.yaml", `value: "http://127.0.0.1:15001"`, `value: "http://127.0.0.1:15000"`,
+			"http_proxy is not the address"},
 		edit{"sidecar.yaml", "http://127.0.0.1:15001/stock", "http://127.0.0.1:15001/inventory", `/inventory/7 goes to ""`},
-		edit{"sidecar.yaml", "{host: 127.0.0.1, path: /stock}", "{path: /stock}", `http://payments:8080/stock goes to "inventory-service"`},
+		edit{"sidecar.yaml", "{host: 127.0.0.1, path: /stock}", "{path: /stock}",
+			`http://payments:8080/stock goes to "inventory-service"`},
 		edit{"sidecar.yaml", "http://payments:8080\"]", "http://payment:8080\"]", `/charges goes to ""`},
 	)
 }

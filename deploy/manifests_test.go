@@ -42,7 +42,9 @@ type object struct {
 // decoder knows the kinds that the manifests use, and no key that they do not have.
 var decoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -180,12 +182,14 @@ func TestMistakeIsNamedWithItsFileAndDocument(t *testing.T) {
 	gateway := string(read(t, "kubernetes/gateway.yaml"))
 	for _, x := range []struct{ old, new, want string }{
 		{"periodSeconds: 1\n", "periodSecond: 1\n",
-			`gateway.yaml: Deployment abate-gateway: strict decoding error: unknown field "spec.template.spec.containers[0].startupProbe.periodSecond"`},
+			`gateway.yaml: Deployment abate-gateway: strict decoding error: unknown field ` +
+				`"spec.template.spec.containers[0].startupProbe.periodSecond"`},
 		{"  replicas: 3", "  replicas: three", "gateway.yaml: Deployment abate-gateway: "},
 		{"memory: 256Mi", "memory: 256MB", "gateway.yaml: Deployment abate-gateway: "},
 		{"  maxUnavailable: 1\n", "  maxUnavailable: 1\n  maxUnavailable: 1\n", "gateway.yaml: document 4: "},
 		{"kind: Service\n", "kind: Servise\n", "gateway.yaml: Servise abate-gateway: no kind"},
-		{"apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n", "gateway.yaml: PodDisruptionBudget abate-gateway: no kind"},
+		{"apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n",
+			"gateway.yaml: PodDisruptionBudget abate-gateway: no kind"},
 		{"\ndata:\n", "\ndat:\n", `gateway.yaml: ConfigMap abate-gateway: strict decoding error: unknown field "dat"`},
 	} {
 		if !strings.Contains(gateway, x.old) {

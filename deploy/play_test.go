@@ -24,8 +24,8 @@ import (
 // ready is what the proxy prints when it can be asked.
 var ready = regexp.MustCompile(`admin on (http://\S+)`)
 
-// play does what Kubernetes would: it starts the container's arguments on the ConfigMap, with the variables that Go itself
-// reads, asks what the probes and Prometheus ask, and ends it. Only the folder and the addresses are others.
+// play does what Kubernetes would: it starts the container's arguments on the ConfigMap, with the variables that Go
+// itself reads, asks what the probes and Prometheus ask, and ends it. Only the folder and the addresses are others.
 func (w *workload) play(t *testing.T, binary string, policy map[string]string) error {
 	dir := t.TempDir()
 	for name, text := range policy {
@@ -45,7 +45,9 @@ func (w *workload) play(t *testing.T, binary string, policy map[string]string) e
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = []string{"GOMEMLIMIT=" + strconv.FormatInt(softLimit(w.abate), 10), "GOMAXPROCS=" + env(w.abate, "GOMAXPROCS").Value}
+	cmd.Env = []string{
+		"GOMEMLIMIT=" + strconv.FormatInt(softLimit(w.abate), 10), "GOMAXPROCS=" + env(w.abate, "GOMAXPROCS").Value,
+	}
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()

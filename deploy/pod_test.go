@@ -84,7 +84,7 @@ func port(address string) int32 {
 	return int32(n)
 }
 
-// onLoopback tells whether only the pod itself can reach an address.
+// onLoopback reports whether only the pod itself can reach an address.
 func onLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
@@ -94,7 +94,8 @@ func onLoopback(address string) bool {
 func named(target intstr.IntOrString, containers ...corev1.Container) int32 {
 	for _, c := range containers {
 		for _, p := range c.Ports {
-			if target.Type == intstr.String && p.Name == target.StrVal || target.Type == intstr.Int && p.ContainerPort == target.IntVal {
+			if target.Type == intstr.String && p.Name == target.StrVal || target.Type == intstr.Int &&
+				p.ContainerPort == target.IntVal {
 				return p.ContainerPort
 			}
 		}
@@ -110,7 +111,8 @@ func TestPodsRunWithoutPrivileges(t *testing.T) {
 				pod = &corev1.PodSecurityContext{}
 			}
 			p.unless(is(pod.RunAsNonRoot, true), w.where, "pod: runAsNonRoot is not true")
-			p.unless(pod.SeccompProfile != nil && pod.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault, w.where, "pod: seccompProfile is not RuntimeDefault")
+			p.unless(pod.SeccompProfile != nil && pod.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault, w.where,
+				"pod: seccompProfile is not RuntimeDefault")
 			p.unless(is(w.pod.AutomountServiceAccountToken, false), w.where, "pod: automountServiceAccountToken is not false")
 			p.unless(!w.pod.HostNetwork && !w.pod.HostPID && !w.pod.HostIPC, w.where, "pod: shares a namespace of the host")
 			for _, v := range w.pod.Volumes {
@@ -125,23 +127,31 @@ func TestPodsRunWithoutPrivileges(t *testing.T) {
 			}
 			p.unless(is(own.ReadOnlyRootFilesystem, true), w.where, "abate: readOnlyRootFilesystem is not true")
 			user, group := first(own.RunAsUser, pod.RunAsUser), first(own.RunAsGroup, pod.RunAsGroup)
-			p.unless(is(user, 65532) && is(group, 65532), w.where, "abate: runAsUser and runAsGroup are not 65532, the image's user")
+			p.unless(is(user, 65532) && is(group, 65532), w.where,
+				"abate: runAsUser and runAsGroup are not 65532, the image's user")
 		}
 		return p
 	},
 		edit{"sidecar.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "pod: runAsNonRoot"},
 		edit{"sidecar.yaml", "{type: RuntimeDefault}", "{type: Unconfined}", "pod: seccompProfile"},
-		edit{"gateway.yaml", "automountServiceAccountToken: false", "automountServiceAccountToken: true", "pod: automountServiceAccountToken"},
+		edit{"gateway.yaml", "automountServiceAccountToken: false", "automountServiceAccountToken: true",
+			"pod: automountServiceAccountToken"},
 		edit{"gateway.yaml", "    spec:\n", "    spec:\n      hostNetwork: true\n", "shares a namespace"},
 		edit{"gateway.yaml", "configMap: {name: abate-gateway}", "hostPath: {path: /etc}", "is a hostPath"},
-		edit{"gateway.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "container abate: allowPrivilegeEscalation"},
-		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "capabilities: {drop: [NET_RAW]}", "container abate: does not drop ALL"},
-		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "capabilities: {drop: [ALL], add: [NET_ADMIN]}", "container abate: adds capabilities"},
+		edit{"gateway.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true",
+			"container abate: allowPrivilegeEscalation"},
+		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "capabilities: {drop: [NET_RAW]}",
+			"container abate: does not drop ALL"},
+		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "capabilities: {drop: [ALL], add: [NET_ADMIN]}",
+			"container abate: adds capabilities"},
 		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "privileged: true", "container abate: is privileged"},
 		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "runAsNonRoot: false", "container abate: overrides runAsNonRoot"},
-		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "seccompProfile: {type: Unconfined}", "container abate: overrides seccompProfile"},
-		edit{"sidecar.yaml", "          securityContext:\n            allowPrivilegeEscalation: false\n            capabilities: {drop: [ALL]}\n      volumes", "      volumes", "container checkout: has no securityContext"},
-		edit{"sidecar.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "abate: readOnlyRootFilesystem"},
+		edit{"gateway.yaml", "capabilities: {drop: [ALL]}", "seccompProfile: {type: Unconfined}",
+			"container abate: overrides seccompProfile"},
+		edit{"sidecar.yaml", "          securityContext:\n            allowPrivilegeEscalation: false\n            " +
+			"capabilities: {drop: [ALL]}\n      volumes", "      volumes", "container checkout: has no securityContext"},
+		edit{"sidecar.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false",
+			"abate: readOnlyRootFilesystem"},
 		edit{"sidecar.yaml", "runAsUser: 65532", "runAsUser: 1000", "abate: runAsUser"},
 		edit{"gateway.yaml", "        runAsGroup: 65532\n", "", "abate: runAsUser"},
 		edit{"gateway.yaml", "- name: abate\n", "- name: proxy\n", "no container is called abate"},
@@ -169,7 +179,8 @@ func confined(p *problems, where string, c corev1.Container) {
 	p.unless(is(s.AllowPrivilegeEscalation, false), where, "allowPrivilegeEscalation is not false")
 	p.unless(s.Privileged == nil || !*s.Privileged, where, "is privileged")
 	p.unless(s.RunAsNonRoot == nil || *s.RunAsNonRoot, where, "overrides runAsNonRoot")
-	p.unless(s.SeccompProfile == nil || s.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault, where, "overrides seccompProfile")
+	p.unless(s.SeccompProfile == nil || s.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault, where,
+		"overrides seccompProfile")
 	p.unless(s.Capabilities != nil && slices.Contains(s.Capabilities.Drop, "ALL"), where, "does not drop ALL capabilities")
 	p.unless(s.Capabilities == nil || len(s.Capabilities.Add) == 0, where, "adds capabilities")
 }
@@ -178,11 +189,13 @@ func TestMemoryIsCollectedBeforeTheKernelKillsAndNoCPULimitStopsCalls(t *testing
 	holds(t, func(b *bundle) (p problems) {
 		for _, w := range workloads(b, &p) {
 			r := w.abate.Resources
-			p.unless(!r.Requests.Cpu().IsZero() && !r.Requests.Memory().IsZero(), w.where, "abate: does not request both CPU and memory")
+			p.unless(!r.Requests.Cpu().IsZero() && !r.Requests.Memory().IsZero(), w.where,
+				"abate: does not request both CPU and memory")
 			p.unless(r.Requests.Memory().Cmp(*r.Limits.Memory()) <= 0, w.where, "abate: requests more memory than its limit")
 			p.unless(r.Limits.Cpu().IsZero(), w.where, "abate: has a CPU limit")
 			p.unless(softLimit(w.abate) > 0, w.where, "abate: GOMEMLIMIT is not taken from resources")
-			p.unless(softLimit(w.abate)*10 <= r.Limits.Memory().Value()*9, w.where, "abate: GOMEMLIMIT is above 90 %% of the memory limit")
+			p.unless(softLimit(w.abate)*10 <= r.Limits.Memory().Value()*9, w.where,
+				"abate: GOMEMLIMIT is above 90 %% of the memory limit")
 			n, err := strconv.Atoi(env(w.abate, "GOMAXPROCS").Value)
 			p.unless(err == nil && n > 0, w.where, "abate: GOMAXPROCS is not a number, so every CPU of the node would be used")
 		}
@@ -196,9 +209,11 @@ func TestMemoryIsCollectedBeforeTheKernelKillsAndNoCPULimitStopsCalls(t *testing
 		edit{"gateway.yaml", "limits: {memory: 320Mi}", "limits: {memory: 320Mi, cpu: 1}", "has a CPU limit"},
 		edit{"gateway.yaml", "resource: requests.memory", "resource: limits.memory", "above 90 %"},
 		edit{"gateway.yaml", "resource: requests.memory", "resource: requests.cpu", "GOMEMLIMIT is not taken"},
-		edit{"gateway.yaml", "resource: requests.memory", "resource: requests.memory, divisor: 1Mi", "GOMEMLIMIT is not taken"},
+		edit{"gateway.yaml", "resource: requests.memory", "resource: requests.memory, divisor: 1Mi",
+			"GOMEMLIMIT is not taken"},
 		edit{"gateway.yaml", "GOMEMLIMIT", "GOMEMLIMITS", "GOMEMLIMIT is not taken"},
-		edit{"gateway.yaml", `{name: GOMAXPROCS, value: "4"}`, `{name: GOMAXPROCS, value: "4.5"}`, "GOMAXPROCS is not a number"},
+		edit{"gateway.yaml", `{name: GOMAXPROCS, value: "4"}`, `{name: GOMAXPROCS, value: "4.5"}`,
+			"GOMAXPROCS is not a number"},
 	)
 }
 
@@ -246,14 +261,18 @@ func TestProbesAskTheAdminPortForWhatItHas(t *testing.T) {
 				}
 				get := x.probe.HTTPGet
 				p.unless(get.Path == x.path, w.where, "abate: %s asks for %s, not %s", x.name, get.Path, x.path)
-				p.unless(named(get.Port, *w.abate) == port(w.flags.admin), w.where, "abate: %s asks port %s, not the admin port", x.name, get.Port.String())
-				p.unless(get.Host == "" && (get.Scheme == "" || get.Scheme == corev1.URISchemeHTTP), w.where, "abate: %s asks another host or scheme", x.name)
+				p.unless(named(get.Port, *w.abate) == port(w.flags.admin), w.where, "abate: %s asks port %s, not the admin port",
+					x.name, get.Port.String())
+				p.unless(get.Host == "" && (get.Scheme == "" || get.Scheme == corev1.URISchemeHTTP), w.where,
+					"abate: %s asks another host or scheme", x.name)
 				failures := x.probe.FailureThreshold
 				if failures == 0 {
 					failures = 3
 				}
-				p.unless(x.probe.PeriodSeconds*failures >= x.patience, w.where, "abate: %s gives up within %d s", x.name, x.patience)
-				p.unless(x.probe.TimeoutSeconds <= x.probe.PeriodSeconds, w.where, "abate: %s may take longer than its period", x.name)
+				p.unless(x.probe.PeriodSeconds*failures >= x.patience, w.where, "abate: %s gives up within %d s", x.name,
+					x.patience)
+				p.unless(x.probe.TimeoutSeconds <= x.probe.PeriodSeconds, w.where,
+					"abate: %s may take longer than its period", x.name)
 			}
 		}
 		return p
@@ -263,11 +282,14 @@ func TestProbesAskTheAdminPortForWhatItHas(t *testing.T) {
 		edit{"gateway.yaml", "path: /healthz", "path: /readyz", "livenessProbe asks for /readyz"},
 		edit{"gateway.yaml", "path: /readyz", "path: /ready", "startupProbe asks for /ready,"},
 		edit{"gateway.yaml", "{path: /healthz, port: admin}", "{path: /healthz, port: http}", "livenessProbe asks port http"},
-		edit{"gateway.yaml", "{path: /healthz, port: admin}", "{path: /healthz, port: 15001}", "livenessProbe asks port 15001"},
-		edit{"gateway.yaml", "{path: /healthz, port: admin}", "{path: /healthz, port: admin, host: example.com}", "another host"},
+		edit{"gateway.yaml", "{path: /healthz, port: admin}", "{path: /healthz, port: 15001}",
+			"livenessProbe asks port 15001"},
+		edit{"gateway.yaml", "{path: /healthz, port: admin}", "{path: /healthz, port: admin, host: example.com}",
+			"another host"},
 		edit{"gateway.yaml", "failureThreshold: 30", "failureThreshold: 3", "startupProbe gives up"},
 		edit{"gateway.yaml", "periodSeconds: 10", "periodSeconds: 5", "livenessProbe gives up"},
 		edit{"gateway.yaml", "timeoutSeconds: 3", "timeoutSeconds: 30", "longer than its period"},
-		edit{"sidecar.yaml", "          readinessProbe:\n            httpGet: {path: /readyz, port: admin}\n            periodSeconds: 5\n            timeoutSeconds: 2\n", "", "no readinessProbe"},
+		edit{"sidecar.yaml", "          readinessProbe:\n            httpGet: {path: /readyz, port: admin}\n            " +
+			"periodSeconds: 5\n            timeoutSeconds: 2\n", "", "no readinessProbe"},
 	)
 }

@@ -46,7 +46,8 @@ func (s *apiSource) load(path string) map[string]*apiType {
 	if err != nil {
 		s.t.Fatalf("go list %s: %v", path, err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "types.go"), nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "types.go"), nil,
+		parser.ParseComments)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -88,8 +89,8 @@ func addValues(values map[string][]string, spec *ast.ValueSpec) {
 	}
 }
 
-// requiredFields follows the rule of the generator that makes the OpenAPI document: a marker decides, and where there is
-// none, a field that may be omitted is optional.
+// requiredFields follows the rule of the generator that makes the OpenAPI document: a marker decides, and where there
+// is none, a field that may be omitted is optional.
 func requiredFields(typ ast.Expr) map[string]bool {
 	body, ok := typ.(*ast.StructType)
 	if !ok {
@@ -105,7 +106,7 @@ func requiredFields(typ ast.Expr) map[string]bool {
 	return required
 }
 
-// marked tells whether a comment has a line with the marker.
+// marked reports whether a comment has a line with the marker.
 func marked(doc *ast.CommentGroup, marker string) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
 		return strings.TrimSpace(strings.TrimPrefix(c.Text, "//")) == marker
@@ -169,21 +170,32 @@ func TestRequiredFieldsAreThereAndWordsAreAllowed(t *testing.T) {
 		return p
 	},
 		edit{"gateway.yaml", "whenUnsatisfiable: ScheduleAnyway", "minDomains: 1",
-			"Deployment abate-gateway.spec.template.spec.topologySpreadConstraints[0]: required field whenUnsatisfiable is missing"},
-		edit{"gateway.yaml", "whenUnsatisfiable: ScheduleAnyway", "whenUnsatisfiable: Ignore", `"Ignore" is none of ["DoNotSchedule" "ScheduleAnyway"]`},
+			"Deployment abate-gateway.spec.template.spec.topologySpreadConstraints[0]: required field whenUnsatisfiable is " +
+				"missing"},
+		edit{"gateway.yaml", "whenUnsatisfiable: ScheduleAnyway", "whenUnsatisfiable: Ignore",
+			`"Ignore" is none of ["DoNotSchedule" "ScheduleAnyway"]`},
 		edit{"gateway.yaml", "name: http, port: 80, targetPort: http", "name: http, targetPort: http",
 			"Service abate-gateway.spec.ports[0]: required field port is missing"},
-		edit{"gateway.yaml", "{name: http, port: 80, targetPort: http}", "{name: http, port: 80, targetPort: http, protocol: tcp}", `"tcp" is none of`},
-		edit{"gateway.yaml", "unhealthyPodEvictionPolicy: AlwaysAllow", "unhealthyPodEvictionPolicy: Always", `"Always" is none of`},
+		edit{"gateway.yaml", "{name: http, port: 80, targetPort: http}",
+			"{name: http, port: 80, targetPort: http, protocol: tcp}", `"tcp" is none of`},
+		edit{"gateway.yaml", "unhealthyPodEvictionPolicy: AlwaysAllow", "unhealthyPodEvictionPolicy: Always",
+			`"Always" is none of`},
 		edit{"gateway.yaml", "    rollingUpdate: {", "    type: Rolling\n    rollingUpdate: {", `"Rolling" is none of`},
-		edit{"gateway.yaml", "  selector:\n    matchLabels: {app.kubernetes.io/name: abate-gateway}\n  strategy", "  strategy", "Deployment abate-gateway.spec: required field selector is missing"},
+		edit{"gateway.yaml", "  selector:\n    matchLabels: {app.kubernetes.io/name: abate-gateway}\n  strategy",
+			"  strategy", "Deployment abate-gateway.spec: required field selector is missing"},
 		edit{"gateway.yaml", "policyTypes: [Ingress]", "policyTypes: [ingress]", `"ingress" is none of ["Ingress" "Egress"]`},
-		edit{"sidecar.yaml", "seccompProfile: {type: RuntimeDefault}", "seccompProfile: {type: Default}", `"Default" is none of`},
-		edit{"sidecar.yaml", "httpGet: {path: /readyz, port: admin}", "httpGet: {path: /readyz}", "startupProbe.httpGet: required field port is missing"},
-		edit{"sidecar.yaml", "httpGet: {path: /readyz, port: admin}", "httpGet: {path: /readyz, port: admin, scheme: http}", `"http" is none of ["HTTP" "HTTPS"]`},
+		edit{"sidecar.yaml", "seccompProfile: {type: RuntimeDefault}", "seccompProfile: {type: Default}",
+			`"Default" is none of`},
+		edit{"sidecar.yaml", "httpGet: {path: /readyz, port: admin}", "httpGet: {path: /readyz}",
+			"startupProbe.httpGet: required field port is missing"},
+		edit{"sidecar.yaml", "httpGet: {path: /readyz, port: admin}", "httpGet: {path: /readyz, port: admin, scheme: http}",
+			`"http" is none of ["HTTP" "HTTPS"]`},
 		edit{"sidecar.yaml", "FallbackToLogsOnError", "Logs", `"Logs" is none of`},
-		edit{"sidecar.yaml", "{name: policy, mountPath: /etc/abate, readOnly: true}", "{name: policy, readOnly: true}", "required field mountPath is missing"},
-		edit{"sidecar.yaml", "      containers:\n        - name: checkout # yours\n          image", "      containers:\n        - image", "containers[0]: required field name is missing"},
-		edit{"sidecar.yaml", "resourceFieldRef: {resource: requests.memory}", "resourceFieldRef: {containerName: abate}", "required field resource is missing"},
+		edit{"sidecar.yaml", "{name: policy, mountPath: /etc/abate, readOnly: true}", "{name: policy, readOnly: true}",
+			"required field mountPath is missing"},
+		edit{"sidecar.yaml", "      containers:\n        - name: checkout # yours\n          image",
+			"      containers:\n        - image", "containers[0]: required field name is missing"},
+		edit{"sidecar.yaml", "resourceFieldRef: {resource: requests.memory}", "resourceFieldRef: {containerName: abate}",
+			"required field resource is missing"},
 	)
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// selects tells whether a selector names the pods. An empty one would name every pod of the namespace.
+// selects reports whether a selector names the pods. An empty one would name every pod of the namespace.
 func selects(s *metav1.LabelSelector, pods map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(pods))
@@ -29,7 +29,8 @@ func TestSelectorsMatchThePods(t *testing.T) {
 			pods := w.deploy.Spec.Template.Labels
 			p.unless(selects(w.deploy.Spec.Selector, pods), w.where, "selector does not match the pods")
 			for _, c := range w.pod.TopologySpreadConstraints {
-				p.unless(selects(c.LabelSelector, pods), w.where, "topologySpreadConstraints: %s does not match the pods", c.TopologyKey)
+				p.unless(selects(c.LabelSelector, pods), w.where, "topologySpreadConstraints: %s does not match the pods",
+					c.TopologyKey)
 			}
 			for where, s := range all[*corev1.Service](b) {
 				p.unless(selects(metav1.SetAsLabelSelector(s.Spec.Selector), pods), where, "selector does not match the pods")
@@ -43,13 +44,22 @@ func TestSelectorsMatchThePods(t *testing.T) {
 		}
 		return p
 	},
-		edit{"gateway.yaml", "      labels: {app.kubernetes.io/name: abate-gateway}\n      annotations", "      labels: {app.kubernetes.io/name: gateway}\n      annotations", "Deployment abate-gateway: selector does not"},
-		edit{"gateway.yaml", "          labelSelector:\n            matchLabels: {app.kubernetes.io/name: abate-gateway}", "          labelSelector:\n            matchLabels: {app.kubernetes.io/name: abate}", "kubernetes.io/hostname does not match"},
-		edit{"gateway.yaml", "selector: {app.kubernetes.io/name: abate-gateway}", "selector: {app: abate-gateway}", "Service abate-gateway: selector"},
-		edit{"gateway.yaml", "selector: {app.kubernetes.io/name: abate-gateway}", "selector: {}", "Service abate-gateway: selector"},
-		edit{"gateway.yaml", "AlwaysAllow # a pod that fails anyway must not keep a node from being drained\n  selector:\n    matchLabels: {app.kubernetes.io/name: abate-gateway}", "AlwaysAllow\n  selector: {}", "PodDisruptionBudget abate-gateway: selector"},
-		edit{"gateway.yaml", "podSelector:\n    matchLabels: {app.kubernetes.io/name: abate-gateway}", "podSelector: {}", "NetworkPolicy abate-gateway: podSelector"},
-		edit{"sidecar.yaml", "podSelector:\n    matchLabels: {app.kubernetes.io/name: checkout}", "podSelector:\n    matchLabels: {app.kubernetes.io/name: chekout}", "NetworkPolicy checkout: podSelector"},
+		edit{"gateway.yaml", "      labels: {app.kubernetes.io/name: abate-gateway}\n      annotations",
+			"      labels: {app.kubernetes.io/name: gateway}\n      annotations", "Deployment abate-gateway: selector does not"},
+		edit{"gateway.yaml", "          labelSelector:\n            matchLabels: {app.kubernetes.io/name: abate-gateway}",
+			"          labelSelector:\n            matchLabels: {app.kubernetes.io/name: abate}",
+			"kubernetes.io/hostname does not match"},
+		edit{"gateway.yaml", "selector: {app.kubernetes.io/name: abate-gateway}", "selector: {app: abate-gateway}",
+			"Service abate-gateway: selector"},
+		edit{"gateway.yaml", "selector: {app.kubernetes.io/name: abate-gateway}", "selector: {}",
+			"Service abate-gateway: selector"},
+		edit{"gateway.yaml", "AlwaysAllow # a pod that fails anyway must not keep a node from being drained\n  selector:\n " +
+			"   matchLabels: {app.kubernetes.io/name: abate-gateway}", "AlwaysAllow\n  selector: {}",
+			"PodDisruptionBudget abate-gateway: selector"},
+		edit{"gateway.yaml", "podSelector:\n    matchLabels: {app.kubernetes.io/name: abate-gateway}", "podSelector: {}",
+			"NetworkPolicy abate-gateway: podSelector"},
+		edit{"sidecar.yaml", "podSelector:\n    matchLabels: {app.kubernetes.io/name: checkout}",
+			"podSelector:\n    matchLabels: {app.kubernetes.io/name: chekout}", "NetworkPolicy checkout: podSelector"},
 	)
 }
 
@@ -59,28 +69,34 @@ func TestPortsThatAreNamedExist(t *testing.T) {
 			names, numbers := map[string]bool{}, map[int32]bool{}
 			for _, c := range w.containers() {
 				for _, port := range c.Ports {
-					p.unless(!names[port.Name] && !numbers[port.ContainerPort], w.where, "port %s %d is there twice", port.Name, port.ContainerPort)
+					p.unless(!names[port.Name] && !numbers[port.ContainerPort], w.where, "port %s %d is there twice", port.Name,
+						port.ContainerPort)
 					names[port.Name], numbers[port.ContainerPort] = true, true
 				}
 			}
 			p.unless(numbers[port(w.flags.admin)], w.where, "--admin %s is not among the ports", w.flags.admin)
-			p.unless(numbers[port(w.flags.listen)] == w.flags.gateway, w.where, "--listen %s: a gateway's port is listed, a sidecar's is the pod's own", w.flags.listen)
+			p.unless(numbers[port(w.flags.listen)] == w.flags.gateway, w.where,
+				"--listen %s: a gateway's port is listed, a sidecar's is the pod's own", w.flags.listen)
 			scraped := w.deploy.Spec.Template.Annotations
 			p.unless(scraped["prometheus.io/scrape"] == "true" && scraped["prometheus.io/path"] == "/metrics" &&
-				scraped["prometheus.io/port"] == strconv.Itoa(int(port(w.flags.admin))), w.where, "annotations do not lead Prometheus to /metrics of the admin port")
+				scraped["prometheus.io/port"] == strconv.Itoa(int(port(w.flags.admin))), w.where,
+				"annotations do not lead Prometheus to /metrics of the admin port")
 			for where, s := range all[*corev1.Service](b) {
 				for _, sp := range s.Spec.Ports {
 					n := named(sp.TargetPort, w.pod.Containers...)
 					p.unless(n != 0, where, "targetPort %s is no port of the pods", sp.TargetPort.String())
 					p.unless(n != port(w.flags.admin), where, "publishes the admin port")
-					p.unless(n == 0 || n == port(w.flags.listen), where, "targetPort %s is not where the gateway listens", sp.TargetPort.String())
+					p.unless(n == 0 || n == port(w.flags.listen), where, "targetPort %s is not where the gateway listens",
+						sp.TargetPort.String())
 				}
 			}
 		}
 		return p
 	},
-		edit{"gateway.yaml", "{name: admin, containerPort: 15000}", "{name: admin, containerPort: 8080}", "port admin 8080 is there twice"},
-		edit{"sidecar.yaml", "{name: http, containerPort: 8080}", "{name: admin, containerPort: 8080}", "port admin 8080 is there twice"},
+		edit{"gateway.yaml", "{name: admin, containerPort: 15000}", "{name: admin, containerPort: 8080}",
+			"port admin 8080 is there twice"},
+		edit{"sidecar.yaml", "{name: http, containerPort: 8080}", "{name: admin, containerPort: 8080}",
+			"port admin 8080 is there twice"},
 		edit{"gateway.yaml", `--admin, ":15000"`, `--admin, ":15001"`, "--admin :15001 is not among the ports"},
 		edit{"gateway.yaml", `--listen, ":8080"`, `--listen, ":8081"`, "--listen :8081: a gateway's port is listed"},
 		edit{"sidecar.yaml", `127.0.0.1:15001", --admin`, `127.0.0.1:8080", --admin`, "a sidecar's is the pod's own"},
@@ -91,7 +107,7 @@ func TestPortsThatAreNamedExist(t *testing.T) {
 	)
 }
 
-// admits tells whether a rule lets requests to a port in. A port given by its name counts as none: see sidecar.yaml.
+// admits reports whether a rule lets requests to a port in. A port given by its name counts as none: see sidecar.yaml.
 func admits(rule networkingv1.NetworkPolicyIngressRule, number int32) bool {
 	return len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
 		udp := p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP
@@ -100,10 +116,11 @@ func admits(rule networkingv1.NetworkPolicyIngressRule, number int32) bool {
 	})
 }
 
-// monitoringOnly tells whether a rule is for the monitoring namespace and nobody else.
+// monitoringOnly reports whether a rule is for the monitoring namespace and nobody else.
 func monitoringOnly(rule networkingv1.NetworkPolicyIngressRule) bool {
 	return len(rule.From) > 0 && !slices.ContainsFunc(rule.From, func(peer networkingv1.NetworkPolicyPeer) bool {
-		return peer.NamespaceSelector == nil || peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring"
+		return peer.NamespaceSelector == nil ||
+			peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring"
 	})
 }
 
@@ -118,24 +135,30 @@ func TestAdminPortIsForMonitoringOnlyAndTheServiceForAll(t *testing.T) {
 			p.unless(len(rules) > 0, w.where, "no NetworkPolicy, so the admin port is open to the cluster")
 			for _, c := range w.containers() {
 				for _, declared := range c.Ports {
-					open := slices.IndexFunc(rules, func(r networkingv1.NetworkPolicyIngressRule) bool { return admits(r, declared.ContainerPort) })
+					open := slices.IndexFunc(rules, func(r networkingv1.NetworkPolicyIngressRule) bool {
+						return admits(r, declared.ContainerPort)
+					})
 					p.unless(open >= 0, w.where, "no NetworkPolicy admits anybody to port %d", declared.ContainerPort)
 				}
 			}
 			for _, r := range rules {
-				p.unless(!admits(r, port(w.flags.admin)) || monitoringOnly(r), w.where, "a NetworkPolicy admits others than monitoring to the admin port")
+				p.unless(!admits(r, port(w.flags.admin)) ||
+					monitoringOnly(r), w.where, "a NetworkPolicy admits others than monitoring to the admin port")
 			}
 		}
 		return p
 	},
 		edit{"gateway.yaml", "{kubernetes.io/metadata.name: monitoring}", "{}", "admits others"},
-		edit{"gateway.yaml", "{kubernetes.io/metadata.name: monitoring}", "{kubernetes.io/metadata.name: default}", "admits others"},
-		edit{"gateway.yaml", "        - namespaceSelector:\n            matchLabels: {kubernetes.io/metadata.name: monitoring}\n", "        - podSelector: {}\n", "admits others"},
+		edit{"gateway.yaml", "{kubernetes.io/metadata.name: monitoring}", "{kubernetes.io/metadata.name: default}",
+			"admits others"},
+		edit{"gateway.yaml", "        - namespaceSelector:\n            matchLabels: {kubernetes.io/metadata.name: " +
+			"monitoring}\n", "        - podSelector: {}\n", "admits others"},
 		edit{"gateway.yaml", "ports: [{port: 8080}]", "ports: [{port: 8080}, {port: 15000}]", "admits others"},
 		edit{"gateway.yaml", "ports: [{port: 8080}]", "ports: [{port: 8080, endPort: 20000}]", "admits others"},
 		edit{"gateway.yaml", "ports: [{port: 8080}]", "ports: []", "admits others"},
 		edit{"gateway.yaml", "ports: [{port: 8080}]", "ports: [{protocol: TCP}]", "admits others"},
-		edit{"gateway.yaml", "      ports: [{port: 15000}]\n", "      ports: [{port: 15001}]\n", "admits anybody to port 15000"},
+		edit{"gateway.yaml", "      ports: [{port: 15000}]\n", "      ports: [{port: 15001}]\n",
+			"admits anybody to port 15000"},
 		edit{"sidecar.yaml", "      ports: [{port: 15000}]", "      ports: [{port: admin}]", "admits anybody to port 15000"},
 		edit{"sidecar.yaml", "ports: [{port: 8080}]", "ports: [{port: 8080, protocol: UDP}]", "admits anybody to port 8080"},
 		edit{"sidecar.yaml", "policyTypes: [Ingress]", "policyTypes: [Egress]", "policyTypes has no Ingress"},
@@ -175,9 +198,12 @@ func TestNamesAreOnesThatKubernetesTakes(t *testing.T) {
 		return p
 	},
 		edit{"gateway.yaml", "  name: abate-gateway\n", "  name: abate_gateway\n", "lowercase RFC 1123 subdomain"},
-		edit{"gateway.yaml", "kind: Service\nmetadata:\n  name: abate-gateway", "kind: Service\nmetadata:\n  name: 1-abate", "DNS-1035"},
-		edit{"gateway.yaml", "labels: {app.kubernetes.io/name: ", "labels: {app/kubernetes/io: ", "label \"app/kubernetes/io\""},
-		edit{"gateway.yaml", "labels: {app.kubernetes.io/name: abate-gateway}", "labels: {app.kubernetes.io/name: abate gateway}", "label value \"abate gateway\""},
+		edit{"gateway.yaml", "kind: Service\nmetadata:\n  name: abate-gateway", "kind: Service\nmetadata:\n  name: 1-abate",
+			"DNS-1035"},
+		edit{"gateway.yaml", "labels: {app.kubernetes.io/name: ", "labels: {app/kubernetes/io: ",
+			"label \"app/kubernetes/io\""},
+		edit{"gateway.yaml", "labels: {app.kubernetes.io/name: abate-gateway}",
+			"labels: {app.kubernetes.io/name: abate gateway}", "label value \"abate gateway\""},
 		edit{"gateway.yaml", "port: 80,", "port: 80000,", "port 80000"},
 		edit{"gateway.yaml", "containerPort: 8080", "containerPort: 80800", "port http 80800"},
 		edit{"gateway.yaml", "name: http, containerPort", "name: plain-http-requests, containerPort", "port name"},
@@ -185,11 +211,13 @@ func TestNamesAreOnesThatKubernetesTakes(t *testing.T) {
 		edit{"sidecar.yaml", "- name: checkout # yours", "- name: abate # yours", "container abate is there twice"},
 		edit{"sidecar.yaml", "- name: GOMEMLIMIT", "- name: GOMAXPROCS", "variable GOMAXPROCS is there twice"},
 		edit{"sidecar.yaml", "- {name: http_proxy,", "- {name: http=proxy,", "variable \"http=proxy\""},
-		edit{"gateway.yaml", "kind: ConfigMap\nmetadata:\n  name: abate-gateway\n", "kind: ConfigMap\nmetadata:\n  name: ABATE\n", "name \"ABATE\""},
+		edit{"gateway.yaml", "kind: ConfigMap\nmetadata:\n  name: abate-gateway\n",
+			"kind: ConfigMap\nmetadata:\n  name: ABATE\n", "name \"ABATE\""},
 	)
 }
 
-func podNames(p *problems, where string, pod corev1.PodSpec, check func(what, value string, valid func(string) []string)) {
+func podNames(p *problems, where string, pod corev1.PodSpec,
+	check func(what, value string, valid func(string) []string)) {
 	containers := map[string]bool{}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		check("container", c.Name, validation.IsDNS1123Label)
@@ -221,17 +249,21 @@ func TestGatewayOutlivesOneNodeAndEveryRollout(t *testing.T) {
 			replicas := *first(w.deploy.Spec.Replicas, new(int32))
 			p.unless(replicas >= 2, w.where, "%d replicas do not outlive one node", replicas)
 			rolling := w.deploy.Spec.Strategy.RollingUpdate
-			p.unless(rolling != nil && rolling.MaxUnavailable != nil && rolling.MaxUnavailable.IntValue() == 0 && rolling.MaxSurge.IntValue() > 0,
+			p.unless(rolling != nil && rolling.MaxUnavailable != nil && rolling.MaxUnavailable.IntValue() == 0 &&
+				rolling.MaxSurge.IntValue() > 0,
 				w.where, "a rollout takes pods away before there are others")
 			p.unless(slices.ContainsFunc(w.pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-				return c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 && slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey)
+				return c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 &&
+					slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey)
 			}), w.where, "the pods of a revision are not spread over nodes")
 			budgets := 0
 			for where, d := range all[*policyv1.PodDisruptionBudget](b) {
 				budgets++
 				away := d.Spec.MaxUnavailable
-				p.unless(away != nil && d.Spec.MinAvailable == nil && away.IntVal >= 1 && away.IntVal < replicas, where, "either no node can be drained, or all pods may go at once")
-				p.unless(is(d.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow), where, "a failing pod keeps its node from being drained")
+				p.unless(away != nil && d.Spec.MinAvailable == nil && away.IntVal >= 1 &&
+					away.IntVal < replicas, where, "either no node can be drained, or all pods may go at once")
+				p.unless(is(d.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow), where,
+					"a failing pod keeps its node from being drained")
 			}
 			p.unless(budgets == 1, w.where, "%d PodDisruptionBudgets", budgets)
 		}
@@ -265,15 +297,20 @@ func TestPageNamesWhatIsThere(t *testing.T) {
 			image := w.abate.Image
 			_, tag, found := strings.Cut(image, ":")
 			p.unless(found && tag != "latest" && w.abate.ImagePullPolicy == "", w.where, "image %s: give it a version", image)
-			p.unless(strings.Contains(page, "docker build -t "+image+" "), w.where, "README.md builds another image than %s", image)
-			p.unless(strings.Contains(dockerfile, "docker build -t "+image+" "), w.where, "the Dockerfile builds another image than %s", image)
+			p.unless(strings.Contains(page, "docker build -t "+image+" "), w.where,
+				"README.md builds another image than %s", image)
+			p.unless(strings.Contains(dockerfile, "docker build -t "+image+" "), w.where,
+				"the Dockerfile builds another image than %s", image)
 			p.unless(strings.Contains(page, b.file), w.where, "README.md does not name %s", b.file)
-			p.unless(strings.Contains(page, strconv.Itoa(int(port(w.flags.admin)))), w.where, "README.md does not name the admin port")
+			p.unless(strings.Contains(page, strconv.Itoa(int(port(w.flags.admin)))), w.where,
+				"README.md does not name the admin port")
 		}
 		return p
 	},
-		edit{"gateway.yaml", "image: registry.example/abate:0.1.0", "image: registry.example/abate:0.2.0", "README.md builds another image"},
-		edit{"gateway.yaml", "image: registry.example/abate:0.1.0", "image: registry.example/abate:latest", "give it a version"},
+		edit{"gateway.yaml", "image: registry.example/abate:0.1.0", "image: registry.example/abate:0.2.0",
+			"README.md builds another image"},
+		edit{"gateway.yaml", "image: registry.example/abate:0.1.0", "image: registry.example/abate:latest",
+			"give it a version"},
 	)
 	mentions := mention.FindAllString(page, -1)
 	if len(mentions) == 0 {

@@ -16,17 +16,19 @@ import (
 type GrafanaOptions struct {
 	// Title is what the dashboard is called. Empty means "Abate".
 	Title string
-	// UID is what Grafana knows the dashboard by, at most 40 letters, digits, - and _: one that is imported replaces the one with the
-	// same. Empty means "abate".
+	// UID is what Grafana knows the dashboard by, at most 40 letters, digits, - and _: one that is imported replaces
+	// the one with the same. Empty means "abate".
 	UID string
-	// RunbookURL is the folder of the runbook pages that panels point to: an absolute http or https URL. Empty means Runbooks.
+	// RunbookURL is the folder of the runbook pages that panels point to: an absolute http or https URL. Empty means
+	// Runbooks.
 	RunbookURL string
 }
 
-// Grafana writes a dashboard for Grafana 10 and later, as a file to import or to provision. It shows the metrics of adapter/abateprom,
-// raw: it needs no recording rules. The thresholds come from the policies of file, for each service its own; with nil they are those of
-// abate.DefaultPolicy. They are those of the alerts of PrometheusRules, where there is one. The same input gives the same bytes. The
-// error joins all that is wrong with the options; a policy that was made by hand and has thresholds that are no numbers is an error too.
+// Grafana writes a dashboard for Grafana 10 and later, as a file to import or to provision. It shows the metrics of
+// adapter/abateprom, raw: it needs no recording rules. The thresholds come from the policies of file, for each service
+// its own; with nil they are those of abate.DefaultPolicy. They are those of the alerts of PrometheusRules, where there
+// is one. The same input gives the same bytes. The error joins all that is wrong with the options; a policy that was
+// made by hand and has thresholds that are no numbers is an error too.
 func Grafana(file *policyfile.File, o GrafanaOptions) ([]byte, error) {
 	runbooks, err := o.check()
 	if err != nil {
@@ -39,7 +41,8 @@ func Grafana(file *policyfile.File, o GrafanaOptions) ([]byte, error) {
 	to.SetEscapeHTML(false) // queries are for people too
 	to.SetIndent("", "  ")
 	if err := to.Encode(b); err != nil {
-		return nil, fmt.Errorf("export: the dashboard of %s: %w (a threshold of a policy is no number: check the policies with Validate)", o.Title, err)
+		return nil, fmt.Errorf("export: the dashboard of %s: %w (a threshold of a policy is no number: check the policies "+
+			"with Validate)", o.Title, err)
 	}
 	return out.Bytes(), nil
 }
@@ -57,7 +60,8 @@ func (o *GrafanaOptions) check() (runbooks *url.URL, err error) {
 	}
 	var wrong []error
 	if !uidForm.MatchString(o.UID) {
-		wrong = append(wrong, fmt.Errorf("uid: %q is not one that Grafana takes: at most 40 letters, digits, - and _; for example abate", o.UID))
+		wrong = append(wrong,
+			fmt.Errorf("uid: %q is not one that Grafana takes: at most 40 letters, digits, - and _; for example abate", o.UID))
 	}
 	runbooks, err = RunbookFolder(o.RunbookURL)
 	return runbooks, errors.Join(append(wrong, err)...)
@@ -65,7 +69,8 @@ func (o *GrafanaOptions) check() (runbooks *url.URL, err error) {
 
 // boardRows is the dashboard from top to bottom: what happens, why, and then each part by itself.
 func boardRows() []boardRow {
-	return []boardRow{stormRow(), whyRow(), limitsRow(), arrivalsRow(), clientsRow(), connectionsRow(), messagesRow(), sharedRow(), handRow()}
+	return []boardRow{stormRow(), whyRow(), limitsRow(), arrivalsRow(), clientsRow(), connectionsRow(), messagesRow(),
+		sharedRow(), handRow()}
 }
 
 // boardRow is a heading and what stands under it.
@@ -78,12 +83,14 @@ type boardRow struct {
 // columns is how wide Grafana's grid is.
 const columns = 24
 
-// arrange gives every panel its place: from left to right, and on when the line is full. The panels of a line have one height.
+// arrange gives every panel its place: from left to right, and on when the line is full. The panels of a line have one
+// height.
 func arrange(rows []boardRow, b *boundaries, runbooks *url.URL) []boardPanel {
 	var all []boardPanel
 	y := 0
 	for _, r := range rows {
-		head := boardPanel{ID: panelID(r.title, ""), Type: "row", Title: r.title, Place: place{H: 1, W: columns, Y: y}, Collapsed: &r.folded, Folded: &[]boardPanel{}}
+		head := boardPanel{ID: panelID(r.title, ""), Type: "row", Title: r.title, Place: place{H: 1, W: columns, Y: y},
+			Collapsed: &r.folded, Folded: &[]boardPanel{}}
 		y++
 		var under []boardPanel
 		x, line := 0, y

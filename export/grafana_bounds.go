@@ -67,7 +67,8 @@ func newBoundaries(file *policyfile.File) *boundaries {
 	return b
 }
 
-// base is the limit of a service that the file does not list. Nothing is protected unless it is listed: there it is the first one's.
+// base is the limit of a service that the file does not list. Nothing is protected unless it is listed: there it is the
+// first one's.
 func (b *boundaries) base(of bound) limit {
 	switch {
 	case of.guard != nil:
@@ -81,7 +82,8 @@ func (b *boundaries) base(of bound) limit {
 	return of.fixed
 }
 
-// overrides are the limits of the services that have others than the base. Services with the same share one: a file may list thousands.
+// overrides are the limits of the services that have others than the base. Services with the same share one: a file may
+// list thousands.
 func (b *boundaries) overrides(of bound) []fieldOverride {
 	base := b.base(of)
 	var order []limit
@@ -121,8 +123,8 @@ func shareLimit(p *abate.Policy) limit {
 	return limit{warn: rounded(x.many() / 2), bad: rounded(x.many())}
 }
 
-// timesLimit is for attempts per call: yellow and red as RequestAmplification is a warning and critical. Under a budget that only time
-// fills the warning depends on the load.
+// timesLimit is for attempts per call: yellow and red as RequestAmplification is a warning and critical. Under a budget
+// that only time fills the warning depends on the load.
 func timesLimit(p *abate.Policy) limit {
 	x := extraOf("", p, clockwork{1})
 	if x.bound() == 0 {
@@ -151,8 +153,8 @@ func patienceLimit(p *abate.Policy) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
-// turnLimit is for the wait for a turn: red where attempts are refused.
-func turnLimit(p *abate.Policy) limit {
+// waitLimit is for the wait for a token of the pacing: red where attempts are refused.
+func waitLimit(p *abate.Policy) limit {
 	if !p.Pacing.Enabled() {
 		return limit{}
 	}
@@ -177,7 +179,8 @@ func answerLimit(p *abate.Protection) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
-// arrivingLimit is for retries among arriving requests: yellow where callers are told to stop, as for ArrivingRetries.
+// arrivingLimit is for retries among arriving requests: yellow where answers ask callers to stop, as for
+// ArrivingRetries.
 func arrivingLimit(p *abate.Protection) limit {
 	at := p.Shed.MaxRetryShare
 	if at == 0 {

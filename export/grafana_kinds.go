@@ -144,9 +144,17 @@ func (p *panel) options() any {
 	case timeline:
 		return timelineOptions{"left", list, true, 0.9, "auto", tooltipOptions{"single", "none"}}
 	case heat:
-		return heatOptions{CellGap: 1, Color: heatColor{Exponent: 0.5, Fill: "dark-orange", Mode: "scheme", Scale: "exponential", Scheme: "Oranges", Steps: 64},
-			FilterValues: heatFilter{1e-9}, Legend: heatLegend{true}, RowsFrame: heatRows{"auto"}, Tooltip: heatTooltip{Mode: "single"},
-			YAxis: heatAxis{AxisPlacement: "left", Unit: p.unit}}
+		return heatOptions{
+			CellGap: 1,
+			Color: heatColor{
+				Exponent: 0.5, Fill: "dark-orange", Mode: "scheme", Scale: "exponential", Scheme: "Oranges", Steps: 64,
+			},
+			FilterValues: heatFilter{1e-9},
+			Legend:       heatLegend{true},
+			RowsFrame:    heatRows{"auto"},
+			Tooltip:      heatTooltip{Mode: "single"},
+			YAxis:        heatAxis{AxisPlacement: "left", Unit: p.unit},
+		}
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package export
 
-// The dashboard as Grafana's JSON has it: as much of the model as we use, in the version of schemaVersion. deploy/grafana holds what
-// comes out against a schema.
+// The dashboard as Grafana's JSON has it: as much of the model as we use, in the version of schemaVersion.
+// deploy/grafana holds what comes out against a schema.
 
 const (
 	// schemaVersion is Grafana 10's; later ones migrate it by themselves.

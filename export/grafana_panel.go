@@ -54,7 +54,12 @@ var meaning = []struct{ name, colour string }{
 // build writes the panel out.
 func (p *panel) build(id int, b *boundaries) boardPanel {
 	made := boardPanel{
-		Datasource: &boardSource{"prometheus", source}, Description: p.help, ID: id, Options: p.options(), Title: p.title, Type: string(p.kind),
+		Datasource:  &boardSource{"prometheus", source},
+		Description: p.help,
+		ID:          id,
+		Options:     p.options(),
+		Title:       p.title,
+		Type:        string(p.kind),
 		FieldConfig: &fieldConfig{Defaults: p.defaults(b), Overrides: []fieldOverride{}},
 	}
 	for i, q := range p.shows {
@@ -62,8 +67,9 @@ func (p *panel) build(id int, b *boundaries) boardPanel {
 		if p.kind == heat {
 			format = "heatmap"
 		}
-		made.Targets = append(made.Targets, boardTarget{Datasource: boardSource{"prometheus", source}, EditorMode: "code", Expr: q.expr, Format: format,
-			LegendFormat: q.legend, Range: true, RefID: string(rune('A' + i))})
+		made.Targets = append(made.Targets,
+			boardTarget{Datasource: boardSource{"prometheus", source}, EditorMode: "code", Expr: q.expr, Format: format,
+				LegendFormat: q.legend, Range: true, RefID: string(rune('A' + i))})
 	}
 	made.FieldConfig.Overrides = append(made.FieldConfig.Overrides, p.colours()...)
 	if p.bound.set() {
@@ -74,7 +80,8 @@ func (p *panel) build(id int, b *boundaries) boardPanel {
 
 func (p *panel) defaults(b *boundaries) fieldDefaults {
 	zero := 0.0
-	d := fieldDefaults{Color: fieldColor{Mode: "palette-classic"}, Mappings: []fieldMapping{}, Min: &zero, NoValue: "–", Thresholds: limit{}.thresholds(), Unit: p.unit}
+	d := fieldDefaults{Color: fieldColor{Mode: "palette-classic"}, Mappings: []fieldMapping{}, Min: &zero, NoValue: "–",
+		Thresholds: limit{}.thresholds(), Unit: p.unit}
 	if p.bound.set() {
 		d.Thresholds = b.base(p.bound).thresholds()
 	}

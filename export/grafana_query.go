@@ -47,7 +47,8 @@ func buckets(metric string) query {
 // count is how many series are left of a comparison: 0 when there are none.
 func count(series string) string { return "count(" + series + ") or vector(0)" }
 
-// What several panels ask, by service. Attempts are counted when they end and the others when they begin, so that first is cut at 0.
+// What several panels ask, by service. Attempts are counted when they end and the others when they begin, so that first
+// is cut at 0.
 var (
 	allCalls   = perSecond("service", "abate_calls_total", `outcome!="ignored"`)
 	attempts   = perSecond("service", "abate_attempts_total")

@@ -201,7 +201,8 @@ func TestEachPanelSaysWhatToDo(t *testing.T) {
 		if p.Type == "row" {
 			continue
 		}
-		if n := len(strings.Fields(p.Description)); n < 10 || !strings.HasSuffix(p.Description, ".") || strings.Contains(p.Description, "  ") {
+		if n := len(strings.Fields(p.Description)); n < 10 || !strings.HasSuffix(p.Description, ".") ||
+			strings.Contains(p.Description, "  ") {
 			t.Errorf("the help of %q does not help: %q", p.Title, p.Description)
 		}
 		if len(p.FieldConfig.Defaults.Unit) < len(`"s"`) || len(p.Targets) == 0 {
@@ -264,16 +265,19 @@ services:
   db: {maxRetries: 0, pacing: {perSecond: 5, maxWait: 3s}}
   orders: {kafka: {tiers: [1m], handlerTimeout: 30s}}
 protect:
-  shop: {timeout: 2s, shed: {concurrency: gradient, cpu: 0.9, queueTarget: 10ms, queueInterval: 200ms, maxRetryShare: 0.2}}
+  shop: {timeout: 2s, shed: {concurrency: gradient, cpu: 0.9,
+    queueTarget: 10ms, queueInterval: 200ms, maxRetryShare: 0.2}}
   cart: {shed: {concurrency: fixed}}
 `
 	for _, c := range []struct{ panel, base, overrides string }{
 		// 10 % budget: the alert allows 1.1 times that, and half-way to four attempts is a storm.
-		{"Attempts per call, by service", "green, yellow 1.11, red 2.555", "[payment] green, yellow 1.55, red 2.275; [mail] green, red 2.5; [db] green"},
-		{"Retry share, by service", "green, yellow 0.0364, red 0.0727", "[payment] green, yellow 0.1333, red 0.2667; [mail] green, yellow 0.15, red 0.3"},
+		{"Attempts per call, by service", "green, yellow 1.11, red 2.555",
+			"[payment] green, yellow 1.55, red 2.275; [mail] green, red 2.5; [db] green"},
+		{"Retry share, by service", "green, yellow 0.0364, red 0.0727",
+			"[payment] green, yellow 0.1333, red 0.2667; [mail] green, yellow 0.15, red 0.3"},
 		{"Attempts that fail, by service", "green, yellow 0.1, red 0.5", "[stock] green, yellow 0.04, red 0.2"},
 		{"Time to answer, by service, 99 of 100", "green, yellow 2, red 4", "[stock] green, yellow 0.5, red 1"},
-		{"Wait for a turn", "green", "[db] green, yellow 1.5, red 3"},
+		{"Wait for a token", "green", "[db] green, yellow 1.5, red 3"},
 		{"Longest running handler", "green", "[orders] green, yellow 15, red 30"},
 		{"Extra attempts left in the budgets", "red, green 1", ""},
 		{"Calls that succeed", "red, yellow 0.95, green 0.99", ""},
@@ -290,7 +294,8 @@ protect:
 		var overrides []string
 		for _, o := range p.FieldConfig.Overrides {
 			var who struct{ Names []string }
-			if err := json.Unmarshal(o.Matcher.Options, &who); err != nil || o.Matcher.ID != "byNames" || o.Properties[0].ID != "thresholds" {
+			if err := json.Unmarshal(o.Matcher.Options, &who); err != nil || o.Matcher.ID != "byNames" ||
+				o.Properties[0].ID != "thresholds" {
 				t.Fatalf("%s: %+v: %v", c.panel, o, err)
 			}
 			overrides = append(overrides, fmt.Sprint(who.Names, " ", steps(t, o.Properties[0].Value)))
@@ -317,7 +322,8 @@ func TestColoursAndAlertsAgree(t *testing.T) {
 		"Attempts per call, by service": {"abate:amplification:ratio_rate1m", []string{"red"}},
 	} {
 		shown := steps(t, d.panel(t, panel).FieldConfig.Defaults.Thresholds)
-		alerts := regexp.MustCompile(regexp.QuoteMeta(c.record)+`\{service="payment"\} > ([0-9.]+)`).FindAllSubmatch(rules, -1)
+		alerts := regexp.MustCompile(regexp.QuoteMeta(c.record)+`\{service="payment"\} > ([0-9.]+)`).FindAllSubmatch(
+			rules, -1)
 		if len(alerts) != len(c.colour) {
 			t.Fatalf("%d alerts are about %s", len(alerts), c.record)
 		}
@@ -340,7 +346,8 @@ func near(t *testing.T, a, b string) bool {
 	return math.Abs(x-y) <= 0.01*y
 }
 
-// TestManyServicesStayReadable: a fleet under one policy costs a dashboard nothing, and under two policies a list of names.
+// TestManyServicesStayReadable: a fleet under one policy costs a dashboard nothing, and under two policies a list of
+// names.
 func TestManyServicesStayReadable(t *testing.T) {
 	_, none := draw(t, nil, export.GrafanaOptions{})
 	text := "services:\n"
@@ -350,7 +357,8 @@ func TestManyServicesStayReadable(t *testing.T) {
 	if _, same := draw(t, policies(t, text), export.GrafanaOptions{}); len(same) != len(none) {
 		t.Errorf("%d bytes for 5,000 services like the defaults, want %d", len(same), len(none))
 	}
-	if _, other := draw(t, policies(t, strings.ReplaceAll(text, "{}", "{timeout: 7s}")), export.GrafanaOptions{}); len(other) > len(none)+5000*40 {
+	if _, other := draw(t, policies(t, strings.ReplaceAll(text, "{}", "{timeout: 7s}")), export.GrafanaOptions{}); len(
+		other) > len(none)+5000*40 {
 		t.Errorf("%d bytes more for 5,000 services with another timeout", len(other)-len(none))
 	}
 }
@@ -372,7 +380,8 @@ protect:
 		for _, l := range p.Links {
 			n++
 			alert, of := strings.CutPrefix(l.Title, "Runbook: ")
-			if !of || l.URL != "https://wiki.example/books/"+alert+".md" || !bytes.Contains(rules, []byte("alert: "+alert+"\n")) {
+			if !of || l.URL != "https://wiki.example/books/"+alert+".md" ||
+				!bytes.Contains(rules, []byte("alert: "+alert+"\n")) {
 				t.Errorf("%q points to %q at %s, and there is no such alert", p.Title, l.Title, l.URL)
 			}
 		}
@@ -387,7 +396,8 @@ func TestDashboardOptionsThatGrafanaRefuses(t *testing.T) {
 	if d.Title != `Shop "eu" <1>` || d.UID != "abate-shop_EU" {
 		t.Errorf("the dashboard is called %q, %q", d.Title, d.UID)
 	}
-	for _, o := range []export.GrafanaOptions{{UID: "a b"}, {UID: strings.Repeat("a", 41)}, {RunbookURL: "docs/runbooks"}, {RunbookURL: "file:///docs"}, {RunbookURL: "https://"}} {
+	for _, o := range []export.GrafanaOptions{{UID: "a b"}, {UID: strings.Repeat("a", 41)}, {RunbookURL: "docs/runbooks"},
+		{RunbookURL: "file:///docs"}, {RunbookURL: "https://"}} {
 		if _, err := export.Grafana(nil, o); err == nil || !strings.Contains(err.Error(), "for example") {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -403,25 +413,32 @@ func TestThresholdsThatAreNoNumbersAreAnError(t *testing.T) {
 		p := abate.DefaultPolicy()
 		p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio}
 		file := &policyfile.File{Name: "by hand", Services: []policyfile.Service{{Name: "a", Policy: p}}}
-		if _, err := export.Grafana(file, export.GrafanaOptions{}); err == nil || !strings.Contains(err.Error(), "check the policies with Validate") {
+		if _, err := export.Grafana(file, export.GrafanaOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "check the policies with Validate") {
 			t.Errorf("%v: %v", ratio, err)
 		}
 	}
 }
 
-// TestServicesAreFoundWhateverTheirNames: the thresholds of a service are for the series with its label, as abateprom writes it.
+// TestServicesAreFoundWhateverTheirNames: the thresholds of a service are for the series with its label, as abateprom
+// writes it.
 func TestServicesAreFoundWhateverTheirNames(t *testing.T) {
-	for _, name := range []string{"payment-service", `a"b\c`, "{{service}}", "$service", "süd <&>", " ", "\u2028", "\xff\xfe"} {
+	for _, name := range []string{
+		"payment-service", `a"b\c`, "{{service}}", "$service", "süd <&>", " ", "\u2028", "\xff\xfe",
+	} {
 		p := abate.DefaultPolicy()
 		p.CircuitBreaker.FailureRateThreshold = 0.25
-		file := &policyfile.File{Name: "policy.yaml", Defaults: abate.DefaultPolicy(), Services: []policyfile.Service{{Name: name, Policy: p}}}
+		file := &policyfile.File{
+			Name: "policy.yaml", Defaults: abate.DefaultPolicy(), Services: []policyfile.Service{{Name: name, Policy: p}},
+		}
 		d, _ := draw(t, file, export.GrafanaOptions{Title: name})
 		overrides := d.panel(t, "Attempts that fail, by service").FieldConfig.Overrides
 		var who struct{ Names []string }
 		if len(overrides) != 1 {
 			t.Fatalf("%q: %d overrides", name, len(overrides))
 		}
-		if err := json.Unmarshal(overrides[0].Matcher.Options, &who); err != nil || len(who.Names) != 1 || who.Names[0] != strings.ToValidUTF8(name, "\uFFFD") {
+		if err := json.Unmarshal(overrides[0].Matcher.Options, &who); err != nil || len(who.Names) != 1 ||
+			who.Names[0] != strings.ToValidUTF8(name, "\uFFFD") {
 			t.Errorf("%q is called %q: %v", name, who.Names, err)
 		}
 	}

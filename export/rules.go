@@ -27,37 +27,40 @@ const (
 
 // RulesOptions says what a policy file does not about rules for Prometheus. The zero value is fine.
 type RulesOptions struct {
-	// Scale is the factor for all times of the rules: windows, "for" and how often they are evaluated. 0.1 makes an alert of two
-	// minutes one of twelve seconds, for tests and drills; scrape as much more often. Range 0.01 to 100. Zero means 1.
+	// Scale is the factor for all times of the rules: windows, "for" and how often they are evaluated. 0.1 makes an
+	// alert of two minutes one of twelve seconds, for tests and drills; scrape as much more often. Range 0.01 to 100.
+	// Zero means 1.
 	Scale float64
 	// RunbookURL is the folder of the runbook pages: an absolute http or https URL. Empty means Runbooks.
 	RunbookURL string
-	// OnlyListed leaves out the alerts for what the file does not list. One Prometheus that loads the rules of several files needs it in
-	// all of them but one: what one file lists is unlisted to the others.
+	// OnlyListed leaves out the alerts for what the file does not list. One Prometheus that loads the rules of several
+	// files needs it in all of them but one: what one file lists is unlisted to the others.
 	OnlyListed bool
 }
 
 // The second line of the file.
 const (
-	headerAll = "# What it lists has alerts of its own. All other services share those labelled policy: defaults, with the thresholds of its defaults.\n" +
-		"# Are the rules of a second policy file loaded beside these? Write that one with --only-listed, else what is listed here is unlisted there."
+	headerAll = "# What it lists has alerts of its own. All other services share those labelled policy: defaults, with " +
+		"the thresholds of its defaults.\n" +
+		"# Are the rules of a second policy file loaded beside these? Write that one with --only-listed, else what is " +
+		"listed here is unlisted there."
 	headerListed = "# What it does not list has no alerts here (--only-listed)."
 )
 
-// The times of the rules before Scale. The alerts are looked at so often that scraping every 15 s, looking and looking again
-// take less than 30 s together; the window has four scrapes.
+// The times of the rules before Scale. The alerts are looked at so often that scraping every 15 s, looking and looking
+// again take less than 30 s together; the window has four scrapes.
 const (
 	interval = 5 * time.Second
 	window   = time.Minute
 )
 
-// PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later about the services that file lists: what they are
-// called by guards (services) and what arrives at gates (protect). The thresholds follow from the policies, so that an alert
-// says that more happens than the policy wants; each service has rules of its own. All others share one set, with the thresholds of
-// the file's defaults and the label policy="defaults": no series is looked at twice. They read metrics of adapter/abateprom
-// that come from guards, gates and consumers alone. The recording rules are the same for every file, and those that a
-// Grafana dashboard may rely on. The error joins all that is wrong. The same input gives the same bytes; the work grows
-// with the number of services.
+// PrometheusRules writes recording and alerting rules for Prometheus 2.42 and later about the services that file lists:
+// what they are called by guards (services) and what arrives at gates (protect). The thresholds follow from the
+// policies, so that an alert says that more happens than the policy wants; each service has rules of its own. All
+// others share one set, with the thresholds of the file's defaults and the label policy="defaults": no series is looked
+// at twice. They read metrics of adapter/abateprom that come from guards, gates and consumers alone. The recording
+// rules are the same for every file, and those that a Grafana dashboard may rely on. The error joins all that is wrong.
+// The same input gives the same bytes; the work grows with the number of services.
 func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
 	base, err := o.check(file)
 	if err != nil {
@@ -69,7 +72,8 @@ func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
 		{Name: "abate-alerts", Interval: t.text(interval), Rules: alerts(file, o, base)},
 	}}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Written by \"abate export prometheus-rules\" from %s: change the policy, not this file.\n", strconv.QuoteToASCII(filepath.Base(file.Name)))
+	fmt.Fprintf(&out, "# Written by \"abate export prometheus-rules\" from %s: change the policy, not this file.\n",
+		strconv.QuoteToASCII(filepath.Base(file.Name)))
 	if o.OnlyListed {
 		fmt.Fprintln(&out, headerListed)
 	} else {
@@ -87,8 +91,10 @@ func PrometheusRules(file *policyfile.File, o RulesOptions) ([]byte, error) {
 func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
 	var wrong []error
 	if o.OnlyListed && len(file.Services)+len(file.Protect) == 0 {
-		wrong = append(wrong, fmt.Errorf("%s: no services and nothing under protect, so that there is nothing to watch for who wants only what is listed; "+
-			"list those to be watched, for example services: {payment-service: {}}, which has the defaults, or watch what is not listed too", file.Name))
+		wrong = append(
+			wrong, fmt.Errorf("%s: no services and nothing under protect, so that there is nothing to watch for who wants "+
+				"only what is listed; list those to be watched, for example services: {payment-service: {}}, which has the "+
+				"defaults, or watch what is not listed too", file.Name))
 	}
 	if err := file.Defaults.Validate(); err != nil && !o.OnlyListed {
 		wrong = append(wrong, fmt.Errorf("%s: defaults: %w", file.Name, err))
@@ -107,7 +113,8 @@ func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
 		o.Scale = 1
 	}
 	if math.IsNaN(o.Scale) || o.Scale < MinScale || o.Scale > MaxScale {
-		wrong = append(wrong, fmt.Errorf("scale: %v is out of range; allowed: %v to %v; for example 0.1", o.Scale, MinScale, MaxScale))
+		wrong = append(wrong, fmt.Errorf("scale: %v is out of range; allowed: %v to %v; for example 0.1", o.Scale,
+			MinScale, MaxScale))
 	}
 	base, err := RunbookFolder(o.RunbookURL)
 	return base, errors.Join(append(wrong, err)...)

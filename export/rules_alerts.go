@@ -25,8 +25,9 @@ type alert struct {
 	summary, text  string // templates of Prometheus; $value is what the expression gives
 }
 
-// alerts are the alerting rules: kind by kind, in each those of what the file lists, in its order, and then the one for all others. Every
-// listed service has rules of its own, so that who reads an alert at night sees its numbers and nobody else's.
+// alerts are the alerting rules: kind by kind, in each those of what the file lists, in its order, and then the one for
+// all others. Every listed service has rules of its own, so that who reads an alert at night sees its numbers and
+// nobody else's.
 func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 	var all []rule
 	t := clockwork{o.Scale}
@@ -53,8 +54,10 @@ func alerts(file *policyfile.File, o RulesOptions, base *url.URL) []rule {
 
 // kinds are the alerts there are, in the order of the file: what can be seen first comes first.
 var kinds = []string{
-	"DependencyDegraded", "HighRetryRate", "RequestAmplification", "RetryBudgetExhausted", "ConcurrencySpike", "CircuitBreakerOpen",
-	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "IdempotencyKeysFull", "DeadLetterArrival",
+	"DependencyDegraded", "HighRetryRate", "RequestAmplification", "RetryBudgetExhausted", "ConcurrencySpike",
+	"CircuitBreakerOpen",
+	"CircuitForcedOpen", "OverrideInForce", "ConnectionsHeldBack", "ArrivingRetries", "ShedRate", "IdempotencyKeysFull",
+	"DeadLetterArrival",
 	"DeadLetterFlood",
 }
 
@@ -69,7 +72,9 @@ func (a alert) about(service string, t clockwork, base *url.URL) rule {
 func (a alert) rule(t clockwork, base *url.URL) rule {
 	r := rule{
 		Alert: a.name, Expr: a.expr, Labels: labels{Severity: a.severity},
-		Annotations: annotations{Summary: a.summary, Description: a.text, Runbook: literal(base.JoinPath(a.name + ".md").String())},
+		Annotations: annotations{
+			Summary: a.summary, Description: a.text, Runbook: literal(base.JoinPath(a.name + ".md").String()),
+		},
 	}
 	if a.lasts > 0 {
 		r.For = t.text(a.lasts)
@@ -110,7 +115,8 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 	return list
 }
 
-// ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service matches its series.
+// ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service
+// matches its series.
 func ofProtection(service string, p abate.Protection, t clockwork) []alert {
 	var list []alert
 	if p.Shed.Enabled() {

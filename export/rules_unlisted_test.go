@@ -17,26 +17,40 @@ func unlistedAlerts(alerts []readRule) []readRule {
 }
 
 func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
-	const gates = " ArrivingRetries/warning ShedRate/warning ShedRate/critical IdempotencyKeysFull/warning IdempotencyKeysFull/critical DeadLetterArrival/warning"
-	const retries = "DependencyDegraded/warning HighRetryRate/warning RequestAmplification/warning RequestAmplification/critical RetryBudgetExhausted/warning ConcurrencySpike/warning "
+	const gates = " ArrivingRetries/warning ShedRate/warning ShedRate/critical IdempotencyKeysFull/warning " +
+		"IdempotencyKeysFull/critical DeadLetterArrival/warning"
+	const retries = "DependencyDegraded/warning HighRetryRate/warning RequestAmplification/warning " +
+		"RequestAmplification/critical RetryBudgetExhausted/warning ConcurrencySpike/warning "
 	for _, c := range []struct{ about, policy, want string }{
-		{"nothing is listed, and nothing said", "defaults: {maxRetries: 3}", retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"a service is", "services: {s: {maxRetries: 0}}", retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"a gate is", "protect: {s: {shed: {disabled: true}}}", retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"defaults without retries and breaker", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}}", "ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"defaults that are a fallback", "defaults: {maxRetries: 0, fallback: {status: 200}}", "ConcurrencySpike/warning CircuitBreakerOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"defaults that switch all off", "defaults: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}", "ConcurrencySpike/warning CircuitForcedOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"defaults with a pace and letters", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, pacing: {perSecond: 1}, kafka: {tiers: [1s]}}",
+		{"nothing is listed, and nothing said", "defaults: {maxRetries: 3}",
+			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"a service is", "services: {s: {maxRetries: 0}}",
+			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"a gate is", "protect: {s: {shed: {disabled: true}}}",
+			retries + "CircuitBreakerOpen/critical OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"defaults without retries and breaker", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}}",
 			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
-		{"defaults that forget messages", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, kafka: {tiers: [1s], dltStrategy: drop}}",
-			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + strings.TrimSuffix(gates, " DeadLetterArrival/warning")},
+		{"defaults that are a fallback", "defaults: {maxRetries: 0, fallback: {status: 200}}",
+			"ConcurrencySpike/warning CircuitBreakerOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"defaults that switch all off", "defaults: {maxRetries: 0, circuitBreaker: {mode: forcedOpen}}",
+			"ConcurrencySpike/warning CircuitForcedOpen/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"defaults with a pace and letters", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, pacing: " +
+			"{perSecond: 1}, kafka: {tiers: [1s]}}",
+			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" + gates},
+		{"defaults that forget messages", "defaults: {maxRetries: 0, circuitBreaker: {disabled: true}, kafka: {tiers: " +
+			"[1s], dltStrategy: drop}}",
+			"ConcurrencySpike/warning OverrideInForce/warning ConnectionsHeldBack/warning" +
+				strings.TrimSuffix(gates, " DeadLetterArrival/warning")},
 	} {
 		_, all := rulesFor(t, c.policy, export.RulesOptions{})
 		if got := names(unlistedAlerts(all)); got != c.want+" DeadLetterFlood/warning" {
 			t.Errorf("%s:\n got %s\nwant %s and DeadLetterFlood", c.about, got, c.want)
 		}
 		for _, a := range unlistedAlerts(all) {
-			if _, fixed := a.Labels["service"]; fixed || !strings.Contains(a.Annotations["description"], "{{ $labels.service }}") || !strings.Contains(a.Annotations["description"], "by default") && !strings.Contains(a.Annotations["description"], "by the defaults") {
+			if _, fixed := a.Labels["service"]; fixed ||
+				!strings.Contains(a.Annotations["description"], "{{ $labels.service }}") ||
+				!strings.Contains(a.Annotations["description"], "those of the default protection") &&
+					!strings.Contains(a.Annotations["description"], "those of defaults") {
 				t.Errorf("%s: %s: %v %v", c.about, a.Alert, a.Labels, a.Annotations)
 			}
 		}
@@ -44,13 +58,15 @@ func TestWhatIsNotListedHasTheAlertsOfTheDefaults(t *testing.T) {
 }
 
 func TestThresholdsOfWhatIsNotListedAreThoseOfTheDefaults(t *testing.T) {
-	const file = "defaults: {maxRetries: 5, retryBudget: {ratio: 0.2}, bulkhead: {maxConcurrentCalls: 7}, circuitBreaker: {maxWaitDurationInOpenState: 45s}}\n" +
+	const file = "defaults: {maxRetries: 5, retryBudget: {ratio: 0.2}, bulkhead: {maxConcurrentCalls: 7}, " +
+		"circuitBreaker: {maxWaitDurationInOpenState: 45s}}\n" +
 		"services: {s: {retryBudget: {ratio: 0.05}}}\nprotect: {g: {shed: {maxRetryShare: 0.5}}}"
 	_, alerts := rulesFor(t, file, export.RulesOptions{})
 	for name, want := range map[string]string{
-		"DependencyDegraded/warning":    `abate:retry_share:ratio_rate1m{service!~"s"} > 0.0667`,
-		"HighRetryRate/warning":         `abate:retry_share:ratio_rate1m{service!~"s"} > 0.133`,
-		"RequestAmplification/warning":  `abate:extra_attempts:rate1m{service!~"s"} > 0.22 * abate:first_attempts:rate1m{service!~"s"}`,
+		"DependencyDegraded/warning": `abate:retry_share:ratio_rate1m{service!~"s"} > 0.0667`,
+		"HighRetryRate/warning":      `abate:retry_share:ratio_rate1m{service!~"s"} > 0.133`,
+		"RequestAmplification/warning": `abate:extra_attempts:rate1m{service!~"s"} > 0.22 * ` +
+			`abate:first_attempts:rate1m{service!~"s"}`,
 		"RequestAmplification/critical": `abate:amplification:ratio_rate1m{service!~"s"} > 3.61`,
 		"RetryBudgetExhausted/warning":  `{reason="budget_exhausted", service!~"s"}`,
 		"ConcurrencySpike/warning":      `abate_bulkhead_limit{service!~"s"} > 0.9`,
@@ -120,7 +136,10 @@ func TestNoServiceHasAnAlertTwice(t *testing.T) {
 
 func TestTheFileSaysWhomItIsAbout(t *testing.T) {
 	file := policyOf(t, "services: {s: {}}")
-	for onlyListed, want := range map[bool]string{false: "# What it lists has alerts of its own. All other services share", true: "# What it does not list has no alerts here (--only-listed).\ngroups:"} {
+	for onlyListed, want := range map[bool]string{
+		false: "# What it lists has alerts of its own. All other services share",
+		true:  "# What it does not list has no alerts here (--only-listed).\ngroups:",
+	} {
 		written, err := export.PrometheusRules(file, export.RulesOptions{OnlyListed: onlyListed})
 		if err != nil || !strings.Contains(string(written), want) {
 			t.Errorf("%v: %q is not in\n%.400s", err, want, written)
@@ -133,7 +152,8 @@ func TestTheFileSaysWhomItIsAbout(t *testing.T) {
 
 func TestDefaultsThatAreNoPolicyAreAnError(t *testing.T) {
 	file := &policyfile.File{Name: "made.go", Defaults: abate.Policy{AttemptTimeout: -time.Second}}
-	if _, err := export.PrometheusRules(file, export.RulesOptions{}); err == nil || !strings.Contains(err.Error(), "made.go: defaults: ") {
+	if _, err := export.PrometheusRules(file, export.RulesOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "made.go: defaults: ") {
 		t.Error(err)
 	}
 }

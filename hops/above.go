@@ -13,9 +13,9 @@ const (
 	EcosystemAttempt = "X-Retry-Attempty"        // from 1, absent at first; spelled so
 )
 
-// NumberOf is AttemptOf for a request on its way out, in which also a client library may say which attempt it is: those of Amazon
-// (Amz-Sdk-Request), Google (gccl-attempt-count in X-Goog-Api-Client), the ones made by Stainless (X-Stainless-Retry-Count), and the retry
-// interceptor of grpc-ecosystem (X-Retry-Attempty). It allocates nothing.
+// NumberOf is AttemptOf for a request on its way out, in which also a client library may say which attempt it is: those
+// of Amazon (Amz-Sdk-Request), Google (gccl-attempt-count in X-Goog-Api-Client), the ones made by Stainless
+// (X-Stainless-Retry-Count), and the retry interceptor of grpc-ecosystem (X-Retry-Attempty). It allocates nothing.
 func NumberOf(name, value string) (int, bool) {
 	switch {
 	case len(name) == len(AWSAttempt) && strings.EqualFold(name, AWSAttempt):

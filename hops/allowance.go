@@ -7,9 +7,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// AppendAllowance appends the value of Abate-Retry-Allowance, as in `2;owner="payment-service"`: an RFC 9651 Item, an Integer with
-// the parameter owner, a String. An owner is cut after 128 bytes, and what a String cannot hold becomes "?". It allocates
-// nothing if dst has room.
+// AppendAllowance appends the value of Abate-Retry-Allowance, as in `2;owner="payment-service"`: an RFC 9651 Item, an
+// Integer with the parameter owner, a String. An owner is cut after 128 bytes, and what a String cannot hold becomes
+// "?". It allocates nothing if dst has room.
 func AppendAllowance(dst []byte, a abate.Allowance) []byte {
 	dst = strconv.AppendInt(dst, int64(min(max(a.Left, 0), abate.MaxAllowance)), 10)
 	if a.Owner == "" {
@@ -29,8 +29,9 @@ func AppendAllowance(dst []byte, a abate.Allowance) []byte {
 	return append(dst, '"')
 }
 
-// ParseAllowance reads such a value. Parameters that it does not know are skipped. False if it is no such Item, or negative: then
-// it is as if the header were not there. More than abate.MaxAllowance is that. It allocates only for an owner with escapes.
+// ParseAllowance reads such a value. Parameters that it does not know are skipped. False if it is no such Item, or
+// negative: then it is as if the header were not there. More than abate.MaxAllowance is that. It allocates only for an
+// owner with escapes.
 func ParseAllowance(value string) (abate.Allowance, bool) {
 	it, ok := parseItem(value)
 	if !ok || it.n < 0 {
@@ -39,8 +40,8 @@ func ParseAllowance(value string) (abate.Allowance, bool) {
 	return abate.Allowance{Left: int(min(it.n, abate.MaxAllowance)), Owner: it.owner}, true
 }
 
-// LeastAllowance is ParseAllowance for all values of the header together, on several lines or joined by commas on the way: the
-// least counts. False if none can be read.
+// LeastAllowance is ParseAllowance for all values of the header together, on several lines or joined by commas on the
+// way: the least counts. False if none can be read.
 func LeastAllowance(values []string) (least abate.Allowance, ok bool) {
 	for _, v := range values {
 		for more := true; more; {
@@ -88,8 +89,8 @@ func ParseMade(value string) (abate.Below, bool) {
 	return abate.Below{Said: true, Made: int(min(it.n, abate.MaxAllowance)), Final: it.final}, true
 }
 
-// MostMade is ParseMade for all values of the header together, on several lines or joined by commas on the way: the highest number
-// counts, and one that is final makes all so. What cannot be read says nothing.
+// MostMade is ParseMade for all values of the header together, on several lines or joined by commas on the way: the
+// highest number counts, and one that is final makes all so. What cannot be read says nothing.
 func MostMade(values []string) (most abate.Below) {
 	for _, v := range values {
 		for more := true; more; {
@@ -138,8 +139,8 @@ func parseItem(s string) (it item, ok bool) {
 	return it, true
 }
 
-// parseParameter reads key or key=value. A String comes without its quotes, everything else, with a Display String in its own
-// notation, as it stands.
+// parseParameter reads key or key=value. A String comes without its quotes, everything else, with a Display String in
+// its own notation, as it stands.
 func parseParameter(s string) (key, value, rest string, ok bool) {
 	n := 0
 	for n < len(s) && keyChar(s[n], n == 0) {

@@ -8,9 +8,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// AppendCaller appends how an address is called where it stands for a caller: an IPv6 address by its first 64 bits, such as
-// 2001:db8::/64. That is what one customer has, and whoever had a bucket for each of the 2^64 addresses in it would have no
-// limit. An IPv4 address stands for itself. It allocates nothing if dst has room for 43 bytes.
+// AppendCaller appends how an address is called where it stands for a caller: an IPv6 address by its first 64 bits,
+// such as 2001:db8::/64. That is what one customer has, and whoever had a bucket for each of the 2^64 addresses in it
+// would have no limit. An IPv4 address stands for itself. It allocates nothing if dst has room for 43 bytes.
 func AppendCaller(dst []byte, a netip.Addr) []byte {
 	if a = a.Unmap(); !a.Is6() {
 		return a.AppendTo(dst)
@@ -34,8 +34,8 @@ func CertificateName(c *x509.Certificate) string {
 	return c.Subject.CommonName
 }
 
-// Address reads an address, with or without a port: the zero Addr if it is none. Zones are left out, and an IPv4 address in an IPv6 one
-// is that.
+// Address reads an address, with or without a port: the zero Addr if it is none. Zones are left out, and an IPv4
+// address in an IPv6 one is that.
 func Address(text string) netip.Addr {
 	if len(text) > 64 { // longer than any address
 		return netip.Addr{}
@@ -55,8 +55,8 @@ func Address(text string) netip.Addr {
 
 // ForwardedFor returns the address of the client behind a peer that g trusts, from the values of X-Forwarded-For: read
 // from the right, where the nearest hop wrote, the first address that is not that of a trusted hop. What is left of it
-// may be anybody's invention. If all are trusted it is the leftmost; an entry that is no address ends the search, at the
-// hop that wrote it.
+// may be anybody's invention. If all are trusted it is the leftmost; an entry that is no address ends the search, at
+// the hop that wrote it.
 func ForwardedFor(g *abate.Gate, peer netip.Addr, values []string) netip.Addr {
 	for i := len(values) - 1; i >= 0; i-- {
 		for rest, more := values[i], true; more; {

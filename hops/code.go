@@ -58,13 +58,13 @@ func CodeOfHTTP(status int) Code {
 	return Unknown
 }
 
-// ServedCode is what the code of an answer tells a gate about the service behind it; see ServedClass.
+// ServedCode returns what the code of an answer says about the service behind a gate; see ServedClass.
 func ServedCode(c Code) abate.Class {
 	class, _ := judge(c)
 	return class
 }
 
-// judge tells what a code says about the server, and whether another attempt may find better.
+// judge returns what a code says about the server, and whether another attempt may succeed.
 func judge(c Code) (class abate.Class, passes bool) {
 	switch c {
 	case ResourceExhausted:
@@ -80,8 +80,9 @@ func judge(c Code) (class abate.Class, passes bool) {
 	return abate.Success, false // it answered, and well: the rest is the caller's doing, or business
 }
 
-// ClassifyCode judges an attempt of g by the code of its answer; again tells whether the call may be sent again, see
-// RepeatableCall; p and b are what the answer said about that. err is the attempt's error. What the caller did is not judged here.
+// ClassifyCode judges an attempt of g by the code of its answer; again reports whether the call may be sent again, see
+// RepeatableCall; p and b are what the answer said about that. err is the attempt's error. What the caller did is not
+// judged here.
 func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b abate.Below, err error) abate.Outcome {
 	class, passes := judge(c)
 	o := abate.Outcome{Class: class, Below: b, Err: err}
@@ -105,9 +106,10 @@ func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b abate.Below,
 	return o
 }
 
-// RepeatableCall tells whether a gRPC method may be called twice for one intent: the call is keyed (it has an idempotency key, or its
-// method is declared idempotent), the policy's RetryMethods name the method ("/shop.Payment/Get", or "/shop.Payment/*" for all of a
-// service), or its RetryOn names codes of gRPC: who does that has thought about it.
+// RepeatableCall reports whether a gRPC method may be called twice for one intent: the call is keyed (it has an
+// idempotency key, or its method is declared idempotent), the policy's RetryMethods name the method
+// ("/shop.Payment/Get", or "/shop.Payment/*" for all of a service), or its RetryOn names codes of gRPC: who does that
+// has thought about it.
 func RepeatableCall(p *abate.Policy, method string, keyed bool) bool {
 	if keyed || p.RetriesCodes() {
 		return true

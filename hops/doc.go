@@ -1,9 +1,10 @@
-// Package hops is what one service tells the next about a call, and what it is told back: the headers of HTTP and the metadata
-// of gRPC in which attempts are numbered, time limits and allowances for retries go down, and "do not retry, I already did"
-// comes up. docs/headers.md specifies them for other languages, with test vectors in docs/headers.json.
+// Package hops reads and writes what one service reports to the next about a call, and what it gets back: the headers
+// of HTTP and the metadata of gRPC in which attempts are numbered, time limits and allowances for retries go down, and
+// "do not retry, I already did" comes up. docs/headers.md specifies them for other languages, with test vectors in
+// docs/headers.json.
 //
-// Everything here is a function of its arguments: text in, values out. The adapters and the proxy share it, so that a chain may
-// change between HTTP and gRPC at any hop.
+// Everything here is a function of its arguments: text in, values out. The adapters and the proxy share it, so that a
+// chain may change between HTTP and gRPC at any hop.
 package hops
 
 // The headers of our own. gRPC metadata has the same names in lower case; Made comes in the trailers there.

@@ -9,7 +9,8 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// FuzzAllowance: what can be read can be written, and means the same; several values are never more than the least of them.
+// FuzzAllowance: what can be read can be written, and means the same; several values are never more than the least of
+// them.
 func FuzzAllowance(f *testing.F) {
 	for _, c := range load(f).ParseAllowance {
 		f.Add(strings.Join(c.Values, "\n"))
@@ -45,13 +46,16 @@ func printable(owner string) string {
 
 // FuzzOwner: any name can be written, in a line of its own, and nothing but printable text comes of it.
 func FuzzOwner(f *testing.F) {
-	for _, owner := range []string{"", "payment-service", `a"b\c`, "a\r\nSet-Cookie: x", "ä", "\x00\x7f", strings.Repeat("\\", 300)} {
+	for _, owner := range []string{
+		"", "payment-service", `a"b\c`, "a\r\nSet-Cookie: x", "ä", "\x00\x7f", strings.Repeat("\\", 300),
+	} {
 		f.Add(owner, 2)
 	}
 	f.Fuzz(func(t *testing.T, owner string, left int) {
 		text := string(hops.AppendAllowance(nil, abate.Allowance{Left: left, Owner: owner}))
 		a, ok := hops.ParseAllowance(text)
-		if !ok || a.Left != min(max(left, 0), abate.MaxAllowance) || len(text) > 300 || strings.ContainsAny(text, "\r\n\x00") {
+		if !ok || a.Left != min(max(left, 0), abate.MaxAllowance) || len(text) > 300 ||
+			strings.ContainsAny(text, "\r\n\x00") {
 			t.Fatalf("%q: %+v, %v", text, a, ok)
 		}
 		if owner = owner[:min(len(owner), 128)]; len(a.Owner) != len(owner) {
@@ -73,7 +77,8 @@ func FuzzMade(f *testing.F) {
 				t.Errorf("%q: %+v, but %+v of all", v, b, most)
 			}
 		}
-		if b, ok := hops.ParseMade(string(hops.AppendMade(nil, most))); most.Said && (!ok || b != most) || most.Made > abate.MaxAllowance || most.Made < 0 {
+		if b, ok := hops.ParseMade(string(hops.AppendMade(nil, most))); most.Said && (!ok || b != most) ||
+			most.Made > abate.MaxAllowance || most.Made < 0 {
 			t.Errorf("%+v is read back as %+v, %v", most, b, ok)
 		}
 	})

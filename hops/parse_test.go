@@ -30,7 +30,8 @@ func TestOneValueIsOneItem(t *testing.T) {
 }
 
 func TestParsingAndWritingAllocateNothing(t *testing.T) {
-	values, made, pushed := []string{`2;owner="payment-service"`, `1;owner="x";call="y"`}, []string{"2;final"}, []string{"250"}
+	values, made, pushed := []string{`2;owner="payment-service"`, `1;owner="x";call="y"`}, []string{"2;final"},
+		[]string{"250"}
 	room := make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() {
 		a, _ := hops.LeastAllowance(values)
@@ -64,18 +65,33 @@ func TestTimeLimitsOfEnvoy(t *testing.T) {
 func TestCodesAndWhatTheySay(t *testing.T) {
 	for value, want := range map[string]hops.Code{
 		"0": hops.OK, "14": hops.Unavailable, "08": hops.ResourceExhausted, "99": 99,
-		"": hops.Unknown, "-1": hops.Unknown, "+1": hops.Unknown, "UNAVAILABLE": hops.Unknown, "4294967296": hops.Unknown, "1 ": hops.Unknown,
+		"": hops.Unknown, "-1": hops.Unknown, "+1": hops.Unknown, "UNAVAILABLE": hops.Unknown, "4294967296": hops.Unknown,
+		"1 ": hops.Unknown,
 	} {
 		if got := hops.ParseStatus(value); got != want {
 			t.Errorf("%q: %v", value, got)
 		}
 	}
 	for code, want := range map[hops.Code]abate.Class{
-		hops.OK: abate.Success, 3: abate.Success, 5: abate.Success, 6: abate.Success, hops.PermissionDenied: abate.Success, 9: abate.Success,
-		10: abate.Success, 11: abate.Success, hops.Unimplemented: abate.Success, hops.Unauthenticated: abate.Success,
-		hops.Canceled: abate.Failure, hops.Unknown: abate.Failure, hops.DeadlineExceeded: abate.Failure, hops.Internal: abate.Failure,
-		hops.Unavailable: abate.Failure, hops.DataLoss: abate.Failure, hops.ResourceExhausted: abate.Overload,
-		17: abate.Failure, math.MaxUint32: abate.Failure,
+		hops.OK:                abate.Success,
+		3:                      abate.Success,
+		5:                      abate.Success,
+		6:                      abate.Success,
+		hops.PermissionDenied:  abate.Success,
+		9:                      abate.Success,
+		10:                     abate.Success,
+		11:                     abate.Success,
+		hops.Unimplemented:     abate.Success,
+		hops.Unauthenticated:   abate.Success,
+		hops.Canceled:          abate.Failure,
+		hops.Unknown:           abate.Failure,
+		hops.DeadlineExceeded:  abate.Failure,
+		hops.Internal:          abate.Failure,
+		hops.Unavailable:       abate.Failure,
+		hops.DataLoss:          abate.Failure,
+		hops.ResourceExhausted: abate.Overload,
+		17:                     abate.Failure,
+		math.MaxUint32:         abate.Failure,
 	} {
 		if got := hops.ServedCode(code); got != want {
 			t.Errorf("%v: %v", code, got)
@@ -84,12 +100,17 @@ func TestCodesAndWhatTheySay(t *testing.T) {
 	if hops.Unavailable.String() != "UNAVAILABLE" || hops.OK.String() != "OK" || hops.Code(99).String() != "CODE(99)" {
 		t.Errorf("%v, %v, %v", hops.Unavailable, hops.OK, hops.Code(99))
 	}
-	for status, want := range map[int]hops.Code{400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 14, 500: 2, 200: 2, 418: 2} {
+	for status, want := range map[int]hops.Code{
+		400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 14, 500: 2, 200: 2, 418: 2,
+	} {
 		if got := hops.CodeOfHTTP(status); got != want {
 			t.Errorf("%d: %v", status, got)
 		}
 	}
-	for status, want := range map[int]abate.Class{200: abate.Success, 404: abate.Success, 408: abate.Success, 429: abate.Overload, 500: abate.Failure, 503: abate.Overload, 504: abate.Failure, 599: abate.Failure} {
+	for status, want := range map[int]abate.Class{
+		200: abate.Success, 404: abate.Success, 408: abate.Success, 429: abate.Overload, 500: abate.Failure,
+		503: abate.Overload, 504: abate.Failure, 599: abate.Failure,
+	} {
 		if got := hops.ServedClass(status); got != want {
 			t.Errorf("%d: %v", status, got)
 		}
@@ -117,19 +138,44 @@ func TestWhatACodeIsToACall(t *testing.T) {
 		below abate.Below
 		want  abate.Outcome
 	}{
-		"good":                        {g, hops.OK, true, hops.Pushback{}, abate.Below{Said: true, Made: 2}, abate.Outcome{Below: abate.Below{Said: true, Made: 2}}},
-		"good, pushed back":           {g, hops.OK, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}}},
-		"business":                    {g, 5, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}}},
-		"may pass":                    {g, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure}},
-		"may not be sent again":       {g, hops.Unavailable, false, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true}},
-		"does not pass":               {g, hops.Internal, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true}},
-		"overload":                    {g, hops.ResourceExhausted, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Overload}},
-		"pushed back":                 {g, hops.Unavailable, true, hops.Pushback{Wait: time.Second}, abate.Below{}, abate.Outcome{Class: abate.Overload, RetryAfter: time.Second}},
-		"never again, for all":        {g, hops.Unavailable, true, hops.Pushback{Never: true}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true, Below: abate.Below{Final: true}}},
-		"final":                       {g, hops.Unavailable, true, hops.Pushback{}, final, abate.Outcome{Class: abate.Failure, NoRetry: true, Below: final}},
-		"listed":                      {listed, 10, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure}},
-		"not listed any more":         {listed, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true}},
-		"a code that nobody has made": {g, 77, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true}},
+		"good": {g, hops.OK, true, hops.Pushback{}, abate.Below{Said: true, Made: 2}, abate.Outcome{
+			Below: abate.Below{Said: true, Made: 2},
+		}},
+		"good, pushed back": {
+			g, hops.OK, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}},
+		},
+		"business": {
+			g, 5, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}},
+		},
+		"may pass": {
+			g, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure},
+		},
+		"may not be sent again": {
+			g, hops.Unavailable, false, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+		},
+		"does not pass": {
+			g, hops.Internal, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+		},
+		"overload": {
+			g, hops.ResourceExhausted, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Overload},
+		},
+		"pushed back": {g, hops.Unavailable, true, hops.Pushback{Wait: time.Second}, abate.Below{},
+			abate.Outcome{Class: abate.Overload, RetryAfter: time.Second}},
+		"never again, for all": {g, hops.Unavailable, true, hops.Pushback{Never: true}, abate.Below{}, abate.Outcome{
+			Class: abate.Failure, NoRetry: true, Below: abate.Below{Final: true},
+		}},
+		"final": {
+			g, hops.Unavailable, true, hops.Pushback{}, final, abate.Outcome{Class: abate.Failure, NoRetry: true, Below: final},
+		},
+		"listed": {
+			listed, 10, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure},
+		},
+		"not listed any more": {
+			listed, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+		},
+		"a code that nobody has made": {
+			g, 77, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+		},
 	} {
 		if got := hops.ClassifyCode(c.guard, c.code, c.again, c.push, c.below, nil); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

@@ -13,8 +13,8 @@ type Pushback struct {
 	Wait time.Duration
 }
 
-// ParsePushback reads the values of the header. One that is negative or no number, and more than one, mean never, as in grpc-go.
-// It allocates nothing.
+// ParsePushback reads the values of the header. One that is negative or no number, and more than one, mean never, as in
+// grpc-go. It allocates nothing.
 func ParsePushback(values []string) Pushback {
 	switch len(values) {
 	case 0:
@@ -30,7 +30,8 @@ func ParsePushback(values []string) Pushback {
 	return Pushback{Wait: time.Duration(n) * time.Millisecond}
 }
 
-// AppendPushback appends a value of the header: whole milliseconds, rounded up, -1 for never. It allocates nothing if dst has room.
+// AppendPushback appends a value of the header: whole milliseconds, rounded up, -1 for never. It allocates nothing if
+// dst has room.
 func AppendPushback(dst []byte, p Pushback) []byte {
 	if p.Never {
 		return append(dst, "-1"...)

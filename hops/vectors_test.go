@@ -118,7 +118,8 @@ func TestVectorsOfTheHeadersOfOthers(t *testing.T) {
 		}
 	}
 	for _, c := range v.ParsePushback {
-		if got := hops.ParsePushback(c.Values); got != (hops.Pushback{Never: c.Never, Wait: time.Duration(c.Millis) * time.Millisecond}) {
+		if got := hops.ParsePushback(c.Values); got !=
+			(hops.Pushback{Never: c.Never, Wait: time.Duration(c.Millis) * time.Millisecond}) {
 			t.Errorf("pushback %q: %+v", c.Values, got)
 		}
 	}
@@ -132,7 +133,8 @@ func TestVectorsOfTheHeadersOfOthers(t *testing.T) {
 			t.Errorf("%s %q: %d, %v", c.Name, c.Value, got, ok)
 		}
 	}
-	if len(v.ParseGRPCTimeout) < 20 || len(v.ParsePushback) < 10 || len(v.Attempts) < 10 || len(v.WriteGRPCTimeout) == 0 || len(v.WritePushback) == 0 {
+	if len(v.ParseGRPCTimeout) < 20 || len(v.ParsePushback) < 10 || len(v.Attempts) < 10 || len(v.WriteGRPCTimeout) == 0 ||
+		len(v.WritePushback) == 0 {
 		t.Error("vectors are missing")
 	}
 }

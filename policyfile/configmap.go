@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
-// isConfigMap tells a Kubernetes object from a plain policy.
+// isConfigMap reports whether a document is a Kubernetes object, not a plain policy.
 func isConfigMap(entries []strictyaml.Entry) bool {
 	for _, e := range entries {
 		if e.Key.Value == "kind" || e.Key.Value == "apiVersion" {
@@ -29,7 +29,8 @@ func (d *decoder) configMap(entries []strictyaml.Entry, file []byte) *yaml.Node 
 		switch e.Key.Value {
 		case "kind":
 			if kind = strictyaml.Resolve(e.Value).Value; kind != "ConfigMap" {
-				d.Fail(e.Value, "", "kind", strictyaml.Quote(kind)+" holds no policy", "allowed: ConfigMap, or a plain policy without apiVersion and kind")
+				d.Fail(e.Value, "", "kind", strictyaml.Quote(kind)+" holds no policy",
+					"allowed: ConfigMap, or a plain policy without apiVersion and kind")
 				return nil
 			}
 		case "data":
@@ -83,7 +84,8 @@ func (d *decoder) policyText(data *yaml.Node) *yaml.Node {
 	}
 	text := strictyaml.Resolve(named[0].Value)
 	if text.Kind != yaml.ScalarNode || text.ShortTag() != "!!str" {
-		d.Fail(text, "", "data", strictyaml.Describe(text)+" is not the text of a policy", `write "|" after the key and the policy below it, indented`)
+		d.Fail(text, "", "data", strictyaml.Describe(text)+" is not the text of a policy",
+			`write "|" after the key and the policy below it, indented`)
 		return nil
 	}
 	return text

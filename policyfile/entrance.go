@@ -7,11 +7,12 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Entrance is where Set.Entrance sends a request that has arrived: to the gate first, and what that admits to the service.
+// Entrance is where Set.Entrance sends a request that has arrived: to the gate first, and what that admits to the
+// service.
 type Entrance struct {
 	Gate *abate.Gate
-	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not change
-	// it. The gate may follow a newer one already.
+	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not
+	// change it. The gate may follow a newer one already.
 	Protection *abate.Protection
 	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams.
 	Destination
@@ -50,8 +51,9 @@ func (s *Set) Listens() []string { return slices.Clone(s.current.Load().listens)
 // Redis is where instances share limits, budgets and keys, every default written out; off when the file has none.
 func (s *Set) Redis() Redis { return s.current.Load().file.Redis.WithDefaults() }
 
-// Entrance finds what a request that arrived at listen, one of Listens, belongs to. The longest path prefix of the routes
-// wins, and between equal paths the more exact host, as in Match; an entry without routes takes what no other takes.
+// Entrance finds what a request that arrived at listen, one of Listens, belongs to. The longest path prefix of the
+// routes wins, and between equal paths the more exact host, as in Match; an entry without routes takes what no other
+// takes.
 func (s *Set) Entrance(listen, host, path string) (Entrance, bool) {
 	t := s.current.Load()
 	x := t.entrances[listen]
@@ -72,8 +74,8 @@ type gateChange struct {
 	protection abate.Protection
 }
 
-// planGates makes the gates and local guards that t needs, and tells which of those there are have to change. It changes
-// none of them.
+// planGates makes the gates and local guards that t needs, and returns which of the existing ones have to change. It
+// changes none of them.
 func (s *Set) planGates(t *table) (changes []gateChange, local []change, problems []error) {
 	for i := range t.file.Protect {
 		name, p := t.file.Protect[i].Name, ownProtection(t.file.Protect[i].Protection)

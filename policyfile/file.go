@@ -12,16 +12,17 @@ import (
 )
 
 // File is a checked policy file. Its policies are complete: what a service left out is filled in from the defaults, and
-// what those left out from abate.DefaultPolicy; what one for connections left out from abate.ConnectionPolicy. Fields that are
-// still zero take the default that their comment names.
+// what those left out from abate.DefaultPolicy; what one for connections left out from abate.ConnectionPolicy. Fields
+// that are still zero take the default that their comment names.
 type File struct {
 	Name           string       // as given to Parse
 	Defaults       abate.Policy // for services that the file does not list
 	Services       []Service    // in the order of the file
 	GatewayRetries bool         // whether a gateway in front of the services may retry too
-	AmbiguousPaths string       // what is done with doubtful paths of calls that go out: a word of PathRules; empty means normalize
-	Protect        []Protected  // what is received, in the order of the file
-	Redis          Redis        // what instances share limits, budgets and keys through; off when the file has none
+	// what is done with doubtful paths of calls that go out: a word of PathRules; empty means normalize
+	AmbiguousPaths string
+	Protect        []Protected // what is received, in the order of the file
+	Redis          Redis       // what instances share limits, budgets and keys through; off when the file has none
 }
 
 // Service is one entry of services.
@@ -39,9 +40,10 @@ const (
 
 // form is how messages call a policy file.
 var form = strictyaml.Form{
-	Noun:  "policy",
-	Least: `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
-	Key:   "maxRetries",
+	Noun: "policy",
+	Least: `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: ` +
+		`{maxRetries: 3}"`,
+	Key: "maxRetries",
 }
 
 var topKeys = []string{"defaults", "services", "gatewayRetries", "ambiguousPaths", "protect", "redis"}
@@ -54,7 +56,9 @@ type decoder struct {
 }
 
 func newDecoder(name string, begin *yaml.Node) *decoder {
-	return &decoder{Document: &strictyaml.Document{Form: form, File: name}, begin: begin, ahead: &strictyaml.Document{Form: form}}
+	return &decoder{
+		Document: &strictyaml.Document{Form: form, File: name}, begin: begin, ahead: &strictyaml.Document{Form: form},
+	}
 }
 
 // Parse checks a policy file, plain or in a ConfigMap, and makes no guards. name stands in the messages. The error is
@@ -129,10 +133,12 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 		d.FailAt(d.begin.Line, d.begin.Column, "the file has no policy", form.Least)
 	}
 	if e, ok := values["gatewayRetries"]; ok {
-		d.scalar(e.Value, strictyaml.Field{Key: "gatewayRetries", Kind: strictyaml.Toggle}, reflect.ValueOf(&f.GatewayRetries))
+		d.scalar(e.Value, strictyaml.Field{Key: "gatewayRetries", Kind: strictyaml.Toggle},
+			reflect.ValueOf(&f.GatewayRetries))
 	}
 	if e, ok := values["ambiguousPaths"]; ok {
-		d.scalar(e.Value, strictyaml.Field{Key: "ambiguousPaths", Kind: strictyaml.Word, Allowed: PathRules}, reflect.ValueOf(&f.AmbiguousPaths))
+		d.scalar(e.Value, strictyaml.Field{Key: "ambiguousPaths", Kind: strictyaml.Word, Allowed: PathRules},
+			reflect.ValueOf(&f.AmbiguousPaths))
 	}
 	redis, shared := values["redis"]
 	if shared {
@@ -143,7 +149,8 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 		services, _ = d.Names(e.Value, "", "services", "for example {payment-service: {maxRetries: 3}}")
 	}
 	if e, ok := values["protect"]; ok {
-		protect, _ = d.Names(e.Value, "", "protect", `for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`)
+		protect, _ = d.Names(e.Value, "", "protect",
+			`for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`)
 	}
 	defaults := entry{Policy: abate.DefaultPolicy()}
 	base := d.reader(policyShape, "", "defaults", values["defaults"].Key)
@@ -162,8 +169,8 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 	return f
 }
 
-// topValues sorts out the keys of the file, and tells whether one of them says what is to be done. A key that is there
-// without a value is a mistake: perhaps the rest of the file is missing.
+// topValues sorts out the keys of the file, and reports whether one of them says what is to be done. A key that is
+// there without a value is a mistake: perhaps the rest of the file is missing.
 func (d *decoder) topValues(entries []strictyaml.Entry) (values map[string]strictyaml.Entry, useful bool) {
 	values = map[string]strictyaml.Entry{}
 	for _, e := range entries {
@@ -210,7 +217,7 @@ func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []
 // scalar reads a key of the file that is neither a list nor a mapping.
 func (d *decoder) scalar(n *yaml.Node, f strictyaml.Field, into reflect.Value) {
 	n = strictyaml.Resolve(n)
-	if problem, mend := f.Scalar(n, into.Elem()); problem != "" {
-		d.Fail(n, "", f.Key, problem, mend)
+	if problem, fix := f.Scalar(n, into.Elem()); problem != "" {
+		d.Fail(n, "", f.Key, problem, fix)
 	}
 }

@@ -22,7 +22,8 @@ func Format(name string, p *abate.Policy) []byte {
 	return []byte(w.b.String())
 }
 
-// Format writes the whole file as the function Format writes each policy. Parse reads it to policies that behave the same.
+// Format writes the whole file as the function Format writes each policy. Parse reads it to policies that behave the
+// same.
 func (f *File) Format() []byte {
 	w := &writer{}
 	w.policy("defaults", "", &f.Defaults)
@@ -122,12 +123,15 @@ func (w *writer) section(s *strictyaml.Shape, v reflect.Value) {
 }
 
 // whenNotSet is what holds while a key is not set.
-var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)", "retryMethods": " (GET, HEAD, OPTIONS, TRACE)",
-	"default": " (CRITICAL)", "addresses": " (in this process)"}
+var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)",
+	"retryMethods": " (GET, HEAD, OPTIONS, TRACE)",
+	"default":      " (CRITICAL)", "addresses": " (in this process)"}
 
 // missing is what a section that is off may lack.
-var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit", "pacing": "perSecond", "throttle": "k",
-	"hedge": "delay or quantile", "fallback": "status", "kafka": "tiers or delay", "tls": "certificate", "authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
+var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit",
+	"pacing": "perSecond", "throttle": "k",
+	"hedge": "delay or quantile", "fallback": "status", "kafka": "tiers or delay", "tls": "certificate",
+	"authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
 func off(f *strictyaml.Field, v reflect.Value) string {

@@ -50,8 +50,9 @@ func newIndex(services []Service) *index {
 	return x
 }
 
-// sharedUpstreams are the base URLs that several services list: the methods of one server, for example, under policies of their
-// own. Their routes choose; a request that is only addressed to the URL belongs to the one without routes, if there is one.
+// sharedUpstreams are the base URLs that several services list: the methods of one server, for example, under policies
+// of their own. Their routes choose; a request that is only addressed to the URL belongs to the one without routes, if
+// there is one.
 func sharedUpstreams(services []Service) map[place]bool {
 	shared, first := map[place]bool{}, map[place]string{}
 	for i := range services {
@@ -82,12 +83,14 @@ func (x *index) addRoute(r abate.Route, service string) {
 	x.add(x.folded, place{p.host, strings.ToLower(p.path)}, d)
 }
 
-// routePlace is the key of a route: lower-case host, path in the form in which requests are matched, without a slash at its end.
+// routePlace is the key of a route: lower-case host, path in the form in which requests are matched, without a slash at
+// its end.
 func routePlace(host, path string) place {
 	return place{plainHost(host), strings.TrimRight(string(pathform.Canonical([]byte(path))), "/")}
 }
 
-// plainHost is a host in lower case, without the dot that may stand at the end of a name, and an IPv6 address in its shortest form.
+// plainHost is a host in lower case, without the dot that may stand at the end of a name, and an IPv6 address in its
+// shortest form.
 func plainHost(host string) string {
 	host = strings.ToLower(host)
 	name := withoutPort(host)
@@ -122,9 +125,9 @@ func withoutDefaultPort(scheme, host string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
-// find is what a request belongs to; upstream tells that it was addressed to an upstream itself. Longer paths go before
-// shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes go before
-// upstreams.
+// find is what a request belongs to; upstream reports whether it was addressed to an upstream itself. Longer paths go
+// before shorter ones, and for the same path host and port go before the host alone, and that before any host. Routes
+// go before upstreams.
 func (x *index) find(host, path string) (d destination, upstream bool) {
 	host = plainHost(host)
 	bare := withoutPort(host)
@@ -208,13 +211,14 @@ func (d *decoder) claims(services []Service, readers []*reader) {
 	}
 	taken := map[claim]string{}
 	take := func(i, member int, shown string, c claim) {
-		mend := "remove it here or there"
+		fix := "remove it here or there"
 		if c.by == "upstreams" {
-			mend = "remove it here or there, or give one of them routes"
+			fix = "remove it here or there, or give one of them routes"
 		}
 		field := fmt.Sprintf("%s[%d]", c.by, member)
 		if first, ok := taken[c]; ok && first != services[i].Name {
-			d.Fail(readers[i].Node(field), services[i].Name, field, strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", mend)
+			d.Fail(readers[i].Node(field), services[i].Name, field,
+				strictyaml.Quote(shown)+" belongs to service "+strictyaml.Quote(first)+" already", fix)
 		} else {
 			taken[c] = services[i].Name
 		}

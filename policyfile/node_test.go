@@ -22,7 +22,8 @@ func inner(t *testing.T, text string) *yaml.Node {
 
 func TestAPolicyInsideAnotherFileIsRead(t *testing.T) {
 	const text = "defaults: {maxRetries: 4}\nservices:\n  pay: {maxRetries: 1}\ngatewayRetries: true\n"
-	got, err := policyfile.ParseNode("storm.yaml", inner(t, "title: storm\npolicy:\n  "+strings.ReplaceAll(text, "\n", "\n  ")))
+	got, err := policyfile.ParseNode("storm.yaml",
+		inner(t, "title: storm\npolicy:\n  "+strings.ReplaceAll(text, "\n", "\n  ")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +41,19 @@ func TestAPolicyInsideAnotherFileIsRead(t *testing.T) {
 }
 
 func TestMistakesInsideAnotherFileStandThere(t *testing.T) {
-	const least = `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`
+	const least = `it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: ` +
+		`{maxRetries: 3}"`
 	for _, c := range []struct{ text, want string }{
 		{"policy:\n  defaults: {maxRetrys: 3}\n  services: {pay: {timeout: 1s, attemptTimeout: 2s}}",
 			`s.yaml:2:14: defaults: unknown key "maxRetrys"; did you mean maxRetries?` + "\n" +
-				`s.yaml:3:49: service "pay", attemptTimeout: 2s is above timeout 1s; an attempt cannot last longer than its call: lower it or raise timeout`},
-		{"policy:\n  defaults: {initialDelay: 30s}", "s.yaml:2:28: defaults.initialDelay: 30s is above maxDelay 10s; lower it or raise maxDelay"},
+				`s.yaml:3:49: service "pay", attemptTimeout: 2s is above timeout 1s; an attempt cannot last longer than its ` +
+				`call: lower it or raise timeout`},
+		{"policy:\n  defaults: {initialDelay: 30s}", "s.yaml:2:28: defaults.initialDelay: 30s is above maxDelay 10s; lower " +
+			"it or raise maxDelay"},
 		{"policy: [1]", "s.yaml:1:9: a list is not a mapping; " + least},
 		{"x: 1\npolicy: {}", "s.yaml:2:9: the file has no policy; " + least},
-		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, ambiguousPaths, protect, redis`},
+		{"x: 1\npolicy: {kind: ConfigMap}", `s.yaml:2:10: unknown key "kind"; allowed: defaults, services, gatewayRetries, ` +
+			`ambiguousPaths, protect, redis`},
 		{"x: 1", "s.yaml: there is no policy; " + least},
 	} {
 		f, err := policyfile.ParseNode("s.yaml", inner(t, c.text))

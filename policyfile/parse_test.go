@@ -73,7 +73,8 @@ func TestTheIssuesSampleLoadsPlainAndInAConfigMap(t *testing.T) {
 func TestSectionsAreInheritedKeyByKeyAndListsReplaced(t *testing.T) {
 	f := parseFile(t, "testdata/good/sections.yaml")
 	payments, stock, search := f.Services[0].Policy, f.Services[1].Policy, f.Services[2].Policy
-	if c := payments.CircuitBreaker; c.FailureRateThreshold != 0.4 || c.RampUp != 3*time.Second || c.SlidingWindow != (breaker.Window{Calls: 100}) {
+	if c := payments.CircuitBreaker; c.FailureRateThreshold != 0.4 || c.RampUp != 3*time.Second ||
+		c.SlidingWindow != (breaker.Window{Calls: 100}) {
 		t.Errorf("payments' breaker: %+v", c)
 	}
 	if b := payments.RetryBudget; b.Kind != "tokens" || b.MaxTokens != 20 || b.Ratio != 0.2 || b.Reserve != 5 {
@@ -82,7 +83,8 @@ func TestSectionsAreInheritedKeyByKeyAndListsReplaced(t *testing.T) {
 	if payments.Timeout != 0 || stock.Timeout != 3*time.Second {
 		t.Errorf("timeouts %v and %v, want an explicit zero and the default's 3s", payments.Timeout, stock.Timeout)
 	}
-	if !slices.Equal(payments.RetryOn, []string{"connect-failure"}) || !slices.Equal(stock.RetryOn, []string{"gateway-error", "reset"}) || !slices.Equal(search.RetryOn, stock.RetryOn) {
+	if !slices.Equal(payments.RetryOn, []string{"connect-failure"}) ||
+		!slices.Equal(stock.RetryOn, []string{"gateway-error", "reset"}) || !slices.Equal(search.RetryOn, stock.RetryOn) {
 		t.Errorf("retryOn: %q, %q, %q", payments.RetryOn, stock.RetryOn, search.RetryOn)
 	}
 	if !slices.Equal(stock.NeverRetryOn, []string{"501"}) || len(search.NeverRetryOn) != 0 {
@@ -99,13 +101,15 @@ func TestSectionsAreInheritedKeyByKeyAndListsReplaced(t *testing.T) {
 func TestKafkaIsReadAndInheritedKeyByKey(t *testing.T) {
 	f := parseFile(t, "testdata/good/kafka.yaml")
 	payments, stock, orders := f.Services[0].Policy.Kafka, f.Services[1].Policy.Kafka, f.Services[2].Policy.Kafka
-	if !payments.Enabled() || payments.Order != redelivery.ParkKey || payments.Concurrency != 16 || !payments.ExactlyOnce || payments.Drain != (redelivery.Drain{Factor: 1.1, RampUp: 30 * time.Second, MaxRate: 500}) {
+	if !payments.Enabled() || payments.Order != redelivery.ParkKey || payments.Concurrency != 16 ||
+		!payments.ExactlyOnce || payments.Drain != (redelivery.Drain{Factor: 1.1, RampUp: 30 * time.Second, MaxRate: 500}) {
 		t.Errorf("payments: %+v", payments)
 	}
 	if d := payments.Delays(); !slices.Equal(d, []time.Duration{30 * time.Second, 5 * time.Minute, 30 * time.Minute}) {
 		t.Errorf("payments did not inherit the tiers: %v", d)
 	}
-	if d := stock.Delays(); !stock.Enabled() || !slices.Equal(d, []time.Duration{100 * time.Millisecond, time.Second}) || stock.DLTStrategy != redelivery.DropLast {
+	if d := stock.Delays(); !stock.Enabled() || !slices.Equal(d, []time.Duration{100 * time.Millisecond, time.Second}) ||
+		stock.DLTStrategy != redelivery.DropLast {
 		t.Errorf("stock: %v, %+v", d, stock)
 	}
 	if orders.Enabled() || len(orders.Tiers) != 3 {
@@ -114,10 +118,12 @@ func TestKafkaIsReadAndInheritedKeyByKey(t *testing.T) {
 }
 
 func TestPoliciesShareNoLists(t *testing.T) {
-	f := parse(t, "defaults: {retryOn: [reset], kafka: {tiers: [1s], retryErrors: [a], neverRetryErrors: [b]}}\nservices: {a: , b: }")
+	f := parse(t, "defaults: {retryOn: [reset], kafka: {tiers: [1s], retryErrors: [a], neverRetryErrors: "+
+		"[b]}}\nservices: {a: , b: }")
 	k := &f.Services[0].Policy.Kafka
 	k.Tiers[0], k.RetryErrors[0], k.NeverRetryErrors[0] = time.Hour, "x", "x"
-	if k := f.Services[1].Policy.Kafka; k.Tiers[0] != time.Second || k.RetryErrors[0] != "a" || k.NeverRetryErrors[0] != "b" {
+	if k := f.Services[1].Policy.Kafka; k.Tiers[0] != time.Second || k.RetryErrors[0] != "a" ||
+		k.NeverRetryErrors[0] != "b" {
 		t.Error("a change of one service's lists under kafka reached another")
 	}
 	f.Services[0].Policy.RetryOn[0] = "timeout"
@@ -146,7 +152,8 @@ func TestJitterFactorAloneMeansFactorAndZeroMeansNone(t *testing.T) {
 func TestAnchorsAliasesAndMergeKeys(t *testing.T) {
 	f := parseFile(t, "testdata/good/anchors.yaml")
 	payments, stock, mail := f.Services[0].Policy, f.Services[1].Policy, f.Services[2].Policy
-	if payments.MaxRetries != 1 || payments.Timeout != 2*time.Second || payments.MaxDelay != 2*time.Second || payments.RetryOn[0] != "reset" {
+	if payments.MaxRetries != 1 || payments.Timeout != 2*time.Second || payments.MaxDelay != 2*time.Second ||
+		payments.RetryOn[0] != "reset" {
 		t.Errorf("payments: %+v", payments.Retry)
 	}
 	if stock.Timeout != 3*time.Second || stock.NeverRetryOn[0] != "reset" || mail.MaxDelay != 5*time.Second {
@@ -191,7 +198,8 @@ func TestServicesAreBounded(t *testing.T) {
 
 func TestListsAreBounded(t *testing.T) {
 	_, err := policyfile.Parse("p.yaml", []byte("defaults:\n  retryOn: ["+strings.Repeat("reset, ", 1_001)+"]"))
-	if want := "p.yaml:2:12: defaults.retryOn: 1001 members are too many; allowed: at most 1000"; err == nil || err.Error() != want {
+	if want := "p.yaml:2:12: defaults.retryOn: 1001 members are too many; allowed: at most 1000"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -202,7 +210,8 @@ func TestTheBodyOfAFallbackMayBeAPage(t *testing.T) {
 	}
 	parse(t, text(64<<10))
 	_, err := policyfile.Parse("p.yaml", []byte(text(64<<10+1)))
-	if want := "p.yaml:1:42: defaults.fallback.body: 65537 bytes are too long; allowed: at most 65536"; err == nil || err.Error() != want {
+	if want := "p.yaml:1:42: defaults.fallback.body: 65537 bytes are too long; allowed: at most 65536"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -218,7 +227,8 @@ func TestAliasesCannotBlowTheWorkUp(t *testing.T) {
 		fmt.Fprintf(&b, "  s%d: *all\n", i)
 	}
 	_, err := policyfile.Parse("p.yaml", []byte(b.String()))
-	if err == nil || !strings.Contains(err.Error(), "the aliases in this file expand to more than 1000000 values; write fewer of them") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "the aliases in this file expand to more than 1000000 values; write fewer of them") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -242,7 +252,8 @@ func TestDeepNestingIsRefused(t *testing.T) {
 		}
 	}
 	_, err := policyfile.Parse("p.yaml", []byte(strings.Repeat("[", 20_000)))
-	if want := "p.yaml:1:1: not valid YAML: exceeded max depth of 10000; nothing in a policy is nested that deep"; err == nil || err.Error() != want {
+	if want := "p.yaml:1:1: not valid YAML: exceeded max depth of 10000; nothing in a policy is nested that deep"; err ==
+		nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -255,7 +266,8 @@ func TestErrorsAreFoundByAs(t *testing.T) {
 	if !errors.As(err, &list) || len(list) != 2 || !errors.As(err, &first) {
 		t.Fatalf("got %v", err)
 	}
-	want := policyfile.Error{File: "p.yaml", Line: 2, Col: 19, Service: "a", Field: "maxRetries", Problem: "-1 is out of range", Mend: "allowed: 0 to 100; for example 3"}
+	want := policyfile.Error{File: "p.yaml", Line: 2, Col: 19, Service: "a", Field: "maxRetries",
+		Problem: "-1 is out of range", Mend: "allowed: 0 to 100; for example 3"}
 	if first != want {
 		t.Errorf("got  %+v\nwant %+v", first, want)
 	}
@@ -296,12 +308,17 @@ func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
 		policy abate.Policy
 		want   []string
 	}{
-		{abate.DefaultPolicy(), []string{"# retryOn: not set (what the adapter retries)", "# retryMethods: not set (GET, HEAD, OPTIONS, TRACE)",
-			"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile", "fallback: # off: no status", "kafka: # off: no tiers or delay"}},
+		{abate.DefaultPolicy(),
+			[]string{"# retryOn: not set (what the adapter retries)", "# retryMethods: not set (GET, HEAD, OPTIONS, TRACE)",
+				"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile",
+				"fallback: # off: no status", "kafka: # off: no tiers or delay"}},
 		{abate.Policy{}, []string{"retryBudget: # off: disabled", "circuitBreaker: # off: no threshold"}},
-		{abate.Policy{Hedge: hedge.Config{Disabled: true, Delay: time.Second}, CircuitBreaker: breaker.Config{Disabled: true}},
+		{abate.Policy{
+			Hedge: hedge.Config{Disabled: true, Delay: time.Second}, CircuitBreaker: breaker.Config{Disabled: true},
+		},
 			[]string{"circuitBreaker: # off: disabled", "hedge: # off: disabled"}},
-		{everything, []string{"retryOn: [reset]", "neverRetryOn: []", "retryMethods: [PUT]", "retryBudget:", "circuitBreaker:", "bulkhead:", "hedge:", "fallback:"}},
+		{everything, []string{"retryOn: [reset]", "neverRetryOn: []", "retryMethods: [PUT]", "retryBudget:",
+			"circuitBreaker:", "bulkhead:", "hedge:", "fallback:"}},
 	} {
 		printed := string(policyfile.Format("a", &c.policy))
 		lines := strings.Split(printed, "\n")
@@ -314,8 +331,10 @@ func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
 		if got := policyfile.Format("a", &back); string(got) != printed {
 			t.Errorf("it came back as:\n%s\nfrom:\n%s", got, printed)
 		}
-		if b, p := back, c.policy; b.RetryBudget.Enabled() != p.RetryBudget.Enabled() || b.CircuitBreaker.Enabled() != p.CircuitBreaker.Enabled() ||
-			b.Bulkhead.Enabled() != p.Bulkhead.Enabled() || b.Hedge.Enabled() != p.Hedge.Enabled() || b.Fallback.Enabled() != p.Fallback.Enabled() {
+		if b, p := back, c.policy; b.RetryBudget.Enabled() != p.RetryBudget.Enabled() ||
+			b.CircuitBreaker.Enabled() != p.CircuitBreaker.Enabled() ||
+			b.Bulkhead.Enabled() != p.Bulkhead.Enabled() || b.Hedge.Enabled() != p.Hedge.Enabled() ||
+			b.Fallback.Enabled() != p.Fallback.Enabled() {
 			t.Errorf("a section that is off came back on, or the other way round:\n%s", printed)
 		}
 	}

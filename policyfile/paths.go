@@ -60,18 +60,22 @@ func pathRules(file *File) map[string]string {
 
 // authenticatesAt reports whether some callers at an address have to prove who they are.
 func (f *File) authenticatesAt(listen string) bool {
-	return slices.ContainsFunc(f.Protect, func(p Protected) bool { return p.Protection.Listen == listen && p.Protection.Authenticates() })
+	return slices.ContainsFunc(f.Protect, func(p Protected) bool {
+		return p.Protection.Listen == listen && p.Protection.Authenticates()
+	})
 }
 
-// identity is the names of the headers that tell whose an answer is: those that a service lists, or else those by which
-// the file tells callers.
+// identity is the names of the headers that say whose an answer is: those that a service lists, or else those that
+// identify callers in the file.
 func (f *File) identity(own []string) []string {
 	if len(own) > 0 {
 		return slices.Clone(own)
 	}
 	var names []string
 	take := func(word string) {
-		if name, ok := strings.CutPrefix(word, "header:"); ok && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+		if name, ok := strings.CutPrefix(word, "header:"); ok && !slices.ContainsFunc(names, func(n string) bool {
+			return strings.EqualFold(n, name)
+		}) {
 			names = append(names, name)
 		}
 	}

@@ -11,17 +11,19 @@ import (
 type Preset string
 
 const (
-	// Calls: requests to a service. It begins with abate.DefaultPolicy as the defaults of the file change it. The empty Preset
-	// means the same.
+	// Calls: requests to a service. It begins with abate.DefaultPolicy as the defaults of the file change it. The empty
+	// Preset means the same.
 	Calls Preset = "calls"
-	// Connections: new connections to a database, a cache or a broker. It begins with abate.ConnectionPolicy, and the defaults of
-	// the file do not apply: their timeouts, retries and thresholds are about requests.
+	// Connections: new connections to a database, a cache or a broker. It begins with abate.ConnectionPolicy, and the
+	// defaults of the file do not apply: their timeouts, retries and thresholds are about requests.
 	Connections Preset = "connections"
 )
 
 // entry is one policy as it stands in the file.
 type entry struct {
-	// Preset is what a service begins with: calls (requests; the built-in policy as defaults changes it) or connections (new connections to a database, a cache or a broker: paced, one probe at a time after an outage; defaults does not apply). Empty means calls. A service has it, defaults has not.
+	// Preset is what a service begins with: calls (requests; the built-in policy as defaults changes it) or connections
+	// (new connections to a database, a cache or a broker: paced, one probe at a time after an outage; defaults does
+	// not apply). Empty means calls. Only services have this key, defaults does not.
 	Preset Preset `yaml:"preset" enum:"calls|connections" example:"connections"`
 
 	abate.Policy `yaml:",inline"`
@@ -31,7 +33,8 @@ type entry struct {
 func (d *decoder) presetOf(n *yaml.Node) Preset {
 	entries, _ := d.ahead.Entries(n, "", "", "")
 	for _, e := range entries {
-		if v := strictyaml.Resolve(e.Value); e.Key.Value == "preset" && v.Kind == yaml.ScalarNode && v.Value == string(Connections) {
+		if v := strictyaml.Resolve(e.Value); e.Key.Value == "preset" && v.Kind == yaml.ScalarNode &&
+			v.Value == string(Connections) {
 			return Connections
 		}
 	}
@@ -46,7 +49,8 @@ func (r *reader) checkPreset(e *entry) {
 	case e.Preset == Connections:
 		for key, n := range map[string]int{"upstreams": len(e.Upstreams), "routes": len(e.Routes)} {
 			if n > 0 {
-				r.Reject(key, "leads requests to a policy for connections", "remove it, or list the service that gets the requests under a name of its own, without preset")
+				r.Reject(key, "leads requests to a policy for connections",
+					"remove it, or list the service that gets the requests under a name of its own, without preset")
 			}
 		}
 	}

@@ -34,11 +34,15 @@ func TestAServiceForConnectionsBeginsWithTheConnectionPolicyAndNotWithTheDefault
 		t.Errorf("session-db, where the preset is merged\n got %+v\nwant %+v", got, want)
 	}
 	for _, name := range []string{"payment-service", "stock-service"} {
-		if got := policies[name]; got.AttemptTimeout != 500*time.Millisecond || got.Bulkhead.MaxConcurrentCalls != 50 || got.Pacing != (pacing.Config{PerSecond: 100}) {
+		if got := policies[name]; got.AttemptTimeout != 500*time.Millisecond || got.Bulkhead.MaxConcurrentCalls != 50 ||
+			got.Pacing != (pacing.Config{PerSecond: 100}) {
 			t.Errorf("%s does not inherit the defaults: %+v", name, got)
 		}
 	}
-	for name, want := range map[string]policyfile.Preset{"orders-db": "connections", "cache": "connections", "session-db": "connections", "payment-service": "calls", "stock-service": "calls"} {
+	for name, want := range map[string]policyfile.Preset{
+		"orders-db": "connections", "cache": "connections", "session-db": "connections", "payment-service": "calls",
+		"stock-service": "calls",
+	} {
 		if presets[name] != want {
 			t.Errorf("%s: preset %q, want %q", name, presets[name], want)
 		}
@@ -46,29 +50,37 @@ func TestAServiceForConnectionsBeginsWithTheConnectionPolicyAndNotWithTheDefault
 }
 
 func TestMistakesOfTheDefaultsAreNotThoseOfAServiceForConnections(t *testing.T) {
-	_, err := policyfile.Parse("p.yaml", []byte("defaults: {attemptTimeout: 2s, timeout: 1s}\nservices:\n  db: {preset: connections}\n"))
-	if err == nil || strings.Count(err.Error(), "\n") != 0 || !strings.Contains(err.Error(), "p.yaml:1:28: defaults.attemptTimeout") {
+	_, err := policyfile.Parse("p.yaml",
+		[]byte("defaults: {attemptTimeout: 2s, timeout: 1s}\nservices:\n  db: {preset: connections}\n"))
+	if err == nil || strings.Count(err.Error(), "\n") != 0 ||
+		!strings.Contains(err.Error(), "p.yaml:1:28: defaults.attemptTimeout") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAServiceForConnectionsIsReadFromAConfigMap(t *testing.T) {
-	f, err := policyfile.Parse("p.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry-policy}\ndata:\n  policy.yaml: |\n    services:\n      db: {preset: connections}\n"))
+	f, err := policyfile.Parse("p.yaml",
+		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry-policy}\ndata:\n  policy.yaml: |\n    services:\n  "+
+			"    db: {preset: connections}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Services[0]; got.Preset != policyfile.Connections || got.Policy.Pacing.PerSecond != 10 {
 		t.Errorf("%+v", got)
 	}
-	_, err = policyfile.Parse("p.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry-policy}\ndata:\n  policy.yaml: |\n    services:\n      db: {preset: connexions}\n"))
-	if want := `p.yaml:7:20: service "db", preset: "connexions" is not known; did you mean connections? allowed: calls, connections; for example connections`; err == nil || err.Error() != want {
+	_, err = policyfile.Parse(
+		"p.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: retry-policy}\ndata:\n  policy.yaml: |\n    "+
+			"services:\n      db: {preset: connexions}\n"))
+	if want := `p.yaml:7:20: service "db", preset: "connexions" is not known; did you mean connections? allowed: calls, ` +
+		`connections; for example connections`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
 func TestFormatWritesThePreset(t *testing.T) {
 	text := string(parseFile(t, "testdata/good/preset.yaml").Format())
-	for _, want := range []string{"  orders-db:\n    preset: connections\n    timeout: 0s\n    attemptTimeout: 5s\n", "  stock-service:\n    preset: calls\n", "      perSecond: 10\n"} {
+	for _, want := range []string{"  orders-db:\n    preset: connections\n    timeout: 0s\n    attemptTimeout: 5s\n",
+		"  stock-service:\n    preset: calls\n", "      perSecond: 10\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -99,7 +111,8 @@ func TestAReloadMayChangeThePreset(t *testing.T) {
 	for _, row := range []struct {
 		text string
 		pace float64
-	}{{"services: {db: {preset: connections}}", 10}, {"services: {db: {preset: calls}}", 0}, {"services: {db: {preset: connections, pacing: {disabled: true}}}", 0}} {
+	}{{"services: {db: {preset: connections}}", 10}, {"services: {db: {preset: calls}}", 0},
+		{"services: {db: {preset: connections, pacing: {disabled: true}}}", 0}} {
 		write(row.text)
 		if err := set.Reload(); err != nil {
 			t.Fatal(err)
@@ -115,7 +128,8 @@ func TestAReloadMayChangeThePreset(t *testing.T) {
 
 func TestAnOverrideOutlivesAReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	for i, text := range []string{"services: {db: {}}", "services: {db: {maxRetries: 1}}", "services: {db: {circuitBreaker: {mode: forcedOpen}}}", "services: {other: {}}"} {
+	for i, text := range []string{"services: {db: {}}", "services: {db: {maxRetries: 1}}",
+		"services: {db: {circuitBreaker: {mode: forcedOpen}}}", "services: {other: {}}"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +144,9 @@ func TestAnOverrideOutlivesAReload(t *testing.T) {
 		if err := g.Override(abate.OverrideForcedOpen); err != nil {
 			t.Fatal(err)
 		}
-		for _, next := range []string{"services: {db: {timeout: 3s}}", "services: {db: {circuitBreaker: {mode: forcedOpen}}}", text} {
+		for _, next := range []string{
+			"services: {db: {timeout: 3s}}", "services: {db: {circuitBreaker: {mode: forcedOpen}}}", text,
+		} {
 			if err := os.WriteFile(path, []byte(next), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,8 @@ func (d *decoder) protect(f *File, entries []strictyaml.Entry) []*reader {
 			return readers
 		}
 	}
-	c := entranceClaims{protect: f.Protect, readers: readers, routes: map[entrance]string{}, first: map[string]int{}, ports: map[string]string{}}
+	c := entranceClaims{protect: f.Protect, readers: readers, routes: map[entrance]string{}, first: map[string]int{},
+		ports: map[string]string{}}
 	for i := range f.Protect {
 		c.check(i)
 	}
@@ -74,10 +75,13 @@ func (c *entranceClaims) check(i int) {
 		c.first[p.Listen] = i
 		c.port(p.Listen, r)
 	} else if one := &c.protect[first]; one.Protection.TLS != p.TLS {
-		r.Add("tls", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name), p.Listen), "write the same tls in both")
+		r.Add("tls", fmt.Sprintf("is not that of %s, which listens on %s too", strictyaml.Quote(one.Name), p.Listen),
+			"write the same tls in both")
 	}
 	for j, route := range p.Routes {
-		c.take(i, fmt.Sprintf("routes[%d]", j), strictyaml.Quote(route.Host+route.Path), entrance{p.Listen, routePlace(route.Host, route.Path)})
+		c.take(i, fmt.Sprintf("routes[%d]", j), strictyaml.Quote(route.Host+route.Path), entrance{
+			p.Listen, routePlace(route.Host, route.Path),
+		})
 	}
 	if len(p.Routes) == 0 && !slices.Contains(r.Failed(), "routes") {
 		field := "" // listen may stand elsewhere, behind an alias
@@ -97,7 +101,8 @@ func (c *entranceClaims) take(i int, field, shown string, e entrance) {
 	case first == name:
 		c.readers[i].Add(field, shown+" is among the routes already", "remove one of the two")
 	default:
-		c.readers[i].Add(field, shown+" belongs to "+strictyaml.Quote(first)+" already", "tell the two apart by routes, for example routes: [{path: /"+name+"}]")
+		c.readers[i].Add(field, shown+" belongs to "+strictyaml.Quote(first)+" already",
+			"give them different routes, for example routes: [{path: /"+name+"}]")
 	}
 }
 
@@ -113,11 +118,12 @@ func (c *entranceClaims) port(listen string, r *reader) {
 		return
 	}
 	if theirs, _, _ := net.SplitHostPort(other); everyAddress(host) || everyAddress(theirs) {
-		r.Add("listen", fmt.Sprintf("%s and %s cannot be listened on both", listen, other), "write one of them in both entries, or another port")
+		r.Add("listen", fmt.Sprintf("%s and %s cannot be listened on both", listen, other),
+			"write one of them in both entries, or another port")
 	}
 }
 
-// everyAddress tells of a host that means all addresses of the machine.
+// everyAddress reports whether a host means all addresses of the machine.
 func everyAddress(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()

@@ -29,11 +29,16 @@ func TestAnEntryOfProtectStartsFromTheDefaultProtection(t *testing.T) {
 		t.Errorf("an empty entry is %+v, want %+v", library, want)
 	}
 	orders, _ := f.Protection("orders")
-	limit := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 100, Per: 10 * time.Second}, Burst: 20, MaxKeys: 1000},
+	limit := abate.ArrivalLimit{Config: ratelimit.Config{
+		Limit: ratelimit.Rate{Tokens: 100, Per: 10 * time.Second}, Burst: 20, MaxKeys: 1000,
+	},
 		Key: "caller", Cost: 0.5, Fleet: true, WhenAway: "closed", Reset: "epoch"}
-	if orders.RateLimit != limit || orders.Caller != "header:X-Tenant" || orders.Timeout != 2*time.Second || orders.Shed.Concurrency != shed.AIMD ||
-		orders.Priority != (abate.PriorityRule{Header: "X-Priority", Default: shed.SheddablePlus}) || !orders.Authentication.Enabled() ||
-		!slices.Equal(orders.Idempotency.Methods, []string{"POST", "PATCH"}) || !slices.Equal(orders.TrustedPeers, []string{"10.0.0.0/8", "::1"}) {
+	if orders.RateLimit != limit || orders.Caller != "header:X-Tenant" || orders.Timeout != 2*time.Second ||
+		orders.Shed.Concurrency != shed.AIMD ||
+		orders.Priority != (abate.PriorityRule{Header: "X-Priority", Default: shed.SheddablePlus}) ||
+		!orders.Authentication.Enabled() ||
+		!slices.Equal(orders.Idempotency.Methods, []string{"POST", "PATCH"}) ||
+		!slices.Equal(orders.TrustedPeers, []string{"10.0.0.0/8", "::1"}) {
 		t.Errorf("orders: %+v", orders)
 	}
 	closed, _ := f.Protection("closed")
@@ -62,23 +67,34 @@ func TestAProtectionIsTheCallersOwn(t *testing.T) {
 
 func TestTheRedisOfAFile(t *testing.T) {
 	f := parseFile(t, "testdata/good/protect.yaml")
-	want := policyfile.Redis{Addresses: []string{"a:26379", "b:26379"}, Master: "mymaster", Username: "u", PasswordFile: "/run/secret",
-		Database: 3, Prefix: "shop:", Timeout: 50 * time.Millisecond, TLS: true}
+	want := policyfile.Redis{
+		Addresses:    []string{"a:26379", "b:26379"},
+		Master:       "mymaster",
+		Username:     "u",
+		PasswordFile: "/run/secret",
+		Database:     3,
+		Prefix:       "shop:",
+		Timeout:      50 * time.Millisecond,
+		TLS:          true,
+	}
 	if !reflect.DeepEqual(f.Redis, want) {
 		t.Errorf("%+v", f.Redis)
 	}
 	set := load(t, write(t, "gatewayRetries: false\nredis: {embedded: true}\n"))
-	if got, want := set.Redis(), (policyfile.Redis{Embedded: true, Prefix: "abate:", Timeout: 20 * time.Millisecond}); !reflect.DeepEqual(got, want) {
+	if got, want := set.Redis(),
+		(policyfile.Redis{Embedded: true, Prefix: "abate:", Timeout: 20 * time.Millisecond}); !reflect.DeepEqual(got, want) {
 		t.Errorf("with defaults: %+v", got)
 	}
-	if got := load(t, write(t, "gatewayRetries: false\n")).Redis(); got.Enabled() || !reflect.DeepEqual(got, policyfile.Redis{}) {
+	if got := load(t, write(t, "gatewayRetries: false\n")).Redis(); got.Enabled() ||
+		!reflect.DeepEqual(got, policyfile.Redis{}) {
 		t.Errorf("without one: %+v", got)
 	}
 }
 
 const twoListens = `services: {orders: {upstreams: ["http://elsewhere"]}}
 protect:
-  orders: {listen: "127.0.0.1:8080", upstreams: ["http://127.0.0.1:9000", "http://127.0.0.1:9001"], routes: [{path: /orders/}, {host: Orders.example}], timeout: 1s}
+  orders: {listen: "127.0.0.1:8080", upstreams: ["http://127.0.0.1:9000", "http://127.0.0.1:9001"],
+    routes: [{path: /orders/}, {host: Orders.example}], timeout: 1s}
   v2: {listen: "127.0.0.1:8080", upstreams: ["http://127.0.0.1:9002"], routes: [{path: /orders/v2}]}
   rest: {listen: "127.0.0.1:8080", upstreams: ["http://127.0.0.1:9003"]}
   admin: {listen: "127.0.0.1:8081", upstreams: ["http://127.0.0.1:9004"], routes: [{path: /admin}]}
@@ -151,7 +167,7 @@ func TestBehindAnEntranceNothingIsDecidedTwice(t *testing.T) {
 	}
 }
 
-// take takes a token from the bucket of a gate and tells whether there was one.
+// take takes a token from the bucket of a gate and reports whether there was one.
 func take(t *testing.T, g *abate.Gate, now time.Duration) bool {
 	t.Helper()
 	var a abate.Arrival
@@ -195,16 +211,20 @@ func TestAReloadKeepsWhatIsInTheBuckets(t *testing.T) {
 }
 
 func TestAReloadMovesEntrancesAllAtOnce(t *testing.T) {
-	path := write(t, `protect: {a: {listen: "127.0.0.1:1", upstreams: ["http://a:1"]}, b: {listen: "127.0.0.1:2", upstreams: ["http://b:1"]}}`)
+	path := write(t, `protect: {a: {listen: "127.0.0.1:1", upstreams: ["http://a:1"]}, b: {listen: "127.0.0.1:2", `+
+		`upstreams: ["http://b:1"]}}`)
 	set := load(t, path)
 	before, _ := set.Entrance("127.0.0.1:1", "", "/")
-	replace(t, path, `protect: {a: {listen: "127.0.0.1:2", upstreams: ["http://a:2"]}, b: {listen: "127.0.0.1:3", upstreams: ["http://b:1"]}}`)
+	replace(t, path, `protect: {a: {listen: "127.0.0.1:2", upstreams: ["http://a:2"]}, b: {listen: "127.0.0.1:3", `+
+		`upstreams: ["http://b:1"]}}`)
 	reload(t, set)
 	after, _ := set.Entrance("127.0.0.1:2", "", "/")
-	if _, ok := set.Entrance("127.0.0.1:1", "", "/"); ok || after.Gate != before.Gate || after.Guard != before.Guard || after.Load != before.Load+1 {
+	if _, ok := set.Entrance("127.0.0.1:1", "", "/"); ok || after.Gate != before.Gate || after.Guard != before.Guard ||
+		after.Load != before.Load+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if got := after.Guard.Describe().Upstreams; !slices.Equal(got, []string{"http://a:2"}) || !slices.Equal(after.Policy.Upstreams, got) || !slices.Equal(before.Policy.Upstreams, []string{"http://a:1"}) {
+	if got := after.Guard.Describe().Upstreams; !slices.Equal(got, []string{"http://a:2"}) ||
+		!slices.Equal(after.Policy.Upstreams, got) || !slices.Equal(before.Policy.Upstreams, []string{"http://a:1"}) {
 		t.Errorf("upstreams %q", got)
 	}
 	if got := set.Listens(); !slices.Equal(got, []string{"127.0.0.1:2", "127.0.0.1:3"}) {
@@ -213,13 +233,15 @@ func TestAReloadMovesEntrancesAllAtOnce(t *testing.T) {
 }
 
 func TestABadFileChangesNoGate(t *testing.T) {
-	path := write(t, "services: {a: {maxRetries: 1}}\nprotect: {orders: {timeout: 1s}, stock: {timeout: 1s}}\nredis: {embedded: true}\n")
+	path := write(t, "services: {a: {maxRetries: 1}}\nprotect: {orders: {timeout: 1s}, stock: {timeout: 1s}}\nredis: "+
+		"{embedded: true}\n")
 	bad := ""
-	set, err := policyfile.LoadWith(path, policyfile.Hooks{Protection: []func(string, *abate.Protection){func(name string, p *abate.Protection) {
-		if name == bad {
-			p.Caller = "nobody"
-		}
-	}}})
+	set, err := policyfile.LoadWith(
+		path, policyfile.Hooks{Protection: []func(string, *abate.Protection){func(name string, p *abate.Protection) {
+			if name == bad {
+				p.Caller = "nobody"
+			}
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +326,8 @@ func TestFormatOfAProtectionThatIsOffReadsBackAsOff(t *testing.T) {
 	if !ok || got.Shed.Enabled() || got.RateLimit.Enabled() || got.Idempotency.Enabled() {
 		t.Errorf("it came back on:\n%s", text)
 	}
-	for _, line := range []string{"tls: # off: no certificate", "authentication: # off: no bearerTokens", "rateLimit: # off: no limit",
+	for _, line := range []string{"tls: # off: no certificate", "authentication: # off: no bearerTokens",
+		"rateLimit: # off: no limit",
 		"shed: # off: disabled", "idempotency: # off: no methods", "  # default: not set (CRITICAL)"} {
 		if !strings.Contains(string(text), "\n    "+line+"\n") {
 			t.Errorf("no line %q in:\n%s", line, text)

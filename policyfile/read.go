@@ -44,10 +44,12 @@ func contentOf(data []byte, err error) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// same tells whether guard follows this policy already, as far as that can be known: two classifiers cannot be compared.
+// same reports whether guard follows this policy already, as far as that can be known: two classifiers cannot be
+// compared.
 func same(g *abate.Guard, next *abate.Policy) bool {
 	now, want := *g.Describe(), *next
-	if want.Classify != nil || want.Rand != nil || now.Classify != nil || now.Rand != nil || !sameObserver(now.Observer, want.Observer) {
+	if want.Classify != nil || want.Rand != nil || now.Classify != nil || now.Rand != nil ||
+		!sameObserver(now.Observer, want.Observer) {
 		return false
 	}
 	now.Observer, want.Observer = nil, nil

@@ -37,7 +37,8 @@ type reader struct {
 
 // reader begins to read the section at key, which belongs to service or else stands below prefix.
 func (d *decoder) reader(shape *strictyaml.Shape, service, prefix string, key *yaml.Node) *reader {
-	return &reader{Positions: &strictyaml.Positions{Document: d.Document, Service: service, Prefix: prefix, Where: key}, shape: shape}
+	return &reader{Positions: &strictyaml.Positions{Document: d.Document, Service: service, Prefix: prefix, Where: key},
+		shape: shape}
 }
 
 // policy puts what the file says for this policy into p.
@@ -60,8 +61,8 @@ func (r *reader) policy(p *entry, n *yaml.Node) {
 	r.checkPreset(p)
 }
 
-// checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service completes,
-// so only services can have settings without effect.
+// checkPolicy applies the rules of the policy as a whole. Defaults (base is nil) may say a part of what a service
+// completes, so only services can have settings without effect.
 func (r *reader) checkPolicy(p *entry, base *reader) {
 	var ineffective []*abate.FieldError
 	if base != nil {
@@ -70,14 +71,16 @@ func (r *reader) checkPolicy(p *entry, base *reader) {
 	r.check(fieldErrors(p.Validate()), ineffective, entry{Policy: p.WithDefaults()}, base)
 }
 
-// check reports what is invalid, what this section itself says without effect, and zeros that would mean another value of
-// full. What base, the reader of the defaults, reported already is not said again for every service that inherits it.
+// check reports what is invalid, what this section itself says without effect, and zeros that would mean another value
+// of full. What base, the reader of the defaults, reported already is not said again for every service that inherits
+// it.
 func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base *reader) {
 	r.wrong = map[string]bool{}
 	ineffective = slices.DeleteFunc(ineffective, func(e *abate.FieldError) bool { return !r.Has(e.Path) })
 	for _, e := range append(invalid, ineffective...) {
 		what := e.Path + ": " + e.Problem
-		if r.wrong[what] = true; base != nil && base.wrong[what] && !r.Has(e.Path) || r.followsFrom(e) || base != nil && base.followsFrom(e) {
+		if r.wrong[what] = true; base != nil && base.wrong[what] && !r.Has(e.Path) || r.followsFrom(e) ||
+			base != nil && base.followsFrom(e) {
 			continue
 		}
 		problem := e.Problem
@@ -91,10 +94,10 @@ func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base 
 	}
 }
 
-// followsFrom tells whether a mistake is about a field that has no value because of an earlier one.
+// followsFrom reports whether a mistake is about a field that has no value because of an earlier one.
 func (r *reader) followsFrom(e *abate.FieldError) bool {
 	named := strings.Fields(e.Problem)
-	if e.Problem == "has no effect" { // without the fields that the mend names
+	if e.Problem == "has no effect" { // without the fields that the fix names
 		named = strings.FieldsFunc(e.Mend, func(c rune) bool { return !unicode.IsLetter(c) })
 	}
 	for _, path := range r.Failed() {
@@ -122,8 +125,10 @@ var shareable = []string{"rateLimit", "idempotency", "retryBudget", "circuitBrea
 // needRedis reports what is to be shared in a file that does not say through which Redis.
 func (r *reader) needRedis() {
 	for _, section := range shareable {
-		if path := section + ".fleet"; r.Has(path) && strings.EqualFold(r.Node(path).Value, "true") && !r.wrong[path+": has no effect"] {
-			r.Add(path, "needs a Redis", "add redis: {addresses: [\"redis:6379\"]} at the top level of the file, or redis: {embedded: true} for trying")
+		if path := section + ".fleet"; r.Has(path) && strings.EqualFold(r.Node(path).Value, "true") &&
+			!r.wrong[path+": has no effect"] {
+			r.Add(path, "needs a Redis", "add redis: {addresses: [\"redis:6379\"]} at the top level of the file, or redis: "+
+				"{embedded: true} for trying")
 		}
 	}
 }

@@ -37,7 +37,8 @@ func TestRouteNamesTheRouteAsTheFileWritesIt(t *testing.T) {
 	} {
 		d, ok := set.Route(c.host, c.path)
 		if !ok || d.Guard.Name() != c.service || d.Label != c.label || d.Upstream != c.upstream {
-			t.Errorf("Route(%q, %q) = %+v, %v; want %s, label %q, upstream %v", c.host, c.path, d, ok, c.service, c.label, c.upstream)
+			t.Errorf("Route(%q, %q) = %+v, %v; want %s, label %q, upstream %v", c.host, c.path, d, ok, c.service, c.label,
+				c.upstream)
 		}
 	}
 	if d, ok := set.Route("elsewhere", "/x"); ok || d.Guard != nil {
@@ -124,7 +125,8 @@ ambiguousPaths: refuse
 	if got := set.PathRule(""); got != policyfile.Refuse {
 		t.Errorf("paths of calls that go out: %s", got)
 	}
-	if !set.CaseDecides("", "elsewhere", "/V1/Long/x") || set.CaseDecides("", "elsewhere", "/v1/long/X") || set.CaseDecides("", "elsewhere", "/V2") {
+	if !set.CaseDecides("", "elsewhere", "/V1/Long/x") || set.CaseDecides("", "elsewhere", "/v1/long/X") ||
+		set.CaseDecides("", "elsewhere", "/V2") {
 		t.Error("upper case decides only where a route has lower case")
 	}
 }
@@ -136,7 +138,8 @@ func TestTheStrictestPathRuleOfAListenerHolds(t *testing.T) {
 		{"ambiguousPaths: keep", "", policyfile.Normalize},
 		{"ambiguousPaths: keep", "ambiguousPaths: keep", policyfile.Keep},
 		{"ambiguousPaths: keep", "authentication: {bearerTokens: /tokens}", policyfile.Refuse},
-		{"ambiguousPaths: normalize", "authentication: {bearerTokens: /tokens}, ambiguousPaths: normalize", policyfile.Normalize},
+		{"ambiguousPaths: normalize", "authentication: {bearerTokens: /tokens}, ambiguousPaths: normalize",
+			policyfile.Normalize},
 		{"", "tls: {certificate: /c, key: /k, clientCA: /ca}", policyfile.Refuse},
 	} {
 		path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -144,7 +147,8 @@ func TestTheStrictestPathRuleOfAListenerHolds(t *testing.T) {
 		if strings.Contains(c.other, "tls:") {
 			tls = "tls: {certificate: /c, key: /k, clientCA: /ca}, "
 		}
-		text := "protect:\n  one: {listen: ':1', upstreams: ['http://x'], " + tls + c.one + "}\n  other: {listen: ':1', upstreams: ['http://x'], routes: [{path: /o}], " + c.other + "}\n"
+		text := "protect:\n  one: {listen: ':1', upstreams: ['http://x'], " + tls + c.one +
+			"}\n  other: {listen: ':1', upstreams: ['http://x'], routes: [{path: /o}], " + c.other + "}\n"
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,8 @@ func TestSchemaIsInStepWithTheStructs(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(want, Schema()) {
-		t.Error("schema.json is out of step with the structs and their comments; run: go test ./policyfile -run Schema -update")
+		t.Error("schema.json is out of step with the structs and their comments; run: go test ./policyfile -run Schema " +
+			"-update")
 	}
 }
 
@@ -54,10 +55,14 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	if *update {
 		return // the schema that is compiled in is the old one
 	}
-	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key", "duration-without-unit",
-		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type", "no-value",
-		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted", "window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries",
-		"preset-misspelt", "pacing", "kafka-words", "kafka-empty-tiers", "protect-unknown-key", "protect-words", "protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
+	for _, name := range []string{"unknown-key", "unknown-top-key", "unknown-section-key", "misplaced-key",
+		"duration-without-unit",
+		"duration-word", "negative-duration", "multiplier-below-one", "jitter-factor-outside", "bad-word", "wrong-type",
+		"no-value",
+		"null-member", "fallback-status", "condition-unknown", "method-lower-case", "empty-list", "cut-off", "quoted",
+		"window-text", "not-a-mapping", "services-a-list", "service-not-a-mapping", "gateway-retries",
+		"preset-misspelt", "pacing", "kafka-words", "kafka-empty-tiers", "protect-unknown-key", "protect-words",
+		"protect-a-list", "protect-zero", "protect-misspelt", "rate", "redis-alone", "redis-empty", "redis-no-address",
 		"redis-no-value", "redis-words"} {
 		if problems := validate(t, "testdata/"+name+".bad.yaml"); len(problems) == 0 {
 			t.Errorf("%s.bad.yaml conforms to the schema", name)
@@ -70,30 +75,47 @@ func TestSchemaAndParseAgreeOnWordsAndDurations(t *testing.T) {
 	if *update {
 		return // the schema that is compiled in is the old one
 	}
-	conditions := []string{"503", "400", "599", "399", "600", "4xx", "5xx", "3xx", "5XX", "gateway-error", "connect-failure", "reset",
+	conditions := []string{"503", "400", "599", "399", "600", "4xx", "5xx", "3xx", "5XX", "gateway-error",
+		"connect-failure", "reset",
 		"timeout", "error", "errors", "retriable-4xx", ""}
-	durations := []string{"0", "0s", "5", "5s", "1.5", "1.5s", ".5s", "5.s", "+5s", "-5s", "1m30s", "1d", "1µs", "soon", "s", "."}
-	rates := []string{"10/s", "0/s", "1.5/m", "1e3/s", ".5/s", "5./h", "100/10s", "1/1m30s", "1/ms", "10", "10/", "/s", "10/d", "-1/s", "+1/s", "x/s", "10/-1s", "10 / s"}
+	durations := []string{
+		"0", "0s", "5", "5s", "1.5", "1.5s", ".5s", "5.s", "+5s", "-5s", "1m30s", "1d", "1µs", "soon", "s", ".",
+	}
+	rates := []string{"10/s", "0/s", "1.5/m", "1e3/s", ".5/s", "5./h", "100/10s", "1/1m30s", "1/ms", "10", "10/", "/s",
+		"10/d", "-1/s", "+1/s", "x/s", "10/-1s", "10 / s"}
 	for key, values := range map[string][]string{
 		"retryOn: [%q]": conditions, "neverRetryOn: [%q]": conditions, "retryOn: %s": {"[]", "[reset]", "[503]", "reset"},
-		"neverRetryOn: %s": {"[]"}, "retryMethods: %s": {"[]", "[GET]"}, "retryMethods: [%q]": {"GET", "PUT", "put", "Put", "X-Y", "A B", ""},
+		"neverRetryOn: %s": {"[]"}, "retryMethods: %s": {"[]", "[GET]"}, "retryMethods: [%q]": {
+			"GET", "PUT", "put", "Put", "X-Y", "A B", "",
+		},
 		"preset: %s":              {"calls", "connections", "Connections", `""`},
 		"pacing: {perSecond: %s}": {"10", "0.01", "0.001", "1000001", "fast", "10/s"},
-		"timeout: %s":             durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"}, "backoff: %s": {"linear", "Linear"},
+		"timeout: %s":             durations, "timeout: %q": durations, "initialDelay: %s": {"5", "5ms", "1.5"},
+		"backoff: %s":            {"linear", "Linear"},
 		"rateLimit: {limit: %s}": rates, "protect rateLimit: {limit: %q}": rates,
-		"protect caller: %q":                                             {"", "ip", "IP", "header:X-Y", "header:", "header:X Y", "header:a:b"},
-		"protect rateLimit: {limit: 1/s, key: %q}":                       {"", "ip", "caller", "token", "header:X-Y", "header:é"},
+		"protect caller: %q": {
+			"", "ip", "IP", "header:X-Y", "header:", "header:X Y", "header:a:b",
+		},
+		"protect rateLimit: {limit: 1/s, key: %q}": {
+			"", "ip", "caller", "token", "header:X-Y", "header:é",
+		},
 		"file gatewayRetries: true\nredis: {embedded: true, prefix: %q}": {"", "a:", "a{b}"},
 		"protect priority: {header: %q}":                                 {"", "X-Y", "X Y", "X:"},
-		"protect priority: {default: %q}":                                {"CRITICAL", "critical-plus", "Sheddable_Plus", "SHEDDABLE", "HIGH", "", "CRITICAL_"},
-		"protect idempotency: {methods: [%q]}":                           {"POST", "post", ""},
-		"protect idempotency: {methods: [POST], scope: %q}":              {"", "ip", "credential", "everybody", "caller", "header:X-Y", "cookie:sid", "header:", "cookie:a b", "body:x"},
-		"protect idempotency: {methods: [POST], whenFull: %q}":           {"shorten", "refuse", "Refuse", "forget"},
-		"protect shed: {concurrency: %q}":                                {"vegas", "Vegas", ""},
-		"kafka: {tiers: %s}":                                             {"[]", "[30s]", "[30s, 5m]", "[30]", "30s"},
-		"kafka: {delay: 1s, retryErrors: [%q]}":                          {"", "*", "*x.Y", " x", "x ", "a b"},
-		"kafka: {delay: 1s, dltSuffix: %q}":                              {"", "-dead", ".DLT", "/x", "é", strings.Repeat("x", 101)},
-		"circuitBreaker: {slidingWindow: %s}":                            {"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`},
+		"protect priority: {default: %q}": {
+			"CRITICAL", "critical-plus", "Sheddable_Plus", "SHEDDABLE", "HIGH", "", "CRITICAL_",
+		},
+		"protect idempotency: {methods: [%q]}": {"POST", "post", ""},
+		"protect idempotency: {methods: [POST], scope: %q}": {
+			"", "ip", "credential", "everybody", "caller", "header:X-Y", "cookie:sid", "header:", "cookie:a b", "body:x",
+		},
+		"protect idempotency: {methods: [POST], whenFull: %q}": {"shorten", "refuse", "Refuse", "forget"},
+		"protect shed: {concurrency: %q}":                      {"vegas", "Vegas", ""},
+		"kafka: {tiers: %s}":                                   {"[]", "[30s]", "[30s, 5m]", "[30]", "30s"},
+		"kafka: {delay: 1s, retryErrors: [%q]}":                {"", "*", "*x.Y", " x", "x ", "a b"},
+		"kafka: {delay: 1s, dltSuffix: %q}":                    {"", "-dead", ".DLT", "/x", "é", strings.Repeat("x", 101)},
+		"circuitBreaker: {slidingWindow: %s}": {
+			"100", "10s", "1m30s", "0", "-1", "ten", "10 calls", "1000000", "1000001", `"100"`, `""`,
+		},
 	} {
 		for _, value := range values {
 			text := fmt.Sprintf("services: {a: {"+key+"}}", value)
@@ -121,8 +143,8 @@ func TestSchemaDescribesEveryKey(t *testing.T) {
 
 type object = schematest.Object
 
-// generator makes the schema of a section from its structs, and knows what Parse takes where no tag says it. full is a value
-// of the section with every default written out.
+// generator makes the schema of a section from its structs, and knows what Parse takes where no tag says it. full is a
+// value of the section with every default written out.
 func generator(t *testing.T, full any) schematest.Generator {
 	const (
 		conditions = `^([45][0-9][0-9]|4xx|5xx|gateway-error|connect-failure|reset|timeout|error)$`
@@ -131,7 +153,8 @@ func generator(t *testing.T, full any) schematest.Generator {
 		suffix     = `^[a-zA-Z0-9._-]{0,100}$`
 		header     = "header:[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 	)
-	rate := object{"type": "string", "pattern": `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? */ *(ms|s|m|h|` + schematest.Durations + `) *$`}
+	rate := object{"type": "string", "pattern": `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? */ *(ms|s|m|h|` +
+		schematest.Durations + `) *$`}
 	return schematest.Generator{
 		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go", "*.go"),
 		Defaults: reflect.ValueOf(full),
@@ -147,10 +170,12 @@ func generator(t *testing.T, full any) schematest.Generator {
 			"idempotency.methods[]": {"pattern": method},
 			"caller":                {"pattern": "^(|ip|mtls|token|" + header + ")$"},
 			"rateLimit.key":         {"pattern": "^(|caller|ip|" + header + ")$"},
-			"idempotency.scope":     {"pattern": "^(|credential|everybody|cookie:" + strings.TrimPrefix(header, "header:") + "|" + header + ")$"},
-			"priority.header":       {"pattern": "^" + strings.TrimPrefix(header[:len(header)-1], "header:") + "*$"},
-			"priority.default":      {"type": "string", "pattern": priorities()},
-			"prefix":                {"pattern": `^[^{}]*$`},
+			"idempotency.scope": {
+				"pattern": "^(|credential|everybody|cookie:" + strings.TrimPrefix(header, "header:") + "|" + header + ")$",
+			},
+			"priority.header":  {"pattern": "^" + strings.TrimPrefix(header[:len(header)-1], "header:") + "*$"},
+			"priority.default": {"type": "string", "pattern": priorities()},
+			"prefix":           {"pattern": `^[^{}]*$`},
 		},
 	}
 }
@@ -176,10 +201,12 @@ func priorities() string {
 func generate(t *testing.T) object {
 	policy := generator(t, entry{Preset: Calls, Policy: abate.DefaultPolicy().WithDefaults()}).Mapping(policyShape)
 	policy["title"] = "policy"
-	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, defaults from the built-in policy; a service with preset: connections from the built-in policy for connections."
+	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, " +
+		"defaults from the built-in policy; a service with preset: connections from the built-in policy for connections."
 	protection := generator(t, abate.DefaultProtection().WithDefaults()).Mapping(protectShape)
 	protection["title"] = "protection"
-	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its default."
+	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its " +
+		"default."
 	redis := generator(t, Redis{Embedded: true}.WithDefaults()).Mapping(redisShape)
 	redis["type"], redis["title"] = "object", "redis"
 	redis["description"] = "The Redis or Valkey through which instances share what is marked fleet: true."
@@ -187,23 +214,41 @@ func generate(t *testing.T) object {
 	redis["anyOf"] = []object{{"required": []string{"addresses"}}, {"required": []string{"embedded"}}}
 	ref, names := object{"$ref": "#/$defs/policy"}, object{"minLength": 1, "maxLength": 253}
 	return object{
-		"$schema":     "https://json-schema.org/draft/2020-12/schema",
-		"$id":         "https://github.com/abate-go/abate/policyfile/schema.json",
-		"title":       "Abate policy file",
-		"description": "What is done about the services that are called (defaults, services) and about the requests that arrive (protect). Rules between fields are checked by abate check.",
-		"type":        "object",
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"$id":     "https://github.com/abate-go/abate/policyfile/schema.json",
+		"title":   "Abate policy file",
+		"description": "What is done about the services that are called (defaults, services) and about the requests that " +
+			"arrive (protect). Rules between fields are checked by abate check.",
+		"type": "object",
 		"properties": object{
-			"defaults":       schematest.With(ref, "type", "object", "title", "defaults", "description", "The policy of services that are not listed, and what listed ones inherit. It has no preset, upstreams and routes."),
-			"services":       object{"title": "services", "description": "The policy of each service that is called, by its name.", "type": "object", "additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": names},
-			"gatewayRetries": object{"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: false.", "type": "boolean", "default": false},
-			"ambiguousPaths": object{"title": "ambiguous paths", "description": "What is done with paths of calls that go out which two servers may read in two ways; see ambiguousPaths of protect. Default: normalize.", "type": "string", "enum": PathRules, "default": Normalize},
-			"protect":        object{"title": "protect", "description": "The protection of each service that requests arrive at, by its name.", "type": "object", "additionalProperties": object{"$ref": "#/$defs/protection"}, "maxProperties": MaxServices, "propertyNames": names},
-			"redis":          redis,
+			"defaults": schematest.With(ref, "type", "object", "title", "defaults", "description",
+				"The policy of services that are not listed, and what listed ones inherit. It has no preset, upstreams and "+
+					"routes."),
+			"services": object{
+				"title": "services", "description": "The policy of each service that is called, by its name.", "type": "object",
+				"additionalProperties": ref, "maxProperties": MaxServices, "propertyNames": names,
+			},
+			"gatewayRetries": object{
+				"title": "gateway retries", "description": "Whether a gateway in front of the services may retry too. Default: " +
+					"false.", "type": "boolean", "default": false,
+			},
+			"ambiguousPaths": object{
+				"title": "ambiguous paths", "description": "What is done with paths of calls that go out which two servers may " +
+					"read in two ways; see ambiguousPaths of protect. Default: normalize.", "type": "string", "enum": PathRules,
+				"default": Normalize,
+			},
+			"protect": object{
+				"title": "protect", "description": "The protection of each service that requests arrive at, by its name.",
+				"type": "object", "additionalProperties": object{"$ref": "#/$defs/protection"}, "maxProperties": MaxServices,
+				"propertyNames": names,
+			},
+			"redis": redis,
 		},
 		"patternProperties":    object{"^x-.": object{"description": "Not looked at: a place for YAML anchors."}},
 		"additionalProperties": false,
-		"anyOf":                []object{{"required": []string{"defaults"}}, {"required": []string{"services"}}, {"required": []string{"gatewayRetries"}}, {"required": []string{"protect"}}},
-		"$defs":                object{"policy": policy, "protection": protection},
+		"anyOf": []object{{"required": []string{"defaults"}}, {"required": []string{"services"}},
+			{"required": []string{"gatewayRetries"}}, {"required": []string{"protect"}}},
+		"$defs": object{"policy": policy, "protection": protection},
 	}
 }
 

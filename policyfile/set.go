@@ -18,8 +18,8 @@ const maxUnlisted = 1_000
 const sharedName = "(unlisted)"
 
 // Set is the guards and gates of one policy file. It is safe for concurrent use. They live as long as the Set: a reload
-// changes their policy or protection and keeps their state, so fetch one once and keep it, or look it up for every call;
-// both see reloads.
+// changes their policy or protection and keeps their state, so fetch one once and keep it, or look it up for every
+// call; both see reloads.
 type Set struct {
 	// Interval is how often Watch looks at the file; 0 means once a second. Set it before Watch.
 	Interval time.Duration
@@ -37,9 +37,9 @@ type Set struct {
 	status atomic.Pointer[Status]
 }
 
-// Hooks set what a file cannot hold: Policy such as Observer and Classify, Protection such as Observer, Fleet and Store. The
-// functions run in their order on each policy and each protection, at the first load and at every later one, before it is
-// put in force. They must be safe to call from Reload's goroutine.
+// Hooks set what a file cannot hold: Policy such as Observer and Classify, Protection such as Observer, Fleet and
+// Store. The functions run in their order on each policy and each protection, at the first load and at every later one,
+// before it is put in force. They must be safe to call from Reload's goroutine.
 type Hooks struct {
 	Policy     []func(service string, p *abate.Policy)
 	Protection []func(name string, p *abate.Protection)
@@ -59,7 +59,7 @@ type table struct {
 	listens   []string
 }
 
-// Status tells which policy is in force and what became of the last attempt to load another.
+// Status is the policy in force and the result of the last attempt to load another.
 type Status struct {
 	Path   string
 	Loaded time.Time // when the policy in force was loaded
@@ -74,8 +74,8 @@ func Load(path string, adjust ...func(service string, p *abate.Policy)) (*Set, e
 	return LoadWith(path, Hooks{Policy: adjust})
 }
 
-// LoadWith reads the file, checks everything and makes the guards and gates. For services that the file does not list the
-// hooks run when their guard is made. A file with mistakes gives an Errors.
+// LoadWith reads the file, checks everything and makes the guards and gates. For services that the file does not list
+// the hooks run when their guard is made. A file with mistakes gives an Errors.
 func LoadWith(path string, hooks Hooks) (*Set, error) {
 	s := &Set{path: path, hooks: hooks, gates: map[string]*protected{}}
 	if err := s.Reload(); err != nil {
@@ -132,8 +132,8 @@ func (s *Set) Names() []string {
 
 // Match returns the guard of the service that a request belongs to. host may carry a port. Routes are looked at first:
 // the longest path prefix wins, on whole segments, and between equal paths the more exact host. Then upstreams: a
-// request to the host of a base URL belongs to its service. path is compared as it is. Give it as it is sent, in Go what
-// URL.EscapedPath returns: unescaped, an escaped slash would look like one.
+// request to the host of a base URL belongs to its service. path is compared as it is. Give it as it is sent, in Go
+// what URL.EscapedPath returns: unescaped, an escaped slash would look like one.
 func (s *Set) Match(host, path string) (*abate.Guard, bool) {
 	m, ok := s.Route(host, path)
 	return m.Guard, ok
@@ -142,15 +142,15 @@ func (s *Set) Match(host, path string) (*abate.Guard, bool) {
 // Destination is where Route sends a request.
 type Destination struct {
 	Guard *abate.Guard
-	// Policy is the service's policy in the file by which the route was found, every default written out. It is shared: do not
-	// change it. The guard may follow a newer one already; upstreams are to be taken from here, so that a request that has
-	// been routed arrives although the file is replaced meanwhile. Load counts the loads, so that it can be told which of two
-	// policies is newer.
+	// Policy is the service's policy in the file by which the route was found, every default written out. It is shared:
+	// do not change it. The guard may follow a newer one already; upstreams are to be taken from here, so that a
+	// request that has been routed arrives although the file is replaced meanwhile. Load counts the loads, so that it
+	// can be seen which of two policies is newer.
 	Policy *abate.Policy
 	Load   uint64
 	// Label is the route as the file writes it, or the host and base path of the upstream: a bounded set, fit for metrics.
 	Label string
-	// Upstream tells that the request named an upstream of the service itself, as requests to a forward proxy do.
+	// Upstream reports whether the request named an upstream of the service itself, as requests to a forward proxy do.
 	Upstream bool
 }
 
@@ -161,9 +161,9 @@ func (s *Set) Route(host, path string) (Destination, bool) {
 	return t.destination(d.service, d.label, upstream)
 }
 
-// Forward is Route for a request to a forward proxy, whose target is an absolute URI with that scheme: its authority decides,
-// always. Routes without a host are for requests to the proxy itself, and do not count; an upstream counts if its port is the
-// same.
+// Forward is Route for a request to a forward proxy, whose target is an absolute URI with that scheme: its authority
+// decides, always. Routes without a host are for requests to the proxy itself, and do not count; an upstream counts if
+// its port is the same.
 func (s *Set) Forward(scheme, host, path string) (Destination, bool) {
 	t := s.current.Load()
 	d, upstream := t.index.forward(scheme, host, path)
@@ -183,13 +183,13 @@ func (t *table) destination(service, label string, upstream bool) (Destination, 
 // GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
 func (s *Set) GatewayRetries() bool { return s.current.Load().file.GatewayRetries }
 
-// Status tells what is in force.
+// Status returns what is in force.
 func (s *Set) Status() Status { return *s.status.Load() }
 
 // Reload reads the file again and puts it in force: all of it, or, when it has a mistake, nothing. Calls that are
 // running finish under the policy they began with; breakers, budgets, bulkheads, buckets and limits keep their state. A
-// service that the file no longer lists goes on under the defaults. A gate that it no longer has keeps the protection it had
-// last, and its state for when it comes back: no request is led to it any more.
+// service that the file no longer lists goes on under the defaults. A gate that it no longer has keeps the protection
+// it had last, and its state for when it comes back: no request is led to it any more.
 func (s *Set) Reload() error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
@@ -218,8 +218,8 @@ type change struct {
 	policy abate.Policy
 }
 
-// apply makes what is missing and checks everything first; only when nothing can fail any more does it change a guard or a
-// gate.
+// apply makes what is missing and checks everything first; only when nothing can fail any more does it change a guard
+// or a gate.
 func (s *Set) apply(file *File) error {
 	t := newTable(file)
 	before := s.current.Load()
@@ -272,7 +272,8 @@ func (s *Set) apply(file *File) error {
 
 func newTable(file *File) *table {
 	n := len(file.Services)
-	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n), index: newIndex(file.Services)}
+	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n),
+		index: newIndex(file.Services)}
 	t.protected = make(map[string]*protected, len(file.Protect))
 	t.entrances, t.listens = newEntrances(file.Protect)
 	t.paths = pathRules(file)

@@ -17,7 +17,8 @@ import (
 )
 
 func TestGuardsFollowTheFile(t *testing.T) {
-	path := write(t, "defaults: {maxRetries: 7}\nservices:\n  b: {maxRetries: 2}\n  a: {maxRetries: 1}\ngatewayRetries: true\n")
+	path := write(t, "defaults: {maxRetries: 7}\nservices:\n  b: {maxRetries: 2}\n  a: {maxRetries: 1}\ngatewayRetries: "+
+		"true\n")
 	set := load(t, path)
 	if got := set.Names(); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("names %q", got)
@@ -68,7 +69,9 @@ func TestABadFileChangesNothing(t *testing.T) {
 	path := write(t, "services: {a: {maxRetries: 1}, b: {maxRetries: 2}}\n")
 	set := load(t, path)
 	before := set.Status()
-	for _, bad := range []string{"services: {a: {maxRetries: 5}, b: {maxRetries: 500}}\n", "", "services: [", strings.Repeat("#\n", 1<<20)} {
+	for _, bad := range []string{
+		"services: {a: {maxRetries: 5}, b: {maxRetries: 500}}\n", "", "services: [", strings.Repeat("#\n", 1<<20),
+	} {
 		replace(t, path, bad)
 		err := set.Reload()
 		status := set.Status()
@@ -84,7 +87,8 @@ func TestABadFileChangesNothing(t *testing.T) {
 		}
 	}
 	replace(t, path, "services: {a: {maxRetries: 5}}\n")
-	if err := set.Reload(); err != nil || set.Status().Err != nil || set.Status().Hash == before.Hash || set.Guard("a").Describe().MaxRetries != 5 {
+	if err := set.Reload(); err != nil || set.Status().Err != nil || set.Status().Hash == before.Hash ||
+		set.Guard("a").Describe().MaxRetries != 5 {
 		t.Errorf("the next good file: %v, %+v", err, set.Status())
 	}
 }
@@ -236,7 +240,8 @@ func TestMatch(t *testing.T) {
 }
 
 func BenchmarkMatch(b *testing.B) {
-	set := load(b, write(b, "services: {a: {routes: [{host: api.example.com, path: /a}]}, b: {upstreams: [\"http://b\"]}}\n"))
+	set := load(
+		b, write(b, "services: {a: {routes: [{host: api.example.com, path: /a}]}, b: {upstreams: [\"http://b\"]}}\n"))
 	b.ReportAllocs()
 	for b.Loop() {
 		set.Match("api.example.com:443", "/a/b/c")

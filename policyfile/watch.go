@@ -11,11 +11,11 @@ import (
 const settled = 2 * time.Second
 
 // Watch looks at the file about once a second (see Interval) and reloads it when its content has changed, until ctx
-// ends; it returns ctx's error. Looking instead of listening is what survives every way files change: the ..data symlink
-// of a mounted ConfigMap, an editor's rename, a network file system. A file that cannot be read or has mistakes changes
-// nothing and is logged with log/slog once, at level error; Watch goes on and takes the next good one. Replace the file
-// by renaming another over it: of a file that is being written in place Watch may see the first half. In Kubernetes mount
-// the ConfigMap as a directory: a file mounted with subPath never changes.
+// ends; it returns ctx's error. Looking instead of listening is what survives every way files change: the ..data
+// symlink of a mounted ConfigMap, an editor's rename, a network file system. A file that cannot be read or has mistakes
+// changes nothing and is logged with log/slog once, at level error; Watch goes on and takes the next good one. Replace
+// the file by renaming another over it: of a file that is being written in place Watch may see the first half. In
+// Kubernetes mount the ConfigMap as a directory: a file mounted with subPath never changes.
 func (s *Set) Watch(ctx context.Context) error {
 	interval := s.Interval
 	if interval <= 0 {
@@ -56,7 +56,8 @@ func (w *watcher) look() {
 		slog.Error("policy file not loaded: the last good policy stays in force", "path", w.set.path, "error", err)
 		return
 	}
-	slog.Info("policy file loaded", "path", w.set.path, "services", len(w.set.Names()), "protected", len(w.set.GateNames()), "hash", w.set.Status().Hash)
+	slog.Info("policy file loaded", "path", w.set.path, "services", len(w.set.Names()), "protected",
+		len(w.set.GateNames()), "hash", w.set.Status().Hash)
 }
 
 func (w *watcher) unchanged(info os.FileInfo) bool {

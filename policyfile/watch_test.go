@@ -28,7 +28,9 @@ func TestWatchFollowsRenamesAndWritesInPlace(t *testing.T) {
 	if err := os.WriteFile(path, []byte("services: {a: {maxRetries: 3}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a file written in place, of the same size", func() bool { return set.Guard("a").Describe().MaxRetries == 3 })
+	eventually(t, "a file written in place, of the same size", func() bool {
+		return set.Guard("a").Describe().MaxRetries == 3
+	})
 }
 
 // A clock too coarse or wrong must not hide a change: a time stamp is trusted only when it is some seconds old.
@@ -41,7 +43,8 @@ func TestWatchSeesAChangeThatKeepsSizeAndTime(t *testing.T) {
 	set := load(t, path)
 	looks := watch(t, set)
 	looks()
-	if err := errors.Join(os.WriteFile(path, []byte("services: {a: {maxRetries: 3}}\n"), 0o600), os.Chtimes(path, later, later)); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte("services: {a: {maxRetries: 3}}\n"), 0o600),
+		os.Chtimes(path, later, later)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the change", func() bool { return set.Guard("a").Describe().MaxRetries == 3 })
@@ -83,7 +86,9 @@ func TestWatchComplainsOncePerChangeAndGoesOn(t *testing.T) {
 		t.Errorf("%d complaints about a bad and a missing file", n)
 	}
 	replace(t, path, "services: {a: {maxRetries: 4}}\n")
-	eventually(t, "the next good file", func() bool { return set.Guard("a").Describe().MaxRetries == 4 && set.Status().Err == nil })
+	eventually(t, "the next good file", func() bool {
+		return set.Guard("a").Describe().MaxRetries == 4 && set.Status().Err == nil
+	})
 }
 
 func TestWatchForgivesABadFileThatIsTakenBack(t *testing.T) {
@@ -111,14 +116,18 @@ const (
 defaults: {timeout: 10s}
 services:
   busy: {timeout: 20s, maxRetries: 1, bulkhead: {maxConcurrentCalls: 100}, circuitBreaker: {slidingWindow: 100}}
-  broken: {maxRetries: 0, circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 24h}}
-  drained: {maxRetries: 1, initialDelay: 1ms, circuitBreaker: {disabled: true}, retryBudget: {ratio: 0.0001, reserve: 3, window: 1h}}
+  broken: {maxRetries: 0, circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h,
+    maxWaitDurationInOpenState: 24h}}
+  drained: {maxRetries: 1, initialDelay: 1ms, circuitBreaker: {disabled: true},
+    retryBudget: {ratio: 0.0001, reserve: 3, window: 1h}}
 `
 	flop = `
 defaults: {timeout: 30s, hedge: {delay: 1h}}
 services:
-  broken: {maxRetries: 2, circuitBreaker: {failureThreshold: 5, waitDurationInOpenState: 50m, maxWaitDurationInOpenState: 20h, slidingWindow: 1m}}
-  drained: {maxRetries: 3, initialDelay: 2ms, circuitBreaker: {disabled: true}, retryBudget: {ratio: 0.0002, reserve: 4, window: 30m}}
+  broken: {maxRetries: 2, circuitBreaker: {failureThreshold: 5, waitDurationInOpenState: 50m,
+    maxWaitDurationInOpenState: 20h, slidingWindow: 1m}}
+  drained: {maxRetries: 3, initialDelay: 2ms, circuitBreaker: {disabled: true},
+    retryBudget: {ratio: 0.0002, reserve: 4, window: 30m}}
 `
 )
 

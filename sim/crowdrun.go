@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate/sim/crowd"
 	"github.com/abate-go/abate/sim/engine"
+	"github.com/abate-go/abate/sim/population"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -32,14 +32,14 @@ func crowdPlayer(s *scenario.Scenario, v *scenario.Variant) (play, error) {
 	}
 	return func(seed uint64, detail bool, stop func() bool) (*engine.Record, error) {
 		if s.Clients[0].Method == scenario.Cohort && detail {
-			curve, err := crowd.Cohort(full)
+			curve, err := population.Cohort(full)
 			if err != nil {
 				return nil, err
 			}
 			return crowdRecord(s, v, curve, seed, 1), nil
 		}
-		curve, err := crowd.Exact(part, seed, stop)
-		if errors.Is(err, crowd.ErrStopped) {
+		curve, err := population.Exact(part, seed, stop)
+		if errors.Is(err, population.ErrStopped) {
 			return nil, nil
 		}
 		if err != nil {
@@ -50,14 +50,14 @@ func crowdPlayer(s *scenario.Scenario, v *scenario.Variant) (play, error) {
 }
 
 // crowdConfig says a scenario in the words of a crowd.
-func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (crowd.Config, error) {
+func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, error) {
 	f := &s.Clients[0]
 	service := &s.ServicesOf(v)[0]
 	p := v.PolicyOf(f.Name, service.Name)
-	if err := crowd.Supported(p); err != nil {
-		return crowd.Config{}, fmt.Errorf("variant %s: policy of %s: %w", v.Name, service.Name, err)
+	if err := population.Supported(p); err != nil {
+		return population.Config{}, fmt.Errorf("variant %s: policy of %s: %w", v.Name, service.Name, err)
 	}
-	c := crowd.Config{
+	c := population.Config{
 		Clients: f.Once + f.Users, Within: f.Within, Think: f.Think.Mean(),
 		Retry: p.Retry, AttemptTimeout: p.AttemptTimeout, Patience: f.Patience,
 		Capacity: service.Capacity(), ServiceTime: service.ServiceTime.Mean(), QueueLimit: -1, Duration: s.Duration,
@@ -75,14 +75,14 @@ func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (crowd.Config, error
 	}
 	for i := range s.Faults {
 		x := &s.Faults[i]
-		c.Outages = append(c.Outages, crowd.Outage{From: x.At, To: x.At + x.For, Hang: x.Mode != scenario.Refuse && x.Mode != scenario.Fail})
+		c.Outages = append(c.Outages, population.Outage{From: x.At, To: x.At + x.For, Hang: x.Mode != scenario.Refuse && x.Mode != scenario.Fail})
 	}
 	return c, c.Validate()
 }
 
 // crowdRecord is a crowd's curve as an engine's record. A crowd does not know which answer belongs to which moment of
 // asking, so goodput is by the time of the answer.
-func crowdRecord(s *scenario.Scenario, v *scenario.Variant, c *crowd.Curve, seed uint64, parts int) *engine.Record {
+func crowdRecord(s *scenario.Scenario, v *scenario.Variant, c *population.Curve, seed uint64, parts int) *engine.Record {
 	r := engine.Empty(s, v, seed)
 	r.Scale *= parts
 	r.Events = c.Events
@@ -125,7 +125,7 @@ func cohortCheck(s *scenario.Scenario, v *scenario.Variant, seed uint64) (*Cohor
 	if err != nil {
 		return nil, err
 	}
-	agreement, err := crowd.Check(c, seed)
+	agreement, err := population.Check(c, seed)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ func parseOrder(body io.Reader) (o order, err error) {
 	in := json.NewDecoder(body)
 	in.DisallowUnknownFields()
 	if err := in.Decode(&o); err != nil {
-		return o, refuse(http.StatusBadRequest, `the body is not understood (%s): write for example {"guard": "checkout", "override": "forcedOpen"}`, cut(err.Error(), maxText))
+		return o, refuse(http.StatusBadRequest, `the body is not understood (%s): write for example {"guard": "checkout", `+
+			`"override": "forcedOpen"}`, cut(err.Error(), maxText))
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return o, refuse(http.StatusBadRequest, "there is something behind the JSON object: send one object")

@@ -67,7 +67,8 @@ func (p *Page) detail(w http.ResponseWriter, r *http.Request, gate bool) error {
 		if gate {
 			what = "gate"
 		}
-		return refuse(http.StatusNotFound, "there is no %s %q: it may have gone with the last reload", what, cut(name, maxText))
+		return refuse(http.StatusNotFound, "there is no %s %q: it may have gone with the last reload", what,
+			cut(name, maxText))
 	}
 	now := abate.Now()
 	h := n.history()

@@ -49,7 +49,7 @@ func (p *Page) CausesAt(name, cause string, now time.Duration, n int) int {
 // SetTick is how often a stream tells what is new.
 func (p *Page) SetTick(d time.Duration) { p.tick = d }
 
-// Hosts tells whether a page on loopback answers to a name.
+// Hosts reports whether a page on loopback answers to a name.
 func (p *Page) Hosts(host string) bool { return p.hosts(host) }
 
 // ParseOrder reads the body of POST /override.

@@ -83,7 +83,7 @@ func gateFacts(g *abate.Gate, now time.Duration) []fact {
 	}
 	if p.RateLimit.Enabled() {
 		say("Rate limit", fmt.Sprintf("burst %d", p.RateLimit.Burst), "%s", p.RateLimit.Limit.String())
-		say("Buckets", "callers that are told apart", "%d", s.RateLimit.Keys)
+		say("Buckets", "callers with a bucket of their own", "%d", s.RateLimit.Keys)
 	}
 	return all
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// Causes of a gate: how requests ended, then why it said no: what the shedder decides in its own order, and what others do.
+// Causes of a gate: how requests ended, then why it said no: what the shedder decides in its own order, and what others
+// do.
 const (
 	shedCauses  = 4
 	gateLimited = shedCauses + len(shed.Reasons)
@@ -62,7 +63,7 @@ func (r *gateRecord) ObserveGate(e abate.GateEvent) {
 	}
 }
 
-// arrived counts a request, and whether it is somebody's second try.
+// arrived counts a request, and whether it is somebody's second attempt.
 func (r *gateRecord) arrived(e *abate.GateEvent) {
 	lap, s := r.at(e.At)
 	if e.Attempt > 1 {

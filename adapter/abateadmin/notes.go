@@ -18,7 +18,7 @@ const (
 	quietTime = 30 * time.Second
 )
 
-// note is something worth telling. Open and Half are how many circuits of that name were so after it.
+// note is something worth showing. Open and Half are how many circuits of that name were so after it.
 type note struct {
 	At         time.Duration
 	Text       string
@@ -70,7 +70,7 @@ func (l *notes) leave(at time.Duration, in breaker.State) {
 	l.put(note{At: at, Text: "no longer shown, its circuit was " + in.String(), Change: true, Open: l.open, Half: l.half})
 }
 
-// standing tells whether a state counts as open or as on its way back.
+// standing reports whether a state counts as open or as on its way back.
 func standing(s breaker.State) (open, half int) {
 	switch s {
 	case breaker.Open:
@@ -200,7 +200,7 @@ func (l *notes) lastChange() (time.Duration, bool) {
 	return 0, false
 }
 
-// recent tells whether last was not long before at, or after it: clocks of others may be a moment ahead.
+// recent reports whether last was not long before at, or after it: clocks of others may be a moment ahead.
 func recent(at time.Duration, last int64, long time.Duration) bool {
 	since := at - time.Duration(last)
 	return since < long && since > -long

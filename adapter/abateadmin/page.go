@@ -14,11 +14,11 @@ import (
 type Config struct {
 	// Title stands at the top of the page, such as the name of the program. Empty means "abate".
 	Title string
-	// Sees tells whether whoever sends the request may see data; nil: everybody. A stream asks again every second.
+	// Sees reports whether whoever sends the request may see data; nil: everybody. A stream asks again every second.
 	Sees func(*http.Request) bool
-	// Known tells whether whoever sends the request may change something; nil: nobody may.
+	// Known reports whether whoever sends the request may change something; nil: nobody may.
 	Known func(*http.Request) bool
-	// Who is the name of somebody who is Known, for the log and the page; nil or "" if there is none to tell.
+	// Who is the name of somebody who is Known, for the log and the page; nil or "" if there is none.
 	Who func(*http.Request) string
 	// How says how to be allowed to change something. Empty means a sentence about Known.
 	How string
@@ -26,7 +26,7 @@ type Config struct {
 	Hosts []string
 	// Reload loads the policy file again; nil if there is none.
 	Reload func() error
-	// File tells what became of the policy file; nil if there is none. It is asked once a second for each reader.
+	// File returns the state of the policy file; nil if there is none. It is asked once a second for each reader.
 	File func() File
 	// Format makes a text of a policy, such as policyfile.Format; nil shows no policies.
 	Format func(name string, p *abate.Policy) []byte
@@ -94,13 +94,14 @@ func New(c Config) *Page {
 	return p
 }
 
-// Close ends the streams of all readers, and refuses new ones. It is for http.Server.RegisterOnShutdown: a server that shuts down
-// waits for its readers.
+// Close ends the streams of all readers, and refuses new ones. It is for http.Server.RegisterOnShutdown: a server that
+// shuts down waits for its readers.
 func (p *Page) Close() { p.end.Do(func() { close(p.closed) }) }
 
-// Adjust makes the policy of a service tell the page what its guard does: it is an argument for policyfile.Load, or is called on a
-// policy before abate.New. An observer that is set already is told too. Policies of one service get observers that are equal, so
-// that a reload which changes nothing is seen as one; adjusting a policy twice counts once.
+// Adjust makes the policy of a service report to the page what its guard does: it is an argument for policyfile.Load,
+// or is called on a policy before abate.New. An observer that is already set is called too. Policies of one service get
+// observers that are equal, so that a reload which changes nothing is seen as one; adjusting a policy twice counts
+// once.
 func (p *Page) Adjust(service string, policy *abate.Policy) {
 	p.mu.Lock()
 	r := p.subject(service).record
@@ -128,8 +129,8 @@ func (p *Page) gateSubject(name string) *gateSubject {
 	return s
 }
 
-// Add shows these guards. Those with the same name share a row: it counts how many of their circuits are open, and adds up the
-// rest. Adding a guard twice is fine. One whose policy was not adjusted shows its state and no traffic.
+// Add shows these guards. Those with the same name share a row: it counts how many of their circuits are open, and adds
+// up the rest. Adding a guard twice is fine. One whose policy was not adjusted shows its state and no traffic.
 func (p *Page) Add(guards ...*abate.Guard) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,8 @@ func (p *Page) Remove(guards ...*abate.Guard) {
 	}
 }
 
-// remove takes a guard out. What it has told about its circuit no longer counts: nobody will tell that it is closed again.
+// remove takes a guard out. What it has reported about its circuit no longer counts: nobody will report that it is
+// closed again.
 func (s *subject) remove(g *abate.Guard) {
 	i := slices.Index(s.guards, g)
 	if i < 0 {
@@ -163,8 +165,8 @@ func (s *subject) remove(g *abate.Guard) {
 	}
 }
 
-// AdjustProtection makes a protection tell the page what its gate does. It is Adjust for gates, and fits the Protection of
-// policyfile.Hooks.
+// AdjustProtection makes a protection report to the page what its gate does. It is Adjust for gates, and fits the
+// Protection of policyfile.Hooks.
 func (p *Page) AdjustProtection(name string, protection *abate.Protection) {
 	p.mu.Lock()
 	r := p.gateSubject(name).record

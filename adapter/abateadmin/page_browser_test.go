@@ -44,7 +44,9 @@ func TestThePageShowsAStormAtEveryWidthInLightAndDark(t *testing.T) {
 			if first := b.Eval(`document.querySelector('.row a').textContent`); first != "checkout" {
 				t.Errorf("%s: the first row is %q", name, first)
 			}
-			if mark := b.Eval(`document.querySelector('.row.trouble .mark').className + getComputedStyle(document.querySelector('.row.trouble .mark')).clipPath.slice(0, 7)`); mark != "mark troublepolygon" {
+			if mark := b.Eval(`document.querySelector('.row.trouble .mark').className + ` +
+				`getComputedStyle(document.querySelector('.row.trouble .mark')).clipPath.slice(0, 7)`); mark !=
+				"mark troublepolygon" {
 				t.Errorf("%s: trouble has no shape of its own: %s", name, mark)
 			}
 			b.Open(url + "/#guard/payment-service")
@@ -127,7 +129,8 @@ func TestEverythingCanBeDoneWithKeys(t *testing.T) {
 		t.Errorf("a key pressed twice forces a circuit open: the focus is at %q", got)
 	}
 	b.Press("Tab", "Enter")
-	b.Until(`[...document.querySelectorAll('.banner')].some(e => /checkout: circuit forced open by hand by alice/.test(e.textContent))`)
+	b.Until(`[...document.querySelectorAll('.banner')].some(e => /checkout: circuit forced open by hand by ` +
+		`alice/.test(e.textContent))`)
 	if err := call(g); !errors.Is(err, abate.ErrCircuitOpen) {
 		t.Errorf("a call: %v", err)
 	}
@@ -147,7 +150,8 @@ func TestEverythingCanBeDoneWithKeys(t *testing.T) {
 		t.Errorf("a call: %v", err)
 	}
 	b.Shows("circuit breaker left to the policy again by alice")
-	if bad := b.Eval(`[...document.querySelectorAll('button, input, select, a')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels && e.labels.length)).length`); bad != "0" {
+	if bad := b.Eval(`[...document.querySelectorAll('button, input, select, a')].filter(e => !(e.textContent.trim() || ` +
+		`e.getAttribute('aria-label') || e.labels && e.labels.length)).length`); bad != "0" {
 		t.Errorf("%s controls have no name", bad)
 	}
 	b.Press("/")
@@ -215,7 +219,9 @@ func TestARealStormIsSeenLive(t *testing.T) {
 		return
 	}
 	s := newStage(t, abateadmin.Config{Title: "abate drill"})
-	careless := abate.Policy{Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond}}
+	careless := abate.Policy{
+		Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond},
+	}
 	careless.RetryBudget.Disabled, careless.CircuitBreaker.Disabled = true, true
 	naive := s.guard("payments", careless)
 	careful := s.guard("orders", abate.DefaultPolicy())
@@ -299,27 +305,33 @@ func TestAThousandGuardsStaySmooth(t *testing.T) {
 	b.Until(`document.querySelectorAll('.row.trouble, .row.watch, .row.calm').length > 10`)
 	b.Until(`performance.getEntriesByName('first-contentful-paint').length`)
 	paint := b.Eval(`performance.getEntriesByName('first-contentful-paint')[0].startTime.toFixed(0)`)
-	weight := b.Eval(`performance.getEntriesByType('resource').filter(e => !e.name.includes('events')).reduce((n, e) => n + e.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`)
+	weight := b.Eval(`performance.getEntriesByType('resource').filter(e => !e.name.includes('events')).reduce((n, e) => ` +
+		`n + e.transferSize, performance.getEntriesByType('navigation')[0].transferSize)`)
 	b.Eval(`window.longest = 0; window.frames2 = []; window.tasks = [];
 		new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({entryTypes: ['longtask']});
-		{ let last = performance.now(); const f = now => { frames2.push(now - last); last = now; requestAnimationFrame(f) }; requestAnimationFrame(f) }; 0`)
+		{ let last = performance.now();
+		  const f = now => { frames2.push(now - last); last = now; requestAnimationFrame(f) };
+		  requestAnimationFrame(f) }; 0`)
 	b.Until(`frames2.length > 60 * 6`)
 	b.Eval(`scrollTo(0, 20000)`)
 	b.Until(`frames2.length > 60 * 10`)
 	b.Picture("thousand")
-	frames := b.Eval(`{ const f = frames2.slice().sort((a, b) => a - b); 'median ' + f[f.length >> 1].toFixed(1) + ' ms, p99 ' + f[f.length * .99 | 0].toFixed(1) + ' ms, longest ' + f[f.length - 1].toFixed(1) + ' ms' }`)
+	frames := b.Eval(`{ const f = frames2.slice().sort((a, b) => a - b); 'median ' + f[f.length >> 1].toFixed(1) + ' ` +
+		`ms, p99 ' + f[f.length * .99 | 0].toFixed(1) + ' ms, longest ' + f[f.length - 1].toFixed(1) + ' ms' }`)
 	tasks := b.Eval(`tasks.length + ' long tasks, longest ' + Math.max(0, ...tasks).toFixed(0) + ' ms'`)
 	t.Logf("first paint %s ms, %s bytes; frames of 1,000 guards that all change: %s; %s", paint, weight, frames, tasks)
 	if n, err := strconv.Atoi(weight); err != nil || n > 200<<10 || n < 10<<10 {
 		t.Errorf("the page weighs %s bytes", weight)
 	}
-	if b.Eval(`document.querySelectorAll('.row .spark path[d]').length > 20 && document.querySelectorAll('.row .spark path[d]').length < 3000`) != "true" {
+	if b.Eval(`document.querySelectorAll('.row .spark path[d]').length > 20 && document.querySelectorAll('.row .spark `+
+		`path[d]').length < 3000`) != "true" {
 		t.Error("lines are drawn that nobody sees, or none")
 	}
 	b.Quiet()
 }
 
-// TestOfAThousandRowsThoseNearWhatIsInSightAreMade: a page of them all costs seconds, and each of them a little in every frame.
+// TestOfAThousandRowsThoseNearWhatIsInSightAreMade: a page of them all costs seconds, and each of them a little in
+// every frame.
 func TestOfAThousandRowsThoseNearWhatIsInSightAreMade(t *testing.T) {
 	if !inBrowser() {
 		return
@@ -338,14 +350,16 @@ func TestOfAThousandRowsThoseNearWhatIsInSightAreMade(t *testing.T) {
 	}
 	few := func(when string) {
 		t.Helper()
-		is(when+", the page is small", `document.querySelectorAll('.row').length <= 70 && document.querySelectorAll('*').length < 2500`, "true")
+		is(when+", the page is small", `document.querySelectorAll('.row').length <= 70 && `+
+			`document.querySelectorAll('*').length < 2500`, "true")
 	}
 	frame := func() { t.Helper(); b.Eval(`new Promise(done => requestAnimationFrame(() => setTimeout(done)))`) }
 	for _, width := range []int{390, 1440} {
 		b.Size(width, false)
 		b.Until(`rows.size === 1000 && document.querySelector('.row') && listed[0].nodes`)
 		few(strconv.Itoa(width))
-		is("the list is as high as all rows", `document.getElementById('rows').offsetHeight === 1000 * document.querySelector('.row').offsetHeight`, "true")
+		is("the list is as high as all rows", `document.getElementById('rows').offsetHeight === 1000 * `+
+			`document.querySelector('.row').offsetHeight`, "true")
 		b.Eval(`scrollTo(0, 1e6)`)
 		b.Until(`rows.get('guard/service-999').nodes?.row.getBoundingClientRect().bottom <= innerHeight`)
 		few("at the end")
@@ -400,8 +414,11 @@ func TestAFrameTouchesOnlyRowsInWhichSomethingHappens(t *testing.T) {
 	b.Open(s.serve().URL + "/")
 	b.Until(`rows.size === 1000 && document.querySelector('.row')`)
 	b.Eval(`document.getElementById('sort').value = 'name'; arrange()`) // so that none moves
-	b.Eval(`window.touched = new Set(); new MutationObserver(all => { for (const m of all) { const e = m.target instanceof Element ? m.target : m.target.parentElement; touched.add(e.closest('.row')?.dataset.key || e.id) } })
-		.observe(document.getElementById('rows'), {subtree: true, childList: true, attributes: true, characterData: true}); 0`)
+	b.Eval(`window.touched = new Set(); new MutationObserver(all => { for (const m of all) {
+			const e = m.target instanceof Element ? m.target : m.target.parentElement;
+			touched.add(e.closest('.row')?.dataset.key || e.id) } })
+		.observe(document.getElementById('rows'),
+			{subtree: true, childList: true, attributes: true, characterData: true}); 0`)
 	s.calls("service-000", abate.Now(), 20, 0, 0)
 	s.calls("service-500", abate.Now(), 20, 0, 0)
 	b.Until(`rows.get('guard/service-500').data.calls && touched.size > 0`)
@@ -410,11 +427,13 @@ func TestAFrameTouchesOnlyRowsInWhichSomethingHappens(t *testing.T) {
 		t.Errorf("of two rows in which something happened one is in sight; touched were %s", all)
 	}
 	// One that has gone does not come back because somebody scrolls before the next frame.
-	if n := b.Eval(`takeRows([], [{name: 'service-000'}]); show(); arrange(); String(document.querySelectorAll('[data-key="guard/service-000"]').length)`); n != "0" {
+	if n := b.Eval(`takeRows([], [{name: 'service-000'}]); show(); arrange(); ` +
+		`String(document.querySelectorAll('[data-key="guard/service-000"]').length)`); n != "0" {
 		t.Errorf("a guard that has gone has %s rows", n)
 	}
 	// A tab in the background has no frames: what comes meanwhile is painted once.
-	if n := b.Eval(`{ let n = 0; const real = requestAnimationFrame; window.requestAnimationFrame = () => ++n; painting = 0;
+	if n := b.Eval(
+		`{ let n = 0; const real = requestAnimationFrame; window.requestAnimationFrame = () => ++n; painting = 0;
 		for (let i = 0; i < 5; i++) paintSoon(); window.requestAnimationFrame = real; paint(); String(n) }`); n != "1" {
 		t.Errorf("the page is painted %s times after five events", n)
 	}

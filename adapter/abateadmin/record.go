@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Causes of a guard: how attempts ended, and from refusals on why the policy said no. The last is for what this list does not know.
+// Causes of a guard: how attempts ended, and from refusals on why the policy said no. The last is for what this list
+// does not know.
 var guardCauses = [...]struct {
 	err  error
 	name string
@@ -56,7 +57,8 @@ type record struct {
 	byHand hand
 }
 
-// hand is who has put something above the policy, and when, if that is Known. Who is empty if the program itself did it.
+// hand is who has put something above the policy, and when, if that is Known. Who is empty if the program itself did
+// it.
 type hand struct {
 	At    time.Duration
 	Who   string
@@ -170,7 +172,8 @@ func (r *record) policyChanged(e *abate.Event) {
 	}
 }
 
-// doneBy notes who it was that has just put something above the policy. A guard that was not adjusted has not told of it.
+// doneBy notes who it was that has just put something above the policy. A guard that was not adjusted has not reported
+// it.
 func (r *record) doneBy(at time.Duration, who string) {
 	r.mu.Lock()
 	r.byHand = hand{At: at, Who: who, Known: true}

@@ -29,8 +29,19 @@ func TestRatesAreThoseOfTheLastTenWholeSeconds(t *testing.T) {
 	s.calls("a", 20*sec+time.Millisecond, 700, 0, 0) // the second is not over
 	r := s.RowAt("a", false, 20*sec+900*time.Millisecond)
 	want := abateadmin.Row{
-		Name: "a", Guards: 1, Circuit: "off", Level: abateadmin.Watch, Why: "many retries: 1.25 attempts for each call; 25 % of calls fail",
-		Calls: 20, Attempts: 25, Good: 15, Bad: 5, Amplification: 1.25, RetryShare: 0.2, Last: [3]int{25, 15, 5}, Took: r.Took,
+		Name:          "a",
+		Guards:        1,
+		Circuit:       "off",
+		Level:         abateadmin.Watch,
+		Why:           "many retries: 1.25 attempts for each call; 25 % of calls fail",
+		Calls:         20,
+		Attempts:      25,
+		Good:          15,
+		Bad:           5,
+		Amplification: 1.25,
+		RetryShare:    0.2,
+		Last:          [3]int{25, 15, 5},
+		Took:          r.Took,
 	}
 	if r != want {
 		t.Errorf("\n%+v, want\n%+v", r, want)
@@ -44,7 +55,8 @@ func TestRatesAreThoseOfTheLastTenWholeSeconds(t *testing.T) {
 }
 
 func TestASecondIsFoundWhereverTheClockBegan(t *testing.T) {
-	for _, at := range []time.Duration{0, 1, -1, -sec, 299 * sec, 300*sec - 1, 300 * sec, -26 * 365 * 24 * time.Hour, math.MaxInt64 - 2*sec, math.MinInt64/2 + 2*sec} {
+	for _, at := range []time.Duration{0, 1, -1, -sec, 299 * sec, 300*sec - 1, 300 * sec, -26 * 365 * 24 * time.Hour,
+		math.MaxInt64 - 2*sec, math.MinInt64/2 + 2*sec} {
 		s := newStage(t, abateadmin.Config{})
 		s.guard("a", abate.Policy{})
 		s.calls("a", at, 3, 0, 0)
@@ -89,22 +101,39 @@ func TestWhatIsTheMatterIsSaidInWords(t *testing.T) {
 	}{
 		{"nothing", func(*stage) {}, abateadmin.Idle, ""},
 		{"some calls", func(s *stage) { s.calls("a", 5*sec, 9, 0, 0) }, abateadmin.Calm, ""},
-		{"a storm", func(s *stage) { s.calls("a", 5*sec, 40, 1000, 3) }, abateadmin.Trouble, "retry storm: 4.0 attempts for each call; 100 % of calls fail"},
-		{"the reserve of a budget is used", func(s *stage) { s.calls("a", 5*sec, 11, 1000, 1) }, abateadmin.Trouble, "100 % of calls fail; many retries: 2.00 attempts for each call"},
+		{"a storm", func(s *stage) {
+			s.calls("a", 5*sec, 40, 1000, 3)
+		}, abateadmin.Trouble, "retry storm: 4.0 attempts for each call; 100 % of calls fail"},
+		{"the reserve of a budget is used", func(s *stage) {
+			s.calls("a", 5*sec, 11, 1000, 1)
+		}, abateadmin.Trouble, "100 % of calls fail; many retries: 2.00 attempts for each call"},
 		{"a few failures", func(s *stage) { s.calls("a", 5*sec, 9, 1000, 0) }, abateadmin.Calm, ""},
 		{"failures", func(s *stage) { s.calls("a", 5*sec, 100, 60, 0) }, abateadmin.Watch, "6 % of calls fail"},
-		{"refusals", func(s *stage) { s.refused("a", 5*sec, 20, abate.ErrBulkheadFull) }, abateadmin.Trouble, "100 % of calls refused"},
-		{"some refusals", func(s *stage) { s.calls("a", 5*sec, 98, 0, 0); s.refused("a", 5*sec, 2, abate.ErrThrottled) }, abateadmin.Watch, "2 % of calls refused"},
-		{"forced open", func(s *stage) { _ = s.guards["a"].Override(abate.OverrideForcedOpen) }, abateadmin.Trouble, "circuit forced open by hand"},
-		{"disabled", func(s *stage) { _ = s.guards["a"].Override(abate.OverrideDisabled) }, abateadmin.Watch, "circuit breaker disabled by hand"},
-		{"shadow", func(s *stage) { _ = s.guards["a"].Override(abate.OverrideShadow) }, abateadmin.Watch, "circuit breaker in shadow by hand"},
+		{"refusals", func(s *stage) {
+			s.refused("a", 5*sec, 20, abate.ErrBulkheadFull)
+		}, abateadmin.Trouble, "100 % of calls refused"},
+		{"some refusals", func(s *stage) {
+			s.calls("a", 5*sec, 98, 0, 0)
+			s.refused("a", 5*sec, 2, abate.ErrThrottled)
+		}, abateadmin.Watch, "2 % of calls refused"},
+		{"forced open", func(s *stage) {
+			_ = s.guards["a"].Override(abate.OverrideForcedOpen)
+		}, abateadmin.Trouble, "circuit forced open by hand"},
+		{"disabled", func(s *stage) {
+			_ = s.guards["a"].Override(abate.OverrideDisabled)
+		}, abateadmin.Watch, "circuit breaker disabled by hand"},
+		{"shadow", func(s *stage) {
+			_ = s.guards["a"].Override(abate.OverrideShadow)
+		}, abateadmin.Watch, "circuit breaker in shadow by hand"},
 		{"retries that are refused", func(s *stage) {
 			for range 12 {
 				s.tell["a"].Observe(abate.Event{Kind: abate.CallBegan, At: 5 * sec})
 				s.tell["a"].Observe(abate.Event{Kind: abate.CallEnded, At: 5 * sec, Attempt: 1, Reason: abate.ErrBudgetExhausted})
 			}
 		}, abateadmin.Watch, "retries refused"},
-		{"a call that goes on for long", func(s *stage) { s.tell["a"].Observe(abate.Event{Kind: abate.CallBegan, At: -99 * sec}) }, abateadmin.Calm, ""},
+		{"a call that goes on for long", func(s *stage) {
+			s.tell["a"].Observe(abate.Event{Kind: abate.CallBegan, At: -99 * sec})
+		}, abateadmin.Calm, ""},
 		{"callers who left", func(s *stage) { s.refused("a", 5*sec, 50, context.Canceled) }, abateadmin.Idle, ""},
 	} {
 		s := newStage(t, abateadmin.Config{})
@@ -128,7 +157,8 @@ func TestAnOpenCircuitIsTroubleAndOfManyGuardsThoseOpenAreCounted(t *testing.T) 
 	}
 	fail(a)
 	r := s.RowAt("a", false, abate.Now())
-	if r.Circuit != "open" || r.Guards != 2 || r.Open != 1 || r.Level != abateadmin.Trouble || r.Why != "1 of 2 circuits open" || r.Since == 0 {
+	if r.Circuit != "open" || r.Guards != 2 || r.Open != 1 || r.Level != abateadmin.Trouble ||
+		r.Why != "1 of 2 circuits open" || r.Since == 0 {
 		t.Errorf("%+v", r)
 	}
 	s.Remove(a)
@@ -151,7 +181,8 @@ func TestTheStripTellsTheWorstOfEverySecond(t *testing.T) {
 		{2*sec + 1, breaker.Closed, breaker.Open}, {2*sec + 2, breaker.Closed, breaker.Open}, // two guards with one name
 		{4 * sec, breaker.Open, breaker.HalfOpen}, {5 * sec, breaker.Open, breaker.HalfOpen},
 		{6*sec + 1, breaker.HalfOpen, breaker.Open}, {6*sec + 2, breaker.Open, breaker.HalfOpen},
-		{8 * sec, breaker.HalfOpen, breaker.RampUp}, {8 * sec, breaker.HalfOpen, breaker.Closed}, {9 * sec, breaker.RampUp, breaker.Closed},
+		{8 * sec, breaker.HalfOpen, breaker.RampUp}, {8 * sec, breaker.HalfOpen, breaker.Closed},
+		{9 * sec, breaker.RampUp, breaker.Closed},
 	} {
 		s.tell["a"].Observe(abate.Event{Kind: abate.BreakerChanged, At: c.at, From: c.from, To: c.to})
 	}
@@ -160,7 +191,8 @@ func TestTheStripTellsTheWorstOfEverySecond(t *testing.T) {
 		now  time.Duration
 		n    int
 		want string
-	}{{11 * sec, 11, "00222221110"}, {9*sec + sec/2, 4, "2211"}, {4*sec + 1, 3, "022"}, {400 * sec, 3, "000"}, {0, 2, "00"}} {
+	}{{11 * sec, 11, "00222221110"}, {9*sec + sec/2, 4, "2211"}, {4*sec + 1, 3, "022"}, {400 * sec, 3, "000"},
+		{0, 2, "00"}} {
 		want := c.want
 		if got := s.StripAt("a", c.now, c.n); got != want {
 			t.Errorf("at %v: %s, want %s", c.now, got, want)
@@ -176,7 +208,8 @@ func TestRefusalsAreCountedByReasonAndTheFirstIsAnEvent(t *testing.T) {
 		s.refused("a", now-time.Duration(i)*sec, 2, abate.ErrCircuitOpen)
 	}
 	s.refused("a", now, 3, errors.New("somebody's own"))
-	if five, step := s.CausesAt("a", "circuit open", now, 30), s.CausesAt("a", "circuit open", now, 1); five != 80 || step > 20 || step < 2 {
+	if five, step := s.CausesAt("a", "circuit open", now, 30), s.CausesAt("a", "circuit open", now, 1); five != 80 ||
+		step > 20 || step < 2 {
 		t.Errorf("%d in five minutes, %d in the last step", five, step)
 	}
 	if other := s.CausesAt("a", "other", now, 1); other != 3 {
@@ -212,8 +245,22 @@ func TestAGateIsCountedToo(t *testing.T) {
 	}
 	r := s.RowAt("g", true, 10*sec)
 	want := abateadmin.Row{
-		Name: "g", Gate: true, Guards: 1, Level: abateadmin.Trouble, Why: "retry storm from callers: 2.0 requests for each first one; 26 % of requests refused",
-		Calls: 4, Attempts: 4, Good: 2.8, Bad: 0.1, Refused: 1, Amplification: 2, RetryShare: 0.5, InFlight: 1, Limit: 4, Took: 4, Last: [3]int{},
+		Name:          "g",
+		Gate:          true,
+		Guards:        1,
+		Level:         abateadmin.Trouble,
+		Why:           "retry storm from callers: 2.0 requests for each first one; 26 % of requests refused",
+		Calls:         4,
+		Attempts:      4,
+		Good:          2.8,
+		Bad:           0.1,
+		Refused:       1,
+		Amplification: 2,
+		RetryShare:    0.5,
+		InFlight:      1,
+		Limit:         4,
+		Took:          4,
+		Last:          [3]int{},
 	}
 	if r != want {
 		t.Errorf("\n%+v, want\n%+v", r, want)
@@ -260,7 +307,8 @@ func TestACircuitForcedOpenIsSeenOnTheLane(t *testing.T) {
 	for _, c := range []struct {
 		o    abate.Override
 		want string
-	}{{abate.OverrideForcedOpen, "2"}, {abate.NoOverride, "0"}, {abate.OverrideForcedOpen, "2"}, {abate.OverrideDisabled, "0"}} {
+	}{{abate.OverrideForcedOpen, "2"}, {abate.NoOverride, "0"}, {abate.OverrideForcedOpen, "2"},
+		{abate.OverrideDisabled, "0"}} {
 		if err := g.Override(c.o); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +325,9 @@ func TestAWaitThatIsCalledOffRetriesNoMore(t *testing.T) {
 	s.Adjust("g", &p)
 	ctx, leave := context.WithCancel(abate.ContextWithLogger(t.Context(), slog.New(slog.DiscardHandler)))
 	p.Observer = leaver{p.Observer, leave}
-	if _, err := abate.Connect(ctx, "g", p, func(context.Context) (int, error) { return 0, errors.New("not yet") }); err == nil {
+	if _, err := abate.Connect(ctx, "g", p, func(context.Context) (int, error) {
+		return 0, errors.New("not yet")
+	}); err == nil {
 		t.Fatal("it is there")
 	}
 	if r := s.RowAt("g", false, abate.Now()); r.Retrying != 0 || r.InFlight != 0 {
@@ -369,7 +419,8 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		t.Errorf("a call allocates %v times", n)
 	}
 	err := errors.New("no")
-	for _, e := range []abate.Event{{Kind: abate.AttemptEnded, Class: abate.Failure, Err: err}, {Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}, {Kind: abate.RetryScheduled, Retries: 1}} {
+	for _, e := range []abate.Event{{Kind: abate.AttemptEnded, Class: abate.Failure, Err: err},
+		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}, {Kind: abate.RetryScheduled, Retries: 1}} {
 		s.tell["a"].Observe(e)
 		if n := testing.AllocsPerRun(1000, func() { s.tell["a"].Observe(e) }); n != 0 {
 			t.Errorf("%v allocates %v times", e.Kind, n)
@@ -467,10 +518,13 @@ func FuzzRecord(f *testing.F) {
 		s := newStage(t, abateadmin.Config{})
 		s.guard("a", abate.Policy{})
 		for _, at := range []time.Duration{time.Duration(at), 0, time.Duration(at) + 3*sec, -sec} {
-			s.tell["a"].Observe(abate.Event{Kind: abate.EventKind(kind), At: at, Latency: time.Duration(latency), Delay: time.Duration(latency), Attempt: attempt,
-				Class: abate.Class(class), Retries: attempt, Reason: abate.ErrDeadline, Err: errors.New("x"), From: breaker.State(class), To: breaker.State(kind)})
+			s.tell["a"].Observe(abate.Event{Kind: abate.EventKind(kind), At: at, Latency: time.Duration(latency),
+				Delay: time.Duration(latency), Attempt: attempt,
+				Class: abate.Class(class), Retries: attempt, Reason: abate.ErrDeadline, Err: errors.New("x"),
+				From: breaker.State(class), To: breaker.State(kind)})
 			r := s.RowAt("a", false, at+sec)
-			if r.Amplification < 1 || r.Amplification > 99 || r.RetryShare < 0 || r.RetryShare > 1 || r.Took < 0 || r.Calls < 0 || r.InFlight < 0 {
+			if r.Amplification < 1 || r.Amplification > 99 || r.RetryShare < 0 || r.RetryShare > 1 || r.Took < 0 ||
+				r.Calls < 0 || r.InFlight < 0 {
 				t.Errorf("%+v", r)
 			}
 			if n := len(s.StripAt("a", at, 60)); n != 60 {
@@ -483,8 +537,10 @@ func FuzzRecord(f *testing.F) {
 func BenchmarkObserve(b *testing.B) {
 	s := newStage(b, abateadmin.Config{})
 	s.guard("a", abate.Policy{})
-	for _, e := range []abate.Event{{Kind: abate.CallBegan}, {Kind: abate.AttemptBegan, Attempt: 1}, {Kind: abate.AttemptEnded, Latency: sec}, {Kind: abate.CallEnded},
-		{Kind: abate.AttemptEnded, Class: abate.Failure, Err: errors.New("no")}, {Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}} {
+	for _, e := range []abate.Event{{Kind: abate.CallBegan}, {Kind: abate.AttemptBegan, Attempt: 1},
+		{Kind: abate.AttemptEnded, Latency: sec}, {Kind: abate.CallEnded},
+		{Kind: abate.AttemptEnded, Class: abate.Failure, Err: errors.New("no")},
+		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}} {
 		b.Run(fmt.Sprint(e.Kind, " ", e.Class, " ", e.Reason), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -11,14 +11,17 @@ import (
 // maxText is how many characters of an error are shown.
 const maxText = 200
 
-// What may stand in an error and is nobody's business: who one is at a URL, its query, and values with a telling name.
+// What may stand in an error and is nobody's business: who one is at a URL, its query, and values whose name says that
+// they are secret.
 var (
 	userinfo = regexp.MustCompile(`://[^\s/?#"']*@`)
 	// A slash or the like in a password: what stands behind the colon is no port.
 	slashed = regexp.MustCompile(`://[^\s/?#"'@:\[]*:\d*[^\s\d/?#"'@][^\s"']*@`)
 	query   = regexp.MustCompile(`(://[^\s?#"']*)[?#][^\s"']*`)
 	bearer  = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	secrets = regexp.MustCompile(`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
+	secrets = regexp.MustCompile(
+		`(?i)([\w-]*(?:password|passwd|pwd|secret|token|api-?_?key|authorization))` +
+			`(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
 )
 
 // redact makes a text of an error that may be shown.

@@ -9,14 +9,15 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// window is how many seconds the rates of a row are about: short enough to see a storm begin, long enough not to flicker.
+// window is how many seconds the rates of a row are about: short enough to see a storm begin, long enough not to
+// flicker.
 const window = 10
 
-// Row is what is shown of one guard, or of all with one name, or of one gate. Rates are means over the last ten complete seconds,
-// times are milliseconds since 1970.
+// Row is what is shown of one guard, or of all with one name, or of one gate. Rates are means over the last ten
+// complete seconds, times are milliseconds since 1970.
 type Row struct {
 	Name string `json:"name"`
-	// Gate tells that it is about requests that arrive and not about calls.
+	// Gate reports whether the row is about requests that arrive, not about calls.
 	Gate bool `json:"gate,omitempty"`
 
 	Level Level `json:"level"`
@@ -30,27 +31,27 @@ type Row struct {
 	// Guards is how many have this name, and Open how many of their circuits are open.
 	Guards int `json:"guards"`
 	Open   int `json:"open,omitempty"`
-	// Override is what somebody has put above the policy by hand, at HandAt, 0 if that was not told. By is empty if the
+	// Override is what somebody has put above the policy by hand, at HandAt, 0 if that is not known. By is empty if the
 	// program itself did it.
 	Override abate.Override `json:"override,omitempty"`
 	HandAt   int64          `json:"handAt,omitempty"`
 	By       string         `json:"by,omitempty"`
 
-	// Calls, Attempts and the others are per second. Calls are counted by their first attempts and by refusals. Good are those
-	// that were answered, Bad those that failed, Refused those for which no attempt was sent. For a gate they are requests, and
-	// Attempts those that it let pass or not, the callers' retries included.
+	// Calls, Attempts and the others are per second. Calls are counted by their first attempts and by refusals. Good
+	// are those that were answered, Bad those that failed, Refused those for which no attempt was sent. For a gate they
+	// are requests, and Attempts those that it let pass or not, the callers' retries included.
 	Calls    float64 `json:"calls"`
 	Attempts float64 `json:"attempts"`
 	Good     float64 `json:"good"`
 	Bad      float64 `json:"bad"`
 	Refused  float64 `json:"refused"`
-	// Amplification is attempts for each call that sent one; 1 if there were none. RetryShare is the share of retries and hedges
-	// among all attempts.
+	// Amplification is attempts for each call that sent one; 1 if there were none. RetryShare is the share of retries
+	// and hedges among all attempts.
 	Amplification float64 `json:"amplification"`
 	RetryShare    float64 `json:"retryShare"`
 
-	// InFlight is how many calls run, those in back-off included, and Limit how many may, 0 for any number. Queued wait to be let
-	// in, and Retrying have been sent again at least once.
+	// InFlight is how many calls run, those in back-off included, and Limit how many may, 0 for any number. Queued wait
+	// to be let in, and Retrying have been sent again at least once.
 	InFlight int `json:"inFlight"`
 	Limit    int `json:"limit,omitempty"`
 	Queued   int `json:"queued,omitempty"`
@@ -58,8 +59,8 @@ type Row struct {
 	// Budget is how many retries and hedges could be sent now, if HasBudget.
 	Budget    float64 `json:"budget"`
 	HasBudget bool    `json:"hasBudget,omitempty"`
-	// Typical is what a successful attempt usually takes, or what a request does to a gate without load, and Took what attempts
-	// took, in milliseconds; 0 if that is not known.
+	// Typical is what a successful attempt usually takes, or what a request does to a gate without load, and Took what
+	// attempts took, in milliseconds; 0 if that is not known.
 	Typical float64 `json:"typical,omitempty"`
 	Took    float64 `json:"took,omitempty"`
 
@@ -126,7 +127,8 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 
 // gateRow makes the row of a gate.
 func gateRow(name string, now time.Duration, h *history, s abate.GateState, running int) Row {
-	r := Row{Name: name, Gate: true, Guards: 1, InFlight: max(running, s.Shed.InFlight, 0), Limit: s.Shed.Limit, Queued: s.Shed.Queued}
+	r := Row{Name: name, Gate: true, Guards: 1, InFlight: max(running, s.Shed.InFlight, 0), Limit: s.Shed.Limit,
+		Queued: s.Shed.Queued}
 	r.Typical = milliseconds(s.Shed.Latency)
 	t := h.window(now, window)
 	r.count(t, h.second(now, 0))
@@ -155,7 +157,9 @@ func (r *Row) count(t, last tally) {
 }
 
 // overrides, from the one that changes least to the one that stands out.
-var overrides = []abate.Override{abate.NoOverride, abate.OverrideShadow, abate.OverrideDisabled, abate.OverrideForcedOpen}
+var overrides = []abate.Override{
+	abate.NoOverride, abate.OverrideShadow, abate.OverrideDisabled, abate.OverrideForcedOpen,
+}
 
 // worse is the override that stands out, of guards with one name.
 func worse(a, b abate.Override) abate.Override {

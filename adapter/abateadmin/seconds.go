@@ -12,8 +12,8 @@ const (
 	steps    = span / stepSize
 )
 
-// A word holds the lap it is about, so that a place that is used again begins anew, and one or two counts: no lock, and nothing to
-// do while nobody counts.
+// A word holds the lap it is about, so that a place that is used again begins anew, and one or two counts: no lock, and
+// nothing to do while nobody counts.
 const (
 	lapBits   = 20
 	countBits = 22
@@ -111,7 +111,7 @@ func begin(at time.Duration) time.Duration {
 	return at - time.Duration((uint64(at)+uint64(base))%uint64(time.Second))
 }
 
-// history counts what happened to one name. It is told the time with everything.
+// history counts what happened to one name. Every method is given the time.
 type history struct {
 	seconds [span]oneSecond
 	// reasons counts causes in steps of ten seconds: classes of attempts and reasons of refusals.
@@ -135,7 +135,7 @@ func (h *history) cause(at time.Duration, which int) {
 	h.reasons[i/stepSize][which].add(lap, second)
 }
 
-// heard tells whether a cause was counted not long ago. 0 stands for never.
+// heard reports whether a cause was counted not long ago. 0 stands for never.
 func (h *history) heard(at time.Duration, which int) bool {
 	last := h.since[which].Load()
 	if last != 0 && recent(at, last, time.Second) {

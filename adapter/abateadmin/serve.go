@@ -39,9 +39,11 @@ var startScript string
 
 var script = []byte("'use strict';\n" + domScript + chartScript + listScript + detailScript + startScript)
 
-// contentPolicy lets the page load its own two files and talk to where it came from, and nothing else. Nobody may frame it.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
-	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// contentPolicy lets the page load its own two files and talk to where it came from, and nothing else. Nobody may frame
+// it.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types " +
+	"'none'"
 
 func (p *Page) routes() {
 	p.mux = http.NewServeMux()
@@ -49,7 +51,9 @@ func (p *Page) routes() {
 		kind string
 		body []byte
 	}{
-		"/{$}": {"text/html; charset=utf-8", html}, "/page.css": {"text/css; charset=utf-8", style}, "/page.js": {"text/javascript; charset=utf-8", script},
+		"/{$}": {"text/html; charset=utf-8", html}, "/page.css": {"text/css; charset=utf-8", style}, "/page.js": {
+			"text/javascript; charset=utf-8", script,
+		},
 	} {
 		p.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", part.kind)
@@ -82,16 +86,17 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// Admit finds out whether a request may be meant for this page, which asks it by itself; whatever else the same server shows should
-// ask it too. A web site that somebody has open can have its own name point to loopback and then read what is there: so a page on
-// loopback answers to names of loopback only, and an error, for an answer of 421, says so. Elsewhere it cannot be known under
-// which names a page is asked for.
+// Admit finds out whether a request may be meant for this page, which asks it by itself; whatever else the same server
+// shows should ask it too. A web site that somebody has open can have its own name point to loopback and then read what
+// is there: so a page on loopback answers to names of loopback only, and an error, for an answer of 421, says so.
+// Elsewhere it cannot be known under which names a page is asked for.
 func (p *Page) Admit(r *http.Request) error {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil || !isLoopback(at.String()) || p.hosts(r.Host) {
 		return nil
 	}
-	return refuse(http.StatusMisdirectedRequest, "this page is not %q: ask for it by its address, or as localhost", cut(r.Host, maxText))
+	return refuse(http.StatusMisdirectedRequest, "this page is not %q: ask for it by its address, or as localhost",
+		cut(r.Host, maxText))
 }
 
 func isLoopback(address string) bool {
@@ -99,7 +104,8 @@ func isLoopback(address string) bool {
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
-// hosts tells whether a page on loopback may be asked for under this name. An address cannot be made to point elsewhere.
+// hosts reports whether a page on loopback may be asked for under this name. An address cannot be made to point
+// elsewhere.
 func (p *Page) hosts(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -114,7 +120,8 @@ func (p *Page) hosts(host string) bool {
 func (p *Page) sees(r *http.Request) bool { return p.config.Sees == nil || p.config.Sees(r) }
 
 // seeing lets those pass who may see data. Other web sites can read no answer, but each makes work.
-func (p *Page) seeing(next func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (p *Page) seeing(next func(http.ResponseWriter, *http.Request) error) func(
+	http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 			return refuse(http.StatusForbidden, "the request comes from another web site: ask for the page itself")
@@ -127,13 +134,15 @@ func (p *Page) seeing(next func(http.ResponseWriter, *http.Request) error) func(
 }
 
 // changing lets those pass who may change something, if they do so from the page or from no browser at all.
-func (p *Page) changing(next func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (p *Page) changing(next func(http.ResponseWriter, *http.Request) error) func(
+	http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := p.cross.Check(r); err != nil {
 			return refuse(http.StatusForbidden, "the request comes from another web site: only this page may change anything")
 		}
 		if r.Header.Get(ours) == "" {
-			return refuse(http.StatusForbidden, "the header %s is missing: set it to anything, so that no other web site can send this request", ours)
+			return refuse(http.StatusForbidden, "the header %s is missing: set it to anything, so that no other web site can "+
+				"send this request", ours)
 		}
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 			return refuse(http.StatusUnsupportedMediaType, "the body must be application/json, and say so in Content-Type")

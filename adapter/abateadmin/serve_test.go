@@ -97,8 +97,9 @@ const secret = "Bearer sesame"
 func locked(t testing.TB, log io.Writer) *stage {
 	return newStage(t, abateadmin.Config{
 		Known: func(r *http.Request) bool { return r.Header.Get("Authorization") == secret },
-		Who:   func(*http.Request) string { return "alice" }, How: "bring a token",
-		Log: slog.New(slog.NewTextHandler(log, nil)),
+		Who:   func(*http.Request) string { return "alice" },
+		How:   "bring a token",
+		Log:   slog.New(slog.NewTextHandler(log, nil)),
 	})
 }
 
@@ -131,12 +132,30 @@ func TestWhoIsNotKnownChangesNothing(t *testing.T) {
 		says   string
 	}{
 		{"no token", func(r *http.Request) *http.Request { r.Header.Del("Authorization"); return r }, 401, "bring a token"},
-		{"another token", func(r *http.Request) *http.Request { r.Header.Set("Authorization", "Bearer x"); return r }, 401, "nothing was changed"},
-		{"no header of ours", func(r *http.Request) *http.Request { r.Header.Del("X-Abate-Admin"); return r }, 403, "X-Abate-Admin is missing"},
-		{"a form's type", func(r *http.Request) *http.Request { r.Header.Set("Content-Type", "text/plain"); return r }, 415, "application/json"},
-		{"another origin", func(r *http.Request) *http.Request { r.Header.Set("Origin", "https://evil.test"); return r }, 403, "another web site"},
-		{"another site", func(r *http.Request) *http.Request { r.Header.Set("Sec-Fetch-Site", "cross-site"); return r }, 403, "another web site"},
-		{"a neighbour site", func(r *http.Request) *http.Request { r.Header.Set("Sec-Fetch-Site", "same-site"); return r }, 403, "another web site"},
+		{"another token", func(r *http.Request) *http.Request {
+			r.Header.Set("Authorization", "Bearer x")
+			return r
+		}, 401, "nothing was changed"},
+		{"no header of ours", func(r *http.Request) *http.Request {
+			r.Header.Del("X-Abate-Admin")
+			return r
+		}, 403, "X-Abate-Admin is missing"},
+		{"a form's type", func(r *http.Request) *http.Request {
+			r.Header.Set("Content-Type", "text/plain")
+			return r
+		}, 415, "application/json"},
+		{"another origin", func(r *http.Request) *http.Request {
+			r.Header.Set("Origin", "https://evil.test")
+			return r
+		}, 403, "another web site"},
+		{"another site", func(r *http.Request) *http.Request {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			return r
+		}, 403, "another web site"},
+		{"a neighbour site", func(r *http.Request) *http.Request {
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			return r
+		}, 403, "another web site"},
 		{"GET", func(r *http.Request) *http.Request { r.Method = "GET"; return r }, 405, ""},
 		{"HEAD", func(r *http.Request) *http.Request { r.Method = "HEAD"; return r }, 405, ""},
 		{"GET with a query", func(*http.Request) *http.Request {
@@ -156,7 +175,8 @@ func TestWhoIsNotKnownChangesNothing(t *testing.T) {
 	}
 	s := newStage(t, abateadmin.Config{How: "say --admin-token-file"})
 	g := s.guard("checkout", abate.DefaultPolicy())
-	if status, body := s.do(order("/override", force)); status != 403 || !strings.Contains(body, "say --admin-token-file") || g.State().Override != "" {
+	if status, body := s.do(order("/override", force)); status != 403 ||
+		!strings.Contains(body, "say --admin-token-file") || g.State().Override != "" {
 		t.Errorf("a page that knows nobody: %d %s", status, body)
 	}
 }
@@ -164,7 +184,8 @@ func TestWhoIsNotKnownChangesNothing(t *testing.T) {
 func TestAnOverrideRejectsCallsAndIsTakenBack(t *testing.T) {
 	var log bytes.Buffer
 	s := locked(t, &log)
-	g, twin, other := s.guard("checkout", abate.DefaultPolicy()), s.guard("checkout", abate.Policy{}), s.guard("other", abate.DefaultPolicy())
+	g, twin, other := s.guard("checkout", abate.DefaultPolicy()), s.guard("checkout", abate.Policy{}),
+		s.guard("other", abate.DefaultPolicy())
 	status, body := s.do(order("/override", `{"guard": "checkout", "override": "forcedOpen"}`))
 	if status != 200 || !strings.Contains(body, "checkout: circuit forced open") {
 		t.Fatalf("%d %s", status, body)
@@ -179,7 +200,8 @@ func TestAnOverrideRejectsCallsAndIsTakenBack(t *testing.T) {
 	}
 	now := s.state()
 	r := now.Rows[0]
-	if r.Override != abate.OverrideForcedOpen || r.By != "alice" || r.HandAt == 0 || r.HandAt > now.At || now.At-r.HandAt > 60_000 || r.Level != abateadmin.Trouble {
+	if r.Override != abate.OverrideForcedOpen || r.By != "alice" || r.HandAt == 0 || r.HandAt > now.At ||
+		now.At-r.HandAt > 60_000 || r.Level != abateadmin.Trouble {
 		t.Errorf("%+v at %d", r, now.At)
 	}
 	if len(now.Acts) != 1 || now.Acts[0].Who != "alice" || now.Acts[0].Text != "checkout: circuit forced open" {
@@ -202,7 +224,8 @@ func TestAnOverrideRejectsCallsAndIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestAGuardThatWasNotAdjustedTellsWhenItWasOverridden, if it was from the page; what the program did the page cannot date.
+// TestAGuardThatWasNotAdjustedTellsWhenItWasOverridden, if it was from the page; what the program did the page cannot
+// date.
 func TestAGuardThatWasNotAdjustedTellsWhenItWasOverridden(t *testing.T) {
 	s := locked(t, io.Discard)
 	for _, name := range []string{"page", "program"} {
@@ -235,7 +258,8 @@ func TestBadOrdersSayWhatIsWrong(t *testing.T) {
 	g := s.guard("checkout", abate.DefaultPolicy())
 	for body, want := range map[string]string{
 		``: "not understood", `x`: "not understood", `[]`: "not understood", `{}`: "both needed", `null`: "both needed",
-		`{"guard": "checkout"}`: "both needed", `{"override": "shadow"}`: "both needed", `{"guard": "", "override": "shadow"}`: "both needed",
+		`{"guard": "checkout"}`: "both needed", `{"override": "shadow"}`: "both needed",
+		`{"guard": "", "override": "shadow"}`:                                  "both needed",
 		`{"guard": "checkout", "override": "shadow", "x": 1}`:                  "not understood",
 		`{"guard": "checkout", "override": "shadow"} {}`:                       "something behind",
 		`{"guard": "checkout", "override": "open"}`:                            "forcedOpen, disabled, shadow",
@@ -267,23 +291,27 @@ func TestAReloadThatFailsSaysWhere(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	now := s.state()
-	if now.Problem != fails.Error() || now.Path != "policy.yaml" || now.Loaded != 5000 || !now.Reloads || !now.May || len(now.Acts) != 1 || now.Acts[0].Problem != fails.Error() {
+	if now.Problem != fails.Error() || now.Path != "policy.yaml" || now.Loaded != 5000 || !now.Reloads || !now.May ||
+		len(now.Acts) != 1 || now.Acts[0].Problem != fails.Error() {
 		t.Errorf("%+v", now)
 	}
 	problem = nil
 	if status, body := s.do(order("/reload", `{}`)); status != 200 || s.state().Problem != "" {
-		t.Errorf("mended: %d %s", status, body)
+		t.Errorf("fixed: %d %s", status, body)
 	}
 }
 
 func TestThePageItselfHoldsNoDataAndMayBeSeenByEverybody(t *testing.T) {
-	s := newStage(t, abateadmin.Config{Title: "shop", Sees: func(r *http.Request) bool { return r.Header.Get("Authorization") == secret }, How: "bring a token"})
+	s := newStage(t, abateadmin.Config{Title: "shop", Sees: func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == secret
+	}, How: "bring a token"})
 	s.guard("payments", abate.DefaultPolicy())
 	for _, path := range []string{"/", "/page.css", "/page.js"} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		policy := w.Header().Get("Content-Security-Policy")
-		if w.Code != 200 || strings.Contains(w.Body.String(), "payments") || w.Header().Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(policy, "frame-ancestors 'none'") ||
+		if w.Code != 200 || strings.Contains(w.Body.String(), "payments") ||
+			w.Header().Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(policy, "frame-ancestors 'none'") ||
 			!strings.Contains(policy, "script-src 'self';") || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
@@ -311,7 +339,8 @@ func TestThePageItselfHoldsNoDataAndMayBeSeenByEverybody(t *testing.T) {
 	} else {
 		t.Logf("the page weighs %d bytes", weight)
 	}
-	if bytes.Contains(abateadmin.HTML, []byte(" on")) && bytes.Contains(abateadmin.HTML, []byte("onclick")) || bytes.Contains(abateadmin.HTML, []byte("style=")) {
+	if bytes.Contains(abateadmin.HTML, []byte(" on")) && bytes.Contains(abateadmin.HTML, []byte("onclick")) ||
+		bytes.Contains(abateadmin.HTML, []byte("style=")) {
 		t.Error("the page has handlers or styles of its own, which its policy forbids")
 	}
 }
@@ -319,13 +348,16 @@ func TestThePageItselfHoldsNoDataAndMayBeSeenByEverybody(t *testing.T) {
 func TestOnLoopbackOnlyNamesOfLoopbackAreAnswered(t *testing.T) {
 	s := newStage(t, abateadmin.Config{Hosts: []string{"my-alias"}})
 	for host, want := range map[string]bool{
-		"127.0.0.1": true, "127.0.0.1:15000": true, "localhost:1": true, "LOCALHOST": true, "[::1]:80": true, "::1": true, "10.1.2.3": true, "my-alias:80": true, "localhost.": true,
-		"evil.test": false, "localhost.evil.test:80": false, "": false, "127.0.0.1.evil.test": false, "my-alias.evil": false, "[": false, "0x7f.1": false,
+		"127.0.0.1": true, "127.0.0.1:15000": true, "localhost:1": true, "LOCALHOST": true, "[::1]:80": true, "::1": true,
+		"10.1.2.3": true, "my-alias:80": true, "localhost.": true,
+		"evil.test": false, "localhost.evil.test:80": false, "": false, "127.0.0.1.evil.test": false, "my-alias.evil": false,
+		"[": false, "0x7f.1": false,
 	} {
 		r := httptest.NewRequest("GET", "/state", nil)
 		r.Host = host
 		at := func(ip string) *http.Request {
-			return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(ip), Port: 80}))
+			return r.WithContext(
+				context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(ip), Port: 80}))
 		}
 		for _, ip := range []string{"127.0.0.1", "::1", "127.9.9.9"} {
 			if status, body := s.do(at(ip)); (status == 200) != want || !want && status != 421 {
@@ -343,7 +375,8 @@ func TestItMayStandUnderAnyPath(t *testing.T) {
 	s.guard("payments", abate.DefaultPolicy())
 	mux := http.NewServeMux()
 	mux.Handle("/debug/abate/", http.StripPrefix("/debug/abate", s))
-	for path, want := range map[string]string{"/debug/abate/": `href="page.css"`, "/debug/abate/page.js": "use strict", "/debug/abate/state": "payments", "/debug/abate/guard?name=payments": "series"} {
+	for path, want := range map[string]string{"/debug/abate/": `href="page.css"`, "/debug/abate/page.js": "use strict",
+		"/debug/abate/state": "payments", "/debug/abate/guard?name=payments": "series"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
@@ -381,13 +414,16 @@ func TestDetailsTellWhy(t *testing.T) {
 	if sum(d.Series.First) != 10 || sum(d.Series.Extra) != 10 || sum(d.Series.Good) != 5 || sum(d.Series.Bad) != 5 {
 		t.Errorf("series: %+v", d.Series)
 	}
-	if len(d.Errors) != 1 || d.Errors[0].Class != "failure" || !strings.Contains(d.Errors[0].Text, "http://…@payments:8080/charge?…") {
+	if len(d.Errors) != 1 || d.Errors[0].Class != "failure" ||
+		!strings.Contains(d.Errors[0].Text, "http://…@payments:8080/charge?…") {
 		t.Errorf("errors: %+v", d.Errors)
 	}
-	if len(d.Refusals) != 1 || d.Refusals[0].Name != "attempts exhausted" || d.Refusals[0].Five != 5 || d.Attempts[1].Name != "failure" || d.Attempts[1].Minute != 15 {
+	if len(d.Refusals) != 1 || d.Refusals[0].Name != "attempts exhausted" || d.Refusals[0].Five != 5 ||
+		d.Attempts[1].Name != "failure" || d.Attempts[1].Minute != 15 {
 		t.Errorf("refusals %+v, attempts %+v", d.Refusals, d.Attempts)
 	}
-	if text := fmt.Sprint(d.Facts); !strings.Contains(text, "{Bulkhead 0 of 9 0 queued}") || !strings.Contains(text, "Last back-off 120ms") {
+	if text := fmt.Sprint(d.Facts); !strings.Contains(text, "{Bulkhead 0 of 9 0 queued}") ||
+		!strings.Contains(text, "Last back-off 120ms") {
 		t.Errorf("facts: %s", text)
 	}
 	for _, path := range []string{"/guard", "/guard?name=b", "/gate?name=a", "/guard?name=%zz"} {
@@ -468,7 +504,8 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	s.calls("b", abate.Now()-20*sec, 7, 0, 0)
 	r := s.read(s.serve())
 	first, _ := r.next()
-	if !first.Full || len(first.Rows) != 2 || len(first.Sparks) != 1 || first.Sparks[0].Name.Name != "b" || len(first.Sparks[0].Good) != 60 {
+	if !first.Full || len(first.Rows) != 2 || len(first.Sparks) != 1 || first.Sparks[0].Name.Name != "b" ||
+		len(first.Sparks[0].Good) != 60 {
 		t.Fatalf("%+v", first)
 	}
 	if e, _ := r.next(); e.Full || len(e.Rows) != 0 || e.Head != nil || e.At < first.At {
@@ -493,7 +530,8 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	}
 }
 
-// TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged: the first has everything, and a quiet second costs next to nothing.
+// TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged: the first has everything, and a quiet second costs next to
+// nothing.
 func TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
 	s.SetTick(5 * time.Millisecond)
@@ -650,7 +688,8 @@ func TestAReaderWhoTakesNothingIsDropped(t *testing.T) {
 }
 
 func FuzzOrder(f *testing.F) {
-	for _, seed := range []string{`{"guard": "a", "override": "shadow"}`, `{"guard": "a", "override": null}`, `{"Guard": 1}`, "", "\xff", `{"guard":"a","override":""}{}`} {
+	for _, seed := range []string{`{"guard": "a", "override": "shadow"}`, `{"guard": "a", "override": null}`,
+		`{"Guard": 1}`, "", "\xff", `{"guard":"a","override":""}{}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -667,7 +706,8 @@ func FuzzOrder(f *testing.F) {
 		if len(body) > 4096 {
 			return
 		}
-		if done := status == 200; done != (err == nil && guard == "a" && (override == "" || override == "forcedOpen" || override == "disabled" || override == "shadow")) {
+		if done := status == 200; done != (err == nil && guard == "a" &&
+			(override == "" || override == "forcedOpen" || override == "disabled" || override == "shadow")) {
 			t.Errorf("%q: %d, %v", body, status, err)
 		}
 		if status == 200 && g.State().Override != override || status != 200 && g.State().Override != "" {
@@ -685,7 +725,9 @@ func FuzzQueryAndHost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query, host string) {
 		r := httptest.NewRequest("GET", "/guard", nil)
 		r.URL.RawQuery, r.Host = query, host
-		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}))
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{
+			IP: net.IPv4(127, 0, 0, 1), Port: 80,
+		}))
 		status, body := s.do(r)
 		if status != 200 && status != 404 && status != 421 || !json.Valid([]byte(body)) {
 			t.Errorf("%q: %d %s", query, status, body)

@@ -13,18 +13,19 @@ import (
 type Snapshot struct {
 	// At is the moment that it shows, in milliseconds since 1970, on the clock of all times in it.
 	At int64 `json:"at"`
-	// Full tells that Rows are all there are. Otherwise they are those that have changed, and Gone those that are no more.
+	// Full reports whether Rows has all rows. Otherwise it has those that have changed, and Gone names those that were
+	// removed.
 	Full bool   `json:"full"`
 	Rows []Row  `json:"rows"`
 	Gone []Name `json:"gone,omitempty"`
 	// Title is the Config's.
 	Title string `json:"title"`
-	// May tells whether whoever asks may change something, and How, if not, what to do about it.
+	// May reports whether whoever asks may change something, and How, if not, what to do about it.
 	May bool   `json:"may"`
 	How string `json:"how,omitempty"`
-	// Asks tells that whoever asks may not, and somebody may: with a token.
+	// Asks reports whether the reader may do nothing yet, but could with a token.
 	Asks bool `json:"asks"`
-	// Reloads tells whether there is a policy file.
+	// Reloads reports whether there is a policy file.
 	Reloads bool `json:"reloads"`
 	// Path, Loaded and Problem are about it: Problem is why the file as it is now is not in force.
 	Path    string `json:"path,omitempty"`
@@ -141,7 +142,8 @@ func (p *Page) rows(now time.Duration) (rows []Row, all []named) {
 
 // head is a Snapshot without rows, for whoever asks.
 func (p *Page) head(now time.Duration, r *http.Request) Snapshot {
-	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil && p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
+	s := Snapshot{At: p.wall(now), Title: p.config.Title, May: p.config.Known != nil &&
+		p.config.Known(r), Reloads: p.config.Reload != nil, Rows: []Row{}}
 	if s.Asks = p.config.Known != nil && !s.May; !s.May {
 		s.How = p.config.How
 	}
@@ -168,7 +170,8 @@ func sparks(all []named, now time.Duration) []Spark {
 		for ago := sparkSeconds - 1; ago >= 0; ago-- {
 			t := h.second(now, ago)
 			busy = busy || t != (tally{})
-			s.Attempts, s.Good, s.Bad = append(s.Attempts, t.First+t.Extra), append(s.Good, t.Good), append(s.Bad, t.Bad+t.Refused)
+			s.Attempts, s.Good, s.Bad = append(s.Attempts, t.First+t.Extra), append(s.Good, t.Good),
+				append(s.Bad, t.Bad+t.Refused)
 		}
 		s.Strip = h.notes.strip(now, sparkSeconds)
 		for _, mark := range s.Strip {
@@ -181,7 +184,8 @@ func sparks(all []named, now time.Duration) []Spark {
 	return sparks
 }
 
-// changes are the rows that are not as they were, and the names that are no more. Both lists are sorted as subjects are.
+// changes are the rows that are not as they were, and the names that are no more. Both lists are sorted as subjects
+// are.
 func changes(before, now []Row) (changed []Row, gone []Name) {
 	type key struct {
 		name string

@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// stage is a page with guards, and what plays on them.
+// stage is a page with guards, and what runs on them.
 type stage struct {
 	t testing.TB
 	*abateadmin.Page
@@ -28,7 +28,8 @@ func newStage(t testing.TB, c abateadmin.Config) *stage {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &stage{t, abateadmin.New(c), map[string]*abate.Guard{}, map[string]abate.Observer{}, map[string]abate.GateObserver{}}
+	s := &stage{t, abateadmin.New(c), map[string]*abate.Guard{}, map[string]abate.Observer{},
+		map[string]abate.GateObserver{}}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -85,7 +86,8 @@ func (s *stage) calls(name string, at time.Duration, n, failing, again int) {
 			o.Observe(e)
 			e.Kind, e.Err = abate.AttemptEnded, nil
 			if class == abate.Failure {
-				e.Err, e.Latency = errors.New("Get \"http://user:secret@payments:8080/charge?card=4111\": dial tcp 10.2.3.4:8080: connect: connection refused"), 350*time.Millisecond
+				e.Err, e.Latency = errors.New("Get \"http://user:secret@payments:8080/charge?card=4111\": dial tcp "+
+					"10.2.3.4:8080: connect: connection refused"), 350*time.Millisecond
 			}
 			o.Observe(e)
 			if k+1 < attempts {
@@ -110,11 +112,13 @@ func (s *stage) refused(name string, at time.Duration, n int, reason error) {
 	}
 }
 
-// storm plays five minutes with a storm in the last of them, as seen at now.
+// storm runs five minutes with a storm in the last of them, as seen at now.
 func storm(s *stage, now time.Duration) {
 	p := abate.DefaultPolicy()
 	naive := abate.Policy{Retry: abate.Retry{MaxRetries: 3}}
-	for _, name := range []string{"accounts", "catalogue", "checkout", "emails", "inventory", "prices", "search", "sessions"} {
+	for _, name := range []string{
+		"accounts", "catalogue", "checkout", "emails", "inventory", "prices", "search", "sessions",
+	} {
 		s.guard(name, p)
 	}
 	s.guard("payment-service", naive)
@@ -148,7 +152,9 @@ func storm(s *stage, now time.Duration) {
 		for i := range wave(18, 7) {
 			e := abate.GateEvent{At: at, Kind: abate.RequestAdmitted, Attempt: 1, Latency: 9 * time.Millisecond}
 			if ago < 70 && i%4 == 0 {
-				s.asks["orders"].ObserveGate(abate.GateEvent{At: at, Kind: abate.RequestRefused, Attempt: 2, Reason: abate.ErrOverloaded, Shed: shed.LaterAttempt})
+				s.asks["orders"].ObserveGate(abate.GateEvent{
+					At: at, Kind: abate.RequestRefused, Attempt: 2, Reason: abate.ErrOverloaded, Shed: shed.LaterAttempt,
+				})
 				continue
 			}
 			s.asks["orders"].ObserveGate(e)
@@ -157,12 +163,17 @@ func storm(s *stage, now time.Duration) {
 		}
 	}
 	for range 100 {
-		_, _ = abate.Do(context.Background(), s.guards["checkout"], func(context.Context) (int, error) { return 0, errors.New("connection refused") })
+		_, _ = abate.Do(context.Background(), s.guards["checkout"], func(context.Context) (int, error) {
+			return 0, errors.New("connection refused")
+		})
 	}
 	for _, e := range []struct {
 		ago      time.Duration
 		from, to breaker.State
-	}{{50 * time.Second, breaker.Closed, breaker.Open}, {40 * time.Second, breaker.Open, breaker.HalfOpen}, {38 * time.Second, breaker.HalfOpen, breaker.Open}} {
-		s.tell["checkout"].Observe(abate.Event{Kind: abate.BreakerChanged, At: now - e.ago, From: e.from, To: e.to, Detail: "failure rate"})
+	}{{50 * time.Second, breaker.Closed, breaker.Open}, {40 * time.Second, breaker.Open, breaker.HalfOpen},
+		{38 * time.Second, breaker.HalfOpen, breaker.Open}} {
+		s.tell["checkout"].Observe(abate.Event{
+			Kind: abate.BreakerChanged, At: now - e.ago, From: e.from, To: e.to, Detail: "failure rate",
+		})
 	}
 }

@@ -99,7 +99,8 @@ func (s *stream) send(v any) error {
 	if err != nil {
 		return err
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(patience)) // instead of the server's, which is for answers that have an end
+	// instead of the server's, which is for answers that have an end
+	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := s.w.Write(append(append([]byte("data: "), data...), "\n\n"...)); err != nil {
 		return err
 	}

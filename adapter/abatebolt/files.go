@@ -14,12 +14,13 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Files are the files that the entries of a policy file name in idempotency.file. The zero Files is ready for use, and its methods
-// are safe for concurrent use:
+// Files are the files that the entries of a policy file name in idempotency.file. The zero Files is ready for use, and
+// its methods are safe for concurrent use:
 //
 //	var files abatebolt.Files
 //	defer files.Close()
-//	set, err := policyfile.LoadWith(path, policyfile.Hooks{Protection: []func(string, *abate.Protection){files.AdjustProtection}})
+//	hooks := policyfile.Hooks{Protection: []func(string, *abate.Protection){files.AdjustProtection}}
+//	set, err := policyfile.LoadWith(path, hooks)
 //	err = errors.Join(err, files.Err())
 type Files struct {
 	mu   sync.Mutex
@@ -46,10 +47,11 @@ type user struct {
 	observer abate.GateObserver
 }
 
-// AdjustProtection makes the protection of a gate keep its keys in the file that it names, if it does; it fits the Protection of
-// policyfile.Hooks, behind those that set an Observer. A file that cannot be opened makes the keys unreachable, see
-// idempotency.Config.WhenAway; Err has the reason. A file stays open until Close, also when no entry names it any more. Gates
-// that share a file have the room of the one that wants most, and none forgets earlier than the strictest allows.
+// AdjustProtection makes the protection of a gate keep its keys in the file that it names, if it does; it fits the
+// Protection of policyfile.Hooks, behind those that set an Observer. A file that cannot be opened makes the keys
+// unreachable, see idempotency.Config.WhenAway; Err has the reason. A file stays open until Close, also when no entry
+// names it any more. Gates that share a file have the room of the one that wants most, and none forgets earlier than
+// the strictest allows.
 func (f *Files) AdjustProtection(name string, p *abate.Protection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +76,7 @@ func (f *Files) AdjustProtection(name string, p *abate.Protection) {
 	p.Store = one
 }
 
-// open opens the file if it is not open, and tells it what its users want.
+// open opens the file if it is not open, and gives it the settings of its users.
 func (f *file) open() {
 	o := f.options()
 	if s := f.store.Load(); s != nil {
@@ -106,7 +108,8 @@ func (f *file) options() Options {
 	return o
 }
 
-// Err returns why files that are in use cannot be opened, joined; nil if all are open. It tries again those that were not.
+// Err returns why files that are in use cannot be opened, joined; nil if all are open. It tries again those that were
+// not.
 func (f *Files) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +137,8 @@ func (f *Files) Close() error {
 	return errors.Join(all...)
 }
 
-// opened is the store of the file. While there is none, keys cannot be looked up: a request must not be done without that.
+// opened is the store of the file. While there is none, keys cannot be looked up: a request must not be done without
+// that.
 func (f *file) opened() (*Store, error) {
 	if s := f.store.Load(); s != nil {
 		return s, nil
@@ -143,7 +147,8 @@ func (f *file) opened() (*Store, error) {
 }
 
 // Begin implements idempotency.Store.
-func (f *file) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (f *file) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	s, err := f.opened()
 	if err != nil {
 		return idempotency.Begun{}, err
@@ -161,7 +166,8 @@ func (f *file) Renew(ctx context.Context, key string, token uint64, lease time.D
 }
 
 // Complete implements idempotency.Store.
-func (f *file) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (f *file) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	s, err := f.opened()
 	if err != nil {
 		return err

@@ -113,7 +113,8 @@ func TestGatesThatShareAFileForgetNoEarlierThanTheStrictestAllows(t *testing.T) 
 	if _, err := put(shared, 1000, 10); err != nil || shared.Usage().Shortened.Keys == 0 {
 		t.Errorf("when both allow it: %v, %+v", err, shared.Usage())
 	}
-	if len(told) < 2 || told[0].Kind != abate.KeysForgotten || told[0].Gate != "quick" || told[1].Gate != "strict" || told[0].Delay <= 0 {
+	if len(told) < 2 || told[0].Kind != abate.KeysForgotten || told[0].Gate != "quick" || told[1].Gate != "strict" ||
+		told[0].Delay <= 0 {
 		t.Errorf("told %v", told)
 	}
 }

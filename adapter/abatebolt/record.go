@@ -10,10 +10,10 @@ import (
 // record is what is remembered of a key. Times are nanoseconds of the wall clock since 1970.
 type record struct {
 	fp                        idempotency.Fingerprint
-	token                     uint64 // of the try that holds the key, or held it last; 0 for nobody
+	token                     uint64 // of the attempt that holds the key, or held it last; 0 for nobody
 	lease                     int64  // until when, while it is not done; then when it was done
 	due                       int64  // when it is forgotten
-	place                     uint64 // tells keys apart that were done at the same time
+	place                     uint64 // distinguishes keys that were done at the same time
 	status                    int64
 	done, takenOver, answered bool
 }
@@ -51,7 +51,8 @@ func parseRecord(b []byte) (r record, err error) {
 	return r, nil
 }
 
-// at is a place in an index that is ordered by time. Times before 1970 are those of a machine without a clock, and come first.
+// at is a place in an index that is ordered by time. Times before 1970 are those of a machine without a clock, and come
+// first.
 func at(when int64, rest []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(rest)), uint64(max(when, 0))), rest...)
 }
@@ -64,8 +65,8 @@ func (r *record) finished() []byte {
 	return at(r.lease, binary.BigEndian.AppendUint64(nil, r.place))
 }
 
-// What a key costs besides the key itself, which the file has three times, and an answer besides its bytes: what stands beside
-// them in the file, and bbolt's own 16 bytes for each entry.
+// What a key costs besides the key itself, which the file has three times, and an answer besides its bytes: what stands
+// beside them in the file, and bbolt's own 16 bytes for each entry.
 const (
 	keyCost    = int64(recordSize) + 3*16 + 8 + 16
 	answerCost = int64(16 + 16)

@@ -22,7 +22,7 @@ type Options struct {
 	// Floor is how long a finished key is remembered at least, when a full store forgets the oldest ones early: see
 	// idempotency.Config.Floor. 0 means that none is forgotten early.
 	Floor time.Duration
-	// Forgotten is told when keys were forgotten early; nil for nobody. It is called outside of all locks.
+	// Forgotten, if not nil, is called when keys were forgotten early. No lock is held during the call.
 	Forgotten func(idempotency.Shortened)
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
@@ -37,9 +37,9 @@ type Store struct {
 	ended chan struct{}
 	once  sync.Once
 
-	options atomic.Pointer[Options]
-	usage   atomic.Pointer[idempotency.Usage]
-	untold  atomic.Bool // keys were forgotten early, and nobody has been told
+	options    atomic.Pointer[Options]
+	usage      atomic.Pointer[idempotency.Usage]
+	unreported atomic.Bool // keys were forgotten early, and that has not been reported
 }
 
 var (
@@ -60,8 +60,8 @@ type call struct {
 // most is how many calls share a write.
 const most = 256
 
-// Open opens the file, which is made if there is none, with what keys it has. Another process that has it open is an error, after
-// a second.
+// Open opens the file, which is made if there is none, with what keys it has. Another process that has it open is an
+// error, after a second.
 func Open(path string, o Options) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
 	switch {
@@ -154,7 +154,8 @@ func (s *Store) write(calls []*call) error {
 			if err := t.expire(); err != nil {
 				return err
 			}
-			if c.err = c.do(t); c.err != nil && !errors.Is(c.err, idempotency.ErrFull) && !errors.Is(c.err, idempotency.ErrLost) {
+			if c.err = c.do(t); c.err != nil && !errors.Is(c.err, idempotency.ErrFull) &&
+				!errors.Is(c.err, idempotency.ErrLost) {
 				return c.err
 			}
 		}
@@ -176,7 +177,7 @@ func (s *Store) write(calls []*call) error {
 	}
 	s.usage.Store(&u)
 	if t.early > 0 {
-		s.untold.Store(true)
+		s.unreported.Store(true)
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (s *Store) submit(ctx context.Context, key string, do func(*tx) error) erro
 	}
 	select {
 	case <-c.done:
-		s.tell()
+		s.report()
 		return c.err
 	case <-s.ended:
 		select {
@@ -213,17 +214,18 @@ func (s *Store) submit(ctx context.Context, key string, do func(*tx) error) erro
 	}
 }
 
-// tell tells what was forgotten early, in the goroutine of one of those who called.
-func (s *Store) tell() {
-	if s.untold.Load() && s.untold.CompareAndSwap(true, false) {
+// report reports what was forgotten early, on the goroutine of one of the callers.
+func (s *Store) report() {
+	if s.unreported.Load() && s.unreported.CompareAndSwap(true, false) {
 		if forgotten := s.options.Load().Forgotten; forgotten != nil {
 			forgotten(s.usage.Load().Shortened)
 		}
 	}
 }
 
-// Begin implements idempotency.Store. What can be told by reading costs no write.
-func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (begun idempotency.Begun, err error) {
+// Begin implements idempotency.Store. What a read can answer costs no write.
+func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	begun idempotency.Begun, err error) {
 	if err := ctx.Err(); err != nil {
 		return begun, err
 	}
@@ -267,7 +269,8 @@ func (s *Store) Renew(ctx context.Context, key string, token uint64, lease time.
 }
 
 // Complete implements idempotency.Store.
-func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	var answer []byte
 	if !r.Truncated {
 		answer = r.AppendTo(nil)

@@ -76,7 +76,8 @@ func TestKeysSurviveARestart(t *testing.T) {
 	}
 
 	second := open(t, path, abatebolt.Options{Now: c.now})
-	if b := begin(t, second, "done"); b.State != idempotency.Replay || b.Response.Status != 201 || len(b.Response.Body) != 100 {
+	if b := begin(t, second, "done"); b.State != idempotency.Replay || b.Response.Status != 201 ||
+		len(b.Response.Body) != 100 {
 		t.Errorf("what was done: %+v", b)
 	}
 	if b := begin(t, second, "running"); b.State != idempotency.Running {
@@ -124,11 +125,12 @@ func TestAFileThatIsFullForgetsTheOldestFinishedKeysLoudlyIfItMay(t *testing.T) 
 	var mu sync.Mutex
 	var told []idempotency.Shortened
 	path := filepath.Join(t.TempDir(), "keys.db")
-	s := open(t, path, abatebolt.Options{Now: c.now, MaxBytes: 100_000, Floor: time.Minute, Forgotten: func(s idempotency.Shortened) {
-		mu.Lock()
-		defer mu.Unlock()
-		told = append(told, s)
-	}})
+	s := open(t, path, abatebolt.Options{Now: c.now, MaxBytes: 100_000, Floor: time.Minute,
+		Forgotten: func(s idempotency.Shortened) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, s)
+		}})
 	begin(t, s, "running")
 	n := fill(t, s, &c)
 	if u := s.Usage(); int64(n) < u.MaxKeys*9/10 || int64(n) > u.MaxKeys*11/10 || u.Shortened.Keys != 0 || len(told) != 0 {
@@ -141,10 +143,12 @@ func TestAFileThatIsFullForgetsTheOldestFinishedKeysLoudlyIfItMay(t *testing.T) 
 	for i := range 5 {
 		complete(t, s, fmt.Sprint("new ", i), 0)
 	}
-	if u := s.Usage(); len(told) == 0 || told[0].Held < time.Minute || u.Shortened.Keys == 0 || u.Shortened.Keys > 20 || u.Oldest < time.Minute {
+	if u := s.Usage(); len(told) == 0 || told[0].Held < time.Minute || u.Shortened.Keys == 0 || u.Shortened.Keys > 20 ||
+		u.Oldest < time.Minute {
 		t.Errorf("told %+v, usage %+v", told, u)
 	}
-	if begin(t, s, "running").State != idempotency.Running || begin(t, s, fmt.Sprintf("%064d", n-1)).State != idempotency.Replay {
+	if begin(t, s, "running").State != idempotency.Running ||
+		begin(t, s, fmt.Sprintf("%064d", n-1)).State != idempotency.Replay {
 		t.Error("a running key or the newest was forgotten")
 	}
 	if b := begin(t, s, fmt.Sprintf("%064d", 0)); b.State != idempotency.Run || b.TakenOver {
@@ -157,7 +161,8 @@ func TestAFileThatMayNotForgetRefuses(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "keys.db"), abatebolt.Options{Now: c.now, MaxBytes: 100_000})
 	n := fill(t, s, &c)
 	c.advance(59 * time.Minute)
-	if _, err := s.Begin(t.Context(), fmt.Sprintf("%064d", n+1), fp, time.Minute); !errors.Is(err, idempotency.ErrFull) || s.Usage().Keys != int64(n) {
+	if _, err := s.Begin(t.Context(), fmt.Sprintf("%064d", n+1), fp, time.Minute); !errors.Is(err, idempotency.ErrFull) ||
+		s.Usage().Keys != int64(n) {
 		t.Errorf("%v, %+v", err, s.Usage())
 	}
 	c.advance(time.Hour)
@@ -179,7 +184,9 @@ func TestTheFileStaysBounded(t *testing.T) {
 					key := idempotency.StoreKey("gate", fmt.Sprint(round, worker), fmt.Sprint(i))
 					b, err := s.Begin(t.Context(), key, fp, time.Minute)
 					if err == nil {
-						err = s.Complete(t.Context(), key, b.Token, idempotency.Response{Status: 200, Body: make([]byte, 1000)}, time.Hour)
+						err = s.Complete(t.Context(), key, b.Token, idempotency.Response{
+							Status: 200, Body: make([]byte, 1000),
+						}, time.Hour)
 					}
 					if err != nil && !errors.Is(err, idempotency.ErrFull) {
 						t.Error(err)
@@ -202,7 +209,8 @@ func TestTheFileStaysBounded(t *testing.T) {
 func TestAFileInUseSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.db")
 	open(t, path, abatebolt.Options{})
-	if _, err := abatebolt.Open(path, abatebolt.Options{}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := abatebolt.Open(path, abatebolt.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("%v", err)
 	}
 	garbage := filepath.Join(t.TempDir(), "garbage.db")
@@ -235,7 +243,9 @@ func BenchmarkStore(b *testing.B) {
 			key := idempotency.StoreKey("gate", "caller", fmt.Sprint(n.Add(1)))
 			begun, err := s.Begin(b.Context(), key, fp, time.Minute)
 			if err == nil {
-				err = s.Complete(b.Context(), key, begun.Token, idempotency.Response{Status: 201, Body: make([]byte, 1000)}, time.Hour)
+				err = s.Complete(b.Context(), key, begun.Token, idempotency.Response{
+					Status: 201, Body: make([]byte, 1000),
+				}, time.Hour)
 			}
 			if err != nil {
 				b.Error(err)
@@ -244,8 +254,8 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// A disk holds its breath just as a try ends. Whoever completes has stopped waiting, and says it again: it has its word, and
-// the next try has the answer.
+// A disk holds its breath just as an attempt ends. Whoever completes has stopped waiting, and says it again: it has its
+// word, and the next attempt has the answer.
 func TestACompletionThatTheDiskHeldUpIsConfirmedWhenItIsToldAgain(t *testing.T) {
 	var c clock
 	var slow atomic.Bool

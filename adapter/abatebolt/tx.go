@@ -237,12 +237,15 @@ func (t *tx) admit(key string) error {
 }
 
 // decide says what is to be done with a request whose key is known, unless it is to take over.
-func decide(answers *bolt.Bucket, r *record, fp idempotency.Fingerprint, now int64) (begun idempotency.Begun, decided bool, err error) {
+func decide(answers *bolt.Bucket, r *record, fp idempotency.Fingerprint, now int64) (
+	begun idempotency.Begun, decided bool, err error) {
 	switch {
 	case r.fp != fp:
 		return idempotency.Begun{State: idempotency.Mismatch}, true, nil
 	case r.done:
-		begun = idempotency.Begun{State: idempotency.Replay, Response: idempotency.Response{Status: int(r.status), Truncated: true}}
+		begun = idempotency.Begun{
+			State: idempotency.Replay, Response: idempotency.Response{Status: int(r.status), Truncated: true},
+		}
 		if b := answers.Get(r.finished()); r.answered && b != nil {
 			begun.Response, err = idempotency.ParseResponse(append([]byte(nil), b...)) // b is the file's
 		}
@@ -269,8 +272,8 @@ func (t *tx) held(key string, token uint64, change func(r *record) error) error 
 	return t.put(key, &next, r)
 }
 
-// complete stores an answer; none if it is to be kept as truncated. The try that has completed may say so again: a lost
-// confirmation is no lost key, and a whole answer takes the place of a truncated one.
+// complete stores an answer; none if it is to be kept as truncated. The attempt that has completed may say so again: a
+// lost confirmation is no lost key, and a whole answer takes the place of a truncated one.
 func (t *tx) complete(key string, token uint64, status int, answer []byte, retention time.Duration) error {
 	r, err := find(t.keys, key, t.now)
 	if err != nil {

@@ -204,7 +204,8 @@ func TestTheConnectionIsTheOneThatWasDialled(t *testing.T) {
 	}
 }
 
-// What drivers ask for, word for word: DialFunc of pgx, Dialer of go-redis, the argument of kgo.Dialer, DialContext of net/http.
+// What drivers ask for, word for word: DialFunc of pgx, Dialer of go-redis, the argument of kgo.Dialer, DialContext of
+// net/http.
 var _ func(ctx context.Context, network, addr string) (net.Conn, error) = (*abatenet.Dialer)(nil).DialContext
 
 // denied is what a server says to a wrong password, as pgx reports it.

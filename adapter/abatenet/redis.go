@@ -18,12 +18,12 @@ const longestReply = 4096
 // longestRefusal is how many bytes of it are kept in an error.
 const longestRefusal = 200
 
-// PingRedis is a Greet for Redis and Valkey: it sends PING on the new connection and reads the answer, which is one round trip.
-// A server that does nothing for anybody is an error, which has a method RedisError as those of go-redis have: it is loading its data
-// (LOADING), held up by a script (BUSY), a replica that has lost its primary and may not answer (MASTERDOWN), has no connection
-// left (ERR max number of clients reached) or talks to nobody from elsewhere (DENIED). All else that it may say instead of PONG is the driver's
-// business, and the server is up: it asks for a password first (NOAUTH), lets nobody ask PING before the login (NOPERM), takes no
-// writes (MISCONF), knows no PING.
+// PingRedis is a Greet for Redis and Valkey: it sends PING on the new connection and reads the answer, which is one
+// round trip. A server that does nothing for anybody is an error, which has a method RedisError as those of go-redis
+// have: it is loading its data (LOADING), held up by a script (BUSY), a replica that has lost its primary and may not
+// answer (MASTERDOWN), has no connection left (ERR max number of clients reached) or talks to nobody from elsewhere
+// (DENIED). All else that it may say instead of PONG is the driver's business, and the server is up: it asks for a
+// password first (NOAUTH), lets nobody ask PING before the login (NOPERM), takes no writes (MISCONF), knows no PING.
 func PingRedis(ctx context.Context, conn net.Conn) error {
 	interrupted := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	err := pingRedis(conn)
@@ -34,7 +34,8 @@ func PingRedis(ctx context.Context, conn net.Conn) error {
 }
 
 func pingRedis(conn net.Conn) error {
-	// A server without a connection to spare has said so and closed by now: then it is the answer that counts, not the write.
+	// A server without a connection to spare has said so and closed by now: then it is the answer that counts, not the
+	// write.
 	_, unsent := conn.Write([]byte("*1\r\n$4\r\nPING\r\n"))
 	line, err := readLine(conn)
 	switch {
@@ -67,7 +68,8 @@ func readLine(conn net.Conn) ([]byte, error) {
 			return nil, fmt.Errorf("no answer to PING: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("no Redis there: the answer to PING is longer than %d bytes and begins with %q", longestReply, space[:40])
+	return nil, fmt.Errorf("no Redis there: the answer to PING is longer than %d bytes and begins with %q", longestReply,
+		space[:40])
 }
 
 // redisRefusal is what a Redis said instead of an answer.

@@ -41,7 +41,9 @@ func TestARedisWithoutAConnectionToSpareIsOverloaded(t *testing.T) {
 	}
 	conn, classes, err := watched(t, &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis}, s.Addr())
 	held(t, conn)
-	if err == nil || !strings.HasPrefix(connfail.Explain(err), "too many connections (ERR max number of clients): tried again, as overload") {
+	if err == nil ||
+		!strings.HasPrefix(connfail.Explain(err), "too many connections (ERR max number of clients): tried again, as "+
+			"overload") {
 		t.Errorf("the second connection: %v (%s)", err, connfail.Explain(err))
 	}
 	if want := []abate.Class{abate.Overload, abate.Overload, abate.Overload}; !slices.Equal(classes, want) {
@@ -51,7 +53,8 @@ func TestARedisWithoutAConnectionToSpareIsOverloaded(t *testing.T) {
 
 func TestARedisThatWantsALoginIsUp(t *testing.T) {
 	for _, config := range []string{"requirepass secret", "user default on nopass ~* -@all", "rename-command PING \"\""} {
-		conn, classes, err := watched(t, &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis}, redis.Start(t, config).Addr())
+		conn, classes, err := watched(t, &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis},
+			redis.Start(t, config).Addr())
 		held(t, conn)
 		if err != nil || len(classes) != 1 {
 			t.Errorf("%s: after %v: %v", config, classes, err)
@@ -81,7 +84,9 @@ func TestARedisThatTakesNoWritesIsUp(t *testing.T) {
 		return line
 	}
 	say("BGSAVE")
-	if !settles(func() bool { return strings.HasPrefix(say("PING"), "-MISCONF") }) || !strings.HasPrefix(say("SET a b"), "-MISCONF") || say("EXISTS a") != ":0\r\n" {
+	if !settles(func() bool {
+		return strings.HasPrefix(say("PING"), "-MISCONF")
+	}) || !strings.HasPrefix(say("SET a b"), "-MISCONF") || say("EXISTS a") != ":0\r\n" {
 		t.Fatalf("a server that cannot save says %q; its log:\n%s", say("PING"), s.Log())
 	}
 	conn, _, err := watched(t, &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis}, s.Addr())
@@ -94,7 +99,9 @@ func TestARedisThatTakesNoWritesIsUp(t *testing.T) {
 func TestARedisThatStandsStillIsAway(t *testing.T) {
 	s := redis.Start(t)
 	s.Pause()
-	conn, classes, err := watched(t, &abatenet.Dialer{Guard: guard(t, func(p *abate.Policy) { p.AttemptTimeout = 20 * time.Millisecond }), Greet: abatenet.PingRedis}, s.Addr())
+	conn, classes, err := watched(t, &abatenet.Dialer{Guard: guard(t, func(p *abate.Policy) {
+		p.AttemptTimeout = 20 * time.Millisecond
+	}), Greet: abatenet.PingRedis}, s.Addr())
 	held(t, conn)
 	if !errors.Is(err, context.DeadlineExceeded) || len(classes) != 3 {
 		t.Errorf("after %v: %v", classes, err)
@@ -108,10 +115,11 @@ func TestARedisThatLoadsIsAwayUntilItIsDone(t *testing.T) {
 	}
 	s := redis.Loading(t, 4*time.Second)
 	var dials atomic.Int32
-	d := &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		dials.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}
+	d := &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}}
 	callers, loading, open := 0, 0, 0
 	if !settles(func() bool { // a caller every few milliseconds
 		callers++
@@ -128,9 +136,12 @@ func TestARedisThatLoadsIsAwayUntilItIsDone(t *testing.T) {
 	}) {
 		t.Fatalf("no connection after %d callers; its log:\n%s", callers, s.Log())
 	}
-	t.Logf("%d callers, %d connections; %d were told LOADING, %d that the circuit is open", callers, dials.Load(), loading, open)
-	if loading == 0 || callers-open > int(dials.Load()) || dials.Load() > 25 { // who is not turned away at the circuit has dialled, however few have come
-		t.Errorf("%d callers made %d connections; %d were told LOADING, %d that the circuit is open", callers, dials.Load(), loading, open)
+	t.Logf("%d callers, %d connections; %d were told LOADING, %d that the circuit is open", callers, dials.Load(),
+		loading, open)
+	// who is not turned away at the circuit has dialled, however few have come
+	if loading == 0 || callers-open > int(dials.Load()) || dials.Load() > 25 {
+		t.Errorf("%d callers made %d connections; %d were told LOADING, %d that the circuit is open", callers, dials.Load(),
+			loading, open)
 	}
 	if conn, err := net.Dial("tcp", s.Addr()); err != nil || abatenet.PingRedis(t.Context(), conn) != nil {
 		t.Errorf("it has not loaded yet: %v", err)

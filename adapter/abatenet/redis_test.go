@@ -20,8 +20,8 @@ import (
 // asked is what a server hears.
 const asked = "*1\r\n$4\r\nPING\r\n"
 
-// speaker is a server on the other end of a connection: it waits for the question, unless it is hasty, says some pieces, and closes
-// the connection unless it is silent then.
+// speaker is a server on the other end of a connection: it waits for the question, unless it is hasty, says some
+// pieces, and closes the connection unless it is silent then.
 type speaker struct {
 	hasty, silent bool
 	says          []string
@@ -73,7 +73,8 @@ const (
 	full    = "ERR max number of clients reached"
 )
 
-var denial = "DENIED this Redis is in protected mode" + strings.Repeat(", see the manual", 64) // more than a thousand bytes, as the real one
+// more than a thousand bytes, as the real one
+var denial = "DENIED this Redis is in protected mode" + strings.Repeat(", see the manual", 64)
 
 var greetings = []struct {
 	name    string
@@ -86,21 +87,27 @@ var greetings = []struct {
 	{"PONG with a bare end of line", says("+PONG\n"), "", ""},
 	{"asks for a password", says("-NOAUTH Authentication required.\r\n"), "", ""},
 	{"no PING before the login", says("-NOPERM this user has no permissions to run the 'ping' command\r\n"), "", ""},
-	{"takes no writes, but reads", says("-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n"), "", ""},
+	{"takes no writes, but reads",
+		says("-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n"), "",
+		""},
 	{"knows no PING", says("-ERR unknown command 'PING', with args beginning with: \r\n"), "", ""},
 	{"loading", says("-" + loading + "\r\n"), loading, connfail.Again},
 	{"loading, in pieces", says("-LOAD", "ING Redis is loading the dataset in memory\r", "\n"), loading, connfail.Again},
 	{"held up by a script", says("-BUSY Redis is busy running a script.\r\n"), "BUSY Redis", connfail.Again},
 	{"a replica without its primary", says("-MASTERDOWN Link with MASTER is down\r\n"), "MASTERDOWN Link", connfail.Again},
 	{"full, said before it is asked", &speaker{hasty: true, says: []string{"-" + full + "\r\n"}}, full, connfail.Slower},
-	{"full, and gone when it is asked", &speaker{hasty: true, says: []string{"-" + full + "\r\n"}, written: syscall.EPIPE}, full, connfail.Slower},
-	{"full of nodes of a cluster", says("-ERR max number of clients + cluster connections reached\r\n"), "ERR max number of clients + cl", connfail.Slower},
+	{"full, and gone when it is asked", &speaker{hasty: true, says: []string{"-" + full + "\r\n"}, written: syscall.EPIPE},
+		full, connfail.Slower},
+	{"full of nodes of a cluster", says("-ERR max number of clients + cluster connections reached\r\n"),
+		"ERR max number of clients + cl", connfail.Slower},
 	{"protected mode", &speaker{hasty: true, says: []string{"-" + denial + "\r\n"}}, "DENIED this Redis", connfail.Final},
 	{"a word of control characters", says("-LOADING \x1b[2J\xff\x00\r\n"), "LOADING ?[2J??", connfail.Again},
-	{"a web server", says("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), `no Redis there: the answer to PING begins with "HTTP/1.1 400 Bad Request"`, connfail.Again},
+	{"a web server", says("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"),
+		`no Redis there: the answer to PING begins with "HTTP/1.1 400 Bad Request"`, connfail.Again},
 	{"another answer", says("+OK\r\n"), `no Redis there: the answer to PING begins with "+OK"`, connfail.Again},
 	{"an empty line", says("\r\n"), `no Redis there: the answer to PING begins with ""`, connfail.Again},
-	{"no end of the line", says(strings.Repeat("\x1bx", 5000)), `no Redis there: the answer to PING is longer than 4096 bytes and begins with "\x1bx`, connfail.Again},
+	{"no end of the line", says(strings.Repeat("\x1bx", 5000)),
+		`no Redis there: the answer to PING is longer than 4096 bytes and begins with "\x1bx`, connfail.Again},
 	{"closed at once", &speaker{}, "no answer to PING: EOF", connfail.Again},
 	{"closed in the middle", &speaker{says: []string{"+PON"}}, "no answer to PING: EOF", connfail.Again},
 	{"gone without a word", &speaker{hasty: true, written: syscall.EPIPE}, "broken pipe", connfail.Again},
@@ -141,20 +148,26 @@ func TestTheGuardSeesWhatTheServerSays(t *testing.T) {
 		own     bool // the error is Greet's own, not wrapped
 	}{
 		{"up", []*speaker{up}, 1, []abate.Class{abate.Success}, "", false},
-		{"loading, then up", []*speaker{says("-" + loading + "\r\n"), up}, 2, []abate.Class{abate.Failure, abate.Success}, "", false},
-		{"loading for long", []*speaker{says("-" + loading + "\r\n")}, 3, []abate.Class{abate.Failure, abate.Failure, abate.Failure}, loading, false},
-		{"full, then not", []*speaker{says("-" + full + "\r\n"), up}, 2, []abate.Class{abate.Overload, abate.Success}, "", false},
-		{"protected mode", []*speaker{says("-" + denial + "\r\n"), up}, 1, []abate.Class{abate.Failure}, "DENIED this Redis", true},
+		{"loading, then up", []*speaker{says("-" + loading + "\r\n"), up}, 2, []abate.Class{abate.Failure, abate.Success},
+			"", false},
+		{"loading for long", []*speaker{says("-" + loading + "\r\n")}, 3, []abate.Class{
+			abate.Failure, abate.Failure, abate.Failure,
+		}, loading, false},
+		{"full, then not", []*speaker{says("-" + full + "\r\n"), up}, 2, []abate.Class{abate.Overload, abate.Success},
+			"", false},
+		{"protected mode", []*speaker{says("-" + denial + "\r\n"), up}, 1, []abate.Class{abate.Failure},
+			"DENIED this Redis", true},
 		{"silent, then up", []*speaker{says(), up}, 2, []abate.Class{abate.Failure, abate.Success}, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var dialled []*speaker
-				d := &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis, Dial: func(context.Context, string, string) (net.Conn, error) {
-					s := *test.servers[min(len(dialled), len(test.servers)-1)]
-					dialled = append(dialled, &s)
-					return s.dial(), nil
-				}}
+				d := &abatenet.Dialer{Guard: guard(t, nil), Greet: abatenet.PingRedis,
+					Dial: func(context.Context, string, string) (net.Conn, error) {
+						s := *test.servers[min(len(dialled), len(test.servers)-1)]
+						dialled = append(dialled, &s)
+						return s.dial(), nil
+					}}
 				conn, classes, err := watched(t, d, "cache:6379")
 				if len(dialled) != test.dials || len(classes) != len(test.classes) {
 					t.Fatalf("%d connections, judged %v; want %d, judged %v", len(dialled), classes, test.dials, test.classes)
@@ -165,7 +178,8 @@ func TestTheGuardSeesWhatTheServerSays(t *testing.T) {
 					}
 				}
 				var refusal interface{ RedisError() }
-				if (err == nil) != (test.err == "") || err != nil && (!errors.As(err, &refusal) || !strings.Contains(err.Error(), test.err)) {
+				if (err == nil) != (test.err == "") || err != nil &&
+					(!errors.As(err, &refusal) || !strings.Contains(err.Error(), test.err)) {
 					t.Errorf("error %v, want %q", err, test.err)
 				}
 				if _, direct := err.(interface{ RedisError() }); direct != test.own {
@@ -197,7 +211,8 @@ func watched(t *testing.T, d *abatenet.Dialer, addr string) (conn net.Conn, clas
 }
 
 func TestASilentServerIsAskedUntilTheContextEnds(t *testing.T) {
-	nobody := func() net.Conn { client, _ := net.Pipe(); return client } // not even the question is taken: a pipe has no buffer
+	// not even the question is taken: a pipe has no buffer
+	nobody := func() net.Conn { client, _ := net.Pipe(); return client }
 	for _, dial := range []func() net.Conn{says().dial, says("+PON").dial, nobody} {
 		synctest.Test(t, func(t *testing.T) {
 			conn := dial()
@@ -277,7 +292,9 @@ func FuzzPingRedis(f *testing.F) {
 			return
 		}
 		text := err.Error()
-		if strings.HasPrefix(said, "+PONG\r\n") || len(text) > 500 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		if strings.HasPrefix(said, "+PONG\r\n") || len(text) > 500 || strings.ContainsFunc(text, func(r rune) bool {
+			return !unicode.IsPrint(r) || r == unicode.ReplacementChar
+		}) {
 			t.Fatalf("%q is the error %q", said, text)
 		}
 	})

@@ -8,19 +8,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// body lets a span last as long as the answer is read. What is told to a span that has ended is ignored: a body may be closed more
-// than once, and while another goroutine reads it.
+// body lets a span last as long as the answer is read. Calls on a span that has ended are ignored: a body may be
+// closed more than once, and while another goroutine reads it.
 type body struct {
 	io.ReadCloser
 	span   trace.Span
 	closed atomic.Bool // or about to be: what Read says from then on is no error of the answer's
 }
 
-// lastUntilRead ends the span with the body of resp, or now if there is nothing to read. The connection that a 101 hands over is
-// left alone: whoever owns it may ask it for all that a connection can do.
+// lastUntilRead ends the span with the body of resp, or now if there is nothing to read. The connection that a 101
+// hands over is left alone: whoever owns it may ask it for all that a connection can do.
 func lastUntilRead(resp *http.Response, method string, span trace.Span) {
 	switch {
-	case resp.Body == nil, resp.Body == http.NoBody, method == http.MethodHead, resp.StatusCode == http.StatusSwitchingProtocols,
+	case resp.Body == nil, resp.Body == http.NoBody, method == http.MethodHead,
+		resp.StatusCode == http.StatusSwitchingProtocols,
 		resp.StatusCode == http.StatusNoContent, resp.StatusCode == http.StatusNotModified:
 		span.End()
 	default:

@@ -23,7 +23,8 @@ var providers = []struct {
 	config func() abateotel.Config
 }{
 	{"no-op", func() abateotel.Config {
-		return abateotel.Config{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(), Propagator: propagation.TraceContext{}}
+		return abateotel.Config{TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(),
+			Propagator: propagation.TraceContext{}}
 	}},
 	{"not sampled", func() abateotel.Config { return withSDK(sdktrace.NeverSample()) }},
 	{"recorded", func() abateotel.Config { return withSDK(sdktrace.AlwaysSample()) }},
@@ -31,7 +32,8 @@ var providers = []struct {
 
 func withSDK(s sdktrace.Sampler) abateotel.Config {
 	return abateotel.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(s)),
-		MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())), Propagator: propagation.TraceContext{}}
+		MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())),
+		Propagator:    propagation.TraceContext{}}
 }
 
 func made(t testing.TB, c abateotel.Config) *abateotel.Telemetry {
@@ -125,7 +127,8 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// BenchmarkTransport is one request without a network: the attempt alone, and the whole stack without what stands for abatehttp.
+// BenchmarkTransport is one request without a network: the attempt alone, and the whole stack without what stands for
+// abatehttp.
 func BenchmarkTransport(b *testing.B) {
 	base := stub(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: req}, nil

@@ -12,9 +12,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Decisions returns a context under which guarded calls write what their policies decide into the span that ctx has, as events:
-// see the package comment. It is for calls whose span somebody else makes, such as an instrumentation of gRPC or SQL. If that
-// span records nothing it is ctx itself.
+// Decisions returns a context under which guarded calls write what their policies decide into the span that ctx has, as
+// events: see the package comment. It is for calls whose span somebody else makes, such as an instrumentation of gRPC
+// or SQL. If that span records nothing it is ctx itself.
 func Decisions(ctx context.Context) context.Context {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -26,12 +26,13 @@ func Decisions(ctx context.Context) context.Context {
 // decisions writes into a span what guards decide about the calls under it.
 type decisions struct {
 	span trace.Span
-	// own tells that the span was made for one guarded call, and gets its attributes and its status from that.
+	// own reports whether the span was made for one guarded call, and gets its attributes and its status from that.
 	own bool
-	// guard is whose call it is, if it is an own one. It is known when the call begins, before there are copies that run at the same time.
+	// guard is whose call it is, if it is an own one. It is known when the call begins, before there are copies that
+	// run at the same time.
 	guard string
 	sent  atomic.Int32 // attempts
-	over  bool         // the call has told how it ended
+	over  bool         // the call has reported how it ended
 }
 
 // Observe writes one event.
@@ -82,7 +83,7 @@ func (d *decisions) write(e *abate.Event, name string, what ...attribute.KeyValu
 	d.span.AddEvent(name, trace.WithAttributes(append(what, guardKey.String(e.Guard))...))
 }
 
-// finish says on the span how its call ended. What a retry has mended is no error.
+// finish says on the span how its call ended. A call whose retry succeeded is no error.
 func (d *decisions) finish(e *abate.Event) {
 	d.over = true
 	outcome, errorType := ended(e)

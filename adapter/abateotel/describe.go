@@ -94,7 +94,8 @@ func redacted(u *url.URL) string {
 	return shown.String()
 }
 
-// redactedQuery hides the values of signatures. A value ends at "&" only, although some servers end it at ";" too: then more is hidden.
+// redactedQuery hides the values of signatures. A value ends at "&" only, although some servers end it at ";" too: then
+// more is hidden.
 func redactedQuery(query string) string {
 	if query == "" {
 		return ""

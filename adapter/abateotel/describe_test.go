@@ -91,7 +91,8 @@ func FuzzWhatLetsOthersInIsNotWrittenDown(f *testing.F) {
 func TestWhereAnAttemptGoesIsOnItsSpan(t *testing.T) {
 	f := telemetry(t, nil)
 	for target, want := range map[string][2]string{
-		"http://a/": {"a", "80"}, "https://a/": {"a", "443"}, "http://[::1]:8080/": {"::1", "8080"}, "unix://a/": {"a", ""}, "http://a:/": {"a", "80"},
+		"http://a/": {"a", "80"}, "https://a/": {"a", "443"}, "http://[::1]:8080/": {"::1", "8080"}, "unix://a/": {"a", ""},
+		"http://a:/": {"a", "80"},
 	} {
 		u, err := url.Parse(target)
 		if err != nil {
@@ -146,6 +147,8 @@ func TestErrorsHaveFewTypes(t *testing.T) {
 		"*net.OpError":          fmt.Errorf("x: %w", fmt.Errorf("y: %w", dial(errors.New("no route")))),
 		"*fmt.wrapErrors":       fmt.Errorf("%w, %w", errDown, errDown),
 	} {
-		f.attempt(t, "GET", &url.URL{Scheme: "http", Host: "a"}, err).want(t, map[string]string{"error.type": strings.TrimSpace(want)})
+		f.attempt(t, "GET", &url.URL{Scheme: "http", Host: "a"}, err).want(t, map[string]string{
+			"error.type": strings.TrimSpace(want),
+		})
 	}
 }

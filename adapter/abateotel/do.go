@@ -16,20 +16,22 @@ const (
 	attemptName = "attempt "
 )
 
-// Do is abate.Do with a span for the call, in which the policy's decisions are events, and one for each attempt, which fn finds in
-// its context. An error that is marked with abate.Ignore, and a cancelled attempt, leave their span without an error. If nobody
-// records the trace, it costs one span that is not recorded, and no more.
+// Do is abate.Do with a span for the call, in which the policy's decisions are events, and one for each attempt, which
+// fn finds in its context. An error that is marked with abate.Ignore, and a cancelled attempt, leave their span without
+// an error. If nobody records the trace, it costs one span that is not recorded, and no more.
 func Do[T any](ctx context.Context, t *Telemetry, g *abate.Guard, fn func(context.Context) (T, error)) (T, error) {
 	return under(ctx, t, g, abate.Do[T], fn)
 }
 
 // DoHedged is abate.DoHedged with the spans of Do. Copies that run at the same time have spans side by side.
-func DoHedged[T any](ctx context.Context, t *Telemetry, g *abate.Guard, fn func(context.Context) (T, error)) (T, error) {
+func DoHedged[T any](ctx context.Context, t *Telemetry, g *abate.Guard, fn func(context.Context) (T, error)) (
+	T, error) {
 	return under(ctx, t, g, abate.DoHedged[T], fn)
 }
 
 func under[T any](ctx context.Context, t *Telemetry, g *abate.Guard,
-	do func(context.Context, *abate.Guard, func(context.Context) (T, error)) (T, error), fn func(context.Context) (T, error)) (T, error) {
+	do func(context.Context, *abate.Guard, func(context.Context) (T, error)) (T, error),
+	fn func(context.Context) (T, error)) (T, error) {
 	ctx, span := t.tracer.Start(ctx, callName+g.Name())
 	defer span.End()
 	if !span.IsRecording() {
@@ -53,7 +55,8 @@ type function[T any] struct {
 
 func (f *function[T]) attempt(ctx context.Context) (T, error) {
 	name := f.guard.Name()
-	ctx, span := f.telemetry.tracer.Start(ctx, attemptName+name, trace.WithAttributes(guardKey.String(name), attemptKey.Int64(f.sent.Add(1))))
+	ctx, span := f.telemetry.tracer.Start(ctx, attemptName+name,
+		trace.WithAttributes(guardKey.String(name), attemptKey.Int64(f.sent.Add(1))))
 	defer span.End()
 	returned := false
 	defer unfinished(span, &returned)

@@ -36,13 +36,19 @@ func TestAFunctionsAttemptsAreSpansBelowTheCall(t *testing.T) {
 			t.Fatalf("got %d, %v", v, err)
 		}
 		call, attempts := f.named(t, "call ledger", 1)[0], f.named(t, "attempt ledger", 2)
-		call.want(t, map[string]string{"abate.guard": "ledger", "abate.attempts": "2", "abate.outcome": "success", "error.type": ""})
-		if got, want := call.events(), []string{"abate.retry.scheduled abate.attempt=1 abate.retry.delay=0.25 error.type=*errors.errorString"}; !slices.Equal(got, want) {
+		call.want(t, map[string]string{
+			"abate.guard": "ledger", "abate.attempts": "2", "abate.outcome": "success", "error.type": "",
+		})
+		if got, want := call.events(), []string{
+			"abate.retry.scheduled abate.attempt=1 abate.retry.delay=0.25 error.type=*errors.errorString",
+		}; !slices.Equal(got, want) {
 			t.Errorf("events %q, want %q", got, want)
 		}
 		for i, a := range attempts {
-			a.want(t, map[string]string{"abate.guard": "ledger", "abate.attempt": []string{"1", "2"}[i], "error.type": []string{"*errors.errorString", ""}[i]})
-			if a.Parent().SpanID() != call.SpanContext().SpanID() || a.SpanContext().SpanID() != within[i] || (a.Status().Code == codes.Error) != (i == 0) {
+			a.want(t, map[string]string{"abate.guard": "ledger", "abate.attempt": []string{"1", "2"}[i],
+				"error.type": []string{"*errors.errorString", ""}[i]})
+			if a.Parent().SpanID() != call.SpanContext().SpanID() || a.SpanContext().SpanID() != within[i] ||
+				(a.Status().Code == codes.Error) != (i == 0) {
 				t.Errorf("attempt %d: parent %v, in the context %v, status %v", i+1, a.Parent().SpanID(), within[i], a.Status())
 			}
 		}
@@ -62,17 +68,21 @@ func TestHowAFunctionEndsIsOnItsSpans(t *testing.T) {
 		attempts      int
 		attemptKind   string
 	}{
-		"success":   {eager(1), nil, "success", "", codes.Unset, codes.Unset, 1, ""},
-		"failure":   {eager(1), errDown, "failure", "attempts_exhausted", codes.Error, codes.Error, 2, "*errors.errorString"},
-		"permanent": {eager(1), abate.Permanent(errDown), "failure", "failure", codes.Error, codes.Error, 1, "*errors.errorString"},
-		"overload":  {eager(0), abate.RetryAfter(errDown, time.Second), "overload", "overload", codes.Error, codes.Error, 1, "*errors.errorString"},
+		"success": {eager(1), nil, "success", "", codes.Unset, codes.Unset, 1, ""},
+		"failure": {eager(1), errDown, "failure", "attempts_exhausted", codes.Error, codes.Error, 2, "*errors.errorString"},
+		"permanent": {eager(1), abate.Permanent(errDown), "failure", "failure", codes.Error, codes.Error, 1,
+			"*errors.errorString"},
+		"overload": {eager(0), abate.RetryAfter(errDown, time.Second), "overload", "overload", codes.Error, codes.Error,
+			1, "*errors.errorString"},
 		"an answer": {eager(1), abate.Ignore(errDown), "ignored", "", codes.Unset, codes.Unset, 1, ""},
 		"timeout":   {eager(0), context.DeadlineExceeded, "failure", "failure", codes.Error, codes.Error, 1, "timeout"},
 		"refused":   {open, errDown, "refused", "circuit_open", codes.Error, codes.Unset, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := telemetry(t, nil)
-			_, _ = abateotel.Do(t.Context(), f.Telemetry, guard(t, "s", c.policy), func(context.Context) (int, error) { return 0, c.err })
+			_, _ = abateotel.Do(t.Context(), f.Telemetry, guard(t, "s", c.policy), func(context.Context) (int, error) {
+				return 0, c.err
+			})
 			call := f.named(t, "call s", 1)[0]
 			call.want(t, map[string]string{"abate.outcome": c.outcome, "error.type": c.kind})
 			if call.Status().Code != c.call {
@@ -152,7 +162,9 @@ func TestAFunctionThatNobodyRecordsRunsWithoutSpans(t *testing.T) {
 func TestDecisionsAreEventsOfTheSpanThatIsThere(t *testing.T) {
 	f := telemetry(t, nil)
 	ctx, outer := f.tracer.Start(t.Context(), "SELECT")
-	_, err := abate.Do(abateotel.Decisions(ctx), guard(t, "db", eager(1)), func(context.Context) (int, error) { return 0, errDown })
+	_, err := abate.Do(abateotel.Decisions(ctx), guard(t, "db", eager(1)), func(context.Context) (int, error) {
+		return 0, errDown
+	})
 	if !errors.Is(err, abate.ErrAttemptsExhausted) {
 		t.Fatal(err)
 	}
@@ -187,7 +199,9 @@ func TestAGuardInsideACallAddsOnlyEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := f.named(t, "call outer", 1)[0]
-	call.want(t, map[string]string{"abate.guard": "outer", "abate.attempts": "1", "abate.outcome": "success", "error.type": "", "abate.reason": ""})
+	call.want(t, map[string]string{
+		"abate.guard": "outer", "abate.attempts": "1", "abate.outcome": "success", "error.type": "", "abate.reason": "",
+	})
 	if got := call.events(); len(got) != 2 || call.Status().Code != codes.Unset {
 		t.Errorf("events %q, status %v", got, call.Status())
 	}

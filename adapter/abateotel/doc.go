@@ -1,5 +1,6 @@
-// Package abateotel shows what guards do as OpenTelemetry spans and metrics, by the semantic conventions where they have a name
-// for it. It needs the API of OpenTelemetry only; what becomes of the data is up to the SDK that the program sets up.
+// Package abateotel shows what guards do as OpenTelemetry spans and metrics, by the semantic conventions where they
+// have a name for it. It needs the API of OpenTelemetry only; what becomes of the data is up to the SDK that the
+// program sets up.
 //
 //	telemetry, err := abateotel.New(abateotel.Config{}) // the global providers
 //	set, err := policyfile.Load("policy.yaml", telemetry.Adjust)
@@ -21,24 +22,27 @@
 // The marks are events of the call's span. They say what the policy decided, and when:
 //
 //	abate.call.queued       the bulkhead is full, and the call waits
-//	abate.retry.scheduled   another attempt follows after abate.retry.delay seconds; error.type says what was wrong with the last
+//	abate.retry.scheduled   another attempt follows after abate.retry.delay seconds; error.type says what was wrong
+//	                        with the last
 //	abate.hedge.sent        a second copy of a slow attempt is on its way
 //	abate.hedge.denied      it was due, and abate.reason said no
-//	abate.call.stopped      the call gets no (further) attempt, for abate.reason: circuit_open, budget_exhausted, deadline, ...
+//	abate.call.stopped      the call gets no (further) attempt, for abate.reason: circuit_open,
+//	                        budget_exhausted, deadline, ...
 //
-// Each attempt carries a traceparent of its own, so that the server's span hangs below the attempt that caused it. Spans last until
-// the answer's body is closed or read to its end. What was cancelled, because its caller left or another copy was quicker, has
-// error.type canceled and is no error. A call whose retry succeeded is none either.
+// Each attempt carries a traceparent of its own, so that the server's span hangs below the attempt that caused it.
+// Spans last until the answer's body is closed or read to its end. What was cancelled, because its caller left or
+// another copy was quicker, has error.type canceled and is no error. A call whose retry succeeded is none either.
 //
 // Passwords in URLs and the values of query parameters that are known to be signatures are not written down.
 //
-// [Do] and [DoHedged] do the same for functions. Guarded calls of other adapters (gRPC, SQL, Redis, Kafka) write their events into
-// the span that is theirs already, if their context comes from [Decisions]: their own instrumentation makes the attempts' spans.
+// [Do] and [DoHedged] do the same for functions. Guarded calls of other adapters (gRPC, SQL, Redis, Kafka) write their
+// events into the span that is theirs already, if their context comes from [Decisions]: their own instrumentation makes
+// the attempts' spans.
 //
 // # Metrics
 //
-// All have the attribute abate.guard, the guard's name. What else they tell apart is a closed set, so that the number of series is
-// about forty for each guard.
+// All have the attribute abate.guard, the guard's name. Every other attribute has a closed set of values, so that the
+// number of series is about forty for each guard.
 //
 //	abate.client.call.duration           s            how long calls took until they had their answer, waits included;
 //	                                                  abate.outcome, and error.type of those that failed
@@ -58,10 +62,10 @@
 //	abate.bulkhead.running               {call}       calls that hold a permit
 //	abate.bulkhead.queued                {call}       calls that wait for one
 //	abate.bulkhead.limit                 {call}       permits, as the policy says
-//	abate.pacing.wait                    s            how long an attempt that asked now would wait for its turn
+//	abate.pacing.wait                    s            how long an attempt that asked now would wait for its token
 //
-// The last six are read when metrics are collected, from guards that were added; what a policy has switched off is left out. There
-// is no http.client.request.duration here: an instrumentation of HTTP has it.
+// The last six are read when metrics are collected, from guards that were added; what a policy has switched off is left
+// out. There is no http.client.request.duration here: an instrumentation of HTTP has it.
 //
 // # What it costs
 //
@@ -74,5 +78,6 @@
 //	a call's span over HTTP                 0.9 µs, 6     1.6 µs, 8      2.4 µs, 13 allocations
 //	Do, with both spans                     0.3 µs, 2     0.4 µs, 3      3.6 µs, 21 allocations
 //
-// A call that is recorded has an observer of its own for its decisions: one of those allocations, of 1.5 KB. Others do not pay for it.
+// A call that is recorded has an observer of its own for its decisions: one of those allocations, of 1.5 KB. Others do
+// not pay for it.
 package abateotel

@@ -18,8 +18,9 @@ type gauged struct {
 	states [len(states)]metric.MeasurementOption
 }
 
-// Add shows the state of these guards whenever metrics are collected: breaker, retry budget and bulkhead. Adding a guard twice
-// is fine; of two guards with the same name the one added last is shown. A guard that is added is never forgotten.
+// Add shows the state of these guards whenever metrics are collected: breaker, retry budget and bulkhead. Adding a
+// guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added is never
+// forgotten.
 func (t *Telemetry) Add(guards ...*abate.Guard) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,14 +53,17 @@ func (g *gauges) make(m metric.Meter) error {
 		failed = append(failed, err)
 		return c
 	}
-	g.calls = sum("abate.client.active_calls", "{call}", "Calls that have begun and not ended, waits for a permit, a turn or a retry included.")
-	g.attempts = sum("abate.client.active_attempts", "{attempt}", "Attempts that are with the service now, hedges included.")
+	g.calls = sum("abate.client.active_calls", "{call}",
+		"Calls that have begun and not ended, waits for a permit, a token or a retry included.")
+	g.attempts = sum("abate.client.active_attempts", "{attempt}",
+		"Attempts that are with the service now, hedges included.")
 	g.state = sum("abate.circuit_breaker.state", "1", "1 for the state that the circuit breaker is in, 0 for the others.")
-	g.running = sum("abate.bulkhead.running", "{call}", "Calls that hold a permit of the bulkhead, retries and their waits included.")
+	g.running = sum("abate.bulkhead.running", "{call}",
+		"Calls that hold a permit of the bulkhead, retries and their waits included.")
 	g.queued = sum("abate.bulkhead.queued", "{call}", "Calls that wait for a permit of the bulkhead.")
 	g.limit = sum("abate.bulkhead.limit", "{call}", "Permits that the bulkhead has, as the policy says.")
 	g.balance = gauge("abate.retry_budget.balance", "{attempt}", "Retries and hedges that could be sent now.")
-	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its turn.")
+	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its token.")
 	return errors.Join(failed...)
 }
 
@@ -68,7 +72,8 @@ func (g *gauges) all() []metric.Observable {
 	return []metric.Observable{g.state, g.calls, g.attempts, g.running, g.queued, g.limit, g.balance, g.wait}
 }
 
-// collect reads all guards. The lock is held for no longer than copying takes: a slow exporter must not hold up a reload.
+// collect reads all guards. The lock is held for no longer than copying takes: a slow exporter must not hold up a
+// reload.
 func (t *Telemetry) collect(_ context.Context, to metric.Observer) error {
 	t.mu.RLock()
 	guards, observers := maps.Clone(t.guards), maps.Clone(t.observers)
@@ -86,7 +91,8 @@ func (t *Telemetry) collect(_ context.Context, to metric.Observer) error {
 // read reads one guard. What its policy has switched off is left out: an empty budget would raise an alert.
 func (g *gauges) read(of *gauged, to metric.Observer) {
 	policy, now := of.guard.Describe(), of.guard.State()
-	if policy.CircuitBreaker.Enabled() || now.Override == abate.OverrideForcedOpen { // somebody may force open what the policy has not
+	// somebody may force open what the policy has not
+	if policy.CircuitBreaker.Enabled() || now.Override == abate.OverrideForcedOpen {
 		for _, s := range states {
 			is := int64(0)
 			if s == now.Breaker.State {

@@ -44,7 +44,8 @@ func telemetry(t testing.TB, sampler sdktrace.Sampler) fixture {
 	traces := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(f.spans), sdktrace.WithSampler(sampler))
 	f.tracer = traces.Tracer("test")
 	made, err := abateotel.New(abateotel.Config{
-		TracerProvider: traces, MeterProvider: metric.NewMeterProvider(metric.WithReader(f.reader)), Propagator: propagation.TraceContext{},
+		TracerProvider: traces, MeterProvider: metric.NewMeterProvider(metric.WithReader(f.reader)),
+		Propagator: propagation.TraceContext{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +128,8 @@ func (s span) events() (all []string) {
 	return all
 }
 
-// metrics is what was collected: the value of each series, as in `abate.client.retries{abate.guard=s}`. Of a histogram it is the count,
-// and under the same name with "#" the sum.
+// metrics is what was collected: the value of each series, as in `abate.client.retries{abate.guard=s}`. Of a histogram
+// it is the count, and under the same name with "#" the sum.
 type metrics map[string]float64
 
 func (f fixture) collect(t testing.TB) metrics {
@@ -194,7 +195,8 @@ func answer(req *http.Request, status int, body string) *http.Response {
 		Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }
 
-// guarded stands for an abatehttp.Transport: it drives the guard, and numbers the attempts in a header unless it omits that.
+// guarded stands for an abatehttp.Transport: it drives the guard, and numbers the attempts in a header unless it omits
+// that.
 type guarded struct {
 	base  http.RoundTripper
 	guard *abate.Guard

@@ -25,19 +25,24 @@ func (i *instruments) make(m metric.Meter) error {
 		return c
 	}
 	histogram := func(name, description string) metric.Float64Histogram {
-		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(seconds...))
+		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(seconds...))
 		failed = append(failed, err)
 		return h
 	}
-	i.duration = histogram("abate.client.call.duration", "How long guarded calls took until they had their answer, all attempts and the waits between them included.")
+	i.duration = histogram("abate.client.call.duration",
+		"How long guarded calls took until they had their answer, all attempts and the waits between them included.")
 	i.delay = histogram("abate.client.retry.delay", "How long calls wait before a retry.")
-	i.attempts = counter("abate.client.attempts", "{attempt}", "Attempts by what they came to: the service's own health, before retries hide it.")
+	i.attempts = counter("abate.client.attempts", "{attempt}",
+		"Attempts by what they came to: the service's own health, before retries hide it.")
 	i.retries = counter("abate.client.retries", "{attempt}", "Attempts sent after a failed one of the same call.")
 	i.hedges = counter("abate.client.hedges", "{attempt}", "Second copies sent because the first was slow.")
 	i.denials = counter("abate.client.hedge.denials", "{attempt}", "Second copies that were due and not sent.")
-	i.hidden = counter("abate.client.hidden_retries", "{attempt}", "Attempts that something below the guard repeated by itself on a dead connection.")
+	i.hidden = counter("abate.client.hidden_retries", "{attempt}",
+		"Attempts that something below the guard repeated by itself on a dead connection.")
 	i.fallbacks = counter("abate.client.fallbacks", "{call}", "Callers that got the fallback instead of an error.")
 	i.changes = counter("abate.policy.changes", "{change}", "Policies put in force after the first.")
-	i.transitions = counter("abate.circuit_breaker.transitions", "{transition}", "Changes of the circuit breaker's state, by the new one.")
+	i.transitions = counter("abate.circuit_breaker.transitions", "{transition}",
+		"Changes of the circuit breaker's state, by the new one.")
 	return errors.Join(failed...)
 }

@@ -49,7 +49,9 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 		return "abate.client.attempts{abate.guard=s,abate.outcome=" + outcome + "}"
 	}
 	const retries, delays = "abate.client.retries{abate.guard=s}", "abate.client.retry.delay{abate.guard=s}"
-	waits := abate.Policy{Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second, Multiplier: 2, Jitter: retry.NoJitter}}
+	waits := abate.Policy{
+		Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second, Multiplier: 2, Jitter: retry.NoJitter},
+	}
 	broke := waits
 	broke.RetryBudget = budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}
 	for name, c := range map[string]struct {
@@ -57,15 +59,32 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 		errs   []error
 		want   map[string]float64
 	}{
-		"success":               {waits, []error{nil}, map[string]float64{duration("success", ""): 1, attempts("success"): 1}},
-		"success after a retry": {waits, []error{errDown, nil}, map[string]float64{duration("success", ""): 1, duration("success", "") + "#": 1, attempts("failure"): 1, attempts("success"): 1, retries: 1, delays: 1, delays + "#": 1}},
-		"exhausted":             {waits, []error{errDown, errDown, errDown}, map[string]float64{duration("failure", "attempts_exhausted"): 1, attempts("failure"): 3, retries: 2, delays + "#": 3}},
-		"budget exhausted":      {broke, []error{errDown, errDown}, map[string]float64{duration("failure", "budget_exhausted"): 1, retries: 1}},
-		"permanent":             {waits, []error{abate.Permanent(errDown)}, map[string]float64{duration("failure", "failure"): 1}},
-		"overload":              {abate.Policy{}, []error{abate.RetryAfter(errDown, 0)}, map[string]float64{duration("overload", "overload"): 1, attempts("overload"): 1}},
-		"an answer":             {waits, []error{abate.Ignore(errDown)}, map[string]float64{duration("ignored", ""): 1, attempts("ignored"): 1}},
-		"circuit open":          {abate.Policy{CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}, nil, map[string]float64{duration("refused", "circuit_open"): 1}},
-		"the caller left":       {waits, []error{context.Canceled}, map[string]float64{duration("ignored", ""): 1}},
+		"success": {
+			waits, []error{nil}, map[string]float64{duration("success", ""): 1, attempts("success"): 1},
+		},
+		"success after a retry": {
+			waits, []error{errDown, nil}, map[string]float64{
+				duration("success", ""): 1, duration("success", "") + "#": 1, attempts("failure"): 1, attempts("success"): 1,
+				retries: 1, delays: 1, delays + "#": 1,
+			},
+		},
+		"exhausted": {waits, []error{errDown, errDown, errDown}, map[string]float64{
+			duration("failure", "attempts_exhausted"): 1, attempts("failure"): 3, retries: 2, delays + "#": 3,
+		}},
+		"budget exhausted": {
+			broke, []error{errDown, errDown}, map[string]float64{duration("failure", "budget_exhausted"): 1, retries: 1},
+		},
+		"permanent": {waits, []error{abate.Permanent(errDown)}, map[string]float64{duration("failure", "failure"): 1}},
+		"overload": {abate.Policy{}, []error{abate.RetryAfter(errDown, 0)}, map[string]float64{
+			duration("overload", "overload"): 1, attempts("overload"): 1,
+		}},
+		"an answer": {
+			waits, []error{abate.Ignore(errDown)}, map[string]float64{duration("ignored", ""): 1, attempts("ignored"): 1},
+		},
+		"circuit open": {abate.Policy{CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}, nil, map[string]float64{
+			duration("refused", "circuit_open"): 1,
+		}},
+		"the caller left": {waits, []error{context.Canceled}, map[string]float64{duration("ignored", ""): 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,7 +102,9 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 				})
 				m := f.collect(t)
 				m.want(t, c.want)
-				m.want(t, map[string]float64{"abate.client.active_calls{abate.guard=s}": 0, "abate.client.active_attempts{abate.guard=s}": 0})
+				m.want(t, map[string]float64{
+					"abate.client.active_calls{abate.guard=s}": 0, "abate.client.active_attempts{abate.guard=s}": 0,
+				})
 				series := 0
 				for name := range m {
 					if strings.HasPrefix(name, "abate.client.call.duration") {
@@ -112,7 +133,9 @@ func TestACallerThatLeavesBetweenAttemptsIsNoError(t *testing.T) {
 				if wait == 0 {
 					leave()
 				}
-				g := f.adjusted(t, "s", abate.Policy{Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second, Jitter: retry.NoJitter}})
+				g := f.adjusted(t, "s", abate.Policy{
+					Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Second, Jitter: retry.NoJitter},
+				})
 				if err := fail(ctx, g); !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
@@ -120,7 +143,9 @@ func TestACallerThatLeavesBetweenAttemptsIsNoError(t *testing.T) {
 				if wait == 0 {
 					outcome = "ignored"
 				}
-				f.collect(t).want(t, map[string]float64{"abate.client.call.duration{abate.guard=s,abate.outcome=" + outcome + "}": 1})
+				f.collect(t).want(t, map[string]float64{
+					"abate.client.call.duration{abate.guard=s,abate.outcome=" + outcome + "}": 1,
+				})
 			})
 		})
 	}
@@ -134,7 +159,9 @@ func TestHedgesFallbacksAndChangesAreCounted(t *testing.T) {
 	var c, denied abate.Call
 	g.Begin(&c, 0, abate.NoDeadline)
 	n, _, ok := c.Hedge(time.Millisecond)
-	f.collect(t).want(t, map[string]float64{"abate.client.active_calls{abate.guard=s}": 1, "abate.client.active_attempts{abate.guard=s}": 2})
+	f.collect(t).want(t, map[string]float64{
+		"abate.client.active_calls{abate.guard=s}": 1, "abate.client.active_attempts{abate.guard=s}": 2,
+	})
 	c.AttemptDone(time.Millisecond, n, abate.Outcome{})
 	g.Begin(&denied, 0, abate.NoDeadline)
 	if _, _, also := denied.Hedge(0); !ok || also {
@@ -150,7 +177,8 @@ func TestHedgesFallbacksAndChangesAreCounted(t *testing.T) {
 	}
 	f.collect(t).want(t, map[string]float64{
 		"abate.client.hedges{abate.guard=s}": 1, "abate.client.hedge.denials{abate.guard=s,abate.reason=budget_exhausted}": 1,
-		"abate.client.fallbacks{abate.guard=s}": 1, "abate.client.hidden_retries{abate.guard=s}": 3, "abate.policy.changes{abate.guard=s}": 1,
+		"abate.client.fallbacks{abate.guard=s}": 1, "abate.client.hidden_retries{abate.guard=s}": 3,
+		"abate.policy.changes{abate.guard=s}":                                               1,
 		"abate.circuit_breaker.transitions{abate.circuit_breaker.state=open,abate.guard=s}": 1,
 		"abate.circuit_breaker.state{abate.circuit_breaker.state=open,abate.guard=s}":       1,
 		"abate.circuit_breaker.state{abate.circuit_breaker.state=closed,abate.guard=s}":     0,
@@ -168,7 +196,10 @@ func TestStateIsReadWhenItIsCollected(t *testing.T) {
 	p.Pacing = pacing.Config{PerSecond: 10}
 	g := f.adjusted(t, "s", p)
 	const balance = "abate.retry_budget.balance{abate.guard=s}"
-	f.collect(t).want(t, map[string]float64{balance: 10, "abate.bulkhead.limit{abate.guard=s}": 7, "abate.bulkhead.running{abate.guard=s}": 0, "abate.bulkhead.queued{abate.guard=s}": 0})
+	f.collect(t).want(t, map[string]float64{
+		balance: 10, "abate.bulkhead.limit{abate.guard=s}": 7, "abate.bulkhead.running{abate.guard=s}": 0,
+		"abate.bulkhead.queued{abate.guard=s}": 0,
+	})
 	var c abate.Call
 	g.Begin(&c, 0, abate.NoDeadline)
 	defer c.Abort(0)
@@ -213,10 +244,14 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := telemetry(t, nil)
 			f.Adjust("s", &end.policy)
-			if _, err := abate.Connect(t.Context(), "s", end.policy, func(context.Context) (int, error) { return 0, end.err }); err == nil {
+			if _, err := abate.Connect(t.Context(), "s", end.policy, func(context.Context) (int, error) {
+				return 0, end.err
+			}); err == nil {
 				t.Fatal("no error")
 			}
-			f.collect(t).want(t, map[string]float64{"abate.client.call.duration{abate.guard=s,abate.outcome=failure,error.type=" + want + "}": 1})
+			f.collect(t).want(t, map[string]float64{
+				"abate.client.call.duration{abate.guard=s,abate.outcome=failure,error.type=" + want + "}": 1,
+			})
 		})
 	}
 }
@@ -263,7 +298,8 @@ func TestUnitsAreThoseOfTheConventions(t *testing.T) {
 	if err := f.reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	if s := all.ScopeMetrics[0].Scope; len(all.ScopeMetrics) != 1 || s.Name != "github.com/abate-go/abate/adapter/abateotel" || s.SchemaURL == "" {
+	if s := all.ScopeMetrics[0].Scope; len(all.ScopeMetrics) != 1 ||
+		s.Name != "github.com/abate-go/abate/adapter/abateotel" || s.SchemaURL == "" {
 		t.Errorf("scopes %+v", all.ScopeMetrics)
 	}
 	for _, m := range all.ScopeMetrics[0].Metrics {
@@ -271,7 +307,8 @@ func TestUnitsAreThoseOfTheConventions(t *testing.T) {
 		switch {
 		case strings.HasSuffix(m.Name, ".duration"), strings.HasSuffix(m.Name, ".delay"):
 			unit = "s"
-		case strings.HasPrefix(m.Name, "abate.bulkhead"), strings.HasSuffix(m.Name, "calls"), strings.HasSuffix(m.Name, "fallbacks"):
+		case strings.HasPrefix(m.Name, "abate.bulkhead"), strings.HasSuffix(m.Name, "calls"),
+			strings.HasSuffix(m.Name, "fallbacks"):
 			unit = "{call}"
 		case m.Name == "abate.circuit_breaker.state":
 			unit = "1"

@@ -93,8 +93,8 @@ func reasonOf(err error) int {
 	return len(reasons) - 1
 }
 
-// ended tells how a call ended: its outcome, and if that is an error, as what. The type of an error is the reason of the policy's,
-// or else the class.
+// ended returns how a call ended: its outcome, and if that is an error, as what. The type of an error is the reason of
+// the policy's, or else the class.
 func ended(e *abate.Event) (outcome int, errorType string) {
 	outcome = int(e.Class & 3)
 	switch {
@@ -129,7 +129,8 @@ func errorType(err error) string {
 	case errors.As(err, &dns):
 		return "name_resolution_error"
 	}
-	for strings.HasPrefix(reflect.TypeOf(err).String(), "*fmt.") { // what fmt.Errorf has wrapped says more than its wrapper
+	// what fmt.Errorf has wrapped says more than its wrapper
+	for strings.HasPrefix(reflect.TypeOf(err).String(), "*fmt.") {
 		inner := errors.Unwrap(err)
 		if inner == nil {
 			break

@@ -11,7 +11,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// observer counts the events of one service. The attributes are put together once, so that an event costs what the meter costs.
+// observer counts the events of one service. The attributes are put together once, so that an event costs what the
+// meter costs.
 type observer struct {
 	to          *instruments
 	calls       atomic.Int64 // begun, and not ended

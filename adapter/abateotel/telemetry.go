@@ -17,14 +17,15 @@ import (
 // scope is who made the spans and metrics.
 const scope = "github.com/abate-go/abate/adapter/abateotel"
 
-// Config says where spans and metrics go. The zero Config takes what the program has set globally, also if it sets it later.
+// Config says where spans and metrics go. The zero Config takes what the program has set globally, also if it sets it
+// later.
 type Config struct {
 	// TracerProvider makes the spans. Nil means the global one.
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the metrics. Nil means the global one.
 	MeterProvider metric.MeterProvider
-	// Propagator writes the trace into the headers of each attempt. Nil means the global one, which writes nothing until the
-	// program has set one.
+	// Propagator writes the trace into the headers of each attempt. Nil means the global one, which writes nothing
+	// until the program has set one.
 	Propagator propagation.TextMapPropagator
 }
 
@@ -41,9 +42,9 @@ type Telemetry struct {
 	guards    map[string]gauged
 }
 
-// New makes the instruments. It fails when the MeterProvider refuses one, which the SDK does for a name or unit that it does
-// not like; the error then names all of them. The methods that spans may be named after can be given in the environment, in
-// OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, as for any instrumentation of HTTP.
+// New makes the instruments. It fails when the MeterProvider refuses one, which the SDK does for a name or unit that it
+// does not like; the error then names all of them. The methods that spans may be named after can be given in the
+// environment, in OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, as for any instrumentation of HTTP.
 func New(c Config) (*Telemetry, error) {
 	if c.TracerProvider == nil {
 		c.TracerProvider = otel.GetTracerProvider()
@@ -72,8 +73,8 @@ func New(c Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// Adjust makes the policy of a service tell the metrics what its guard does: telemetry.Adjust is an argument for
-// policyfile.Load, or is called on a policy before abate.New. An observer that is set already is told too, after the
+// Adjust makes the policy of a service report to the metrics what its guard does: telemetry.Adjust is an argument for
+// policyfile.Load, or is called on a policy before abate.New. An observer that is already set is called too, after the
 // metrics. Policies of the same service get observers that are equal, so that a reload which changes nothing is seen as
 // one; adjusting a policy twice counts once. Each service has series of its own, so names must not come from strangers
 // without a bound. Spans do not need it.

@@ -14,18 +14,18 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Calls returns an http.RoundTripper with a span for each request that callers make, in which the policy's decisions are events.
-// Put it around an abatehttp.Transport. A request that no guard is responsible for has a span too, with the name "call". A nil base
-// is http.DefaultTransport.
+// Calls returns an http.RoundTripper with a span for each request that callers make, in which the policy's decisions
+// are events. Put it around an abatehttp.Transport. A request that no guard is responsible for has a span too, with the
+// name "call". A nil base is http.DefaultTransport.
 func (t *Telemetry) Calls(base http.RoundTripper) http.RoundTripper {
 	return &calls{traced{t, base}}
 }
 
-// Attempts returns an http.RoundTripper with a CLIENT span for each request that is really sent, by the conventions for HTTP, and
-// writes it into the request's headers, so that the server's span hangs below it. Put it under an abatehttp.Transport, as its Base:
-// the attempt's number, for http.request.resend_count, is in the header that one sets, and with OmitHeaders it is known only below
-// Calls. Its own base should be a plain transport: what lies below another instrumentation has two spans. A nil base is
-// http.DefaultTransport.
+// Attempts returns an http.RoundTripper with a CLIENT span for each request that is really sent, by the conventions for
+// HTTP, and writes it into the request's headers, so that the server's span hangs below it. Put it under an
+// abatehttp.Transport, as its Base: the attempt's number, for http.request.resend_count, is in the header that one
+// sets, and with OmitHeaders it is known only below Calls. Its own base should be a plain transport: what lies below
+// another instrumentation has two spans. A nil base is http.DefaultTransport.
 func (t *Telemetry) Attempts(base http.RoundTripper) http.RoundTripper {
 	return &attempts{traced{t, base}}
 }
@@ -43,7 +43,8 @@ func (t *traced) base() http.RoundTripper {
 	return t.next
 }
 
-// CloseIdleConnections closes the idle connections of the base, if it has any. http.Client.CloseIdleConnections calls it.
+// CloseIdleConnections closes the idle connections of the base, if it has any. http.Client.CloseIdleConnections calls
+// it.
 func (t *traced) CloseIdleConnections() {
 	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
@@ -99,7 +100,8 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if n := resends(req); n > 0 {
 		what = append(what, semconv.HTTPRequestResendCount(n))
 	}
-	ctx, span := t.tracer.Start(req.Context(), t.spanName(req.Method), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(what...))
+	ctx, span := t.tracer.Start(req.Context(), t.spanName(req.Method), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(what...))
 	resp, err := a.send(t.propagate(ctx, req), req, span)
 	if !span.IsRecording() {
 		return resp, err

@@ -48,9 +48,11 @@ func TestEachAttemptHasASpanThatSaysHowOftenTheRequestWasSentBefore(t *testing.T
 	root.End()
 
 	call := f.named(t, "call payment-service", 1)[0]
-	call.want(t, map[string]string{"abate.guard": "payment-service", "abate.attempts": "3", "abate.outcome": "success", "error.type": "", "abate.reason": "",
+	call.want(t, map[string]string{"abate.guard": "payment-service", "abate.attempts": "3", "abate.outcome": "success",
+		"error.type": "", "abate.reason": "",
 		"http.request.method": "GET", "http.response.status_code": "200"})
-	if call.Status().Code != codes.Unset || call.SpanKind() != trace.SpanKindInternal || call.Parent().SpanID() != root.SpanContext().SpanID() {
+	if call.Status().Code != codes.Unset || call.SpanKind() != trace.SpanKindInternal ||
+		call.Parent().SpanID() != root.SpanContext().SpanID() {
 		t.Errorf("status %v, kind %v, parent %v", call.Status(), call.SpanKind(), call.Parent())
 	}
 	want := []string{"abate.retry.scheduled abate.attempt=1 abate.retry.delay=0 error.type=*errors.errorString",
@@ -60,10 +62,13 @@ func TestEachAttemptHasASpanThatSaysHowOftenTheRequestWasSentBefore(t *testing.T
 	}
 	for i, attempt := range f.named(t, "GET", 3) {
 		status := []string{"503", "503", "200"}[i]
-		attempt.want(t, map[string]string{"http.request.resend_count": []string{"", "1", "2"}[i], "http.response.status_code": status,
-			"error.type": []string{"503", "503", ""}[i], "http.request.method": "GET", "server.address": "127.0.0.1", "network.protocol.version": "1.1",
+		attempt.want(t, map[string]string{"http.request.resend_count": []string{"", "1", "2"}[i],
+			"http.response.status_code": status,
+			"error.type":                []string{"503", "503", ""}[i], "http.request.method": "GET",
+			"server.address": "127.0.0.1", "network.protocol.version": "1.1",
 			"server.port": server.URL[strings.LastIndexByte(server.URL, ':')+1:], "url.full": server.URL + "/charge?order=7"})
-		if attempt.SpanKind() != trace.SpanKindClient || attempt.Parent().SpanID() != call.SpanContext().SpanID() || (attempt.Status().Code == codes.Error) != (i < 2) {
+		if attempt.SpanKind() != trace.SpanKindClient || attempt.Parent().SpanID() != call.SpanContext().SpanID() ||
+			(attempt.Status().Code == codes.Error) != (i < 2) {
 			t.Errorf("kind %v, parent %v, status %v", attempt.SpanKind(), attempt.Parent(), attempt.Status())
 		}
 		c := attempt.SpanContext()
@@ -94,13 +99,18 @@ func TestACallThatThePolicyStopsSaysWhy(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(g)
 			}
-			resp, err := f.stack(g, stub(func(req *http.Request) (*http.Response, error) { return answer(req, 503, ""), nil })).RoundTrip(request(t, "http://a/"))
+			resp, err := f.stack(g, stub(func(req *http.Request) (*http.Response, error) {
+				return answer(req, 503, ""), nil
+			})).RoundTrip(request(t, "http://a/"))
 			if err == nil {
 				read(t, resp)
 			}
 			call := f.named(t, "call s", 1)[0]
-			call.want(t, map[string]string{"abate.reason": reason, "error.type": reason, "abate.attempts": c.attempts, "abate.outcome": c.outcome})
-			if got, want := call.events(), "abate.call.stopped abate.reason="+reason+" abate.attempts="+c.attempts; got[len(got)-1] != want {
+			call.want(t, map[string]string{
+				"abate.reason": reason, "error.type": reason, "abate.attempts": c.attempts, "abate.outcome": c.outcome,
+			})
+			if got, want := call.events(),
+				"abate.call.stopped abate.reason="+reason+" abate.attempts="+c.attempts; got[len(got)-1] != want {
 				t.Errorf("events %q, want the last to be %q", got, want)
 			}
 			if call.Status().Code != codes.Error || !strings.HasPrefix(call.Status().Description, "s: ") {
@@ -151,11 +161,14 @@ func TestHedgedCopiesHaveSpansSideBySide(t *testing.T) {
 			t.Errorf("events %q", got)
 		}
 		copies[0].want(t, map[string]string{"http.request.resend_count": "", "error.type": "canceled"})
-		copies[1].want(t, map[string]string{"http.request.resend_count": "1", "error.type": "", "http.response.status_code": "200"})
+		copies[1].want(t, map[string]string{
+			"http.request.resend_count": "1", "error.type": "", "http.response.status_code": "200",
+		})
 		if copies[0].Status().Code != codes.Unset {
 			t.Errorf("the loser has status %v", copies[0].Status())
 		}
-		if lasted := copies[0].EndTime().Sub(copies[0].StartTime()); lasted != 15*time.Millisecond || !copies[1].StartTime().Before(copies[0].EndTime()) {
+		if lasted := copies[0].EndTime().Sub(copies[0].StartTime()); lasted != 15*time.Millisecond ||
+			!copies[1].StartTime().Before(copies[0].EndTime()) {
 			t.Errorf("the first copy lasted %v", lasted)
 		}
 	})
@@ -164,7 +177,9 @@ func TestHedgedCopiesHaveSpansSideBySide(t *testing.T) {
 func TestADeniedHedgeSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := telemetry(t, nil)
-		p := abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}, RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}}
+		p := abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}, RetryBudget: budget.Config{
+			Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1,
+		}}
 		g := guard(t, "s", p)
 		g.CountHiddenRetries(1)
 		resp, err := f.stack(g, stub(func(req *http.Request) (*http.Response, error) {
@@ -175,7 +190,9 @@ func TestADeniedHedgeSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		read(t, resp)
-		if got := f.named(t, "call s", 1)[0].events(); !slices.Equal(got, []string{"abate.hedge.denied abate.reason=budget_exhausted"}) {
+		if got := f.named(t, "call s", 1)[0].events(); !slices.Equal(got, []string{
+			"abate.hedge.denied abate.reason=budget_exhausted",
+		}) {
 			t.Errorf("events %q", got)
 		}
 	})
@@ -212,12 +229,15 @@ func TestSpansLastUntilTheAnswerIsRead(t *testing.T) {
 		status codes.Code
 		kind   string
 	}{
-		"read to its end":      {func(resp *http.Response) { _, _ = io.Copy(io.Discard, resp.Body) }, codes.Unset, ""},
-		"closed":               {func(resp *http.Response) { resp.Body.Close() }, codes.Unset, ""},
-		"closed twice":         {func(resp *http.Response) { resp.Body.Close(); resp.Body.Close() }, codes.Unset, ""},
-		"read after the close": {func(resp *http.Response) { resp.Body.Close(); _, _ = resp.Body.Read(make([]byte, 1)) }, codes.Unset, ""},
-		"broken off":           {func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) }, codes.Error, "*errors.errorString"},
-		"cancelled":            {func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) }, codes.Unset, "canceled"},
+		"read to its end": {func(resp *http.Response) { _, _ = io.Copy(io.Discard, resp.Body) }, codes.Unset, ""},
+		"closed":          {func(resp *http.Response) { resp.Body.Close() }, codes.Unset, ""},
+		"closed twice":    {func(resp *http.Response) { resp.Body.Close(); resp.Body.Close() }, codes.Unset, ""},
+		"read after the close": {func(resp *http.Response) {
+			resp.Body.Close()
+			_, _ = resp.Body.Read(make([]byte, 1))
+		}, codes.Unset, ""},
+		"broken off": {func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) }, codes.Error, "*errors.errorString"},
+		"cancelled":  {func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) }, codes.Unset, "canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := telemetry(t, nil)
@@ -296,7 +316,8 @@ func TestAnAnswerWithoutABodyEndsItsSpansAtOnce(t *testing.T) {
 		body   io.ReadCloser
 	}{
 		"HEAD": {"HEAD", 200, io.NopCloser(strings.NewReader(""))}, "204": {"GET", 204, io.NopCloser(strings.NewReader(""))},
-		"304": {"GET", 304, io.NopCloser(strings.NewReader(""))}, "no body": {"GET", 200, http.NoBody}, "nil": {"GET", 200, nil},
+		"304": {"GET", 304, io.NopCloser(strings.NewReader(""))}, "no body": {"GET", 200, http.NoBody},
+		"nil": {"GET", 200, nil},
 		"101": {"GET", 101, own},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -369,7 +390,9 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 	}
 	bare := request(t, "http://a/")
 	bare.Header = nil
-	if _, err := f.Attempts(stub(func(r *http.Request) (*http.Response, error) { return answer(r, 200, ""), nil })).RoundTrip(bare); err != nil || bare.Header != nil {
+	if _, err := f.Attempts(stub(func(r *http.Request) (*http.Response, error) {
+		return answer(r, 200, ""), nil
+	})).RoundTrip(bare); err != nil || bare.Header != nil {
 		t.Errorf("a request without a header: %v, %v", bare.Header, err)
 	}
 }
@@ -404,7 +427,8 @@ func TestANumberThatCannotBeIsNoResend(t *testing.T) {
 		header []string
 		want   string
 	}{
-		{nil, ""}, {[]string{}, ""}, {[]string{"1"}, ""}, {[]string{"0"}, ""}, {[]string{"-2"}, ""}, {[]string{"two"}, ""}, {[]string{""}, ""},
+		{nil, ""}, {[]string{}, ""}, {[]string{"1"}, ""}, {[]string{"0"}, ""}, {[]string{"-2"}, ""}, {[]string{"two"}, ""},
+		{[]string{""}, ""},
 		{[]string{"2", "2"}, ""}, {[]string{"99999999999999999999"}, ""}, {[]string{"2"}, "1"}, {[]string{"33"}, "32"},
 	} {
 		f.spans.Reset()
@@ -424,12 +448,13 @@ func TestWithoutTheHeaderTheCallKnowsTheNumber(t *testing.T) {
 			if inbound != "" {
 				req.Header.Set("X-Envoy-Attempt-Count", inbound)
 			}
-			resp, err := f.Calls(&guarded{guard: guard(t, "s", eager(2)), omit: true, base: f.Attempts(stub(func(req *http.Request) (*http.Response, error) {
-				if n++; n < 3 {
-					return nil, errDown
-				}
-				return answer(req, 200, ""), nil
-			}))}).RoundTrip(req)
+			resp, err := f.Calls(&guarded{guard: guard(t, "s", eager(2)), omit: true,
+				base: f.Attempts(stub(func(req *http.Request) (*http.Response, error) {
+					if n++; n < 3 {
+						return nil, errDown
+					}
+					return answer(req, 200, ""), nil
+				}))}).RoundTrip(req)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,5 @@
-// Package abatepgx opens the connections of a pgx pool under a guard: every one of them, and all of it, from the look-up of the
-// name to the end of the authentication.
+// Package abatepgx opens the connections of a pgx pool under a guard: every one of them, and all of it, from the
+// look-up of the name to the end of the authentication.
 //
 //	config, err := pgxpool.ParseConfig(dsn)
 //	g, err := abate.New("orders-db", abate.ConnectionPolicy())
@@ -8,18 +8,21 @@
 //
 // What the pool then does about a server that is away:
 //
-//   - Acquire, and Query and the like which call it, wait for a free connection or open one. Opening waits for its turn, at most
-//     the maxWait of the pace, and gives the guard's error when the circuit is open or the turn would come too late: at once, so
-//     that the caller can say so.
+//   - Acquire, and Query and the like which call it, wait for a free connection or open one. Opening waits for its
+//     token, at most the maxWait of the pace, and gives the guard's error when the circuit is open or the token would
+//     come too late: at once, so that the caller can say so.
 //   - An opening is not repeated: the pool has no place for it. The retries of the guard's policy are for Do; here the
 //     next Acquire is the next attempt, and while the circuit is open only its probes are sent.
-//   - A caller who leaves does not end the opening that he began. It goes on, and the connection goes to the pool; closing the pool ends it.
-//   - MinConns and MinIdleConns are filled up again at HealthCheckPeriod, one minute unless the pool is told otherwise, each
-//     connection under the guard.
-//   - Who waits for his own opening does not get a connection that becomes free meanwhile. That is why maxWait is short.
+//   - A caller who leaves does not end the opening that he began. It goes on, and the connection goes to the pool;
+//     closing the pool ends it.
+//   - MinConns and MinIdleConns are filled up again at HealthCheckPeriod, one minute unless the pool is configured
+//     otherwise, each connection under the guard.
+//   - Who waits for his own opening does not get a connection that becomes free meanwhile. That is why maxWait is
+//     short.
 //
-// Errors are judged as docs/connections.md lists them: a wrong password opens the circuit, so that it is asked again only as often
-// as the breaker probes, and a server that is full counts as overload. A Classify in the guard's policy goes before.
+// Errors are judged as docs/connections.md lists them: a wrong password opens the circuit, so that it is asked again
+// only as often as the breaker probes, and a server that is full counts as overload. A Classify in the guard's policy
+// goes before.
 //
 // A pool of database/sql over pgx is guarded with abatesql instead.
 package abatepgx

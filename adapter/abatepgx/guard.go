@@ -11,12 +11,12 @@ import (
 	"github.com/abate-go/abate/internal/connfail"
 )
 
-// Guard has every connection of a pool that is made from config opened under g, within the attemptTimeout of its policy. Call it once, after
-// everything else is set and before pgxpool.NewWithConfig.
+// Guard has every connection of a pool that is made from config opened under g, within the attemptTimeout of its
+// policy. Call it once, after everything else is set and before pgxpool.NewWithConfig.
 //
-// It puts itself around config.BeforeConnect, which goes on working: inside the guard, so that while the circuit is open nobody
-// fetches a password. The tracer of the connections goes on working too, whichever interfaces it implements; what a
-// connection's Config shows as its Tracer is ours, around it. A nil guard lets every opening pass.
+// It puts itself around config.BeforeConnect, which goes on working: inside the guard, so that while the circuit is
+// open nobody fetches a password. The tracer of the connections goes on working too, whichever interfaces it
+// implements; what a connection's Config shows as its Tracer is ours, around it. A nil guard lets every opening pass.
 //
 // An opening costs a few allocations more, a query on an open connection two calls of a tracer that does nothing.
 func Guard(config *pgxpool.Config, g *abate.Guard) {
@@ -37,8 +37,8 @@ func Guard(config *pgxpool.Config, g *abate.Guard) {
 	}
 }
 
-// opening is one connection on its way. pgx hands nothing from BeforeConnect to the end of the opening but the connection's own
-// config: so the way leads through its tracer.
+// opening is one connection on its way. pgx hands nothing from BeforeConnect to the end of the opening but the
+// connection's own config: so the way leads through its tracer.
 type opening struct {
 	*multitracer.Tracer // the user's, in all its interfaces
 	guard               *abate.Guard
@@ -70,8 +70,8 @@ func (o *opening) end(err error) error {
 	return admission.Done(connfail.Mark(o.guard, err))
 }
 
-// TraceConnectStart gives the opening the context of its admission, which has its time limit and stems from the same context of the
-// pool. Who opens another connection with the config of one that is open is no concern of the guard.
+// TraceConnectStart gives the opening the context of its admission, which has its time limit and stems from the same
+// context of the pool. Who opens another connection with the config of one that is open is no concern of the guard.
 func (o *opening) TraceConnectStart(ctx context.Context, data pgx.TraceConnectStartData) context.Context {
 	if o.admission != nil {
 		ctx = o.admission.Context()

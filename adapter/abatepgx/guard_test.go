@@ -165,7 +165,8 @@ func TestTheUsersOwnHooksGoOnWorking(t *testing.T) {
 	abatepgx.Guard(c, g)
 	pool := open(t, c)
 	var name string
-	if err := pool.QueryRow(t.Context(), "SELECT current_setting('application_name')").Scan(&name); err != nil || name != "hooked" {
+	if err := pool.QueryRow(t.Context(), "SELECT current_setting('application_name')").Scan(&name); err != nil ||
+		name != "hooked" {
 		t.Fatalf("%q, %v", name, err)
 	}
 	var batch pgx.Batch
@@ -183,14 +184,16 @@ func TestTheUsersOwnHooksGoOnWorking(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "CREATE TEMP TABLE copied (n int)"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"copied"}, []string{"n"}, pgx.CopyFromRows([][]any{{1}})); err != nil {
+	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"copied"}, []string{"n"},
+		pgx.CopyFromRows([][]any{{1}})); err != nil {
 		t.Fatal(err)
 	}
 	own := conn.Conn().Config()
 	conn.Release()
 	trace.mu.Lock()
 	defer trace.mu.Unlock()
-	for _, what := range []string{"query", "query end", "batch", "batch query", "batch end", "copy", "copy end", "prepare", "prepare end",
+	for _, what := range []string{"query", "query end", "batch", "batch query", "batch end", "copy", "copy end", "prepare",
+		"prepare end",
 		"connect in the caller's context", "connect end in its own", "acquire", "acquire end", "release"} {
 		if trace.saw[what] == 0 {
 			t.Errorf("the tracer has not seen: %s; only %v", what, trace.saw)

@@ -28,7 +28,8 @@ func pooled(t testing.TB, dsn string) (*pgxpool.Pool, *abate.Guard, *events) {
 	return open(t, c), g, seen
 }
 
-// knocks asks 2000 times, and returns how often a server has heard of it. Every attempt that began has ended, as a failure.
+// knocks asks 2000 times, and returns how often a server has heard of it. Every attempt that began has ended, as a
+// failure.
 func knocks(t *testing.T, pool *pgxpool.Pool, seen *events) int {
 	t.Helper()
 	before, _, _ := seen.counts()
@@ -49,7 +50,7 @@ func knocks(t *testing.T, pool *pgxpool.Pool, seen *events) int {
 	return began - before
 }
 
-// explained tells whether an error shows what the driver says, and whether people are told what that means.
+// explained reports whether an error shows what the driver says, and whether people are told what that means.
 func explained(err error, says, hint string) bool {
 	return err != nil && strings.Contains(err.Error(), says) && strings.Contains(connfail.Explain(err), hint)
 }
@@ -57,11 +58,14 @@ func explained(err error, says, hint string) bool {
 func TestAReplicaIsAskedUntilItIsPromoted(t *testing.T) {
 	standby := postgres.Shared(t).Standby(t)
 	var pools []*pgxpool.Pool
-	for attribute, says := range map[string]string{"read-write": "read only connection", "primary": "server is in standby mode"} {
+	for attribute, says := range map[string]string{
+		"read-write": "read only connection", "primary": "server is in standby mode",
+	} {
 		pool, g, seen := pooled(t, standby.DSN("target_session_attrs="+attribute))
 		pools = append(pools, pool)
 		for range 3 { // each is one attempt: the pool has no place for more
-			if err := pool.Ping(t.Context()); !explained(err, says, "a server that takes no writes ("+says+"): tried again; wait for the failover") {
+			if err := pool.Ping(t.Context()); !explained(err, says,
+				"a server that takes no writes ("+says+"): tried again; wait for the failover") {
 				t.Fatalf("error %v; %s", err, connfail.Explain(err))
 			}
 		}
@@ -83,7 +87,9 @@ func TestAReplicaIsAskedUntilItIsPromoted(t *testing.T) {
 
 func TestAPrimaryIsAskedUntilAReplicaIsThere(t *testing.T) {
 	dsn := postgres.Shared(t).DSN()
-	for attribute, says := range map[string]string{"read-only": "connection is not read only", "standby": "server is not in hot standby mode"} {
+	for attribute, says := range map[string]string{
+		"read-only": "connection is not read only", "standby": "server is not in hot standby mode",
+	} {
 		pool, _, seen := pooled(t, dsn+"&target_session_attrs="+attribute)
 		if err := pool.Ping(t.Context()); !explained(err, says, "a server that is no replica ("+says+"): tried again") {
 			t.Errorf("error %v; %s", err, connfail.Explain(err))
@@ -100,7 +106,8 @@ func TestAfterAFailoverThePoolComesBack(t *testing.T) {
 	standby := primary.Standby(t)
 	_, host, _ := strings.Cut(standby.DSN(), "@")
 	host, _, _ = strings.Cut(host, "/")
-	pool, _, seen := pooled(t, strings.Replace(primary.DSN("target_session_attrs=read-write"), "/postgres?", ","+host+"/postgres?", 1))
+	pool, _, seen := pooled(
+		t, strings.Replace(primary.DSN("target_session_attrs=read-write"), "/postgres?", ","+host+"/postgres?", 1))
 	write := func() error {
 		_, err := pool.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS failed_over (n int)")
 		return err
@@ -110,7 +117,8 @@ func TestAfterAFailoverThePoolComesBack(t *testing.T) {
 	}
 	primary.Crash()
 	eventually(t, "an error that tells of both servers", func() bool {
-		err := pool.Ping(t.Context()) // what the server said that is there weighs more than that nobody is at the other address
+		// what the server said that is there weighs more than that nobody is at the other address
+		err := pool.Ping(t.Context())
 		return explained(err, "connection refused", "a server that takes no writes (read only connection)")
 	})
 	eventually(t, "an open circuit", func() bool { return errors.Is(pool.Ping(t.Context()), abate.ErrCircuitOpen) })
@@ -129,14 +137,15 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		s    *postgres.Server
 		says string
-		mend func()
+		fix  func()
 	}{
 		{starting, "the database system is starting up (SQLSTATE 57P03)", proceed},
 		{closed, "the database system is not accepting connections (SQLSTATE 57P03)", func() { closed.Promote(t) }},
 	} {
 		pool, g, seen := pooled(t, test.s.DSN())
 		for range 3 {
-			if err := pool.Ping(t.Context()); !explained(err, test.says, "the server takes no connections now (57P03): tried again; wait") {
+			if err := pool.Ping(t.Context()); !explained(err, test.says,
+				"the server takes no connections now (57P03): tried again; wait") {
 				t.Fatalf("error %v; %s", err, connfail.Explain(err))
 			}
 		}
@@ -146,7 +155,7 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 		if n := knocks(t, pool, seen); n > 30 {
 			t.Errorf("2000 callers knocked %d times", n)
 		}
-		test.mend()
+		test.fix()
 		eventually(t, "a connection", func() bool { return pool.Ping(t.Context()) == nil })
 	}
 }
@@ -164,7 +173,8 @@ func TestAServerThatIsStoppedGentlyAndThenFast(t *testing.T) {
 	if err := s.Drain(); err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.Ping(t.Context()); !explained(err, "the database system is shutting down (SQLSTATE 57P03)", "the server takes no connections now (57P03)") {
+	if err := pool.Ping(t.Context()); !explained(err, "the database system is shutting down (SQLSTATE 57P03)",
+		"the server takes no connections now (57P03)") {
 		t.Errorf("a new connection: %v", err)
 	}
 	if n := knocks(t, pool, seen); n > 30 {
@@ -176,7 +186,8 @@ func TestAServerThatIsStoppedGentlyAndThenFast(t *testing.T) {
 	s.Stop()
 	_, err = held.Exec(context.Background(), "SELECT 1")
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || !explained(err, "SQLSTATE 57P01", "the server is going down (57P01): tried again; wait for its restart") {
+	if !errors.As(err, &pg) ||
+		!explained(err, "SQLSTATE 57P01", "the server is going down (57P01): tried again; wait for its restart") {
 		t.Errorf("a connection that was idle: %v; %s", err, connfail.Explain(err))
 	}
 	held.Release()

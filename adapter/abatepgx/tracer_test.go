@@ -52,7 +52,8 @@ func (e *everything) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQ
 func (e *everything) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
 	e.see("batch end")
 }
-func (e *everything) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+func (e *everything) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn,
+	_ pgx.TraceCopyFromStartData) context.Context {
 	e.see("copy")
 	return ctx
 }
@@ -68,7 +69,8 @@ func (e *everything) TracePrepareEnd(context.Context, *pgx.Conn, pgx.TracePrepar
 }
 
 // TraceAcquireStart marks the caller's context, which pgxpool hands on to the opening.
-func (e *everything) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
+func (e *everything) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool,
+	_ pgxpool.TraceAcquireStartData) context.Context {
 	e.see("acquire")
 	return context.WithValue(ctx, traceKey{}, "caller")
 }

@@ -97,7 +97,10 @@ func newWorld(t *testing.T) *world {
 	w.mail = w.guard(t, "mail", p)
 	w.stock = w.guard(t, "stock", opening())
 	w.db = w.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 1, MaxWait: time.Millisecond}})
-	w.orders = w.gate(t, "orders", abate.Protection{RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9}, Idempotency: idempotency.Config{Methods: []string{"POST"}}})
+	w.orders = w.gate(t, "orders", abate.Protection{
+		RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9},
+		Idempotency: idempotency.Config{Methods: []string{"POST"}},
+	})
 	if err := w.stock.Override(abate.OverrideForcedOpen); err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +146,14 @@ func (w *world) act(t *testing.T) {
 	w.ObserveRedis("take", time.Millisecond, errDown)
 	w.RedisFallback("limit")
 	for kind := redelivery.Delivered; kind <= redelivery.Stuck; kind++ {
-		w.ObserveRedelivery(redelivery.Event{Kind: kind, Service: "billing", Topic: "payments-retry-30s", Latency: time.Millisecond, Lateness: time.Millisecond})
+		w.ObserveRedelivery(redelivery.Event{
+			Kind: kind, Service: "billing", Topic: "payments-retry-30s", Latency: time.Millisecond, Lateness: time.Millisecond,
+		})
 	}
 }
 
-// TestARealPrometheusAnswersEveryPanel: whoever opens the dashboard during an outage must not find an empty panel, or an error in it.
-// What a panel shows when a query finds nothing is taken away, so that the query has to find something.
+// TestARealPrometheusAnswersEveryPanel: whoever opens the dashboard during an outage must not find an empty panel, or
+// an error in it. What a panel shows when a query finds nothing is taken away, so that the query has to find something.
 func TestARealPrometheusAnswersEveryPanel(t *testing.T) {
 	pending, services := dashboard(t)
 	w := newWorld(t)
@@ -190,7 +195,8 @@ func TestARealPrometheusAnswersEveryPanel(t *testing.T) {
 
 // leftOut are the metrics that no panel shows, and why.
 var leftOut = map[string]string{
-	"abate_idempotency_bytes":     "it is no trouble if the store is full of answers: the oldest go first; abate_idempotency_held_seconds says what matters",
+	"abate_idempotency_bytes": "it is no trouble if the store is full of answers: the oldest go first; " +
+		"abate_idempotency_held_seconds says what matters",
 	"abate_idempotency_max_bytes": "the bound of abate_idempotency_bytes",
 }
 

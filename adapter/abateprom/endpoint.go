@@ -28,8 +28,8 @@ const (
 func (e *Endpoint) Began() { e.concurrent.Add(1) }
 
 // Ended counts the end of a request that was answered with status after took. Status 0 stands for no answer at all: the
-// caller left, or an http.RoundTripper returned an error. Its label is "0", as in Envoy's and Istio's metrics, so that an
-// alert on failures reads status=~"0|5..". A status outside 100 to 599 has the label "other".
+// caller left, or an http.RoundTripper returned an error. Its label is "0", as in Envoy's and Istio's metrics, so that
+// an alert on failures reads status=~"0|5..". A status outside 100 to 599 has the label "other".
 func (e *Endpoint) Ended(status int, took time.Duration) {
 	e.concurrent.Add(-1)
 	e.duration.Observe(took.Seconds())
@@ -43,7 +43,8 @@ func (e *Endpoint) Ended(status int, took time.Duration) {
 	(*c).Inc()
 }
 
-// Retried counts attempt number 2, 3, ... of a request, hedges included, when it is sent. From 10 on the label is "10+".
+// Retried counts attempt number 2, 3, ... of a request, hedges included, when it is sent. From 10 on the label is
+// "10+".
 func (e *Endpoint) Retried(attempt int) {
 	if attempt < 2 {
 		return
@@ -57,7 +58,9 @@ func (e *Endpoint) Retried(attempt int) {
 }
 
 // firstOf resolves a counter that is needed for the first time. Whoever comes at the same moment resolves the same one.
-func (e *Endpoint) firstOf(slot *atomic.Pointer[prometheus.Counter], vector *prometheus.CounterVec, label string) *prometheus.Counter {
+func (e *Endpoint) firstOf(
+	slot *atomic.Pointer[prometheus.Counter], vector *prometheus.CounterVec, label string,
+) *prometheus.Counter {
 	c := vector.WithLabelValues(e.route.service, e.route.endpoint, label)
 	slot.Store(&c)
 	return &c

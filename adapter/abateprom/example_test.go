@@ -16,7 +16,8 @@ import (
 	"github.com/abate-go/abate/adapter/abateprom"
 )
 
-// A service fails, its breaker opens, and the page that Prometheus scrapes says so. Series at zero are not printed here.
+// A service fails, its breaker opens, and the page that Prometheus scrapes says so. Series at zero are not printed
+// here.
 func Example() {
 	registry := prometheus.NewRegistry()
 	metrics, err := abateprom.New(registry)
@@ -44,7 +45,8 @@ func Example() {
 	fmt.Println(err)
 
 	page := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(
+		page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(page.Body.String()) {
 		if !strings.HasPrefix(line, "#") && !strings.HasSuffix(line, " 0\n") && !strings.Contains(line, "delay") {
 			fmt.Print(line)

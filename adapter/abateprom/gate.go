@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// AdjustProtection makes the protection of a service tell the metrics what its gate does: it is Adjust for gates, and fits
-// the Protection of policyfile.Hooks.
+// AdjustProtection makes the protection of a service report to the metrics what its gate does: it is Adjust for gates,
+// and fits the Protection of policyfile.Hooks.
 func (m *Metrics) AdjustProtection(name string, p *abate.Protection) {
 	o := m.gateObserver(label(name))
 	p.Observer = abate.GateObservers(o, p.Observer)
@@ -64,7 +64,9 @@ var refusals = [...]struct {
 }
 
 // keyResults are what becomes of an idempotency key. The last is for what this list does not know.
-var keyResults = [...]string{"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "unrecorded", "lost", other}
+var keyResults = [...]string{
+	"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "unrecorded", "lost", other,
+}
 
 // ObserveGate counts one event.
 func (o *gateObserver) ObserveGate(e abate.GateEvent) {

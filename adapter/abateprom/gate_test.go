@@ -91,14 +91,18 @@ func TestShedRequestsAreCountedByReasonAndPriority(t *testing.T) {
 	for i, reason := range shed.Reasons {
 		for j, priority := range shed.Priorities {
 			for range 10*i + j + 1 {
-				o.ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: reason, Priority: priority})
+				o.ObserveGate(abate.GateEvent{
+					Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: reason, Priority: priority,
+				})
 			}
 		}
 	}
 	p, total := m.scrape(t), 0.0
 	for i, reason := range shed.Reasons {
 		for j, priority := range shed.Priorities {
-			p.want(t, map[string]float64{fmt.Sprintf(`shed_total{priority=%q,reason=%q,service="s"}`, priority, reason): float64(10*i + j + 1)})
+			p.want(t, map[string]float64{
+				fmt.Sprintf(`shed_total{priority=%q,reason=%q,service="s"}`, priority, reason): float64(10*i + j + 1),
+			})
 			total += float64(10*i + j + 1)
 		}
 	}
@@ -119,11 +123,15 @@ func TestAShadowRefusesNobody(t *testing.T) {
 			t.Fatalf("request %d: %+v", i, step)
 		}
 	}
-	m.gateObserver("s").ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.CPU, Shadow: true})
+	m.gateObserver("s").ObserveGate(abate.GateEvent{
+		Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.CPU, Shadow: true,
+	})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{
-		`rate_limit_allowed_total{service="s"}`: 3, `rate_limit_rejected_total{service="s"}`: 0, `abate_rate_limit_shadow_total{service="s"}`: 2,
-		`abate_requests_admitted_total{priority="CRITICAL",service="s"}`: 3, `abate_shed_shadow_total{reason="cpu",service="s"}`: 1,
+		`rate_limit_allowed_total{service="s"}`: 3, `rate_limit_rejected_total{service="s"}`: 0,
+		`abate_rate_limit_shadow_total{service="s"}`:                     2,
+		`abate_requests_admitted_total{priority="CRITICAL",service="s"}`: 3,
+		`abate_shed_shadow_total{reason="cpu",service="s"}`:              1,
 	})
 	for name, v := range p.of("shed_total") {
 		if v != 0 {
@@ -157,23 +165,31 @@ func TestRefusalsNobodyKnowsAreCountedAsOther(t *testing.T) {
 func TestKeysAreCountedByWhatBecameOfThem(t *testing.T) {
 	m := metrics(t)
 	g := m.gate(t, "s", abate.Protection{})
-	for i, result := range []string{"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "lost"} {
+	for i, result := range []string{
+		"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "lost",
+	} {
 		for range i + 1 {
 			g.KeyDecided(result)
 		}
-		m.scrape(t).want(t, map[string]float64{fmt.Sprintf(`abate_idempotency_total{result=%q,service="s"}`, result): float64(i + 1)})
+		m.scrape(t).want(t, map[string]float64{
+			fmt.Sprintf(`abate_idempotency_total{result=%q,service="s"}`, result): float64(i + 1),
+		})
 	}
 	m.scrape(t).want(t, map[string]float64{`abate_idempotency_total{result="other",service="s"}`: 0})
 }
 
 func TestTheStateOfAGateIsReadAtTheScrape(t *testing.T) {
 	m := metrics(t)
-	g := m.gate(t, "s", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 7, CPU: 0.9}, CPU: func() float64 { return 0.5 }})
+	g := m.gate(t, "s", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 7, CPU: 0.9},
+		CPU: func() float64 {
+			return 0.5
+		}})
 	var running abate.Arrival
 	arrive(g, &running, 0, abate.Request{Deadline: abate.NoDeadline})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{
-		`abate_concurrency_limit{service="s"}`: 7, `abate_concurrency_running{service="s"}`: 1, `abate_concurrency_queued{service="s"}`: 0,
+		`abate_concurrency_limit{service="s"}`: 7, `abate_concurrency_running{service="s"}`: 1,
+		`abate_concurrency_queued{service="s"}`:   0,
 		`abate_arriving_retry_ratio{service="s"}`: 0,
 	})
 	if len(p.of("abate_shed_cpu_ratio")) != 1 {
@@ -184,7 +200,8 @@ func TestTheStateOfAGateIsReadAtTheScrape(t *testing.T) {
 	if err := g.Update(abate.Protection{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, metric := range []string{"abate_concurrency_limit", "abate_concurrency_running", "abate_concurrency_queued", "abate_arriving_retry_ratio",
+	for _, metric := range []string{"abate_concurrency_limit", "abate_concurrency_running", "abate_concurrency_queued",
+		"abate_arriving_retry_ratio",
 		"abate_shed_cpu_ratio", "abate_rate_limit_keys", "abate_rate_limit_shared_total"} {
 		if got := m.scrape(t).of(metric); len(got) != 0 {
 			t.Errorf("what is switched off is shown: %v", got)
@@ -200,7 +217,8 @@ func TestAGateAndAGuardOfOneNameDoNotMeet(t *testing.T) {
 	p.RateLimit.Config = ratelimit.Config{Limit: ratelimit.Rate{Tokens: 30, Per: time.Minute}}
 	m.guard(t, "s", p)
 	m.scrape(t).want(t, map[string]float64{ // fails if a series is there twice
-		`abate_attempt_rate_limit{service="s"}`: 0.5, `abate_throttle_rejection_ratio{service="s"}`: 0, `abate_concurrency_limit{service="s"}`: 1,
+		`abate_attempt_rate_limit{service="s"}`: 0.5, `abate_throttle_rejection_ratio{service="s"}`: 0,
+		`abate_concurrency_limit{service="s"}`: 1,
 	})
 }
 
@@ -214,7 +232,8 @@ func TestAGuardsOwnLimitsAreReasonsToo(t *testing.T) {
 	}
 	m.observer("s").Observe(abate.Event{Kind: abate.CallEnded, Reason: abate.ErrThrottled})
 	m.scrape(t).want(t, map[string]float64{
-		`abate_call_refusals_total{reason="rate_limited",service="s"}`: 1, `abate_call_refusals_total{reason="throttled",service="s"}`: 1,
+		`abate_call_refusals_total{reason="rate_limited",service="s"}`: 1,
+		`abate_call_refusals_total{reason="throttled",service="s"}`:    1,
 	})
 }
 
@@ -226,7 +245,9 @@ func TestAdjustProtectionGivesEqualObserversToOneService(t *testing.T) {
 		m.AdjustProtection(service, &p)
 		return p.Observer
 	}
-	for name, before := range map[string]abate.GateObserver{"alone": nil, "with another": other, "after other metrics": metrics(t).gateObserver("a")} {
+	for name, before := range map[string]abate.GateObserver{
+		"alone": nil, "with another": other, "after other metrics": metrics(t).gateObserver("a"),
+	} {
 		first, second := adjusted("a", before), adjusted("a", before)
 		if !reflect.ValueOf(first).Comparable() || first != second {
 			t.Errorf("%s: %v and %v differ", name, first, second)
@@ -267,7 +288,9 @@ func TestRedisIsCountedByCommand(t *testing.T) {
 		m.RedisFallback(fmt.Sprint("what-\xff", i))
 	}
 	p := m.scrape(t)
-	p.want(t, map[string]float64{`abate_redis_errors_total{op="other"}`: 0, `abate_redis_fallback_total{what="other"}`: 1_000 - 99})
+	p.want(t, map[string]float64{
+		`abate_redis_errors_total{op="other"}`: 0, `abate_redis_fallback_total{what="other"}`: 1_000 - 99,
+	})
 	if n := len(p.of("abate_redis_errors_total")); n != 101 {
 		t.Errorf("%d commands", n)
 	}
@@ -333,8 +356,12 @@ func FuzzGateNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, service, op, detail string, kind, why, priority byte) {
 		m := metrics(t)
 		m.gate(t, "g"+service, abate.Protection{RateLimit: once, Shed: one})
-		m.gateObserver(service).ObserveGate(abate.GateEvent{Kind: abate.GateEventKind(kind), Shed: shed.Reason(why), Priority: shed.Priority(priority), Detail: detail})
-		m.gateObserver(service).ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Shed: shed.Reason(why), Priority: shed.Priority(priority), Class: abate.Class(kind)})
+		m.gateObserver(service).ObserveGate(abate.GateEvent{
+			Kind: abate.GateEventKind(kind), Shed: shed.Reason(why), Priority: shed.Priority(priority), Detail: detail,
+		})
+		m.gateObserver(service).ObserveGate(abate.GateEvent{
+			Kind: abate.RequestRefused, Shed: shed.Reason(why), Priority: shed.Priority(priority), Class: abate.Class(kind),
+		})
 		for _, name := range []string{op, op + "\xff", op + "\xfe"} {
 			m.ObserveRedis(name, time.Duration(priority), errors.New(strings.Clone(detail)))
 			m.RedisFallback(name)

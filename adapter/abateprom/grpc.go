@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// GRPC counts the retries of gRPC clients by method: it is what an abategrpc.Client takes as Observer. Metrics.GRPC returns it.
-// Its methods cost no allocation, except for a method or a status not seen before.
+// GRPC counts the retries of gRPC clients by method: it is what an abategrpc.Client takes as Observer. Metrics.GRPC
+// returns it. Its methods cost no allocation, except for a method or a status not seen before.
 type GRPC struct {
 	retries, exhausted *prometheus.CounterVec
 
@@ -29,11 +29,12 @@ type grpcMethod struct {
 func newGRPC() *GRPC {
 	return &GRPC{
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_attempts_total",
-			Help: "Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. If OK is a small part of them, retries do " +
-				"not help: lower maxRetries, or open the breaker. Streams are counted by what is known when their first message comes."}, []string{"method", "status"}),
+			Help: "Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. " +
+				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted " +
+				"by what is known when their first message comes."}, []string{"method", "status"}),
 		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_budget_exhausted_total",
-			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the storm being held back: mend the service, leave the " +
-				"policy alone."}, []string{"method"}),
+			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the " +
+				"storm being held back: fix the service, leave the policy alone."}, []string{"method"}),
 		methods: make(map[string]*grpcMethod),
 	}
 }
@@ -45,9 +46,9 @@ func (g *GRPC) all() []prometheus.Collector { return []prometheus.Collector{g.re
 //	client := &abategrpc.Client{Guard: guard, Observer: metrics.GRPC()}
 func (m *Metrics) GRPC() *GRPC { return m.grpc }
 
-// RetryAttempt counts an attempt after the first of its call, a retry or a hedge, when it has ended. method is the full name
-// ("/shop.Payment/Get"). The first 1,000 have labels of their own, later ones share the method "other". status is the name of its
-// code ("UNAVAILABLE"); what is none counts as "other".
+// RetryAttempt counts an attempt after the first of its call, a retry or a hedge, when it has ended. method is the full
+// name ("/shop.Payment/Get"). The first 1,000 have labels of their own, later ones share the method "other". status is
+// the name of its code ("UNAVAILABLE"); what is none counts as "other".
 func (g *GRPC) RetryAttempt(method, status string) {
 	m, code := g.method(method), 0
 	for code < len(abate.GRPCCodes) && abate.GRPCCodes[code] != status {

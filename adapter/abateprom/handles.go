@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// handles are the counters of things that come by a key, one of a bounded number. Finding those that are there takes no lock.
+// handles are the counters of things that come by a key, one of a bounded number. Finding those that are there takes no
+// lock.
 type handles[K comparable, T any] struct {
 	resolve func(K) *T
 	// full is what a key counts as once there are max of them.

@@ -24,11 +24,17 @@ var _ redelivery.Observer = (*abateprom.Metrics)(nil)
 // consume makes all series of a consumer, and of a replay.
 func (f fixture) consume(service string) {
 	for tier, topic := range map[int]string{redelivery.Main: "payments", 0: "payments-retry-30s"} {
-		f.ObserveRedelivery(redelivery.Event{Kind: redelivery.Delivered, Service: service, Topic: topic, Tier: tier, Lateness: 10 * time.Millisecond})
-		f.ObserveRedelivery(redelivery.Event{Kind: redelivery.Handled, Service: service, Topic: topic, Tier: tier, Latency: time.Millisecond})
+		f.ObserveRedelivery(redelivery.Event{
+			Kind: redelivery.Delivered, Service: service, Topic: topic, Tier: tier, Lateness: 10 * time.Millisecond,
+		})
+		f.ObserveRedelivery(redelivery.Event{
+			Kind: redelivery.Handled, Service: service, Topic: topic, Tier: tier, Latency: time.Millisecond,
+		})
 	}
 	f.WatchConsumer(func() redelivery.State {
-		return redelivery.State{Service: service, Partitions: []redelivery.PartitionState{{Topic: "payments", Tier: redelivery.Main}}, Pace: redelivery.PaceState{Limit: 1, ETA: time.Minute}}
+		return redelivery.State{Service: service, Partitions: []redelivery.PartitionState{
+			{Topic: "payments", Tier: redelivery.Main},
+		}, Pace: redelivery.PaceState{Limit: 1, ETA: time.Minute}}
 	})
 	f.WatchReplay("payments-dlq", func() abateprom.Replay { return abateprom.Replay{ETASeconds: 1} })
 }
@@ -40,7 +46,8 @@ func TestWhatAConsumerDoesIsCounted(t *testing.T) {
 		m.ObserveRedelivery(e)
 	}
 	const main, hop = "payments", "payments-retry-30s"
-	tell(redelivery.Delivered, main, redelivery.Main, redelivery.Event{Lateness: time.Hour}) // nothing is due on a main topic
+	// nothing is due on a main topic
+	tell(redelivery.Delivered, main, redelivery.Main, redelivery.Event{Lateness: time.Hour})
 	tell(redelivery.Handled, main, redelivery.Main, redelivery.Event{Latency: 20 * time.Millisecond})
 	tell(redelivery.Forwarded, main, redelivery.Main, redelivery.Event{Latency: 2 * time.Second, Reason: "retry"})
 	tell(redelivery.Held, main, redelivery.Main, redelivery.Event{Reason: "refused"})
@@ -86,9 +93,13 @@ func TestConsumersOfATopicAreShownTogether(t *testing.T) {
 	state := func(lag int64, age time.Duration, paused string, since time.Duration) func() redelivery.State {
 		return func() redelivery.State {
 			return redelivery.State{Service: "billing", OldestHandler: age, Parked: 2,
-				Pace:       redelivery.PaceState{Draining: paused == "pace", Normal: 100, Limit: float64(lag), ETA: time.Duration(lag) * time.Second},
-				Flood:      redelivery.FloodState{Holding: paused == "pace", Share: float64(lag) / 1000, Held: lag},
-				Partitions: []redelivery.PartitionState{{Topic: "payments", Tier: redelivery.Main, Lag: lag, HeadAge: age, Paused: paused, Since: since}}}
+				Pace: redelivery.PaceState{
+					Draining: paused == "pace", Normal: 100, Limit: float64(lag), ETA: time.Duration(lag) * time.Second,
+				},
+				Flood: redelivery.FloodState{Holding: paused == "pace", Share: float64(lag) / 1000, Held: lag},
+				Partitions: []redelivery.PartitionState{
+					{Topic: "payments", Tier: redelivery.Main, Lag: lag, HeadAge: age, Paused: paused, Since: since},
+				}}
 		}
 	}
 	forget := m.WatchConsumer(state(7, time.Second, "", 0))
@@ -132,7 +143,8 @@ func TestAReplayIsShown(t *testing.T) {
 	m := metrics(t)
 	m.WatchReplay("payments-dlq", func() abateprom.Replay { return abateprom.Replay{Chosen: 99} })
 	m.WatchReplay("payments-dlq", func() abateprom.Replay {
-		return abateprom.Replay{Running: true, Chosen: 100, Sent: 38, Failed: 1, Skipped: 2, Back: 3, Batch: 20, Handled: 25, Waiting: 10, ETASeconds: 90}
+		return abateprom.Replay{Running: true, Chosen: 100, Sent: 38, Failed: 1, Skipped: 2, Back: 3, Batch: 20, Handled: 25,
+			Waiting: 10, ETASeconds: 90}
 	})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_dlq_replay_running{topic="payments-dlq"}`:                   1,
@@ -151,19 +163,23 @@ func TestAReplayIsShown(t *testing.T) {
 func TestTopicsHaveABound(t *testing.T) {
 	m := metrics(t)
 	for i := range 1500 {
-		m.ObserveRedelivery(redelivery.Event{Kind: redelivery.Parked, Service: "s", Topic: fmt.Sprint("t", i, "\xff"), Tier: redelivery.Main})
+		m.ObserveRedelivery(redelivery.Event{
+			Kind: redelivery.Parked, Service: "s", Topic: fmt.Sprint("t", i, "\xff"), Tier: redelivery.Main,
+		})
 	}
 	p := m.scrape(t)
 	if n := len(p.of("abate_kafka_parked_total")); n != 1001 {
 		t.Errorf("%d series, want 1001", n)
 	}
-	p.want(t, map[string]float64{`abate_kafka_parked_total{service="other",topic="other"}`: 500, `abate_kafka_parked_total{service="s",topic="t7` + "\uFFFD" + `"}`: 1})
+	p.want(t, map[string]float64{`abate_kafka_parked_total{service="other",topic="other"}`: 500,
+		`abate_kafka_parked_total{service="s",topic="t7` + "\uFFFD" + `"}`: 1})
 }
 
 func TestCountingRedeliveriesAllocatesNothing(t *testing.T) {
 	m := metrics(t)
 	for kind := redelivery.Delivered; kind <= redelivery.Stuck; kind++ {
-		e := redelivery.Event{Kind: kind, Service: "billing", Topic: "payments-retry-30s", Tier: 0, Reason: "exhausted", Latency: time.Millisecond, Lateness: time.Millisecond}
+		e := redelivery.Event{Kind: kind, Service: "billing", Topic: "payments-retry-30s", Tier: 0, Reason: "exhausted",
+			Latency: time.Millisecond, Lateness: time.Millisecond}
 		if n := testing.AllocsPerRun(100, func() { m.ObserveRedelivery(e) }); n != 0 {
 			t.Errorf("kind %d: %v allocations", kind, n)
 		}
@@ -177,7 +193,9 @@ func TestManyPartitionsCountTogether(t *testing.T) {
 	for worker := range workers {
 		all.Go(func() {
 			for i := range rounds {
-				m.ObserveRedelivery(redelivery.Event{Kind: redelivery.Handled, Service: "s", Topic: fmt.Sprint("t", i%7), Tier: worker%2 - 1})
+				m.ObserveRedelivery(redelivery.Event{
+					Kind: redelivery.Handled, Service: "s", Topic: fmt.Sprint("t", i%7), Tier: worker%2 - 1,
+				})
 			}
 		})
 	}
@@ -197,7 +215,9 @@ func TestManyPartitionsCountTogether(t *testing.T) {
 
 func BenchmarkObserveRedelivery(b *testing.B) {
 	m := metrics(b)
-	e := redelivery.Event{Kind: redelivery.Handled, Service: "billing", Topic: "payments", Tier: redelivery.Main, Latency: time.Millisecond}
+	e := redelivery.Event{
+		Kind: redelivery.Handled, Service: "billing", Topic: "payments", Tier: redelivery.Main, Latency: time.Millisecond,
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		m.ObserveRedelivery(e)
@@ -217,7 +237,8 @@ func TestTheAlertsInThePackageCommentAreRules(t *testing.T) {
 	rules, n := "groups:\n- name: abate\n  rules:\n", 0
 	for line := range strings.Lines(list) {
 		expr := strings.TrimSpace(strings.TrimPrefix(line, "//"))
-		rules += fmt.Sprintf("  - alert: alert%d\n    expr: %s\n", n, strings.ReplaceAll(fmt.Sprintf("%q", expr), `\\"`, `\"`))
+		rules += fmt.Sprintf("  - alert: alert%d\n    expr: %s\n",
+			n, strings.ReplaceAll(fmt.Sprintf("%q", expr), `\\"`, `\"`))
 		n++
 		for _, name := range known.FindAllString(expr, -1) {
 			if !slices.Contains(names, strings.TrimSuffix(name, "_bucket")) {

@@ -17,9 +17,10 @@ type kafkaWatched struct {
 	replays   map[string]func() Replay // by dead-letter topic
 }
 
-// WatchConsumer shows the state of a consumer at every scrape: lag, the age of what waits, paused partitions, the drain. read is the State method of an
-// abatekafka.Consumer; it is called on the goroutine of the scrape and must be quick. What consumers of one service say about one topic is put
-// together: lags are added, of ages the longest is shown. forget ends it; it may be called more than once.
+// WatchConsumer shows the state of a consumer at every scrape: lag, the age of what waits, paused partitions, the
+// drain. read is the State method of an abatekafka.Consumer; it is called on the goroutine of the scrape and must be
+// quick. What consumers of one service say about one topic is put together: lags are added, of ages the longest is
+// shown. forget ends it; it may be called more than once.
 //
 //	defer metrics.WatchConsumer(consumer.State)()
 func (m *Metrics) WatchConsumer(read func() redelivery.State) (forget func()) {
@@ -39,18 +40,21 @@ func (m *Metrics) WatchConsumer(read func() redelivery.State) (forget func()) {
 	}
 }
 
-// Replay is a replay of dead letters at one moment, as dlq.Progress has it. Numbers are of messages, since the replay began.
+// Replay is a replay of dead letters at one moment, as dlq.Progress has it. Numbers are of messages, since the replay
+// began.
 type Replay struct {
 	Running bool
-	// Chosen were to be replayed, Sent were; Failed could not be sent, Skipped were left out, Back failed again. Batch is the size of the
-	// batch under way.
+	// Chosen were to be replayed, Sent were; Failed could not be sent, Skipped were left out, Back failed again. Batch
+	// is the size of the batch under way.
 	Chosen, Sent, Failed, Skipped, Back, Batch int
-	// Handled are those of Sent that their consumers have finished, Waiting those that they have not got to. ETASeconds is how long that takes, 0 if nobody knows.
+	// Handled are those of Sent that their consumers have finished, Waiting those that they have not got to. ETASeconds
+	// is how long that takes, 0 if nobody knows.
 	Handled, Waiting int
 	ETASeconds       float64
 }
 
-// WatchReplay shows the replay of a dead-letter topic at every scrape. There is one at a time for each topic: watching a topic again replaces what was watched.
+// WatchReplay shows the replay of a dead-letter topic at every scrape. There is one at a time for each topic: watching
+// a topic again replaces what was watched.
 func (m *Metrics) WatchReplay(topic string, read func() Replay) {
 	w := &m.kafka.watched
 	w.mu.Lock()
@@ -63,37 +67,57 @@ func (m *Metrics) WatchReplay(topic string, read func() Replay) {
 
 var (
 	lagDesc = topicGauge("abate_kafka_lag",
-		"Messages of a topic that are not finished, in the partitions of this process. Growing on a main topic: consumers are too few, or the handler too slow. On a retry topic most of them "+
-			"only wait until they are due: see abate_kafka_head_age_seconds.")
+		"Messages of a topic that are not finished, in the partitions of this process. Growing on a main topic: consumers "+
+			"are too few, or the handler too slow. On a retry topic most of them only wait until they are due: see "+
+			"abate_kafka_head_age_seconds.")
 	headAgeDesc = topicGauge("abate_kafka_head_age_seconds",
-		"How long the oldest unfinished message has been due. If it grows, a partition stands still: see abate_kafka_paused_partitions for why, abate_kafka_oldest_handler_seconds "+
-			"for a handler that hangs. The log names partition and offset.")
+		"How long the oldest unfinished message has been due. If it grows, a partition stands still: see "+
+			"abate_kafka_paused_partitions for why, abate_kafka_oldest_handler_seconds for a handler that hangs. The log "+
+			"names partition and offset.")
 	pausedDesc = topicGauge("abate_kafka_paused_partitions",
-		"Partitions of which nothing is delivered now, by why. circuit-open: mend the service. forward-failed: a retry or dead-letter topic takes nothing, look at the brokers and at what the consumer "+
-			"may do. poison-batch: a batch cannot be decoded, see poisonBatch. window-full: the oldest message takes long. pace: the drain after an outage; no action.", "reason")
+		"Partitions of which nothing is delivered now, by why. circuit-open: fix the service. forward-failed: a retry or "+
+			"dead-letter topic takes nothing, look at the brokers and at what the consumer "+
+			"may do. poison-batch: a batch cannot be decoded, see poisonBatch. window-full: the oldest message takes long. "+
+			"pace: the drain after an outage; no action.", "reason")
 	pausedSecondsDesc = topicGauge("abate_kafka_paused_seconds",
-		"How long the partition that has been paused longest has been. Above 300, look at abate_kafka_paused_partitions: what it waits for does not mend itself.")
-	partitionsDesc    = topicGauge("abate_kafka_partitions", "Partitions of a topic that this process has. At 0 in all processes nobody reads it: start one, or see in its log why it is not in the group.")
+		"How long the partition that has been paused longest has been. Above 300, look at abate_kafka_paused_partitions: "+
+			"what it waits for does not fix itself.")
+	partitionsDesc = topicGauge("abate_kafka_partitions", "Partitions of a topic that this process has. At 0 in all "+
+		"processes nobody reads it: start one, or see in its log why it is not in the group.")
 	oldestHandlerDesc = gauge("abate_kafka_oldest_handler_seconds",
-		"How long the handler that runs longest has been running. Above handlerTimeout it ignores its context and holds its partition: restart the consumer, then mend the handler.")
-	parkedKeysDesc = gauge("abate_kafka_parked_keys", "Keys whose messages wait behind one that is being retried. It is the order park-key at work; no action.")
-	drainingDesc   = gauge("abate_kafka_draining",
-		"1 while what an outage left behind is worked off, at abate_kafka_drain_limit. It ends by itself; if it is too slow for the backlog, raise drain.factor while the service can take it.")
-	drainLimitDesc = gauge("abate_kafka_drain_limit", "Attempts per second that the drain allows now, live messages included. Not shown without a limit.")
-	drainETADesc   = gauge("abate_kafka_drain_eta_seconds",
-		"How long the drain will take from now, about. Not shown outside a drain, and while nobody knows: then as much comes as goes, raise drain.factor while the service can take it.")
+		"How long the handler that runs longest has been running. Above handlerTimeout it ignores its context and holds "+
+			"its partition: restart the consumer, then fix the handler.")
+	parkedKeysDesc = gauge("abate_kafka_parked_keys",
+		"Keys whose messages wait behind one that is being retried. It is the order park-key at work; no action.")
+	drainingDesc = gauge("abate_kafka_draining",
+		"1 while what an outage left behind is worked off, at abate_kafka_drain_limit. It ends by itself; if it is too "+
+			"slow for the backlog, raise drain.factor while the service can take it.")
+	drainLimitDesc = gauge("abate_kafka_drain_limit",
+		"Attempts per second that the drain allows now, live messages included. Not shown without a limit.")
+	drainETADesc = gauge("abate_kafka_drain_eta_seconds",
+		"How long the drain will take from now, about. Not shown outside a drain, and while nobody knows: then as much "+
+			"comes as goes, raise drain.factor while the service can take it.")
 	floodHoldingDesc = gauge("abate_kafka_flood_holding",
-		"1 while so many messages would be given up (abate_kafka_flood_share) that they wait in the last retry topic instead of becoming dead letters. Mend the service, or what was "+
-			"deployed last: they are delivered again by themselves.")
-	floodShareDesc  = gauge("abate_kafka_flood_share", "Share of the messages that ended in the last minute (kafka.flood.window) by being given up, or would have: of the worst end of it.")
-	floodHeldDesc   = gauge("abate_kafka_flood_held_total", "Times that a message was held in the last retry topic because of a flood of dead letters, since the consumer started.")
-	normalRateDesc  = gauge("abate_kafka_normal_rate", "Deliveries per second before the last trouble: what the drain goes by. 0 until it is known, and then only drain.maxRate bounds a drain.")
-	replayingDesc   = prometheus.NewDesc("abate_dlq_replay_running", "1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", []string{"topic"}, nil)
-	replayBatchDesc = prometheus.NewDesc("abate_dlq_replay_batch", "Size of the batch under way. It grows while messages do not come back.", []string{"topic"}, nil)
-	replayETADesc   = prometheus.NewDesc("abate_dlq_replay_eta_seconds", "How long the consumers will take for the dead letters that were sent and wait, about. Not shown when nobody knows: then nobody may read them.", []string{"topic"}, nil)
-	replayDesc      = prometheus.NewDesc("abate_dlq_replay_messages",
-		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail is not mended; the replay stops by itself. waiting: "+
-			"nobody has got to them, see abate_dlq_replay_eta_seconds.", []string{"topic", "result"}, nil)
+		"1 while so many messages would be given up (abate_kafka_flood_share) that they wait in the last retry topic "+
+			"instead of becoming dead letters. Fix the service, or what was deployed last: they are delivered again by "+
+			"themselves.")
+	floodShareDesc = gauge("abate_kafka_flood_share", "Share of the messages that ended in the last minute "+
+		"(kafka.flood.window) by being given up, or would have: of the worst end of it.")
+	floodHeldDesc = gauge("abate_kafka_flood_held_total", "Times that a message was held in the last retry topic "+
+		"because of a flood of dead letters, since the consumer started.")
+	normalRateDesc = gauge("abate_kafka_normal_rate", "Deliveries per second before the last trouble: what the drain "+
+		"goes by. 0 until it is known, and then only drain.maxRate bounds a drain.")
+	replayingDesc = prometheus.NewDesc("abate_dlq_replay_running",
+		"1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", []string{"topic"}, nil)
+	replayBatchDesc = prometheus.NewDesc("abate_dlq_replay_batch",
+		"Size of the batch under way. It grows while messages do not come back.", []string{"topic"}, nil)
+	replayETADesc = prometheus.NewDesc("abate_dlq_replay_eta_seconds",
+		"How long the consumers will take for the dead letters that were sent and wait, about. Not shown when nobody "+
+			"knows: then nobody may read them.", []string{"topic"}, nil)
+	replayDesc = prometheus.NewDesc("abate_dlq_replay_messages",
+		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail "+
+			"is not fixed; the replay stops by itself. waiting: nobody has got to them, see abate_dlq_replay_eta_seconds.",
+		[]string{"topic", "result"}, nil)
 )
 
 func topicGauge(name, help string, labels ...string) *prometheus.Desc {
@@ -101,7 +125,9 @@ func topicGauge(name, help string, labels ...string) *prometheus.Desc {
 }
 
 func kafkaDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc, parkedKeysDesc, drainingDesc, drainLimitDesc, drainETADesc, normalRateDesc, floodHoldingDesc, floodShareDesc, floodHeldDesc,
+	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc,
+		parkedKeysDesc, drainingDesc, drainLimitDesc, drainETADesc, normalRateDesc, floodHoldingDesc, floodShareDesc,
+		floodHeldDesc,
 		replayingDesc, replayBatchDesc, replayETADesc, replayDesc}
 }
 
@@ -131,7 +157,8 @@ func (k *kafka) collect(to chan<- prometheus.Metric) {
 		sum.add(&s)
 		for i := range s.Partitions {
 			p := &s.Partitions[i]
-			k.topics.of(kafkaKey{s.Service, p.Topic, max(p.Tier, redelivery.Main)}) // so that alerts on its first dead letter have a zero before it
+			// so that alerts on its first dead letter have a zero before it
+			k.topics.of(kafkaKey{s.Service, p.Topic, max(p.Tier, redelivery.Main)})
 			sumOf(topics, [2]string{label(s.Service), label(p.Topic)}).add(p)
 		}
 	}
@@ -236,7 +263,8 @@ func sendReplay(to chan<- prometheus.Metric, topic string, r Replay) {
 	for _, result := range [...]struct {
 		name string
 		n    int
-	}{{"chosen", r.Chosen}, {"sent", r.Sent}, {"failed", r.Failed}, {"skipped", r.Skipped}, {"back", r.Back}, {"handled", r.Handled}, {"waiting", r.Waiting}} {
+	}{{"chosen", r.Chosen}, {"sent", r.Sent}, {"failed", r.Failed}, {"skipped", r.Skipped}, {"back", r.Back},
+		{"handled", r.Handled}, {"waiting", r.Waiting}} {
 		show(replayDesc, float64(result.n), result.name)
 	}
 }

@@ -15,7 +15,9 @@ func TestAGateShowsHowFullItsStoreOfKeysIs(t *testing.T) {
 	m.gate(t, "without", abate.Protection{})
 	memory := idempotency.NewMemory(65536, abate.Now)
 	memory.Shorten(time.Nanosecond, nil)
-	g := m.gate(t, "s", abate.Protection{Store: memory, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour}})
+	g := m.gate(t, "s", abate.Protection{
+		Store: memory, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour},
+	})
 	store, c, _ := g.Idempotency()
 	put := func(n int) {
 		key := idempotency.StoreKey("s", "", fmt.Sprint(n))
@@ -29,8 +31,9 @@ func TestAGateShowsHowFullItsStoreOfKeysIs(t *testing.T) {
 	}
 	put(0)
 	m.scrape(t).want(t, map[string]float64{
-		`abate_idempotency_keys{service="s"}`: 1, `abate_idempotency_max_bytes{service="s"}`: 65536, `abate_idempotency_retention_seconds{service="s"}`: 3600,
-		`abate_idempotency_held_seconds{service="s"}`: 3600, `abate_idempotency_forgotten_total{service="s"}`: 0,
+		`abate_idempotency_keys{service="s"}`: 1, `abate_idempotency_max_bytes{service="s"}`: 65536,
+		`abate_idempotency_retention_seconds{service="s"}`: 3600,
+		`abate_idempotency_held_seconds{service="s"}`:      3600, `abate_idempotency_forgotten_total{service="s"}`: 0,
 	})
 	for n := range 400 { // more than there is room for
 		put(n + 1)
@@ -39,8 +42,10 @@ func TestAGateShowsHowFullItsStoreOfKeysIs(t *testing.T) {
 	if !ok || u.Shortened.Keys == 0 {
 		t.Fatalf("%+v", u)
 	}
-	m.scrape(t).want(t, map[string]float64{`abate_idempotency_keys{service="s"}`: float64(u.Keys), `abate_idempotency_max_keys{service="s"}`: float64(u.MaxKeys),
-		`abate_idempotency_bytes{service="s"}`: float64(u.Bytes), `abate_idempotency_forgotten_total{service="s"}`: float64(u.Shortened.Keys)})
+	m.scrape(t).want(t, map[string]float64{`abate_idempotency_keys{service="s"}`: float64(u.Keys),
+		`abate_idempotency_max_keys{service="s"}`:        float64(u.MaxKeys),
+		`abate_idempotency_bytes{service="s"}`:           float64(u.Bytes),
+		`abate_idempotency_forgotten_total{service="s"}`: float64(u.Shortened.Keys)})
 	if held := u.Held(c.Retention); held >= c.Retention {
 		t.Errorf("held for %v", held)
 	}

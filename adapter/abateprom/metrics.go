@@ -65,8 +65,8 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Adjust makes the policy of a service tell the metrics what its guard does: m.Adjust is an argument for
-// policyfile.Load, or is called on a policy before abate.New. An observer that is set already is told too, after the
+// Adjust makes the policy of a service report to the metrics what its guard does: m.Adjust is an argument for
+// policyfile.Load, or is called on a policy before abate.New. An observer that is already set is called too, after the
 // metrics. Policies of the same service get observers that are equal, so that a reload which changes nothing is seen as
 // one; adjusting a policy twice counts once. Each service has its own label, so names must not come from strangers
 // without a bound; those that reach policyfile have one.
@@ -87,8 +87,9 @@ func (m *Metrics) observer(service string) *observer {
 	return o
 }
 
-// Add shows the state of these guards at every scrape: breaker, override, retry budget, bulkhead, throttle and pacing. Adding a guard twice is
-// fine; of two guards with the same name the one added last is shown. A guard that is added is never forgotten.
+// Add shows the state of these guards at every scrape: breaker, override, retry budget, bulkhead, throttle and pacing.
+// Adding a guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added is
+// never forgotten.
 func (m *Metrics) Add(guards ...*abate.Guard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -60,7 +60,8 @@ func TestOneRegistryUnderTwoLabels(t *testing.T) {
 	}
 }
 
-// TestAdjustGivesEqualObserversToOneService: policyfile compares the observers of two policies to see whether one changed.
+// TestAdjustGivesEqualObserversToOneService: policyfile compares the observers of two policies to see whether one
+// changed.
 func TestAdjustGivesEqualObserversToOneService(t *testing.T) {
 	m, other := metrics(t), &tally{}
 	adjusted := func(service string, before abate.Observer) abate.Observer {
@@ -68,7 +69,9 @@ func TestAdjustGivesEqualObserversToOneService(t *testing.T) {
 		m.Adjust(service, &p)
 		return p.Observer
 	}
-	for name, before := range map[string]abate.Observer{"alone": nil, "with another": other, "after other metrics": metrics(t).observer("a")} {
+	for name, before := range map[string]abate.Observer{
+		"alone": nil, "with another": other, "after other metrics": metrics(t).observer("a"),
+	} {
 		first, second := adjusted("a", before), adjusted("a", before)
 		if !reflect.ValueOf(first).Comparable() || first != second {
 			t.Errorf("%s: %v and %v differ", name, first, second)

@@ -18,14 +18,17 @@ func bulkheadOf(n int) bulkhead.Config { return bulkhead.Config{MaxConcurrentCal
 
 // retrying is a policy of n retries after a second each, without budget or breaker.
 func retrying(n int) abate.Policy {
-	return abate.Policy{Retry: abate.Retry{MaxRetries: n, InitialDelay: time.Second, MaxDelay: time.Second, Jitter: retry.NoJitter}}
+	return abate.Policy{
+		Retry: abate.Retry{MaxRetries: n, InitialDelay: time.Second, MaxDelay: time.Second, Jitter: retry.NoJitter},
+	}
 }
 
 func TestHowCallsEndIsCounted(t *testing.T) {
 	refused := func(reason string) string { return `abate_call_refusals_total{reason="` + reason + `",service="s"}` }
 	outcome := func(name string) string { return `abate_calls_total{outcome="` + name + `",service="s"}` }
 	attempts := func(class string) string { return `abate_attempts_total{class="` + class + `",service="s"}` }
-	const succeeded, exhausted, retries = `abate_retry_success_total{service="s"}`, `abate_retry_exhausted_total{service="s"}`, `abate_retries_total{service="s"}`
+	const succeeded, exhausted, retries = `abate_retry_success_total{service="s"}`,
+		`abate_retry_exhausted_total{service="s"}`, `abate_retries_total{service="s"}`
 	down := abate.Outcome{Class: abate.Failure, Err: errDown}
 	for name, c := range map[string]struct {
 		policy abate.Policy
@@ -43,7 +46,8 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 				}
 				return abate.Outcome{}
 			})
-		}, nil, map[string]float64{outcome("success"): 1, attempts("overload"): 1, attempts("success"): 1, succeeded: 1, exhausted: 0,
+		}, nil, map[string]float64{outcome("success"): 1, attempts("overload"): 1, attempts("success"): 1, succeeded: 1,
+			exhausted: 0,
 			`abate_retry_delay_seconds_sum{service="s"}`: 1, `abate_retry_delay_seconds_count{service="s"}`: 1}},
 		"an answer after a retry": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
 			return play(g, 0, func(n int) abate.Outcome {
@@ -54,23 +58,31 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 			})
 		}, errDown, map[string]float64{outcome("ignored"): 1, succeeded: 0, exhausted: 0}},
 		"failure that nobody repeats": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
-			return play(g, 0, func(int) abate.Outcome { return abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errDown} })
+			return play(g, 0, func(int) abate.Outcome {
+				return abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errDown}
+			})
 		}, errDown, map[string]float64{outcome("failure"): 1, exhausted: 0}},
 		"an answer": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
 			return play(g, 0, func(int) abate.Outcome { return abate.Outcome{Class: abate.Ignored, Err: errDown} })
 		}, errDown, map[string]float64{outcome("ignored"): 1, attempts("ignored"): 1}},
 		"attempts exhausted": {retrying(2), func(_ *testing.T, g *abate.Guard) error { return failing(g, 0) },
-			abate.ErrAttemptsExhausted, map[string]float64{outcome("failure"): 1, attempts("failure"): 3, retries: 2, exhausted: 1, succeeded: 0}},
+			abate.ErrAttemptsExhausted, map[string]float64{
+				outcome("failure"): 1, attempts("failure"): 3, retries: 2, exhausted: 1, succeeded: 0,
+			}},
 		"budget exhausted": {func() abate.Policy {
 			p := retrying(2)
 			p.RetryBudget = budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}
 			return p
 		}(), func(_ *testing.T, g *abate.Guard) error { return failing(g, 0) },
-			abate.ErrBudgetExhausted, map[string]float64{outcome("failure"): 1, refused("budget_exhausted"): 1, outcome("refused"): 0, exhausted: 0}},
+			abate.ErrBudgetExhausted, map[string]float64{
+				outcome("failure"): 1, refused("budget_exhausted"): 1, outcome("refused"): 0, exhausted: 0,
+			}},
 		"circuit open": {opening(), func(_ *testing.T, g *abate.Guard) error {
 			_ = failing(g, 0)
 			return failing(g, 0)
-		}, abate.ErrCircuitOpen, map[string]float64{outcome("failure"): 1, outcome("refused"): 1, refused("circuit_open"): 1}},
+		}, abate.ErrCircuitOpen, map[string]float64{
+			outcome("failure"): 1, outcome("refused"): 1, refused("circuit_open"): 1,
+		}},
 		"bulkhead full": {abate.Policy{Bulkhead: bulkheadOf(1)}, func(t *testing.T, g *abate.Guard) error {
 			var running abate.Call
 			g.Begin(&running, 0, abate.NoDeadline)
@@ -108,7 +120,8 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 			p := m.scrape(t)
 			p.want(t, c.want)
 			p.want(t, map[string]float64{
-				`abate_active_retries{service="s"}`: 0, `abate_calls_running{service="s"}`: 0, `abate_attempts_running{service="s"}`: 0,
+				`abate_active_retries{service="s"}`: 0, `abate_calls_running{service="s"}`: 0,
+				`abate_attempts_running{service="s"}`: 0,
 			})
 		})
 	}
@@ -153,7 +166,8 @@ func TestActiveRetriesAreTheCallsInOne(t *testing.T) {
 	active(0)
 }
 
-// TestCallsAndAttemptsAreRunningUntilTheyEnd: a call that waits for its retry is running, and has no attempt with the service.
+// TestCallsAndAttemptsAreRunningUntilTheyEnd: a call that waits for its retry is running, and has no attempt with the
+// service.
 func TestCallsAndAttemptsAreRunningUntilTheyEnd(t *testing.T) {
 	m := metrics(t)
 	p := retrying(1)
@@ -162,7 +176,9 @@ func TestCallsAndAttemptsAreRunningUntilTheyEnd(t *testing.T) {
 	g := m.guard(t, "s", p)
 	running := func(calls, attempts float64) {
 		t.Helper()
-		m.scrape(t).want(t, map[string]float64{`abate_calls_running{service="s"}`: calls, `abate_attempts_running{service="s"}`: attempts})
+		m.scrape(t).want(t, map[string]float64{
+			`abate_calls_running{service="s"}`: calls, `abate_attempts_running{service="s"}`: attempts,
+		})
 	}
 	down := abate.Outcome{Class: abate.Failure, Err: errDown}
 	var a, b abate.Call
@@ -208,10 +224,12 @@ func TestAHedgeIsNoRetry(t *testing.T) {
 	}
 	denied.AttemptDone(0, 0, abate.Outcome{})
 	m.scrape(t).want(t, map[string]float64{
-		`abate_hedges_total{service="s"}`: 1, `abate_retry_success_total{service="s"}`: 0, `abate_active_retries{service="s"}`: 0,
+		`abate_hedges_total{service="s"}`: 1, `abate_retry_success_total{service="s"}`: 0,
+		`abate_active_retries{service="s"}`:                                0,
 		`abate_hedges_denied_total{reason="budget_exhausted",service="s"}`: 1,
-		`abate_calls_total{outcome="success",service="s"}`:                 2, `abate_attempts_total{class="success",service="s"}`: 2,
-		`abate_attempts_total{class="ignored",service="s"}`: 1, `abate_retries_total{service="s"}`: 0,
+		`abate_calls_total{outcome="success",service="s"}`:                 2,
+		`abate_attempts_total{class="success",service="s"}`:                2,
+		`abate_attempts_total{class="ignored",service="s"}`:                1, `abate_retries_total{service="s"}`: 0,
 		`abate_amplification_ratio{service="s"}`: 1.5,
 	})
 }
@@ -227,7 +245,8 @@ func TestOtherEventsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.scrape(t).want(t, map[string]float64{
-		`abate_fallbacks_total{service="s"}`: 1, `abate_hidden_retries_total{service="s"}`: 3, `abate_policy_changes_total{service="s"}`: 1,
+		`abate_fallbacks_total{service="s"}`: 1, `abate_hidden_retries_total{service="s"}`: 3,
+		`abate_policy_changes_total{service="s"}`: 1,
 	})
 }
 

@@ -34,14 +34,18 @@ func startPrometheus(t *testing.T, scraped http.Handler) *realPrometheus {
 	target := httptest.NewServer(scraped)
 	t.Cleanup(target.Close)
 	dir, listen := t.TempDir(), freeAddress(t)
-	config := fmt.Sprintf("scrape_configs:\n- job_name: abate\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n  static_configs: [{targets: [%q]}]\n",
+	config := fmt.Sprintf("scrape_configs:\n- job_name: abate\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n  "+
+		"static_configs: [{targets: [%q]}]\n",
 		strings.TrimPrefix(target.URL, "http://"))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &realPrometheus{address: "http://" + listen, client: &http.Client{Transport: &http.Transport{}}, ended: make(chan struct{})}
-	run := exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	p := &realPrometheus{
+		address: "http://" + listen, client: &http.Client{Transport: &http.Transport{}}, ended: make(chan struct{}),
+	}
+	run := exec.CommandContext(t.Context(), program, "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+listen, "--log.level=warn", "--storage.tsdb.retention.time=1h")
 	run.Dir, run.Stdout, run.Stderr = dir, &p.said, &p.said
 	if err := run.Start(); err != nil {

@@ -17,21 +17,31 @@ import (
 // names are the metrics there are. Alerts and dashboards use them: a change here breaks somebody's.
 var names = []string{
 	"abate_active_retries", "abate_amplification_ratio", "abate_arriving_retry_ratio", "abate_attempt_rate_limit",
-	"abate_attempts_running", "abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued", "abate_bulkhead_running",
-	"abate_call_refusals_total", "abate_calls_running", "abate_calls_total", "abate_circuit_breaker_transitions_total", "abate_concurrency_limit",
-	"abate_concurrency_queued", "abate_concurrency_running", "abate_dlq_replay_batch", "abate_dlq_replay_eta_seconds", "abate_dlq_replay_messages", "abate_dlq_replay_running", "abate_fallbacks_total", "abate_hedges_denied_total",
+	"abate_attempts_running", "abate_attempts_total", "abate_bulkhead_limit", "abate_bulkhead_queued",
+	"abate_bulkhead_running",
+	"abate_call_refusals_total", "abate_calls_running", "abate_calls_total", "abate_circuit_breaker_transitions_total",
+	"abate_concurrency_limit",
+	"abate_concurrency_queued", "abate_concurrency_running", "abate_dlq_replay_batch", "abate_dlq_replay_eta_seconds",
+	"abate_dlq_replay_messages", "abate_dlq_replay_running", "abate_fallbacks_total", "abate_hedges_denied_total",
 	"abate_hedges_total", "abate_hidden_retries_total", "abate_idempotency_total",
-	"abate_kafka_dead_letters_total", "abate_kafka_delivered_total", "abate_kafka_drain_eta_seconds", "abate_kafka_drain_limit", "abate_kafka_draining", "abate_kafka_duplicates_total",
+	"abate_kafka_dead_letters_total", "abate_kafka_delivered_total", "abate_kafka_drain_eta_seconds",
+	"abate_kafka_drain_limit", "abate_kafka_draining", "abate_kafka_duplicates_total",
 	"abate_kafka_flood_held_total", "abate_kafka_flood_holding", "abate_kafka_flood_share", "abate_kafka_foreign_total",
-	"abate_kafka_forward_failures_total", "abate_kafka_handler_duration_seconds", "abate_kafka_head_age_seconds", "abate_kafka_lag",
-	"abate_kafka_lateness_seconds", "abate_kafka_normal_rate", "abate_kafka_oldest_handler_seconds", "abate_kafka_parked_keys", "abate_kafka_parked_total",
-	"abate_kafka_partitions", "abate_kafka_paused_partitions", "abate_kafka_paused_seconds", "abate_kafka_pauses_total", "abate_kafka_stuck_handlers_total",
+	"abate_kafka_forward_failures_total", "abate_kafka_handler_duration_seconds", "abate_kafka_head_age_seconds",
+	"abate_kafka_lag",
+	"abate_kafka_lateness_seconds", "abate_kafka_normal_rate", "abate_kafka_oldest_handler_seconds",
+	"abate_kafka_parked_keys", "abate_kafka_parked_total",
+	"abate_kafka_partitions", "abate_kafka_paused_partitions", "abate_kafka_paused_seconds", "abate_kafka_pauses_total",
+	"abate_kafka_stuck_handlers_total",
 	"abate_override", "abate_pacing_per_second", "abate_pacing_wait_seconds", "abate_policy_changes_total",
 	"abate_queue_delay_seconds", "abate_rate_limit_keys", "abate_rate_limit_shadow_total", "abate_rate_limit_shared_total",
-	"abate_redis_duration_seconds", "abate_redis_errors_total", "abate_redis_fallback_total", "abate_request_duration_seconds",
-	"abate_requests_admitted_total", "abate_requests_done_total", "abate_requests_refused_total", "abate_retries_total", "abate_retry_budget_balance",
+	"abate_redis_duration_seconds", "abate_redis_errors_total", "abate_redis_fallback_total",
+	"abate_request_duration_seconds",
+	"abate_requests_admitted_total", "abate_requests_done_total", "abate_requests_refused_total", "abate_retries_total",
+	"abate_retry_budget_balance",
 	"abate_retry_delay_seconds", "abate_retry_exhausted_total", "abate_retry_success_total", "abate_shed_cpu_ratio",
-	"abate_shed_shadow_total", "abate_throttle_rejection_ratio", "circuit_breaker_state", "http_client_concurrent_requests",
+	"abate_shed_shadow_total", "abate_throttle_rejection_ratio", "circuit_breaker_state",
+	"http_client_concurrent_requests",
 	"http_client_request_duration_seconds", "http_client_requests_total", "http_client_retry_attempts_total",
 	"rate_limit_allowed_total", "rate_limit_rejected_total", "shed_total",
 }
@@ -49,7 +59,9 @@ func everything(t testing.TB) fixture {
 	e.Began()
 	e.Retried(2)
 	e.Ended(503, 0)
-	m.gate(t, "payment-service", abate.Protection{RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9}})
+	m.gate(t, "payment-service", abate.Protection{
+		RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9},
+	})
 	m.ObserveRedis("take", 0, nil)
 	m.RedisFallback("limit")
 	m.consume("payment-service")

@@ -23,12 +23,15 @@ type redisOp struct {
 func newRedis() *redis {
 	r := &redis{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "abate_redis_duration_seconds",
-			Help:    "How long Redis took, failures included. If it comes near the timeout, requests wait for it: look at Redis, or the network to it.",
+			Help: "How long Redis took, failures included. If it comes near the timeout, requests wait for it: look at " +
+				"Redis, or the network to it.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .02, .05, .1, .5}}, []string{"op"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_errors_total",
-			Help: "Commands that Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: see abate_redis_fallback_total."}, []string{"op"}),
+			Help: "Commands that Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: see " +
+				"abate_redis_fallback_total."}, []string{"op"}),
 		fallback: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_fallback_total",
-			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; mend Redis."}, []string{"what"}),
+			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; fix Redis."},
+			[]string{"what"}),
 	}
 	r.ops.resolvedBy(func(op string) *redisOp {
 		return &redisOp{r.duration.WithLabelValues(op), r.errors.WithLabelValues(op)}

@@ -13,34 +13,47 @@ import (
 // The gauges are read when somebody scrapes, so that they cannot be stale.
 var (
 	concurrentDesc = gauge("http_client_concurrent_requests",
-		"Requests in the air now. If it climbs while requests per second do not, the service has become slow and callers pile up: a bulkhead bounds that.")
+		"Requests in the air now. If it climbs while requests per second do not, the service has become slow and callers "+
+			"pile up: a bulkhead bounds that.")
 	breakerDesc = gauge("circuit_breaker_state",
-		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: mend the service. It closes by itself "+
-			"when calls succeed again, and stays at 2 while there are none.")
+		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: "+
+			"fix the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
 	balanceDesc = gauge("abate_retry_budget_balance",
-		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: mend the service, do not raise the budget.")
+		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: fix the service, do not raise "+
+			"the budget.")
 	activeDesc = gauge("abate_active_retries",
-		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that does not answer.")
+		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that "+
+			"does not answer.")
 	callsRunningDesc = gauge("abate_calls_running",
-		"Calls that have begun and not ended, waits for a permit, a turn or a retry included. If it climbs while calls per second do not, callers pile up: see abate_attempts_running for whether "+
-			"they wait for the service, and abate_active_retries and abate_bulkhead_queued for what else.")
+		"Calls that have begun and not ended, waits for a permit, a token or a retry included. If it climbs while calls per "+
+			"second do not, callers pile up: see abate_attempts_running for whether they wait for the service, and "+
+			"abate_active_retries and abate_bulkhead_queued for what else.")
 	attemptsRunningDesc = gauge("abate_attempts_running",
-		"Attempts that are with the service now, hedges included. If it climbs while attempts per second do not, the service has become slow: an attemptTimeout and a bulkhead bound that.")
+		"Attempts that are with the service now, hedges included. If it climbs while attempts per second do not, the "+
+			"service has become slow: an attemptTimeout and a bulkhead bound that.")
 	amplificationDesc = gauge("abate_amplification_ratio",
-		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it exceeds 1 + the retryBudget ratio for minutes, and "+
-			"calls are more than the few that the budget's reserve allows for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
-	runningDesc  = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
-	queuedDesc   = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: look at its latency first.")
+		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it "+
+			"exceeds 1 + the retryBudget ratio for minutes, and calls are more than the few that the budget's reserve allows "+
+			"for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
+	runningDesc = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits "+
+		"included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
+	queuedDesc = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the "+
+		"service is slower than its load asks for: look at its latency first.")
 	limitDesc    = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
 	throttleDesc = gauge("abate_throttle_rejection_ratio",
-		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the throttle's k allows for: mend the service.")
-	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy says. Refusals are in abate_call_refusals_total as rate_limited.")
+		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the "+
+			"throttle's k allows for: fix the service.")
+	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy "+
+		"says. Refusals are in abate_call_refusals_total as rate_limited.")
 	paceDesc = gauge("abate_pacing_per_second",
-		"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still ramps up after an outage; no action.")
+		"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still "+
+			"ramps up after an outage; no action.")
 	turnDesc = gauge("abate_pacing_wait_seconds",
-		"How long an attempt that asked now would wait for its turn. Near maxWait of the pacing attempts are refused as rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
+		"How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are refused as "+
+			"rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
 	overrideDesc = prometheus.NewDesc("abate_override",
-		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, disabled and shadow refuse none. It outlives reloads of the policy: take it "+
+		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, "+
+			"disabled and shadow refuse none. It outlives reloads of the policy: take it "+
 			"back when the emergency is over.", withService([]string{"override"}), nil)
 )
 
@@ -56,7 +69,8 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc, callsRunningDesc, attemptsRunningDesc, amplificationDesc,
+	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc,
+		callsRunningDesc, attemptsRunningDesc, amplificationDesc,
 		runningDesc, queuedDesc, limitDesc, throttleDesc, rateDesc, paceDesc, turnDesc, overrideDesc) {
 		to <- d
 	}
@@ -74,7 +88,8 @@ func (s scrape) Collect(to chan<- prometheus.Metric) {
 		v.Collect(to)
 	}
 	s.mu.RLock() // not while sending: a slow scrape must not make requests wait
-	concurrent, observers, guards, gates := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards), maps.Clone(s.gates)
+	concurrent, observers, guards, gates := maps.Clone(s.concurrent), maps.Clone(s.observers), maps.Clone(s.guards),
+		maps.Clone(s.gates)
 	s.mu.RUnlock()
 	for service, running := range concurrent {
 		to <- value(concurrentDesc, service, float64(running.Load()))
@@ -98,7 +113,8 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 	policy, state := g.Describe(), g.State()
 	to <- value(breakerDesc, service, breakerLevel(state.Breaker.State))
 	for _, o := range overrides {
-		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o), service, string(o))
+		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
+			service, string(o))
 	}
 	if policy.RetryBudget.Enabled() {
 		to <- value(balanceDesc, service, state.Budget)

@@ -61,7 +61,8 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 	g := m.guard(t, "s", abate.Policy{})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{`circuit_breaker_state{service="s"}`: 0})
-	for _, metric := range []string{"abate_retry_budget_balance", "abate_bulkhead_running", "abate_bulkhead_queued", "abate_bulkhead_limit",
+	for _, metric := range []string{"abate_retry_budget_balance", "abate_bulkhead_running", "abate_bulkhead_queued",
+		"abate_bulkhead_limit",
 		"abate_pacing_per_second", "abate_pacing_wait_seconds"} {
 		if got := p.of(metric); len(got) != 0 {
 			t.Errorf("a guard without budget, bulkhead and pacing shows %v", got)
@@ -82,7 +83,8 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 		t.Fatalf("the third call does not wait: %+v", step)
 	}
 	m.scrape(t).want(t, map[string]float64{
-		`abate_bulkhead_running{service="s"}`: 2, `abate_bulkhead_queued{service="s"}`: 1, `abate_bulkhead_limit{service="s"}`: 2,
+		`abate_bulkhead_running{service="s"}`: 2, `abate_bulkhead_queued{service="s"}`: 1,
+		`abate_bulkhead_limit{service="s"}`:       2,
 		`abate_retry_budget_balance{service="s"}`: 5,
 	})
 }
@@ -91,7 +93,9 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 func TestAForgottenOverrideIsSeen(t *testing.T) {
 	m := metrics(t)
 	g := m.guard(t, "s", opening())
-	for _, now := range []abate.Override{abate.NoOverride, abate.OverrideForcedOpen, abate.OverrideShadow, abate.OverrideDisabled, abate.NoOverride} {
+	for _, now := range []abate.Override{
+		abate.NoOverride, abate.OverrideForcedOpen, abate.OverrideShadow, abate.OverrideDisabled, abate.NoOverride,
+	} {
 		if err := g.Override(now); err != nil {
 			t.Fatal(err)
 		}
@@ -115,13 +119,15 @@ func TestAForgottenOverrideIsSeen(t *testing.T) {
 func TestThePaceIsShownAsItIsNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics(t)
-		g := m.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 10, RampUp: 10 * time.Second, RampUpFrom: 0.1, MaxWait: time.Minute},
-			Rand: func() uint64 { return 0 }})
+		g := m.guard(t, "db",
+			abate.Policy{Pacing: pacing.Config{PerSecond: 10, RampUp: 10 * time.Second, RampUpFrom: 0.1, MaxWait: time.Minute},
+				Rand: func() uint64 { return 0 }})
 		shows := func(perSecond float64, waits bool) {
 			t.Helper()
 			state := g.State().Pacing
 			m.scrape(t).want(t, map[string]float64{
-				`abate_pacing_per_second{service="db"}`: state.PerSecond, `abate_pacing_wait_seconds{service="db"}`: state.Wait.Seconds(),
+				`abate_pacing_per_second{service="db"}`:   state.PerSecond,
+				`abate_pacing_wait_seconds{service="db"}`: state.Wait.Seconds(),
 			})
 			if state.PerSecond != perSecond || (state.Wait > 0) != waits {
 				t.Errorf("the pace is %+v, want %v per second, and a wait: %v", state, perSecond, waits)

@@ -6,17 +6,19 @@ import (
 	"time"
 )
 
-// Requests returns an http.RoundTripper that counts what callers ask for. Put it around an abatehttp.Transport, or around
-// any other. route names the service and the route of a request, and never its path; see Metrics.Endpoint. The time of a
-// request ends with the header of its answer, as RoundTrip does. A nil base is http.DefaultTransport.
-func (m *Metrics) Requests(base http.RoundTripper, route func(*http.Request) (service, endpoint string)) http.RoundTripper {
+// Requests returns an http.RoundTripper that counts what callers ask for. Put it around an abatehttp.Transport, or
+// around any other. route names the service and the route of a request, and never its path; see Metrics.Endpoint. The
+// time of a request ends with the header of its answer, as RoundTrip does. A nil base is http.DefaultTransport.
+func (m *Metrics) Requests(base http.RoundTripper,
+	route func(*http.Request) (service, endpoint string)) http.RoundTripper {
 	return &requests{counted{m, base, route}}
 }
 
 // Attempts returns an http.RoundTripper that counts the attempts after the first. Put it under an abatehttp.Transport,
-// as its Base: the attempt's number is in the header that one sets, so this counts nothing when OmitHeaders is set. route
-// is as for Requests. A nil base is http.DefaultTransport.
-func (m *Metrics) Attempts(base http.RoundTripper, route func(*http.Request) (service, endpoint string)) http.RoundTripper {
+// as its Base: the attempt's number is in the header that one sets, so this counts nothing when OmitHeaders is set.
+// route is as for Requests. A nil base is http.DefaultTransport.
+func (m *Metrics) Attempts(base http.RoundTripper,
+	route func(*http.Request) (service, endpoint string)) http.RoundTripper {
 	return &attempts{counted{m, base, route}}
 }
 
@@ -36,7 +38,8 @@ func (c *counted) base() http.RoundTripper {
 	return c.next
 }
 
-// CloseIdleConnections closes the idle connections of the base, if it has any. http.Client.CloseIdleConnections calls it.
+// CloseIdleConnections closes the idle connections of the base, if it has any. http.Client.CloseIdleConnections calls
+// it.
 func (c *counted) CloseIdleConnections() {
 	if closer, ok := c.base().(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()

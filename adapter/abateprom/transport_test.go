@@ -90,7 +90,8 @@ func TestARequestWithoutAnAnswerHasStatus0(t *testing.T) {
 		})
 	}
 	m.scrape(t).want(t, map[string]float64{
-		`http_client_requests_total{endpoint="/",service="s",status="0"}`: 5, `http_client_concurrent_requests{service="s"}`: 0,
+		`http_client_requests_total{endpoint="/",service="s",status="0"}`: 5,
+		`http_client_concurrent_requests{service="s"}`:                    0,
 	})
 }
 

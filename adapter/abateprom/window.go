@@ -19,7 +19,7 @@ const (
 	oneCall   = 1 << countBits
 )
 
-// add counts one attempt, sent at a time of the events' clock. first tells that it is the first of its call.
+// add counts one attempt, sent at a time of the events' clock. first reports whether it is the first of its call.
 func (w *window) add(at time.Duration, first bool) {
 	if w.origin.Load() == nil {
 		origin := time.Now().Add(-at)
@@ -45,8 +45,8 @@ func (w *window) add(at time.Duration, first bool) {
 	}
 }
 
-// place returns the minute, of which only the lowest bits count, and the second of it. at may be negative: its origin is
-// arbitrary.
+// place returns the minute, of which only the lowest bits count, and the second of it. at may be negative: its origin
+// is arbitrary.
 func place(at time.Duration) (minute, second uint64) {
 	s := (uint64(at) + 1<<62) / uint64(time.Second)
 	return s / seconds & (1<<(64-2*countBits) - 1), s % seconds

@@ -99,7 +99,8 @@ func TestClosedAndOpenWhileRedisIsAway(t *testing.T) {
 	closed, opened := per(1, time.Hour, 10), per(1, time.Hour, 10)
 	closed.WhenAway, opened.WhenAway = "closed", "open"
 	for range 100 {
-		if d := take(f.Limiter("closed", closed), "k", 1); d.Allowed || !d.Over || d.RetryAfter <= 0 || d.RetryAfter > time.Minute {
+		if d := take(f.Limiter("closed", closed), "k", 1); d.Allowed || !d.Over || d.RetryAfter <= 0 ||
+			d.RetryAfter > time.Minute {
 			t.Fatalf("closed: %+v", d)
 		}
 		if d := take(f.Limiter("open", opened), "k", 1); !d.Allowed || d.Over {
@@ -333,7 +334,7 @@ func (w *wire) connect(c net.Conn) {
 	carry(c, server)
 }
 
-// sever drops whatever is sent from now on. mend lets new connections through again.
+// sever drops whatever is sent from now on. fix lets new connections through again.
 func (w *wire) sever(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -417,15 +418,22 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		change           func(*abateredis.Config)
 	}{
 		{"a password is needed", secret.Addr(), "set passwordFile", nil},
-		{"the password is wrong", secret.Addr(), "look at username and passwordFile", with(func(c *abateredis.Config) { c.PasswordFile = password })},
-		{"a user may not", start(t, "user default on nopass ~* +@all -eval -evalsha").Addr(), "the user may not do this", nil},
-		{"a replica", start(t, fmt.Sprintf("replicaof 127.0.0.1 %d", freePort(t)), "replica-serve-stale-data yes").Addr(), "name its master", nil},
+		{"the password is wrong", secret.Addr(), "look at username and passwordFile", with(func(c *abateredis.Config) {
+			c.PasswordFile = password
+		})},
+		{"a user may not", start(t, "user default on nopass ~* +@all -eval -evalsha").Addr(),
+			"the user may not do this", nil},
+		{"a replica", start(t, fmt.Sprintf("replicaof 127.0.0.1 %d", freePort(t)), "replica-serve-stale-data yes").Addr(),
+			"name its master", nil},
 		{"too few replicas", start(t, "min-replicas-to-write 1").Addr(), "min-replicas-to-write", nil},
 		{"out of memory", start(t, "maxmemory 1").Addr(), "raise its maxmemory", nil},
-		{"a node of a cluster without slots", start(t, "cluster-enabled yes", fmt.Sprint("cluster-port ", freePort(t))).Addr(), "has lost a part of its slots", nil},
+		{"a node of a cluster without slots", start(t, "cluster-enabled yes", fmt.Sprint("cluster-port ", freePort(t))).
+			Addr(), "has lost a part of its slots", nil},
 		{"not a cluster", plain.Addr(), "leave cluster out", with(func(c *abateredis.Config) { c.Cluster = true })},
 		{"no Sentinel", plain.Addr(), "no Sentinel knows", with(func(c *abateredis.Config) { c.Master = "m" })},
-		{"no such database", plain.Addr(), "no database with this number", with(func(c *abateredis.Config) { c.Database = 99 })},
+		{"no such database", plain.Addr(), "no database with this number", with(func(c *abateredis.Config) {
+			c.Database = 99
+		})},
 		{"still loading", answering(t, "-LOADING Redis is loading the dataset in memory\r\n"), "still loading", nil},
 		{"a web server", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "is not Redis", nil},
 		{"garbage", answering(t, "\x00\xff garbage \r\n\r\n"), "is not Redis", nil},

@@ -18,8 +18,8 @@ const (
 	least      = 10 * time.Millisecond  // that counts as passed between two questions
 )
 
-// bucket is what this instance knows and holds of one bucket in Redis. Losing it costs a round trip, and tokens until the
-// bucket in Redis has filled up again, never a limit.
+// bucket is what this instance knows and holds of one bucket in Redis. Losing it costs a round trip, and tokens until
+// the bucket in Redis has filled up again, never a limit.
 type bucket struct {
 	id     identity
 	redis  [16]byte     // its key in Redis, hashed
@@ -32,7 +32,7 @@ type bucket struct {
 
 	// Only who has the flight uses these.
 	leased  int64         // what was in hand when the last answer came
-	landed  time.Duration // when that was
+	arrived time.Duration // when that was
 	perTime float64       // what is used, in millionths per nanosecond
 
 	stray bool        // not in the table: of one request
@@ -60,8 +60,8 @@ func (k *known) have(now time.Duration, s *limit) float64 {
 	return min(float64(s.burst), float64(k.left)+float64(max(now-k.at, 0))*s.rate)
 }
 
-// inHand is what this instance holds: the batches so far without what was taken. Only who has the flight, which alone makes
-// something else known, may rely on it being all.
+// inHand is what this instance holds: the batches so far without what was taken. Only who has the flight, which alone
+// makes something else known, may rely on it being all.
 func (b *bucket) inHand() int64 {
 	if k := b.known.Load(); k != nil {
 		return k.granted - b.taken.Load()
@@ -116,7 +116,7 @@ func (l *Limiter) fetch(b *bucket, now time.Duration) {
 	}
 	if !l.dispatch(b, f) { // whoever needs the tokens asks
 		b.nextAsk.Store(int64(now + least))
-		b.land(f, nil)
+		b.arrive(f, nil)
 	}
 }
 
@@ -136,7 +136,7 @@ type flight struct {
 	err  error
 }
 
-// join waits until a flight has landed. The next one to begin counts in what is needed.
+// join waits until a flight has ended. The next one to begin counts in what is needed.
 func (b *bucket) join(ctx context.Context, f *flight, need int64) error {
 	b.waiting.Add(need)
 	defer b.waiting.Add(-need)
@@ -160,8 +160,8 @@ func (b *bucket) depart() (f *flight, mine bool) {
 	}
 }
 
-// land ends a flight.
-func (b *bucket) land(f *flight, err error) {
+// arrive ends a flight.
+func (b *bucket) arrive(f *flight, err error) {
 	f.err = err
 	b.flight.Store(nil)
 	close(f.done)
@@ -187,8 +187,8 @@ func (l *Limiter) question(b *bucket, now time.Duration, need int64) question {
 		q.back = left
 	}
 	if b.known.Load() != nil {
-		rate := float64(max(b.leased-left, 0)+need) / float64(max(now-b.landed, least))
-		if b.perTime = max(rate, (b.perTime+rate)/2); now-b.landed > leaseLife {
+		rate := float64(max(b.leased-left, 0)+need) / float64(max(now-b.arrived, least))
+		if b.perTime = max(rate, (b.perTime+rate)/2); now-b.arrived > leaseLife {
 			b.perTime = rate
 		}
 	}
@@ -215,7 +215,7 @@ func (l *Limiter) answer(now time.Duration, q question, reply taken) ratelimit.D
 		k.granted += reply.tokens - q.need
 	}
 	lease := k.granted - b.taken.Load()
-	b.leased, b.landed, k.low = lease, now, lease/4
+	b.leased, b.arrived, k.low = lease, now, lease/4
 	if reply.tokens < q.want { // there is nothing more, or not as much as was needed
 		k.pause = now + s.pause()
 		if !granted {

@@ -17,11 +17,11 @@ type buckets struct {
 	mu      sync.Mutex // guards what follows
 	watched []*bucket  // those with a lease or a debt, perhaps
 
-	crowd localShare // decides while Redis is away about keys that found no place
+	rest localShare // decides while Redis is away about keys that found no place
 }
 
-// bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there are only such,
-// what is returned is not kept.
+// bucket returns the bucket of a key, made if there is none. One that owes something is not forgotten for it: if there
+// are only such, what is returned is not kept.
 func (bs *buckets) bucket(key string) *bucket {
 	id := bs.fleet.identify(key)
 	if b := bs.table.find(id); b != nil {
@@ -61,7 +61,7 @@ func (bs *buckets) overdue(now time.Duration, everything bool) []refill {
 			by = k.limiter
 		}
 		if by == nil || b.inHand() == 0 && !b.local.owes(now) {
-			b.land(f, nil)
+			b.arrive(f, nil)
 			continue
 		}
 		all = append(all, refill{limiter: by, bucket: b, flight: f, giveBack: true})

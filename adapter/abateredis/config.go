@@ -18,29 +18,31 @@ type Config struct {
 	Master string
 	// Cluster says that Addresses are nodes of a Redis Cluster.
 	Cluster bool
-	// Username and PasswordFile are the credentials, also for Sentinels. The file is read again for each connection to Redis,
-	// so that a password can be changed while the program runs, but only once for the Sentinels; spaces and newlines around it
-	// do not count.
+	// Username and PasswordFile are the credentials, also for Sentinels. The file is read again for each connection to
+	// Redis, so that a password can be changed while the program runs, but only once for the Sentinels; spaces and
+	// newlines around it do not count.
 	Username, PasswordFile string
 	// Database is the number of the database, 0 to 15 usually. A Cluster has only 0.
 	Database int
-	// Prefix begins all keys and the channel's name. Instances with one prefix on one Redis are one fleet. Empty means "abate:".
+	// Prefix begins all keys and the channel's name. Instances with one prefix on one Redis are one fleet. Empty means
+	// "abate:".
 	Prefix string
-	// Timeout is how long a request may be held up by Redis at most, connecting included. 1ms to 10s; 0 means the default, 20ms.
-	// The end of a request with an idempotency key may take longer: see Store.
+	// Timeout is how long a request may be held up by Redis at most, connecting included. 1ms to 10s; 0 means the
+	// default, 20ms. The end of a request with an idempotency key may take longer: see Store.
 	Timeout time.Duration
-	// Replicas is how many replicas must have a step of an idempotency key before it counts: see Store. 0 to 100; 0, the default,
-	// waits for none, and a failover can lose keys.
+	// Replicas is how many replicas must have a step of an idempotency key before it counts: see Store. 0 to 100; 0,
+	// the default, waits for none, and a failover can lose keys.
 	Replicas int
 	// TLS connects with TLS, by the machine's certificate authorities.
 	TLS bool
 	// TLSConfig says how, if there is more to say. It implies TLS.
 	TLSConfig *tls.Config
 
-	// Observe is told of each round trip: what for (take, refill, heartbeat, budget, publish, idempotency), how long, and the
-	// error if there was one. It is not called for what was not sent because Redis is away. It must not block.
+	// Observe is called after each round trip: what it was for (take, refill, heartbeat, budget, publish, idempotency),
+	// how long, and the error if there was one. It is not called for what was not sent because Redis is away. It must
+	// not block.
 	Observe func(op string, took time.Duration, err error)
-	// OnFallback is told of each decision made without Redis: rateLimit, retryBudget or idempotency. It must not block.
+	// OnFallback is called for each decision made without Redis: rateLimit, retryBudget or idempotency. It must not block.
 	OnFallback func(what string)
 }
 
@@ -120,7 +122,8 @@ func (c Config) password() (string, error) {
 	}
 	password := strings.TrimSpace(string(text))
 	if password == "" {
-		return "", fmt.Errorf("abateredis: the password file %s is empty; leave it out if Redis asks for no password", c.PasswordFile)
+		return "", fmt.Errorf("abateredis: the password file %s is empty; leave it out if Redis asks for no password",
+			c.PasswordFile)
 	}
 	return password, nil
 }

@@ -15,10 +15,12 @@ import (
 // advices say what to do about an error of Redis that begins with, or contains, a text.
 var advices = []struct{ text, what string }{
 	{"NOAUTH", "Redis asks for a password: set passwordFile, and username if it has users"},
-	{"unauthenticated", "Redis asks for a password: set passwordFile, and username if it has users"}, // to what has many parts, or long ones
+	// to what has many parts, or long ones
+	{"unauthenticated", "Redis asks for a password: set passwordFile, and username if it has users"},
 	{"WRONGPASS", "Redis does not accept the username or the password: look at username and passwordFile"},
 	{"AUTH <password> called without any password", "Redis has no password: leave passwordFile out"},
-	{"NOPERM", "the user may not do this: allow it the commands that the package's documentation names, and the keys and channels with the prefix"},
+	{"NOPERM", "the user may not do this: allow it the commands that the package's documentation names, and the keys " +
+		"and channels with the prefix"},
 	{"READONLY", "this Redis is a replica: name its master, or let Sentinels find it (master)"},
 	{"NOREPLICAS", "Redis has too few replicas to accept writes: look at min-replicas-to-write"},
 	{"MISCONF", "Redis cannot save its data and accepts no writes: look at its log and its disk"},
@@ -30,9 +32,11 @@ var advices = []struct{ text, what string }{
 	{"MOVED", "this Redis is a node of a cluster: set cluster"},
 	{"cluster support disabled", "this Redis is not a node of a cluster: leave cluster out"},
 	{"IDONTKNOW", "the Sentinels do not know this master: look at master"},
-	{"all sentinels specified", "no Sentinel knows this master: look at master and at the addresses, which must be those of the Sentinels"},
+	{"all sentinels specified", "no Sentinel knows this master: look at master and at the addresses, which must be " +
+		"those of the Sentinels"},
 	{"Write commands not allowed after non deterministic", "this Redis is too old: version 7 or Valkey is needed"},
-	{"unknown command", "this does not know what Redis 7 knows: are the addresses those of Sentinels (then set master), or is a proxy in between?"},
+	{"unknown command", "this does not know what Redis 7 knows: are the addresses those of Sentinels (then set master), " +
+		"or is a proxy in between?"},
 	{"WRONGTYPE", "something else has keys with this prefix: choose another one"},
 	{"DB index is out of range", "Redis has no database with this number"},
 	{"max number of clients", "Redis has as many clients as it takes: raise its maxclients"},
@@ -76,7 +80,7 @@ func explain(l *link, err error, timeout time.Duration) error {
 	return &explained{err, where}
 }
 
-// isReply tells whether Redis has answered, though with an error.
+// isReply reports whether Redis has answered, though with an error.
 func isReply(err error, text string) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), text)

@@ -50,8 +50,8 @@ func FillTable(maxKeys int, n uint64) (places, buckets int, found bool) {
 	return len(*table.sets.Load()) * setSize, table.n, found
 }
 
-// KeepDebts has a bucket that owes, and one more than n of others, at one place in a table. It tells whether the debt is still found,
-// and that of a second one is not, which owes nothing.
+// KeepDebts has a bucket that owes, and one more than n of others, at one place in a table. It reports whether the debt
+// is still found, and that of a second one is not, which owes nothing.
 func KeepDebts(n uint64) (owing, paid bool) {
 	table := newTable(0)
 	l := &Limiter{buckets: new(buckets)}
@@ -71,7 +71,7 @@ func KeepDebts(n uint64) (owing, paid bool) {
 
 // Crowd is how many instances one believes in after each of what it saw: what Redis counted, 0 for no answer.
 func Crowd(every time.Duration, counted ...int64) (believed []int64) {
-	var c crowd
+	var c census
 	for i, n := range counted {
 		c.count(time.Duration(i)*every, n)
 		believed = append(believed, c.seen.Load())
@@ -82,17 +82,23 @@ func Crowd(every time.Duration, counted ...int64) (believed []int64) {
 // BudgetText is the script of the retry budget.
 var BudgetText = budgetText
 
-// SameWay tells whether two configurations lead to the same Redis in the same way.
+// SameWay reports whether two configurations lead to the same Redis in the same way.
 func SameWay(a, b Config) bool { return a.withDefaults().same(b.withDefaults()) }
 
-// LandBatches has n batches of 100 tokens come out of a bucket that holds that many, while somebody else decides about next to
-// nothing. It returns the least and the most tokens that were said to remain.
+// LandBatches has n batches of 100 tokens come out of a bucket that holds that many, while somebody else decides about
+// next to nothing. It returns the least and the most tokens that were said to remain.
 func LandBatches(tokens int64, n int) (least, most int64) {
-	l := &Limiter{buckets: new(buckets), limit: newLimit(abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: int(2 * tokens)}})}
+	l := &Limiter{
+		buckets: new(buckets), limit: newLimit(abate.ArrivalLimit{
+			Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: int(2 * tokens)},
+		}),
+	}
 	b := new(bucket)
 	b.nextAsk.Store(math.MaxInt64)
 	batch := func(i int) {
-		l.answer(0, question{limiter: l, bucket: b, want: 100 * micro}, taken{tokens: 100 * micro, left: (tokens - 100*int64(i)) * micro})
+		l.answer(0, question{limiter: l, bucket: b, want: 100 * micro}, taken{
+			tokens: 100 * micro, left: (tokens - 100*int64(i)) * micro,
+		})
 	}
 	batch(1)
 	done := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/idempotency/storetest"
 )
 
-// schedules is how many a test plays: more if ABATE_STORE_SCHEDULES says so.
+// schedules is how many a test runs: more if ABATE_STORE_SCHEDULES says so.
 func schedules(t *testing.T) int {
 	n := 100
 	if text := os.Getenv("ABATE_STORE_SCHEDULES"); text != "" {
@@ -26,8 +26,8 @@ func schedules(t *testing.T) int {
 	return n
 }
 
-// faults plays the schedules over a fleet's store, with failovers that lose what had not been replicated: c sees the same
-// keys.
+// faults runs the schedules over a fleet's store, with failovers that lose what had not been replicated: c sees the
+// same keys.
 func faults(t *testing.T, f *abateredis.Fleet, c redis.UniversalClient) {
 	t.Helper()
 	o := storetest.FaultOptions{Schedules: schedules(t), Seed: 1}
@@ -71,7 +71,9 @@ func TestAnAcknowledgedEffectIsNeverRunAgainWhateverRedisDoes(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		nodes := cluster(t)
-		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr()}, Protocol: 2, DisableIdentity: true})
+		c := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{nodes[0].Addr()}, Protocol: 2, DisableIdentity: true,
+		})
 		t.Cleanup(func() { _ = c.Close() })
 		faults(t, open(t, nodes[0].Addr(), func(c *abateredis.Config) { c.Cluster = true }), c)
 	})
@@ -117,7 +119,8 @@ func TestWhatReplicasHaveConfirmedOutlivesTheMaster(t *testing.T) {
 	promote(t, replica)
 	after := open(t, replica.Addr()).Store(1000)
 	for i := range 50 {
-		if b, err := after.Begin(t.Context(), strconv.Itoa(i), fp, time.Minute); err != nil || b.State != idempotency.Replay || b.Response.Status != 201 {
+		if b, err := after.Begin(t.Context(), strconv.Itoa(i), fp, time.Minute); err != nil ||
+			b.State != idempotency.Replay || b.Response.Status != 201 {
 			t.Errorf("key %d: %+v, %v", i, b, err)
 		}
 	}
@@ -142,7 +145,8 @@ func TestWhatReplicasHaveNotConfirmedDoesNotCount(t *testing.T) {
 	if b, err := careful.Begin(t.Context(), "done", fp, time.Minute); err == nil {
 		t.Errorf("an answer that no replica has is given out: %+v", b)
 	}
-	if err := careful.Complete(t.Context(), "running", running.Token, idempotency.Response{Status: 201}, time.Minute); err == nil || errors.Is(err, idempotency.ErrLost) {
+	if err := careful.Complete(t.Context(), "running", running.Token, idempotency.Response{Status: 201},
+		time.Minute); err == nil || errors.Is(err, idempotency.ErrLost) {
 		t.Errorf("an answer that no replica has is stored: %v", err)
 	}
 	replica.Resume()

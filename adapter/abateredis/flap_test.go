@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/adapter/abateredis"
 )
 
-// A Redis that stops and comes back, again and again, without its data: what the fleet admits in any window stays within the bound that
-// Limiter documents.
+// A Redis that stops and comes back, again and again, without its data: what the fleet admits in any window stays
+// within the bound that Limiter documents.
 func TestTheFleetsBoundHoldsWhileRedisComesAndGoes(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds

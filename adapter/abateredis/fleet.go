@@ -15,12 +15,13 @@ import (
 )
 
 // Fleet is what the instances of a service have in common through one Redis: rate limits, retry budgets, what their
-// breakers found out, and idempotency keys. Make one per process and Close it at the end. It is safe for concurrent use.
+// breakers found out, and idempotency keys. Make one per process and Close it at the end. It is safe for concurrent
+// use.
 type Fleet struct {
 	id      string
 	seeds   [2]maphash.Seed
 	link    atomic.Pointer[link]
-	crowd   crowd
+	living  census
 	refills chan refill
 	outage  outage
 	token   atomic.Uint64 // the greatest that was given out for an idempotency key
@@ -35,14 +36,14 @@ type Fleet struct {
 	listening bool
 }
 
-// limitName tells limits apart: one in shadow mode has buckets of its own.
+// limitName returns the name of a limit in Redis. A limit in shadow mode has buckets of its own.
 type limitName struct {
 	name   string
 	shadow bool
 }
 
-// Open makes a fleet. It fails on a mistake in the configuration, not when Redis is away: a service must be able to start
-// without it. Whether it is there, State says.
+// Open makes a fleet. It fails on a mistake in the configuration, not when Redis is away: a service must be able to
+// start without it. Whether it is there, State says.
 func Open(c Config) (*Fleet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func Open(c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Reconfigure goes over to another configuration; with the same one it does nothing. What is under way with the old Redis
-// ends within the timeout; leases taken there are used up.
+// Reconfigure goes over to another configuration; with the same one it does nothing. What is under way with the old
+// Redis ends within the timeout; leases taken there are used up.
 func (f *Fleet) Reconfigure(c Config) error {
 	if err := c.check(); err != nil {
 		return err
@@ -90,8 +91,8 @@ func (f *Fleet) Reconfigure(c Config) error {
 	return nil
 }
 
-// same tells whether two configurations lead to the same Redis in the same way. Observers cannot be compared: they count
-// as the same.
+// same reports whether two configurations lead to the same Redis in the same way. Observers cannot be compared: they
+// count as the same.
 func (c Config) same(other Config) bool {
 	c.Observe, c.OnFallback, other.Observe, other.OnFallback = nil, nil, nil, nil
 	sameTLS := c.TLSConfig == other.TLSConfig
@@ -99,8 +100,8 @@ func (c Config) same(other Config) bool {
 	return sameTLS && reflect.DeepEqual(c, other)
 }
 
-// Close brings back what this instance has leased, says that it leaves, and ends all that runs in the background. Limiters
-// and stores of a closed fleet go on as if Redis were away.
+// Close brings back what this instance has leased, says that it leaves, and ends all that runs in the background.
+// Limiters and stores of a closed fleet go on as if Redis were away.
 func (f *Fleet) Close() {
 	f.mu.Lock()
 	first := f.ctx.Err() == nil
@@ -139,12 +140,14 @@ func (f *Fleet) overdue(now time.Duration, everything bool) []refill {
 	return all
 }
 
-// ask is the way to Redis for all that has an answer of its own without it: through the guard, within the timeout, observed.
+// ask is the way to Redis for all that has an answer of its own without it: through the guard, within the timeout,
+// observed.
 func (f *Fleet) ask(ctx context.Context, op string, send func(context.Context, *link) error) error {
 	return f.askFor(ctx, op, f.link.Load().config.Timeout, send)
 }
 
-func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration, send func(context.Context, *link) error) error {
+func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration,
+	send func(context.Context, *link) error) error {
 	l := f.link.Load()
 	_, err := abate.Do(ctx, l.guard, func(asker context.Context) (struct{}, error) {
 		return struct{}{}, l.send(asker, op, timeout, send)
@@ -156,7 +159,8 @@ func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration, se
 }
 
 // send is one round trip, within the timeout, observed.
-func (l *link) send(asker context.Context, op string, timeout time.Duration, send func(context.Context, *link) error) error {
+func (l *link) send(asker context.Context, op string, timeout time.Duration,
+	send func(context.Context, *link) error) error {
 	ctx, done := context.WithTimeout(asker, timeout)
 	defer done()
 	began := abate.Now()
@@ -172,7 +176,7 @@ func (l *link) send(asker context.Context, op string, timeout time.Duration, sen
 	return err
 }
 
-// away tells, for the price of a few loads, whether Redis is known to be away and it is not yet time to look again.
+// away reports whether Redis is known to be away and it is not yet time to look again. It costs a few loads.
 func (l *link) away(now time.Duration) bool {
 	b := l.guard.Breaker()
 	return b.State() == breaker.Open && b.RetryIn(now) > 0
@@ -186,8 +190,8 @@ func (f *Fleet) retryIn(now time.Duration) time.Duration {
 }
 
 func (f *Fleet) fellBack(what string) {
-	if tell := f.link.Load().config.OnFallback; tell != nil {
-		tell(what)
+	if report := f.link.Load().config.OnFallback; report != nil {
+		report(what)
 	}
 }
 
@@ -229,7 +233,7 @@ type State struct {
 	Err error
 }
 
-// Away tells whether Redis is not used at the moment.
+// Away reports whether Redis is not used at the moment.
 func (s State) Away() bool {
 	return s.Breaker.State != breaker.Closed && s.Breaker.State != breaker.RampUp
 }

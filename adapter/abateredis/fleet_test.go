@@ -53,7 +53,8 @@ func TestEightInstancesShareOneLimit(t *testing.T) {
 	lost.Add(int64(took) - last.Load())
 	want := burst + rate*took.Seconds()
 	trips := w.count("take") + w.count("refill") - before
-	t.Logf("%d of %d admitted in %v: %+.2f %%; %.1f round trips per second and instance", admitted.Load(), asked.Load(), took.Round(time.Millisecond),
+	t.Logf("%d of %d admitted in %v: %+.2f %%; %.1f round trips per second and instance", admitted.Load(), asked.Load(),
+		took.Round(time.Millisecond),
 		100*(float64(admitted.Load())/want-1), float64(trips)/took.Seconds()/instances)
 	if got := float64(admitted.Load()); got > 1.01*want || got < 0.97*(want-rate*time.Duration(lost.Load()).Seconds()) {
 		t.Errorf("%.0f admitted, want %.0f, within 1 %% above and 3 %% below", got, want)

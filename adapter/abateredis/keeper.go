@@ -20,15 +20,15 @@ const (
 	aliveFor       = 5 * time.Second // without a heartbeat
 )
 
-// crowd is how many instances there are.
-type crowd struct {
+// census is how many instances there are.
+type census struct {
 	seen  atomic.Int64
 	fewer time.Duration // since when all counts were lower than seen, 0 if the last was not; of the keeper only
 }
 
-// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been fewer
-// for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
-func (c *crowd) count(now time.Duration, n int64) {
+// count takes in how many there are now, 0 when nobody could be asked. Fewer are believed only when they have been
+// fewer for a while in which Redis was there: one that was restarted empty counts one, and then the others come back.
+func (c *census) count(now time.Duration, n int64) {
 	switch {
 	case n == 0:
 		c.fewer = 0
@@ -44,7 +44,7 @@ func (c *crowd) count(now time.Duration, n int64) {
 }
 
 // instances is how many there are as far as this one knows, at least 1.
-func (f *Fleet) instances() int64 { return max(f.crowd.seen.Load(), 1) }
+func (f *Fleet) instances() int64 { return max(f.living.seen.Load(), 1) }
 
 // keeping does what comes back all the time, until the fleet is closed.
 func (f *Fleet) keeping() {
@@ -106,12 +106,13 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 		n = 0
 	}
 	if alive {
-		f.crowd.count(abate.Now(), n)
+		f.living.count(abate.Now(), n)
 	}
 }
 
 // runAll runs a script for many keys in one round trip; two, if the server does not know it yet.
-func runAll(ctx context.Context, l *link, script *redis.Script, text string, n int, arguments func(i int) (key string, args []any)) []*redis.Cmd {
+func runAll(ctx context.Context, l *link, script *redis.Script, text string, n int,
+	arguments func(i int) (key string, args []any)) []*redis.Cmd {
 	results := make([]*redis.Cmd, n)
 	for _, known := range []bool{true, false} {
 		pipe := l.client.Pipeline()

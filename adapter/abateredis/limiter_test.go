@@ -40,7 +40,8 @@ func TestRefusalsKeepWhatCameIn(t *testing.T) {
 		began := time.Now()
 		drain(open(t, addr).Limiter("api", per(50, time.Second, 10)), "k", 1000)
 		drained := time.Now()
-		eventually(t, "refilled beside refusals", func() bool { // by an instance that knows nothing, so that Redis has to refuse
+		// by an instance that knows nothing, so that Redis has to refuse
+		eventually(t, "refilled beside refusals", func() bool {
 			f, err := abateredis.Open(abateredis.Config{Addresses: []string{addr}, Timeout: slack})
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +70,8 @@ func TestARefusedKeyCostsNoRoundTrips(t *testing.T) {
 	}
 	for range 10_000 {
 		d, ok := l.TryTake(now, "k", 1)
-		if !ok || d.Allowed || !d.Over || d.Limit != 5 || d.Remaining != 0 || d.RetryAfter < 50*time.Second || d.RetryAfter > time.Minute {
+		if !ok || d.Allowed || !d.Over || d.Limit != 5 || d.Remaining != 0 || d.RetryAfter < 50*time.Second ||
+			d.RetryAfter > time.Minute {
 			t.Fatalf("%+v %v", d, ok)
 		}
 	}
@@ -84,7 +86,8 @@ func TestAColdKeyCostsOneRoundTrip(t *testing.T) {
 	take(l, "warm", 1)
 	before := w.count("take")
 	for i := range 500 {
-		if d := take(l, fmt.Sprint(i), 1); !d.Allowed || d.Remaining != 9 || d.Limit != 10 || d.Reset < 50*time.Millisecond || d.Reset > 100*time.Millisecond {
+		if d := take(l, fmt.Sprint(i), 1); !d.Allowed || d.Remaining != 9 || d.Limit != 10 || d.Reset < 50*time.Millisecond ||
+			d.Reset > 100*time.Millisecond {
 			t.Fatalf("key %d: %+v", i, d)
 		}
 	}

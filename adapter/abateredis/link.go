@@ -27,7 +27,8 @@ type link struct {
 
 // guarding is the policy in front of Redis. No retries: whoever asks has an answer of its own. Three failures in a row
 // open the breaker, so that a Redis that is away costs a few requests their timeout and the others nothing. Waits are
-// drawn apart and the way back is a ramp, so that a fleet does not come back to a Redis that has just started all at once.
+// drawn apart and the way back is a ramp, so that a fleet does not come back to a Redis that has just started all at
+// once.
 func guarding() abate.Policy {
 	var p abate.Policy
 	p.CircuitBreaker = breaker.Config{
@@ -43,7 +44,8 @@ func guarding() abate.Policy {
 	return p
 }
 
-// dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is Config.Timeout.
+// dialTimeout is for connecting, which goes on beside the request that asked for it and whose timeout is
+// Config.Timeout.
 const dialTimeout = time.Second
 
 // connect makes the clients. They connect when they are used first.
@@ -63,9 +65,9 @@ func connect(c Config) (*link, error) {
 	return l, nil
 }
 
-// options say how to reach c's Redis. Retries are off, and so are a second dial and the announcements of managed services:
-// nothing is sent that no budget knows of. A cluster follows one redirection, which is one round trip more after a slot has
-// moved.
+// options say how to reach c's Redis. Retries are off, and so are a second dial and the announcements of managed
+// services: nothing is sent that no budget knows of. A cluster follows one redirection, which is one round trip more
+// after a slot has moved.
 func options(c Config) (*redis.UniversalOptions, error) {
 	credentials := func(context.Context) (string, string, error) {
 		password, err := c.password()
@@ -94,7 +96,8 @@ func dial(options *redis.UniversalOptions) redis.UniversalClient {
 		return redis.NewUniversalClient(options)
 	}
 	o := options.Cluster()
-	o.DisableRoutingPolicies = true // else it asks for the list of all commands before the first one, for up to five seconds
+	// else it asks for the list of all commands before the first one, for up to five seconds
+	o.DisableRoutingPolicies = true
 	return redis.NewClusterClient(o)
 }
 

@@ -22,7 +22,8 @@ func (f *Fleet) listen() {
 	}
 }
 
-// quiet is after how long a connection on which nothing comes is tried with a ping, and given up when nothing comes again.
+// quiet is after how long a connection on which nothing comes is tried with a ping, and given up when nothing comes
+// again.
 const quiet = 3 * time.Second
 
 // hearing hears until the fleet is closed.

@@ -16,7 +16,7 @@ type localShare struct {
 	share ratelimit.Share
 }
 
-// owes tells whether something has to be paid.
+// owes reports whether something has to be paid.
 func (ls *localShare) owes(now time.Duration) bool {
 	if ls.by.Load() == nil {
 		return false
@@ -43,11 +43,12 @@ func (s *limit) part(n int64) (burst, rate float64) {
 	return max(float64(s.burst/int64(n)/micro*micro), micro), s.rate / float64(n)
 }
 
-// takeLocally decides by this instance's share of the bucket. owes tells that b, which others find too, owes something now.
+// takeLocally decides by this instance's share of the bucket. owes reports whether b, which others find too, owes
+// something now.
 func (l *Limiter) takeLocally(now time.Duration, b *bucket, need int64) (d ratelimit.Decision, owes bool) {
 	s, n, ls := l.limit, l.fleet.instances(), &b.local
 	if b.stray {
-		ls = &l.crowd
+		ls = &l.rest
 	}
 	burst, rate := s.part(n)
 	ls.by.Store(l)
@@ -64,7 +65,9 @@ func (l *Limiter) takeLocally(now time.Duration, b *bucket, need int64) (d ratel
 	}
 	wait, ok := ls.share.Take(now, float64(need))
 	have := ls.share.Have(now)
-	d = ratelimit.Decision{Allowed: true, Limit: int64(burst / micro), Remaining: int64(have / micro), Reset: wait0((burst - have) / rate)}
+	d = ratelimit.Decision{
+		Allowed: true, Limit: int64(burst / micro), Remaining: int64(have / micro), Reset: wait0((burst - have) / rate),
+	}
 	if !ok {
 		d.Allowed, d.Over, d.RetryAfter = s.config.Shadow, true, wait
 		if wait == ratelimit.Never { // its share never has as much, Redis will
@@ -103,8 +106,8 @@ type outage struct {
 	backAt atomic.Int64 // 0 if there was no outage yet
 }
 
-// note remembers whether an answer came. Two in a row that did not are an outage, and so is one to a heartbeat, or while Redis is known to
-// be away.
+// note remembers whether an answer came. Two in a row that did not are an outage, and so is one to a heartbeat, or
+// while Redis is known to be away.
 func (o *outage) note(now time.Duration, op string, closed bool, err error) {
 	switch {
 	case err == nil:
@@ -119,13 +122,13 @@ func (o *outage) note(now time.Duration, op string, closed bool, err error) {
 	}
 }
 
-// over tells whether everybody else has had the time to notice that Redis is back.
+// over reports whether everybody else has had the time to notice that Redis is back.
 func (o *outage) over(now time.Duration) bool {
 	back := o.backAt.Load()
 	return back == 0 || now >= time.Duration(back)+ratelimit.ShareAfter
 }
 
-// keepsToItsShare tells whether limits are decided by this instance's share: Redis is away, or was just now.
+// keepsToItsShare reports whether limits are decided by this instance's share: Redis is away, or was just now.
 func (f *Fleet) keepsToItsShare(now time.Duration) bool {
 	return f.away(now) || !f.outage.over(now) && f.instances() > 1
 }

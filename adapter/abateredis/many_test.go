@@ -24,7 +24,8 @@ func cluster(t testing.TB) []*server {
 	var nodes []*server
 	first := freePort(t) // of the bus between them
 	for i, bus := range []int{first, freePort(t), freePort(t)} {
-		s := start(t, "cluster-enabled yes", "cluster-node-timeout 20000", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", bus))
+		s := start(t, "cluster-enabled yes", "cluster-node-timeout 20000", "cluster-require-full-coverage no",
+			fmt.Sprint("cluster-port ", bus))
 		c := s.client()
 		must(t, c.Do(t.Context(), "cluster", "addslotsrange", i*slots/3, (i+1)*slots/3-1))
 		if i > 0 {
@@ -36,7 +37,8 @@ func cluster(t testing.TB) []*server {
 		c := s.client()
 		eventually(t, "the cluster is whole", func() bool {
 			info := c.ClusterInfo(t.Context()).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3") && strings.Contains(info, "cluster_slots_assigned:16384")
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3") &&
+				strings.Contains(info, "cluster_slots_assigned:16384")
 		})
 	}
 	return nodes
@@ -66,7 +68,8 @@ func TestCluster(t *testing.T) {
 		limit := per(1, time.Hour, 20)
 		a, b := one.Limiter("api", limit), two.Limiter("api", limit)
 		for key := range 30 {
-			if got := drain(a, fmt.Sprint(key), 11) + drain(b, fmt.Sprint(key), 100); got < 17 || got > 20 { // up to 2.5 lie in the batch of the first
+			// up to 2.5 lie in the batch of the first
+			if got := drain(a, fmt.Sprint(key), 11) + drain(b, fmt.Sprint(key), 100); got < 17 || got > 20 {
 				t.Errorf("key %d: %d of 20", key, got)
 			}
 		}
@@ -184,15 +187,16 @@ func TestAWrongMaster(t *testing.T) {
 	})
 }
 
-// A user that may do what the documentation names, and nothing else, is refused nothing: also nothing that the client sends
-// by itself, on the way of a request.
+// A user that may do what the documentation names, and nothing else, is refused nothing: also nothing that the client
+// sends by itself, on the way of a request.
 func TestTheRightsThatAreNamedAreEnough(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
 	t.Parallel()
 	rights := []any{"acl", "setuser", "abate", "on", ">secret", "~abate:*", "&abate:*", "-@all"}
-	for _, name := range []string{"evalsha", "eval", "publish", "subscribe", "ping", "time", "get", "set", "del", "hmget", "hget", "hset", "hdel",
+	for _, name := range []string{"evalsha", "eval", "publish", "subscribe", "ping", "time", "get", "set", "del", "hmget",
+		"hget", "hset", "hdel",
 		"pexpire", "zadd", "zrem", "zremrangebyscore", "zcard", "select", "cluster|slots"} {
 		rights = append(rights, "+"+name)
 	}

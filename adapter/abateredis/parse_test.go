@@ -69,16 +69,22 @@ func FuzzReplies(f *testing.F) {
 func TestReplies(t *testing.T) {
 	many := strings.Repeat("9", 30)
 	for _, v := range []any{
-		nil, "", int64(1), []any{}, []any{nil}, []any{"run"}, []any{"run", int64(1), "0"}, []any{"run", "1"}, []any{"run", "-1", "0"}, []any{"run", many, "0"},
-		[]any{"run", "1", "2"}, []any{"running"}, []any{"running", "1"}, []any{"running", int64(0)}, []any{"running", int64(math.MaxInt64)},
-		[]any{"replay"}, []any{"replay", nil}, []any{"replay", ""}, []any{"replay", "rubbish"}, []any{"mismatch", "x"}, []any{"else"},
+		nil, "", int64(1), []any{}, []any{nil}, []any{"run"}, []any{"run", int64(1), "0"}, []any{"run", "1"},
+		[]any{"run", "-1", "0"}, []any{"run", many, "0"},
+		[]any{"run", "1", "2"}, []any{"running"}, []any{"running", "1"}, []any{"running", int64(0)}, []any{
+			"running", int64(math.MaxInt64),
+		},
+		[]any{"replay"}, []any{"replay", nil}, []any{"replay", ""}, []any{"replay", "rubbish"}, []any{"mismatch", "x"},
+		[]any{"else"},
 	} {
 		if b, err := abateredis.ParseBegun(v); err == nil {
 			t.Errorf("%v is %+v", v, b)
 		}
 	}
-	for _, v := range []any{nil, []any{}, []any{int64(1)}, []any{int64(1), "1"}, []any{int64(-1), int64(0)}, []any{int64(11), int64(0)},
-		[]any{int64(2), int64(0)}, []any{int64(5), int64(-1)}, []any{int64(5), int64(101)}, []any{1.5, int64(0)}, []any{int64(5), int64(0), int64(0)}} {
+	for _, v := range []any{nil, []any{}, []any{int64(1)}, []any{int64(1), "1"}, []any{int64(-1), int64(0)},
+		[]any{int64(11), int64(0)},
+		[]any{int64(2), int64(0)}, []any{int64(5), int64(-1)}, []any{int64(5), int64(101)}, []any{1.5, int64(0)},
+		[]any{int64(5), int64(0), int64(0)}} {
 		if tokens, left, err := abateredis.ParseTaken(v, 3, 10, 100); err == nil {
 			t.Errorf("%v is %d, %d", v, tokens, left)
 		}
@@ -86,7 +92,8 @@ func TestReplies(t *testing.T) {
 }
 
 func FuzzFindings(f *testing.F) {
-	for _, m := range []string{"", "a 1 b", "a 1000 payment service", "a -1 b", " 1 b", "a 4294967296 b", "a 1 " + strings.Repeat("x", abateredis.MaxName+1)} {
+	for _, m := range []string{"", "a 1 b", "a 1000 payment service", "a -1 b", " 1 b", "a 4294967296 b",
+		"a 1 " + strings.Repeat("x", abateredis.MaxName+1)} {
 		f.Add(m)
 	}
 	f.Fuzz(func(t *testing.T, message string) {
@@ -107,7 +114,9 @@ func FuzzFindings(f *testing.F) {
 func TestNamesInRedisHaveOneLengthAndOneTag(t *testing.T) {
 	length := 0
 	seen := map[string]bool{}
-	for _, parts := range [][]string{{}, {""}, {"", ""}, {"a", "b"}, {"ab"}, {"ab", ""}, {"a{b}"}, {"\r\n"}, {strings.Repeat("x", 10<<20)}} {
+	for _, parts := range [][]string{
+		{}, {""}, {"", ""}, {"a", "b"}, {"ab"}, {"ab", ""}, {"a{b}"}, {"\r\n"}, {strings.Repeat("x", 10<<20)},
+	} {
 		key := abateredis.KeyOf("abate:", parts...)
 		if length == 0 {
 			length = len(key)

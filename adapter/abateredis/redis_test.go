@@ -51,7 +51,9 @@ func freePort(t testing.TB) int { t.Helper(); return needsredis.New(t).Port() }
 
 // client speaks to the server directly.
 func (s *server) client() *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience})
+	c := redis.NewClient(&redis.Options{
+		Addr: s.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience,
+	})
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -125,7 +127,9 @@ func ready(t testing.TB, n int, fleets ...*abateredis.Fleet) {
 
 // per makes a limit of n per d with a burst.
 func per(n float64, d time.Duration, burst int) abate.ArrivalLimit {
-	return abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: d}, Burst: burst}, Fleet: true}
+	return abate.ArrivalLimit{
+		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: d}, Burst: burst}, Fleet: true,
+	}
 }
 
 // take is what a gate does: try, then ask.

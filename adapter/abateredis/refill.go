@@ -42,7 +42,7 @@ func (f *Fleet) refilling() {
 func (f *Fleet) abandon() {
 	for len(f.refills) > 0 {
 		r := <-f.refills // nobody else receives any more
-		r.bucket.land(r.flight, errClosed)
+		r.bucket.arrive(r.flight, errClosed)
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 			r.limiter.watch(r.bucket) // what is owed, or has not been brought back, is still to be
 			r.bucket.nextAsk.Store(int64(now + longPause))
 		}
-		r.bucket.land(r.flight, err)
+		r.bucket.arrive(r.flight, err)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 // taken is the answer of take.lua.
 type taken struct{ tokens, left int64 }
 
-// parseTaken checks an answer of take.lua against what was asked. What is left is least at least: below 0 if debts were paid.
+// parseTaken checks an answer of take.lua against what was asked. What is left is least at least: below 0 if debts were
+// paid.
 func parseTaken(v any, need, want, least, burst int64) (taken, error) {
 	parts, ok := v.([]any)
 	if !ok || len(parts) != 2 {
@@ -66,13 +67,13 @@ func parseBegun(v any) (idempotency.Begun, error) {
 	return idempotency.Begun{}, errReply
 }
 
-// finding is what an instance tells the others: it has opened its breaker for guard, for wait.
+// finding is what an instance reports to the others: it has opened its breaker for guard, for wait.
 type finding struct {
 	instance, guard string
 	wait            time.Duration
 }
 
-// maxName is the longest name of a guard that is told to others.
+// maxName is the longest name of a guard that is published.
 const maxName = 500
 
 // message is a finding as text.

@@ -18,16 +18,16 @@ type sharing struct {
 	guard     *abate.Guard
 	budgeted  bool          // the fleet's budget has been seen
 	touched   time.Duration // when it was exchanged last; of the keeper only
-	published time.Duration // when the breaker's finding was told last; of the keeper only
+	published time.Duration // when the breaker's finding was last published; only the keeper uses it
 }
 
-// Share shares a guard's retry budget and breaker with the guards of its name in other instances, as far as its policy says
-// "fleet: true", also if that changes later. Another guard of the same name takes its place.
+// Share shares a guard's retry budget and breaker with the guards of its name in other instances, as far as its policy
+// says "fleet: true", also if that changes later. Another guard of the same name takes its place.
 //
 // The budget: what this instance's first attempts earn and its retries do not need goes to the others, a few times per
 // second. Over the fleet extra attempts stay within ratio × first attempts + one reserve. While Redis is away every
-// instance has its own deposits only. What was on its way when Redis went away is lost, never doubled. A Redis that lost
-// its data comes back without a reserve, unless the first instance that asks is new too.
+// instance has its own deposits only. What was on its way when Redis went away is lost, never doubled. A Redis that
+// lost its data comes back without a reserve, unless the first instance that asks is new too.
 //
 // The breaker: see breaker.Breaker.Advise.
 func (f *Fleet) Share(g *abate.Guard) {
@@ -64,8 +64,8 @@ func (f *Fleet) exchange(now time.Duration, shared []*sharing) {
 	if f.away(now) {
 		return
 	}
-	// A budget that guards of this instance share is exchanged once, or each would bring a reserve: under the first of their names,
-	// which is the same everywhere.
+	// A budget that guards of this instance share is exchanged once, or each would bring a reserve: under the first of
+	// their names, which is the same everywhere.
 	slices.SortFunc(shared, func(a, b *sharing) int { return strings.Compare(a.guard.Name(), b.guard.Name()) })
 	var all []exchange
 	seen := make(map[*budget.Budget]bool, len(shared))
@@ -123,10 +123,10 @@ func (f *Fleet) settle(ctx context.Context, l *link, now time.Duration, all []ex
 	return failed
 }
 
-// publishEvery is how often a finding is told while it stands.
+// publishEvery is how often a finding is published while it holds.
 const publishEvery = 250 * time.Millisecond
 
-// publish tells the others which breakers this instance has opened.
+// publish reports to the others which breakers this instance has opened.
 func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	var findings []finding
 	for _, s := range shared {
@@ -146,7 +146,7 @@ func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	if len(findings) == 0 || f.away(now) {
 		return
 	}
-	_ = f.ask(f.ctx, "publish", func(ctx context.Context, l *link) error { // it will be told again
+	_ = f.ask(f.ctx, "publish", func(ctx context.Context, l *link) error { // it will be published again
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, found := range findings {
 				p.Publish(ctx, l.channel(), found.message())
@@ -157,5 +157,5 @@ func (f *Fleet) publish(now time.Duration, shared []*sharing) {
 	})
 }
 
-// channel is where findings are told.
+// channel is the name of the channel on which findings are published.
 func (l *link) channel() string { return l.config.Prefix + "breakers" }

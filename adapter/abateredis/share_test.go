@@ -140,7 +140,8 @@ func TestTheBudgetBoundsTheFleet(t *testing.T) {
 
 func guarded() abate.Policy {
 	p := abate.Policy{}
-	p.CircuitBreaker = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: time.Minute, Fleet: true} // nobody probes meanwhile, however busy the machine is
+	// nobody probes meanwhile, however busy the machine is
+	p.CircuitBreaker = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: time.Minute, Fleet: true}
 	return p
 }
 
@@ -221,7 +222,8 @@ func TestRubbishOnTheChannelIsIgnored(t *testing.T) {
 		n, err := c.Publish(t.Context(), "abate:breakers", "x").Result()
 		return err == nil && n > 0
 	})
-	for _, m := range []string{"", " ", "a b c", "a -1 payment-service", "a 99999999999999999999 payment-service", "a 1000", "a 1000 ", "a 1000 nobody", "\x00 1000 \xff", abateredis.ID(fleets[0]) + " 50000 payment-service"} {
+	for _, m := range []string{"", " ", "a b c", "a -1 payment-service", "a 99999999999999999999 payment-service",
+		"a 1000", "a 1000 ", "a 1000 nobody", "\x00 1000 \xff", abateredis.ID(fleets[0]) + " 50000 payment-service"} {
 		if err := c.Publish(t.Context(), "abate:breakers", m).Err(); err != nil {
 			t.Fatal(err)
 		}

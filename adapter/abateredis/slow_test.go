@@ -19,8 +19,8 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// A Redis that was away for long and comes back empty counts one instance first. Who believes it has the whole limit for
-// itself when Redis goes away again.
+// A Redis that was away for long and comes back empty counts one instance first. Who believes it has the whole limit
+// for itself when Redis goes away again.
 func TestTheFirstCountAfterALongOutageIsNotBelieved(t *testing.T) {
 	got := abateredis.Crowd(time.Second, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 8)
 	if want := []int64{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}; !slices.Equal(got, want) {
@@ -36,8 +36,8 @@ func TestTheFirstCountAfterALongOutageIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Requests that come together for a key nobody knows, to a Redis that is slow but in time: none is refused while there are
-// tokens, and none waits for one round trip after the other.
+// Requests that come together for a key nobody knows, to a Redis that is slow but in time: none is refused while there
+// are tokens, and none waits for one round trip after the other.
 func TestASlowRedisRefusesNothing(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
@@ -125,7 +125,9 @@ type ledger struct {
 
 func newLedger(t *testing.T, window time.Duration) *ledger {
 	m := miniredis.RunT(t)
-	c := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience})
+	c := redis.NewClient(&redis.Options{
+		Addr: m.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience,
+	})
 	t.Cleanup(func() { _ = c.Close() })
 	return &ledger{t, m, c, window, time.Unix(1_800_000_000, 0)}
 }
@@ -133,7 +135,8 @@ func newLedger(t *testing.T, window time.Duration) *ledger {
 func (l *ledger) exchange(earned, want int) int {
 	l.redis.SetTime(l.now)
 	const reserve = 2
-	got, err := l.client.Eval(l.t.Context(), abateredis.BudgetText, []string{"k"}, earned, 0, want, reserve, reserve, l.window.Microseconds()).Int()
+	got, err := l.client.Eval(l.t.Context(), abateredis.BudgetText, []string{"k"}, earned, 0, want, reserve, reserve,
+		l.window.Microseconds()).Int()
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -171,13 +174,14 @@ func TestAnotherTLSConfigIsAnotherWay(t *testing.T) {
 	plain := abateredis.Config{Addresses: []string{"a:1"}, TLS: true}
 	one, two := plain, plain
 	one.TLSConfig, two.TLSConfig = &tls.Config{ServerName: "a"}, &tls.Config{ServerName: "b"}
-	if abateredis.SameWay(one, two) || abateredis.SameWay(plain, one) || !abateredis.SameWay(plain, plain) || !abateredis.SameWay(one, one) {
+	if abateredis.SameWay(one, two) || abateredis.SameWay(plain, one) || !abateredis.SameWay(plain, plain) ||
+		!abateredis.SameWay(one, one) {
 		t.Error("a change of the TLS configuration makes no difference, or no change does")
 	}
 }
 
-// What a holder of a key tells of has happened, and nobody gets an answer before Redis has confirmed it: neither the breaker
-// in front of Redis nor the short time that others have may refuse it.
+// What a holder of a key tells of has happened, and nobody gets an answer before Redis has confirmed it: neither the
+// breaker in front of Redis nor the short time that others have may refuse it.
 func TestAStutterOfRedisDelaysTheEndOfATryAndDoesNotRefuseIt(t *testing.T) {
 	s := start(t)
 	line := newWire(t, s.Addr())

@@ -10,22 +10,24 @@ import (
 // Store keeps idempotency keys where all instances see them: an idempotency.Restorer. Make one with Fleet.Store.
 //
 // Each method is one round trip and one script, on the clock of the server. Redis must not forget keys by itself: its
-// maxmemory-policy has to be noeviction, else a forgotten key is a request done twice; ErrFull is what a full one gives then.
+// maxmemory-policy has to be noeviction, else a forgotten key is a request done twice; ErrFull is what a full one gives
+// then.
 //
-// A master passes on what it has written after it has answered. One that dies before that, behind Sentinels or in a Cluster,
-// takes along what it had confirmed: answers that were given out already, whose requests are then done again. So with replicas,
-// set Config.Replicas: a step counts only when so many of them have it, which the store waits for with WAIT, in the same
-// round trip; a replay counts as such a step, since it too gives an answer out. It holds as long as the replica that is
-// promoted is one of those that had it. Set to the number of all replicas, that is always so, and keys are away while one is
-// down; set to less, it depends on which one is promoted: the most advanced that is there. Without it, with Replicas 0,
-// idempotency in Redis is as durable as one Redis server: a failover can lose the last writes, and a restart what its
-// append-only file has not (appendfsync always loses none).
+// A master passes on what it has written after it has answered. One that dies before that, behind Sentinels or in a
+// Cluster, takes along what it had confirmed: answers that were given out already, whose requests are then done again.
+// So with replicas, set Config.Replicas: a step counts only when so many of them have it, which the store waits for
+// with WAIT, in the same round trip; a replay counts as such a step, since it too gives an answer out. It holds as long
+// as the replica that is promoted is one of those that had it. Set to the number of all replicas, that is always so,
+// and keys are away while one is down; set to less, it depends on which one is promoted: the most advanced that is
+// there. Without it, with Replicas 0, idempotency in Redis is as durable as one Redis server: a failover can lose the
+// last writes, and a restart what its append-only file has not (appendfsync always loses none).
 //
-// What a failover lost while the request was being done, its holder tells the new master with Restore. Tokens follow the
-// server's clock, and never come below the greatest one that this instance has seen.
+// What a failover lost while the request was being done, its holder reports to the new master with Restore. Tokens
+// follow the server's clock, and never come below the greatest one that this instance has seen.
 //
-// Begin has Config.Timeout, and is not sent while Redis is known to be away. The other methods, which tell what has happened,
-// are always sent, on connections of their own, and have up to a second: a stutter of Redis delays answers and refuses none.
+// Begin has Config.Timeout, and is not sent while Redis is known to be away. The other methods, which report what has
+// happened, are always sent, on connections of their own, and have up to a second: a stutter of Redis delays answers
+// and refuses none.
 type Store struct {
 	fleet   *Fleet
 	maxBody int
@@ -33,11 +35,12 @@ type Store struct {
 
 var _ idempotency.Restorer = (*Store)(nil)
 
-// Store returns a store whose answers have bodies of up to maxBody bytes. It gives large ones more time than Config.Timeout:
-// a second for 20 MB.
+// Store returns a store whose answers have bodies of up to maxBody bytes. It gives large ones more time than
+// Config.Timeout: a second for 20 MB.
 func (f *Fleet) Store(maxBody int) *Store { return &Store{f, maxBody} }
 
-// SameKeys reports whether another store keeps its keys where s does. A gate asks whose policy changes: see Gate.EarlierStores.
+// SameKeys reports whether another store keeps its keys where s does. A gate asks whose policy changes: see
+// Gate.EarlierStores.
 func (s *Store) SameKeys(other idempotency.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.fleet == s.fleet
@@ -47,7 +50,8 @@ func (s *Store) SameKeys(other idempotency.Store) bool {
 const headers = 64 << 10
 
 // Begin implements idempotency.Store.
-func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	var begun idempotency.Begun
 	err := s.about(ctx, key, func(ctx context.Context, l *link, name string) error {
 		timeout := l.config.Timeout + transfer(s.maxBody)
@@ -57,7 +61,8 @@ func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprin
 				waits = "1"
 			}
 			seen := s.fleet.token.Load()
-			v, err := l.run(ctx, l.client, beginScript, name, string(fp[:]), micros(lease), micros(idempotency.Abandoned), seen, waits)
+			v, err := l.run(ctx, l.client, beginScript, name, string(fp[:]), micros(lease), micros(idempotency.Abandoned),
+				seen, waits)
 			if err == nil {
 				begun, err = parseBegun(v)
 			}
@@ -77,7 +82,8 @@ func (s *Store) Renew(ctx context.Context, key string, token uint64, lease time.
 }
 
 // Complete implements idempotency.Store. An answer that is too large is kept as truncated.
-func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	answer := r.AppendTo(nil)
 	if len(answer) > s.maxBody+headers {
 		answer = idempotency.Response{Status: r.Status, Truncated: true}.AppendTo(nil)
@@ -91,7 +97,8 @@ func (s *Store) Fail(ctx context.Context, key string, token uint64) error {
 }
 
 // Restore implements idempotency.Restorer.
-func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerprint, was idempotency.Begun, lease time.Duration) error {
+func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerprint, was idempotency.Begun,
+	lease time.Duration) error {
 	over := "0"
 	if was.TakenOver {
 		over = "1"
@@ -99,8 +106,9 @@ func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerpr
 	return s.end(ctx, key, 0, "restore", was.Token, micros(lease), micros(idempotency.Abandoned), "", string(fp[:]), over)
 }
 
-// end runs end.lua. It tells what has happened, and who asks has nothing else to give out: so it does not go through the
-// guard, which would refuse it for as long as it takes to come back after a stutter, and it has more time than Config.Timeout.
+// end runs end.lua. It reports what has happened, and its caller has nothing else to give out: so it does not go
+// through the guard, which would refuse it for as long as it takes to come back after a stutter, and it has more time
+// than Config.Timeout.
 func (s *Store) end(ctx context.Context, key string, size int, args ...any) error {
 	held := int64(0)
 	err := s.about(ctx, key, func(ctx context.Context, l *link, name string) error {
@@ -119,7 +127,8 @@ func (s *Store) end(ctx context.Context, key string, size int, args ...any) erro
 }
 
 // about checks what is asked about a key, and notes if there is no answer.
-func (s *Store) about(ctx context.Context, key string, ask func(ctx context.Context, l *link, name string) error) error {
+func (s *Store) about(ctx context.Context, key string,
+	ask func(ctx context.Context, l *link, name string) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

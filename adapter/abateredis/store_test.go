@@ -20,7 +20,9 @@ func TestStore(t *testing.T) {
 		n := 0
 		storetest.Run(t, func(t *testing.T) idempotency.Store {
 			n++ // its keys are its own
-			return open(t, addr, func(c *abateredis.Config) { c.Prefix, c.Timeout = fmt.Sprint(n, ":"), 5*time.Second }).Store(1 << 20)
+			return open(t, addr, func(c *abateredis.Config) {
+				c.Prefix, c.Timeout = fmt.Sprint(n, ":"), 5*time.Second
+			}).Store(1 << 20)
 		}, storetest.Options{})
 	})
 }
@@ -41,7 +43,8 @@ func TestALargeAnswerIsKeptAsTruncated(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := store.Begin(t.Context(), key, fp, time.Minute)
-		if err != nil || again.State != idempotency.Replay || again.Response.Truncated != truncated || again.Response.Status != 201 {
+		if err != nil || again.State != idempotency.Replay || again.Response.Truncated != truncated ||
+			again.Response.Status != 201 {
 			t.Errorf("%d bytes: %v %v", size, again.Response.Truncated, err)
 		}
 	}
@@ -74,7 +77,9 @@ func TestALargeAnswerHasItsTime(t *testing.T) {
 	s.Pause()
 	defer s.Resume()
 	began := time.Now()
-	err = f.Store(16<<20).Complete(t.Context(), "k", begun.Token, idempotency.Response{Status: 200, Body: bytes.Repeat([]byte("x"), 16<<20)}, time.Minute)
+	err = f.Store(16<<20).Complete(t.Context(), "k", begun.Token, idempotency.Response{
+		Status: 200, Body: bytes.Repeat([]byte("x"), 16<<20),
+	}, time.Minute)
 	if took := time.Since(began); err == nil || took < time.Second { // 800 ms more than a small one
 		t.Errorf("%v after %v", err, took)
 	}
@@ -114,7 +119,8 @@ func TestKeysInRedisExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	near("renewed", time.Hour+idempotency.Abandoned)
-	if err := store.Complete(t.Context(), "k", begun.Token, idempotency.Response{Status: 200}, 30*time.Minute); err != nil {
+	if err := store.Complete(t.Context(), "k", begun.Token, idempotency.Response{Status: 200}, 30*time.Minute); err !=
+		nil {
 		t.Fatal(err)
 	}
 	near("complete", 30*time.Minute)
@@ -147,10 +153,12 @@ func TestAStoreWithoutRedisSaysSo(t *testing.T) {
 	}
 	s.Crash()
 	for range 100 {
-		if _, err := store.Begin(t.Context(), "k", fp, time.Minute); err == nil || !strings.Contains(err.Error(), s.Addr()) && !errors.Is(err, abate.ErrCircuitOpen) {
+		if _, err := store.Begin(t.Context(), "k", fp, time.Minute); err == nil || !strings.Contains(err.Error(), s.Addr()) &&
+			!errors.Is(err, abate.ErrCircuitOpen) {
 			t.Fatal(err)
 		}
-		if err := store.Complete(t.Context(), "k", begun.Token, idempotency.Response{}, time.Minute); err == nil || errors.Is(err, idempotency.ErrLost) {
+		if err := store.Complete(t.Context(), "k", begun.Token, idempotency.Response{}, time.Minute); err == nil ||
+			errors.Is(err, idempotency.ErrLost) {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// identity tells keys apart inside this process, whatever their length: two hashes with different seeds.
+// identity distinguishes keys inside this process, whatever their length: two hashes with different seeds.
 type identity struct{ a, b uint64 }
 
 func (f *Fleet) identify(key string) identity {
@@ -90,8 +90,8 @@ func (t *table) grow(old []slots) []slots {
 	return sets
 }
 
-// place puts b in its set, instead of the one that has waited longest for an answer if there is no place. added tells whether there
-// was; kept is false if all that are there owe something: a debt is not forgotten.
+// place puts b in its set, instead of the one that has waited longest for an answer if there is no place. added reports
+// whether there was; kept is false if all that are there owe something: a debt is not forgotten.
 func (t *table) place(sets []slots, b *bucket) (added, kept bool) {
 	set := &sets[b.id.a&uint64(len(sets)-1)]
 	oldest, since, now := -1, time.Duration(1<<63-1), abate.Now()

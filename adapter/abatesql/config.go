@@ -10,16 +10,19 @@ import (
 
 // Config describes where and for how long keys are kept. The zero Config is usable.
 type Config struct {
-	// Table is the name of the table, for example shop.idempotency with a schema: letters, digits and underscores, at most 50 each, not starting with a digit. Capitals count. Empty means the default, abate_idempotency.
+	// Table is the name of the table, for example shop.idempotency with a schema: letters, digits and underscores, at
+	// most 50 each, not starting with a digit. Capitals count. Empty means the default, abate_idempotency.
 	Table string
-	// Timeout is how long one statement may take, in addition to what the caller's context says. Once is not bound by it. Range 1ms to 1h. Zero means the default, 5s.
+	// Timeout is how long one statement may take, in addition to what the caller's context says. Once is not bound by
+	// it. Range 1ms to 1h. Zero means the default, 5s.
 	Timeout time.Duration
-	// Remember is how long Once remembers a key at least: longer than anybody may try again. Range 1s to 87600h. Zero means the default, 720h.
+	// Remember is how long Once remembers a key at least: longer than anybody may try again. Range 1s to 87600h. Zero
+	// means the default, 720h.
 	Remember time.Duration
 }
 
-// name is one part of a table's name. It leaves room for the suffixes of the index and the sequence in the 63 bytes that
-// PostgreSQL takes: it cuts off what is over them, and two long names could become one.
+// name is one part of a table's name. It leaves room for the suffixes of the index and the sequence in the 63 bytes
+// that PostgreSQL takes: it cuts off what is over them, and two long names could become one.
 var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,49}$`)
 
 // withDefaults returns c with defaults filled in, and an error for each field that is not usable.
@@ -37,7 +40,9 @@ func (c Config) withDefaults() (Config, error) {
 	parts := strings.Split(c.Table, ".")
 	for _, part := range parts {
 		if len(parts) > 2 || !name.MatchString(part) {
-			errs = append(errs, fmt.Errorf("abatesql: Table %.200q is not a name or schema.name of letters, digits and underscores, at most 50 each", c.Table))
+			errs = append(
+				errs, fmt.Errorf("abatesql: Table %.200q is not a name or schema.name of letters, digits and underscores, at "+
+					"most 50 each", c.Table))
 			break
 		}
 	}

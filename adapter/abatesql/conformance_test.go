@@ -120,12 +120,16 @@ func (c columns) ColumnConverter(i int) driver.ValueConverter { return c.of.Colu
 // endings are what the driver says: nothing, or an error at each of its methods.
 func endings() map[string]map[string][]error {
 	all := map[string]map[string][]error{"all goes well": nil}
-	for _, method := range []string{"Prepare", "PrepareContext", "Begin", "BeginTx", "ExecContext", "Exec", "QueryContext", "Query", "Ping",
-		"ResetSession", "IsValid", "Commit", "Rollback", "Close", "Stmt.Exec", "Stmt.Query", "Stmt.ExecContext", "Stmt.QueryContext", "Stmt.Close"} {
+	for _, method := range []string{"Prepare", "PrepareContext", "Begin", "BeginTx", "ExecContext", "Exec", "QueryContext",
+		"Query", "Ping",
+		"ResetSession", "IsValid", "Commit", "Rollback", "Close", "Stmt.Exec", "Stmt.Query", "Stmt.ExecContext",
+		"Stmt.QueryContext", "Stmt.Close"} {
 		for _, err := range []error{driver.ErrBadConn, driver.ErrSkip, errors.New("wrong")} {
 			all[fmt.Sprintf("%s says %v", method, err)] = map[string][]error{method: {err}}
 		}
-		all[method+" is bad for good"] = map[string][]error{method: {driver.ErrBadConn, driver.ErrBadConn, driver.ErrBadConn, driver.ErrBadConn}}
+		all[method+" is bad for good"] = map[string][]error{
+			method: {driver.ErrBadConn, driver.ErrBadConn, driver.ErrBadConn, driver.ErrBadConn},
+		}
 	}
 	return all
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/abate-go/abate/internal/connfail"
 )
 
-// conn is a driver's connection that looks at errors: it counts what database/sql repeats by itself, and is no longer valid
-// once its server goes down or takes no writes any more. What the driver's connection can do is found out once.
+// conn is a driver's connection that looks at errors: it counts what database/sql repeats by itself, and is no longer
+// valid once its server goes down or takes no writes any more. What the driver's connection can do is found out once.
 //
 // database/sql asks a connection what it can do. Most of it can be offered always, and done as database/sql would do it
-// without. Two things cannot: a connection that takes statements without preparing them converts their arguments before. Hence
-// the types executing, querying and direct.
+// without. Two things cannot: a connection that takes statements without preparing them converts their arguments
+// before. Hence the types executing, querying and direct.
 type conn struct {
 	base  driver.Conn
 	guard *abate.Guard
@@ -74,7 +74,8 @@ func wrap(base driver.Conn, g *abate.Guard) driver.Conn {
 	return c
 }
 
-// Unwrap returns the driver's own connection of one that sql.Conn.Raw hands out, or driverConn itself if it is none of ours:
+// Unwrap returns the driver's own connection of one that sql.Conn.Raw hands out, or driverConn itself if it is none of
+// ours:
 //
 //	err := conn.Raw(func(c any) error { return use(abatesql.Unwrap(c).(*stdlib.Conn).Conn()) })
 //
@@ -166,8 +167,8 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	return c.checker.CheckNamedValue(v)
 }
 
-// ResetSession is called before the connection is used again. Whatever is wrong with it, nothing was sent yet for the caller, so that what
-// database/sql then repeats is no retry.
+// ResetSession is called before the connection is used again. Whatever is wrong with it, nothing was sent yet for the
+// caller, so that what database/sql then repeats is no retry.
 func (c *conn) ResetSession(ctx context.Context) error {
 	if c.severed {
 		return driver.ErrBadConn
@@ -184,7 +185,7 @@ func (c *conn) IsValid() bool {
 }
 
 // failed looks at an error of a statement. database/sql repeats what brings driver.ErrBadConn, except in a transaction.
-// (And on a sql.Conn, which cannot be told from the pool: that is counted without need.)
+// (And on a sql.Conn, which cannot be distinguished from the pool: that is counted without need.)
 func (c *conn) failed(ctx context.Context, err error) {
 	if err == driver.ErrSkip {
 		return
@@ -205,8 +206,8 @@ func (c *conn) look(err error) {
 	}
 }
 
-// readOnlyTransaction is the SQLSTATE of a write in a transaction that takes none: the caller's own wish, or a server that has
-// become a replica.
+// readOnlyTransaction is the SQLSTATE of a write in a transaction that takes none: the caller's own wish, or a server
+// that has become a replica.
 const readOnlyTransaction = "25006"
 
 // payer is the guard that hidden retries are drawn from: that of Read, or else that of the connections.

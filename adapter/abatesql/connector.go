@@ -12,9 +12,9 @@ import (
 	"github.com/abate-go/abate/internal/connfail"
 )
 
-// Connector opens the connections of a database/sql pool under a guard: every one of them and all of it, from the dial to the
-// end of the authentication. It is for sql.OpenDB; OpenDB does that. It is safe for concurrent use if Base is; do not
-// change it once it is used.
+// Connector opens the connections of a database/sql pool under a guard: every one of them and all of it, from the dial
+// to the end of the authentication. It is for sql.OpenDB; OpenDB does that. It is safe for concurrent use if Base is;
+// do not change it once it is used.
 type Connector struct {
 	// Base is the driver's own connector. Required.
 	Base driver.Connector
@@ -33,9 +33,9 @@ func OpenDB(base driver.Connector, g *abate.Guard) *sql.DB {
 	return sql.OpenDB(&Connector{Base: base, Guard: g})
 }
 
-// Connect opens one connection. The error is the driver's own when another attempt could not mend it, else an *abate.Error
-// with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose turn would come too late (see
-// crowded), and never else: database/sql would call Connect again at once.
+// Connect opens one connection. The error is the driver's own when another attempt could not fix it, else an
+// *abate.Error with it or, if the guard sent nothing, without. It is driver.ErrBadConn too for a connection whose token
+// would come too late (see crowded), and never else: database/sql would call Connect again at once.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.Base == nil {
 		return nil, errNoBase
@@ -53,7 +53,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return wrap(base, c.Guard), nil
 }
 
-var errNoBase = errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as stdlib.GetConnector(config) of pgx")
+var errNoBase = errors.New("abatesql: the Connector has no Base; it is the driver's connector, such as " +
+	"stdlib.GetConnector(config) of pgx")
 
 // Driver returns the driver's own driver.
 func (c *Connector) Driver() driver.Driver {
@@ -71,12 +72,13 @@ func (c *Connector) Close() error {
 	return nil
 }
 
-// untilNextLook is how long whoever is refused by the pace waits before the pool looks again whether a connection has become
-// free: longer than most statements take, and shorter than anybody notices. database/sql tries three times, and looks at the first two.
+// untilNextLook is how long whoever is refused by the pace waits before the pool looks again whether a connection has
+// become free: longer than most statements take, and shorter than anybody notices. database/sql tries three times, and
+// looks at the first two.
 const untilNextLook = 20 * time.Millisecond
 
-// lookAgain makes the pool look for a free connection once more if the pace is all that stands against a new one: database/sql gives what becomes
-// free only to those who wait for it, and not to those who wait in Connect.
+// lookAgain makes the pool look for a free connection once more if the pace is all that stands against a new one:
+// database/sql gives what becomes free only to those who wait for it, and not to those who wait in Connect.
 func lookAgain(ctx context.Context, err error) error {
 	var refusal *abate.Error
 	if !errors.As(err, &refusal) || refusal.Reason != abate.ErrRateLimited || refusal.Attempts > 0 {
@@ -98,8 +100,8 @@ type crowded struct{ error }
 func (c crowded) Is(target error) bool { return target == driver.ErrBadConn }
 func (c crowded) Unwrap() error        { return c.error }
 
-// unopened is a driver.ErrBadConn that came instead of a connection. It is not to be recognised as one: a connection that
-// there is not cannot be a bad one.
+// unopened is a driver.ErrBadConn that came instead of a connection. It is not to be recognised as one: a connection
+// that there is not cannot be a bad one.
 type unopened struct{ err error }
 
 func (u unopened) Error() string { return u.err.Error() }

@@ -103,7 +103,8 @@ func TestABadConnectionThatNeverWasDoesNotMultiplyAttempts(t *testing.T) {
 		w.dials = func(context.Context, int) error { return driver.ErrBadConn }
 		g, seen := connections(t, func(p *abate.Policy) { p.CircuitBreaker.Disabled = true })
 		err := pool(t, w, g).PingContext(t.Context())
-		if errors.Is(err, driver.ErrBadConn) || !errors.Is(err, abate.ErrAttemptsExhausted) || !strings.Contains(err.Error(), driver.ErrBadConn.Error()) {
+		if errors.Is(err, driver.ErrBadConn) || !errors.Is(err, abate.ErrAttemptsExhausted) ||
+			!strings.Contains(err.Error(), driver.ErrBadConn.Error()) {
 			t.Errorf("error %v", err)
 		}
 		if w.opened() != 3 || seen.hidden.Load() != 0 {
@@ -113,7 +114,9 @@ func TestABadConnectionThatNeverWasDoesNotMultiplyAttempts(t *testing.T) {
 }
 
 func TestWhatDatabaseSQLRepeatsIsDrawnFromTheBudget(t *testing.T) {
-	for _, method := range []string{"ExecContext", "QueryContext", "PrepareContext", "Stmt.ExecContext", "Stmt.QueryContext", "BeginTx"} {
+	for _, method := range []string{
+		"ExecContext", "QueryContext", "PrepareContext", "Stmt.ExecContext", "Stmt.QueryContext", "BeginTx",
+	} {
 		w := full(map[string][]error{method: {driver.ErrBadConn, nil}})
 		g, seen := connections(t, func(p *abate.Policy) { p.Pacing.Disabled = true })
 		db := pool(t, w, g)
@@ -192,7 +195,8 @@ func TestAConnectionWhoseServerHasGoneIsNotKept(t *testing.T) {
 		{"read-only, prepared before the failover", coded("25006"), nil, "Stmt.ExecContext", false},
 		{"read-only in a transaction", coded("25006"), new(sql.TxOptions), "ExecContext", false},
 		{"read-only in a transaction that wanted it", coded("25006"), &sql.TxOptions{ReadOnly: true}, "ExecContext", true},
-		{"shutting down in a transaction that only reads", coded("57P01"), &sql.TxOptions{ReadOnly: true}, "ExecContext", false},
+		{"shutting down in a transaction that only reads", coded("57P01"), &sql.TxOptions{ReadOnly: true},
+			"ExecContext", false},
 		{"shutting down", coded("57P01"), nil, "QueryContext", false},
 		{"shutting down at the commit", coded("57P01"), new(sql.TxOptions), "Commit", false},
 		{"crashed", coded("57P02"), nil, "QueryContext", false},
@@ -316,7 +320,8 @@ func TestAfterAnOutageAPoolRefillsSlowlyAtFirst(t *testing.T) {
 		if err := db.PingContext(t.Context()); err != nil { // the probe
 			t.Fatal(err)
 		}
-		fill(t, db, []moment{{0, 1, 1}, {900 * time.Millisecond, 2, 2}, {3100 * time.Millisecond, 4, 6}, {6 * time.Second, 18, 20}, {2 * time.Second, 20, 20}})
+		fill(t, db, []moment{{0, 1, 1}, {900 * time.Millisecond, 2, 2}, {3100 * time.Millisecond, 4, 6},
+			{6 * time.Second, 18, 20}, {2 * time.Second, 20, 20}})
 	})
 }
 
@@ -393,7 +398,8 @@ func TestAnOpenConnectionCostsNoAllocation(t *testing.T) {
 	}
 	exec, tx := allocations(abatesql.OpenDB(silent{}, g))
 	if plainExec, plainTx := allocations(sql.OpenDB(silent{})); exec > plainExec || tx > plainTx {
-		t.Errorf("a statement allocates %v times, %v without us; a transaction %v, %v without us", exec, plainExec, tx, plainTx)
+		t.Errorf("a statement allocates %v times, %v without us; a transaction %v, %v without us", exec, plainExec,
+			tx, plainTx)
 	}
 }
 
@@ -431,7 +437,8 @@ func TestWhoIsRefusedByThePaceAndFindsNothingFreeIsToldSoon(t *testing.T) {
 		if !errors.Is(err, abate.ErrRateLimited) || !strings.Contains(err.Error(), "turn of the next attempt") {
 			t.Errorf("error %v, want the guard's", err)
 		}
-		if took := time.Since(began); took != 60*time.Millisecond { // the clock of the bubble: a pause for each of three tries
+		// the clock of the bubble: a pause for each of three tries
+		if took := time.Since(began); took != 60*time.Millisecond {
 			t.Errorf("told after %v", took)
 		}
 		began = time.Now()

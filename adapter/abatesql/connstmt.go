@@ -8,8 +8,8 @@ import (
 	"errors"
 )
 
-// stmt is a driver's prepared statement that looks at errors. Without it a statement that was prepared before a failover
-// would keep its connection to the old primary for ever.
+// stmt is a driver's prepared statement that looks at errors. Without it a statement that was prepared before a
+// failover would keep its connection to the old primary for ever.
 type stmt struct {
 	conn    *conn
 	base    driver.Stmt

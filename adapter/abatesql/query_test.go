@@ -79,7 +79,8 @@ func TestWhatDatabaseSQLRepeatsWithinAReadIsTheReadsToPay(t *testing.T) {
 		return n, db.QueryRowContext(ctx, "select").Scan(&n)
 	})
 	if err != sql.ErrNoRows || ofReads.hidden.Load() != 1 || ofConns.hidden.Load() != 0 {
-		t.Errorf("error %v, %d hidden retries of the read, %d of the connections", err, ofReads.hidden.Load(), ofConns.hidden.Load())
+		t.Errorf("error %v, %d hidden retries of the read, %d of the connections", err, ofReads.hidden.Load(),
+			ofConns.hidden.Load())
 	}
 }
 

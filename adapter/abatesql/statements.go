@@ -8,12 +8,12 @@ type statements struct {
 	begin, renew, complete, fail, restore, clean, once string
 }
 
-// A row is running while it has no answer, and done when it has one. One that failed is running with a lease that is over
-// and nobody's token, that of the try below zero; unless it had taken over, it has also expired.
+// A row is running while it has no answer, and done when it has one. One that failed is running with a lease that is
+// over and nobody's token, that of the attempt below zero; unless it had taken over, it has also expired.
 //
-// Tokens come from a sequence, drawn while the row is locked. The number of a row that is inserted is drawn earlier: were
-// rows removed as soon as they are free, a slow insert could follow on a later number. Hence the hour in clean. A row that
-// was restored after a failover may be ahead of the sequence: the next token follows on the greater of both.
+// Tokens come from a sequence, drawn while the row is locked. The number of a row that is inserted is drawn earlier:
+// were rows removed as soon as they are free, a slow insert could follow on a later number. Hence the hour in clean. A
+// row that was restored after a failover may be ahead of the sequence: the next token follows on the greater of both.
 const (
 	createTable = `CREATE TABLE IF NOT EXISTS {table} (
 	key         bytea PRIMARY KEY, -- SHA-256
@@ -36,9 +36,10 @@ const (
 	free = `(o.forget_at <= statement_timestamp() OR
 	o.answer IS NULL AND o.lease_until <= statement_timestamp() AND o.fingerprint = $2::bytea)`
 
-	// begin takes the row, or else reads it. What it reads is as old as the statement, what it takes is of this moment; if a
-	// row came, went or changed hands in between, neither part returns one, and the caller asks again. A row that failed while
-	// the statement waited for it expires after the statement's time; its token tells that there is nothing to take over.
+	// begin takes the row, or else reads it. What it reads is as old as the statement, what it takes is of this moment;
+	// if a row came, went or changed hands in between, neither part returns one, and the caller asks again. A row that
+	// failed while the statement waited for it expires after the statement's time; its token shows that there is
+	// nothing to take over.
 	begin = `WITH begun AS (
 	INSERT INTO {table} AS o (key, fingerprint, lease_until, forget_at)
 	VALUES ($1::bytea, $2::bytea, {later3}, {later4})
@@ -63,16 +64,18 @@ FROM {table} AS o WHERE o.key = $1::bytea AND NOT {free} AND NOT EXISTS (SELECT 
 	// next is a token above all of the row.
 	next = `greatest(nextval(pg_get_serial_sequence('{table}', 'token')), abs(o.token) + 1)`
 
-	// complete may be told again: then what is stored stays, unless it is no more than that there was an answer.
+	// complete may be called again: then what is stored stays, unless it is no more than that there was an answer.
 	complete = `UPDATE {table} SET
 	answer = CASE WHEN {open} THEN $3::bytea ELSE answer END,
 	forget_at = CASE WHEN {open} THEN {later4} ELSE forget_at END
 WHERE key = $1::bytea AND token = $2::bigint AND token > 0`
 
 	// open is a row without an answer, or with one that says only that there was one.
-	open = `(answer IS NULL OR substring(answer FROM 1 FOR 1) = '\x02'::bytea AND substring($3::bytea FROM 1 FOR 1) <> '\x02'::bytea)`
+	open = `(answer IS NULL OR substring(answer FROM 1 FOR 1) = '\x02'::bytea AND substring($3::bytea FROM 1 FOR 1) <> ` +
+		`'\x02'::bytea)`
 
-	// restore makes a row that is not there, and holds one that is held. Of a row that failed, or is done, it returns none.
+	// restore makes a row that is not there, and holds one that is held. Of a row that failed, or is done, it returns
+	// none.
 	restore = `INSERT INTO {table} AS o (key, fingerprint, token, taken_over, lease_until, forget_at)
 VALUES ($1::bytea, $5::bytea, $2::bigint, $6::boolean, {later3}, {later4})
 ON CONFLICT (key) DO UPDATE SET lease_until = excluded.lease_until, forget_at = excluded.forget_at
@@ -95,11 +98,18 @@ ON CONFLICT (key) DO NOTHING`
 func newStatements(c Config) statements {
 	table, last := c.quoted()
 	nth := func(n string) string { return strings.Replace(later, "N", n, 1) }
-	parts := strings.NewReplacer("{free}", free, "{held}", held, "{next}", next, "{open}", open, "{later2}", nth("2"), "{later3}", nth("3"), "{later4}", nth("4"))
+	parts := strings.NewReplacer("{free}", free, "{held}", held, "{next}", next, "{open}", open, "{later2}", nth("2"),
+		"{later3}", nth("3"), "{later4}", nth("4"))
 	names := strings.NewReplacer("{table}", table, "{name}", last)
 	text := func(s string) string { return names.Replace(parts.Replace(s)) }
 	return statements{
-		schema: []string{text(createTable), text(createIndex)},
-		begin:  text(begin), renew: text(renew), complete: text(complete), fail: text(fail), restore: text(restore), clean: text(clean), once: text(once),
+		schema:   []string{text(createTable), text(createIndex)},
+		begin:    text(begin),
+		renew:    text(renew),
+		complete: text(complete),
+		fail:     text(fail),
+		restore:  text(restore),
+		clean:    text(clean),
+		once:     text(once),
 	}
 }

@@ -21,8 +21,8 @@ type Store struct {
 
 var _ idempotency.Restorer = (*Store)(nil)
 
-// NewStore returns a store on db, which the caller opened and closes. It does not talk to the server: the first statement
-// will say what is wrong with it, and CreateTable is a good first one.
+// NewStore returns a store on db, which the caller opened and closes. It does not talk to the server: the first
+// statement will say what is wrong with it, and CreateTable is a good first one.
 func NewStore(db *sql.DB, c Config) (*Store, error) {
 	c, err := c.withDefaults()
 	if db == nil {
@@ -56,9 +56,9 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return s.wrong("create the table", tx.Commit())
 }
 
-// Clean removes at most limit rows that expired an hour ago or earlier, the oldest first, and returns how many. As long as
-// that is limit, there may be more. Those that another instance is removing it leaves alone. Call it now and then, with
-// 1000 for example, which takes some milliseconds.
+// Clean removes at most limit rows that expired an hour ago or earlier, the oldest first, and returns how many. As long
+// as that is limit, there may be more. Those that another instance is removing it leaves alone. Call it now and then,
+// with 1000 for example, which takes some milliseconds.
 func (s *Store) Clean(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, fmt.Errorf("abatesql: clean %d rows: the limit must be 1 or more", limit)
@@ -67,8 +67,10 @@ func (s *Store) Clean(ctx context.Context, limit int) (removed int, err error) {
 	return int(n), err
 }
 
-// Begin implements idempotency.Store. When the server's answer to it is lost, the key stays held until the lease is over.
-func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+// Begin implements idempotency.Store. When the server's answer to it is lost, the key stays held until the lease is
+// over.
+func (s *Store) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	if err := idempotency.CheckKey(key); err != nil {
 		return idempotency.Begun{}, err
 	}
@@ -109,7 +111,8 @@ func (s *Store) Renew(ctx context.Context, key string, token uint64, lease time.
 }
 
 // Complete implements idempotency.Store. The row takes as much as the answer: PostgreSQL itself bounds that at 1 GB.
-func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *Store) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	return s.held(ctx, "complete", s.text.complete, key, token, r.AppendTo(nil), micros(retention))
 }
 
@@ -119,8 +122,10 @@ func (s *Store) Fail(ctx context.Context, key string, token uint64) error {
 }
 
 // Restore implements idempotency.Restorer: a server that took over from another may lack what that had committed last.
-func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerprint, was idempotency.Begun, lease time.Duration) error {
-	return s.held(ctx, "restore", s.text.restore, key, was.Token, micros(lease), micros(lease)+micros(idempotency.Abandoned), fp[:], was.TakenOver)
+func (s *Store) Restore(ctx context.Context, key string, fp idempotency.Fingerprint, was idempotency.Begun,
+	lease time.Duration) error {
+	return s.held(ctx, "restore", s.text.restore, key, was.Token, micros(lease),
+		micros(lease)+micros(idempotency.Abandoned), fp[:], was.TakenOver)
 }
 
 // held runs a statement that changes the row of key if token holds it.
@@ -185,7 +190,8 @@ func (s *Store) wrong(what string, err error) error {
 		return nil
 	}
 	if state(err) == undefinedTable {
-		return fmt.Errorf("abatesql: %s: the table %s does not exist; call CreateTable, or run the statements of Schema: %w", what, s.config.Table, err)
+		return fmt.Errorf("abatesql: %s: the table %s does not exist; call CreateTable, or run the statements of Schema: %w",
+			what, s.config.Table, err)
 	}
 	return fmt.Errorf("abatesql: %s: %w", what, err)
 }

@@ -40,7 +40,8 @@ func TestNewStoreSaysWhatIsWrong(t *testing.T) {
 		{abatesql.Config{Remember: time.Millisecond}, "Remember 1ms is not from 1s to 87600h"},
 	} {
 		if s, err := abatesql.NewStore(db, tt.config); s != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%.100q, %v, %v: %v, want an error with %q", tt.config.Table, tt.config.Timeout, tt.config.Remember, err, tt.want)
+			t.Errorf("%.100q, %v, %v: %v, want an error with %q", tt.config.Table, tt.config.Timeout, tt.config.Remember,
+				err, tt.want)
 		}
 	}
 	_, err := abatesql.NewStore(nil, abatesql.Config{Table: "?", Remember: 1})
@@ -72,7 +73,9 @@ func TestBeginReadsTheRow(t *testing.T) {
 	}{
 		{[]driver.Value{int64(7), false, true, int64(0), nil}, idempotency.Begun{Token: 7}},
 		{[]driver.Value{int64(7), true, true, int64(0), nil}, idempotency.Begun{Token: 7, TakenOver: true}},
-		{[]driver.Value{int64(0), false, true, int64(1500), nil}, idempotency.Begun{State: idempotency.Running, Lease: 1500 * time.Microsecond}},
+		{[]driver.Value{int64(0), false, true, int64(1500), nil}, idempotency.Begun{
+			State: idempotency.Running, Lease: 1500 * time.Microsecond,
+		}},
 		{[]driver.Value{int64(0), false, false, int64(0), nil}, idempotency.Begun{State: idempotency.Mismatch}},
 		{[]driver.Value{int64(0), false, true, int64(0), stored},
 			idempotency.Begun{State: idempotency.Replay, Response: idempotency.Response{Status: 201, Body: []byte("x")}}},
@@ -121,7 +124,7 @@ func TestOtherErrorsAreFinal(t *testing.T) {
 			}
 		}
 		if said := f.said(); strings.Count(said, "with") != 1 || strings.Count(said, "update") != 3 {
-			t.Errorf("asked %q: an error that another try does not mend was tried again", said)
+			t.Errorf("asked %q: an error that another try does not fix was tried again", said)
 		}
 	}
 }
@@ -129,7 +132,8 @@ func TestOtherErrorsAreFinal(t *testing.T) {
 func TestCleanWantsALimit(t *testing.T) {
 	db, f := open(t)
 	for _, limit := range []int{0, -1} {
-		if _, err := newStore(t, db).Clean(t.Context(), limit); err == nil || !strings.Contains(err.Error(), "must be 1 or more") {
+		if _, err := newStore(t, db).Clean(t.Context(), limit); err == nil ||
+			!strings.Contains(err.Error(), "must be 1 or more") {
 			t.Errorf("%d: %v", limit, err)
 		}
 	}
@@ -175,10 +179,14 @@ func TestOnceRollsBackUnlessAllIsWell(t *testing.T) {
 	}{
 		{"first", reply{affected: 1}, done, true, nil, "begin insert commit"},
 		{"repeat", reply{}, done, false, nil, "begin insert commit"},
-		{"failed work", reply{affected: 1}, func(context.Context, *sql.Tx) error { return reason }, true, reason, "begin insert rollback"},
+		{"failed work", reply{affected: 1}, func(context.Context, *sql.Tx) error {
+			return reason
+		}, true, reason, "begin insert rollback"},
 		{"failed record", reply{err: coded("40001")}, done, false, coded("40001"), "begin insert rollback"},
 		{"work that rolled back itself", reply{affected: 1},
-			func(_ context.Context, tx *sql.Tx) error { return errors.Join(tx.Rollback(), reason) }, true, reason, "begin insert rollback"},
+			func(_ context.Context, tx *sql.Tx) error {
+				return errors.Join(tx.Rollback(), reason)
+			}, true, reason, "begin insert rollback"},
 	} {
 		db, f := open(t, tt.reply)
 		tx, err := db.Begin()

@@ -16,8 +16,8 @@ const (
 // chatMode keeps n gRPC streams open for a while, a message a second on each and back.
 func chatMode(n int, duration time.Duration) mode {
 	return mode{
-		title: fmt.Sprintf("gRPC, %d streams at once for %v, %d on a connection, h2c on both sides: a message every %v on each, which comes back; "+
-			"memory at its peak; direct is the upstream's", n, duration, min(n, streamsEach), chatEvery),
+		title: fmt.Sprintf("gRPC, %d streams at once for %v, %d on a connection, h2c on both sides: a message every %v on "+
+			"each, which comes back; memory at its peak; direct is the upstream's", n, duration, min(n, streamsEach), chatEvery),
 		load:    "this command",
 		without: notOverGRPC,
 		clients: n + connections,
@@ -25,8 +25,10 @@ func chatMode(n int, duration time.Duration) mode {
 		chats:   n,
 		passes:  1,
 		columns: []column{
-			median(sentMessages, "%.0f"), worst(lost, "%.0f"), worst(broken, "%.0f"), median(medianMs, "%.2f"), median(tailMs, "%.2f"),
-			median(cpuPerMessage, "%.3f"), median(before, "%.1f"), worst(peak, "%.1f"), worst(perStream, "%.1f"), worst(others, "%.2f"),
+			median(sentMessages, "%.0f"), worst(lost, "%.0f"), worst(broken, "%.0f"), median(medianMs, "%.2f"),
+			median(tailMs, "%.2f"),
+			median(cpuPerMessage, "%.3f"), median(before, "%.1f"), worst(peak, "%.1f"), worst(perStream, "%.1f"),
+			worst(others, "%.2f"),
 		},
 		promises: []promise{
 			{what: "messages lost on streams", metric: lost, limit: 0},
@@ -39,9 +41,11 @@ func chatMode(n int, duration time.Duration) mode {
 
 func runChats(l *lab, m mode, s started, duration time.Duration) (sample, error) {
 	if need := m.chats + 8*connections; need > l.files { // whoever cannot multiplex needs a connection for each
-		return nil, fmt.Errorf("%d streams may need %d open files and the limit is %d: raise it with ulimit -n", m.chats, need, l.files)
+		return nil, fmt.Errorf("%d streams may need %d open files and the limit is %d: raise it with ulimit -n", m.chats,
+			need, l.files)
 	}
-	if _, err := unaryShapes[0].drive(l.ctx, s.addr, l.opt.warmUp); err != nil { // so that what does not grow with streams is there
+	// so that what does not grow with streams is there
+	if _, err := unaryShapes[0].drive(l.ctx, s.addr, l.opt.warmUp); err != nil {
 		return nil, err
 	}
 	memory, err := watchMemory(s.measured().pid())
@@ -64,10 +68,15 @@ func runChats(l *lab, m mode, s started, duration time.Duration) (sample, error)
 		l.say("%d streams broke: the first: %v", r.broken, r.why)
 	}
 	result := sample{
-		sentMessages: float64(r.sent), lost: float64(r.sent - r.back), broken: float64(r.broken),
-		medianMs: milliseconds(r.p50), tailMs: milliseconds(r.p99),
-		before: float64(first) * kib / mib, peak: float64(most) * kib / mib, perStream: float64(most-first) / float64(m.chats),
-		others: spent.others(seconds),
+		sentMessages: float64(r.sent),
+		lost:         float64(r.sent - r.back),
+		broken:       float64(r.broken),
+		medianMs:     milliseconds(r.p50),
+		tailMs:       milliseconds(r.p99),
+		before:       float64(first) * kib / mib,
+		peak:         float64(most) * kib / mib,
+		perStream:    float64(most-first) / float64(m.chats),
+		others:       spent.others(seconds),
 	}
 	if s.proxy != nil && r.sent > 0 {
 		result[cpuPerMessage] = float64(spent.target) / ticksPerSecond / float64(r.sent) * 10000

@@ -52,9 +52,11 @@ func (c *chat) take(data []byte) {
 			return
 		}
 		c.have = 0
-		stream, message := binary.BigEndian.Uint64(c.partial[messageHead:]), binary.BigEndian.Uint64(c.partial[messageHead+8:])
+		stream, message := binary.BigEndian.Uint64(c.partial[messageHead:]),
+			binary.BigEndian.Uint64(c.partial[messageHead+8:])
 		if !isMessage(c.partial[:]) || stream != c.number || message != c.back {
-			c.broken = fmt.Errorf("stream %d: got message %d of stream %d where its own message %d was due", c.number, message, stream, c.back)
+			c.broken = fmt.Errorf("stream %d: got message %d of stream %d where its own message %d was due", c.number, message,
+				stream, c.back)
 			return
 		}
 		if c.back++; c.back == c.sent {
@@ -95,8 +97,8 @@ type talkResult struct {
 	p50, p99   time.Duration
 }
 
-// runTalks keeps n streams open for a while. Each begins within the first chatEvery, sends a message every chatEvery, and is
-// ended from this side.
+// runTalks keeps n streams open for a while. Each begins within the first chatEvery, sends a message every chatEvery,
+// and is ended from this side.
 func runTalks(ctx context.Context, addr string, n int, duration time.Duration) (talkResult, error) {
 	var r talkResult
 	talks := make([]*talk, (n+streamsEach-1)/streamsEach)

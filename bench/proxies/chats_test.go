@@ -46,8 +46,10 @@ func TestLostStrayAndRepeatedMessagesAreNoticed(t *testing.T) {
 		came []byte
 		want string
 	}{
-		"lost":         {second, "got message 1 of stream 7 where its own message 0 was due"},
-		"repeated":     {append(append([]byte(nil), first...), first...), "got message 0 of stream 7 where its own message 1"},
+		"lost": {second, "got message 1 of stream 7 where its own message 0 was due"},
+		"repeated": {
+			append(append([]byte(nil), first...), first...), "got message 0 of stream 7 where its own message 1",
+		},
 		"another's":    {others, "got message 0 of stream 8"},
 		"no message":   {append([]byte{1}, first[1:]...), "got message 0"},
 		"wrong length": {append([]byte{0, 0, 0, 0, 99}, first[messageHead:]...), "got message 0"},
@@ -107,7 +109,8 @@ func TestStreamsThatLoseMessagesOrBreakAreCounted(t *testing.T) {
 		if err != nil || r.sent == 0 || r.back != 0 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
-		if c.want == "" && (r.broken != 0 || r.why != nil) || c.want != "" && (r.broken != 3 || !strings.Contains(r.why.Error(), c.want)) {
+		if c.want == "" && (r.broken != 0 || r.why != nil) ||
+			c.want != "" && (r.broken != 3 || !strings.Contains(r.why.Error(), c.want)) {
 			t.Errorf("%s: %d streams broke: %v, want %q", name, r.broken, r.why, c.want)
 		}
 	}

@@ -129,6 +129,7 @@ func ingressPolicy(addr, upstream string) string {
     timeout: 3s
     trustedPeers: [10.0.0.0/8, 192.168.0.0/16]
     rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}
-    shed: {concurrency: gradient, maxConcurrency: %d, initialConcurrency: %[3]d, minConcurrency: %d, maxQueue: %[3]d, queueTarget: 1s, queueInterval: 1s}
+    shed: {concurrency: gradient, maxConcurrency: %d, initialConcurrency: %[3]d, minConcurrency: %d,
+      maxQueue: %[3]d, queueTarget: 1s, queueInterval: 1s}
 `, addr, upstream, 4*connections, 2*connections)
 }

@@ -31,7 +31,8 @@ func TestAbateRunsWithEveryPolicyOn(t *testing.T) {
 			"timeout": p.Timeout > 0, "attemptTimeout": p.AttemptTimeout > 0, "retries": p.MaxRetries > 0,
 			"retryBudget": !p.RetryBudget.Disabled && p.RetryBudget.Ratio > 0, "circuitBreaker": !p.CircuitBreaker.Disabled,
 			"slow calls": p.CircuitBreaker.SlowCallRateThreshold > 0 && p.CircuitBreaker.SlowCallDurationThreshold > 0,
-			"bulkhead":   p.Bulkhead.Enabled() && p.Bulkhead.MaxConcurrentCalls > connections, "upstream": len(p.Upstreams) == 1, "route": len(p.Routes) == 1,
+			"bulkhead":   p.Bulkhead.Enabled() && p.Bulkhead.MaxConcurrentCalls > connections, "upstream": len(p.Upstreams) == 1,
+			"route":            len(p.Routes) == 1,
 			"outlierDetection": p.OutlierDetection.Enabled(),
 		} {
 			if !on {
@@ -48,7 +49,8 @@ func TestTheIngressRunsWithLimitAndShedOn(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	p := file.Protect[0].Protection
-	if p.Ineffective() != nil || !p.Shed.Enabled() || !p.RateLimit.Enabled() || p.RateLimit.Key == "" || p.Listen != "127.0.0.1:1111" || len(p.Upstreams) != 1 || p.Shed.MinConcurrency <= connections {
+	if p.Ineffective() != nil || !p.Shed.Enabled() || !p.RateLimit.Enabled() || p.RateLimit.Key == "" ||
+		p.Listen != "127.0.0.1:1111" || len(p.Upstreams) != 1 || p.Shed.MinConcurrency <= connections {
 		t.Errorf("%+v", p)
 	}
 }
@@ -68,7 +70,8 @@ func TestEveryTargetGetsTheSameUpstreamAndBuffers(t *testing.T) {
 			}
 		}
 	}
-	if text := upstreamConfig(addr, 64); !strings.Contains(text, `"`+strings.Repeat("x", bodySize)+`"`) || !strings.Contains(text, "worker_processes 1;") {
+	if text := upstreamConfig(addr, 64); !strings.Contains(text, `"`+strings.Repeat("x", bodySize)+`"`) ||
+		!strings.Contains(text, "worker_processes 1;") {
 		t.Errorf("the upstream is not one worker with %d bytes:\n%s", bodySize, text)
 	}
 }

@@ -39,8 +39,10 @@ func (l *lab) describe(m mode) []string {
 	return []string{
 		fmt.Sprintf("machine: %d × %s, Linux %s", runtime.NumCPU(), processor, kernel),
 		fmt.Sprintf("versions: %s, nginx %s, HAProxy %s, fasthttp %s, grpc-go %s; 2 processors each", runtime.Version(),
-			l.version("nginx", "-v"), l.version("haproxy", "-v"), dependency("github.com/valyala/fasthttp"), dependency(grpcModule)),
-		fmt.Sprintf("upstream: %s; load: %s; passes: %d, interleaved: medians (min–max)", l.upstream, load, m.passesOf(l.opt)),
+			l.version("nginx", "-v"), l.version("haproxy", "-v"), dependency("github.com/valyala/fasthttp"),
+			dependency(grpcModule)),
+		fmt.Sprintf("upstream: %s; load: %s; passes: %d, interleaved: medians (min–max)", l.upstream, load,
+			m.passesOf(l.opt)),
 	}
 }
 

@@ -60,7 +60,8 @@ func TestUnaryLoadCountsTheCallsThatWereAnswered(t *testing.T) {
 		}
 		for _, u := range []unaryLoad{{3, 1}, {1, 100}} {
 			r, err := u.drive(t.Context(), addr, time.Second)
-			if err != nil || r.check() != nil || r.failed > 0 || r.requests < u.conns*u.streams || r.p50 <= 0 || r.p99 < r.p50 || r.took < time.Second {
+			if err != nil || r.check() != nil || r.failed > 0 || r.requests < u.conns*u.streams || r.p50 <= 0 || r.p99 < r.p50 ||
+				r.took < time.Second {
 				t.Errorf("%s, %v: %+v, %v", name, u, r, err)
 			}
 		}
@@ -92,11 +93,12 @@ func TestProbeRefusesOtherAnswersThanTheEcho(t *testing.T) {
 	whole := strings.Repeat("x", messageHead+bodySize)
 	ok := map[string]string{"Grpc-Status": "0"}
 	for name, c := range map[string]struct{ addr, want string }{
-		"nobody":      {"127.0.0.1:1", "refused"},
-		"HTTP/1.1":    {raw(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "does not speak HTTP/2"},
-		"no method":   {serveGRPC(t, grpc.NewServer()), "grpc-status 12: unknown service bench.Echo"},
-		"no status":   {answering(nil, whole, nil), "1029 bytes and the status \"\""},
-		"failed":      {answering(nil, "", map[string]string{"Grpc-Status": "14", "Grpc-Message": "away"}), "grpc-status 14: away"},
+		"nobody":    {"127.0.0.1:1", "refused"},
+		"HTTP/1.1":  {raw(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "does not speak HTTP/2"},
+		"no method": {serveGRPC(t, grpc.NewServer()), "grpc-status 12: unknown service bench.Echo"},
+		"no status": {answering(nil, whole, nil), "1029 bytes and the status \"\""},
+		"failed": {answering(nil, "", map[string]string{"Grpc-Status": "14", "Grpc-Message": "away"}),
+			"grpc-status 14: away"},
 		"only a head": {answering(map[string]string{"Grpc-Status": "8"}, "", nil), "grpc-status 8"},
 		"too short":   {answering(nil, "xxx", ok), "3 bytes and the status \"0\""},
 		"HTTP status": {serveHTTP2(t, http.NotFoundHandler()), "HTTP status 404"},
@@ -167,7 +169,9 @@ func (p *peer) data() string {
 }
 
 func TestClientKeepsToThePeersWindows(t *testing.T) {
-	c, p := meet(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 5}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 7})
+	c, p := meet(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 5}, http2.Setting{
+		ID: http2.SettingMaxConcurrentStreams, Val: 7,
+	})
 	if c.streams != 7 {
 		t.Errorf("%d streams, want 7", c.streams)
 	}

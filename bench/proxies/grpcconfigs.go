@@ -5,7 +5,8 @@ import "fmt"
 // streamsEach is how many streams a proxy allows on a connection: what Go's HTTP/2 server does.
 const streamsEach = 250
 
-// nginxGRPCConfig is nginx as a proxy of gRPC. It speaks HTTP/2 to the upstream with one stream at a time on a connection.
+// nginxGRPCConfig is nginx as a proxy of gRPC. It speaks HTTP/2 to the upstream with one stream at a time on a
+// connection.
 func nginxGRPCConfig(addr, upstream string, clients int) string {
 	return nginxMain(2, clients) + fmt.Sprintf(`  upstream up {
     server %s;

@@ -24,8 +24,8 @@ const (
 	connWindow   = 16 * mib
 )
 
-// grpcConn is a client's connection that speaks HTTP/2 as far as gRPC needs it, and nothing else: a load generator that costs
-// as much as what it measures measures itself. One goroutine reads, any may write.
+// grpcConn is a client's connection that speaks HTTP/2 as far as gRPC needs it, and nothing else: a load generator that
+// costs as much as what it measures measures itself. One goroutine reads, any may write.
 type grpcConn struct {
 	nc        net.Conn
 	in        *bufio.Reader
@@ -88,7 +88,9 @@ func (c *grpcConn) shakeHands() error {
 	c.bound(exchangeLimit)
 	_, err := c.out.WriteString(http2.ClientPreface)
 	err = errors.Join(err,
-		c.frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow}),
+		c.frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0}, http2.Setting{
+			ID: http2.SettingInitialWindowSize, Val: streamWindow,
+		}),
 		c.frames.WriteWindowUpdate(0, connWindow-65535), c.out.Flush())
 	if err != nil {
 		return err
@@ -127,7 +129,9 @@ func (c *grpcConn) open(method, timeout string) (uint32, error) {
 		c.last += 2
 	}
 	c.credit[c.last] = c.initial
-	return c.last, c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: c.last, BlockFragment: c.head.Bytes(), EndHeaders: true})
+	return c.last, c.frames.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: c.last, BlockFragment: c.head.Bytes(), EndHeaders: true,
+	})
 }
 
 // send sends a message, or as much later as the peer's windows want. What is for a stream that the peer has ended goes
@@ -171,7 +175,8 @@ func (c *grpcConn) sendWaiting() error {
 	return nil
 }
 
-// next reads frames until one says something about a stream of ours. It sends all that has been written before it waits.
+// next reads frames until one says something about a stream of ours. It sends all that has been written before it
+// waits.
 func (c *grpcConn) next() (event, error) {
 	for {
 		if c.in.Buffered() == 0 {
@@ -307,7 +312,7 @@ func fillMessage(data []byte) {
 	binary.BigEndian.PutUint32(data[1:messageHead], uint32(len(data)-messageHead))
 }
 
-// isMessage tells whether data, from its start, is one message of this length.
+// isMessage reports whether data, from its start, is one message of this length.
 func isMessage(data []byte) bool {
 	return data[0] == 0 && binary.BigEndian.Uint32(data[1:messageHead]) == uint32(len(data)-messageHead)
 }

@@ -16,7 +16,8 @@ const (
 	chatMethod  = "/bench.Echo/Chat" // a stream in both directions: every message comes back
 )
 
-// unaryLoad keeps so many calls in flight on each of so many connections. A request and its answer have bodySize bytes each.
+// unaryLoad keeps so many calls in flight on each of so many connections. A request and its answer have bodySize bytes
+// each.
 type unaryLoad struct{ conns, streams int }
 
 func (u unaryLoad) String() string {
@@ -147,7 +148,8 @@ func (w *unaryWorker) take(e event) error {
 	}
 	delete(w.calls, e.id)
 	if c.broken == nil && (e.status != "0" || c.got != len(w.message)) {
-		c.broken = fmt.Errorf("the answer has %d bytes and the status %q, not %d bytes and 0", c.got, e.status, len(w.message))
+		c.broken = fmt.Errorf("the answer has %d bytes and the status %q, not %d bytes and 0", c.got, e.status,
+			len(w.message))
 	}
 	now := time.Now()
 	if c.broken != nil {

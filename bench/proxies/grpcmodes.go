@@ -14,7 +14,8 @@ var notOverGRPC = []string{fast, ingress}
 // unaryMode measures what a gRPC call costs.
 func unaryMode(opt options, u unaryLoad) mode {
 	return mode{
-		title:   fmt.Sprintf("gRPC, unary, h2c on both sides: %v, %v a run, %d bytes there and back; CPU seconds per 10,000 calls", u, opt.duration, bodySize),
+		title: fmt.Sprintf("gRPC, unary, h2c on both sides: %v, %v a run, %d bytes there and back; CPU seconds per "+
+			"10,000 calls", u, opt.duration, bodySize),
 		load:    "this command",
 		without: notOverGRPC,
 		clients: u.conns * u.streams,
@@ -26,8 +27,10 @@ func unaryMode(opt options, u unaryLoad) mode {
 			median(memory, "%.0f"), worst(others, "%.2f"),
 		},
 		promises: []promise{
-			{what: fmt.Sprintf("CPU per gRPC call, full policy, %d × %d", u.conns, u.streams), metric: cpu, peer: nginx, limit: 1},
-			{what: fmt.Sprintf("CPU per gRPC call, full policy, %d × %d (aim)", u.conns, u.streams), metric: cpu, peer: haproxy, limit: 1.3},
+			{what: fmt.Sprintf("CPU per gRPC call, full policy, %d × %d", u.conns, u.streams), metric: cpu,
+				peer: nginx, limit: 1},
+			{what: fmt.Sprintf("CPU per gRPC call, full policy, %d × %d (aim)", u.conns, u.streams), metric: cpu, peer: haproxy,
+				limit: 1.3},
 		},
 		run: runLoad,
 		drive: func(l *lab, addr string, duration time.Duration) (loadResult, error) {

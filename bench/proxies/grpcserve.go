@@ -80,8 +80,8 @@ func unencryptedHTTP2() *http.Protocols {
 	return p
 }
 
-// reverseProxyHTTP2 is the standard library's proxy with HTTP/2 on both sides. It must pass every piece on at once, because
-// the peer of a stream may wait for it.
+// reverseProxyHTTP2 is the standard library's proxy with HTTP/2 on both sides. It must pass every piece on at once,
+// because the peer of a stream may wait for it.
 func reverseProxyHTTP2(upstream string) http.Handler {
 	to := &url.URL{Scheme: "http", Host: upstream}
 	return &httputil.ReverseProxy{

@@ -22,7 +22,9 @@ func idleMode(n int) mode {
 			"the kernel's part is not in it", n),
 		load:    "this command",
 		clients: n + connections,
-		columns: []column{spread(perConnection, "%.2f"), median(before, "%.1f"), median(after, "%.1f"), worst(others, "%.2f")},
+		columns: []column{
+			spread(perConnection, "%.2f"), median(before, "%.1f"), median(after, "%.1f"), worst(others, "%.2f"),
+		},
 		promises: []promise{
 			{what: "each idle connection, KB", metric: perConnection, limit: 12},
 		},
@@ -32,7 +34,8 @@ func idleMode(n int) mode {
 
 func runIdle(l *lab, s started, n int) (sample, error) {
 	if need := n + 8*connections; need > l.files {
-		return nil, fmt.Errorf("%d connections need %d open files and the limit is %d: raise it with ulimit -n", n, need, l.files)
+		return nil, fmt.Errorf("%d connections need %d open files and the limit is %d: raise it with ulimit -n", n,
+			need, l.files)
 	}
 	if _, err := l.load(s.addr, l.opt.warmUp); err != nil { // so that what does not grow with connections is there
 		return nil, err

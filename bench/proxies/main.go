@@ -11,7 +11,7 @@
 // make proxies runs the first and the third.
 //
 // The measured proxies are programs of their own: nginx, HAProxy, abate as it is built from this workspace, and two in
-// Go that this command plays itself (httputil.ReverseProxy, fasthttp on both sides). Everybody gets two processors,
+// Go that this command runs itself (httputil.ReverseProxy, fasthttp on both sides). Everybody gets two processors,
 // 32 KB copy buffers where they can be chosen, connections to the upstream kept open, and no access log. gRPC is HTTP/2
 // without TLS on both sides, from a client of this command's own to a grpc-go server.
 //
@@ -138,7 +138,7 @@ func (o options) check(rest []string) error {
 	return nil
 }
 
-// measureAll measures in every mode that was asked for, and prints. complete tells that nothing failed.
+// measureAll measures in every mode that was asked for, and prints. complete reports whether nothing failed.
 func measureAll(ctx context.Context, opt options, stdout, stderr io.Writer) (complete bool, err error) {
 	l, err := newLab(ctx, opt, stderr)
 	if err != nil {

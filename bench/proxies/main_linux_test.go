@@ -51,11 +51,14 @@ func command(t *testing.T, ctx context.Context, told func(), args ...string) (co
 }
 
 func TestStreamsThroughProxiesAndLeavesNothing(t *testing.T) {
-	code, stdout, stderr := command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "2", "-targets", "direct,httputil,fasthttp")
+	code, stdout, stderr := command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "2", "-targets",
+		"direct,httputil,fasthttp")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"\ndirect ", "\nhttputil ", "not measured", "upstream: net/http, one answer of 1048576 bytes", "passes: 2"} {
+	for _, want := range []string{
+		"\ndirect ", "\nhttputil ", "not measured", "upstream: net/http, one answer of 1048576 bytes", "passes: 2",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("lacks %q:\n%s", want, stdout)
 		}
@@ -69,11 +72,14 @@ func TestStreamsThroughAbateLoseNoMessage(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
-	code, stdout, stderr := command(t, t.Context(), func() {}, "-chats", "200", "-chattime", "2s", "-targets", "httputil,abate")
+	code, stdout, stderr := command(t, t.Context(), func() {}, "-chats", "200", "-chattime", "2s", "-targets",
+		"httputil,abate")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	for _, want := range []string{"\nhttputil ", "\nabate ", "\nmessages lost on streams  0 ", "\nstreams that broke        0 ", "passes: 1"} {
+	for _, want := range []string{
+		"\nhttputil ", "\nabate ", "\nmessages lost on streams  0 ", "\nstreams that broke        0 ", "passes: 1",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("lacks %q:\n%s%s", want, stdout, stderr)
 		}
@@ -90,11 +96,13 @@ func TestInterruptedItLeavesNothing(t *testing.T) {
 
 func TestMissingProgramIsNoFailureButAFailureIs(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	code, stdout, stderr := command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "1", "-targets", "nginx,httputil")
+	code, stdout, stderr := command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "1", "-targets",
+		"nginx,httputil")
 	if code != 0 || !strings.Contains(stdout, "\nnginx: not installed\n") {
 		t.Errorf("without nginx: exit code %d, %s%s", code, stdout, stderr)
 	}
-	code, stdout, stderr = command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "1", "-targets", "abate,httputil")
+	code, stdout, stderr = command(t, t.Context(), func() {}, "-stream", "1MiB", "-passes", "1", "-targets",
+		"abate,httputil")
 	if code != 1 || !strings.Contains(stdout, "\nabate: could not be measured: not built: ") {
 		t.Errorf("without go: exit code %d, %s%s", code, stdout, stderr)
 	}
@@ -110,13 +118,15 @@ func TestProcessThatEndsOrDoesNotStartSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.awaitAnswers(t.Context(), "127.0.0.1:1", probe); err == nil || !strings.Contains(err.Error(), `there is no part "hamlet"`) {
+	if err := p.awaitAnswers(t.Context(), "127.0.0.1:1", probe); err == nil ||
+		!strings.Contains(err.Error(), `there is no part "hamlet"`) {
 		t.Errorf("awaiting: %v", err)
 	}
 	if err := p.stop(); err != nil {
 		t.Errorf("stopping what has ended: %v", err)
 	}
-	if _, err := startProcess(dir, "none", 1, []string{filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "does not start") {
+	if _, err := startProcess(dir, "none", 1, []string{filepath.Join(dir, "none")}); err == nil ||
+		!strings.Contains(err.Error(), "does not start") {
 		t.Errorf("starting what is not there: %v", err)
 	}
 }
@@ -126,7 +136,8 @@ func TestEnvironmentTunesNobody(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "7")
 	t.Setenv("HARMLESS", "yes")
 	env := strings.Join(environment(2), "\n")
-	if !strings.Contains(env, "GOMAXPROCS=2\n") || strings.Contains(env, "GOMAXPROCS=7") || strings.Contains(env, "GOGC") || !strings.Contains(env, "HARMLESS=yes") {
+	if !strings.Contains(env, "GOMAXPROCS=2\n") || strings.Contains(env, "GOMAXPROCS=7") ||
+		strings.Contains(env, "GOGC") || !strings.Contains(env, "HARMLESS=yes") {
 		t.Error(env)
 	}
 }

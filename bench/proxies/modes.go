@@ -36,7 +36,8 @@ type sample map[metric]float64
 // loadMode measures what a request costs.
 func loadMode(opt options) mode {
 	return mode{
-		title:   fmt.Sprintf("%d keep-alive connections, %v a run; CPU seconds per 10,000 requests", connections, opt.duration),
+		title: fmt.Sprintf("%d keep-alive connections, %v a run; CPU seconds per 10,000 requests", connections,
+			opt.duration),
 		clients: connections,
 		repeats: 2,
 		columns: []column{
@@ -48,7 +49,8 @@ func loadMode(opt options) mode {
 			{what: "CPU per request, full policy", metric: cpu, peer: stdlib, limit: 0.6},
 			{what: "CPU per request, full policy (aim)", metric: cpu, peer: haproxy, limit: 1},
 			{what: "p99, saturated", metric: tailMs, peer: haproxy, limit: 2},
-			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2, more: true},
+			{what: "CPU µs per request, ingress with limit and shed on", metric: cpuEach, of: ingress, peer: ourProxy, limit: 2,
+				more: true},
 		},
 		run:   runLoad,
 		drive: (*lab).load,

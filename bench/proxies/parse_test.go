@@ -22,7 +22,9 @@ const wrkOutput = `Running 5s test @ http://127.0.0.1:8080/
 `
 
 func TestWrkOutputIsRead(t *testing.T) {
-	good := loadResult{requests: 372180, took: 5100 * time.Millisecond, p50: 788 * time.Microsecond, p99: 4040 * time.Microsecond}
+	good := loadResult{
+		requests: 372180, took: 5100 * time.Millisecond, p50: 788 * time.Microsecond, p99: 4040 * time.Microsecond,
+	}
 	failing := good
 	failing.failed = 1 + 2 + 3 + 4 + 50
 	slow := good
@@ -76,7 +78,9 @@ func TestProcessTimesAreRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}
-	for _, line := range []string{"", "42 nginx" + rest, "42 (nginx) S 7", strings.Replace("42 (x)"+rest, " 22 ", " xx ", 1)} {
+	for _, line := range []string{
+		"", "42 nginx" + rest, "42 (nginx) S 7", strings.Replace("42 (x)"+rest, " 22 ", " xx ", 1),
+	} {
 		if got, err := parseStat(line); err == nil {
 			t.Errorf("%q is read as %+v", line, got)
 		}
@@ -201,17 +205,22 @@ func TestPortsOfOneSource(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	opt, err := parseOptions([]string{"-passes", "4", "-duration", "7s", "-idle", "5", "-stream", "1MiB", "-chats", "9", "-grpc", "-targets", "direct,abate"}, io.Discard)
-	if err != nil || opt.chats != 9 || opt.chatTime != time.Minute || !opt.grpc || opt.passes != 4 || opt.duration != 7*time.Second || opt.idle != 5 || opt.stream != mib || len(opt.targets) != 2 {
+	opt, err := parseOptions([]string{"-passes", "4", "-duration", "7s", "-idle", "5", "-stream", "1MiB", "-chats", "9",
+		"-grpc", "-targets", "direct,abate"}, io.Discard)
+	if err != nil || opt.chats != 9 || opt.chatTime != time.Minute || !opt.grpc || opt.passes != 4 ||
+		opt.duration != 7*time.Second || opt.idle != 5 || opt.stream != mib || len(opt.targets) != 2 {
 		t.Errorf("%+v, %v", opt, err)
 	}
-	if opt, err := parseOptions([]string{"-quick"}, io.Discard); err != nil || opt.passes != 1 || opt.chatTime != 2*time.Second || opt.duration != time.Second {
+	if opt, err := parseOptions([]string{"-quick"}, io.Discard); err != nil || opt.passes != 1 ||
+		opt.chatTime != 2*time.Second || opt.duration != time.Second {
 		t.Errorf("-quick: %+v, %v", opt, err)
 	}
 	for arg, want := range map[string]string{
-		"-h": flag.ErrHelp.Error(), "-passes=0": "at least 1", "-duration=500ms": "whole seconds", "-duration=1500ms": "whole seconds",
-		"-chats=-1": "at least 1", "-chattime=10ms": "at least 1s",
-		"-idle=-1": "at least 1", "-targets=envoy": "no target \"envoy\", only direct, nginx", "abate": "everything is a flag",
+		"-h": flag.ErrHelp.Error(), "-passes=0": "at least 1", "-duration=500ms": "whole seconds",
+		"-duration=1500ms": "whole seconds",
+		"-chats=-1":        "at least 1", "-chattime=10ms": "at least 1s",
+		"-idle=-1": "at least 1", "-targets=envoy": "no target \"envoy\", only direct, nginx",
+		"abate":     "everything is a flag",
 		"-stream=x": "the arguments are wrong", "-nonsense": "the arguments are wrong",
 	} {
 		if _, err := parseOptions([]string{arg}, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -180,7 +180,8 @@ func disturbances(rows []row, suffers bool) []string {
 	}
 	lines[0] += fmt.Sprintf("; %d of %d runs repeated because it was above %.2f", repeated, runs+repeated, quietEnough)
 	if disturbed > 0 {
-		lines = append(lines, fmt.Sprintf("BUSY MACHINE: %d of %d runs are disturbed all the same: read them with care", disturbed, runs))
+		lines = append(lines, fmt.Sprintf("BUSY MACHINE: %d of %d runs are disturbed all the same: read them with care",
+			disturbed, runs))
 	}
 	return lines
 }

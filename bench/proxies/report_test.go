@@ -51,19 +51,23 @@ func TestVerdicts(t *testing.T) {
 		want    string
 		value   float64
 	}{
-		"at the limit":         {atMost, []row{measured(ourProxy, cpu, 6, 1, 100), measured(haproxy, cpu, 10, 8, 50)}, "ok", 0.6},
-		"above it":             {atMost, []row{measured(ourProxy, cpu, 6.1), measured(haproxy, cpu, 10)}, "MISS", 0.61},
-		"enough":               {atLeast, []row{measured(ourProxy, cpu, 8), measured(haproxy, cpu, 10)}, "ok", 0.8},
-		"too little":           {atLeast, []row{measured(ourProxy, cpu, 7.5), measured(haproxy, cpu, 10)}, "MISS", 0.75},
-		"absolute":             {absolute, []row{measured(ourProxy, cpu, 12)}, "ok", 12},
-		"absolute, above":      {absolute, []row{measured(ourProxy, cpu, 13)}, "MISS", 13},
-		"not measured":         {atMost, []row{measured(haproxy, cpu, 10)}, "not measured", 0},
-		"failed":               {atMost, []row{failed, measured(haproxy, cpu, 10)}, "not measured", 0},
-		"more than a peer":     {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 13)}, "MISS", 3},
-		"little more":          {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 12)}, "ok", 2},
-		"less than a peer":     {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 9)}, "ok", -1},
-		"no peer":              {atMost, []row{measured(ourProxy, cpu, 1)}, "haproxy was not measured", 1},
-		"a peer that did none": {atMost, []row{measured(ourProxy, cpu, 1), measured(haproxy, cpu, 0)}, "haproxy was not measured", 1},
+		"at the limit": {
+			atMost, []row{measured(ourProxy, cpu, 6, 1, 100), measured(haproxy, cpu, 10, 8, 50)}, "ok", 0.6,
+		},
+		"above it":         {atMost, []row{measured(ourProxy, cpu, 6.1), measured(haproxy, cpu, 10)}, "MISS", 0.61},
+		"enough":           {atLeast, []row{measured(ourProxy, cpu, 8), measured(haproxy, cpu, 10)}, "ok", 0.8},
+		"too little":       {atLeast, []row{measured(ourProxy, cpu, 7.5), measured(haproxy, cpu, 10)}, "MISS", 0.75},
+		"absolute":         {absolute, []row{measured(ourProxy, cpu, 12)}, "ok", 12},
+		"absolute, above":  {absolute, []row{measured(ourProxy, cpu, 13)}, "MISS", 13},
+		"not measured":     {atMost, []row{measured(haproxy, cpu, 10)}, "not measured", 0},
+		"failed":           {atMost, []row{failed, measured(haproxy, cpu, 10)}, "not measured", 0},
+		"more than a peer": {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 13)}, "MISS", 3},
+		"little more":      {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 12)}, "ok", 2},
+		"less than a peer": {more, []row{measured(ourProxy, cpu, 10), measured(ingress, cpu, 9)}, "ok", -1},
+		"no peer":          {atMost, []row{measured(ourProxy, cpu, 1)}, "haproxy was not measured", 1},
+		"a peer that did none": {
+			atMost, []row{measured(ourProxy, cpu, 1), measured(haproxy, cpu, 0)}, "haproxy was not measured", 1,
+		},
 	} {
 		v := c.promise.judge(c.rows)
 		if v.word != c.want || v.value != c.value {
@@ -75,7 +79,8 @@ func TestVerdicts(t *testing.T) {
 func TestPromisesOfTheProject(t *testing.T) {
 	var got []string
 	for _, m := range []mode{
-		loadMode(options{}), unaryMode(options{}, unaryShapes[0]), unaryMode(options{}, unaryShapes[1]), chatMode(10000, time.Minute),
+		loadMode(options{}), unaryMode(options{}, unaryShapes[0]), unaryMode(options{}, unaryShapes[1]),
+		chatMode(10000, time.Minute),
 		idleMode(10000), streamMode(10 * gib),
 	} {
 		var out strings.Builder
@@ -110,13 +115,15 @@ func TestPromisesOfTheProject(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	m := mode{
-		title: "a title", repeats: 2,
+		title:    "a title",
+		repeats:  2,
 		columns:  []column{spread(rate, "%.0f"), ratio(rate, haproxy), median(tailMs, "%.2f"), worst(others, "%.2f")},
 		promises: []promise{{what: "speed", metric: rate, peer: haproxy, limit: 2, atLeast: true}},
 	}
 	rows := []row{
 		{target: direct, samples: []sample{{rate: 400, others: 0.1}}},
-		{target: haproxy, samples: []sample{{rate: 100, tailMs: 2, others: 0}, {rate: 300, tailMs: 4, others: 0.3}, {rate: 200, tailMs: 3, others: 0.1}}, repeated: 3},
+		{target: haproxy, samples: []sample{{rate: 100, tailMs: 2, others: 0}, {rate: 300, tailMs: 4, others: 0.3},
+			{rate: 200, tailMs: 3, others: 0.1}}, repeated: 3},
 		{target: ourProxy, samples: []sample{{rate: 500, tailMs: 1, others: 0.2}}},
 		{target: nginx, absent: "not installed"},
 		{target: fast, samples: []sample{{rate: 1}}, err: errors.New("it ended")},

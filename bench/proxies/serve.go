@@ -24,7 +24,7 @@ const overGRPC = "grpc-"
 // copyBuffer is the size in bytes of the buffers that bodies go through, for every target that lets it be chosen.
 const copyBuffer = 32 * kib
 
-// serve plays a part: serve PART ADDRESS [UPSTREAM]. It returns only when it fails.
+// serve runs a part: serve PART ADDRESS [UPSTREAM]. It returns only when it fails.
 func serve(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: serve upstream|httputil|fasthttp|grpc-upstream|grpc-httputil ADDRESS [UPSTREAM]")

@@ -38,7 +38,9 @@ func TestGoProxiesPassTheUpstreamsAnswerOn(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, addr := range map[string]string{"upstream": up, stdlib: std.Listener.Addr().String(), fast: l.Addr().String()} {
+	for name, addr := range map[string]string{
+		"upstream": up, stdlib: std.Listener.Addr().String(), fast: l.Addr().String(),
+	} {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -74,9 +76,13 @@ func TestDownloadRefusesOtherAnswers(t *testing.T) {
 		chunked bool
 		want    string
 	}{
-		"status":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, false, "502"},
-		"short":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 99)) }, false, "got 99 of 100 bytes"},
-		"framing": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 100)) }, true, "asked for chunked=true"},
+		"status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, false, "502"},
+		"short": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 99))
+		}, false, "got 99 of 100 bytes"},
+		"framing": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 100))
+		}, true, "asked for chunked=true"},
 		"framing the other way": {func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			_, _ = w.Write(make([]byte, 100))

@@ -22,10 +22,12 @@ const sampleEvery = 100 * time.Millisecond
 // streamMode measures one long answer: with a Content-Length, then chunked.
 func streamMode(size byteSize) mode {
 	return mode{
-		title: fmt.Sprintf("one answer of %v through each, with a Content-Length and then chunked; memory every %v, growth since the first %d MiB",
+		title: fmt.Sprintf("one answer of %v through each, with a Content-Length and then chunked; memory every %v, growth "+
+			"since the first %d MiB",
 			&size, sampleEvery, warmUpBytes/mib),
-		load:    "this command, with net/http",
-		without: []string{fast, ingress}, // the first reads the whole body before it passes it on, the other moves it as abate does
+		load: "this command, with net/http",
+		// the first reads the whole body before it passes it on, the other moves it as abate does
+		without: []string{fast, ingress},
 		clients: connections,
 		stream:  int64(size),
 		repeats: 2,

@@ -27,7 +27,7 @@ const (
 // target is one proxy to measure.
 type target struct {
 	name    string
-	program string // what must be installed; empty for what this command plays itself
+	program string // what must be installed; empty for what this command runs itself
 	// argv returns the command line that makes it listen at addr, having written the files that it needs; nil when there
 	// is nothing between the load and the upstream.
 	argv func(l *lab, m mode, addr, upstream string) ([]string, error)
@@ -99,7 +99,7 @@ func ingressCommand(l *lab, _ mode, addr, upstream string) ([]string, error) {
 	return []string{l.abate, "proxy", "-c", path, "--listen", "off", "--admin", admin, "--access-log", "off"}, err
 }
 
-// part is a target that this command plays itself.
+// part is a target that this command runs itself.
 func part(name string) func(*lab, mode, string, string) ([]string, error) {
 	return func(_ *lab, m mode, addr, upstream string) ([]string, error) {
 		self, err := os.Executable()
@@ -121,7 +121,7 @@ type errNotThere string
 
 func (e errNotThere) Error() string { return string(e) }
 
-// available tells why a target cannot be started, nil when it can.
+// available returns an error that says why a target cannot be started, or nil if it can.
 func (l *lab) available(t target) error {
 	if t.program != "" {
 		if _, err := exec.LookPath(t.program); err != nil {

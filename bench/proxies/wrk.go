@@ -22,7 +22,7 @@ type loadResult struct {
 	p50, p99 time.Duration
 }
 
-// check tells why the result is worth nothing: a proxy that refuses is fast.
+// check returns an error if the result is worth nothing. A proxy that refuses is fast.
 func (r loadResult) check() error {
 	if r.requests == 0 {
 		return errors.New("no request was answered")

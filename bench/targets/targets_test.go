@@ -50,8 +50,10 @@ func TestVerdicts(t *testing.T) {
 		{"ours did not run", promise{ours: "gone", peers: []string{quick}, limit: 1}, 0, notRun},
 		{"floor did not run", promise{ours: ours, peers: []string{quick}, floor: "gone", limit: 1}, 0, notRun},
 		{"no peer ran", promise{ours: ours, peers: []string{"gone"}, limit: 1}, 0, noPeer},
-		{"by turns, kept", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.5, allocs: anyNumber}, 1.5, kept},
-		{"by turns, missed", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.4, allocs: anyNumber}, 1.5, missed},
+		{"by turns, kept", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.5, allocs: anyNumber},
+			1.5, kept},
+		{"by turns, missed", promise{ours: turns, peers: []string{quick}, byTurns: true, limit: 1.4, allocs: anyNumber},
+			1.5, missed},
 		{"by turns, not run", promise{ours: ours, peers: []string{quick}, byTurns: true, limit: 2}, 0, notRun},
 		{"not judged", promise{ours: ours, peers: []string{quick}, allocs: anyNumber}, 0.2, forInfo},
 	}

@@ -45,7 +45,8 @@ func TestTheDashboardIsOneThatGrafanaKnows(t *testing.T) {
 // TestThresholdsOfServicesAreOnesThatGrafanaKnows: the dashboard in this folder has none, one with a policy file has.
 func TestThresholdsOfServicesAreOnesThatGrafanaKnows(t *testing.T) {
 	const own = `"overrides": [{"matcher": {"id": "byNames", "options": {"mode": "include", "names": ["a", "b"]}},
-		"properties": [{"id": "thresholds", "value": {"mode": "absolute", "steps": [{"color": "green", "value": null}, {"color": "red", "value": 2}]}}]}]`
+		"properties": [{"id": "thresholds", "value": {"mode": "absolute", "steps":
+			[{"color": "green", "value": null}, {"color": "red", "value": 2}]}}]}]`
 	schema, good := compiled(t), string(read(t))
 	with := func(overrides string) error {
 		return check(t, schema, []byte(strings.Replace(good, `"overrides": []`, overrides, 1)))
@@ -53,7 +54,10 @@ func TestThresholdsOfServicesAreOnesThatGrafanaKnows(t *testing.T) {
 	if err := with(own); err != nil {
 		t.Error(err)
 	}
-	for old, wrong := range map[string]string{`"names"`: `"name"`, `["a", "b"]`: `[]`, `"absolute"`: `"relative"`, `"id": "thresholds"`: `"id": "limits"`, `"value": 2`: `"value": "2"`} {
+	for old, wrong := range map[string]string{
+		`"names"`: `"name"`, `["a", "b"]`: `[]`, `"absolute"`: `"relative"`, `"id": "thresholds"`: `"id": "limits"`,
+		`"value": 2`: `"value": "2"`,
+	} {
 		if err := with(strings.Replace(own, old, wrong, 1)); err == nil {
 			t.Errorf("%s for %s is accepted", wrong, old)
 		}

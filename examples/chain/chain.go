@@ -14,7 +14,7 @@ type ask func(ctx context.Context, user string) error
 
 // wire is how two layers speak.
 type wire interface {
-	// serve starts a service. A gate tells what a request says of its call tree; nil is a plain service.
+	// serve starts a service. A gate reports what a request says of its call tree; nil is a plain service.
 	serve(g *abate.Gate, answer ask) (address string, stop func(), err error)
 	// dial returns how to ask a service, once: under a guard, which may ask again, or nil.
 	dial(address string, g *abate.Guard) (next ask, stop func(), err error)

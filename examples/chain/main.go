@@ -1,5 +1,5 @@
-// Command chain sends users' requests through three layers to a database that is down, and counts what arrives where: with and
-// without Abate, over HTTP, over gRPC, and mixed. All of it are real servers, on loopback.
+// Command chain sends users' requests through three layers to a database that is down, and counts what arrives where:
+// with and without Abate, over HTTP, over gRPC, and mixed. All of it are real servers, on loopback.
 package main
 
 import (
@@ -19,7 +19,7 @@ const (
 )
 
 func main() {
-	if err := tell(os.Stdout); err != nil {
+	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -75,16 +75,20 @@ Requests that arrive for each user's request, on average over %d of them:
 `
 
 const outro = `
-nearest, edge    retryOwner: who tries again. The allowance of the user's call, %d extra attempts, is all that the whole chain gets.
-default policy   the owner rule, and a retry budget and a circuit breaker in each layer: when the circuit is open, the database has its peace.
-only checkout    its neighbours know nothing of Abate and try %d times, so there is nobody to share an allowance with. Its budget lets
-                 one retry pass for every ten calls, with ten to begin with, and its breaker none of the calls while the circuit is open.
+nearest, edge    retryOwner: who retries. The allowance of the user's call, %d extra attempts, is all that the
+                 whole chain gets.
+default policy   the owner rule, and a retry budget and a circuit breaker in each layer: while the circuit is
+                 open, the database gets no calls.
+only checkout    its neighbours do not run Abate and try %d times, so there is nobody to share an allowance with.
+                 Its budget lets one retry pass for every ten calls, with ten to begin with. Its breaker lets no
+                 call pass while the circuit is open.
 `
 
-// tell prints the table.
-func tell(out io.Writer) error {
+// run prints the table.
+func run(out io.Writer) error {
 	fmt.Fprintf(out, intro, tries, requests)
-	fmt.Fprintf(out, "%-6s  %-34s%10s%10s%10s   at the database at most\n", "", "who runs Abate", "checkout", "payment", "database")
+	fmt.Fprintf(out, "%-6s  %-34s%10s%10s%10s   at the database at most\n", "", "who runs Abate", "checkout", "payment",
+		"database")
 	for _, p := range protocols {
 		fmt.Fprintln(out)
 		for _, s := range settings() {

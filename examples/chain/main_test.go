@@ -19,7 +19,7 @@ type line struct {
 func table(t *testing.T) map[string]line {
 	t.Helper()
 	var out bytes.Buffer
-	if err := tell(&out); err != nil {
+	if err := run(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := map[string]line{}
@@ -59,7 +59,9 @@ func TestThreeTimesThreeTimesThreeIsThree(t *testing.T) {
 		if got := of("nobody"); got != (line{3, 9, 27, 27}) {
 			t.Errorf("%s, nobody: %+v", p.name, got)
 		}
-		for _, setting := range []string{"all, owner rule alone: nearest", "all, owner rule alone: edge", "all, with the default policy"} {
+		for _, setting := range []string{
+			"all, owner rule alone: nearest", "all, owner rule alone: edge", "all, with the default policy",
+		} {
 			if got := of(setting); got.database > 3 || got.most > 3 || got.checkout > 3 || got.payment > 3 || got.checkout < 1 {
 				t.Errorf("%s, %s: %+v", p.name, setting, got)
 			}

@@ -20,11 +20,13 @@ type overGRPC struct {
 	through func(net.Listener) net.Listener // where tests cut lines; else nil
 }
 
-// service is what protoc would have made of: service Service { rpc Ask(google.protobuf.StringValue) returns (google.protobuf.Empty); }
+// service is what protoc would have made of: service Service { rpc Ask(google.protobuf.StringValue) returns
+// (google.protobuf.Empty); }
 var service = grpc.ServiceDesc{
 	ServiceName: "chain.Service",
 	HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Ask", Handler: func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+	Methods: []grpc.MethodDesc{{MethodName: "Ask", Handler: func(srv any, ctx context.Context, decode func(any) error,
+		intercept grpc.UnaryServerInterceptor) (any, error) {
 		user := new(wrapperspb.StringValue)
 		if err := decode(user); err != nil {
 			return nil, err

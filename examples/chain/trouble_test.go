@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/internal/needs"
 )
 
-// trouble makes the services of a chain go wrong at random: they refuse, hang, answer too late, go on when nobody waits, and their
-// connections break.
+// trouble makes the services of a chain go wrong at random: they refuse, hang, answer too late, go on when nobody
+// waits, and their connections break.
 type trouble struct {
 	chain
 	seed   uint64
@@ -61,7 +61,8 @@ func (c *trouble) around(answer ask) ask {
 			return ctx.Err()
 		case 2, 3:
 			var cancel context.CancelFunc
-			ours, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second) // does not notice that its caller has left
+			// does not notice that its caller has left
+			ours, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 		}
 		err := answer(ours, user)
@@ -146,8 +147,8 @@ func (c *brittleConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestWhateverGoesWrongTheDatabaseSeesThree is the promise: with three layers that try three times each, one user's request never
-// comes to more than three at the end of the chain, whatever is lost on the way.
+// TestWhateverGoesWrongTheDatabaseSeesThree is the promise: with three layers that try three times each, one user's
+// request never comes to more than three at the end of the chain, whatever is lost on the way.
 func TestWhateverGoesWrongTheDatabaseSeesThree(t *testing.T) {
 	needs.Whole(t)
 	for name, owner := range map[string]abate.RetryOwner{"nearest": abate.OwnerNearest, "edge": abate.OwnerEdge} {

@@ -2,9 +2,9 @@
 //
 //	DATABASE_URL=postgres://user@127.0.0.1:5432/postgres go run ./examples/gorm
 //
-// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok" once a
-// second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one connection
-// goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
+// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok"
+// once a second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one
+// connection goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"gorm.io/driver/postgres"
+	pg "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -38,8 +38,8 @@ func main() {
 
 	startup := abate.StartupPolicy()
 	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, pool.PingContext(ctx) }))
-	db := must(gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true}))
+	must(abate.Connect(ctx, "postgres", startup, func(c context.Context) (any, error) { return nil, pool.PingContext(c) }))
+	db := must(gorm.Open(pg.New(pg.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true}))
 	for ctx.Err() == nil {
 		if err := db.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
 			slog.Warn("failed", "error", err)

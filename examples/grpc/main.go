@@ -1,4 +1,4 @@
-// A payment service fails, is slow, and goes down. Its caller has retries with a budget, hedges, a circuit breaker and more.
+// A payment service fails, is slow, and goes down. Its caller has a retry budget, hedges, a circuit breaker and more.
 package main
 
 import (
@@ -27,11 +27,13 @@ func main() {
 	guard := must(abate.New("payments", policy))
 	metrics.Add(guard)
 	client := &abategrpc.Client{Guard: guard, Observer: metrics.GRPC()}
-	conn := must(grpc.NewClient(startServer(), append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...))
+	options := append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn := must(grpc.NewClient(startServer(), options...))
 	defer conn.Close()
 	story(conn, func(card, order string) (string, error) {
 		reply := new(wrapperspb.StringValue)
-		err := conn.Invoke(abategrpc.WithIdempotencyKey(context.Background(), order), "/shop.Payment/Charge", wrapperspb.String(card), reply)
+		err := conn.Invoke(abategrpc.WithIdempotencyKey(context.Background(), order), "/shop.Payment/Charge",
+			wrapperspb.String(card), reply)
 		return reply.Value, err
 	})
 }

@@ -48,9 +48,10 @@ func handler(method string) grpc.MethodHandler {
 		if err := decode(card); err != nil {
 			return nil, err
 		}
-		return through(ctx, card, &grpc.UnaryServerInfo{FullMethod: "/shop.Payment/" + method}, func(ctx context.Context, _ any) (any, error) {
-			return serve(ctx, method, card.Value)
-		})
+		return through(ctx, card, &grpc.UnaryServerInfo{FullMethod: "/shop.Payment/" + method},
+			func(ctx context.Context, _ any) (any, error) {
+				return serve(ctx, method, card.Value)
+			})
 	}
 }
 
@@ -58,7 +59,8 @@ func serve(ctx context.Context, method, card string) (*wrapperspb.StringValue, e
 	server.calls.Add(1)
 	if !server.quiet.Load() {
 		md, _ := metadata.FromIncomingContext(ctx)
-		fmt.Printf("    server: %s of %s, attempts before %v, order %v\n", method, card, md["grpc-previous-rpc-attempts"], md["x-idempotency-key"])
+		fmt.Printf("    server: %s of %s, attempts before %v, order %v\n", method, card, md["grpc-previous-rpc-attempts"],
+			md["x-idempotency-key"])
 	}
 	switch {
 	case server.failing.Add(-1) >= 0:

@@ -36,7 +36,8 @@ func logged(e abate.Event) {
 	case e.Kind == abate.AttemptEnded && e.Err == nil && e.Class == abate.Ignored:
 		fmt.Printf("    client: attempt %d given up, the other copy was quicker\n", e.Attempt)
 	case e.Kind == abate.AttemptEnded:
-		fmt.Printf("    client: attempt %d ended after %v: %v\n", e.Attempt, e.Latency.Round(time.Millisecond), status.Code(e.Err))
+		fmt.Printf("    client: attempt %d ended after %v: %v\n", e.Attempt, e.Latency.Round(time.Millisecond),
+			status.Code(e.Err))
 	case e.Kind == abate.RetryScheduled:
 		fmt.Printf("    client: again in %v\n", e.Delay.Round(time.Millisecond))
 	case e.Kind == abate.HedgeSent:
@@ -48,16 +49,16 @@ func logged(e abate.Event) {
 func story(conn *grpc.ClientConn, charge func(card, order string) (string, error)) {
 	fmt.Println("1. The service fails twice. The caller notices nothing, and the card is charged once.")
 	server.failing.Store(2)
-	tell(charge("card 1234", "order-1"))
+	show(charge("card 1234", "order-1"))
 
 	fmt.Println("\n2. The same order comes again. The answer is the one of the first time; the service has no work.")
-	tell(charge("card 1234", "order-1"))
+	show(charge("card 1234", "order-1"))
 
 	fmt.Println("\n3. An answer takes long. A second copy of the question gets one sooner.")
 	server.slow.Store(1)
 	balance := new(wrapperspb.StringValue)
 	err := conn.Invoke(context.Background(), "/shop.Payment/Balance", wrapperspb.String("card 1234"), balance)
-	tell(balance.Value, err)
+	show(balance.Value, err)
 
 	fmt.Println("\n4. The service goes down, and 60 orders come.")
 	server.failing.Store(math.MaxInt64)
@@ -68,7 +69,7 @@ func story(conn *grpc.ClientConn, charge func(card, order string) (string, error
 	metrics()
 }
 
-func tell(answer string, err error) { fmt.Printf("    caller: %q, %v\n", answer, err) }
+func show(answer string, err error) { fmt.Printf("    caller: %q, %v\n", answer, err) }
 
 // orders makes n calls, and prints how they ended.
 func orders(n int, charge func(card, order string) (string, error)) {
@@ -90,7 +91,8 @@ func orders(n int, charge func(card, order string) (string, error)) {
 
 // metrics prints some of what a scrape would show.
 func metrics() {
-	shown := []string{"grpc_client_retry_attempts_total", "grpc_client_retry_budget_exhausted_total", "abate_calls_total", "abate_call_refusals_total",
+	shown := []string{"grpc_client_retry_attempts_total", "grpc_client_retry_budget_exhausted_total", "abate_calls_total",
+		"abate_call_refusals_total",
 		"abate_hedges_total", "circuit_breaker_state", "abate_amplification_ratio"}
 	for _, family := range must(prometheus.DefaultGatherer.Gather()) {
 		if !slices.Contains(shown, family.GetName()) {

@@ -1,4 +1,5 @@
-// What becomes of messages that fail: a healthy one, one whose bank is away for a while, one that never succeeds, and one that nobody can read.
+// What becomes of messages that fail: a healthy one, one whose bank is away for a while, one that never succeeds, and
+// one that nobody can read.
 package main
 
 import (
@@ -45,9 +46,11 @@ func main() {
 
 	story := begin(ctx, addresses)
 	consumer := &abatekafka.Consumer{
-		Brokers: addresses, Group: "billing", Topics: []string{story.topic},
+		Brokers:      addresses,
+		Group:        "billing",
+		Topics:       []string{story.topic},
 		Guard:        guard,
-		Handler:      story.tells(charge),
+		Handler:      story.prints(charge),
 		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, abate.Now)), // in earnest a store in Redis or SQL
 		OnDeadLetter: story.deadLetter,
 		Observer:     story,
@@ -70,8 +73,8 @@ type payment struct {
 	Euros int    `json:"euros"`
 }
 
-// charge handles a message. What it returns decides: nil, and it is done; an error, and it comes again from a retry topic; a permanent error, and
-// it is a dead letter at once.
+// charge handles a message. What it returns decides: nil, and it is done; an error, and it comes again from a retry
+// topic; a permanent error, and it is a dead letter at once.
 func charge(ctx context.Context, m *abatekafka.Message) error {
 	var p payment
 	if err := json.Unmarshal(m.Value, &p); err != nil {

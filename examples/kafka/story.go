@@ -30,11 +30,14 @@ type story struct {
 }
 
 // orders are the messages.
-var orders = []string{`{"order":"order-1","euros":10}`, `{"order":"order-2","euros":20}`, `{"order":"order-3","euros":30}`, `order-4;40`}
+var orders = []string{
+	`{"order":"order-1","euros":10}`, `{"order":"order-2","euros":20}`, `{"order":"order-3","euros":30}`, `order-4;40`,
+}
 
 // begin makes a topic and writes the messages.
 func begin(ctx context.Context, brokers []string) *story {
-	s := &story{topic: fmt.Sprint("payments-", time.Now().Format("150405")), began: time.Now(), names: map[string]string{}, open: len(orders)}
+	s := &story{topic: fmt.Sprint("payments-", time.Now().Format("150405")), began: time.Now(), names: map[string]string{},
+		open: len(orders)}
 	var err error
 	s.client, err = kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(s.topic))
 	check(err)
@@ -43,7 +46,9 @@ func begin(ctx context.Context, brokers []string) *story {
 	fmt.Printf("\nTopic %s gets four messages.\n\n", s.topic)
 	for i, order := range orders {
 		key := fmt.Sprint("order-", i+1)
-		check(s.client.ProduceSync(ctx, &kgo.Record{Key: []byte(key), Value: []byte(order), Headers: []kgo.RecordHeader{{Key: "customer", Value: []byte("4711")}}}).FirstErr())
+		check(s.client.ProduceSync(ctx, &kgo.Record{Key: []byte(key), Value: []byte(order), Headers: []kgo.RecordHeader{
+			{Key: "customer", Value: []byte("4711")},
+		}}).FirstErr())
 	}
 	return s
 }
@@ -51,8 +56,8 @@ func begin(ctx context.Context, brokers []string) *story {
 // atTheEnd calls finish when every message is handled or a dead letter.
 func (s *story) atTheEnd(finish func()) { s.finish = finish }
 
-// tells is a handler that says what it is given.
-func (s *story) tells(handler abatekafka.Handler) abatekafka.Handler {
+// prints returns a handler that prints what it is given.
+func (s *story) prints(handler abatekafka.Handler) abatekafka.Handler {
 	return func(ctx context.Context, m *abatekafka.Message) error {
 		s.mu.Lock()
 		s.names[fmt.Sprint(m.Record.Topic, "/", m.Record.Offset)] = string(m.Key)
@@ -67,10 +72,11 @@ func (s *story) tells(handler abatekafka.Handler) abatekafka.Handler {
 }
 
 func (s *story) say(name string, delivery int, format string, more ...any) {
-	fmt.Printf("%5.1fs  %-8s delivery %d  %s\n", time.Since(s.began).Seconds(), name, delivery, fmt.Sprintf(format, more...))
+	fmt.Printf("%5.1fs  %-8s delivery %d  %s\n", time.Since(s.began).Seconds(), name, delivery,
+		fmt.Sprintf(format, more...))
 }
 
-// ObserveRedelivery is told everything that the consumer does.
+// ObserveRedelivery prints everything that the consumer does.
 func (s *story) ObserveRedelivery(e redelivery.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +121,8 @@ func (s *story) lookAtTheDeadLetters(ctx context.Context, brokers string) {
 			}
 		})
 	}
-	fmt.Printf("\nPeople look at them so, while the broker is there (--stay keeps it):\n  go run ./cmd/abate dlq ls --brokers %s --topic %s\n", brokers, topic)
+	fmt.Printf("\nPeople look at them so, while the broker is there (--stay keeps it):\n  go run ./cmd/abate dlq ls "+
+		"--brokers %s --topic %s\n", brokers, topic)
 }
 
 // readable is text as it is, on one line and not too long, and anything else in hexadecimal.

@@ -1,5 +1,6 @@
-// Command orders is a plain service that knows nothing of Abate, to try "abate proxy -c examples/ingress.yaml" with: ten
-// workers that take 50 ms for each request, so 200 requests a second. A POST makes an order, and every POST another one.
+// Command orders is a plain service that knows nothing of Abate, to try "abate proxy -c examples/ingress.yaml" with:
+// ten workers that take 50 ms for each request, so 200 requests a second. A POST makes an order, and every POST another
+// one.
 package main
 
 import (

@@ -2,9 +2,9 @@
 //
 //	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/redis
 //
-// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok" once a
-// second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one connection
-// goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
+// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok"
+// once a second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one
+// connection goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
 package main
 
 import (
@@ -27,14 +27,16 @@ func main() {
 	defer stop()
 	options := must(redis.ParseURL(cmp.Or(os.Getenv("REDIS_URL"), "redis://127.0.0.1:6379")))
 	guard := must(abate.New("redis", abate.ConnectionPolicy()))
-	dialer := abatenet.Dialer{Guard: guard, Greet: abatenet.PingRedis}                    // for TLS, rediss://, its Dial is a tls.Dialer's
-	options.Dialer, options.MaxRetries, options.DialerRetries = dialer.DialContext, -1, 1 // the guard decides what is tried again
+	// For TLS, rediss://, set Dial to the DialContext of a tls.Dialer.
+	dialer := abatenet.Dialer{Guard: guard, Greet: abatenet.PingRedis}
+	// The guard decides what is retried.
+	options.Dialer, options.MaxRetries, options.DialerRetries = dialer.DialContext, -1, 1
 	client := redis.NewClient(options)
 	defer client.Close()
 
 	startup := abate.StartupPolicy()
 	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "redis", startup, func(ctx context.Context) (any, error) { return nil, client.Ping(ctx).Err() }))
+	must(abate.Connect(ctx, "redis", startup, func(c context.Context) (any, error) { return nil, client.Ping(c).Err() }))
 	for ctx.Err() == nil {
 		if err := client.Ping(ctx).Err(); err != nil {
 			slog.Warn("failed", "error", err)

@@ -2,9 +2,9 @@
 //
 //	DATABASE_URL=postgres://user@127.0.0.1:5432/postgres go run ./examples/sql
 //
-// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok" once a
-// second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one connection
-// goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
+// Start it before the server, or restart the server while it runs: it waits for the server at its start, and says "ok"
+// once a second. While the server is away it says why it cannot ask, and hardly knocks; when the server is back, one
+// connection goes first, and "ok" follows within seconds. The others come at a pace. Ctrl-C ends it.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 
 	startup := abate.StartupPolicy()
 	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, db.PingContext(ctx) }))
+	must(abate.Connect(ctx, "postgres", startup, func(c context.Context) (any, error) { return nil, db.PingContext(c) }))
 	for ctx.Err() == nil {
 		if _, err := db.ExecContext(ctx, "SELECT 1"); err != nil {
 			slog.Warn("failed", "error", err)

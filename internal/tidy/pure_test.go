@@ -13,7 +13,7 @@ import (
 // decides are the folders and files of which every function is pure, besides policy/ and the state machines of
 // package abate: what the simulator runs on, and what is said in so many words to do no I/O.
 var decides = []string{
-	"sim/engine", "sim/kernel", "sim/crowd", "sim/distribution", "sim/expect", "sim/figures",
+	"sim/engine", "sim/kernel", "sim/population", "sim/distribution", "sim/expect", "sim/figures",
 	"hops", "proxy/h1", "internal/pathform", "internal/exhausted", "internal/repeats",
 	"adapter/abatekafka/dlq/outlook.go",
 }

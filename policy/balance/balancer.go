@@ -20,9 +20,9 @@ const (
 	Neutral Result = 2
 )
 
-// Balancer chooses among the endpoints of one service. It is shared state: build one per service, and let all attempts use
-// it. All methods are safe for concurrent use. Where they are given a time that is older than one they have seen, what has
-// happened since stays as it is.
+// Balancer chooses among the endpoints of one service. It is shared state: build one per service, and let all attempts
+// use it. All methods are safe for concurrent use. Where they are given a time that is older than one they have seen,
+// what has happened since stays as it is.
 type Balancer struct {
 	endpoints []endpoint
 	config    Config
@@ -33,8 +33,8 @@ type Balancer struct {
 	mu     sync.Mutex // guards the lower half of each endpoint and every change of choice
 }
 
-// New returns a balancer over the endpoints 0 to endpoints-1, all in the choice. Values of c outside their range are moved
-// to its nearest end. Without endpoints, or with a negative number of them, there is nothing to choose.
+// New returns a balancer over the endpoints 0 to endpoints-1, all in the choice. Values of c outside their range are
+// moved to its nearest end. Without endpoints, or with a negative number of them, there is nothing to choose.
 func New(c Config, endpoints int) *Balancer {
 	c = c.WithDefaults()
 	n := max(endpoints, 0)
@@ -44,9 +44,9 @@ func New(c Config, endpoints int) *Balancer {
 }
 
 // Pick chooses the endpoint of the next attempt, which counts as pending until Done: of two endpoints drawn at random
-// from those that are not ejected, the one with fewer attempts pending, or the first drawn where that is equal. rnd are 64
-// uniform random bits. avoid is the endpoint just tried, -1 for none; it is chosen only if all others are ejected. Pick
-// returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is over.
+// from those that are not ejected, the one with fewer attempts pending, or the first drawn where that is equal. rnd are
+// 64 uniform random bits. avoid is the endpoint just tried, -1 for none; it is chosen only if all others are ejected.
+// Pick returns -1 if the balancer has no endpoints. It takes no lock, unless an endpoint's ejection is over.
 func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 	i := b.at(now).draw(b.endpoints, rnd, avoid)
 	if i >= 0 {
@@ -55,11 +55,12 @@ func (b *Balancer) Pick(now time.Duration, rnd uint64, avoid int) int {
 	return i
 }
 
-// Done ends an attempt for which Pick returned i. Call it once for each. It panics if none is pending on i, as unlocking
-// an unlocked mutex does: the choice would be wrong from then on. A Success takes no lock, and neither does a Failure
-// unless the endpoint reaches ConsecutiveFailures, or has been ejected lately.
+// Done ends an attempt for which Pick returned i. Call it once for each. It panics if none is pending on i, as
+// unlocking an unlocked mutex does: the choice would be wrong from then on. A Success takes no lock, and neither does a
+// Failure unless the endpoint reaches ConsecutiveFailures, or has been ejected lately.
 //
-// Results that arrive while the endpoint is ejected change nothing, whether the attempt began before the ejection or not.
+// Results that arrive while the endpoint is ejected change nothing, whether the attempt began before the ejection or
+// not.
 func (b *Balancer) Done(i int, now time.Duration, r Result) {
 	e := &b.endpoints[i]
 	if ended := e.ended.Add(1); ended > e.begun.Load() {

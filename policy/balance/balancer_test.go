@@ -12,7 +12,9 @@ import (
 const s = time.Second
 
 // three ejects after three failures, for 10 s times the number of ejections but at most 35 s, all endpoints but one.
-var three = balance.Config{ConsecutiveFailures: 3, BaseEjectionTime: 10 * s, MaxEjectionTime: 35 * s, MaxEjectionShare: 1}
+var three = balance.Config{
+	ConsecutiveFailures: 3, BaseEjectionTime: 10 * s, MaxEjectionTime: 35 * s, MaxEjectionShare: 1,
+}
 
 // begin begins one attempt on endpoint i. To get there it loads the others, and unloads them again.
 func begin(t *testing.T, b *balance.Balancer, now time.Duration, i int) {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Carry takes over what from knows, after a reload: endpoint i of b was endpoint index[i] of from. An index that from does
-// not have (-1), and one that is missing, is a new endpoint. Streaks and ejections carry over, the latter as far as b's
-// configuration allows: no more endpoints than it may eject, those that come back last, and none for longer than its
-// MaxEjectionTime. Attempts that are pending stay with from, and their results are told to it. Call Carry before b is used.
+// Carry takes over what from knows, after a reload: endpoint i of b was endpoint index[i] of from. An index that from
+// does not have (-1), and one that is missing, is a new endpoint. Streaks and ejections carry over, the latter as far
+// as b's configuration allows: no more endpoints than it may eject, those that come back last, and none for longer than
+// its MaxEjectionTime. Attempts that are pending stay with from, and their results go to it. Call Carry before b
+// is used.
 func (b *Balancer) Carry(from *Balancer, index []int) {
 	was := from.records()
 	b.mu.Lock()

@@ -61,11 +61,14 @@ func TestAReloadCarriesEjectionsAndStreaks(t *testing.T) {
 		{"no index", three, nil, []balance.EndpointState{none, none}},
 		{"more indexes than endpoints", three, []int{2, 1, 0}, []balance.EndpointState{long, streak}},
 		{"one endpoint twice", three, []int{2, 2, 0}, []balance.EndpointState{long, long, none}},
-		{"a smaller share: what comes back last stays out", half, []int{0, 3, 2}, []balance.EndpointState{none, {Ejections: 1, Multiplier: 1}, long}},
+		{"a smaller share: what comes back last stays out", half, []int{0, 3, 2}, []balance.EndpointState{
+			none, {Ejections: 1, Multiplier: 1}, long,
+		}},
 		{"only ejected ones are left", three, []int{2, 3}, []balance.EndpointState{long, {Ejections: 1, Multiplier: 1}}},
 		{"only one is left, and it was ejected", three, []int{2}, []balance.EndpointState{{Ejections: 2, Multiplier: 2}}},
 		{"a shorter maximum", shorter, []int{0, 1, 2, 3},
-			[]balance.EndpointState{none, streak, {Ejected: true, EjectedUntil: 62 * s, Ejections: 2, Multiplier: 2}, {Ejected: true, EjectedUntil: 62 * s, Ejections: 1, Multiplier: 1}}},
+			[]balance.EndpointState{none, streak, {Ejected: true, EjectedUntil: 62 * s, Ejections: 2, Multiplier: 2},
+				{Ejected: true, EjectedUntil: 62 * s, Ejections: 1, Multiplier: 1}}},
 		{"disabled", off, []int{0, 1, 2, 3}, []balance.EndpointState{none, streak, {Ejections: 2}, {Ejections: 1}}},
 		{"off", balance.Config{}, []int{0, 1, 2, 3}, []balance.EndpointState{none, streak, {Ejections: 2}, {Ejections: 1}}},
 	} {
@@ -177,7 +180,8 @@ func TestReloadsWithoutEndDoNotWearAnythingOut(t *testing.T) {
 		next.Carry(b, []int{0, 1, 2, 3})
 		b = next
 	}
-	if got, want := b.Endpoint(2, 60*s), (balance.EndpointState{Ejected: true, EjectedUntil: 75 * s, Ejections: 2, Multiplier: 2}); got != want {
+	if got, want := b.Endpoint(2, 60*s),
+		(balance.EndpointState{Ejected: true, EjectedUntil: 75 * s, Ejections: 2, Multiplier: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := b.Endpoint(1, 60*s); got.ConsecutiveFailures != 2 {

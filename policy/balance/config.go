@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Config says when an endpoint that fails is taken out of the choice, and for how long. The entirely zero Config is off:
-// calls are balanced, and no endpoint is ejected.
+// Config says when an endpoint that fails is taken out of the choice, and for how long. The entirely zero Config is
+// off: calls are balanced, and no endpoint is ejected.
 type Config struct {
 	// Disabled turns ejection off. Calls are still balanced over all endpoints.
 	Disabled bool `yaml:"disabled"`
@@ -15,9 +15,9 @@ type Config struct {
 	// default, 5.
 	ConsecutiveFailures int `yaml:"consecutiveFailures" range:"1..1000000" example:"5"`
 
-	// BaseEjectionTime is how long an endpoint is out the first time. The second time in short order it is out twice as
-	// long, then three times; each base time in the choice without a failure takes one step back. Range 10ms to 1h. Zero
-	// means the default, 10s.
+	// BaseEjectionTime is how long an endpoint is out the first time. When it is ejected again soon it is out twice as
+	// long, then three times; each base time without a failure takes one step back. Range 10ms to 1h. Zero means the
+	// default, 10s.
 	BaseEjectionTime time.Duration `yaml:"baseEjectionTime" range:"10ms..1h" example:"10s"`
 
 	// MaxEjectionTime is the longest time an endpoint is out. Must not be below baseEjectionTime. Range 10ms to 24h. Zero
@@ -30,13 +30,13 @@ type Config struct {
 	MaxEjectionShare float64 `yaml:"maxEjectionShare" range:"0.001..1" example:"0.5"`
 }
 
-// Enabled reports whether endpoints are ejected. The zero Config and a disabled one eject none; any other does, with its
-// unset fields at their defaults.
+// Enabled reports whether endpoints are ejected. The zero Config and a disabled one eject none; any other does, with
+// its unset fields at their defaults.
 func (c Config) Enabled() bool { return !c.Disabled && c != Config{} }
 
-// WithDefaults returns c as [New] uses it: the defaults written into the fields that are zero, values outside their range
-// moved to its nearest end, MaxEjectionTime raised to BaseEjectionTime. The zero Config, which is off, stays zero. It is
-// pure, and doing it twice changes nothing.
+// WithDefaults returns c as [New] uses it: the defaults written into the fields that are zero, values outside their
+// range moved to its nearest end, MaxEjectionTime raised to BaseEjectionTime. The zero Config, which is off, stays
+// zero. It is pure, and doing it twice changes nothing.
 func (c Config) WithDefaults() Config {
 	if c == (Config{}) {
 		return c

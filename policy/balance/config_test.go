@@ -9,9 +9,13 @@ import (
 )
 
 func TestDefaults(t *testing.T) {
-	full := balance.Config{ConsecutiveFailures: 5, BaseEjectionTime: 10 * s, MaxEjectionTime: 5 * time.Minute, MaxEjectionShare: 0.5}
-	low := balance.Config{ConsecutiveFailures: 1, BaseEjectionTime: 10 * time.Millisecond, MaxEjectionTime: 10 * time.Millisecond, MaxEjectionShare: 0.001}
-	high := balance.Config{ConsecutiveFailures: 1_000_000, BaseEjectionTime: time.Hour, MaxEjectionTime: 24 * time.Hour, MaxEjectionShare: 1}
+	full := balance.Config{
+		ConsecutiveFailures: 5, BaseEjectionTime: 10 * s, MaxEjectionTime: 5 * time.Minute, MaxEjectionShare: 0.5,
+	}
+	low := balance.Config{ConsecutiveFailures: 1, BaseEjectionTime: 10 * time.Millisecond,
+		MaxEjectionTime: 10 * time.Millisecond, MaxEjectionShare: 0.001}
+	high := balance.Config{ConsecutiveFailures: 1_000_000, BaseEjectionTime: time.Hour, MaxEjectionTime: 24 * time.Hour,
+		MaxEjectionShare: 1}
 	with := func(c balance.Config, change func(*balance.Config)) balance.Config {
 		change(&c)
 		return c
@@ -24,9 +28,14 @@ func TestDefaults(t *testing.T) {
 		{"one field switches it on", balance.Config{ConsecutiveFailures: 5}, full},
 		{"any field does", balance.Config{MaxEjectionTime: 5 * time.Minute}, full},
 		{"disabled", balance.Config{Disabled: true}, with(full, func(c *balance.Config) { c.Disabled = true })},
-		{"too low", balance.Config{ConsecutiveFailures: -1, BaseEjectionTime: -1, MaxEjectionTime: math.MinInt64, MaxEjectionShare: math.Inf(-1)}, low},
-		{"too high", balance.Config{ConsecutiveFailures: math.MaxInt, BaseEjectionTime: math.MaxInt64, MaxEjectionTime: math.MaxInt64, MaxEjectionShare: 1.1}, high},
-		{"not a number", with(full, func(c *balance.Config) { c.MaxEjectionShare = math.NaN() }), with(full, func(c *balance.Config) { c.MaxEjectionShare = 0.001 })},
+		{"too low", balance.Config{
+			ConsecutiveFailures: -1, BaseEjectionTime: -1, MaxEjectionTime: math.MinInt64, MaxEjectionShare: math.Inf(-1),
+		}, low},
+		{"too high", balance.Config{ConsecutiveFailures: math.MaxInt, BaseEjectionTime: math.MaxInt64,
+			MaxEjectionTime: math.MaxInt64, MaxEjectionShare: 1.1}, high},
+		{"not a number", with(full, func(c *balance.Config) {
+			c.MaxEjectionShare = math.NaN()
+		}), with(full, func(c *balance.Config) { c.MaxEjectionShare = 0.001 })},
 		{"base above the default maximum", balance.Config{BaseEjectionTime: time.Hour},
 			with(full, func(c *balance.Config) { c.BaseEjectionTime, c.MaxEjectionTime = time.Hour, time.Hour })},
 		{"base above the maximum", balance.Config{BaseEjectionTime: time.Minute, MaxEjectionTime: s},
@@ -62,7 +71,8 @@ func TestEnabled(t *testing.T) {
 func TestAnyConfigWorks(t *testing.T) {
 	for _, c := range []balance.Config{
 		{ConsecutiveFailures: -7, BaseEjectionTime: -7, MaxEjectionTime: -7, MaxEjectionShare: -7},
-		{ConsecutiveFailures: 1, BaseEjectionTime: math.MaxInt64, MaxEjectionTime: math.MaxInt64, MaxEjectionShare: math.Inf(1)},
+		{ConsecutiveFailures: 1, BaseEjectionTime: math.MaxInt64, MaxEjectionTime: math.MaxInt64,
+			MaxEjectionShare: math.Inf(1)},
 		{BaseEjectionTime: 10 * time.Millisecond, MaxEjectionTime: 24 * time.Hour, MaxEjectionShare: math.NaN()},
 	} {
 		b := balance.New(c, 3)
@@ -70,7 +80,8 @@ func TestAnyConfigWorks(t *testing.T) {
 			now := time.Duration(n) * s
 			i := b.Pick(now, n*0x9e3779b97f4a7c15, -1)
 			b.Done(i, now, balance.Failure)
-			if e := b.Endpoint(i, now); e.Ejected && (e.EjectedUntil < now+10*time.Millisecond || e.EjectedUntil > now+24*time.Hour) {
+			if e := b.Endpoint(i, now); e.Ejected &&
+				(e.EjectedUntil < now+10*time.Millisecond || e.EjectedUntil > now+24*time.Hour) {
 				t.Fatalf("%+v: out at %v until %v", c, now, e.EjectedUntil)
 			}
 		}

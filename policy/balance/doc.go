@@ -1,16 +1,16 @@
 // Package balance decides which endpoint of a service gets the next attempt.
 //
-// Why: a service runs on several endpoints, and one of them is often worse than the others: it hangs, it refuses, it still
-// starts. Without a look at it, an equal share of all attempts goes there, and each of them is a retry for the others to
-// bear. So two things decide here: how busy an endpoint is, and whether it has failed lately.
+// Why: a service runs on several endpoints, and one of them is often worse than the others: it hangs, it refuses, it
+// still starts. Without a look at it, an equal share of all attempts goes there, and each of them is a retry for the
+// others to bear. So two things decide here: how busy an endpoint is, and whether it has failed lately.
 //
 // # How an endpoint is chosen
 //
-// Two endpoints are drawn at random, and the one with fewer attempts pending gets the attempt. That is nearly as even as
-// to look at all of them (M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001), costs the same
-// for any number of endpoints, and many clients that decide alike at the same moment do not all run to the same endpoint.
-// A slow endpoint has more attempts pending, so it gets fewer without being measured. When both are equally busy the first
-// one drawn is taken: each endpoint is it equally often.
+// Two endpoints are drawn at random, and the one with fewer attempts pending gets the attempt. That is nearly as even
+// as to look at all of them (M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001), costs the
+// same for any number of endpoints, and many clients that decide alike at the same moment do not all run to the same
+// endpoint. A slow endpoint has more attempts pending, so it gets fewer without being measured. When both are equally
+// busy the first one drawn is taken: each endpoint is it equally often.
 //
 // A retry avoids the endpoint just tried, as long as any other is in the choice.
 //
@@ -22,27 +22,27 @@
 //	min(base × multiplier, max)
 //
 // where the multiplier is one more for each ejection, and one less for each base time in the choice without a failure
-// (as Envoy's outlier detection does it). Then it comes back, with an empty streak. Nothing probes it: the next attempts
-// do.
+// (as Envoy's outlier detection does it). Then it comes back, with an empty streak. Nothing probes it: the next
+// attempts do.
 //
 // When many endpoints fail at once it is rarely the endpoints' fault, and what is left would not bear the load: at most
 // MaxEjectionShare of them are out at once, and never the last one. So there is always an endpoint to choose, and an
 // attempt never goes to an ejected one. To stop calling the service as a whole is the circuit breaker's decision.
 //
-// Late results do no harm. While an endpoint is ejected they are not counted. After its return, as many attempts must have
-// begun since as it takes failures to eject it again: those that hung since before the ejection and fail now are not
-// enough.
+// Late results do no harm. While an endpoint is ejected they are not counted. After its return, as many attempts must
+// have begun since as it takes failures to eject it again: those that hung since before the ejection and fail now are
+// not enough.
 //
 // # How to drive it
 //
-// Call Pick before each attempt and Done after it, whatever became of it. After a reload build a new [Balancer] and let it
-// Carry what the old one knows; attempts in flight still end at the old one. The balancer starts no goroutine and reads no
-// clock: an endpoint comes back on the first call at or after the time that it was ejected until.
+// Call Pick before each attempt and Done after it, whatever became of it. After a reload build a new [Balancer] and let
+// it Carry what the old one knows; attempts in flight still end at the old one. The balancer starts no goroutine and
+// reads no clock: an endpoint comes back on the first call at or after the time that it was ejected until.
 //
 // # What it costs
 //
 // Pick and Done together take as long as four to seven atomic additions, two of which are the count of what is pending:
-// 9 to 13 ns with 1 to 16 endpoints and 16 ns with 256 (figures from the benchmarks of this package, on one core). Nothing
-// is allocated and no lock is taken, except when an endpoint is ejected or comes back, and by the failures of one that has
-// been ejected lately. An endpoint needs one cache line and 8 bytes.
+// 9 to 13 ns with 1 to 16 endpoints and 16 ns with 256 (figures from the benchmarks of this package, on one core).
+// Nothing is allocated and no lock is taken, except when an endpoint is ejected or comes back, and by the failures of
+// one that has been ejected lately. An endpoint needs one cache line and 8 bytes.
 package balance

@@ -7,8 +7,8 @@ import (
 
 // endpoint is one cache line, so that attempts on different endpoints do not wait for each other.
 type endpoint struct {
-	// Two numbers that only grow instead of one that goes up and down: they cost the same, and begun tells, too, how
-	// many attempts there were since the return.
+	// Two numbers that only grow instead of one that goes up and down: they cost the same, and begun also says how many
+	// attempts there were since the return.
 	begun, ended atomic.Int64
 	streak       atomic.Int64 // failures in a row
 	lately       atomic.Bool  // multiplier > 0: a failure must look at the time

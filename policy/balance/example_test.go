@@ -7,7 +7,8 @@ import (
 	"github.com/abate-go/abate/policy/balance"
 )
 
-// The second of three endpoints is down. Retries go elsewhere at once, and after two failures in a row so does everything.
+// The second of three endpoints is down. Retries go elsewhere at once, and after two failures in a row so does
+// everything.
 func Example() {
 	b := balance.New(balance.Config{ConsecutiveFailures: 2, BaseEjectionTime: 10 * time.Second}, 3)
 	const down = 1

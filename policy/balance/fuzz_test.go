@@ -183,7 +183,9 @@ func (p *pair) step(t *testing.T, op, arg byte) {
 		at := int(arg) % len(p.pending)
 		i := p.pending[at]
 		p.pending = slices.Delete(p.pending, at, at+1)
-		r := []balance.Result{balance.Failure, balance.Failure, balance.Failure, balance.Success, balance.Neutral}[int(arg>>3)%5]
+		r := []balance.Result{
+			balance.Failure, balance.Failure, balance.Failure, balance.Success, balance.Neutral,
+		}[int(arg>>3)%5]
 		p.b.Done(i, p.now, r)
 		p.m.done(i, p.now, r)
 	case 5:
@@ -208,7 +210,8 @@ func (p *pair) step(t *testing.T, op, arg byte) {
 func (p *pair) check(t *testing.T) {
 	p.m.pass(p.now)
 	for i, e := range p.m.endpoints {
-		want := balance.EndpointState{Pending: e.pending, ConsecutiveFailures: e.streak, Ejected: e.out, Ejections: e.ejections, Multiplier: p.m.forgiven(e, p.now)}
+		want := balance.EndpointState{Pending: e.pending, ConsecutiveFailures: e.streak, Ejected: e.out,
+			Ejections: e.ejections, Multiplier: p.m.forgiven(e, p.now)}
 		if e.out {
 			want.EjectedUntil = e.until
 		}

@@ -72,8 +72,8 @@ func TestEndpointsThatAreLeftAreChosenEquallyOften(t *testing.T) {
 	wantShares(t, "avoiding an ejected one", shares(b, 6, 0, 4, 5), []float64{0.25, 0, 0.25, 0.25, 0, 0.25})
 }
 
-// Of all pairs of n endpoints with different loads, n-1 hold the idlest, n-2 the next without the idlest, and so on. The
-// busiest of them is never the better one.
+// Of all pairs of n endpoints with different loads, n-1 hold the idlest, n-2 the next without the idlest, and so on.
+// The busiest of them is never the better one.
 func TestTheLessBusyOfTwoIsChosen(t *testing.T) {
 	b := balance.New(three, 5)
 	load(b, []int{20, 0, 10, 5, 15})
@@ -124,7 +124,8 @@ func TestTheEndpointJustTriedIsAvoided(t *testing.T) {
 	}
 }
 
-// The point of it all: nine endpoints answer in one tick and one in ten. Least pending of two gives the slow one little.
+// The point of it all: nine endpoints answer in one tick and one in ten. Least pending of two gives the slow one
+// little.
 func TestASlowEndpointGetsLess(t *testing.T) {
 	const n, slow = 10, 3
 	b := balance.New(three, n)

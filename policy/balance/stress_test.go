@@ -31,7 +31,8 @@ func TestTheCapHoldsUnderRaces(t *testing.T) {
 		n, least int // endpoints, and how many are always in the choice
 		share    float64
 	}{{1, 1, 1}, {2, 1, 1}, {3, 2, 0.5}, {8, 1, 1}, {16, 12, 0.25}} {
-		b := balance.New(balance.Config{ConsecutiveFailures: 2, BaseEjectionTime: 10 * time.Millisecond, MaxEjectionTime: 20 * time.Millisecond, MaxEjectionShare: tt.share}, tt.n)
+		b := balance.New(balance.Config{ConsecutiveFailures: 2, BaseEjectionTime: 10 * time.Millisecond,
+			MaxEjectionTime: 20 * time.Millisecond, MaxEjectionShare: tt.share}, tt.n)
 		var clock atomic.Int64
 		fewest, most := [6]int{}, [6]int{}
 		race(len(fewest), func(g int) {

@@ -7,8 +7,14 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-var fleetConfig = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: time.Second, MaxWaitDurationInOpenState: 10 * time.Second,
-	SuccessThreshold: 1, PermittedCallsInHalfOpen: 1, Fleet: true}
+var fleetConfig = breaker.Config{
+	FailureThreshold:           5,
+	WaitDurationInOpenState:    time.Second,
+	MaxWaitDurationInOpenState: 10 * time.Second,
+	SuccessThreshold:           1,
+	PermittedCallsInHalfOpen:   1,
+	Fleet:                      true,
+}
 
 func TestAdviceOpensABreakerThatHasSeenNothing(t *testing.T) {
 	var changes []breaker.Change
@@ -171,7 +177,11 @@ func TestInstancesDoNotKeepEachOtherOpen(t *testing.T) {
 
 func TestRecordingForAdviceCostsNothing(t *testing.T) {
 	b := breaker.New(fleetConfig, nil, nil)
-	if n := testing.AllocsPerRun(100, func() { call(t, b, 0, breaker.Success); b.Advise(0, time.Second); b.Finding(0) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		call(t, b, 0, breaker.Success)
+		b.Advise(0, time.Second)
+		b.Finding(0)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

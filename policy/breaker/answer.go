@@ -2,15 +2,16 @@ package breaker
 
 import "time"
 
-// The mark of an answered permit is the bucket that its success was counted in, and slowAlready if the call has been counted as slow.
+// The mark of an answered permit is the bucket that its success was counted in, and slowAlready if the call has been
+// counted as slow.
 const slowAlready = 1 << 31
 
-// Answered is Record for a call whose answer has begun well and is still coming, such as the body of an HTTP response. It returns
-// a permit for the rest, for one call of Ended.
+// Answered is Record for a call whose answer has begun well and is still coming, such as the body of an HTTP response.
+// It returns a permit for the rest, for one call of Ended.
 //
-// While closed and ramping up the call counts as a success at once, and is slow or not by now: how long somebody reads says
-// nothing about the dependency. A probe counts when its answer has ended, or when its lease is over: a stream that lasts for hours
-// proves enough by then.
+// While closed and ramping up the call counts as a success at once, and is slow or not by now: how long somebody reads
+// says nothing about the dependency. A probe counts when its answer has ended, or when its lease is over: a stream that
+// lasts for hours proves enough by then.
 func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
 	p := b.cur.Load()
 	if permit.gen != p.gen {
@@ -33,11 +34,12 @@ func (b *Breaker) Answered(now time.Duration, permit Permit) Permit {
 	return rest
 }
 
-// Ended takes the end of an answer, with the permit that Answered returned. A Failure makes of the call's success a failure, and of
-// the call a slow one if it has been running for so long: the call counts once. It lengthens the row of failures, unless the answer
-// has flowed for twice as long as a probe may take: streams that somebody cuts every hour are no outage. Anything else ends
-// the row also of answers that broke off, which the beginning of an answer has not done, and makes a probe a success. An answer
-// that has begun in an earlier state counts for nothing. An Ended that never comes leaves a success.
+// Ended takes the end of an answer, with the permit that Answered returned. A Failure makes of the call's success a
+// failure, and of the call a slow one if it has been running for so long: the call counts once. It lengthens the row of
+// failures, unless the answer has flowed for twice as long as a probe may take: streams that somebody cuts every hour
+// are no outage. Anything else ends the row also of answers that broke off, which the beginning of an answer has not
+// done, and makes a probe a success. An answer that has begun in an earlier state counts for nothing. An Ended that
+// never comes leaves a success.
 func (b *Breaker) Ended(now time.Duration, permit Permit, r Result) {
 	p := b.cur.Load()
 	switch {
@@ -74,8 +76,8 @@ func (b *Breaker) recount(ev *evidence, now time.Duration, bucket uint32, slow b
 	}
 }
 
-// takeBack makes of a success that was counted in a bucket a failure of now. A bucket that has left the window has taken the
-// success with it.
+// takeBack makes of a success that was counted in a bucket a failure of now. A bucket that has left the window has
+// taken the success with it.
 func (w *timeWindow) takeBack(bucket uint32, slow bool) {
 	head := w.head.Load()
 	if age := (head&^slowAlready)>>placeBits - bucket>>placeBits; age&(slowAlready>>placeBits-1) < buckets {
@@ -87,8 +89,8 @@ func (w *timeWindow) takeBack(bucket uint32, slow bool) {
 	}
 }
 
-// takeBack makes of the latest success a failure: whose it was makes no difference to the sums. In a window without any the failure is
-// a call of its own.
+// takeBack makes of the latest success a failure: whose it was makes no difference to the sums. In a window without any
+// the failure is a call of its own.
 func (w *countWindow) takeBack(slow bool) {
 	next := w.next.Load()
 	for back := uint64(1); back <= min(next, w.size); back++ {

@@ -67,7 +67,9 @@ func TestFifteenAnswersThatBreakOffOpenTheCircuit(t *testing.T) {
 }
 
 func TestReadingAnAnswerForLongIsNotASlowCall(t *testing.T) {
-	b := breaker.New(breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms, MinimumNumberOfCalls: 2}, nil, nil)
+	b := breaker.New(breaker.Config{
+		SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms, MinimumNumberOfCalls: 2,
+	}, nil, nil)
 	var open []breaker.Permit
 	for range 20 {
 		open = append(open, answered(t, b, 0))

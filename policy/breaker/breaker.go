@@ -28,7 +28,7 @@ type Breaker struct {
 // rnd returns 64 uniform random bits for the jitter and the ramp-up, and must be safe for concurrent use. When
 // it is nil the breaker uses a fixed sequence, the same in each process; then waits do not spread over a fleet.
 //
-// onChange, which may be nil, is told of each change of state. It is called by the goroutine whose call caused
+// onChange, which may be nil, is called for each change of state. It is called by the goroutine whose call caused
 // the change, without any lock, so it may use the breaker; changes that follow each other closely on two
 // goroutines may arrive in the wrong order.
 func New(c Config, rnd func() uint64, onChange func(Change)) *Breaker {
@@ -71,7 +71,7 @@ func (b *Breaker) admit(now time.Duration) (Permit, bool) {
 		return b.admit(now)
 	}
 	if h := p.ev.hanging; h != nil && h.due(now) {
-		if b.turn(p, now); b.cur.Load() != p {
+		if b.advance(p, now); b.cur.Load() != p {
 			return b.admit(now)
 		}
 	}
@@ -92,7 +92,7 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 	p := b.cur.Load()
 	if p.state == Open && !p.forced && now >= p.until {
 		b.probes.reset()
-		change = b.enter(phase{state: HalfOpen, told: p.told}, p.cfg, now, reasonWaitOver)
+		change = b.enter(phase{state: HalfOpen, advised: p.advised}, p.cfg, now, reasonWaitOver)
 		p = b.cur.Load()
 	}
 	if p.state != HalfOpen { // another goroutine was faster
@@ -103,8 +103,8 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 		if b.probes.successes += n; b.probes.successes >= p.cfg.SuccessThreshold {
 			recovered := b.recover(p.cfg, now)
 			b.mu.Unlock()
-			b.tell(change)
-			b.tell(recovered)
+			b.notify(change)
+			b.notify(recovered)
 			return b.admit(now)
 		}
 	}
@@ -112,7 +112,7 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 	b.mu.Unlock()
 	permit := Permit{start: now, gen: p.gen, mark: serial}
 	if change.From != change.To {
-		b.tellProbing(change, permit)
+		b.reportProbing(change, permit)
 	}
 	if !ok {
 		return p.refuse()
@@ -120,16 +120,17 @@ func (b *Breaker) probe(now time.Duration) (Permit, bool) {
 	return permit, true
 }
 
-// tellProbing tells that the breaker begins to probe, with a permit that is free if onChange panics: nobody gets it then.
-func (b *Breaker) tellProbing(change Change, permit Permit) {
-	told := false
+// reportProbing reports that the breaker begins to probe, with a permit that is free if onChange panics: nobody gets it
+// then.
+func (b *Breaker) reportProbing(change Change, permit Permit) {
+	notified := false
 	defer func() {
-		if !told {
+		if !notified {
 			b.takeBack(permit)
 		}
 	}()
-	b.tell(change)
-	told = true
+	b.notify(change)
+	notified = true
 }
 
 // Record takes the result of an admitted call. A permit from before the breaker last opened or began to probe
@@ -166,7 +167,7 @@ func (b *Breaker) record(now time.Duration, permit Permit, r Result, begun bool)
 		}
 	}
 	if look {
-		b.turn(p, now)
+		b.advance(p, now)
 	}
 }
 
@@ -194,10 +195,10 @@ func (b *Breaker) count(ev *evidence, now time.Duration, failed, slow, begun boo
 	return look || ev.pending.Load()
 }
 
-// turn moves the clock of the hanging calls on, and judges when there was something to move.
-func (b *Breaker) turn(p *phase, now time.Duration) {
+// advance moves the clock of the hanging calls on, and judges when there was something to move.
+func (b *Breaker) advance(p *phase, now time.Duration) {
 	b.mu.Lock()
-	moved := p.ev.hanging.turn(now)
+	moved := p.ev.hanging.moveTo(now)
 	b.mu.Unlock()
 	if moved {
 		b.judge(p, now)
@@ -225,7 +226,7 @@ func (b *Breaker) judge(p *phase, now time.Duration) {
 		}
 	}
 	b.mu.Unlock()
-	b.tell(change)
+	b.notify(change)
 }
 
 // report takes the result of a probe.
@@ -250,7 +251,7 @@ func (b *Breaker) report(now time.Duration, permit Permit, r Result) {
 		}
 	}
 	b.mu.Unlock()
-	b.tell(change)
+	b.notify(change)
 }
 
 // drawFor draws a random number for a permit, which is free if the source panics.
@@ -293,7 +294,7 @@ func (b *Breaker) recover(c *Config, now time.Duration) Change {
 	if c.RampUp > 0 {
 		next.state = RampUp
 	}
-	if b.cur.Load().told {
+	if b.cur.Load().advised {
 		b.advice.deafUntil = after(now, c.MaxWaitDurationInOpenState)
 	}
 	return b.enter(next, c, now, reasonProbesOK)
@@ -310,7 +311,7 @@ func (b *Breaker) finishRampUp(now time.Duration) {
 		change = b.publish(next, p.cfg, now, reasonRampUpOver)
 	}
 	b.mu.Unlock()
-	b.tell(change)
+	b.notify(change)
 }
 
 // enter begins a new generation. The lock is held.
@@ -332,8 +333,8 @@ func (b *Breaker) publish(next phase, c *Config, now time.Duration, reason strin
 	return Change{From: from, To: next.state, At: now, Reason: reason}
 }
 
-// tell passes a change on. No lock is held.
-func (b *Breaker) tell(c Change) {
+// notify passes a change on. No lock is held.
+func (b *Breaker) notify(c Change) {
 	if c.From != c.To && b.onChange != nil {
 		b.onChange(c)
 	}

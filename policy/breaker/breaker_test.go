@@ -82,7 +82,9 @@ func opened(t *testing.T, c breaker.Config, onChange func(breaker.Change)) *brea
 }
 
 func TestZeroConfigLetsEveryCallPass(t *testing.T) {
-	for _, c := range []breaker.Config{{}, {Disabled: true, FailureThreshold: 1, Mode: breaker.ForcedOpen}, {Mode: breaker.Shadow}} {
+	for _, c := range []breaker.Config{
+		{}, {Disabled: true, FailureThreshold: 1, Mode: breaker.ForcedOpen}, {Mode: breaker.Shadow},
+	} {
 		b := breaker.New(c, nil, nil)
 		calls(t, b, 0, times(1000, bad)...)
 		wantState(t, b, breaker.Closed)
@@ -114,8 +116,10 @@ func TestCountWindowOpensAtTheRate(t *testing.T) {
 		{"a success reaches the minimum below the rate", []breaker.Result{bad, good, good, good}, breaker.Closed},
 		{"neutral does not reach the minimum", []breaker.Result{bad, bad, bad, neutral, neutral}, breaker.Closed},
 		{"unknown results are neutral", []breaker.Result{bad, bad, bad, 7, 255}, breaker.Closed},
-		{"old calls leave", append(append(times(10, good), times(4, bad)...), append(times(6, good), times(4, bad)...)...), breaker.Closed},
-		{"a success takes the place of a failure", append(times(5, good), append(times(4, bad), append(times(10, good), times(4, bad)...)...)...), breaker.Closed},
+		{"old calls leave", append(append(times(10, good), times(4, bad)...), append(times(6, good), times(4, bad)...)...),
+			breaker.Closed},
+		{"a success takes the place of a failure",
+			append(times(5, good), append(times(4, bad), append(times(10, good), times(4, bad)...)...)...), breaker.Closed},
 		{"the last ten count", append(times(100, good), times(5, bad)...), breaker.Open},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +131,9 @@ func TestCountWindowOpensAtTheRate(t *testing.T) {
 }
 
 func TestCountWindowSmallerThanTheMinimumIsBelievedWhenFull(t *testing.T) {
-	b := breaker.New(breaker.Config{FailureRateThreshold: 1, SlidingWindow: breaker.Window{Calls: 5}, MinimumNumberOfCalls: 100}, nil, nil)
+	b := breaker.New(breaker.Config{
+		FailureRateThreshold: 1, SlidingWindow: breaker.Window{Calls: 5}, MinimumNumberOfCalls: 100,
+	}, nil, nil)
 	calls(t, b, 0, times(4, bad)...)
 	wantState(t, b, breaker.Closed)
 	call(t, b, 0, bad)
@@ -136,7 +142,9 @@ func TestCountWindowSmallerThanTheMinimumIsBelievedWhenFull(t *testing.T) {
 
 func TestRateIsComparedExactly(t *testing.T) {
 	// 0.07 * 100 is a little more than 7 in floating point.
-	b := breaker.New(breaker.Config{FailureRateThreshold: 0.07, SlidingWindow: breaker.Window{Calls: 100}, MinimumNumberOfCalls: 100}, nil, nil)
+	b := breaker.New(breaker.Config{
+		FailureRateThreshold: 0.07, SlidingWindow: breaker.Window{Calls: 100}, MinimumNumberOfCalls: 100,
+	}, nil, nil)
 	calls(t, b, 0, times(93, good)...)
 	calls(t, b, 0, times(6, bad)...)
 	wantState(t, b, breaker.Closed)
@@ -154,7 +162,9 @@ func TestAllOfAnyNumberIsOne(t *testing.T) {
 }
 
 func TestTimeWindowForgets(t *testing.T) {
-	c := breaker.Config{FailureRateThreshold: 0.5, SlidingWindow: breaker.Window{Duration: 10 * s}, MinimumNumberOfCalls: 4}
+	c := breaker.Config{
+		FailureRateThreshold: 0.5, SlidingWindow: breaker.Window{Duration: 10 * s}, MinimumNumberOfCalls: 4,
+	}
 	type burst struct {
 		at      time.Duration
 		results []breaker.Result
@@ -167,14 +177,24 @@ func TestTimeWindowForgets(t *testing.T) {
 		want   breaker.State
 	}{
 		{"inside the window", []burst{{0, times(3, bad)}, {9 * s, times(1, bad)}}, 9 * s, 0, breaker.Open},
-		{"the oldest leave after ten seconds", []burst{{0, times(3, bad)}, {10 * s, times(1, bad)}}, 10 * s, 1, breaker.Closed},
-		{"everything leaves after a pause", []burst{{0, times(3, bad)}, {time.Hour, times(3, bad)}}, time.Hour, 3, breaker.Closed},
-		{"steps line up", []burst{{0, times(1, good)}, {1500 * ms, times(1, good)}, {10900 * ms, times(1, good)}}, 10900 * ms, 2, breaker.Closed},
-		{"steps do not drift", []burst{{0, times(5, good)}, {1900 * ms, times(1, good)}, {3800 * ms, times(1, good)}, {5700 * ms, times(1, good)}, {7600 * ms, times(1, good)}, {9500 * ms, times(1, good)}, {11400 * ms, times(1, good)}}, 11400 * ms, 5, breaker.Closed},
+		{"the oldest leave after ten seconds", []burst{{0, times(3, bad)}, {10 * s, times(1, bad)}}, 10 * s,
+			1, breaker.Closed},
+		{"everything leaves after a pause", []burst{{0, times(3, bad)}, {time.Hour, times(3, bad)}}, time.Hour, 3,
+			breaker.Closed},
+		{"steps line up", []burst{{0, times(1, good)}, {1500 * ms, times(1, good)}, {10900 * ms, times(1, good)}}, 10900 * ms,
+			2, breaker.Closed},
+		{"steps do not drift", []burst{
+			{0, times(5, good)}, {1900 * ms, times(1, good)}, {3800 * ms, times(1, good)}, {5700 * ms, times(1, good)},
+			{7600 * ms, times(1, good)}, {9500 * ms, times(1, good)}, {11400 * ms, times(1, good)},
+		}, 11400 * ms, 5, breaker.Closed},
 		{"seen later without a call", []burst{{0, times(2, good)}, {5 * s, times(1, good)}}, 12 * s, 1, breaker.Closed},
-		{"seen much later without a call", []burst{{0, times(2, good)}, {5 * s, times(1, good)}}, time.Hour, 0, breaker.Closed},
-		{"a success opens when old successes leave", []burst{{0, times(10, good)}, {5 * s, times(9, bad)}, {10 * s, times(1, good)}}, 10 * s, 0, breaker.Open},
-		{"time a little earlier counts now", []burst{{5 * s, times(2, good)}, {3 * s, times(2, good)}}, 5 * s, 4, breaker.Closed},
+		{"seen much later without a call", []burst{{0, times(2, good)}, {5 * s, times(1, good)}}, time.Hour,
+			0, breaker.Closed},
+		{"a success opens when old successes leave", []burst{
+			{0, times(10, good)}, {5 * s, times(9, bad)}, {10 * s, times(1, good)},
+		}, 10 * s, 0, breaker.Open},
+		{"time a little earlier counts now", []burst{{5 * s, times(2, good)}, {3 * s, times(2, good)}}, 5 * s,
+			4, breaker.Closed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := breaker.New(c, nil, nil)
@@ -191,7 +211,9 @@ func TestTimeWindowForgets(t *testing.T) {
 
 func TestSlowCallsOpen(t *testing.T) {
 	for _, w := range []breaker.Window{{Calls: 10}, {Duration: 10 * s}} {
-		c := breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms, SlidingWindow: w, MinimumNumberOfCalls: 4}
+		c := breaker.Config{
+			SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 100 * ms, SlidingWindow: w, MinimumNumberOfCalls: 4,
+		}
 		b := breaker.New(c, nil, nil)
 		for i, took := range []time.Duration{99 * ms, 99 * ms, 100 * ms} {
 			start := time.Duration(i) * s
@@ -240,7 +262,8 @@ func TestOpenRejectsUntilItsWaitIsOver(t *testing.T) {
 func TestWaitGrowsToTheCapAndStartsOverAfterRecovery(t *testing.T) {
 	b := opened(t, breaker.Config{SuccessThreshold: 1}, nil)
 	now := time.Duration(0)
-	for i, want := range []time.Duration{s, 2 * s, 4 * s, 8 * s, 8 * s, 8 * s} { // the cap, 10 s, leaves room for the jitter
+	// the cap, 10 s, leaves room for the jitter
+	for i, want := range []time.Duration{s, 2 * s, 4 * s, 8 * s, 8 * s, 8 * s} {
 		if got := b.RetryIn(now); got != want {
 			t.Fatalf("opening %d waits %v, want %v", i+1, got, want)
 		}
@@ -261,7 +284,9 @@ func TestWaitGrowsToTheCapAndStartsOverAfterRecovery(t *testing.T) {
 
 func TestWaitIsJitteredInsideTheCap(t *testing.T) {
 	c := breaker.Config{FailureThreshold: 1, WaitDurationJitter: 0.5}
-	for _, tt := range []struct{ reopens, from, to int }{{0, 1000, 1500}, {1, 2000, 3000}, {9, 6667, 10000}, {2000, 6667, 10000}} {
+	for _, tt := range []struct {
+		reopens, from, to int
+	}{{0, 1000, 1500}, {1, 2000, 3000}, {9, 6667, 10000}, {2000, 6667, 10000}} {
 		for _, edge := range []struct {
 			draw uint64
 			want int
@@ -338,15 +363,16 @@ func TestRejectionsOfItsOwnAreNotCounted(t *testing.T) {
 func TestCallbackMayUseTheBreaker(t *testing.T) {
 	var b *breaker.Breaker
 	var seen []string
-	b = breaker.New(breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: s}, always(0), func(c breaker.Change) {
-		b.Allow(c.At)
-		b.Rejecting(c.At)
-		snap := b.Snapshot(c.At)
-		seen = append(seen, fmt.Sprintf("%v %v>%v %v %s", c.At, c.From, c.To, snap.State, c.Reason))
-		if c.To == breaker.Open {
-			b.Reconfigure(c.At, breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: 2 * s})
-		}
-	})
+	b = breaker.New(breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: s}, always(0),
+		func(c breaker.Change) {
+			b.Allow(c.At)
+			b.Rejecting(c.At)
+			snap := b.Snapshot(c.At)
+			seen = append(seen, fmt.Sprintf("%v %v>%v %v %s", c.At, c.From, c.To, snap.State, c.Reason))
+			if c.To == breaker.Open {
+				b.Reconfigure(c.At, breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: 2 * s})
+			}
+		})
 	call(t, b, 0, bad)
 	call(t, b, s, good)
 	call(t, b, 3*s, good)
@@ -384,7 +410,9 @@ func TestPanicInTheCallbackLeavesTheBreakerUsable(t *testing.T) {
 }
 
 func TestTimeRunningBackwardsDoesNoHarm(t *testing.T) {
-	c := breaker.Config{FailureThreshold: 2, SlowCallRateThreshold: 0.9, FailureRateThreshold: 0.9, SuccessThreshold: 2, RampUp: s}
+	c := breaker.Config{
+		FailureThreshold: 2, SlowCallRateThreshold: 0.9, FailureRateThreshold: 0.9, SuccessThreshold: 2, RampUp: s,
+	}
 	b := breaker.New(c, always(0), nil)
 	p, q := allow(t, b, 10*s), allow(t, b, 9*s)
 	b.Record(8*s, p, good)
@@ -409,7 +437,8 @@ func TestTimeRunningBackwardsDoesNoHarm(t *testing.T) {
 func TestExtremeTimesDoNotOverflow(t *testing.T) {
 	ends := []time.Duration{-1 << 63, -3 << 61, -1 << 62, -1, 0, 1, 1 << 62, 3 << 61, 1<<63 - 1}
 	for _, w := range []breaker.Window{{Calls: 3}, {Duration: 10 * ms}} {
-		c := breaker.Config{FailureThreshold: 2, SlowCallRateThreshold: 1, SlowCallDurationThreshold: ms, SlidingWindow: w, RampUp: time.Hour}
+		c := breaker.Config{FailureThreshold: 2, SlowCallRateThreshold: 1, SlowCallDurationThreshold: ms, SlidingWindow: w,
+			RampUp: time.Hour}
 		for _, first := range ends {
 			for _, second := range ends {
 				b := breaker.New(c, nil, nil)
@@ -514,9 +543,12 @@ func TestRecoveryTakesNoLongerThanTheLongestWaitAndTheRamp(t *testing.T) {
 
 func TestEverythingAtOnce(t *testing.T) {
 	configs := []breaker.Config{
-		{FailureThreshold: 3, SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: ms, RampUp: 20 * ms, WaitDurationInOpenState: ms, MaxWaitDurationInOpenState: 2 * ms},
-		{FailureRateThreshold: 0.3, SlidingWindow: breaker.Window{Duration: 10 * ms}, MinimumNumberOfCalls: 5, WaitDurationInOpenState: ms, SuccessThreshold: 1},
-		{FailureThreshold: 3, SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: ms, SlidingWindow: breaker.Window{Calls: 20}, Mode: breaker.Shadow},
+		{FailureThreshold: 3, SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: ms, RampUp: 20 * ms,
+			WaitDurationInOpenState: ms, MaxWaitDurationInOpenState: 2 * ms},
+		{FailureRateThreshold: 0.3, SlidingWindow: breaker.Window{Duration: 10 * ms}, MinimumNumberOfCalls: 5,
+			WaitDurationInOpenState: ms, SuccessThreshold: 1},
+		{FailureThreshold: 3, SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: ms,
+			SlidingWindow: breaker.Window{Calls: 20}, Mode: breaker.Shadow},
 		{FailureThreshold: 3, Mode: breaker.ForcedOpen},
 		{Disabled: true},
 	}

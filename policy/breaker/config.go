@@ -28,7 +28,9 @@ type Config struct {
 	// (reject everything until reconfigured).
 	Mode Mode `yaml:"mode" enum:"enforce|shadow|forcedOpen" example:"shadow"`
 
-	// Fleet shares what is found out with the other instances, through the Redis of the policy file: when one opens its breaker, so do those that have not seen for themselves that the dependency works. Each comes back by its own probes.
+	// Fleet shares findings with the other instances, through the Redis of the policy file. When one instance opens its
+	// breaker, so do those that have not themselves seen that the dependency works. Each instance closes by its own
+	// probes.
 	Fleet bool `yaml:"fleet"`
 
 	// FailureThreshold opens the breaker after this many failures in a row. Range 0 to 1000000. Zero: not used.
@@ -43,13 +45,13 @@ type Config struct {
 	// A fraction, 0.5 is 50 %. Range 0 to 1. Zero: not used.
 	SlowCallRateThreshold float64 `yaml:"slowCallRateThreshold" range:"0..1" example:"0.8"`
 
-	// SlowCallDurationThreshold is the time from which on a call is slow. It matters only together with
+	// SlowCallDurationThreshold is how long a call takes at least to count as slow. It matters only together with
 	// slowCallRateThreshold. Range 1ms to 24h. Zero means the default, 1s.
 	SlowCallDurationThreshold time.Duration `yaml:"slowCallDurationThreshold" range:"1ms..24h" example:"1s"`
 
-	// MinimumNumberOfCalls is how many calls the window must hold before a rate is believed. A window of
-	// fewer calls than this is believed once it is full. During ramp-up a quarter of it, rounded up, is
-	// enough. Range 1 to 1000000. Zero means the default, 20.
+	// MinimumNumberOfCalls is how many calls the window must hold before a rate counts. The rate of a window with room
+	// for fewer calls counts once the window is full. During ramp-up a quarter of it, rounded up, is enough. Range 1 to
+	// 1000000. Zero means the default, 20.
 	MinimumNumberOfCalls int `yaml:"minimumNumberOfCalls" range:"1..1000000" example:"20"`
 
 	// SlidingWindow is what the rates are computed over: "100" is the last 100 calls, "10s" the calls of
@@ -97,7 +99,8 @@ type Config struct {
 
 // Enabled reports whether the breaker does anything: it is not disabled, and has a threshold or is forced open.
 func (c Config) Enabled() bool {
-	return !c.Disabled && (c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 || c.Mode == ForcedOpen)
+	return !c.Disabled && (c.FailureThreshold > 0 || c.FailureRateThreshold > 0 || c.SlowCallRateThreshold > 0 ||
+		c.Mode == ForcedOpen)
 }
 
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to its nearest

@@ -51,30 +51,74 @@ func TestEnabled(t *testing.T) {
 
 func TestValuesOutsideTheirRangeMoveToTheNearestEnd(t *testing.T) {
 	low := breaker.Config{
-		Mode: "loud", FailureThreshold: -1, FailureRateThreshold: math.NaN(), SlowCallRateThreshold: -1, SlowCallDurationThreshold: -1,
-		MinimumNumberOfCalls: -1, SlidingWindow: breaker.Window{Duration: -1}, WaitDurationInOpenState: -1, WaitDurationMultiplier: 0.1,
-		MaxWaitDurationInOpenState: -1, WaitDurationJitter: -1, PermittedCallsInHalfOpen: -1, SuccessThreshold: -1,
-		HalfOpenPermitLease: -1, RampUp: -1, RampUpFrom: -1,
+		Mode:                       "loud",
+		FailureThreshold:           -1,
+		FailureRateThreshold:       math.NaN(),
+		SlowCallRateThreshold:      -1,
+		SlowCallDurationThreshold:  -1,
+		MinimumNumberOfCalls:       -1,
+		SlidingWindow:              breaker.Window{Duration: -1},
+		WaitDurationInOpenState:    -1,
+		WaitDurationMultiplier:     0.1,
+		MaxWaitDurationInOpenState: -1,
+		WaitDurationJitter:         -1,
+		PermittedCallsInHalfOpen:   -1,
+		SuccessThreshold:           -1,
+		HalfOpenPermitLease:        -1,
+		RampUp:                     -1,
+		RampUpFrom:                 -1,
 	}
 	if got, want := low.WithDefaults(), (breaker.Config{
-		Mode: breaker.Enforce, SlowCallDurationThreshold: -1, MinimumNumberOfCalls: 1, SlidingWindow: breaker.Window{Duration: 10 * ms},
-		WaitDurationInOpenState: ms, WaitDurationMultiplier: 1, MaxWaitDurationInOpenState: ms, WaitDurationJitter: 0.001,
-		PermittedCallsInHalfOpen: 1, SuccessThreshold: 1, HalfOpenPermitLease: ms, RampUpFrom: -1,
+		Mode:                       breaker.Enforce,
+		SlowCallDurationThreshold:  -1,
+		MinimumNumberOfCalls:       1,
+		SlidingWindow:              breaker.Window{Duration: 10 * ms},
+		WaitDurationInOpenState:    ms,
+		WaitDurationMultiplier:     1,
+		MaxWaitDurationInOpenState: ms,
+		WaitDurationJitter:         0.001,
+		PermittedCallsInHalfOpen:   1,
+		SuccessThreshold:           1,
+		HalfOpenPermitLease:        ms,
+		RampUpFrom:                 -1,
 	}); got != want {
 		t.Errorf("low\n%+v, want\n%+v", got, want)
 	}
 	const day = 24 * time.Hour
 	high := breaker.Config{
-		FailureThreshold: math.MaxInt, FailureRateThreshold: math.Inf(1), SlowCallRateThreshold: 7, SlowCallDurationThreshold: math.MaxInt64,
-		MinimumNumberOfCalls: math.MaxInt, SlidingWindow: breaker.Window{Calls: math.MaxInt, Duration: 1}, WaitDurationInOpenState: math.MaxInt64,
-		WaitDurationMultiplier: math.Inf(1), MaxWaitDurationInOpenState: math.MaxInt64, WaitDurationJitter: 9,
-		PermittedCallsInHalfOpen: math.MaxInt, SuccessThreshold: math.MaxInt, HalfOpenPermitLease: math.MaxInt64, RampUp: math.MaxInt64, RampUpFrom: 9,
+		FailureThreshold:           math.MaxInt,
+		FailureRateThreshold:       math.Inf(1),
+		SlowCallRateThreshold:      7,
+		SlowCallDurationThreshold:  math.MaxInt64,
+		MinimumNumberOfCalls:       math.MaxInt,
+		SlidingWindow:              breaker.Window{Calls: math.MaxInt, Duration: 1},
+		WaitDurationInOpenState:    math.MaxInt64,
+		WaitDurationMultiplier:     math.Inf(1),
+		MaxWaitDurationInOpenState: math.MaxInt64,
+		WaitDurationJitter:         9,
+		PermittedCallsInHalfOpen:   math.MaxInt,
+		SuccessThreshold:           math.MaxInt,
+		HalfOpenPermitLease:        math.MaxInt64,
+		RampUp:                     math.MaxInt64,
+		RampUpFrom:                 9,
 	}
 	if got, want := high.WithDefaults(), (breaker.Config{
-		Mode: breaker.Enforce, FailureThreshold: 1_000_000, FailureRateThreshold: 1, SlowCallRateThreshold: 1, SlowCallDurationThreshold: day,
-		MinimumNumberOfCalls: 1_000_000, SlidingWindow: breaker.Window{Calls: 1_000_000}, WaitDurationInOpenState: time.Hour,
-		WaitDurationMultiplier: 10, MaxWaitDurationInOpenState: day, WaitDurationJitter: 1,
-		PermittedCallsInHalfOpen: 1000, SuccessThreshold: 1000, HalfOpenPermitLease: time.Hour, RampUp: time.Hour, RampUpFrom: 1,
+		Mode:                       breaker.Enforce,
+		FailureThreshold:           1_000_000,
+		FailureRateThreshold:       1,
+		SlowCallRateThreshold:      1,
+		SlowCallDurationThreshold:  day,
+		MinimumNumberOfCalls:       1_000_000,
+		SlidingWindow:              breaker.Window{Calls: 1_000_000},
+		WaitDurationInOpenState:    time.Hour,
+		WaitDurationMultiplier:     10,
+		MaxWaitDurationInOpenState: day,
+		WaitDurationJitter:         1,
+		PermittedCallsInHalfOpen:   1000,
+		SuccessThreshold:           1000,
+		HalfOpenPermitLease:        time.Hour,
+		RampUp:                     time.Hour,
+		RampUpFrom:                 1,
 	}); got != want {
 		t.Errorf("high\n%+v, want\n%+v", got, want)
 	}
@@ -106,7 +150,8 @@ func TestWindowText(t *testing.T) {
 		{"25h", "", "window of 25h0m0s: allowed are 10ms to 24h0m0s"},
 		{"ten", "", `window "ten": write 100 for the last 100 calls or 10s for the last ten seconds`},
 		{"10 s", "", `window "10 s": write 100 for the last 100 calls or 10s for the last ten seconds`},
-		{"99999999999999999999", "", `window "99999999999999999999": write 100 for the last 100 calls or 10s for the last ten seconds`},
+		{"99999999999999999999", "", `window "99999999999999999999": write 100 for the last 100 calls or 10s for the last ` +
+			`ten seconds`},
 	} {
 		was := breaker.Window{Calls: 7}
 		w := was

@@ -27,11 +27,11 @@
 //	base = min(wait * multiplier^reopenings, longest / (1 + jitter))
 //	wait = base * (1 + jitter * u), u uniform in [0, 1)
 //
-// (Exponential growth of the open time is old practice; applying the cap before the draw keeps clients that
-// have all reached the cap apart.) After it only PermittedCallsInHalfOpen probes are out at once. Each holds a
-// lease: one that does not report in time gives its permit to the next, so neither a hung nor a lost probe can keep
-// the breaker half-open; when it reports after all, before the state has changed, it counts. Any failed probe opens it again; SuccessThreshold successes end the
-// probing. Then, with RampUp set, the admitted share grows linearly,
+// (Exponential growth of the open time is old practice; applying the cap before the draw keeps clients that have all
+// reached the cap apart.) After it only PermittedCallsInHalfOpen probes are out at once. Each holds a lease: one that
+// does not report in time gives its permit to the next, so neither a hung nor a lost probe can keep the breaker
+// half-open; when it reports after all, before the state has changed, it counts. Any failed probe opens it again;
+// SuccessThreshold successes end the probing. Then, with RampUp set, the admitted share grows linearly,
 //
 //	share = from + (1 - from) * elapsed / rampUp
 //

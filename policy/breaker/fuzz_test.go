@@ -14,9 +14,12 @@ import (
 var fuzzConfigs = []breaker.Config{
 	{FailureThreshold: 2, SuccessThreshold: 2, PermittedCallsInHalfOpen: 2, HalfOpenPermitLease: 300 * ms},
 	{FailureRateThreshold: 0.5, MinimumNumberOfCalls: 3, SlidingWindow: breaker.Window{Calls: 5}, RampUp: 2 * s},
-	{FailureRateThreshold: 0.5, MinimumNumberOfCalls: 3, SlidingWindow: breaker.Window{Duration: s}, PermittedCallsInHalfOpen: 1},
-	{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 200 * ms, MinimumNumberOfCalls: 2, SlidingWindow: breaker.Window{Calls: 5}, RampUp: s},
-	{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 300 * ms, FailureThreshold: 3, MinimumNumberOfCalls: 2, SuccessThreshold: 1},
+	{FailureRateThreshold: 0.5, MinimumNumberOfCalls: 3, SlidingWindow: breaker.Window{Duration: s},
+		PermittedCallsInHalfOpen: 1},
+	{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 200 * ms, MinimumNumberOfCalls: 2,
+		SlidingWindow: breaker.Window{Calls: 5}, RampUp: s},
+	{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 300 * ms, FailureThreshold: 3, MinimumNumberOfCalls: 2,
+		SuccessThreshold: 1},
 	{FailureThreshold: 1, Mode: breaker.Shadow, SuccessThreshold: 1, RampUp: s},
 	{FailureThreshold: 1, Mode: breaker.ForcedOpen},
 	{FailureThreshold: 1, Disabled: true},
@@ -214,7 +217,8 @@ func (r *rig) check() {
 
 func FuzzBreakerKeepsItsPromises(f *testing.F) {
 	for c := range byte(len(fuzzConfigs)) {
-		f.Add(c, []byte{0, 5, 0, 5, 0, 5, 0x6b, 0, 0, 0, 0x17, 7, 7, 0, 0, 0x4b, 5, 5, 15, 0xab, 0x1e, 0, 0x9b, 0, 0x3e, 0, 7})
+		f.Add(c, []byte{0, 5, 0, 5, 0, 5, 0x6b, 0, 0, 0, 0x17, 7, 7, 0, 0, 0x4b, 5, 5, 15, 0xab, 0x1e, 0, 0x9b, 0,
+			0x3e, 0, 7})
 		f.Add(c, []byte{0, 0, 0, 0, 0x5b, 0, 0, 0x6b, 7, 5, 10, 0x7b, 0, 0, 7, 15, 7, 0x6b, 0, 0xbb, 0, 7, 0x6e, 0, 0x1e, 0})
 	}
 	f.Fuzz(func(t *testing.T, c byte, ops []byte) {
@@ -264,7 +268,8 @@ func (m *plain) record(failed, slow bool) (open bool) {
 // The real breaker must open at exactly the call at which the obvious one does.
 func FuzzCountWindowAgreesWithTheObviousOne(f *testing.F) {
 	f.Add(uint8(10), uint8(4), uint8(3), uint8(50), uint8(80), []byte{0, 1, 2, 3, 0, 0, 1, 1, 1, 0, 2, 2, 3})
-	f.Add(uint8(70), uint8(30), uint8(0), uint8(20), uint8(0), []byte("some calls fail and some calls are slow and some are neither and so on and on"))
+	f.Add(uint8(70), uint8(30), uint8(0), uint8(20), uint8(0),
+		[]byte("some calls fail and some calls are slow and some are neither and so on and on"))
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 { // enough for every plain test run to compare both at length
 		results := make([]byte, 300)
@@ -277,8 +282,11 @@ func FuzzCountWindowAgreesWithTheObviousOne(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, size, minimum, row, failPercent, slowPercent uint8, results []byte) {
 		c := breaker.Config{
-			FailureThreshold: int(row), FailureRateThreshold: float64(failPercent) / 100, SlowCallRateThreshold: float64(slowPercent) / 100,
-			MinimumNumberOfCalls: int(minimum), SlidingWindow: breaker.Window{Calls: max(int(size), 1)},
+			FailureThreshold:      int(row),
+			FailureRateThreshold:  float64(failPercent) / 100,
+			SlowCallRateThreshold: float64(slowPercent) / 100,
+			MinimumNumberOfCalls:  int(minimum),
+			SlidingWindow:         breaker.Window{Calls: max(int(size), 1)},
 		}.WithDefaults()
 		if !c.Enabled() {
 			return

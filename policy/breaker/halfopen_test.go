@@ -163,7 +163,8 @@ func TestProbesDecide(t *testing.T) {
 func TestRampUpAdmitsAGrowingShare(t *testing.T) {
 	const n = 10000
 	c := breaker.Config{SuccessThreshold: 1, RampUp: 10 * s, RampUpFrom: 0.2}
-	b := breaker.New(breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: c.RampUp, RampUpFrom: c.RampUpFrom}, nil, nil)
+	b := breaker.New(breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, RampUp: c.RampUp, RampUpFrom: c.RampUpFrom},
+		nil, nil)
 	call(t, b, 0, bad)
 	start := 10 * s
 	call(t, b, start, good)
@@ -231,7 +232,9 @@ func TestRampUpBelievesAQuarterOfTheMinimum(t *testing.T) {
 }
 
 func TestRampUpStartsWithAnEmptyWindow(t *testing.T) {
-	b := opened(t, breaker.Config{FailureThreshold: 10, FailureRateThreshold: 0.9, MinimumNumberOfCalls: 10, SuccessThreshold: 1, RampUp: s}, nil)
+	b := opened(t, breaker.Config{
+		FailureThreshold: 10, FailureRateThreshold: 0.9, MinimumNumberOfCalls: 10, SuccessThreshold: 1, RampUp: s,
+	}, nil)
 	call(t, b, s, good)
 	if snap := b.Snapshot(s); snap.State != breaker.RampUp || snap.Calls != 0 || snap.FailureRate != 0 {
 		t.Errorf("ramp-up starts with %+v", snap)
@@ -252,7 +255,10 @@ func TestClosingAfterRampUpKeepsWhatTheRampSaw(t *testing.T) {
 
 func TestRampUpRefusalsAreNotCounted(t *testing.T) {
 	draw := uint64(0)
-	b := breaker.New(breaker.Config{FailureThreshold: 1, FailureRateThreshold: 1, SuccessThreshold: 1, RampUp: s}, func() uint64 { return draw }, nil)
+	b := breaker.New(breaker.Config{FailureThreshold: 1, FailureRateThreshold: 1, SuccessThreshold: 1, RampUp: s},
+		func() uint64 {
+			return draw
+		}, nil)
 	call(t, b, 0, bad)
 	call(t, b, s, good)
 	draw = never

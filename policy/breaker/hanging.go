@@ -78,9 +78,9 @@ func (h *hanging) end(tick uint32) {
 	}
 }
 
-// turn makes the tick of now the current one and moves overdue slots on. It reports whether the tick is new.
+// moveTo makes the tick of now the current one and moves overdue slots on. It reports whether the tick is new.
 // The breaker's lock is held, so that nobody judges a count that is only halfway.
-func (h *hanging) turn(now time.Duration) bool {
+func (h *hanging) moveTo(now time.Duration) bool {
 	n := h.passed(now, slots)
 	if n == 0 {
 		return false

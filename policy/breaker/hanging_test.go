@@ -11,7 +11,9 @@ import (
 
 // slowConfig opens at half of at least four calls slower than 800 ms.
 func slowConfig(w breaker.Window) breaker.Config {
-	return breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 800 * ms, MinimumNumberOfCalls: 4, SlidingWindow: w}
+	return breaker.Config{
+		SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 800 * ms, MinimumNumberOfCalls: 4, SlidingWindow: w,
+	}
 }
 
 var bothWindows = []breaker.Window{{Calls: 100}, {Duration: time.Minute}}
@@ -75,7 +77,8 @@ func TestHangingCallIsCountedOnce(t *testing.T) {
 			step.do()
 			snap := b.Snapshot(step.at)
 			if snap.Hanging != step.hanging || snap.Calls != step.calls || snap.SlowRate != step.rate {
-				t.Errorf("window %v at %v: %+v, want hanging %d, calls %d, rate %v", w, step.at, snap, step.hanging, step.calls, step.rate)
+				t.Errorf("window %v at %v: %+v, want hanging %d, calls %d, rate %v", w, step.at, snap, step.hanging,
+					step.calls, step.rate)
 			}
 		}
 	}
@@ -147,7 +150,8 @@ func TestHangingCallsOfAnEarlierStateAreForgotten(t *testing.T) {
 	for _, p := range hung {
 		b.Record(4*s, p, bad)
 	}
-	if snap := b.Snapshot(5 * s); snap.State != breaker.Closed || snap.Hanging != 0 || snap.Calls != 1 || snap.SlowRate != 0 {
+	if snap := b.Snapshot(5 * s); snap.State != breaker.Closed || snap.Hanging != 0 || snap.Calls != 1 ||
+		snap.SlowRate != 0 {
 		t.Errorf("calls from before the opening count: %+v", snap)
 	}
 }

@@ -8,7 +8,9 @@ import (
 )
 
 func TestShadowRejectsNothingAndSaysSo(t *testing.T) {
-	c := breaker.Config{FailureThreshold: 1, SuccessThreshold: 1, PermittedCallsInHalfOpen: 1, Mode: breaker.Shadow, RampUp: s}
+	c := breaker.Config{
+		FailureThreshold: 1, SuccessThreshold: 1, PermittedCallsInHalfOpen: 1, Mode: breaker.Shadow, RampUp: s,
+	}
 	draw := uint64(0)
 	b := breaker.New(c, func() uint64 { return draw }, nil)
 	would := func(now time.Duration, want bool) breaker.Permit {
@@ -74,7 +76,9 @@ func TestForcedOpenLetsNoProbeThrough(t *testing.T) {
 }
 
 func TestReconfigureKeepsTheState(t *testing.T) {
-	base := breaker.Config{FailureThreshold: 2, FailureRateThreshold: 0.5, SuccessThreshold: 1, PermittedCallsInHalfOpen: 2}
+	base := breaker.Config{
+		FailureThreshold: 2, FailureRateThreshold: 0.5, SuccessThreshold: 1, PermittedCallsInHalfOpen: 2,
+	}
 	other := base
 	other.FailureRateThreshold, other.WaitDurationMultiplier = 0.8, 3
 

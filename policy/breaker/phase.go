@@ -5,16 +5,16 @@ import "time"
 // phase is what every call reads: one pointer load gives a consistent picture of state, configuration and
 // generation. It is never written after it has been published; a change of anything publishes another one.
 type phase struct {
-	cfg    *Config // as WithDefaults returned it
-	state  State
-	quiet  bool // closed, and Allow has nothing to note
-	shadow bool // decide, reject nothing
-	forced bool // open until reconfigured
-	told   bool // open or half-open since another instance said so
-	gen    uint32
-	since  time.Duration // when the state was entered
-	until  time.Duration // open: end of the wait; ramp-up: end of the ramp
-	ev     *evidence     // closed and ramp-up
+	cfg     *Config // as WithDefaults returned it
+	state   State
+	quiet   bool // closed, and Allow has nothing to note
+	shadow  bool // decide, reject nothing
+	forced  bool // open until reconfigured
+	advised bool // open or half-open since another instance said so
+	gen     uint32
+	since   time.Duration // when the state was entered
+	until   time.Duration // open: end of the wait; ramp-up: end of the ramp
+	ev      *evidence     // closed and ramp-up
 }
 
 // settle fills in what follows from the other fields.

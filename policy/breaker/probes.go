@@ -36,8 +36,8 @@ func (p *probes) running(now time.Duration) (n int) {
 // full reports whether permitted leases are out at now.
 func (p *probes) full(now time.Duration, permitted int) bool { return p.running(now) >= permitted }
 
-// keepLost is how many times the permitted number of leases are remembered: those that are over have given their permit to
-// another probe, but what became of their calls still counts when it is known.
+// keepLost is how many times the permitted number of leases are remembered: those that are over have given their permit
+// to another probe, but what became of their calls still counts when it is known.
 const keepLost = 4
 
 // take hands out a lease unless permitted of them are out. Leases that are over make room.

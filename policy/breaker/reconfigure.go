@@ -7,8 +7,8 @@ import "time"
 // kept when SlidingWindow stays the same. Calls in flight keep counting, unless slow-call detection itself
 // changes. Switching the breaker off, forcing it open, and undoing either start anew: closed, or forced open.
 //
-// It returns the change of state that this made; From and To are the same when it made none. onChange is not told: the
-// caller knows, and can tell others when it holds no lock of its own any more.
+// It returns the change of state that this made; From and To are the same when it made none. onChange is not called:
+// the caller knows, and can report it when it holds no lock of its own.
 func (b *Breaker) Reconfigure(now time.Duration, c Config) Change {
 	c = c.effective()
 	b.mu.Lock()

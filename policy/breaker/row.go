@@ -2,12 +2,14 @@ package breaker
 
 import "sync/atomic"
 
-// row counts failures in a row. An answer that begins well shows that the dependency answers: it ends a row of calls that failed.
-// Whether answers are whole it does not show: each of them may break off, and at any moment another one has just begun. So a
-// row of those that broke off goes on until one has come to its end, or a call without such an answer has succeeded.
+// row counts failures in a row. An answer that begins well shows that the dependency answers: it ends a row of calls
+// that failed. Whether answers are whole it does not show: each of them may break off, and at any moment another one
+// has just begun. So a row of those that broke off goes on until one has come to its end, or a call without such an
+// answer has succeeded.
 //
-// Both numbers are in one word, so that a success looks at one: in the lower half are the calls that have failed since a success or the
-// beginning of an answer, in the upper half the answers that broke off since a success or the end of an answer.
+// Both numbers are in one word, so that a success looks at one: in the lower half are the calls that have failed since
+// a success or the beginning of an answer, in the upper half the answers that broke off since a success or the end of
+// an answer.
 type row struct{ counts atomic.Uint64 }
 
 const (

@@ -6,13 +6,14 @@ import "time"
 // a ramp-up, until the next Allow.
 func (b *Breaker) State() State { return b.cur.Load().state }
 
-// ClosedOff reports whether nothing at all would be let through at now: Rejecting, but for the ramp-up, during which first attempts pass.
+// ClosedOff reports whether nothing at all would be let through at now: Rejecting, but for the ramp-up, during which
+// first attempts pass.
 func (b *Breaker) ClosedOff(now time.Duration) bool {
 	return b.State() != RampUp && b.Rejecting(now)
 }
 
-// Rejecting reports whether a retry should be given up at now rather than slept for: open before the end of the
-// wait, forced open, half-open with all permits out, or ramping up, when what may be sent belongs to first attempts. It takes
+// Rejecting reports whether a retry should be given up at now rather than slept for: open before the end of the wait,
+// forced open, half-open with all permits out, or ramping up, when what may be sent belongs to first attempts. It takes
 // no permit and changes nothing. Shadow mode, which refuses nothing, is not rejecting.
 func (b *Breaker) Rejecting(now time.Duration) bool {
 	p := b.cur.Load()

@@ -35,7 +35,7 @@ type weather struct {
 	healthy, idle, outage time.Duration
 }
 
-// at tells whether calls fail at t and whether the callers are idle, and until when.
+// at reports whether calls fail at t and whether the callers are idle, and until when.
 func (w weather) at(t time.Duration) (fails, idle bool, end time.Duration) {
 	cycle := w.healthy + w.idle + w.outage
 	begin := t / cycle * cycle
@@ -117,7 +117,8 @@ func TestExtraLoadIsBoundedOverEveryWindow(t *testing.T) {
 				"outages":                {healthy: 13 * time.Second, outage: 17 * time.Second},
 				"outages after idleness": {healthy: 3 * time.Second, idle: full.Window * 103 / 100, outage: 5 * time.Second},
 			} {
-				name = fmt.Sprintf("%s, %d callers pausing %v, %s %v+%v of %d", name, tt.callers, tt.pause, c.Kind, c.Ratio, c.Reserve, c.Clients)
+				name = fmt.Sprintf("%s, %d callers pausing %v, %s %v+%v of %d", name, tt.callers, tt.pause, c.Kind, c.Ratio,
+					c.Reserve, c.Clients)
 				t.Run(name, func(t *testing.T) {
 					tr := storm(budget.New(c), w, tt.callers, tt.pause, tt.length)
 					tr.check(t, max(full.Ratio, full.MaxRatio), reserve, full.Window, max(reserve, 1))
@@ -243,7 +244,8 @@ func TestReloadsAmongConcurrentCallersCreateNothing(t *testing.T) {
 	})
 	wg.Wait()
 	if most := 0.1*float64(first.Load()+successes.Load()) + 10; float64(extra.Load()) > most {
-		t.Errorf("%d extra attempts for %d first ones and %d successes, at most %v were earned", extra.Load(), first.Load(), successes.Load(), most)
+		t.Errorf("%d extra attempts for %d first ones and %d successes, at most %v were earned", extra.Load(), first.Load(),
+			successes.Load(), most)
 	}
 	if extra.Load() < 100 {
 		t.Errorf("only %d extra attempts: the test tests nothing", extra.Load())

@@ -35,7 +35,7 @@ func New(c Config) *Budget {
 	b.begin(s)
 	b.enter(0, s)
 	if s.banked() {
-		b.nextRoll.Store(never) // the first call tells the time
+		b.nextRoll.Store(never) // the first call sets the time
 	}
 	b.bucket.timed = false
 	return b
@@ -101,8 +101,8 @@ func (b *Budget) Withdraw(now time.Duration, c Cost) bool {
 	return b.bucket.take(s.cost(c))
 }
 
-// Return gives back what the last Withdraw of c took, for an attempt that is not made after all because another budget, which has
-// to agree, has said no. Only who has just withdrawn may call it.
+// Return gives back what the last Withdraw of c took, for an attempt that is not made after all because another budget,
+// which has to agree, has said no. Only who has just withdrawn may call it.
 func (b *Budget) Return(now time.Duration, c Cost) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,10 +115,10 @@ func (b *Budget) Return(now time.Duration, c Cost) {
 	}
 }
 
-// Result notes that an attempt ended, be it the first, a retry or a hedge. Kind
-// "adaptive" measures the success rate with it, kind "tokens" deposits for a success,
-// kind "ratio" looks at it only where there are repeats and nothing else, see Repeat. Do not report attempts whose result
-// says nothing about the dependency, such as those the caller cancelled.
+// Result notes that an attempt ended, be it the first, a retry or a hedge. Kind "adaptive" measures the success rate
+// with it, kind "tokens" deposits for a success, kind "ratio" looks at it only where there are repeats and nothing
+// else, see Repeat. Do not report attempts whose result says nothing about the dependency, such as those the caller
+// cancelled.
 func (b *Budget) Result(now time.Duration, success bool) {
 	if b.lone.alone.Load() {
 		b.lone.result(success)

@@ -46,7 +46,8 @@ func TestRatiosAreExact(t *testing.T) {
 		want  int
 	}{
 		{0.1, 1000, 100}, {0.15, 1000, 150}, {0.29, 100, 29}, {0.3, 1000, 300}, {0.4, 1000, 400},
-		{0.6, 1000, 600}, {0.07, 100, 7}, {0.57, 100, 57}, {0.0157, 10000, 157}, {1, 1000, 1000}, {0.0001, 10000, 1}, {0.0001, 9999, 0},
+		{0.6, 1000, 600}, {0.07, 100, 7}, {0.57, 100, 57}, {0.0157, 10000, 157}, {1, 1000, 1000}, {0.0001, 10000, 1},
+		{0.0001, 9999, 0},
 		{1. / 3, 3000, 999}, // rounded down, never up
 	} {
 		b := budget.New(budget.Config{Ratio: tt.ratio})
@@ -97,7 +98,9 @@ func TestAnOutageDrawsTheReserveOnce(t *testing.T) {
 }
 
 func TestAnUnusedDepositLivesBetweenNineTenthsAndOneWindow(t *testing.T) {
-	for _, at := range []time.Duration{0, 1, 500 * time.Millisecond, 999 * time.Millisecond, -3500 * time.Millisecond, 77 * time.Hour} {
+	for _, at := range []time.Duration{
+		0, 1, 500 * time.Millisecond, 999 * time.Millisecond, -3500 * time.Millisecond, 77 * time.Hour,
+	} {
 		b := budget.New(budget.Config{Ratio: 1, Window: 10 * time.Second})
 		deposit(b, at, 50)
 		if got := b.Balance(at + 9*time.Second - 1); got != 50 {
@@ -206,7 +209,9 @@ func TestExtremeTimes(t *testing.T) {
 		{Kind: budget.Tokens, MaxTokens: 2, RefillPerSecond: 1e6},
 	} {
 		b := budget.New(c)
-		for _, now := range []time.Duration{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, math.MaxInt64 - 1, math.MaxInt64, 0, math.MinInt64} {
+		for _, now := range []time.Duration{
+			math.MinInt64, math.MinInt64 + 1, -1, 0, 1, math.MaxInt64 - 1, math.MaxInt64, 0, math.MinInt64,
+		} {
 			b.Deposit(now)
 			b.Result(now, true)
 			b.Reconfigure(now, c)
@@ -231,7 +236,9 @@ func TestValuesOutOfRangeAreMovedToTheNearestEnd(t *testing.T) {
 		{budget.Config{Ratio: 1, Reserve: -5, Clients: -3, Window: -1}, budget.Config{Ratio: 1, Window: time.Second}},
 		{budget.Config{Ratio: 1, Reserve: 10, TransientCost: 0.01}, budget.Config{Ratio: 1, Reserve: 10}},
 		{budget.Config{Kind: "rato", Ratio: 0.5}, budget.Config{Ratio: 0.5}},
-		{budget.Config{Kind: budget.Adaptive, MinRatio: 0.9, MaxRatio: 0.3}, budget.Config{Kind: budget.Adaptive, MinRatio: 0.3, MaxRatio: 0.3}},
+		{budget.Config{Kind: budget.Adaptive, MinRatio: 0.9, MaxRatio: 0.3}, budget.Config{
+			Kind: budget.Adaptive, MinRatio: 0.3, MaxRatio: 0.3,
+		}},
 		{budget.Config{Kind: budget.Tokens, MaxTokens: 1e12}, budget.Config{Kind: budget.Tokens, MaxTokens: 1e6}},
 		{budget.Config{Kind: budget.Tokens, RefillPerSecond: -4}, budget.Config{Kind: budget.Tokens}},
 	} {
@@ -256,14 +263,34 @@ func TestConfigDefaults(t *testing.T) {
 		on      bool
 	}{
 		{"zero is off", budget.Config{}, budget.Config{}, false},
-		{"a ratio is enough", budget.Config{Ratio: 0.2}, budget.Config{Kind: "ratio", Ratio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"zero reserve stays zero", budget.Config{Kind: "ratio"}, budget.Config{Kind: "ratio", Ratio: 0.1, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"adaptive", budget.Config{Kind: "adaptive"}, budget.Config{Kind: "adaptive", MinRatio: 0.02, MaxRatio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"adaptive above the default", budget.Config{Kind: "adaptive", MinRatio: 0.5}, budget.Config{Kind: "adaptive", MinRatio: 0.5, MaxRatio: 0.5, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"adaptive below the default", budget.Config{Kind: "adaptive", MaxRatio: 0.01}, budget.Config{Kind: "adaptive", MinRatio: 0.01, MaxRatio: 0.01, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"tokens", budget.Config{Kind: "tokens"}, budget.Config{Kind: "tokens", MaxTokens: 10, CostPerRetry: 1, DepositPerSuccess: 0.1, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"tokens filled by time", budget.Config{Kind: "tokens", RefillPerSecond: 1}, budget.Config{Kind: "tokens", MaxTokens: 10, CostPerRetry: 1, RefillPerSecond: 1, Clients: 1, TransientCost: 1, OverloadCost: 1}, true},
-		{"disabled", budget.Config{Disabled: true, Ratio: 0.2}, budget.Config{Disabled: true, Kind: "ratio", Ratio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1}, false},
+		{"a ratio is enough", budget.Config{Ratio: 0.2}, budget.Config{
+			Kind: "ratio", Ratio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1,
+		}, true},
+		{"zero reserve stays zero", budget.Config{Kind: "ratio"}, budget.Config{
+			Kind: "ratio", Ratio: 0.1, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1,
+		}, true},
+		{"adaptive", budget.Config{Kind: "adaptive"}, budget.Config{
+			Kind: "adaptive", MinRatio: 0.02, MaxRatio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1,
+			OverloadCost: 1,
+		}, true},
+		{"adaptive above the default", budget.Config{Kind: "adaptive", MinRatio: 0.5}, budget.Config{
+			Kind: "adaptive", MinRatio: 0.5, MaxRatio: 0.5, Window: 10 * time.Second, Clients: 1, TransientCost: 1,
+			OverloadCost: 1,
+		}, true},
+		{"adaptive below the default", budget.Config{Kind: "adaptive", MaxRatio: 0.01}, budget.Config{
+			Kind: "adaptive", MinRatio: 0.01, MaxRatio: 0.01, Window: 10 * time.Second, Clients: 1, TransientCost: 1,
+			OverloadCost: 1,
+		}, true},
+		{"tokens", budget.Config{Kind: "tokens"}, budget.Config{
+			Kind: "tokens", MaxTokens: 10, CostPerRetry: 1, DepositPerSuccess: 0.1, Clients: 1, TransientCost: 1,
+			OverloadCost: 1,
+		}, true},
+		{"tokens filled by time", budget.Config{Kind: "tokens", RefillPerSecond: 1}, budget.Config{
+			Kind: "tokens", MaxTokens: 10, CostPerRetry: 1, RefillPerSecond: 1, Clients: 1, TransientCost: 1, OverloadCost: 1,
+		}, true},
+		{"disabled", budget.Config{Disabled: true, Ratio: 0.2}, budget.Config{
+			Disabled: true, Kind: "ratio", Ratio: 0.2, Window: 10 * time.Second, Clients: 1, TransientCost: 1, OverloadCost: 1,
+		}, false},
 	} {
 		got := tt.c.WithDefaults()
 		if got != tt.want {

@@ -57,7 +57,9 @@ type Config struct {
 	// within what is written here. Range 1 to 1000000. Zero means the default, 1.
 	Clients int `yaml:"clients" range:"1..1000000" example:"1"`
 
-	// Fleet makes the budget one for all instances together, through the Redis of the policy file: one reserve for all of them, and what one does not use another may. While that Redis cannot be reached, each instance has what its own first attempts earn, and no reserve. Kinds "ratio" and "adaptive".
+	// Fleet makes the budget one for all instances together, through the Redis of the policy file: one reserve for all
+	// of them, and what one does not use another may. While that Redis cannot be reached, each instance has what its
+	// own first attempts earn, and no reserve. Kinds "ratio" and "adaptive".
 	Fleet bool `yaml:"fleet"`
 
 	// MaxTokens is the size of the bucket, which starts full. It is divided by clients.

@@ -21,10 +21,10 @@ type Offer struct {
 	Window         time.Duration
 }
 
-// Offer takes out of the budget what this instance is not about to use, and says what it lacks. What it is about to use is
-// twice what it used since the last offer, and one retry at least. Call it a few times per second while the others can be
-// reached, and Settle with their answer; an offer that may or may not have arrived is lost. It returns false when there is
-// nothing to share: Fleet is not set, or the kind is Tokens.
+// Offer takes out of the budget what this instance is not about to use, and says what it lacks. What it is about to use
+// is twice what it used since the last offer, and one retry at least. Call it a few times per second while the others
+// can be reached, and Settle with their answer; an offer that may or may not have arrived is lost. It returns false
+// when there is nothing to share: Fleet is not set, or the kind is Tokens.
 func (b *Budget) Offer(now time.Duration) (Offer, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,7 +34,7 @@ func (b *Budget) Offer(now time.Duration) (Offer, bool) {
 	}
 	b.roll(now, s)
 	is := b.sharedNow(now)
-	if now-b.shared.at > s.slot*slots { // the others were away: what was used meanwhile does not tell what will be
+	if now-b.shared.at > s.slot*slots { // the others were away: what was used meanwhile does not say what will be
 		b.shared.used = is.used
 	}
 	o := Offer{Reserve: s.reserve, Floor: max(s.reserve, s.least), Window: s.slot * slots}

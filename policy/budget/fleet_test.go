@@ -66,7 +66,9 @@ func TestOfferMovesWhatIsNotNeeded(t *testing.T) {
 }
 
 func TestOfferIsForFleetsOnly(t *testing.T) {
-	for _, c := range []budget.Config{{}, {Ratio: 0.1}, {Kind: budget.Tokens, Fleet: true}, {Disabled: true, Fleet: true}} {
+	for _, c := range []budget.Config{
+		{}, {Ratio: 0.1}, {Kind: budget.Tokens, Fleet: true}, {Disabled: true, Fleet: true},
+	} {
 		b := budget.New(c)
 		before := b.Balance(0)
 		if o, ok := b.Offer(0); ok {
@@ -110,7 +112,8 @@ func TestSwitchingToAFleetWantsNothingForThePast(t *testing.T) {
 func TestWhatWasUsedLongAgoIsNotWantedAgain(t *testing.T) {
 	b := budget.New(fleetConfig)
 	b.Offer(0)
-	for now := time.Duration(0); now < time.Minute; now += 10 * time.Millisecond { // those who have the rest cannot be reached
+	// those who have the rest cannot be reached
+	for now := time.Duration(0); now < time.Minute; now += 10 * time.Millisecond {
 		b.Deposit(now)
 		b.Withdraw(now, budget.Transient)
 	}

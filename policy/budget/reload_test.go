@@ -18,7 +18,9 @@ func TestAReloadNeverRefills(t *testing.T) {
 		{"a larger reserve", []budget.Config{{Ratio: 0.1, Reserve: 1000}, base}},
 		{"a larger ratio", []budget.Config{{Ratio: 1, Reserve: 10}, base}},
 		{"fewer clients", []budget.Config{{Ratio: 0.1, Reserve: 10, Clients: 5}, base}},
-		{"other windows", []budget.Config{{Ratio: 0.1, Reserve: 10, Window: time.Hour}, {Ratio: 0.1, Window: time.Second}, base}},
+		{"other windows", []budget.Config{
+			{Ratio: 0.1, Reserve: 10, Window: time.Hour}, {Ratio: 0.1, Window: time.Second}, base,
+		}},
 		{"off and on", []budget.Config{{}, base}},
 		{"disabled and on", []budget.Config{{Disabled: true, Ratio: 0.1, Reserve: 10}, base}},
 		{"adaptive and back", []budget.Config{{Kind: budget.Adaptive, Reserve: 10}, base}},

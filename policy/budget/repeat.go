@@ -13,18 +13,20 @@ const mostLone = 64
 
 // Drawn is what a Repeat has changed in a budget, for Undo.
 type Drawn struct {
-	tokens int64         // taken out, in millionths; below zero if the repeat passed as a first attempt, which puts some in
+	// taken out, in millionths; below zero if the repeat passed as a first attempt, which puts some in
+	tokens int64
 	since  time.Duration // lone.since before
 	more   bool          // it was one of lone.more
 }
 
-// Repeat is Withdraw for a call that somebody above makes again: a library that retries by itself, around the guard. Such
-// an attempt is an extra one, and earns nothing.
+// Repeat is Withdraw for a call that somebody above makes again: a library that retries by itself, around the guard.
+// Such an attempt is an extra one, and earns nothing.
 //
-// Where there are repeats only, some pass as first attempts, whatever the balance: else a program that only ever repeats
-// would be refused for ever, as nothing would fill its budget again. So it is where a number is wrong, and where a
-// dependency gets only what has failed at another. When nobody has made a first attempt for a minute, one repeat in a
-// minute passes, and for each attempt that succeeds two more. A failure ends that, and a first attempt does.
+// Where there are repeats only, some pass as first attempts, whatever the balance: else a program that only ever
+// repeats would be refused for ever, as nothing would fill its budget again. So it is where a number is wrong, and
+// where a dependency gets only what has failed at another. When nobody has made a first attempt for a minute, one
+// repeat in a minute passes, and for each attempt that succeeds two more. A failure ends that, and a first attempt
+// does.
 func (b *Budget) Repeat(now time.Duration) (d Drawn, ok bool) {
 	if b.Withdraw(now, Transient) {
 		if s := b.set.Load(); s.kind != "" {
@@ -67,8 +69,8 @@ func (b *Budget) alone(now time.Duration) (d Drawn, ok bool) {
 	return d, true
 }
 
-// Undo takes back what a Repeat has done, for an attempt that is not made after all because another budget, which has to
-// agree, has said no. Only who has just asked may call it.
+// Undo takes back what a Repeat has done, for an attempt that is not made after all because another budget, which has
+// to agree, has said no. Only who has just asked may call it.
 func (b *Budget) Undo(now time.Duration, d Drawn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

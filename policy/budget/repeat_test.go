@@ -54,9 +54,12 @@ func TestRepeatsBesideFirstAttemptsGetWhatThoseEarn(t *testing.T) {
 	}
 }
 
-// Another budget, which has to agree, says no: then nothing has happened, whether the repeat was paid or counted as a first attempt.
+// Another budget, which has to agree, says no: then nothing has happened, whether the repeat was paid or counted as a
+// first attempt.
 func TestARepeatThatIsUndoneHasNeitherCostNorEarnedAnything(t *testing.T) {
-	for _, c := range []budget.Config{{Ratio: 0.1, Reserve: 2}, {Ratio: 0.1}, {Kind: budget.Adaptive}, {Kind: budget.Tokens, MaxTokens: 3}, {}} {
+	for _, c := range []budget.Config{
+		{Ratio: 0.1, Reserve: 2}, {Ratio: 0.1}, {Kind: budget.Adaptive}, {Kind: budget.Tokens, MaxTokens: 3}, {},
+	} {
 		b, now, passed := budget.New(c), time.Hour, 0
 		for range 200 {
 			now += time.Second
@@ -76,7 +79,8 @@ func TestARepeatThatIsUndoneHasNeitherCostNorEarnedAnything(t *testing.T) {
 	}
 }
 
-// A program whose calls all say that they are repeats, or that gets only what has failed elsewhere, is served by a dependency that is well.
+// A program whose calls all say that they are repeats, or that gets only what has failed elsewhere, is served by a
+// dependency that is well.
 func TestRepeatsWithoutFirstAttemptsPassWhileTheySucceed(t *testing.T) {
 	for _, kind := range []budget.Kind{budget.Ratio, budget.Adaptive} {
 		b := budget.New(budget.Config{Kind: kind, Ratio: 0.1, Reserve: 1})

@@ -67,7 +67,8 @@ func (tr *trace) over(ratio, reserve float64, window time.Duration, floor float6
 	r := micro(ratio)
 	first, extra := tr.totals()
 	if extra*1e6 > first*r+micro(reserve) {
-		return fmt.Errorf("over its life: %d extra for %d first attempts, more than %v × first + %v", extra, first, ratio, reserve)
+		return fmt.Errorf("over its life: %d extra for %d first attempts, more than %v × first + %v", extra, first,
+			ratio, reserve)
 	}
 	least, at := int64(math.MaxInt64), time.Duration(0)
 	var before int64 // extra up to t1

@@ -158,7 +158,7 @@ func (b *Bulkhead) admit() {
 	}
 }
 
-// next takes the waiter whose turn it is out of the queue and gives it a permit.
+// next takes the next waiter out of the queue and gives it a permit.
 func (b *Bulkhead) next() *Waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -228,12 +228,20 @@ func TestReconfigure(t *testing.T) {
 		state bulkhead.State
 	}{
 		{"the same", base, nil, bulkhead.State{InFlight: 2, Limit: 2, Queued: 4, MaxQueue: 5}},
-		{"raised", bulkhead.Config{MaxConcurrentCalls: 4, MaxQueue: 5, Order: bulkhead.FIFO}, []int{0, 1}, bulkhead.State{InFlight: 4, Limit: 4, Queued: 2, MaxQueue: 5}},
-		{"raised above all", bulkhead.Config{MaxConcurrentCalls: 10, MaxQueue: 5, Order: bulkhead.LIFO}, []int{3, 2, 1, 0}, bulkhead.State{InFlight: 6, Limit: 10, MaxQueue: 5}},
-		{"lowered", bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 5}, nil, bulkhead.State{InFlight: 2, Limit: 1, Queued: 4, MaxQueue: 5}},
-		{"shorter queue", bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1}, nil, bulkhead.State{InFlight: 2, Limit: 2, Queued: 4, MaxQueue: 1}},
+		{"raised", bulkhead.Config{MaxConcurrentCalls: 4, MaxQueue: 5, Order: bulkhead.FIFO}, []int{0, 1}, bulkhead.State{
+			InFlight: 4, Limit: 4, Queued: 2, MaxQueue: 5,
+		}},
+		{"raised above all", bulkhead.Config{MaxConcurrentCalls: 10, MaxQueue: 5, Order: bulkhead.LIFO}, []int{3, 2, 1, 0},
+			bulkhead.State{InFlight: 6, Limit: 10, MaxQueue: 5}},
+		{"lowered", bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 5}, nil, bulkhead.State{
+			InFlight: 2, Limit: 1, Queued: 4, MaxQueue: 5,
+		}},
+		{"shorter queue", bulkhead.Config{MaxConcurrentCalls: 2, MaxQueue: 1}, nil, bulkhead.State{
+			InFlight: 2, Limit: 2, Queued: 4, MaxQueue: 1,
+		}},
 		{"off", bulkhead.Config{}, []int{3, 2, 1, 0}, bulkhead.State{InFlight: 6}},
-		{"disabled", bulkhead.Config{Disabled: true, MaxConcurrentCalls: 2, Order: bulkhead.FIFO}, []int{0, 1, 2, 3}, bulkhead.State{InFlight: 6}},
+		{"disabled", bulkhead.Config{Disabled: true, MaxConcurrentCalls: 2, Order: bulkhead.FIFO}, []int{0, 1, 2, 3},
+			bulkhead.State{InFlight: 6}},
 	} {
 		l := full(t, base, 4)
 		l.b.Reconfigure(tt.to)
@@ -323,7 +331,9 @@ func TestConfig(t *testing.T) {
 		{bulkhead.Config{MaxConcurrentCalls: -1}, bulkhead.Config{MaxConcurrentCalls: -1}, false},
 		{on, full, true},
 		{full, full, true},
-		{bulkhead.Config{Disabled: true, MaxConcurrentCalls: 5}, bulkhead.Config{Disabled: true, MaxConcurrentCalls: 5, MaxWait: time.Second, Order: "adaptive"}, false},
+		{bulkhead.Config{Disabled: true, MaxConcurrentCalls: 5}, bulkhead.Config{
+			Disabled: true, MaxConcurrentCalls: 5, MaxWait: time.Second, Order: "adaptive",
+		}, false},
 	} {
 		if got := tt.c.WithDefaults(); got != tt.want {
 			t.Errorf("%+v: %+v, want %+v", tt.c, got, tt.want)

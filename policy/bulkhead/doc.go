@@ -1,5 +1,5 @@
 // Package bulkhead limits how many calls to one dependency run at once, how many more
-// may wait for their turn, and how long.
+// may wait for a permit, and how long.
 //
 // Why: when a dependency becomes slow, its callers pile up. Without a limit every
 // goroutine, connection and buffer of the process ends up waiting for that one

@@ -95,7 +95,8 @@ func FuzzModel(f *testing.F) {
 			}
 			got := l.b.State()
 			if got.InFlight != m.inFlight || got.Queued != len(m.queue) || !slices.Equal(l.woken, m.woken) {
-				t.Fatalf("op %d: state %+v, woken %v; want %d in flight, %d queued, woken %v", i, got, l.woken, m.inFlight, len(m.queue), m.woken)
+				t.Fatalf("op %d: state %+v, woken %v; want %d in flight, %d queued, woken %v", i, got, l.woken, m.inFlight,
+					len(m.queue), m.woken)
 			}
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
-// crowd is what 1,000 goroutines do with one bulkhead, and what is counted.
-type crowd struct {
+// load is what 1,000 goroutines do with one bulkhead, and what is counted.
+type load struct {
 	b                                        *bulkhead.Bulkhead
 	limit                                    int64 // the largest that was ever in force
 	inside, served, refused, left, leftLate  atomic.Int64
@@ -19,7 +19,7 @@ type crowd struct {
 
 // call makes one call. patience is what the caller does once it is queued: wait, or leave
 // at once, or leave a moment later.
-func (c *crowd) call(t *testing.T, patience int) {
+func (c *load) call(t *testing.T, patience int) {
 	switch {
 	case c.b.TryAcquire():
 		c.atOnce.Add(1)
@@ -57,9 +57,9 @@ func (c *crowd) call(t *testing.T, patience int) {
 	c.b.Release()
 }
 
-// run has a crowd come, again and again until somebody has waited and somebody has left: that is for the scheduler to
+// run makes the calls, again and again until somebody has waited and somebody has left: that is for the scheduler to
 // say.
-func (c *crowd) run(t *testing.T, goroutines, calls int) {
+func (c *load) run(t *testing.T, goroutines, calls int) {
 	t.Helper()
 	const most = 100
 	came := 0
@@ -87,7 +87,8 @@ func (c *crowd) run(t *testing.T, goroutines, calls int) {
 		t.Errorf("state at the end %+v", got)
 	}
 	t.Logf("served %d (at once %d, by Enqueue %d, woken %d), full %d, left %d, permit while leaving %d",
-		c.served.Load(), c.atOnce.Load(), c.fromEnqueue.Load(), c.woken.Load(), c.refused.Load(), c.left.Load(), c.leftLate.Load())
+		c.served.Load(), c.atOnce.Load(), c.fromEnqueue.Load(), c.woken.Load(), c.refused.Load(), c.left.Load(),
+		c.leftLate.Load())
 	if c.woken.Load() == 0 || c.left.Load() == 0 {
 		t.Error("nobody waited, or nobody left: the test tests nothing")
 	}
@@ -96,7 +97,7 @@ func (c *crowd) run(t *testing.T, goroutines, calls int) {
 func TestACrowdGetsThroughAndNoWakeUpIsLost(t *testing.T) {
 	for _, order := range []bulkhead.Order{bulkhead.FIFO, bulkhead.LIFO, bulkhead.Adaptive} {
 		t.Run(string(order), func(t *testing.T) {
-			c := &crowd{limit: 3, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 3, MaxQueue: 50, Order: order})}
+			c := &load{limit: 3, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 3, MaxQueue: 50, Order: order})}
 			c.run(t, 1000, 20)
 		})
 	}
@@ -105,13 +106,13 @@ func TestACrowdGetsThroughAndNoWakeUpIsLost(t *testing.T) {
 // One permit and a queue for everybody: each hand-over has one chance to get lost, and
 // then everybody stands still.
 func TestOnePermitIsPassedThroughACrowd(t *testing.T) {
-	c := &crowd{limit: 1, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1000})}
+	c := &load{limit: 1, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1000})}
 	c.run(t, 50, 200)
 }
 
 func TestACrowdGetsThroughAReloadStorm(t *testing.T) {
 	const most = 9
-	c := &crowd{limit: most, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 50})}
+	c := &load{limit: most, b: bulkhead.New(bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 50})}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -49,7 +49,9 @@ func TestNobodyIsToldToStayAwayForLongerThanTheBound(t *testing.T) {
 			t.Errorf("%d come in second %d", n, second)
 		}
 	}
-	for _, terms := range []comeback.Terms{{}, {First: -sec, Each: -sec, Most: -sec}, {First: time.Minute, Each: time.Hour, Most: sec}} {
+	for _, terms := range []comeback.Terms{
+		{}, {First: -sec, Each: -sec, Most: -sec}, {First: time.Minute, Each: time.Hour, Most: sec},
+	} {
 		var l comeback.Line
 		for range 3 {
 			if got := l.Book(0, terms, rnd.Uint64()); got != max(terms.First, 0) {
@@ -100,7 +102,8 @@ func TestTheLineIsOneForAllWhoAskAtOnce(t *testing.T) {
 
 func FuzzBook(f *testing.F) {
 	f.Add(int64(0), int64(sec), int64(ms), int64(30*sec), uint64(7), uint64(1))
-	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), uint64(math.MaxUint64), uint64(0))
+	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64),
+		uint64(math.MaxUint64), uint64(0))
 	f.Fuzz(func(t *testing.T, now, first, each, most int64, draw, key uint64) {
 		var line comeback.Line
 		var lines comeback.Lines

@@ -10,17 +10,19 @@ import (
 type Terms struct {
 	First time.Duration // how long until one more can be taken; below 0 counts as 0
 	Each  time.Duration // how long after it the next one can; below 0 counts as 0
-	Most  time.Duration // nobody is told to stay away for longer, unless First is
+	Most  time.Duration // nobody is asked to stay away for longer, unless First is
 }
 
-// Line is those who have been told to come, one after the other. The zero Line is empty. It is safe for concurrent use.
+// Line holds the times that refused callers were given, one after the other. The zero Line is empty. It is safe for
+// concurrent use.
 type Line struct {
 	next atomic.Uint64 // when the next one can come, see encode
 }
 
-// Book returns how long one who is refused now should stay away. Its place in the line is at Terms.First, or Terms.Each behind the one before it; it
-// is told a time around its place, which draw, a random number, chooses: from half as far behind First to one and a half times as far. If its
-// place is later than Terms.Most it takes none, and is told any time between First and Most.
+// Book returns how long one who is refused now should stay away. Its place in the line is at Terms.First, or Terms.Each
+// behind the one before it; it is given a time around its place, which draw, a random number, chooses: from half as far
+// behind First to one and a half times as far. If its place is later than Terms.Most it takes none, and is given any
+// time between First and Most.
 func (l *Line) Book(now time.Duration, t Terms, draw uint64) time.Duration {
 	for {
 		word := l.next.Load()
@@ -41,8 +43,9 @@ func (t Terms) place(now, next time.Duration, draw uint64) (wait, after time.Dur
 	if wait > t.Most && wait > first {
 		return first + time.Duration(draw%uint64(max(t.Most-first, 0)+1)), next, false
 	}
-	// Those whose places are close to each other were refused close to each other, and whole seconds would bring them back so: in the tenth part of
-	// a second that it took to refuse 200. A time around the place mixes them. As many come in any moment as there are places, and a tenth more.
+	// Those whose places are close to each other were refused close to each other, and whole seconds would bring them
+	// back so: in the tenth part of a second that it took to refuse 200. A time around the place mixes them. As many
+	// come in any moment as there are places, and a tenth more.
 	behind := wait - first
 	spread := min(behind, t.Most-first-behind/2)
 	return first + behind/2 + time.Duration(draw%uint64(max(spread, 0)+1)), add(at, each), true

@@ -11,8 +11,8 @@ const (
 	ways = 8
 )
 
-// Lines are a Line for each key. The zero Lines is empty. Of the keys that were refused lately 512 are kept, those with the longest lines: one that
-// is forgotten begins anew. It is safe for concurrent use.
+// Lines are a Line for each key. The zero Lines is empty. Of the keys that were refused lately 512 are kept, those with
+// the longest lines: one that is forgotten begins anew. It is safe for concurrent use.
 type Lines struct{ sets [sets]set }
 
 type set struct {

@@ -9,7 +9,7 @@ type Config struct {
 
 	// Delay is how long after one copy the next is sent, 1ms to 1h. With quantile set it
 	// is only used until enough latencies are known. Zero, the default, means no
-	// fixed delay: there is no hedging until quantile can tell one.
+	// fixed delay: there is no hedging until quantile has one.
 	Delay time.Duration `yaml:"delay" range:"1ms..1h" example:"50ms"`
 
 	// Quantile learns the delay: an attempt is hedged when it has taken longer than this

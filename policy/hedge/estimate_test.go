@@ -54,7 +54,8 @@ func TestEstimateIsNeverBelowTheQuantileAndAtMostASixteenthAbove(t *testing.T) {
 				}
 			}
 			if allowed := (1 - q) * float64(len(latencies)); float64(longer) > allowed+1e-6 {
-				t.Errorf("%s, quantile %g: %d of %d attempts are longer than the delay, want at most %.0f", dist.name, q, longer, len(latencies), allowed)
+				t.Errorf("%s, quantile %g: %d of %d attempts are longer than the delay, want at most %.0f", dist.name, q, longer,
+					len(latencies), allowed)
 			}
 		}
 	}

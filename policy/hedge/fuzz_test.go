@@ -13,7 +13,8 @@ import (
 // number. What must hold afterwards does not depend on the history.
 func FuzzPolicy(f *testing.F) {
 	f.Add(int64(0), 0.9, int64(0), 1, []byte("\x00\x00\x00\x00\x00\x00\x00\x10\x00\x01\x00\x00\x00\x00\x40\x00\x00\x00"))
-	f.Add(int64(time.Second), 0.5, int64(time.Millisecond), 3, []byte("\x03\xff\xff\xff\xff\xff\xff\xff\x7f\x02\x00\x00\x00\x00\x00\x00\x00\x80"))
+	f.Add(int64(time.Second), 0.5, int64(time.Millisecond), 3,
+		[]byte("\x03\xff\xff\xff\xff\xff\xff\xff\x7f\x02\x00\x00\x00\x00\x00\x00\x00\x80"))
 	f.Add(int64(-1), math.NaN(), int64(math.MaxInt64), -7, []byte{})
 	f.Fuzz(func(t *testing.T, delay int64, q float64, floor int64, hedges int, history []byte) {
 		c := hedge.Config{Delay: time.Duration(delay), Quantile: q, MinDelay: time.Duration(floor), MaxHedges: hedges}

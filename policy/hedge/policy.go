@@ -88,8 +88,8 @@ func (p *Policy) Reconfigure(now time.Duration, c Config) {
 	p.compute(now)
 }
 
-// State returns what the policy knows now. To look changes nothing: the delay of the calls to come is computed when they
-// would have computed it anyway.
+// State returns what the policy knows now. To look changes nothing: the delay of the calls to come is computed when
+// they would have computed it anyway.
 func (p *Policy) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -164,7 +164,9 @@ func TestNonsenseLatenciesOnlyMoveTheEstimateTheirWay(t *testing.T) {
 		return d
 	}
 	previous := time.Duration(0)
-	for _, latency := range []time.Duration{math.MinInt64, -1, 0, 1, time.Second, time.Hour, 24 * time.Hour, math.MaxInt64} {
+	for _, latency := range []time.Duration{
+		math.MinInt64, -1, 0, 1, time.Second, time.Hour, 24 * time.Hour, math.MaxInt64,
+	} {
 		d := delay(latency)
 		if d < previous || d <= 0 || d > 20*time.Minute {
 			t.Errorf("latency %v: delay = %v after %v for a shorter one", latency, d, previous)

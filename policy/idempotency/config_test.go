@@ -14,13 +14,22 @@ func TestDefaults(t *testing.T) {
 	}
 	got := idempotency.Config{Methods: []string{"POST"}}.WithDefaults()
 	want := idempotency.Config{
-		Methods: []string{"POST"}, Retention: 24 * time.Hour, Lease: 30 * time.Second, MaxBody: 65536, MaxAnswer: 4 << 20, MaxMemory: 64 << 20,
-		MaxFile: 1 << 30, WhenFull: "shorten", MinRetention: 15 * time.Minute, WhenAway: "closed",
+		Methods:      []string{"POST"},
+		Retention:    24 * time.Hour,
+		Lease:        30 * time.Second,
+		MaxBody:      65536,
+		MaxAnswer:    4 << 20,
+		MaxMemory:    64 << 20,
+		MaxFile:      1 << 30,
+		WhenFull:     "shorten",
+		MinRetention: 15 * time.Minute,
+		WhenAway:     "closed",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(got.WithDefaults()) != fmt.Sprint(want) {
 		t.Errorf("defaults = %+v, want %+v", got, want)
 	}
-	set := idempotency.Config{Methods: []string{"PUT"}, Retention: 1, Lease: 2, MaxBody: 3, MaxAnswer: 5, MaxMemory: 4, WhenAway: "open", Fleet: true, Required: true,
+	set := idempotency.Config{Methods: []string{"PUT"}, Retention: 1, Lease: 2, MaxBody: 3, MaxAnswer: 5, MaxMemory: 4,
+		WhenAway: "open", Fleet: true, Required: true,
 		Scope: "everybody", KeepServerErrors: true, File: "f", MaxFile: 6, WhenFull: "refuse", MinRetention: 7}
 	if fmt.Sprint(set.WithDefaults()) != fmt.Sprint(set) {
 		t.Errorf("what was set changed to %+v", set.WithDefaults())
@@ -46,9 +55,33 @@ func TestEnabledNeedsMethods(t *testing.T) {
 
 func TestAnswersThatAreForGoodAreKept(t *testing.T) {
 	for status, want := range map[int]bool{
-		200: true, 201: true, 204: true, 303: true, 400: true, 402: true, 404: true, 409: true, 422: true, 499: true,
-		401: false, 407: false, 408: false, 425: false, 429: false, 500: false, 502: false, 503: false, 504: false, 599: false,
-		0: false, -1: false, 100: false, 101: false, 199: false, 600: false, 999: false,
+		200: true,
+		201: true,
+		204: true,
+		303: true,
+		400: true,
+		402: true,
+		404: true,
+		409: true,
+		422: true,
+		499: true,
+		401: false,
+		407: false,
+		408: false,
+		425: false,
+		429: false,
+		500: false,
+		502: false,
+		503: false,
+		504: false,
+		599: false,
+		0:   false,
+		-1:  false,
+		100: false,
+		101: false,
+		199: false,
+		600: false,
+		999: false,
 	} {
 		if got := idempotency.Keeps(status); got != want {
 			t.Errorf("%d: kept = %v, want %v", status, got, want)
@@ -77,7 +110,8 @@ func TestKeepingServerErrorsIsAnOption(t *testing.T) {
 	}
 	added := map[uint32]bool{1: true, 2: true, 4: true, 12: true, 13: true, 14: true, 15: true}
 	for code := range uint32(20) {
-		if plain.KeepsCode(code) != idempotency.KeepsCode(code) || keeping.KeepsCode(code) != (idempotency.KeepsCode(code) || added[code]) {
+		if plain.KeepsCode(code) != idempotency.KeepsCode(code) ||
+			keeping.KeepsCode(code) != (idempotency.KeepsCode(code) || added[code]) {
 			t.Errorf("code %d: kept %v without the option, %v with it", code, plain.KeepsCode(code), keeping.KeepsCode(code))
 		}
 	}

@@ -6,19 +6,19 @@ import "time"
 type entry struct {
 	key          string
 	fp           Fingerprint
-	token        uint64        // of the try that holds the key, or held it last
+	token        uint64        // of the attempt that holds the key, or held it last
 	lease        time.Duration // until when, while it is not done; then when it was done
 	due          time.Duration // when it is forgotten
 	answer       []byte        // once done, as long as there is room for it; never changed
 	older, newer *entry        // in the list of those that are done
 	at           int           // in the heap
 	status       int           // of the answer, once done
-	takenOver    bool          // a try before this one never ended
+	takenOver    bool          // an attempt before this one never ended
 	done         bool
 }
 
-// doneList is a ring of the entries that are done, in the order in which they were. Those that have lost their answer come before
-// those that have one, but for some that never got any.
+// doneList is a ring of the entries that are done, in the order in which they were. Those that have lost their answer
+// come before those that have one, but for some that never got any.
 type doneList struct {
 	root   entry
 	answer *entry // no entry before it has an answer; the root if none has

@@ -47,5 +47,5 @@ func Example() {
 	// 201 order 1 for two chairs
 	// 201 order 1 for two chairs, again
 	// 422 the key belongs to another request
-	// 400 idempotency: bad key: byte 9 of it (0x2c) separates values and parameters; send one key, in quotes if it has such characters: "a,b"
+	// 400 idempotency: bad key: byte 9 of it (0x2c) is a separator; send one key, in quotes if it has separators: "a,b"
 }

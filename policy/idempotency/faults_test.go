@@ -9,7 +9,7 @@ import (
 	"github.com/abate-go/abate/policy/idempotency/storetest"
 )
 
-// schedules is how many a test plays: more if ABATE_STORE_SCHEDULES says so.
+// schedules is how many a test runs: more if ABATE_STORE_SCHEDULES says so.
 func schedules(t *testing.T, usual int) int {
 	text := os.Getenv("ABATE_STORE_SCHEDULES")
 	if text == "" {

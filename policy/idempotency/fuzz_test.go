@@ -171,7 +171,8 @@ func play(t *testing.T, program []byte) {
 	}
 }
 
-// finally checks that what is over leaves nothing behind: a store that has forgotten all takes as many keys as a new one.
+// finally checks that what is over leaves nothing behind: a store that has forgotten all takes as many keys as a new
+// one.
 func (m *model) finally() {
 	m.clock.advance(idempotency.Abandoned + 256*time.Second)
 	for m.real.Len() > 0 {
@@ -216,8 +217,8 @@ func TestRandomLoadKeepsTheRules(t *testing.T) {
 	}
 }
 
-// FuzzPrincipal: whoever shows another credential is another principal, whatever else he writes, unless the scope makes one of all or
-// looks at something that only trusted peers can say.
+// FuzzPrincipal: whoever shows another credential is another principal, whatever else he writes, unless the scope makes
+// one of all or looks at something that only trusted peers can say.
 func FuzzPrincipal(f *testing.F) {
 	f.Add("", "Bearer a", "Bearer b", "x", "sid=1; a=2")
 	f.Add("header:x-user", "", "a", "ann", "")
@@ -240,7 +241,8 @@ func FuzzPrincipal(f *testing.F) {
 		if again, _ := idempotency.Principal(scope, sender(one)); again != a || a == "" {
 			t.Fatalf("%q, then %q", a, again)
 		}
-		if shared := scope == idempotency.ScopeEverybody || len(scope) > 7 && scope[:7] == "cookie:"; !shared && (a == b) != (one == two) {
+		if shared := scope == idempotency.ScopeEverybody || len(scope) > 7 && scope[:7] == "cookie:"; !shared &&
+			(a == b) != (one == two) {
 			t.Errorf("scope %q: %q and %q are %q and %q", scope, one, two, a, b)
 		}
 	})

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Task is what a Holder wants of its store next.
+// Task is what a Holder asks of its store next.
 type Task uint8
 
 const (
-	// Sleep: nothing, until the holder is told something.
+	// Sleep: do nothing until one of the methods of the holder is called.
 	Sleep Task = iota
 	// ToRenew: Store.Renew.
 	ToRenew
@@ -22,28 +22,28 @@ const (
 	ToMark
 	// ToFail: Store.Fail.
 	ToFail
-	// Over: nothing any more.
+	// Over: there is nothing left to do.
 	Over
 )
 
-// Fate is what became of a try, as far as its holder knows.
+// Fate is the result of an attempt, as far as its holder knows.
 type Fate uint8
 
 const (
-	// Undecided: the store has not confirmed anything yet. Nobody may be told that the request was done.
+	// Undecided: the store has not confirmed anything yet. Nobody may be answered that the request was done.
 	Undecided Fate = iota
-	// Recorded: the store has confirmed that the request was done: no later try runs, and its answer may be given out.
+	// Recorded: the store has confirmed that the request was done: no later attempt runs, and its answer may be given out.
 	Recorded
-	// Lost: another try has taken over, and its answer is the one that counts.
+	// Lost: another attempt has taken over, and its answer is the one that counts.
 	Lost
-	// LetGo: the try had no effect, and the next one may run.
+	// LetGo: the attempt had no effect, and the next one may run.
 	LetGo
 )
 
-// Holder decides what the holder of a key asks of its store, and when: it renews the lease while the work goes on, and then
-// records the end of it, again and again, until the store has confirmed that or said that another try has taken over. It
-// is given the time, asks for one thing at a time, and does nothing by itself. The package's comment says why. Make one with
-// NewHolder; it is not safe for concurrent use.
+// Holder decides what the holder of a key asks of its store, and when: it renews the lease while the work goes on, and
+// then records its end, again and again, until the store has confirmed that or said that another attempt has taken
+// over. It is given the time, asks for one thing at a time, and does nothing by itself. The package comment says why.
+// Make one with NewHolder; it is not safe for concurrent use.
 type Holder struct {
 	lease    time.Duration
 	until    time.Duration // before this nobody can have taken over: the store counted from a later moment
@@ -58,7 +58,7 @@ type Holder struct {
 	restores bool // the store is a Restorer
 	missing  bool // the store does not know the key by our token: make it again first
 	final    bool // the work is over, and its answer is to be recorded
-	odd      bool // of the tries to record it, where every second one is for its status only
+	odd      bool // of the attempts to record it, where every second one is for its status only
 	marked   bool // that has been confirmed
 	failed   bool // the last thing asked was to record the end, and that failed
 }
@@ -77,23 +77,24 @@ const (
 	never = math.MaxInt64 // a time that does not come
 	// slowest is the longest time between two tries to record an end.
 	slowest = time.Second
-	// refusalsToMark is how many renewals must have been taken between failures to store the answer before its status alone
-	// is tried, too: it is the answer that does not pass.
+	// refusalsToMark is how many renewals must have been taken between failures to store the answer before its status
+	// alone is tried too, because the answer itself may be what cannot be stored.
 	refusalsToMark = 3
-	// restoresPerTry is how often a key is made again: a store that loses it each time is none.
+	// restoresPerTry is how often a key is made again: a store that loses it each time is useless.
 	restoresPerTry = 3
 )
 
-// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores tells that the store is a Restorer.
+// NewHolder returns the holder of a key that Begin was asked for at the time sent. restores reports whether the store
+// is a Restorer.
 func NewHolder(sent, lease time.Duration, restores bool) Holder {
 	return Holder{lease: lease, until: sent + lease, due: sent + lease/3, renewAt: sent + lease/3, restores: restores}
 }
 
-// Holds reports whether nobody can have taken over yet. If not, as after an answer of Begin that was long on its way, renew
-// before the work begins.
+// Holds reports whether nobody can have taken over yet. If not, for example after a slow Begin, renew before the work
+// begins.
 func (h *Holder) Holds(now time.Duration) bool { return now < h.until }
 
-// Fate returns what became of the try.
+// Fate returns what became of the attempt.
 func (h *Holder) Fate() Fate {
 	if h.marked && h.fate == Undecided {
 		return Recorded
@@ -101,22 +102,22 @@ func (h *Holder) Fate() Fate {
 	return h.fate
 }
 
-// Mark tells that a part of the answer is about to be given out before there is all of it. That the request was done is
-// recorded first; it is when Fate says so. The work goes on, and Done follows.
+// Mark records that a part of the answer is about to be sent before the answer is complete. The store must record first
+// that the request was done; Fate reports when it has. The work goes on, and Done follows.
 func (h *Holder) Mark(now time.Duration) {
 	if h.phase == working && !h.marked {
 		h.phase, h.due, h.failures, h.failed = recording, now, 0, false
 	}
 }
 
-// Unmark gives up what Mark began: the part is not given out, and the work goes on.
+// Unmark undoes Mark: the part is not sent, and the work goes on.
 func (h *Holder) Unmark(now time.Duration) {
 	if h.phase == recording && !h.final {
 		h.phase, h.due = working, now
 	}
 }
 
-// Done tells that the work is over and had its effect: its answer is to be recorded.
+// Done records that the work is over and had its effect: its answer is to be recorded.
 func (h *Holder) Done(now time.Duration) {
 	if h.phase == working || h.phase == recording {
 		h.phase, h.final, h.due, h.failures, h.failed = recording, true, now, 0, false
@@ -124,7 +125,7 @@ func (h *Holder) Done(now time.Duration) {
 	}
 }
 
-// Failed tells that the work is over and had no effect. After a Mark it is too late to say so.
+// Failed records that the work is over and had no effect. After a Mark it is too late for that.
 func (h *Holder) Failed(now time.Duration) {
 	switch {
 	case h.marked:
@@ -134,10 +135,10 @@ func (h *Holder) Failed(now time.Duration) {
 	}
 }
 
-// Leave ends it all without a word to the store: nobody knows whether the work was done, and the lease runs out.
+// Leave ends the holder without asking the store: nobody knows whether the work was done, and the lease runs out.
 func (h *Holder) Leave() { h.end(h.Fate()) }
 
-// Next returns what to do next, and not before which time.
+// Next returns what to do next and the earliest time for it.
 func (h *Holder) Next() (Task, time.Duration) {
 	switch {
 	case h.phase == over:
@@ -158,7 +159,7 @@ func (h *Holder) Next() (Task, time.Duration) {
 	return ToComplete, h.due
 }
 
-// Told takes in how a task ended that was begun at sent: with nil, ErrLost or another error. random is from 0 to 1.
+// Told records how a task that was begun at sent ended: with nil, ErrLost or another error. random is from 0 to 1.
 func (h *Holder) Told(task Task, sent, now time.Duration, err error, random float64) {
 	if h.phase == over {
 		return
@@ -174,7 +175,7 @@ func (h *Holder) Told(task Task, sent, now time.Duration, err error, random floa
 	case ToRenew, ToRestore:
 		h.held(task, sent, now, err, lost)
 	case ToComplete, ToMark:
-		h.told(task, now, err, lost)
+		h.recorded(task, now, err, lost)
 	case ToFail:
 		if err == nil || lost || now >= h.giveUp { // by then the lease is over
 			h.end(LetGo)
@@ -182,7 +183,7 @@ func (h *Holder) Told(task Task, sent, now time.Duration, err error, random floa
 	}
 }
 
-// held takes in the end of a renewal.
+// held records the result of a renewal.
 func (h *Holder) held(task Task, sent, now time.Duration, err error, lost bool) {
 	h.failed = false
 	switch {
@@ -205,14 +206,14 @@ func (h *Holder) held(task Task, sent, now time.Duration, err error, lost bool) 
 		h.missing = false
 		h.end(Lost)
 	case lost:
-		h.due, h.renewAt = now, never // to record the end will tell
+		h.due, h.renewAt = now, never // recording the end will show
 	default:
 		h.renewAt = now + h.lease/3
 	}
 }
 
-// told takes in the end of a try to record that the request was done.
-func (h *Holder) told(task Task, now time.Duration, err error, lost bool) {
+// recorded handles the result of an attempt to record that the request was done.
+func (h *Holder) recorded(task Task, now time.Duration, err error, lost bool) {
 	h.odd = !h.odd
 	switch {
 	case err == nil && task == ToMark:
@@ -246,7 +247,7 @@ func (h *Holder) told(task Task, now time.Duration, err error, lost bool) {
 	}
 }
 
-// mayRestore tells whether to make the key again, and counts.
+// mayRestore reports whether to make the key again, and counts.
 func (h *Holder) mayRestore() bool {
 	if !h.restores || h.fate == Lost || h.restored == restoresPerTry {
 		return false
@@ -257,8 +258,9 @@ func (h *Holder) mayRestore() bool {
 
 func (h *Holder) end(f Fate) { h.phase, h.fate = over, f }
 
-// backoff is how long to wait after so many failures: from a hundredth of the lease it doubles up to a sixth, and never is
-// above a second. The least is half of it, so that those who failed together do not come back together.
+// backoff returns how long to wait after so many failures. It starts at a hundredth of the lease and doubles up to a
+// sixth, but never above a second. At least half of it is waited; the rest is random, so that holders that failed
+// together do not retry together.
 func (h *Holder) backoff(random float64) time.Duration {
 	most := max(min(h.lease/6, slowest), time.Millisecond)
 	d := max(min(h.lease/100, 20*time.Millisecond), time.Millisecond)

@@ -13,7 +13,8 @@ import (
 var errAway = errors.New("away")
 
 // carry does what h wants for as long as it wants something before until, and the store says err.
-func carry(h *idempotency.Holder, now, until time.Duration, err func(idempotency.Task) error) (tasks []idempotency.Task, at []time.Duration) {
+func carry(h *idempotency.Holder, now, until time.Duration, err func(idempotency.Task) error) (tasks []idempotency.Task,
+	at []time.Duration) {
 	for {
 		task, due := h.Next()
 		if now = max(now, due); task == idempotency.Sleep || task == idempotency.Over || now > until {
@@ -47,7 +48,9 @@ func TestAHolderRecordsUntilItIsToldThatItIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		fate idempotency.Fate
-	}{"stored": {nil, idempotency.Recorded}, "taken over": {idempotency.ErrLost, idempotency.Lost}, "away": {errAway, idempotency.Undecided}} {
+	}{"stored": {nil, idempotency.Recorded}, "taken over": {idempotency.ErrLost, idempotency.Lost}, "away": {
+		errAway, idempotency.Undecided,
+	}} {
 		h := idempotency.NewHolder(0, time.Second, false)
 		h.Done(0)
 		carry(&h, 0, time.Hour, always(errAway))
@@ -74,12 +77,14 @@ func TestAHolderTellsAStoreWhatItHasForgotten(t *testing.T) {
 	}
 	h := idempotency.NewHolder(0, time.Second, true)
 	h.Done(0)
-	if tasks, _ := carry(&h, 0, time.Minute, store); len(tasks) != 3 || tasks[1] != idempotency.ToRestore || h.Fate() != idempotency.Recorded {
+	if tasks, _ := carry(&h, 0, time.Minute, store); len(tasks) != 3 || tasks[1] != idempotency.ToRestore ||
+		h.Fate() != idempotency.Recorded {
 		t.Errorf("%v, fate %v", tasks, h.Fate())
 	}
 	h = idempotency.NewHolder(0, time.Second, true)
 	h.Done(0)
-	if tasks, _ := carry(&h, 0, time.Minute, always(idempotency.ErrLost)); len(tasks) != 2 || h.Fate() != idempotency.Lost {
+	if tasks, _ := carry(&h, 0, time.Minute, always(idempotency.ErrLost)); len(tasks) != 2 ||
+		h.Fate() != idempotency.Lost {
 		t.Errorf("taken over: %v, fate %v", tasks, h.Fate())
 	}
 }

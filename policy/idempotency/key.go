@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// MaxKey is the longest key that is taken, in bytes.
+// MaxKey is the length of the longest accepted key, in bytes.
 const MaxKey = 255
 
 // ErrKey is what errors about a key match with errors.Is: it is empty, longer than MaxKey, or not written as the header
 // field has to be.
 var ErrKey = errors.New("idempotency: bad key")
 
-// CheckKey returns an error that matches ErrKey unless key has 1 to MaxKey bytes, which may be any. A Store begins each of
-// its methods with it.
+// CheckKey returns an error that matches ErrKey unless key has 1 to MaxKey bytes, which may be any. A Store begins each
+// of its methods with it.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -27,10 +27,10 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// ParseKey reads the value of the field Idempotency-Key. The draft wants a string in quotes (RFC 9651 section 3.3.3), most
-// clients send the bare text; both are taken, and "a" is the same key as a. Bare text is visible ASCII without quotes,
-// backslashes, commas and semicolons. Fields that came several times must be joined with ", " before, so that they are
-// noticed. Errors match ErrKey, say what is wrong and where, and never repeat the value.
+// ParseKey reads the value of the field Idempotency-Key. The draft wants a string in quotes (RFC 9651 section 3.3.3),
+// most clients send the bare text; both are accepted, and "a" is the same key as a. Bare text is visible ASCII without
+// quotes, backslashes, commas and semicolons. Fields that came several times must be joined with ", " before, so that
+// they are noticed. Errors match ErrKey, say what is wrong and where, and never repeat the value.
 func ParseKey(headerValue string) (string, error) {
 	value := strings.Trim(headerValue, " \t")
 	if len(value) > 2*MaxKey+2 { // longer than any key with every character escaped
@@ -51,8 +51,8 @@ func ParseKey(headerValue string) (string, error) {
 	return key, nil
 }
 
-// ParseKeys reads the key of a request that may carry it in Idempotency-Key, in the older X-Idempotency-Key, or in both, which
-// must say the same then. Without any it returns "".
+// ParseKeys reads the key of a request that may carry it in Idempotency-Key, in the older X-Idempotency-Key, or in
+// both, which must say the same then. Without any it returns "".
 func ParseKeys(standard, older string) (string, error) {
 	if standard == "" {
 		standard, older = older, ""
@@ -72,7 +72,7 @@ func ParseKeys(standard, older string) (string, error) {
 	return key, nil
 }
 
-// notBare tells the characters that bare text cannot have.
+// notBare reports whether bare text cannot have the character.
 func notBare(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"\,;`, c) }
 
 // unquote reads a string of RFC 9651, which is all of s.
@@ -83,7 +83,8 @@ func unquote(s string) (string, error) {
 		case c == '"' && i == len(s)-1:
 			return key.String(), nil
 		case c == '"':
-			return "", fmt.Errorf("%w: more follows after the closing quote, at byte %d; send one key and nothing else", ErrKey, i+2)
+			return "", fmt.Errorf("%w: more follows after the closing quote, at byte %d; send one key and nothing else",
+				ErrKey, i+2)
 		case c == '\\':
 			i++
 			if i == len(s) || s[i] != '"' && s[i] != '\\' {
@@ -99,12 +100,12 @@ func unquote(s string) (string, error) {
 	return "", fmt.Errorf("%w: the closing quote is missing", ErrKey)
 }
 
-// wrongByte says what is wrong with s[i].
+// wrongByte returns an error that says what is wrong with s[i].
 func wrongByte(s string, i int) error {
 	what := "is for text in quotes only"
 	switch c := s[i]; {
 	case c == ',' || c == ';':
-		what = `separates values and parameters; send one key, in quotes if it has such characters: "a,b"`
+		what = `is a separator; send one key, in quotes if it has separators: "a,b"`
 	case c == ' ':
 		what = `is a space; put the key in quotes: "a b"`
 	case c < ' ' || c == 0x7f:
@@ -116,16 +117,16 @@ func wrongByte(s string, i int) error {
 }
 
 // StoreKey returns the key for a Store: 64 characters that are the same only for the same gate, caller and key, so that
-// two callers who made up the same key never meet. caller is an identity that the caller cannot choose.
+// two callers that chose the same key never get the same entry. caller is an identity that the caller cannot choose.
 func StoreKey(gate, caller, key string) string {
 	return fmt.Sprintf("%x", digest([]byte(key), gate, caller))
 }
 
-// Fingerprint tells requests with the same key apart: a SHA-256 over what makes them the same.
+// Fingerprint returns a SHA-256 of what makes two requests with the same key the same request.
 type Fingerprint [sha256.Size]byte
 
-// FingerprintOf returns the fingerprint of a request: its method, its target with the query, and its body, or as much of the
-// body as is compared. Header fields do not count: repeats differ in dates, traces and attempt numbers.
+// FingerprintOf returns the fingerprint of a request: its method, its target with the query, and its body, or as much
+// of the body as is compared. Header fields do not count: repeats differ in dates, traces and attempt numbers.
 func FingerprintOf(method, target string, body []byte) Fingerprint {
 	return digest(body, method, target)
 }

@@ -14,9 +14,11 @@ func TestKeysAreReadFromTheField(t *testing.T) {
 	for value, want := range map[string]string{
 		`"8e03978e-40d5-43dd-bc93-6894a57f9324"`: "8e03978e-40d5-43dd-bc93-6894a57f9324",
 		`8e03978e-40d5-43dd-bc93-6894a57f9324`:   "8e03978e-40d5-43dd-bc93-6894a57f9324",
-		`a`:                                      "a", ` a `: "a", "\ta\t": "a", ` "a" `: "a", `"a b"`: "a b", `" "`: " ", `"a,b;c"`: "a,b;c",
-		`"\"\\"`: `"\`, `"{a}"`: "{a}", `{a}`: "{a}", `a/b+c=:.~!$`: "a/b+c=:.~!$",
-		most: most, `"` + most + `"`: most, `"` + strings.Repeat(`\"`, idempotency.MaxKey) + `"`: strings.Repeat(`"`, idempotency.MaxKey),
+		`a`:                                      "a", ` a `: "a", "\ta\t": "a", ` "a" `: "a", `"a b"`: "a b", `" "`: " ",
+		`"a,b;c"`: "a,b;c",
+		`"\"\\"`:  `"\`, `"{a}"`: "{a}", `{a}`: "{a}", `a/b+c=:.~!$`: "a/b+c=:.~!$",
+		most: most, `"` + most + `"`: most, `"` + strings.Repeat(`\"`, idempotency.MaxKey) +
+			`"`: strings.Repeat(`"`, idempotency.MaxKey),
 	} {
 		if got, err := idempotency.ParseKey(value); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", value, got, err, want)
@@ -27,15 +29,34 @@ func TestKeysAreReadFromTheField(t *testing.T) {
 func TestBadKeysAreNamed(t *testing.T) {
 	over := strings.Repeat("k", idempotency.MaxKey+1)
 	for value, want := range map[string]string{
-		"": "it is empty", "   ": "it is empty", `""`: "it is empty", `"`: "closing quote is missing", `"abc`: "closing quote is missing",
-		over: "has 256 bytes", `"` + over + `"`: "has 256 bytes", strings.Repeat("k", 10<<20): "has 10485760 bytes",
+		"":                                      "it is empty",
+		"   ":                                   "it is empty",
+		`""`:                                    "it is empty",
+		`"`:                                     "closing quote is missing",
+		`"abc`:                                  "closing quote is missing",
+		over:                                    "has 256 bytes",
+		`"` + over + `"`:                        "has 256 bytes",
+		strings.Repeat("k", 10<<20):             "has 10485760 bytes",
 		`"` + strings.Repeat("k", 10<<20) + `"`: "has 10485762 bytes",
-		"a\nb":                                  "byte 2 of it (0x0a) is a control character", "\"a\nb\"": "byte 3 of it (0x0a) is a control character",
-		"a\x00": "(0x00) is a control character", "\x7f": "(0x7f) is a control character", "\"\x7f\"": "control character",
-		"é": "byte 1 of it (0xc3) is not ASCII", `"é"`: "byte 2 of it (0xc3) is not ASCII", "\xff": "not ASCII",
-		"a b": "put the key in quotes", "a, b": "separates values", "a;b=1": "separates values", `a"b`: "in quotes only", `a\b`: "in quotes only",
-		`"a", "b"`: "after the closing quote, at byte 4", `"a";b=1`: "after the closing quote", `"a"b`: "after the closing quote",
-		`"a\b"`: `the backslash at byte 3`, `"a\`: "the backslash at byte 3", `"a\"`: "closing quote is missing",
+		"a\nb":                                  "byte 2 of it (0x0a) is a control character",
+		"\"a\nb\"":                              "byte 3 of it (0x0a) is a control character",
+		"a\x00":                                 "(0x00) is a control character",
+		"\x7f":                                  "(0x7f) is a control character",
+		"\"\x7f\"":                              "control character",
+		"é":                                     "byte 1 of it (0xc3) is not ASCII",
+		`"é"`:                                   "byte 2 of it (0xc3) is not ASCII",
+		"\xff":                                  "not ASCII",
+		"a b":                                   "put the key in quotes",
+		"a, b":                                  "is a separator",
+		"a;b=1":                                 "is a separator",
+		`a"b`:                                   "in quotes only",
+		`a\b`:                                   "in quotes only",
+		`"a", "b"`:                              "after the closing quote, at byte 4",
+		`"a";b=1`:                               "after the closing quote",
+		`"a"b`:                                  "after the closing quote",
+		`"a\b"`:                                 `the backslash at byte 3`,
+		`"a\`:                                   "the backslash at byte 3",
+		`"a\"`:                                  "closing quote is missing",
 	} {
 		got, err := idempotency.ParseKey(value)
 		if got != "" || !errors.Is(err, idempotency.ErrKey) || !strings.Contains(fmt.Sprint(err), want) {
@@ -45,7 +66,9 @@ func TestBadKeysAreNamed(t *testing.T) {
 }
 
 func FuzzParseKey(f *testing.F) {
-	for _, seed := range []string{`"a"`, "a", `"\"\\"`, `"a", "b"`, "a b", "\n", `"é"`, strings.Repeat("k", 300), `"` + strings.Repeat(`\\`, 256)} {
+	for _, seed := range []string{
+		`"a"`, "a", `"\"\\"`, `"a", "b"`, "a b", "\n", `"é"`, strings.Repeat("k", 300), `"` + strings.Repeat(`\\`, 256),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -69,8 +92,10 @@ func FuzzParseKey(f *testing.F) {
 func TestStoreKeysMeetOnlyWhenAllIsTheSame(t *testing.T) {
 	seen := map[string]string{}
 	for _, parts := range [][3]string{
-		{"", "", ""}, {"a", "", ""}, {"", "a", ""}, {"", "", "a"}, {"ab", "c", "d"}, {"a", "bc", "d"}, {"a", "b", "cd"}, {"abcd", "", ""},
-		{"a\x00", "b", "c"}, {"a", "\x00b", "c"}, {"a", "b", "\x00c"}, {"\x01a", "b", ""}, {"\x01a\x01b", "", ""}, {"a", "b", strings.Repeat("k", 10<<20)},
+		{"", "", ""}, {"a", "", ""}, {"", "a", ""}, {"", "", "a"}, {"ab", "c", "d"}, {"a", "bc", "d"}, {"a", "b", "cd"},
+		{"abcd", "", ""},
+		{"a\x00", "b", "c"}, {"a", "\x00b", "c"}, {"a", "b", "\x00c"}, {"\x01a", "b", ""}, {"\x01a\x01b", "", ""},
+		{"a", "b", strings.Repeat("k", 10<<20)},
 		{strings.Repeat("a", 300), "b", ""}, {strings.Repeat("a", 300) + "\x01b", "", ""},
 	} {
 		key := idempotency.StoreKey(parts[0], parts[1], parts[2])
@@ -89,7 +114,8 @@ func TestKeysAndFingerprintsStayTheSameBetweenVersions(t *testing.T) {
 	if got, want := idempotency.StoreKey("orders", "tenant", "key"), "899d2769"; !strings.HasPrefix(got, want) {
 		t.Errorf("store key %s, want %s...", got, want)
 	}
-	if got, want := fmt.Sprintf("%x", idempotency.FingerprintOf("POST", "/orders", []byte("{}"))), "13176380"; !strings.HasPrefix(got, want) {
+	if got, want := fmt.Sprintf("%x", idempotency.FingerprintOf("POST", "/orders", []byte("{}"))),
+		"13176380"; !strings.HasPrefix(got, want) {
 		t.Errorf("fingerprint %s, want %s...", got, want)
 	}
 }
@@ -97,7 +123,8 @@ func TestKeysAndFingerprintsStayTheSameBetweenVersions(t *testing.T) {
 func TestFingerprintsTellRequestsApart(t *testing.T) {
 	seen := map[idempotency.Fingerprint]string{}
 	for _, r := range [][3]string{
-		{"POST", "/a", ""}, {"POST", "/a", "b"}, {"POST", "/ab", ""}, {"POST", "/a?b", ""}, {"PATCH", "/a", ""}, {"POST/", "a", ""},
+		{"POST", "/a", ""}, {"POST", "/a", "b"}, {"POST", "/ab", ""}, {"POST", "/a?b", ""}, {"PATCH", "/a", ""},
+		{"POST/", "a", ""},
 		{"POST", "", "/a"}, {"", "POST/a", ""}, {"", "", "POST/a"}, {"POST", "/a", "\x00"}, {"POST", "/a", "b "},
 	} {
 		print := idempotency.FingerprintOf(r[0], r[1], []byte(r[2]))

@@ -13,18 +13,19 @@ import (
 // What a key costs besides its bytes and its answer. TestBytesAreTheTruth compares with what the runtime says.
 const (
 	entryBytes = 144
-	slotBytes  = 64 + 24 // in the map, which is half empty when it has just grown, and in the heap, which is copied when it grows
+	// in the map, which is half empty when it has just grown, and in the heap, which is copied when it grows
+	slotBytes = 64 + 24
 )
 
-// A call forgets at most so many expired keys, and drops at most so many answers to make room. The memory of that many is
-// more than the largest key takes.
+// A call forgets at most so many expired keys, and drops at most so many answers to make room. The memory of that many
+// is more than the largest key takes.
 const (
 	forgetsPerCall = 16
 	dropsPerCall   = 128
 )
 
-// Memory is a Store for one process, in as much memory as it was given; the package's comment says what happens when that
-// is full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are safe for
+// Memory is a Store for one process, in a bounded amount of memory; the package comment says what happens when that is
+// full. Keys expire in the calls of others, a few in each, so nothing runs in the background. All methods are safe for
 // concurrent use: one mutex, held for about a microsecond.
 type Memory struct {
 	now func() time.Duration
@@ -38,13 +39,13 @@ type Memory struct {
 	token     uint64
 	floor     time.Duration // how long a finished key is kept at least; above all others: its whole retention
 	early     Shortened     // what was forgotten early
-	tell      func(Shortened)
+	report    func(Shortened)
 
-	untold atomic.Bool // something was forgotten early, and tell has not been called for it
+	unreported atomic.Bool // something was forgotten early, and report has not been called for it
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
-// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now; one that goes backwards makes keys live longer.
+// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now. If it goes backwards, keys live longer.
 func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry), floor: math.MaxInt64}
 	m.done.init()
@@ -53,8 +54,8 @@ func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 
 var _ Store = (*Memory)(nil)
 
-// Reconfigure changes how much memory the store may take. No key is forgotten for it: a store that is over the new bound
-// drops answers, the oldest first, and takes no further keys until it is below.
+// Reconfigure changes how much memory the store may take. No key is forgotten for that. A store that is above the new
+// bound drops answers, the oldest first, and accepts no further keys until it is below.
 func (m *Memory) Reconfigure(maxBytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,34 +67,36 @@ func (m *Memory) Reconfigure(maxBytes int64) {
 	}
 }
 
-// Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those that are
-// older to make room for others, the oldest first, and calls tell after the call in which it did, outside of its lock; nil for
-// nobody. Without a call of Shorten no key is forgotten early.
-func (m *Memory) Shorten(floor time.Duration, tell func(Shortened)) {
+// Shorten sets how long a finished key is remembered at least (see Config.Floor). A store that is full forgets those
+// that are older to make room for others, the oldest first, and calls report after the call in which it did, outside of
+// its lock; nil for nobody. Without a call of Shorten no key is forgotten early.
+func (m *Memory) Shorten(floor time.Duration, report func(Shortened)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.floor, m.tell = floor, tell
+	m.floor, m.report = floor, report
 }
 
 // Usage implements Measured.
 func (m *Memory) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	u := Usage{Keys: int64(len(m.entries)), Bytes: m.used, MaxBytes: m.max, MaxKeys: m.max / (keyBytes(sampleKey) + slotBytes), Shortened: m.early}
+	u := Usage{Keys: int64(len(m.entries)), Bytes: m.used, MaxBytes: m.max,
+		MaxKeys: m.max / (keyBytes(sampleKey) + slotBytes), Shortened: m.early}
 	if e := m.done.oldest(); e != nil {
 		u.Oldest = max(m.now()-e.lease, 0)
 	}
 	return u
 }
 
-// Bytes is the memory in use. It is never above what NewMemory or Reconfigure was given, unless Reconfigure lowered it.
+// Bytes returns the memory in use. It is never above what NewMemory or Reconfigure was given, unless Reconfigure
+// lowered it.
 func (m *Memory) Bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// Len is the number of keys remembered, those included that have expired and not been met since.
+// Len returns the number of keys remembered, including those that have expired and have not been removed yet.
 func (m *Memory) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +109,7 @@ func (m *Memory) Begin(ctx context.Context, key string, fp Fingerprint, lease ti
 		return Begun{}, err
 	}
 	begun, answer, err := m.begin(key, fp, lease)
-	m.tellEarly()
+	m.reportEarly()
 	if err == nil && answer != nil {
 		begun.Response, err = ParseResponse(answer)
 	}
@@ -312,7 +315,7 @@ func (m *Memory) shorten(size int64, now time.Duration) bool {
 		}
 		m.early.Keys++
 		m.early.Held = now - e.lease
-		m.untold.Store(true)
+		m.unreported.Store(true)
 		m.forget(e)
 		if m.max-m.used >= size {
 			return true
@@ -321,16 +324,16 @@ func (m *Memory) shorten(size int64, now time.Duration) bool {
 	return false
 }
 
-// tellEarly tells what was forgotten early, if there is anything that has not been told.
-func (m *Memory) tellEarly() {
-	if !m.untold.Load() || !m.untold.CompareAndSwap(true, false) {
+// reportEarly reports what was forgotten early, if there is anything that has not been reported.
+func (m *Memory) reportEarly() {
+	if !m.unreported.Load() || !m.unreported.CompareAndSwap(true, false) {
 		return
 	}
 	m.mu.Lock()
-	tell, early := m.tell, m.early
+	report, early := m.report, m.early
 	m.mu.Unlock()
-	if tell != nil {
-		tell(early)
+	if report != nil {
+		report(early)
 	}
 }
 

@@ -69,7 +69,7 @@ func (b *bench) done(key string, body int, retention time.Duration) {
 	}
 }
 
-// kept tells whether the answer of a key that is done is still there.
+// kept reports whether the answer of a key that is done is still there.
 func (b *bench) kept(key string) bool {
 	b.Helper()
 	begun := b.begin(key, time.Hour)
@@ -202,7 +202,8 @@ func TestAStoreFullOfKeysTakesNoFurtherOnes(t *testing.T) {
 		}
 	}
 	// The answer has no place, the fact that it was done does.
-	if err := b.Complete(t.Context(), "key 0", 1, idempotency.Response{Status: 201, Body: make([]byte, 1000)}, time.Minute); err != nil {
+	if err := b.Complete(t.Context(), "key 0", 1, idempotency.Response{Status: 201, Body: make([]byte, 1000)},
+		time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if b.kept("key 0") {
@@ -233,7 +234,9 @@ func TestAFullStoreForgetsTheOldestFinishedKeysLoudlyIfItMay(t *testing.T) {
 		if errors.Is(err, idempotency.ErrFull) {
 			break
 		}
-		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{Status: 201, Body: make([]byte, 100)}, time.Hour); err != nil {
+		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{
+			Status: 201, Body: make([]byte, 100),
+		}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		b.advance(time.Millisecond)
@@ -270,12 +273,14 @@ func TestWithoutLeaveToShortenNoKeyIsForgotten(t *testing.T) {
 		if err != nil {
 			break
 		}
-		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{Status: 201}, 24*time.Hour); err != nil {
+		if err := b.Complete(t.Context(), fmt.Sprint("key ", n), begun.Token, idempotency.Response{Status: 201},
+			24*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.advance(23 * time.Hour)
-	if _, err := b.Begin(t.Context(), "new", fp, time.Hour); !errors.Is(err, idempotency.ErrFull) || b.Len() != n || b.Usage().Shortened.Keys != 0 {
+	if _, err := b.Begin(t.Context(), "new", fp, time.Hour); !errors.Is(err, idempotency.ErrFull) || b.Len() != n ||
+		b.Usage().Shortened.Keys != 0 {
 		t.Errorf("%v, %d of %d keys, %+v", err, b.Len(), n, b.Usage())
 	}
 }
@@ -467,7 +472,9 @@ func TestManyCallersStayWithinMemory(t *testing.T) {
 
 func BenchmarkMemory(b *testing.B) {
 	var c clock
-	r := idempotency.Response{Status: 201, Header: []idempotency.Field{{Name: "Content-Type", Value: "application/json"}}, Body: make([]byte, 1000)}
+	r := idempotency.Response{
+		Status: 201, Header: []idempotency.Field{{Name: "Content-Type", Value: "application/json"}}, Body: make([]byte, 1000),
+	}
 	b.Run("BeginAndComplete", func(b *testing.B) {
 		m := idempotency.NewMemory(64<<20, c.now)
 		var key [8]byte

@@ -20,12 +20,13 @@ type Response struct {
 	Header []Field
 	// Body is all of it.
 	Body []byte
-	// Truncated tells that the answer was too large to be stored: it can be reported, not replayed. Only Status is stored
-	// with it.
+	// Truncated reports whether the answer was too large to be stored: it can be reported, not replayed. Only Status is
+	// stored with it.
 	Truncated bool
 }
 
-// EffectUnknown reports whether the answer is that of a try of which nobody can say whether it took effect. See Unknown.
+// EffectUnknown reports whether the answer is that of an attempt of which nobody can say whether it took effect. See
+// Unknown.
 func (r Response) EffectUnknown() bool { return r.Truncated && r.Status >= 500 }
 
 // The first byte of a stored answer says what follows.
@@ -34,8 +35,8 @@ const (
 	truncated = 2 // status
 )
 
-// AppendTo appends the answer to b, in a form that ParseResponse reads and that does not change between versions: what a
-// Store keeps.
+// AppendTo appends the answer to b, in a form that ParseResponse reads and that does not change between versions: what
+// a Store keeps.
 func (r Response) AppendTo(b []byte) []byte {
 	if r.Truncated {
 		return binary.AppendVarint(append(b, truncated), int64(r.Status))

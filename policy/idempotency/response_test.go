@@ -32,7 +32,8 @@ func TestAnswersAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 	large := idempotency.Response{Status: 200, Header: fields{field("A", "b")}, Body: []byte("too large"), Truncated: true}
-	if got, err := idempotency.ParseResponse(large.AppendTo(nil)); err != nil || got.Status != 200 || !got.Truncated || got.Header != nil || got.Body != nil {
+	if got, err := idempotency.ParseResponse(large.AppendTo(nil)); err != nil || got.Status != 200 || !got.Truncated ||
+		got.Header != nil || got.Body != nil {
 		t.Errorf("%v, %v; want the status and that it was too large", got, err)
 	}
 }
@@ -51,8 +52,10 @@ func TestTheStoredFormStays(t *testing.T) {
 
 func TestGarbageIsNoAnswer(t *testing.T) {
 	for _, b := range []string{
-		"", "\x00", "\x01", "\x02", "\x03\x92\x03", "{}", "\x01\x92", "\x01\x92\x03", "\x02\x92\x03more", "\x01\x92\x03\x01", "\x01\x92\x03\x01\x01",
-		"\x01\x92\x03\x01\x01\x02Ab", "\x01\x92\x03\x02\x01\x01\x01\x01ABC", "\x01\x92\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+		"", "\x00", "\x01", "\x02", "\x03\x92\x03", "{}", "\x01\x92", "\x01\x92\x03", "\x02\x92\x03more", "\x01\x92\x03\x01",
+		"\x01\x92\x03\x01\x01",
+		"\x01\x92\x03\x01\x01\x02Ab", "\x01\x92\x03\x02\x01\x01\x01\x01ABC",
+		"\x01\x92\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 		"\x01\x92\x03\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01A", "\x01\x92\x03\x03\x02\x02AAAA",
 		"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", // a status of 65 bits
 	} {
@@ -63,7 +66,9 @@ func TestGarbageIsNoAnswer(t *testing.T) {
 }
 
 func FuzzParseResponse(f *testing.F) {
-	f.Add(idempotency.Response{Status: 201, Header: fields{field("A", "bc"), field("", "")}, Body: []byte("body")}.AppendTo(nil))
+	f.Add(idempotency.Response{
+		Status: 201, Header: fields{field("A", "bc"), field("", "")}, Body: []byte("body"),
+	}.AppendTo(nil))
 	f.Add(idempotency.Response{Status: 500, Truncated: true}.AppendTo(nil))
 	f.Add([]byte("\x01\x92\x03\x02\x01\x01\x01\x01ABC"))
 	f.Fuzz(func(t *testing.T, b []byte) {

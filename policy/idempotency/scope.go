@@ -14,15 +14,15 @@ const (
 	ScopeEverybody = "everybody"
 )
 
-// Sender is what a request shows of the one who sent it. An address is not part of it: others are behind the same one, and
-// the same sender comes back from another.
+// Sender is what a request shows of the one who sent it. An address is not part of it: others are behind the same one,
+// and the same sender comes back from another.
 type Sender struct {
 	// Name is what he is called by something that he cannot choose: a certificate, the name of his token, a header of a
 	// trusted peer, the program's own authentication. Empty if nobody says.
 	Name string
 	// Certificate is the name in his client certificate, which was verified; empty without one.
 	Certificate string
-	// Trusted tells that he is a peer whose headers are believed.
+	// Trusted reports whether the sender is a peer whose headers are believed.
 	Trusted bool
 	// Host is the authority that the request is for; empty if nobody says.
 	Host string
@@ -31,17 +31,18 @@ type Sender struct {
 	Field func(name string) string
 }
 
-// credentialFields are the fields that say to the service on whose behalf a request is. All of them count, those that the
-// service does not look at too: else who adds one of those would become somebody else.
+// credentialFields are the fields that say to the service on whose behalf a request is. All of them count, those that
+// the service does not look at too: else who adds one of those would become somebody else.
 var credentialFields = [...]string{"authorization", "x-api-key", "api-key", "x-auth-token"}
 
-// Principal returns whose the key of a request is, for StoreKey, and what the key's repeats must have in common beside that, for
-// Fingerprint.With. Both are kept as hashes only.
+// Principal returns whose the key of a request is, for StoreKey, and what the key's repeats must have in common beside
+// that, for Fingerprint.With. Both are kept as hashes only.
 //
 // Senders without any credential are one principal, as they are to the service. Cookies may be credentials, and may be
-// anything else, which changes from one try to the next: so they do not tell principals apart unless scope names one of them,
-// but a key that comes back with other cookies is a mismatch, and neither answered nor done again. So is one that comes back
-// for another host: one service may serve many, each to its own tenant. An address is no host, but one of a service's instances.
+// anything else, which changes from one attempt to the next: so they do not distinguish principals unless scope names
+// one of them, but a key that comes back with other cookies is a mismatch, and neither answered nor done again. So is
+// one that comes back for another host: one service may serve many, each to its own tenant. An address is no host, but
+// one of a service's instances.
 func Principal(scope string, s Sender) (principal, compared string) {
 	principal, compared = s.principal(scope)
 	if host := hostName(s.Host); host != "" {
@@ -50,8 +51,8 @@ func Principal(scope string, s Sender) (principal, compared string) {
 	return principal, compared
 }
 
-// hostName is the name in an authority: in lower case, without its port and the dot that may stand at its end; empty if it
-// is an address.
+// hostName is the name in an authority: in lower case, without its port and the dot that may stand at its end; empty if
+// it is an address.
 func hostName(authority string) string {
 	if strings.HasPrefix(authority, "[") {
 		return ""
@@ -124,8 +125,8 @@ func cookies(header, name string) string {
 	return strings.Join(values, ";")
 }
 
-// With returns the fingerprint of a request that has more to be compared than what FingerprintOf looks at. Nothing more leaves
-// it as it is.
+// With returns the fingerprint of a request that has more to be compared than what FingerprintOf looks at. Nothing more
+// leaves it as it is.
 func (f Fingerprint) With(compared string) Fingerprint {
 	if compared == "" {
 		return f

@@ -35,35 +35,70 @@ func TestTheScopeOfAKeyIsItsPrincipal(t *testing.T) {
 		one, two idempotency.Sender
 		same     bool
 	}{
-		"the same credential":                               {"", sends(ann), sends(ann), true},
-		"another credential":                                {"", sends(ann), sends(bob), false},
-		"a credential and none":                             {"", sends(ann), sends(nil), false},
-		"none at all":                                       {"", sends(nil), sends(nil), true},
-		"another API key":                                   {"", sends(fields{"x-api-key": "1"}), sends(fields{"x-api-key": "2"}), false},
-		"the same value in another field":                   {"", sends(fields{"x-api-key": "1"}), sends(fields{"api-key": "1"}), false},
-		"a shared Authorization and another API key":        {"", sends(fields{"authorization": "x", "x-api-key": "1"}), sends(fields{"authorization": "x", "x-api-key": "2"}), false},
-		"one name, a token that was renewed":                {"", named("ann", ann), named("ann", bob), true},
-		"another name":                                      {"", named("ann", ann), named("bob", ann), false},
-		"a name that looks like a credential":               {"", named("Bearer ann", nil), sends(ann), false},
-		"one certificate":                                   {"", certified("ann", nil), certified("ann", nil), true},
-		"another certificate":                               {"", certified("ann", nil), certified("bob", nil), false},
-		"credentials before certificates":                   {"", certified("mesh", ann), certified("mesh", bob), false},
-		"by credential: the name does not count":            {"credential", named("gateway", ann), named("gateway", bob), false},
-		"everybody":                                         {"everybody", sends(ann), named("bob", bob), true},
-		"a header of a trusted peer":                        {"header:X-User", trusted(fields{"x-user": "ann", "authorization": "1"}), trusted(fields{"x-user": "ann", "authorization": "2"}), true},
-		"another value of it":                               {"header:X-User", trusted(fields{"x-user": "ann"}), trusted(fields{"x-user": "bob"}), false},
-		"a header that anybody wrote opens no other's":      {"header:X-User", sends(fields{"x-user": "ann", "authorization": "1"}), sends(fields{"x-user": "ann", "authorization": "2"}), false},
-		"a header that anybody wrote is not a trusted one":  {"header:X-User", trusted(fields{"x-user": "ann"}), sends(fields{"x-user": "ann"}), false},
-		"a header that is a credential":                     {"header:X-Key", sends(fields{"x-key": "1"}), sends(fields{"x-key": "2"}), false},
-		"without the header: by credential":                 {"header:X-User", sends(ann), sends(bob), false},
-		"one cookie among others that change":               {"cookie:sid", sends(fields{"cookie": "a=1; sid=x"}), sends(fields{"cookie": "sid=x; a=2"}), true},
-		"another cookie":                                    {"cookie:sid", sends(fields{"cookie": "sid=x"}), sends(fields{"cookie": "sid=y"}), false},
-		"a cookie of another name":                          {"cookie:sid", sends(fields{"cookie": "xsid=x; SID=y"}), sends(nil), true},
-		"a cookie with a comma":                             {"cookie:sid", sends(fields{"cookie": "sid=v1,ann"}), sends(fields{"cookie": "sid=v1,bob"}), false},
-		"a cookie twice":                                    {"cookie:sid", sends(fields{"cookie": "sid=x; sid=y"}), sends(fields{"cookie": "sid=x"}), false},
-		"cookies alone do not tell principals apart":        {"", sends(fields{"cookie": "sid=x"}), sends(fields{"cookie": "sid=y"}), true},
-		"with a credential, cookies do not matter":          {"", sends(fields{"authorization": "x", "cookie": "a"}), sends(fields{"authorization": "x", "cookie": "b"}), true},
-		"the end of one part is not the beginning of other": {"", sends(fields{"authorization": "ab"}), sends(fields{"authorization": "a", "x-api-key": "b"}), false},
+		"the same credential":   {"", sends(ann), sends(ann), true},
+		"another credential":    {"", sends(ann), sends(bob), false},
+		"a credential and none": {"", sends(ann), sends(nil), false},
+		"none at all":           {"", sends(nil), sends(nil), true},
+		"another API key": {
+			"", sends(fields{"x-api-key": "1"}), sends(fields{"x-api-key": "2"}), false,
+		},
+		"the same value in another field": {
+			"", sends(fields{"x-api-key": "1"}), sends(fields{"api-key": "1"}), false,
+		},
+		"a shared Authorization and another API key": {
+			"", sends(fields{"authorization": "x", "x-api-key": "1"}), sends(fields{"authorization": "x", "x-api-key": "2"}),
+			false,
+		},
+		"one name, a token that was renewed":  {"", named("ann", ann), named("ann", bob), true},
+		"another name":                        {"", named("ann", ann), named("bob", ann), false},
+		"a name that looks like a credential": {"", named("Bearer ann", nil), sends(ann), false},
+		"one certificate":                     {"", certified("ann", nil), certified("ann", nil), true},
+		"another certificate":                 {"", certified("ann", nil), certified("bob", nil), false},
+		"credentials before certificates":     {"", certified("mesh", ann), certified("mesh", bob), false},
+		"by credential: the name does not count": {
+			"credential", named("gateway", ann), named("gateway", bob), false,
+		},
+		"everybody": {"everybody", sends(ann), named("bob", bob), true},
+		"a header of a trusted peer": {
+			"header:X-User", trusted(fields{"x-user": "ann", "authorization": "1"}),
+			trusted(fields{"x-user": "ann", "authorization": "2"}), true,
+		},
+		"another value of it": {
+			"header:X-User", trusted(fields{"x-user": "ann"}), trusted(fields{"x-user": "bob"}), false,
+		},
+		"a header that anybody wrote opens no other's": {
+			"header:X-User", sends(fields{"x-user": "ann", "authorization": "1"}),
+			sends(fields{"x-user": "ann", "authorization": "2"}), false,
+		},
+		"a header that anybody wrote is not a trusted one": {
+			"header:X-User", trusted(fields{"x-user": "ann"}), sends(fields{"x-user": "ann"}), false,
+		},
+		"a header that is a credential": {
+			"header:X-Key", sends(fields{"x-key": "1"}), sends(fields{"x-key": "2"}), false,
+		},
+		"without the header: by credential": {"header:X-User", sends(ann), sends(bob), false},
+		"one cookie among others that change": {
+			"cookie:sid", sends(fields{"cookie": "a=1; sid=x"}), sends(fields{"cookie": "sid=x; a=2"}), true,
+		},
+		"another cookie": {
+			"cookie:sid", sends(fields{"cookie": "sid=x"}), sends(fields{"cookie": "sid=y"}), false,
+		},
+		"a cookie of another name": {
+			"cookie:sid", sends(fields{"cookie": "xsid=x; SID=y"}), sends(nil), true,
+		},
+		"a cookie with a comma": {
+			"cookie:sid", sends(fields{"cookie": "sid=v1,ann"}), sends(fields{"cookie": "sid=v1,bob"}), false,
+		},
+		"a cookie twice": {"cookie:sid", sends(fields{"cookie": "sid=x; sid=y"}), sends(fields{"cookie": "sid=x"}), false},
+		"cookies alone do not tell principals apart": {
+			"", sends(fields{"cookie": "sid=x"}), sends(fields{"cookie": "sid=y"}), true,
+		},
+		"with a credential, cookies do not matter": {
+			"", sends(fields{"authorization": "x", "cookie": "a"}), sends(fields{"authorization": "x", "cookie": "b"}), true,
+		},
+		"the end of one part is not the beginning of other": {
+			"", sends(fields{"authorization": "ab"}), sends(fields{"authorization": "a", "x-api-key": "b"}), false,
+		},
 	} {
 		one, _ := idempotency.Principal(c.scope, c.one)
 		two, _ := idempotency.Principal(c.scope, c.two)
@@ -106,7 +141,8 @@ func TestAKeyThatComesBackForAnotherHostIsAMismatch(t *testing.T) {
 		if one != print(scope, "ONE.example.:8443") {
 			t.Errorf("scope %q: the same host is another", scope)
 		}
-		if print(scope, "192.0.2.1:80") != print(scope, "192.0.2.2") || print(scope, "[2001:db8::1]:80") != print(scope, "192.0.2.2") {
+		if print(scope, "192.0.2.1:80") != print(scope, "192.0.2.2") ||
+			print(scope, "[2001:db8::1]:80") != print(scope, "192.0.2.2") {
 			t.Errorf("scope %q: another instance of the service is another host", scope)
 		}
 	}

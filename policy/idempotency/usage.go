@@ -4,8 +4,8 @@ import "time"
 
 // Usage is how much a store holds, and how much it can hold.
 type Usage struct {
-	// Keys is the number of keys that are remembered, and MaxKeys how many there is room for, without answers, if they are those
-	// of StoreKey.
+	// Keys is the number of keys that are remembered, and MaxKeys how many there is room for, without answers, if they
+	// are those of StoreKey.
 	Keys, MaxKeys int64
 	// Bytes is what keys and answers take up, and MaxBytes the bound of that.
 	Bytes, MaxBytes int64
@@ -15,8 +15,8 @@ type Usage struct {
 	Shortened Shortened
 }
 
-// Held returns how long finished keys are remembered in fact: the retention, unless some were forgotten early, and the store has not
-// grown old enough again since.
+// Held returns how long finished keys are remembered in fact: the retention, unless some were forgotten early, and the
+// store has not grown old enough again since.
 func (u Usage) Held(retention time.Duration) time.Duration {
 	if u.Shortened.Keys == 0 {
 		return retention
@@ -24,8 +24,8 @@ func (u Usage) Held(retention time.Duration) time.Duration {
 	return min(max(u.Oldest, u.Shortened.Held), retention)
 }
 
-// Shortened says that a store was full and forgot finished keys before their retention was over. A repeat that comes after that
-// is done again.
+// Shortened says that a store was full and forgot finished keys before their retention was over. A repeat that comes
+// after that is done again.
 type Shortened struct {
 	// Keys is how many there were.
 	Keys int64

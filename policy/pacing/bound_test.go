@@ -25,7 +25,8 @@ func checkBound(t *testing.T, c pacing.Config, at []time.Duration) {
 	for from := range at {
 		for to := from; to < len(at); to++ {
 			if n := to - from + 1; float64(n) > bound(c, at[to]-at[from])*(1+1e-9) {
-				t.Fatalf("%+v: %d turns in the %v from %v on, at most %v", c, n, at[to]-at[from], at[from], bound(c, at[to]-at[from]))
+				t.Fatalf("%+v: %d turns in the %v from %v on, at most %v", c, n, at[to]-at[from], at[from],
+					bound(c, at[to]-at[from]))
 			}
 		}
 	}
@@ -39,7 +40,8 @@ func TestNoWindowHasMoreTurnsThanThePaceAllows(t *testing.T) {
 	} {
 		for _, c := range []pacing.Config{
 			{PerSecond: 10}, {PerSecond: 10, Burst: 5}, {PerSecond: 3, Jitter: 0.9, RampUp: 5 * s},
-			{PerSecond: 100, Burst: 20, RampUp: s, MaxWait: 50 * ms}, {PerSecond: 0.01, Burst: 2, MaxWait: time.Hour}, {PerSecond: 1e6, Burst: 3},
+			{PerSecond: 100, Burst: 20, RampUp: s, MaxWait: 50 * ms}, {PerSecond: 0.01, Burst: 2, MaxWait: time.Hour},
+			{PerSecond: 1e6, Burst: 3},
 		} {
 			c = c.WithDefaults()
 			r := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +72,9 @@ func TestNoWindowHasMoreTurnsThanThePaceAllows(t *testing.T) {
 
 // Who always asks as soon as he may gets the whole pace: jitter and ramp-up take nothing away in the long run.
 func TestOnAverageThePaceIsKept(t *testing.T) {
-	for _, c := range []pacing.Config{{PerSecond: 10}, {PerSecond: 7, Jitter: 1}, {PerSecond: 300, Burst: 9, Jitter: 0.001}, {PerSecond: 10, RampUp: 5 * s}} {
+	for _, c := range []pacing.Config{
+		{PerSecond: 10}, {PerSecond: 7, Jitter: 1}, {PerSecond: 300, Burst: 9, Jitter: 0.001}, {PerSecond: 10, RampUp: 5 * s},
+	} {
 		c.MaxWait = time.Hour
 		r := rand.New(rand.NewPCG(3, 4))
 		p, now := pacing.New(c), time.Duration(0)

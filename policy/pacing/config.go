@@ -2,41 +2,44 @@ package pacing
 
 import "time"
 
-// Config says how fast attempts may follow each other. The zero Config is off. Other zero fields mean the default written
-// at the field.
+// Config says how fast attempts may follow each other. The zero Config is off. Other zero fields mean the default
+// written at the field.
 type Config struct {
 	// Disabled switches the pacing off.
 	Disabled bool `yaml:"disabled"`
 
-	// PerSecond is how many attempts each instance sends in a second once all is well. Range 0.01 to 1000000. Zero: no pacing.
+	// PerSecond is how many attempts each instance sends in a second once all is well. Range 0.01 to 1000000. Zero: no
+	// pacing.
 	PerSecond float64 `yaml:"perSecond" range:"0.01..1000000" example:"10"`
 
-	// Burst is how many may be sent at once after a pause, but not by an instance that has just begun or whose circuit has just
-	// closed. Range 1 to 1000000. Zero means the default, 1.
+	// Burst is how many may be sent at once after a pause, but not by an instance that has just begun or whose circuit
+	// has just closed. Range 1 to 1000000. Zero means the default, 1.
 	Burst int `yaml:"burst" range:"1..1000000" example:"2"`
 
-	// Jitter is how much the time between two turns is drawn at random: each is drawn between (1 - jitter) and (1 + jitter)
-	// times what the pace asks for, so that the pace stays what it is. Range 0.001 (practically none) to 1. Zero means the default, 0.5.
+	// Jitter is how much the time between two tokens is drawn at random: each is drawn between (1 - jitter) and (1 +
+	// jitter) times what the pace asks for, so that the mean pace stays the same. Range 0.001 (practically none) to 1.
+	// Zero means the default, 0.5.
 	Jitter float64 `yaml:"jitter" range:"0.001..1" example:"0.5"`
 
-	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond, linearly, each time the circuit lets attempts
-	// through again after it was open. A guard that has seen no outage begins with the full pace. Range 0 to 1h. Zero: the full pace at once.
+	// RampUp is how long the pace takes to grow from rampUpFrom to all of perSecond, linearly, each time the circuit
+	// lets attempts through again after it was open. A guard that has seen no outage begins with the full pace. Range 0
+	// to 1h. Zero: the full pace at once.
 	RampUp time.Duration `yaml:"rampUp" range:"0s..1h" example:"5s"`
 
-	// RampUpFrom is the share of perSecond with which the ramp-up begins. A fraction, 0.1 is 10 %. It matters only together
-	// with rampUp. Range 0.001 to 1. Zero means the default, 0.1.
+	// RampUpFrom is the share of perSecond with which the ramp-up begins. A fraction, 0.1 is 10 %. It matters only
+	// together with rampUp. Range 0.001 to 1. Zero means the default, 0.1.
 	RampUpFrom float64 `yaml:"rampUpFrom" range:"0.001..1" example:"0.1"`
 
-	// MaxWait is how long an attempt may wait for its turn, jitter included; one that would have to wait longer, or too long for
-	// its deadline, is refused at once. Range 1ms to 1h. Zero means the default, 1s.
+	// MaxWait is how long an attempt may wait for its token, jitter included. An attempt that would have to wait
+	// longer, or too long for its deadline, is refused at once. Range 1ms to 1h. Zero means the default, 1s.
 	MaxWait time.Duration `yaml:"maxWait" range:"1ms..1h" example:"1s"`
 }
 
-// Enabled tells whether there is a pace.
+// Enabled reports whether there is a pace.
 func (c Config) Enabled() bool { return !c.Disabled && c.PerSecond > 0 }
 
-// WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A Config
-// without a pace stays as it is. Calling it twice changes nothing.
+// WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A
+// Config without a pace stays as it is. Calling it twice changes nothing.
 func (c Config) WithDefaults() Config {
 	if !(c.PerSecond > 0) {
 		c.PerSecond = 0

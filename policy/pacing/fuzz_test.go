@@ -9,16 +9,23 @@ import (
 	"github.com/abate-go/abate/policy/pacing"
 )
 
-// FuzzAnyClock lets the clock jump anywhere, with any policy: whoever gets a turn waits no longer than agreed, who is refused
-// takes nothing, and the answers never contradict State.
+// FuzzAnyClock lets the clock jump anywhere, with any policy: whoever gets a turn waits no longer than agreed, who is
+// refused takes nothing, and the answers never contradict State.
 func FuzzAnyClock(f *testing.F) {
 	f.Add(10.0, 1, 0.5, int64(5*s), 0.1, int64(s), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1})
-	f.Add(0.01, 1_000_000, 1.0, int64(time.Hour), 0.001, int64(time.Hour), []byte{255, 255, 255, 255, 255, 255, 255, 127, 9, 0, 0, 0, 0, 0, 0, 0, 128, 2})
-	f.Add(math.NaN(), -1, math.Inf(1), int64(never), math.NaN(), int64(-1), []byte{1, 2, 3, 4, 5, 6, 7, 8, 3, 8, 7, 6, 5, 4, 3, 2, 1, 4})
+	f.Add(0.01, 1_000_000, 1.0, int64(time.Hour), 0.001, int64(time.Hour), []byte{
+		255, 255, 255, 255, 255, 255, 255, 127, 9, 0, 0, 0, 0, 0, 0, 0, 128, 2,
+	})
+	f.Add(math.NaN(), -1, math.Inf(1), int64(never), math.NaN(), int64(-1), []byte{
+		1, 2, 3, 4, 5, 6, 7, 8, 3, 8, 7, 6, 5, 4, 3, 2, 1, 4,
+	})
 	f.Add(1e6, 3, 0.001, int64(1), 1.0, int64(ms), []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1})
-	f.Add(0.01, 1_000_039, 33.2, int64(time.Hour), 0.001, int64(time.Hour), []byte("1921X\x00\x00\x802")) // the first turn of all, in the first hour that there is
-	f.Fuzz(func(t *testing.T, perSecond float64, burst int, jitter float64, rampUp int64, from float64, maxWait int64, ops []byte) {
-		c := pacing.Config{PerSecond: perSecond, Burst: burst, Jitter: jitter, RampUp: time.Duration(rampUp), RampUpFrom: from, MaxWait: time.Duration(maxWait)}
+	// the first turn of all, in the first hour that there is
+	f.Add(0.01, 1_000_039, 33.2, int64(time.Hour), 0.001, int64(time.Hour), []byte("1921X\x00\x00\x802"))
+	f.Fuzz(func(t *testing.T, perSecond float64, burst int, jitter float64, rampUp int64, from float64, maxWait int64,
+		ops []byte) {
+		c := pacing.Config{PerSecond: perSecond, Burst: burst, Jitter: jitter, RampUp: time.Duration(rampUp),
+			RampUpFrom: from, MaxWait: time.Duration(maxWait)}
 		p := pacing.New(c)
 		full := c.WithDefaults()
 		for ; len(ops) >= 9; ops = ops[9:] {
@@ -59,7 +66,8 @@ func FuzzBound(f *testing.F) {
 	f.Add(uint16(1), uint8(9), uint8(99), uint16(0), []byte{255, 0, 0, 0, 255, 255, 7, 0, 0})
 	f.Add(uint16(65535), uint8(0), uint8(0), uint16(100), []byte{0, 1, 0, 1, 0, 255, 128})
 	f.Fuzz(func(t *testing.T, rate uint16, burst, jitter uint8, rampUp uint16, ops []byte) {
-		c := pacing.Config{PerSecond: float64(rate) / 100, Burst: int(burst), Jitter: float64(jitter%100) / 100, RampUp: time.Duration(rampUp) * ms, MaxWait: time.Hour}.WithDefaults()
+		c := pacing.Config{PerSecond: float64(rate) / 100, Burst: int(burst), Jitter: float64(jitter%100) / 100,
+			RampUp: time.Duration(rampUp) * ms, MaxWait: time.Hour}.WithDefaults()
 		if !c.Enabled() {
 			return
 		}

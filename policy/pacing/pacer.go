@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Pacer gives turns. All methods may be called from many goroutines at once. Times are durations since any fixed origin,
-// the same for all calls; a time a little earlier than one seen before does no harm. Make one with New.
+// Pacer gives out tokens. All methods may be called from many goroutines at once. Times are durations since any fixed
+// origin, the same for all calls; a time a little earlier than one seen before does no harm. Make one with New.
 type Pacer struct {
 	mu      sync.Mutex
 	config  Config
 	started bool
 	since   time.Duration // the beginning of the last ramp-up, long ago if there was none
-	last    time.Duration // when the last turn was due
-	gap     float64       // from it to the next one, in turns: 1 but for the jitter
+	last    time.Duration // when the last token was due
+	gap     float64       // from it to the next one, in tokens: 1 but for the jitter
 }
 
 // New returns a pacer for c. Values outside their range are moved to its nearest end.
 func New(c Config) *Pacer { return &Pacer{config: c.WithDefaults(), since: math.MinInt64} }
 
-// Turn asks for one attempt at now. It answers how long to wait before it is sent, which is at most patience and at most the
-// MaxWait of the policy; a patience below 0 counts as 0. False is a refusal, which takes nothing; wait is then how far the
-// turn would have been. A turn that is not used is not given back. draw is 64 uniform random bits. Its cost is one lock; it
-// does not allocate.
+// Turn asks at now for the token of one attempt. It returns how long to wait before the attempt is sent, at most
+// patience and at most the MaxWait of the policy; a patience below 0 counts as 0. If ok is false the attempt is refused
+// and takes no token; wait is then how long it would have had to wait. A token that is not used is not given back. draw
+// is 64 uniform random bits. Turn takes one lock and does not allocate.
 func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,15 +45,15 @@ func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wa
 	return wait, true
 }
 
-// due is when the turn of whoever asks at now is due: not before the gap after the last one is over, and no longer ago than
-// the burst makes up for.
+// due returns when the token of a caller that asks at now is due: not before the gap after the last token is over, and
+// no earlier than the burst allows.
 func (p *Pacer) due(now time.Duration) time.Duration {
 	interval := float64(time.Second) / p.config.PerSecond
 	return max(p.along(p.last, p.gap*interval), p.along(now, -interval*float64(p.config.Burst-1)))
 }
 
-// along is the time so much further on than t, counted in nanoseconds of the full pace: during the ramp-up they are longer.
-// It is exact where the ramp-up has no part in it.
+// along returns the time that is full nanoseconds of the full pace after t. During the ramp-up such a nanosecond takes
+// longer. The result is exact where the ramp-up has no part in it.
 func (p *Pacer) along(t time.Duration, full float64) time.Duration {
 	c, u := &p.config, minus(t, p.since)
 	if full == 0 || c.RampUp == 0 || u >= c.RampUp && float64(u)+full >= float64(c.RampUp) {
@@ -62,7 +62,7 @@ func (p *Pacer) along(t time.Duration, full float64) time.Duration {
 	return plus(p.since, c.when(c.granted(float64(u))+full))
 }
 
-// granted is what the first u nanoseconds from the beginning of the ramp-up count at the full pace: the area below the pace,
+// granted returns what the first u nanoseconds of the ramp-up are worth at the full pace: the area below the pace,
 // which grows linearly.
 func (c *Config) granted(u float64) float64 {
 	ramp, from := float64(c.RampUp), c.RampUpFrom
@@ -87,9 +87,9 @@ func (c *Config) when(full float64) float64 {
 	return 2 * full / (from + math.Sqrt(from*from+2*(1-from)*full/ramp))
 }
 
-// Restart begins the ramp-up anew: the other side has just come back. The next turn is then due at a random time within the
-// first interval, drawn from draw, so that instances that saw it come back together do not go on together; those who wait
-// keep their turns. Without a ramp-up it changes nothing.
+// Restart begins the ramp-up anew, because the other side has just come back. The next token is then due at a random
+// time within the first interval, drawn from draw, so that instances that saw it come back together do not go on
+// together. Callers that wait keep their tokens. Without a ramp-up it changes nothing.
 func (p *Pacer) Restart(now time.Duration, draw uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,18 +102,18 @@ func (p *Pacer) Restart(now time.Duration, draw uint64) {
 	p.started, p.since = true, now
 }
 
-// Reconfigure puts another policy in force. Turns that were given stay given, and the time to the one after them is that of
-// the new pace. A pacer that is switched off and on again goes on from where it was.
+// Reconfigure puts another policy in force. Tokens that were given out stay valid, and the time to the one after them
+// is that of the new pace. A pacer that is switched off and on again goes on from where it was.
 func (p *Pacer) Reconfigure(c Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.config = c.WithDefaults()
 }
 
-// State is where a pacer stands.
+// State is the state of a pacer at one moment.
 type State struct {
 	PerSecond float64       // the pace now
-	Wait      time.Duration // of whoever asks now
+	Wait      time.Duration // of a caller that asks now
 }
 
 // State reads the pacer at now, and changes nothing. It is the zero State while the pacing is off.

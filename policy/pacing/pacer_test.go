@@ -37,30 +37,50 @@ func TestTurnsFollowThePace(t *testing.T) {
 		c    pacing.Config
 		asks []ask
 	}{
-		{"off: nobody waits", pacing.Config{Burst: 1, MaxWait: ms}, []ask{at(0, lowest, 0), at(0, most, 0), {0, even, -s, 0, true}}},
+		{"off: nobody waits", pacing.Config{Burst: 1, MaxWait: ms}, []ask{
+			at(0, lowest, 0), at(0, most, 0), {0, even, -s, 0, true},
+		}},
 		{"disabled: nobody waits", pacing.Config{Disabled: true, PerSecond: 1}, []ask{at(0, lowest, 0), at(0, most, 0)}},
 		{"one after the other", pacing.Config{PerSecond: 10}, []ask{
-			at(s, even, 0), at(s, even, 100*ms), at(s, even, 200*ms), at(1250*ms, even, 50*ms), at(9*s, even, 0), at(9*s, even, 100*ms)}},
-		{"jitter draws the time to the next turn, from half to one and a half by default", pacing.Config{PerSecond: 10}, []ask{
-			at(0, lowest, 0), at(0, most, 50*ms), at(0, even, 200*ms), at(0, even, 300*ms)}},
+			at(s, even, 0), at(s, even, 100*ms), at(s, even, 200*ms), at(1250*ms, even, 50*ms), at(9*s, even, 0),
+			at(9*s, even, 100*ms)}},
+		{"jitter draws the time to the next turn, from half to one and a half by default",
+			pacing.Config{PerSecond: 10}, []ask{
+				at(0, lowest, 0), at(0, most, 50*ms), at(0, even, 200*ms), at(0, even, 300*ms)}},
 		{"jitter 1 draws from nothing to twice", pacing.Config{PerSecond: 10, Jitter: 1}, []ask{
 			at(0, lowest, 0), at(0, most, 0), at(0, even, 200*ms)}},
-		{"hardly any jitter", pacing.Config{PerSecond: 10, Jitter: 0.001}, []ask{at(0, lowest, 0), at(0, most, 99900*time.Microsecond), at(0, even, 200*ms)}},
+		{"hardly any jitter", pacing.Config{PerSecond: 10, Jitter: 0.001}, []ask{
+			at(0, lowest, 0), at(0, most, 99900*time.Microsecond), at(0, even, 200*ms),
+		}},
 		{"a pause earns a burst, but none is there at first", pacing.Config{PerSecond: 10, Burst: 3}, []ask{
 			at(0, even, 0), at(0, even, 100*ms), at(s, even, 0), at(s, even, 0), at(s, even, 0), at(s, even, 100*ms)}},
 		{"a short pause earns a part of the burst", pacing.Config{PerSecond: 10, Burst: 3}, []ask{
 			at(0, even, 0), at(250*ms, even, 0), at(250*ms, even, 0), at(250*ms, even, 50*ms)}},
-		{"a hundred seconds apart", pacing.Config{PerSecond: 0.01, MaxWait: time.Hour}, []ask{at(0, even, 0), at(s, even, 99*s), at(s, even, 199*s)}},
-		{"who would wait longer than maxWait is refused, and takes nothing", pacing.Config{PerSecond: 10, MaxWait: 100 * ms}, []ask{
-			at(0, even, 0), at(0, even, 100*ms), {0, even, never, 200 * ms, false}, {0, even, never, 200 * ms, false}, at(100*ms, even, 100*ms)}},
-		{"maxWait is 1 s by default", pacing.Config{PerSecond: 1}, []ask{at(0, even, 0), at(0, even, s), {0, even, never, 2 * s, false}}},
+		{"a hundred seconds apart", pacing.Config{PerSecond: 0.01, MaxWait: time.Hour}, []ask{
+			at(0, even, 0), at(s, even, 99*s), at(s, even, 199*s),
+		}},
+		{"who would wait longer than maxWait is refused, and takes nothing", pacing.Config{
+			PerSecond: 10, MaxWait: 100 * ms,
+		}, []ask{
+			at(0, even, 0), at(0, even, 100*ms), {0, even, never, 200 * ms, false}, {0, even, never, 200 * ms, false},
+			at(100*ms, even, 100*ms)}},
+		{"maxWait is 1 s by default", pacing.Config{PerSecond: 1}, []ask{
+			at(0, even, 0), at(0, even, s), {0, even, never, 2 * s, false},
+		}},
 		{"who would wait longer than its patience is refused, and takes nothing", pacing.Config{PerSecond: 10}, []ask{
-			at(0, even, 0), {0, even, 100*ms - 1, 100 * ms, false}, {0, even, 0, 100 * ms, false}, {0, even, -never, 100 * ms, false}, {0, even, 100 * ms, 100 * ms, true}}},
-		{"who need not wait needs no patience", pacing.Config{PerSecond: 10}, []ask{{0, even, -s, 0, true}, {s, even, math.MinInt64, 0, true}}},
+			at(0, even, 0), {0, even, 100*ms - 1, 100 * ms, false}, {0, even, 0, 100 * ms, false},
+			{0, even, -never, 100 * ms, false}, {0, even, 100 * ms, 100 * ms, true}}},
+		{"who need not wait needs no patience", pacing.Config{PerSecond: 10}, []ask{
+			{0, even, -s, 0, true}, {s, even, math.MinInt64, 0, true},
+		}},
 		{"a clock that jumps back earns nothing", pacing.Config{PerSecond: 10, Burst: 2}, []ask{
 			at(10*s, even, 0), at(9900*ms, even, 200*ms), {0, even, never, 10200 * ms, false}, at(10100*ms, even, 100*ms)}},
-		{"times before the origin", pacing.Config{PerSecond: 10}, []ask{at(-10*s, even, 0), at(-10*s, even, 100*ms), at(-9950*ms, even, 150*ms), at(0, even, 0)}},
-		{"the end of time", pacing.Config{PerSecond: 10, Burst: 5, RampUp: s}, []ask{at(0, even, 0), at(never, even, 0), at(never, even, 0)}},
+		{"times before the origin", pacing.Config{PerSecond: 10}, []ask{
+			at(-10*s, even, 0), at(-10*s, even, 100*ms), at(-9950*ms, even, 150*ms), at(0, even, 0),
+		}},
+		{"the end of time", pacing.Config{PerSecond: 10, Burst: 5, RampUp: s}, []ask{
+			at(0, even, 0), at(never, even, 0), at(never, even, 0),
+		}},
 		{"from one end of time to the other", pacing.Config{PerSecond: 0.01, Burst: 1_000_000, Jitter: 1}, []ask{
 			at(math.MinInt64, most, 0), at(never, most, 0), {math.MinInt64, most, never, never, false}}},
 	} {
@@ -142,7 +162,8 @@ func TestAfterARestartThePaceBeginsAnew(t *testing.T) {
 		for i := range 3 {
 			now := back + p.State(back).Wait
 			if got := area(c, now-back); math.Abs(got-first-float64(i)) > 0.001 {
-				t.Errorf("draw %d: turn %d comes %v after the restart, where the pace has granted %.4f, want %.1f", draw, i, now-back, got, first+float64(i))
+				t.Errorf("draw %d: turn %d comes %v after the restart, where the pace has granted %.4f, want %.1f", draw,
+					i, now-back, got, first+float64(i))
 			}
 			turns(t, p, now, 1)
 		}

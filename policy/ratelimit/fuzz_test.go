@@ -64,7 +64,9 @@ func (m *exact) spend(t *testing.T, cost float64, wait time.Duration, granted bo
 // FuzzExact compares a bucket with rational numbers over any number of requests. Two bytes are one operation.
 func FuzzExact(f *testing.F) {
 	for i := range limits {
-		f.Add(byte(i), uint32(1+i*i*i*i), []byte{0, 3, 1, 200, 0, 1, 2, 9, 3, 77, 4, 5, 0, 255, 5, 2, 0, 4, 1, 255, 1, 255, 6, 40, 0, 9})
+		f.Add(byte(i), uint32(1+i*i*i*i), []byte{
+			0, 3, 1, 200, 0, 1, 2, 9, 3, 77, 4, 5, 0, 255, 5, 2, 0, 4, 1, 255, 1, 255, 6, 40, 0, 9,
+		})
 	}
 	f.Fuzz(func(t *testing.T, limit byte, burst uint32, ops []byte) {
 		c := config(limits[int(limit)%len(limits)], int(burst%1e9)+1)
@@ -154,13 +156,15 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// FuzzAnyClock lets the clock jump and the limit change, with one key or two. A key gets no more than the largest burst and
-// what the fastest rate brings between the first and the last time; no decision is nonsense.
+// FuzzAnyClock lets the clock jump and the limit change, with one key or two. A key gets no more than the largest burst
+// and what the fastest rate brings between the first and the last time; no decision is nonsense.
 func FuzzAnyClock(f *testing.F) {
 	f.Add([]byte{0, 3, 1, 200, 0, 1, 2, 9, 3, 77, 4, 5, 0, 255, 5, 2, 0, 4, 1, 255, 1, 255, 3, 1, 0, 9}, false)
 	f.Add([]byte{0, 9, 3, 1, 0, 9, 3, 2, 0, 9, 3, 3, 3, 0, 0, 9, 2, 100, 0, 9, 1, 100, 0, 9}, true)
 	f.Fuzz(func(t *testing.T, ops []byte, two bool) {
-		configs := []ratelimit.Config{config("3/s", 7), config("1/s", 9), config("2/m", 1), config("0/s", 4), {}, config("50/17s", 9)}
+		configs := []ratelimit.Config{
+			config("3/s", 7), config("1/s", 9), config("2/m", 1), config("0/s", 4), {}, config("50/17s", 9),
+		}
 		l, at := ratelimit.New(configs[0], maphash.MakeSeed()), 0
 		key, admitted := "", 0
 		var now, first, latest time.Duration

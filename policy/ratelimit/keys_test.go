@@ -56,7 +56,8 @@ func TestRefusedAndFreeRequestsNeedNoPlace(t *testing.T) {
 	}
 }
 
-// A million requests with other keys do not bring anybody a second bucket, while the buckets of those others come and go.
+// A million requests with other keys do not bring anybody a second bucket, while the buckets of those others come and
+// go.
 func TestNobodyIsForgottenBeforeHisBucketIsFull(t *testing.T) {
 	for _, maxKeys := range []int{4, 100, 5000} {
 		l := keyed("1/s", 10, maxKeys)

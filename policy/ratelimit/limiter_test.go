@@ -104,7 +104,9 @@ func TestALimitOfZeroRefusesEverything(t *testing.T) {
 
 func TestALimiterThatIsOffAllowsEverything(t *testing.T) {
 	both(t, func(t *testing.T, key string) {
-		for _, c := range []ratelimit.Config{{}, {Burst: 1}, {Disabled: true, Limit: ratelimit.Rate{Tokens: 1, Per: time.Second}}} {
+		for _, c := range []ratelimit.Config{
+			{}, {Burst: 1}, {Disabled: true, Limit: ratelimit.Rate{Tokens: 1, Per: time.Second}},
+		} {
 			l := ratelimit.New(c, maphash.MakeSeed())
 			for range 5 {
 				if got, want := l.Allow(0, key, 1e12), (ratelimit.Decision{Allowed: true}); got != want {
@@ -148,7 +150,8 @@ func TestReserveWaitsItsTurn(t *testing.T) {
 		}
 		for range 3 { // taking nothing
 			d, wait := l.Reserve(0, key, 1, 400*time.Millisecond-1)
-			if d.Allowed || !d.Over || wait != 0 || d.RetryAfter != 400*time.Millisecond || d.Remaining != 0 || d.Reset != d.RetryAfter {
+			if d.Allowed || !d.Over || wait != 0 || d.RetryAfter != 400*time.Millisecond || d.Remaining != 0 ||
+				d.Reset != d.RetryAfter {
 				t.Errorf("a reservation that waits too long: %+v, wait %v", d, wait)
 			}
 		}
@@ -213,7 +216,9 @@ func TestAClockThatJumpsBackEarnsNothing(t *testing.T) {
 
 func TestTimesAtTheEnds(t *testing.T) {
 	both(t, func(t *testing.T, key string) {
-		times := []time.Duration{math.MinInt64, math.MinInt64 / 2, -1, 0, 1, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64}
+		times := []time.Duration{
+			math.MinInt64, math.MinInt64 / 2, -1, 0, 1, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64,
+		}
 		for _, limit := range []string{"1/24h", "3/s", "1/s", "0.00001/24h", "999999937/s", "1000000000/s"} {
 			for _, burst := range []int{1, 1_000_000_000} {
 				l := limiter(limit, burst)

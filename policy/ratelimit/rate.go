@@ -17,7 +17,7 @@ type Rate struct {
 	Per time.Duration
 }
 
-// IsZero tells whether no rate was given.
+// IsZero reports whether no rate was given.
 func (r Rate) IsZero() bool { return r.Per == 0 }
 
 // PerSecond is the rate in tokens a second; 0 for the zero Rate.
@@ -55,8 +55,8 @@ func (r Rate) String() string {
 // MarshalText returns the text form. It never fails.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads the text form; an empty text is the zero Rate. Text that is no rate within the limits is an error that
-// says what to write, and leaves r as it was.
+// UnmarshalText reads the text form; an empty text is the zero Rate. Text that is no rate within the limits is an error
+// that says what to write, and leaves r as it was.
 func (r *Rate) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*r = Rate{}
@@ -76,7 +76,8 @@ func (r *Rate) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%s is out of range; allowed: 0 to 1000000000 in 1ms to 24h, for example 1000/s", quote(text))
 	}
 	if n > float64(d) || n > 0 && n < 1.0/finest {
-		return fmt.Errorf("%s is out of range; allowed: 0, or from 0.00001 in 24h to 1000000000 in 1s, for example 1000/s", quote(text))
+		return fmt.Errorf("%s is out of range; allowed: 0, or from 0.00001 in 24h to 1000000000 in 1s, for example 1000/s",
+			quote(text))
 	}
 	*r = Rate{n, d}
 	return nil

@@ -30,7 +30,8 @@ func TestRateText(t *testing.T) {
 		{"", 0, 0, ""},
 	} {
 		r := ratelimit.Rate{Tokens: 7, Per: 7}
-		if err := r.UnmarshalText([]byte(tt.text)); err != nil || r.Tokens != tt.tokens || r.Per != tt.per || r.String() != tt.form {
+		if err := r.UnmarshalText([]byte(tt.text)); err != nil || r.Tokens != tt.tokens || r.Per != tt.per ||
+			r.String() != tt.form {
 			t.Errorf("%q: %+v, %q, %v", tt.text, r, r, err)
 		}
 	}
@@ -57,7 +58,8 @@ func TestTextThatIsNoRate(t *testing.T) {
 		strings.Repeat("9", 99): `"... is not a rate`,
 	} {
 		r := ratelimit.Rate{Tokens: 7, Per: 7}
-		if err := r.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 200 || r.Tokens != 7 {
+		if err := r.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) ||
+			len(err.Error()) > 200 || r.Tokens != 7 {
 			t.Errorf("%q: %v, %+v", text, err, r)
 		}
 	}
@@ -90,11 +92,21 @@ func TestDefaults(t *testing.T) {
 	for _, tt := range []struct{ c, want ratelimit.Config }{
 		{ratelimit.Config{}, ratelimit.Config{}},
 		{ratelimit.Config{Burst: 5}, ratelimit.Config{Burst: 5}},
-		{ratelimit.Config{Limit: per(50, time.Second)}, ratelimit.Config{Limit: per(50, time.Second), Burst: 50, MaxKeys: 1_000_000}},
-		{ratelimit.Config{Limit: per(50, time.Minute)}, ratelimit.Config{Limit: per(50, time.Minute), Burst: 1, MaxKeys: 1_000_000}},
-		{ratelimit.Config{Limit: per(0, time.Second)}, ratelimit.Config{Limit: per(0, time.Second), Burst: 1, MaxKeys: 1_000_000}},
-		{ratelimit.Config{Limit: per(-5, -5), Burst: -5, MaxKeys: -5}, ratelimit.Config{Limit: per(0, time.Millisecond), Burst: 1, MaxKeys: 1}},
-		{ratelimit.Config{Limit: per(math.NaN(), time.Second)}, ratelimit.Config{Limit: per(0, time.Second), Burst: 1, MaxKeys: 1_000_000}},
+		{ratelimit.Config{Limit: per(50, time.Second)}, ratelimit.Config{
+			Limit: per(50, time.Second), Burst: 50, MaxKeys: 1_000_000,
+		}},
+		{ratelimit.Config{Limit: per(50, time.Minute)}, ratelimit.Config{
+			Limit: per(50, time.Minute), Burst: 1, MaxKeys: 1_000_000,
+		}},
+		{ratelimit.Config{Limit: per(0, time.Second)}, ratelimit.Config{
+			Limit: per(0, time.Second), Burst: 1, MaxKeys: 1_000_000,
+		}},
+		{ratelimit.Config{Limit: per(-5, -5), Burst: -5, MaxKeys: -5}, ratelimit.Config{
+			Limit: per(0, time.Millisecond), Burst: 1, MaxKeys: 1,
+		}},
+		{ratelimit.Config{Limit: per(math.NaN(), time.Second)}, ratelimit.Config{
+			Limit: per(0, time.Second), Burst: 1, MaxKeys: 1_000_000,
+		}},
 		{ratelimit.Config{Limit: per(math.Inf(1), 99*time.Hour), Burst: math.MaxInt, MaxKeys: math.MaxInt},
 			ratelimit.Config{Limit: per(1e9, 24*time.Hour), Burst: 1_000_000_000, MaxKeys: 100_000_000}},
 	} {

@@ -29,7 +29,9 @@ func TestAReloadKeepsWhatBucketsHold(t *testing.T) {
 			{"a smaller burst and back", []ratelimit.Config{config("10/s", 2), config("10/s", 10)}, 2},
 			{"a larger burst and back", []ratelimit.Config{config("7/m", 1_000_000_000), config("10/s", 10)}, 4},
 			{"off and on", []ratelimit.Config{{}, config("10/s", 10)}, 4},
-			{"disabled and on", []ratelimit.Config{{Disabled: true, Limit: config("5/s", 9).Limit, Burst: 9}, config("10/s", 10)}, 4},
+			{"disabled and on", []ratelimit.Config{
+				{Disabled: true, Limit: config("5/s", 9).Limit, Burst: 9}, config("10/s", 10),
+			}, 4},
 			{"closed and open", []ratelimit.Config{config("0/s", 10), config("10/s", 10)}, 4},
 			{"a shadow", []ratelimit.Config{{Shadow: true, Limit: config("10/s", 10).Limit, Burst: 10}}, 4},
 		} {

@@ -146,9 +146,9 @@ type answer struct {
 	over         bool
 }
 
-// take answers a request for price units at time x from a bucket whose state is tat: the units that will have been earned
-// when it is full again. The new state is full, unless the answer is over. own is x on the caller's clock, from which waits
-// are counted.
+// take answers a request for price units at time x from a bucket whose state is tat: the units that will have been
+// earned when it is full again. The new state is full, unless the answer is over. own is x on the caller's clock, from
+// which waits are counted.
 func (s *settings) take(x, own, tat, price uint64, maxWait time.Duration) answer {
 	earned := s.earned(x)
 	full := max(tat, s.fresh, earned)
@@ -165,8 +165,8 @@ func (s *settings) take(x, own, tat, price uint64, maxWait time.Duration) answer
 	return a
 }
 
-// explain says in tokens what a says in units. It fills d in place: returned by value it would be copied, which costs more
-// than the arithmetic.
+// explain says in tokens what a says in units. It fills d in place: returned by value it would be copied, which costs
+// more than the arithmetic.
 func (s *settings) explain(d *Decision, a *answer, own uint64) {
 	d.Over, d.Allowed, d.RetryAfter = a.over, !a.over || s.shadow, a.lack
 	if s.num == 0 {
@@ -180,10 +180,10 @@ func (s *settings) explain(d *Decision, a *answer, own uint64) {
 	d.Reset = s.until(own, a.full)
 }
 
-// spare tells whether a bucket with state tat is as good as one that is not kept.
+// spare reports whether a bucket with state tat is as good as one that is not kept.
 func (s *settings) spare(x, tat uint64) bool { return tat <= max(s.fresh, s.earned(x)) }
 
-// sameBucket tells whether a state means the same under both settings.
+// sameBucket reports whether a state means the same under both settings.
 func (s *settings) sameBucket(old *settings) bool {
 	return s.unit == old.unit && s.burst == old.burst && s.num == old.num && s.den == old.den
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// shard is an open-addressing hash table under a lock, a cache line in size. A bucket stands in the first line that had a
-// place when it came, counted from its home, so that nearly every search touches one cache line: a line is full as long as a
-// bucket stands behind it whose home is that line or one before it.
+// shard is an open-addressing hash table under a lock, a cache line in size. A bucket stands in the first line that had
+// a place when it came, counted from its home, so that nearly every search touches one cache line: a line is full as
+// long as a bucket stands behind it whose home is that line or one before it.
 type shard struct {
 	mu    sync.Mutex
 	s     *settings
@@ -100,7 +100,7 @@ func (h *shard) findSpare(hash, x uint64) *slot {
 	return nil
 }
 
-// grow drops the buckets that are not needed at time x, tells how many, and makes room for more.
+// grow drops the buckets that are not needed at time x, returns how many, and makes room for more.
 func (h *shard) grow(x uint64) (dropped int) {
 	old, used := h.lines, 0
 	for i := range old {
@@ -123,14 +123,14 @@ func (h *shard) grow(x uint64) (dropped int) {
 	return dropped
 }
 
-// size is how many lines a shard with so many buckets gets: for twice as many, but no more than what makes 24 bytes a bucket
-// when MaxKeys are kept, unless chance has given this shard more than its part of them.
+// size is how many lines a shard with so many buckets gets: for twice as many, but no more than what makes 24 bytes a
+// bucket when MaxKeys are kept, unless chance has given this shard more than its part of them.
 func (h *shard) size(buckets int) int {
 	share := int(h.s.maxKeys) * 4 / 3 / shards
 	return (max(min(2*buckets, share), buckets*5/4) + perLine) / perLine
 }
 
-// sweep looks at the next n lines, drops the buckets that are not needed at time x and tells how many.
+// sweep looks at the next n lines, drops the buckets that are not needed at time x and returns how many.
 func (h *shard) sweep(x uint64, n int) (dropped int) {
 	for range n {
 		for j := 0; j < perLine; {
@@ -165,7 +165,7 @@ func (h *shard) remove(i, j int) {
 	h.used--
 }
 
-// full tells whether every slot of the line is in use.
+// full reports whether every slot of the line is in use.
 func (l *line) full() bool {
 	for i := range l {
 		if l[i].hash == 0 {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// ShareAfter is how long after an outage each instance keeps to its share, and pays what it spends, before it has the whole bucket
-// again: until the others are back as well. They must notice within two thirds of it.
+// ShareAfter is how long after an outage each instance keeps to its share, and pays what it spends, before it has the
+// whole bucket again: until the others are back as well. They must notice within two thirds of it.
 const ShareAfter = 3 * time.Second
 
-// Deepest returns how far below zero debts can bring a bucket, at rate tokens in a nanosecond: a debt that is paid twice, because an
-// answer was lost, costs no more.
+// Deepest returns how far below zero debts can bring a bucket, at rate tokens in a nanosecond: a debt that is paid
+// twice, because an answer was lost, costs no more.
 func Deepest(burst, rate float64) float64 { return -2*burst - rate*float64(ShareAfter) }
 
-// Share is the part of a bucket of a whole fleet that one instance may spend while it cannot reach that bucket. It begins with a part of
-// what the bucket held, and gets a part of its rate. What is spent is a debt, which is paid when the bucket is reached again: it is then
-// where it would be had all of it been spent there.
+// Share is the part of a bucket of a whole fleet that one instance may spend while it cannot reach that bucket. It
+// begins with a part of what the bucket held, and gets a part of its rate. What is spent is a debt, which is paid when
+// the bucket is reached again: it is then where it would be had all of it been spent there.
 //
-// A debt shrinks with what the bucket has lost meanwhile because it was full: that is certain when it would be full even if it was empty
-// when the share was opened, and leaves out the time in which others may have reached it already.
+// A debt shrinks with what the bucket has lost meanwhile because it was full: that is certain when it would be full
+// even if it was empty when the share was opened, and leaves out the time in which others may have reached it already.
 //
-// Its state is a few numbers. It is used by one goroutine at a time, reads no clock and does no I/O. Tokens are counted in any unit.
-// The zero Share is closed: it may spend nothing, and owes nothing.
+// Its state is a few numbers. It is used by one goroutine at a time, reads no clock and does no I/O. Tokens are counted
+// in any unit. The zero Share is closed: it may spend nothing, and owes nothing.
 type Share struct {
 	burst, rate float64 // what it holds at most; per nanosecond
 	full        float64 // how much must have come before the bucket is certain to be full
@@ -35,12 +35,15 @@ type Share struct {
 // Open reports whether the share is in use.
 func (s *Share) Open() bool { return s.open }
 
-// Begin opens the share with what it may hold at most, what it gets in a nanosecond, and what it has. What was owed before is still owed.
+// Begin opens the share with what it may hold at most, what it gets in a nanosecond, and what it has. What was owed
+// before is still owed.
 func (s *Share) Begin(now time.Duration, burst, rate, have float64) {
-	*s = Share{burst: burst, rate: rate, full: filled(burst, rate), have: between(have, burst), debt: s.debt, at: now, open: true}
+	*s = Share{burst: burst, rate: rate, full: filled(burst, rate), have: between(have, burst), debt: s.debt, at: now,
+		open: true}
 }
 
-// filled is how much must have come before the bucket is certain to be full: others may have taken from it for ShareAfter already.
+// filled is how much must have come before the bucket is certain to be full: others may have taken from it for
+// ShareAfter already.
 func filled(burst, rate float64) float64 { return burst + rate*float64(ShareAfter) }
 
 // Adjust changes an open share to another part of the bucket, when there are more instances or fewer, or another limit.
@@ -53,7 +56,8 @@ func (s *Share) Adjust(now time.Duration, burst, rate float64) {
 	s.have, s.least = between(s.have, burst), 0
 }
 
-// Take takes n if they are there. If not it takes nothing, and wait is how long they take to come: Never if they never do.
+// Take takes n if they are there. If not it takes nothing, and wait is how long they take to come: Never if they never
+// do.
 func (s *Share) Take(now time.Duration, n float64) (wait time.Duration, ok bool) {
 	s.earn(now)
 	if s.open && n <= s.have {

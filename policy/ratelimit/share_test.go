@@ -56,7 +56,8 @@ func TestWhatIsSpentWhileADebtIsPaidIsStillOwed(t *testing.T) {
 	}
 }
 
-// fleetModel is instances that share a bucket which comes and goes, in virtual time, with the batches of adapter/abateredis.
+// fleetModel is instances that share a bucket which comes and goes, in virtual time, with the batches of
+// adapter/abateredis.
 type fleetModel struct {
 	rnd        *rand.Rand
 	gone       bool    // the bucket was lost with its store
@@ -92,8 +93,8 @@ const (
 	batches   = 4 // all of them together are burst divided by this
 )
 
-// ask is one question of an instance, which pays what it owes and brings back its batch first. heard is false if the question or the
-// answer is lost.
+// ask is one question of an instance, which pays what it owes and brings back its batch first. heard is false if the
+// question or the answer is lost.
 func (m *fleetModel) ask(now time.Duration, i *member, need float64) (heard, granted bool) {
 	debt, back, lost := i.share.Debt(now), i.batch, m.rnd.IntN(50)
 	if i.cut {
@@ -145,7 +146,8 @@ func (m *fleetModel) request(now time.Duration, i *member) {
 	}
 }
 
-// check finds the window with the most admissions for its length: most bursts, and what the rate allows in its length and in more.
+// check finds the window with the most admissions for its length: most bursts, and what the rate allows in its length
+// and in more.
 func (m *fleetModel) check(t *testing.T, what string, most float64, more time.Duration) {
 	t.Helper()
 	worst, from, to := 0.0, time.Duration(0), time.Duration(0)
@@ -170,12 +172,13 @@ func (m *fleetModel) check(t *testing.T, what string, most float64, more time.Du
 	}
 }
 
-// fleetOf is a fleet as seed wants it, which has played.
+// fleetOf is a fleet as seed wants it, which has run.
 func fleetOf(seed uint64, deaf int) (m *fleetModel, what string) {
 	rnd := rand.New(rand.NewPCG(seed, 16))
 	n := 1 + rnd.IntN(8)
 	m = &fleetModel{
-		rnd: rnd, deaf: deaf, n: n, burst: float64(n * (5 + rnd.IntN(100))), rate: float64(1+rnd.IntN(300)) / float64(time.Second), members: make([]member, n),
+		rnd: rnd, deaf: deaf, n: n, burst: float64(n * (5 + rnd.IntN(100))),
+		rate: float64(1+rnd.IntN(300)) / float64(time.Second), members: make([]member, n),
 	}
 	m.tokens = m.burst
 	for i := range m.members {
@@ -185,9 +188,9 @@ func fleetOf(seed uint64, deaf int) (m *fleetModel, what string) {
 	return m, fmt.Sprintf("seed %d, %d instances, burst %.0f, %.0f/s", seed, n, m.burst, m.rate*float64(time.Second))
 }
 
-// The documented bound of the whole fleet, 1¼ bursts and what the rate allows, holds over any window, however often the store comes and
-// goes, with or without its data, and whatever questions and answers are lost: what each has spent of its share is paid on return, and
-// nobody has more than his share before the others are back too.
+// The documented bound of the whole fleet, 1¼ bursts and what the rate allows, holds over any window, however often the
+// store comes and goes, with or without its data, and whatever questions and answers are lost: what each has spent of
+// its share is paid on return, and nobody has more than his share before the others are back too.
 func TestTheFleetsBoundHoldsWhileTheStoreFlaps(t *testing.T) {
 	worst := 0.0
 	for seed := range uint64(300) {
@@ -198,8 +201,8 @@ func TestTheFleetsBoundHoldsWhileTheStoreFlaps(t *testing.T) {
 	t.Logf("%.2f bursts above what the rate allows", worst)
 }
 
-// Instances that do not notice an outage have the whole bucket while the others, who look for two seconds at most whether it is over, keep
-// to their shares: the documented exception.
+// Instances that do not notice an outage have the whole bucket while the others, who look for two seconds at most
+// whether it is over, keep to their shares: the documented exception.
 func TestAnOutageThatSomeDoNotNoticeCostsABurstAndTwoSeconds(t *testing.T) {
 	worst := 0.0
 	for seed := range uint64(300) {

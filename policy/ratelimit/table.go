@@ -8,8 +8,8 @@ import (
 
 // table keeps the buckets of all keys but the empty one. A key is its hash: 64 bits with a seed.
 //
-// A bucket that is full is as good as one that is not kept. Such buckets, and no others, are dropped: when another key needs
-// the slot, when a shard has to grow, and, once MaxKeys are kept, a few with each new key.
+// A bucket that is full is as good as one that is not kept. Such buckets, and no others, are dropped: when another key
+// needs the slot, when a shard has to grow, and, once MaxKeys are kept, a few with each new key.
 type table struct {
 	keys   atomic.Int64  // slots in use
 	shared atomic.Int64  // requests that found no place
@@ -80,8 +80,8 @@ func (t *table) put(h *shard, x uint64, b slot) bool {
 	return true
 }
 
-// sweep looks through a few slots for buckets that are not needed and tells whether it dropped one. Every slot's turn comes
-// within shards + slots/64 calls; if there are no more than 64, within one.
+// sweep looks through a few slots for buckets that are not needed and reports whether it dropped one. Every slot's time
+// comes within shards + slots/64 calls; if there are no more than 64, within one.
 func (t *table) sweep(own uint64) bool {
 	dropped := 0
 	for looked, n := 0, 0; looked < 16 && n < shards && dropped == 0; n++ {

@@ -19,7 +19,8 @@ type turn struct {
 }
 
 func newTurn(order redelivery.Order, depth int) *turn {
-	return &turn{lane: redelivery.NewLane(redelivery.LaneConfig{Concurrency: 256, Window: 1000, Order: order}), depth: depth}
+	return &turn{lane: redelivery.NewLane(redelivery.LaneConfig{Concurrency: 256, Window: 1000, Order: order}),
+		depth: depth}
 }
 
 func (t *turn) next() {

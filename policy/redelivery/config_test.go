@@ -16,14 +16,28 @@ func TestDelaysComeFromTiersOrFromDelayAndMultiplier(t *testing.T) {
 		want []time.Duration
 	}{
 		"the defaults of delay": {redelivery.Config{Delay: s30}, []time.Duration{s30, m5, m30}},
-		"tiers":                 {redelivery.Config{Tiers: []time.Duration{time.Second, time.Hour}}, []time.Duration{time.Second, time.Hour}},
-		"capped":                {redelivery.Config{Delay: time.Second, Multiplier: 3, MaxDelay: 5 * time.Second, Attempts: 5}, []time.Duration{time.Second, 3 * time.Second, 5 * time.Second, 5 * time.Second}},
-		"a delay above 30m":     {redelivery.Config{Delay: time.Hour, Attempts: 3}, []time.Duration{time.Hour, time.Hour}},
-		"whole milliseconds":    {redelivery.Config{Delay: time.Second, Multiplier: 1.0001, Attempts: 3, MaxDelay: 2 * time.Second}, []time.Duration{time.Second, time.Second}},
-		"too large for 64 bits": {redelivery.Config{Delay: 24 * time.Hour, Multiplier: 100, Attempts: 100, MaxDelay: 24 * time.Hour}, slices.Repeat([]time.Duration{24 * time.Hour}, 99)},
-		"out of range":          {redelivery.Config{Tiers: []time.Duration{0, 1000 * time.Hour}}, []time.Duration{100 * time.Millisecond, 24 * time.Hour}},
-		"not a number":          {redelivery.Config{Delay: s30, Multiplier: math.NaN()}, []time.Duration{s30, m5, m30}},
-		"off":                   {redelivery.Config{}, nil},
+		"tiers": {
+			redelivery.Config{Tiers: []time.Duration{time.Second, time.Hour}}, []time.Duration{time.Second, time.Hour},
+		},
+		"capped": {
+			redelivery.Config{Delay: time.Second, Multiplier: 3, MaxDelay: 5 * time.Second, Attempts: 5}, []time.Duration{
+				time.Second, 3 * time.Second, 5 * time.Second, 5 * time.Second,
+			},
+		},
+		"a delay above 30m": {redelivery.Config{Delay: time.Hour, Attempts: 3}, []time.Duration{time.Hour, time.Hour}},
+		"whole milliseconds": {
+			redelivery.Config{Delay: time.Second, Multiplier: 1.0001, Attempts: 3, MaxDelay: 2 * time.Second},
+			[]time.Duration{time.Second, time.Second},
+		},
+		"too large for 64 bits": {
+			redelivery.Config{Delay: 24 * time.Hour, Multiplier: 100, Attempts: 100, MaxDelay: 24 * time.Hour},
+			slices.Repeat([]time.Duration{24 * time.Hour}, 99),
+		},
+		"out of range": {redelivery.Config{Tiers: []time.Duration{0, 1000 * time.Hour}}, []time.Duration{
+			100 * time.Millisecond, 24 * time.Hour,
+		}},
+		"not a number": {redelivery.Config{Delay: s30, Multiplier: math.NaN()}, []time.Duration{s30, m5, m30}},
+		"off":          {redelivery.Config{}, nil},
 	} {
 		if got := row.c.Delays(); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", name, got, row.want)
@@ -46,12 +60,17 @@ func TestDefaultsAreFilledInOnceAndOnlyWhereThereIsSomethingToDo(t *testing.T) {
 	if c := (redelivery.Config{Concurrency: 4}).WithDefaults(); !reflect.DeepEqual(c, redelivery.Config{Concurrency: 4}) {
 		t.Errorf("a Config that is off has become %+v", c)
 	}
-	for _, c := range []redelivery.Config{three, {Delay: s30}, {Delay: s30, Naming: redelivery.NamingSpring, Drain: redelivery.Drain{Factor: math.NaN(), MaxRate: -1}}, {Disabled: true, Delay: -5, Tiers: []time.Duration{1}}} {
+	for _, c := range []redelivery.Config{
+		three, {Delay: s30}, {Delay: s30, Naming: redelivery.NamingSpring, Drain: redelivery.Drain{
+			Factor: math.NaN(), MaxRate: -1,
+		}}, {Disabled: true, Delay: -5, Tiers: []time.Duration{1}},
+	} {
 		once := c.WithDefaults()
 		if twice := once.WithDefaults(); !reflect.DeepEqual(once, twice) {
 			t.Errorf("%+v has become %+v", once, twice)
 		}
-		if once.Window != 10_000 || once.Concurrency != 1 || once.HandlerTimeout != 5*time.Minute || once.Drain.Factor != 1.2 || once.Drain.MaxRate != 0 || once.Order != redelivery.Unordered {
+		if once.Window != 10_000 || once.Concurrency != 1 || once.HandlerTimeout != 5*time.Minute ||
+			once.Drain.Factor != 1.2 || once.Drain.MaxRate != 0 || once.Order != redelivery.Unordered {
 			t.Errorf("defaults are missing: %+v", once)
 		}
 	}

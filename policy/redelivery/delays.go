@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// What the delay of a retry topic may be. Spring Kafka, uForwarder and NServiceBus all stop at 24 h: what waits longer is
-// forgotten by people too.
+// What the delay of a retry topic may be. Spring Kafka, uForwarder and NServiceBus all stop at 24 h: what waits longer
+// is forgotten by people too.
 const (
 	shortest = 100 * time.Millisecond
 	longest  = 24 * time.Hour
 )
 
-// Delays are the waits between the deliveries of one message: one less than it has deliveries. With the defaults of delay
-// they are 30s, 5m, 30m. Whole milliseconds, as the names of topics are. It makes a new slice.
+// Delays are the waits between the deliveries of one message: one less than it has deliveries. With the defaults of
+// delay they are 30s, 5m, 30m. Whole milliseconds, as the names of topics are. It makes a new slice.
 func (c Config) Delays() []time.Duration {
 	c = c.WithDefaults()
 	if len(c.Tiers) > 0 {
@@ -30,13 +30,14 @@ func (c Config) Delays() []time.Duration {
 	delays := make([]time.Duration, c.Attempts-1)
 	for i := range delays {
 		d := float64(c.Delay) * math.Pow(c.Multiplier, float64(i))
-		delays[i] = whole(time.Duration(min(d, float64(c.MaxDelay)))) // min before the conversion: it may be too much for 64 bits
+		// min before the conversion: it may be too much for 64 bits
+		delays[i] = whole(time.Duration(min(d, float64(c.MaxDelay))))
 	}
 	return delays
 }
 
-// Hops are the retry topics of c, in their order: its delays, those that follow each other and are equal taken together. It
-// makes a new slice; a [Plan] keeps its own.
+// Hops are the retry topics of c, in their order: its delays, those that follow each other and are equal taken
+// together. It makes a new slice; a [Plan] keeps its own.
 func (c Config) Hops() []Hop {
 	var hops []Hop
 	for _, d := range c.Delays() {

@@ -17,7 +17,7 @@ type drained struct {
 // measureFor is what one measurement takes.
 const measureFor = 10 * time.Second
 
-// longestETA is the most that is told.
+// longestETA is the longest estimate that is reported.
 const longestETA = 1000 * time.Hour
 
 func (d *drained) behind(now time.Duration, due int64) {
@@ -34,7 +34,8 @@ func (d *drained) behind(now time.Duration, due int64) {
 	}
 }
 
-// eta is how long the rest takes. spare is how many more a second may be delivered than usually come: what holds until something was measured.
+// eta is how long the rest takes. spare is how many more a second may be delivered than usually come: what holds until
+// something was measured.
 func (d *drained) eta(spare float64) time.Duration {
 	rate := d.rate
 	if rate == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// At 1.2 times what is normal, with as much coming as always, a drain takes five times the outage. It says so at once, and then by what it measures.
+// At 1.2 times what is normal, with as much coming as always, a drain takes five times the outage. It says so at once,
+// and then by what it measures.
 func TestDrainSaysHowLongItWillTake(t *testing.T) {
 	p := redelivery.NewPace(redelivery.Drain{})
 	now := time.Duration(0)

@@ -23,19 +23,24 @@ const (
 	Parked
 	// Duplicate: it was not delivered, because it had been (Once).
 	Duplicate
-	// Paused and Resumed: nothing of the partition is delivered, for Reason: circuit-open, forward-failed, window-full, pace, rebalance, poison-batch.
+	// Paused and Resumed: nothing of the partition is delivered, for Reason: circuit-open, forward-failed, window-full,
+	// pace, rebalance, poison-batch.
 	Paused
 	Resumed
-	// ForwardFailed: the retry or dead-letter topic did not take it. Nothing is skipped; it will be tried again after Delay.
+	// ForwardFailed: the retry or dead-letter topic did not take it. Nothing is skipped; it will be tried again after
+	// Delay.
 	ForwardFailed
 	// Stuck: a handler has run longer than its time.
 	Stuck
-	// FloodBegan and FloodEnded: so many messages would be given up that these are held in the last retry topic, for Reason; and not any more.
+	// FloodBegan and FloodEnded: so many messages would be given up that these are held in the last retry topic, for
+	// Reason; and not any more.
 	FloodBegan
 	FloodEnded
-	// Draining: what an outage left behind is being worked off, for about Delay more, 0 if nobody knows. Told once a minute.
+	// Draining: what an outage left behind is being worked off, for about Delay more, 0 if nobody knows. Reported once a
+	// minute.
 	Draining
-	// Foreign: it was found in a retry topic, but another group failed at it, and is the one to deliver it: it is passed over.
+	// Foreign: it was found in a retry topic, but another group failed at it, and is the one to deliver it: it is
+	// passed over.
 	Foreign
 )
 
@@ -58,7 +63,8 @@ type Event struct {
 	Err       error
 }
 
-// Observer is told everything a consumer does. It is called on the goroutine that caused the event, with no lock held, and must be quick.
+// Observer observes everything a consumer does. It is called on the goroutine that caused the event, with no lock held,
+// and must be quick.
 type Observer interface{ ObserveRedelivery(Event) }
 
 // PartitionState is one partition at one moment, for dashboards and people.

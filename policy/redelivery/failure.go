@@ -10,12 +10,12 @@ type Failure struct {
 	Delivery int
 	// Class is the class of the error.
 	Class string
-	// Permanent tells that no other delivery can mend it.
+	// Permanent reports whether no other delivery can succeed.
 	Permanent bool
-	// Refused tells that our own policies refused it: the service has not seen it, so the delivery does not count.
+	// Refused reports whether our own policies refused it: the service has not seen it, so the delivery does not count.
 	Refused bool
-	// CircuitOpen tells that the service's circuit is open, now that the delivery has failed: it is the service that is
-	// ill, and not the message.
+	// CircuitOpen reports whether the service's circuit is open, now that the delivery has failed: it is the service
+	// that is ill, and not the message.
 	CircuitOpen bool
 	// Wait is when the guard may let the next one through, from now; 0 when it did not say.
 	Wait time.Duration
@@ -25,7 +25,7 @@ type Failure struct {
 	RetryAfter time.Duration
 	// Since is how long ago its first delivery failed; 0 if that is now.
 	Since time.Duration
-	// Flooded tells that it was forwarded last because of a flood, see FloodGuard.
+	// Flooded reports whether it was forwarded last because of a flood, see FloodGuard.
 	Flooded bool
 	// Age is how old the message is, from its own timestamp.
 	Age time.Duration

@@ -10,23 +10,26 @@ import (
 // floodSlots divide a window: what is older than a window is forgotten a slot at a time.
 const floodSlots = 12
 
-// FloodGuard stands between a [Plan] and the dead-letter topic. A service that fails a part of what it is asked, too small a part for its circuit to
-// open, makes dead letters of messages that nothing is wrong with: at 45 % errors and four deliveries, 4 of 100. Nobody is helped by them: each has
-// to be replayed by hand. So while more than a small share of the messages that end would end so, those go to the last
-// retry topic once more, excused, and stay there, undelivered, as long as the flood lasts. The service goes on getting all others, and none of these.
+// FloodGuard stands between a [Plan] and the dead-letter topic. A service that fails a part of what it is asked, too
+// small a part for its circuit to open, makes dead letters of messages that nothing is wrong with: at 45 % errors and
+// four deliveries, 4 of 100. Nobody is helped by them: each has to be replayed by hand. So while more than a small
+// share of the messages that end would end so, those go to the last retry topic once more, excused, and stay there,
+// undelivered, as long as the flood lasts. The service goes on getting all others, and none of these.
 //
 // # What is promised
 //
 //   - Fewer than Letters messages that are given up in a window are dead letters at once: a poison message, or nine.
 //   - A message is held at most until MaxHold after its first failure.
-//   - It ends by itself: when in no end of the window with that many the share is above half of Share, or fewer than Letters were given up. Messages that
-//     were held do not count again when they fail again: what is wrong with themselves keeps no hold going. While the service's circuit is open, and for a
-//     window after that, it does not end: that nothing is given up then says nothing.
-//   - Who has just been started, in the middle of a flood perhaps, lets those that it finds held wait for a window: so long it knows nothing.
+//   - It ends by itself: when in no end of the window with that many the share is above half of Share, or fewer than
+//     Letters were given up. Messages that were held do not count again when they fail again: what is wrong with
+//     themselves keeps no hold going. While the service's circuit is open, and for a window after that, it does not
+//     end: that nothing is given up then says nothing.
+//   - Who has just been started, in the middle of a flood perhaps, lets those that it finds held wait for a window: so
+//     long it knows nothing.
 //   - What is older than the policy's timeout is a dead letter at once: nobody waits for it any more.
 //
-// It is for all partitions of a consumer; it is safe for concurrent use. Handled costs some 5 ns and allocates nothing. It keeps nothing of a message, so that it is as small with a
-// million of them held as with none.
+// It is for all partitions of a consumer; it is safe for concurrent use. Handled costs some 5 ns and allocates nothing.
+// It keeps nothing of a message, so that it is as small with a million of them held as with none.
 type FloodGuard struct {
 	width atomic.Int64 // of a slot
 	slot  atomic.Int64 // the number of the one that is counted in
@@ -71,8 +74,8 @@ func (g *FloodGuard) Reconfigure(c Flood) {
 	g.c = c
 }
 
-// resize gives the slots another width. All that the window has seen goes into the newest: whoever changes the policy in the middle of a flood does not end
-// it by that. The lock is held.
+// resize gives the slots another width. All that the window has seen goes into the newest: whoever changes the policy
+// in the middle of a flood does not end it by that. The lock is held.
 func (g *FloodGuard) resize(width int64) {
 	newest, was := g.slot.Load(), g.width.Load()
 	var handled, letters int64
@@ -90,14 +93,14 @@ func (g *FloodGuard) resize(width int64) {
 	g.slot.Store(at)
 }
 
-// Trouble tells that the service's circuit is open. It may be told as often as it is seen.
+// Trouble reports that the service's circuit is open. It may be called as often as that is seen.
 func (g *FloodGuard) Trouble(now time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ill, g.trouble = true, max(g.trouble, now)
 }
 
-// Handled tells of a message that was handled.
+// Handled reports that a message was handled.
 func (g *FloodGuard) Handled(now time.Duration) { g.meets(now).handled.Add(1) }
 
 // meets is the slot of a moment in which a message comes.
@@ -131,7 +134,8 @@ func (g *FloodGuard) Next(now time.Duration, plan *Plan, f Failure) Verdict {
 // FloodAgain is how often a driver looks whether a message that is held may be delivered.
 const FloodAgain = 10 * time.Second
 
-// Waits reports whether a message that was held stays undelivered: the flood lasts, and since its first failure less than MaxHold has passed.
+// Waits reports whether a message that was held stays undelivered: the flood lasts, and since its first failure less
+// than MaxHold has passed.
 func (g *FloodGuard) Waits(now, since time.Duration) bool {
 	g.meets(now)
 	g.mu.Lock()
@@ -176,8 +180,9 @@ type counted struct {
 	flood   bool    // that is more than chance makes of Share
 }
 
-// sum counts the ends of the window, the last slot, the last two, ...: a flood that has just begun is not excused by what was before. The share is
-// that of the worst with enough letters to tell. A flood is three standard deviations above Share, so that chance holds nothing.
+// sum counts the ends of the window, the last slot, the last two, ...: a flood that has just begun is not excused by
+// what was before. The share is that of the worst with enough dead letters to judge. A flood is three standard
+// deviations above Share, so that chance holds nothing.
 func (g *FloodGuard) sum() (c counted) {
 	handled, newest := int64(0), g.slot.Load()
 	enough := false

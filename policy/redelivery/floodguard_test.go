@@ -20,7 +20,8 @@ func newFlooded(c redelivery.Config) *flooded {
 	return &flooded{FloodGuard: redelivery.NewFloodGuard(c.Flood), plan: redelivery.NewPlan(c)}
 }
 
-// ends ends n messages a second for a while, of which each so-manieth is given up, and returns how many of those were held and how many became letters.
+// ends ends n messages a second for a while, of which each so-manieth is given up, and returns how many of those were
+// held and how many became letters.
 func (f *flooded) ends(d time.Duration, perSecond, oneIn int, failure redelivery.Failure) (held, letters int) {
 	for n := range perSecond * int(d/time.Second) {
 		f.now += time.Second / time.Duration(perSecond)
@@ -42,7 +43,9 @@ var exhausted = redelivery.Failure{Tier: 2, Delivery: 4, Class: "error"}
 
 func TestSmallNumbersOfPoisonMessagesAreDeadLettersAtOnce(t *testing.T) {
 	poison := redelivery.Failure{Tier: redelivery.Main, Delivery: 1, Permanent: true}
-	for name, rate := range map[string]struct{ perSecond, oneIn int }{"each message, one in ten seconds": {1, 10}, "one of a hundred": {100, 100}} {
+	for name, rate := range map[string]struct {
+		perSecond, oneIn int
+	}{"each message, one in ten seconds": {1, 10}, "one of a hundred": {100, 100}} {
 		f := newFlooded(redelivery.Config{})
 		if name == "each message, one in ten seconds" {
 			for range 60 { // nothing but poison: six a minute
@@ -67,10 +70,13 @@ func TestFloodOfDeadLettersIsHeldInTheLastRetryTopic(t *testing.T) {
 		t.Errorf("%d held, %d letters, %+v", held, letters, f.State(f.now))
 	}
 	v := f.Next(f.now, f.plan, redelivery.Failure{Tier: redelivery.Main, Delivery: 1, Permanent: true})
-	if want := (redelivery.Verdict{Action: redelivery.Forward, Tier: 2, Delay: 30 * time.Minute, Excused: true, Reason: "flood"}); v != want {
+	if want := (redelivery.Verdict{
+		Action: redelivery.Forward, Tier: 2, Delay: 30 * time.Minute, Excused: true, Reason: "flood",
+	}); v != want {
 		t.Errorf("%+v, want %+v", v, want)
 	}
-	if v := f.Next(f.now, f.plan, redelivery.Failure{Tier: 0, Delivery: 2}); v.Action != redelivery.Forward || v.Excused || v.Tier != 1 {
+	if v := f.Next(f.now, f.plan, redelivery.Failure{Tier: 0, Delivery: 2}); v.Action != redelivery.Forward || v.Excused ||
+		v.Tier != 1 {
 		t.Errorf("a message with deliveries left: %+v", v)
 	}
 }
@@ -104,7 +110,9 @@ func TestNothingIsHeldLongerThanMaxHoldOrPastItsTimeoutOrAgainstTheOperator(t *t
 	f := newFlooded(redelivery.Config{Timeout: time.Hour, Flood: redelivery.Flood{MaxHold: 2 * time.Hour}})
 	f.ends(2*time.Minute, 100, 2, exhausted)
 	for name, failure := range map[string]redelivery.Failure{
-		"held for long": {Tier: 2, Delivery: 4, Since: 2 * time.Hour}, "past its timeout": {Tier: 2, Delivery: 4, Age: 61 * time.Minute},
+		"held for long": {Tier: 2, Delivery: 4, Since: 2 * time.Hour}, "past its timeout": {
+			Tier: 2, Delivery: 4, Age: 61 * time.Minute,
+		},
 	} {
 		if v := f.Next(f.now, f.plan, failure); v.Action != redelivery.DeadLetter {
 			t.Errorf("%s: %+v", name, v)
@@ -121,7 +129,9 @@ func TestNothingIsHeldLongerThanMaxHoldOrPastItsTimeoutOrAgainstTheOperator(t *t
 
 // TestNothingIsHeldLongerThanItsTopicKeepsIt: the last retry topic keeps a record for its delay and Outage.
 func TestNothingIsHeldLongerThanItsTopicKeepsIt(t *testing.T) {
-	for outage, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour} {
+	for outage, want := range map[time.Duration]time.Duration{
+		0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour,
+	} {
 		c := redelivery.Config{Delay: time.Second, Outage: outage}.WithDefaults()
 		if c.Flood.MaxHold != want {
 			t.Errorf("outage %v: a message is held for %v, want %v", outage, c.Flood.MaxHold, want)
@@ -217,7 +227,8 @@ func TestCountingDeliveriesAllocatesNothingAndLosesNone(t *testing.T) {
 	}
 }
 
-// FuzzFloodGuard: whatever comes in whatever order, the share is one, few letters are never held, and nothing is after MaxHold.
+// FuzzFloodGuard: whatever comes in whatever order, the share is one, few letters are never held, and nothing is after
+// MaxHold.
 func FuzzFloodGuard(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 255, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7})
 	f.Fuzz(func(t *testing.T, steps []byte) {
@@ -254,7 +265,8 @@ func FuzzFloodGuard(f *testing.F) {
 	})
 }
 
-// While the circuit is open nothing is delivered, so that nothing is given up: that is no reason to let thousands go that would be dead letters a moment later.
+// While the circuit is open nothing is delivered, so that nothing is given up: that is no reason to let thousands go
+// that would be dead letters a moment later.
 func TestFloodDoesNotEndBecauseTheCircuitIsOpen(t *testing.T) {
 	f := newFlooded(redelivery.Config{})
 	f.ends(time.Minute, 100, 10, exhausted)
@@ -282,7 +294,8 @@ func TestFloodDoesNotEndBecauseTheCircuitIsOpen(t *testing.T) {
 	}
 }
 
-// An operator who changes the window in the middle of a flood, of an open circuit or of quiet times does not end it, nor begin one.
+// An operator who changes the window in the middle of a flood, of an open circuit or of quiet times does not end it,
+// nor begin one.
 func TestReloadOfTheWindowNeitherEndsNorBeginsAFlood(t *testing.T) {
 	for _, window := range []time.Duration{time.Second, 30 * time.Second, 61 * time.Second, time.Hour} {
 		f := newFlooded(redelivery.Config{})
@@ -319,7 +332,8 @@ func TestFloodGuardIsAsSmallWithManyMessagesHeldAsWithNone(t *testing.T) {
 	}
 }
 
-// A consumer that is started again in the middle of a flood knows nothing of it, and finds thousands of messages that were held.
+// A consumer that is started again in the middle of a flood knows nothing of it, and finds thousands of messages that
+// were held.
 func TestRestartDoesNotEndAFlood(t *testing.T) {
 	f := newFlooded(redelivery.Config{})
 	f.now = time.Hour               // of the guards' clock

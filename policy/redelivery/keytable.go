@@ -2,8 +2,8 @@ package redelivery
 
 import "math/bits"
 
-// keyTable holds a number for each key: a hash table with linear probing that, unlike a map, does not allocate again once
-// it has its size. 24 bytes a place, at most two thirds of the places taken.
+// keyTable holds a number for each key: a hash table with linear probing that, unlike a map, does not allocate again
+// once it has its size. 24 bytes a place, at most two thirds of the places taken.
 type keyTable struct {
 	places []keyPlace // a power of two many
 	taken  int
@@ -14,7 +14,8 @@ type keyPlace struct {
 	taken    bool
 }
 
-// home is where a key stands if nobody else does. Keys are hashes, but nothing says of which bits: they are mixed once more.
+// home is where a key stands if nobody else does. Keys are hashes, but nothing says of which bits: they are mixed once
+// more.
 func (t *keyTable) home(key uint64) int {
 	return int(key * 0x9e3779b97f4a7c15 >> (64 - bits.TrailingZeros(uint(len(t.places)))))
 }

@@ -29,14 +29,14 @@ type LaneConfig struct {
 // to), or released (its place is free for another, but it is not finished yet), or held (it will be started again).
 //
 // Of the records that may start, the one that was pushed first starts first. One that is not ready keeps none behind it
-// from starting, but for those with its key when the order is by key: such a record starts when all with its key before it
-// are finished. Records without a key are free.
+// from starting, but for those with its key when the order is by key: such a record starts when all with its key before
+// it are finished. Records without a key are free.
 //
 // How it works: the records stand in a ring. Those that come in the order of their times, nearly all, are started by a
-// cursor that only moves forward; those that were held, that had to wait for their key, or whose time is before that of the
-// one before them stand in two heaps: by time, and, once their time has come, by number. So no record is looked at twice,
-// however many at the head are in flight. A lane takes 56 bytes for each record of the largest window it has had, and 16
-// for each that stood in a heap.
+// cursor that only moves forward; those that were held, that had to wait for their key, or whose time is before that of
+// the one before them stand in two heaps: by time, and, once their time has come, by number. So no record is looked at
+// twice, however many at the head are in flight. A lane takes 56 bytes for each record of the largest window it has
+// had, and 16 for each that stood in a heap.
 type Lane struct {
 	concurrency, window int
 	byKey               bool
@@ -74,7 +74,7 @@ type phase uint8
 const (
 	inRow    phase = iota // it waits for the cursor
 	behind                // for the one before it with its key
-	inHeap                // for its time, or to be started out of its turn
+	inHeap                // for its time, or to be started out of order
 	again                 // the same, after it was held
 	started               // it is being delivered
 	released              // it is being forwarded
@@ -86,9 +86,10 @@ func (p phase) waits() bool { return p <= again }
 // NewLane makes the lane of a partition that has just been assigned.
 func NewLane(c LaneConfig) *Lane {
 	return &Lane{
-		concurrency: max(c.Concurrency, 1), window: max(c.Window, 1),
-		byKey: c.Order == ByKey || c.Order == ParkKey,
-		ring:  make([]record, 16),
+		concurrency: max(c.Concurrency, 1),
+		window:      max(c.Window, 1),
+		byKey:       c.Order == ByKey || c.Order == ParkKey,
+		ring:        make([]record, 16),
 	}
 }
 
@@ -97,8 +98,8 @@ func (l *Lane) at(seq uint64) *record { return &l.ring[seq&uint64(len(l.ring)-1)
 // Room is how many more records may be pushed.
 func (l *Lane) Room() int { return max(l.window-int(l.end-l.first), 0) }
 
-// Push adds a record and returns its number: 0, 1, 2, ... Offsets ascend, gaps are fine. A record beyond Room is taken too:
-// Room is what a driver goes by.
+// Push adds a record and returns its number: 0, 1, 2, ... Offsets ascend, gaps are fine. A record beyond Room is taken
+// too: Room is what a driver goes by.
 func (l *Lane) Push(it Item) (seq uint64) {
 	if l.end-l.first == uint64(len(l.ring)) {
 		l.grow()
@@ -140,11 +141,12 @@ func (l *Lane) queue(r *record, seq uint64, p phase) {
 	l.later.push(entry{r.ready, seq})
 }
 
-// First is the number of the oldest unfinished record, or of the next one if all are finished: whoever keeps the records in
-// a ring may forget those before it.
+// First is the number of the oldest unfinished record, or of the next one if all are finished: whoever keeps the
+// records in a ring may forget those before it.
 func (l *Lane) First() uint64 { return l.first }
 
-// Next starts a record, if one may start now. If not, wait says when to ask again, Forever for after the next other call.
+// Next starts a record, if one may start now. If not, wait says when to ask again, Forever for after the next other
+// call.
 func (l *Lane) Next(now time.Duration) (seq uint64, ok bool, wait time.Duration) {
 	if l.inFlight >= l.concurrency {
 		return 0, false, Forever
@@ -175,7 +177,7 @@ func (l *Lane) Next(now time.Duration) (seq uint64, ok bool, wait time.Duration)
 	return seq, true, 0
 }
 
-// skip moves the cursor to the next record that waits for it, and tells whether there is one.
+// skip moves the cursor to the next record that waits for it, and reports whether there is one.
 func (l *Lane) skip() bool {
 	for l.cursor < l.end {
 		if l.at(l.cursor).phase == inRow {
@@ -186,7 +188,7 @@ func (l *Lane) skip() bool {
 	return false
 }
 
-// ready tells whether the record at the cursor may start.
+// ready reports whether the record at the cursor may start.
 func (l *Lane) ready(now time.Duration) bool {
 	at := l.at(l.cursor).ready
 	return at <= now || at == 0
@@ -204,7 +206,7 @@ func (l *Lane) ripen(now time.Duration) {
 	}
 }
 
-// queued tells whether what stands in a heap is still to be started: it may have been finished there.
+// queued reports whether what stands in a heap is still to be started: it may have been finished there.
 func (l *Lane) queued(seq uint64) bool {
 	if seq < l.first {
 		return false
@@ -316,8 +318,8 @@ func (l *Lane) Hold(seq uint64, ready time.Duration) {
 // Stop starts nothing until then: the circuit is open, or forwards fail. Only what is in flight goes on. 0 lifts it.
 func (l *Lane) Stop(until time.Duration) { l.stopped = max(until, 0) }
 
-// Committable is the offset that may be committed: that of the oldest unfinished record, or the one after the last. False before
-// the first push.
+// Committable is the offset that may be committed: that of the oldest unfinished record, or the one after the last.
+// False before the first push.
 func (l *Lane) Committable() (int64, bool) {
 	if l.first < l.end {
 		return l.at(l.first).offset, true

@@ -40,7 +40,7 @@ func (n *naive) first() int {
 	return len(n.records)
 }
 
-// hasTurn tells whether nothing unfinished with the same key stands before record i.
+// hasTurn reports whether nothing unfinished with the same key stands before record i.
 func (n *naive) hasTurn(i int) bool {
 	if n.c.Order == "" || n.c.Order == redelivery.Unordered || !n.records[i].Keyed {
 		return true
@@ -76,7 +76,9 @@ func (n *naive) next(now time.Duration) (int, bool, time.Duration) {
 }
 
 func (n *naive) state() redelivery.LaneState {
-	s := redelivery.LaneState{InFlight: n.count("started"), Released: n.count("released"), Held: n.count("held"), Oldest: -1}
+	s := redelivery.LaneState{
+		InFlight: n.count("started"), Released: n.count("released"), Held: n.count("held"), Oldest: -1,
+	}
 	s.Unfinished = len(n.records) - n.count("finished")
 	if s.Unfinished > 0 {
 		s.Oldest = n.records[n.first()].Offset
@@ -91,8 +93,9 @@ func (n *naive) state() redelivery.LaneState {
 	return s
 }
 
-// play drives a lane and the naive one with the same steps, and compares what they say. The lane must never start a record twice, overtake within a key, go over
-// its concurrency or let an unfinished offset be committed: the naive one cannot.
+// play drives a lane and the naive one with the same steps, and compares what they say. The lane must never start a
+// record twice, overtake within a key, go over its concurrency or let an unfinished offset be committed: the naive one
+// cannot.
 func play(t *testing.T, c redelivery.LaneConfig, steps []byte) {
 	lane, model := redelivery.NewLane(c), &naive{c: c}
 	var now time.Duration
@@ -122,7 +125,8 @@ func play(t *testing.T, c redelivery.LaneConfig, steps []byte) {
 			seq, ok, wait := lane.Next(now)
 			wantSeq, wantOK, wantWait := model.next(now)
 			if ok != wantOK || ok && int(seq) != wantSeq || !ok && wait != wantWait {
-				t.Fatalf("step %d at %d: started %d, %v, wait %d; want %d, %v, %d", i, now, seq, ok, wait, wantSeq, wantOK, wantWait)
+				t.Fatalf("step %d at %d: started %d, %v, wait %d; want %d, %v, %d", i, now, seq, ok, wait, wantSeq,
+					wantOK, wantWait)
 			}
 		case 5:
 			seq := pick(arg)

@@ -230,7 +230,8 @@ func TestCallsThatMakeNoSenseChangeNothing(t *testing.T) {
 
 func TestALaneAllocatesNothingInSteadyState(t *testing.T) {
 	for name, turn := range map[string]*turn{
-		"unordered": newTurn(redelivery.Unordered, 200), "by key": newTurn(redelivery.ByKey, 15), "a retry topic": newTurn(redelivery.Unordered, 15),
+		"unordered": newTurn(redelivery.Unordered, 200), "by key": newTurn(redelivery.ByKey, 15),
+		"a retry topic": newTurn(redelivery.Unordered, 15),
 	} {
 		turn.item.Keyed = name == "by key"
 		if name == "a retry topic" {

@@ -2,7 +2,7 @@ package redelivery
 
 import "time"
 
-// entry is a record that has lost its place in the row: it waits for its time, or to be started out of its turn.
+// entry is a record that has lost its place in the row: it waits for its time, or to be started out of order.
 type entry struct {
 	ready time.Duration
 	seq   uint64

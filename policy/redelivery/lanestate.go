@@ -16,7 +16,8 @@ type LaneState struct {
 
 // State reads the lane. It looks at all records of the window: about 1 ns each.
 func (l *Lane) State() LaneState {
-	s := LaneState{Unfinished: l.unfinished, InFlight: l.inFlight, Released: l.released, Held: l.held, Oldest: -1, Stopped: l.stopped}
+	s := LaneState{Unfinished: l.unfinished, InFlight: l.inFlight, Released: l.released, Held: l.held, Oldest: -1,
+		Stopped: l.stopped}
 	if l.first == l.end {
 		return s
 	}

@@ -1,7 +1,7 @@
 package redelivery
 
-// matches tells whether a class of errors is like the pattern, in which each * stands for anything, nothing included. It
-// takes time in proportion to the product of their lengths at worst, and allocates nothing.
+// matches reports whether a class of errors is like the pattern, in which each * stands for anything, nothing included.
+// It takes time in proportion to the product of their lengths at worst, and allocates nothing.
 func matches(pattern, class string) bool {
 	star, again := -1, 0 // the last * seen, and where in class what it stands for ends
 	p, c := 0, 0

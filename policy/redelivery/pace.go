@@ -16,7 +16,7 @@ const (
 	growth    = 1.1                   // a minute, as long as the backlog would take more than
 	tooLong   = 10 * time.Hour
 	calm      = 60          // tellings of Behind without anybody waiting: nothing is left to bound
-	longWait  = time.Second // the longest wait that is told
+	longWait  = time.Second // the longest wait that is returned
 	shortWait = longWait / 2
 )
 
@@ -25,34 +25,37 @@ const (
 //
 // # What is normal
 //
-// The busiest 10 s of the last 10 min, in deliveries per second that succeeded, trouble and drains left out: what the service
-// has lately been seen to bear from this process. A pause of 10 min or more says nothing: until 10 s after it, what was
-// normal before counts too. After a start in the middle of an outage nothing is known; then only maxRate bounds the drain.
-// After a start when the outage is over there has been no trouble, and nothing bounds it.
+// The busiest 10 s of the last 10 min, in deliveries per second that succeeded, trouble and drains left out: what the
+// service has lately been seen to bear from this process. A pause of 10 min or more says nothing: until 10 s after it,
+// what was normal before counts too. After a start in the middle of an outage nothing is known; then only maxRate
+// bounds the drain. After a start when the outage is over there has been no trouble, and nothing bounds it.
 //
 // # The bound
 //
-// From the first word of trouble until the backlog is gone, in every window of time t of a drain, the deliveries started
-// here are at most
+// From the first word of trouble until the backlog is gone, in every window of time t of a drain, the deliveries
+// started here are at most
 //
 //	rate × t + burst
 //
-// where the burst is what 20 ms bring, at least 1, and rate and burst together are the limit: factor × normal, at most maxRate, in any one second. Attempts that the guard adds
-// are charged when a delivery is done, so that the ones after it pay for them: at most what 10 s of the limit bring. Until
-// something has succeeded the limit is a tenth, then rises evenly to all of it in rampUp; more trouble begins that again.
-// Live messages count like those of the backlog. If these alone have grown to more than the limit, the backlog would never
-// be gone: so from 10 min after the recovery the limit grows by 10 % in each minute that takes so little off the backlog
-// that the rest would need more than 10 h. Behind is what tells.
+// where the burst is what 20 ms bring, at least 1, and rate and burst together are the limit: factor × normal, at most
+// maxRate, in any one second. Attempts that the guard adds are charged when a delivery is done, so that the ones after
+// it pay for them: at most what 10 s of the limit bring. Until something has succeeded the limit is a tenth, then rises
+// evenly to all of it in rampUp; more trouble begins that again. Live messages count like those of the backlog. If
+// these alone have grown to more than the limit, the backlog would never be gone: so from 10 min after the recovery the
+// limit grows by 10 % in each minute that takes so little off the backlog that the rest would need more than 10 h.
+// Behind is what reports it.
 //
 // It is the limit of one process: when others have gone, and this one has got their partitions, their share of what is
 // normal is not its own.
 //
 // # Waiting
 //
-// A caller that must wait is told when to ask again, at most 1 s from now, and each caller another time, as tokens come.
-// That is no reservation: whoever asks when there is a token gets it. A caller that does not come back costs nothing.
+// A caller that must wait gets the time to ask again, at most 1 s from now, and each caller another time, as tokens
+// come. That is no reservation: whoever asks when there is a token gets it. A caller that does not come back costs
+// nothing.
 //
-// Outside a drain Start costs 2 ns and Done 15 ns, during one some 25 ns each; nothing is allocated. A Pace takes 2.5 KB.
+// Outside a drain Start costs 2 ns and Done 15 ns, during one some 25 ns each; nothing is allocated. A Pace takes 2.5
+// KB.
 type Pace struct {
 	draining atomic.Bool // written under mu
 	mu       sync.Mutex
@@ -67,15 +70,15 @@ type Pace struct {
 	grown  float64       // by how much the limit has been raised since, 1 for not
 	looked time.Duration // when that was last decided
 	left   int64         // what was behind then
-	moved  bool          // something was started since Behind was told
+	moved  bool          // something was started since Behind was called
 	waited bool          // somebody had to wait since then
 	drain  drained       // how it goes
 	easy   int           // tellings in a row with the one and without the other
 
 	tokens float64       // may be owed
 	filled time.Duration // when tokens were last counted
-	token  time.Duration // when the next one comes, which somebody who must wait has been told
-	turn   time.Duration // the next moment to tell somebody who must wait
+	token  time.Duration // when the next one comes, which somebody who must wait was given
+	next   time.Duration // the next moment to give to somebody who must wait
 }
 
 // NewPace makes one. c is a Config.Drain with its defaults.
@@ -91,8 +94,8 @@ func (p *Pace) Reconfigure(c Drain) {
 	}
 }
 
-// Start asks for one delivery now. If it must wait, wait is how long; the caller asks again then. Each delivery that may
-// start is followed by one Done.
+// Start asks for one delivery now. If it must wait, wait is how long; the caller asks again then. Each delivery that
+// may start is followed by one Done.
 func (p *Pace) Start(now time.Duration) (wait time.Duration) {
 	if !p.draining.Load() {
 		return 0
@@ -113,23 +116,23 @@ func (p *Pace) Start(now time.Duration) (wait time.Duration) {
 	return p.stagger(now, limit)
 }
 
-// stagger tells a caller when to ask again: one of them when the next token comes, so that none is lost, the others each
-// another time.
+// stagger returns when a caller asks again: one of them when the next token comes, so that none is lost, the others
+// each another time.
 func (p *Pace) stagger(now time.Duration, limit float64) time.Duration {
 	each := time.Duration(min(1/limit, 0.05) * float64(time.Second))
 	first := now + min(seconds((1-p.tokens)/limit), shortWait)
 	if first > p.token+each/2 {
-		p.token, p.turn = first, max(p.turn, first)
+		p.token, p.next = first, max(p.next, first)
 		return max(first-now, 1)
 	}
-	if p.turn = max(p.turn+each, first); p.turn > now+longWait {
-		p.turn = first
+	if p.next = max(p.next+each, first); p.next > now+longWait {
+		p.next = first
 	}
-	return max(p.turn-now, 1)
+	return max(p.next-now, 1)
 }
 
-// Done tells how many attempts a delivery made, 0 if the service has not seen it, and whether it was handled. Attempts after
-// the first are charged; of none, what Start took is given back.
+// Done reports how many attempts a delivery made, 0 if the service has not seen it, and whether it was handled.
+// Attempts after the first are charged; of none, what Start took is given back.
 func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +153,8 @@ func (p *Pace) Done(now time.Duration, attempts int, ok bool) {
 	}
 }
 
-// Trouble tells that the service is ill: its circuit is open. It may be told as often as it is seen. The drain begins when it
-// stops being said and deliveries succeed again.
+// Trouble reports that the service has failed: its circuit is open. It may be called as often as that is seen. The
+// drain begins when it stops being said and deliveries succeed again.
 func (p *Pace) Trouble(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,13 +172,13 @@ func (p *Pace) Trouble(now time.Duration) {
 	}
 	p.learnt.miss(now)
 	p.draining.Store(true)
-	p.tokens, p.filled, p.token, p.turn = 1, now, now, now
+	p.tokens, p.filled, p.token, p.next = 1, now, now, now
 }
 
-// Behind tells how many messages are due and not delivered, in all partitions of this process: once a second or so. The
-// drain ends, but not before the ramp is over, when there are no more than what normally comes in 100 ms: so many are always
-// on their way. It ends, too, when for a minute deliveries were started and none had to wait: where handlers are slow,
-// something is always due.
+// Behind reports how many messages are due and not delivered, in all partitions of this process: once a second or so.
+// The drain ends, but not before the ramp is over, when there are no more than what normally comes in 100 ms: so many
+// are always on their way. It ends, too, when for a minute deliveries were started and none had to wait: where handlers
+// are slow, something is always due.
 func (p *Pace) Behind(now time.Duration, due int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +237,8 @@ func (p *Pace) limit(now time.Duration) float64 {
 	return limit
 }
 
-// rate is how fast tokens come: so much below the limit that a burst and a second's tokens together are the limit of a second.
+// rate is how fast tokens come: so much below the limit that a burst and a second's tokens together are the limit of a
+// second.
 func (p *Pace) rate(now time.Duration) float64 { return p.limit(now) / (1 + burstFor.Seconds()) }
 
 // burst is how many attempts may be made at once.

@@ -67,7 +67,8 @@ func TestPaceLearnsTheBusiestTenSecondsOfTenMinutes(t *testing.T) {
 		}, 100},
 		"a spike of one second": {spike, 68}, // (9 × 20 + 500) / 10
 		"a spike at first": {func(p *redelivery.Pace, now time.Duration) time.Duration {
-			return serve(p, serve(p, serve(p, now, 500, time.Second), 500, time.Second), 50, time.Minute) // of the first second nothing is learnt
+			// of the first second nothing is learnt
+			return serve(p, serve(p, serve(p, now, 500, time.Second), 500, time.Second), 50, time.Minute)
 		}, 95},
 		"too long ago": {func(p *redelivery.Pace, now time.Duration) time.Duration {
 			return serve(p, busyTen(p, now), 50, 11*time.Minute)
@@ -89,8 +90,10 @@ func TestPaceLearnsTheBusiestTenSecondsOfTenMinutes(t *testing.T) {
 		"ten seconds after a pause": {func(p *redelivery.Pace, now time.Duration) time.Duration {
 			return serve(p, serve(p, now, 50, 20*time.Second)+24*time.Hour, 3, 12*time.Second)
 		}, 3},
-		"three seconds only": {func(p *redelivery.Pace, now time.Duration) time.Duration { return serve(p, now, 50, 3*time.Second) }, 50},
-		"nothing":            {func(p *redelivery.Pace, now time.Duration) time.Duration { return now }, 0},
+		"three seconds only": {func(p *redelivery.Pace, now time.Duration) time.Duration {
+			return serve(p, now, 50, 3*time.Second)
+		}, 50},
+		"nothing": {func(p *redelivery.Pace, now time.Duration) time.Duration { return now }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := redelivery.NewPace(redelivery.Drain{})
@@ -209,8 +212,10 @@ func TestPaceBoundsNothingWhenItKnowsNothing(t *testing.T) {
 	}
 }
 
-// storm lets callers ask, wait as they are told and ask again, and returns when deliveries began and how often somebody asked. Each delivery takes as long and as many attempts as done says.
-func storm(p *redelivery.Pace, now, end time.Duration, callers int, done func() (took time.Duration, attempts int, ok bool)) (starts []time.Duration, attempts, asked int) {
+// storm lets callers ask, wait as they are told and ask again, and returns when deliveries began and how often somebody
+// asked. Each delivery takes as long and as many attempts as done says.
+func storm(p *redelivery.Pace, now, end time.Duration, callers int,
+	done func() (took time.Duration, attempts int, ok bool)) (starts []time.Duration, attempts, asked int) {
 	type caller struct {
 		at       time.Duration
 		attempts int // of the delivery that ends then; 0: it asks
@@ -256,7 +261,8 @@ func TestLoadOfADrainIsBoundedForAnyNumberOfCallers(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(callers), uint64(normal)))
 			end := now + 8*time.Second
 			limit := 1.2 * float64(normal)
-			longest := min(20*time.Millisecond, time.Duration(float64(callers)/limit*float64(time.Second))) // so that they could do twice the limit
+			// so that they could do twice the limit
+			longest := min(20*time.Millisecond, time.Duration(float64(callers)/limit*float64(time.Second)))
 			starts, _, asked := storm(p, now, end, callers, func() (time.Duration, int, bool) {
 				return time.Duration(r.Int64N(int64(longest))), 1, true
 			})
@@ -264,13 +270,15 @@ func TestLoadOfADrainIsBoundedForAnyNumberOfCallers(t *testing.T) {
 			for i, from := range starts {
 				to, _ := slices.BinarySearch(starts, from+time.Second)
 				if n := to - i; float64(n) > most {
-					t.Fatalf("%d callers, normal %d: %d deliveries in the second from %v, want at most %v", callers, normal, n, from-now, most)
+					t.Fatalf("%d callers, normal %d: %d deliveries in the second from %v, want at most %v", callers, normal,
+						n, from-now, most)
 				}
 			}
 			// All of it is used: in the second half, at full rate.
 			half, _ := slices.BinarySearch(starts, now+3*time.Second)
 			if n := float64(len(starts) - half); n < 0.9*limit*5 {
-				t.Errorf("%d callers, normal %d: %v deliveries in 5 s at the limit %v: callers wait longer than they must", callers, normal, n, limit)
+				t.Errorf("%d callers, normal %d: %v deliveries in 5 s at the limit %v: callers wait longer than they must", callers,
+					normal, n, limit)
 			}
 			if per := float64(asked-len(starts)) / 8 / float64(callers); per > max(15, 2*limit/float64(callers)) {
 				t.Errorf("%d callers, normal %d: each asks %v times a second in vain", callers, normal, per)
@@ -487,7 +495,9 @@ func FuzzPaceKeepsItsBound(f *testing.F) {
 		if len(steps) < 2 {
 			return
 		}
-		p := redelivery.NewPace(redelivery.Drain{MaxRate: float64(steps[0]), RampUp: time.Duration(steps[1]) * 100 * time.Millisecond})
+		p := redelivery.NewPace(redelivery.Drain{
+			MaxRate: float64(steps[0]), RampUp: time.Duration(steps[1]) * 100 * time.Millisecond,
+		})
 		now := second
 		tokens, limit := 0.0, 0.0 // at least what the pace may have
 		for i := 2; i+1 < len(steps); i += 2 {
@@ -495,7 +505,8 @@ func FuzzPaceKeepsItsBound(f *testing.F) {
 			before := p.State(now)
 			now += arg * arg * time.Millisecond
 			s := p.State(now)
-			if s.Limit < 0 || math.IsNaN(s.Limit) || s.Normal < 0 || s.Draining && s.Limit < before.Limit-1e-6 && before.Draining {
+			if s.Limit < 0 || math.IsNaN(s.Limit) || s.Normal < 0 || s.Draining && s.Limit < before.Limit-1e-6 &&
+				before.Draining {
 				t.Fatalf("step %d: %+v after %+v", i, s, before)
 			}
 			limit = max(s.Limit, before.Limit)

@@ -7,9 +7,10 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// catchUp works a backlog off, as fast as the pace lets it, while so many messages a second still come. It returns when the drain was over, and the
-// most deliveries of one second until then.
-func catchUp(p *redelivery.Pace, now time.Duration, backlog, live int, atMost time.Duration) (took time.Duration, most int) {
+// catchUp works a backlog off, as fast as the pace lets it, while so many messages a second still come. It returns when
+// the drain was over, and the most deliveries of one second until then.
+func catchUp(p *redelivery.Pace, now time.Duration, backlog, live int, atMost time.Duration) (
+	took time.Duration, most int) {
 	begin := now
 	for ; now < begin+atMost; now += time.Second {
 		backlog += live
@@ -32,7 +33,8 @@ func catchUp(p *redelivery.Pace, now time.Duration, backlog, live int, atMost ti
 	return atMost, most
 }
 
-// The backlog of an hour takes five hours at 1.2 times the normal load. That is no reason to give the service ten times.
+// The backlog of an hour takes five hours at 1.2 times the normal load. That is no reason to give the service ten
+// times.
 func TestALongDrainThatGetsAnywhereKeepsToTheLimit(t *testing.T) {
 	p, now := ill(redelivery.Drain{}, 100)
 	took, most := catchUp(p, now+time.Hour, 360_000, 100, 6*time.Hour)

@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// A circuit needs some seconds to open. A consumer that had run for less than ten must not take them for a time of little load, else its drain is
-// slower than what comes in.
+// A circuit needs some seconds to open. A consumer that had run for less than ten must not take them for a time of
+// little load, else its drain is slower than what comes in.
 func TestPaceLearnsNothingFromSecondsInWhichMostFail(t *testing.T) {
 	p := redelivery.NewPace(redelivery.Drain{})
 	now := serve(p, time.Second, 100, 7*time.Second)

@@ -27,8 +27,8 @@ func (n *normal) count(now time.Duration, deliveries int32) {
 	}
 }
 
-// fail notes one delivery that failed. Of a slot in which more failed than succeeded nothing is learnt: a service that begins to fail before
-// its circuit opens is not one with little to do.
+// fail notes one delivery that failed. Of a slot in which more failed than succeeded nothing is learnt: a service that
+// begins to fail before its circuit opens is not one with little to do.
 func (n *normal) fail(now time.Duration) {
 	n.reach(now, 0)
 	n.bad++
@@ -65,8 +65,9 @@ func (n *normal) reach(now time.Duration, came int32) {
 	n.at = max(n.at, at)
 }
 
-// busiest is the rate, in deliveries per second, of the ten seconds that had the most, of those that are over. If there are
-// no ten seconds in a row, the longest row counts, or what was known before a pause if that is more. 0 if nothing is known.
+// busiest is the rate, in deliveries per second, of the ten seconds that had the most, of those that are over. If there
+// are no ten seconds in a row, the longest row counts, or what was known before a pause if that is more. 0 if nothing
+// is known.
 func (n *normal) busiest() float64 {
 	if !n.began {
 		return 0

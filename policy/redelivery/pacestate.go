@@ -8,8 +8,8 @@ type PaceState struct {
 	Normal   float64 // deliveries per second before the trouble; 0 when not known
 	Limit    float64 // attempts per second now; 0 for none
 	Behind   int64   // of a drain: messages that are due and not delivered
-	// ETA is how long the drain will take from now: at the pace of its last 10 s, live messages taken off, and before that as
-	// if as many came as is normal. 0 outside a drain, and when nobody knows.
+	// ETA is how long the drain will take from now: at the pace of its last 10 s, live messages taken off, and before
+	// that as if as many came as is normal. 0 outside a drain, and when nobody knows.
 	ETA time.Duration
 }
 

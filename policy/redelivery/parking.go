@@ -1,11 +1,12 @@
 package redelivery
 
-// Parking knows which keys have a message in the retry topics of one partition number, so that those that come later wait
-// behind it: a message whose key is Ahead goes to the next retry topic undelivered. It is used by one goroutine at a time.
+// Parking knows which keys have a message in the retry topics of one partition number, so that those that come later
+// wait behind it: a message whose key is Ahead goes to the next retry topic undelivered. It is used by one goroutine at
+// a time.
 //
-// It costs about 50 ns a call. It takes some 50 bytes and 4 for each retry topic a key, for as many keys as have been in
-// the retry topics at the same time; when none is left it forgets all of it. What is in the retry topics is the bound: it
-// has none of its own, because a key that it forgot would lose its order.
+// It costs about 50 ns a call. It takes some 50 bytes and 4 for each retry topic a key, for as many keys as have been
+// in the retry topics at the same time; when none is left it forgets all of it. What is in the retry topics is the
+// bound: it has none of its own, because a key that it forgot would lose its order.
 type Parking struct {
 	tiers  int
 	keys   map[uint64]int // where the counts of a key begin
@@ -50,7 +51,7 @@ func (p *Parking) Leave(tier int, key uint64) {
 	}
 }
 
-// Ahead tells whether a retry topic behind tier holds a message with this key. tier may be Main.
+// Ahead reports whether a retry topic behind tier holds a message with this key. tier may be Main.
 func (p *Parking) Ahead(tier int, key uint64) bool {
 	at, ok := p.keys[key]
 	if !ok {

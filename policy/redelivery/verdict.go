@@ -20,11 +20,14 @@ const (
 // Verdict is the answer to a failure.
 type Verdict struct {
 	Action Action
-	// Tier is, of Forward, the retry topic; Delay how long from now until the message is due there, of Hold until it is delivered again here.
+	// Tier is, of Forward, the retry topic; Delay how long from now until the message is due there, of Hold until it is
+	// delivered again here.
 	Tier  int
 	Delay time.Duration
-	// Excused tells, of Forward, that the delivery does not count against the message: the service was ill.
+	// Excused reports, for Forward, whether the delivery does not count against the message because the service had
+	// failed.
 	Excused bool
-	// Reason is a word for logs and metrics: retry, excused, refused, circuit-open, flood, permanent, never-retry, exhausted, timeout.
+	// Reason is a word for logs and metrics: retry, excused, refused, circuit-open, flood, permanent, never-retry,
+	// exhausted, timeout.
 	Reason string
 }

@@ -5,7 +5,7 @@ import "time"
 // Config says how often and how patiently a call is retried. The zero Config
 // makes no retries. Other zero fields mean the default written at the field.
 type Config struct {
-	// MaxRetries is how many times a call is tried again after its first attempt,
+	// MaxRetries is how many retries a call may make after its first attempt,
 	// 0 to 100. Zero, the default, means no retries.
 	MaxRetries int `yaml:"maxRetries" range:"0..100" example:"3"`
 

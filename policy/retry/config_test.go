@@ -28,11 +28,14 @@ func TestJitterFactorChoosesItsJitter(t *testing.T) {
 	}{
 		{retry.Config{JitterFactor: 0.2}, retry.Config{Jitter: retry.FactorJitter, JitterFactor: 0.2}},
 		{retry.Config{Jitter: retry.FactorJitter}, retry.Config{Jitter: retry.FactorJitter, JitterFactor: 0.5}},
-		{retry.Config{Jitter: retry.EqualJitter, JitterFactor: 0.2}, retry.Config{Jitter: retry.EqualJitter, JitterFactor: 0.2}},
+		{retry.Config{Jitter: retry.EqualJitter, JitterFactor: 0.2}, retry.Config{
+			Jitter: retry.EqualJitter, JitterFactor: 0.2,
+		}},
 	} {
 		got := tt.in.WithDefaults()
 		if got.Jitter != tt.want.Jitter || got.JitterFactor != tt.want.JitterFactor {
-			t.Errorf("%+v: jitter %q, factor %v; want %q, %v", tt.in, got.Jitter, got.JitterFactor, tt.want.Jitter, tt.want.JitterFactor)
+			t.Errorf("%+v: jitter %q, factor %v; want %q, %v", tt.in, got.Jitter, got.JitterFactor, tt.want.Jitter,
+				tt.want.JitterFactor)
 		}
 	}
 }
@@ -59,7 +62,9 @@ func TestValuesOutOfRangeMoveToTheNearestEnd(t *testing.T) {
 	}); high != want {
 		t.Errorf("too high = %+v, want %+v", high, want)
 	}
-	nan := retry.New(retry.Config{Multiplier: math.NaN(), Jitter: retry.FactorJitter, JitterFactor: math.NaN(), RetryAfterJitter: math.NaN()}).Config()
+	nan := retry.New(retry.Config{
+		Multiplier: math.NaN(), Jitter: retry.FactorJitter, JitterFactor: math.NaN(), RetryAfterJitter: math.NaN(),
+	}).Config()
 	if nan.Multiplier != 2 || nan.JitterFactor != 0.5 || nan.RetryAfterJitter != 0.25 {
 		t.Errorf("not a number = %+v, want the defaults", nan)
 	}

@@ -4,7 +4,7 @@
 // everybody else's, is the load that keeps a failing service down. So the wait
 // grows, it is drawn at random, and every "no" is given before anyone sleeps.
 //
-// A [Policy] is told what happened so far in one call (a [Question]) and answers
+// A [Policy] is given what happened so far in one call (a [Question]) and answers
 // with a delay and a [Verdict]. It owns no timer, no clock and no source of
 // randomness: elapsed time and a random number are part of the question. That is
 // why a server and a simulator can run the same code.
@@ -43,7 +43,7 @@
 //
 // A Retry-After (RFC 9110, section 10.2.3) or a pushback (gRPC proposal A6) only
 // ever makes the wait longer. A random part, up to RetryAfterJitter of it, is
-// added on top and never taken away: all clients were told the same number. Above
+// added on top and never taken away: all clients were given the same number. Above
 // MaxRetryAfter the call ends instead.
 //
 // # Cost

@@ -60,7 +60,8 @@ func TestJitterIsUniformOnItsInterval(t *testing.T) {
 		{"factor of 1", retry.Config{JitterFactor: 1}, 1, 0, ms, 200 * ms},
 		{"decorrelated first", retry.Config{Jitter: retry.DecorrelatedJitter}, 1, 0, 100 * ms, 300 * ms},
 		{"decorrelated later", retry.Config{Jitter: retry.DecorrelatedJitter}, 9, 500 * ms, 100 * ms, 1500 * ms},
-		{"decorrelated with initial at the cap", retry.Config{Jitter: retry.DecorrelatedJitter, MaxDelay: 150 * ms}, 1, 0, 50 * ms, 150 * ms},
+		{"decorrelated with initial at the cap", retry.Config{Jitter: retry.DecorrelatedJitter, MaxDelay: 150 * ms}, 1, 0,
+			50 * ms, 150 * ms},
 		{"fixed full", retry.Config{Backoff: retry.FixedBackoff}, 7, 0, ms, 100 * ms},
 		{"linear equal", retry.Config{Backoff: retry.LinearBackoff, Jitter: retry.EqualJitter}, 3, 0, 150 * ms, 300 * ms},
 	} {
@@ -126,7 +127,9 @@ func TestRetryAfterJitterIsAddedOnTop(t *testing.T) {
 }
 
 func TestDelayGrowsWithTheRandomNumber(t *testing.T) {
-	for _, jitter := range []retry.Jitter{retry.FullJitter, retry.EqualJitter, retry.FactorJitter, retry.DecorrelatedJitter} {
+	for _, jitter := range []retry.Jitter{
+		retry.FullJitter, retry.EqualJitter, retry.FactorJitter, retry.DecorrelatedJitter,
+	} {
 		p := retry.New(retry.Config{Jitter: jitter})
 		low, middle, high := p.Delay(3, time.Second, least), p.Delay(3, time.Second, most/2), p.Delay(3, time.Second, most)
 		if low >= middle || middle >= high {
@@ -137,7 +140,9 @@ func TestDelayGrowsWithTheRandomNumber(t *testing.T) {
 
 func TestDecorrelatedJitterDoesNotOverflow(t *testing.T) {
 	p := retry.New(retry.Config{Jitter: retry.DecorrelatedJitter})
-	for _, previous := range []time.Duration{math.MinInt64, -1, math.MaxInt64 / 3, math.MaxInt64/3 + 1, math.MaxInt64 / 2, math.MaxInt64} {
+	for _, previous := range []time.Duration{
+		math.MinInt64, -1, math.MaxInt64 / 3, math.MaxInt64/3 + 1, math.MaxInt64 / 2, math.MaxInt64,
+	} {
 		lo, hi := p.Delay(2, previous, least), p.Delay(2, previous, most)
 		want := 10 * time.Second
 		if previous < 0 {

@@ -20,14 +20,23 @@ func TestIntervalsGrowByTheKindOfBackoff(t *testing.T) {
 		config retry.Config
 		want   []time.Duration // retries 1, 2, ...
 	}{
-		{"exponential", retry.Config{}, []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10000 * ms, 10000 * ms}},
-		{"exponential by 3", retry.Config{Multiplier: 3, MaxDelay: time.Second}, []time.Duration{100 * ms, 300 * ms, 900 * ms, 1000 * ms, 1000 * ms}},
+		{"exponential", retry.Config{}, []time.Duration{
+			100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10000 * ms, 10000 * ms,
+		}},
+		{"exponential by 3", retry.Config{Multiplier: 3, MaxDelay: time.Second}, []time.Duration{
+			100 * ms, 300 * ms, 900 * ms, 1000 * ms, 1000 * ms,
+		}},
 		{"exponential by 1", retry.Config{Multiplier: 1}, []time.Duration{100 * ms, 100 * ms, 100 * ms}},
-		{"linear", retry.Config{Backoff: retry.LinearBackoff, MaxDelay: 350 * ms}, []time.Duration{100 * ms, 200 * ms, 300 * ms, 350 * ms, 350 * ms}},
+		{"linear", retry.Config{Backoff: retry.LinearBackoff, MaxDelay: 350 * ms}, []time.Duration{
+			100 * ms, 200 * ms, 300 * ms, 350 * ms, 350 * ms,
+		}},
 		{"fixed", retry.Config{Backoff: retry.FixedBackoff}, []time.Duration{100 * ms, 100 * ms, 100 * ms}},
-		{"fixed above the cap", retry.Config{Backoff: retry.FixedBackoff, MaxDelay: 50 * ms}, []time.Duration{50 * ms, 50 * ms}},
+		{"fixed above the cap", retry.Config{Backoff: retry.FixedBackoff, MaxDelay: 50 * ms},
+			[]time.Duration{50 * ms, 50 * ms}},
 		{"none", retry.Config{Backoff: retry.NoBackoff}, []time.Duration{0, 0, 0}},
-		{"initial above the cap", retry.Config{InitialDelay: time.Minute}, []time.Duration{10 * time.Second, 10 * time.Second}},
+		{"initial above the cap", retry.Config{InitialDelay: time.Minute}, []time.Duration{
+			10 * time.Second, 10 * time.Second,
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.config.Jitter = retry.NoJitter
@@ -46,7 +55,9 @@ func TestIntervalsGrowByTheKindOfBackoff(t *testing.T) {
 func TestNoOverflowAtAttemptTenThousand(t *testing.T) {
 	for _, backoff := range []retry.Backoff{retry.ExponentialBackoff, retry.LinearBackoff, retry.FixedBackoff} {
 		for _, multiplier := range []float64{1, 1.0001, 1.01, 2, 100} {
-			p := retry.New(retry.Config{Backoff: backoff, Multiplier: multiplier, MaxDelay: 24 * time.Hour, Jitter: retry.NoJitter})
+			p := retry.New(retry.Config{
+				Backoff: backoff, Multiplier: multiplier, MaxDelay: 24 * time.Hour, Jitter: retry.NoJitter,
+			})
 			previous := time.Duration(0)
 			for n := 1; n <= 10_000; n++ {
 				d := p.Delay(n, 0, least)
@@ -87,7 +98,9 @@ func TestReachingTheCapDoesNotEndTheRetries(t *testing.T) {
 // A random call that wants a positive argument panics on delays of a few
 // nanoseconds; so does a modulo.
 func TestTinyDelaysDoNotPanic(t *testing.T) {
-	for _, jitter := range []retry.Jitter{"", retry.FullJitter, retry.EqualJitter, retry.DecorrelatedJitter, retry.FactorJitter, retry.NoJitter} {
+	for _, jitter := range []retry.Jitter{
+		"", retry.FullJitter, retry.EqualJitter, retry.DecorrelatedJitter, retry.FactorJitter, retry.NoJitter,
+	} {
 		for _, delay := range []time.Duration{1, 2, 3, -1, math.MinInt64} {
 			p := retry.New(retry.Config{MaxRetries: 3, InitialDelay: delay, MaxDelay: delay, Jitter: jitter})
 			for _, rnd := range []uint64{least, 1, most} {
@@ -119,11 +132,14 @@ func TestEveryNoIsSaidBeforeTheWait(t *testing.T) {
 		{"starts exactly at the limit", retry.Question{Elapsed: 4 * time.Second}, time.Second, retry.Retry},
 		{"would start after the limit", retry.Question{Elapsed: 4*time.Second + 1}, 0, retry.ElapsedExhausted},
 		{"elapsed for ever", retry.Question{Elapsed: math.MaxInt64}, 0, retry.ElapsedExhausted},
-		{"negative elapsed is none", retry.Question{Elapsed: math.MinInt64, RetryAfter: 8 * time.Second}, 0, retry.ElapsedExhausted},
+		{"negative elapsed is none", retry.Question{Elapsed: math.MinInt64, RetryAfter: 8 * time.Second}, 0,
+			retry.ElapsedExhausted},
 		{"retry-after too long", retry.Question{RetryAfter: 8*time.Second + 1}, 0, retry.RetryAfterTooLong},
 		{"retry-after past the elapsed limit", retry.Question{RetryAfter: 6 * time.Second}, 0, retry.ElapsedExhausted},
-		{"told not to comes first", retry.Question{NoRetry: true, Retries: 9, RetryAfter: time.Hour, Elapsed: time.Hour}, 0, retry.ToldNotTo},
-		{"attempts come second", retry.Question{Retries: 9, RetryAfter: time.Hour, Elapsed: time.Hour}, 0, retry.AttemptsExhausted},
+		{"told not to comes first", retry.Question{NoRetry: true, Retries: 9, RetryAfter: time.Hour, Elapsed: time.Hour},
+			0, retry.ToldNotTo},
+		{"attempts come second", retry.Question{Retries: 9, RetryAfter: time.Hour, Elapsed: time.Hour},
+			0, retry.AttemptsExhausted},
 		{"retry-after comes third", retry.Question{RetryAfter: time.Hour, Elapsed: time.Hour}, 0, retry.RetryAfterTooLong},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,7 +164,9 @@ func TestWithoutMaxElapsedTimeDoesNotCount(t *testing.T) {
 }
 
 func TestRetryAfterOnlyMakesTheWaitLonger(t *testing.T) {
-	p := retry.New(retry.Config{MaxRetries: 9, InitialDelay: time.Second, MaxDelay: 2 * time.Second, Jitter: retry.NoJitter})
+	p := retry.New(retry.Config{
+		MaxRetries: 9, InitialDelay: time.Second, MaxDelay: 2 * time.Second, Jitter: retry.NoJitter,
+	})
 	for _, tt := range []struct {
 		retryAfter time.Duration
 		rnd        uint64

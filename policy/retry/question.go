@@ -8,8 +8,8 @@ type Question struct {
 	// Retries is how many retries this call has made, 0 after the first attempt.
 	Retries int
 
-	// Elsewhere is how many retries others have made for this call, behind the dependency. They count as retries, but do not
-	// make the delay longer.
+	// Elsewhere is how many retries others have made for this call, behind the dependency. They count as retries, but
+	// do not make the delay longer.
 	Elsewhere int
 
 	// Elapsed is the time since the call began, waits included.
@@ -19,7 +19,7 @@ type Question struct {
 	// Only decorrelated jitter uses it.
 	Previous time.Duration
 
-	// Own tells that the caller has a delay of its own, which takes the place of the
+	// Own reports whether the caller has a delay of its own, which takes the place of the
 	// back-off: OwnDelay, moved into the range from 0 to MaxDelay. All else holds for it too.
 	Own      bool
 	OwnDelay time.Duration

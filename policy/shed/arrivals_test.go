@@ -43,7 +43,8 @@ func TestRetriesTooMany(t *testing.T) {
 						t.Fatalf("at %v: %v, want %v", now, got, test.want)
 					}
 				}
-				if st := s.State(9 * sec); st.Attempts[0] != test.firsts || st.Attempts[1]+st.Attempts[2]+st.Attempts[3] != test.others {
+				if st := s.State(9 * sec); st.Attempts[0] != test.firsts ||
+					st.Attempts[1]+st.Attempts[2]+st.Attempts[3] != test.others {
 					t.Errorf("attempts %v, want %d and %d", st.Attempts, test.firsts, test.others)
 				}
 				if st := s.State(12 * sec); st.RetryShare != 0 || s.RetriesTooMany(12*sec) {
@@ -99,7 +100,8 @@ func TestBacklogIsWhatTheServiceNeedsForWhatWaits(t *testing.T) {
 			t.Errorf("load %v: %v for %d, %v each", load, wait, queued, each)
 		}
 	}
-	if wait, each := shed.New(shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 20}).Backlog(-time.Hour); wait != 0 || each != 50*ms {
+	if wait, each := shed.New(shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 20}).Backlog(-time.Hour); wait != 0 ||
+		each != 50*ms {
 		t.Errorf("nothing known: %v, %v, want 0 and a second for each place", wait, each)
 	}
 }
@@ -107,10 +109,11 @@ func TestBacklogIsWhatTheServiceNeedsForWhatWaits(t *testing.T) {
 // TestProcessor feeds back: the processor's use follows from what is admitted.
 func TestProcessor(t *testing.T) {
 	mixes := map[string][]shed.Request{
-		"one class":       {{}},
-		"retries":         {{}, {Attempt: 2}},
-		"four priorities": {{Priority: shed.Sheddable}, {Priority: shed.SheddablePlus}, {Priority: shed.Critical}, {Priority: shed.CriticalPlus}},
-		"sheddable only":  {{Priority: shed.Sheddable}},
+		"one class": {{}},
+		"retries":   {{}, {Attempt: 2}},
+		"four priorities": {{Priority: shed.Sheddable}, {Priority: shed.SheddablePlus}, {Priority: shed.Critical},
+			{Priority: shed.CriticalPlus}},
+		"sheddable only": {{Priority: shed.Sheddable}},
 	}
 	for name, mix := range mixes {
 		for _, load := range []float64{0.5, 0.88, 1.3, 2, 10} {

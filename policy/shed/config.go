@@ -18,51 +18,64 @@ const (
 	Unlimited Algorithm = "none"
 )
 
-// adaptive tells whether the limit is found out.
+// adaptive reports whether the limit is found out.
 func (a Algorithm) adaptive() bool { return a == AIMD || a.measures() }
 
-// measures tells whether the limit comes from how long requests take.
+// measures reports whether the limit comes from how long requests take.
 func (a Algorithm) measures() bool { return a == Gradient || a == Vegas }
 
-// Config describes which arrivals a service refuses when it cannot do them all. The zero Config is off: set concurrency or cpu.
+// Config describes which arrivals a service refuses when it cannot do them all. The zero Config is off: set concurrency
+// or cpu.
 type Config struct {
 	// Disabled switches shedding off.
 	Disabled bool `yaml:"disabled"`
 
-	// Shadow decides and reports, but refuses nothing and makes nobody wait. It models the load it would have refused.
+	// Shadow decides and reports, but refuses nothing and makes nobody wait. It models the load that it would have
+	// refused.
 	Shadow bool `yaml:"shadow"`
 
-	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses.
+	// Concurrency is where the limit of requests handled at once comes from: fixed (maxConcurrency), or found out by
+	// gradient, vegas or aimd. None, or empty: no such limit; then only cpu refuses requests.
 	Concurrency Algorithm `yaml:"concurrency" enum:"fixed|gradient|vegas|aimd|none" example:"gradient"`
 
-	// MaxConcurrency is the limit with fixed, and the most that the others go up to. Range 1 to 1000000. Zero means the default: 1000.
+	// MaxConcurrency is the limit with fixed, and the upper bound of the others. Range 1 to 1000000. Zero means the
+	// default: 1000.
 	MaxConcurrency int `yaml:"maxConcurrency" range:"1..1000000" example:"200"`
 
-	// MinConcurrency is the least that the adaptive limits go down to; half of it for the few moments in which gradient and vegas measure. Range 1 to 1000000. Zero means the default, 4.
+	// MinConcurrency is the lower bound of the adaptive limits. While gradient and vegas measure, for a few moments, it
+	// is half of that. Range 1 to 1000000. Zero means the default, 4.
 	MinConcurrency int `yaml:"minConcurrency" range:"1..1000000" example:"4"`
 
-	// InitialConcurrency is where the adaptive limits begin. Range 1 to 1000000. Zero means the default, 20.
+	// InitialConcurrency is the value at which the adaptive limits begin. Range 1 to 1000000. Zero means the default, 20.
 	InitialConcurrency int `yaml:"initialConcurrency" range:"1..1000000" example:"20"`
 
-	// MaxQueue is how many requests may wait for a place. Range 1 to 1000000. Zero means the default: half as many as may be handled at once, fewer while the service is slower than without load.
+	// MaxQueue is how many requests may wait for a slot. Range 1 to 1000000. Zero means the default: half as many as
+	// may be handled at once, fewer while the service is slower than without load.
 	MaxQueue int `yaml:"maxQueue" range:"1..1000000" example:"50"`
 
-	// NoQueue lets nobody wait: without a free place a request is refused at once.
+	// NoQueue lets nobody wait: without a free slot a request is refused at once.
 	NoQueue bool `yaml:"noQueue"`
 
-	// QueueTarget is how long requests may wait while there is more than can be done: the target of CoDel (RFC 8289). Range 1ms to 1m. Zero means the default: half of the time that requests take without load, at least 5ms and at most half of queueInterval.
+	// QueueTarget is how long requests may wait while the service is overloaded: the target of CoDel (RFC 8289).
+	// Range 1ms to 1m. Zero means the default: half of the time that requests take without load, at least 5ms and at
+	// most half of queueInterval.
 	QueueTarget time.Duration `yaml:"queueTarget" range:"1ms..1m" example:"5ms"`
 
-	// QueueInterval is how long requests may wait otherwise, and for how long waits must be above queueTarget until there is more than can be done. Range 1ms to 1m. Zero means the default: twice the time that requests take without load, at least 100ms and twice queueTarget.
+	// QueueInterval is how long requests may wait otherwise, and how long waits must be above queueTarget until the
+	// service counts as overloaded. Range 1ms to 1m. Zero means the default: twice the time that requests take without
+	// load, at least 100ms and twice queueTarget.
 	QueueInterval time.Duration `yaml:"queueInterval" range:"1ms..1m" example:"100ms"`
 
-	// CPU is the share of the processor time that this process may use, or its container, above which requests are refused. A fraction, 0.9 is 90 %. Range 0.05 to 0.99. Zero: not looked at.
+	// CPU is the share of the processor time that this process may use, or its container, above which requests are
+	// refused. A fraction, 0.9 is 90 %. Range 0.05 to 0.99. Zero: not looked at.
 	CPU float64 `yaml:"cpu" range:"0.05..0.99" example:"0.9"`
 
-	// MaxRetryShare is the share of retries among arriving requests above which answers tell clients not to retry. A fraction of first attempts. Range 0.01 to 10. Zero means the default, 0.1.
+	// MaxRetryShare is the share of retries among arriving requests above which answers ask clients not to retry. A
+	// fraction of first attempts. Range 0.01 to 10. Zero means the default, 0.1.
 	MaxRetryShare float64 `yaml:"maxRetryShare" range:"0.01..10" example:"0.1"`
 
-	// MaxCallerShare is the share of the places that one caller may hold and still wait for another when none is free. It needs a queue. Range 0.01 to 1. Zero: callers are not told apart.
+	// MaxCallerShare is the share of the slots that one caller may hold and still wait for another when none is free.
+	// It needs a queue. Range 0.01 to 1. Zero: callers are not distinguished.
 	MaxCallerShare float64 `yaml:"maxCallerShare" range:"0.01..1" example:"0.5"`
 }
 
@@ -72,7 +85,7 @@ const (
 	leastInterval = 100 * time.Millisecond
 )
 
-// Enabled tells whether anything can be refused.
+// Enabled reports whether anything can be refused.
 func (c Config) Enabled() bool {
 	return !c.Disabled && (c.Concurrency != "" && c.Concurrency != Unlimited || c.CPU > 0)
 }

@@ -5,7 +5,7 @@
 // cheaply, goes on doing what it can. Most of all it must be able to while its clients try to make up for an outage.
 //
 // A [Shedder] is shared state: build one per service, once. Its driver asks [Shedder.Admit] for each request, lets it
-// wait if the answer is [Full] ([Shedder.Enqueue], [Shedder.Leave]), and tells with [Shedder.Release] what became of
+// wait if the answer is [Full] ([Shedder.Enqueue], [Shedder.Leave]), and reports with [Shedder.Release] what became of
 // it. The example is such a driver.
 //
 // # Who is refused
@@ -23,7 +23,7 @@
 // requests were dropped. The time without load is measured whenever less than two thirds of the places are taken, and,
 // while there is no such moment, by halving the limit for a few round trips every half minute. So it follows a service
 // that becomes slower, or faster, for good. The limit grows only while requests are near it, never while nothing is
-// going on, and only requests that were [Done] tell how long they take: refused, dropped and ignored ones do not.
+// going on, and only requests that were [Done] say how long they take: refused, dropped and ignored ones do not.
 //
 // The default protection uses [Gradient], on this evidence: simulated services at twenty times their capacity for ten
 // seconds after half of it. Columns: work done in time in per cent of the capacity, on average and in the worst second,
@@ -60,21 +60,21 @@
 //
 // # The processor
 //
-// [Shedder.SetCPU] is told how busy it is. Above the configured share a growing part of the requests is refused, the
+// [Shedder.SetCPU] takes how busy it is. Above the configured share a growing part of the requests is refused, the
 // least important first, and never all of any kind: some always pass, or nobody would notice that the processor is idle
 // again.
 //
 // # Retries
 //
-// Attempts are counted by their number as they arrive, refused ones included. [Shedder.RetriesTooMany] tells when
+// Attempts are counted by their number as they arrive, refused ones included. [Shedder.RetriesTooMany] reports when
 // answers should say "do not retry", [Shedder.Backlog] at which rate those who were refused can come back.
 //
 // # Shadow mode
 //
 // Everything passes, and [Shedder.Admit] says why it would not have. What it would have refused takes no place in the
 // model, and what would have waited is counted as waiting until a place would have been free; nobody is displaced from
-// there, and nobody's time runs out. A limit that learns sees how the service does under the whole load, not how it would
-// do under less, so it is modelled only roughly; a fixed one well.
+// there, and nobody's time runs out. A limit that learns sees how the service does under the whole load, not how it
+// would do under less, so it is modelled only roughly; a fixed one well.
 //
 // # Cost
 //

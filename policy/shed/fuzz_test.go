@@ -86,7 +86,7 @@ func (m *model) expire() {
 	m.watch()
 }
 
-// first is the index of the one to be admitted next, extreme tells whether a is a better choice than b.
+// first is the index of the one to be admitted next, extreme reports whether a is a better choice than b.
 func (m *model) pick(better func(a, b person) bool) int {
 	best := 0
 	for i := range m.line {
@@ -202,14 +202,17 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		m := &model{limit: 2, room: 3, target: 5 * ms, interval: 20 * ms}
 		config := func() shed.Config {
-			return shed.Config{Concurrency: shed.Fixed, MaxConcurrency: m.limit, MaxQueue: m.room, NoQueue: m.room == 0, QueueTarget: m.target, QueueInterval: m.interval}
+			return shed.Config{Concurrency: shed.Fixed, MaxConcurrency: m.limit, MaxQueue: m.room, NoQueue: m.room == 0,
+				QueueTarget: m.target, QueueInterval: m.interval}
 		}
 		d := &machine{s: shed.New(config())}
 		for i := 0; i+1 < len(ops); i += 2 {
 			arg := int(ops[i+1])
 			switch ops[i] % 5 {
 			case 0:
-				p := person{id: len(d.waiters), r: shed.Request{Priority: shed.Sheddable + shed.Priority(arg&3), Attempt: arg >> 2 & 7}}
+				p := person{
+					id: len(d.waiters), r: shed.Request{Priority: shed.Sheddable + shed.Priority(arg&3), Attempt: arg >> 2 & 7},
+				}
 				if arg&32 != 0 {
 					p.r.Deadline = m.now + time.Duration(arg>>6)*4*ms
 				}
@@ -272,7 +275,8 @@ func (d *machine) compare(t *testing.T, op int, m *model) {
 	slices.SortFunc(m.told, byID)
 	st := d.s.State(m.now)
 	if st.InFlight != m.inFlight || st.Queued != len(m.line) || st.Limit != m.limit || len(d.permits) != m.inFlight {
-		t.Fatalf("op %d: %+v, %d permits; want %d of %d in flight, %d waiting", op, st, len(d.permits), m.inFlight, m.limit, len(m.line))
+		t.Fatalf("op %d: %+v, %d permits; want %d of %d in flight, %d waiting", op, st, len(d.permits), m.inFlight, m.limit,
+			len(m.line))
 	}
 	if !slices.Equal(d.told, m.told) {
 		t.Fatalf("op %d: told %v, want %v", op, d.told, m.told)

@@ -90,8 +90,8 @@ func (l *learner) most() int {
 	return int(l.limit)
 }
 
-// drop tells that a request that began at start was given up for load. Those that began before the limit was lowered
-// for another do not count: they do not tell whether that was enough.
+// drop records that a request that began at start was given up for load. Those that began before the limit was lowered
+// for another do not count: they do not show whether that was enough.
 func (l *learner) drop(now, start time.Duration, c *Config) bool {
 	l.w.dropped = true
 	if !c.Concurrency.adaptive() || l.everDropped && start < l.droppedAt {
@@ -102,7 +102,7 @@ func (l *learner) drop(now, start time.Duration, c *Config) bool {
 	return true
 }
 
-// sample learns from one request and tells whether anything may have changed.
+// sample learns from one request and reports whether anything may have changed.
 func (l *learner) sample(now time.Duration, latency time.Duration, inFlight int, c *Config) bool {
 	l.taken++
 	d := float64(min(max(latency, 0), longest))
@@ -148,14 +148,14 @@ func (l *learner) tick() {
 	l.taken = 0
 }
 
-// precise tells whether the mean of the window is known within about a tenth, or has been waited for long enough.
+// precise reports whether the mean of the window is known within about a tenth, or has been waited for long enough.
 func (l *learner) precise(elapsed time.Duration) bool {
 	n := min(100*max(l.w.varies(), l.varies), windowMost/2)
 	return float64(l.w.n) >= n || elapsed >= max(time.Second, time.Duration(10*l.w.mean()))
 }
 
-// enough tells whether the window shows what the last change of the limit did: it has lasted for two requests, and its
-// mean is precise, or so far above the latency without load that it need not be.
+// enough reports whether the window shows what the last change of the limit did: it has lasted for two requests, and
+// its mean is precise, or so far above the latency without load that it need not be.
 func (l *learner) enough(elapsed time.Duration) bool {
 	mean := l.w.mean()
 	if l.w.n < windowSamples || elapsed < max(windowLeast, time.Duration(2*mean)) {

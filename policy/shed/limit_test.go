@@ -34,7 +34,8 @@ func TestRecoverySpike(t *testing.T) {
 		worst float64 // second
 		times float64 // p99 in that of the unloaded service
 	}{
-		{"workers", workers, 0.95, 3}, {"sharing", sharing, 0.95, 3}, {"random work", random, 0.9, 3}, {"mixed work", mixed, 0.9, 3},
+		{"workers", workers, 0.95, 3}, {"sharing", sharing, 0.95, 3}, {"random work", random, 0.9, 3},
+		{"mixed work", mixed, 0.9, 3},
 		{"slow", slow, 0.9, 3}, {"two cores", twoCores, 0.9, 3}, {"slows down under load", thrashes, 0.8, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,7 +107,8 @@ func TestLimitIsFoundWhenOverloadIsThereFromTheFirstRequest(t *testing.T) {
 			o := c.run(shed.Config{Concurrency: a}, 20*sec)
 			mean, _ := o.goodput(&c, 10*sec, 20*sec)
 			if p50 := o.quantile(0.5, 10*sec, 20*sec); mean < 0.95 || p50 > 3*c.mean {
-				t.Errorf("%s, %d workers: goodput %.2f, half of the requests take more than %v, alone %v", a, c.workers, mean, p50, c.mean)
+				t.Errorf("%s, %d workers: goodput %.2f, half of the requests take more than %v, alone %v", a, c.workers, mean,
+					p50, c.mean)
 			}
 		}
 	}
@@ -290,7 +292,8 @@ func TestEvidence(t *testing.T) {
 	for _, k := range []struct {
 		name string
 		c    service
-	}{{"10 workers", workers}, {"10 shares", sharing}, {"10 shares, random", random}, {"10 workers, mixed", mixed}, {"50 workers, random", slow}, {"2 shares", twoCores}, {"slows down", thrashes}} {
+	}{{"10 workers", workers}, {"10 shares", sharing}, {"10 shares, random", random}, {"10 workers, mixed", mixed},
+		{"50 workers, random", slow}, {"2 shares", twoCores}, {"slows down", thrashes}} {
 		row(k.name, func(a shed.Algorithm) string {
 			c := spike(k.c)
 			o := c.run(shed.Config{Concurrency: a}, 30*sec)
@@ -317,7 +320,8 @@ func TestEvidence(t *testing.T) {
 		c.slower = func(now time.Duration) float64 { return 1 + 2*min(math.Floor(now.Seconds()/20), 1) }
 		o := c.run(shed.Config{Concurrency: a}, 50*sec)
 		mean, _ := o.goodput(&c, 20*sec, 30*sec)
-		return fmt.Sprintf("%3.0f %5v %5v", 300*mean, o.quantile(0.99, 20*sec, 30*sec).Round(ms), o.quantile(0.99, 40*sec, 50*sec).Round(ms))
+		return fmt.Sprintf("%3.0f %5v %5v", 300*mean, o.quantile(0.99, 20*sec, 30*sec).Round(ms),
+			o.quantile(0.99, 40*sec, 50*sec).Round(ms))
 	})
 	row("2 x for two minutes", func(a shed.Algorithm) string {
 		c := sharing

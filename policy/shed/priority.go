@@ -2,8 +2,8 @@ package shed
 
 import "fmt"
 
-// Priority is how much a request matters. The names are those of chapter 21 of the Site Reliability Engineering book. The
-// zero Priority is the usual one, Critical.
+// Priority is how much a request matters. The names are those of chapter 21 of the Site Reliability Engineering book.
+// The zero Priority is the usual one, Critical.
 type Priority int8
 
 const (

@@ -13,7 +13,9 @@ func TestPriorityNamesGoBothWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, spelling := range [][]byte{text, bytes.ToLower(text), bytes.ReplaceAll(bytes.ToLower(text), []byte("_"), []byte("-"))} {
+		for _, spelling := range [][]byte{
+			text, bytes.ToLower(text), bytes.ReplaceAll(bytes.ToLower(text), []byte("_"), []byte("-")),
+		} {
 			got := shed.Priority(99)
 			if err := got.UnmarshalText(spelling); err != nil || got != p {
 				t.Errorf("%q is %v, %v; want %v", spelling, got, err, p)

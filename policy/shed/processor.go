@@ -8,9 +8,10 @@ import (
 const (
 	cpuClasses    = 2 * len(Priorities) // retries and first attempts of each priority
 	cpuHysteresis = 0.95                // of the threshold: below this more is let in again
-	cpuLeast      = 0.05                // of the requests always pass: nobody would notice that the processor is idle again
-	cpuStale      = 10 * time.Second    // readings older than this say nothing
-	one           = 1 << 16             // a share of 1
+	// of the requests always pass: nobody would notice that the processor is idle again
+	cpuLeast = 0.05
+	cpuStale = 10 * time.Second // readings older than this say nothing
+	one      = 1 << 16          // a share of 1
 )
 
 // processor refuses a share of the requests while the processor is busy, the least important first. Which ones is
@@ -45,7 +46,7 @@ func (p *processor) refuses(r Request) bool {
 	return sum/one != (sum-share)/one
 }
 
-// read takes a reading into account and tells whether requests have to be looked at from here on.
+// read takes a reading into account and reports whether requests have to be looked at from here on.
 func (p *processor) read(now time.Duration, use, threshold float64) bool {
 	p.at, p.use = now, 0
 	if use > 0 { // not if it is no number
@@ -55,7 +56,7 @@ func (p *processor) read(now time.Duration, use, threshold float64) bool {
 	case threshold == 0:
 		return false
 	case p.use > threshold:
-		// Twice the excess: a processor at 100 % does not tell by how much it is overloaded.
+		// Twice the excess: a processor at 100 % does not show by how much it is overloaded.
 		p.pass = max(p.pass*max(1-2*(p.use/threshold-1), 0.5), cpuLeast)
 	case p.use < threshold*cpuHysteresis:
 		p.pass = min(p.pass*1.1, 1)

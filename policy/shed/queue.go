@@ -24,8 +24,8 @@ type Waiter struct {
 	queued     bool
 }
 
-// Outcome is the waiter's permit and None, or why it was refused. It is known when Wake has been called, when Enqueue has
-// answered Admitted or Refused, and when Leave has returned.
+// Outcome is the waiter's permit and None, or why it was refused. It is known when Wake has been called, when Enqueue
+// has answered Admitted or Refused, and when Leave has returned.
 func (w *Waiter) Outcome() (Permit, Reason) { return w.permit, w.reason }
 
 // never is later than every time.
@@ -131,7 +131,7 @@ func (q *queue) down(w *Waiter, i int) {
 
 func (q *queue) put(w *Waiter, i int) { q.heap[i], w.slot = w, i }
 
-// codel tells a burst from a standing queue, as RFC 8289 does: by delays that have been above the target for an
+// codel distinguishes a burst from a standing queue, as RFC 8289 does: by delays that have been above the target for an
 // interval. What follows from it is not the RFC's: senders there slow down when one packet is dropped, clients that
 // ignore us do not, so from then on everything that has waited longer than the target goes, until the queue has been
 // empty once. The target as the time limit of a standing queue, and the newest first, are those of "Fail at Scale"

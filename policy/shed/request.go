@@ -10,7 +10,7 @@ type Request struct {
 	Priority Priority
 	// Attempt is its number among those of the same call, from 1; 0 and below count as 1.
 	Attempt int
-	// Caller tells callers apart, for fairness: a hash. 0 is nobody in particular.
+	// Caller is a hash that distinguishes callers, for fairness. 0 is nobody in particular.
 	Caller uint64
 }
 
@@ -103,7 +103,7 @@ const (
 	sampled             // how long it takes is learned from
 )
 
-// laterAttempts is the number from which attempts are no longer told apart.
+// laterAttempts is the number from which attempts are no longer distinguished.
 const laterAttempts = 4
 
 // rank orders requests by how much they matter, from 0: by priority, and inside that by how few attempts came before.

@@ -12,11 +12,13 @@ import (
 
 // service is a simulated service behind a shedder, and its clients, who send whatever happens.
 type service struct {
-	workers  int
-	mean     time.Duration
-	work     func(r *rand.Rand) float64             // of one request, in units of mean, 1 on average
-	shares   bool                                   // all requests progress at once, each more slowly; otherwise they wait for a worker
-	thrash   float64                                // work lost for each request above the workers, as a share of the workers
+	workers int
+	mean    time.Duration
+	work    func(r *rand.Rand) float64 // of one request, in units of mean, 1 on average
+	// all requests progress at once, each more slowly; otherwise they wait for a worker
+	shares bool
+	// work lost for each request above the workers, as a share of the workers
+	thrash   float64
 	slower   func(t time.Duration) float64          // how much longer a request takes at t; nil: 1
 	load     func(t time.Duration) float64          // arrivals, in units of capacity
 	timeout  time.Duration                          // of the clients

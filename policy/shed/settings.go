@@ -3,14 +3,14 @@ package shed
 import "time"
 
 // reserved is the share of the places kept free of each priority, one in so many; 0 is none. What matters may have them
-// all, so that it is never held up by what does not; what matters less may have nearly all, so that it can use a service
-// that is otherwise idle.
+// all, so that it is never held up by what does not; what matters less may have nearly all, so that it can use a
+// service that is otherwise idle.
 var reserved = [len(Priorities)]int{8, 16, 0, 0}
 
-// Reconfigure puts c into effect. Permits stay valid, waiters keep their places, and what was learned is kept within the
-// new bounds. A limit that was fixed, or none, begins to learn from InitialConcurrency, or goes on where it once ended. A
-// raised limit admits waiters at once; a lowered one, and a shorter queue, take effect as requests end. Waiters are
-// admitted when the shedder is switched off, or to shadow mode.
+// Reconfigure puts c into effect. Permits stay valid, waiters keep their places, and what was learned is kept within
+// the new bounds. A limit that was fixed, or none, begins to learn from InitialConcurrency, or goes on where it once
+// ended. A raised limit admits waiters at once; a lowered one, and a shorter queue, take effect as requests end.
+// Waiters are admitted when the shedder is switched off, or to shadow mode.
 func (s *Shedder) Reconfigure(now time.Duration, c Config) {
 	woken := chain{}
 	now = s.lock(now)
@@ -109,8 +109,8 @@ type State struct {
 	RetryShare float64            // retries for each first attempt among them
 }
 
-// State returns what there is now. In shadow mode it is the model's: those that would have been admitted, and those that
-// would have waited.
+// State returns what there is now. In shadow mode it is the model's: those that would have been admitted, and those
+// that would have waited.
 func (s *Shedder) State(now time.Duration) State {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)

@@ -14,8 +14,10 @@ func TestDefaults(t *testing.T) {
 	if got != want || got.WithDefaults() != want || got.Enabled() {
 		t.Errorf("%+v", got)
 	}
-	got = shed.Config{Concurrency: shed.Gradient, MaxConcurrency: 2, MaxQueue: 7, NoQueue: true, QueueTarget: ms, CPU: 0.5}.WithDefaults()
-	if got.MinConcurrency != 2 || got.InitialConcurrency != 2 || got.MaxQueue != 7 || got.QueueTarget != ms || !got.Enabled() {
+	got = shed.Config{Concurrency: shed.Gradient, MaxConcurrency: 2, MaxQueue: 7, NoQueue: true, QueueTarget: ms,
+		CPU: 0.5}.WithDefaults()
+	if got.MinConcurrency != 2 || got.InitialConcurrency != 2 || got.MaxQueue != 7 || got.QueueTarget != ms ||
+		!got.Enabled() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -36,8 +38,10 @@ func TestConfigsThatDoSomething(t *testing.T) {
 
 func TestValuesOutsideTheirRangesAreMovedInside(t *testing.T) {
 	for _, c := range []shed.Config{
-		{Concurrency: "nonsense", MaxConcurrency: -5, MinConcurrency: -1, InitialConcurrency: -7, MaxQueue: -1, CPU: -1, MaxRetryShare: -1, MaxCallerShare: -1},
-		{Concurrency: shed.Gradient, MaxConcurrency: 1 << 40, MinConcurrency: 1 << 41, InitialConcurrency: 1 << 42, MaxQueue: 1 << 43, QueueTarget: time.Hour, QueueInterval: -1, CPU: 100, MaxRetryShare: 100, MaxCallerShare: 7},
+		{Concurrency: "nonsense", MaxConcurrency: -5, MinConcurrency: -1, InitialConcurrency: -7, MaxQueue: -1, CPU: -1,
+			MaxRetryShare: -1, MaxCallerShare: -1},
+		{Concurrency: shed.Gradient, MaxConcurrency: 1 << 40, MinConcurrency: 1 << 41, InitialConcurrency: 1 << 42,
+			MaxQueue: 1 << 43, QueueTarget: time.Hour, QueueInterval: -1, CPU: 100, MaxRetryShare: 100, MaxCallerShare: 7},
 	} {
 		s := shed.New(c)
 		s.SetCPU(0, 0.5)
@@ -51,7 +55,8 @@ func TestValuesOutsideTheirRangesAreMovedInside(t *testing.T) {
 
 func TestReconfigureAdmitsAndKeeps(t *testing.T) {
 	s, p := full(t, shed.Config{MaxQueue: 4})
-	a, b, c, d := queued(t, s, 1, shed.Request{}), queued(t, s, 2, shed.Request{}), queued(t, s, 3, shed.Request{}), queued(t, s, 4, shed.Request{})
+	a, b, c, d := queued(t, s, 1, shed.Request{}), queued(t, s, 2, shed.Request{}), queued(t, s, 3, shed.Request{}),
+		queued(t, s, 4, shed.Request{})
 	s.Reconfigure(5, shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 3, MaxQueue: 1})
 	pa, pb := a.admitted(t), b.admitted(t)
 	if st := s.State(5); st.InFlight != 3 || st.Queued != 2 || st.Limit != 3 {
@@ -136,7 +141,8 @@ func TestShadowModelsTheLoadItWouldHaveRefused(t *testing.T) {
 	for range 100 {
 		admit(shed.Request{})
 	}
-	if st := s.State(100); reasons[shed.None] != 15 || reasons[shed.QueueFull] != 85 || st.InFlight != 10 || st.Queued != 5 || st.Limit != 10 {
+	if st := s.State(100); reasons[shed.None] != 15 || reasons[shed.QueueFull] != 85 || st.InFlight != 10 ||
+		st.Queued != 5 || st.Limit != 10 {
 		t.Errorf("%v, %+v", reasons, st)
 	}
 	admit(shed.Request{Deadline: 50})
@@ -244,7 +250,8 @@ func TestAShortIntervalMakesTheTargetShorter(t *testing.T) {
 }
 
 func TestNoneIsNoLimitOfConcurrency(t *testing.T) {
-	if (shed.Config{Concurrency: shed.Unlimited}).Enabled() || !(shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}).Enabled() {
+	if (shed.Config{Concurrency: shed.Unlimited}).Enabled() ||
+		!(shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}).Enabled() {
 		t.Error("it is taken for a limit")
 	}
 	c := shed.Config{Concurrency: shed.Unlimited, CPU: 0.9}.WithDefaults()

@@ -73,7 +73,8 @@ func TestZeroConfigRefusesNothing(t *testing.T) {
 	for _, c := range []shed.Config{{}, {Disabled: true, Concurrency: shed.Fixed, MaxConcurrency: 1}} {
 		s := shed.New(c)
 		for range 100 {
-			if _, v, reason := s.Admit(2, shed.Request{Deadline: 1, Priority: shed.Sheddable}); v != shed.Admitted || reason != shed.None {
+			if _, v, reason := s.Admit(2, shed.Request{Deadline: 1, Priority: shed.Sheddable}); v != shed.Admitted ||
+				reason != shed.None {
 				t.Fatalf("%+v: %v %v", c, v, reason)
 			}
 		}
@@ -143,7 +144,8 @@ func TestQueueIsCalmAgainWhenItHasBeenEmpty(t *testing.T) {
 }
 
 func TestRefusalOrder(t *testing.T) {
-	low, retry, plain, dear := shed.Request{Priority: shed.SheddablePlus}, shed.Request{Attempt: 2}, shed.Request{}, shed.Request{Priority: shed.CriticalPlus, Attempt: 3}
+	low, retry, plain, dear := shed.Request{Priority: shed.SheddablePlus}, shed.Request{Attempt: 2}, shed.Request{},
+		shed.Request{Priority: shed.CriticalPlus, Attempt: 3}
 	tests := []struct {
 		name          string
 		first, second shed.Request
@@ -207,7 +209,8 @@ func TestExpiredWaiterIsNotAdmitted(t *testing.T) {
 
 func TestMoreImportantOnesAreAdmittedFirst(t *testing.T) {
 	s, p := full(t, shed.Config{MaxQueue: 10})
-	requests := []shed.Request{{Priority: shed.Sheddable}, {Attempt: 3}, {}, {Priority: shed.CriticalPlus, Attempt: 2}, {Priority: shed.CriticalPlus}, {}}
+	requests := []shed.Request{{Priority: shed.Sheddable}, {Attempt: 3}, {}, {Priority: shed.CriticalPlus, Attempt: 2},
+		{Priority: shed.CriticalPlus}, {}}
 	order := []int{4, 3, 2, 5, 1, 0}
 	var ws []*waiter
 	for i, r := range requests {
@@ -241,7 +244,8 @@ func TestSheddableRequestsLeavePlacesFree(t *testing.T) {
 	for _, test := range []struct {
 		p    shed.Priority
 		want int
-	}{{shed.Sheddable, 70}, {shed.SheddablePlus, 75}, {shed.Critical, 80}, {shed.CriticalPlus, 80}, {-100, 70}, {100, 80}} {
+	}{{shed.Sheddable, 70}, {shed.SheddablePlus, 75}, {shed.Critical, 80}, {shed.CriticalPlus, 80}, {-100, 70},
+		{100, 80}} {
 		s := shed.New(shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 80, NoQueue: true})
 		n, last := 0, shed.None
 		for range 100 {
@@ -263,7 +267,8 @@ func TestSheddableRequestsLeavePlacesFree(t *testing.T) {
 
 func TestLeave(t *testing.T) {
 	s, p := full(t, shed.Config{MaxQueue: 3})
-	late, expired, gone := queued(t, s, 1, shed.Request{}), queued(t, s, 1, shed.Request{Deadline: 50}), queued(t, s, 1, shed.Request{})
+	late, expired, gone := queued(t, s, 1, shed.Request{}), queued(t, s, 1, shed.Request{Deadline: 50}),
+		queued(t, s, 1, shed.Request{})
 	for _, test := range []struct {
 		w        *waiter
 		timedOut bool

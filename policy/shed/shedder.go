@@ -16,26 +16,27 @@ type Shedder struct {
 
 	// Read by every call and seldom written.
 	nextRoll atomic.Int64
-	places   [len(Priorities)]atomic.Int32 // how many requests may be in flight for another of each priority to be admitted
-	mode     atomic.Uint32
-	mask     atomic.Uint32 // learner.mask
-	room     atomic.Int32  // how many may wait
-	barrier  atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
-	due      atomic.Int64  // when the next waiter has waited too long
-	_        [16]byte
+	// how many requests may be in flight for another of each priority to be admitted
+	places  [len(Priorities)]atomic.Int32
+	mode    atomic.Uint32
+	mask    atomic.Uint32 // learner.mask
+	room    atomic.Int32  // how many may wait
+	barrier atomic.Uint32 // 0, or, while the queue is full, the lowest rank in it plus one
+	due     atomic.Int64  // when the next waiter has waited too long
+	_       [16]byte
 
 	arrived arrivals
 	cpu     processor
 	callers *callers // written once, before modeFair is set for the first time
 
-	mu    sync.Mutex // guards what follows and every change of the waiting part of word
-	c     Config
-	learn learner
-	queue queue
-	codel codel
-	now   time.Duration // when the lock was last taken for the queue
-	delay time.Duration // of the last to leave the queue
-	turns uint32        // counts the waiters that were admitted
+	mu         sync.Mutex // guards what follows and every change of the waiting part of word
+	c          Config
+	learn      learner
+	queue      queue
+	codel      codel
+	now        time.Duration // when the lock was last taken for the queue
+	delay      time.Duration // of the last to leave the queue
+	admissions uint32        // counts the waiters that were admitted
 }
 
 // The layout of the word.
@@ -76,8 +77,9 @@ func New(c Config) *Shedder {
 	return s
 }
 
-// Admit decides about a request that arrives now. A new arrival never overtakes those that wait, unless it matters more.
-// Full means that it may Enqueue. In shadow mode it is Admitted, with the Reason for which it would have been refused.
+// Admit decides about a request that arrives now. A new arrival never overtakes those that wait, unless it matters
+// more. Full means that it may Enqueue. In shadow mode it is Admitted, with the Reason for which it would have been
+// refused.
 func (s *Shedder) Admit(now time.Duration, r Request) (Permit, Verdict, Reason) {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)
@@ -133,14 +135,14 @@ func (s *Shedder) admitSpecial(now time.Duration, r Request) (Permit, Verdict, R
 	return s.contend(now, r, caller)
 }
 
-// refuse turns an arrival away.
+// refuse refuses an arrival.
 func (s *Shedder) refuse(reason Reason) (Permit, Verdict, Reason) {
 	s.arrived.turnedAway.Add(1)
 	return Permit{}, Refused, reason
 }
 
-// pass lets an arrival pass that is not to be refused whatever happens. It has a place if it would have had one, or would
-// have waited for one: that is the model of the queue in shadow mode.
+// pass lets an arrival pass that is not to be refused whatever happens. It has a place if it would have had one, or
+// would have waited for one: that is the model of the queue in shadow mode.
 func (s *Shedder) pass(now time.Duration, r Request, caller uint32, reason Reason) (Permit, Verdict, Reason) {
 	k := rankOf(r)
 	places, room := int(s.places[k.level()].Load()), int(s.room.Load())
@@ -231,12 +233,12 @@ func (s *Shedder) decide(now time.Duration, k rank, caller uint32) (Permit, Verd
 	}
 }
 
-// free tells whether one of rank k may have a place. The lock is held.
+// free reports whether one of rank k may have a place. The lock is held.
 func (s *Shedder) free(word uint64, k rank) bool {
 	return inFlight(word) < int(s.places[k.level()].Load()) && (s.queue.len() == 0 || s.queue.most() < k)
 }
 
-// unfair tells whether a caller holds its share of the places. It is asked only where none is free, so the share of a
+// unfair reports whether a caller holds its share of the places. It is asked only where none is free, so the share of a
 // caller that is alone goes to waste for nobody.
 func (s *Shedder) unfair(caller uint32) bool {
 	return caller != 0 && s.callers.held(caller) >= s.callers.most.Load()
@@ -248,8 +250,8 @@ func (s *Shedder) count(caller uint32, n int32) {
 	}
 }
 
-// Release gives a permit back, and the place to a waiter. The zero Permit is ignored. It panics when no permit is out, as
-// unlocking an unlocked mutex does: the limit would not hold any more.
+// Release gives a permit back, and the place to a waiter. The zero Permit is ignored. It panics when no permit is out,
+// as unlocking an unlocked mutex does: the limit would not hold any more.
 func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	if p.kind == 0 {
 		return
@@ -271,8 +273,9 @@ func (s *Shedder) Release(now time.Duration, p Permit, r Result) {
 	}
 }
 
-// NeedsTime tells whether Release has a use for the time. For a permit for which it has none, and that was not Dropped,
-// it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading the clock.
+// NeedsTime reports whether Release has a use for the time. For a permit for which it has none, and that was not
+// Dropped, it may be given the time of its Admit: a service with tens of thousands of requests per second saves reading
+// the clock.
 func (s *Shedder) NeedsTime(p Permit) bool {
 	return p.kind&sampled != 0 || waiting(s.word.Load()) != 0
 }
@@ -298,8 +301,8 @@ func (s *Shedder) result(now time.Duration, p Permit, r Result) {
 	s.unlock(now, &woken)
 }
 
-// SetCPU tells which share of the processor time that there is for this process was used lately, 0 to 1. Call it at even
-// intervals of a tenth of a second to a second. While no reading comes for ten seconds nothing is refused for it.
+// SetCPU sets which share of the processor time that there is for this process was used lately, 0 to 1. Call it at
+// even intervals of a tenth of a second to a second. While no reading comes for ten seconds nothing is refused for it.
 func (s *Shedder) SetCPU(now time.Duration, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,8 +310,9 @@ func (s *Shedder) SetCPU(now time.Duration, share float64) {
 	s.setMode(modeBusy, busy && s.c.Enabled())
 }
 
-// RetriesTooMany tells whether so many of the requests that arrived in the last ten seconds, refused ones included, are
-// retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second old.
+// RetriesTooMany reports whether so many of the requests that arrived in the last ten seconds, refused ones included,
+// are retries that clients should stop: more than MaxRetryShare, of at least 20 requests. It is up to half a second
+// old.
 func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)
@@ -316,9 +320,10 @@ func (s *Shedder) RetriesTooMany(now time.Duration) bool {
 	return s.arrived.tooMany.Load()
 }
 
-// Backlog is how long the service needs for what waits, and how long for each further request: 1/each is what it can do. So those who are
-// refused can be told to come back at the rate at which they can be taken. By Little's law, as many as have a place take as long as a
-// request does; until that is known they are taken to need a second. It is up to half a second old.
+// Backlog is how long the service needs for what waits, and how long for each further request: 1/each is what it can
+// do. So those who are refused can be asked to come back at the rate at which they can be taken. By Little's law, as
+// many as have a place take as long as a request does; until that is known they are taken to need a second. It is up to
+// half a second old.
 func (s *Shedder) Backlog(now time.Duration) (wait, each time.Duration) {
 	if now >= time.Duration(s.nextRoll.Load()) {
 		s.roll(now)

@@ -14,7 +14,8 @@ import (
 // one outcome, while the shedder is reconfigured, read and told of the processor.
 func TestManyAtOnce(t *testing.T) {
 	const limit, goroutines, each = 8, 16, 3000
-	c := shed.Config{Concurrency: shed.Fixed, MaxConcurrency: limit, MaxQueue: 6, MaxCallerShare: 0.6, CPU: 0.9, QueueInterval: ms}
+	c := shed.Config{Concurrency: shed.Fixed, MaxConcurrency: limit, MaxQueue: 6, MaxCallerShare: 0.6, CPU: 0.9,
+		QueueInterval: ms}
 	s := shed.New(c)
 	var clock atomic.Int64
 	var inside, over, woken, waited, wrong atomic.Int64
@@ -80,7 +81,8 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 	st := s.State(now())
 	if st.InFlight != 0 || st.Queued != 0 || over.Load() != 0 || wrong.Load() != 0 || woken.Load() != waited.Load() {
-		t.Errorf("%+v, %d over the limit, %d with a permit and a reason, %d waited and %d had an outcome", st, over.Load(), wrong.Load(), waited.Load(), woken.Load())
+		t.Errorf("%+v, %d over the limit, %d with a permit and a reason, %d waited and %d had an outcome", st, over.Load(),
+			wrong.Load(), waited.Load(), woken.Load())
 	}
 	if waited.Load() == 0 {
 		t.Error("nobody waited")

@@ -42,8 +42,8 @@ func (s *Shedder) unlock(now time.Duration, woken *chain) {
 }
 
 // Enqueue puts a request, for which Admit answered Full, in the queue. Queued: wait for Wake until until at the latest,
-// then Leave. Admitted and Refused: w.Outcome tells; Wake is not called. One that matters more than another that waits
-// takes its place when the queue is full.
+// then Leave. Admitted and Refused: w.Outcome says which; Wake is not called. One that matters more than another that
+// waits takes its place when the queue is full.
 func (s *Shedder) Enqueue(now time.Duration, w *Waiter, r Request) (v Verdict, until time.Duration) {
 	k, caller := rankOf(r), uint32(0)
 	woken := chain{}
@@ -57,7 +57,7 @@ func (s *Shedder) Enqueue(now time.Duration, w *Waiter, r Request) (v Verdict, u
 		return Queued, w.until
 	}
 	switch {
-	case mode&(modeOff|modeShadow) != 0: // since it was told to wait
+	case mode&(modeOff|modeShadow) != 0: // since it began to wait
 		return Admitted, 0
 	case r.Deadline != 0 && now >= r.Deadline:
 		w.reason = Expired
@@ -98,8 +98,8 @@ func (s *Shedder) join(now time.Duration, w *Waiter, r Request, k rank, caller u
 }
 
 // Leave ends the wait of w: its time is up (timedOut) or its caller has left. True: w has left the queue without a
-// permit, and Outcome has the reason, Expired if its caller left. False: it had an outcome already, perhaps a permit, and
-// Wake has been called or will be.
+// permit, and Outcome has the reason, Expired if its caller left. False: it had an outcome already, perhaps a permit,
+// and Wake has been called or will be.
 func (s *Shedder) Leave(now time.Duration, w *Waiter, timedOut bool) bool {
 	woken := chain{}
 	now = s.lock(now)
@@ -174,8 +174,8 @@ func (s *Shedder) serve(now time.Duration, woken *chain) {
 func (s *Shedder) hand(now time.Duration, w *Waiter, woken *chain) {
 	s.queue.remove(w)
 	s.word.Add(oneInFlight - oneWaiting)
-	s.turns++
-	w.permit = s.permit(now, s.turns, w.permit.caller)
+	s.admissions++
+	w.permit = s.permit(now, s.admissions, w.permit.caller)
 	s.delay = now - w.since
 	woken.add(w)
 }

@@ -7,27 +7,32 @@ type Config struct {
 	// Disabled switches the throttle off.
 	Disabled bool `yaml:"disabled"`
 
-	// Shadow decides and reports, but refuses nothing. It counts as if it did: answers to requests that it would have refused are left out.
+	// Shadow decides and reports, but refuses nothing. It counts as if it did: answers to requests that it would have
+	// refused are left out.
 	Shadow bool `yaml:"shadow"`
 
-	// K is how many requests are sent for each that the dependency accepts before any is refused here. Range 1.01 to 100; 2 is usual. Zero: off.
+	// K is how many requests are sent for each that the dependency accepts before some are refused here. Range 1.01 to
+	// 100; 2 is usual. Zero: off.
 	K float64 `yaml:"k" range:"1.01..100" example:"2"`
 
-	// Window is over how much time requests and accepts are counted; at least five times what a slow answer takes. Range 1s to 10m. Zero means the default, 30s.
+	// Window is the time over which requests and accepts are counted. It should be at least five times what a slow
+	// answer takes. Range 1s to 10m. Zero means the default, 30s.
 	Window time.Duration `yaml:"window" range:"1s..10m" example:"30s"`
 
-	// MaxRejection is the largest share that is refused, so that some requests always find out whether the dependency is back. Range 0.01 to 0.99. Zero means the default, 0.9.
+	// MaxRejection is the largest share that is refused, so that some requests always find out whether the dependency
+	// is back. Range 0.01 to 0.99. Zero means the default, 0.9.
 	MaxRejection float64 `yaml:"maxRejection" range:"0.01..0.99" example:"0.9"`
 
-	// MinimumNumberOfCalls is how many requests the window must hold before anything is refused. Range 1 to 1000000. Zero means the default, 20.
+	// MinimumNumberOfCalls is how many requests the window must hold before anything is refused. Range 1 to 1000000.
+	// Zero means the default, 20.
 	MinimumNumberOfCalls int `yaml:"minimumNumberOfCalls" range:"1..1000000" example:"20"`
 }
 
-// Enabled tells whether the throttle does anything.
+// Enabled reports whether the throttle does anything.
 func (c Config) Enabled() bool { return !c.Disabled && c.K > 0 }
 
-// WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A Config
-// without K is off and stays as it is. Calling it twice changes nothing.
+// WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A
+// Config without K is off and stays as it is. Calling it twice changes nothing.
 func (c Config) WithDefaults() Config {
 	if !(c.K > 0) {
 		return c

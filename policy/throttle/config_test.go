@@ -15,7 +15,8 @@ func TestDefaults(t *testing.T) {
 	}{
 		{throttle.Config{}, throttle.Config{}, false},
 		{throttle.Config{Window: time.Second}, throttle.Config{Window: time.Second}, false},
-		{throttle.Config{K: 2}, throttle.Config{K: 2, Window: 30 * time.Second, MaxRejection: 0.9, MinimumNumberOfCalls: 20}, true},
+		{throttle.Config{K: 2}, throttle.Config{K: 2, Window: 30 * time.Second, MaxRejection: 0.9, MinimumNumberOfCalls: 20},
+			true},
 		{throttle.Config{K: 1, Window: 1, MaxRejection: -1, MinimumNumberOfCalls: -1},
 			throttle.Config{K: 1.01, Window: time.Second, MaxRejection: 0.01, MinimumNumberOfCalls: 1}, true},
 		{throttle.Config{K: math.Inf(1), Window: time.Hour, MaxRejection: 1, MinimumNumberOfCalls: math.MaxInt},
@@ -31,7 +32,9 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestResultsHaveNames(t *testing.T) {
-	for r, want := range map[throttle.Result]string{throttle.Accepted: "accepted", throttle.Rejected: "rejected", throttle.Neutral: "neutral", 9: "unknown"} {
+	for r, want := range map[throttle.Result]string{
+		throttle.Accepted: "accepted", throttle.Rejected: "rejected", throttle.Neutral: "neutral", 9: "unknown",
+	} {
 		if got := r.String(); got != want {
 			t.Errorf("%d is %q, want %q", uint8(r), got, want)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/policy/throttle"
 )
 
-// A dependency gets a thousand requests a second and cannot do a fifth of them. The client comes down to two requests for
-// each that is accepted.
+// A dependency gets a thousand requests a second and cannot do a fifth of them. The client comes down to two requests
+// for each that is accepted.
 func ExampleThrottle() {
 	r := rand.New(rand.NewPCG(1, 2))
 	t := throttle.New(throttle.Config{K: 2, Window: 10 * time.Second})

@@ -15,11 +15,12 @@ type request struct {
 	accepted         bool
 }
 
-// FuzzCounts compares the counts with a list of all requests, and the rejection with the plain formula, which it may only
-// correct downwards. Two bytes are one operation.
+// FuzzCounts compares the counts with a list of all requests, and the rejection with the plain formula, which it may
+// only correct downwards. Two bytes are one operation.
 func FuzzCounts(f *testing.F) {
 	f.Add(uint8(20), []byte{0, 30, 1, 9, 0, 200, 2, 20, 3, 5, 0, 30, 1, 90, 3, 100, 0, 255, 4, 3, 2, 7, 0, 9})
-	f.Add(uint8(3), []byte{0, 255, 2, 255, 3, 1, 0, 255, 2, 255, 3, 3, 0, 99, 1, 99, 3, 2, 0, 99, 1, 99, 3, 9, 0, 50, 5, 1, 0, 9})
+	f.Add(uint8(3), []byte{0, 255, 2, 255, 3, 1, 0, 255, 2, 255, 3, 3, 0, 99, 1, 99, 3, 2, 0, 99, 1, 99, 3, 9, 0, 50,
+		5, 1, 0, 9})
 	f.Fuzz(func(t *testing.T, k uint8, ops []byte) {
 		c := throttle.Config{K: 1.01 + float64(k)/20, Window: 10 * time.Second, Shadow: k%2 == 0}
 		th, all := throttle.New(c), []request(nil)
@@ -115,7 +116,8 @@ func FuzzAnyClock(f *testing.F) {
 				th.Reconfigure(now, throttle.Config{K: 2, MinimumNumberOfCalls: 1, Window: n * time.Second})
 			}
 			got := th.State(now)
-			if got.Requests < 0 || got.Requests > float64(made) || got.Accepts < 0 || got.Accepts > got.Requests || !(got.Rejection >= 0 && got.Rejection <= 0.9) {
+			if got.Requests < 0 || got.Requests > float64(made) || got.Accepts < 0 || got.Accepts > got.Requests ||
+				!(got.Rejection >= 0 && got.Rejection <= 0.9) {
 				t.Fatalf("%+v of %d", got, made)
 			}
 		}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Throttle counts requests and accepts. It is shared state: all requests to one dependency use the same Throttle. It is safe
-// for concurrent use; now is the time since any fixed origin, and one before a now already seen counts as that one.
+// Throttle counts requests and accepts. It is shared state: all requests to one dependency use the same Throttle. It is
+// safe for concurrent use; now is the time since any fixed origin, and one before a now already seen counts as that
+// one.
 type Throttle struct {
 	on      atomic.Bool
 	mu      sync.Mutex // guards what follows, for some 10 ns
@@ -23,15 +24,16 @@ func New(c Config) *Throttle {
 	return t
 }
 
-// Allow counts a request at the moment it is made and tells whether it may be sent: ok. over tells that there were too many
-// for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a random number, uniform
-// over all values. What was not over must be followed by Record; what was over must not, even if it was sent.
+// Allow counts a request at the moment it is made and reports whether it may be sent: ok. over reports whether there
+// were too many for what the dependency accepts: it was refused, or would have been but for the shadow mode. rnd is a
+// random number, uniform over all values. What was not over must be followed by Record; what was over must not, even if
+// it was sent.
 func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 	if !t.on.Load() {
 		return true, false
 	}
 	t.mu.Lock()
-	t.w.turn(now)
+	t.w.advance(now)
 	step := t.w.at(t.w.head)
 	if p := t.rejection(); p > 0 && float64(rnd>>11) < p*(1<<53) {
 		over = true
@@ -45,13 +47,13 @@ func (t *Throttle) Allow(now time.Duration, rnd uint64) (ok, over bool) {
 	return ok, over
 }
 
-// Record tells what became of a request for which Allow said at time began that it is not over.
+// Record records the outcome of a request for which Allow said at time began that it is not over.
 func (t *Throttle) Record(now, began time.Duration, r Result) {
 	if !t.on.Load() {
 		return
 	}
 	t.mu.Lock()
-	t.w.turn(now)
+	t.w.advance(now)
 	if step := t.w.of(now, began); step != nil && step.accepted+step.rejected < step.sent() {
 		switch r {
 		case Accepted:
@@ -82,7 +84,7 @@ func (t *Throttle) Reconfigure(now time.Duration, c Config) {
 	}
 	t.c = c
 	if t.w.begun {
-		t.w.turn(now)
+		t.w.advance(now)
 	}
 	t.w.resize(c.Window / steps)
 }
@@ -101,7 +103,7 @@ type State struct {
 	Requests, Accepts float64 // in the window; requests are all that were made, those refused here included
 	Rejection         float64 // the share of requests that is refused now, 0 to 1
 	Refused           uint64  // so far; in shadow mode, what would have been
-	Waiting           int     // requests of the window that were let pass, and of whose end nobody has told yet
+	Waiting           int     // requests of the window that were let pass, and whose end has not been recorded yet
 }
 
 // State returns the counts of the window that ends now.
@@ -112,7 +114,7 @@ func (t *Throttle) State(now time.Duration) State {
 	if !t.on.Load() {
 		return s
 	}
-	t.w.turn(now)
+	t.w.advance(now)
 	for i := range t.w.tally {
 		s.Requests += float64(t.w.tally[i].made)
 		s.Accepts += float64(t.w.tally[i].accepted)

@@ -212,7 +212,9 @@ func TestShadowRefusesNothingAndCountsAsIfItDid(t *testing.T) {
 }
 
 func TestAThrottleThatIsOffAllowsEverything(t *testing.T) {
-	for _, c := range []throttle.Config{{}, {Disabled: true, K: 2}, {K: -1}, {K: math.NaN()}, {Window: time.Second, MaxRejection: 0.5}} {
+	for _, c := range []throttle.Config{
+		{}, {Disabled: true, K: 2}, {K: -1}, {K: math.NaN()}, {Window: time.Second, MaxRejection: 0.5},
+	} {
 		th := throttle.New(c)
 		for range 1000 {
 			if ok, over := th.Allow(0, always); !ok || over {
@@ -283,7 +285,8 @@ func TestTheClockMayJump(t *testing.T) {
 	if got := th.State(-time.Minute); got.Requests != 200 || got.Accepts != 100 {
 		t.Errorf("an hour back: %+v", got)
 	}
-	th.Record(-2*time.Minute, -2*time.Minute-9*time.Second, throttle.Neutral) // nine steps ago on that clock, when nothing was
+	// nine steps ago on that clock, when nothing was
+	th.Record(-2*time.Minute, -2*time.Minute-9*time.Second, throttle.Neutral)
 	if got := th.State(-time.Minute); got.Requests != 200 {
 		t.Errorf("a request that was never made was taken out: %+v", got)
 	}

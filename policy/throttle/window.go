@@ -17,8 +17,8 @@ type tally struct {
 // sent is how many left.
 func (t *tally) sent() int64 { return t.made - t.refused }
 
-// window counts the requests of the last ten steps. Each request and what became of it stand in the step in which it was
-// made, so they leave the window together.
+// window counts the requests of the last ten steps. Each request and what became of it stand in the step in which it
+// was made, so they leave the window together.
 type window struct {
 	step           time.Duration
 	begun          bool  // head is set
@@ -40,8 +40,8 @@ func (w *window) number(t time.Duration) int64 {
 	return n
 }
 
-// turn brings the window to now. Time that runs backwards stands still.
-func (w *window) turn(now time.Duration) {
+// advance moves the window to now. Time that runs backwards stands still.
+func (w *window) advance(now time.Duration) {
 	if w.begun && now < w.ends {
 		return
 	}
@@ -61,8 +61,8 @@ func (w *window) turn(now time.Duration) {
 	}
 }
 
-// of is the tally of the step in which began is, nil if that has left the window. A clock that has jumped back still tells
-// how long ago began was.
+// of is the tally of the step in which began is, nil if that has left the window. A clock that has jumped back still
+// shows how long ago began was.
 func (w *window) of(now, began time.Duration) *tally {
 	if began >= w.ends-w.step { // nearly always; and the divisions are dear
 		return w.at(w.head)
@@ -92,7 +92,7 @@ func (w *window) resize(step time.Duration) {
 	}
 	old := *w
 	*w = window{step: step}
-	w.turn(time.Duration(old.head) * old.step)
+	w.advance(time.Duration(old.head) * old.step)
 	for i := old.head - steps + 1; i <= old.head; i++ {
 		if t := w.of(time.Duration(old.head)*old.step, time.Duration(i)*old.step); t != nil {
 			t.add(old.at(i))
@@ -104,16 +104,16 @@ func (w *window) resize(step time.Duration) {
 
 const (
 	young    = 2  // steps in which a request without an answer is one that waits for it
-	evidence = 10 // requests whose end is known that tell whether the dependency is well
+	evidence = 10 // requests with a known end that it takes to judge the dependency
 )
 
 // rejection is the share of the requests to refuse at k requests for each accept:
 //
 //	(requests - k*accepts) / (requests + 1)
 //
-// with two corrections. A request that was sent a moment ago has no answer yet; it is counted as accepted in the share of the
-// young ones that have one. And what was refused here counts only for times in which the dependency refused too, that is,
-// accepted less than halfway between 1/k of what was sent, where this balances, and all.
+// with two corrections. A request that was sent a moment ago has no answer yet; it is counted as accepted in the share
+// of the young ones that have one. And what was refused here counts only for times in which the dependency refused too,
+// that is, accepted less than halfway between 1/k of what was sent, where this balances, and all.
 func (w *window) rejection(k float64) float64 {
 	var requests, accepts float64
 	var recent tally

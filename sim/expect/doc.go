@@ -10,7 +10,7 @@
 // It reads: measure, in brackets what it is about, a comparison (< <= > >=), a value, and in how many of the runs it
 // must hold (90% when the text does not say). [Measures] lists what can be measured.
 //
-// A simulator plays many runs, asks each expectation of each run ([Expectation.Holds]), and judges the count
+// A simulator runs many runs, asks each expectation of each run ([Expectation.Holds]), and judges the count
 // ([Expectation.Judge]): PASS only when the whole 95% interval of the share of runs is on the right side, FAIL only
 // when it is wholly on the other side, UNDECIDED between. Everything here is a pure function; values may be shared by
 // goroutines that do not change them.

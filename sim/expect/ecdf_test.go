@@ -13,7 +13,9 @@ func TestSample(t *testing.T) {
 	if s.N() != 4 || s.Mean() != 4 || math.Abs(s.SD()-math.Sqrt(50.0/3)) > 1e-12 {
 		t.Errorf("n %d, mean %v, sd %v", s.N(), s.Mean(), s.SD())
 	}
-	for q, want := range map[float64]float64{-1: 1, 0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.76: 10, 1: 10, 2: 10, math.Inf(1): 10} {
+	for q, want := range map[float64]float64{
+		-1: 1, 0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.76: 10, 1: 10, 2: 10, math.Inf(1): 10,
+	} {
 		if got := s.Quantile(q); got != want {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
@@ -89,7 +91,8 @@ func TestWithinFourStandardErrors(t *testing.T) {
 		want     bool
 	}{
 		{10.25, 1, 256, 10, true}, {10.2501, 1, 256, 10, false}, {9.75, 1, 256, 10, true}, {9.7499, 1, 256, 10, false},
-		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false}, {10, math.NaN(), 5, 10, false},
+		{10, 0, 5, 10, true}, {10.1, 0, 5, 10, false}, {10, 1, 0, 10, false}, {math.NaN(), 1, 5, 10, false},
+		{10, math.NaN(), 5, 10, false},
 	}
 	for _, tt := range tests {
 		if within(tt.mean, tt.sd, tt.n, tt.truth) != tt.want {

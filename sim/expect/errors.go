@@ -12,20 +12,20 @@ import (
 type Error struct {
 	Column  int    // where it begins, from 1, in characters
 	Problem string // what is wrong, with the word
-	mend    string
+	fix     string
 }
 
 // Error reads, for instance, `column 1: "godput" is not a measure; did you mean goodput?`.
 func (e *Error) Error() string {
 	text := "column " + strconv.Itoa(e.Column) + ": " + e.Problem
-	if e.mend != "" {
-		text += "; " + e.mend
+	if e.fix != "" {
+		text += "; " + e.fix
 	}
 	return text
 }
 
 // Mend says what to write instead. The text of Error contains it; Problem does not.
-func (e *Error) Mend() string { return e.mend }
+func (e *Error) Mend() string { return e.fix }
 
 // Errors are all mistakes in a text, in its order. errors.As finds the list and, as an *Error, its first member.
 type Errors []*Error

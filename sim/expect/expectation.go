@@ -66,9 +66,9 @@ func (e *Expectation) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Holds tells whether the expectation holds of one run, given what was measured in it, in the unit of Value. A run
+// Holds reports whether the expectation holds of one run, given what was measured in it, in the unit of Value. A run
 // that never recovers has a recovery of +Inf. For collapse, value is 1 in a run that collapsed and 0 in one that did
-// not, and Holds tells whether the run is one of those that the expectation wants: `collapse < 1%` wants 0,
+// not, and Holds reports whether the run is one of those that the expectation wants: `collapse < 1%` wants 0,
 // `collapse > 90%` wants 1. NaN stands for what could not be measured in this run: nothing holds of it.
 func (e *Expectation) Holds(value float64) bool {
 	if e.ofRuns() {
@@ -80,7 +80,7 @@ func (e *Expectation) Holds(value float64) bool {
 	return e.Op.compare(value, e.Value)
 }
 
-// ofRuns tells of collapse, whose value is itself a share of runs.
+// ofRuns reports whether the measure is collapse, whose value is itself a share of runs.
 func (e *Expectation) ofRuns() bool { return e.Measure == "collapse" }
 
 // share is the share of runs in which the expectation must hold.
@@ -91,7 +91,7 @@ func (e *Expectation) share() float64 {
 	return e.Share
 }
 
-// Check tells whether the subject exists. names returns the services or the fleets of the scenario. The error is of
+// Check reports whether the subject exists. names returns the services or the fleets of the scenario. The error is of
 // type [Errors]; its column is that of the subject in Text, or in String if Text is empty.
 func (e *Expectation) Check(names func(SubjectKind) []string) error {
 	m := measure(e.Measure)
@@ -109,13 +109,13 @@ func (e *Expectation) Check(names func(SubjectKind) []string) error {
 	p := parser{text: text}
 	p.read()
 	other := Fleet + Service - m.Subject
-	problem, mend := quote(e.Subject)+" is not a "+m.Subject.String(), suggest(e.Subject, known)
+	problem, fix := quote(e.Subject)+" is not a "+m.Subject.String(), suggest(e.Subject, known)
 	switch {
 	case slices.Contains(names(other), e.Subject):
 		problem = quote(e.Subject) + " is a " + other.String() + ", but " + m.Name + " is about a " + m.Subject.String()
 	case len(known) == 0:
-		mend = "the scenario has no " + m.Subject.String()
+		fix = "the scenario has no " + m.Subject.String()
 	}
-	p.fail(p.subjectAt, problem, mend)
+	p.fail(p.subjectAt, problem, fix)
 	return p.errs[len(p.errs)-1:]
 }

@@ -131,9 +131,9 @@ var looks = []int{8, 16, 32, 40, 64, 128, 256, 400, 512, 1000}
 // Checkpoints returns the numbers of runs after which to judge and perhaps stop: 8, 16, 32, 40, 64, 128, 256, 400,
 // 512, 1000, 2000 and so on, doubled, and most itself last; nothing for most <= 0.
 //
-// Every look is another chance to err. A 95% interval errs about 2.5% to each side when it is looked at once; stopped at
-// the first checkpoint up to 1000 that decides, it errs more. The worst case is a true share exactly at the threshold
-// (computed, not sampled; a test holds these numbers):
+// Every look is another chance to err. A 95% interval errs about 2.5% to each side when it is looked at once; stopped
+// at the first checkpoint up to 1000 that decides, it errs more. The worst case is a true share exactly at the
+// threshold (computed, not sampled; a test holds these numbers):
 //
 //	threshold   wrong PASS   wrong FAIL   looking after every run
 //	50%         14.5%        14.5%        26% and 26%

@@ -26,7 +26,8 @@ func TestHoldsOfOneRun(t *testing.T) {
 		value float64
 		want  bool
 	}{
-		{"recovery < 10s", 9.999, true}, {"recovery < 10s", 10, false}, {"recovery < 10s", inf, false}, {"recovery < 10s", nan, false},
+		{"recovery < 10s", 9.999, true}, {"recovery < 10s", 10, false}, {"recovery < 10s", inf, false},
+		{"recovery < 10s", nan, false},
 		{"recovery <= 10s", 10, true}, {"recovery <= 10s", 10.001, false}, {"recovery <= 10s", nan, false},
 		{"recovery > 60s", inf, true}, {"recovery > 60s", 60, false}, {"recovery > 60s", nan, false},
 		{"recovery >= 60s", 60, true}, {"recovery >= 60s", 59, false}, {"recovery >= 60s", nan, false},
@@ -82,7 +83,8 @@ func TestWilsonMatchesPublishedIntervals(t *testing.T) {
 			if !(0 <= low && low <= share && share <= high && high <= 1 && low > lastLow && high > lastHigh) {
 				t.Fatalf("%d of %d: [%v, %v] does not fit its neighbours", held, runs, low, high)
 			}
-			if mirrorLow, mirrorHigh := expect.Wilson(runs-held, runs); math.Abs(low+mirrorHigh-1)+math.Abs(high+mirrorLow-1) > 1e-12 {
+			if mirrorLow, mirrorHigh := expect.Wilson(runs-held, runs); math.Abs(low+mirrorHigh-1)+math.Abs(high+mirrorLow-1) >
+				1e-12 {
 				t.Fatalf("%d of %d is not the mirror image of %d", held, runs, runs-held)
 			}
 			lastLow, lastHigh = low, high
@@ -174,9 +176,11 @@ func TestThresholdItselfBelongsToOneSide(t *testing.T) {
 
 func TestRunsNeeded(t *testing.T) {
 	for text, want := range map[string]int{
-		"recovery < 1s": 35, "recovery < 1s in 99% of runs": 381, "recovery < 1s in 95% of runs": 73, "recovery < 1s in 50% of runs": 4,
+		"recovery < 1s": 35, "recovery < 1s in 99% of runs": 381, "recovery < 1s in 95% of runs": 73,
+		"recovery < 1s in 50% of runs":   4,
 		"recovery < 1s in 99.9% of runs": 3838, "recovery < 1s in 1% of runs": 1,
-		"collapse < 1%": 381, "collapse <= 1%": 381, "collapse > 90%": 35, "collapse >= 90%": 35, "collapse > 0%": 1, "collapse < 0.1%": 3838,
+		"collapse < 1%": 381, "collapse <= 1%": 381, "collapse > 90%": 35, "collapse >= 90%": 35, "collapse > 0%": 1,
+		"collapse < 0.1%": 3838,
 	} {
 		e := parse(t, text)
 		n := expect.RunsNeeded(e)
@@ -292,13 +296,15 @@ func TestRepeatedLooksErrAsDocumented(t *testing.T) {
 		late := slices.DeleteFunc(slices.Clone(looks), func(n int) bool { return n < expect.RunsNeeded(e) })
 		once, at := exactly(e, tt.share, []int{1000}), exactly(e, tt.share, looks)
 		every, patient := exactly(e, tt.share, everyRun), exactly(e, tt.share, late)
-		t.Logf("true share = threshold = %v: once %+v, checkpoints %+v, late ones %+v, every run %+v", tt.share, once, at, patient, every)
+		t.Logf("true share = threshold = %v: once %+v, checkpoints %+v, late ones %+v, every run %+v", tt.share, once, at,
+			patient, every)
 		for _, c := range []struct {
 			name                string
 			got, want, rounding float64
 		}{
 			{"PASS at checkpoints", at.pass, tt.pass, 0.0006}, {"FAIL at checkpoints", at.fail, tt.fail, 0.0006},
-			{"PASS after every run", every.pass, tt.everyPass, 0.005}, {"FAIL after every run", every.fail, tt.everyFail, 0.0051},
+			{"PASS after every run", every.pass, tt.everyPass, 0.005},
+			{"FAIL after every run", every.fail, tt.everyFail, 0.0051},
 			{"FAIL at late checkpoints", patient.fail, tt.lateFail, 0.005},
 		} {
 			if math.Abs(c.got-c.want) > c.rounding {
@@ -344,6 +350,7 @@ func ExampleExpectation_Judge() {
 		tally.Add(&e, 4+float64(run)/100) // seconds
 	}
 	j := e.Judge(tally)
-	fmt.Printf("%s: %v, in %.0f%% of runs (95%% interval %.1f%% to %.1f%%)\n", e.Text, j.Verdict, 100*j.Share, 100*j.Low, 100*j.High)
+	fmt.Printf("%s: %v, in %.0f%% of runs (95%% interval %.1f%% to %.1f%%)\n", e.Text, j.Verdict, 100*j.Share, 100*j.Low,
+		100*j.High)
 	// Output: recovery < 10s in 90% of runs: PASS, in 100% of runs (95% interval 91.2% to 100.0%)
 }

@@ -79,7 +79,7 @@ var opNames = [...]string{"<", "<=", ">", ">="}
 // String is the comparison as the language writes it.
 func (o Op) String() string { return word(opNames[:], int(o)) }
 
-// compare tells whether a is so to b. Nothing holds of NaN.
+// compare reports whether a is so to b. Nothing holds of NaN.
 func (o Op) compare(a, b float64) bool {
 	switch o {
 	case Below:
@@ -94,7 +94,7 @@ func (o Op) compare(a, b float64) bool {
 	return false
 }
 
-// upper tells of a bound from above.
+// upper reports whether the bound is an upper one.
 func (o Op) upper() bool { return o == Below || o == AtMost }
 
 // word is the i-th name. What has none gets one that no text of the language can contain.
@@ -157,7 +157,8 @@ func Measures() []Measure { return slices.Clone(measures) }
 
 var measures = []Measure{
 	{Name: "collapse", Kind: Share,
-		Meaning: "share of runs in which goodput stays down after the last fault is over; 1 in a run that did, 0 in one that did not",
+		Meaning: "share of runs in which goodput stays down after the last fault is over; 1 in a run that did, 0 in one " +
+			"that did not",
 		Example: "collapse < 1%"},
 	{Name: "recovery", Kind: Duration, Subject: Fleet, SubjectNeed: Optional,
 		Meaning: "time from the end of the last fault until goodput is back; infinite in a run where it never is",
@@ -190,7 +191,8 @@ var measures = []Measure{
 		Meaning: "total time with goodput below 95% of normal",
 		Example: "userVisible < 45s"},
 	{Name: "served", Kind: Duration, Subject: Fleet, SubjectNeed: Optional, Quantile: Required,
-		Meaning: "time from the end of the last fault until that share of all requests of the run have been answered; infinite if that never happens",
+		Meaning: "time from the end of the last fault until that share of all requests of the run have been answered; " +
+			"infinite if that never happens",
 		Example: "served(p99) < 2m"},
 	{Name: "serving", Kind: Duration, Subject: Fleet, SubjectNeed: Optional,
 		Meaning: "time from the end of the last fault until each instance has had an answer; infinite if that never happens",
@@ -223,19 +225,24 @@ var measures = []Measure{
 		Meaning: "attempts to open a connection that the service refused or broke off",
 		Example: "unopened(payment-db) < 1,000"},
 	{Name: "yield", Kind: Share, Subject: Service, SubjectNeed: Required, Quantile: Optional, Window: true,
-		Meaning: "answers with success to callers that still waited, as a share of the attempts that came or, if that is less, of what the service can do; of all the time, or that quantile of stretches of model.hold: p5 for the worst twentieth of them",
+		Meaning: "answers with success to callers that still waited, as a share of the attempts that came or, if that is " +
+			"less, of what the service can do; of all the time, or that quantile of stretches of model.hold: p5 for the worst " +
+			"twentieth of them",
 		Example: "yield(payment-db, after) > 90%"},
 	{Name: "response", Kind: Duration, Subject: Service, SubjectNeed: Required, Quantile: Required, Window: true,
-		Meaning: "quantile of the time from an attempt's arrival at the service to its answer, of those that the service did with success",
+		Meaning: "quantile of the time from an attempt's arrival at the service to its answer, of those that the service " +
+			"did with success",
 		Example: "response(p99, payment-db, after) < 150ms"},
 	{Name: "shed", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true,
-		Meaning: "share of the attempts at the service that its gate refused for overload, or because their deadline had passed",
+		Meaning: "share of the attempts at the service that its gate refused for overload, or because their deadline had " +
+			"passed",
 		Example: "shed(payment-db, before) < 0.1%"},
 	{Name: "rateLimited", Kind: Share, Subject: Service, SubjectNeed: Required, Window: true,
 		Meaning: "share of the attempts at the service that the rate limit of its gate refused",
 		Example: "rateLimited(payment-db, before) < 0.1%"},
 	{Name: "gateWait", Kind: Duration, Subject: Service, SubjectNeed: Required, Quantile: Optional, Window: true,
-		Meaning: "time that attempts wait at the service's gate until it lets them in: the mean, or the quantile if one is given",
+		Meaning: "time that attempts wait at the service's gate until it lets them in: the mean, or the quantile if one is " +
+			"given",
 		Example: "gateWait(payment-db, p99, after) < 100ms"},
 	{Name: "load", Kind: Number, Subject: Service, SubjectNeed: Required, Window: true,
 		Meaning: "most attempts at the service within any 1 s, as a multiple of the most in any 1 s before the first fault",
@@ -253,7 +260,8 @@ var measures = []Measure{
 		Meaning: "quantile of the time from when a message in a retry topic was due until it was delivered",
 		Example: "lateness(p99, orders, before) < 250ms"},
 	{Name: "drained", Kind: Duration, Subject: Fleet, SubjectNeed: Optional,
-		Meaning: "time from the end of the last fault until the messages that were written before it are done, and no more are left than before the first fault; infinite if that never happens",
+		Meaning: "time from the end of the last fault until the messages that were written before it are done, and no more " +
+			"are left than before the first fault; infinite if that never happens",
 		Example: "drained(orders) < 2m"},
 	{Name: "limit", Kind: Number, Subject: Service, SubjectNeed: Required, Window: true,
 		Meaning: "attempts that the service's gates let in at once, all replicas together: the mean over time",

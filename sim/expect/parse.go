@@ -19,7 +19,8 @@ const (
 func Parse(text string) (Expectation, error) {
 	p := parser{text: text}
 	if at, cut := cutByAComma(text); cut {
-		p.fail(at, "a bracket has no partner", `is this a part of a YAML list in [ ], where a comma ends a member? Then put the whole in quotes: ["latency(p99, after) < 800ms"]`)
+		p.fail(at, "a bracket has no partner", `is this a part of a YAML list in [ ], where a comma ends a member? Then `+
+			`put the whole in quotes: ["latency(p99, after) < 800ms"]`)
 		return Expectation{}, p.errs
 	}
 	p.read()
@@ -30,8 +31,8 @@ func Parse(text string) (Expectation, error) {
 	return p.e, nil
 }
 
-// cutByAComma tells of what YAML leaves of an expectation with a comma in it and no quotes around: its begin, up to the
-// comma, or its rest.
+// cutByAComma reports whether text is what YAML leaves of an expectation with a comma in it and no quotes around it:
+// its begin, up to the comma, or its rest.
 func cutByAComma(text string) (at int, cut bool) {
 	open, closed := strings.IndexByte(text, '('), strings.IndexByte(text, ')')
 	if open >= 0 && closed < 0 && !strings.ContainsAny(text, comparisons) {
@@ -49,9 +50,9 @@ type parser struct {
 }
 
 // fail notes a mistake at a byte of the text.
-func (p *parser) fail(at int, problem, mend string) {
+func (p *parser) fail(at int, problem, fix string) {
 	column := utf8.RuneCountInString(p.text[:min(at, len(p.text))]) + 1
-	p.errs = append(p.errs, &Error{Column: column, Problem: problem, mend: mend})
+	p.errs = append(p.errs, &Error{Column: column, Problem: problem, fix: fix})
 }
 
 const comparisons = "<>=!≤≥≠~"
@@ -60,12 +61,15 @@ const comparisons = "<>=!≤≥≠~"
 // the other.
 func (p *parser) read() {
 	p.e.Text, p.e.Share = strings.TrimSpace(p.text), DefaultShare
-	switch bad := strings.IndexFunc(p.text, func(r rune) bool { return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) }); {
+	switch bad := strings.IndexFunc(p.text, func(r rune) bool {
+		return r == utf8.RuneError || r != '\t' && unicode.IsControl(r)
+	}); {
 	case p.e.Text == "":
 		p.fail(0, "there is no expectation", example)
 		return
 	case len(p.text) > longestText:
-		p.fail(0, strconv.Itoa(len(p.text))+" bytes are too long", "an expectation is one line of at most "+strconv.Itoa(longestText)+" bytes")
+		p.fail(0, strconv.Itoa(len(p.text))+" bytes are too long",
+			"an expectation is one line of at most "+strconv.Itoa(longestText)+" bytes")
 		return
 	case bad >= 0:
 		p.fail(bad, "a character that is not text", "an expectation is one line of plain text")
@@ -92,7 +96,7 @@ func (p *parser) read() {
 
 // withoutComparison reads what can be read of a text in which nothing is compared.
 func (p *parser) withoutComparison() {
-	const problem, mend = "there is no comparison", "write <, <=, > or >= between the measure and its value, "
+	const problem, fix = "there is no comparison", "write <, <=, > or >= between the measure and its value, "
 	head := p.text
 	if end := strings.IndexByte(head, ')'); end >= 0 {
 		head = head[:end+1]
@@ -101,28 +105,28 @@ func (p *parser) withoutComparison() {
 	}
 	p.head(head)
 	if p.m != nil {
-		p.fail(len(head), problem, mend+"for example "+p.m.Example)
+		p.fail(len(head), problem, fix+"for example "+p.m.Example)
 		return
 	}
-	p.fail(len(head), problem, mend+example)
+	p.fail(len(head), problem, fix+example)
 }
 
-// comparison reads the operator and tells whether it is one.
+// comparison reads the operator and reports whether it is one.
 func (p *parser) comparison(at int, text string) bool {
 	if i := slices.Index(opNames[:], text); i >= 0 {
 		p.e.Op = Op(i)
 		return true
 	}
-	mend := "write <, <=, > or >="
+	fix := "write <, <=, > or >="
 	switch text {
 	case "≤", "=<":
-		mend = "write <="
+		fix = "write <="
 	case "≥", "=>":
-		mend = "write >="
+		fix = "write >="
 	case "=", "==", "!=", "≠", "<>", "~", "~=":
-		mend = "what is measured is never exactly a value: write < or >"
+		fix = "what is measured is never exactly a value: write < or >"
 	}
-	p.fail(at, quote(text)+" is not a comparison", mend)
+	p.fail(at, quote(text)+" is not a comparison", fix)
 	return false
 }
 
@@ -147,7 +151,8 @@ func (p *parser) head(text string) {
 		case !closed:
 			p.fail(open, "the bracket is not closed", "write ) after the last argument")
 		case strings.TrimSpace(after) != "":
-			p.fail(open+1+len(inside)+1, quote(strings.TrimSpace(after))+" is not expected here", "a comparison follows the bracket")
+			p.fail(open+1+len(inside)+1, quote(strings.TrimSpace(after))+" is not expected here",
+				"a comparison follows the bracket")
 		}
 		p.arguments(open+1, inside)
 	}
@@ -168,14 +173,14 @@ func (p *parser) unknownMeasure(at int, name string, brackets bool) {
 		names[i] = measures[i].Name
 	}
 	first, second, several := strings.Cut(name, " ")
-	mend := suggest(name, names)
+	fix := suggest(name, names)
 	switch {
 	case !brackets && several && measure(first) != nil:
-		mend = "put what it is about in brackets: " + first + "(" + strings.Join(strings.Fields(second), ", ") + ")"
+		fix = "put what it is about in brackets: " + first + "(" + strings.Join(strings.Fields(second), ", ") + ")"
 	case kindOf(name) >= 0:
-		mend = "the measure comes first, then the comparison, then the value: " + example
+		fix = "the measure comes first, then the comparison, then the value: " + example
 	}
-	p.fail(at, quote(name)+" is not a measure", mend)
+	p.fail(at, quote(name)+" is not a measure", fix)
 }
 
 // arguments reads what stands in the brackets; at is the offset of the text.
@@ -237,7 +242,8 @@ func (p *parser) quantile(at int, text string) {
 	case problem != "":
 		p.fail(at, quote(text)+": "+problem, "write p50, p99 or p99.9")
 	case share > 1 && strings.HasPrefix(digits, "99"):
-		p.fail(at, quote(text)+" is not a quantile", "write p99."+strings.TrimPrefix(strings.Replace(digits, ".", "", 1), "99"))
+		p.fail(at, quote(text)+" is not a quantile",
+			"write p99."+strings.TrimPrefix(strings.Replace(digits, ".", "", 1), "99"))
 	case share <= 0 || share >= 1:
 		p.fail(at, quote(text)+" is out of range", "quantiles are above p0 and below p100; write p50, p99 or p99.9")
 	case p.m != nil && p.m.Quantile == NotAllowed:
@@ -251,31 +257,33 @@ func (p *parser) quantile(at int, text string) {
 
 // complete looks for arguments that the measure needs.
 func (p *parser) complete(at int) {
-	mend := "write " + p.m.Form() + ", for example " + p.m.Example
+	fix := "write " + p.m.Form() + ", for example " + p.m.Example
 	if p.m.SubjectNeed == Required && p.e.Subject == "" && !p.failedIn('(') {
-		p.fail(at, p.m.Name+" needs the name of a "+p.m.Subject.String(), mend)
+		p.fail(at, p.m.Name+" needs the name of a "+p.m.Subject.String(), fix)
 	}
 	if p.m.Quantile == Required && p.e.Quantile == 0 && !p.failedIn('(') {
-		p.fail(at, p.m.Name+" needs a quantile", mend)
+		p.fail(at, p.m.Name+" needs a quantile", fix)
 	}
 }
 
-// failedIn tells whether there is a mistake at or after the first such character, of which another would only be the
+// failedIn reports whether there is a mistake at or after the first such character, of which another would only be the
 // consequence.
 func (p *parser) failedIn(c byte) bool {
 	at := strings.IndexByte(p.text, c)
-	return at >= 0 && slices.ContainsFunc(p.errs, func(e *Error) bool { return e.Column > utf8.RuneCountInString(p.text[:at]) })
+	return at >= 0 && slices.ContainsFunc(p.errs, func(e *Error) bool {
+		return e.Column > utf8.RuneCountInString(p.text[:at])
+	})
 }
 
-// isName tells of a text that can be an argument and has no other meaning.
+// isName reports whether a text can be an argument and has no other meaning.
 func isName(text string) bool {
 	return text != "" && len(text) <= longestName && utf8.ValidString(text) &&
 		!strings.ContainsAny(text, "(),"+comparisons) &&
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
 }
 
-// CanName tells whether an expectation can speak of a service or fleet of that name: one word without brackets, commas
-// and comparisons, of at most 100 bytes, and neither a window (after) nor a quantile (p99).
+// CanName reports whether an expectation can speak of a service or fleet of that name: one word without brackets,
+// commas and comparisons, of at most 100 bytes, and neither a window (after) nor a quantile (p99).
 func CanName(name string) bool {
 	return isName(name) && !slices.Contains(windowNames[:], strings.ToLower(name)) && !quantileForm.MatchString(name)
 }

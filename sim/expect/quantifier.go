@@ -7,7 +7,7 @@ import (
 
 // quantifier reads "in 99% of runs".
 func (p *parser) quantifier(words []piece) {
-	const mend = "after the value may stand only how many of the runs, for example in 99% of runs"
+	const fix = "after the value may stand only how many of the runs, for example in 99% of runs"
 	percent, rest := "", words
 	if words[0].text == "in" {
 		rest = words[1:]
@@ -22,9 +22,10 @@ func (p *parser) quantifier(words []piece) {
 	switch {
 	case problem != "":
 		p.fail(rest[0].at, problem, how)
-	case words[0].text != "in" || len(words) != 4 || words[2].text != "of" || words[3].text != "runs" || kindOf(percent) != int(Share):
+	case words[0].text != "in" || len(words) != 4 || words[2].text != "of" || words[3].text != "runs" ||
+		kindOf(percent) != int(Share):
 		text := p.text[words[0].at:]
-		p.fail(words[0].at, quote(strings.TrimSpace(text))+" is not expected here", mend)
+		p.fail(words[0].at, quote(strings.TrimSpace(text))+" is not expected here", fix)
 	case p.m != nil && p.m.Name == "collapse":
 		p.fail(words[0].at, "collapse is itself a share of runs", "leave out "+quote("in "+percent+" of runs"))
 	case share <= 0 || share > 1:
@@ -47,5 +48,6 @@ func (p *parser) runs() {
 	}
 	at := strings.LastIndex(p.text, "%")
 	at = strings.LastIndexAny(p.text[:max(at, 0)], " <>=") + 1
-	p.fail(at, "not even "+strconv.Itoa(MaxRuns)+" runs could show this", "write a share that is further from all or none, for example 99.9% instead of 100% of runs, 0.1% instead of 0%")
+	p.fail(at, "not even "+strconv.Itoa(MaxRuns)+" runs could show this",
+		"write a share that is further from all or none, for example 99.9% instead of 100% of runs, 0.1% instead of 0%")
 }

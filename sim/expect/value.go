@@ -61,15 +61,15 @@ func (p *parser) tail(at int, comparison bool) {
 
 // value reads the value, and refuses one of which the comparison is always or never true.
 func (p *parser) value(w piece, comparison bool) {
-	var problem, mend string
-	p.e.Value, problem, mend = readValue(w.text, p.m)
+	var problem, fix string
+	p.e.Value, problem, fix = readValue(w.text, p.m)
 	switch op, m := p.e.Op, p.m; {
 	case m == nil && measure(w.text) != nil: // turned round, which has been said
 	case problem != "":
-		if mend == "" {
-			mend = p.wants()
+		if fix == "" {
+			fix = p.wants()
 		}
-		p.fail(w.at, problem, mend)
+		p.fail(w.at, problem, fix)
 	case m == nil || !comparison:
 	case m.Kind == Share && p.e.Value > 1:
 		p.fail(w.at, quote(w.text)+" is more than the whole", "a share is 0% to 100%")
@@ -96,7 +96,7 @@ var forms = [...]*regexp.Regexp{
 	Rate:     regexp.MustCompile(`^[-+]?[0-9.,]*[0-9]/s$`),
 }
 
-// kindOf tells by its form what kind of value a text is; -1 when it is none.
+// kindOf returns the kind of value that a text is by its form, or -1 if it is none.
 func kindOf(text string) int {
 	for kind, form := range forms {
 		if form != nil && form.MatchString(text) {
@@ -106,9 +106,9 @@ func kindOf(text string) int {
 	return -1
 }
 
-// readValue reads a value of the measure's kind; any kind if the measure is nil. An empty mend stands for the
+// readValue reads a value of the measure's kind; any kind if the measure is nil. An empty fix stands for the
 // measure's own example.
-func readValue(text string, m *Measure) (value float64, problem, mend string) {
+func readValue(text string, m *Measure) (value float64, problem, fix string) {
 	found := kindOf(text)
 	wanted := Kind(max(found, 0))
 	if m != nil {
@@ -119,7 +119,8 @@ func readValue(text string, m *Measure) (value float64, problem, mend string) {
 		return unreadable(text, wanted)
 	case wanted == Count && found == int(Number):
 	case found != int(wanted):
-		return 0, quote(text) + " is a " + Kind(found).String() + ", but " + m.Name + " is a " + wanted.String(), convert(text, Kind(found), wanted)
+		return 0, quote(text) + " is a " + Kind(found).String() + ", but " + m.Name + " is a " + wanted.String(),
+			convert(text, Kind(found), wanted)
 	}
 	switch wanted {
 	case Share:
@@ -129,17 +130,17 @@ func readValue(text string, m *Measure) (value float64, problem, mend string) {
 	case Duration:
 		return readDuration(text)
 	case Count:
-		value, problem, mend = readNumber(text, "")
+		value, problem, fix = readNumber(text, "")
 		if problem == "" && value != math.Trunc(value) {
 			return 0, quote(text) + " is not a whole number", ""
 		}
-		return value, problem, mend
+		return value, problem, fix
 	}
 	return readNumber(text, "")
 }
 
 // unreadable says what may have been meant by a word that is no value.
-func unreadable(text string, wanted Kind) (value float64, problem, mend string) {
+func unreadable(text string, wanted Kind) (value float64, problem, fix string) {
 	problem = quote(text) + " is not a value"
 	number, unit := text, ""
 	if i := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != ',' }); i > 0 {
@@ -147,21 +148,21 @@ func unreadable(text string, wanted Kind) (value float64, problem, mend string) 
 	}
 	switch word := strings.ToLower(text); {
 	case word == "never" || word == "inf" || word == "infinity" || word == "∞":
-		mend = "a run that never recovers has an infinite recovery, so write recovery > 60s, or collapse > 90%"
+		fix = "a run that never recovers has an infinite recovery, so write recovery > 60s, or collapse > 90%"
 	case wanted == Rate && number != text && (strings.HasPrefix(unit, "/") || unit == "rps" || unit == "qps"):
-		mend = "rates are per second: write " + number + "/s for that"
+		fix = "rates are per second: write " + number + "/s for that"
 	case wanted == Number && number != text && (unit == "x" || unit == "×"):
-		mend = "write " + number
+		fix = "write " + number
 	case wanted == Duration && unit == "d":
-		mend = "the longest unit is h: write 24h for a day"
+		fix = "the longest unit is h: write 24h for a day"
 	case wanted == Duration && number != text:
-		mend = "units are ns, us, ms, s, m and h"
+		fix = "units are ns, us, ms, s, m and h"
 	}
-	return 0, problem, mend
+	return 0, problem, fix
 }
 
 // convert says how a value of the wrong kind may have been meant.
-func convert(text string, found, wanted Kind) (mend string) {
+func convert(text string, found, wanted Kind) (fix string) {
 	if found != Number {
 		return ""
 	}
@@ -186,14 +187,15 @@ var (
 
 // readNumber reads a decimal number, perhaps with commas between the thousands; exponent is put behind its digits, so
 // that 99.9% becomes the float64 next to 0.999.
-func readNumber(text, exponent string) (value float64, problem, mend string) {
+func readNumber(text, exponent string) (value float64, problem, fix string) {
 	digits := strings.ReplaceAll(text, ",", "")
 	significant := strings.Trim(strings.Replace(digits, ".", "", 1), "0")
 	switch {
 	case strings.HasPrefix(text, "-"):
 		return 0, quote(text) + " is negative", "nothing that is measured here is below 0"
 	case commaForm.MatchString(text) && !numberForm.MatchString(text):
-		return 0, quote(text) + " is not a number", "the comma stands between thousands, as in 1,000; write " + strings.Replace(text, ",", ".", 1) + " for a fraction"
+		return 0, quote(text) + " is not a number", "the comma stands between thousands, as in 1,000; write " +
+			strings.Replace(text, ",", ".", 1) + " for a fraction"
 	case !numberForm.MatchString(text):
 		return 0, quote(text) + " is not a number", "write digits, perhaps with a point, as in 0.5 or 1,000"
 	case len(significant) > mostDigits:
@@ -207,7 +209,7 @@ func readNumber(text, exponent string) (value float64, problem, mend string) {
 }
 
 // readDuration returns seconds.
-func readDuration(text string) (seconds float64, problem, mend string) {
+func readDuration(text string) (seconds float64, problem, fix string) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case strings.HasPrefix(text, "-"):

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/needs"
-	"github.com/abate-go/abate/sim/crowd"
 	"github.com/abate-go/abate/sim/distribution"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/population"
 	"github.com/abate-go/abate/sim/scenario"
 )
 
@@ -217,10 +217,10 @@ func TestPhonesNeedAsManyAttemptsAsThereAre(t *testing.T) {
 		if !ok {
 			continue
 		}
-		outage := crowd.Outage{From: s.Faults[0].At, To: s.Faults[0].At + s.Faults[0].For}
-		c, err := crowd.Cohort(crowd.Config{
+		outage := population.Outage{From: s.Faults[0].At, To: s.Faults[0].At + s.Faults[0].For}
+		c, err := population.Cohort(population.Config{
 			Clients: fleet.Once, Within: fleet.Within, Retry: v.PolicyOf(fleet.Name, service.Name).Retry, Capacity: service.Capacity(),
-			Outages: []crowd.Outage{outage}, Duration: s.Duration, Slot: 10 * time.Millisecond,
+			Outages: []population.Outage{outage}, Duration: s.Duration, Slot: 10 * time.Millisecond,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -42,14 +42,14 @@ var leaks = []bug{
 	{"budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"}, // of a repeat that was not paid
 	{"calltree.go", "		c.tree.take(used-handed, false)\n", "		_ = used\n"},
 	{"policy/breaker/answer.go", "		b.report(now, permit, r)\n", "		if r == Failure {\n			b.report(now, permit, r)\n		}\n"},
-	{"policy/breaker/breaker.go", "			if !told && ok { // onChange has panicked: nobody gets this permit\n", "			if !told && !ok {\n"},
+	{"policy/breaker/breaker.go", "			if !notified && ok { // onChange has panicked: nobody gets this permit\n", "			if !notified && !ok {\n"},
 	{"policy/bulkhead/bulkhead.go", "	b.mu.Unlock()\n	b.admit()\n", "	b.mu.Unlock()\n"},
 
 	{"arrival.go", "		a.s.shedder.Release(now, permit, shed.Ignored)\n		return a.refuse(now, ErrDeadline, shed.Expired)\n", "		return a.refuse(now, ErrDeadline, shed.Expired)\n"},
 	{"arrival.go", "if permit, reason := w.Outcome(); !left && reason == shed.None {", "if permit, reason := w.Outcome(); left && reason == shed.None {"},
 	{"arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n", "		if class != Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
 	{"policy/shed/shedder.go", "	s.count(p.caller, -1)\n", ""},
-	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.turns, w.permit.caller)\n", "	w.permit = s.permit(now, s.turns, 0)\n"},
+	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.admissions, w.permit.caller)\n", "	w.permit = s.permit(now, s.admissions, 0)\n"},
 
 	{"arrival.go", "		if !told && a.held {\n", "		if !told && a.limited && !a.held {\n"},
 	{"policy/shed/wait.go", "	s.count(caller, 1)\n	w.rank", "	w.rank"},

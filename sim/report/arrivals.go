@@ -61,7 +61,8 @@ func (v *view) fine(i int, from float64, values []float64) *chart {
 		top = math.Max(top, limit)
 	}
 	to := from + float64(len(values))*fineStep
-	c := &chart{Class: "half", Title: s.Name + ", attempts per 10 ms", From: from, To: to, W: len(values), H: coarse, Gutter: true, Y: linear(top)}
+	c := &chart{Class: "half", Title: s.Name + ", attempts per 10 ms", From: from, To: to, W: len(values), H: coarse,
+		Gutter: true, Y: linear(top)}
 	c.YTicks = c.Y.ticks(unitCount)
 	end := v.stage.result.TroubleTo
 	for _, t := range timeTicks(from-end, to-end) {
@@ -74,7 +75,8 @@ func (v *view) fine(i int, from float64, values []float64) *chart {
 	}
 	c.rule("trouble ends", end)
 	peak, when := peakOf(values, fineStep)
-	c.describe("Attempts at " + s.Name + " in each 10 ms around the end of the trouble; most: " + figures.Thousands(peak) + " at " + seconds(from+when) + ".")
+	c.describe("Attempts at " + s.Name + " in each 10 ms around the end of the trouble; most: " + figures.Thousands(peak) +
+		" at " + seconds(from+when) + ".")
 	return c
 }
 

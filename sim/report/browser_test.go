@@ -48,12 +48,14 @@ func (b *browser) run(t *testing.T, page string, flags ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	flags = append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+		"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+		"--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--proxy-server=127.0.0.1:9", "--host-resolver-rules=MAP * ~NOTFOUND",
 		"--user-data-dir=" + filepath.Join(b.dir, "profile"), "--allow-file-access-from-files", "--virtual-time-budget=5000",
 		"--enable-logging=stderr", "--v=0",
 	}, flags...)
-	command := exec.CommandContext(ctx, b.program, append(flags, "file://"+filepath.ToSlash(filepath.Join(b.dir, page)))...)
+	command := exec.CommandContext(ctx, b.program,
+		append(flags, "file://"+filepath.ToSlash(filepath.Join(b.dir, page)))...)
 	var out, log bytes.Buffer
 	command.Stdout, command.Stderr = &out, &log
 	if err := command.Run(); err != nil {
@@ -109,7 +111,8 @@ func TestPageInABrowser(t *testing.T) {
 			t.Errorf("at %d px: the cursor shows in %d of %d charts of %s", width, f.Cursors, f.Plots, f.View)
 		}
 		if f.Zoomed != f.Plots || !f.Reset || !f.Moved || !f.KeyZoom {
-			t.Errorf("at %d px: dragging zooms %d of %d charts; keys: move %v, zoom %v, reset %v", width, f.Zoomed, f.Plots, f.Moved, f.KeyZoom, f.Reset)
+			t.Errorf("at %d px: dragging zooms %d of %d charts; keys: move %v, zoom %v, reset %v", width, f.Zoomed, f.Plots,
+				f.Moved, f.KeyZoom, f.Reset)
 		}
 	}
 }
@@ -125,7 +128,8 @@ func TestCursorShowsTheValues(t *testing.T) {
 	run.Services[2].Amplification[bin], run.P99[bin], r.Variants[0].Fan.Low[bin] = 2, 0.1, 0.25
 	f := open(t, r).probe(t, 1280)
 	shown := plain(strings.Join(f.Values, "\n"))
-	for _, want := range []string{"attempts4,002/s", "capacity1,200/s", "goodput567/s", "offered1,233/s", "payment-db2 ×", "p99100 ms", "worst 5 %25 %", "timeout, payment-service2 s"} {
+	for _, want := range []string{"attempts4,002/s", "capacity1,200/s", "goodput567/s", "offered1,233/s", "payment-db2 ×",
+		"p99100 ms", "worst 5 %25 %", "timeout, payment-service2 s"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the cursor shows %q, want %q in it", shown, want)
 		}
@@ -199,8 +203,10 @@ func TestHostileTextRunsNothingInABrowser(t *testing.T) {
 		return // a browser is slow
 	}
 	r := study(collapses)
-	hostile := `</script><script>console.error(1)</script><img src=x onerror="console.error(2)"><svg onload="console.error(3)">`
-	r.Name, r.About, r.Variants[0].Name, r.Variants[0].Policy, r.Faults[0].Text = hostile, hostile, hostile, hostile, hostile
+	hostile := `</script><script>console.error(1)</script><img src=x onerror="console.error(2)"><svg ` +
+		`onload="console.error(3)">`
+	r.Name, r.About, r.Variants[0].Name, r.Variants[0].Policy, r.Faults[0].Text = hostile, hostile, hostile,
+		hostile, hostile
 	r.Variants[0].Run.Services[2].Name = hostile
 	b := open(t, r)
 	for _, width := range []int{1280, 390} {

@@ -83,12 +83,13 @@ type stage struct {
 	to     float64
 }
 
-// trouble tells whether anything goes wrong in the scenario.
+// trouble reports whether anything goes wrong in the scenario.
 func (s *stage) trouble() bool { return s.result.TroubleTo > s.result.TroubleFrom }
 
 // timeChart returns an empty chart of the whole run with steps drawing units per bin of so many seconds.
 func (s *stage) timeChart(class string, bin float64, steps int, y scale, unit string) *chart {
-	c := &chart{Class: class, Time: true, To: s.to, Y: y, YTicks: y.ticks(unit), XTicks: timeTicks(0, s.to), W: 1, H: resolution}
+	c := &chart{Class: class, Time: true, To: s.to, Y: y, YTicks: y.ticks(unit), XTicks: timeTicks(0, s.to), W: 1,
+		H: resolution}
 	if s.join > 1 {
 		c.join, bin = s.join, bin*float64(s.join)
 	}
@@ -235,7 +236,8 @@ func (c *chart) level(name, class, unit string, value float64) {
 	p.move(0, c.y(value))
 	p.line(c.W, c.y(value))
 	at := point{0, value}
-	c.name(label{Name: name, Class: class, Unit: unit, Value: quantity(value, unit), Line: len(c.Lines), first: at, last: at, top: at})
+	c.name(label{Name: name, Class: class, Unit: unit, Value: quantity(value, unit), Line: len(c.Lines), first: at,
+		last: at, top: at})
 	c.Lines = append(c.Lines, curve{Class: class, D: p.String()})
 }
 
@@ -268,7 +270,8 @@ func (c *chart) describe(about string) {
 			parts = append(parts, l.Name+" "+quantity(l.last.value, l.Unit)+".")
 			continue
 		}
-		parts = append(parts, l.Name+" begins at "+quantity(l.first.value, l.Unit)+", is highest with "+quantity(l.top.value, l.Unit)+
+		parts = append(parts, l.Name+" begins at "+quantity(l.first.value, l.Unit)+", is highest with "+quantity(
+			l.top.value, l.Unit)+
 			" at "+seconds(l.top.at)+" and ends at "+quantity(l.last.value, l.Unit)+".")
 	}
 	c.Name, c.Desc = about, strings.Join(parts, " ")

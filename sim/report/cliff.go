@@ -30,8 +30,8 @@ type cliffRow struct {
 	Cells  []cliffCell
 }
 
-// cliffCell is one cell: its text, its shade from 0 to 5 or "none", whether the scenario is there, and whether the line is
-// on its left.
+// cliffCell is one cell: its text, its shade from 0 to 5 or "none", whether the scenario is there, and whether the line
+// is on its left.
 type cliffCell struct {
 	Text, Shade string
 	Here, Line  bool
@@ -47,7 +47,10 @@ func (v *view) cliff() section {
 	sec.Map = newCliffMap(v.variant.Map)
 	switch {
 	case sec.Map != nil:
-		sec.Notes = []string{"Share of runs that collapse, by load and by how long the trouble lasts. The outlined cell is this scenario: " + sec.Map.Here + "."}
+		sec.Notes = []string{
+			"Share of runs that collapse, by load and by how long the trouble lasts. The outlined cell is this scenario: " +
+				sec.Map.Here + ".",
+		}
 		if sec.Map.Note != "" {
 			sec.Notes = append(sec.Notes, sec.Map.Note)
 		}
@@ -65,7 +68,7 @@ func dimension(d string) string {
 	return d
 }
 
-// bracket says between which values the verdict turns, and after how many runs that was known.
+// bracket says between which values the verdict changes, and after how many runs that was known.
 func bracket(m *sim.Margin) string {
 	if m.Beyond {
 		return plural(m.Runs, "run", "runs")
@@ -125,11 +128,15 @@ func (c *cliffMap) line(m *sim.CliffMap) {
 		}
 	}
 	if below == len(m.Loads) {
-		c.Note = "All attempts that the policies allow would fill the capacity only at " + at + " the load, beyond this map: within it, " + safe
+		c.Note = "All attempts that the policies allow would fill the capacity only at " +
+			at + " the load, beyond this map: within it, " + safe
 		return
 	}
-	c.Line = &cliffLine{Text: "capacity / attempts: " + at, Before: below + 1, After: len(m.Loads) - below, Left: 2*below > len(m.Loads)}
-	c.Note = "Dashed: " + at + " the load, where all attempts that the policies allow fill the capacity. At less load, " + safe
+	c.Line = &cliffLine{
+		Text: "capacity / attempts: " + at, Before: below + 1, After: len(m.Loads) - below, Left: 2*below > len(m.Loads),
+	}
+	c.Note = "Dashed: " + at + " the load, where all attempts that the policies allow fill the capacity. At less load, " +
+		safe
 }
 
 func newCell(share float64) cliffCell {

@@ -71,7 +71,8 @@ func TestColoursCanBeToldFromTheirGround(t *testing.T) {
 			for _, front := range strings.Fields(tt.front) {
 				for _, ground := range strings.Fields(tt.ground) {
 					if c := contrast(t, colours[front], colours[ground]); c < tt.least {
-						t.Errorf("%s: %s %s on %s %s has contrast %.2f, want at least %v", theme, front, colours[front], ground, colours[ground], c, tt.least)
+						t.Errorf("%s: %s %s on %s %s has contrast %.2f, want at least %v", theme, front, colours[front], ground,
+							colours[ground], c, tt.least)
 					}
 				}
 			}
@@ -79,7 +80,8 @@ func TestColoursCanBeToldFromTheirGround(t *testing.T) {
 	}
 }
 
-// seen turns a colour into what people with a missing kind of cone see (Viénot, Brettel and Mollon 1999), in linear light.
+// seen turns a colour into what people with a missing kind of cone see (Viénot, Brettel and Mollon 1999), in linear
+// light.
 func seen(t *testing.T, hex string, m [3][3]float64) [3]float64 {
 	t.Helper()
 	var rgb, out [3]float64
@@ -107,7 +109,9 @@ func TestColoursOfOneChartDifferForTheColourBlind(t *testing.T) {
 	}
 	for theme, colours := range themes(t) {
 		for eye, matrix := range eyes {
-			for _, pair := range []string{"good bad", "good mute", "bad mute", "bad s1", "bad s2", "good rule", "h1 h6", "c0 c5", "queue good", "work bad"} {
+			for _, pair := range []string{
+				"good bad", "good mute", "bad mute", "bad s1", "bad s2", "good rule", "h1 h6", "c0 c5", "queue good", "work bad",
+			} {
 				a, b, _ := strings.Cut(pair, " ")
 				x, y := seen(t, colours[a], matrix), seen(t, colours[b], matrix)
 				distance := math.Sqrt(math.Pow(x[0]-y[0], 2) + math.Pow(x[1]-y[1], 2) + math.Pow(x[2]-y[2], 2))

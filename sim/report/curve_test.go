@@ -13,7 +13,8 @@ var (
 	integer = regexp.MustCompile(`-?\d+`)
 )
 
-// follow walks along a drawing and returns the height of the line at every odd place, as a share from the foot; NaN in gaps.
+// follow walks along a drawing and returns the height of the line at every odd place, as a share from the foot; NaN in
+// gaps.
 func follow(t *testing.T, d string, width, height int) []float64 {
 	t.Helper()
 	out := make([]float64, width/2)
@@ -93,7 +94,8 @@ func TestCurvesAreTheValues(t *testing.T) {
 			if section == "wait" {
 				value = math.Max(value, low)
 			}
-			if gap := section == "amplification" && value == 0 || section == "wait" && want[i] < 0; gap != math.IsNaN(got) || !gap && math.Abs(got-value) > off {
+			if gap := section == "amplification" && value == 0 || section == "wait" && want[i] < 0; gap != math.IsNaN(got) ||
+				!gap && math.Abs(got-value) > off {
 				t.Errorf("%s, line %d: bin %d shows %v, want %v", section, line, i, got, value)
 				return
 			}

@@ -3,6 +3,6 @@
 // styles and script, asks the network for nothing, is complete without scripts, follows the reader's light or dark
 // setting, and prints. The same result gives the same bytes.
 //
-// Every curve is drawn once and serves twice: its coordinates are the values, in steps of 1/[resolution] of its axis, and
-// the script reads them back from the drawing for the cursor. That is what keeps the file small.
+// Every curve is drawn once and serves twice: its coordinates are the values, in steps of 1/[resolution] of its axis,
+// and the script reads them back from the drawing for the cursor. That is what keeps the file small.
 package report

@@ -21,7 +21,8 @@ func (v *view) gates() []*chart {
 			c := v.strip(s.Name+": concurrency limit", v.run.BinSeconds, highest(s.Limit), unitNone)
 			c.area("bulkhead", v.run.BinSeconds, s.Limit)
 			c.add("let in at once", "bulkhead", unitNone, v.run.BinSeconds, s.Limit, anything)
-			out = append(out, c.done("Attempts that the gates of "+s.Name+" let in at once, all replicas together, over the run."))
+			out = append(
+				out, c.done("Attempts that the gates of "+s.Name+" let in at once, all replicas together, over the run."))
 		}
 	}
 	return out

@@ -35,7 +35,10 @@ func (v *view) latency() section {
 	c.describe("Time from a request to its answer; the darker, the more answers took that long.")
 	sec.Plots = []*chart{c}
 	if len(c.Fills) > 0 {
-		sec.Notes = []string{"The stronger the colour, the more answers took that long, on a scale of logarithms. Two separate ridges are two groups of users, which percentiles alone would hide."}
+		sec.Notes = []string{
+			"The stronger the colour, the more answers took that long, on a scale of logarithms. Two separate ridges are two " +
+				"groups of users, which percentiles alone would hide.",
+		}
 		sec.Legend = "heat"
 	}
 	return sec
@@ -85,8 +88,9 @@ func (c *chart) heat(d *engine.Detail, most int) []fill {
 	var fills []fill
 	for i := 1; i <= heatClasses; i++ {
 		if text := shades[i].String(); text != "" {
-			fills = append(fills, fill{Class: "cell h" + strconv.Itoa(i), D: text, Transform: "scale(" + figures.Decimals(perColumn, 5) + " 1)",
-				Thick: int(math.Ceil(float64(math.Ln2 / 2 / math.Log(c.Y.High/c.Y.Low) * float64(c.H))))})
+			fills = append(fills,
+				fill{Class: "cell h" + strconv.Itoa(i), D: text, Transform: "scale(" + figures.Decimals(perColumn, 5) + " 1)",
+					Thick: int(math.Ceil(float64(math.Ln2 / 2 / math.Log(c.Y.High/c.Y.Low) * float64(c.H))))})
 		}
 	}
 	return fills

@@ -15,10 +15,12 @@ func TestBudgetsAreLinesInTheAmplification(t *testing.T) {
 		bounds [3]float64
 		want   []string
 	}{
-		"none":                 {[3]float64{}, nil},
-		"all the same":         {[3]float64{1.1, 1.1, 1.1}, []string{"budget 1.1 ×"}},
-		"one has none":         {[3]float64{0, 1.1, 1.1}, []string{"budget, payment-service 1.1 ×"}},
-		"each another":         {[3]float64{1.5, 1.2, 1.1}, []string{"budget, gateway 1.5 ×", "budget, payment-service 1.2 ×", "budget, payment-db 1.1 ×"}},
+		"none":         {[3]float64{}, nil},
+		"all the same": {[3]float64{1.1, 1.1, 1.1}, []string{"budget 1.1 ×"}},
+		"one has none": {[3]float64{0, 1.1, 1.1}, []string{"budget, payment-service 1.1 ×"}},
+		"each another": {[3]float64{1.5, 1.2, 1.1}, []string{
+			"budget, gateway 1.5 ×", "budget, payment-service 1.2 ×", "budget, payment-db 1.1 ×",
+		}},
 		"not in a good result": {[3]float64{math.NaN(), math.Inf(1), -1}, nil},
 	} {
 		r := study(wavers)
@@ -85,14 +87,16 @@ func TestTheMapHasALineWhereAttemptsFillTheCapacity(t *testing.T) {
 				span += n
 			}
 		}
-		if text := plain(section.words()); label != c.label || !strings.Contains(text, c.note) || c.note == "" && strings.Contains(text, "retries alone") {
+		if text := plain(section.words()); label != c.label || !strings.Contains(text, c.note) ||
+			c.note == "" && strings.Contains(text, "retries alone") {
 			t.Errorf("%v: the line is called %q, want %q; the section says %q", c.stable, label, c.label, text)
 		}
 		if label != "" && span != 8 {
 			t.Errorf("%v: the foot spans %d columns of 8", c.stable, span)
 		}
 	}
-	if text := parse(t, write(t, study(wavers))).byID("v1-cliff").words(); !strings.Contains(plain(text), "40 runs a cell") {
+	if text := parse(t, write(t, study(wavers))).byID("v1-cliff").words(); !strings.Contains(
+		plain(text), "40 runs a cell") {
 		t.Errorf("the map says %q", text)
 	}
 }
@@ -102,9 +106,11 @@ func TestDifferencesStandInTheTableWhereChanceDoesNotExplainThem(t *testing.T) {
 		d    sim.Difference
 		want string
 	}{
-		{sim.Difference{Unit: "share", Mean: -0.0409, Low: -0.0419, High: -0.0398, Pairs: 40}, "Δ −4.09 pt (−4.19 pt to −3.98 pt)"},
+		{sim.Difference{Unit: "share", Mean: -0.0409, Low: -0.0419, High: -0.0398, Pairs: 40},
+			"Δ −4.09 pt (−4.19 pt to −3.98 pt)"},
 		{sim.Difference{Unit: "s", Mean: 0.25, Low: 0.2, High: 1.3, Pairs: 40}, "Δ +250 ms (+200 ms to +1.3 s)"},
-		{sim.Difference{Unit: "1/s", Mean: -26_695, Low: -26_796, High: -26_594, Pairs: 40}, "Δ −26,695/s (−26,796/s to −26,594/s)"},
+		{sim.Difference{Unit: "1/s", Mean: -26_695, Low: -26_796, High: -26_594, Pairs: 40},
+			"Δ −26,695/s (−26,796/s to −26,594/s)"},
 		{sim.Difference{Mean: 3, Low: 3, High: 3, Pairs: 2}, "Δ +3"},
 		{sim.Difference{Mean: 3, Low: -0.1, High: 6.1, Pairs: 2}, ""},
 		{sim.Difference{Mean: 3, Low: 0, High: 6, Pairs: 2}, ""},

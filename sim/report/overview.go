@@ -39,7 +39,7 @@ func (o *overview) own(c *card) []ruling {
 	return own
 }
 
-// shared tells whether all variants have an expectation.
+// shared reports whether all variants have an expectation.
 func (o *overview) shared(text string) bool {
 	for i := range o.Cards {
 		if o.Cards[i].rule(text) == nil {

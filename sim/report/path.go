@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// path writes a drawing: every move relative to the one before, which is shorter, and flat or straight stretches as one.
+// path writes a drawing: every move relative to the one before, which is shorter, and flat or straight stretches as
+// one.
 type path struct {
 	text         strings.Builder
 	x, y         int
@@ -63,8 +64,8 @@ func (p *path) flush() {
 	p.dx, p.dy, p.pendingMoves = 0, 0, false
 }
 
-// command writes the letter of a command unless it is the one before, which needs none; but lines of one direction, which
-// are joined anyhow, always get theirs. It reports whether it did.
+// command writes the letter of a command unless it is the one before, which needs none; but lines of one direction,
+// which are joined anyhow, always get theirs. It reports whether it did.
 func (p *path) command(letter byte) bool {
 	if p.last == letter && letter == 'l' {
 		return false

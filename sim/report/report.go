@@ -27,7 +27,8 @@ var styleText string
 var scriptText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"breakable": func(name string) []string { return strings.SplitAfter(name, "(") }, // a long name may break after its bracket
+	// a long name may break after its bracket
+	"breakable": func(name string) []string { return strings.SplitAfter(name, "(") },
 }).Parse(pageText))
 
 // page is everything on it.
@@ -92,7 +93,7 @@ func (s section) without(why string) section {
 	return s
 }
 
-// advice is a change that turns a verdict.
+// advice is a change of the policy that changes the verdict.
 type advice struct {
 	Change, Small, YAML string
 	Badge               badge
@@ -124,8 +125,8 @@ var details = []detail{
 }
 
 // Write writes a result as one HTML page, in UTF-8, of at most 300,000 bytes: with many variants or services the curves
-// become coarser, which the page then says. (Only texts can make it larger.) It returns an error when there is no result
-// or w fails.
+// become coarser, which the page then says. (Only texts can make it larger.) It returns an error when there is no
+// result or w fails.
 func Write(w io.Writer, r *sim.Result) error {
 	if r == nil {
 		return errors.New("report: there is no result to write")
@@ -135,7 +136,8 @@ func Write(w io.Writer, r *sim.Result) error {
 	for _, d := range details {
 		p := newPage(r, d)
 		p.Style, p.Script = template.CSS(styleText), template.JS(scriptText)
-		p.Policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		p.Policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" +
+			base64.StdEncoding.EncodeToString(hash[:]) +
 			"'; base-uri 'none'; form-action 'none'"
 		page.Reset()
 		if err := pageTemplate.Execute(&page, p); err != nil {
@@ -153,7 +155,8 @@ func Write(w io.Writer, r *sim.Result) error {
 
 // newPage builds the page, without the parts that are always the same.
 func newPage(r *sim.Result, d detail) *page {
-	p := &page{Name: r.Name, About: r.About, Badge: badgeOf(r.Verdict), Sentence: sentence(r), Version: r.Version, NotModelled: r.NotModelled}
+	p := &page{Name: r.Name, About: r.About, Badge: badgeOf(r.Verdict), Sentence: sentence(r), Version: r.Version,
+		NotModelled: r.NotModelled}
 	if p.Name == "" {
 		p.Name = "Scenario without a name"
 	}
@@ -227,7 +230,9 @@ func alerts(r *sim.Result) []string {
 		out = append(out, "Stopped before the end: the numbers are those of the runs that were finished.")
 	}
 	if r.Scale > 1 {
-		out = append(out, "Scale 1 : "+figures.Thousands(float64(r.Scale))+". The runs had that part of the rates, instances and capacities, which keeps every ratio and every waiting time and makes chance larger. Rates are shown in full size.")
+		out = append(out, "Scale 1 : "+figures.Thousands(float64(r.Scale))+". The runs had that part of the rates, "+
+			"instances and capacities, which keeps every ratio and every waiting time and makes chance larger. Rates are "+
+			"shown in full size.")
 	}
 	for i := range r.Variants {
 		for _, n := range r.Variants[i].Notes {
@@ -252,7 +257,8 @@ func newView(r *sim.Result, i int, d detail) *view {
 		Policy: strings.TrimRight(variant.Policy, "\n"), Seconds: figures.Decimals(st.to, 6),
 		stage: st, variant: variant, run: &variant.Run, focus: focus(&variant.Run),
 	}
-	v.Effort = plural(variant.Runs, "run", "runs") + ", " + figures.Thousands(float64(variant.Events)) + " events, " + figures.Thousands(float64(variant.Attempts)) +
+	v.Effort = plural(variant.Runs, "run", "runs") + ", " + figures.Thousands(float64(variant.Events)) + " events, " +
+		figures.Thousands(float64(variant.Attempts)) +
 		" attempts. The charts of one run show seed " + strconv.FormatUint(variant.Run.Seed, 10) + "."
 	if d.join > 1 {
 		v.Effort += " To keep this file small, each point of a curve is the mean of " + strconv.Itoa(d.join) + " bins."

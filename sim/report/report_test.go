@@ -97,7 +97,8 @@ func parse(t testing.TB, page string) *node {
 func TestEveryChartIsDrawn(t *testing.T) {
 	root := parse(t, write(t, study(wavers)))
 	for id, want := range map[string]int{ // lines at least
-		"load": 4, "amplification": 4, "wait": 4, "states": 3, "latency": 2, "arrivals": 1, "runs": 2, "phase": 10, "recovery": 1,
+		"load": 4, "amplification": 4, "wait": 4, "states": 3, "latency": 2, "arrivals": 1, "runs": 2, "phase": 10,
+		"recovery": 1,
 	} {
 		section := root.byID("v1-" + id)
 		if section == nil {
@@ -114,12 +115,14 @@ func TestEveryChartIsDrawn(t *testing.T) {
 	if n := len(root.byID("v1-arrivals").all("path", "bars")); n != 3 {
 		t.Errorf("arrivals of %d services, want 3", n)
 	}
-	if cells := root.byID("v1-cliff").all("td", "here"); len(cells) != 1 || !strings.Contains(cells[0].words(), "you are here") {
+	if cells := root.byID("v1-cliff").all("td", "here"); len(cells) != 1 ||
+		!strings.Contains(cells[0].words(), "you are here") {
 		t.Errorf("%d cells of the cliff map say where the scenario is, want 1", len(cells))
 	}
 	for _, row := range root.byID("v1-cliff").all("tbody", "")[0].all("tr", "") {
 		for i, cell := range row.all("td", "") {
-			if here := strings.Contains(cell.attr("class"), "here"); here != (plain(row.all("th", "")[0].words()) == "30 s" && i == 3) {
+			if here := strings.Contains(cell.attr("class"), "here"); here !=
+				(plain(row.all("th", "")[0].words()) == "30 s" && i == 3) {
 				t.Errorf("cell %d of row %q: here is %v", i, row.words(), here)
 			}
 		}
@@ -157,7 +160,9 @@ func TestChartWithoutDataIsASentence(t *testing.T) {
 			v.Run.P50, v.Run.P99, v.Run.Detail.Heat = nil, nil, make([][engine.HeatRows]uint32, bins)
 		}},
 		{"arrivals", "not recorded at 10 ms", func(v *sim.VariantResult) { v.Run.Detail = nil }},
-		{"arrivals", "No attempt was made", func(v *sim.VariantResult) { v.Run.Detail.Fine.Services = [][]uint16{make([]uint16, 300)} }},
+		{"arrivals", "No attempt was made", func(v *sim.VariantResult) {
+			v.Run.Detail.Fine.Services = [][]uint16{make([]uint16, 300)}
+		}},
 		{"runs", "no goodput", func(v *sim.VariantResult) { v.Fan = sim.Fan{} }},
 		{"phase", "No run was kept", func(v *sim.VariantResult) { v.Paths = nil }},
 		{"phase", "No queue ever held", func(v *sim.VariantResult) {
@@ -194,14 +199,19 @@ func TestFirstScreenAnswers(t *testing.T) {
 	r.Scale, r.Interrupted = 50, true
 	root := parse(t, write(t, r))
 	top := root.all("header", "top")[0].words()
-	for _, want := range []string{"FAIL", "“fixed delay” fails; “jitter alone” needs more runs to be decided; “guarded” holds every expectation.", "Scale 1 : 50", "Stopped before the end"} {
+	for _, want := range []string{
+		"FAIL", "“fixed delay” fails; “jitter alone” needs more runs to be decided; “guarded” holds every expectation.",
+		"Scale 1 : 50", "Stopped before the end",
+	} {
 		if !strings.Contains(top, want) {
 			t.Errorf("the head says %q, want %q in it", top, want)
 		}
 	}
 	wants := [][]string{
-		{"FAIL", "recovery < 10s in 99% of runs", "median never", "P(collapse) 100 %", "99.05–100 %", "Recovery never", "payment-db", "load only up to 1.75 ×", "retryBudget.ratio 0.1"},
-		{"PASS", "held in 400 of 400 runs", "P(collapse) 0 %", "0–0.95 %", "load 1.75 ×", "trouble beyond 8 ×", "capacity 0.87 ×"},
+		{"FAIL", "recovery < 10s in 99% of runs", "median never", "P(collapse) 100 %", "99.05–100 %", "Recovery never",
+			"payment-db", "load only up to 1.75 ×", "retryBudget.ratio 0.1"},
+		{"PASS", "held in 400 of 400 runs", "P(collapse) 0 %", "0–0.95 %", "load 1.75 ×", "trouble beyond 8 ×",
+			"capacity 0.87 ×"},
 		{"UNDECIDED", "needs 99 %", "P(collapse) 8.2 %", "5.9–11 %", "in 91.8 % of runs, p99 never"},
 	}
 	for i, card := range root.all("article", "card") {
@@ -221,7 +231,8 @@ func TestBulkheadIsDrawnWhenCallsWait(t *testing.T) {
 	r := study(wavers)
 	r.Variants[0].Run.Detail.States[0].Bulkhead[100] = 3
 	section := parse(t, write(t, r)).byID("v1-states")
-	if text := section.words(); !strings.Contains(text, "checkout → gateway: bulkhead") || strings.Contains(text, "gateway: breaker") {
+	if text := section.words(); !strings.Contains(text, "checkout → gateway: bulkhead") ||
+		strings.Contains(text, "gateway: breaker") {
 		t.Errorf("the strips are %q", text)
 	}
 }
@@ -250,7 +261,8 @@ func TestPhasePortraitTellsTheWindowsApart(t *testing.T) {
 
 func TestRecoveryCurveEndsAtTheShareThatRecovered(t *testing.T) {
 	section := parse(t, write(t, study(wavers))).byID("v1-recovery")
-	if text := plain(section.words()); !strings.Contains(text, "367 of 400 runs recovered, half of all within") || strings.Contains(text, "99 % within") {
+	if text := plain(section.words()); !strings.Contains(text, "367 of 400 runs recovered, half of all within") ||
+		strings.Contains(text, "99 % within") {
 		t.Errorf("the section says %q", text)
 	}
 	line := follow(t, section.all("path", "l")[0].attr("d"), 1000, 1000)
@@ -301,7 +313,8 @@ func TestWaterfallMarksWhatFailed(t *testing.T) {
 				failed++
 			}
 		}
-		if text := plain(parse(t, write(t, study(k))).byID("v1-request").words()); !strings.Contains(text, "from 35 s into the run on: 4 attempts, and an end after 7 s.") {
+		if text := plain(parse(t, write(t, study(k))).byID("v1-request").words()); !strings.Contains(
+			text, "from 35 s into the run on: 4 attempts, and an end after 7 s.") {
 			t.Errorf("the section says %q", text)
 		}
 		if failed != want {
@@ -313,7 +326,8 @@ func TestWaterfallMarksWhatFailed(t *testing.T) {
 func TestCollapseThatWasExpectedIsSaid(t *testing.T) {
 	r := study(collapses, recovers)
 	r.Variants[0].Verdict = "PASS"
-	if text := parse(t, write(t, r)).all("p", "verdict")[0].words(); !strings.Contains(text, "“fixed delay” and “guarded” hold every expectation; “fixed delay” collapses, as it should.") {
+	if text := parse(t, write(t, r)).all("p", "verdict")[0].words(); !strings.Contains(
+		text, "“fixed delay” and “guarded” hold every expectation; “fixed delay” collapses, as it should.") {
 		t.Errorf("the head says %q", text)
 	}
 }
@@ -328,14 +342,16 @@ func TestMarginsAreFactorsOfWhatIsThere(t *testing.T) {
 		{sim.Margin{Dimension: "load", Here: 100, Cliff: 50, Low: 40, High: 60}, "load only up to 0.4 ×"},
 		{sim.Margin{Dimension: "trouble", Here: 30, Low: 1.875, High: 30, Beyond: true}, "trouble not even at 0.062 ×"},
 		{sim.Margin{Dimension: "capacity", Here: 1, Cliff: 0.6, Low: 0.5, High: 0.7, Stands: true}, "capacity 0.7 ×"},
-		{sim.Margin{Dimension: "capacity", Here: 1, Low: 0.0625, High: 1, Beyond: true, Stands: true}, "capacity below 0.062 ×"},
+		{sim.Margin{Dimension: "capacity", Here: 1, Low: 0.0625, High: 1, Beyond: true, Stands: true},
+			"capacity below 0.062 ×"},
 		{sim.Margin{Dimension: "capacity", Here: 1, Cliff: 1.5, Low: 1.4, High: 1.6}, "capacity needs 1.6 ×"},
 		{sim.Margin{Dimension: "capacity", Here: 1, Low: 1, High: 16, Beyond: true}, "capacity not even at 16 ×"},
 	}
 	for _, tt := range tests {
 		r := study(recovers)
 		r.Variants[0].Margins = []sim.Margin{tt.margin}
-		if text := plain(parse(t, write(t, r)).all("article", "card")[0].words()); !strings.Contains(text, "Margin "+tt.want) {
+		if text := plain(parse(t, write(t, r)).all("article", "card")[0].words()); !strings.Contains(
+			text, "Margin "+tt.want) {
 			t.Errorf("%+v: %q, want %q", tt.margin, text, tt.want)
 		}
 	}
@@ -349,7 +365,8 @@ func TestExpectationsOfSomeVariantsStandInTheirColumn(t *testing.T) {
 	for _, tr := range table.all("tr", "")[1:] {
 		rows = append(rows, plain(tr.words()))
 	}
-	if !strings.HasPrefix(rows[0], "recovery < 10s") || !strings.HasPrefix(rows[1], "goodput(after) > 95%") || !strings.HasPrefix(rows[2], "And of its own") ||
+	if !strings.HasPrefix(rows[0], "recovery < 10s") || !strings.HasPrefix(rows[1], "goodput(after) > 95%") ||
+		!strings.HasPrefix(rows[2], "And of its own") ||
 		strings.Count(rows[2], "payment-db) < 1.2") != 3 || strings.Count(rows[2], "gateway) < 1s") != 1 {
 		t.Errorf("the rows are %q", rows[:3])
 	}
@@ -426,7 +443,8 @@ func TestCurvesBecomeCoarserBeforeThePageBecomesLarge(t *testing.T) {
 
 func TestPageLoadsNothing(t *testing.T) {
 	page := write(t, study(collapses, recovers))
-	for _, pattern := range []string{`https?:`, `(?i)\burl\(`, `\bsrc\s*=`, `@import`, `<link`, `<img`, `<iframe`, `<form`, `<base`, `<object`, `\bon[a-z]+="`, `href="[^#]`, `\bfetch\(`, `XMLHttp`, `\beval\(`} {
+	for _, pattern := range []string{`https?:`, `(?i)\burl\(`, `\bsrc\s*=`, `@import`, `<link`, `<img`, `<iframe`, `<form`,
+		`<base`, `<object`, `\bon[a-z]+="`, `href="[^#]`, `\bfetch\(`, `XMLHttp`, `\beval\(`} {
 		if found := regexp.MustCompile(pattern).FindString(page); found != "" {
 			t.Errorf("the page contains %q", found)
 		}
@@ -446,7 +464,8 @@ func TestPageLoadsNothing(t *testing.T) {
 		}
 	}
 	want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
-	if !strings.HasPrefix(policy, "default-src 'none';") || !strings.Contains(policy, want) || strings.Contains(policy, "*") {
+	if !strings.HasPrefix(policy, "default-src 'none';") || !strings.Contains(policy, want) ||
+		strings.Contains(policy, "*") {
 		t.Errorf("the policy is %q, want default-src 'none' and %q", policy, want)
 	}
 }
@@ -457,15 +476,18 @@ func TestDrawingsHaveWords(t *testing.T) {
 			continue
 		}
 		desc := svg.all("desc", "")
-		if svg.attr("role") != "img" || svg.attr("aria-label") == "" || len(desc) != 1 || len(svg.all("path", "l")) > 0 && desc[0].words() == "" {
-			t.Errorf("drawing %d has role %q, label %q and %d descriptions", i, svg.attr("role"), svg.attr("aria-label"), len(desc))
+		if svg.attr("role") != "img" || svg.attr("aria-label") == "" || len(desc) != 1 || len(svg.all("path", "l")) > 0 &&
+			desc[0].words() == "" {
+			t.Errorf("drawing %d has role %q, label %q and %d descriptions", i, svg.attr("role"),
+				svg.attr("aria-label"), len(desc))
 		}
 	}
 }
 
 func TestIDsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, id := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(write(t, study(collapses, recovers, wavers, wavers)), -1) {
+	for _, id := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(
+		write(t, study(collapses, recovers, wavers, wavers)), -1) {
 		if seen[id[1]] {
 			t.Errorf("id %s appears twice", id[1])
 		}
@@ -501,14 +523,16 @@ func same[T any](v T) T { return v }
 
 func TestHostileTextIsText(t *testing.T) {
 	for _, hostile := range []string{
-		`</script><script>document.title = 1</script>`, `"><img src=x onerror=alert(1)>`, `' onclick='x`, `</style><b>`, `--><svg onload=x>`,
+		`</script><script>document.title = 1</script>`, `"><img src=x onerror=alert(1)>`, `' onclick='x`, `</style><b>`,
+		`--><svg onload=x>`,
 		`{{.Name}}`, `javascript:alert(1)`, `]]>&lt;&quot;`, "a\x00b", "\u202e", `</desc></svg>`, `%)]; x: expression(1)`,
 	} {
 		r := study(collapses, recovers)
 		edit(reflect.ValueOf(r), func(s string) string { return hostile + s }, same[float64])
 		page := write(t, r)
 		root := parse(t, strings.ReplaceAll(page, "\x00", ""))
-		if strings.Count(page, "<script") != 1 || strings.Count(page, "</script") != 1 || strings.Count(page, "</style") != 1 {
+		if strings.Count(page, "<script") != 1 || strings.Count(page, "</script") != 1 ||
+			strings.Count(page, "</style") != 1 {
 			t.Errorf("%q ends a script or style", hostile)
 		}
 		if n := len(root.all("img", "")) + len(root.all("b", "x")); n > 0 {
@@ -517,14 +541,17 @@ func TestHostileTextIsText(t *testing.T) {
 		if strings.Contains(page, "onerror=alert(1)>") || regexp.MustCompile(`\son\w+=['"]`).MatchString(page) {
 			t.Errorf("%q becomes an attribute", hostile)
 		}
-		if clean := strings.ReplaceAll(hostile, "\x00", ""); !strings.Contains(root.all("h1", "")[0].words(), strings.Fields(clean)[0]) && !strings.Contains(hostile, "\x00") {
+		if clean := strings.ReplaceAll(hostile, "\x00", ""); !strings.Contains(root.all("h1", "")[0].words(),
+			strings.Fields(clean)[0]) && !strings.Contains(hostile, "\x00") {
 			t.Errorf("%q is not shown: %q", hostile, root.all("h1", "")[0].words())
 		}
 	}
 }
 
 func TestNumbersThatAreNoneAreNeverShown(t *testing.T) {
-	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, math.SmallestNonzeroFloat64, 0} {
+	for _, bad := range []float64{
+		math.NaN(), math.Inf(1), math.Inf(-1), -1, math.MaxFloat64, math.SmallestNonzeroFloat64, 0,
+	} {
 		for name, every := range map[string]int{"all": 1, "some": 3} {
 			i := 0
 			r := study(collapses, wavers)
@@ -536,7 +563,8 @@ func TestNumbersThatAreNoneAreNeverShown(t *testing.T) {
 			})
 			page := write(t, r)
 			parse(t, page)
-			if found := regexp.MustCompile(`NaN|[+-]?Inf\b|%!`).FindString(scriptElement.ReplaceAllString(page, "")); found != "" {
+			if found := regexp.MustCompile(`NaN|[+-]?Inf\b|%!`).FindString(scriptElement.ReplaceAllString(page, "")); found !=
+				"" {
 				t.Errorf("%s numbers %v: the page says %q", name, bad, found)
 			}
 		}
@@ -545,11 +573,19 @@ func TestNumbersThatAreNoneAreNeverShown(t *testing.T) {
 
 func TestAlmostEmptyResultsAreWritten(t *testing.T) {
 	for name, r := range map[string]*sim.Result{
-		"nothing":            {},
-		"one empty variant":  {Variants: make([]sim.VariantResult, 1)},
-		"five of them":       {Variants: make([]sim.VariantResult, 5), Seconds: 10},
-		"one bin":            {Seconds: 1, Variants: []sim.VariantResult{{Runs: 1, Run: sim.Series{BinSeconds: 1, Offered: []float64{1}, Goodput: []float64{1}}}}},
-		"services, no times": {Seconds: 1, Variants: []sim.VariantResult{{Run: sim.Series{Services: []sim.ServiceSeries{{Name: "a", Capacity: 1}}, Detail: &engine.Detail{Fine: engine.FineArrivals{Services: [][]uint16{nil, {1}}}}}}}},
+		"nothing":           {},
+		"one empty variant": {Variants: make([]sim.VariantResult, 1)},
+		"five of them":      {Variants: make([]sim.VariantResult, 5), Seconds: 10},
+		"one bin": {Seconds: 1, Variants: []sim.VariantResult{
+			{Runs: 1, Run: sim.Series{BinSeconds: 1, Offered: []float64{1}, Goodput: []float64{1}}},
+		}},
+		"services, no times": {
+			Seconds: 1, Variants: []sim.VariantResult{
+				{Run: sim.Series{Services: []sim.ServiceSeries{{Name: "a", Capacity: 1}}, Detail: &engine.Detail{
+					Fine: engine.FineArrivals{Services: [][]uint16{nil, {1}}},
+				}}},
+			},
+		},
 	} {
 		if page := write(t, r); len(parse(t, page).all("h1", "")) != 1 {
 			t.Errorf("%s: no title", name)
@@ -562,7 +598,8 @@ type failing struct{}
 func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestErrorsSayWhere(t *testing.T) {
-	if err := report.Write(failing{}, study(recovers)); !errors.Is(err, io.ErrShortWrite) || !strings.HasPrefix(err.Error(), "report: ") {
+	if err := report.Write(failing{}, study(recovers)); !errors.Is(err, io.ErrShortWrite) ||
+		!strings.HasPrefix(err.Error(), "report: ") {
 		t.Errorf("a failing writer gives %v", err)
 	}
 	if err := report.Write(io.Discard, nil); err == nil {
@@ -592,7 +629,8 @@ func FuzzWrite(f *testing.F) {
 		})
 		cut(rng, reflect.ValueOf(r), damage)
 		page := write(t, r)
-		if regexp.MustCompile(`NaN|\bInf\b`).MatchString(strings.ReplaceAll(scriptElement.ReplaceAllString(page, ""), name, "")) {
+		if regexp.MustCompile(`NaN|\bInf\b`).MatchString(
+			strings.ReplaceAll(scriptElement.ReplaceAllString(page, ""), name, "")) {
 			t.Error("the page shows a number that is none")
 		}
 		if strings.Count(page, "<script") != 1 {

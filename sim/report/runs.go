@@ -31,7 +31,10 @@ func (v *view) fan() section {
 	c.add("median run", "goodput", unitShare, f.BinSeconds, f.Mid, anything)
 	c.describe("Goodput as a share of what was offered: the median of all runs, and the band in which nine of ten lie.")
 	sec.Plots = []*chart{c}
-	sec.Notes = []string{"Goodput by the time the request began. The band holds nine of ten runs; a wide band means that the average says little."}
+	sec.Notes = []string{
+		"Goodput by the time the request began. The band holds nine of ten runs; a wide band means that the average says " +
+			"little.",
+	}
 	return sec
 }
 
@@ -80,13 +83,15 @@ func (v *view) phase() section {
 		return sec.without("No queue ever held requests for 1 ms.")
 	}
 	x := logarithmic(0.001, top)
-	c := &chart{Class: "square", W: coarse * 4, H: coarse * 4, Y: scale{High: 1}, XTicks: x.ticks(unitTime), XLabel: "queue wait (longest of all services), log", YLabel: "goodput, share of offered"}
+	c := &chart{Class: "square", W: coarse * 4, H: coarse * 4, Y: scale{High: 1}, XTicks: x.ticks(unitTime),
+		XLabel: "queue wait (longest of all services), log", YLabel: "goodput, share of offered"}
 	c.YTicks = c.Y.ticks(unitShare)
 	runs := v.variant.Paths[:min(len(v.variant.Paths), v.stage.paths)]
 	for i := range runs {
 		v.phasePath(c, x, &runs[i])
 	}
-	c.Name, c.Desc = plural(len(runs), "run", "runs")+" in the plane of queue wait and goodput, before, during and after the trouble.", v.ends(runs)
+	c.Name, c.Desc = plural(len(runs), "run", "runs")+" in the plane of queue wait and goodput, before, during and "+
+		"after the trouble.", v.ends(runs)
 	sec.Plots, sec.Legend = []*chart{c}, "phase"
 	sec.Notes = []string{plural(len(runs), "run", "runs") + ", one line each; a dot is where a run ends. " + v.ends(runs)}
 	return sec
@@ -187,8 +192,15 @@ func (v *view) recovery() section {
 	}
 	share := func(i int) float64 { return math.Min(float64(i)/float64(runs), 1) }
 	last := times[len(times)-1]
-	c := &chart{Class: "square", To: linear(math.Max(last*1.05, 0.01)).High, Y: scale{High: 1}, W: coarse * 4, H: coarse * 4,
-		XLabel: "after the end of the trouble", YLabel: "share of runs that recovered"}
+	c := &chart{
+		Class:  "square",
+		To:     linear(math.Max(last*1.05, 0.01)).High,
+		Y:      scale{High: 1},
+		W:      coarse * 4,
+		H:      coarse * 4,
+		XLabel: "after the end of the trouble",
+		YLabel: "share of runs that recovered",
+	}
 	c.YTicks, c.XTicks = c.Y.ticks(unitShare), timeTicks(0, c.To)
 	var p path
 	p.move(0, c.H)

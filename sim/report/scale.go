@@ -182,7 +182,8 @@ func place(share float64) string {
 
 // timeStep returns the distance of marks on a time axis of so many seconds.
 func timeStep(span float64, n int) float64 {
-	for _, step := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400} {
+	for _, step := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+		3600, 7200, 10800, 21600, 43200, 86400} {
 		if span <= step*float64(n) {
 			return step
 		}

@@ -19,12 +19,15 @@ func (v *view) states() section {
 	}
 	sec.Plots = append(sec.Plots, v.gates()...)
 	if len(sec.Plots) == 0 {
-		return sec.without("No breaker opened, no budget was drawn on, no call waited for a permit and no gate refused anything.")
+		return sec.without("No breaker opened, no budget was drawn on, no call waited for a permit and no gate refused " +
+			"anything.")
 	}
 	for _, c := range sec.Plots[:len(sec.Plots)-1] {
 		c.XTicks = nil
 	}
-	sec.Notes = append([]string{"One strip per protection of a caller or service that did something; its height is how much."}, v.gateNotes()...)
+	sec.Notes = append([]string{
+		"One strip per protection of a caller or service that did something; its height is how much.",
+	}, v.gateNotes()...)
 	return sec
 }
 
@@ -52,7 +55,8 @@ func (v *view) strips(s *engine.StateStrip, bin float64) []*chart {
 		c := v.strip(edge+": retry budget", bin, highest(budget), unitNone)
 		c.area("budget", bin, budget)
 		c.add("retries left", "budget", unitNone, bin, budget, notNegative)
-		out = append(out, c.done("Extra attempts that the budgets of "+edge+" would still allow, mean of all callers, over the run."))
+		out = append(
+			out, c.done("Extra attempts that the budgets of "+edge+" would still allow, mean of all callers, over the run."))
 	}
 	waiting := wide(s.Bulkhead)
 	if highest(waiting) > 0 {
@@ -125,7 +129,7 @@ func at(values []float64, i int) float64 {
 
 func notNegative(v float64) bool { return v >= 0 }
 
-// varies tells whether a budget, which is -1 where there is none, was ever drawn on.
+// varies reports whether a budget, which is -1 where there is none, was ever drawn on.
 func varies(values []float64) bool {
 	first, seen := 0.0, false
 	for _, v := range values {

@@ -29,7 +29,7 @@ func focus(run *sim.Series) int {
 	return at
 }
 
-// limited tells whether a service has a capacity.
+// limited reports whether a service has a capacity.
 func limited(s *sim.ServiceSeries) bool { return figures.Finite(s.Capacity) && s.Capacity > 0 }
 
 // highest returns the largest number, at least 0.
@@ -46,7 +46,8 @@ func highest(values []float64) float64 {
 // mean returns the mean of the numbers in a part of the bins, given as shares of all of them.
 func mean(values []float64, from, to float64) float64 {
 	sum, n := 0.0, 0
-	for i := int(float64(from * float64(len(values)))); i < min(len(values), int(math.Ceil(float64(to*float64(len(values)))))); i++ {
+	for i := int(float64(from * float64(len(values)))); i <
+		min(len(values), int(math.Ceil(float64(to*float64(len(values)))))); i++ {
 		if figures.Finite(values[i]) {
 			sum, n = sum+values[i], n+1
 		}
@@ -132,7 +133,8 @@ func (v *view) loadNotes() []string {
 	}
 	if offered := mean(v.run.Offered, 0.75, 1); offered > 0 {
 		share := mean(v.run.Goodput, 0.75, 1) / offered
-		notes = append(notes, "In the last quarter of the run "+percent(math.Min(share, 1))+" of what is offered is answered.")
+		notes = append(
+			notes, "In the last quarter of the run "+percent(math.Min(share, 1))+" of what is offered is answered.")
 	}
 	return notes
 }
@@ -175,12 +177,17 @@ func (v *view) amplification() section {
 		c.add(s.Name, serviceClass(i, v.focus), unitTimes, run.BinSeconds, s.Amplification, positive)
 	}
 	c.level("", "one", unitTimes, 1)
-	bounded := v.levels(c, "budget", "bound", unitTimes, shown, func(s *sim.ServiceSeries) float64 { return s.AmplificationBound })
+	bounded := v.levels(c, "budget", "bound", unitTimes, shown, func(s *sim.ServiceSeries) float64 {
+		return s.AmplificationBound
+	})
 	c.describe("Attempts per request that needs the service, over the run.")
 	sec.Plots = []*chart{c}
-	sec.Notes = []string{"1" + space + "× is a system without retries. Highest: " + number(top) + space + "× at " + name + "."}
+	sec.Notes = []string{
+		"1" + space + "× is a system without retries. Highest: " + number(top) + space + "× at " + name + ".",
+	}
 	if bounded {
-		sec.Notes = append(sec.Notes, "Dashed: the attempts per call that retry budgets allow the direct callers in the long run. What a budget has saved up lets a burst pass above the line, and layers multiply.")
+		sec.Notes = append(sec.Notes, "Dashed: the attempts per call that retry budgets allow the direct callers in the "+
+			"long run. What a budget has saved up lets a burst pass above the line, and layers multiply.")
 	}
 	return sec
 }
@@ -234,8 +241,8 @@ func waited(s *sim.ServiceSeries) []float64 {
 // mostLevels is how many levels of one kind a chart has room for beside its lines.
 const mostLevels = 3
 
-// levels draws a bound that services have: each different one once, by the name of its service unless all have the same.
-// It reports whether there was one.
+// levels draws a bound that services have: each different one once, by the name of its service unless all have the
+// same. It reports whether there was one.
 func (v *view) levels(c *chart, name, class, unit string, shown []int, of func(*sim.ServiceSeries) float64) bool {
 	var values []float64
 	for _, i := range shown {

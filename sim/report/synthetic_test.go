@@ -34,17 +34,30 @@ func study(kinds ...kind) *sim.Result { return studyOf(bins, kinds...) }
 // studyOf is a study with n bins in its series.
 func studyOf(n int, kinds ...kind) *sim.Result {
 	r := &sim.Result{
-		Version: sim.Version, Name: "Checkout outage", File: "scenarios/checkout.yaml", Seed: 1, Scale: 1, Seconds: seconds,
+		Version:     sim.Version,
+		Name:        "Checkout outage",
+		File:        "scenarios/checkout.yaml",
+		Seed:        1,
+		Scale:       1,
+		Seconds:     seconds,
 		About:       "A database is away for 30 s; do the retries let it come back?",
-		TroubleFrom: begin, TroubleTo: end, Verdict: "PASS",
-		Faults: []sim.FaultText{{Text: "payment-db hangs", From: begin, To: end}},
+		TroubleFrom: begin,
+		TroubleTo:   end,
+		Verdict:     "PASS",
+		Faults:      []sim.FaultText{{Text: "payment-db hangs", From: begin, To: end}},
 		Assumptions: []sim.Assumption{
-			{Setting: "model.cancellation", Value: "ignored", Default: true, Why: "A request whose caller has left stays in the queue and is worked on."},
-			{Setting: "model.serviceTimeDrawn", Value: "start", Default: true, Why: "A request's service time is drawn when its work begins."},
-			{Setting: "warmUp", Value: "5s", Default: true, Why: "Queues and estimates settle before the run; it is not measured."},
-			{Setting: "model.recovered", Value: "95 %", Why: "The share of the goodput before the fault that counts as recovered."},
+			{Setting: "model.cancellation", Value: "ignored", Default: true,
+				Why: "A request whose caller has left stays in the queue and is worked on."},
+			{Setting: "model.serviceTimeDrawn", Value: "start", Default: true,
+				Why: "A request's service time is drawn when its work begins."},
+			{Setting: "warmUp", Value: "5s", Default: true,
+				Why: "Queues and estimates settle before the run; it is not measured."},
+			{Setting: "model.recovered", Value: "95 %", Why: "The share of the goodput before the fault that counts as " +
+				"recovered."},
 		},
-		NotModelled: []string{"Network bandwidth and packet loss below a request.", "Garbage collection, except where slowsQueued says so."},
+		NotModelled: []string{
+			"Network bandwidth and packet loss below a request.", "Garbage collection, except where slowsQueued says so.",
+		},
 	}
 	names := [...]string{"fixed delay", "guarded", "jitter alone", "budget, no breaker", "breaker, no budget"}
 	for i, k := range kinds {
@@ -85,9 +98,14 @@ func shape(rng *rand.Rand, k kind, t float64) (amplification, good float64) {
 
 func variant(rng *rand.Rand, name string, k kind, n int) sim.VariantResult {
 	v := sim.VariantResult{
-		Name: name, About: "up to 3 retries, 1 s apart", Runs: 400, Verdict: "PASS", Events: 123_456_789, Attempts: 12_345_678,
-		Policy: "services:\n  payment-db:\n    maxRetries: 3\n    initialDelay: 1s\n    retryBudget:\n      ratio: 0.1\n",
-		Run:    series(rng, k, n),
+		Name:     name,
+		About:    "up to 3 retries, 1 s apart",
+		Runs:     400,
+		Verdict:  "PASS",
+		Events:   123_456_789,
+		Attempts: 12_345_678,
+		Policy:   "services:\n  payment-db:\n    maxRetries: 3\n    initialDelay: 1s\n    retryBudget:\n      ratio: 0.1\n",
+		Run:      series(rng, k, n),
 	}
 	v.Collapse = sim.Share{Share: 0, Low: 0, High: 0.0095}
 	recovered := 400
@@ -95,8 +113,10 @@ func variant(rng *rand.Rand, name string, k kind, n int) sim.VariantResult {
 	case collapses:
 		v.Verdict, v.Collapse, recovered = "FAIL", sim.Share{Share: 1, Low: 0.9905, High: 1}, 0
 		v.Advice = []sim.Advice{
-			{Change: "payment-db: retryBudget.ratio 0.1 (was off)", Verdict: "PASS", Step: 1, Runs: 40, Held: 1, YAML: "services:\n  payment-db:\n    retryBudget:\n      ratio: 0.1\n"},
-			{Change: "payment-db: maxRetries 1 (was 3)", Verdict: "PASS", Step: 1.6, Runs: 40, Held: 0.975, YAML: "services:\n  payment-db:\n    maxRetries: 1\n"},
+			{Change: "payment-db: retryBudget.ratio 0.1 (was off)", Verdict: "PASS", Step: 1, Runs: 40, Held: 1,
+				YAML: "services:\n  payment-db:\n    retryBudget:\n      ratio: 0.1\n"},
+			{Change: "payment-db: maxRetries 1 (was 3)", Verdict: "PASS", Step: 1.6, Runs: 40, Held: 0.975,
+				YAML: "services:\n  payment-db:\n    maxRetries: 1\n"},
 		}
 	case wavers:
 		v.Verdict, v.Collapse, recovered = "UNDECIDED", sim.Share{Share: 0.0825, Low: 0.0592, High: 0.1138}, 367
@@ -109,11 +129,15 @@ func variant(rng *rand.Rand, name string, k kind, n int) sim.VariantResult {
 	v.Measures = measures(rng, k)
 	v.Fan, v.Paths = fan(rng, k, n)
 	v.Margins = []sim.Margin{
-		{Dimension: "load", Here: 1, Cliff: 1.8, Low: 1.75, High: 1.85, Stands: k != collapses, Runs: 160, Text: "stands up to 1.8 × the load (1,800 requests/s)"},
-		{Dimension: "trouble", Unit: "s", Here: 30, Cliff: 240, Low: 30, High: 240, Beyond: true, Stands: true, Runs: 80, Text: "stands beyond 240 s of trouble"},
-		{Dimension: "capacity", Here: 1, Cliff: 0.86, Low: 0.85, High: 0.87, Stands: true, Runs: 160, Text: "stands down to 0.86 × the capacity"},
+		{Dimension: "load", Here: 1, Cliff: 1.8, Low: 1.75, High: 1.85, Stands: k != collapses, Runs: 160,
+			Text: "stands up to 1.8 × the load (1,800 requests/s)"},
+		{Dimension: "trouble", Unit: "s", Here: 30, Cliff: 240, Low: 30, High: 240, Beyond: true, Stands: true, Runs: 80,
+			Text: "stands beyond 240 s of trouble"},
+		{Dimension: "capacity", Here: 1, Cliff: 0.86, Low: 0.85, High: 0.87, Stands: true, Runs: 160,
+			Text: "stands down to 0.86 × the capacity"},
 	}
-	v.Map = &sim.CliffMap{Loads: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2}, Lengths: []float64{1, 5, 15, 30, 60, 120}, Runs: 40, HereLoad: 1, HereLen: 30, StableLoad: 0.6}
+	v.Map = &sim.CliffMap{Loads: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2}, Lengths: []float64{1, 5, 15, 30, 60, 120},
+		Runs: 40, HereLoad: 1, HereLen: 30, StableLoad: 0.6}
 	for i := range v.Map.Lengths {
 		var row []float64
 		for j := range v.Map.Loads {
@@ -129,9 +153,15 @@ func expectations(verdict string) []sim.ExpectationResult {
 	held := map[string]int{"PASS": 400, "FAIL": 0, "UNDECIDED": 390}[verdict]
 	q := func(v float64) sim.Quantiles { return sim.Quantiles{P05: &v, P50: &v, P95: &v, P99: &v} }
 	out := []sim.ExpectationResult{
-		{Text: "recovery < 10s in 99% of runs", Verdict: verdict, Runs: 400, Held: held, Held95: sim.Share{Share: float64(held) / 400, Low: 0.955, High: 0.995}, Needed: 0.99, Value: q(8.2)},
-		{Text: "amplification(payment-db) < 1.2", Verdict: "PASS", Runs: 400, Held: 400, Held95: sim.Share{Share: 1, Low: 0.9905, High: 1}, Needed: 0.9, Value: q(1.1)},
-		{Text: "goodput(after) > 95%", Verdict: verdict, Runs: 400, Held: held, Held95: sim.Share{Share: float64(held) / 400, Low: 0.955, High: 0.995}, Needed: 0.9, Value: q(0.981)},
+		{Text: "recovery < 10s in 99% of runs", Verdict: verdict, Runs: 400, Held: held, Held95: sim.Share{
+			Share: float64(held) / 400, Low: 0.955, High: 0.995,
+		}, Needed: 0.99, Value: q(8.2)},
+		{Text: "amplification(payment-db) < 1.2", Verdict: "PASS", Runs: 400, Held: 400, Held95: sim.Share{
+			Share: 1, Low: 0.9905, High: 1,
+		}, Needed: 0.9, Value: q(1.1)},
+		{Text: "goodput(after) > 95%", Verdict: verdict, Runs: 400, Held: held, Held95: sim.Share{
+			Share: float64(held) / 400, Low: 0.955, High: 0.995,
+		}, Needed: 0.9, Value: q(0.981)},
 	}
 	if verdict == "FAIL" {
 		out[0].Value = sim.Quantiles{}
@@ -169,7 +199,9 @@ func differences(first, v *sim.VariantResult) []sim.Difference {
 	var out []sim.Difference
 	for i := range v.Measures {
 		m, d := &v.Measures[i], v.Measures[i].Mean-first.Measures[i].Mean
-		out = append(out, sim.Difference{Measure: m.Name, Unit: m.Unit, Mean: d, Low: d - 0.01*m.Mean, High: d + 0.01*m.Mean, Pairs: 400})
+		out = append(out, sim.Difference{
+			Measure: m.Name, Unit: m.Unit, Mean: d, Low: d - 0.01*m.Mean, High: d + 0.01*m.Mean, Pairs: 400,
+		})
 	}
 	return out
 }
@@ -234,7 +266,8 @@ func series(rng *rand.Rand, k kind, n int) sim.Series {
 }
 
 func detail(rng *rand.Rand, k kind, n int) *engine.Detail {
-	d := &engine.Detail{HeatBin: seconds * time.Second / time.Duration(n), StateBin: seconds * time.Second / time.Duration(n), Fine: engine.FineArrivals{From: 59 * time.Second}}
+	d := &engine.Detail{HeatBin: seconds * time.Second / time.Duration(n),
+		StateBin: seconds * time.Second / time.Duration(n), Fine: engine.FineArrivals{From: 59 * time.Second}}
 	for i := range n {
 		t := (float64(i) + 0.5) * seconds / float64(n)
 		_, g := shape(rng, k, t)
@@ -248,7 +281,9 @@ func detail(rng *rand.Rand, k kind, n int) *engine.Detail {
 		}
 		d.Heat = append(d.Heat, column)
 	}
-	for _, edge := range [][2]string{{"checkout", "gateway"}, {"gateway", "payment-service"}, {"payment-service", "payment-db"}} {
+	for _, edge := range [][2]string{
+		{"checkout", "gateway"}, {"gateway", "payment-service"}, {"payment-service", "payment-db"},
+	} {
 		d.States = append(d.States, strip(rng, k, n, edge[0], edge[1]))
 	}
 	for j := range 3 {
@@ -298,11 +333,15 @@ func sample(k kind) []engine.Span {
 		if i == 3 && k != collapses {
 			end = engine.Answered
 		}
-		spans = append(spans, engine.Span{Depth: 2, Kind: "attempt", Where: "payment-service", From: at(t), To: at(t + 1), End: end},
+		spans = append(spans, engine.Span{
+			Depth: 2, Kind: "attempt", Where: "payment-service", From: at(t), To: at(t + 1), End: end,
+		},
 			engine.Span{Depth: 3, Kind: "queue", Where: "payment-service", From: at(t + 0.002), To: at(t + 0.5)},
 			engine.Span{Depth: 3, Kind: "work", Where: "payment-service", From: at(t + 0.5), To: at(t + 1)})
 		if i < 3 {
-			spans = append(spans, engine.Span{Depth: 2, Kind: "backoff", Where: fmt.Sprintf("before attempt %d", i+2), From: at(t + 1), To: at(t + 2)})
+			spans = append(spans, engine.Span{
+				Depth: 2, Kind: "backoff", Where: fmt.Sprintf("before attempt %d", i+2), From: at(t + 1), To: at(t + 2),
+			})
 		}
 	}
 	return spans

@@ -128,7 +128,8 @@ func unitOf(measure string) string {
 func (v *view) facts() []fact {
 	r := v.variant
 	share := r.Collapse
-	facts := []fact{{Name: "P(collapse)", Value: percent(share.Share), Small: "95" + space + "% interval " + between(share), Share: &interval{
+	facts := []fact{{Name: "P(collapse)", Value: percent(share.Share), Small: "95" + space + "% interval " +
+		between(share), Share: &interval{
 		At: place(share.Share), Low: place(share.Low), Width: place(share.High - share.Low)}}}
 	if m, where := v.worstAmplification(); m != nil {
 		facts = append(facts, fact{Name: "Amplification", Value: maybe(m.Value.P50, unitTimes, nothing),
@@ -138,7 +139,8 @@ func (v *view) facts() []fact {
 		facts = append(facts, v.recoveryFact())
 	}
 	if m := v.measure("goodput(after)"); m != nil {
-		facts = append(facts, fact{Name: "Goodput after", Value: maybe(m.Value.P50, unitShare, nothing), Small: "p5" + space + maybe(m.Value.P05, unitShare, nothing)})
+		facts = append(facts, fact{Name: "Goodput after", Value: maybe(m.Value.P50, unitShare, nothing),
+			Small: "p5" + space + maybe(m.Value.P05, unitShare, nothing)})
 	}
 	return append(facts, v.marginFact())
 }
@@ -212,8 +214,8 @@ func (v *view) marginFact() fact {
 	return f
 }
 
-// distance says how far it is to the cliff, as a factor of what is there: the furthest that was seen to stand. Capacity is
-// the one dimension in which less is harder.
+// distance says how far it is to the cliff, as a factor of what is there: the furthest that was seen to stand. Capacity
+// is the one dimension in which less is harder.
 func distance(m *sim.Margin) string {
 	safe, far, near := m.Low/m.Here, m.High/m.Here, m.Low/m.Here
 	word, away := "only up to ", "beyond "
@@ -260,7 +262,8 @@ func sentence(r *sim.Result) string {
 		one, more string
 	}{
 		{names[1], "fails", "fail"}, {names[2], "needs more runs to be decided", "need more runs to be decided"},
-		{names[0], "holds every expectation", "hold every expectation"}, {names[3], "has no expectations", "have no expectations"},
+		{names[0], "holds every expectation", "hold every expectation"},
+		{names[3], "has no expectations", "have no expectations"},
 		{collapsed, "collapses, as it should", "collapse, as they should"},
 	} {
 		switch len(group.names) {
@@ -289,7 +292,9 @@ func only(v *sim.VariantResult) string {
 	case count["PASS"] == len(v.Expectations):
 		return "All " + all + " hold."
 	case count["FAIL"] > 0:
-		return plural(count["FAIL"], "expectation", "expectations") + " of " + figures.Thousands(float64(len(v.Expectations))) + " not met."
+		return plural(count["FAIL"], "expectation", "expectations") + " of " +
+			figures.Thousands(float64(len(v.Expectations))) + " not met."
 	}
-	return figures.Thousands(float64(count["UNDECIDED"])) + " of " + all + " could not be decided by the runs that were made."
+	return figures.Thousands(float64(count["UNDECIDED"])) + " of " + all +
+		" could not be decided by the runs that were made."
 }

@@ -1,7 +1,7 @@
 package scenario_test
 
-// mistakes is the whole message of every testdata/*.bad.yaml, without the name of the file in front of each line. A line
-// that does not begin with a colon names its own file.
+// mistakes is the whole message of every testdata/*.bad.yaml, without the name of the file in front of each line. A
+// line that does not begin with a colon names its own file.
 var mistakes = map[string][]string{
 	"action-of-outage": {
 		`:5:45: faults[0].action: does not belong to outage; remove it; allowed: at, for, mode, share`,
@@ -22,7 +22,8 @@ var mistakes = map[string][]string{
 		`:3:43: clients.shop.calls[0].share: 130% is out of range; allowed: 0.000001 to 1; for example 30%`,
 	},
 	"call-twice": {
-		`:3:36: clients.shop.calls[1].to: "db" is called a second time; write one call with times: 2, or with the sum of the times`,
+		`:3:36: clients.shop.calls[1].to: "db" is called a second time; write one call with times: 2, or with the sum of ` +
+			`the times`,
 	},
 	"call-unknown": {
 		`:3:27: clients.shop.calls[0].to: no such service "bd"; did you mean db?`,
@@ -41,11 +42,13 @@ var mistakes = map[string][]string{
 		`:4:70: services.db.queue.interval: has no effect without order: codel; remove it`,
 	},
 	"connect-not-listed": {
-		`:2:64: clients.shop.calls[0].connect: no variant's policy lists "connection"; for example policy: {services: {connection: {preset: connections}}}`,
+		`:2:64: clients.shop.calls[0].connect: no variant's policy lists "connection"; for example policy: {services: ` +
+			`{connection: {preset: connections}}}`,
 		`:4:39: variants.only.policy.services: no such service "connections"; allowed: db`,
 	},
 	"connect-with-bulkhead": {
-		`:4:39: variants.only.policy.services: the policy for connections "connections" has a bulkhead, which the simulator does not give them; the pool bounds how many are opened at once: remove the bulkhead`,
+		`:4:39: variants.only.policy.services: the policy for connections "connections" has a bulkhead, which the ` +
+			`simulator does not give them; the pool bounds how many are opened at once: remove the bulkhead`,
 		`:5:30: expect[1]: "shop" is a fleet, but connectPeak is about a service; there are: db`,
 	},
 	"connect-without-pool": {
@@ -58,16 +61,22 @@ var mistakes = map[string][]string{
 		`:3:38: services.db.connections.cores: has no effect without a cost; remove it`,
 	},
 	"crowd-beside-others": {
-		`:2:11: clients.phones: stands beside other fleets; a fleet this large is played by itself: it has no room for guards`,
+		`:2:11: clients.phones: stands beside other fleets; a fleet this large is played by itself: it has no room for ` +
+			`guards`,
 		`:2:56: clients.phones.calls[0]: a very large fleet makes plain calls; write only the name of the service`,
-		`:3:11: services: there are 2 services; a very large fleet calls one service; a fleet this large is played by itself: it has no room for guards`,
-		`:3:62: services.api.retryAfter: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none`,
-		`:3:73: services.api.queue: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none`,
-		`:3:95: services.api.calls: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none`,
+		`:3:11: services: there are 2 services; a very large fleet calls one service; a fleet this large is played by ` +
+			`itself: it has no room for guards`,
+		`:3:62: services.api.retryAfter: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, ` +
+			`serviceTime, queue.limit and queue.none`,
+		`:3:73: services.api.queue: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, ` +
+			`serviceTime, queue.limit and queue.none`,
+		`:3:95: services.api.calls: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, ` +
+			`serviceTime, queue.limit and queue.none`,
 		`:4:37: faults[0].errors: a very large fleet knows no fault but an outage; write outage, with mode hang or refuse`,
 	},
 	"crowd-gated": {
-		`:4:10: expect[0]: a very large fleet has no yield; allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak`,
+		`:4:10: expect[0]: a very large fleet has no yield; allowed: goodput, recovery, collapse, served, userVisible, ` +
+			`failures, offered, attempts, retries, amplification and peak`,
 		`:5:24: variants.x.policy: a very large fleet knows no gates; remove protect`,
 	},
 	"crowd-naive": {
@@ -81,8 +90,14 @@ var mistakes = map[string][]string{
 		`:2:54: clients.orders.topic: a very large fleet does not consume; allowed: at most 500000 messages at once`,
 	},
 	"crowd-with-guards": {
-		`:1:1: variants: of the policy of "api", retryBudget is state that each client would keep for itself, which a crowd has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate and instances)`,
-		`:1:1: variants: of the policy of "api", circuitBreaker is state that each client would keep for itself, which a crowd has no room for; set circuitBreaker.disabled: true, or make the fleet small enough to have guards (rate and instances)`,
+		`:1:1: variants: of the policy of "api", retryBudget is state that each client would keep for itself, which a ` +
+			`population has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate ` +
+			`and ` +
+			`instances)`,
+		`:1:1: variants: of the policy of "api", circuitBreaker is state that each client would keep for itself, which a ` +
+			`population has no room for; set circuitBreaker.disabled: true, or make the fleet small enough to have guards ` +
+			`(rate ` +
+			`and instances)`,
 	},
 	"curve-flat-zero": {
 		`:3:17: clients.shop.curve: no point has a rate above 0; for example curve: [{at: 0s, rate: 500}]`,
@@ -118,29 +133,39 @@ var mistakes = map[string][]string{
 		`:1:11: duration: 0s is out of range; allowed: 1s to 168h; for example 3m`,
 	},
 	"empty": {
-		`:1:1: the file is empty; it needs duration, clients and services; for example "{duration: 1m, clients: {shop: {rate: 100, calls: [db]}}, services: {db: {}}}"`,
+		`:1:1: the file is empty; it needs duration, clients and services; for example "{duration: 1m, clients: {shop: ` +
+			`{rate: 100, calls: [db]}}, services: {db: {}}}"`,
 	},
 	"endless-capacity": {
-		`:4:3: services.db.serviceTime: workers that need no time have endless capacity; for example serviceTime: exponential 50ms, or remove workers`,
+		`:4:3: services.db.serviceTime: workers that need no time have endless capacity; for example serviceTime: ` +
+			`exponential 50ms, or remove workers`,
 	},
 	"expect-after-without-fault": {
 		`:4:10: expect[0]: "goodput(after) > 95%" needs a fault, and there is none; add one to faults, or remove this`,
 	},
 	"expect-before-at-start": {
-		`:5:10: expect[0]: "goodput(before) > 95%" needs some time before the first fault, which begins at 0s; let it begin later`,
+		`:5:10: expect[0]: "goodput(before) > 95%" needs some time before the first fault, which begins at 0s; let it ` +
+			`begin later`,
 	},
 	"expect-connections-without-pool": {
-		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+		`:4:10: expect[0]: "connections(db) < 10" needs connections, and no caller of db has a pool; write the call as ` +
+			`{to: db, pool: 20}`,
 	},
 	"expect-connects-without-pool": {
-		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
-		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
-		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool; write the call as {to: db, pool: 20}`,
+		`:4:10: expect[0]: "connects(db) < 5/s" needs connections, and no caller of db has a pool; write the call as {to: ` +
+			`db, pool: 20}`,
+		`:4:30: expect[1]: "connectPeak(db) < 5" needs connections, and no caller of db has a pool; write the call as {to: ` +
+			`db, pool: 20}`,
+		`:4:51: expect[2]: "unopened(db) < 1" needs connections, and no caller of db has a pool; write the call as {to: ` +
+			`db, pool: 20}`,
 	},
 	"expect-dead-letters-of-callers": {
-		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the fleet, or remove this`,
-		`:5:35: expect[1]: "lateness(p99, orders) < 1s" needs retry topics, and no variant has any; write kafka: {tiers: [30s, 5m]} in the policy of the service that is called`,
-		`:5:65: expect[2]: "load(db, after) < 2" compares with the time before the first fault, which begins at 0s; let it begin later`,
+		`:5:10: expect[0]: "deadLetters(shop) < 1" needs a fleet that consumes; write topic: {partitions: 10} in the ` +
+			`fleet, or remove this`,
+		`:5:35: expect[1]: "lateness(p99, orders) < 1s" needs retry topics, and no variant has any; write kafka: {tiers: ` +
+			`[30s, 5m]} in the policy of the service that is called`,
+		`:5:65: expect[2]: "load(db, after) < 2" compares with the time before the first fault, which begins at 0s; let it ` +
+			`begin later`,
 	},
 	"expect-fleet-for-service": {
 		`:5:10: expect[0]: "shop" is a fleet, but amplification is about a service; there are: db`,
@@ -167,7 +192,8 @@ var mistakes = map[string][]string{
 		`:5:20: faults[0].for: 0s is no time; for example for: 30s`,
 	},
 	"fault-nothing": {
-		`:5:5: faults[0]: the fault does not say what goes wrong; write one of outage, slowdown, errors, capacity, loss, restart, deploy, surge, operator; for example outage: payment-db`,
+		`:5:5: faults[0]: the fault does not say what goes wrong; write one of outage, slowdown, errors, capacity, loss, ` +
+			`restart, deploy, surge, operator; for example outage: payment-db`,
 	},
 	"fault-on-fleet": {
 		`:5:33: faults[0].outage: "shop" is a fleet, but outage hits a service; allowed: db`,
@@ -182,7 +208,8 @@ var mistakes = map[string][]string{
 		`:5:33: faults[0].outage: no such service "bd"; did you mean db?`,
 	},
 	"fault-without-after": {
-		`:5:21: faults[0].for: the last fault ends 0s before the end of the run of 3m; leave at least 1s to see what comes after it: raise duration`,
+		`:5:21: faults[0].for: the last fault ends 0s before the end of the run of 3m; leave at least 1s to see what comes ` +
+			`after it: raise duration`,
 	},
 	"fault-without-for": {
 		`:5:5: faults[0].for: is missing; for example for: 30s`,
@@ -197,17 +224,22 @@ var mistakes = map[string][]string{
 		`:3:28: clients.shop.users: users excludes rate; keep one of the two, or make two fleets`,
 	},
 	"gate-few-keys": {
-		`:4:12: variants.x: of the gate of "db", rateLimit.maxKeys 20 is below the 51 callers of the scenario: a run could not be repeated; raise it`,
+		`:4:12: variants.x: of the gate of "db", rateLimit.maxKeys 20 is below the 51 callers of the scenario: a run could ` +
+			`not be repeated; raise it`,
 	},
 	"gate-of-nothing": {
-		`:3:61: services.db.refusalCost: has no effect, because no variant has a gate in front of db; write protect: {db: {}} in the policy of a variant, or remove it`,
-		`:4:10: expect[0]: "shed(db) < 1%" needs a gate in front of db, and no variant has one; write protect: {db: {}} in the policy of a variant`,
+		`:3:61: services.db.refusalCost: has no effect, because no variant has a gate in front of db; write protect: {db: ` +
+			`{}} in the policy of a variant, or remove it`,
+		`:4:10: expect[0]: "shed(db) < 1%" needs a gate in front of db, and no variant has one; write protect: {db: {}} in ` +
+			`the policy of a variant`,
 		`:5:35: variants.x.policy.protect: no such service "dc"; did you mean db?`,
 		`:5:43: variants.x.policy.protect: "shop" is a fleet, not a service; a gate stands in front of a service`,
 	},
 	"gate-too-wide": {
-		`:2:8: scale: 5 leaves the rate limit of variant x as high as in full size, for the one instance of clients.one; allowed: 1`,
-		`:2:8: scale: 5 leaves the gate of a in variant x as wide as in full size, for replicas with fewer workers; allowed: 1`,
+		`:2:8: scale: 5 leaves the rate limit of variant x as high as in full size, for the one instance of clients.one; ` +
+			`allowed: 1`,
+		`:2:8: scale: 5 leaves the gate of a in variant x as wide as in full size, for replicas with fewer workers; ` +
+			`allowed: 1`,
 		`:2:8: scale: 5 leaves the fleet's rate limit of b in variant x as high as in full size; allowed: 1`,
 		`:2:8: scale: 5 leaves the gate of c in variant x fewer callers to tell apart; allowed: 1`,
 	},
@@ -218,19 +250,23 @@ var mistakes = map[string][]string{
 		`:5:56: faults[0].mode: does not belong to slowdown; remove it; allowed: at, for, factor, add, requests, share`,
 	},
 	"mode-unknown": {
-		`:5:43: faults[0].mode: "refused" is not known; did you mean refuse? allowed: hang, blackhole, refuse, fail; for example refuse`,
+		`:5:43: faults[0].mode: "refused" is not known; did you mean refuse? allowed: hang, blackhole, refuse, fail; for ` +
+			`example refuse`,
 	},
 	"model-word": {
 		`:4:15: model.ties: "answer" is not known; allowed: answer-first, timeout-first; for example answer-first`,
 	},
 	"name-like-a-call": {
-		`:2:11: clients.a->b: "a->b" cannot stand in an expectation; allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, before, during, after and p99`,
+		`:2:11: clients.a->b: "a->b" cannot stand in an expectation; allowed: one word of at most 100 bytes without ` +
+			`brackets, commas and comparisons, other than all, before, during, after and p99`,
 	},
 	"name-reserved": {
-		`:2:11: clients.after: "after" cannot stand in an expectation; allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, before, during, after and p99`,
+		`:2:11: clients.after: "after" cannot stand in an expectation; allowed: one word of at most 100 bytes without ` +
+			`brackets, commas and comparisons, other than all, before, during, after and p99`,
 	},
 	"name-with-space": {
-		`:2:11: clients.my shop: "my shop" cannot stand in an expectation; allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, before, during, after and p99`,
+		`:2:11: clients.my shop: "my shop" cannot stand in an expectation; allowed: one word of at most 100 bytes without ` +
+			`brackets, commas and comparisons, other than all, before, during, after and p99`,
 	},
 	"no-calls": {
 		`:2:36: clients.shop.calls: the fleet calls no service; for example calls: [payment-service]`,
@@ -242,17 +278,20 @@ var mistakes = map[string][]string{
 		`:1:1: duration: is missing; for example duration: 3m`,
 	},
 	"no-services": {
-		`:3:11: services: there is no service to call; for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}`,
+		`:3:11: services: there is no service to call; for example services: {payment: {workers: 50, serviceTime: ` +
+			`exponential 50ms}}`,
 	},
 	"nobody-calls": {
 		`:3:50: services.mail: nobody calls it; add it to the calls of a fleet or service, or remove it`,
 	},
 	"not-a-mapping": {
-		`:1:1: a list is not a mapping; it needs duration, clients and services; for example "{duration: 1m, clients: {shop: {rate: 100, calls: [db]}}, services: {db: {}}}"`,
+		`:1:1: a list is not a mapping; it needs duration, clients and services; for example "{duration: 1m, clients: ` +
+			`{shop: {rate: 100, calls: [db]}}, services: {db: {}}}"`,
 	},
 	"nothing-else": {
 		`:1:1: clients: no fleet offers load; for example clients: {shop: {rate: 100, calls: [payment]}}`,
-		`:1:1: services: there is no service to call; for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}`,
+		`:1:1: services: there is no service to call; for example services: {payment: {workers: 50, serviceTime: ` +
+			`exponential 50ms}}`,
 	},
 	"operator-restart-for": {
 		`:5:20: faults[0].for: does not belong to the action restart; remove it; allowed: at, action, share`,
@@ -274,13 +313,16 @@ var mistakes = map[string][]string{
 		`:7:17: variants.x.policyFile: excludes policy; keep one of the two`,
 	},
 	"policy-empty": {
-		`:5:15: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for example "defaults: {maxRetries: 3}"`,
+		`:5:15: the file has no policy; it needs at least one of defaults, services, gatewayRetries and protect; for ` +
+			`example "defaults: {maxRetries: 3}"`,
 	},
 	"policy-file-folder": {
-		`:5:19: variants.x.policyFile: "good" cannot be read: it is not a regular file; the path is relative to the folder of the scenario`,
+		`:5:19: variants.x.policyFile: "good" cannot be read: it is not a regular file; the path is relative to the folder ` +
+			`of the scenario`,
 	},
 	"policy-file-missing": {
-		`:5:19: variants.x.policyFile: "nowhere.yaml" cannot be read: no such file or directory; the path is relative to the folder of the scenario`,
+		`:5:19: variants.x.policyFile: "nowhere.yaml" cannot be read: no such file or directory; the path is relative to ` +
+			`the folder of the scenario`,
 	},
 	"policy-file-wrong": {
 		`wrong-policy.yaml:2:15: defaults.maxRetries: 1000 is out of range; allowed: 0 to 100; for example 3`,
@@ -289,7 +331,8 @@ var mistakes = map[string][]string{
 		`:7:18: defaults: unknown key "maxRetrys"; did you mean maxRetries?`,
 	},
 	"policy-of-fleet": {
-		`:6:25: variants.x.policy.services: "shop" is a fleet, not a service; a policy is about the service that is called, or about one call, such as "shop -> payment"`,
+		`:6:25: variants.x.policy.services: "shop" is a fleet, not a service; a policy is about the service that is ` +
+			`called, or about one call, such as "shop -> payment"`,
 	},
 	"policy-unknown-call": {
 		`:6:25: variants.x.policy.services: no call goes "shop -> bd"; did you mean shop -> db?`,
@@ -298,7 +341,8 @@ var mistakes = map[string][]string{
 		`:8:9: variants.x.policy.services: no such service "bd"; did you mean db?`,
 	},
 	"priority-unknown": {
-		`:3:71: clients.shop.calls[0].priority: "URGENT" is not known; allowed: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS, SHEDDABLE; for example SHEDDABLE`,
+		`:3:71: clients.shop.calls[0].priority: "URGENT" is not known; allowed: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS, ` +
+			`SHEDDABLE; for example SHEDDABLE`,
 	},
 	"queue-limit-and-none": {
 		`:4:63: services.db.queue.none: excludes limit; keep one of the two`,
@@ -360,10 +404,12 @@ var mistakes = map[string][]string{
 		`:2:8: scale: 10 does not divide services.db.connections.cores (1, the default); allowed: 1`,
 	},
 	"scale-share": {
-		`:2:8: scale: 10 leaves too few replicas in services.db for the share of faults[0]; allowed: a common divisor such as 2, 4`,
+		`:2:8: scale: 10 leaves too few replicas in services.db for the share of faults[0]; allowed: a common divisor such ` +
+			`as 2, 4`,
 	},
 	"scale-share-of-fleet": {
-		`:2:8: scale: 10 leaves too few instances in clients.shop for the share of faults[0]; allowed: a common divisor such as 2`,
+		`:2:8: scale: 10 leaves too few instances in clients.shop for the share of faults[0]; allowed: a common divisor ` +
+			`such as 2`,
 	},
 	"scale-variant": {
 		`:2:8: scale: 50 does not divide variants.x.services.db.workers (1230); allowed: a common divisor such as 2, 5, 10`,
@@ -408,32 +454,44 @@ var mistakes = map[string][]string{
 		`:3:3: clients.shop: users need a think time; for example think: exponential 5s`,
 	},
 	"think-too-short": {
-		`:3:27: clients.shop.think: a mean of 10µs makes users ask without end at one moment; allowed: a mean of at least 1ms; for example exponential 5s`,
+		`:3:27: clients.shop.think: a mean of 10µs makes users ask without end at one moment; allowed: a mean of at least ` +
+			`1ms; for example exponential 5s`,
 	},
 	"too-many-events": {
-		`:1:11: duration: one run of variant "default" would need up to 371.5 billion events and 20.8 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 20, or a shorter duration, or a queue.limit and an attemptTimeout`,
+		`:1:11: duration: one run of variant "default" would need up to 371.5 billion events and 20.8 GiB of memory; ` +
+			`allowed: 20 billion events and 16 GiB; write scale: 20, or a shorter duration, or a queue.limit and an ` +
+			`attemptTimeout`,
 	},
 	"too-much-memory": {
-		`:1:11: duration: one run of variant "default" would need up to 3.7 billion events and 536.1 GiB of memory; allowed: 20 billion events and 16 GiB; write scale: 50, or a shorter duration, or a queue.limit and an attemptTimeout`,
+		`:1:11: duration: one run of variant "default" would need up to 3.7 billion events and 536.1 GiB of memory; ` +
+			`allowed: 20 billion events and 16 GiB; write scale: 50, or a shorter duration, or a queue.limit and an ` +
+			`attemptTimeout`,
 	},
 	"topic-calls-in-part": {
 		`:3:70: clients.orders.calls[0].share: a message is handled by one call; remove it`,
 		`:3:82: clients.orders.calls[0].times: a message is handled by one call; remove it`,
-		`:3:95: clients.orders.calls[0].optional: a message is handled by one call, which decides whether it failed; remove it`,
+		`:3:95: clients.orders.calls[0].optional: a message is handled by one call, which decides whether it failed; ` +
+			`remove it`,
 	},
 	"topic-of-users": {
-		`:3:19: clients.orders.users: users wait for answers, and a topic has none; write rate, curve or once: the messages that are written to the topic`,
-		`:3:44: clients.orders.patience: has no effect on a fleet that consumes; expect latency(p99, orders), or set kafka.timeout in the policy`,
+		`:3:19: clients.orders.users: users wait for answers, and a topic has none; write rate, curve or once: the ` +
+			`messages that are written to the topic`,
+		`:3:44: clients.orders.patience: has no effect on a fleet that consumes; expect latency(p99, orders), or set ` +
+			`kafka.timeout in the policy`,
 		`:3:58: clients.orders.parallel: has no effect on a fleet that consumes; remove it`,
-		`:3:75: clients.orders.instances: 20 instances share 4 partitions, so that some have none; lower it, or raise topic.partitions`,
-		`:3:110: clients.orders.calls: a consumer has one guard, that of the service it calls; name one service here; it may call the others`,
+		`:3:75: clients.orders.instances: 20 instances share 4 partitions, so that some have none; lower it, or raise ` +
+			`topic.partitions`,
+		`:3:110: clients.orders.calls: a consumer has one guard, that of the service it calls; name one service here; it ` +
+			`may call the others`,
 	},
 	"topic-order-without-keys": {
 		`:2:37: clients.orders.topic: a variant keeps the order of each key, and there are no keys; for example keys: 1000`,
 	},
 	"topic-restart": {
-		`:5:34: faults[0].restart: "orders" consumes, and partitions that change hands are not modelled; allowed for consumers: surge, and the action stop-retries`,
-		`:6:41: faults[1].action: "orders" consumes, and partitions that change hands are not modelled; allowed for consumers: surge, and the action stop-retries`,
+		`:5:34: faults[0].restart: "orders" consumes, and partitions that change hands are not modelled; allowed for ` +
+			`consumers: surge, and the action stop-retries`,
+		`:6:41: faults[1].action: "orders" consumes, and partitions that change hands are not modelled; allowed for ` +
+			`consumers: surge, and the action stop-retries`,
 	},
 	"topic-scale": {
 		`:2:8: scale: 10 does not divide clients.orders.topic.partitions (25); allowed: a common divisor such as 5`,

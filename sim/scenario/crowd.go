@@ -8,15 +8,15 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
-	"github.com/abate-go/abate/sim/crowd"
 	"github.com/abate-go/abate/sim/distribution"
 	"github.com/abate-go/abate/sim/expect"
+	"github.com/abate-go/abate/sim/population"
 )
 
 // guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
 const guardedClients = 500_000
 
-// Crowd tells whether the scenario is one very large fleet without guards, for package crowd: a fleet names a method, or
+// Crowd tells whether the scenario is one very large fleet without guards, for package population: a fleet names a method, or
 // has more than 500,000 users or requests.
 func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
 
@@ -115,7 +115,7 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 		c.Add(path+".policy", "a very large fleet knows no gates", "remove protect")
 	}
 	var list []*abate.FieldError
-	for _, err := range unjoin(crowd.Supported(v.PolicyOf(f.Name, f.Calls[0].To))) {
+	for _, err := range unjoin(population.Supported(v.PolicyOf(f.Name, f.Calls[0].To))) {
 		var one *abate.FieldError
 		if errors.As(err, &one) {
 			list = append(list, one)

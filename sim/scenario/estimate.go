@@ -200,7 +200,7 @@ func eventsPerAttempt(p *abate.Policy, c *Call, patience time.Duration, gated bo
 		!c.Latency.IsZero() || c.Pool > 0,                     // it arrives
 		c.Pool > 0, c.Pool > 0,                                // a new connection does, and is ready
 		p.MaxRetries > 0, // the back-off before it is over
-		p.RateLimit.Enabled() && p.RateLimit.MaxWait > 0, // its turn has come
+		p.RateLimit.Enabled() && p.RateLimit.MaxWait > 0, // its token is due
 		gated, gated, // it may leave the gate's queue, and has left it
 		p.Hedge.Enabled(), // the time for a further copy has come
 	} {
@@ -288,7 +288,8 @@ func (e *estimator) service(i int) {
 		working, capacity = math.Min(in.total, workers), math.Min(in.peak, workers/busy)
 	}
 	// What comes in above the capacity, what waits for the end of faults, and what chance brings together.
-	waiting := float64((in.peak-capacity)*e.seconds) + float64(in.peak*down) + 6*math.Sqrt(float64(in.total*(1+s.ServiceTime.CV2()))) + 10
+	waiting := float64((in.peak-capacity)*e.seconds) + float64(in.peak*down) +
+		6*math.Sqrt(float64(in.total*(1+s.ServiceTime.CV2()))) + 10
 	waiting = math.Min(in.total, waiting)
 	if q := &s.Queue; q.None {
 		waiting = 0
@@ -306,7 +307,7 @@ func (e *estimator) service(i int) {
 	e.response[i] = math.Min(e.response[i], e.whole)
 }
 
-// silent tells of a service that may never answer a request.
+// silent reports whether a service may never answer a request.
 func (e *estimator) silent(s *Service) bool {
 	return s.Queue.WhenFull == SilenceWhenFull || slices.ContainsFunc(e.s.Faults, func(f Fault) bool {
 		return f.Loss == s.Name || f.Outage == s.Name && f.Mode == Blackhole
@@ -350,7 +351,7 @@ func (e *estimator) faults() {
 	}
 }
 
-// crowd adds a very large fleet, which is played by package crowd: at most three events per attempt, and no guards.
+// crowd adds a very large fleet, which is run by package population: at most three events per attempt, and no guards.
 func (e *estimator) crowd(f *Fleet) {
 	load := e.load(f)
 	attempts := load.total

@@ -39,7 +39,8 @@ func (e *estimator) consumer(f *Fleet, load *traffic) {
 		lanes *= float64(1 + len(hops))
 		window = float64(c.Window)
 	} else { // in place, one at a time
-		each = 1 + math.Min(lanes*e.whole/f.Topic.Again().Seconds()/math.Max(load.total, 1), e.whole/f.Topic.Again().Seconds())
+		each = 1 + math.Min(lanes*e.whole/f.Topic.Again().Seconds()/math.Max(load.total, 1),
+			e.whole/f.Topic.Again().Seconds())
 	}
 	e.events += load.total + lanes*laneLooks*e.whole + float64(load.total*each*laneEvents) + e.whole + 1
 	e.bytes += float64(load.total*messageBytes) + lanes*(laneBytes+float64(math.Min(window, load.total)*placeBytes))

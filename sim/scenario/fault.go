@@ -9,8 +9,8 @@ import (
 
 var inf = math.Inf(1)
 
-// Fault is one thing that goes wrong. Exactly one of the kinds names its target, a service or (surge, restart, operator)
-// a fleet.
+// Fault is one thing that goes wrong. Exactly one of the kinds names its target, a service or (surge, restart,
+// operator) a fleet.
 type Fault struct {
 	// At is when it begins, from the start of the run.
 	At time.Duration `yaml:"at" range:"0s..168h" example:"30s"`
@@ -27,16 +27,20 @@ type Fault struct {
 	Capacity string `yaml:"capacity" example:"payment-db"`
 	// Loss: requests to the service, or answers from it, are lost on the way, for the share rate of attempts.
 	Loss string `yaml:"loss" example:"payment-db"`
-	// Restart: instances of the service or fleet lose their queues, work, connections and guards, and are down for a while.
+	// Restart: instances of the service or fleet lose their queues, work, connections and guards, and are down for a
+	// while.
 	Restart string `yaml:"restart" example:"payment-service"`
-	// Deploy: a bad version rolls out over the time rollout: instance by instance gets slower by factor and fails with rate, until it is rolled back at the end.
+	// Deploy: a bad version rolls out over the time rollout: instance by instance gets slower by factor and fails with
+	// rate, until it is rolled back at the end.
 	Deploy string `yaml:"deploy" example:"payment-service"`
 	// Surge: the fleet offers factor times its load.
 	Surge string `yaml:"surge" example:"checkout"`
 	// Operator: somebody acts on the service or fleet: see action.
 	Operator string `yaml:"operator" example:"checkout"`
 
-	// Mode of an outage: "hang" (default; requests are taken in and nothing is worked on until it is over), "blackhole" (requests that arrive are never answered), "refuse" (connections are refused at once), or "fail" (503 at once). Work under way when an outage begins is finished.
+	// Mode of an outage: "hang" (default; requests are taken in and nothing is worked on until it is over), "blackhole"
+	// (requests that arrive are never answered), "refuse" (connections are refused at once), or "fail" (503 at once).
+	// Work under way when an outage begins is finished.
 	Mode string `yaml:"mode" enum:"hang|blackhole|refuse|fail" example:"refuse"`
 	// Factor of a slowdown, capacity loss, surge or deploy.
 	Factor float64 `yaml:"factor" range:"0.000001..1000000" example:"10"`
@@ -48,9 +52,11 @@ type Fault struct {
 	Requests float64 `yaml:"requests" range:"0.000001..1" percent:"true" example:"30%"`
 	// Share of the instances that are hit, rounded up. Default: all.
 	Share float64 `yaml:"share" range:"0.000001..1" percent:"true" example:"50%"`
-	// Rollout of a deploy or restart: the time over which the instances are reached one after the other. Default: all at once.
+	// Rollout of a deploy or restart: the time over which the instances are reached one after the other. Default: all
+	// at once.
 	Rollout time.Duration `yaml:"rollout" range:"0s..24h" example:"60s"`
-	// Action of an operator: "restart", "shed" (refuse the share rate of a fleet's new requests), "scale" (factor times the workers), "stop-retries" (reload the callers' policy with maxRetries 0), "empty-queue".
+	// Action of an operator: "restart", "shed" (refuse the share rate of a fleet's new requests), "scale" (factor times
+	// the workers), "stop-retries" (reload the callers' policy with maxRetries 0), "empty-queue".
 	Action string `yaml:"action" enum:"restart|shed|scale|stop-retries|empty-queue" example:"shed"`
 }
 
@@ -92,7 +98,9 @@ const (
 	OperatorFault
 )
 
-var faultNames = [...]string{"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "operator"}
+var faultNames = [...]string{
+	"", "outage", "slowdown", "errors", "capacity", "loss", "restart", "deploy", "surge", "operator",
+}
 
 // String returns the key in the file.
 func (k FaultKind) String() string { return faultNames[k] }

@@ -9,11 +9,14 @@ import (
 // Fleet is a group of clients that offer load: programs (instances), each with guards of its own, or users.
 type Fleet struct {
 	Name string `yaml:"-"`
-	// Rate is the load of an open loop, in requests per second by all instances together: it does not slow down when answers do.
+	// Rate is the load of an open loop, in requests per second by all instances together: it does not slow down when
+	// answers do.
 	Rate float64 `yaml:"rate" range:"0.000001..100000000" example:"10000"`
-	// Arrivals is how the requests of an open loop follow each other: "poisson" (default; independent), "even" (one per period and instance), "jittered" (one per period and instance, at a random moment within it).
+	// Arrivals is how the requests of an open loop follow each other: "poisson" (default; independent), "even" (one per
+	// period and instance), "jittered" (one per period and instance, at a random moment within it).
 	Arrivals string `yaml:"arrivals" enum:"poisson|even|jittered" example:"poisson"`
-	// Curve is a load that changes: the rate from each moment on, in order of time, from the start of the run. It replaces rate. A recorded curve is a list of its points.
+	// Curve is a load that changes: the rate from each moment on, in order of time, from the start of the run. It
+	// replaces rate. A recorded curve is a list of its points.
 	Curve []Point `yaml:"curve"`
 	// Between is what happens between the points of curve: "steps" (default) or "ramps".
 	Between string `yaml:"between" enum:"steps|ramps" example:"ramps"`
@@ -26,20 +29,25 @@ type Fleet struct {
 	Think distribution.Distribution `yaml:"think" example:"exponential 5s"`
 	// Once sends so many requests and no more, spread evenly over the time given by within.
 	Once int `yaml:"once" range:"1..20000000" example:"1000"`
-	// Within is the time over which the requests of once are spread. Default: all at the same moment, the start of the run.
+	// Within is the time over which the requests of once are spread. Default: all at the same moment, the start of the
+	// run.
 	Within time.Duration `yaml:"within" range:"0s..168h" example:"2m"`
-	// Method of a fleet of users or once that is too large to have guards of its own: "exact" (default) plays every client; "cohort" counts them in groups and checks itself against an exact run at smaller size.
+	// Method says how clients (users or once) that are too many for a guard each are simulated: "exact" (default) runs
+	// every client; "cohort" counts them in groups and checks itself against an exact run at smaller size.
 	Method string `yaml:"method" enum:"exact|cohort" example:"cohort"`
 
-	// Instances is how many programs the fleet is; each has a guard per service it calls, and requests are spread over them. Default: 1.
+	// Instances is how many processes the clients are; each has a guard for each service it calls, and requests are
+	// spread over them. Default: 1.
 	Instances int `yaml:"instances" range:"1..1000000" example:"50"`
-	// Patience is how long the caller of the fleet cares for an answer, over all attempts: one that comes later is late, not goodput. Default: for ever.
+	// Patience is how long a client waits for an answer, over all attempts. An answer that comes later is late, not
+	// goodput. Default: for ever.
 	Patience time.Duration `yaml:"patience" range:"1ms..24h" example:"10s"`
 	// Calls are the services that a request needs, in order.
 	Calls []Call `yaml:"calls" example:"[payment-service]"`
 	// Parallel makes the calls all at once.
 	Parallel bool `yaml:"parallel" example:"true"`
-	// Topic makes the fleet a consumer group: its load is written to a Kafka topic, and its instances handle the messages.
+	// Topic makes the clients a consumer group: its load is written to a Kafka topic, and its instances handle the
+	// messages.
 	Topic Topic `yaml:"topic"`
 }
 
@@ -54,7 +62,7 @@ const (
 	Cohort   = "cohort"
 )
 
-// Open tells whether the fleet is an open loop.
+// Open reports whether the fleet is an open loop.
 func (f *Fleet) Open() bool { return f.Users == 0 && f.Once == 0 }
 
 // Point is one point of a load curve.
@@ -65,7 +73,7 @@ type Point struct {
 	Rate float64 `yaml:"rate" range:"0..100000000" example:"500"`
 }
 
-// Daily is the shape of a day: a sine around the fleet's rate.
+// Daily is the shape of a day: a sine around the rate.
 type Daily struct {
 	// Swing is how far the rate goes above and below its mean, as a share of it; 0 means no daily shape.
 	Swing float64 `yaml:"swing" range:"0..1" percent:"true" example:"40%"`
@@ -87,13 +95,19 @@ type Call struct {
 	Optional bool `yaml:"optional" example:"true"`
 	// Latency of the network, one way. Default: none.
 	Latency distribution.Distribution `yaml:"latency" example:"exponential 1ms"`
-	// Pool is how many connections each caller's instance holds at most; an attempt needs one from its begin to its end. Default: no limit, and connecting costs nothing.
+	// Pool is how many connections each caller's instance holds at most; an attempt holds one from its beginning to its
+	// end. Default: no limit, and connecting costs nothing.
 	Pool int `yaml:"pool" range:"1..1000000" example:"20"`
-	// Connect is the service of the policy under which the pool opens connections, for example one with preset: connections; each instance has a guard of its own for it. Variants whose policy does not list it open them at once, as pools do by themselves.
+	// Connect is the service of the policy under which the pool opens connections, for example one with preset:
+	// connections; each instance has a guard of its own for it. Variants whose policy does not list it open them at
+	// once, as pools do.
 	Connect string `yaml:"connect" example:"payment-db connections"`
-	// Priority says how much the call matters to a service behind a gate: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE. Default: that of the request for which it is made, else priority.default of the gate.
+	// Priority says how much the call matters to a service behind a gate: CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or
+	// SHEDDABLE. Default: that of the request for which it is made, else priority.default of the gate.
 	Priority string `yaml:"priority" enum:"CRITICAL_PLUS|CRITICAL|SHEDDABLE_PLUS|SHEDDABLE" example:"SHEDDABLE"`
-	// Naive callers know nothing of Abate: they send no deadline, attempt number, priority or allowance of retries along, and come again whatever an answer says of Retry-After, of retries made behind it or of not coming again. Their policy is still what makes them retry. See naive of a variant for all calls of a fleet or service.
+	// Naive callers do not use Abate's headers. They send no deadline, attempt number, priority or retry allowance, and
+	// ignore what an answer says of Retry-After, of retries already made, or of not retrying. Their policy still
+	// decides their retries. See naive of a variant for all calls of a client or service.
 	Naive bool `yaml:"naive" example:"true"`
 }
 

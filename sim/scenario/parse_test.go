@@ -62,7 +62,8 @@ func TestMistakesInWordsHaveTheirPlace(t *testing.T) {
 		strings.Replace(good, "10ms", "exponentially 10ms", 1): "s.yaml:3:43: services.db.serviceTime: ",
 		good + "expect: [goodput > 1%, goodputs > 5%]\n":       "s.yaml:4:24: expect[1]: ",
 	} {
-		if _, err := scenario.Parse("s.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := scenario.Parse("s.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -78,16 +79,33 @@ func TestTheCheckoutOutageIsRead(t *testing.T) {
 	want := &scenario.Scenario{
 		Name: "checkout outage", About: "A database is away for 30 s; do the retries let it come back?",
 		File: "testdata/good/checkout.yaml", Duration: 3 * time.Minute, WarmUp: 5 * time.Second, Scale: 1, Runs: 400,
-		Clients: []scenario.Fleet{{Name: "checkout", Rate: 10000, Instances: 50, Patience: 10 * time.Second, Calls: []scenario.Call{{To: "payment-service"}}}},
+		Clients: []scenario.Fleet{
+			{Name: "checkout", Rate: 10000, Instances: 50, Patience: 10 * time.Second,
+				Calls: []scenario.Call{{To: "payment-service"}}},
+		},
 		Services: []scenario.Service{
 			{Name: "payment-service", Replicas: 20, Calls: []scenario.Call{{To: "payment-db", Pool: 20}}},
-			{Name: "payment-db", Workers: 1200, ServiceTime: distribution.Exponential(100 * time.Millisecond), Queue: scenario.Queue{Limit: 12000},
-				Connections: scenario.Connections{Max: 500, Cost: distribution.Fixed(20 * time.Millisecond), Cores: 4}},
+			{
+				Name:        "payment-db",
+				Workers:     1200,
+				ServiceTime: distribution.Exponential(100 * time.Millisecond),
+				Queue:       scenario.Queue{Limit: 12000},
+				Connections: scenario.Connections{Max: 500, Cost: distribution.Fixed(20 * time.Millisecond), Cores: 4},
+			},
 		},
 		Faults: []scenario.Fault{{At: 30 * time.Second, For: 30 * time.Second, Outage: "payment-db"}},
-		Expect: []expect.Expectation{expectation(t, "recovery < 10s in 99% of runs"), expectation(t, "amplification(payment-db) < 1.2")},
-		Model: scenario.Model{Cancellation: "ignored", ServiceTimeDrawn: "start", Ties: "answer-first", Recovered: 0.95, Drain: 30 * time.Second,
-			Hold: time.Second, Collapsed: 0.9},
+		Expect: []expect.Expectation{
+			expectation(t, "recovery < 10s in 99% of runs"), expectation(t, "amplification(payment-db) < 1.2"),
+		},
+		Model: scenario.Model{
+			Cancellation:     "ignored",
+			ServiceTimeDrawn: "start",
+			Ties:             "answer-first",
+			Recovered:        0.95,
+			Drain:            30 * time.Second,
+			Hold:             time.Second,
+			Collapsed:        0.9,
+		},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
@@ -100,7 +118,8 @@ func TestTheCheckoutOutageIsRead(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if p := variants[0].PolicyOf("checkout", "payment-service"); p.AttemptTimeout != time.Second || p.CircuitBreaker.Enabled() {
+	if p := variants[0].PolicyOf("checkout", "payment-service"); p.AttemptTimeout != time.Second ||
+		p.CircuitBreaker.Enabled() {
 		t.Errorf("the naive policy: %+v", p)
 	}
 	if e := variants[0].Expect; len(e) != 1 || e[0].Measure != "collapse" {
@@ -139,7 +158,8 @@ func TestAVariantOverridesOnlyWhatItSays(t *testing.T) {
 
 func TestDefaultsAreFilledIn(t *testing.T) {
 	s := parse(t, good+"x-note: nothing\n")
-	if s.Name != "s" || len(s.Variants) != 1 || s.Variants[0].Name != "default" || s.Variants[0].PolicyOf("shop", "db").MaxRetries != 3 {
+	if s.Name != "s" || len(s.Variants) != 1 || s.Variants[0].Name != "default" ||
+		s.Variants[0].PolicyOf("shop", "db").MaxRetries != 3 {
 		t.Errorf("%+v", s)
 	}
 	daily := func(keys string) time.Duration {
@@ -148,7 +168,8 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	if daily("") != 14*time.Hour || daily(", peak: 0s") != 0 {
 		t.Error("the peak of a day is not 14h unless the file says so")
 	}
-	if s := parse(t, "warmUp: 0s\nruns: 3\nmodel: {drain: 0s}\n"+good); s.WarmUp != 0 || s.Model.Drain != 0 || s.Runs != 3 || s.Model.Hold != time.Second {
+	if s := parse(t, "warmUp: 0s\nruns: 3\nmodel: {drain: 0s}\n"+good); s.WarmUp != 0 || s.Model.Drain != 0 ||
+		s.Runs != 3 || s.Model.Hold != time.Second {
 		t.Errorf("%+v", s)
 	}
 }
@@ -160,24 +181,29 @@ func TestAQueueWithoutWorkersMattersInAnOutageThatHangs(t *testing.T) {
 
 func TestAServiceThatOneVariantCallsIsCalled(t *testing.T) {
 	parse(t, "duration: 3m\nclients: {shop: {rate: 100, calls: [a]}}\nservices: {a: {}, cache: {}}\n"+
-		"variants: {plain: {}, cached: {services: {a: {calls: [cache]}}, policy: {services: {a -> cache: {maxRetries: 1}}}}}\n")
+		"variants: {plain: {}, cached: {services: {a: {calls: [cache]}}, policy: {services: {a -> cache: {maxRetries: "+
+		"1}}}}}\n")
 }
 
 // What is wrong with the scenario's own services is said once, not again for every variant.
 func TestVariantsDoNotRepeatMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"duration: 3m\nclients: {shop: {rate: 1, calls: [a]}}\nservices: {a: {workers: 3}}\nvariants: {x: {services: {a: {workers: 5}}}}\n": "s.yaml:3:12: services.a.serviceTime: ",
-		"duration: 3m\nclients: {shop: {rate: 1, calls: [a, c]}}\nservices: {a: {calls: [b]}, b: {calls: [a]}, c: {}, d: {}}\n" +
+		"duration: 3m\nclients: {shop: {rate: 1, calls: [a]}}\nservices: {a: {workers: 3}}\nvariants: {x: {services: {a: " +
+			"{workers: 5}}}}\n": "s.yaml:3:12: services.a.serviceTime: ",
+		"duration: 3m\nclients: {shop: {rate: 1, calls: [a, c]}}\nservices: {a: {calls: [b]}, b: {calls: [a]}, c: {}, d: " +
+			"{}}\n" +
 			"variants: {x: {services: {c: {calls: [d]}}}}\n": "s.yaml:3:41: services.b.calls[0].to: ",
 	} {
-		if _, err := scenario.Parse("s.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := scenario.Parse("s.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
 
 func TestFilesThatCannotBeReadSaySo(t *testing.T) {
-	if _, err := scenario.Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.HasPrefix(err.Error(), "scenario: open ") {
+	if _, err := scenario.Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil ||
+		!strings.HasPrefix(err.Error(), "scenario: open ") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := scenario.Load(t.TempDir()); err == nil {
@@ -187,7 +213,8 @@ func TestFilesThatCannotBeReadSaySo(t *testing.T) {
 	if err := os.WriteFile(large, []byte(good+strings.Repeat("#", strictyaml.MaxBytes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scenario.Load(large); err == nil || !strings.Contains(err.Error(), ":1:1: the file is larger than 1 MiB") {
+	if _, err := scenario.Load(large); err == nil ||
+		!strings.Contains(err.Error(), ":1:1: the file is larger than 1 MiB") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -201,9 +228,11 @@ func TestSizesAreBounded(t *testing.T) {
 		return b.String()
 	}
 	for text, want := range map[string]string{
-		good + "variants:\n" + list(51, "  v%d: {}\n"):                                                 "s.yaml:5:3: variants: 51 entries are too many; allowed: at most 50",
-		"duration: 3m\nclients: {}\nservices:\n" + list(1001, "  s%d: {}\n"):                           "s.yaml:4:3: services: 1001 entries are too many; allowed: at most 1000",
-		"duration: 3m\nservices: {db: {}}\nclients:\n" + list(1001, "  f%d: {rate: 1, calls: [db]}\n"): "s.yaml:4:3: clients: 1001 entries are too many; allowed: at most 1000",
+		good + "variants:\n" + list(51, "  v%d: {}\n"): "s.yaml:5:3: variants: 51 entries are too many; allowed: at most 50",
+		"duration: 3m\nclients: {}\nservices:\n" + list(1001, "  s%d: {}\n"): "s.yaml:4:3: " +
+			"services: 1001 entries are too many; allowed: at most 1000",
+		"duration: 3m\nservices: {db: {}}\nclients:\n" + list(1001, "  f%d: {rate: 1, calls: [db]}\n"): "s.yaml:4:3: " +
+			"clients: 1001 entries are too many; allowed: at most 1000",
 	} {
 		if _, err := scenario.Parse("s.yaml", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("got %.300v, want %s", err, want)

@@ -25,7 +25,8 @@ func TestScaleDividesEverything(t *testing.T) {
 		t.Errorf("people: %+v", f)
 	}
 	same := s.Services[0]
-	if same.Replicas != 2 || same.Workers != 12 || same.Queue.Limit != 20 || same.Connections.Max != 100 || same.Connections.Cores != 1 || same.SlowsDown != 0.05 {
+	if same.Replicas != 2 || same.Workers != 12 || same.Queue.Limit != 20 || same.Connections.Max != 100 ||
+		same.Connections.Cores != 1 || same.SlowsDown != 0.05 {
 		t.Errorf("payment: %+v", same)
 	}
 	large := s.ServicesOf(&s.Variants[1])[0]
@@ -46,12 +47,14 @@ func TestScaleOneChangesNothing(t *testing.T) {
 // A pool that two variants share is divided once.
 func TestScaleDividesEveryPoolOnce(t *testing.T) {
 	s := parse(t, "scale: 10\nduration: 3m\nclients: {shop: {rate: 100, calls: [{to: a, pool: 40}]}}\n"+
-		"services: {a: {replicas: 5, calls: [{to: db, pool: 8}]}, db: {workers: 50, serviceTime: 10ms, connections: {max: 100, cores: 20, cost: 1ms}}}\n"+
+		"services: {a: {replicas: 5, calls: [{to: db, pool: 8}]}, db: {workers: 50, serviceTime: 10ms, connections: {max: "+
+		"100, cores: 20, cost: 1ms}}}\n"+
 		"variants: {x: {services: {db: {workers: 70}}}, y: {services: {db: {workers: 90}}}}\n")
 	got := []int{s.Clients[0].Calls[0].Pool, s.Services[0].Replicas, s.Services[0].Calls[0].Pool}
 	for i := range s.Variants {
 		services := s.ServicesOf(&s.Variants[i])
-		got = append(got, services[0].Calls[0].Pool, services[1].Workers, services[1].Connections.Max, services[1].Connections.Cores)
+		got = append(got, services[0].Calls[0].Pool, services[1].Workers, services[1].Connections.Max,
+			services[1].Connections.Cores)
 	}
 	if want := []int{4, 1, 4, 4, 7, 10, 2, 4, 9, 10, 2}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -60,8 +63,10 @@ func TestScaleDividesEveryPoolOnce(t *testing.T) {
 
 // Offered load against capacity, and instances against load, are the same at every scale that a file may have.
 func TestScaleKeepsTheRatios(t *testing.T) {
-	const text = "duration: 3m\nclients: {shop: {rate: 10000, instances: 60, calls: [db]}, bulk: {once: 1200, within: 1m, calls: [db]}}\n" +
-		"services: {db: {replicas: 12, workers: 120, serviceTime: exponential 100ms, queue: {limit: 600}}}\nfaults: [{at: 30s, for: 30s, outage: db, share: 50%}]\n"
+	const text = "duration: 3m\nclients: {shop: {rate: 10000, instances: 60, calls: [db]}, bulk: {once: 1200, within: " +
+		"1m, calls: [db]}}\n" +
+		"services: {db: {replicas: 12, workers: 120, serviceTime: exponential 100ms, queue: {limit: 600}}}\nfaults: [{at: " +
+		"30s, for: 30s, outage: db, share: 50%}]\n"
 	full := parse(t, text)
 	for _, n := range []int{2, 3, 6, 12, 60} {
 		s, err := scenario.Parse("s.yaml", fmt.Appendf(nil, "scale: %d\n%s", n, text))
@@ -72,7 +77,8 @@ func TestScaleKeepsTheRatios(t *testing.T) {
 			continue
 		}
 		by := float64(n)
-		got := []float64{s.Clients[0].Rate * by, float64(s.Clients[0].Instances) * by, float64(s.Clients[1].Once) * by, s.Services[0].Capacity() * by,
+		got := []float64{s.Clients[0].Rate * by, float64(s.Clients[0].Instances) * by, float64(s.Clients[1].Once) * by,
+			s.Services[0].Capacity() * by,
 			float64(s.Services[0].Replicas*s.Services[0].Queue.Limit) * by}
 		want := []float64{full.Clients[0].Rate, 60, 1200, full.Services[0].Capacity(), 12 * 600}
 		for i := range want {
@@ -87,7 +93,9 @@ func TestScaleKeepsTheRatios(t *testing.T) {
 }
 
 func TestTheScaleThatAnErrorNamesIsGood(t *testing.T) {
-	for _, name := range []string{"too-many-events", "too-much-memory", "scale-does-not-divide", "scale-instances", "scale-variant", "scale-share"} {
+	for _, name := range []string{
+		"too-many-events", "too-much-memory", "scale-does-not-divide", "scale-instances", "scale-variant", "scale-share",
+	} {
 		text := string(read(t, "testdata/"+name+".bad.yaml"))
 		_, after, ok := strings.Cut(mistakes[name][0], "scale: ")
 		if _, such, found := strings.Cut(after, "such as "); found {

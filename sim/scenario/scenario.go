@@ -14,20 +14,23 @@ import (
 // Scenario is one storm to rehearse: who calls whom, how fast they are, what goes wrong, and what should hold. Times
 // are virtual, since the start of the run.
 type Scenario struct {
-	// Name stands at the head of every report.
+	// Name is the title of every report.
 	Name string `yaml:"name" example:"checkout outage"`
 	// About says in a sentence or two what the scenario shows.
 	About string `yaml:"about" example:"A database is away for 30 s; do the retries let it come back?"`
 	// Duration of a run, without the warm-up, in virtual time. No request is offered after it.
 	Duration time.Duration `yaml:"duration" range:"1s..168h" example:"3m"`
-	// WarmUp comes before the run and is not measured; queues and estimates settle in it. Times of faults count from its end. Default: 5s; 0s for none.
+	// WarmUp is the time before the run that is not measured, in which queues and estimates settle. Times of faults
+	// count from its end. Default: 5s; 0s for none.
 	WarmUp time.Duration `yaml:"warmUp" range:"0s..1h" example:"5s"`
-	// Scale divides rates, instances and capacities, which keeps every ratio and waiting time and makes chance larger: reports say so. Default: 1, exact.
+	// Scale divides rates, instances and capacities, which keeps all ratios and waiting times but makes random
+	// variation larger. Reports say so. Default: 1, exact.
 	Scale int `yaml:"scale" range:"1..1000000" example:"50"`
-	// Runs is the most runs per variant, each with a seed of its own. Fewer are made when every expectation is decided. Default: 400.
+	// Runs is the largest number of runs per variant, each with its own seed. Fewer are made when every expectation is
+	// decided sooner. Default: 400.
 	Runs int `yaml:"runs" range:"1..1000000" example:"400"`
 
-	// Clients are the fleets that offer load.
+	// Clients are the groups of clients that offer load.
 	Clients []Fleet `yaml:"clients" keyed:"true"`
 	// Services answer calls.
 	Services []Service `yaml:"services" keyed:"true"`
@@ -35,7 +38,8 @@ type Scenario struct {
 	Faults []Fault `yaml:"faults"`
 	// Expect is what should hold in every variant.
 	Expect []expect.Expectation `yaml:"expect" example:"[\"goodput(after) > 95%\"]"`
-	// Variants are the policies to compare, on the same random numbers. Without any, one variant called "default" runs under abate's defaults.
+	// Variants are the policies to compare, on the same random numbers. Without any, one variant called "default" runs
+	// under abate's defaults.
 	Variants []Variant `yaml:"variants" keyed:"true"`
 	// Model holds the choices in which simulators differ.
 	Model Model `yaml:"model"`
@@ -48,11 +52,15 @@ type Variant struct {
 	Name string `yaml:"-"`
 	// About says what is different here.
 	About string `yaml:"about" example:"backoff and jitter alone"`
-	// Policy is a policy file, written here: defaults, services, protect. The guard of a call is configured by the service called; a service listed as "caller -> callee" is that one edge. Each replica of a service listed under protect stands behind a gate of its own. There, caller: ip means the instance that calls, and every other caller, and key: "header:NAME", the fleet or service that does.
+	// Policy is a policy file, written here: defaults, services, protect. The guard of a call is configured by the
+	// service called; a service listed as "caller -> callee" is the policy of that one edge. Each replica of a service
+	// listed under protect stands behind a gate of its own. There, caller: ip means the instance that calls, and every
+	// other caller, and key: "header:NAME", the client or service that calls.
 	Policy yaml.Node `yaml:"policy"`
 	// PolicyFile is the path of a policy file, relative to the scenario.
 	PolicyFile string `yaml:"policyFile" example:"policy.yaml"`
-	// Naive lists the fleets and services that know nothing of Abate in this variant: all their calls are naive, and they do not answer how many attempts were made behind them. Gates are not theirs.
+	// Naive lists the clients and services that do not use Abate's headers in this variant. All their calls are naive,
+	// their answers do not say how many attempts were made behind them, and they have no gates.
 	Naive []string `yaml:"naive" example:"[payment]"`
 	// Services overrides settings of services in this variant.
 	Services yaml.Node `yaml:"services"`
@@ -92,8 +100,8 @@ func (v *Variant) ConnectPolicy(c *Call) (abate.Policy, bool) {
 	return v.Guards.Policy(c.Connect)
 }
 
-// NaiveCall tells whether a caller is naive about one of its calls: by the call's own word, or because the variant says so of
-// all its calls.
+// NaiveCall reports whether a caller is naive about one of its calls: by the call's own word, or because the variant
+// says so of all its calls.
 func (v *Variant) NaiveCall(caller string, c *Call) bool {
 	return c.Naive || slices.Contains(v.Naive, caller)
 }
@@ -106,9 +114,11 @@ func (v *Variant) ProtectionOf(service string) (abate.Protection, bool) {
 	return v.Guards.Protection(service)
 }
 
-// Model holds the choices that make simulators disagree (each changes results near the cliff). Every report prints them.
+// Model holds the choices that make simulators disagree (each changes results near the cliff). Every report prints
+// them.
 type Model struct {
-	// Cancellation: "ignored" (default) means that a request whose caller has left stays in the queue and is worked on; "propagates" means that it leaves the queue and work on it stops.
+	// Cancellation: "ignored" (default) means that a request whose caller has left stays in the queue and is worked on;
+	// "propagates" means that it leaves the queue and work on it stops.
 	Cancellation string `yaml:"cancellation" enum:"ignored|propagates" example:"ignored"`
 	// ServiceTimeDrawn is when a request's service time is drawn: at the "start" of work (default) or on "arrival".
 	ServiceTimeDrawn string `yaml:"serviceTimeDrawn" enum:"start|arrival" example:"start"`
@@ -116,11 +126,12 @@ type Model struct {
 	Ties string `yaml:"ties" enum:"answer-first|timeout-first" example:"answer-first"`
 	// Recovered is the share of the goodput before the fault that counts as recovered. Default: 0.95.
 	Recovered float64 `yaml:"recovered" range:"0.01..1" percent:"true" example:"95%"`
-	// Drain is how long after the end of the run the requests still on their way may take. Default: 30s.
+	// Drain is how long the requests in flight at the end of the run may still take. Default: 30s.
 	Drain time.Duration `yaml:"drain" range:"0s..1h" example:"30s"`
-	// Hold is how long it has to last. Default: 1s.
+	// Hold is how long the recovered goodput has to last. Default: 1s.
 	Hold time.Duration `yaml:"hold" range:"100ms..1h" example:"1s"`
-	// Collapsed is the share of the goodput before the fault below which the last quarter of the time after it counts as collapsed. Default: 0.9.
+	// Collapsed is the share of the goodput before the fault below which the last quarter of the time after it counts
+	// as collapsed. Default: 0.9.
 	Collapsed float64 `yaml:"collapsed" range:"0.01..1" percent:"true" example:"90%"`
 }
 

@@ -30,7 +30,8 @@ func TestSchemaIsInStepWithTheStructs(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(want, scenario.Schema()) {
-		t.Error("schema.json is out of step with the structs and their comments; run: go test ./sim/scenario -run Schema -update")
+		t.Error("schema.json is out of step with the structs and their comments; run: go test ./sim/scenario -run Schema " +
+			"-update")
 	}
 }
 
@@ -49,7 +50,8 @@ func TestSchemaRefusesWhatIsStructurallyWrong(t *testing.T) {
 	if *update {
 		return // the schema that is compiled in is the old one
 	}
-	for _, name := range []string{"not-a-mapping", "unknown-key", "nothing-else", "no-duration", "duration-word", "rate-negative", "rate-zero",
+	for _, name := range []string{"not-a-mapping", "unknown-key", "nothing-else", "no-duration", "duration-word",
+		"rate-negative", "rate-zero",
 		"users-zero", "replicas-zero", "mode-unknown", "model-word", "fault-for-negative"} {
 		file := "testdata/" + name + ".bad.yaml"
 		if problems := schematest.Validate(t, scenario.Schema(), file, read(t, file)); len(problems) == 0 {
@@ -83,14 +85,18 @@ func generator(t *testing.T) schematest.Generator {
 		Docs:     schematest.Comments(t, "*.go"),
 		Defaults: reflect.ValueOf(*defaults),
 		Extra: map[string]object{
-			"clients":             {"minProperties": 1, "maxProperties": 1000},
-			"services":            {"additionalProperties": service["additionalProperties"], "minProperties": 1, "maxProperties": 1000},
+			"clients": {"minProperties": 1, "maxProperties": 1000},
+			"services": {
+				"additionalProperties": service["additionalProperties"], "minProperties": 1, "maxProperties": 1000,
+			},
 			"variants":            {"maxProperties": 50},
 			"variants[].services": schematest.With(service, "type", "object"),
-			"variants[].policy": {"type": "object", "additionalProperties": false, "patternProperties": object{"^x-.": object{}}, "properties": object{
-				"defaults": object{"type": "object"}, "services": object{"type": "object"}, "gatewayRetries": object{"type": "boolean"},
-				"ambiguousPaths": object{"type": "string"},
-				"protect":        object{"type": "object"}, "redis": object{"type": "object"}}},
+			"variants[].policy": {"type": "object", "additionalProperties": false, "patternProperties": object{"^x-.": object{}},
+				"properties": object{
+					"defaults": object{"type": "object"}, "services": object{"type": "object"},
+					"gatewayRetries": object{"type": "boolean"},
+					"ambiguousPaths": object{"type": "string"},
+					"protect":        object{"type": "object"}, "redis": object{"type": "object"}}},
 		},
 	}
 }
@@ -103,7 +109,8 @@ func generate(t *testing.T) object {
 		"$schema", "https://json-schema.org/draft/2020-12/schema",
 		"$id", "https://github.com/abate-go/abate/sim/scenario/schema.json",
 		"title", "Abate scenario file",
-		"description", "A storm to rehearse with abate sim: who calls whom, how fast they are, what goes wrong, and what should hold. Rules between fields are checked by abate sim.",
+		"description", "A storm to rehearse with abate sim: who calls whom, how fast they are, what goes wrong, and what "+
+			"should hold. Rules between fields are checked by abate sim.",
 		"type", "object",
 		"required", []string{"duration", "clients", "services"},
 		"patternProperties", object{"^x-.": object{"description": "Not looked at: a place for YAML anchors."}},
@@ -112,7 +119,8 @@ func generate(t *testing.T) object {
 }
 
 // good is a scenario to which more keys can be added.
-const good = "duration: 3m\nclients: {shop: {rate: 100, calls: [db]}}\nservices: {db: {workers: 50, serviceTime: 10ms}}\n"
+const good = "duration: 3m\nclients: {shop: {rate: 100, calls: [db]}}\nservices: {db: {workers: 50, serviceTime: " +
+	"10ms}}\n"
 
 func parse(t testing.TB, text string) *scenario.Scenario {
 	t.Helper()

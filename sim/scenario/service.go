@@ -16,11 +16,14 @@ type Service struct {
 	Balancing string `yaml:"balancing" enum:"random|round-robin|least-queue" example:"round-robin"`
 	// Workers is how many requests one replica works on at once (threads). Default: no limit.
 	Workers int `yaml:"workers" range:"1..1000000" example:"50"`
-	// ServiceTime is how long the work on one request takes, without the calls it makes. A distribution: "50ms", "exponential 50ms", "lognormal median 50ms p99 400ms", "99% 5ms, 1% 10s", "quantiles p0 1ms p50 5ms p100 1s".
+	// ServiceTime is how long the work on one request takes, without the calls it makes. A distribution: "50ms",
+	// "exponential 50ms", "lognormal median 50ms p99 400ms", "99% 5ms, 1% 10s", "quantiles p0 1ms p50 5ms p100 1s".
 	ServiceTime distribution.Distribution `yaml:"serviceTime" example:"exponential 50ms"`
-	// SlowsDown makes work slower when much of it goes on at once: the service time is multiplied by 1 + slowsDown × (requests being worked on − 1). Default: 0.
+	// SlowsDown makes work slower when a replica works on many requests at once: the service time is multiplied by 1 +
+	// slowsDown × (requests being worked on − 1). Default: 0.
 	SlowsDown float64 `yaml:"slowsDown" range:"0..1000" example:"0.01"`
-	// SlowsQueued makes work slower while requests wait, as memory and garbage collection do: the service time is multiplied by 1 + slowsQueued × (requests waiting), at most by slowsQueuedMax. Default: 0.
+	// SlowsQueued makes work slower while requests wait, as memory and garbage collection do: the service time is
+	// multiplied by 1 + slowsQueued × (requests waiting), at most by slowsQueuedMax. Default: 0.
 	SlowsQueued float64 `yaml:"slowsQueued" range:"0..1000" example:"0.001"`
 	// SlowsQueuedMax bounds the factor of slowsQueued. Default: 10.
 	SlowsQueuedMax float64 `yaml:"slowsQueuedMax" range:"1..1000" example:"2"`
@@ -28,9 +31,10 @@ type Service struct {
 	Queue Queue `yaml:"queue"`
 	// ErrorRate is the share of requests that are answered 500 after the work, independent of load.
 	ErrorRate float64 `yaml:"errorRate" range:"0..1" percent:"true" example:"1%"`
-	// RetryAfter is what a refusal (503) asks callers to wait. Default: nothing.
+	// RetryAfter is how long a refusal (503) asks callers to wait. Default: nothing.
 	RetryAfter time.Duration `yaml:"retryAfter" range:"0s..24h" example:"2s"`
-	// RefusalCost is what a refusal by the service's gate (protect, in the policy) costs its workers, while all of them are busy: work that begins next takes so much longer. Default: nothing.
+	// RefusalCost is what a refusal by the service's gate (protect, in the policy) costs its workers, while all of them
+	// are busy: the work that begins next takes that much longer. Default: nothing.
 	RefusalCost time.Duration `yaml:"refusalCost" range:"1us..1s" example:"50us"`
 	// Calls are the services that a request needs, in order, after its own work. The worker waits for them.
 	Calls []Call `yaml:"calls" example:"[payment-db]"`
@@ -40,7 +44,8 @@ type Service struct {
 	CallsFirst bool `yaml:"callsFirst" example:"true"`
 	// Connections is what connecting costs, for callers with a pool.
 	Connections Connections `yaml:"connections"`
-	// OptimisticLock makes all requests write the same row: one succeeds only if no other was finished since its work began; else it is answered 409, to be tried again.
+	// OptimisticLock makes all requests write the same row. A request succeeds only if no other finished since its work
+	// began; else it is answered 409, which callers may retry.
 	OptimisticLock bool `yaml:"optimisticLock" example:"true"`
 }
 
@@ -57,17 +62,21 @@ type Queue struct {
 	Limit int `yaml:"limit" range:"1..1000000000" example:"1000"`
 	// None: nobody may wait; a request that finds no free worker is refused.
 	None bool `yaml:"none" example:"true"`
-	// Work bounds the queue by the work in it instead: the requests waiting, times their mean service time, divided by the workers. Default: no bound.
+	// Work bounds the queue by the work in it instead of limit: the requests waiting, times their mean service time,
+	// divided by the workers. Default: no bound.
 	Work time.Duration `yaml:"work" range:"1ms..24h" example:"250ms"`
-	// WhenFull is what a request gets that finds the queue full: an "error" at once (default; 503), or "silence" until its caller gives up.
+	// WhenFull is what a request gets that finds the queue full: an "error" at once (default; 503), or "silence" until
+	// its caller gives up.
 	WhenFull string `yaml:"whenFull" enum:"error|silence" example:"error"`
-	// Order in which requests are taken: "fifo" (default), "lifo" (newest first), "codel" (oldest first, but those that waited too long are refused while the queue does not drain; RFC 8289).
+	// Order in which requests are taken: "fifo" (default), "lifo" (newest first), "codel" (oldest first, but those that
+	// waited too long are refused while the queue does not drain; RFC 8289).
 	Order string `yaml:"order" enum:"fifo|lifo|codel" example:"codel"`
 	// Target is the wait that codel tolerates. Default: 5ms.
 	Target time.Duration `yaml:"target" range:"1ms..1h" example:"5ms"`
-	// Interval is how long codel tolerates more. Default: 100ms.
+	// Interval is how long codel tolerates waits above target. Default: 100ms.
 	Interval time.Duration `yaml:"interval" range:"1ms..1h" example:"100ms"`
-	// DropExpired drops a request, when its turn comes, whose caller has given up by then: the deadline travels with the request.
+	// DropExpired drops a request, when it comes to the head of the queue, whose caller has given up by then: the
+	// deadline travels with the request.
 	DropExpired bool `yaml:"dropExpired" example:"true"`
 }
 

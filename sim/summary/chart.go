@@ -91,9 +91,12 @@ func newCurve(r *sim.Result, v *sim.VariantResult, service string, columns int) 
 	bins := len(v.Run.Goodput)
 	each := (bins + columns - 1) / columns
 	c := curve{
-		title:   clean(v.Name),
-		goodput: means(v.Run.Goodput, each, bins), attempts: means(nil, each, bins),
-		seconds: float64(each) * v.Run.BinSeconds, from: r.TroubleFrom, to: r.TroubleTo,
+		title:    clean(v.Name),
+		goodput:  means(v.Run.Goodput, each, bins),
+		attempts: means(nil, each, bins),
+		seconds:  float64(each) * v.Run.BinSeconds,
+		from:     r.TroubleFrom,
+		to:       r.TroubleTo,
 	}
 	for _, s := range v.Run.Services {
 		if s.Name == service {
@@ -172,7 +175,7 @@ func (c *curve) row(row int, top float64) string {
 	return string(cells)
 }
 
-// inTrouble tells whether something is wrong during a column.
+// inTrouble reports whether something is wrong during a column.
 func (c *curve) inTrouble(column int) bool {
 	begin := float64(column) * c.seconds
 	return begin < c.to && begin+c.seconds > c.from

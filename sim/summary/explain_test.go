@@ -77,7 +77,8 @@ func TestExplainSaysEveryPolicyOnce(t *testing.T) {
 
 func TestExplainOfOneVariantIsComplete(t *testing.T) {
 	text := explain(t, "retrying")
-	if strings.Contains(text, "Variant plain") || strings.Contains(text, "all else as") || !strings.Contains(text, "Variant retrying") {
+	if strings.Contains(text, "Variant plain") || strings.Contains(text, "all else as") ||
+		!strings.Contains(text, "Variant retrying") {
 		t.Error(text)
 	}
 	for _, setting := range []string{"duration", "model.cancellation", "scale"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/abate-go/abate/sim/figures"
 )
 
-// Markdown writes results in five lines of GitHub-flavoured Markdown, for a pull request: the verdict, what was played,
+// Markdown writes results in five lines of GitHub-flavoured Markdown, for a pull request: the verdict, what was run,
 // what failed, what is undecided or passed, and how to see more.
 func Markdown(w io.Writer, results []*sim.Result) error {
 	lines := [5]string{headline(results), played(results), listed(results, sim.Fail, "Failed"), "", again(results)}
@@ -41,7 +41,7 @@ func headline(results []*sim.Result) string {
 	return text
 }
 
-// played says what the results are about.
+// run says what the results are about.
 func played(results []*sim.Result) string {
 	var names []string
 	runs := 0

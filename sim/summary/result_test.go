@@ -11,16 +11,25 @@ func at(v float64) *float64 { return &v }
 // checkout is a result as the checkout outage gives it: three variants that fail, are undecided, and pass.
 func checkout() *sim.Result {
 	return &sim.Result{
-		Version: sim.Version, Name: "checkout outage", About: "A database is away for 30 s; do the retries let it come back?",
-		File: "scenarios/checkout-outage.yaml", Seed: 1, Scale: 50, Seconds: 180, TroubleFrom: 30, TroubleTo: 60,
-		Faults:  []sim.FaultText{{Text: "payment-db does not answer (hang)", From: 30, To: 60}},
-		Verdict: "FAIL",
+		Version:     sim.Version,
+		Name:        "checkout outage",
+		About:       "A database is away for 30 s; do the retries let it come back?",
+		File:        "scenarios/checkout-outage.yaml",
+		Seed:        1,
+		Scale:       50,
+		Seconds:     180,
+		TroubleFrom: 30,
+		TroubleTo:   60,
+		Faults:      []sim.FaultText{{Text: "payment-db does not answer (hang)", From: 30, To: 60}},
+		Verdict:     "FAIL",
 		Variants: []sim.VariantResult{
 			variant("unguarded", "FAIL", 40, 0, 40, 4),
 			variant("backoff", "UNDECIDED", 400, 357, 43, 2.2),
 			variant("guarded", "PASS", 40, 40, 0, 1.08),
 		},
-		Assumptions: []sim.Assumption{{Setting: "model.cancellation", Value: "ignored", Default: true, Why: "abandoned work is done"}},
+		Assumptions: []sim.Assumption{
+			{Setting: "model.cancellation", Value: "ignored", Default: true, Why: "abandoned work is done"},
+		},
 		NotModelled: []string{"kernel queues"},
 	}
 }
@@ -37,8 +46,15 @@ func variant(name, verdict string, runs, recovered, collapsed int, amplification
 	}
 	e := sim.ExpectationResult{Text: "recovery < 10s in 90% of runs", Verdict: verdict, Runs: runs, Held: recovered,
 		Held95: share(recovered, runs), Needed: 0.9, Value: recovery}
-	c := sim.ExpectationResult{Text: "collapse < 20%", Verdict: map[bool]string{true: "PASS", false: "FAIL"}[collapsed*5 < runs],
-		Runs: runs, Held: runs - collapsed, Held95: share(collapsed, runs), Needed: 0.8, Value: sim.Quantiles{P50: at(0)}}
+	c := sim.ExpectationResult{
+		Text:    "collapse < 20%",
+		Verdict: map[bool]string{true: "PASS", false: "FAIL"}[collapsed*5 < runs],
+		Runs:    runs,
+		Held:    runs - collapsed,
+		Held95:  share(collapsed, runs),
+		Needed:  0.8,
+		Value:   sim.Quantiles{P50: at(0)},
+	}
 	v.Expectations = []sim.ExpectationResult{e, c}
 	v.Measures = []sim.Measure{
 		{Name: "recovery", Unit: "s", Value: recovery},
@@ -84,7 +100,8 @@ func extras() *sim.Result {
 		{Dimension: "trouble", Text: "stands up to 1.9 s of trouble"},
 	}
 	v.Advice = []sim.Advice{
-		{Change: "payment-db: retryBudget.ratio 0.1 (was off)", Verdict: "PASS", Runs: 400, Held: 0.9975, YAML: "services:\n  payment-db:\n    retryBudget:\n      ratio: 0.1\n"},
+		{Change: "payment-db: retryBudget.ratio 0.1 (was off)", Verdict: "PASS", Runs: 400, Held: 0.9975,
+			YAML: "services:\n  payment-db:\n    retryBudget:\n      ratio: 0.1\n"},
 		{Change: "payment-db: maxRetries 0 (was 3)", Verdict: "PASS", Runs: 400, Held: 1},
 	}
 	return r
@@ -92,8 +109,17 @@ func extras() *sim.Result {
 
 // bare is the least that a result can be: one variant without expectations, without faults, one run.
 func bare() *sim.Result {
-	return &sim.Result{Version: sim.Version, Name: "quiet", Seed: 7, Scale: 1, Seconds: 10, TroubleFrom: 10, TroubleTo: 10, Verdict: "NONE",
-		Variants: []sim.VariantResult{{Name: "default", Runs: 1, Verdict: "NONE", Collapse: share(0, 1)}}}
+	return &sim.Result{
+		Version:     sim.Version,
+		Name:        "quiet",
+		Seed:        7,
+		Scale:       1,
+		Seconds:     10,
+		TroubleFrom: 10,
+		TroubleTo:   10,
+		Verdict:     "NONE",
+		Variants:    []sim.VariantResult{{Name: "default", Runs: 1, Verdict: "NONE", Collapse: share(0, 1)}},
+	}
 }
 
 // interrupted was stopped during its second variant.

@@ -69,7 +69,8 @@ func TestEveryFormIsAsInItsGoldenFile(t *testing.T) {
 	}
 	var several bytes.Buffer
 	all := []*sim.Result{checkout(), extras(), bare()}
-	if err := errors.Join(summary.Overview(&several, all, summary.Options{}), summary.Markdown(&several, all)); err != nil {
+	if err := errors.Join(summary.Overview(&several, all, summary.Options{}), summary.Markdown(&several, all)); err !=
+		nil {
 		t.Fatal(err)
 	}
 	golden(t, "several.txt", several.String())
@@ -140,7 +141,8 @@ func TestEveryVariantIsInTheTableWhenThereAreMany(t *testing.T) {
 
 func TestColourAddsEscapesAndNothingElse(t *testing.T) {
 	var plain, coloured bytes.Buffer
-	if err := errors.Join(summary.Text(&plain, checkout(), summary.Options{}), summary.Text(&coloured, checkout(), summary.Options{Color: true})); err != nil {
+	if err := errors.Join(summary.Text(&plain, checkout(), summary.Options{}),
+		summary.Text(&coloured, checkout(), summary.Options{Color: true})); err != nil {
 		t.Fatal(err)
 	}
 	text := coloured.String()
@@ -176,7 +178,8 @@ func TestExitCodeIsTheWorst(t *testing.T) {
 		want    int
 	}{
 		{nil, 0}, {of("NONE"), 0}, {of("PASS", "NONE"), 0}, {of("PASS", "UNDECIDED"), 2}, {of("UNDECIDED", "PASS"), 2},
-		{of("FAIL", "UNDECIDED", "PASS"), 1}, {of("UNDECIDED", "FAIL"), 1}, {of("FAIL", "stopped"), 130}, {of("stopped", "FAIL"), 130},
+		{of("FAIL", "UNDECIDED", "PASS"), 1}, {of("UNDECIDED", "FAIL"), 1}, {of("FAIL", "stopped"), 130},
+		{of("stopped", "FAIL"), 130},
 	} {
 		if got := summary.ExitCode(c.results); got != c.want {
 			t.Errorf("%d results: exit code %d, want %d", len(c.results), got, c.want)
@@ -189,7 +192,8 @@ func TestRecoveryCountsRunsThatNeverRecovered(t *testing.T) {
 		recovered int
 		want      string
 	}{
-		{0, "never / never"}, {49, "never / never"}, {50, "12 s / never"}, {98, "7.1 s / never"}, {99, "7 s / 12 s"}, {100, "6.9 s / 11.9 s"},
+		{0, "never / never"}, {49, "never / never"}, {50, "12 s / never"}, {98, "7.1 s / never"}, {99, "7 s / 12 s"},
+		{100, "6.9 s / 11.9 s"},
 	} {
 		r := checkout()
 		r.Variants = []sim.VariantResult{variant("v", "FAIL", 100, c.recovered, 0, 1)}
@@ -333,7 +337,8 @@ func TestJUnitIsWellFormedAndCountsRight(t *testing.T) {
 func TestJSONIsTheResultAndNothingIfItCannotBe(t *testing.T) {
 	var back sim.Result
 	text := write(t, summary.JSON, checkout())
-	if err := json.Unmarshal([]byte(text), &back); err != nil || back.Name != "checkout outage" || len(back.Variants) != 3 {
+	if err := json.Unmarshal([]byte(text), &back); err != nil || back.Name != "checkout outage" ||
+		len(back.Variants) != 3 {
 		t.Errorf("%v, %+v", err, back)
 	}
 	if again := write(t, summary.JSON, &back); again != text {

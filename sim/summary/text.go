@@ -53,7 +53,7 @@ func Text(w io.Writer, r *sim.Result, o Options) error {
 	return err
 }
 
-// head says what was played.
+// head says what was run.
 func (p *page) head(r *sim.Result) {
 	if r.Interrupted {
 		p.line("Stopped before the end. This is what is known so far.\n")

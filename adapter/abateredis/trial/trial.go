@@ -1,5 +1,5 @@
-// Package trial is a Redis inside this process, for trying what needs one. It keeps nothing, and other processes that start
-// one have another.
+// Package trial is a Redis inside this process, for trying what needs one. It keeps nothing, and other processes that
+// start one have another.
 package trial
 
 import (
@@ -28,7 +28,7 @@ func Start() (addr string, stop func(), err error) {
 			case <-end:
 				server.Close()
 				return
-			case now := <-ticker.C: // its keys expire only when it is told how much time has passed
+			case now := <-ticker.C: // its keys expire only when FastForward is called
 				server.FastForward(now.Sub(last))
 				last = now
 			}

@@ -15,11 +15,12 @@ import (
 const checkUsage = `Usage: abate check [-q] FILE...
        abate check --schema
 
-Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: every default written out, as
-a policy file again, below a line for each service that it protects. "-" reads standard input. Mistakes go to standard
-error, one per line, as file:line:col. After "--" all words are files.
+Checks policy files, plain or in a Kubernetes ConfigMap, and prints the policy in force: a policy
+file with every default written out, below a line for each service that it protects. "-" reads
+standard input. Mistakes go to standard error, one per line, as file:line:col. All arguments after
+"--" are files.
 
-  -q        only say for each file whether it is good
+  -q        only report for each file whether it is good
   --schema  print the JSON Schema of a policy file
 
 Exit code: 0 all files are good, 1 one is not, 2 wrong usage.
@@ -79,7 +80,8 @@ func contents(f *policyfile.File) string {
 	return text
 }
 
-// protections says in a line for each what arrives where, and what can be refused there: the answer to "are we protected".
+// protections says in a line for each what arrives where, and what can be refused there: the answer to "are we
+// protected".
 func protections(f *policyfile.File) string {
 	var b strings.Builder
 	fleet, keys := false, false
@@ -98,10 +100,12 @@ func protections(f *policyfile.File) string {
 		fleet = fleet || p.RetryBudget.Fleet || p.CircuitBreaker.Fleet
 	}
 	if f.Redis.Enabled() && !fleet && !f.Defaults.RetryBudget.Fleet && !f.Defaults.CircuitBreaker.Fleet {
-		b.WriteString("# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: true\n")
+		b.WriteString("# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: " +
+			"true\n")
 	}
 	if keys && f.Redis.CanForgetKeys() {
-		b.WriteString("# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done again; set it to the number of replicas of each master\n")
+		b.WriteString("# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done " +
+			"again; set it to the number of replicas of each master\n")
 	}
 	return b.String()
 }

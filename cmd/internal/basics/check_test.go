@@ -38,7 +38,8 @@ func TestCheckPrintsThePolicyInForceAsAPolicyFile(t *testing.T) {
 func TestCheckPrintsWhatAFileProtects(t *testing.T) {
 	code, out, errs := check(t, "../../../examples/ingress.yaml")
 	const first = "# ../../../examples/ingress.yaml: ok, 0 services, 1 protected\n" +
-		"# protects orders, on 127.0.0.1:8080 before http://127.0.0.1:9000: timeout 10s; rate limit 100/s by caller; shed; idempotency of POST\ndefaults:\n"
+		"# protects orders, on 127.0.0.1:8080 before http://127.0.0.1:9000: timeout 10s; rate limit 100/s by caller; shed; " +
+		"idempotency of POST\ndefaults:\n"
 	if code != 0 || errs != "" || !strings.HasPrefix(out, first) {
 		t.Fatalf("exit %d, %s\n%.400s", code, errs, out)
 	}
@@ -47,32 +48,47 @@ func TestCheckPrintsWhatAFileProtects(t *testing.T) {
 	if _, second, _ = strings.Cut(second, "\n"); again != 0 || second != printed {
 		t.Errorf("exit %d, %s: what is printed is another file:\n%s\nfrom:\n%s", again, errs, second, printed)
 	}
-	if code, out, _ := check(t, "-q", "../../../examples/ingress.yaml"); code != 0 || out != "../../../examples/ingress.yaml: ok, 0 services, 1 protected\n" {
+	if code, out, _ := check(t, "-q", "../../../examples/ingress.yaml"); code != 0 ||
+		out != "../../../examples/ingress.yaml: ok, 0 services, 1 protected\n" {
 		t.Errorf("with -q: exit %d, %q", code, out)
 	}
-	if code, _, errs := check(t, clitest.Put(t, "tried.yaml", strings.Replace(read(t, "../../../examples/ingress.yaml"), "# redis: {embedded", "redis: {embedded", 1))); code != 0 {
+	if code, _,
+		errs := check(
+		t, clitest.Put(t, "tried.yaml", strings.Replace(read(t, "../../../examples/ingress.yaml"), "# redis: {embedded",
+			"redis: {embedded", 1))); code != 0 {
 		t.Errorf("the other redis of the comments: exit %d, %s", code, errs)
 	}
 }
 
 func TestCheckSaysHowMuchOfAProtectionIsOn(t *testing.T) {
 	const redis = "redis: {embedded: true}\n"
-	const unused = "# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: true\n"
-	const forgets = "# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is done again; set it to the number of replicas of each master\n"
+	const unused = "# redis is used for nothing: no rateLimit, idempotency, retryBudget or circuitBreaker says fleet: " +
+		"true\n"
+	const forgets = "# redis.replicas is 0: a failover can forget idempotency keys, and what was done under them is " +
+		"done again; set it to the number of replicas of each master\n"
 	for text, want := range map[string]string{
 		"protect: {a: }":                         "# protects a, in a Go program: shed\n",
 		"protect: {a: {shed: {disabled: true}}}": "# protects a, in a Go program: nothing is refused\n",
-		"protect: {a: {rateLimit: {limit: 0/s, shadow: true}, shed: {shadow: true}}}":                                        "# protects a, in a Go program: rate limit 0/s (shadow); shed (shadow)\n",
-		redis + "protect: {a: {idempotency: {methods: [POST, PUT]}}}":                                                        "# protects a, in a Go program: shed; idempotency of POST, PUT\n" + unused,
-		redis + "protect: {a: {idempotency: {methods: [POST], fleet: true}}}":                                                "# protects a, in a Go program: shed; idempotency of POST\n",
-		"redis: {addresses: [\"a:1\"], cluster: true}\nprotect: {a: {idempotency: {methods: [POST], fleet: true}}}":          "# protects a, in a Go program: shed; idempotency of POST\n" + forgets,
-		"redis: {addresses: [\"a:1\"], master: m}\nprotect: {a: {idempotency: {methods: [POST], fleet: true}}}":              "# protects a, in a Go program: shed; idempotency of POST\n" + forgets,
-		"redis: {addresses: [\"a:1\"], master: m, replicas: 1}\nprotect: {a: {idempotency: {methods: [POST], fleet: true}}}": "# protects a, in a Go program: shed; idempotency of POST\n",
-		"redis: {addresses: [\"a:1\"], master: m}\nprotect: {a: {rateLimit: {limit: 1/s, fleet: true}}}":                     "# protects a, in a Go program: rate limit 1/s; shed\n",
-		redis + "services: {a: {retryBudget: {fleet: true}}}":                                                                "",
-		redis + "defaults: {circuitBreaker: {fleet: true}}":                                                                  "",
-		redis + "services: {a: }": unused,
-		"protect: {a: {listen: \"[::1]:1\", upstreams: [\"http://a\", \"h2c://b\"], tls: {certificate: c, key: k, clientCA: a}, authentication: {bearerTokens: t}}}": "# protects a, on [::1]:1 before http://a, h2c://b: authentication; mutual TLS; shed\n",
+		"protect: {a: {rateLimit: {limit: 0/s, shadow: true}, shed: {shadow: true}}}": "# protects a, in a Go program: " +
+			"rate limit 0/s (shadow); shed (shadow)\n",
+		redis + "protect: {a: {idempotency: {methods: [POST, PUT]}}}": "# protects a, in a Go program: shed; idempotency " +
+			"of POST, PUT\n" + unused,
+		redis + "protect: {a: {idempotency: {methods: [POST], fleet: true}}}": "# protects a, in a Go program: shed; " +
+			"idempotency of POST\n",
+		"redis: {addresses: [\"a:1\"], cluster: true}\nprotect: {a: {idempotency: {methods: [POST], fleet: " +
+			"true}}}": "# protects a, in a Go program: shed; idempotency of POST\n" + forgets,
+		"redis: {addresses: [\"a:1\"], master: m}\nprotect: {a: {idempotency: {methods: [POST], fleet: " +
+			"true}}}": "# protects a, in a Go program: shed; idempotency of POST\n" + forgets,
+		"redis: {addresses: [\"a:1\"], master: m, replicas: 1}\nprotect: {a: {idempotency: {methods: [POST], fleet: " +
+			"true}}}": "# protects a, in a Go program: shed; idempotency of POST\n",
+		"redis: {addresses: [\"a:1\"], master: m}\nprotect: {a: {rateLimit: {limit: 1/s, fleet: true}}}": "# protects a, " +
+			"in a Go program: rate limit 1/s; shed\n",
+		redis + "services: {a: {retryBudget: {fleet: true}}}": "",
+		redis + "defaults: {circuitBreaker: {fleet: true}}":   "",
+		redis + "services: {a: }":                             unused,
+		"protect: {a: {listen: \"[::1]:1\", upstreams: [\"http://a\", \"h2c://b\"], tls: {certificate: c, key: k, " +
+			"clientCA: a}, authentication: {bearerTokens: t}}}": "# protects a, on [::1]:1 before http://a, h2c://b: " +
+			"authentication; mutual TLS; shed\n",
 	} {
 		code, out, errs := check(t, clitest.Put(t, "p.yaml", text+"\n"))
 		_, rest, _ := strings.Cut(out, "\n")
@@ -83,7 +99,8 @@ func TestCheckSaysHowMuchOfAProtectionIsOn(t *testing.T) {
 }
 
 func TestCheckTellsEveryMistakeAndExitsWithOne(t *testing.T) {
-	good, bad := clitest.Put(t, "good.yaml", "services: {a: }\n"), clitest.Put(t, "bad.yaml", "defaults: {maxRetrys: 1, timeout: -1s}\n")
+	good, bad := clitest.Put(t, "good.yaml", "services: {a: }\n"),
+		clitest.Put(t, "bad.yaml", "defaults: {maxRetrys: 1, timeout: -1s}\n")
 	code, out, errs := check(t, bad, good)
 	want := bad + `:1:12: defaults: unknown key "maxRetrys"; did you mean maxRetries?` + "\n" +
 		bad + `:1:35: defaults.timeout: -1s is out of range; allowed: 0s to 24h; for example 2s` + "\n"
@@ -146,7 +163,8 @@ func TestCheckUsage(t *testing.T) {
 		{"--schema x.yaml", 2, "", "Usage: abate check"},
 	} {
 		code, out, errs := check(t, strings.Fields(c.args)...)
-		if code != c.code || !strings.HasPrefix(out, c.out) || !strings.HasPrefix(errs, c.err) || c.out == "" && out != "" || c.err == "" && errs != "" {
+		if code != c.code || !strings.HasPrefix(out, c.out) || !strings.HasPrefix(errs, c.err) || c.out == "" && out != "" ||
+			c.err == "" && errs != "" {
 			t.Errorf("check %s: exit %d, %q, %q", c.args, code, out, errs)
 		}
 	}

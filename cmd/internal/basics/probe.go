@@ -15,16 +15,16 @@ import (
 
 const probeUsage = `Usage: abate probe [--timeout D] URL
 
-Asks URL with GET. For health checks in images that have no shell and no curl:
+Sends a GET to URL. It is for health checks in images that have no shell and no curl:
 
   abate probe http://127.0.0.1:15000/readyz
 
-It goes through no HTTP proxy, whatever the environment says, and follows no redirect.
+It uses no HTTP proxy, whatever the environment says, and follows no redirect.
 
   --timeout D   how long the answer may take (default 2s)
   -h, --help    print this
 
-Exit code: 0 the answer is 2xx, 1 it is not or there is none in time, 2 wrong usage.
+Exit code: 0 the answer is 2xx, 1 it is not or does not come in time, 2 wrong usage.
 `
 
 // ProbeCommand is "abate probe".
@@ -64,7 +64,8 @@ func ProbeCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // probeProblems is what is wrong with the words.
 func probeProblems(urls []string, timeout time.Duration) (problems []string) {
 	if len(urls) != 1 {
-		problems = append(problems, fmt.Sprintf("%s; write one, for example http://127.0.0.1:15000/readyz", cli.Count(len(urls), "URL")))
+		problems = append(problems,
+			fmt.Sprintf("%s; write one, for example http://127.0.0.1:15000/readyz", cli.Count(len(urls), "URL")))
 	}
 	for _, raw := range urls {
 		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -41,7 +41,8 @@ func TestProbeTellsWhetherTheAnswerIs2xx(t *testing.T) {
 	}{
 		{"200", 0, ""}, {"204", 0, ""}, {"299", 0, ""},
 		{"302", 1, "/302 answered 302 Found"}, // the one that it leads to was not asked for
-		{"404", 1, "/404 answered 404 Not Found"}, {"500", 1, "/500 answered 500"}, {"503", 1, "/503 answered 503 Service Unavailable"},
+		{"404", 1, "/404 answered 404 Not Found"}, {"500", 1, "/500 answered 500"},
+		{"503", 1, "/503 answered 503 Service Unavailable"},
 	} {
 		code, stdout, stderr := runProbe(t.Context(), server.URL+"/"+c.status)
 		want := ""
@@ -58,12 +59,14 @@ func TestProbeWithoutAnAnswer(t *testing.T) {
 	refusing := clitest.OnLoopback(t)
 	refusing.Close()
 	at := "http://" + refusing.Addr().String() + "/readyz"
-	if code, _, stderr := runProbe(t.Context(), at); code != 1 || !strings.Contains(stderr, at) || !strings.Contains(stderr, "connection refused") {
+	if code, _, stderr := runProbe(t.Context(), at); code != 1 || !strings.Contains(stderr, at) ||
+		!strings.Contains(stderr, "connection refused") {
 		t.Errorf("refused: exit code %d, %q", code, stderr)
 	}
 	silent := clitest.OnLoopback(t) // the kernel takes the connection, nobody answers
 	at = "http://" + silent.Addr().String() + "/readyz"
-	if code, _, stderr := runProbe(t.Context(), at, "--timeout", "30ms"); code != 1 || stderr != "abate probe: "+at+" did not answer within 30ms\n" {
+	if code, _, stderr := runProbe(t.Context(), at, "--timeout", "30ms"); code != 1 ||
+		stderr != "abate probe: "+at+" did not answer within 30ms\n" {
 		t.Errorf("silent: exit code %d, %q", code, stderr)
 	}
 	if code, _, _ := runProbe(clitest.Ended(t), at); code != 1 {
@@ -75,7 +78,8 @@ func TestProbeWithoutAnAnswer(t *testing.T) {
 			nc.Close()
 		}
 	}()
-	if code, _, stderr := runProbe(t.Context(), "http://"+closing.Addr().String()); code != 1 || !strings.Contains(stderr, closing.Addr().String()) {
+	if code, _, stderr := runProbe(t.Context(), "http://"+closing.Addr().String()); code != 1 ||
+		!strings.Contains(stderr, closing.Addr().String()) {
 		t.Errorf("closed without an answer: exit code %d, %q", code, stderr)
 	}
 }
@@ -107,7 +111,8 @@ func TestProbeUsage(t *testing.T) {
 			}
 		}
 	}
-	if code, stdout, stderr := runProbe(clitest.Ended(t), "http://127.0.0.1/", "-h"); code != 0 || stdout != probeUsage || stderr != "" {
+	if code, stdout, stderr := runProbe(clitest.Ended(t), "http://127.0.0.1/", "-h"); code != 0 || stdout != probeUsage ||
+		stderr != "" {
 		t.Errorf("help: exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if names := strings.Join(clitest.FlagsIn(probeUsage), " "); names != "h help timeout" {
@@ -120,8 +125,8 @@ func TestProbeUsage(t *testing.T) {
 	}
 }
 
-// A health check that goes through the proxy of the environment would ask somebody else. The address is one that Go sends
-// through a proxy, which it does not with 127.0.0.1, and that leads back here all the same.
+// A health check that goes through the proxy of the environment would ask somebody else. The address is one that Go
+// sends through a proxy, which it does not with 127.0.0.1, and that leads back here all the same.
 func TestProbeGoesThroughNoProxy(t *testing.T) {
 	if testing.Short() {
 		return
@@ -133,7 +138,8 @@ func TestProbeGoesThroughNoProxy(t *testing.T) {
 	defer detour.Close()
 	_, port, _ := strings.Cut(strings.TrimPrefix(target.URL, "http://"), ":")
 	cmd := exec.CommandContext(t.Context(), built(t), "probe", "http://0.0.0.0:"+port+"/")
-	cmd.Env = append(os.Environ(), "http_proxy="+detour.URL, "HTTP_PROXY="+detour.URL, "all_proxy="+detour.URL, "no_proxy=", "NO_PROXY=")
+	cmd.Env = append(os.Environ(), "http_proxy="+detour.URL, "HTTP_PROXY="+detour.URL, "all_proxy="+detour.URL,
+		"no_proxy=", "NO_PROXY=")
 	out, err := cmd.CombinedOutput()
 	if err != nil || len(out) > 0 || asked.Load() != 1 || detours.Load() != 0 {
 		t.Errorf("%v, %q; asked %d times, through the proxy %d times", err, out, asked.Load(), detours.Load())

@@ -22,31 +22,33 @@ import (
 const waitUsage = `Usage: abate wait TARGET... [--timeout D] [--policy FILE [--service NAME]] [--quiet]
                   [-- PROGRAM [ARG...]]
 
-Waits until all targets answer, then becomes the program: the same process, so that signals and the
-exit code are the program's own, also as process 1 of a container. Without "--" it only waits.
+Waits until all targets answer, then replaces itself by the program in the same process. So signals
+and the exit code are the program's own, also for process 1 of a container. Without "--" it only
+waits.
 
   abate wait postgres://app:secret@db/shop redis://cache --timeout 2m -- /server --port 8080
 
-Targets are asked in parallel, each again after 100 ms at first and 5 s at last, half of it random:
+Targets are asked in parallel. The wait between two attempts grows from 100 ms to 5 s, half of it
+random:
 
   postgres://USER:PASSWORD@HOST:PORT/DB  logs in and asks SELECT 1; PGPASSWORD and the like count
   redis://USER:PASSWORD@HOST:PORT/DB     logs in and sends PING; rediss:// does so with TLS
   kafka://HOST:PORT,HOST:PORT            asks one of the brokers for metadata; with USER:PASSWORD@
                                          and ?sasl=plain (default), scram-sha-256 or scram-sha-512
                                          it logs in; kafka+ssl:// does so with TLS, ?ca=FILE
-  http://HOST:PORT/PATH                  GET brings 2xx or 3xx, which is not followed; Retry-After
-                                         counts; https:// does so with TLS; through no proxy
-  mysql://HOST:PORT                      only opens a connection: that says little of the server
+  http://HOST:PORT/PATH                  GET gets 2xx or 3xx, which is not followed; Retry-After
+                                         counts; https:// does so with TLS; uses no proxy
+  mysql://HOST:PORT                      only opens a connection, which says little about the server
   tcp://HOST:PORT  unix:///PATH          opens a connection
 
-What waiting cannot mend ends the wait at once: a wrong password, an unknown database, a certificate
-that is not trusted. What it can is tried again: nobody listens yet, the name is not known yet, the
-server is starting, too many connections. Passwords are not printed.
+Failures that waiting cannot fix end the wait at once: a wrong password, an unknown database, a
+certificate that is not trusted. Other failures are retried: nobody listens yet, the name is not
+known yet, the server is starting, too many connections. Passwords are not printed.
 
   --timeout D     when to give up (default 60s, or the maxElapsed of the policy)
   --policy FILE   take the back-off and the attemptTimeout from the defaults of a policy file
   --service NAME  or from this service of it
-  --quiet         only say why the wait has failed
+  --quiet         only report why the wait failed
   -h, --help      print this
 
 Exit code: the program's own, 0 without one; 1 a target is not there, or the wait was interrupted;
@@ -119,7 +121,7 @@ func findProgram(name string) (string, error) {
 	return "", noProgram{127, fmt.Sprintf("program %q is in no folder of PATH (%s)", name, os.Getenv("PATH"))}
 }
 
-// await waits for all targets, and tells whether all are there.
+// await waits for all targets, and reports whether all are there.
 func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 	all, cancel := context.WithCancel(abate.ContextWithLogger(ctx, slog.New(slog.DiscardHandler)))
 	defer cancel()
@@ -153,7 +155,9 @@ func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 func (t *waitTarget) await(ctx context.Context, p abate.Policy, say *waitTeller) error {
 	p.Classify = connfail.Classify
 	p.Observer = say.observer(t)
-	_, err := abate.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, t.probe(ctx) })
+	_, err := abate.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, t.probe(ctx)
+	})
 	return err
 }
 

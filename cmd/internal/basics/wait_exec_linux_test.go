@@ -44,7 +44,8 @@ func TestWaitBecomesTheProgram(t *testing.T) {
 		return // the command has to be built
 	}
 	there := clitest.OnLoopback(t)
-	cmd, out, _ := waitProcess(t, "tcp://"+there.Addr().String(), "--quiet", "--", "sh", "-c", `echo "$$|$ABATE_WAIT_TEST|$0|$1"; exit 7`, "name", "--help")
+	cmd, out, _ := waitProcess(t, "tcp://"+there.Addr().String(), "--quiet", "--", "sh", "-c",
+		`echo "$$|$ABATE_WAIT_TEST|$0|$1"; exit 7`, "name", "--help")
 	text, err := io.ReadAll(out)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,9 @@ func TestWaitLeavesNothingOfItsOwnToTheProgram(t *testing.T) {
 		return // the command has to be built
 	}
 	there := clitest.OnLoopback(t)
-	for _, program := range [][]string{{"ls", "/proc/self/fd"}, {"grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"}, {"sh", "-c", "ulimit -n"}} {
+	for _, program := range [][]string{
+		{"ls", "/proc/self/fd"}, {"grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"}, {"sh", "-c", "ulimit -n"},
+	} {
 		direct := exec.Command(program[0], program[1:]...)
 		want, err := direct.Output()
 		if err != nil {
@@ -80,7 +83,8 @@ func TestSignalsReachTheProgramThatWaitHasBecome(t *testing.T) {
 		return // the command has to be built
 	}
 	there := clitest.OnLoopback(t)
-	cmd, out, _ := waitProcess(t, "tcp://"+there.Addr().String(), "--", "sh", "-c", `trap 'exit 42' TERM; echo trapped; for i in $(seq 1000); do sleep 0.05; done`)
+	cmd, out, _ := waitProcess(t, "tcp://"+there.Addr().String(), "--", "sh", "-c",
+		`trap 'exit 42' TERM; echo trapped; for i in $(seq 1000); do sleep 0.05; done`)
 	if line, err := out.ReadString('\n'); line != "trapped\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -118,8 +122,10 @@ func TestAProgramThatCannotBeRunIs126(t *testing.T) {
 	}
 	there := clitest.OnLoopback(t)
 	for content, want := range map[string]string{
-		"no first line\n":          "exec format error; it is made for another machine, or a script without a first line like #!/bin/sh",
-		"#!/no/such/interpreter\n": "no such file or directory; the interpreter in its first line, or its loader, is not in this image",
+		"no first line\n": "exec format error; it is made for another machine, or a script without a first line " +
+			"like #!/bin/sh",
+		"#!/no/such/interpreter\n": "no such file or directory; the interpreter in its first line, or its loader, is not " +
+			"in this image",
 	} {
 		script := clitest.Put(t, "script", content)
 		if out, err := exec.Command("chmod", "+x", script).CombinedOutput(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policyfile"
 )
 
-// waiting is what "abate wait" was told.
+// waiting is the command line of "abate wait".
 type waiting struct {
 	targets []waitTarget
 	program []string // with its arguments; empty for none
@@ -31,7 +31,7 @@ func (w *waiting) wrong(format string, args ...any) {
 	w.problems = append(w.problems, fmt.Errorf(format, args...))
 }
 
-// parseWait reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by one.
+// parseWait reads the words. It finds everything that is wrong with them, so that users need not fix them one by one.
 func (c Clients) parseWait(args []string) (w *waiting, help bool, problems []error) {
 	w = new(waiting)
 	set := w.define()
@@ -83,8 +83,8 @@ func (w *waiting) define() *flag.FlagSet {
 	return set
 }
 
-// read sets the flags and returns the targets, in any order. Where no "--" follows, a word that can be neither ends the reading:
-// it and what comes after it was meant to be a program.
+// read sets the flags and returns the targets, in any order. Where no "--" follows, a word that can be neither ends the
+// reading: it and what comes after it was meant to be a program.
 func (w *waiting) read(set *flag.FlagSet, args []string, hasProgram bool) (targets []string, help bool) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -112,7 +112,8 @@ func (w *waiting) flag(set *flag.FlagSet, arg string, rest []string) (_ []string
 	case name == "h" || name == "help":
 		return nil, true
 	case to == nil:
-		w.wrong("%s is not a flag%s; flags of the program go after --", cli.CutFlag(arg), strings.TrimSuffix(cli.SuggestFlag(set, name), "?"))
+		w.wrong("%s is not a flag%s; flags of the program go after --", cli.CutFlag(arg),
+			strings.TrimSuffix(cli.SuggestFlag(set, name), "?"))
 		if !assigned && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !strings.Contains(rest[0], "://") {
 			rest = rest[1:] // what was meant to be its value
 		}

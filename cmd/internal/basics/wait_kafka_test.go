@@ -32,9 +32,14 @@ func loopbackCertificate(t *testing.T) (certificate, key []byte) {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a broker"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "a broker"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &private.PublicKey, private)
 	if err != nil {
@@ -44,7 +49,8 @@ func loopbackCertificate(t *testing.T) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
 // waitsFor runs "abate wait" for one target and compares how that ends.
@@ -78,16 +84,19 @@ func TestWaitLogsInToKafka(t *testing.T) {
 		waitsFor(t, "a login"+how, "kafka://app:hunter-right@"+open+how, 0, "is there")
 	}
 	waitsFor(t, "TLS", "kafka+ssl://app:hunter-right@"+secure+"?ca="+ca, 0, "is there")
-	waitsFor(t, "an authority that nobody knows", "kafka+ssl://app:hunter-right@"+secure, 1, "permanent failure after 1 attempt")
+	waitsFor(t, "an authority that nobody knows", "kafka+ssl://app:hunter-right@"+secure,
+		1, "permanent failure after 1 attempt")
 }
 
 func TestWaitTellsEverythingThatIsWrongWithAKafkaAddress(t *testing.T) {
 	empty := clitest.Put(t, "empty.pem", "nothing\n")
 	for target, want := range map[string][]string{
-		"kafka://a?tls=true":                       {"?tls is not known"},
-		"kafka://a?sasl=plain":                     {"a login needs a user: write kafka://USER:PASSWORD@HOST:PORT"},
-		"kafka://:p@a":                             {"a login needs a user"},
-		"kafka://u:p@a/x?sasl=digest&ca=x":         {"kafka:// is a list of HOST:PORT", "?sasl=digest is not known: there are plain", "?ca is for kafka+ssl://"},
+		"kafka://a?tls=true":   {"?tls is not known"},
+		"kafka://a?sasl=plain": {"a login needs a user: write kafka://USER:PASSWORD@HOST:PORT"},
+		"kafka://:p@a":         {"a login needs a user"},
+		"kafka://u:p@a/x?sasl=digest&ca=x": {
+			"kafka:// is a list of HOST:PORT", "?sasl=digest is not known: there are plain", "?ca is for kafka+ssl://",
+		},
 		"kafka+ssl://a:x?ca=" + empty:              {`"x" is not a port`, "empty.pem has no certificate in PEM"},
 		"kafka+ssl://a?ca=" + empty + ".not":       {"?ca: open "},
 		"kafka://u:p@a?sasl=plain&sasl=plain":      {"?sasl is not known, or there twice"},
@@ -113,7 +122,8 @@ func TestWaitLogsInToARealKafka(t *testing.T) {
 	login, _ := later(t)
 	secure, _ := later(t)
 	lines := []string{
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller},LOGIN://%s,SECURE://%s", login, secure),
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller},LOGIN://%s,SECURE://%s",
+			login, secure),
 		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:{clients},LOGIN://%s,SECURE://%s", login, secure),
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:SASL_PLAINTEXT,SECURE:SASL_SSL",
 		"listener.name.secure.ssl.keystore.type=PEM",
@@ -122,20 +132,27 @@ func TestWaitLogsInToARealKafka(t *testing.T) {
 	}
 	for _, listener := range []string{"login", "secure"} {
 		lines = append(lines, "listener.name."+listener+".sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
-			"listener.name."+listener+`.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_app="hunter-right";`,
-			"listener.name."+listener+".scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;")
+			"listener.name."+listener+`.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule `+
+				`required user_app="hunter-right";`,
+			"listener.name."+listener+".scram-sha-512.sasl.jaas.config="+
+				"org.apache.kafka.common.security.scram.ScramLoginModule required;")
 	}
 	b := kafka.Start(t, lines...)
 	addScramUser(t, b.Addr())
 	waitsFor(t, "no login where none is needed", "kafka://"+b.Addr(), 0, "is there")
 	waitsFor(t, "PLAIN", "kafka://app:hunter-right@"+login, 0, "is there")
 	waitsFor(t, "SCRAM", "kafka://app:hunter-right@"+login+"?sasl=scram-sha-512", 0, "is there")
-	waitsFor(t, "a wrong password", "kafka://app:hunter-wrong@"+login, 1, "wrong user or password (SASL_AUTHENTICATION_FAILED)")
-	waitsFor(t, "a wrong password in SCRAM", "kafka://app:hunter-wrong@"+login+"?sasl=scram-sha-512", 1, "wrong user or password (SASL_AUTHENTICATION_FAILED)")
-	waitsFor(t, "a mechanism that is not enabled", "kafka://app:hunter-right@"+login+"?sasl=scram-sha-256", 1, "UNSUPPORTED_SASL_MECHANISM")
+	waitsFor(t, "a wrong password", "kafka://app:hunter-wrong@"+login,
+		1, "wrong user or password (SASL_AUTHENTICATION_FAILED)")
+	waitsFor(t, "a wrong password in SCRAM", "kafka://app:hunter-wrong@"+login+"?sasl=scram-sha-512",
+		1, "wrong user or password (SASL_AUTHENTICATION_FAILED)")
+	waitsFor(t, "a mechanism that is not enabled", "kafka://app:hunter-right@"+login+"?sasl=scram-sha-256",
+		1, "UNSUPPORTED_SASL_MECHANISM")
 	waitsFor(t, "TLS", "kafka+ssl://app:hunter-right@"+secure+"?ca="+filepath.ToSlash(ca), 0, "is there")
-	waitsFor(t, "an authority that nobody knows", "kafka+ssl://app:hunter-right@"+secure, 1, "a certificate that is not trusted")
-	waitsFor(t, "no TLS where there is some", "kafka://app:hunter-right@"+secure, 1, "the server asks for TLS (tls alert record)")
+	waitsFor(t, "an authority that nobody knows", "kafka+ssl://app:hunter-right@"+secure,
+		1, "a certificate that is not trusted")
+	waitsFor(t, "no TLS where there is some", "kafka://app:hunter-right@"+secure,
+		1, "the server asks for TLS (tls alert record)")
 }
 
 func addScramUser(t *testing.T, address string) {

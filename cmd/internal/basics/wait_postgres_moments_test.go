@@ -13,9 +13,10 @@ import (
 )
 
 // noneTaken is what people are told about a server that takes no connections.
-const noneTaken = "the server takes no connections now (57P03): tried again; wait until it has started or is up again; a replica with hot_standby=off never takes any\n"
+const noneTaken = "the server takes no connections now (57P03): tried again; wait until it has started or is up " +
+	"again; a replica with hot_standby=off never takes any\n"
 
-// saidOf tells whether a line has what and ends as said.
+// saidOf reports whether a line has what and ends as said.
 func saidOf(text, what, end string) bool {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, what) && strings.HasSuffix(line, end) {
@@ -32,7 +33,8 @@ func TestWaitForAReplicaThatTakesNoConnectionsGivesUpAndSaysWhy(t *testing.T) {
 	closed := postgres.Shared(t).Standby(t, "hot_standby=off")
 	code, stderr := runWait(t.Context(), nil, as(closed, "abate", "postgres"), "--timeout", "4s")
 	const says = "the database system is not accepting connections (SQLSTATE 57P03)\n"
-	if code != 1 || !saidOf(stderr, "/postgres is not there, attempt 1, next in ", says) || !saidOf(stderr, "/postgres: gave up waiting after ", says) ||
+	if code != 1 || !saidOf(stderr, "/postgres is not there, attempt 1, next in ", says) ||
+		!saidOf(stderr, "/postgres: gave up waiting after ", says) ||
 		!strings.HasSuffix(stderr, "/postgres: "+noneTaken) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
@@ -48,7 +50,8 @@ func TestWaitForAServerThatStartsEndsWhenItHasStarted(t *testing.T) {
 	}
 	starting, proceed := postgres.Shared(t).Starting(t)
 	code, stderr := runWait(t.Context(), proceed, as(starting, "abate", "postgres"))
-	if code != 0 || !strings.Contains(stderr, "the database system is starting up (SQLSTATE 57P03)\n") || !strings.Contains(stderr, "/postgres is there after ") {
+	if code != 0 || !strings.Contains(stderr, "the database system is starting up (SQLSTATE 57P03)\n") ||
+		!strings.Contains(stderr, "/postgres is there after ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
@@ -60,16 +63,20 @@ func TestWaitForAReplicaIsOverUnlessWritesAreAskedFor(t *testing.T) {
 	}
 	standby := postgres.Shared(t).Standby(t)
 	address := as(standby, "abate", "postgres")
-	if code, stderr := runWait(t.Context(), nil, address); code != 0 || !strings.Contains(stderr, "is there after 1 attempt in ") {
+	if code, stderr := runWait(t.Context(), nil, address); code != 0 ||
+		!strings.Contains(stderr, "is there after 1 attempt in ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	address += "&target_session_attrs=read-write"
 	code, stderr := runWait(t.Context(), nil, address, "--timeout", "4s")
-	if code != 1 || !strings.Contains(stderr, "/postgres: a server that takes no writes (read only connection): tried again; wait for the failover") {
+	if code != 1 ||
+		!strings.Contains(stderr, "/postgres: a server that takes no writes (read only connection): tried again; wait for "+
+			"the failover") {
 		t.Errorf("writes are asked for: exit code %d\n%s", code, stderr)
 	}
 	code, stderr = runWait(t.Context(), func() { standby.Promote(t) }, address)
-	if code != 0 || !strings.Contains(stderr, ": read only connection\n") || !strings.Contains(stderr, "/postgres is there after ") {
+	if code != 0 || !strings.Contains(stderr, ": read only connection\n") ||
+		!strings.Contains(stderr, "/postgres is there after ") {
 		t.Errorf("once it is promoted: exit code %d\n%s", code, stderr)
 	}
 }
@@ -94,7 +101,8 @@ func TestWaitForAServerThatIsStoppedWaitsForItsRestart(t *testing.T) {
 			t.Error(err)
 		}
 	}, as(s, "abate", "postgres"))
-	if code != 0 || !strings.Contains(stderr, "the database system is shutting down (SQLSTATE 57P03)\n") || !strings.Contains(stderr, "/postgres is there after ") {
+	if code != 0 || !strings.Contains(stderr, "the database system is shutting down (SQLSTATE 57P03)\n") ||
+		!strings.Contains(stderr, "/postgres is there after ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

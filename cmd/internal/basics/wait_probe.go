@@ -17,7 +17,8 @@ import (
 	"github.com/abate-go/abate/cmd/internal/address"
 )
 
-// connectProbe opens a connection and says nothing on it. standard is the port of an address without one; empty: it needs one.
+// connectProbe opens a connection and says nothing on it. standard is the port of an address without one; empty: it
+// needs one.
 func connectProbe(standard string) func(*address.Address) (func(context.Context) error, error) {
 	return func(a *address.Address) (func(context.Context) error, error) {
 		hosts, err := a.List(standard)

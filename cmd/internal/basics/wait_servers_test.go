@@ -51,7 +51,8 @@ func TestWaitForPostgreSQLThatStarts(t *testing.T) {
 			t.Error(err)
 		}
 	}, as(s, "abate", "postgres"))
-	if code != 0 || !strings.Contains(stderr, "/postgres is not there, attempt 1") || !strings.Contains(stderr, "/postgres is there after ") || strings.Contains(stderr, "sslmode") {
+	if code != 0 || !strings.Contains(stderr, "/postgres is not there, attempt 1") ||
+		!strings.Contains(stderr, "/postgres is there after ") || strings.Contains(stderr, "sslmode") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
@@ -63,7 +64,8 @@ func TestWaitDoesNotRetryAWrongPasswordOrDatabase(t *testing.T) {
 	s := postgres.Shared(t)
 	statements(t, s, "DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'right-secret'",
 		// the server has the file in its own folder, and may write it; other tests copy the server, whichever comes first
-		`DO $$ BEGIN EXECUTE format('COPY (VALUES (%L), (%L), (%L)) TO %L', 'host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust',
+		`DO $$ BEGIN EXECUTE format('COPY (VALUES (%L), (%L), (%L)) TO %L', 
+			'host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust',
 			'host replication all 127.0.0.1/32 trust', current_setting('hba_file')); END $$`,
 		"SELECT pg_reload_conf()")
 	for { // until the server has read it
@@ -75,14 +77,17 @@ func TestWaitDoesNotRetryAWrongPasswordOrDatabase(t *testing.T) {
 	}
 	other, _ := later(t)
 	code, stderr := runWait(t.Context(), nil, as(s, "locked:wrong-secret", "postgres"), "tcp://"+other)
-	if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt in ") || !strings.Contains(stderr, "28P01") || strings.Contains(stderr, "wrong-secret") ||
-		!strings.Contains(stderr, "not tried again; check the user") || !strings.Contains(stderr, "tcp://"+other+" was not there yet: ") {
+	if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt in ") ||
+		!strings.Contains(stderr, "28P01") || strings.Contains(stderr, "wrong-secret") ||
+		!strings.Contains(stderr, "not tried again; check the user") ||
+		!strings.Contains(stderr, "tcp://"+other+" was not there yet: ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if code, stderr = runWait(t.Context(), nil, as(s, "locked:right-secret", "postgres")); code != 0 {
 		t.Errorf("the right password: exit code %d\n%s", code, stderr)
 	}
-	if code, stderr = runWait(t.Context(), nil, as(s, "abate", "nowhere")); code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, "3D000") {
+	if code, stderr = runWait(t.Context(), nil, as(s, "abate", "nowhere")); code != 1 ||
+		!strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, "3D000") {
 		t.Errorf("no such database: exit code %d\n%s", code, stderr)
 	}
 }
@@ -93,7 +98,9 @@ func TestWaitRetriesTooManyConnections(t *testing.T) {
 	}
 	s := postgres.Shared(t)
 	statements(t, s, "DROP ROLE IF EXISTS crowded", "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
-	code, stderr := runWait(t.Context(), func() { statements(t, s, "ALTER ROLE crowded CONNECTION LIMIT 5") }, as(s, "crowded", "postgres"))
+	code, stderr := runWait(t.Context(), func() {
+		statements(t, s, "ALTER ROLE crowded CONNECTION LIMIT 5")
+	}, as(s, "crowded", "postgres"))
 	if code != 0 || !strings.Contains(stderr, "53300") || !strings.Contains(stderr, "is there after 2 attempts") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
@@ -108,12 +115,14 @@ func TestWaitForRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}, at)
-	if code != 0 || !strings.Contains(stderr, "redis://"+address+"/0 is not there, attempt 1") || strings.Contains(stderr, "right-secret") {
+	if code != 0 || !strings.Contains(stderr, "redis://"+address+"/0 is not there, attempt 1") ||
+		strings.Contains(stderr, "right-secret") {
 		t.Errorf("a server that starts: exit code %d\n%s", code, stderr)
 	}
 	for login, want := range map[string]string{":wrong-secret@": "WRONGPASS", "": "NOAUTH"} {
 		code, stderr := runWait(t.Context(), nil, "redis://"+login+address)
-		if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, want) || strings.Contains(stderr, "wrong-secret") {
+		if code != 1 || !strings.Contains(stderr, "permanent failure after 1 attempt") || !strings.Contains(stderr, want) ||
+			strings.Contains(stderr, "wrong-secret") {
 			t.Errorf("%s: exit code %d\n%s", want, code, stderr)
 		}
 	}
@@ -125,7 +134,8 @@ func TestWaitForARedisThatLoads(t *testing.T) {
 	}
 	at := "redis://" + redis.Loading(t, 2*time.Second).Addr()
 	code, stderr := runWait(t.Context(), nil, at)
-	if code != 0 || !strings.Contains(stderr, at+" is not there, attempt 1, ") || !strings.Contains(stderr, ": LOADING ") ||
+	if code != 0 || !strings.Contains(stderr, at+" is not there, attempt 1, ") ||
+		!strings.Contains(stderr, ": LOADING ") ||
 		!strings.Contains(stderr, at+" is there after ") || strings.Contains(stderr, at+" is there after 1 attempt ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}

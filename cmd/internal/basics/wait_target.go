@@ -58,8 +58,8 @@ func (c Clients) parseTarget(raw string) (waitTarget, error) {
 	return t, nil
 }
 
-// hide takes the secrets out of a text, and makes one line of it. A driver that has tried the same address with and without TLS
-// says the same twice: once is enough.
+// hide takes the secrets out of a text, and makes one line of it. A driver that has tried the same address with and
+// without TLS says the same twice: once is enough.
 func (t *waitTarget) hide(text string) string {
 	for _, s := range t.secrets {
 		text = strings.ReplaceAll(text, s, "xxxxx")

@@ -13,8 +13,8 @@ import (
 	"github.com/abate-go/abate/internal/connfail"
 )
 
-// tellAgain is how long a cause that was told is not told again.
-const tellAgain = 5 * time.Second
+// reportAgain is how long a cause that was reported is not reported again.
+const reportAgain = 5 * time.Second
 
 // waitTeller writes how the wait goes, one line at a time.
 type waitTeller struct {
@@ -29,19 +29,19 @@ func (s *waitTeller) line(format string, args ...any) {
 	fmt.Fprintf(s.out, "abate wait: "+format+"\n", args...)
 }
 
-// observer tells of one target: the first failure, every new cause, the same one every five seconds, and the end.
+// observer reports on one target: the first failure, every new cause, the same cause every five seconds, and the end.
 func (s *waitTeller) observer(t *waitTarget) abate.Observer {
-	var told string
+	var reported string
 	var at time.Duration
 	return abate.ObserverFunc(func(e abate.Event) {
 		switch {
 		case s.quiet:
 		case e.Kind == abate.RetryScheduled:
 			cause := t.hide(e.Err.Error())
-			if cause == told && e.At-at < tellAgain {
+			if cause == reported && e.At-at < reportAgain {
 				return
 			}
-			told, at = cause, e.At
+			reported, at = cause, e.At
 			s.line("%s is not there, attempt %d, next in %v: %s", t.shown, e.Attempt, e.Delay.Round(time.Millisecond), cause)
 		case e.Kind == abate.CallEnded && e.Err == nil:
 			s.line("%s is there after %s in %v", t.shown, cli.Count(e.Attempt, "attempt"), e.Latency.Round(time.Millisecond))
@@ -49,7 +49,7 @@ func (s *waitTeller) observer(t *waitTarget) abate.Observer {
 	})
 }
 
-// missing tells why a target is not there, at the end.
+// missing returns why a target was not there at the end.
 func (s *waitTeller) missing(t *waitTarget, err error) {
 	var e *abate.Error
 	if !errors.As(err, &e) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// released is empty in a checkout. A release has its version, commit and date here: the Go command tells a program that
+// released is empty in a checkout. A release has its version, commit and date here: the Go command gives a program that
 // it installs from a module proxy only the version.
 //
 //go:embed released.txt

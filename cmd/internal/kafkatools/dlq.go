@@ -15,28 +15,28 @@ import (
 
 const dlqUsage = `Usage: abate dlq COMMAND --brokers HOST:PORT[,...] --topic TOPIC [FLAGS] [ARGS]
 
-Works with the dead letters of a Kafka topic: those of Abate, Spring Kafka, Kafka Connect, Kafka
-Streams and share groups. It only reads the topic; what people do is written to TOPIC-audit.
+Manages the dead letters of a Kafka topic: those of Abate, Spring Kafka, Kafka Connect, Kafka
+Streams and share groups. It only reads the topic, and records what people do in TOPIC-audit.
 
-  ls              what went wrong: letters in groups by error and trace, the largest first
-  show P/O        one letter, all of it: partition P, offset O
-  tail            letters as they come, until Ctrl-C
-  replay          put letters back where they came from, in growing batches, under control
-  delete          mark letters as deleted; they stay until the topic's retention takes them
-  restore         make deleted letters wait again
-  export, import  letters as JSON lines, byte for byte
-  audit           who did what
+  ls              list dead letters in groups by error and trace, the largest first
+  show P/O        print one dead letter in full: partition P, offset O
+  tail            print dead letters as they arrive, until Ctrl-C
+  replay          send dead letters back to their topics, in growing batches that are checked
+  delete          mark dead letters as deleted; they stay until the topic's retention removes them
+  restore         make deleted dead letters wait again
+  export, import  write and read dead letters as JSON lines, byte for byte
+  audit           print who did what
   cancel ID       end a replay, wherever it runs
-  note ID TEXT    leave a note at a group
-  serve           the same as a page in the browser
+  note ID TEXT    attach a note to a group
+  serve           serve the same as a page for the browser
 
 "abate dlq COMMAND -h" explains a command. All of them take:
 
-  --brokers LIST          addresses to begin with; default $ABATE_BROKERS
-  --topic TOPIC           the dead-letter topic; without it, the topics there are are listed
+  --brokers LIST          addresses of some brokers; default $ABATE_BROKERS
+  --topic TOPIC           the dead-letter topic; without it, the command lists those that exist
   --audit TOPIC           the audit topic (default TOPIC-audit)
   --by NAME               who acts, for the audit (default: user@host of this process)
-  --consumer-group NAME   only letters of this consumer group
+  --consumer-group NAME   only dead letters of this consumer group
   --tls                   connect with TLS
   --ca FILE               certificates of the authorities to trust, PEM (default: the system's)
   --cert FILE, --key FILE the client's certificate and key, PEM
@@ -59,9 +59,9 @@ reached.
 `
 
 // filterUsage is a part of several helps.
-const filterUsage = `Which letters (together, all must hold; default: all that wait):
+const filterUsage = `Which dead letters (all conditions must hold; default: all that wait):
 
-  --group ID          those of one group, or of those whose ID begins so
+  --group ID          those of one group, or of all groups whose ID begins with ID
   --where EXPRESSION  see below
   --from T, --until T written at or after, before: 2026-01-31T10:20:30Z, 2026-01-31 or 2h (ago)
   --partition N       of the dead-letter topic

@@ -76,7 +76,8 @@ func topics(t *testing.T, client *kgo.Client, names ...string) {
 // deadLetters makes a main topic and a dead-letter topic with 12 letters of two kinds, and one that is binary.
 func deadLetters(t *testing.T, addr string) (main, dead string) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.UnknownTopicRetries(-1), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.UnknownTopicRetries(-1),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,17 +87,23 @@ func deadLetters(t *testing.T, addr string) (main, dead string) {
 	topics(t, client, main, dead)
 	var records []*kgo.Record
 	for i := range 13 {
-		l := letter.Letter{Original: letter.Place{Topic: main, Offset: int64(i)}, Timestamp: time.UnixMilli(1760000000000), TimestampType: "CreateTime", Group: "billing",
-			Failures: 4, First: time.UnixMilli(1760000001000), Last: time.UnixMilli(1760002000000), Class: "*net.OpError", Message: fmt.Sprintf("dial tcp 10.0.0.%d:80: refused", i), Reason: "exhausted",
-			History: []letter.Past{{Topic: main, At: time.UnixMilli(1760000001000), Class: "*net.OpError"}}, Headers: []kgo.RecordHeader{{Key: "event-id", Value: fmt.Append(nil, i)}}}
+		l := letter.Letter{Original: letter.Place{Topic: main, Offset: int64(i)}, Timestamp: time.UnixMilli(1760000000000),
+			TimestampType: "CreateTime", Group: "billing",
+			Failures: 4, First: time.UnixMilli(1760000001000), Last: time.UnixMilli(1760002000000), Class: "*net.OpError",
+			Message: fmt.Sprintf("dial tcp 10.0.0.%d:80: refused", i), Reason: "exhausted",
+			History: []letter.Past{{Topic: main, At: time.UnixMilli(1760000001000), Class: "*net.OpError"}},
+			Headers: []kgo.RecordHeader{{Key: "event-id", Value: fmt.Append(nil, i)}}}
 		value := fmt.Appendf(nil, `{"amount":%d}`, i)
 		if i%3 == 2 {
-			l.Class, l.Message, l.Trace = "card-declined", "card \x1b[31m\"1234\" declined", "shop.Charge(...)\n\t/src/bank.go:42\n"
+			l.Class, l.Message, l.Trace = "card-declined", "card \x1b[31m\"1234\" declined",
+				"shop.Charge(...)\n\t/src/bank.go:42\n"
 		}
 		if i == 12 {
 			l.Class, value = "binary", []byte{0, 1, 2, 0xff}
 		}
-		records = append(records, &kgo.Record{Topic: dead, Key: []byte("cust-1"), Value: value, Headers: l.AppendHeaders(nil, letter.Abate)})
+		records = append(records, &kgo.Record{
+			Topic: dead, Key: []byte("cust-1"), Value: value, Headers: l.AppendHeaders(nil, letter.Abate),
+		})
 	}
 	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -128,21 +135,29 @@ func TestDLQShowsGroupsLettersAndTheWayBack(t *testing.T) {
 			}
 		}
 		list := dlq(0, "ls")
-		says(list, dead+": 13 dead letters in 3 groups", "*net.OpError   dial tcp <n>:<n>: refused", "card-declined  shop.Charge", "               card ·[31m\"1234\" declined", "abate dlq ls --brokers "+addr+" --topic "+dead+" --letters --group ")
+		says(list, dead+": 13 dead letters in 3 groups", "*net.OpError   dial tcp <n>:<n>: refused",
+			"card-declined  shop.Charge", "               card ·[31m\"1234\" declined",
+			"abate dlq ls --brokers "+addr+" --topic "+dead+" --letters --group ")
 		group := regexp.MustCompile(`([0-9a-f]{10})  card-declined`).FindStringSubmatch(list)
 		if group == nil {
 			t.Fatal(list)
 		}
-		says(dlq(0, "ls", "--letters", "--group", group[1][:5]), "0/2 ", "0/11 ", "4 letters.", "card-declined: card ·[31m\"1234\" declined")
-		says(dlq(0, "show", "0/2"), dead+"/0/2\n", "state       waiting", "class       card-declined", "4 failures, the first 2025-10-09 08:53:21.000Z", "from        "+main+"/0/2, 2025-10-09 08:53:20.000Z CreateTime",
-			"consumers   billing", "history     2025-10-09 08:53:21.000Z  "+main, "headers\n  event-id: 2\n", "key (6 bytes)\n  cust-1\n", "value (12 bytes)\n  {\n    \"amount\": 2\n  }\n", "trace\n  shop.Charge(...)\n", "Replay it:  abate dlq replay --brokers")
+		says(dlq(0, "ls", "--letters", "--group", group[1][:5]), "0/2 ", "0/11 ", "4 letters.",
+			"card-declined: card ·[31m\"1234\" declined")
+		says(dlq(0, "show", "0/2"), dead+"/0/2\n", "state       waiting", "class       card-declined",
+			"4 failures, the first 2025-10-09 08:53:21.000Z", "from        "+main+"/0/2, 2025-10-09 08:53:20.000Z CreateTime",
+			"consumers   billing", "history     2025-10-09 08:53:21.000Z  "+main, "headers\n  event-id: 2\n",
+			"key (6 bytes)\n  cust-1\n", "value (12 bytes)\n  {\n    \"amount\": 2\n  }\n", "trace\n  shop.Charge(...)\n",
+			"Replay it:  abate dlq replay --brokers")
 		says(dlq(0, "show", dead+"/0/12"), "00000000  00 01 02 ff")
 		says(dlq(1, "show", "0/99"), "there is no dead letter at "+dead+"/0/99")
 		says(dlq(2, "show"), "which letter?")
 		says(dlq(2, "replay", "--group", group[1]), "this would send 4 messages to "+main+" (4)", "--yes")
 		says(dlq(0, "replay", "--group", group[1], "--dry-run"), "4 letters chosen; 4 messages would be sent to "+main+" (4)")
-		says(dlq(0, "replay", "--settle", "1ms", "--unjudged", "0/0"), "pending: sent 1 of 1: handled 0, failed again 0, still waiting 1; left out 0", "nobody reads it")
-		says(dlq(0, "replay", "--group", group[1], "--settle", "1ms", "--unjudged", "--yes"), "pending: sent 4 of 4", "batch of 1, sent 0 of 4")
+		says(dlq(0, "replay", "--settle", "1ms", "--unjudged", "0/0"),
+			"pending: sent 1 of 1: handled 0, failed again 0, still waiting 1; left out 0", "nobody reads it")
+		says(dlq(0, "replay", "--group", group[1], "--settle", "1ms", "--unjudged", "--yes"), "pending: sent 4 of 4",
+			"batch of 1, sent 0 of 4")
 		says(dlq(1, "replay", "--group", group[1], "--yes"), "0 letters chosen")
 		says(dlq(2, "delete"), "this would delete 8 letters", "--yes")
 		says(dlq(0, "delete", "--where", `class == "binary"`), "1 letter deleted")
@@ -159,7 +174,8 @@ func TestDLQShowsGroupsLettersAndTheWayBack(t *testing.T) {
 		if answer := dlq(1, "replay", "--json", "--group", "ffffffffff"); !json.Valid([]byte(answer)) {
 			t.Errorf("not JSON: %s", answer)
 		}
-		says(dlq(0, "audit"), "  ann                  replay-start  r-", "replayed      r-", dead+"/0/0 to "+main+"/0/0", "pending, sent 4 of 4", "restore       restore-", "note          "+group[1]+": ticket 4711")
+		says(dlq(0, "audit"), "  ann                  replay-start  r-", "replayed      r-", dead+"/0/0 to "+main+"/0/0",
+			"pending, sent 4 of 4", "restore       restore-", "note          "+group[1]+": ticket 4711")
 	})
 }
 
@@ -176,7 +192,8 @@ func TestDLQExportsAndImportsByteForByte(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, "13 letters imported into "+dead) {
 			t.Fatal(code, stdout, stderr)
 		}
-		if code, _, stderr := runDLQ(t, append([]string{"import", file}, at...)...); code != 2 || !strings.Contains(stderr, "imported already") || !strings.Contains(stderr, "--again") {
+		if code, _, stderr := runDLQ(t, append([]string{"import", file}, at...)...); code != 2 ||
+			!strings.Contains(stderr, "imported already") || !strings.Contains(stderr, "--again") {
 			t.Error(code, stderr)
 		}
 		_, stdout, _ = runDLQ(t, append([]string{"export"}, at...)...)
@@ -192,14 +209,18 @@ func TestDLQExportsAndImportsByteForByte(t *testing.T) {
 			if err := json.Unmarshal([]byte(lines[i+13]), &b); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(a.Value, b.Value) || !bytes.Equal(a.Key, b.Key) || fmt.Sprint(a.Headers) != fmt.Sprint(b.Headers[:len(b.Headers)-1]) || b.Headers[len(b.Headers)-1].Key != "abate-imported" {
+			if !bytes.Equal(a.Value, b.Value) || !bytes.Equal(a.Key, b.Key) ||
+				fmt.Sprint(a.Headers) != fmt.Sprint(b.Headers[:len(b.Headers)-1]) ||
+				b.Headers[len(b.Headers)-1].Key != "abate-imported" {
 				t.Errorf("%s\n%s", lines[i], lines[i+13])
 			}
 		}
 		if err := os.WriteFile(file, []byte("{}\n"+lines[0]+"\nnonsense\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, stderr := runDLQ(t, append([]string{"import", file}, at...)...); code != 2 || !strings.Contains(stderr, `line 1: it has no "at"`) || !strings.Contains(stderr, "line 3: it is not a JSON object") ||
+		if code, _, stderr := runDLQ(t, append([]string{"import", file}, at...)...); code != 2 ||
+			!strings.Contains(stderr, `line 1: it has no "at"`) ||
+			!strings.Contains(stderr, "line 3: it is not a JSON object") ||
 			!strings.Contains(stderr, "nothing was imported") {
 			t.Error(code, stderr)
 		}
@@ -213,15 +234,18 @@ func TestDLQAsksForTheTopic(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close() })
 	addr := b.Addresses()[0]
-	if code, _, stderr := runDLQ(t, "ls", "--brokers", addr); code != 2 || !strings.Contains(stderr, "no topic's name ends with -dlq, -dlt or .DLT") {
+	if code, _, stderr := runDLQ(t, "ls", "--brokers", addr); code != 2 ||
+		!strings.Contains(stderr, "no topic's name ends with -dlq, -dlt or .DLT") {
 		t.Error(code, stderr)
 	}
 	_, dead := deadLetters(t, addr)
-	if code, stdout, stderr := runDLQ(t, "ls", "--brokers", addr); code != 0 || !strings.Contains(stdout, dead+": 13 dead letters") {
+	if code, stdout, stderr := runDLQ(t, "ls", "--brokers", addr); code != 0 ||
+		!strings.Contains(stdout, dead+": 13 dead letters") {
 		t.Error(code, stdout, stderr)
 	}
 	_, second := deadLetters(t, addr)
-	if code, _, stderr := runDLQ(t, "ls", "--brokers", addr); code != 2 || !strings.Contains(stderr, "which topic?") || !strings.Contains(stderr, dead) || !strings.Contains(stderr, second) {
+	if code, _, stderr := runDLQ(t, "ls", "--brokers", addr); code != 2 || !strings.Contains(stderr, "which topic?") ||
+		!strings.Contains(stderr, dead) || !strings.Contains(stderr, second) {
 		t.Error(code, stderr)
 	}
 }
@@ -235,8 +259,10 @@ func TestDLQTellsEverythingThatIsWrongWithItsWords(t *testing.T) {
 		{nil, []string{"Usage: abate dlq COMMAND"}},
 		{[]string{"list"}, []string{`there is no command "list"`, "Usage: abate dlq"}},
 		{[]string{"ls"}, []string{"--brokers is missing", "ABATE_BROKERS"}},
-		{[]string{"ls", "--brokers", "kafka", "--where", "clas == 1", "--from", "soon", "--offsets", "1", "--sasl", "gssapi", "--cert", "x", "0/1", "0/2"}, []string{
-			`"kafka" is not an address`, `--where: column 1: "clas" is not known`, `--from: "soon" is not a time`, `--offsets: "1" is not a range`, `--sasl: "gssapi" is not known`,
+		{[]string{"ls", "--brokers", "kafka", "--where", "clas == 1", "--from", "soon", "--offsets", "1", "--sasl", "gssapi",
+			"--cert", "x", "0/1", "0/2"}, []string{
+			`"kafka" is not an address`, `--where: column 1: "clas" is not known`, `--from: "soon" is not a time`,
+			`--offsets: "1" is not a range`, `--sasl: "gssapi" is not known`,
 			"--user is missing", "--password-file is missing", "--cert and --key belong together", `"0/2" is a word too many`}},
 		{[]string{"show", "--brokers", "127.0.0.1:1", "--ca", "missing.pem"}, []string{"--ca: open missing.pem"}},
 		{[]string{"ls", "--junk"}, []string{"flag provided but not defined: -junk"}},
@@ -259,7 +285,8 @@ func TestDLQHelpIsNarrowAndComplete(t *testing.T) {
 	helps := []string{all}
 	for _, a := range dlqActions() {
 		code, stdout, stderr := runDLQ(t, a.name, "--help")
-		if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "Usage: abate dlq "+a.name) || !strings.Contains(stdout, "\n  abate dlq "+a.name) {
+		if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "Usage: abate dlq "+a.name) ||
+			!strings.Contains(stdout, "\n  abate dlq "+a.name) {
 			t.Errorf("%s: exit code %d, %q, %q", a.name, code, stdout, stderr)
 		}
 		if !strings.Contains(all, a.name) {
@@ -283,7 +310,8 @@ func TestDLQReplayThatStopsSaysHowToGoOn(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close() })
 	main, dead := deadLetters(t, b.Addresses()[0])
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addresses()...), kgo.ConsumeTopics(main), kgo.FetchMaxWait(20*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addresses()...), kgo.ConsumeTopics(main),
+		kgo.FetchMaxWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,18 +328,23 @@ func TestDLQReplayThatStopsSaysHowToGoOn(t *testing.T) {
 	at := []string{"--brokers", b.Addresses()[0], "--topic", dead}
 	code, stdout, stderr := runDLQ(t, append([]string{"replay", "--settle", "1m", "--yes"}, at...)...)
 	resume := regexp.MustCompile(`--resume (r-[0-9a-f]{8})`).FindStringSubmatch(stdout)
-	if code != 1 || !strings.Contains(stdout, "stopped: sent 1 of 13: handled 0, failed again 1, still waiting 0") || !strings.Contains(stdout, "1 of 1 of the batch failed again, more than 10 %") || resume == nil {
+	if code != 1 || !strings.Contains(stdout, "stopped: sent 1 of 13: handled 0, failed again 1, still waiting 0") ||
+		!strings.Contains(stdout, "1 of 1 of the batch failed again, more than 10 %") || resume == nil {
 		t.Fatal(code, stdout, stderr)
 	}
-	for _, more := range [][]string{{"--group", "1a2b"}, {"--where", "failures > 3"}, {"--dry-run"}, {"--to", main + "-else"}, {"0/1"}} {
+	for _, more := range [][]string{
+		{"--group", "1a2b"}, {"--where", "failures > 3"}, {"--dry-run"}, {"--to", main + "-else"}, {"0/1"},
+	} {
 		words := append([]string{"replay", "--resume", resume[1]}, append(more, at...)...)
 		if code, stdout, stderr := runDLQ(t, words...); code != 2 || stdout != "" || !strings.Contains(stderr, "resume") {
 			t.Errorf("%v: %d %s %s", more, code, stdout, stderr)
 		}
 	}
-	code, stdout, stderr = runDLQ(t, append([]string{"replay", "--settle", "20s", "--max-failures", "1", "--json", "--resume", resume[1]}, at...)...)
+	code, stdout, stderr = runDLQ(
+		t, append([]string{"replay", "--settle", "20s", "--max-failures", "1", "--json", "--resume", resume[1]}, at...)...)
 	var p dlq.Progress
-	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != 0 || p.Sent != 13 || p.Phase != dlq.Done || p.ID != resume[1] {
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != 0 || p.Sent != 13 || p.Phase != dlq.Done ||
+		p.ID != resume[1] {
 		t.Error(code, stdout, stderr, err)
 	}
 }
@@ -329,11 +362,14 @@ func TestDLQEditsOneLetter(t *testing.T) {
 	if code != 0 || stdout != dead+"/0/3 was sent as "+main+"/0/0 with another value of 12 bytes\n" {
 		t.Error(code, stdout, stderr)
 	}
-	if code, stdout, _ := runDLQ(t, append([]string{"show", "0/3"}, at...)...); code != 0 || !strings.Contains(stdout, "state       replayed") || strings.Contains(stdout, "Replay it:") {
+	if code, stdout, _ := runDLQ(t, append([]string{"show", "0/3"}, at...)...); code != 0 ||
+		!strings.Contains(stdout, "state       replayed") || strings.Contains(stdout, "Replay it:") {
 		t.Error(code, stdout)
 	}
-	for _, words := range [][]string{{"replay", "--edit", file}, {"replay", "--edit", file, "--dry-run", "0/1"}, {"replay", "--edit", "missing", "0/1"}, {"replay", "--edit", file, "0/3"}} {
-		if code, _, stderr := runDLQ(t, append(words, at...)...); code != 2 || !strings.Contains(stderr, "abate dlq replay: ") {
+	for _, words := range [][]string{{"replay", "--edit", file}, {"replay", "--edit", file, "--dry-run", "0/1"},
+		{"replay", "--edit", "missing", "0/1"}, {"replay", "--edit", file, "0/3"}} {
+		if code, _, stderr := runDLQ(t, append(words, at...)...); code != 2 ||
+			!strings.Contains(stderr, "abate dlq replay: ") {
 			t.Errorf("%v: %d %s", words, code, stderr)
 		}
 	}
@@ -345,19 +381,25 @@ func TestDLQConnectsWithTLSAndSASL(t *testing.T) {
 	}
 	certificate := httptest.NewTLSServer(nil)
 	defer certificate.Close()
-	ca := clitest.Put(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate().Raw})))
+	ca := clitest.Put(t, "ca.pem",
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate().Raw})))
 	password := clitest.Put(t, "password", "secret\nnot this line\n")
-	for _, kind := range []struct{ flag, broker string }{{"plain", "PLAIN"}, {"scram-256", "SCRAM-SHA-256"}, {"scram-512", "SCRAM-SHA-512"}} {
-		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(0), kfake.TLS(certificate.TLS.Clone()), kfake.EnableSASL(), kfake.Superuser(kind.broker, "ann", "secret"), kfake.SeedTopics(1, "pay-dlq"))
+	for _, kind := range []struct {
+		flag, broker string
+	}{{"plain", "PLAIN"}, {"scram-256", "SCRAM-SHA-256"}, {"scram-512", "SCRAM-SHA-512"}} {
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(0), kfake.TLS(certificate.TLS.Clone()),
+			kfake.EnableSASL(), kfake.Superuser(kind.broker, "ann", "secret"), kfake.SeedTopics(1, "pay-dlq"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := []string{"ls", "--brokers", cluster.ListenAddrs()[0], "--topic", "pay-dlq", "--ca", ca, "--sasl", kind.flag, "--user", "ann", "--password-file", password}
+		at := []string{"ls", "--brokers", cluster.ListenAddrs()[0], "--topic", "pay-dlq", "--ca", ca, "--sasl", kind.flag,
+			"--user", "ann", "--password-file", password}
 		if code, stdout, stderr := runDLQ(t, at...); code != 1 || !strings.Contains(stdout, "pay-dlq: 0 dead letters") {
 			t.Errorf("%s: %d %s %s", kind.flag, code, stdout, stderr)
 		}
 		at[len(at)-1] = clitest.Put(t, "wrong", "wrong")
-		if code, _, stderr := runDLQ(t, at...); code != 2 || !strings.Contains(stderr, "connect to "+cluster.ListenAddrs()[0]) {
+		if code, _, stderr := runDLQ(t, at...); code != 2 ||
+			!strings.Contains(stderr, "connect to "+cluster.ListenAddrs()[0]) {
 			t.Errorf("%s, wrong password: %d %s", kind.flag, code, stderr)
 		}
 		cluster.Close()
@@ -373,7 +415,8 @@ func TestDLQShowsHostileValuesAsBytes(t *testing.T) {
 		{deep, "  " + deep + "\n"}, // laid out it would be a gigabyte
 	} {
 		var out bytes.Buffer
-		if showBytes(&out, "value", []byte(test.value), true); !strings.Contains(out.String(), test.want) || out.Len() > 10*len(test.value)+200 {
+		if showBytes(&out, "value", []byte(test.value), true); !strings.Contains(out.String(), test.want) ||
+			out.Len() > 10*len(test.value)+200 {
 			t.Errorf("%.50q: %d bytes %.300q", test.value, out.Len(), out.String())
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 const tailUsage = `Usage: abate dlq tail [FLAGS]
 
-Prints dead letters as they come, until Ctrl-C.
+Prints dead letters as they arrive, until Ctrl-C.
 
   abate dlq tail --topic payments-dlq --json | your-alert
 `
@@ -23,10 +23,10 @@ Prints dead letters as they come, until Ctrl-C.
 const deleteUsage = `Usage: abate dlq delete [--dry-run | --yes] [FLAGS] [P/O]
 
 Marks dead letters as deleted, in the audit topic: they are not listed and not replayed any more.
-The letters stay in the topic until its retention takes them, and can be restored until then.
+They stay in the topic until its retention removes them, and can be restored until then.
 
   --dry-run           only say how many
-  --yes               needed for more than one letter
+  --yes               needed for more than one dead letter
 
   abate dlq delete --topic payments-dlq 3/1042
   abate dlq delete --topic payments-dlq --where 'class == "test"' --yes
@@ -34,19 +34,19 @@ The letters stay in the topic until its retention takes them, and can be restore
 
 const restoreUsage = `Usage: abate dlq restore [--dry-run | --yes] [FLAGS] [P/O]
 
-Takes back deletions: the letters wait again, or are replayed if they were that before. With --state
-replayed it makes those wait that were replayed.
+Undoes deletions: the dead letters wait again, or count as replayed if they did before. With
+--state replayed, dead letters that were replayed wait again.
 
   --dry-run           only say how many
-  --yes               needed for more than one letter
+  --yes               needed for more than one dead letter
 
   abate dlq restore --topic payments-dlq 3/1042
 `
 
 const exportUsage = `Usage: abate dlq export [--out FILE] [FLAGS] [P/O]
 
-Writes dead letters as JSON lines with all there is: what failed, and the record byte for byte. Keys
-and values are {"text": "..."} where they are UTF-8, else {"base64": "..."}; null is null.
+Writes dead letters as JSON lines with everything known: what failed, and the DLQ record byte for
+byte. Keys and values are {"text": "..."} if they are UTF-8, else {"base64": "..."}; null is null.
 
   --out FILE          where to (default: standard output)
 
@@ -58,7 +58,7 @@ const importUsage = `Usage: abate dlq import [--again] [FLAGS] FILE
 Writes exported lines into the dead-letter topic as new dead letters, in one transaction: all of
 them, or none if one line is wrong. "-" reads standard input.
 
-  --again             even if these very lines were imported before
+  --again             import even if the same lines were imported before
 
   abate dlq import --topic payments-dlq letters.jsonl
 `
@@ -81,7 +81,7 @@ Ends a replay, wherever it runs, within a second or two. It can be resumed.
 
 const noteUsage = `Usage: abate dlq note [FLAGS] GROUP TEXT
 
-Leaves a note at a group, where everybody sees it. An empty TEXT takes it away.
+Attaches a note to a group, where everybody sees it. An empty TEXT removes it.
 
   abate dlq note --topic payments-dlq 1a2b3c4d5e "the bank is down, ticket 4711"
 `
@@ -120,7 +120,8 @@ func runRestore(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io
 }
 
 // mark changes the state of letters: of more than one only with --yes.
-func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do func(context.Context, dlq.Filter) (int, error), stdout, stderr io.Writer) int {
+func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string,
+	do func(context.Context, dlq.Filter) (int, error), stdout, stderr io.Writer) int {
 	if f.dryRun || !f.yes {
 		n := 0
 		if err := d.Each(ctx, f.filter, func(*dlq.Entry) bool { n++; return true }); err != nil {
@@ -131,7 +132,9 @@ func (f *dlqFlags) mark(ctx context.Context, d *dlq.Desk, verb, done string, do 
 			return found(n)
 		}
 		if n > 1 {
-			return f.fail(stderr, fmt.Errorf("this would %s %s: look at them with \"abate dlq ls --letters\", and say --yes to do it", verb, cli.Count(n, "letter")))
+			return f.fail(
+				stderr, fmt.Errorf("this would %s %s: look at them with \"abate dlq ls --letters\", and say --yes to do it", verb,
+					cli.Count(n, "letter")))
 		}
 	}
 	n, err := do(ctx, f.filter)
@@ -264,7 +267,8 @@ func auditLine(a *dlq.Action) string {
 
 // standing says how the letters of a replay stand.
 func standing(p *dlq.Progress) string {
-	text := fmt.Sprintf("sent %d of %d: handled %d, failed again %d, still waiting %d", p.Sent, p.Chosen, p.Handled, p.Back, p.Waiting)
+	text := fmt.Sprintf("sent %d of %d: handled %d, failed again %d, still waiting %d", p.Sent, p.Chosen, p.Handled,
+		p.Back, p.Waiting)
 	if p.ETASeconds > 0 {
 		text += " (about " + (time.Duration(p.ETASeconds) * time.Second).String() + " more)"
 	}
@@ -282,13 +286,14 @@ func runCancel(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 		f.fail(stderr, err)
 		return 1
 	}
-	fmt.Fprintf(stdout, "replay %s is told to end\n", f.words[0])
+	fmt.Fprintf(stdout, "replay %s was asked to end\n", f.words[0])
 	return 0
 }
 
 func runNote(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) < 2 {
-		return f.fail(stderr, errors.New("a note needs the ID of a group and a text in quotes: \"abate dlq ls\" shows the groups"))
+		return f.fail(
+			stderr, errors.New("a note needs the ID of a group and a text in quotes: \"abate dlq ls\" shows the groups"))
 	}
 	if err := d.Note(ctx, f.words[0], f.words[1]); err != nil {
 		return f.fail(stderr, err)

@@ -39,18 +39,21 @@ func (c *dlqConnection) define(set *flag.FlagSet, config *dlq.Config) {
 	set.BoolVar(&c.tls, "tls", false, "")
 }
 
-// finish reads what the flags name, and tells of everything that is wrong.
+// finish reads what the flags name and reports everything that is wrong.
 func (c *dlqConnection) finish(config *dlq.Config) error {
 	var wrong []error
 	for broker := range strings.SplitSeq(c.brokers, ",") {
 		if broker = strings.TrimSpace(broker); cli.IsAddress(broker) && !strings.HasPrefix(broker, ":") {
 			config.Brokers = append(config.Brokers, broker)
 		} else if broker != "" {
-			wrong = append(wrong, fmt.Errorf("--brokers: %q is not an address: write host:port, for example localhost:9092", broker))
+			wrong = append(
+				wrong, fmt.Errorf("--brokers: %q is not an address: write host:port, for example localhost:9092", broker))
 		}
 	}
 	if len(config.Brokers) == 0 && len(wrong) == 0 {
-		wrong = append(wrong, errors.New("--brokers is missing: write at least one address, for example --brokers localhost:9092, or set ABATE_BROKERS"))
+		wrong = append(
+			wrong, errors.New("--brokers is missing: write at least one address, for example --brokers localhost:9092, or set "+
+				"ABATE_BROKERS"))
 	}
 	if c.tls || c.ca != "" || c.cert != "" || c.key != "" {
 		t, err := c.tlsConfig()
@@ -136,7 +139,7 @@ type dlqFlags struct {
 	given                             map[string]bool
 }
 
-// parseDLQ reads the words of a command. The error is flag.ErrHelp, or tells of everything that is wrong.
+// parseDLQ reads the words of a command. The error is flag.ErrHelp, or reports everything that is wrong.
 func parseDLQ(a *dlqAction, args []string) (*dlqFlags, error) {
 	f := &dlqFlags{action: a.name, filter: dlq.All(), given: map[string]bool{}}
 	set := flag.NewFlagSet(a.name, flag.ContinueOnError)
@@ -157,7 +160,8 @@ func parseDLQ(a *dlqAction, args []string) (*dlqFlags, error) {
 	set.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
 	wrong := []error{f.dlqConnection.finish(&f.config)}
 	if len(words) > a.most {
-		wrong = append(wrong, fmt.Errorf("%q is a word too many: it takes %s besides its flags", words[a.most], cli.Count(a.most, "word")))
+		wrong = append(wrong, fmt.Errorf("%q is a word too many: it takes %s besides its flags", words[a.most],
+			cli.Count(a.most, "word")))
 	}
 	if a.filters {
 		wrong = append(wrong, f.finishFilter(time.Now()))
@@ -200,7 +204,8 @@ func (f *dlqFlags) finishFilter(now time.Time) error {
 		a, err := strconv.ParseInt("0"+from, 10, 64)
 		b, err2 := strconv.ParseInt("0"+to, 10, 64)
 		if !ok || err != nil || err2 != nil || f.offsets == ".." {
-			wrong = append(wrong, fmt.Errorf("--offsets: %q is not a range: write for example 100..200, 100.. or ..200", f.offsets))
+			wrong = append(wrong, fmt.Errorf("--offsets: %q is not a range: write for example 100..200, 100.. or ..200",
+				f.offsets))
 		}
 		f.filter.FromOffset, f.filter.ToOffset = a, b
 	}
@@ -230,7 +235,8 @@ func readTime(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time: write 2026-01-31T10:20:30Z, 2026-01-31 (UTC), or a duration such as 2h for that long ago", text)
+	return time.Time{}, fmt.Errorf("%q is not a time: write 2026-01-31T10:20:30Z, 2026-01-31 (UTC), or a duration such "+
+		"as 2h for that long ago", text)
 }
 
 // desk are the flags that lead to the same topic, for commands that are suggested.

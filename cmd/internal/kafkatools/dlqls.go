@@ -17,10 +17,10 @@ import (
 
 const lsUsage = `Usage: abate dlq ls [--letters] [FLAGS] [P/O]
 
-Lists what went wrong: dead letters in groups, the largest first. A group has one class of error and
-one trace, or without a trace one message; numbers, ids, times and quoted text do not count.
+Lists dead letters in groups, the largest first. The dead letters of a group have one class of error
+and one trace, or without a trace one message; numbers, ids, times and quoted text do not count.
 
-  --letters           the letters themselves instead of groups, in the order of the topic
+  --letters           list the dead letters instead of groups, in the order of the topic
 
   abate dlq ls --topic payments-dlq
   abate dlq ls --topic payments-dlq --letters --group 1a2b --max 20
@@ -57,7 +57,8 @@ func runLs(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writ
 	fmt.Fprintln(w, "\nCOUNT\tLAST\tFIRST\tARRIVALS\tGROUP\tCLASS\tWHAT")
 	for i := range groups {
 		g := &groups[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Count, ago(now, g.Last), ago(now, g.First), spark(g.Arrivals), g.ID, short(g.Class, 40), short(g.Pattern, 100))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.Count, ago(now, g.Last), ago(now, g.First), spark(g.Arrivals), g.ID,
+			short(g.Class, 40), short(g.Pattern, 100))
 		if g.Traced && g.Message != "" {
 			fmt.Fprintf(w, "\t\t\t\t\t\t%s\n", short(g.Message, 100))
 		}
@@ -116,8 +117,10 @@ func letterLine(e *dlq.Entry, now time.Time) string {
 	if e.State != dlq.Waiting {
 		state = string(e.State) + "  "
 	}
-	return fmt.Sprintf("%-12s %-9s %s  %s%s  %s: %s", fmt.Sprintf("%d/%d", e.At.Partition, e.At.Offset), ago(now, e.Written), e.Group, state,
-		short(orNone(string(e.Letter.Key), e.Letter.Key == nil, "no key"), 30), short(orNone(e.Letter.Class, e.Letter.Class == "", "no class"), 40), short(e.Letter.Message, 100))
+	return fmt.Sprintf("%-12s %-9s %s  %s%s  %s: %s", fmt.Sprintf("%d/%d", e.At.Partition, e.At.Offset),
+		ago(now, e.Written), e.Group, state,
+		short(orNone(string(e.Letter.Key), e.Letter.Key == nil, "no key"), 30),
+		short(orNone(e.Letter.Class, e.Letter.Class == "", "no class"), 40), short(e.Letter.Message, 100))
 }
 
 func orNone(text string, none bool, instead string) string {
@@ -180,7 +183,8 @@ func spark(counts []int) string {
 	return b.String()
 }
 
-// short is text of a stranger in one line of at most n characters: nothing in it can move the cursor or colour the screen.
+// short is text of a stranger in one line of at most n characters: nothing in it can move the cursor or colour the
+// screen.
 func short(text string, n int) string {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -19,45 +19,45 @@ import (
 
 const replayUsage = `Usage: abate dlq replay [--dry-run | --yes] [FLAGS] [P/O]
 
-Puts dead letters back where they came from: key, value and headers byte for byte, into the original
-partition, with the time of now. It sends batches of 1, 2, 5, 10, ... 10000 letters. After each it
+Sends dead letters back to their topics: key, value and headers byte for byte, into the original
+partition, with the current time. It sends batches of 1, 2, 5, 10, ... 10000. After each batch it
 waits until the consumer group has committed an offset behind all of them, so that each was handled
-or has failed again, and stops as soon as too many have. Where nobody reads, it ends and says how
-many are still waiting. Every letter that was sent is noted in the audit topic: a replay
-that ended for whatever reason can be resumed. There is one replay at a time for a topic.
+or has failed again. It stops as soon as too many have failed again. If nobody reads the topic, it
+ends and says how many still wait. It records each message that it sent in the audit topic, so a
+replay that ended for any reason can be resumed. A topic has one replay at a time.
 
   --dry-run           only say what would be sent
-  --yes               needed for more than one letter
+  --yes               needed for more than one dead letter
   --to TOPIC          send them there instead
-  --rate N            letters per second at most (default 100)
+  --rate N            messages per second at most (default 100)
   --reader GROUP      the consumer group that reads them there (default: the one that failed at
                       them; with --to, every group that reads that topic)
-  --settle D          how long to wait where nobody reads (default 5s)
+  --settle D          how long to wait if nobody reads (default 5s)
   --patience D        how long to wait while the group's commits stand still (default 5m)
   --unjudged          go on without the group's commits, --settle after each batch: for readers that
-                      commit nothing; only letters that fail again stop it
+                      commit nothing; only messages that fail again stop it
   --max-failures S    the share of a batch, or of all, that may fail again (default 0.1)
-  --max-replays N     leave out what has been replayed so often already (default 3)
-  --watch TOPICS      where a message that fails again turns up, besides the dead-letter topic
+  --max-replays N     leave out what was replayed this often already (default 3)
+  --watch TOPICS      where messages that fail again arrive, besides the dead-letter topic
                       (default: every topic called like the target with -...retry..., -...dlq,
                       -...dlt or .DLT)
-  --resume ID         go on with a replay that was stopped, cancelled or killed: with its letters,
-                      to where it went, with its settings unless others are given
+  --resume ID         go on with a replay that was stopped, cancelled or killed: with its dead
+                      letters, its target, and its settings unless others are given
   --take-over         begin although another replay seems to run, because its process is dead;
-                      after a minute without a sign of life that need not be said
-  --edit FILE         send one letter with the content of FILE as its value; the copy names the
-                      letter in its header abate-edited-from
+                      not needed once that one has shown no sign of life for a minute
+  --edit FILE         send one dead letter with the content of FILE as its value; the copy names
+                      the dead letter in its header abate-edited-from
 
   abate dlq replay --topic payments-dlq 3/1042
   abate dlq replay --topic payments-dlq --group 1a2b --dry-run
   abate dlq replay --topic payments-dlq --group 1a2b --rate 20 --yes
   abate dlq replay --topic payments-dlq --resume r-5f0c11aa
 
-It exits with 0 if all was sent and judged (with --unjudged: sent), else with 1: also if some still
-wait for their consumer; --resume tells what became of those.
+Exit code: 0 if all was sent and judged (with --unjudged: sent), else 1, also if some still wait for
+their consumer; --resume reports what became of those.
 
-A crash between sending and noting repeats, when it is resumed, a tenth of a second's worth, at most
-100 letters. Ctrl-C ends it cleanly.
+After a crash between sending and recording, a resumed replay repeats at most what was sent in a
+tenth of a second, and at most 100 messages. Ctrl-C ends it cleanly.
 `
 
 func defineReplay(f *dlqFlags, set *flag.FlagSet) {
@@ -91,7 +91,8 @@ func runReplay(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	if f.replay.Resume != "" {
 		for _, name := range []string{"group", "where", "from", "until", "partition", "offsets", "state", "max", "dry-run"} {
 			if f.given[name] || len(f.words) > 0 {
-				return f.fail(stderr, errors.New("--resume goes on with the letters that the replay was begun with: name no others, and no --dry-run"))
+				return f.fail(stderr,
+					errors.New("--resume goes on with the letters that the replay was begun with: name no others, and no --dry-run"))
 			}
 		}
 	} else {
@@ -114,7 +115,7 @@ func runReplay(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.
 	return 0
 }
 
-// plan tells what would be sent, and whether to go on.
+// plan prints what would be sent and reports whether to go on.
 func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writer) (code int, ready bool) {
 	dry := f.replay
 	dry.DryRun = true
@@ -135,11 +136,13 @@ func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writ
 		printJSON(stdout, &p)
 		return found(p.Sent), false
 	case f.dryRun || p.Sent == 0:
-		fmt.Fprintf(stdout, "%s chosen; %s would be sent%s\n", cli.Count(p.Chosen, "letter"), cli.Count(p.Sent, "message"), where(targets))
+		fmt.Fprintf(stdout, "%s chosen; %s would be sent%s\n", cli.Count(p.Chosen, "letter"), cli.Count(p.Sent, "message"),
+			where(targets))
 		tellSkips(&p, stdout)
 		return found(p.Sent), false
 	case p.Sent > 1 && !f.yes:
-		return f.fail(stderr, fmt.Errorf("this would send %s%s: look at them with --dry-run, and say --yes to do it", cli.Count(p.Sent, "message"), where(targets))), false
+		return f.fail(stderr, fmt.Errorf("this would send %s%s: look at them with --dry-run, and say --yes to do it",
+			cli.Count(p.Sent, "message"), where(targets))), false
 	}
 	return 0, true
 }
@@ -171,7 +174,8 @@ func progressTo(w io.Writer) func(dlq.Progress) {
 			return
 		}
 		if phase == "" {
-			fmt.Fprintf(w, "replay %s of %s; end it with Ctrl-C or \"abate dlq cancel %s\"\n", p.ID, cli.Count(p.Chosen, "letter"), p.ID)
+			fmt.Fprintf(w, "replay %s of %s; end it with Ctrl-C or \"abate dlq cancel %s\"\n", p.ID,
+				cli.Count(p.Chosen, "letter"), p.ID)
 		}
 		phase, last = p.Phase, time.Now()
 		why := ""
@@ -204,7 +208,8 @@ func (f *dlqFlags) tellEnd(p *dlq.Progress, w io.Writer) {
 // editLetter sends a changed copy of one letter.
 func editLetter(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) == 0 || f.dryRun || f.replay.Resume != "" {
-		return f.fail(stderr, errors.New("--edit sends one letter: write its partition and offset, for example 3/1042, and neither --dry-run nor --resume"))
+		return f.fail(stderr, errors.New("--edit sends one letter: write its partition and offset, for example 3/1042, and "+
+			"neither --dry-run nor --resume"))
 	}
 	value, err := os.ReadFile(f.edit)
 	if err != nil {

@@ -27,21 +27,21 @@ import (
 
 const serveUsage = `Usage: abate dlq serve [FLAGS]
 
-Shows the dead letters as a page in the browser: groups, letters with their headers and traces,
-replays with their progress, deleting and restoring, notes, the audit; and all that as JSON. A
-replay goes on when the page is closed. When this program ends the replay is cancelled; it can be
+Serves the dead letters as a page for the browser: groups, dead letters with their headers and
+traces, replays with their progress, deleting and restoring, notes, the audit; and all that as JSON.
+A replay goes on when the page is closed. When this program ends, its replay is cancelled and can be
 resumed.
 
   --listen ADDR       where (default 127.0.0.1:15010). An address that other machines can reach
                       needs --token-file
   --token-file FILE   the page asks for a token of this file, which has a name and a token on each
-                      line; the audit has the name. It is read again when it changes
+                      line; the audit records the name. It is read again when it changes
   --serve-cert FILE, --serve-key FILE   serve with TLS
-  --host NAMES        names under which the page is asked for, with commas, if a proxy of your own
-                      passes them on; without tokens other names are refused
+  --host NAMES        host names of the page, separated by commas, if a proxy of your own passes
+                      them on; without tokens other names are refused
   --hide-values       show no keys, values and header values, and refuse conditions about them
 
-/metrics is for Prometheus, /healthz for whoever looks whether it is alive; neither needs a token.
+/metrics is for Prometheus, /healthz for health checks; neither needs a token.
 
   abate dlq serve --brokers kafka-1:9092 --topic payments-dlq
 `
@@ -89,9 +89,12 @@ func (s *dlqServer) define(set *flag.FlagSet) {
 func (s *dlqServer) check() error {
 	var wrong []error
 	if !cli.IsAddress(s.listen) {
-		wrong = append(wrong, fmt.Errorf("--listen %q is not an address: write host:port, for example 127.0.0.1:15010", s.listen))
+		wrong = append(
+			wrong, fmt.Errorf("--listen %q is not an address: write host:port, for example 127.0.0.1:15010", s.listen))
 	} else if s.tokens == "" && !s.onLoopback() {
-		wrong = append(wrong, fmt.Errorf("--listen %s can be reached from other machines: everybody there could read and replay dead letters; add --token-file, or listen on 127.0.0.1", s.listen))
+		wrong = append(
+			wrong, fmt.Errorf("--listen %s can be reached from other machines: everybody there could read and replay dead "+
+				"letters; add --token-file, or listen on 127.0.0.1", s.listen))
 	}
 	if (s.certificate == "") != (s.key == "") {
 		wrong = append(wrong, errors.New("--serve-cert and --serve-key need each other"))
@@ -106,7 +109,9 @@ func (s *dlqServer) onLoopback() bool {
 
 // run serves a desk until ctx is done. A replay that runs then is cancelled; it can be resumed.
 func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.Writer) int {
-	config := page.Config{Desk: desk, HideValues: s.hideValues, Hosts: s.names(), Logger: slog.New(slog.NewTextHandler(stderr, nil))}
+	config := page.Config{
+		Desk: desk, HideValues: s.hideValues, Hosts: s.names(), Logger: slog.New(slog.NewTextHandler(stderr, nil)),
+	}
 	if s.tokens != "" {
 		known := &tokenFile{path: s.tokens}
 		if err := known.read(); err != nil {
@@ -123,7 +128,8 @@ func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.W
 	if err != nil {
 		return serveProblem(stderr, err)
 	}
-	server := &http.Server{Handler: dlqPages(p, desk.Topic()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: dlqPages(p, desk.Topic()), ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	fmt.Fprintf(stdout, "abate dlq: %s on %s://%s\n", desk.Topic(), s.scheme(), l.Addr())
@@ -149,7 +155,9 @@ func (s *dlqServer) open() (net.Listener, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--serve-cert %s and --serve-key %s: %w", s.certificate, s.key, err)
 		}
-		config = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		config = &tls.Config{
+			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		}
 	}
 	l, err := net.Listen("tcp", s.listen)
 	if err != nil {
@@ -168,7 +176,8 @@ func (s *dlqServer) scheme() string {
 	return "http"
 }
 
-// names are those that the page may be asked for by. Where everybody needs a token, which no other site has, the name tells nothing.
+// names are those that the page may be asked for by. Where everybody needs a token, which no other site has, the name
+// reveals nothing.
 func (s *dlqServer) names() []string {
 	if s.tokens != "" {
 		return []string{"*"}
@@ -182,7 +191,8 @@ func dlqPages(p *page.Page, topic string) http.Handler {
 	if metrics, err := abateprom.New(registry); err == nil { // the registry is empty: it cannot fail
 		metrics.WatchReplay(topic, func() abateprom.Replay {
 			at, there := p.Progress()
-			return abateprom.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed, Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
+			return abateprom.Replay{Running: there && !at.Phase.Ended(), Chosen: at.Chosen, Sent: at.Sent, Failed: at.Failed,
+				Skipped: at.Skipped, Back: at.Back, Batch: at.Batch,
 				Handled: at.Handled, Waiting: at.Waiting, ETASeconds: at.ETASeconds}
 		})
 	}

@@ -26,7 +26,8 @@ func TestDLQServeSaysWhatIsWrongBeforeItConnects(t *testing.T) {
 		"more words":                    {"a word too many"},
 	} {
 		var stdout, stderr strings.Builder
-		code := DlqCommand(t.Context(), append([]string{"serve", "--brokers", "127.0.0.1:1", "--topic", "payments-dlq"}, strings.Fields(args)...), &stdout, &stderr)
+		code := DlqCommand(t.Context(), append([]string{"serve", "--brokers", "127.0.0.1:1", "--topic", "payments-dlq"},
+			strings.Fields(args)...), &stdout, &stderr)
 		if code != 2 || stdout.String() != "" {
 			t.Errorf("%s: exit %d, prints %s", args, code, stdout.String())
 		}
@@ -37,7 +38,8 @@ func TestDLQServeSaysWhatIsWrongBeforeItConnects(t *testing.T) {
 		}
 	}
 	var stdout strings.Builder
-	if code := DlqCommand(t.Context(), []string{"serve", "-h"}, &stdout, io.Discard); code != 0 || !strings.Contains(stdout.String(), "--hide-values") {
+	if code := DlqCommand(t.Context(), []string{"serve", "-h"}, &stdout, io.Discard); code != 0 ||
+		!strings.Contains(stdout.String(), "--hide-values") {
 		t.Errorf("help: exit %d, %s", code, stdout.String())
 	}
 	for line := range strings.Lines(serveUsage) {
@@ -47,7 +49,8 @@ func TestDLQServeSaysWhatIsWrongBeforeItConnects(t *testing.T) {
 	}
 }
 
-// served runs a page of a desk that is not open, and returns its address. The program ends with the test, with exit code 0.
+// served runs a page of a desk that is not open, and returns its address. The program ends with the test, with exit
+// code 0.
 func served(t *testing.T, s dlqServer) (url string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

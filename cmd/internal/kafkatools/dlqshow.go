@@ -34,7 +34,8 @@ func defineShow(f *dlqFlags, set *flag.FlagSet) { set.BoolVar(&f.full, "full", f
 
 func runShow(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) == 0 {
-		return f.fail(stderr, errors.New("which letter? Write its partition and offset, for example 3/1042: \"abate dlq ls --letters\" lists them"))
+		return f.fail(stderr, errors.New("which letter? Write its partition and offset, for example 3/1042: \"abate dlq ls "+
+			"--letters\" lists them"))
 	}
 	at, err := dlq.ParsePlace(d.Topic(), f.words[0])
 	if err != nil {
@@ -175,8 +176,10 @@ func showBytes(w io.Writer, name string, b []byte, full bool) {
 	}
 }
 
-// readable tells of text that does a terminal no harm.
+// readable reports whether text can be printed on a terminal without harm.
 func readable(b []byte) bool {
 	b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) // a lone \r has what follows write over what stands before it
-	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool {
+		return r != '\n' && r != '\t' && !unicode.IsPrint(r)
+	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/abate-go/abate/cmd/internal/kafkadrill"
 )
 
-const drillKafkaHelp = `Play an outage for Kafka consumers, with real consumers on a real or a fake broker; nothing to install.
+const drillKafkaHelp = `Run an outage for Kafka consumers, with real consumers on a real or a fake broker.
+There is nothing to install.
 
 The same messages are written to two topics. For each a consumer calls a service with a finite
 capacity, over HTTP on 127.0.0.1. In the middle both services fail for some seconds. Unguarded:

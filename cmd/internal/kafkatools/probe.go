@@ -29,7 +29,9 @@ func Probe(a *address.Address) (func(context.Context) error, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Query)) {
 		if key != "sasl" && key != "ca" || len(a.Query[key]) > 1 {
-			problems = append(problems, fmt.Errorf("?%s is not known, or there twice: there are sasl=plain, scram-sha-256 or scram-sha-512, and ca=FILE", key))
+			problems = append(
+				problems, fmt.Errorf("?%s is not known, or there twice: there are sasl=plain, scram-sha-256 or scram-sha-512, "+
+					"and ca=FILE", key))
 		}
 	}
 	login, err := kafkaLogin(a)
@@ -38,7 +40,8 @@ func Probe(a *address.Address) (func(context.Context) error, error) {
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, err
 	}
-	options := slices.Concat([]kgo.Opt{kgo.SeedBrokers(hosts...), kgo.DisableClientMetrics(), kgo.RequestRetries(0)}, login, encryption)
+	options := slices.Concat([]kgo.Opt{kgo.SeedBrokers(hosts...), kgo.DisableClientMetrics(), kgo.RequestRetries(0)},
+		login, encryption)
 	return func(ctx context.Context) error {
 		client, err := kgo.NewClient(options...)
 		if err != nil {
@@ -48,7 +51,7 @@ func Probe(a *address.Address) (func(context.Context) error, error) {
 	}, nil
 }
 
-// kafkaLogin is how the user and the password are told.
+// kafkaLogin is how the user and the password are given.
 func kafkaLogin(a *address.Address) ([]kgo.Opt, error) {
 	how := strings.ToLower(a.Query.Get("sasl"))
 	switch {
@@ -68,7 +71,8 @@ func kafkaLogin(a *address.Address) ([]kgo.Opt, error) {
 	case "scram-sha-512":
 		mechanism = scram.Auth{User: a.User, Pass: a.Password}.AsSha512Mechanism()
 	default:
-		return nil, fmt.Errorf("?sasl=%s is not known: there are plain (if none is written), scram-sha-256 and scram-sha-512", how)
+		return nil, fmt.Errorf("?sasl=%s is not known: there are plain (if none is written), scram-sha-256 and scram-sha-512",
+			how)
 	}
 	return []kgo.Opt{kgo.SASL(mechanism)}, nil
 }

@@ -210,7 +210,7 @@ func TestServicesWithOddNamesHaveAlertsOfTheirOwn(t *testing.T) {
 			Labels: map[string]string{"severity": warn, "service": name, "job": "shop", "override": "shadow"},
 			Annotations: map[string]string{
 				"summary":     "The circuit of " + name + " is shadow by hand",
-				"description": "Somebody has put shadow above the policy of the circuit of " + name + ", in 1 instances. It stays until it is taken back: no reload of the policy ends it.",
+				"description": "Somebody has overridden the circuit of " + name + " with shadow in 1 instances. The override stays until somebody removes it; a reload of the policy does not.",
 				"runbook_url": "https://wiki.example/alerts/OverrideInForce.md",
 			},
 		})

@@ -96,8 +96,8 @@ func TestEveryKindOfAlertOfWhatIsNotListedFires(t *testing.T) {
 	}
 	want = append(want, wantAlert{Labels: map[string]string{"severity": warn, "policy": "defaults", "service": name, "job": "shop", "override": "shadow"}, Annotations: map[string]string{
 		"summary": "The circuit of " + name + " is shadow by hand",
-		"description": "Somebody has put shadow above the policy of the circuit of " + name + ", in 1 instances. It stays until it is taken back: no reload of the policy ends it. " +
-			"The policy file does not list " + name + ": it is measured by the defaults.",
+		"description": "Somebody has overridden the circuit of " + name + " with shadow in 1 instances. The override stays until somebody removes it; a reload of the policy does not. " +
+			"The policy file does not list " + name + ": the thresholds are those of defaults.",
 		"runbook_url": "https://github.com/abate-go/abate/blob/main/docs/runbooks/OverrideInForce.md"}})
 	test.Alerts = []alertTest{{At: "45m", Name: "OverrideInForce", Alerts: want}}
 	rules := rulesOf(t, "services: {payment-service: {}}\nprotect: {orders: {}}")

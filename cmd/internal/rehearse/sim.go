@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/scenario"
 	"github.com/abate-go/abate/sim/summary"
-	"github.com/abate-go/abate/sim/truths"
+	"github.com/abate-go/abate/sim/validation"
 )
 
 // The exit codes of "abate sim" that say that there is no verdict. They are those of sysexits.h, so that none is also a verdict.
@@ -82,7 +82,7 @@ func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.
 		return written(stderr, say(stdout, string(scenario.Schema())))
 	}
 	if len(o.problems) == 0 && o.validate {
-		return validate(ctx, truths.Run, o.quiet, stdout, stderr)
+		return validate(ctx, validation.Run, o.quiet, stdout, stderr)
 	}
 	scenarios := o.load()
 	if len(o.problems) > 0 {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/summary"
-	"github.com/abate-go/abate/sim/truths"
+	"github.com/abate-go/abate/sim/validation"
 )
 
-// validator plays the suite of published numbers: truths.Run.
-type validator func(ctx context.Context, progress func(done, of int)) ([]truths.Row, error)
+// validator plays the suite of published numbers: validation.Run.
+type validator func(ctx context.Context, progress func(done, of int)) ([]validation.Row, error)
 
 // validate runs "abate sim --validate": exit code 0 if all published numbers fit, else 1.
 func validate(ctx context.Context, run validator, quiet bool, stdout, stderr io.Writer) int {
@@ -32,16 +32,16 @@ func validate(ctx context.Context, run validator, quiet bool, stdout, stderr io.
 	if err := table(stdout, rows, quiet); err != nil {
 		return written(stderr, err)
 	}
-	if slices.ContainsFunc(rows, func(r truths.Row) bool { return !r.Pass }) {
+	if slices.ContainsFunc(rows, func(r validation.Row) bool { return !r.Pass }) {
 		return 1
 	}
 	return 0
 }
 
 // table writes the rows, or when quiet only the last line.
-func table(w io.Writer, rows []truths.Row, quiet bool) error {
+func table(w io.Writer, rows []validation.Row, quiet bool) error {
 	var text strings.Builder
-	if err := truths.Write(&text, rows); err != nil {
+	if err := validation.Write(&text, rows); err != nil {
 		return err
 	}
 	lines := strings.SplitAfter(text.String(), "\n")

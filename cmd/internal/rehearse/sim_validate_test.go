@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate/sim/truths"
+	"github.com/abate-go/abate/sim/validation"
 )
 
 func TestValidateTellsWhetherAllNumbersFit(t *testing.T) {
-	good := truths.Row{ID: "a/b", Source: "arithmetic", What: "sum", Published: 2, Measured: 2, Low: 2, High: 2, Runs: 1, Compared: truths.Exact, Pass: true}
+	good := validation.Row{ID: "a/b", Source: "arithmetic", What: "sum", Published: 2, Measured: 2, Low: 2, High: 2, Runs: 1, Compared: validation.Exact, Pass: true}
 	bad := good
 	bad.ID, bad.Published, bad.Pass = "a/c", 3, false
 	stopped, stop := context.WithCancel(t.Context())
@@ -19,18 +19,18 @@ func TestValidateTellsWhetherAllNumbersFit(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		ctx          context.Context
-		rows         []truths.Row
+		rows         []validation.Row
 		err          error
 		code         int
 		out, problem string
 	}{
-		{"all fit", t.Context(), []truths.Row{good}, nil, 0, "\n1 of 1 published numbers fit.\n", ""},
-		{"one does not", t.Context(), []truths.Row{good, bad}, nil, 1, "\n1 of 2 published numbers fit.\n", ""},
+		{"all fit", t.Context(), []validation.Row{good}, nil, 0, "\n1 of 1 published numbers fit.\n", ""},
+		{"one does not", t.Context(), []validation.Row{good, bad}, nil, 1, "\n1 of 2 published numbers fit.\n", ""},
 		{"a broken suite", t.Context(), nil, errors.New("a/b: no scenario"), 1, "", "abate sim: a/b: no scenario\n"},
 		{"interrupted", stopped, nil, context.Canceled, 130, "", "abate sim: stopped; no number was compared\n"},
 	} {
 		var out, errs bytes.Buffer
-		code := validate(c.ctx, func(_ context.Context, progress func(done, of int)) ([]truths.Row, error) {
+		code := validate(c.ctx, func(_ context.Context, progress func(done, of int)) ([]validation.Row, error) {
 			progress(1, 2)
 			return c.rows, c.err
 		}, false, &out, &errs)
@@ -39,7 +39,7 @@ func TestValidateTellsWhetherAllNumbersFit(t *testing.T) {
 		}
 	}
 	var last bytes.Buffer
-	one := func(context.Context, func(int, int)) ([]truths.Row, error) { return []truths.Row{good}, nil }
+	one := func(context.Context, func(int, int)) ([]validation.Row, error) { return []validation.Row{good}, nil }
 	if code := validate(t.Context(), one, true, &last, &last); code != 0 || last.String() != "1 of 1 published numbers fit.\n" {
 		t.Errorf("quiet: exit code %d, %q", code, last.String())
 	}

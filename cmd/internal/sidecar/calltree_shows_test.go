@@ -12,14 +12,16 @@ import (
 	"testing"
 )
 
-// joined is "abate proxy" at both sides of a program, which passes all fields of a request on with its own call, and all
-// of the answer back, as reverse proxies do.
+// joined is "abate proxy" at both sides of a program, which passes all fields of a request on with its own call, and
+// all of the answer back, as reverse proxies do.
 func joined(t *testing.T, next, owner string) (in string) {
 	t.Helper()
 	var out atomic.Pointer[url.URL]
 	program := serve(t, (&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(out.Load())
-	}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}).ServeHTTP)
+	}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+		w.WriteHeader(http.StatusBadGateway)
+	}}).ServeHTTP)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	rename(t, policy, fmt.Sprintf(`
 protect:
@@ -45,7 +47,8 @@ services:
 	}
 	out.Store(egress)
 	for _, l := range p.greeting {
-		if m := regexp.MustCompile(`^  program +(http://\S+) -> http://` + program.addr + `$`).FindStringSubmatch(l); m != nil {
+		if m := regexp.MustCompile(`^  program +(http://\S+) -> http://` + program.addr + `$`).FindStringSubmatch(l); m !=
+			nil {
 			in = m[1]
 		}
 	}

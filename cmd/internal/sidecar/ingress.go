@@ -19,7 +19,8 @@ func greetEntrances(p *proxy.Proxy, stdout io.Writer) {
 		}
 		for _, g := range e.Gates {
 			policy := g.Describe()
-			fmt.Fprintf(stdout, "  %-22s %s://%s%s -> %s\n", g.Name(), scheme, e.Addr, routes(policy.Routes), upstreams(policy.Upstreams))
+			fmt.Fprintf(stdout, "  %-22s %s://%s%s -> %s\n", g.Name(), scheme, e.Addr, routes(policy.Routes),
+				upstreams(policy.Upstreams))
 			fmt.Fprintf(stdout, "  %-22s %s\n", "", cli.Parts(policy))
 		}
 	}

@@ -8,9 +8,13 @@ import (
 )
 
 func TestProxyTellsAllFilesThatItCannotRead(t *testing.T) {
-	policy := clitest.Put(t, "policy.yaml", "protect: {orders: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1'], authentication: {bearerTokens: /none/tokens}, tls: {certificate: /none/crt, key: /none/key}}}\n")
+	policy := clitest.Put(t, "policy.yaml", "protect: {orders: {listen: '127.0.0.1:0', upstreams: "+
+		"['http://127.0.0.1:1'], authentication: {bearerTokens: /none/tokens}, tls: {certificate: /none/crt, key: "+
+		"/none/key}}}\n")
 	code, _, stderr := runProxy(t, clitest.Ended(t), "-c", policy, "--listen", "off", "--admin", "off")
-	for _, want := range []string{"abate proxy: protect.orders.authentication.bearerTokens: ", "abate proxy: protect.orders.tls: "} {
+	for _, want := range []string{
+		"abate proxy: protect.orders.authentication.bearerTokens: ", "abate proxy: protect.orders.tls: ",
+	} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("%d, and nothing begins with %q:\n%s", code, want, stderr)
 		}
@@ -22,7 +26,9 @@ func TestAnEntranceAtTheAddressOfAFlagIsToldSo(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	policy := clitest.Put(t, "policy.yaml", "protect: {orders: {listen: '"+addr+"', upstreams: ['http://127.0.0.1:1']}}\n")
-	for flag, args := range map[string][]string{"--listen": {"--listen", addr, "--admin", "off"}, "--admin": {"--listen", "off", "--admin", addr}} {
+	for flag, args := range map[string][]string{
+		"--listen": {"--listen", addr, "--admin", "off"}, "--admin": {"--listen", "off", "--admin", addr},
+	} {
 		code, _, stderr := runProxy(t, clitest.Ended(t), append([]string{"-c", policy}, args...)...)
 		want := "protect.orders.listen " + addr + ": that is the address of " + flag + "; write another port for one of them"
 		if code != 1 || !strings.Contains(stderr, want) {
@@ -37,7 +43,8 @@ func TestAProxyToWhichNothingComesSaysSo(t *testing.T) {
 		"services: {pay: {upstreams: ['http://127.0.0.1:1']}}\n":                          true,
 		"protect: {orders: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1']}}\n": false,
 	} {
-		code, _, stderr := runProxy(t, clitest.Ended(t), "-c", clitest.Put(t, "policy.yaml", file), "--listen", "off", "--admin", "off")
+		code, _, stderr := runProxy(t, clitest.Ended(t), "-c", clitest.Put(t, "policy.yaml", file), "--listen", "off",
+			"--admin", "off")
 		if code != 0 || strings.Contains(stderr, warning) != warns {
 			t.Errorf("%d\n%swith %s", code, stderr, file)
 		}

@@ -38,14 +38,18 @@ func protect(t *testing.T, handle http.HandlerFunc, oldnew ...string) *protected
 		t.Fatal(err)
 	}
 	policy := filepath.Join(t.TempDir(), "ingress.yaml")
-	rename(t, policy, edited(t, string(example), append([]string{"listen: 127.0.0.1:8080", "listen: 127.0.0.1:0", "http://127.0.0.1:9000", "http://" + server.addr}, oldnew...)...))
+	rename(t, policy,
+		edited(t, string(example), append([]string{
+			"listen: 127.0.0.1:8080", "listen: 127.0.0.1:0", "http://127.0.0.1:9000", "http://" + server.addr,
+		}, oldnew...)...))
 	p.process = launch(t, policy, "--access-log", "all")
 	for _, l := range p.greeting {
 		if m := regexp.MustCompile(`^  orders +(http://\S+) -> http://` + server.addr + `$`).FindStringSubmatch(l); m != nil {
 			p.url = m[1]
 		}
 	}
-	if p.url == "" || !strings.HasPrefix(p.greeting[0], "abate proxy: 1 protected service from ") || !strings.Contains(strings.Join(p.greeting, "\n"), "rate limit ") {
+	if p.url == "" || !strings.HasPrefix(p.greeting[0], "abate proxy: 1 protected service from ") ||
+		!strings.Contains(strings.Join(p.greeting, "\n"), "rate limit ") {
 		t.Fatalf("it does not say what it protects where:\n%s", strings.Join(p.greeting, "\n"))
 	}
 	return p
@@ -54,7 +58,8 @@ func protect(t *testing.T, handle http.HandlerFunc, oldnew ...string) *protected
 // curl runs curl and returns what it printed.
 func curl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(needs.Program(t, "curl"), append([]string{"-s", "--noproxy", "*", "--max-time", "30"}, args...)...).CombinedOutput()
+	out, err := exec.Command(needs.Program(t, "curl"),
+		append([]string{"-s", "--noproxy", "*", "--max-time", "30"}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("curl: %v\n%s", err, out)
 	}
@@ -77,13 +82,16 @@ func TestTheExampleDoesARequestWithAKeyOnce(t *testing.T) {
 			t.Errorf("got %q", a)
 		}
 	}
-	if strings.Contains(first, "Idempotency-Replayed") || !strings.Contains(again, "\nIdempotency-Replayed: true\n") || p.done.Load() != 1 {
+	if strings.Contains(first, "Idempotency-Replayed") || !strings.Contains(again, "\nIdempotency-Replayed: true\n") ||
+		p.done.Load() != 1 {
 		t.Errorf("the server got %d requests, want 1:\n%s\n%s", p.done.Load(), first, again)
 	}
-	if a := order(`"order-1"`, `{"item": 2}`); !strings.HasPrefix(a, "HTTP/1.1 422 ") || !strings.Contains(a, `"code":"idempotency-mismatch"`) {
+	if a := order(`"order-1"`, `{"item": 2}`); !strings.HasPrefix(a, "HTTP/1.1 422 ") ||
+		!strings.Contains(a, `"code":"idempotency-mismatch"`) {
 		t.Errorf("another order under the same key: %q", a)
 	}
-	if m := p.page("/metrics"); !regexp.MustCompile(`(?m)^abate_idempotency_total\{.*result="replay".*\} 1$`).MatchString(m) {
+	if m := p.page("/metrics"); !regexp.MustCompile(`(?m)^abate_idempotency_total\{.*result="replay".*\} 1$`).MatchString(
+		m) {
 		t.Error("the replay is not in /metrics")
 	}
 }
@@ -99,7 +107,8 @@ func TestTheExampleRefusesPastItsLimit(t *testing.T) {
 		t.Errorf("%d answers with 200 and %d with 429, want 20 and 10", ok, refused)
 	}
 	a := curl(t, "-i", p.url+"/orders")
-	for _, want := range []string{"HTTP/1.1 429 Too Many Requests\n", "\nRetry-After: ", "\nRateLimit: \"default\";r=0;t=", "\nRateLimit-Policy: \"default\";q=20;w=", "\nX-RateLimit-Remaining: 0\n",
+	for _, want := range []string{"HTTP/1.1 429 Too Many Requests\n", "\nRetry-After: ", "\nRateLimit: \"default\";r=0;t=",
+		"\nRateLimit-Policy: \"default\";q=20;w=", "\nX-RateLimit-Remaining: 0\n",
 		"\nAbate-Reason: rate-limited\n", `"code":"rate-limited"`, "\nContent-Type: application/problem+json\n"} {
 		if !strings.Contains(a, want) {
 			t.Errorf("lacks %q:\n%s", want, a)
@@ -113,7 +122,8 @@ func TestTheExampleRefusesPastItsLimit(t *testing.T) {
 	}
 	clitest.Eventually(t, "the log names gate, caller and code", func() bool {
 		log := p.log.String()
-		return strings.Contains(log, "gate=orders caller=127.0.0.1") && strings.Contains(log, "reason=rate-limited") && strings.Contains(log, "caller=acme")
+		return strings.Contains(log, "gate=orders caller=127.0.0.1") && strings.Contains(log, "reason=rate-limited") &&
+			strings.Contains(log, "caller=acme")
 	})
 }
 
@@ -134,7 +144,8 @@ func TestTheExampleShedsALoadThatIsFarTooMuch(t *testing.T) {
 	}
 	wrk := needs.Program(t, "wrk")
 	const places = 10
-	tick := time.NewTicker(50 * time.Millisecond) // 20 requests a second are all that the server can do, far fewer than come in on a slow machine
+	// 20 requests a second are all that the server can do, far fewer than come in on a slow machine
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	var inside, most atomic.Int64
 	p := protect(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -144,12 +155,14 @@ func TestTheExampleShedsALoadThatIsFarTooMuch(t *testing.T) {
 		}
 		<-tick.C
 		io.WriteString(w, "ok")
-	}, "limit: 100/s", "limit: 1000000/s", "burst: 20 ", "burst: 1000000 ", "concurrency: gradient", "concurrency: fixed", "maxConcurrency: 200", "maxConcurrency: "+strconv.Itoa(places))
+	}, "limit: 100/s", "limit: 1000000/s", "burst: 20 ", "burst: 1000000 ", "concurrency: gradient", "concurrency: fixed",
+		"maxConcurrency: 200", "maxConcurrency: "+strconv.Itoa(places))
 	out, err := exec.Command(wrk, "-t1", "-c200", "-d3s", p.url+"/orders").CombinedOutput()
 	if err != nil {
 		t.Fatalf("wrk: %v\n%s", err, out)
 	}
-	all, refused := requestsOf(t, string(out), `(\d+) requests in`), requestsOf(t, string(out), `Non-2xx or 3xx responses: (\d+)`)
+	all, refused := requestsOf(t, string(out), `(\d+) requests in`),
+		requestsOf(t, string(out), `Non-2xx or 3xx responses: (\d+)`)
 	if most.Load() > places {
 		t.Errorf("the server had %d requests at once, want at most %d", most.Load(), places)
 	}
@@ -171,7 +184,8 @@ func TestAFileThatOnlyProtectsNeedsNoOtherListener(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	rename(t, policy, "protect: {orders: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1']}}\n")
 	code, stdout, stderr := runProxy(t, clitest.Ended(t), "-c", policy, "--listen", "off", "--admin", "off")
-	if code != 0 || strings.Contains(stdout, "listening on") || !regexp.MustCompile(`\n  orders +http://127\.0\.0\.1:\d+ -> http://127\.0\.0\.1:1\n`).MatchString(stdout) {
+	if code != 0 || strings.Contains(stdout, "listening on") ||
+		!regexp.MustCompile(`\n  orders +http://127\.0\.0\.1:\d+ -> http://127\.0\.0\.1:1\n`).MatchString(stdout) {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -194,19 +208,24 @@ func TestAnEntranceThatCannotBeOpenedIsNamedWithItsKey(t *testing.T) {
 
 func TestTheAdminPageOfTheCommandSpeaksTLS(t *testing.T) {
 	dir := t.TempDir()
-	policy, tokens, cert, key := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	policy, tokens, cert, key := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "tokens"),
+		filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	rename(t, policy, "defaults: {}\n")
 	rename(t, tokens, "me 0123456789abcdef\n")
-	openssl := exec.Command(needs.Program(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+	openssl := exec.Command(needs.Program(t, "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt",
+		"ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
 		"-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key)
 	if out, err := openssl.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p := launch(t, policy, "--admin-token-file", tokens, "--admin-tls-cert", cert, "--admin-tls-key", key)
 	status := func(path string, args ...string) string {
-		return curl(t, append([]string{"--cacert", cert, "-o", "/dev/null", "-w", "%{http_code}", p.admin + path}, args...)...)
+		return curl(t, append([]string{"--cacert", cert, "-o", "/dev/null", "-w", "%{http_code}", p.admin + path},
+			args...)...)
 	}
-	if !strings.HasPrefix(p.admin, "https://") || status("/readyz") != "200" || status("/guards") != "401" || status("/guards", "-H", "Authorization: Bearer 0123456789abcdef") != "200" {
-		t.Errorf("%s: /readyz %s, /guards %s, with a token %s", p.admin, status("/readyz"), status("/guards"), status("/guards", "-H", "Authorization: Bearer 0123456789abcdef"))
+	if !strings.HasPrefix(p.admin, "https://") || status("/readyz") != "200" || status("/guards") != "401" ||
+		status("/guards", "-H", "Authorization: Bearer 0123456789abcdef") != "200" {
+		t.Errorf("%s: /readyz %s, /guards %s, with a token %s", p.admin, status("/readyz"), status("/guards"),
+			status("/guards", "-H", "Authorization: Bearer 0123456789abcdef"))
 	}
 }

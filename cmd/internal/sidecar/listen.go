@@ -91,7 +91,8 @@ func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writ
 		for _, r := range policy.Routes {
 			from = append(from, r.Host+r.Path)
 		}
-		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "), upstreams(policy.Upstreams))
+		fmt.Fprintf(stdout, "  %-22s %s -> %s\n", name, strings.Join(append(from, "its own address"), ", "),
+			upstreams(policy.Upstreams))
 	}
 	greetEntrances(p, stdout)
 	var at []string
@@ -105,7 +106,8 @@ func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writ
 		fmt.Fprintln(stdout, strings.Join(at, ", "))
 	}
 	if l == nil && len(p.Entrances()) == 0 {
-		slog.Warn("nothing comes in: --listen is off, and the policy file has no protect with a listen; it is looked at again when it changes")
+		slog.Warn("nothing comes in: --listen is off, and the policy file has no protect with a listen; it is looked at " +
+			"again when it changes")
 	}
 }
 
@@ -130,8 +132,10 @@ func upstreams(urls []string) string {
 
 // adminURL is where the admin page is. Others who can reach it unasked are worth a warning.
 func (f *proxyFlags) adminURL(admin net.Listener) string {
-	if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() && f.config.AdminTokens == "" && f.config.AdminTLS.ClientCA == "" {
-		slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic; --admin-token-file or --admin-client-ca restricts it", "address", admin.Addr().String())
+	if host, _, _ := net.SplitHostPort(admin.Addr().String()); !net.ParseIP(host).IsLoopback() &&
+		f.config.AdminTokens == "" && f.config.AdminTLS.ClientCA == "" {
+		slog.Warn("the admin page can be reached from other machines: it shows addresses and traffic; --admin-token-file "+
+			"or --admin-client-ca restricts it", "address", admin.Addr().String())
 	}
 	if f.config.AdminTLS.Enabled() {
 		return "https://" + admin.Addr().String()

@@ -22,13 +22,13 @@ import (
 
 const proxyUsage = `Usage: abate proxy -c POLICY [FLAGS]
 
-Calls that go out: takes HTTP requests of programs in any language and sends them on under the
+Calls that go out: it takes HTTP requests of programs in any language and forwards them under the
 policy file: retries within a budget, circuit breakers, time limits, bulkheads, hedging, fallbacks.
 A request belongs to the service whose route (host and path prefix) or upstream it names. Point a
 program at it in one of two ways:
 
   PAYMENTS_URL=http://127.0.0.1:15001/payments  as the base URL of a service; needs a route
-  http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays
+  http_proxy=http://127.0.0.1:15001             as its HTTP proxy; the service's URL stays the same
 
 It listens for HTTP/1.1 and HTTP/2 without TLS on one port, and speaks http, https or h2c to the
 upstreams. A refused call is a 503 with a problem+json body that says why, Retry-After, and
@@ -37,9 +37,9 @@ a program makes for a request that came in here share the retries that its calle
 program passes Abate-Retry-Allowance or a trace id on.
 
 Calls that come in: for every entry of protect in the policy file it listens at that entry's
-address, with TLS if it has a certificate, and hands the service behind it what it can do: rate
-limits, load shedding, idempotency keys, authentication. What it refuses is a 429, 503 or 401 with a
-problem+json body whose code says why. Both work in one process.
+address, with TLS if it has a certificate, and passes on what the service behind it can handle: rate
+limits, load shedding, idempotency keys, authentication. A refused request gets 429, 503 or 401 with
+a problem+json body whose code says why. Both work in one process.
 
   -c, --config FILE        the policy file; it is reloaded when it changes, and on SIGHUP
   --listen ADDR            where programs connect for calls that go out (default 127.0.0.1:15001;
@@ -60,11 +60,11 @@ problem+json body whose code says why. Both work in one process.
                            and adds X-Forwarded-For, -Host and -Proto
   --trusted-peers LIST     addresses or CIDRs, with commas between them, of those in front of a
                            gateway whose headers it believes and passes on; from everybody else it
-                           takes off X-Forwarded-For and its like, Abate-..., and headers that say
+                           removes X-Forwarded-For and its like, Abate-..., and headers that say
                            who a user is (default: it believes all)
   --access-log WHICH       errors (default: at most 100 lines a second), all or off
   --log-format FORMAT      text (default) or json, on standard error
-  --drain-timeout D        how long requests under way may take after SIGTERM (default 25s); a
+  --drain-timeout D        how long requests in flight may take after SIGTERM (default 25s); a
                            second SIGTERM cuts them off at once
   --connect-timeout D      for a connection to an upstream, TLS included (default 1s)
   --header-timeout D       for a client to send the head of a request (default 10s)
@@ -74,7 +74,7 @@ problem+json body whose code says why. Both work in one process.
   --upstream-idle-timeout D  for an unused connection to an upstream (default 30s)
   --max-connections N      clients connected at once; idle ones make room for more (default 0:
                            4/9 of the files that the process may have open, less a few)
-  --max-buffered-body N    bytes of a request body that are held so that it can be sent again
+  --max-buffered-body N    bytes of a request body that are kept so that it can be sent again
                            (default 65536)
   --stale-memory N         bytes for answers kept for fallback.staleIfError (default 67108864)
   -h, --help               print this
@@ -93,7 +93,8 @@ type proxyFlags struct {
 	problems      []error // with the words
 }
 
-// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to mend them one by one.
+// parseProxyFlags reads the words. It finds everything that is wrong with them, so that nobody has to fix them one by
+// one.
 func parseProxyFlags(args []string) (*proxyFlags, error) {
 	f := new(proxyFlags)
 	set := f.define()
@@ -173,7 +174,8 @@ func (f *proxyFlags) read(set *flag.FlagSet, args []string) error {
 		case assigned:
 		case cli.IsSwitch(to):
 			value = "true"
-		case len(rest) == 0 || strings.HasPrefix(rest[0], "-") && set.Lookup(strings.TrimLeft(cli.CutFlag(rest[0]), "-")) != nil:
+		case len(rest) == 0 || strings.HasPrefix(rest[0], "-") &&
+			set.Lookup(strings.TrimLeft(cli.CutFlag(rest[0]), "-")) != nil:
 			f.wrong("%s needs a value", arg)
 			continue
 		default:
@@ -218,7 +220,8 @@ func (f *proxyFlags) check(set *flag.FlagSet) {
 	f.checkAddresses()
 }
 
-// ProxyCommand is "abate proxy". A policy file with a Redis that this program cannot reach is handed over to the one that can.
+// ProxyCommand is "abate proxy". A policy file with a Redis that this program cannot reach is handed over to the one
+// that can.
 func (c Clients) ProxyCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f, err := parseProxyFlags(args)
 	switch {

@@ -68,7 +68,8 @@ var greeted = regexp.MustCompile(`^listening on (\S+), admin on (https?://\S+)$`
 func launch(t *testing.T, policy string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, client: &http.Client{Transport: &http.Transport{}}, done: make(chan struct{})}
-	p.cmd = exec.Command(built(t), append([]string{"proxy", "-c", policy, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, flags...)...)
+	p.cmd = exec.Command(built(t),
+		append([]string{"proxy", "-c", policy, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, flags...)...)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
@@ -201,7 +202,8 @@ func (p *process) breaker() (state, scraped string) {
 			state = s.CircuitBreaker.State
 		}
 	}
-	m := regexp.MustCompile(`(?m)^circuit_breaker_state\{service="payment-service"\} (\S+)$`).FindStringSubmatch(p.page("/metrics"))
+	m := regexp.MustCompile(`(?m)^circuit_breaker_state\{service="payment-service"\} (\S+)$`).FindStringSubmatch(
+		p.page("/metrics"))
 	if state == "" || m == nil {
 		p.t.Fatal("payment-service is not in /guards, or not in /metrics")
 	}
@@ -308,9 +310,13 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.text = edited(t, string(text), "127.0.0.1:8081", s.payments.addr, "127.0.0.1:8082", s.stock[0].addr, "127.0.0.1:8083", s.stock[1].addr, "127.0.0.1:8084", s.notify.addr,
-		"  timeout: 3s", "  timeout: 1m", "attemptTimeout: 1s", "attemptTimeout: 30s", "slowCallDurationThreshold: 750ms", "slowCallDurationThreshold: 30s", // whatever a busy machine takes
-		"waitDurationInOpenState: 1s", "waitDurationInOpenState: 200ms", "maxWaitDurationInOpenState: 5s", "maxWaitDurationInOpenState: 400ms", "rampUp: 2s", "rampUp: 500ms",
+	s.text = edited(t, string(text), "127.0.0.1:8081", s.payments.addr, "127.0.0.1:8082", s.stock[0].addr,
+		"127.0.0.1:8083", s.stock[1].addr, "127.0.0.1:8084", s.notify.addr,
+		// whatever a busy machine takes
+		"  timeout: 3s", "  timeout: 1m", "attemptTimeout: 1s", "attemptTimeout: 30s", "slowCallDurationThreshold: 750ms",
+		"slowCallDurationThreshold: 30s",
+		"waitDurationInOpenState: 1s", "waitDurationInOpenState: 200ms", "maxWaitDurationInOpenState: 5s",
+		"maxWaitDurationInOpenState: 400ms", "rampUp: 2s", "rampUp: 500ms",
 		"{kind: tokens, maxTokens: 5,", "{kind: tokens, clients: 1, maxTokens: 5,") // one instance, not fifty
 	s.file = clitest.Put(t, "policy.yaml", s.text)
 	s.process = launch(t, s.file)
@@ -380,7 +386,8 @@ func (s *stage) requests(t *testing.T) {
 	if a := s.get("/stock/7"); a.status != 200 || a.body != "3 in stock" || a.header.Get("Abate-Fallback") != "stale" {
 		t.Errorf("the last good answer: %d %v %q", a.status, a.header, a.body)
 	}
-	if a := s.get("/stock/8"); a.status != 200 || a.body != `{"available": null, "degraded": true}` || a.header.Get("Abate-Fallback") != "true" {
+	if a := s.get("/stock/8"); a.status != 200 || a.body != `{"available": null, "degraded": true}` ||
+		a.header.Get("Abate-Fallback") != "true" {
 		t.Errorf("the fallback: %d %v %q", a.status, a.header, a.body)
 	}
 	nc, err := net.Dial("tcp", strings.TrimPrefix(s.listen, "http://"))
@@ -397,18 +404,23 @@ func (s *stage) requests(t *testing.T) {
 func (s *stage) curl(t *testing.T) {
 	s.process.t = t
 	curl := needs.Program(t, "curl")
-	for _, args := range [][]string{{s.listen + "/payments/"}, {"-x", s.listen, "http://" + s.payments.addr + "/payments/"}, {"--proxytunnel", "-x", s.listen, "http://" + s.payments.addr + "/payments/"}} {
+	for _, args := range [][]string{
+		{s.listen + "/payments/"}, {"-x", s.listen, "http://" + s.payments.addr + "/payments/"},
+		{"--proxytunnel", "-x", s.listen, "http://" + s.payments.addr + "/payments/"},
+	} {
 		cmd := exec.CommandContext(t.Context(), curl, append([]string{"-sS", "--noproxy", ""}, args...)...)
 		out, err := cmd.CombinedOutput()
-		if tunnel := args[0] == "--proxytunnel"; tunnel == (err == nil) || !tunnel && string(out) != "GET /payments/ 0 bytes" {
+		if tunnel := args[0] == "--proxytunnel"; tunnel == (err == nil) ||
+			!tunnel && string(out) != "GET /payments/ 0 bytes" {
 			t.Errorf("curl %q: %v, %s", args, err, out)
 		}
 	}
 }
 
-// watchBreaker asks for payments and looks at the breaker after each answer, until it has the state. It returns the answers
-// and the states that it saw, each change once.
-func (s *stage) watchBreaker(t *testing.T, state string, seen, scraped []string) (answers []answer, states, numbers []string) {
+// watchBreaker asks for payments and looks at the breaker after each answer, until it has the state. It returns the
+// answers and the states that it saw, each change once.
+func (s *stage) watchBreaker(t *testing.T, state string, seen, scraped []string) (
+	answers []answer, states, numbers []string) {
 	clitest.Eventually(t, "the breaker is "+state, func() bool {
 		answers = append(answers, s.get("/payments/42"))
 		now, number := s.breaker()
@@ -426,7 +438,8 @@ func (s *stage) outage(t *testing.T) {
 	for _, a := range append(answers, s.get("/payments/42")) {
 		s.refused(t, a)
 	}
-	if last := s.get("/payments/42"); last.header.Get("Abate-Reason") != "circuit-open" && last.header.Get("Abate-Reason") != "budget-exhausted" {
+	if last := s.get("/payments/42"); last.header.Get("Abate-Reason") != "circuit-open" &&
+		last.header.Get("Abate-Reason") != "budget-exhausted" {
 		t.Errorf("an open breaker and %v", last.header)
 	}
 	s.payments.start()
@@ -460,9 +473,11 @@ func (s *stage) refused(t *testing.T, a answer) {
 	}
 	reasons := []string{"circuit-open", "budget-exhausted"}
 	switch {
-	case a.status != 503, said.Status != 503, a.header.Get("Content-Type") != "application/problem+json", a.header.Get("X-Should-Retry") != "false":
+	case a.status != 503, said.Status != 503, a.header.Get("Content-Type") != "application/problem+json",
+		a.header.Get("X-Should-Retry") != "false":
 		t.Errorf("%d %v %q", a.status, a.header, a.body)
-	case !slices.Contains(reasons, said.Reason), a.header.Get("Abate-Reason") != said.Reason, said.Service != "payment-service", said.Detail == "":
+	case !slices.Contains(reasons, said.Reason), a.header.Get("Abate-Reason") != said.Reason,
+		said.Service != "payment-service", said.Detail == "":
 		t.Errorf("the reason: %v %q", a.header, a.body)
 	case said.RetryAfter < 1, a.header.Get("Retry-After") != fmt.Sprint(said.RetryAfter):
 		t.Errorf("when to come back: %v %q", a.header, a.body)
@@ -481,10 +496,15 @@ func (s *stage) metrics(t *testing.T) {
 		t.Errorf("promtool: %v\n%s", err, said)
 	}
 	for _, line := range []string{
-		`http_client_requests_total{endpoint="/payments",service="payment-service",status="200"} `, `http_client_requests_total{endpoint="/payments",service="payment-service",status="503"} `,
-		`http_client_requests_total{endpoint="/payments",service="payment-service",status="404"} 1`, `http_client_retry_attempts_total{attempt="2",endpoint="/notify",service="notification-service"} 1`,
-		`http_client_concurrent_requests{service="payment-service"} 0`, `abate_amplification_ratio{service="payment-service"} `, `abate_fallbacks_total{service="inventory-service"} 2`,
-		`abate_circuit_breaker_transitions_total{service="payment-service",to="open"} `, `abate_retry_success_total{service="notification-service"} 1`, `abate_retry_budget_balance{service="payment-service"} `,
+		`http_client_requests_total{endpoint="/payments",service="payment-service",status="200"} `,
+		`http_client_requests_total{endpoint="/payments",service="payment-service",status="503"} `,
+		`http_client_requests_total{endpoint="/payments",service="payment-service",status="404"} 1`,
+		`http_client_retry_attempts_total{attempt="2",endpoint="/notify",service="notification-service"} 1`,
+		`http_client_concurrent_requests{service="payment-service"} 0`,
+		`abate_amplification_ratio{service="payment-service"} `, `abate_fallbacks_total{service="inventory-service"} 2`,
+		`abate_circuit_breaker_transitions_total{service="payment-service",to="open"} `,
+		`abate_retry_success_total{service="notification-service"} 1`,
+		`abate_retry_budget_balance{service="payment-service"} `,
 	} {
 		if !strings.Contains(page, "\n"+line) {
 			t.Errorf("/metrics lacks %s", line)
@@ -507,7 +527,9 @@ func (s *stage) reload(t *testing.T) {
 	s.process.t = t
 	before := s.guards().Policy.Hash
 	rename(t, s.file, edited(t, s.text, "maxRetries: 2", "maxRetries: 4", "- {path: /payments}", "- {path: /pay}"))
-	clitest.Eventually(t, "the edit is in force", func() bool { return s.policy("payment-service").Policy.MaxRetries == 4 })
+	clitest.Eventually(t, "the edit is in force", func() bool {
+		return s.policy("payment-service").Policy.MaxRetries == 4
+	})
 	if a, b := s.get("/pay/42"), s.get("/payments/42"); a.status != 200 || b.status != 404 {
 		t.Errorf("the new route %d, the old one %d; want 200 and 404", a.status, b.status)
 	}
@@ -529,11 +551,16 @@ func (s *stage) reload(t *testing.T) {
 	}
 
 	s.send(syscall.SIGHUP)
-	clitest.Eventually(t, "SIGHUP tells the mistakes again", func() bool { return strings.Count(s.log.String(), "level=ERROR msg=\"policy file not loaded") == 2 })
+	clitest.Eventually(t, "SIGHUP tells the mistakes again", func() bool {
+		return strings.Count(s.log.String(), "level=ERROR msg=\"policy file not loaded") == 2
+	})
 	rename(t, s.file, s.text)
 	s.send(syscall.SIGHUP)
-	clitest.Eventually(t, "SIGHUP loads the file", func() bool { return strings.Contains(s.log.String(), "policy file loaded on SIGHUP") })
-	if p := s.guards().Policy; p.Error != "" || p.Hash != before || s.policy("payment-service").Policy.MaxRetries != 2 || s.get("/payments/42").status != 200 {
+	clitest.Eventually(t, "SIGHUP loads the file", func() bool {
+		return strings.Contains(s.log.String(), "policy file loaded on SIGHUP")
+	})
+	if p := s.guards().Policy; p.Error != "" || p.Hash != before || s.policy("payment-service").Policy.MaxRetries != 2 ||
+		s.get("/payments/42").status != 200 {
 		t.Errorf("after SIGHUP: %+v", p)
 	}
 }
@@ -554,10 +581,13 @@ func slow(t *testing.T, flags ...string) (p *process, release func(), answered c
 		fmt.Fprint(w, "ended")
 	})
 	t.Cleanup(release) // before the server is killed
-	p = launch(t, clitest.Put(t, "policy.yaml", fmt.Sprintf("services: {s: {upstreams: [\"http://%s\"], routes: [{path: /}]}}\n", u.addr)), flags...)
+	p = launch(
+		t, clitest.Put(t, "policy.yaml",
+			fmt.Sprintf("services: {s: {upstreams: [\"http://%s\"], routes: [{path: /}]}}\n", u.addr)), flags...)
 	idle := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(idle.CloseIdleConnections)
-	if a := ask(t, idle, "GET", p.listen+"/quick", ""); a.status != 200 { // its connection is kept: it must not hold up the end
+	// its connection is kept: it must not hold up the end
+	if a := ask(t, idle, "GET", p.listen+"/quick", ""); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	answered = make(chan answer, 1)
@@ -624,7 +654,8 @@ func TestProxyCutsOffWhatTakesLongerThanTheDrainTimeout(t *testing.T) {
 	t.Parallel()
 	p, _, answered := slow(t, "--drain-timeout", "200ms")
 	p.send(syscall.SIGTERM)
-	if code := p.exitCode(); code != 1 || !strings.Contains(p.log.String(), "they took longer than --drain-timeout\" timeout=200ms") {
+	if code := p.exitCode(); code != 1 ||
+		!strings.Contains(p.log.String(), "they took longer than --drain-timeout\" timeout=200ms") {
 		t.Errorf("exit code %d", code)
 	}
 	if a := <-answered; a.body == "begun, ended" || a.body == "begun, " {
@@ -657,6 +688,8 @@ func TestProxyTakesSIGHUPAsSoonAsItListens(t *testing.T) {
 	for range 5 {
 		p := launch(t, clitest.Put(t, "policy.yaml", "services: {}\n"))
 		p.send(syscall.SIGHUP)
-		clitest.Eventually(t, "the file is loaded", func() bool { return strings.Contains(p.log.String(), "policy file loaded on SIGHUP") })
+		clitest.Eventually(t, "the file is loaded", func() bool {
+			return strings.Contains(p.log.String(), "policy file loaded on SIGHUP")
+		})
 	}
 }

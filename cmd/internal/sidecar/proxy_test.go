@@ -31,7 +31,8 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// runProxy runs "abate proxy" and returns its exit code and what it wrote. Its log goes to standard error as in the command.
+// runProxy runs "abate proxy" and returns its exit code and what it wrote. Its log goes to standard error as in the
+// command.
 func runProxy(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	defer restoreLog()()
@@ -56,28 +57,57 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 		want []string
 	}{
 		{"", []string{"no policy file: name one with -c, for example -c examples/policy.yaml"}},
-		{"examples/policy.yaml --gateway", []string{`"examples/policy.yaml" is not a flag; the policy file goes after -c`, "no policy file: name one with -c"}},
-		{"-c p.yaml --listne :1 --colour red --admn=off -x --listen 15001", []string{"--listne is not a flag; did you mean --listen?", "--colour is not a flag\n",
-			"--admn is not a flag; did you mean --admin?", "-x is not a flag\n", `--listen "15001" is not an address: write host:port, for example 127.0.0.1:15001`}},
-		{"-c p.yaml --drain-timeout soon --connect-timeout 5 --gateway=maybe --max-buffered-body 64k --stale-memory 1e9", []string{
-			`--drain-timeout "soon" is not a length of time: write for example 500ms or 5s`, `--connect-timeout "5" is not a length of time: write`,
-			`--gateway "maybe" is not true or false`, `--max-buffered-body "64k" is not a whole number`, `--stale-memory "1e9" is not a whole number`}},
-		{"-c p.yaml --drain-timeout 0s --connect-timeout -1s --header-timeout 25h --idle-timeout 0 --stall-timeout -1ns --upstream-idle-timeout 8761h", []string{
-			"--drain-timeout 0s is out of range: write more than 0s and at most 24h", "--connect-timeout -1s is out", "--header-timeout 25h0m0s is out",
+		{"examples/policy.yaml --gateway", []string{
+			`"examples/policy.yaml" is not a flag; the policy file goes after -c`, "no policy file: name one with -c",
+		}},
+		{"-c p.yaml --listne :1 --colour red --admn=off -x --listen 15001",
+			[]string{"--listne is not a flag; did you mean --listen?", "--colour is not a flag\n",
+				"--admn is not a flag; did you mean --admin?", "-x is not a flag\n",
+				`--listen "15001" is not an address: write host:port, for example 127.0.0.1:15001`}},
+		{"-c p.yaml --drain-timeout soon --connect-timeout 5 --gateway=maybe --max-buffered-body 64k --stale-memory 1e9",
+			[]string{
+				`--drain-timeout "soon" is not a length of time: write for example 500ms or 5s`,
+				`--connect-timeout "5" is not a length of time: write`,
+				`--gateway "maybe" is not true or false`, `--max-buffered-body "64k" is not a whole number`,
+				`--stale-memory "1e9" is not a whole number`}},
+		{"-c p.yaml --drain-timeout 0s --connect-timeout -1s --header-timeout 25h --idle-timeout 0 --stall-timeout -1ns " +
+			"--upstream-idle-timeout 8761h", []string{
+			"--drain-timeout 0s is out of range: write more than 0s and at most 24h", "--connect-timeout -1s is out",
+			"--header-timeout 25h0m0s is out",
 			"--idle-timeout 0s is out", "--stall-timeout -1ns is out", "--upstream-idle-timeout 8761h0m0s is out"}},
-		{"-c p.yaml --max-buffered-body 0 --stale-memory -5", []string{"--max-buffered-body 0 is out of range: write 1 to 67108864", "--stale-memory -5 is out of range: write 1 to 1099511627776"}},
-		{"-c p.yaml --max-buffered-body 67108865 --stale-memory 1099511627777", []string{"--max-buffered-body 67108865 is out", "--stale-memory 1099511627777 is out"}},
-		{"-c p.yaml --access-log some --log-format xml", []string{`--access-log "some" is not known: write errors, all or off`, `--log-format "xml" is not known: write text or json`}},
-		{"-c p.yaml --listen on --admin here", []string{`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, or off`, `--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, or off`}},
-		{"-c p.yaml --listen= --admin 127.0.0.1:65536", []string{`--listen "" is not an address`, `--admin "127.0.0.1:65536" is not an address`}},
-		{"-c p.yaml --listen 127.0.0.1: --admin ::1:15000", []string{`--listen "127.0.0.1:" is not`, `--admin "::1:15000" is not`}},
-		{"-c p.yaml --listen :4000 --admin :4000", []string{"--listen and --admin are both :4000: write another port for one of them"}},
+		{"-c p.yaml --max-buffered-body 0 --stale-memory -5", []string{
+			"--max-buffered-body 0 is out of range: write 1 to 67108864",
+			"--stale-memory -5 is out of range: write 1 to 1099511627776",
+		}},
+		{"-c p.yaml --max-buffered-body 67108865 --stale-memory 1099511627777", []string{
+			"--max-buffered-body 67108865 is out", "--stale-memory 1099511627777 is out",
+		}},
+		{"-c p.yaml --access-log some --log-format xml", []string{
+			`--access-log "some" is not known: write errors, all or off`, `--log-format "xml" is not known: write text or json`,
+		}},
+		{"-c p.yaml --listen on --admin here", []string{
+			`--listen "on" is not an address: write host:port, for example 127.0.0.1:15001, or off`,
+			`--admin "here" is not an address: write host:port, for example 127.0.0.1:15000, or off`,
+		}},
+		{"-c p.yaml --listen= --admin 127.0.0.1:65536", []string{
+			`--listen "" is not an address`, `--admin "127.0.0.1:65536" is not an address`,
+		}},
+		{"-c p.yaml --listen 127.0.0.1: --admin ::1:15000", []string{
+			`--listen "127.0.0.1:" is not`, `--admin "::1:15000" is not`,
+		}},
+		{"-c p.yaml --listen :4000 --admin :4000", []string{
+			"--listen and --admin are both :4000: write another port for one of them",
+		}},
 		{"-c p.yaml --listen 127.0.0.1:15000", []string{"--listen and --admin are both 127.0.0.1:15000: write another port"}},
-		{"-c p.yaml --admin-tls-key k.pem", []string{"--admin-tls-cert is missing: --admin-tls-key and --admin-client-ca need it"}},
+		{"-c p.yaml --admin-tls-key k.pem", []string{
+			"--admin-tls-cert is missing: --admin-tls-key and --admin-client-ca need it",
+		}},
 		{"-c p.yaml --admin-client-ca ca.pem", []string{"--admin-tls-cert is missing: "}},
 		{"-c p.yaml --admin-tls-cert c.pem", []string{"--admin-tls-key is missing: --admin-tls-cert needs it"}},
 		{"-c p.yaml --listen --gateway --admin", []string{"--listen needs a value", "--admin needs a value"}},
-		{"-c --gateway --log-format yaml", []string{"-c needs a value", "no policy file: ", `--log-format "yaml" is not known`}},
+		{"-c --gateway --log-format yaml", []string{
+			"-c needs a value", "no policy file: ", `--log-format "yaml" is not known`,
+		}},
 		{"-c p.yaml -- --gateway", []string{"-- is not a flag\n"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -90,7 +120,8 @@ func TestProxyTellsAllBadFlagsAtOnce(t *testing.T) {
 					t.Errorf("lacks %q:\n%s", want, stderr)
 				}
 			}
-			if n := strings.Count(stderr, "\n"); n != len(c.want)+1 || !strings.HasSuffix(stderr, "\"abate proxy --help\" explains the flags\n") {
+			if n := strings.Count(stderr, "\n"); n != len(c.want)+1 ||
+				!strings.HasSuffix(stderr, "\"abate proxy --help\" explains the flags\n") {
 				t.Errorf("%d lines, want one for each of %d mistakes and a last one:\n%s", n, len(c.want), stderr)
 			}
 		})
@@ -136,20 +167,33 @@ func TestProxyHelpTellsTheDefaults(t *testing.T) {
 }
 
 func TestProxyFlagsReachTheConfig(t *testing.T) {
-	f, err := parseProxyFlags(strings.Fields("--config=p.yaml --listen [::1]:http --admin off -gateway --access-log all --log-format json --drain-timeout 1s --connect-timeout 2s " +
-		"--header-timeout 3s --idle-timeout 4s --stall-timeout 5s --upstream-idle-timeout=24h --max-buffered-body 67108864 --stale-memory 1099511627776"))
+	f, err := parseProxyFlags(
+		strings.Fields("--config=p.yaml --listen [::1]:http --admin off -gateway --access-log all --log-format json " +
+			"--drain-timeout 1s --connect-timeout 2s --header-timeout 3s --idle-timeout 4s --stall-timeout 5s " +
+			"--upstream-idle-timeout=24h --max-buffered-body 67108864 --stale-memory 1099511627776"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := proxy.Config{Policy: "p.yaml", Gateway: true, ConnectTimeout: 2 * time.Second, HeaderTimeout: 3 * time.Second, IdleTimeout: 4 * time.Second,
-		StallTimeout: 5 * time.Second, UpstreamIdleTimeout: 24 * time.Hour, MaxBufferedBody: 64 << 20, StaleMemory: 1 << 40}
+	want := proxy.Config{
+		Policy:              "p.yaml",
+		Gateway:             true,
+		ConnectTimeout:      2 * time.Second,
+		HeaderTimeout:       3 * time.Second,
+		IdleTimeout:         4 * time.Second,
+		StallTimeout:        5 * time.Second,
+		UpstreamIdleTimeout: 24 * time.Hour,
+		MaxBufferedBody:     64 << 20,
+		StaleMemory:         1 << 40,
+	}
 	if got := fmt.Sprintf("%+v", f.config); got != fmt.Sprintf("%+v", want) {
 		t.Errorf("config %s\nwant   %+v", got, want)
 	}
-	if f.listen != "[::1]:http" || f.admin != "off" || f.accessLog != "all" || f.logFormat != "json" || f.drain != time.Second {
+	if f.listen != "[::1]:http" || f.admin != "off" || f.accessLog != "all" || f.logFormat != "json" ||
+		f.drain != time.Second {
 		t.Errorf("flags %+v", f)
 	}
-	if f, err = parseProxyFlags([]string{"-c", "p.yaml", "-c", "q.yaml", "--gateway=false"}); err != nil || f.config.Gateway || f.config.Policy != "q.yaml" {
+	if f, err = parseProxyFlags([]string{"-c", "p.yaml", "-c", "q.yaml", "--gateway=false"}); err != nil ||
+		f.config.Gateway || f.config.Policy != "q.yaml" {
 		t.Errorf("%v, flags %+v", err, f)
 	}
 }
@@ -174,7 +218,8 @@ func TestProxyNamesEveryMistakeOfItsPolicyFile(t *testing.T) {
 	if code != 1 || stdout != "" {
 		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 	}
-	for _, want := range []string{bad + `:1:12: defaults: unknown key "maxRetrys"; did you mean maxRetries?`, bad + ":1:35: defaults.timeout: -1s is out of range", bad + `:3:21: service "pay"`} {
+	for _, want := range []string{bad + `:1:12: defaults: unknown key "maxRetrys"; did you mean maxRetries?`,
+		bad + ":1:35: defaults.timeout: -1s is out of range", bad + `:3:21: service "pay"`} {
 		if !strings.Contains("\n"+stderr, "\n"+want) {
 			t.Errorf("lacks %q:\n%s", want, stderr)
 		}
@@ -201,8 +246,13 @@ func TestProxyThatCannotListenSaysWhyAndLeavesNothingBehind(t *testing.T) {
 		{"the admin port in use", "free", one, []string{"--admin " + one + taken}},
 		{"the port in use", one, "free", []string{"--listen " + one + taken}},
 		{"the port in use, no admin", one, "off", []string{"--listen " + one + taken}},
-		{"an address of another machine", foreign, "free", []string{"--listen " + foreign + ": this machine has no such address; 127.0.0.1 is for this machine only, 0.0.0.0 for all its addresses"}},
-		{"an admin address of another machine", "free", foreign, []string{"--admin " + foreign + ": this machine has no such address"}},
+		{"an address of another machine", foreign, "free", []string{
+			"--listen " + foreign + ": this machine has no such address; 127.0.0.1 is for this machine only, 0.0.0.0 for all " +
+				"its addresses",
+		}},
+		{"an admin address of another machine", "free", foreign, []string{
+			"--admin " + foreign + ": this machine has no such address",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := clitest.OnLoopback(t)
@@ -210,7 +260,8 @@ func TestProxyThatCannotListenSaysWhyAndLeavesNothingBehind(t *testing.T) {
 			l.Close()
 			before := clitest.Goroutines()
 			named := strings.NewReplacer("free", free)
-			code, stdout, stderr := runProxy(t, t.Context(), "-c", policy, "--listen", named.Replace(c.listen), "--admin", named.Replace(c.admin))
+			code, stdout, stderr := runProxy(t, t.Context(), "-c", policy, "--listen", named.Replace(c.listen), "--admin",
+				named.Replace(c.admin))
 			if code != 1 || stdout != "" {
 				t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 			}
@@ -226,15 +277,19 @@ func TestProxyThatCannotListenSaysWhyAndLeavesNothingBehind(t *testing.T) {
 				nc.Close()
 				t.Error("something listens on the port that was free")
 			}
-			clitest.Eventually(t, "all goroutines of the proxy are gone", func() bool { return runtime.NumGoroutine() <= before })
+			clitest.Eventually(t, "all goroutines of the proxy are gone", func() bool {
+				return runtime.NumGoroutine() <= before
+			})
 		})
 	}
 }
 
 func TestProxyThatIsToldToEndAtOnceDrains(t *testing.T) {
-	policy := clitest.Put(t, "policy.yaml", "services: {pay: {upstreams: [\"http://127.0.0.1:8081\"], routes: [{host: a.example, path: /pay}]}, idle: }\n")
+	policy := clitest.Put(t, "policy.yaml", "services: {pay: {upstreams: [\"http://127.0.0.1:8081\"], routes: [{host: "+
+		"a.example, path: /pay}]}, idle: }\n")
 	before := clitest.Goroutines()
-	code, stdout, stderr := runProxy(t, clitest.Ended(t), "-c", policy, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json")
+	code, stdout, stderr := runProxy(t, clitest.Ended(t), "-c", policy, "--listen", "127.0.0.1:0", "--admin",
+		"127.0.0.1:0", "--log-format", "json")
 	if code != 0 || !strings.Contains(stderr, `"msg":"drained"`) || strings.Contains(stderr, "admin page") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
@@ -298,8 +353,8 @@ func TestProxySaysWhatKeepsItFromListening(t *testing.T) {
 	}
 }
 
-// atRoot returns the section of docs/proxy.md that shows the proxy. The test goes on in the root of the repository, where its
-// commands are run.
+// atRoot returns the section of docs/proxy.md that shows the proxy. The test goes on in the root of the repository,
+// where its commands are run.
 func atRoot(t *testing.T) (section string, blocks []string) {
 	t.Helper()
 	t.Chdir("../../..")
@@ -449,7 +504,9 @@ func TestAnswerOfThePageIsTheOneOfAnOpenCircuit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proxy.New(proxy.Config{Policy: clitest.Put(t, "policy.yaml", edited(t, string(text), "127.0.0.1:8081", dead.Addr().String()))})
+	p, err := proxy.New(proxy.Config{
+		Policy: clitest.Put(t, "policy.yaml", edited(t, string(text), "127.0.0.1:8081", dead.Addr().String())),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +525,8 @@ func TestAnswerOfThePageIsTheOneOfAnOpenCircuit(t *testing.T) {
 		t.Errorf("status %d, the page shows %d", sent.status, shown.status)
 	}
 	for name, values := range shown.header {
-		if want := sent.header[name]; name != "Retry-After" && !slices.Equal(values, want) || name == "Retry-After" && len(want) != 1 {
+		if want := sent.header[name]; name != "Retry-After" && !slices.Equal(values, want) ||
+			name == "Retry-After" && len(want) != 1 {
 			t.Errorf("%s: %q, the page shows %q", name, want, values)
 		}
 	}
@@ -482,7 +540,8 @@ func TestAnswerOfThePageIsTheOneOfAnOpenCircuit(t *testing.T) {
 			t.Errorf("%s: %v, the page shows %v", name, sentValues[name], values[name])
 		}
 	}
-	if shown.header.Get("Retry-After") != fmt.Sprint(values["retryAfter"]) || sent.header.Get("Retry-After") != fmt.Sprint(sentValues["retryAfter"]) {
+	if shown.header.Get("Retry-After") != fmt.Sprint(values["retryAfter"]) ||
+		sent.header.Get("Retry-After") != fmt.Sprint(sentValues["retryAfter"]) {
 		t.Errorf("Retry-After and retryAfter differ: %v %v, %v %v", shown.header, values, sent.header, sentValues)
 	}
 }
@@ -512,9 +571,9 @@ func load(clients []*http.Client, url string, stop chan struct{}, sent []atomic.
 	return failed
 }
 
-// reloadUnderLoad has clients of several kinds send requests through a proxy while rewrite changes its policy by calling next,
-// which puts the next of the policies in the place of the file, at least until loaded: until each client has sent some requests.
-// Every request has to be answered by a service.
+// reloadUnderLoad has clients of several kinds send requests through a proxy while rewrite changes its policy by
+// calling next, which puts the next of the policies in the place of the file, at least until loaded: until each client
+// has sent some requests. Every request has to be answered by a service.
 func reloadUnderLoad(t *testing.T, policies []string, rewrite func(p *proxy.Proxy, next func(), loaded func() bool)) {
 	before := clitest.Goroutines()
 	handle := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
@@ -534,7 +593,9 @@ func reloadUnderLoad(t *testing.T, policies []string, rewrite func(p *proxy.Prox
 	go func() { served <- p.Serve(l) }()
 	go func() { watched <- p.Watch(ctx) }()
 
-	clients := []*http.Client{{Transport: &http.Transport{DisableKeepAlives: true}}, {Transport: &http.Transport{Protocols: new(http.Protocols)}}}
+	clients := []*http.Client{
+		{Transport: &http.Transport{DisableKeepAlives: true}}, {Transport: &http.Transport{Protocols: new(http.Protocols)}},
+	}
 	clients[1].Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
 	for range 4 {
 		clients = append(clients, &http.Client{Transport: &http.Transport{}})
@@ -573,8 +634,9 @@ func reloadUnderLoad(t *testing.T, policies []string, rewrite func(p *proxy.Prox
 	clitest.Eventually(t, "all goroutines of the proxy are gone", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// Every reload changes something else: endpoints come and go, with the connections that are kept to them, the service has
-// another name, limits appear, a file is wrong. No policy repeats anything, so that a request that a reload hurts fails.
+// Every reload changes something else: endpoints come and go, with the connections that are kept to them, the service
+// has another name, limits appear, a file is wrong. No policy repeats anything, so that a request that a reload hurts
+// fails.
 func TestReloadEvery100msUnderLoadFailsNoRequest(t *testing.T) {
 	if testing.Short() {
 		return
@@ -582,10 +644,12 @@ func TestReloadEvery100msUnderLoadFailsNoRequest(t *testing.T) {
 	reloads, want := 0, 0
 	reloadUnderLoad(t, []string{
 		"services: {s: {maxRetries: 0, upstreams: [ONE], routes: [{path: /}]}}\n",
-		"services: {s: {maxRetries: 0, upstreams: [TWO, ONE], routes: [{path: /}, {path: /x}], bulkhead: {maxConcurrentCalls: 50}, circuitBreaker: {failureThreshold: 9}}}\n",
+		"services: {s: {maxRetries: 0, upstreams: [TWO, ONE], routes: [{path: /}, {path: /x}], bulkhead: " +
+			"{maxConcurrentCalls: 50}, circuitBreaker: {failureThreshold: 9}}}\n",
 		"services: {t: {maxRetries: 0, upstreams: [TWO], routes: [{path: /}], attemptTimeout: 20s}, s: }\n",
 		"services: nonsense\n",
-		"services: {s: {maxRetries: 0, upstreams: [TWO], routes: [{host: 127.0.0.1, path: /}], hedge: {delay: 10s}, timeout: 25s}}\n",
+		"services: {s: {maxRetries: 0, upstreams: [TWO], routes: [{host: 127.0.0.1, path: /}], hedge: {delay: 10s}, " +
+			"timeout: 25s}}\n",
 	}, func(p *proxy.Proxy, next func(), loaded func() bool) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
@@ -612,8 +676,8 @@ func TestReloadEvery100msUnderLoadFailsNoRequest(t *testing.T) {
 	}
 }
 
-// A route that goes to another service with a reload is the hardest case: the file no longer lists the service that a request
-// is on its way to, or did not a moment ago. The moment is short, so there are many reloads.
+// A route that goes to another service with a reload is the hardest case: the file no longer lists the service that a
+// request is on its way to, or did not a moment ago. The moment is short, so there are many reloads.
 func TestARouteThatMovesToAnotherServiceLosesNoRequest(t *testing.T) {
 	if testing.Short() {
 		return

@@ -13,10 +13,13 @@ import (
 
 func anyKeys(s *suite) {
 	keys := []string{
-		"a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "\n", "a\nb", "a\r\nb", "\t", "{a}", "{a}b", "{}", "{}a", "a{", "a:b", "a:b:c",
-		"'; DROP TABLE keys; --", `"`, `\`, `\x61`, "%61", "%s", "*", "$1", "?", "é", "e\u0301", "\xff", "\xff\xfe", "\xc3\x28", "🔑",
+		"a", "A", "a ", " a", "a\x00", "a\x00b", "\x00", "\n", "a\nb", "a\r\nb", "\t", "{a}", "{a}b", "{}", "{}a", "a{",
+		"a:b", "a:b:c",
+		"'; DROP TABLE keys; --", `"`, `\`, `\x61`, "%61", "%s", "*", "$1", "?", "é", "e\u0301", "\xff", "\xff\xfe",
+		"\xc3\x28", "🔑",
 		strings.Repeat("k", idempotency.MaxKey-1), strings.Repeat("k", idempotency.MaxKey),
-		strings.Repeat("k", idempotency.MaxKey-1) + "l", strings.Repeat("\x00", idempotency.MaxKey), strings.Repeat("\n", idempotency.MaxKey),
+		strings.Repeat("k", idempotency.MaxKey-1) + "l", strings.Repeat("\x00", idempotency.MaxKey),
+		strings.Repeat("\n", idempotency.MaxKey),
 	}
 	tokens := make([]uint64, len(keys))
 	for i, key := range keys {

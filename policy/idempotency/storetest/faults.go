@@ -13,14 +13,15 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// FaultOptions tell Faults what to play, and what can go wrong.
+// FaultOptions say which schedules Faults runs, and what can go wrong.
 type FaultOptions struct {
-	// Schedules is how many are played, with the seeds from Seed on.
+	// Schedules is how many are run, with the seeds from Seed on.
 	Schedules int
 	// Seed is that of the first.
 	Seed uint64
-	// Save returns all that the store has of a key, and Load puts it in place of what the store has. Both are for stores whose
-	// servers have replicas: the schedules contain failovers that lose what had not been replicated. nil: there are none.
+	// Save returns all that the store has of a key, and Load puts it in place of what the store has. Both are for
+	// stores whose servers have replicas: the schedules contain failovers that lose what had not been replicated. nil:
+	// there are none.
 	Save func(key string) (any, error)
 	// Load is the other half of Save.
 	Load func(key string, saved any) error
@@ -32,15 +33,16 @@ type FaultCount struct {
 	Runs, Crashes, Failovers int
 	// Faults is how many questions to the store went wrong, Held how many answers were held back for good.
 	Faults, Held int
-	// Twice is how often work began although no instance had died: without anybody's having been told of the first.
+	// Twice is how often work began although no instance had died: and nobody had got the answer of the first.
 	Twice int
 }
 
-// Faults plays random schedules: three instances drive the holders of one key over store, through requests and answers that
-// come late or not at all, partitions, crashes and failovers. In each it holds that
+// Faults runs random schedules: three instances drive the holders of one key over store, through requests and answers
+// that come late or not at all, partitions, crashes and failovers. In each it holds that
 //
-//   - work never begins when anybody has been told that it was done, and all who are told are told the same;
-//   - in the end, when all is well again, somebody is told: a try that crashed is taken over, and nothing hangs.
+//   - work never begins once anybody got the answer that it was done, and all who get an answer get the same one;
+//   - in the end, when all is well again, somebody gets an answer: an attempt that crashed is taken over, and nothing
+//     hangs.
 //
 // Time is virtual, the operations are real: a lease that is over in the schedule is ended with a Renew for no time. A
 // failing schedule is printed with its seed.
@@ -76,7 +78,7 @@ type schedule struct {
 	holder    owner // of the key, as the store has it
 	saved     any   // what the replica has
 	savedFor  owner
-	told      int // the run whose answer somebody has; 0 for none
+	answered  int // the run whose answer somebody has; 0 for none
 	runs      int
 	crashed   bool
 	wrong     string
@@ -98,7 +100,8 @@ type instance struct {
 }
 
 func newSchedule(store idempotency.Store, o FaultOptions, seed uint64, count *FaultCount) *schedule {
-	s := &schedule{store: store, o: o, random: rand.New(rand.NewPCG(seed, 16)), count: count, key: fmt.Sprint("schedule ", seed)}
+	s := &schedule{store: store, o: o, random: rand.New(rand.NewPCG(seed, 16)), count: count,
+		key: fmt.Sprint("schedule ", seed)}
 	for i := range s.instances {
 		s.instances[i] = &instance{n: i}
 	}
@@ -138,8 +141,8 @@ func (s *schedule) play() {
 			s.fail("instance %d still holds the key at the end", in.n)
 		}
 	}
-	if s.wrong == "" && s.told == 0 {
-		s.fail("nobody was told anything")
+	if s.wrong == "" && s.answered == 0 {
+		s.fail("nobody got an answer")
 	}
 }
 

@@ -23,7 +23,7 @@ type try struct {
 	ended   bool
 }
 
-// request is a client's, who comes again until it is told, at most times times.
+// request is one request of a client, which repeats it until it gets an answer, at most times times.
 func (s *schedule) request(in *instance, times int) {
 	again := func() {
 		if times > 0 {
@@ -32,7 +32,7 @@ func (s *schedule) request(in *instance, times int) {
 	}
 	if h := in.holds; h != nil { // as repeated in internal/serving
 		if fate := h.machine.Fate(); h.ended && fate == idempotency.Recorded {
-			s.tell(h.run)
+			s.answer(h.run)
 			return
 		} else if fate != idempotency.Lost && fate != idempotency.LetGo {
 			again()
@@ -42,7 +42,8 @@ func (s *schedule) request(in *instance, times int) {
 	sent := s.now
 	var begun idempotency.Begun
 	s.ask(in, "Begin", 3*lease, func() (err error) {
-		if begun, err = s.store.Begin(context.Background(), s.key, printA, long); begun.State == idempotency.Run && err == nil {
+		if begun, err = s.store.Begin(context.Background(), s.key, printA, long); begun.State == idempotency.Run &&
+			err == nil {
 			s.holder = owner{begun.Token, s.now + lease}
 		}
 		return err
@@ -53,10 +54,10 @@ func (s *schedule) request(in *instance, times int) {
 		case begun.State == idempotency.Mismatch:
 			s.fail("the request is another one")
 		case begun.State == idempotency.Replay && begun.Response.Truncated:
-			s.tell(begun.Response.Status)
+			s.answer(begun.Response.Status)
 		case begun.State == idempotency.Replay:
 			run, _ := strconv.Atoi(string(begun.Response.Body))
-			s.tell(run)
+			s.answer(run)
 		default:
 			s.begun(in, sent, begun)
 			again()
@@ -64,16 +65,16 @@ func (s *schedule) request(in *instance, times int) {
 	})
 }
 
-// tell gives a client the answer of a run.
-func (s *schedule) tell(run int) {
-	s.note("a client is told of run %d", run)
-	if s.told != 0 && s.told != run {
-		s.fail("a client is told of run %d, another was of %d", run, s.told)
+// answer gives a client the answer of a run.
+func (s *schedule) answer(run int) {
+	s.note("a client got the answer of run %d", run)
+	if s.answered != 0 && s.answered != run {
+		s.fail("a client got the answer of run %d, another that of %d", run, s.answered)
 	}
-	s.told = run
+	s.answered = run
 }
 
-// begun is told to run.
+// begun got Run.
 func (s *schedule) begun(in *instance, sent time.Duration, b idempotency.Begun) {
 	_, restores := s.store.(idempotency.Restorer)
 	h := &try{s: s, in: in, begun: b, machine: idempotency.NewHolder(sent, lease, restores)}
@@ -104,8 +105,8 @@ func (h *try) work() {
 	s.count.Runs++
 	h.run, h.in.holds = s.runs, h
 	s.note("instance %d begins run %d under token %d, taken over %v", h.in.n, h.run, h.begun.Token, h.begun.TakenOver)
-	if s.told != 0 {
-		s.fail("run %d begins, and somebody has been told of run %d", h.run, s.told)
+	if s.answered != 0 {
+		s.fail("run %d begins, and somebody has got the answer of run %d", h.run, s.answered)
 	}
 	if s.runs > 1 && !s.crashed {
 		s.count.Twice++
@@ -142,7 +143,7 @@ func (h *try) work() {
 	h.drive()
 }
 
-// wait has the end recorded, and tells the client if that is confirmed within a lease.
+// wait has the end recorded, and answers the client if that is confirmed within a lease.
 func (h *try) wait(givenUp func()) {
 	h.waits = true
 	h.drop()
@@ -173,7 +174,7 @@ func (h *try) drive() {
 	task, at := h.machine.Next()
 	if h.waits && h.machine.Fate() == idempotency.Recorded {
 		h.waits = false
-		s.tell(h.run)
+		s.answer(h.run)
 	}
 	switch {
 	case task == idempotency.Over:
@@ -198,7 +199,8 @@ func (h *try) drive() {
 }
 
 var names = map[idempotency.Task]string{
-	idempotency.ToRenew: "Renew", idempotency.ToRestore: "Restore", idempotency.ToComplete: "Complete", idempotency.ToMark: "Mark", idempotency.ToFail: "Fail",
+	idempotency.ToRenew: "Renew", idempotency.ToRestore: "Restore", idempotency.ToComplete: "Complete",
+	idempotency.ToMark: "Mark", idempotency.ToFail: "Fail",
 }
 
 // put is the question as it comes to the store.

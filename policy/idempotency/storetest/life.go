@@ -139,7 +139,7 @@ func fails(s *suite) {
 	}
 }
 
-// The first try crashed, so its effect may have happened. Whoever took over and failed can speak for itself only.
+// The first attempt crashed, so its effect may have happened. Whoever took over and failed can speak for itself only.
 func failsTakenOver(s *suite) {
 	first := s.run("key", short)
 	s.elapse(short)
@@ -168,7 +168,7 @@ func endsOnce(s *suite) {
 	token := s.run("done", long)
 	s.complete("done", token, answer("done"))
 	s.ended("done", token, "a try that is done")
-	s.complete("done", token, answer("told again"))
+	s.complete("done", token, answer("recorded again"))
 	s.complete("done", token, idempotency.Response{Status: 500, Truncated: true})
 	s.replays("done", answer("done"), "after all that it tried")
 	token = s.run("failed", long)
@@ -189,7 +189,7 @@ func completesMarked(s *suite) {
 	s.complete("key", token, answer("whole"))
 	s.replays("key", answer("whole"), "with the answer")
 	s.complete("key", token, answer("another"))
-	s.replays("key", answer("whole"), "told once more")
+	s.replays("key", answer("whole"), "recorded once more")
 	if err := s.Complete(s.ctx, "key", token+1, answer("of another"), long); !errors.Is(err, idempotency.ErrLost) {
 		s.Errorf("completed by a token nobody was given: %v, want ErrLost", err)
 	}

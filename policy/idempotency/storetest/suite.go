@@ -4,8 +4,8 @@
 //		storetest.Run(t, func(t *testing.T) idempotency.Store { return open(t) }, storetest.Options{})
 //	}
 //
-// Nothing in it depends on how fast the store or the machine is: what has to wait for the end of a lease either moves the
-// store's clock or asks again until it is over, and what must not be over yet has an hour.
+// Nothing in it depends on how fast the store or the machine is: what has to wait for the end of a lease either moves
+// the store's clock or asks again until it is over, and what must not be over yet has an hour.
 package storetest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Options tell the suite what surrounds the store. The zero Options are for a store on a server's clock.
+// Options describe what surrounds the store. The zero Options are for a store on a server's clock.
 type Options struct {
 	// Advance moves the clock of the store that was opened last. nil: the clock is real, and the suite waits.
 	Advance func(d time.Duration)
@@ -34,8 +34,8 @@ const (
 // limit is how long something that must happen is waited for on a real clock.
 const limit = 30 * time.Second
 
-// Run runs the suite. open returns a store for one test; tests may share a server, but not their keys. What the store holds
-// is released by t.Cleanup in open.
+// Run runs the suite. open returns a store for one test; tests may share a server, but not their keys. What the store
+// holds is released by t.Cleanup in open.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store, o Options) {
 	for _, test := range []struct {
 		name string
@@ -158,7 +158,7 @@ func (s *suite) lost(key string, token uint64, when string) {
 	}
 }
 
-// ended ends the test unless a try that is done can neither go on nor fail.
+// ended ends the test unless an attempt that is done can neither go on nor fail.
 func (s *suite) ended(key string, token uint64, when string) {
 	s.Helper()
 	for name, err := range map[string]error{"Renew": s.Renew(s.ctx, key, token, long), "Fail": s.Fail(s.ctx, key, token)} {
@@ -168,8 +168,8 @@ func (s *suite) ended(key string, token uint64, when string) {
 	}
 }
 
-// elapse lets at least d pass on the store's clock. Where that is real it begins a key of its own and asks until that is
-// taken over.
+// elapse lets at least d pass on the store's clock. Where that is real it begins a key of its own and asks until that
+// is taken over.
 func (s *suite) elapse(d time.Duration) {
 	s.Helper()
 	if s.advance != nil {
@@ -235,5 +235,6 @@ func answer(body string) idempotency.Response {
 
 // same compares answers. An empty body or header may come back as nil.
 func same(a, b idempotency.Response) bool {
-	return a.Status == b.Status && a.Truncated == b.Truncated && slices.Equal(a.Header, b.Header) && bytes.Equal(a.Body, b.Body)
+	return a.Status == b.Status && a.Truncated == b.Truncated && slices.Equal(a.Header, b.Header) &&
+		bytes.Equal(a.Body, b.Body)
 }
