@@ -30,19 +30,20 @@ func (s *session) commitLoop(ctx context.Context) {
 	}
 }
 
-// commit commits what these partitions have finished. A partition's offset never goes back, and one that is gone is not committed.
+// commit commits what these partitions have finished. A partition's offset never goes back, and one that is gone is not
+// committed.
 func (s *session) commit(parts []*partition) {
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	offsets := map[string]map[int32]kgo.EpochOffset{}
-	told := map[place]*partition{}
+	byPlace := map[place]*partition{}
 	for _, p := range parts {
 		if offset, ok := p.committable(); ok {
 			if offsets[p.at.topic] == nil {
 				offsets[p.at.topic] = map[int32]kgo.EpochOffset{}
 			}
 			offsets[p.at.topic][p.at.partition] = kgo.EpochOffset{Epoch: -1, Offset: offset}
-			told[p.at] = p
+			byPlace[p.at] = p
 		}
 	}
 	if len(offsets) == 0 {
@@ -52,7 +53,7 @@ func (s *session) commit(parts []*partition) {
 	defer cancel()
 	s.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		if err != nil {
-			s.r.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "error", err)
+			s.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "error", err)
 			return
 		}
 		names := map[[16]byte]string{} // later versions answer with the ids of topics
@@ -65,7 +66,7 @@ func (s *session) commit(parts []*partition) {
 			}
 			for _, partition := range topic.Partitions {
 				at := place{topic.Topic, partition.Partition}
-				s.committedOne(told[at], offsets[at.topic][at.partition].Offset, kerr.ErrorForCode(partition.ErrorCode))
+				s.committedOne(byPlace[at], offsets[at.topic][at.partition].Offset, kerr.ErrorForCode(partition.ErrorCode))
 			}
 		}
 	})
@@ -79,16 +80,6 @@ func (s *session) committedOne(p *partition, offset int64, err error) {
 	case err != nil:
 		p.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "offset", offset, "error", err)
 	default:
-		p.mu.Lock()
-		p.committed = max(p.committed, offset)
-		p.mu.Unlock()
+		p.told(offset)
 	}
-}
-
-// committable is the offset that the group is to be told, if that is news.
-func (p *partition) committable() (int64, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	offset, ok := p.lane.Committable()
-	return offset, ok && !p.gone && offset > p.committed
 }

@@ -91,8 +91,8 @@ func (e *busyError) Unwrap() error { return e.err }
 // Class is for what is shown of errors by class.
 func (e *busyError) Class() string { return "once-busy" }
 
-// refusedFor tells whether err means that the message was not delivered, because another delivery of it is running or the store of handled
-// messages is away: to be held, not counted. wait is how long that lasts; 0 when it is not known.
+// refusedFor tells whether err means that the message was not delivered, because another delivery of it is running or
+// the store of handled messages is away: to be held, not counted. wait is how long that lasts; 0 when it is not known.
 func refusedFor(err error) (wait time.Duration, refused bool) {
 	var busy *busyError
 	if errors.As(err, &busy) {

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing. It finds all that is wrong at once,
-// and says of each how to mend it.
+// preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing.
+// It finds all that is wrong at once, and says of each how to mend it.
 type preflight struct {
 	client      *kgo.Client
 	brokers     string // for the commands that mend
@@ -27,33 +26,9 @@ type preflight struct {
 	smallest int32 // the least max.message.bytes of the topics it writes to; 0 if not known
 }
 
-// patience is how long a request of the preflight may be repeated: brokers that are just starting are waited for, wrong addresses are told soon.
+// patience is how long a request of the preflight may be repeated: brokers that are just starting are waited for, wrong
+// addresses are told soon.
 const patience = 20 * time.Second
-
-// preflight looks at the topics of this consumer.
-func (r *running) preflight(ctx context.Context) error {
-	client, err := kgo.NewClient(append(append(r.commonOptions(), kgo.RetryTimeout(patience)), r.c.Options...)...)
-	if err != nil {
-		return fmt.Errorf("abatekafka: the options of the client do not fit: %w", err)
-	}
-	defer client.Close()
-	p := &preflight{
-		client: client, brokers: strings.Join(r.c.Brokers, ","), group: r.c.Group, cfg: r.names,
-		check: r.c.Check, replication: r.c.Replication,
-	}
-	for _, topic := range r.c.Topics {
-		p.chains = append(p.chains, r.routes[topic].chain)
-	}
-	if r.c.Once != nil {
-		p.remembered(r.c.Once)
-	}
-	err = p.run(ctx)
-	r.batch = p.smallest
-	for _, note := range p.notes {
-		r.log.Warn("preflight: " + note)
-	}
-	return err
-}
 
 // run returns everything that is wrong, joined.
 func (p *preflight) run(ctx context.Context) error {

@@ -61,7 +61,8 @@ func (p *preflight) allowed(name string, t *seenTopic, op kmsg.ACLOperation, cal
 	}
 }
 
-// checkPartitions wants a retry topic to have a partition for each of the main topic's, so that a message keeps its number and messages with one key stay together.
+// checkPartitions wants a retry topic to have a partition for each of the main topic's, so that a message keeps its
+// number and messages with one key stay together.
 func (p *preflight) checkPartitions(name string, t *seenTopic, mainName string, main *seenTopic) {
 	if t.partitions < main.partitions {
 		p.problem("topic %s has fewer partitions (%d) than %s (%d): a message would change its partition on the way. Run: %s", name, t.partitions, mainName, main.partitions,

@@ -8,8 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// checkGroups looks for other groups that read the same retry topics: each would get what the others failed at. They are known by their names, which
-// end like those of our own, and by having committed offsets there. A group that may not be seen is not found.
+// checkGroups looks for other groups that read the same retry topics: each would get what the others failed at. They
+// are known by their names, which end like those of our own, and by having committed offsets there. A group that may
+// not be seen is not found.
 func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic) {
 	admin := kadm.NewClient(p.client)
 	listed, err := admin.ListGroups(ctx)
@@ -39,7 +40,8 @@ func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic)
 	}
 }
 
-// hasRun tells whether this group has consumed these topics before. The other group may have come since: of two that begin together neither sees the other.
+// hasRun tells whether this group has consumed these topics before. The other group may have come since: of two that
+// begin together neither sees the other.
 func (p *preflight) hasRun(ctx context.Context, admin *kadm.Client) bool {
 	own, err := admin.FetchOffsets(ctx, p.group)
 	return err == nil && slices.ContainsFunc(p.chains, func(c Chain) bool { return committed(own[c.Topic]) })

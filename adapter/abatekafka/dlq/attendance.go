@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// readers finds the groups that have committed offsets of these partitions, for letters that do not say which group failed at them, or go elsewhere.
-// Those with members count, if there are any.
+// readers finds the groups that have committed offsets of these partitions, for letters that do not say which group
+// failed at them, or go elsewhere. Those with members count, if there are any.
 func (x *replaying) readers(ctx context.Context, lanes []lane) ([]string, error) {
 	groups, err := x.d.admin.ListGroups(ctx)
 	if err != nil {

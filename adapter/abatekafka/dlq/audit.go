@@ -106,8 +106,8 @@ func (a *audit) append(ctx context.Context, actions ...*Action) error {
 	return a.syncTo(ctx, records[len(records)-1].Offset)
 }
 
-// syncTo folds until a record that was written is among what was folded. The client may not know for some 100 ms that a topic has been created, and
-// the broker does not show what is behind an open transaction.
+// syncTo folds until a record that was written is among what was folded. The client may not know for some 100 ms that a
+// topic has been created, and the broker does not show what is behind an open transaction.
 func (a *audit) syncTo(ctx context.Context, offset int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, fmt.Errorf("dlq: what was written to the audit topic %s cannot be read within 30 s", a.desk.config.Audit))
 	defer cancel()
@@ -140,7 +140,8 @@ func (a *audit) record(ctx context.Context, act *Action) *kgo.Record {
 	return r
 }
 
-// create creates the audit topic if there is none. The broker stamps its records, so that one clock decides who is silent.
+// create creates the audit topic if there is none. The broker stamps its records, so that one clock decides who is
+// silent.
 func (a *audit) create(ctx context.Context) error {
 	a.creating.Lock()
 	defer a.creating.Unlock()
@@ -177,8 +178,8 @@ func (a *audit) forget() {
 	a.desk.client.PurgeTopicsFromProducing(a.desk.config.Audit)
 }
 
-// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters are gone has letters wait again that
-// were sent. What the broker does not tell is not wrong.
+// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters
+// are gone has letters wait again that were sent. What the broker does not tell is not wrong.
 func (a *audit) remembers(ctx context.Context) error {
 	d := a.desk
 	configs, err := d.admin.DescribeTopicConfigs(ctx, d.config.Audit)

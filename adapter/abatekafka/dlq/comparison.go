@@ -15,9 +15,9 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// comparisons checks that a tree of package expr has nothing but comparisons of a field with a value, joined by && || and !.
-// So there are no loops, no ranges and no text that grows, and nothing can be asked for without its name. It replaces
-// what package expr cannot compare as this language does: times, headers and fields of JSON.
+// comparisons checks that a tree of package expr has nothing but comparisons of a field with a value, joined by && ||
+// and !. So there are no loops, no ranges and no text that grows, and nothing can be asked for without its name. It
+// replaces what package expr cannot compare as this language does: times, headers and fields of JSON.
 type comparisons struct {
 	*source
 	used []*field

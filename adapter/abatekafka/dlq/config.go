@@ -18,14 +18,15 @@ type Config struct {
 	Options []kgo.Opt
 	// Topic is the dead-letter topic.
 	Topic string
-	// Audit is the topic of the audit records. Empty: Topic with "-audit". It is created when the first action needs it, with one
-	// partition and no end of retention.
+	// Audit is the topic of the audit records. Empty: Topic with "-audit". It is created when the first action needs
+	// it, with one partition and no end of retention.
 	Audit string
 	// By names who acts, for the audit records. Empty: the user of this process and the host, "ann@bastion".
 	By string
 	// Group is the consumer group that replays belong to: those of others are not shown unless asked for. Empty: all.
 	Group string
-	// AllowEdit lets Edit send a changed copy of a letter. Off, so that nobody changes what a customer sent without having decided to.
+	// AllowEdit lets Edit send a changed copy of a letter. Off, so that nobody changes what a customer sent without
+	// having decided to.
 	AllowEdit bool
 }
 

@@ -26,7 +26,8 @@ type Desk struct {
 	audit      *audit
 }
 
-// Open connects, checks that the topic is there and reads the audit. It gives up after 20 s without a broker, or with ctx.
+// Open connects, checks that the topic is there and reads the audit. It gives up after 20 s without a broker, or with
+// ctx.
 func Open(ctx context.Context, c Config) (*Desk, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -148,7 +149,8 @@ func isDead(name string) bool {
 	return slices.ContainsFunc([]string{"-dlq", "-dlt", ".DLT"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// Topics lists the topics that look like dead-letter topics: their names end with -dlq, -dlt or .DLT. c needs only Brokers and Options.
+// Topics lists the topics that look like dead-letter topics: their names end with -dlq, -dlt or .DLT. c needs only
+// Brokers and Options.
 func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	client, err := kgo.NewClient(c.options()...)
 	if err != nil {

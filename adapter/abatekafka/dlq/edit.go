@@ -17,8 +17,9 @@ type Change struct {
 	To string
 }
 
-// Edit sends a changed copy of one letter that waits, and marks the letter as replayed, so that not both are sent. The copy is a message of its own: it
-// has an identity of its own, and names the letter in the header abate-edited-from. It needs Config.AllowEdit. It returns where the copy stands.
+// Edit sends a changed copy of one letter that waits, and marks the letter as replayed, so that not both are sent. The
+// copy is a message of its own: it has an identity of its own, and names the letter in the header abate-edited-from. It
+// needs Config.AllowEdit. It returns where the copy stands.
 func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Place, error) {
 	nowhere := letter.Place{Partition: -1, Offset: -1}
 	if !d.config.AllowEdit {

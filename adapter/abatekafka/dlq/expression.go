@@ -22,8 +22,8 @@ type Expression struct {
 // json, so one evaluation makes each of its comparisons at most once.
 const longestExpression = 2000
 
-// ParseExpression reads an expression; ExpressionHelp explains the language. The error is of type ExpressionErrors. It lists
-// everything that is wrong with the comparisons, or the first place where the text cannot be read.
+// ParseExpression reads an expression; ExpressionHelp explains the language. The error is of type ExpressionErrors. It
+// lists everything that is wrong with the comparisons, or the first place where the text cannot be read.
 func ParseExpression(text string) (*Expression, error) {
 	switch {
 	case len(text) > longestExpression:
@@ -40,8 +40,8 @@ func ParseExpression(text string) (*Expression, error) {
 	return s.compile(text)
 }
 
-// Match reports whether it holds for e at now. Its time and memory are bounded by the lengths of the expression and of the
-// letter. Cost: about 1 µs, and reading the value once if json is asked for.
+// Match reports whether it holds for e at now. Its time and memory are bounded by the lengths of the expression and of
+// the letter. Cost: about 1 µs, and reading the value once if json is asked for.
 func (x *Expression) Match(e *Entry, now time.Time) bool {
 	s := &subject{e: e, now: now}
 	env := make(map[string]any, len(x.used)+1)

@@ -21,9 +21,10 @@ const (
 	mostProblems = 50        // that are told of a file
 )
 
-// Import writes exported lines into the dead-letter topic as new dead letters, in one transaction with the audit record: all or none. Before that it
-// reads all lines; the error tells of every one that is wrong. The same lines are imported a second time only if again is set. Letters keep their
-// partition where the topic has it. The user needs the right to write with transactional ids that begin with abate-dlq-import-.
+// Import writes exported lines into the dead-letter topic as new dead letters, in one transaction with the audit
+// record: all or none. Before that it reads all lines; the error tells of every one that is wrong. The same lines are
+// imported a second time only if again is set. Letters keep their partition where the topic has it. The user needs the
+// right to write with transactional ids that begin with abate-dlq-import-.
 func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, error) {
 	n, sum, err := checkLines(r)
 	if err != nil {
@@ -54,8 +55,8 @@ func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, er
 	return n, d.audit.sync(ctx)
 }
 
-// committed waits until readers see what a transaction has written: the broker answers its end before every partition knows of it. last are the
-// last offsets by topic and partition.
+// committed waits until readers see what a transaction has written: the broker answers its end before every partition
+// knows of it. last are the last offsets by topic and partition.
 func (d *Desk) committed(ctx context.Context, last map[string]map[int32]int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -80,8 +81,8 @@ func (d *Desk) committed(ctx context.Context, last map[string]map[int32]int64) e
 	return nil
 }
 
-// beginAlone begins a transaction that no other import of the same lines runs beside: they share a transactional id, so that who comes later ends what the earlier
-// one has not committed, and finds in the audit what it has.
+// beginAlone begins a transaction that no other import of the same lines runs beside: they share a transactional id, so
+// that who comes later ends what the earlier one has not committed, and finds in the audit what it has.
 func (d *Desk) beginAlone(ctx context.Context, client *kgo.Client, sum string, again bool) error {
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
@@ -104,7 +105,8 @@ func (d *Desk) notYet(sum string, again bool) error {
 	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that is meant, say so (--again)", at.UTC().Format(time.RFC3339))
 }
 
-// importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and partition.
+// importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and
+// partition.
 func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again bool) (map[string]map[int32]int64, error) {
 	client, err := kgo.NewClient(d.config.options(
 		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),

@@ -101,8 +101,9 @@ func (x *replaying) commits(ctx context.Context, groups []string, lanes []lane) 
 	return found, nil
 }
 
-// caughtUp waits until the watcher has read what stood in the retry and dead-letter topics when the commits were seen: a message is forwarded before it is
-// committed, so that what has failed again is known then. If it cannot, behind says why: nobody reads on behind a transaction that another producer has left open.
+// caughtUp waits until the watcher has read what stood in the retry and dead-letter topics when the commits were seen:
+// a message is forwarded before it is committed, so that what has failed again is known then. If it cannot, behind says
+// why: nobody reads on behind a transaction that another producer has left open.
 func (x *replaying) caughtUp(ctx context.Context) (behind string, err error) {
 	var topics []string
 	if x.r.Watch == nil {
@@ -134,7 +135,8 @@ func (x *replaying) caughtUp(ctx context.Context) (behind string, err error) {
 	}
 }
 
-// uncertain takes back that letters were handled: those of the batch of which nobody can say whether they have failed again.
+// uncertain takes back that letters were handled: those of the batch of which nobody can say whether they have failed
+// again.
 func (x *replaying) uncertain() {
 	_ = x.watch.ask(func(r *ramp) {
 		x.unsure = max(r.sent-r.back-x.out.waiting(x.watch.seen)-x.out.lost(x.watch.seen), 0)
@@ -142,8 +144,8 @@ func (x *replaying) uncertain() {
 	x.change(x.count().tell)
 }
 
-// settle waits until each letter of the batch was handled or has failed again, and judges it. Silence is no verdict: while nobody has got to a letter it
-// waits, and where nobody reads, the replay ends with what is known.
+// settle waits until each letter of the batch was handled or has failed again, and judges it. Silence is no verdict:
+// while nobody has got to a letter it waits, and where nobody reads, the replay ends with what is known.
 func (x *replaying) settle(ctx context.Context, last bool) error {
 	x.change(func(p *Progress) { p.Phase = Settling })
 	began := time.Now()

@@ -50,7 +50,8 @@ func (x *replaying) acquire(ctx context.Context) error {
 		x.d.config.Topic, holder.By, holder.Started.Format(time.RFC3339), holder.ID, holder.Sent, holder.Chosen, holder.ID)
 }
 
-// keep says that the replay is alive and looks whether it may go on; if not it cancels it and says why. It ends with ctx.
+// keep says that the replay is alive and looks whether it may go on; if not it cancels it and says why. It ends with
+// ctx.
 func (x *replaying) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -108,8 +109,8 @@ func (d *Desk) Cancel(ctx context.Context, id string) error {
 	return d.audit.append(ctx, &Action{Kind: CancelAsked, ID: id})
 }
 
-// Replays lists the replays that the audit knows, the newest first, with how far they are: also those that run elsewhere, as of their last
-// sign of life, which they give every 10 s.
+// Replays lists the replays that the audit knows, the newest first, with how far they are: also those that run
+// elsewhere, as of their last sign of life, which they give every 10 s.
 func (d *Desk) Replays(ctx context.Context) ([]Progress, error) {
 	if err := d.audit.sync(ctx); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ type run struct {
 	watched   map[string]map[int32]int64 // where it began to look for failures; nil if it did not say
 }
 
-// ledger folds the audit: the state of every letter that is not waiting as it came, and who may replay. It only decides; the
-// audit's order decides for everybody alike. It is safe for concurrent use.
+// ledger folds the audit: the state of every letter that is not waiting as it came, and who may replay. It only
+// decides; the audit's order decides for everybody alike. It is safe for concurrent use.
 type ledger struct {
 	topic string // the dead-letter topic
 
@@ -87,7 +87,8 @@ func (l *ledger) fold(a *Action) {
 	}
 }
 
-// start grants a replay, unless another one holds the topic, has given a sign of life lately and is not to be taken over.
+// start grants a replay, unless another one holds the topic, has given a sign of life lately and is not to be taken
+// over.
 func (l *ledger) start(a *Action) {
 	if a.ID == "" || a.Session == "" || a.Spec == nil {
 		return
@@ -105,7 +106,8 @@ func (l *ledger) start(a *Action) {
 	l.active = a.ID
 }
 
-// sign takes a sign of life or the end of the session that holds a replay; those of sessions that lost it count for nothing.
+// sign takes a sign of life or the end of the session that holds a replay; those of sessions that lost it count for
+// nothing.
 func (l *ledger) sign(a *Action) {
 	r := l.runs[a.ID]
 	if r == nil || r.session != a.Session {
@@ -202,8 +204,8 @@ func (l *ledger) tell(e *Entry) {
 	}
 }
 
-// prune forgets letters that retention has taken. A second record of one may be younger than what was done to the first: it is remembered
-// for twice the retention, or for ever if there is none.
+// prune forgets letters that retention has taken. A second record of one may be younger than what was done to the
+// first: it is remembered for twice the retention, or for ever if there is none.
 func (l *ledger) prune(begin map[int32]span, now time.Time, retention time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

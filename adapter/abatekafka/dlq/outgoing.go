@@ -30,8 +30,9 @@ const (
 	skipChanged = "deleted or restored by somebody while the replay waited"
 )
 
-// outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original partition, or by the
-// key's hash if it goes elsewhere. Its timestamp is the time of sending: with its own, retention might take it at once.
+// outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original
+// partition, or by the key's hash if it goes elsewhere. Its timestamp is the time of sending: with its own, retention
+// might take it at once.
 func outgoing(e *Entry, to string) *kgo.Record {
 	l := &e.Letter
 	r := &kgo.Record{Topic: to, Partition: -1, Key: l.Key, Value: l.Value}

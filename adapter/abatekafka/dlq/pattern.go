@@ -11,8 +11,8 @@ const (
 	frames         = 3   // of a trace that count
 )
 
-// pattern leaves out of a message what differs from one letter to the next of the same mistake: numbers, hexadecimal, UUIDs, times and quoted text.
-// It is one line of UTF-8 of at most 300 bytes, without any digit.
+// pattern leaves out of a message what differs from one letter to the next of the same mistake: numbers, hexadecimal,
+// UUIDs, times and quoted text. It is one line of UTF-8 of at most 300 bytes, without any digit.
 func pattern(text string) string {
 	p := patterner{rest: text}
 	for p.rest != "" && p.out.Len() < longestPattern {

@@ -40,8 +40,9 @@ type replaying struct {
 // errStopped ends the reading: why stands in the progress.
 var errStopped = errors.New("stopped")
 
-// Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed. The error is nil however it
-// ends, unless it could not begin or could not go on: the filter is wrong, another replay is under way, a broker is away.
+// Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed.
+// The error is nil however it ends, unless it could not begin or could not go on: the filter is wrong, another replay
+// is under way, a broker is away.
 func (d *Desk) Replay(ctx context.Context, r Replay) (Progress, error) {
 	x := &replaying{d: d, r: r, session: random("s-"), targets: map[string]target{}, out: newOutlook()}
 	if err := x.begin(ctx); err != nil {

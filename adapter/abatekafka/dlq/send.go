@@ -13,7 +13,8 @@ import (
 // mostInFlight is what a crash repeats at most.
 const mostInFlight = 100
 
-// heavy is the size of a record that goes alone, through a client that may send large ones: the usual one sends batches of 1 MB at most.
+// heavy is the size of a record that goes alone, through a client that may send large ones: the usual one sends batches
+// of 1 MB at most.
 const heavy = 900_000
 
 // send sends batch after batch.
@@ -67,7 +68,8 @@ func (x *replaying) startBatch() int {
 // chunkSize is a tenth of a second's worth.
 func (x *replaying) chunkSize() int { return min(max(int(x.r.Rate/10), 1), mostInFlight) }
 
-// flush sends what was gathered, at the rate, and notes what was acknowledged. It ends with errStopped when the replay has to stop.
+// flush sends what was gathered, at the rate, and notes what was acknowledged. It ends with errStopped when the replay
+// has to stop.
 func (x *replaying) flush(ctx context.Context) error {
 	if err := x.circuit(ctx); err != nil {
 		return err
@@ -124,7 +126,8 @@ func (x *replaying) flush(ctx context.Context) error {
 	return err
 }
 
-// drop leaves out what somebody has deleted, restored or sent since it was read: an open circuit may have had it wait for hours.
+// drop leaves out what somebody has deleted, restored or sent since it was read: an open circuit may have had it wait
+// for hours.
 func (x *replaying) drop() {
 	kept := 0
 	for i, e := range x.chunk {
@@ -139,7 +142,8 @@ func (x *replaying) drop() {
 	x.chunk, x.records = x.chunk[:kept], x.records[:kept]
 }
 
-// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may go.
+// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may
+// go.
 func notTaken(err error) bool {
 	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
@@ -155,7 +159,8 @@ func (x *replaying) apart(ctx context.Context, results kgo.ProduceResults) kgo.P
 	return results
 }
 
-// produce sends the chunk and returns what to note. Records that are too large or that their topic does not take are left out; any other failure is an error.
+// produce sends the chunk and returns what to note. Records that are too large or that their topic does not take are
+// left out; any other failure is an error.
 func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, err error) {
 	usual, large := make([]*kgo.Record, 0, len(x.records)), []*kgo.Record(nil)
 	from := make(map[*kgo.Record]*Entry, len(x.records))

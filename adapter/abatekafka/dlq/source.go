@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// source is an expression in the words of package expr, which reads and evaluates it. Three things are written otherwise
-// there: ~ is matches, a duration is an argument of duration, and text in single quotes has escapes.
+// source is an expression in the words of package expr, which reads and evaluates it. Three things are written
+// otherwise there: ~ is matches, a duration is an argument of duration, and text in single quotes has escapes.
 type source struct {
 	out    strings.Builder
 	length int     // of what was translated, in characters
@@ -24,7 +24,8 @@ type source struct {
 // piece is a part of the text, and where it is in the translation; both are counted in characters from 0.
 type piece struct{ in, out int }
 
-// words are the parts of a text that decide what is replaced: text in quotes, numbers and durations, names, ~ and brackets.
+// words are the parts of a text that decide what is replaced: text in quotes, numbers and durations, names, ~ and
+// brackets.
 var words = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|-?[0-9][\pL\pN.]*|\pL[\pL\pN._]*|[~()"'` + "`]")
 
 // translate writes a text in the words of package expr.

@@ -98,8 +98,8 @@ func (v value) moment() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// number is one of an expression or a letter. Whole ones of up to 64 bits are exact: an order number of 19 digits must not
-// choose its neighbours, too.
+// number is one of an expression or a letter. Whole ones of up to 64 bits are exact: an order number of 19 digits must
+// not choose its neighbours, too.
 type number struct {
 	whole int64
 	exact bool

@@ -22,8 +22,9 @@ func (rd *reader) spring(l *Letter, prefix string) {
 	}
 }
 
-// springAttempts reads the number of the next delivery and when it is due. On Spring's dead letters, whose delay is 0, the due time is that of
-// the last failure; in its retry topics the record itself was written at the last failure. The earlier of the two is right in both.
+// springAttempts reads the number of the next delivery and when it is due. On Spring's dead letters, whose delay is 0,
+// the due time is that of the last failure; in its retry topics the record itself was written at the last failure. The
+// earlier of the two is right in both.
 func (rd *reader) springAttempts(l *Letter) {
 	if b, there := rd.values[springAttempts]; there {
 		n, ok := readAttempts(b)
@@ -72,7 +73,8 @@ func (rd *reader) springPlace(topic, partition, offset string) Place {
 	return at
 }
 
-// springTimestamp reads the original timestamp from the header of eight bytes, else from the other. -1 is Java's way to say none.
+// springTimestamp reads the original timestamp from the header of eight bytes, else from the other. -1 is Java's way to
+// say none.
 func (rd *reader) springTimestamp(name string) time.Time {
 	for _, n := range []string{name, springFirstTimestamp} {
 		b, there := rd.values[n]
