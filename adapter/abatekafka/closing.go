@@ -9,7 +9,7 @@ func (p *partition) close() <-chan struct{} {
 	p.closing = true
 	quiet := make(chan struct{})
 	p.quiet = quiet
-	if len(p.workers) == 0 || p.gone { // gone: dropped before, as when a group is left after the drain; its workers have ended
+	if len(p.workers) == 0 || p.gone { // gone: dropped before, as when a group is left after the drain
 		p.settle()
 	}
 	p.waiting.Broadcast()

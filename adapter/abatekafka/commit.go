@@ -16,6 +16,8 @@ const commitInterval = time.Second
 // commitLimit is how long one commit may take. One that fails is made again with the next.
 const commitLimit = 10 * time.Second
 
+const commitFailed = "commit failed and will be made again; what it covers would be delivered again after a crash"
+
 // commitLoop commits each second until ctx is done.
 func (s *session) commitLoop(ctx context.Context) {
 	tick := time.NewTicker(commitInterval)
@@ -51,9 +53,11 @@ func (s *session) commit(parts []*partition) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
 	defer cancel()
-	s.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+	s.client.CommitOffsetsSync(ctx, offsets, func(
+		_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error,
+	) {
 		if err != nil {
-			s.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "error", err)
+			s.log.Warn(commitFailed, "error", err)
 			return
 		}
 		names := map[[16]byte]string{} // later versions answer with the ids of topics
@@ -75,11 +79,11 @@ func (s *session) commit(parts []*partition) {
 func (s *session) committedOne(p *partition, offset int64, err error) {
 	switch {
 	case p == nil:
-	case errors.Is(err, kerr.UnknownTopicID): // the offset is of a topic that is gone, and must not become that of the new one
+	case errors.Is(err, kerr.UnknownTopicID): // the offset is of a topic that is gone: it is not that of the new one
 		s.notFetched(p.at, err)
 	case err != nil:
-		p.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "offset", offset, "error", err)
+		p.log.Warn(commitFailed, "offset", offset, "error", err)
 	default:
-		p.told(offset)
+		p.noteCommitted(offset)
 	}
 }

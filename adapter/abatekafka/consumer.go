@@ -49,9 +49,9 @@ type Consumer struct {
 	// Once, if not nil, recognises messages that were handled before, see Once.
 	Once *Deduper
 
-	// OnDeadLetter is told of each dead letter after it was acknowledged: an alert. It must be quick.
+	// OnDeadLetter is called for each dead letter after it was acknowledged: an alert. It must be quick.
 	OnDeadLetter func(ctx context.Context, l letter.Letter)
-	// Observer is told everything; nil for none. abateprom.Metrics is one.
+	// Observer gets every event; nil for none. abateprom.Metrics is one.
 	Observer redelivery.Observer
 	// Logger gets what people should know, with topic, partition and offset. nil means slog.Default().
 	Logger *slog.Logger
@@ -60,7 +60,7 @@ type Consumer struct {
 }
 
 // Run consumes until ctx is done, then finishes what is in flight, commits, leaves its groups and returns nil. It
-// returns an error at once if the consumer or its topics are not fit: every problem, and how to mend it. Handlers that
+// returns an error at once if the consumer or its topics are not fit: every problem, and how to fix it. Handlers that
 // still run when ctx is done get as long as the policy's HandlerTimeout, 10 s at most, before their own context ends;
 // what they leave unfinished is delivered again. A Consumer runs once at a time.
 //

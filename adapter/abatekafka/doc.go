@@ -17,13 +17,21 @@
 // forward and its offset are one transaction. While the circuit of the guard is open nothing is delivered, and no
 // failure counts against a message. docs/kafka.md has the rest: order, rebalances, dead letters, Spring.
 //
-// # Reading order
+// # Rooms
 //
-// consumer.go (what people fill in) → running.go (the clients, one for each group) → session.go (poll) → partition.go
-// and worker.go (the driver of a redelivery.Lane) → delivery.go (the handler under the guard) → verdict.go (what
-// redelivery.Plan says of a failure) → forward.go, send.go (the record for the next topic) → commit.go, rebalance.go,
-// transact.go (what the broker is told). preflight.go checks the topics before; once.go remembers what was handled;
-// park.go keeps the order of keys. Nothing here decides: that is policy/redelivery, which the simulator runs too.
+// From the bottom up; a room knows nothing of those above it, which a test of internal/tidy holds.
+//
+//   - messages and identity: message.go, messageid.go, chain.go (the names of topics), forward.go (the record for the
+//     next topic), reporter.go; once.go remembers what was handled; clients.go makes clients
+//   - topics and names: preflight.go checks the topics before anything is consumed
+//   - delivery and verdict: service.go (the policy in force), deliverer.go and delivery.go (the handler under the
+//     guard), verdict.go (what redelivery.Plan says of a failure), park.go (the order of keys)
+//   - the partition's work: window.go (the records of a redelivery.Lane), partition.go and worker.go (its driver),
+//     send.go
+//   - the session with the brokers: session.go (poll), rebalance.go, commit.go, transact.go, poison.go, parkings.go
+//   - the whole: consumer.go (what people fill in), running.go (begin, run, drain), watch.go (state and reports)
+//
+// Nothing here decides: that is policy/redelivery, which the simulator runs too.
 //
 // # Cost
 //

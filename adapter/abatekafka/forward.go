@@ -29,7 +29,9 @@ type forwarder struct {
 // fetchLimit is how long fetching one record may take.
 const fetchLimit = 10 * time.Second
 
-func newForwarder(client *kgo.Client, chain Chain, cfg redelivery.Config, group string, wall func() time.Time) *forwarder {
+func newForwarder(
+	client *kgo.Client, chain Chain, cfg redelivery.Config, group string, wall func() time.Time,
+) *forwarder {
 	return &forwarder{client, chain, cfg.WithDefaults(), group, wall}
 }
 
@@ -77,7 +79,8 @@ func (f *forwarder) poison(topic string, partition int32, from, to int64, err er
 		Original: letter.Place{Topic: topic, Partition: partition, Offset: from}, Group: f.group,
 		Failures: 1, First: now, Last: now, Hops: 1,
 		Class: "poison-batch", Reason: "poison-batch", Pointer: true,
-		Message: fmt.Sprintf("offsets %d to %d of %s/%d cannot be decoded and were left out: %s", from, max(from, to-1), topic, partition, letter.Text(err)),
+		Message: fmt.Sprintf("offsets %d to %d of %s/%d cannot be decoded and were left out: %s",
+			from, max(from, to-1), topic, partition, letter.Text(err)),
 	}
 	l.ID = identity(f.group, l.Original, l.Hops)
 	return &kgo.Record{Topic: f.chain.DeadLetters, Partition: partition, Headers: l.AppendHeaders(nil, letter.Abate)}
@@ -92,7 +95,7 @@ func (f *forwarder) failed(m *Message, v redelivery.Verdict, cause error) letter
 		l.Failures--
 	}
 	l.Delivery = l.Failures + 1
-	if !letter.Credible(l.First, now) { // it bounds how long the message is held: what somebody's wrong clock has said would be no bound
+	if !letter.Credible(l.First, now) { // it bounds how long the message is held: a wrong clock's time would be no bound
 		l.First = now
 		if last := m.Letter.Last; letter.Credible(last, now) && last.Before(now) {
 			l.First = last // Spring does not say when the first was; this is the first that is known
@@ -149,7 +152,7 @@ func (f *forwarder) record(topic string, m *Message, l *letter.Letter) *kgo.Reco
 // or nobody knows where that is.
 func (f *forwarder) restore(ctx context.Context, m *Message) error {
 	at := letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}
-	if m.Record != nil && at == (letter.Place{Topic: m.Record.Topic, Partition: m.Record.Partition, Offset: m.Record.Offset}) {
+	if r := m.Record; r != nil && at == (letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}) {
 		return fmt.Errorf("the message came as a pointer that does not say to where: %w", letter.ErrGone)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)

@@ -39,7 +39,7 @@ type Handler func(ctx context.Context, m *Message) error
 // that cannot be read.
 //
 // Of a record of the main topic only how often it was replayed is believed: a record that somebody copied there out of
-// a retry topic or a dead-letter topic is a new message, with its original headers if those can be told.
+// a retry topic or a dead-letter topic is a new message, with its original headers if those can be read.
 func newMessage(rec *kgo.Record, tier int) (m *Message, problems []error) {
 	m = &Message{
 		Key: rec.Key, Value: rec.Value, Headers: rec.Headers,

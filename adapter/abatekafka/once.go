@@ -53,17 +53,22 @@ func Once(store idempotency.Store) *Deduper { return &Deduper{Store: store} }
 const storeLimit = 5 * time.Second
 
 // wrap puts the deduper around a whole delivery: deliver is the handler under its guard, and returns nil for what is
-// done, an answer (abate.Ignore) included. duplicate is told of a message that was handled before; the wrapped handler
-// returns nil for it. c is the policy's section with its defaults. log gets what people should know and no error
-// carries; nil for slog.Default().
+// done, an answer (abate.Ignore) included. duplicate is called for a message that was handled before; the wrapped
+// handler returns nil for it. c is the policy's section with its defaults. log gets what people should know and no
+// error carries; nil for slog.Default().
 //
-// Of the errors that are not deliver's own, refusedFor tells those that mean "later, and nothing was attempted", and
+// Of the errors that are not deliver's own, refusedFor reports those that mean "later, and nothing was attempted", and
 // reused the only other, a permanent one. It recovers from no panic, but lets the key go.
-func (d *Deduper) wrap(group string, c redelivery.Config, log *slog.Logger, deliver Handler, duplicate func(*Message)) Handler {
+func (d *Deduper) wrap(
+	group string, c redelivery.Config, log *slog.Logger, deliver Handler, duplicate func(*Message),
+) Handler {
 	if log == nil {
 		log = slog.Default()
 	}
-	w := &onceHandler{d: d, group: group, log: log, deliver: deliver, duplicate: duplicate, lease: d.lease(c), retention: d.retention(c)}
+	w := &onceHandler{
+		d: d, group: group, log: log, deliver: deliver, duplicate: duplicate,
+		lease: d.lease(c), retention: d.retention(c),
+	}
 	return w.handle
 }
 
@@ -114,7 +119,8 @@ func (w *onceHandler) handle(ctx context.Context, m *Message) error {
 	id := w.d.eventOf(m)
 	if id.problem != nil {
 		if n := w.nameless.Add(1); n&(n-1) == 0 { // 1, 2, 4, ...: all of them would be a flood
-			w.log.Warn("message without the event id that Once is to go by, its own place counts instead", append(where(m), "error", id.problem, "so_far", n)...)
+			w.log.Warn("message without the event id that Once is to go by, its own place counts instead",
+				append(where(m), "error", id.problem, "so_far", n)...)
 		}
 	}
 	key := idempotency.StoreKey(w.group, id.topic, id.key)
@@ -130,7 +136,8 @@ func (w *onceHandler) handle(ctx context.Context, m *Message) error {
 	case begun.State == idempotency.Mismatch:
 		return &reusedIDError{id: id.text, message: m.ID()}
 	}
-	return &busyError{wait: begun.Lease, err: fmt.Errorf("another delivery of %s has been begun, and may be running for %v more", m.ID(), begun.Lease)}
+	return &busyError{wait: begun.Lease, err: fmt.Errorf(
+		"another delivery of %s has been begun, and may be running for %v more", m.ID(), begun.Lease)}
 }
 
 func (w *onceHandler) begin(ctx context.Context, key string, id eventID) (idempotency.Begun, error) {
@@ -179,8 +186,8 @@ func (w *onceHandler) complete(ctx context.Context, m *Message, c *Claim) {
 			return
 		}
 		if errors.Is(err, idempotency.ErrLost) || !waits(ctx, pause) {
-			w.log.Error("handled message is not remembered as handled: a second copy of it would run again; look after the store that Once was given",
-				append(where(m), "error", err)...)
+			w.log.Error("handled message is not remembered as handled: a second copy of it would run again; "+
+				"look after the store that Once was given", append(where(m), "error", err)...)
 			return
 		}
 		pause *= 2
@@ -192,8 +199,8 @@ func (w *onceHandler) fail(ctx context.Context, m *Message, c *Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	if err := w.d.Store.Fail(ctx, c.Key, c.Token); err != nil && !errors.Is(err, idempotency.ErrLost) {
-		w.log.Warn("failed message could not be let go in the store that Once was given: its next delivery waits for the end of the lease",
-			append(where(m), "lease", w.lease, "error", err)...)
+		w.log.Warn("failed message could not be let go in the store that Once was given: "+
+			"its next delivery waits for the end of the lease", append(where(m), "lease", w.lease, "error", err)...)
 	}
 }
 

@@ -16,7 +16,7 @@ type Claim struct {
 	// Token is greater than those of all earlier deliveries under the key: hand it on to whatever can refuse writes
 	// with a smaller one.
 	Token uint64
-	// TakenOver tells that an earlier delivery began and never ended: its effect may have happened.
+	// TakenOver reports that an earlier delivery began and never ended: its effect may have happened.
 	TakenOver bool
 }
 

@@ -74,8 +74,9 @@ func (s *parkings) build(at place, k *parked, chain Chain) {
 			k.build(keys)
 			return
 		}
-		s.log.Warn("the keys that stand in the retry topics cannot be read, and until they are nothing of this partition number "+
-			"is delivered", "topic", at.topic, "partition", at.partition, "again_in", delay, "error", err)
+		s.log.Warn("the keys that stand in the retry topics cannot be read, "+
+			"and until they are nothing of this partition number is delivered",
+			"topic", at.topic, "partition", at.partition, "again_in", delay, "error", err)
 		if waitFor(s.ctx.Done(), delay) {
 			return
 		}

@@ -36,8 +36,8 @@ type partition struct {
 	quiet    chan struct{} // closed when nothing is under way; nil unless somebody waits
 
 	forwards  backoff
-	committed int64 // what the group has been told, -1 for nothing yet
-	before    int64 // what the group had been told before us, if nothing since; for the state only
+	committed int64 // by us, -1 for nothing yet
+	before    int64 // by others before us, if nothing since; for the state only
 }
 
 // newPartition makes the partition of a deliverer. It is stopped while the keys that are parked are not known.
@@ -235,7 +235,7 @@ func (p *partition) fetched() int64 {
 	return p.window.fetched
 }
 
-// committable is the offset that the group is to be told, if that is news.
+// committable is the offset that is to be committed, if that is news.
 func (p *partition) committable() (int64, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,8 +243,8 @@ func (p *partition) committable() (int64, bool) {
 	return offset, ok && !p.gone && offset > p.committed
 }
 
-// told notes which offset the group has been told. It never goes back.
-func (p *partition) told(offset int64) {
+// noteCommitted notes that the group has an offset. It never goes back.
+func (p *partition) noteCommitted(offset int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.committed = max(p.committed, offset)

@@ -94,7 +94,8 @@ func (s *session) stepOver(p *partition, from int64, cause error) {
 	p.log.Error("batch cannot be decoded: its place is in the dead-letter topic, and the partition goes on behind it",
 		"from", from, "to", to-1, "dead_letters", way.chain.DeadLetters, "error", cause)
 	p.observe(redelivery.Event{
-		Kind: redelivery.DeadLettered, To: way.chain.DeadLetters, Reason: poisonBatch, Class: poisonBatch, Offset: from, Err: cause,
+		Kind: redelivery.DeadLettered, To: way.chain.DeadLetters, Reason: poisonBatch, Class: poisonBatch,
+		Offset: from, Err: cause,
 	})
 	s.troubles.stepOver(p.at, to)
 	s.mu.RLock()

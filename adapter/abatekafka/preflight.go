@@ -11,10 +11,10 @@ import (
 )
 
 // preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing.
-// It finds all that is wrong at once, and says of each how to mend it.
+// It finds all that is wrong at once, and says of each how to fix it.
 type preflight struct {
 	client      *kgo.Client
-	brokers     string // for the commands that mend
+	brokers     string // for the commands that fix it
 	group       string
 	chains      []Chain
 	cfg         redelivery.Config
@@ -38,7 +38,8 @@ func (p *preflight) run(ctx context.Context) error {
 	}
 	seen, err := p.look(ctx, p.topics())
 	if err != nil {
-		p.problem("brokers %s: %w; see whether they are up and may be reached from here, and whether TLS and SASL are what they want", p.brokers, err)
+		p.problem("brokers %s: %w; see whether they are up and may be reached from here, "+
+			"and whether TLS and SASL are what they want", p.brokers, err)
 		return p.err()
 	}
 	if !p.lookAgain(ctx, seen, unborn(seen)) {
@@ -82,11 +83,14 @@ func (p *preflight) remembered(d *Deduper) {
 	switch {
 	case d.Retention == 0:
 	case d.Retention < chain:
-		p.problem("Once.Retention is %v, but a message is on its way through the retry topics for %v: it would be handled twice; set at least that, or 0 for what the policy comes to", d.Retention, chain)
+		p.problem("Once.Retention is %v, but a message is on its way through the retry topics for %v: "+
+			"it would be handled twice; set at least that, or 0 for what the policy comes to", d.Retention, chain)
 	case d.Retention < chain+p.cfg.Outage:
-		p.note("Once.Retention is %v: after an outage of the consumers longer than %v, messages may be handled twice; kafka.outage allows for %v", d.Retention, d.Retention-chain, p.cfg.Outage)
+		p.note("Once.Retention is %v: after an outage of the consumers longer than %v, messages may be handled twice; "+
+			"kafka.outage allows for %v", d.Retention, d.Retention-chain, p.cfg.Outage)
 	case d.Retention < chain+p.cfg.DLTRetention && p.cfg.DLTStrategy != redelivery.DropLast:
-		p.note("Once.Retention is %v: a dead letter replayed later than that is handled again even if its effect is there; kafka.dltRetention is %v", d.Retention, p.cfg.DLTRetention)
+		p.note("Once.Retention is %v: a dead letter replayed later than that is handled again even if its effect is there; "+
+			"kafka.dltRetention is %v", d.Retention, p.cfg.DLTRetention)
 	}
 }
 

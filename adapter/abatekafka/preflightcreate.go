@@ -59,7 +59,8 @@ func (t planned) command(p *preflight) string {
 	if t.copies > 0 {
 		replication = fmt.Sprintf(" --replication-factor %d", t.copies)
 	}
-	return p.command("kafka-topics.sh", "--create --topic %s --partitions %d%s %s", t.name, t.partitions, replication, strings.Join(settings, " "))
+	return p.command("kafka-topics.sh", "--create --topic %s --partitions %d%s %s",
+		t.name, t.partitions, replication, strings.Join(settings, " "))
 }
 
 // missing are the topics of the chains that are not there and whose main topic is.
@@ -139,16 +140,17 @@ func (p *preflight) notCreated(t planned, err error, detail *string) error {
 	if detail != nil && *detail != "" {
 		err = fmt.Errorf("%w (%s)", err, *detail)
 	}
-	mend := "run: " + t.command(p)
+	fix := "run: " + t.command(p)
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		mend = "have somebody who may " + mend + "\nor allow it to this consumer: " + p.command("kafka-acls.sh", "--add --allow-principal User:... --operation Create --topic %s", t.name)
+		fix = "have somebody who may " + fix + "\nor allow it to this consumer: " +
+			p.command("kafka-acls.sh", "--add --allow-principal User:... --operation Create --topic %s", t.name)
 	case errors.Is(err, kerr.InvalidConfig), errors.Is(err, kerr.PolicyViolation):
-		mend = "this cluster does not allow one of these settings: change it or leave it out, and " + mend
+		fix = "this cluster does not allow one of these settings: change it or leave it out, and " + fix
 	case errors.Is(err, kerr.InvalidReplicationFactor):
-		mend = "set Replication to a number of brokers that there is"
+		fix = "set Replication to a number of brokers that there is"
 	}
-	return fmt.Errorf("topic %s is missing and cannot be created: %w; %s", t.name, err, mend)
+	return fmt.Errorf("topic %s is missing and cannot be created: %w; %s", t.name, err, fix)
 }
 
 // largestBatch is what the client writes at most, and brokers read: socket.request.max.bytes. leastBatch is the least

@@ -115,7 +115,8 @@ func (p *partition) notSent(o *outgoing, err error) {
 		level = slog.LevelError
 	}
 	p.log.Log(p.deliverer.ctx, level, "forward failed: the partition waits and tries it again, nothing is skipped; "+
-		"see whether the topic is there and may be written", "offset", o.event.Offset, "to", o.rec.Topic, "again_in", delay, "error", err)
+		"see whether the topic is there and may be written",
+		"offset", o.event.Offset, "to", o.rec.Topic, "again_in", delay, "error", err)
 	time.AfterFunc(delay, func() {
 		p.mu.Lock()
 		gone := p.gone

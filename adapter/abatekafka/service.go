@@ -86,7 +86,8 @@ func keepNames(c, names redelivery.Config) redelivery.Config {
 	c.Disabled = names.Disabled
 	c.Tiers, c.Delay, c.Multiplier = names.Tiers, names.Delay, names.Multiplier
 	c.MaxDelay, c.Attempts = names.MaxDelay, names.Attempts
-	c.Naming, c.RetrySuffix, c.DLTSuffix, c.GroupInNames = names.Naming, names.RetrySuffix, names.DLTSuffix, names.GroupInNames
+	c.Naming, c.GroupInNames = names.Naming, names.GroupInNames
+	c.RetrySuffix, c.DLTSuffix = names.RetrySuffix, names.DLTSuffix
 	c.Order, c.ExactlyOnce = names.Order, names.ExactlyOnce
 	if (c.DLTStrategy == redelivery.DeadLetters) != (names.DLTStrategy == redelivery.DeadLetters) {
 		c.DLTStrategy = names.DLTStrategy

@@ -38,7 +38,7 @@ type transactor struct {
 	kick     chan struct{}
 
 	client  *kgo.Client
-	round   int64                    // of this process; marks the offsets, so that the outcome of a transaction can be told
+	round   int64                    // of this process; marks the offsets, to see the outcome
 	ids     map[string][16]byte      // of the topics, as they were at the start
 	missing map[string]time.Duration // topics that are not there, and since when
 
@@ -313,7 +313,7 @@ func (t *transactor) unknown(ctx context.Context, l load, cause error) error {
 // done finishes what was committed.
 func (t *transactor) done(l load) {
 	for p, offset := range l.offsets {
-		p.told(offset)
+		p.noteCommitted(offset)
 	}
 	for _, o := range l.forwards {
 		o.p.sent(o, nil)

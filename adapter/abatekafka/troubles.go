@@ -113,7 +113,12 @@ func undecodable(err error) bool {
 			return false
 		}
 	}
-	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, kgo.ErrClientClosed)
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, kgo.ErrClientClosed} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	return true
 }
 
 // fetchAgain is the pause after a fetch that brought nothing but errors. The client would bring the same ones again at

@@ -86,8 +86,9 @@ func (l *deliverer) failed(d *delivery, now time.Duration, err error) ending {
 
 // dropped forgets a message, because the policy says so.
 func (l *deliverer) dropped(d *delivery, e redelivery.Event) ending {
-	l.log.Warn("message dropped after its last delivery, as the policy says", "offset", e.Offset, "original_topic", d.message.Topic,
-		"original_offset", d.message.Offset, "delivery", e.Delivery, "reason", e.Reason, "class", e.Class, "error", e.Err)
+	l.log.Warn("message dropped after its last delivery, as the policy says",
+		"offset", e.Offset, "original_topic", d.message.Topic, "original_offset", d.message.Offset,
+		"delivery", e.Delivery, "reason", e.Reason, "class", e.Class, "error", e.Err)
 	e.Kind = redelivery.Dropped
 	l.observe(e)
 	return ending{}
@@ -106,7 +107,7 @@ func (l *deliverer) held(f redelivery.Failure, v redelivery.Verdict, now time.Du
 	return end
 }
 
-// failure is what the plan is told of it.
+// failure describes it to the plan.
 func (l *deliverer) failure(d *delivery, now time.Duration, err error) redelivery.Failure {
 	m := d.message
 	f := redelivery.Failure{
@@ -124,7 +125,8 @@ func (l *deliverer) failure(d *delivery, now time.Duration, err error) redeliver
 	}
 	if b := l.shared.guard.Breaker(); b != nil {
 		if b.Rejecting(now) {
-			f.Wait = max(f.Wait, b.RetryIn(now), redelivery.Brief) // half-open and ramping up, it says nothing, but will let some through soon
+			// Half-open and ramping up, it says nothing, but will let some through soon.
+			f.Wait = max(f.Wait, b.RetryIn(now), redelivery.Brief)
 		}
 		if f.CircuitOpen = b.ClosedOff(now); f.CircuitOpen { // not while it ramps up: then a message that fails is to blame
 			l.shared.trouble(now)

@@ -36,7 +36,9 @@ func (r *running) watch(ctx context.Context) {
 
 // state reads everything. It takes each partition's lock for a moment.
 func (r *running) state(now time.Duration) redelivery.State {
-	s := redelivery.State{Service: r.service, Group: r.group, Pace: r.handling.pace.State(now), Flood: r.handling.flood.State(now)}
+	s := redelivery.State{
+		Service: r.service, Group: r.group, Pace: r.handling.pace.State(now), Flood: r.handling.flood.State(now),
+	}
 	for _, ses := range r.sessions {
 		for _, p := range ses.everything() {
 			st, oldest := p.state(now)
@@ -83,7 +85,9 @@ func (t *reported) reportFlood(r *running, f redelivery.FloodState) {
 		r.observe(redelivery.Event{Kind: redelivery.FloodEnded, Reason: "flood"})
 		return
 	}
-	r.log.Error("too many messages would be given up, so that these wait in the last retry topic instead of becoming dead letters: "+
-		"look after the service or what was deployed last; to have dead letters nevertheless, set kafka.flood.disabled", "share", f.Share, "letters", f.Letters)
+	r.log.Error("too many messages would be given up, so that these wait in the last retry topic instead of becoming "+
+		"dead letters: look after the service or what was deployed last; "+
+		"to have dead letters nevertheless, set kafka.flood.disabled",
+		"share", f.Share, "letters", f.Letters)
 	r.observe(redelivery.Event{Kind: redelivery.FloodBegan, Reason: "flood"})
 }

@@ -35,8 +35,8 @@ type checker struct {
 	outside types.Importer
 }
 
-// check type-checks all packages of a tree.
-func check(t *tree) (*typed, error) {
+// newChecker has checked nothing yet.
+func newChecker(t *tree) *checker {
 	c := &checker{
 		typed: &typed{tree: t, info: &types.Info{
 			Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object),
@@ -52,6 +52,12 @@ func check(t *tree) (*typed, error) {
 			c.folders[f.dir] = append(c.folders[f.dir], f)
 		}
 	}
+	return c
+}
+
+// check type-checks all packages of a tree.
+func check(t *tree) (*typed, error) {
+	c := newChecker(t)
 	for _, dir := range slices.Sorted(maps.Keys(c.folders)) {
 		if _, err := c.Import(strings.TrimSuffix(ours+"/"+dir, "/.")); err != nil {
 			return nil, err
