@@ -110,7 +110,8 @@ func ParsePlace(topic, text string) (letter.Place, error) {
 	partition, err := strconv.ParseInt(first, 10, 32)
 	offset, err2 := strconv.ParseInt(second, 10, 64)
 	if !ok || err != nil || err2 != nil || partition < 0 || offset < 0 {
-		return letter.Place{}, fmt.Errorf("%q is not a place in the dead-letter topic: write partition/offset, for example 3/1042", text)
+		return letter.Place{}, fmt.Errorf("%q is not a place in the dead-letter topic: write partition/offset, for example "+
+			"3/1042", text)
 	}
 	return letter.Place{Topic: topic, Partition: int32(partition), Offset: offset}, nil
 }

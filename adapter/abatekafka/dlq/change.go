@@ -37,7 +37,8 @@ func (d *Desk) mark(ctx context.Context, f Filter, kind Kind, to State) (n int, 
 		if e.State == to {
 			return true
 		}
-		if pending = append(pending, &Action{Kind: kind, ID: id, Place: e.At.String(), Twin: e.twin.String()}); len(pending) < auditAtOnce {
+		pending = append(pending, &Action{Kind: kind, ID: id, Place: e.At.String(), Twin: e.twin.String()})
+		if len(pending) < auditAtOnce {
 			return true
 		}
 		return write()

@@ -51,7 +51,8 @@ func (c *Config) check() error {
 		wrong = append(wrong, errors.New("dlq: Topic is empty: give the dead-letter topic, for example payments-dlq"))
 	}
 	if c.Audit == c.Topic && c.Topic != "" {
-		wrong = append(wrong, fmt.Errorf("dlq: Audit is the dead-letter topic %s itself: give another, or leave it empty for %[1]s-audit", c.Topic))
+		wrong = append(wrong, fmt.Errorf("dlq: Audit is the dead-letter topic %s itself: give another, or leave it empty "+
+			"for %[1]s-audit", c.Topic))
 	}
 	return errors.Join(wrong...)
 }

@@ -59,11 +59,13 @@ func Open(ctx context.Context, c Config) (*Desk, error) {
 func (d *Desk) look(ctx context.Context) error {
 	topics, err := d.admin.ListTopics(ctx, d.config.Topic)
 	if err != nil {
-		return fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?", strings.Join(d.config.Brokers, ", "), err)
+		return fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?",
+			strings.Join(d.config.Brokers, ", "), err)
 	}
 	switch t := topics[d.config.Topic]; {
 	case errors.Is(t.Err, kerr.UnknownTopicOrPartition) || !topics.Has(d.config.Topic):
-		return fmt.Errorf("dlq: there is no topic %s on %s: a consumer creates it when it starts; for the topics there are, look at \"abate dlq ls\" without --topic",
+		return fmt.Errorf("dlq: there is no topic %s on %s: a consumer creates it when it starts; for the topics there are, "+
+			"look at \"abate dlq ls\" without --topic",
 			d.config.Topic, strings.Join(d.config.Brokers, ", "))
 	case t.Err != nil:
 		return fmt.Errorf("dlq: topic %s: %w", d.config.Topic, t.Err)
@@ -124,7 +126,8 @@ func (d *Desk) Retention() time.Duration { return d.retention }
 
 // entry reads a record as a dead letter.
 func (d *Desk) entry(r *kgo.Record) *Entry {
-	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp, Record: r}
+	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp,
+		Record: r}
 	e.Letter, e.Problems = letter.Read(r)
 	e.Group = groupID(&e.Letter)
 	e.twin = twinOf(&e.Letter)
@@ -162,7 +165,8 @@ func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	d := &Desk{config: c, client: client, admin: kadm.NewClient(client)}
 	topics, err := d.admin.ListTopics(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?", strings.Join(c.Brokers, ", "), err)
+		return nil, fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?",
+			strings.Join(c.Brokers, ", "), err)
 	}
 	var found []TopicInfo
 	for _, name := range topics.Names() {

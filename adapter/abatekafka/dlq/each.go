@@ -74,7 +74,8 @@ func (d *Desk) spans(ctx context.Context, f Filter, ends map[int32]int64) (*siev
 		return nil, nil, err
 	}
 	if _, ok := bounds[f.Partition]; f.Partition >= 0 && !ok {
-		return nil, nil, fmt.Errorf("dlq: %s has no partition %d: it has %d, from 0", d.config.Topic, f.Partition, len(bounds))
+		return nil, nil, fmt.Errorf("dlq: %s has no partition %d: it has %d, from 0", d.config.Topic, f.Partition,
+			len(bounds))
 	}
 	topics, err := d.admin.ListTopics(ctx, d.config.Topic) // it may have been created anew
 	if err != nil {
@@ -116,7 +117,8 @@ func (d *Desk) Get(ctx context.Context, partition int32, offset int64) (*Entry, 
 		return false
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("dlq: there is no dead letter at %s/%d/%d: retention has taken it, or there never was one", d.config.Topic, partition, offset)
+		err = fmt.Errorf("dlq: there is no dead letter at %s/%d/%d: retention has taken it, or there never was one",
+			d.config.Topic, partition, offset)
 	}
 	return found, err
 }

@@ -52,7 +52,8 @@ var States = []State{Waiting, Replayed, Deleted}
 // it acts.
 func (e *Entry) dated(retention time.Duration, now time.Time) {
 	if !letter.Credible(e.Written, now) {
-		e.Problems = append(e.Problems, fmt.Errorf("%s: its timestamp %s cannot be when it was written: when retention takes it is not known",
+		e.Problems = append(e.Problems, fmt.Errorf("%s: its timestamp %s cannot be when it was written: when retention "+
+			"takes it is not known",
 			e.At, e.Written.UTC().Format(time.RFC3339)))
 		if letter.Credible(e.Letter.Last, now) {
 			e.Written = e.Letter.Last

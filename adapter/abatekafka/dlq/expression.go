@@ -27,7 +27,8 @@ const longestExpression = 2000
 func ParseExpression(text string) (*Expression, error) {
 	switch {
 	case len(text) > longestExpression:
-		return nil, mistake(1, strconv.Itoa(len(text))+" bytes are too long", "write at most "+strconv.Itoa(longestExpression))
+		return nil, mistake(1, strconv.Itoa(len(text))+" bytes are too long",
+			"write at most "+strconv.Itoa(longestExpression))
 	case !utf8.ValidString(text):
 		return nil, mistake(1, "it is not UTF-8 text", "compare bytes in another way, for example with size or a header")
 	case strings.TrimSpace(text) == "":

@@ -36,7 +36,8 @@ func frame(line, before string) string {
 	if at := strings.LastIndexByte(f, '('); at > 0 {
 		f = f[:at]
 	}
-	if f == "" || f == "panic" || strings.HasPrefix(f, "runtime.") || strings.HasPrefix(f, "runtime/") || strings.HasPrefix(f, "goroutine ") {
+	if f == "" || f == "panic" || strings.HasPrefix(f, "runtime.") || strings.HasPrefix(f, "runtime/") ||
+		strings.HasPrefix(f, "goroutine ") {
 		return "" // how it panicked, not where
 	}
 	return f

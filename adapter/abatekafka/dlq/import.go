@@ -102,14 +102,18 @@ func (d *Desk) notYet(sum string, again bool) error {
 	if !was || again {
 		return nil
 	}
-	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that is meant, say so (--again)", at.UTC().Format(time.RFC3339))
+	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that "+
+		"is meant, say so (--again)", at.UTC().Format(time.RFC3339))
 }
 
 // importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and
 // partition.
-func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again bool) (map[string]map[int32]int64, error) {
+func (d *Desk) importAll(
+	ctx context.Context, r io.Reader, note *Action, again bool,
+) (map[string]map[int32]int64, error) {
 	client, err := kgo.NewClient(d.config.options(
-		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
+		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute),
+		kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
 		kgo.ProducerBatchMaxBytes(d.batchBytes()), kgo.MaxBufferedBytes(64<<20),
 	)...)
 	if err != nil {
@@ -143,7 +147,9 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again b
 		return produce(line.record(d.config.Topic, note.ID))
 	})
 	if err == nil {
-		err = client.Flush(ctx) // first: from the audit record on until the end nobody can read the audit, and whoever is killed there blocks it for minutes
+		// first: from the audit record on until the end nobody can read the audit, and whoever
+		// is killed there blocks it for minutes
+		err = client.Flush(ctx)
 	}
 	if err == nil {
 		err = produce(d.audit.record(ctx, note))
@@ -162,7 +168,8 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again b
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if ended := client.EndTransaction(ending, end); ended != nil && err == nil {
-		return nil, fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look with \"abate dlq ls\" before you try again: %w", ended)
+		return nil, fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look "+
+			"with \"abate dlq ls\" before you try again: %w", ended)
 	}
 	return last, err
 }

@@ -93,7 +93,8 @@ func (x *replaying) commits(ctx context.Context, groups []string, lanes []lane) 
 			return nil, fmt.Errorf("dlq: ask what group %s has committed: %w", group, err)
 		}
 		for _, at := range lanes {
-			if o, ok := offsets.Lookup(at.topic, at.partition); ok && o.Err == nil && o.At >= 0 && (found[at] < 0 || o.At < found[at]) {
+			if o, ok := offsets.Lookup(at.topic, at.partition); ok && o.Err == nil && o.At >= 0 &&
+				(found[at] < 0 || o.At < found[at]) {
 				found[at] = o.At
 			}
 		}
@@ -130,7 +131,8 @@ func (x *replaying) caughtUp(ctx context.Context) (behind string, err error) {
 			if ctx.Err() != nil {
 				return "", context.Cause(ctx)
 			}
-			return "whether they have failed again cannot be seen: " + at + " is not readable to its end, because of a transaction that was left open; resume the replay later", nil
+			return "whether they have failed again cannot be seen: " + at + " is not readable to its end, because of a " +
+				"transaction that was left open; resume the replay later", nil
 		}
 	}
 }
@@ -166,7 +168,8 @@ func (x *replaying) settle(ctx context.Context, last bool) error {
 		switch {
 		case err == nil:
 			heard = now
-		case now.Sub(heard) < lost && (!x.r.Unjudged || kerr.IsRetriable(err)): // a coordinator that moves, or is only made now
+		// a coordinator that moves, or is only made now
+		case now.Sub(heard) < lost && (!x.r.Unjudged || kerr.IsRetriable(err)):
 			continue
 		case !x.r.Unjudged:
 			return err
@@ -282,5 +285,6 @@ func goneText(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d were sent to a topic that was deleted and made anew since, and nobody can say whether they were handled: restore them, and replay them again", n)
+	return fmt.Sprintf("%d were sent to a topic that was deleted and made anew since, and nobody can say whether they "+
+		"were handled: restore them, and replay them again", n)
 }

@@ -57,8 +57,9 @@ type ledger struct {
 }
 
 func newLedger(topic string) *ledger {
-	return &ledger{topic: topic, marks: map[spot]mark{}, twins: map[twin]mark{}, names: []string{""}, numbers: map[string]uint32{"": 0},
-		notes: map[string]string{}, runs: map[string]*run{}, imports: map[string]time.Time{}}
+	return &ledger{topic: topic, marks: map[spot]mark{}, twins: map[twin]mark{}, names: []string{""},
+		numbers: map[string]uint32{"": 0},
+		notes:   map[string]string{}, runs: map[string]*run{}, imports: map[string]time.Time{}}
 }
 
 // fold takes the next record of the audit.
@@ -145,7 +146,8 @@ func (l *ledger) mark(a *Action, s State) {
 		s, sent = Replayed, true // it comes back as what it was: a message that was sent must not wait to be sent again
 	}
 	l.folded++
-	m := mark{at: a.Time.UnixMilli(), seq: l.folded, by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID), state: uint8(slices.Index(States, s)), sent: sent}
+	m := mark{at: a.Time.UnixMilli(), seq: l.folded, by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID),
+		state: uint8(slices.Index(States, s)), sent: sent}
 	l.marks[at] = m
 	if same != (twin{}) {
 		l.twins[same] = m

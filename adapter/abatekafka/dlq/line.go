@@ -117,10 +117,14 @@ type LinePast struct {
 func NewLine(e *Entry) Line {
 	l := &e.Letter
 	line := Line{
-		At: e.At.String(), Written: e.Written.UTC(), State: e.State, Group: e.Group, Key: Bytes(e.Record.Key), Value: Bytes(e.Record.Value), Headers: []LineHeader{},
+		At: e.At.String(), Written: e.Written.UTC(), State: e.State, Group: e.Group, Key: Bytes(e.Record.Key),
+		Value: Bytes(e.Record.Value), Headers: []LineHeader{},
 		Letter: LineLetter{
-			Dialect: l.Dialect, Original: known(l.Original), Identity: identityText(l), Timestamp: l.Timestamp, TimestampType: l.TimestampType, Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
-			Class: l.Class, Message: l.Message, Trace: l.Trace, Reason: l.Reason, Replays: l.Replays, ReplayedFrom: known(l.ReplayedFrom), Pointer: l.Pointer,
+			Dialect: l.Dialect, Original: known(l.Original), Identity: identityText(l),
+			Timestamp: l.Timestamp, TimestampType: l.TimestampType,
+			Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
+			Class: l.Class, Message: l.Message, Trace: l.Trace, Reason: l.Reason, Replays: l.Replays,
+			ReplayedFrom: known(l.ReplayedFrom), Pointer: l.Pointer,
 		},
 	}
 	for _, p := range l.History {

@@ -36,7 +36,8 @@ func (c *Config) reading(topic string, spans []span) (*kgo.Client, error) {
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // of what retention took meanwhile
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.FetchMaxWait(time.Second), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10), // compressed: ten times that in memory
+		// compressed: ten times that in memory
+		kgo.FetchMaxWait(time.Second), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
 	)...)
 }
 

@@ -100,7 +100,8 @@ func (x *replaying) flush(ctx context.Context) error {
 		note, done := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer done()
 		if noted := x.d.audit.append(note, sent...); noted != nil {
-			err = errors.Join(err, fmt.Errorf("dlq: %d letters were sent and may be sent again by the next replay, as that could not be noted: %w", len(sent), noted))
+			err = errors.Join(err, fmt.Errorf("dlq: %d letters were sent and may be sent again by the next replay, as that "+
+				"could not be noted: %w", len(sent), noted))
 		}
 	}
 	var why string
@@ -181,8 +182,9 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 		switch e := from[result.Record]; {
 		case result.Err == nil:
 			at := *result.Record
-			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), Twin: e.twin.String(), Reader: x.r.reader(e, at.Topic),
-				To: placeOf(&at), ToTopicID: x.targets[at.Topic].id})
+			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), Twin: e.twin.String(),
+				Reader: x.r.reader(e, at.Topic),
+				To:     placeOf(&at), ToTopicID: x.targets[at.Topic].id})
 		case tooLarge(result.Err):
 			failed++
 			if x.r.Tell != nil {
@@ -191,7 +193,8 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 		case notTaken(result.Err):
 			failed++
 			if x.r.Tell != nil {
-				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key", result.Record.Topic, result.Err))
+				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key",
+					result.Record.Topic, result.Err))
 			}
 		case err == nil:
 			err = fmt.Errorf("dlq: send %s to %s: %w", e.At, result.Record.Topic, result.Err)

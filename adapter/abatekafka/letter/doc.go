@@ -3,7 +3,7 @@
 //
 // A forwarded record is the original one, key, value and headers byte for byte, with these headers after its own:
 //
-//	abate-letter         how many original headers stand before this one: what is before it is never touched or interpreted
+//	abate-letter         how many original headers stand before this one: what is before it is never touched
 //	abate-id             identity of this forward: group/topic/partition/offset/forward
 //	abate-failures       deliveries that failed
 //	abate-due            when it is to be delivered again, RFC 3339; not on dead letters
@@ -14,7 +14,7 @@
 //	abate-replays        how often it was replayed from a dead-letter topic
 //	abate-replayed-from  topic/partition/offset of the dead letter it was replayed from
 //	abate-replayed-to    the topic it was replayed to, if that is another one than that of its identity
-//	abate-identity       topic/partition/offset@timestamp where the message was written first, the same for its whole life
+//	abate-identity       topic/partition/offset@timestamp where the message was written first, for its whole life
 //	abate-imported       ID of the import that wrote the dead letter
 //	abate-pointer        topic/partition/offset where the value is, if it was too large to be forwarded
 //

@@ -48,7 +48,8 @@ func ParseIdentity(s string) (Identity, error) {
 	at, err := ParsePlace(place)
 	ms, err2 := strconv.ParseInt(stamp, 10, 64)
 	if !ok || err != nil || err2 != nil {
-		return Identity{At: nowhere}, fmt.Errorf("identity %s: write topic/partition/offset@milliseconds, as in payments/3/1042@1760000000000", quote(s))
+		return Identity{At: nowhere}, fmt.Errorf("identity %s: write topic/partition/offset@milliseconds, as in "+
+			"payments/3/1042@1760000000000", quote(s))
 	}
 	return Identity{At: at, Millis: ms}, nil
 }

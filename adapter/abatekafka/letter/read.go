@@ -41,7 +41,8 @@ func Read(r *kgo.Record) (l Letter, problems []error) {
 // ofReplay tells of the headers that a replayed message has, wherever it fails next, and of those that say who the
 // message is.
 func ofReplay(name string) bool {
-	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity || name == headImported
+	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity ||
+		name == headImported
 }
 
 // ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, who it is then, and its
@@ -50,7 +51,8 @@ func ofReplay(name string) bool {
 func ReadMain(r *kgo.Record) (l Letter, problems []error) {
 	rd := reader{rec: r, values: map[string][]byte{}, main: true}
 	rd.sort()
-	l = Letter{Original: Place{r.Topic, r.Partition, r.Offset}, Delivery: 1, Key: r.Key, Value: r.Value, Headers: rd.originals}
+	l = Letter{Original: Place{r.Topic, r.Partition, r.Offset}, Delivery: 1, Key: r.Key, Value: r.Value,
+		Headers: rd.originals}
 	rd.strays(r.Topic)
 	l.Replays, _ = rd.number(headReplays)
 	l.ReplayedFrom = rd.place(headReplayedFrom)
@@ -105,7 +107,8 @@ func (rd *reader) families(h []kgo.RecordHeader, boundary bool) (known family) {
 	}
 	known = elsewhere
 	for i := range h {
-		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup && !ofReplay(h[i].Key) { // the first is in both of Spring's, the others in messages of any chain
+		// the first is in both of Spring's, the others in messages of any chain
+		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup && !ofReplay(h[i].Key) {
 			known = f
 		}
 	}
@@ -153,7 +156,8 @@ func (rd *reader) boundary() (at int, found bool) {
 	if last < 0 {
 		return 0, false
 	}
-	rd.problem(headLetter, "%d headers stand before it, not %d: somebody has added or removed some of the message's own", last, count)
+	rd.problem(headLetter, "%d headers stand before it, not %d: somebody has added or removed some of the message's own",
+		last, count)
 	return last, true
 }
 

@@ -29,7 +29,8 @@ func (rd *reader) springAttempts(l *Letter) {
 	if b, there := rd.values[springAttempts]; there {
 		n, ok := readAttempts(b)
 		if !ok {
-			rd.problem(springAttempts, "%d bytes, % x, are not a number of attempts from 1 to %d in one or four bytes; it is taken to be 1", len(b), head(b), maxAttempts)
+			rd.problem(springAttempts, "%d bytes, % x, are not a number of attempts from 1 to %d in one or four bytes; it is "+
+				"taken to be 1", len(b), head(b), maxAttempts)
 			n = 1
 		}
 		l.Delivery, l.Failures = n, n-1
@@ -40,7 +41,8 @@ func (rd *reader) springAttempts(l *Letter) {
 	}
 	due, ok := bigTime(b)
 	if !ok {
-		rd.problem(springDue, "%d bytes, % x, are not a time in milliseconds in 1 to 8 bytes; it is due at once", len(b), head(b))
+		rd.problem(springDue, "%d bytes, % x, are not a time in milliseconds in 1 to 8 bytes; it is due at once", len(b),
+			head(b))
 		return
 	}
 	l.Due, l.Last = due, due
