@@ -2,6 +2,7 @@ package dlq
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,13 @@ import (
 // replaces what package expr cannot compare as this language does: times, headers and fields of JSON.
 type comparisons struct {
 	*source
-	used []*field
+	used  []*field
+	steps int // of all regular expressions
 }
+
+// mostSteps bounds how long the regular expressions of an expression take: each step at most once for each byte of the
+// text.
+const mostSteps = 1000
 
 // The names in an environment that no expression can use, because no field is called so.
 const (
@@ -273,10 +279,28 @@ func (c *comparisons) textual(f *field, op operator, v value) func(string) bool 
 				`write one as RE2 has them, for example "^cust-[0-9]+$"`)
 			return nil
 		}
+		if c.steps += steps(want); c.steps > mostSteps {
+			c.fail(v.at, "the regular expressions have more than "+strconv.Itoa(mostSteps)+" steps",
+				"write shorter ones: x{100} has 100 steps")
+			return nil
+		}
 		return re.MatchString
 	}
 	c.fail(op.at, "text has no order: "+quoteWord(op.text)+" cannot compare "+f.name, "write ==, !=, ~ or contains")
 	return nil
+}
+
+// steps is the size of a regular expression, which counts repeated parts as often as they may be there.
+func steps(text string) int {
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
 }
 
 // ordered is a condition on the result of a comparison. It is false after a mistake.

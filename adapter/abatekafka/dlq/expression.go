@@ -18,8 +18,8 @@ type Expression struct {
 	used    []*field // the fields that it asks for, each once
 }
 
-// longestExpression is in bytes. It bounds everything else: an expression has no loop and calls nothing but header and
-// json, so one evaluation makes each of its comparisons at most once.
+// longestExpression is in bytes. With mostSteps it bounds everything else: an expression has no loop and calls nothing
+// but header and json, so one evaluation makes each of its comparisons at most once.
 const longestExpression = 2000
 
 // ParseExpression reads an expression; ExpressionHelp explains the language. The error is of type ExpressionErrors. It

@@ -89,6 +89,7 @@ func TestExpressionsTellEverythingThatIsWrong(t *testing.T) {
 		`failures > 3 &&`:                 {"column 16: something is missing at the end"},
 		`json("a") < true`:                {`column 11: true has no order; write == or !=`},
 		strings.Repeat("(", 60) + "x":     {"column 60: the bracket is not closed"},
+		`key ~ "(a{1,30}b){30}"`:          {"column 7: the regular expressions have more than 1000 steps; write shorter ones"},
 		`any(0..1e9, # > 3)`:              {`column 1: "any(0..1e+09, # > 3)" is not expected here`},
 		strings.Repeat(" ", 2001):         {"column 1: 2001 bytes are too long"},
 		"class == \"\xff\"":               {"column 1: it is not UTF-8"},
@@ -156,7 +157,7 @@ func FuzzExpression(f *testing.F) {
 // A letter and an expression of strangers: what they can cost is bounded by their lengths.
 func TestHostileExpressionsAndLettersAreBounded(t *testing.T) {
 	e := example()
-	e.Letter.Value = []byte(strings.Repeat("[", 100_000) + strings.Repeat("a", 900_000))
+	e.Letter.Value = []byte(strings.Repeat("[", 50_000) + strings.Repeat("a", 50_000))
 	for _, text := range []string{
 		`value ~ "(a*)*(a*)*(a*)*b$"`,
 		`json("a.0") || json("0.0.0.0") || header("a") > 1e300`,
