@@ -16,14 +16,6 @@ func (p *partition) close() <-chan struct{} {
 	return quiet
 }
 
-// settle closes the channel of whoever waits for the partition to be quiet. The lock is held.
-func (p *partition) settle() {
-	if p.quiet != nil && p.flying == 0 && p.outgoing == 0 {
-		close(p.quiet)
-		p.quiet = nil
-	}
-}
-
 // cutOff is how long handlers have to notice that their context has ended.
 const cutOff = 200 * time.Millisecond
 

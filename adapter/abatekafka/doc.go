@@ -28,7 +28,7 @@
 //     guard), verdict.go (what redelivery.Plan says of a failure), park.go (the order of keys)
 //   - the partition's work: window.go (the records of a redelivery.Lane), partition.go and worker.go (its driver),
 //     send.go
-//   - the session with the brokers: session.go (poll), rebalance.go, commit.go, transact.go, poison.go, parkings.go
+//   - the session with the brokers: poll.go, session.go, rebalance.go, commit.go, transact.go, poison.go, parkings.go
 //   - the whole: consumer.go (what people fill in), running.go (begin, run, drain), watch.go (state and reports)
 //
 // Nothing here decides: that is policy/redelivery, which the simulator runs too.

@@ -71,28 +71,3 @@ func (k *parked) whenBuilt(ready func()) bool {
 	k.waiting = append(k.waiting, ready)
 	return true
 }
-
-// behind parks a message undelivered in the next retry topic if one with its key is in a later one. over reports that.
-func (l *deliverer) behind(d *delivery) (end ending, over bool) {
-	next := l.tier + 1
-	hops := l.way.chain.Hops
-	if l.parking == nil || !d.record.keyed || next >= len(hops) || !l.parking.ahead(l.tier, d.record.key) {
-		return ending{}, false
-	}
-	rec := l.way.forward.parked(d.message, next)
-	e := withReason(d.event(redelivery.Parked), "key-ahead")
-	e.To = rec.Topic
-	return ending{action: send, out: &forward{rec: rec, event: e, tier: next}}, true
-}
-
-// stays keeps a message that would go to the end of the same retry topic where it is: those with its key that came
-// after it must stay behind it. What the copy would have said counts on. A crash forgets that, and the message gets a
-// delivery more.
-func (l *deliverer) stays(d *delivery, v redelivery.Verdict, e redelivery.Event, err error) ending {
-	rec := l.way.forward.hop(d.message, v, err)
-	rec.Topic, rec.Partition, rec.Offset = l.at.topic, l.at.partition, d.record.rec.Offset
-	rec.Timestamp = d.record.rec.Timestamp
-	e.Kind = redelivery.Held
-	l.observe(e)
-	return ending{action: hold, delay: v.Delay, instead: l.read(rec)}
-}

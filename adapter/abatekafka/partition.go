@@ -146,6 +146,14 @@ func (p *partition) gap(now time.Duration) (seq uint64, ok bool) {
 	return p.window.gap(now)
 }
 
+// settle closes the channel of whoever waits for the partition to be quiet. The lock is held.
+func (p *partition) settle() {
+	if p.quiet != nil && p.flying == 0 && p.outgoing == 0 {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
 // watchCircuit stops the partition while the service's circuit is open, before anything is started in vain.
 func (p *partition) watchCircuit(now time.Duration) {
 	if wait, open := p.deliverer.shared.closedOff(now); open {

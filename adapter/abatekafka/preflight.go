@@ -2,8 +2,6 @@ package abatekafka
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/abate-go/abate/policy/redelivery"
@@ -13,16 +11,13 @@ import (
 // preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing.
 // It finds all that is wrong at once, and says of each how to fix it.
 type preflight struct {
+	findings
 	client      *kgo.Client
-	brokers     string // for the commands that fix it
-	group       string
 	chains      []Chain
 	cfg         redelivery.Config
 	check       bool // creates nothing
 	replication int16
 
-	notes    []string // what people should know, but can live with
-	problems []error
 	smallest int32 // the least max.message.bytes of the topics it writes to; 0 if not known
 }
 
@@ -93,26 +88,3 @@ func (p *preflight) remembered(d *Deduper) {
 			"kafka.dltRetention is %v", d.Retention, p.cfg.DLTRetention)
 	}
 }
-
-func (p *preflight) problem(format string, args ...any) {
-	p.problems = append(p.problems, fmt.Errorf(format, args...))
-}
-
-func (p *preflight) note(format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf(format, args...))
-}
-
-func (p *preflight) err() error {
-	if len(p.problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("abatekafka: the topics of group %s do not fit:\n%w", p.group, errors.Join(p.problems...))
-}
-
-// command is what somebody may copy into a shell.
-func (p *preflight) command(tool, format string, args ...any) string {
-	return fmt.Sprintf("%s --bootstrap-server %s ", tool, p.brokers) + fmt.Sprintf(format, args...)
-}
-
-// millis writes a duration as topics' settings have it.
-func millis(d time.Duration) int64 { return d.Milliseconds() }

@@ -207,7 +207,8 @@ func (r *running) preflight(ctx context.Context) error {
 	}
 	defer client.Close()
 	p := &preflight{
-		client: client, brokers: strings.Join(r.c.Brokers, ","), group: r.c.Group, cfg: r.handling.names,
+		findings: findings{brokers: strings.Join(r.c.Brokers, ","), group: r.c.Group},
+		client:   client, cfg: r.handling.names,
 		check: r.c.Check, replication: r.c.Replication,
 	}
 	for _, topic := range r.c.Topics {

@@ -60,10 +60,6 @@ func (t *transactor) begin(ctx context.Context, topics []string) error {
 	return nil
 }
 
-// id is the same after a restart: what this member left open is ended by its next life, at once, instead of by a
-// timeout.
-func (t *transactor) id() string { return t.clients.instance + "-" + t.group }
-
 // connect makes a client and takes the id over: transactions of earlier clients are decided when it returns.
 func (t *transactor) connect(ctx context.Context) error {
 	client, err := t.clients.produce(kgo.TransactionalID(t.id()), kgo.TransactionTimeout(transactTimeout), t.versions(ctx))

@@ -148,6 +148,10 @@ func (t *transactor) commitOffsets(ctx context.Context, l load, member string, g
 	return errors.Join(all...)
 }
 
+// id is the same after a restart: what this member left open is ended by its next life, at once, instead of by a
+// timeout.
+func (t *transactor) id() string { return t.clients.instance + "-" + t.group }
+
 // mark names the transaction in the offsets that it commits.
 func (t *transactor) mark() string { return "abate " + strconv.FormatInt(t.round, 36) }
 

@@ -24,10 +24,12 @@ var rooms = map[string][]room{
 		{"messages and identity", "doc message messageid chain forward panic reporter logger"},
 		{"handled once", "once onceclaim onceid"},
 		{"clients", "clients samepartition"},
-		{"topics and names", "preflight preflightcheck preflightcreate preflightgroups preflightlook preflightnames"},
+		{"topics and names", "preflightfindings preflightnames preflightlook preflightcreate preflightcheck " +
+			"preflightgroups preflight"},
 		{"delivery and verdict", "service pending deliverer delivery deliverycontext verdict park recent"},
 		{"the partition's work", "window ring backlog pauses alarm intake partition closing worker send inspect"},
-		{"the session with the brokers", "troubles transact transactoffsets parkings session rebalance poison commit lag"},
+		{"the session with the brokers", "troubles transactoffsets transact parkings session lag poison commit " +
+			"rebalance poll"},
 		{"the whole", "running watch consumer"},
 	},
 }

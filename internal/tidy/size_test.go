@@ -91,7 +91,7 @@ var today = ratchets{
 	},
 	lines: map[string]int{
 		".":          737,
-		"adapter":    1799,
+		"adapter":    1791,
 		"bench":      86,
 		"cmd":        581,
 		"deploy":     110,

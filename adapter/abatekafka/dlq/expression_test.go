@@ -16,12 +16,15 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func example() *dlq.Entry {
 	return &dlq.Entry{
-		At: letter.Place{Topic: "payments-dlq", Partition: 3, Offset: 1042}, Written: noon.Add(-90 * time.Minute), Group: "ab12",
+		At:      letter.Place{Topic: "payments-dlq", Partition: 3, Offset: 1042},
+		Written: noon.Add(-90 * time.Minute), Group: "ab12",
 		Letter: letter.Letter{
-			Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 2, Offset: 77}, Timestamp: noon.Add(-2 * time.Hour), Group: "billing", Failures: 4,
+			Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 2, Offset: 77},
+			Timestamp: noon.Add(-2 * time.Hour), Group: "billing", Failures: 4,
 			First: noon.Add(-100 * time.Minute), Class: "*net.OpError", Message: "refused", Reason: "exhausted", Key: []byte("cust-42"),
-			Value:   []byte(`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true,"big":1748592847362847361}`),
-			Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte("6")}, {Key: "event-id", Value: []byte("7")}, {Key: "empty"}},
+			Value: []byte(`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true,"big":1748592847362847361}`),
+			Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte("6")}, {Key: "event-id", Value: []byte("7")},
+				{Key: "empty"}},
 		},
 	}
 }
@@ -67,13 +70,16 @@ func TestExpressionsHold(t *testing.T) {
 
 func TestExpressionsTellEverythingThatIsWrong(t *testing.T) {
 	for text, want := range map[string][]string{
-		``:                                {"column 1: there is no expression"},
-		`clas == "x" && failures > "3"`:   {`column 1: "clas" is not known; write one of class, message`, `column 27: "3" is not a number; write one without unit and quotes, for example failures > 3`},
-		`class == timeout`:                {`column 10: "timeout" is not a value; text stands in quotes: class == "timeout"`},
-		`class = "x"`:                     {`column 7: "=" is not expected here; write == to compare`},
-		`failures > 3h || age < 5`:        {`column 12: "3h" is not a number`, `column 24: "5" is not a duration; write one with its unit and without quotes, for example age < 2h`},
-		`class > "a" && failures ~ "1"`:   {`column 7: text has no order: ">" cannot compare class; write ==, !=, ~ or contains`, `column 25: failures is not text`},
-		`key ~ "(" && key == 42`:          {`column 7: the regular expression cannot be read: missing closing )`, `column 21: key is text; put the value in quotes: key == "42"`},
+		``: {"column 1: there is no expression"},
+		`clas == "x" && failures > "3"`: {`column 1: "clas" is not known; write one of class, message`,
+			`column 27: "3" is not a number; write one without unit and quotes, for example failures > 3`},
+		`class == timeout`: {`column 10: "timeout" is not a value; text stands in quotes: class == "timeout"`},
+		`class = "x"`:      {`column 7: "=" is not expected here; write == to compare`},
+		`failures > 3h || age < 5`: {`column 12: "3h" is not a number`,
+			`column 24: "5" is not a duration; write one with its unit and without quotes, for example age < 2h`},
+		`class > "a" && failures ~ "1"`: {`column 7: text has no order: ">" cannot compare class; write ==, !=, ~ or contains`, `column 25: failures is not text`},
+		`key ~ "(" && key == 42`: {`column 7: the regular expression cannot be read: missing closing )`,
+			`column 21: key is text; put the value in quotes: key == "42"`},
 		`written > "yesterday"`:           {`column 11: "yesterday" is not a time; write one in quotes`},
 		`(failures > 3`:                   {"column 1: the bracket is not closed; write )"},
 		`failures > 3)`:                   {`column 13: ")" is not expected here`},
@@ -89,7 +95,7 @@ func TestExpressionsTellEverythingThatIsWrong(t *testing.T) {
 		`failures > 3 &&`:                 {"column 16: something is missing at the end"},
 		`json("a") < true`:                {`column 11: true has no order; write == or !=`},
 		strings.Repeat("(", 60) + "x":     {"column 60: the bracket is not closed"},
-		`key ~ "(a{1,30}b){30}"`:          {"column 7: the regular expressions have more than 1000 steps; write shorter ones"},
+		`key ~ "(a{1,30}b){30}"`:          {"column 7: the regular expressions have more than 1000 steps"},
 		`any(0..1e9, # > 3)`:              {`column 1: "any(0..1e+09, # > 3)" is not expected here`},
 		strings.Repeat(" ", 2001):         {"column 1: 2001 bytes are too long"},
 		"class == \"\xff\"":               {"column 1: it is not UTF-8"},
@@ -129,7 +135,8 @@ func TestExpressionHelpIsNarrow(t *testing.T) {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{`class == "x" && !(failures > 3 || age < 2h)`, `header("a") contains 'b'`, `json("a.0") >= -1.5`, `written < "2026-01-01"`, `((`, `"`, `a.b-c ~ "("`, `!pointer`} {
+	for _, s := range []string{`class == "x" && !(failures > 3 || age < 2h)`, `header("a") contains 'b'`,
+		`json("a.0") >= -1.5`, `written < "2026-01-01"`, `((`, `"`, `a.b-c ~ "("`, `!pointer`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
