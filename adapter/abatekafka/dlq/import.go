@@ -160,6 +160,11 @@ func (d *Desk) importAll(
 	mu.Lock()
 	err = errors.Join(err, failed)
 	mu.Unlock()
+	return last, endImport(ctx, client, err)
+}
+
+// endImport ends an import's transaction: it commits, or aborts after an error, and returns the error.
+func endImport(ctx context.Context, client *kgo.Client, err error) error {
 	end := kgo.TryCommit
 	if err != nil {
 		end = kgo.TryAbort
@@ -168,10 +173,10 @@ func (d *Desk) importAll(
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if ended := client.EndTransaction(ending, end); ended != nil && err == nil {
-		return nil, fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look "+
+		return fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look "+
 			"with \"abate dlq ls\" before you try again: %w", ended)
 	}
-	return last, err
+	return err
 }
 
 // batchBytes is the largest batch that the topic takes; the client's default if that is not known.
