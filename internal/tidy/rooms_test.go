@@ -3,104 +3,108 @@ package tidy
 import (
 	"fmt"
 	"go/ast"
-	"go/types"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// room is a part of a package: files that belong together.
+// room is a part of a package: files that belong together. What is declared in a room may be used in it and in the
+// rooms above, nowhere below.
 type room struct {
 	name  string
-	files string // without .go, with spaces between them
+	files string // without .go, with a space between
 }
 
-// rooms are the parts of packages that are too large for one idea and too close to be several packages, from the bottom
-// up. What is in a room may use what is in the same room and below it, nothing above.
+// rooms lists the rooms of packages that are too large to be read as one, from the bottom up. Every file has one.
 var rooms = map[string][]room{
 	"adapter/abatekafka": {
 		{"messages and identity", "doc message messageid chain forward panic reporter logger"},
-		{"handled once", "once onceclaim onceid"},
-		{"clients", "clients samepartition"},
+		{"handled once", "onceclaim onceid once"},
+		{"clients", "samepartition clients"},
 		{"topics and names", "preflightfindings preflightnames preflightlook preflightcreate preflightcheck " +
 			"preflightgroups preflight"},
-		{"delivery and verdict", "service pending deliverer delivery deliverycontext verdict park recent"},
-		{"the partition's work", "window ring backlog pauses alarm intake partition closing worker send inspect"},
+		{"delivery and verdict", "service recent park deliverycontext delivery pending verdict deliverer"},
+		{"the partition's work", "backlog ring window intake pauses alarm partition closing send worker inspect"},
 		{"the session with the brokers", "troubles transactoffsets transact parkings session lag poison commit " +
 			"rebalance poll"},
 		{"the whole", "running watch consumer"},
 	},
 }
 
-// upward finds what a file uses of a room above its own.
-func upward(t *tree) (found []finding) {
+// plan is the rooms of packages, by their folders.
+type plan map[string][]room
+
+// of returns the number of a file's room, from the bottom up; -1 for none.
+func (p plan) of(f *goFile) int {
+	name := strings.TrimSuffix(path.Base(f.path), ".go")
+	return slices.IndexFunc(p[f.dir], func(r room) bool { return slices.Contains(strings.Fields(r.files), name) })
+}
+
+// upward finds what is used below the room that declares it, and files without a room.
+func (p plan) upward(t *tree) []finding {
 	c := newChecker(t)
-	for _, dir := range slices.Sorted(maps.Keys(rooms)) {
+	var found []finding
+	for dir := range p {
 		if len(c.folders[dir]) == 0 {
 			continue
 		}
 		if _, err := c.Import(ours + "/" + dir); err != nil {
-			return append(found, finding{path: dir, line: 1, text: err.Error()})
+			return []finding{{dir, 1, err.Error()}}
 		}
-		floor := make(map[string]int)
-		for i, r := range rooms[dir] {
-			for name := range strings.FieldsSeq(r.files) {
-				floor[path.Join(dir, name+".go")] = i
+	}
+	for _, f := range t.files {
+		if p[f.dir] != nil && !f.test && p.of(f) < 0 {
+			found = append(found, finding{f.path, 1, "the file has no room; see rooms in internal/tidy/rooms_test.go"})
+		}
+	}
+	home := make(map[string]*goFile)
+	for _, f := range c.programs {
+		home[f.path] = f
+	}
+	for _, f := range c.programs {
+		if p.of(f) < 0 {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				found = append(found, p.use(c, f, id, home)...)
 			}
-		}
-		for _, f := range c.folders[dir] {
-			found = append(found, c.above(f, rooms[dir], floor)...)
-		}
+			return true
+		})
 	}
 	return found
 }
 
-// above finds what one file uses of the rooms above it.
-func (c *checker) above(f *goFile, all []room, floor map[string]int) (found []finding) {
-	mine, ok := floor[f.path]
-	if !ok {
-		return []finding{{f.path, 1, "is in no room: list it in rooms"}}
+// use finds out whether an identifier means something of a room above.
+func (p plan) use(c *checker, f *goFile, id *ast.Ident, home map[string]*goFile) []finding {
+	obj := c.info.Uses[id]
+	if obj == nil || !obj.Pos().IsValid() {
+		return nil
 	}
-	seen := make(map[types.Object]bool)
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		if !ok {
-			return true
-		}
-		obj := c.info.Uses[id]
-		if obj == nil || !obj.Pos().IsValid() || seen[obj] {
-			return true
-		}
-		at, known := floor[c.fset.Position(obj.Pos()).Filename]
-		if known && at > mine {
-			seen[obj] = true // once for each file
-			found = append(found, finding{f.path, c.line(id), fmt.Sprintf(
-				"%s is in the room %q, above %q", obj.Name(), all[at].name, all[mine].name)})
-		}
-		return true
-	})
-	return found
+	at := home[c.fset.Position(obj.Pos()).Filename]
+	if at == nil || at.dir != f.dir || p.of(at) <= p.of(f) {
+		return nil
+	}
+	return []finding{{f.path, c.line(id), fmt.Sprintf("use of %s, which is above: %q is a room below %q",
+		id.Name, p[f.dir][p.of(f)].name, p[f.dir][p.of(at)].name)}}
 }
 
-func TestRoomsKnowNothingOfThoseAbove(t *testing.T) { holds(t, upward) }
+func TestRoomsKnowNothingOfThoseAbove(t *testing.T) { holds(t, plan(rooms).upward) }
 
-func TestRoomRuleFails(t *testing.T) {
-	tree := func(low, high string) source {
-		const dir = "adapter/abatekafka/"
-		return source{dir + "message.go": "package p\n\n" + low, dir + "running.go": "package p\n\n" + high}
-	}
-	const high = "type top struct{ n int }\n\nfunc (top) run() {}\n\nfunc start() { new(message).read() }\n"
-	provoke(t, upward, []example{
-		{"arrows down", "", tree("type message struct{}\n\nfunc (*message) read() {}\n", high)},
-		{"a call up", "adapter/abatekafka/message.go:5: error: start is in the room",
-			tree("type message struct{}\n\nfunc (*message) read() { start() }\n", high)},
-		{"a type from above", "adapter/abatekafka/message.go:3: error: top is in the room",
-			tree("type message struct{ t *top }\n\nfunc (*message) read() {}\n", high)},
-		{"a value of a type from above", "adapter/abatekafka/message.go:5: error: start is in the room",
-			tree("type message struct{}\n\nvar read = start\n\nfunc (*message) read() {}\n", high)},
-		{"a file in no room", "adapter/abatekafka/else.go:1: error: is in no room",
-			source{"adapter/abatekafka/else.go": "package p\n"}},
+func TestRoomsRuleFails(t *testing.T) {
+	two := plan{"proxy": {{"below", "a"}, {"above", "b c"}}}
+	const decl = "package proxy\n\ntype T struct{ F int }\n\nfunc (T) M() {}\n"
+	provoke(t, two.upward, []example{
+		{"down", "", source{"proxy/a.go": decl, "proxy/b.go": "package proxy\n\nvar x T\n"}},
+		{"along", "", source{"proxy/c.go": decl, "proxy/b.go": "package proxy\n\nvar x T\n"}},
+		{"up, a type", `proxy/a.go:3: error: use of T, which is above: "below" is a room below "above"`,
+			source{"proxy/b.go": decl, "proxy/a.go": "package proxy\n\nvar x T\n"}},
+		{"up, a method", "proxy/a.go:5: error: use of M", source{
+			"proxy/a.go": "package proxy\n\ntype T struct{}\n\nfunc f(x T) { x.M() }\n",
+			"proxy/b.go": "package proxy\n\nfunc (T) M() {}\n",
+		}},
+		{"no room", "proxy/d.go:1: error: the file has no room", source{"proxy/d.go": "package proxy\n"}},
+		{"a test is free", "", source{"proxy/b.go": decl, "proxy/a_test.go": "package proxy\n\nvar x T\n"}},
 	})
 }

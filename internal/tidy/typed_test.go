@@ -35,7 +35,7 @@ type checker struct {
 	outside types.Importer
 }
 
-// newChecker has checked nothing yet.
+// newChecker returns a checker of a tree's packages, none of which is checked yet.
 func newChecker(t *tree) *checker {
 	c := &checker{
 		typed: &typed{tree: t, info: &types.Info{
