@@ -68,7 +68,7 @@ func (c *clients) join(group string, topics []string, order redelivery.Order, op
 	}
 	client, err := c.connect(opts)
 	if err != nil {
-		return nil, fmt.Errorf("group %s: %w", group, err)
+		return nil, fmt.Errorf("%w (group %s)", err, group)
 	}
 	return client, nil
 }

@@ -28,7 +28,7 @@ var rooms = map[string][]room{
 		{"the partition's work", "backlog ring window intake pauses alarm partition closing send worker inspect"},
 		{"the session with the brokers", "troubles transactoffsets transact parkings session lag poison commit " +
 			"rebalance poll"},
-		{"the whole", "running watch consumer"},
+		{"the whole", "watch running consumer"},
 	},
 }
 

@@ -45,6 +45,7 @@ func TestExpressionsHold(t *testing.T) {
 		`json("order.items") contains "\"id\":7"`: true, `json("order.amount.deeper")`: false,
 		`pointer`: false, `!pointer`: true, `!!pointer`: false,
 		`pointer || failures == 4 && class == "x"`: false, `(pointer || failures == 4) && !(class == "x")`: true, `failures == 4 || pointer && pointer`: true,
+		`json("big") < 12345678901234567890123`: true, `offset == 12345678901234567890123`: false,
 		`class == "x" and failures > 3 or not pointer`: true,
 		`!failures > 4`: true, `!!json("eur") == true`: true, `!header("none") == "x"`: true,
 		`key ~ '^cust-\d+$' && class != '\' && message != 'a"b'`: true,

@@ -71,6 +71,9 @@ func (s *source) replacement(word string) string {
 		if _, err := parseDuration(word); err == nil && !isDigit(word[len(word)-1]) {
 			return "duration(" + strconv.Quote(word) + ")"
 		}
+		if _, err := strconv.ParseInt(word, 10, 64); errors.Is(err, strconv.ErrRange) {
+			return word + ".0" // it is compared as near as a float comes
+		}
 	}
 	return word
 }
