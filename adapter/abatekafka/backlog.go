@@ -2,7 +2,8 @@ package abatekafka
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// backlog is what has been fetched of a partition and does not fit its window yet, in the order of offsets. Batches are kept as they came.
+// backlog is what has been fetched of a partition and does not fit its window yet, in the order of offsets. Batches are
+// kept as they came.
 type backlog struct {
 	batches [][]*kgo.Record
 	next    int // the first record of batches[0] that is still there

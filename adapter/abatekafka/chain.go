@@ -21,9 +21,10 @@ type HopTopic struct {
 	Delay        time.Duration
 }
 
-// NewChain names the topics and groups of a main topic: payments-retry-30s, payments-dlq. With the naming spring they are those that Spring's
-// @RetryableTopic generates (one topic for equal delays, its default): payments-retry-30000 and payments-dlt, and payments-retry if there is only one retry topic.
-// A policy that is off has no chain but the main topic. Each retry topic's group is the group with the topic's suffix.
+// NewChain names the topics and groups of a main topic: payments-retry-30s, payments-dlq. With the naming spring they
+// are those that Spring's @RetryableTopic generates (one topic for equal delays, its default): payments-retry-30000 and
+// payments-dlt, and payments-retry if there is only one retry topic. A policy that is off has no chain but the main
+// topic. Each retry topic's group is the group with the topic's suffix.
 func NewChain(topic, group string, c redelivery.Config) Chain {
 	chain := Chain{Topic: topic, Group: group}
 	if !c.Enabled() {

@@ -16,6 +16,8 @@ const commitInterval = time.Second
 // commitLimit is how long one commit may take. One that fails is made again with the next.
 const commitLimit = 10 * time.Second
 
+const commitFailed = "commit failed and will be made again; what it covers would be delivered again after a crash"
+
 // commitLoop commits each second until ctx is done.
 func (s *session) commitLoop(ctx context.Context) {
 	tick := time.NewTicker(commitInterval)
@@ -30,19 +32,20 @@ func (s *session) commitLoop(ctx context.Context) {
 	}
 }
 
-// commit commits what these partitions have finished. A partition's offset never goes back, and one that is gone is not committed.
+// commit commits what these partitions have finished. A partition's offset never goes back, and one that is gone is not
+// committed.
 func (s *session) commit(parts []*partition) {
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	offsets := map[string]map[int32]kgo.EpochOffset{}
-	told := map[place]*partition{}
+	byPlace := map[place]*partition{}
 	for _, p := range parts {
 		if offset, ok := p.committable(); ok {
 			if offsets[p.at.topic] == nil {
 				offsets[p.at.topic] = map[int32]kgo.EpochOffset{}
 			}
 			offsets[p.at.topic][p.at.partition] = kgo.EpochOffset{Epoch: -1, Offset: offset}
-			told[p.at] = p
+			byPlace[p.at] = p
 		}
 	}
 	if len(offsets) == 0 {
@@ -50,9 +53,11 @@ func (s *session) commit(parts []*partition) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitLimit)
 	defer cancel()
-	s.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+	s.client.CommitOffsetsSync(ctx, offsets, func(
+		_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error,
+	) {
 		if err != nil {
-			s.r.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "error", err)
+			s.log.Warn(commitFailed, "error", err)
 			return
 		}
 		names := map[[16]byte]string{} // later versions answer with the ids of topics
@@ -65,7 +70,7 @@ func (s *session) commit(parts []*partition) {
 			}
 			for _, partition := range topic.Partitions {
 				at := place{topic.Topic, partition.Partition}
-				s.committedOne(told[at], offsets[at.topic][at.partition].Offset, kerr.ErrorForCode(partition.ErrorCode))
+				s.committedOne(byPlace[at], offsets[at.topic][at.partition].Offset, kerr.ErrorForCode(partition.ErrorCode))
 			}
 		}
 	})
@@ -74,21 +79,11 @@ func (s *session) commit(parts []*partition) {
 func (s *session) committedOne(p *partition, offset int64, err error) {
 	switch {
 	case p == nil:
-	case errors.Is(err, kerr.UnknownTopicID): // the offset is of a topic that is gone, and must not become that of the new one
+	case errors.Is(err, kerr.UnknownTopicID): // the offset is of a topic that is gone: it is not that of the new one
 		s.notFetched(p.at, err)
 	case err != nil:
-		p.log.Warn("commit failed and will be made again; what it covers would be delivered again after a crash", "offset", offset, "error", err)
+		p.log.Warn(commitFailed, "offset", offset, "error", err)
 	default:
-		p.mu.Lock()
-		p.committed = max(p.committed, offset)
-		p.mu.Unlock()
+		p.noteCommitted(offset)
 	}
-}
-
-// committable is the offset that the group is to be told, if that is news.
-func (p *partition) committable() (int64, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	offset, ok := p.lane.Committable()
-	return offset, ok && !p.gone && offset > p.committed
 }

@@ -14,29 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Message is one delivery of one message.
-type Message struct {
-	// Key, Value and Headers are those of the original record, byte for byte: what retry topics add is not among the headers.
-	Key, Value []byte
-	Headers    []kgo.RecordHeader
-	// Topic, Partition, Offset and Timestamp are those of the record of the main topic, wherever this delivery was read; after a replay, of the
-	// record that it wrote. What never changes is in Identity and ID.
-	Topic     string
-	Partition int32
-	Offset    int64
-	Timestamp time.Time
-	// Delivery counts the deliveries of this message from 1.
-	Delivery int
-	// Record is the record as it was read: of the topic itself or of one of its retry topics. It is shared: do not change it.
-	Record *kgo.Record
-	// Letter is what the retry topics know of its failures; zero in the first delivery.
-	Letter letter.Letter
-}
-
-// Handler handles one message. An error is a failure: worth another delivery, unless abate.Permanent or the policy says otherwise.
-// abate.Ignore makes it an answer: the message is done. It must return when ctx is done.
-type Handler func(ctx context.Context, m *Message) error
-
 // Consumer is one consumer group's member, with the retry topics of its topics. Fill in the fields and call Run.
 type Consumer struct {
 	// Brokers are the addresses to begin with, host:port.
@@ -47,16 +24,18 @@ type Consumer struct {
 	Topics []string
 	// Handler gets the messages.
 	Handler Handler
-	// Guard is the service that the handler calls: its retries are made in the process, before any retry topic; while its circuit
-	// is open, nothing is delivered. Its policy's Kafka section says what happens to messages that fail. It is asked anew for every message, so that
-	// a reload holds at once, but for what names topics, the order and exactlyOnce, which stay until the next Run, and for concurrency
-	// and window, which hold for partitions that are assigned after it.
+	// Guard is the service that the handler calls: its retries are made in the process, before any retry topic; while
+	// its circuit is open, nothing is delivered. Its policy's Kafka section says what happens to messages that fail. It
+	// is asked anew for every message, so that a reload holds at once, but for what names topics, the order and
+	// exactlyOnce, which stay until the next Run, and for concurrency and window, which hold for partitions that are
+	// assigned after it.
 	Guard *abate.Guard
 	// Pace is shared by the consumers of one service in one process; nil makes one for this consumer.
 	Pace *redelivery.Pace
 
-	// Instance names this member, the same after a restart and different from all others: a pod's name in a StatefulSet. It makes the member static
-	// (a restart within the session timeout moves no partition) and is its transactional id. Empty: a dynamic member; needed for exactlyOnce.
+	// Instance names this member, the same after a restart and different from all others: a pod's name in a
+	// StatefulSet. It makes the member static (a restart within the session timeout moves no partition) and is its
+	// transactional id. Empty: a dynamic member; needed for exactlyOnce.
 	Instance string
 	// SessionTimeout is how long the broker waits for a sign of life. Zero means the default, 45s.
 	SessionTimeout time.Duration
@@ -70,9 +49,9 @@ type Consumer struct {
 	// Once, if not nil, recognises messages that were handled before, see Once.
 	Once *Deduper
 
-	// OnDeadLetter is told of each dead letter after it was acknowledged: an alert. It must be quick.
+	// OnDeadLetter is called for each dead letter after it was acknowledged: an alert. It must be quick.
 	OnDeadLetter func(ctx context.Context, l letter.Letter)
-	// Observer is told everything; nil for none. abateprom.Metrics is one.
+	// Observer gets every event; nil for none. abateprom.Metrics is one.
 	Observer redelivery.Observer
 	// Logger gets what people should know, with topic, partition and offset. nil means slog.Default().
 	Logger *slog.Logger
@@ -80,9 +59,10 @@ type Consumer struct {
 	current atomic.Pointer[running]
 }
 
-// Run consumes until ctx is done, then finishes what is in flight, commits, leaves its groups and returns nil. It returns an error at once if the
-// consumer or its topics are not fit: every problem, and how to mend it. Handlers that still run when ctx is done get as long as the policy's
-// HandlerTimeout, 10 s at most, before their own context ends; what they leave unfinished is delivered again. A Consumer runs once at a time.
+// Run consumes until ctx is done, then finishes what is in flight, commits, leaves its groups and returns nil. It
+// returns an error at once if the consumer or its topics are not fit: every problem, and how to fix it. Handlers that
+// still run when ctx is done get as long as the policy's HandlerTimeout, 10 s at most, before their own context ends;
+// what they leave unfinished is delivered again. A Consumer runs once at a time.
 //
 // A handler that panics does not end the process: the panic is an error of class "panic", with its stack.
 func (c *Consumer) Run(ctx context.Context) error {

@@ -23,7 +23,7 @@ func Partitioner(topic string) kgo.TopicPartitioner { return samePartition{}.For
 type Ring struct{ r ring }
 
 func (r *Ring) Put(first, seq uint64, offset int64) {
-	r.r.put(first, seq, slot{rec: &kgo.Record{Offset: offset}})
+	r.r.put(first, seq, slot{pending: pending{rec: &kgo.Record{Offset: offset}}})
 }
 func (r *Ring) At(seq uint64) int64 { return r.r.at(seq).rec.Offset }
 
@@ -46,8 +46,7 @@ const MaxRecent = maxRecent
 // DeliveryContext makes the context of a delivery that may take so long, and its end.
 func DeliveryContext(parent context.Context, limit time.Duration) (context.Context, func()) {
 	now := abate.Now()
-	r := &running{wall: time.Now(), origin: now}
-	d := &delivery{p: &partition{s: &session{r: r}}}
+	d := &delivery{by: &deliverer{shared: &handling{service: &service{wall: time.Now(), origin: now}}}}
 	d.context.parent, d.context.delivery, d.context.deadline = parent, d, now+limit
 	return &d.context, d.context.end
 }
@@ -59,16 +58,15 @@ type Waiting struct {
 }
 
 // Behind is how many of these are overdue, with some more behind them that have not come into the window yet.
-func Behind(window []Waiting, more int) int64 {
+func Behind(waiting []Waiting, more int) int64 {
 	const now = time.Hour
-	p := &partition{tier: 0, lane: redelivery.NewLane(redelivery.LaneConfig{Window: len(window)})}
-	for i, w := range window {
-		seq := p.lane.Push(redelivery.Item{Offset: int64(i), Ready: now + w.Due})
-		p.ring.put(p.lane.First(), seq, slot{rec: &kgo.Record{Offset: int64(i)}, ready: now + w.Due, flooded: w.Flooded})
-		p.pushed = seq + 1
+	w := newWindow(redelivery.Config{Window: len(waiting)})
+	for i, r := range waiting {
+		w.admit(pending{rec: &kgo.Record{Offset: int64(i)}}, now+r.Due)
+		w.ring.at(w.pushed - 1).flooded = r.Flooded
 	}
 	for range more {
-		p.backlog.push([]*kgo.Record{{}})
+		w.backlog.push([]*kgo.Record{{}})
 	}
-	return p.behindBy(now)
+	return w.behind(now, false, 0)
 }

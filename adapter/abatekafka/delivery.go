@@ -11,8 +11,9 @@ import (
 
 // delivery is one delivery of one message: the operation that the guard repeats, with all its memory in one piece.
 type delivery struct {
-	p       *partition
-	slot    slot
+	by      *deliverer
+	record  pending
+	crowded bool // others waited for room behind it when it began
 	message *Message
 	own     Message
 	context deliveryContext
@@ -26,7 +27,7 @@ type delivery struct {
 
 // run delivers the message under the guard, and under Once if there is one.
 func (d *delivery) run() (err error) {
-	if once := d.p.s.r.once; once != nil {
+	if once := d.by.shared.once; once != nil {
 		return once(&d.context, d.message)
 	}
 	return d.guarded(&d.context)
@@ -34,22 +35,22 @@ func (d *delivery) run() (err error) {
 
 // guarded is the handler under the guard: nil for what is done, answers among it.
 func (d *delivery) guarded(ctx context.Context) error {
-	_, release, err := abate.Run(ctx, d.p.s.r.c.Guard, abate.Operation[struct{}](d))
+	_, release, err := abate.Run(ctx, d.by.shared.guard, abate.Operation[struct{}](d))
 	release.Done()
-	if err == nil || d.outcome.Class == abate.Ignored && !refusal(err) && d.p.ctx.Err() == nil {
+	if err == nil || d.outcome.Class == abate.Ignored && !refusal(err) && d.by.ctx.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-// refusal tells whether our own policies refused a call, so that the service has not seen it.
+// refusal reports whether our own policies refused a call, so that the service has not seen it.
 func refusal(err error) bool {
 	var e *abate.Error
 	return errors.As(err, &e) && e.Attempts == 0
 }
 
 // attempts is what Once goes around.
-func (r *running) attempts(ctx context.Context, _ *Message) error {
+func attempts(ctx context.Context, _ *Message) error {
 	return ctx.Value(deliveryKey{}).(*delivery).guarded(ctx)
 }
 
@@ -58,9 +59,9 @@ func (d *delivery) Attempt(ctx context.Context, _ abate.Sending) (none struct{},
 	d.attempts++
 	d.outcome = abate.Outcome{}
 	defer d.catch(&err)
-	err = d.p.s.r.c.Handler(ctx, d.message)
+	err = d.by.shared.handler(ctx, d.message)
 	if err != nil {
-		d.outcome = d.p.s.r.c.Guard.Judge(err)
+		d.outcome = d.by.shared.guard.Judge(err)
 	}
 	return none, err
 }
@@ -78,7 +79,7 @@ func (d *delivery) Classify(_ struct{}, err error) abate.Outcome {
 		return abate.Outcome{}
 	}
 	o := d.outcome
-	o.NoRetry = o.NoRetry || !d.p.s.r.c.Guard.Retryable(0, err, true)
+	o.NoRetry = o.NoRetry || !d.by.shared.guard.Retryable(0, err, true)
 	return o
 }
 
@@ -91,23 +92,11 @@ func (d *delivery) MayHedge() bool { return false }
 // Workspace saves the guard an allocation.
 func (d *delivery) Workspace() *abate.Workspace { return &d.room }
 
-// event is what an observer is told of the delivery.
+// event is what is reported of the delivery.
 func (d *delivery) event(kind redelivery.EventKind) redelivery.Event {
-	e := redelivery.Event{Kind: kind, Offset: d.slot.rec.Offset, Delivery: d.message.Delivery, Latency: d.latency}
-	if due := d.message.Letter.Due; d.p.tier != redelivery.Main && !due.IsZero() {
-		e.Lateness = max(d.p.s.r.date(d.began).Sub(due), 0)
+	e := redelivery.Event{Kind: kind, Offset: d.record.rec.Offset, Delivery: d.message.Delivery, Latency: d.latency}
+	if due := d.message.Letter.Due; d.by.tier != redelivery.Main && !due.IsZero() {
+		e.Lateness = max(d.by.shared.date(d.began).Sub(due), 0)
 	}
 	return e
-}
-
-// duplicate is told of messages that Once has seen handled.
-func (r *running) duplicate(m *Message) {
-	for _, s := range r.sessions {
-		if src, ok := s.topics[m.Record.Topic]; ok && r.c.Observer != nil {
-			r.c.Observer.ObserveRedelivery(redelivery.Event{
-				Kind: redelivery.Duplicate, Service: r.c.Guard.Name(), Group: r.c.Group, Reason: "once",
-				Topic: m.Record.Topic, Partition: m.Record.Partition, Offset: m.Record.Offset, Tier: src.tier, Delivery: m.Delivery,
-			})
-		}
-	}
 }

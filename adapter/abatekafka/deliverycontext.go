@@ -9,9 +9,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// deliveryContext is the context of one delivery: the partition's, with the time limit of a handler. Like that of an attempt in package abate it becomes a
-// real context, with a timer, only when somebody asks for Done: most handlers are done long before, and a timer per message would cost as
-// much as the rest of its way.
+// deliveryContext is the context of one delivery: the partition's, with the time limit of a handler. Like that of an
+// attempt in package abate it becomes a real context, with a timer, only when somebody asks for Done: most handlers are
+// done long before, and a timer per message would cost as much as the rest of its way.
 type deliveryContext struct {
 	parent   context.Context
 	delivery *delivery
@@ -31,7 +31,7 @@ type realContext struct {
 type deliveryKey struct{}
 
 func (c *deliveryContext) Deadline() (time.Time, bool) {
-	return c.delivery.p.s.r.date(c.deadline), true
+	return c.delivery.by.shared.date(c.deadline), true
 }
 
 func (c *deliveryContext) Done() <-chan struct{} {

@@ -12,11 +12,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// forwarder writes the records that carry the messages of one main topic on: into its retry topics and its dead-letter topic. It sends
-// nothing. It is safe for concurrent use.
+// forwarder writes the records that carry the messages of one main topic on: into its retry topics and its dead-letter
+// topic. It sends nothing. It is safe for concurrent use.
 //
-// A record has the key, the value and the headers of the original, and no timestamp: the client stamps the time of sending, because an
-// old timestamp would have the record deleted by the retention of the topic it goes to. It asks for the partition it was read from.
+// A record has the key, the value and the headers of the original, and no timestamp: the client stamps the time of
+// sending, because an old timestamp would have the record deleted by the retention of the topic it goes to. It asks for
+// the partition it was read from.
 type forwarder struct {
 	client *kgo.Client
 	chain  Chain
@@ -28,7 +29,9 @@ type forwarder struct {
 // fetchLimit is how long fetching one record may take.
 const fetchLimit = 10 * time.Second
 
-func newForwarder(client *kgo.Client, chain Chain, cfg redelivery.Config, group string, wall func() time.Time) *forwarder {
+func newForwarder(
+	client *kgo.Client, chain Chain, cfg redelivery.Config, group string, wall func() time.Time,
+) *forwarder {
 	return &forwarder{client, chain, cfg.WithDefaults(), group, wall}
 }
 
@@ -40,7 +43,8 @@ func (f *forwarder) hop(m *Message, v redelivery.Verdict, cause error) *kgo.Reco
 	return f.record(to.Topic, m, &l)
 }
 
-// dead is the record for the dead-letter topic, and what it says. The record is nil if the policy has no dead-letter topic.
+// dead is the record for the dead-letter topic, and what it says. The record is nil if the policy has no dead-letter
+// topic.
 func (f *forwarder) dead(m *Message, v redelivery.Verdict, cause error) (*kgo.Record, letter.Letter) {
 	l := f.failed(m, v, cause)
 	if f.chain.DeadLetters == "" {
@@ -49,10 +53,12 @@ func (f *forwarder) dead(m *Message, v redelivery.Verdict, cause error) (*kgo.Re
 	return f.record(f.chain.DeadLetters, m, &l), l
 }
 
-// parked is the record of a message that was not delivered, because another with its key is in a retry topic: it goes there, too.
+// parked is the record of a message that was not delivered, because another with its key is in a retry topic: it goes
+// there, too.
 func (f *forwarder) parked(m *Message, tier int) *kgo.Record { return f.waiting(m, tier, "parked") }
 
-// waiting is the record of a message that was not delivered and waits in a retry topic, with nothing counted against it.
+// waiting is the record of a message that was not delivered and waits in a retry topic, with nothing counted against
+// it.
 func (f *forwarder) waiting(m *Message, tier int, why string) *kgo.Record {
 	l := f.next(m)
 	l.Failures = max(m.Delivery-1, 0)
@@ -62,8 +68,8 @@ func (f *forwarder) waiting(m *Message, tier int, why string) *kgo.Record {
 	return f.record(f.chain.Hops[tier].Topic, m, &l)
 }
 
-// poison is the dead letter of records that nobody can decode: it says where they are, from the offset from up to, not including, to.
-// It is nil if the policy has no dead-letter topic.
+// poison is the dead letter of records that nobody can decode: it says where they are, from the offset from up to, not
+// including, to. It is nil if the policy has no dead-letter topic.
 func (f *forwarder) poison(topic string, partition int32, from, to int64, err error) *kgo.Record {
 	if f.chain.DeadLetters == "" {
 		return nil
@@ -73,7 +79,8 @@ func (f *forwarder) poison(topic string, partition int32, from, to int64, err er
 		Original: letter.Place{Topic: topic, Partition: partition, Offset: from}, Group: f.group,
 		Failures: 1, First: now, Last: now, Hops: 1,
 		Class: "poison-batch", Reason: "poison-batch", Pointer: true,
-		Message: fmt.Sprintf("offsets %d to %d of %s/%d cannot be decoded and were left out: %s", from, max(from, to-1), topic, partition, letter.Text(err)),
+		Message: fmt.Sprintf("offsets %d to %d of %s/%d cannot be decoded and were left out: %s",
+			from, max(from, to-1), topic, partition, letter.Text(err)),
 	}
 	l.ID = identity(f.group, l.Original, l.Hops)
 	return &kgo.Record{Topic: f.chain.DeadLetters, Partition: partition, Headers: l.AppendHeaders(nil, letter.Abate)}
@@ -88,7 +95,7 @@ func (f *forwarder) failed(m *Message, v redelivery.Verdict, cause error) letter
 		l.Failures--
 	}
 	l.Delivery = l.Failures + 1
-	if !letter.Credible(l.First, now) { // it bounds how long the message is held: what somebody's wrong clock has said would be no bound
+	if !letter.Credible(l.First, now) { // it bounds how long the message is held: a wrong clock's time would be no bound
 		l.First = now
 		if last := m.Letter.Last; letter.Credible(last, now) && last.Before(now) {
 			l.First = last // Spring does not say when the first was; this is the first that is known
@@ -125,8 +132,9 @@ func (f *forwarder) next(m *Message) letter.Letter {
 	return l
 }
 
-// identity is the same for every attempt to write the same forward, also in another life of this consumer, and different from all others. It counts
-// forwards and not failures: a message may stay in the last retry topic without a failure that counts.
+// identity is the same for every attempt to write the same forward, also in another life of this consumer, and
+// different from all others. It counts forwards and not failures: a message may stay in the last retry topic without a
+// failure that counts.
 func identity(group string, original letter.Place, hops int) string {
 	return group + "/" + original.String() + "/" + strconv.Itoa(hops)
 }
@@ -140,10 +148,11 @@ func (f *forwarder) record(topic string, m *Message, l *letter.Letter) *kgo.Reco
 	return rec
 }
 
-// restore gets a message that came as a pointer from where it is. The error is letter.ErrGone if it is there no more, or nobody knows where that is.
+// restore gets a message that came as a pointer from where it is. The error is letter.ErrGone if it is there no more,
+// or nobody knows where that is.
 func (f *forwarder) restore(ctx context.Context, m *Message) error {
 	at := letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}
-	if m.Record != nil && at == (letter.Place{Topic: m.Record.Topic, Partition: m.Record.Partition, Offset: m.Record.Offset}) {
+	if r := m.Record; r != nil && at == (letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}) {
 		return fmt.Errorf("the message came as a pointer that does not say to where: %w", letter.ErrGone)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
@@ -160,6 +169,3 @@ func (f *forwarder) restore(ctx context.Context, m *Message) error {
 	m.Letter.Pointer = false
 	return nil
 }
-
-// shrink makes a record that is too large for its topic into the next smaller form; false if there is none.
-func shrink(rec *kgo.Record) bool { return letter.Shrink(rec) }

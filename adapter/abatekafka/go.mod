@@ -10,6 +10,7 @@ require (
 )
 
 require (
+	github.com/expr-lang/expr v1.17.8
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/pierrec/lz4/v4 v4.1.26 // indirect
 	golang.org/x/crypto v0.50.0 // indirect

@@ -7,7 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// lagEvery is how often the ends of the logs are looked up: what a partition that is not fetched cannot know from its fetches.
+// lagEvery is how often the ends of the logs are looked up: what a partition that is not fetched cannot know from its
+// fetches.
 const lagEvery = 5 * time.Second
 
 // lagLoop keeps up with how far the logs go, for whoever looks at the state, until ctx is done.
@@ -35,21 +36,13 @@ func (s *session) measure(ctx context.Context) {
 	}
 	committed := s.client.CommittedOffsets()
 	for _, p := range s.everything() {
-		end, ok := ends.Lookup(p.at.topic, p.at.partition)
-		before, known := committed[p.at.topic][p.at.partition]
-		p.mu.Lock()
-		if ok && end.Err == nil {
-			p.end = max(p.end, end.Offset)
+		end, before := int64(-1), int64(-1)
+		if log, ok := ends.Lookup(p.at.topic, p.at.partition); ok && log.Err == nil {
+			end = log.Offset
 		}
-		if known && p.committed < 0 {
-			p.before = before.Offset
+		if of, ok := committed[p.at.topic][p.at.partition]; ok {
+			before = of.Offset
 		}
-		p.mu.Unlock()
+		p.measured(end, before)
 	}
-}
-
-// lag is how many records of the log are not committed, and the offset that is. The lock is held.
-func (p *partition) lag() (records, committed int64) {
-	committed = max(p.committed, p.before, 0)
-	return max(p.end-committed, 0), committed
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// clientLog passes on what the Kafka client has to say: its warnings and errors, to people; the rest only where slog's level is debug.
+// clientLog passes on what the Kafka client has to say: its warnings and errors, to people; the rest only where slog's
+// level is debug.
 type clientLog struct{ log *slog.Logger }
 
 func (l clientLog) Level() kgo.LogLevel {

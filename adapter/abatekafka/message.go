@@ -1,6 +1,8 @@
 package abatekafka
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
@@ -8,10 +10,36 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// newMessage makes the delivery of a record of the main topic (tier Main) or of a retry topic. problems are headers that cannot be read.
+// Message is one delivery of one message.
+type Message struct {
+	// Key, Value and Headers are those of the original record, byte for byte: what retry topics add is not among the
+	// headers.
+	Key, Value []byte
+	Headers    []kgo.RecordHeader
+	// Topic, Partition, Offset and Timestamp are those of the record of the main topic, wherever this delivery was
+	// read; after a replay, of the record that it wrote. What never changes is in Identity and ID.
+	Topic     string
+	Partition int32
+	Offset    int64
+	Timestamp time.Time
+	// Delivery counts the deliveries of this message from 1.
+	Delivery int
+	// Record is the record as it was read: of the topic itself or of one of its retry topics. It is shared: do not
+	// change it.
+	Record *kgo.Record
+	// Letter is what the retry topics know of its failures; zero in the first delivery.
+	Letter letter.Letter
+}
+
+// Handler handles one message. An error is a failure: worth another delivery, unless abate.Permanent or the policy says
+// otherwise. abate.Ignore makes it an answer: the message is done. It must return when ctx is done.
+type Handler func(ctx context.Context, m *Message) error
+
+// newMessage makes the delivery of a record of the main topic (tier Main) or of a retry topic. problems are headers
+// that cannot be read.
 //
-// Of a record of the main topic only how often it was replayed is believed: a record that somebody copied there out of a retry topic
-// or a dead-letter topic is a new message, with its original headers if those can be told.
+// Of a record of the main topic only how often it was replayed is believed: a record that somebody copied there out of
+// a retry topic or a dead-letter topic is a new message, with its original headers if those can be read.
 func newMessage(rec *kgo.Record, tier int) (m *Message, problems []error) {
 	m = &Message{
 		Key: rec.Key, Value: rec.Value, Headers: rec.Headers,
@@ -57,8 +85,9 @@ func (m *Message) readMain() []error {
 	return problems
 }
 
-// written is the timestamp of the original record, the same in every delivery; zero if it has none or nobody has told it. Together with the place it
-// names a record for ever: offsets begin with 0 again when a topic is deleted and made anew.
+// written is the timestamp of the original record, the same in every delivery; zero if it has none or nobody has told
+// it. Together with the place it names a record for ever: offsets begin with 0 again when a topic is deleted and made
+// anew.
 func (m *Message) written() time.Time {
 	if m.Letter.Original.Topic == "" { // of the main topic
 		return m.Timestamp
@@ -87,3 +116,17 @@ func timestampType(rec *kgo.Record) string {
 	}
 	return "NoTimestampType"
 }
+
+// forwardID is the identity of the forward that brought a message, which is that of one record only: see written. Empty
+// if it has none.
+func (m *Message) forwardID() string {
+	at := m.written()
+	if m.Letter.ID == "" || at.IsZero() {
+		return m.Letter.ID
+	}
+	return m.Letter.ID + " of " + strconv.FormatInt(at.UnixMilli(), 10)
+}
+
+// nothing reports whether a record has nothing for a handler: a marker of a transaction, or the end of a batch that was
+// stepped over.
+func nothing(rec *kgo.Record) bool { return rec.Attrs.IsControl() || rec.Topic == "" }

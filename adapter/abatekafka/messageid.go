@@ -11,15 +11,18 @@ import (
 // idHash is how many bytes of the hash are in an ID: to find another content with the same ones takes 2^96 tries.
 const idHash = 12
 
-// ID names the message for its whole life, "payments/3/1042@1760000000000~qL8R4QIcQ_ZsRxOA": where it was written first, the timestamp that it got there,
-// and a hash of its key and value. It is the same in every delivery: from retry topics, out of the dead-letter topic by a replay, after an export and an
-// import. A changed copy (dlq.Desk.Edit) is another message, with another ID.
+// ID names the message for its whole life, "payments/3/1042@1760000000000~qL8R4QIcQ_ZsRxOA": where it was written
+// first, the timestamp that it got there, and a hash of its key and value. It is the same in every delivery: from retry
+// topics, out of the dead-letter topic by a replay, after an export and an import. A changed copy (dlq.Desk.Edit) is
+// another message, with another ID.
 //
-// The hash is there because a replay writes the identity into a header of the main topic, where every producer can write one. Whoever forges it can at most have an
-// effect happen earlier than it would: that of a message with this very key and value. Headers are not in the hash, because libraries add some of their
-// own on the way. Where an effect depends on a header and producers do not trust each other, use an event id.
+// The hash is there because a replay writes the identity into a header of the main topic, where every producer can
+// write one. Whoever forges it can at most have an effect happen earlier than it would: that of a message with this
+// very key and value. Headers are not in the hash, because libraries add some of their own on the way. Where an effect
+// depends on a header and producers do not trust each other, use an event id.
 //
-// It is the same for all consumer groups: where two of them share one table of effects, put the group's name in front of it.
+// It is the same for all consumer groups: where two of them share one table of effects, put the group's name in front
+// of it.
 //
 // It costs two allocations and the hash, some 0.5 µs for 1 KB. Call it before you change Key or Value.
 func (m *Message) ID() string {

@@ -12,30 +12,37 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// Deduper recognises messages that were handled before: the store that it keeps them in, and what names them. It is safe for concurrent use, and
-// one may serve several consumers.
+// Deduper recognises messages that were handled before: the store that it keeps them in, and what names them. It is
+// safe for concurrent use, and one may serve several consumers.
 //
-// A delivery claims the message's key for a lease, which it renews while the handler runs. Handled, the key is remembered; failed, it is let go, so
-// that the next delivery runs. A message that was handled is done without a delivery (event Duplicate). While another delivery has the key, and
-// while the store cannot be asked, the message is held: the service is not touched and no retry topic is used up. A delivery whose process died
-// leaves its lease, and the one after that is told by [Claim].TakenOver that the effect may have happened.
+// A delivery claims the message's key for a lease, which it renews while the handler runs. Handled, the key is
+// remembered; failed, it is let go, so that the next delivery runs. A message that was handled is done without a
+// delivery (event Duplicate). While another delivery has the key, and while the store cannot be asked, the message is
+// held: the service is not touched and no retry topic is used up. A delivery whose process died leaves its lease, and
+// the one after that is told by [Claim].TakenOver that the effect may have happened.
 //
-// A record of what was handled that is not committed together with the effect can only narrow the gap between the two, never close it. If the effect
-// is in a SQL database, record the message's [Message.ID] in the effect's own transaction instead (abatesql.Store.Once): that closes it, and no Deduper is needed.
+// A record of what was handled that is not committed together with the effect can only narrow the gap between the two,
+// never close it. If the effect is in a SQL database, record the message's [Message.ID] in the effect's own transaction
+// instead (abatesql.Store.Once): that closes it, and no Deduper is needed.
 //
-// Either way a dead letter that is replayed keeps its ID: what was handled is not handled again, and what failed, of which nothing was recorded, is.
+// Either way a dead letter that is replayed keeps its ID: what was handled is not handled again, and what failed, of
+// which nothing was recorded, is.
 type Deduper struct {
 	Store idempotency.Store
-	// Header is the name of the header with the event's id; Field a field of a JSON value, "id" or "event.id", a string or a number. The first that
-	// a message has counts; without either, or if a message has none, it is the message's own [Message.ID].
+	// Header is the name of the header with the event's id; Field a field of a JSON value, "id" or "event.id", a string
+	// or a number. The first that a message has counts; without either, or if a message has none, it is the message's
+	// own [Message.ID].
 	Header, Field string
-	// TrustIDs takes a message for the same event as another with its id, whatever its value. Else a message with an id that another value
-	// was handled under is a dead letter of class "event-id-reused": two events with one id would be one effect too few.
+	// TrustIDs takes a message for the same event as another with its id, whatever its value. Else a message with an id
+	// that another value was handled under is a dead letter of class "event-id-reused": two events with one id would be
+	// one effect too few.
 	TrustIDs bool
-	// Retention is how long a handled message is remembered. It must be at least as long as the chain of retry topics; with dead letters
-	// that are replayed, longer than those are kept. Zero: what the policy's chain, Outage and DLTRetention come to.
+	// Retention is how long a handled message is remembered. It must be at least as long as the chain of retry topics;
+	// with dead letters that are replayed, longer than those are kept. Zero: what the policy's chain, Outage and
+	// DLTRetention come to.
 	Retention time.Duration
-	// Lease is how long a delivery that gives no sign of life keeps others away. Zero: 30 s, or the policy's HandlerTimeout if that is shorter.
+	// Lease is how long a delivery that gives no sign of life keeps others away. Zero: 30 s, or the policy's
+	// HandlerTimeout if that is shorter.
 	Lease time.Duration
 }
 
@@ -45,17 +52,23 @@ func Once(store idempotency.Store) *Deduper { return &Deduper{Store: store} }
 // storeLimit is how long the store gets for one answer.
 const storeLimit = 5 * time.Second
 
-// wrap puts the deduper around a whole delivery: deliver is the handler under its guard, and returns nil for what is done, an answer (abate.Ignore)
-// included. duplicate is told of a message that was handled before; the wrapped handler returns nil for it. c is the policy's section with its
-// defaults. log gets what people should know and no error carries; nil for slog.Default().
+// wrap puts the deduper around a whole delivery: deliver is the handler under its guard, and returns nil for what is
+// done, an answer (abate.Ignore) included. duplicate is called for a message that was handled before; the wrapped
+// handler returns nil for it. c is the policy's section with its defaults. log gets what people should know and no
+// error carries; nil for slog.Default().
 //
-// Of the errors that are not deliver's own, refusedFor tells those that mean "later, and nothing was attempted", and reused the only other, a
-// permanent one. It recovers from no panic, but lets the key go.
-func (d *Deduper) wrap(group string, c redelivery.Config, log *slog.Logger, deliver Handler, duplicate func(*Message)) Handler {
+// Of the errors that are not deliver's own, refusedFor reports those that mean "later, and nothing was attempted", and
+// reused the only other, a permanent one. It recovers from no panic, but lets the key go.
+func (d *Deduper) wrap(
+	group string, c redelivery.Config, log *slog.Logger, deliver Handler, duplicate func(*Message),
+) Handler {
 	if log == nil {
 		log = slog.Default()
 	}
-	w := &onceHandler{d: d, group: group, log: log, deliver: deliver, duplicate: duplicate, lease: d.lease(c), retention: d.retention(c)}
+	w := &onceHandler{
+		d: d, group: group, log: log, deliver: deliver, duplicate: duplicate,
+		lease: d.lease(c), retention: d.retention(c),
+	}
 	return w.handle
 }
 
@@ -69,8 +82,8 @@ func (d *Deduper) lease(c redelivery.Config) time.Duration {
 	return 30 * time.Second
 }
 
-// required is the least retention that makes sense: how long a message is on its way through the retry topics if nobody ever waits for a consumer.
-// Preflight refuses a shorter one.
+// required is the least retention that makes sense: how long a message is on its way through the retry topics if nobody
+// ever waits for a consumer. Preflight refuses a shorter one.
 func (d *Deduper) required(c redelivery.Config) (chain time.Duration) {
 	for _, hop := range redelivery.NewPlan(c).Hops() {
 		chain += hop.Delay * time.Duration(hop.Deliveries)
@@ -106,7 +119,8 @@ func (w *onceHandler) handle(ctx context.Context, m *Message) error {
 	id := w.d.eventOf(m)
 	if id.problem != nil {
 		if n := w.nameless.Add(1); n&(n-1) == 0 { // 1, 2, 4, ...: all of them would be a flood
-			w.log.Warn("message without the event id that Once is to go by, its own place counts instead", append(where(m), "error", id.problem, "so_far", n)...)
+			w.log.Warn("message without the event id that Once is to go by, its own place counts instead",
+				append(where(m), "error", id.problem, "so_far", n)...)
 		}
 	}
 	key := idempotency.StoreKey(w.group, id.topic, id.key)
@@ -122,7 +136,8 @@ func (w *onceHandler) handle(ctx context.Context, m *Message) error {
 	case begun.State == idempotency.Mismatch:
 		return &reusedIDError{id: id.text, message: m.ID()}
 	}
-	return &busyError{wait: begun.Lease, err: fmt.Errorf("another delivery of %s has been begun, and may be running for %v more", m.ID(), begun.Lease)}
+	return &busyError{wait: begun.Lease, err: fmt.Errorf(
+		"another delivery of %s has been begun, and may be running for %v more", m.ID(), begun.Lease)}
 }
 
 func (w *onceHandler) begin(ctx context.Context, key string, id eventID) (idempotency.Begun, error) {
@@ -159,8 +174,8 @@ func (w *onceHandler) run(ctx context.Context, m *Message, key string, begun ide
 	return nil
 }
 
-// complete remembers a message that was handled. That it cannot is no failure of the message, whose effect is there: it is told, and a
-// second copy of the message would run.
+// complete remembers a message that was handled. That it cannot is no failure of the message, whose effect is there: it
+// is told, and a second copy of the message would run.
 func (w *onceHandler) complete(ctx context.Context, m *Message, c *Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
@@ -171,8 +186,8 @@ func (w *onceHandler) complete(ctx context.Context, m *Message, c *Claim) {
 			return
 		}
 		if errors.Is(err, idempotency.ErrLost) || !waits(ctx, pause) {
-			w.log.Error("handled message is not remembered as handled: a second copy of it would run again; look after the store that Once was given",
-				append(where(m), "error", err)...)
+			w.log.Error("handled message is not remembered as handled: a second copy of it would run again; "+
+				"look after the store that Once was given", append(where(m), "error", err)...)
 			return
 		}
 		pause *= 2
@@ -184,8 +199,8 @@ func (w *onceHandler) fail(ctx context.Context, m *Message, c *Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	if err := w.d.Store.Fail(ctx, c.Key, c.Token); err != nil && !errors.Is(err, idempotency.ErrLost) {
-		w.log.Warn("failed message could not be let go in the store that Once was given: its next delivery waits for the end of the lease",
-			append(where(m), "lease", w.lease, "error", err)...)
+		w.log.Warn("failed message could not be let go in the store that Once was given: "+
+			"its next delivery waits for the end of the lease", append(where(m), "lease", w.lease, "error", err)...)
 	}
 }
 

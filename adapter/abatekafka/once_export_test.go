@@ -9,7 +9,8 @@ import (
 
 // For tests of Once without a consumer.
 
-func (d *Deduper) Wrap(group string, c redelivery.Config, log *slog.Logger, deliver Handler, duplicate func(*Message)) Handler {
+func (d *Deduper) Wrap(group string, c redelivery.Config, log *slog.Logger, deliver Handler,
+	duplicate func(*Message)) Handler {
 	return d.wrap(group, c, log, deliver, duplicate)
 }
 

@@ -13,9 +13,10 @@ import (
 type Claim struct {
 	// Key is the message's key in the store.
 	Key string
-	// Token is greater than those of all earlier deliveries under the key: hand it on to whatever can refuse writes with a smaller one.
+	// Token is greater than those of all earlier deliveries under the key: hand it on to whatever can refuse writes
+	// with a smaller one.
 	Token uint64
-	// TakenOver tells that an earlier delivery began and never ended: its effect may have happened.
+	// TakenOver reports that an earlier delivery began and never ended: its effect may have happened.
 	TakenOver bool
 }
 
@@ -30,7 +31,8 @@ func ClaimOf(ctx context.Context) (Claim, bool) {
 	return *c, true
 }
 
-// renewal keeps a claim while its delivery runs: three times in each lease. If somebody else has taken over, it ends the delivery's context.
+// renewal keeps a claim while its delivery runs: three times in each lease. If somebody else has taken over, it ends
+// the delivery's context.
 type renewal struct {
 	store idempotency.Store
 	claim *Claim
@@ -56,7 +58,8 @@ func (r *renewal) stop() {
 	r.timer.Stop()
 }
 
-// renew is the timer's. A store that does not answer is asked again: as long as nobody has taken over, the key can still be renewed.
+// renew is the timer's. A store that does not answer is asked again: as long as nobody has taken over, the key can
+// still be renewed.
 func (r *renewal) renew() {
 	if r.ended() {
 		return

@@ -91,8 +91,8 @@ func (e *busyError) Unwrap() error { return e.err }
 // Class is for what is shown of errors by class.
 func (e *busyError) Class() string { return "once-busy" }
 
-// refusedFor tells whether err means that the message was not delivered, because another delivery of it is running or the store of handled
-// messages is away: to be held, not counted. wait is how long that lasts; 0 when it is not known.
+// refusedFor reports whether err means that the message was not delivered, because another delivery of it is running or
+// the store of handled messages is away: to be held, not counted. wait is how long that lasts; 0 when it is not known.
 func refusedFor(err error) (wait time.Duration, refused bool) {
 	var busy *busyError
 	if errors.As(err, &busy) {
@@ -101,18 +101,19 @@ func refusedFor(err error) (wait time.Duration, refused bool) {
 	return 0, false
 }
 
-// reusedIDError is a message whose id belongs to another event. No other delivery mends that.
+// reusedIDError is a message whose id belongs to another event. No other delivery fixes that.
 type reusedIDError struct{ id, message string }
 
 func (e *reusedIDError) Error() string {
-	return fmt.Sprintf("once: the event id %.200q of %s belongs to a message with another value, which was handled or is being handled: "+
-		"give each event its own id, or set Deduper.TrustIDs if such messages are the same event", e.id, e.message)
+	return fmt.Sprintf("once: the event id %.200q of %s belongs to a message with another value, "+
+		"which was handled or is being handled: give each event its own id, or set Deduper.TrustIDs "+
+		"if such messages are the same event", e.id, e.message)
 }
 
 // Class is for what is shown of errors by class.
 func (e *reusedIDError) Class() string { return "event-id-reused" }
 
-// reused tells whether err is a message with the id of another event: a permanent failure.
+// reused reports whether err is a message with the id of another event: a permanent failure.
 func reused(err error) bool {
 	var e *reusedIDError
 	return errors.As(err, &e)

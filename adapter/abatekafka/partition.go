@@ -2,8 +2,6 @@ package abatekafka
 
 import (
 	"context"
-	"hash/maphash"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -12,28 +10,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// partition drives the lane of one assigned partition: the poll loop pushes records, workers take them out, and the acknowledgements of what was
-// forwarded finish them. No lock is held while a handler runs, and none while an observer is told.
+// partition drives the lane of one assigned partition: the poll loop pushes records, workers take them out, and the
+// acknowledgements of what was forwarded finish them. No lock is held while a handler runs, and none while an observer
+// is called.
 type partition struct {
-	s    *session
-	at   place
-	tier int
-	way  *route
-	log  *slog.Logger
-	c    redelivery.Config // as it was when the partition was assigned
-	ctx  context.Context   // of its handlers
-	cut  context.CancelFunc
+	*reporter
+	deliverer *deliverer
+	c         redelivery.Config // as it was when the partition was assigned
+	cut       context.CancelFunc
+	produce   func(*outgoing) // sends a record, and calls sent
 
-	mu       sync.Mutex
-	waiting  sync.Cond // workers that have nothing to do
-	lane     *redelivery.Lane
-	ring     ring
-	pushed   uint64 // how many records have been put into the lane
-	last     int64  // the offset of the last of them
-	finished uint64 // the number behind the newest that is finished
-	backlog  backlog
-	inLane   int64 // bytes of the unfinished records of the lane
-	recent   recent
+	mu      sync.Mutex
+	waiting sync.Cond // workers that have nothing to do
+	window  window
+	intake  intake
+	pauses  pauses
+	alarm   alarm
 
 	workers  []*worker
 	sleeping int
@@ -43,60 +35,34 @@ type partition struct {
 	gone     bool          // not ours any more: whatever comes late is ignored
 	quiet    chan struct{} // closed when nothing is under way; nil unless somebody waits
 
-	stops     [stopReasons]time.Duration
-	alarm     *time.Timer
-	alarmAt   time.Duration
-	paused    string
-	since     time.Duration // of paused
-	unfetched bool          // the client does not fetch it
-
 	forwards  backoff
-	committed int64 // what the group has been told, -1 for nothing yet
-	before    int64 // what the group had been told before us, if nothing since; for the state only
-	end       int64 // of the log, as far as known
-	fetched   int64 // the offset behind the last record that came
-	parking   *parked
+	committed int64 // by us, -1 for nothing yet
+	before    int64 // by others before us, if nothing since; for the state only
 }
 
-// stopReason is why a partition starts nothing.
-type stopReason int
-
-const (
-	circuitOpen stopReason = iota
-	pacing
-	forwardFailed
-	rebuilding
-	poisonBatch
-	stopReasons
-)
-
-func (r stopReason) String() string {
-	return [...]string{"circuit-open", "pace", "forward-failed", "rebalance", "poison-batch"}[r]
-}
-
-// windowFull is the other reason.
-const windowFull = "window-full"
-
-// maxBacklog and minBacklog bound what waits in memory behind a full window, in bytes of one partition; sharedBacklog is for all of a group's.
-// maxInLane bounds a window in bytes: a retry topic holds its records until they are due.
-const (
-	maxInLane     = 32 << 20
-	maxBacklog    = 16 << 20
-	minBacklog    = 1 << 20
-	sharedBacklog = 256 << 20
-)
-
-func newPartition(s *session, at place) *partition {
-	src := s.topics[at.topic]
-	c := s.r.view().c
+// newPartition makes the partition of a deliverer. It is stopped while the keys that are parked are not known.
+func newPartition(l *deliverer, c redelivery.Config, i intake, produce func(*outgoing)) *partition {
 	p := &partition{
-		s: s, at: at, tier: src.tier, way: src.way, c: c, committed: -1, before: -1, end: -1,
-		log:  s.r.log.With("topic", at.topic, "partition", at.partition),
-		lane: redelivery.NewLane(redelivery.LaneConfig{Concurrency: c.Concurrency, Window: c.Window, Order: c.Order}),
+		reporter: l.reporter, deliverer: l, c: c, produce: produce,
+		window: newWindow(c), intake: i, committed: -1, before: -1,
 	}
+	l.ctx, p.cut = context.WithCancel(l.shared.ctx)
 	p.waiting.L = &p.mu
-	p.ctx, p.cut = context.WithCancel(s.r.handlers)
+	p.alarm.ring = p.alarmRings
+	p.mu.Lock() // built waits until it is stopped
+	defer p.mu.Unlock()
+	if l.parking != nil && l.parking.whenBuilt(p.built) {
+		p.stop(rebuilding, redelivery.Forever)
+	}
 	return p
+}
+
+// built lets the partition go on, because the keys that are parked are known.
+func (p *partition) built() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stop(rebuilding, 0)
+	p.wake()
 }
 
 // push takes what was fetched. end is the offset behind the last record of the log.
@@ -106,56 +72,17 @@ func (p *partition) push(records []*kgo.Record, end int64) {
 	if p.closing {
 		return
 	}
-	p.end = max(p.end, end)
-	p.backlog.push(records)
-	p.fetched = records[len(records)-1].Offset + 1
+	p.window.take(records, end)
 	p.fill(abate.Now())
-	if !p.unfetched && p.backlog.bytes > p.s.backlog.Load() {
-		p.unfetched = true
-		p.s.client.PauseFetchPartitions(p.at.single())
-	}
 	p.wake()
 }
 
-func (at place) single() map[string][]int32 { return map[string][]int32{at.topic: {at.partition}} }
-
-// fill moves records from the backlog into the lane, as far as its window goes. The lock is held.
+// fill moves records from the backlog into the lane, as far as the window goes. The lock is held.
 func (p *partition) fill(now time.Duration) {
-	for room := p.lane.Room(); room > 0 && p.backlog.records > 0 && p.inLane < maxInLane; room-- {
-		rec := p.backlog.pop()
-		p.inLane += sizeOf(rec)
-		p.admit(rec, now)
+	for rec, ok := p.window.next(); ok; rec, ok = p.window.next() {
+		p.window.admit(p.deliverer.pending(rec, now))
 	}
-	if p.unfetched && p.backlog.bytes <= p.s.backlog.Load()/2 && !p.gone {
-		p.unfetched = false
-		if p.stops[poisonBatch] > 0 {
-			return
-		}
-		p.s.client.ResumeFetchPartitions(p.at.single())
-	}
-}
-
-// admit puts one record into the lane.
-func (p *partition) admit(rec *kgo.Record, now time.Duration) {
-	s := slot{rec: rec, ready: now}
-	item := redelivery.Item{Offset: rec.Offset}
-	if !nothing(rec) {
-		if p.c.Order != redelivery.Unordered && p.c.Order != "" && rec.Key != nil {
-			item.Key, item.Keyed = maphash.Bytes(keySeed, rec.Key), true
-			s.key, s.keyed = item.Key, true
-		}
-		if p.tier != redelivery.Main {
-			s.message = p.read(rec)
-			if l := &s.message.Letter; !l.Due.IsZero() {
-				item.Ready = now + p.s.r.view().plan.Remaining(p.tier, l.Wait(p.s.r.date(now), p.way.chain.Hops[p.tier].Delay))
-				s.ready = item.Ready
-			}
-		}
-	}
-	first := p.lane.First()
-	seq := p.lane.Push(item)
-	p.ring.put(first, seq, s)
-	p.pushed, p.last = seq+1, rec.Offset
+	p.intake.holds(p.window.backlog.bytes)
 }
 
 // wake lets one more worker look for something to do. The lock is held.
@@ -187,19 +114,19 @@ func (p *partition) next() (seq uint64, now time.Duration, ok bool) {
 			continue
 		}
 		p.watchCircuit(now)
-		seq, ok, wait := p.lane.Next(now)
+		seq, ok, wait := p.window.lane.Next(now)
 		if ok {
-			if pause := p.s.r.pace.Start(now); pause > 0 {
-				p.lane.Hold(seq, now+pause)
+			if pause := p.deliverer.shared.pace.Start(now); pause > 0 {
+				p.window.lane.Hold(seq, now+pause)
 				p.stop(pacing, now+pause)
 				continue
 			}
 			return seq, now, true
 		}
-		if p.tell(now) {
+		if p.paused(now) {
 			continue
 		}
-		p.wakeAt(now, wait)
+		p.alarm.set(now, wait)
 		p.sleep()
 	}
 }
@@ -211,68 +138,55 @@ func (p *partition) sleep() {
 	p.sleeping--
 }
 
-// gap starts, while the partition is closing, what stands between records that are finished already: those could not be committed without it, and would
-// be delivered again. The lock is held.
+// gap starts, while the partition is closing, what stands between finished records. The lock is held.
 func (p *partition) gap(now time.Duration) (seq uint64, ok bool) {
-	if p.gone || p.ctx.Err() != nil || p.lane.First() >= p.finished {
+	if p.gone || p.deliverer.ctx.Err() != nil {
 		return 0, false
 	}
-	if seq, ok, _ = p.lane.Next(now); ok && seq >= p.finished {
-		p.lane.Hold(seq, now)
-		return 0, false
-	}
-	return seq, ok
+	return p.window.gap(now)
 }
 
-// watchCircuit stops the partition while the service's circuit is open, before anything is started in vain. During the ramp-up
-// after that, what may pass is the breaker's to say.
-func (p *partition) watchCircuit(now time.Duration) {
-	b := p.s.r.c.Guard.Breaker()
-	if b == nil || !b.ClosedOff(now) {
-		return
+// settle closes the channel of whoever waits for the partition to be quiet. The lock is held.
+func (p *partition) settle() {
+	if p.quiet != nil && p.flying == 0 && p.outgoing == 0 {
+		close(p.quiet)
+		p.quiet = nil
 	}
-	p.s.r.trouble(now)
-	p.stop(circuitOpen, now+max(b.RetryIn(now), 100*time.Millisecond))
+}
+
+// watchCircuit stops the partition while the service's circuit is open, before anything is started in vain.
+func (p *partition) watchCircuit(now time.Duration) {
+	if wait, open := p.deliverer.shared.closedOff(now); open {
+		p.deliverer.shared.trouble(now)
+		p.stop(circuitOpen, now+max(wait, 100*time.Millisecond))
+	}
 }
 
 // stop starts nothing until then, for this reason. 0 lifts it. The lock is held.
 func (p *partition) stop(why stopReason, until time.Duration) {
-	p.stops[why] = until
-	latest := time.Duration(0)
-	for _, t := range p.stops[:poisonBatch] {
-		latest = max(latest, t)
-	}
-	p.lane.Stop(latest)
+	p.window.lane.Stop(p.pauses.stop(why, until))
 }
 
-// stopped is why nothing is started now; empty if it is not so.
+// stopped is why nothing is started now; empty if it is not so. The lock is held.
 func (p *partition) stopped(now time.Duration) string {
-	worst, until := "", now
-	if p.stops[poisonBatch] > 0 && p.pushed == p.lane.First() {
-		return poisonBatch.String()
+	if p.intake.poisoned && p.window.idle() {
+		return poisonBatch
 	}
-	for why, t := range p.stops[:poisonBatch] {
-		if t > until {
-			worst, until = stopReason(why).String(), t
-		}
-	}
-	if worst == "" && p.backlog.records > 0 && p.flying == 0 && p.lane.Room() <= 0 && p.tier == redelivery.Main {
+	why := p.pauses.longest(now)
+	waits := p.window.backlog.records > 0 && p.flying == 0 && p.window.lane.Room() <= 0
+	if why == "" && waits && p.tier == redelivery.Main {
 		return windowFull
 	}
-	return worst
+	return why
 }
 
-// tell says that the partition has been paused, if that is new. It gives up the lock meanwhile, and returns true then.
-func (p *partition) tell(now time.Duration) bool {
+// paused reports that the partition is paused, if that is new. It gives up the lock meanwhile, and returns true then.
+func (p *partition) paused(now time.Duration) bool {
 	why := p.stopped(now)
-	idle := p.lane.First() == p.pushed && why != poisonBatch.String()
-	if why == "" || why == p.paused || idle { // a partition with nothing to deliver is not worth a word
+	idle := p.window.idle() && why != poisonBatch
+	if why == "" || idle || !p.pauses.begin(why, now) { // a partition with nothing to deliver is not worth a word
 		return false
 	}
-	if p.paused == "" {
-		p.since = now
-	}
-	p.paused = why
 	p.mu.Unlock()
 	p.observe(redelivery.Event{Kind: redelivery.Paused, Reason: why})
 	if why != pacing.String() {
@@ -282,58 +196,76 @@ func (p *partition) tell(now time.Duration) bool {
 	return true
 }
 
-// wakeAt wakes a worker then. The lock is held.
-func (p *partition) wakeAt(now, wait time.Duration) {
-	if wait == redelivery.Forever {
-		return
+// resumed reports that the partition goes on. The lock is not held.
+func (p *partition) resumed(why string) {
+	p.observe(redelivery.Event{Kind: redelivery.Resumed, Reason: why})
+	if why != pacing.String() {
+		p.log.Info("partition resumed", "reason", why)
 	}
-	at := now + max(wait, 0)
-	switch {
-	case p.alarm == nil:
-		p.alarm = time.AfterFunc(at-now, p.alarmRings)
-	case p.alarmAt > now && p.alarmAt <= at: // it rings before
-		return
-	default:
-		p.alarm.Reset(at - now)
-	}
-	p.alarmAt = at
 }
 
 // alarmRings is the alarm's.
 func (p *partition) alarmRings() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alarmAt = 0
+	p.alarm.at = 0
 	p.wake()
 }
 
-// finish ends a record. The lock is held.
+// finish ends a record, which leaves its topic with that. The lock is held.
 func (p *partition) finish(seq uint64) {
-	p.finished = max(p.finished, seq+1)
-	p.leaves(p.ring.at(seq))
-	if rec := p.ring.at(seq).rec; rec != nil {
-		p.inLane -= sizeOf(rec)
+	if s := p.window.ring.at(seq); p.deliverer.parking != nil && s.keyed {
+		p.deliverer.parking.leave(p.tier, s.key)
 	}
-	p.lane.Finish(seq)
-	*p.ring.at(seq) = slot{done: true}
-	if p.backlog.records > 0 {
+	p.window.finish(seq)
+	if p.window.backlog.records > 0 {
 		p.fill(abate.Now())
 	}
 }
 
-// settle tells whoever waits for the partition to be quiet. The lock is held.
-func (p *partition) settle() {
-	if p.quiet != nil && p.flying == 0 && p.outgoing == 0 {
-		close(p.quiet)
-		p.quiet = nil
+// hush has the client fetch the partition no more, because its next batch cannot be decoded, or again. What has been
+// fetched before goes on.
+func (p *partition) hush(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return
+	}
+	if p.intake.poison(on); on {
+		p.wake() // so that somebody reports it
 	}
 }
 
-// observe tells the observer, who must not be told while the lock is held.
-func (p *partition) observe(e redelivery.Event) {
-	if o := p.s.r.c.Observer; o != nil {
-		e.Service, e.Group = p.s.r.c.Guard.Name(), p.s.r.c.Group
-		e.Topic, e.Partition, e.Tier = p.at.topic, p.at.partition, p.tier
-		o.ObserveRedelivery(e)
+// fetched is the offset behind the last record that came; 0 if none has.
+func (p *partition) fetched() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.window.fetched
+}
+
+// committable is the offset that is to be committed, if that is news.
+func (p *partition) committable() (int64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	offset, ok := p.window.lane.Committable()
+	return offset, ok && !p.gone && offset > p.committed
+}
+
+// noteCommitted notes that the group has an offset. It never goes back.
+func (p *partition) noteCommitted(offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.committed = max(p.committed, offset)
+}
+
+// prefix is how far the partition would be finished if its forwards among these were, see window.prefix. False if the
+// partition is not ours.
+func (p *partition) prefix(queued map[*outgoing]bool, most int) (offset int64, ready []*outgoing, ours bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return 0, nil, false
 	}
+	offset, ready = p.window.prefix(queued, most)
+	return offset, ready, true
 }

@@ -2,58 +2,28 @@ package abatekafka
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing. It finds all that is wrong at once,
-// and says of each how to mend it.
+// preflight checks before anything is consumed that the topics are there and fit, and creates those that are missing.
+// It finds all that is wrong at once, and says of each how to fix it.
 type preflight struct {
+	findings
 	client      *kgo.Client
-	brokers     string // for the commands that mend
-	group       string
 	chains      []Chain
 	cfg         redelivery.Config
 	check       bool // creates nothing
 	replication int16
 
-	notes    []string // what people should know, but can live with
-	problems []error
 	smallest int32 // the least max.message.bytes of the topics it writes to; 0 if not known
 }
 
-// patience is how long a request of the preflight may be repeated: brokers that are just starting are waited for, wrong addresses are told soon.
+// patience is how long a request of the preflight may be repeated: brokers that are just starting are waited for, wrong
+// addresses are told soon.
 const patience = 20 * time.Second
-
-// preflight looks at the topics of this consumer.
-func (r *running) preflight(ctx context.Context) error {
-	client, err := kgo.NewClient(append(append(r.commonOptions(), kgo.RetryTimeout(patience)), r.c.Options...)...)
-	if err != nil {
-		return fmt.Errorf("abatekafka: the options of the client do not fit: %w", err)
-	}
-	defer client.Close()
-	p := &preflight{
-		client: client, brokers: strings.Join(r.c.Brokers, ","), group: r.c.Group, cfg: r.names,
-		check: r.c.Check, replication: r.c.Replication,
-	}
-	for _, topic := range r.c.Topics {
-		p.chains = append(p.chains, r.routes[topic].chain)
-	}
-	if r.c.Once != nil {
-		p.remembered(r.c.Once)
-	}
-	err = p.run(ctx)
-	r.batch = p.smallest
-	for _, note := range p.notes {
-		r.log.Warn("preflight: " + note)
-	}
-	return err
-}
 
 // run returns everything that is wrong, joined.
 func (p *preflight) run(ctx context.Context) error {
@@ -63,7 +33,8 @@ func (p *preflight) run(ctx context.Context) error {
 	}
 	seen, err := p.look(ctx, p.topics())
 	if err != nil {
-		p.problem("brokers %s: %w; see whether they are up and may be reached from here, and whether TLS and SASL are what they want", p.brokers, err)
+		p.problem("brokers %s: %w; see whether they are up and may be reached from here, "+
+			"and whether TLS and SASL are what they want", p.brokers, err)
 		return p.err()
 	}
 	if !p.lookAgain(ctx, seen, unborn(seen)) {
@@ -107,33 +78,13 @@ func (p *preflight) remembered(d *Deduper) {
 	switch {
 	case d.Retention == 0:
 	case d.Retention < chain:
-		p.problem("Once.Retention is %v, but a message is on its way through the retry topics for %v: it would be handled twice; set at least that, or 0 for what the policy comes to", d.Retention, chain)
+		p.problem("Once.Retention is %v, but a message is on its way through the retry topics for %v: "+
+			"it would be handled twice; set at least that, or 0 for what the policy comes to", d.Retention, chain)
 	case d.Retention < chain+p.cfg.Outage:
-		p.note("Once.Retention is %v: after an outage of the consumers longer than %v, messages may be handled twice; kafka.outage allows for %v", d.Retention, d.Retention-chain, p.cfg.Outage)
+		p.note("Once.Retention is %v: after an outage of the consumers longer than %v, messages may be handled twice; "+
+			"kafka.outage allows for %v", d.Retention, d.Retention-chain, p.cfg.Outage)
 	case d.Retention < chain+p.cfg.DLTRetention && p.cfg.DLTStrategy != redelivery.DropLast:
-		p.note("Once.Retention is %v: a dead letter replayed later than that is handled again even if its effect is there; kafka.dltRetention is %v", d.Retention, p.cfg.DLTRetention)
+		p.note("Once.Retention is %v: a dead letter replayed later than that is handled again even if its effect is there; "+
+			"kafka.dltRetention is %v", d.Retention, p.cfg.DLTRetention)
 	}
 }
-
-func (p *preflight) problem(format string, args ...any) {
-	p.problems = append(p.problems, fmt.Errorf(format, args...))
-}
-
-func (p *preflight) note(format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf(format, args...))
-}
-
-func (p *preflight) err() error {
-	if len(p.problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("abatekafka: the topics of group %s do not fit:\n%w", p.group, errors.Join(p.problems...))
-}
-
-// command is what somebody may copy into a shell.
-func (p *preflight) command(tool, format string, args ...any) string {
-	return fmt.Sprintf("%s --bootstrap-server %s ", tool, p.brokers) + fmt.Sprintf(format, args...)
-}
-
-// millis writes a duration as topics' settings have it.
-func millis(d time.Duration) int64 { return d.Milliseconds() }

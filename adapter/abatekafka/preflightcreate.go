@@ -13,7 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What Kafka takes as the largest batch if nobody says anything, and how much larger a retry topic's is: that is what the headers need.
+// What Kafka takes as the largest batch if nobody says anything, and how much larger a retry topic's is: that is what
+// the headers need.
 const (
 	usualBatch = 1048588
 	headroom   = 64 << 10
@@ -28,8 +29,8 @@ type planned struct {
 	settings   [][2]string
 }
 
-// plan is how a topic of a chain should be: as many partitions and copies as the main topic has, records kept for so long, and not compacted, which would
-// take those with equal keys.
+// plan is how a topic of a chain should be: as many partitions and copies as the main topic has, records kept for so
+// long, and not compacted, which would take those with equal keys.
 func (p *preflight) plan(name string, keep time.Duration, main *seenTopic) planned {
 	batch := int64(usualBatch)
 	if n, ok := main.number("max.message.bytes"); ok {
@@ -58,7 +59,8 @@ func (t planned) command(p *preflight) string {
 	if t.copies > 0 {
 		replication = fmt.Sprintf(" --replication-factor %d", t.copies)
 	}
-	return p.command("kafka-topics.sh", "--create --topic %s --partitions %d%s %s", t.name, t.partitions, replication, strings.Join(settings, " "))
+	return p.command("kafka-topics.sh", "--create --topic %s --partitions %d%s %s",
+		t.name, t.partitions, replication, strings.Join(settings, " "))
 }
 
 // missing are the topics of the chains that are not there and whose main topic is.
@@ -82,7 +84,8 @@ func (p *preflight) missing(seen map[string]*seenTopic) []planned {
 	return all
 }
 
-// createMissing creates what is not there, or if it may not says how to. again are those that another member has created at the same moment.
+// createMissing creates what is not there, or if it may not says how to. again are those that another member has
+// created at the same moment.
 func (p *preflight) createMissing(ctx context.Context, seen map[string]*seenTopic) (again []string) {
 	missing := p.missing(seen)
 	if p.check {
@@ -137,19 +140,21 @@ func (p *preflight) notCreated(t planned, err error, detail *string) error {
 	if detail != nil && *detail != "" {
 		err = fmt.Errorf("%w (%s)", err, *detail)
 	}
-	mend := "run: " + t.command(p)
+	fix := "run: " + t.command(p)
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		mend = "have somebody who may " + mend + "\nor allow it to this consumer: " + p.command("kafka-acls.sh", "--add --allow-principal User:... --operation Create --topic %s", t.name)
+		fix = "have somebody who may " + fix + "\nor allow it to this consumer: " +
+			p.command("kafka-acls.sh", "--add --allow-principal User:... --operation Create --topic %s", t.name)
 	case errors.Is(err, kerr.InvalidConfig), errors.Is(err, kerr.PolicyViolation):
-		mend = "this cluster does not allow one of these settings: change it or leave it out, and " + mend
+		fix = "this cluster does not allow one of these settings: change it or leave it out, and " + fix
 	case errors.Is(err, kerr.InvalidReplicationFactor):
-		mend = "set Replication to a number of brokers that there is"
+		fix = "set Replication to a number of brokers that there is"
 	}
-	return fmt.Errorf("topic %s is missing and cannot be created: %w; %s", t.name, err, mend)
+	return fmt.Errorf("topic %s is missing and cannot be created: %w; %s", t.name, err, fix)
 }
 
-// largestBatch is what the client writes at most, and brokers read: socket.request.max.bytes. leastBatch is the least that the client can be set to.
+// largestBatch is what the client writes at most, and brokers read: socket.request.max.bytes. leastBatch is the least
+// that the client can be set to.
 const (
 	largestBatch = 100 << 20
 	leastBatch   = 512

@@ -8,8 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// checkGroups looks for other groups that read the same retry topics: each would get what the others failed at. They are known by their names, which
-// end like those of our own, and by having committed offsets there. A group that may not be seen is not found.
+// checkGroups looks for other groups that read the same retry topics: each would get what the others failed at. They
+// are known by their names, which end like those of our own, and by having committed offsets there. A group that may
+// not be seen is not found.
 func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic) {
 	admin := kadm.NewClient(p.client)
 	listed, err := admin.ListGroups(ctx)
@@ -28,10 +29,12 @@ func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic)
 				switch {
 				case !committed(commits.Fetched[hop.Topic]) || group == hop.Group:
 				case running: // it has lived with it, and must be able to start again
-					p.note("topic %s is read by group %s, too: each reads what the other failed at, and passes over it. kafka.groupInNames gives this one %s", hop.Topic, group, p.ownNames(chain))
+					p.note("topic %s is read by group %s, too: each reads what the other failed at, and passes over it. "+
+						"kafka.groupInNames gives this one %s", hop.Topic, group, p.ownNames(chain))
 				default:
-					p.problem("topic %s is read by group %s, too: each group would read what the other failed at. Set kafka.groupInNames, which gives this one %s, "+
-						"or if that group is gone, and nothing of it waits there any more (what does is passed over), run: %s", hop.Topic, group, p.ownNames(chain),
+					p.problem("topic %s is read by group %s, too: each group would read what the other failed at. "+
+						"Set kafka.groupInNames, which gives this one %s, or if that group is gone, and nothing of it waits there "+
+						"any more (what does is passed over), run: %s", hop.Topic, group, p.ownNames(chain),
 						p.command("kafka-consumer-groups.sh", "--delete --group %s", group))
 				}
 			}
@@ -39,7 +42,8 @@ func (p *preflight) checkGroups(ctx context.Context, seen map[string]*seenTopic)
 	}
 }
 
-// hasRun tells whether this group has consumed these topics before. The other group may have come since: of two that begin together neither sees the other.
+// hasRun reports whether this group has consumed these topics before. The other group may have come since: of two that
+// begin together neither sees the other.
 func (p *preflight) hasRun(ctx context.Context, admin *kadm.Client) bool {
 	own, err := admin.FetchOffsets(ctx, p.group)
 	return err == nil && slices.ContainsFunc(p.chains, func(c Chain) bool { return committed(own[c.Topic]) })
@@ -52,7 +56,8 @@ func (p *preflight) others(all []string, seen map[string]*seenTopic) []string {
 		for _, hop := range chain.Hops {
 			suffix := strings.TrimPrefix(hop.Group, chain.Group)
 			for _, group := range all {
-				if seen[hop.Topic] != nil && group != hop.Group && strings.HasSuffix(group, suffix) && !slices.Contains(found, group) {
+				other := seen[hop.Topic] != nil && group != hop.Group && strings.HasSuffix(group, suffix)
+				if other && !slices.Contains(found, group) {
 					found = append(found, group)
 				}
 			}

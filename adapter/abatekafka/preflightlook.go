@@ -108,7 +108,8 @@ func (p *preflight) lookAgain(ctx context.Context, seen map[string]*seenTopic, n
 	}
 	err := p.seeAll(ctx, seen, names)
 	if err != nil {
-		p.problem("topics %s were created elsewhere just now and cannot be seen: %w; start again", strings.Join(names, ", "), err)
+		p.problem("topics %s were created elsewhere just now and cannot be seen: %w; start again",
+			strings.Join(names, ", "), err)
 	}
 	return err == nil
 }
@@ -148,7 +149,7 @@ func (t *seenTopic) number(name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// denied tells whether an operation is not allowed, where the broker says so.
+// denied reports whether an operation is not allowed, where the broker says so.
 func (t *seenTopic) denied(op kmsg.ACLOperation) bool {
 	return t.operations != notTold && t.operations != 0 && t.operations&(1<<int32(op)) == 0
 }

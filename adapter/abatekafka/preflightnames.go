@@ -23,15 +23,18 @@ func (p *preflight) checkNames() {
 
 func (p *preflight) claim(owners map[string]string, name, owner string) {
 	if other, taken := owners[name]; taken {
-		p.problem("topic %s is %s and also %s: change kafka.retrySuffix, kafka.dltSuffix or kafka.naming, or consume them under policies of their own", name, other, owner)
+		p.problem("topic %s is %s and also %s: change kafka.retrySuffix, kafka.dltSuffix or kafka.naming, "+
+			"or consume them under policies of their own", name, other, owner)
 		return
 	}
 	owners[name] = owner
 	switch {
 	case len(name) > longestName:
-		p.problem("topic %s, %s, has a name of %d characters, and Kafka takes %d: shorten kafka.retrySuffix or kafka.dltSuffix, or the group if kafka.groupInNames is set", name, owner, len(name), longestName)
+		p.problem("topic %s, %s, has a name of %d characters, and Kafka takes %d: shorten kafka.retrySuffix or "+
+			"kafka.dltSuffix, or the group if kafka.groupInNames is set", name, owner, len(name), longestName)
 	case !legal(name):
-		p.problem("topic %q, %s: Kafka takes only letters, digits, '.', '_' and '-' in a name: change Topics, kafka.retrySuffix, kafka.dltSuffix, or the group if kafka.groupInNames is set", name, owner)
+		p.problem("topic %q, %s: Kafka takes only letters, digits, '.', '_' and '-' in a name: change Topics, "+
+			"kafka.retrySuffix, kafka.dltSuffix, or the group if kafka.groupInNames is set", name, owner)
 	}
 }
 

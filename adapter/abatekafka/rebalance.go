@@ -5,28 +5,43 @@ import (
 	"sync"
 	"time"
 
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // assigned makes the lanes of partitions that are ours now. The client begins at their committed offsets.
-func (s *session) assigned(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
+func (s *session) assigned(_ context.Context, client *kgo.Client, parts map[string][]int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for topic, numbers := range parts {
+		src := s.topics[topic]
+		if src.way == nil {
+			continue
+		}
 		for _, number := range numbers {
-			at := place{topic, number}
-			if s.parts[at] == nil && s.topics[topic].way != nil {
-				p := newPartition(s, at)
-				s.parts[at] = p
-				s.park(p)
+			if at := (place{topic, number}); s.parts[at] == nil {
+				s.parts[at] = s.begin(client, at, src)
 			}
 		}
 	}
 	s.share()
 }
 
-// revoked hands partitions over: what is under way may finish for a moment, then its context ends; what is finished is committed. A partition that the
-// client does not fetch stays so in the client's memory until it is told otherwise, so it is, else it would be silent if it came back.
+// begin makes the lane of a partition, under the policy in force.
+func (s *session) begin(client *kgo.Client, at place, src source) *partition {
+	c := s.handling.view().c
+	l := &deliverer{reporter: s.reporter.partition(at, src.tier), shared: s.handling, order: c.Order, way: src.way}
+	if c.Order == redelivery.ParkKey {
+		l.parking = s.parkings.of(src.way.chain, at.partition)
+	}
+	return newPartition(l, c, intake{client: client, at: at, limit: &s.backlog}, s.produce)
+}
+
+// handOver is how long handlers and forwards of a revoked partition get before they are cut off.
+const handOver = 5 * time.Second
+
+// revoked hands partitions over: what is under way may finish for a moment, then its context ends; what is finished is
+// committed.
 func (s *session) revoked(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
 	s.release(s.forget(parts), handOver, true)
 }
@@ -34,7 +49,8 @@ func (s *session) revoked(_ context.Context, _ *kgo.Client, parts map[string][]i
 // lost drops partitions that somebody else has already: nothing of them is committed, and what comes late is ignored.
 func (s *session) lost(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
 	if len(parts) > 0 {
-		s.r.log.Warn("partitions were lost, not handed over: the group went on without this member, and what it had not committed is delivered again elsewhere", "of_group", s.group, "partitions", parts)
+		s.log.Warn("partitions were lost, not handed over: the group went on without this member, "+
+			"and what it had not committed is delivered again elsewhere", "of_group", s.name, "partitions", parts)
 	}
 	s.release(s.forget(parts), 0, false)
 }
@@ -50,12 +66,14 @@ func (s *session) forget(parts map[string][]int32) (old []*partition) {
 				old = append(old, p)
 				delete(s.parts, at)
 			}
-			delete(s.poison, at)
-			delete(s.steps, at)
-			delete(s.failing, at)
+			s.troubles.forget(at)
 		}
 	}
-	s.unpark()
+	used := map[*parked]bool{}
+	for _, p := range s.parts {
+		used[p.deliverer.parking] = true
+	}
+	s.parkings.keep(used)
 	s.share()
 	return old
 }
@@ -77,61 +95,4 @@ func (s *session) release(parts []*partition, grace time.Duration, commit bool) 
 	for _, p := range parts {
 		p.drop()
 	}
-}
-
-// close starts nothing more. The channel is closed when nothing is under way.
-func (p *partition) close() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closing = true
-	quiet := make(chan struct{})
-	if p.quiet = quiet; len(p.workers) == 0 || p.gone { // gone: dropped before, as when a group is left after the drain; its workers have ended
-		p.settle()
-	}
-	p.waiting.Broadcast()
-	return quiet
-}
-
-// cutOff is how long handlers have to notice that their context has ended.
-const cutOff = 200 * time.Millisecond
-
-// await waits for what is under way, and ends the handlers' context when the time is up.
-func (p *partition) await(quiet <-chan struct{}, grace time.Duration) {
-	if waitFor(quiet, grace) {
-		return
-	}
-	p.cut()
-	if grace > 0 && !waitFor(quiet, cutOff) {
-		p.mu.Lock()
-		flying, outgoing := p.flying, p.outgoing
-		p.mu.Unlock()
-		p.log.Warn("partition is given up with deliveries under way: they will be made again, here or elsewhere", "handlers", flying, "forwards", outgoing)
-	}
-}
-
-func waitFor(quiet <-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-quiet:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// drop makes the partition nobody's. What comes late is ignored.
-func (p *partition) drop() {
-	p.cut()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closing, p.gone = true, true
-	if p.alarm != nil {
-		p.alarm.Stop()
-	}
-	if p.unfetched || p.stops[poisonBatch] > 0 {
-		p.unfetched = false
-		p.s.client.ResumeFetchPartitions(p.at.single())
-	}
-	p.waiting.Broadcast()
 }

@@ -1,21 +1,12 @@
 package abatekafka
 
-import (
-	"time"
+import "time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-)
-
-// slot is what a partition keeps of a record beside its place in the lane.
+// slot is what a window keeps of a record beside its place in the lane.
 type slot struct {
-	rec     *kgo.Record
-	message *Message      // of a retry topic: read when it came, for its due time
+	pending
 	ready   time.Duration // when it could be delivered for the first time, on the guards' clock
-	held    int           // how often it was held after an attempt
-	refused int           // how often it was held because our own policies refused it
-	key     uint64        // a hash of the record's key, if keyed
-	keyed   bool
-	flooded bool // it is held for as long as a flood of dead letters lasts
+	flooded bool          // it is held for as long as a flood of dead letters lasts
 	done    bool
 	out     *outgoing // on its way to another topic
 }

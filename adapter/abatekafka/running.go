@@ -6,52 +6,27 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What the shutdown of a consumer, and the handing over of a partition, may take.
-const (
-	handOver    = 5 * time.Second  // until handlers and forwards of a revoked partition are cut off
-	lastHandler = 10 * time.Second // the most that handlers get at the end of Run
-	leaveLimit  = 5 * time.Second  // for saying goodbye to a broker that may be gone
-)
+// lastHandler is the most that handlers get at the end of Run.
+const lastHandler = 10 * time.Second
 
 // running is a Consumer between the beginning and the end of Run.
 type running struct {
-	c        *Consumer
-	log      *slog.Logger
-	handlers context.Context // of all handlers; it outlives Run's own by what shutdown allows
-	cut      context.CancelFunc
-
-	names    redelivery.Config // as they were when Run began: what topics are called does not change after that
-	routes   map[string]*route // by main topic
-	sessions []*session
-	producer *kgo.Client
-	batch    int32 // the largest record that all topics take which are forwarded to; 0 if nobody knows
-	pace     *redelivery.Pace
-	flood    *redelivery.FloodGuard
-	once     Handler // the delivery of a message with Once around it; nil without
-
-	current atomic.Pointer[view]
-	reload  sync.Mutex
-
-	foreigners sync.Once
-
-	// Wall time and the guards' clock at the same moment, so that a deadline costs no second clock read.
-	wall   time.Time
-	origin time.Duration
-}
-
-// route is where the messages of one main topic go.
-type route struct {
-	chain   Chain
-	forward *forwarder
+	*reporter // of the consumer as a whole
+	c         *Consumer
+	handling  *handling
+	cut       context.CancelFunc // ends the handlers
+	clients   *clients
+	routes    map[string]*route // by main topic
+	sessions  []*session
+	producer  *kgo.Client
 }
 
 // begin checks the consumer and makes everything that Run needs; it starts nothing yet.
@@ -59,30 +34,36 @@ func (c *Consumer) begin(ctx context.Context) (*running, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	r := &running{c: c, log: c.Logger, pace: c.Pace, wall: time.Now(), origin: abate.Now(), routes: map[string]*route{}}
-	if r.log == nil {
-		r.log = slog.Default()
+	log := c.Logger
+	if log == nil {
+		log = slog.Default()
 	}
-	r.log = r.log.With("group", c.Group, "service", c.Guard.Name())
-	policy := c.Guard.Describe()
-	r.names = policy.Kafka.WithDefaults()
-	if r.pace == nil {
-		r.pace = redelivery.NewPace(r.names.Drain)
+	log = log.With("group", c.Group, "service", c.Guard.Name())
+	handlers, cut := context.WithCancel(context.WithoutCancel(ctx))
+	r := &running{
+		reporter: &reporter{
+			observer: c.Observer, log: log, service: c.Guard.Name(), group: c.Group,
+			at: place{c.Topics[0], noPartition}, tier: redelivery.Main,
+		},
+		c: c, cut: cut, routes: map[string]*route{},
+		clients: &clients{
+			brokers: c.Brokers, more: c.Options, instance: c.Instance, sessionTimeout: c.SessionTimeout, log: log,
+		},
 	}
-	r.flood = redelivery.NewFloodGuard(r.names.Flood)
-	r.current.Store(&view{policy: policy, c: r.names, plan: redelivery.NewPlan(r.names)})
-	r.handlers, r.cut = context.WithCancel(context.WithoutCancel(ctx))
+	r.handling = &handling{
+		service: newService(c.Guard, c.Pace, log), handler: c.Handler, alert: c.OnDeadLetter, ctx: handlers,
+	}
+	if c.Once != nil {
+		r.handling.once = c.Once.wrap(c.Group, r.handling.names, log, attempts, r.duplicate)
+	}
 	if err := r.connect(ctx); err != nil {
 		r.closeClients()
 		return nil, err
 	}
-	if c.Once != nil {
-		r.once = c.Once.wrap(c.Group, r.names, r.log, r.attempts, r.duplicate)
-	}
 	return r, nil
 }
 
-// validate tells everything that is wrong with the fields at once.
+// validate returns everything that is wrong with the fields.
 func (c *Consumer) validate() error {
 	var all []error
 	say := func(format string, args ...any) { all = append(all, fmt.Errorf("abatekafka: "+format, args...)) }
@@ -109,7 +90,8 @@ func (c *Consumer) validate() error {
 	case !c.Guard.Describe().Kafka.Enabled():
 		say("the policy of %q has no retry topics: set kafka.tiers, for example [30s, 5m, 30m]", c.Guard.Name())
 	case c.Guard.Describe().Kafka.ExactlyOnce && c.Instance == "":
-		say("kafka.exactlyOnce of %q needs Consumer.Instance, a name that this member has again after a restart and no other has: a pod's name in a StatefulSet", c.Guard.Name())
+		say("kafka.exactlyOnce of %q needs Consumer.Instance, a name that this member has again after a restart "+
+			"and no other has: a pod's name in a StatefulSet", c.Guard.Name())
 	}
 	return errors.Join(all...)
 }
@@ -117,16 +99,16 @@ func (c *Consumer) validate() error {
 // connect makes the clients: the producer and one for each group.
 func (r *running) connect(ctx context.Context) (err error) {
 	for _, topic := range r.c.Topics {
-		r.routes[topic] = &route{chain: NewChain(topic, r.c.Group, r.names)}
+		r.routes[topic] = &route{chain: NewChain(topic, r.c.Group, r.handling.names)}
 	}
 	if err := r.preflight(ctx); err != nil {
 		return err
 	}
-	if r.producer, err = kgo.NewClient(r.producerOptions()...); err != nil {
-		return fmt.Errorf("abatekafka: the options of the client do not fit: %w", err)
+	if r.producer, err = r.clients.produce(); err != nil {
+		return err
 	}
 	for _, way := range r.routes {
-		way.forward = newForwarder(r.producer, way.chain, r.names, r.c.Group, time.Now)
+		way.forward = newForwarder(r.producer, way.chain, r.handling.names, r.c.Group, time.Now)
 	}
 	for _, s := range r.plan() {
 		r.sessions = append(r.sessions, s)
@@ -137,21 +119,22 @@ func (r *running) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// plan divides the topics into sessions: one for each group, which is one for the main topics and one for each retry topic, so that a
-// rebalance of one moves nothing of the others. With park-key they are all in one, so that partitions with the same number meet in one member.
+// plan divides the topics into sessions: one for each group, which is one for the main topics and one for each retry
+// topic, so that a rebalance of one moves nothing of the others. With park-key they are all in one, so that partitions
+// with the same number meet in one member.
 func (r *running) plan() []*session {
-	main := newSession(r, r.c.Group)
+	main := newSession(r.reporter, r.clients, r.handling, r.producer, r.c.Group)
 	all := []*session{main}
 	for _, topic := range r.c.Topics {
 		way := r.routes[topic]
 		main.add(topic, redelivery.Main, way)
 		for tier, hop := range way.chain.Hops {
 			s := main
-			if r.names.Order != redelivery.ParkKey {
-				i := slices.IndexFunc(all, func(s *session) bool { return s.group == hop.Group })
+			if r.handling.names.Order != redelivery.ParkKey {
+				i := slices.IndexFunc(all, func(s *session) bool { return s.name == hop.Group })
 				if i < 0 {
 					i = len(all)
-					all = append(all, newSession(r, hop.Group))
+					all = append(all, newSession(r.reporter, r.clients, r.handling, r.producer, hop.Group))
 				}
 				s = all[i]
 			}
@@ -182,7 +165,7 @@ func (r *running) run(ctx context.Context) {
 
 // drain lets the handlers and forwards that are under way finish, and commits.
 func (r *running) drain() {
-	grace := min(r.view().c.HandlerTimeout, lastHandler)
+	grace := min(r.handling.view().c.HandlerTimeout, lastHandler)
 	var done sync.WaitGroup
 	for _, s := range r.sessions {
 		done.Go(func() { s.release(s.everything(), grace, true) })
@@ -191,14 +174,13 @@ func (r *running) drain() {
 	r.cut()
 }
 
-// closeClients leaves the groups. A static member stays in its group until the session timeout, so that it may come back at once.
+// closeClients leaves the groups. A static member stays in its group until the session timeout, so that it may come
+// back at once.
 func (r *running) closeClients() {
 	r.cut()
 	var done sync.WaitGroup
 	for _, s := range r.sessions {
-		if s.client != nil {
-			done.Go(s.close)
-		}
+		done.Go(s.close)
 	}
 	done.Wait()
 	if r.producer != nil {
@@ -206,11 +188,39 @@ func (r *running) closeClients() {
 	}
 }
 
-// trouble tells that the service's circuit is open.
-func (r *running) trouble(now time.Duration) {
-	r.pace.Trouble(now)
-	r.flood.Trouble(now)
+// duplicate reports a message that Once has seen handled.
+func (r *running) duplicate(m *Message) {
+	for _, s := range r.sessions {
+		if src, ok := s.topics[m.Record.Topic]; ok {
+			r.partition(place{m.Record.Topic, m.Record.Partition}, src.tier).observe(redelivery.Event{
+				Kind: redelivery.Duplicate, Reason: "once", Offset: m.Record.Offset, Delivery: m.Delivery,
+			})
+		}
+	}
 }
 
-// date is when a time of the guards' clock is in wall time.
-func (r *running) date(at time.Duration) time.Time { return r.wall.Add(at - r.origin) }
+// preflight looks at the topics of this consumer.
+func (r *running) preflight(ctx context.Context) error {
+	client, err := r.clients.connect([]kgo.Opt{kgo.RetryTimeout(patience)})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	p := &preflight{
+		findings: findings{brokers: strings.Join(r.c.Brokers, ","), group: r.c.Group},
+		client:   client, cfg: r.handling.names,
+		check: r.c.Check, replication: r.c.Replication,
+	}
+	for _, topic := range r.c.Topics {
+		p.chains = append(p.chains, r.routes[topic].chain)
+	}
+	if r.c.Once != nil {
+		p.remembered(r.c.Once)
+	}
+	err = p.run(ctx)
+	r.clients.batch = p.smallest
+	for _, note := range p.notes {
+		r.log.Warn("preflight: " + note)
+	}
+	return err
+}

@@ -2,7 +2,8 @@ package abatekafka
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// samePartition keeps a record in the partition with the number of its source, if the topic has that many, and goes by its key if not.
+// samePartition keeps a record in the partition with the number of its source, if the topic has that many, and goes by
+// its key if not.
 type samePartition struct{}
 
 func (samePartition) ForTopic(topic string) kgo.TopicPartitioner {

@@ -10,19 +10,15 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// outgoing is a record on its way to a retry topic or the dead-letter topic. The one that it comes from is finished when it was acknowledged,
-// and not before.
+// outgoing is a record on its way to a retry topic or the dead-letter topic. The one that it comes from is finished
+// when it was acknowledged, and not before.
 type outgoing struct {
+	*forward
 	p      *partition
 	seq    uint64
-	rec    *kgo.Record
-	event  redelivery.Event // to be told when it was acknowledged
-	letter *letter.Letter   // of a dead letter
-	tier   int              // of a retry topic
-	failed bool             // is among those that stop the partition
+	failed bool // is among those that stop the partition
 }
 
 // backoff is how a partition's forwards that fail are spaced.
@@ -38,17 +34,21 @@ const (
 	lastForwardDelay  = 30 * time.Second
 )
 
+// fail begins a round of tries if the one before is over, and says when to try again. first reports that it began one.
+func (b *backoff) fail(now time.Duration) (delay time.Duration, first bool) {
+	if first = b.delay == 0 || now-b.since >= b.delay/2; first {
+		b.delay, b.since = min(max(2*b.delay, firstForwardDelay), lastForwardDelay), now
+	}
+	return b.delay/2 + rand.N(b.delay), first
+}
+
 // send forwards a record. It does not wait.
 func (p *partition) send(o *outgoing) {
 	o.rec.Timestamp = time.Time{} // of the try before: the client counts its time limit from it
-	if p.s.txn != nil {
-		p.s.txn.enqueue(o)
-		return
-	}
-	p.s.r.producer.Produce(p.s.r.handlers, o.rec, func(_ *kgo.Record, err error) { p.sent(o, err) })
+	p.produce(o)
 }
 
-// sent is told of the acknowledgement, or that there is none.
+// sent takes the acknowledgement, or the error that there is none.
 func (p *partition) sent(o *outgoing, err error) {
 	if err != nil {
 		p.notSent(o, err)
@@ -61,7 +61,21 @@ func (p *partition) sent(o *outgoing, err error) {
 	}
 	p.arrived(o)
 	p.mu.Unlock()
-	p.announce(o)
+	p.observe(o.event)
+	if o.letter != nil {
+		p.deadLetter(o)
+	}
+}
+
+// deadLetter reports a dead letter that has arrived.
+func (p *partition) deadLetter(o *outgoing) {
+	original := o.letter.Original
+	p.log.Warn("dead letter", "offset", o.event.Offset, "original_topic", original.Topic,
+		"original_partition", original.Partition, "original_offset", original.Offset, "to", o.rec.Topic,
+		"reason", o.event.Reason, "class", o.event.Class, "failures", o.letter.Failures, "error", o.event.Err)
+	if shared := p.deliverer.shared; shared.alert != nil {
+		shared.alert(shared.ctx, *o.letter)
+	}
 }
 
 // arrived finishes the record that was forwarded. The lock is held.
@@ -77,23 +91,12 @@ func (p *partition) arrived(o *outgoing) {
 	p.wake()
 }
 
-// announce tells people and programs of a record that has arrived.
-func (p *partition) announce(o *outgoing) {
-	p.observe(o.event)
-	if o.letter == nil {
-		return
-	}
-	p.log.Warn("dead letter", "offset", o.event.Offset, "original_topic", o.letter.Original.Topic, "original_partition", o.letter.Original.Partition,
-		"original_offset", o.letter.Original.Offset, "to", o.rec.Topic, "reason", o.event.Reason, "class", o.event.Class, "failures", o.letter.Failures, "error", o.event.Err)
-	if tell := p.s.r.c.OnDeadLetter; tell != nil {
-		tell(p.s.r.handlers, *o.letter)
-	}
-}
-
-// notSent stops the partition and tries the same record again later. It is never skipped, and what was behind it is not started.
+// notSent stops the partition and tries the same record again later. It is never skipped, and what was behind it is not
+// started.
 func (p *partition) notSent(o *outgoing, err error) {
-	if errors.Is(err, kerr.MessageTooLarge) && shrink(o.rec) {
-		p.log.Warn("record is too large for the topic it is forwarded to, so less goes with it", "offset", o.event.Offset, "to", o.rec.Topic)
+	if errors.Is(err, kerr.MessageTooLarge) && letter.Shrink(o.rec) {
+		p.log.Warn("record is too large for the topic it is forwarded to, so less goes with it",
+			"offset", o.event.Offset, "to", o.rec.Topic)
 		p.send(o)
 		return
 	}
@@ -111,7 +114,8 @@ func (p *partition) notSent(o *outgoing, err error) {
 	if first {
 		level = slog.LevelError
 	}
-	p.log.Log(p.ctx, level, "forward failed: the partition waits and tries it again, nothing is skipped; see whether the topic is there and may be written",
+	p.log.Log(p.deliverer.ctx, level, "forward failed: the partition waits and tries it again, nothing is skipped; "+
+		"see whether the topic is there and may be written",
 		"offset", o.event.Offset, "to", o.rec.Topic, "again_in", delay, "error", err)
 	time.AfterFunc(delay, func() {
 		p.mu.Lock()
@@ -123,17 +127,15 @@ func (p *partition) notSent(o *outgoing, err error) {
 	})
 }
 
-// forwardFails stops the partition until the record is through, and says when to try again, and whether it is the first of a round of tries. The lock is held.
+// forwardFails stops the partition until the record is through, and says when to try again, and whether it is the first
+// of a round of tries. The lock is held.
 func (p *partition) forwardFails(o *outgoing, now time.Duration) (delay time.Duration, first bool) {
-	f := &p.forwards
 	if !o.failed {
 		o.failed = true
-		f.failing++
+		p.forwards.failing++
 	}
-	if first = f.delay == 0 || now-f.since >= f.delay/2; first {
-		f.delay, f.since = min(max(2*f.delay, firstForwardDelay), lastForwardDelay), now
-	}
+	delay, first = p.forwards.fail(now)
 	p.stop(forwardFailed, redelivery.Forever)
-	p.wake() // so that somebody tells
-	return f.delay/2 + rand.N(f.delay), first
+	p.wake() // so that somebody reports it
+	return delay, first
 }

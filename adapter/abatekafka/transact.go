@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -19,17 +20,25 @@ const (
 	transactTimeout = 10 * time.Second // until the broker gives up one that was abandoned: readers wait that long
 )
 
-// transactor forwards exactly once: the handlers run first, then one short transaction holds their forwards and the offsets of what was forwarded.
-// Either both are there or neither, so that a crash leaves no second copy in a retry topic.
+// transactor forwards exactly once: the handlers run first, then one short transaction holds their forwards and the
+// offsets of what was forwarded. Either both are there or neither, so that a crash leaves no second copy in a retry
+// topic.
 //
-// A forward waits until everything before it in its partition is finished or in the same transaction, because the offset says no more than
-// "everything before this". Messages that were handled and not committed are delivered again after a crash, as ever.
+// A forward waits until everything before it in its partition is finished or in the same transaction, because the
+// offset says no more than "everything before this". Messages that were handled and not committed are delivered again
+// after a crash, as ever.
 type transactor struct {
-	s    *session
-	kick chan struct{}
+	clients  *clients
+	producer *kgo.Client // asks
+	log      *slog.Logger
+	group    string
+	ctx      context.Context        // of all handlers
+	commits  *sync.Mutex            // one commit after the other, and none beside a hand-over
+	member   func() (string, int32) // of the group: the member and its generation
+	kick     chan struct{}
 
 	client  *kgo.Client
-	round   int64                    // of this process; marks the offsets, so that the outcome of a transaction can be told
+	round   int64                    // of this process; marks the offsets, to see the outcome
 	ids     map[string][16]byte      // of the topics, as they were at the start
 	missing map[string]time.Duration // topics that are not there, and since when
 
@@ -37,25 +46,23 @@ type transactor struct {
 	queue []*outgoing
 }
 
-func newTransactor(ctx context.Context, s *session) (*transactor, error) {
-	t := &transactor{s: s, kick: make(chan struct{}, 1), round: rand.Int64(), missing: map[string]time.Duration{}}
+// begin makes the client. What an earlier life of this member left open is decided when it returns.
+func (t *transactor) begin(ctx context.Context, topics []string) error {
+	t.kick, t.round, t.missing = make(chan struct{}, 1), rand.Int64(), map[string]time.Duration{}
 	err := t.connect(ctx)
 	if err == nil {
-		t.ids, err = t.topicIDs(ctx, s.names())
+		t.ids, err = t.topicIDs(ctx, topics)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("abatekafka: kafka.exactlyOnce: no transaction can be made as %q: %w; see whether the broker has transactions and this user may use that transactional id", t.id(), err)
+		return fmt.Errorf("abatekafka: kafka.exactlyOnce: no transaction can be made as %q: %w; "+
+			"see whether the broker has transactions and this user may use that transactional id", t.id(), err)
 	}
-	return t, nil
+	return nil
 }
-
-// id is the same after a restart: what this member left open is ended by its next life, at once, instead of by a timeout.
-func (t *transactor) id() string { return t.s.r.c.Instance + "-" + t.s.group }
 
 // connect makes a client and takes the id over: transactions of earlier clients are decided when it returns.
 func (t *transactor) connect(ctx context.Context) error {
-	opts := append(t.s.r.producerOptions(), kgo.TransactionalID(t.id()), kgo.TransactionTimeout(transactTimeout))
-	client, err := kgo.NewClient(append(opts, t.versions(ctx))...)
+	client, err := t.clients.produce(kgo.TransactionalID(t.id()), kgo.TransactionTimeout(transactTimeout), t.versions(ctx))
 	if err != nil {
 		return err
 	}
@@ -87,7 +94,7 @@ func (t *transactor) flushSoon() {
 
 // loop makes transactions until the handlers' context ends.
 func (t *transactor) loop() {
-	over := t.s.r.handlers.Done()
+	over := t.ctx.Done()
 	tick := time.NewTicker(transactEvery)
 	defer tick.Stop()
 	for failures := 0; ; {
@@ -97,14 +104,15 @@ func (t *transactor) loop() {
 		case <-tick.C:
 		case <-t.kick:
 		}
-		err := t.transact(t.s.r.handlers)
+		err := t.transact(t.ctx)
 		if err == nil {
 			failures = 0
 			continue
 		}
 		failures++
 		delay := min(firstForwardDelay<<min(failures, 9), lastForwardDelay)
-		t.s.r.log.Error("transaction of forwards and offsets failed: nothing is lost or skipped, it will be made again", "again_in", delay, "transactional_id", t.id(), "error", err)
+		t.log.Error("transaction of forwards and offsets failed: nothing is lost or skipped, it will be made again",
+			"again_in", delay, "transactional_id", t.id(), "error", err)
 		if waitFor(over, delay) {
 			return
 		}
@@ -151,37 +159,18 @@ func (t *transactor) take() load {
 	return l
 }
 
-// prefix is how far the partition would be finished if its forwards among these were, at most so many of them, and which they are. False if the partition is not ours.
-func (p *partition) prefix(queued map[*outgoing]bool, most int) (offset int64, ready []*outgoing, ours bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone {
-		return 0, nil, false
-	}
-	for seq := p.lane.First(); seq < p.pushed; seq++ {
-		s := p.ring.at(seq)
-		switch {
-		case s.done:
-		case s.out != nil && queued[s.out] && len(ready) < most:
-			ready = append(ready, s.out)
-		default:
-			return s.rec.Offset, ready, true
-		}
-	}
-	return p.last + 1, ready, true
-}
-
-// transact makes one transaction of what is ready. An error is about the transaction; a record that its topic does not take is the partition's.
+// transact makes one transaction of what is ready. An error is about the transaction; a record that its topic does not
+// take is the partition's.
 func (t *transactor) transact(ctx context.Context) error {
 	if t.client == nil {
 		if err := t.connect(ctx); err != nil {
 			return err
 		}
 	}
-	t.s.commits.Lock()
-	defer t.s.commits.Unlock()
+	t.commits.Lock()
+	defer t.commits.Unlock()
 	// Before the choice: if a rebalance comes between, the broker refuses the offsets, which were another generation's.
-	member, generation := t.s.client.GroupMetadata()
+	member, generation := t.member()
 	if generation < 0 {
 		return nil
 	}
@@ -236,8 +225,9 @@ func (t *transactor) produce(ctx context.Context, forwards []*outgoing) bool {
 	return false
 }
 
-// known waits until a client has noted the partitions that it has written these records to. It may write the first ones of a topic a moment
-// before that, and then ends their transaction with an abort, or not at all, and without an error (franz-go 1.21.7 and 1.22.2).
+// known waits until a client has noted the partitions that it has written these records to. It may write the first ones
+// of a topic a moment before that, and then ends their transaction with an abort, or not at all, and without an error
+// (franz-go 1.21.7 and 1.22.2).
 func known(ctx context.Context, client *kgo.Client, written []*kgo.Record) bool {
 	for _, r := range written {
 		for {
@@ -273,16 +263,24 @@ func (t *transactor) abort(ctx context.Context) error {
 	return err
 }
 
+// close ends the client, if there is one.
+func (t *transactor) close() {
+	if t.client != nil {
+		t.reset()
+	}
+}
+
 // reset gives the client up; the next transaction makes another.
 func (t *transactor) reset() {
 	t.client.Close()
 	t.client = nil
 }
 
-// unknown finds out what has become of a transaction whose end was not confirmed: another client takes the id over, so that it is decided,
-// and the group's offset says how.
+// unknown finds out what has become of a transaction whose end was not confirmed: another client takes the id over, so
+// that it is decided, and the group's offset says how.
 func (t *transactor) unknown(ctx context.Context, l load, cause error) error {
-	t.s.r.log.Warn("the end of a transaction was not confirmed; looking whether it was committed", "transactional_id", t.id(), "error", cause)
+	t.log.Warn("the end of a transaction was not confirmed; looking whether it was committed",
+		"transactional_id", t.id(), "error", cause)
 	t.reset()
 	for delay := firstForwardDelay; ctx.Err() == nil; delay = min(2*delay, lastForwardDelay) {
 		var committed bool
@@ -298,11 +296,9 @@ func (t *transactor) unknown(ctx context.Context, l load, cause error) error {
 			t.enqueue(l.forwards...)
 			return fmt.Errorf("it was not committed: %w", cause)
 		case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-			t.s.r.log.Error("this user may not use its transactional id any more", "transactional_id", t.id(), "error", err)
+			t.log.Error("this user may not use its transactional id any more", "transactional_id", t.id(), "error", err)
 		}
-		if t.client != nil {
-			t.reset()
-		}
+		t.close()
 		if waitFor(ctx.Done(), delay) {
 			break
 		}
@@ -313,9 +309,7 @@ func (t *transactor) unknown(ctx context.Context, l load, cause error) error {
 // done finishes what was committed.
 func (t *transactor) done(l load) {
 	for p, offset := range l.offsets {
-		p.mu.Lock()
-		p.committed = max(p.committed, offset)
-		p.mu.Unlock()
+		p.noteCommitted(offset)
 	}
 	for _, o := range l.forwards {
 		o.p.sent(o, nil)

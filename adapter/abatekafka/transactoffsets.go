@@ -14,8 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// versions pins the request that puts offsets into a transaction: version 5 is only for transactions of version 2 (KIP-890), which a cluster may
-// have switched off although its brokers know them, and later ones name topics by their ids.
+// versions pins the request that puts offsets into a transaction: version 5 is only for transactions of version 2
+// (KIP-890), which a cluster may have switched off although its brokers know them, and later ones name topics by their
+// ids.
 func (t *transactor) versions(ctx context.Context) kgo.Opt {
 	v := kversion.Stable()
 	v.SetMaxKeyVersion(int16(kmsg.TxnOffsetCommit), 4)
@@ -25,11 +26,11 @@ func (t *transactor) versions(ctx context.Context) kgo.Opt {
 	return kgo.MaxVersions(v)
 }
 
-// modern tells whether the cluster has transactions of version 2.
+// modern reports whether the cluster has transactions of version 2.
 func (t *transactor) modern(ctx context.Context) bool {
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.ClientSoftwareName, req.ClientSoftwareVersion = "abate", "1"
-	resp, err := req.RequestWith(ctx, t.s.r.producer)
+	resp, err := req.RequestWith(ctx, t.producer)
 	if err != nil {
 		return false
 	}
@@ -41,7 +42,8 @@ func (t *transactor) modern(ctx context.Context) bool {
 	return false
 }
 
-// topicIDs are Kafka's IDs of topics. Those that do not exist, and those that the broker says nothing of now, have none.
+// topicIDs are Kafka's IDs of topics. Those that do not exist, and those that the broker says nothing of now, have
+// none.
 func (t *transactor) topicIDs(ctx context.Context, names []string) (map[string][16]byte, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	for _, name := range names {
@@ -49,7 +51,7 @@ func (t *transactor) topicIDs(ctx context.Context, names []string) (map[string][
 		one.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, one)
 	}
-	resp, err := req.RequestWith(ctx, t.s.r.producer)
+	resp, err := req.RequestWith(ctx, t.producer)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the IDs of topics: %w", err)
 	}
@@ -62,8 +64,8 @@ func (t *transactor) topicIDs(ctx context.Context, names []string) (map[string][
 	return ids, nil
 }
 
-// leaveOut leaves out the offsets of topics that were deleted since the start. They are committed under the topic's name: a new topic of that name would
-// begin behind messages that nobody has seen.
+// leaveOut leaves out the offsets of topics that were deleted since the start. They are committed under the topic's
+// name: a new topic of that name would begin behind messages that nobody has seen.
 func (t *transactor) leaveOut(ctx context.Context, l load) error {
 	var names []string
 	for p := range l.offsets {
@@ -96,7 +98,8 @@ func (t *transactor) leaveOut(ctx context.Context, l load) error {
 	return nil
 }
 
-// commitOffsets puts the offsets of the consumer's group into the producer's transaction, as the member of the group that it was when they were chosen.
+// commitOffsets puts the offsets of the consumer's group into the producer's transaction, as the member of the group
+// that it was when they were chosen.
 func (t *transactor) commitOffsets(ctx context.Context, l load, member string, generation int32) error {
 	if len(l.offsets) == 0 {
 		return nil
@@ -106,7 +109,7 @@ func (t *transactor) commitOffsets(ctx context.Context, l load, member string, g
 		return err
 	}
 	add := kmsg.NewPtrAddOffsetsToTxnRequest()
-	add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = t.id(), id, epoch, t.s.group
+	add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = t.id(), id, epoch, t.group
 	added, err := add.RequestWith(ctx, t.client)
 	if err == nil {
 		err = kerr.ErrorForCode(added.ErrorCode)
@@ -115,9 +118,9 @@ func (t *transactor) commitOffsets(ctx context.Context, l load, member string, g
 		return err
 	}
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
-	req.TransactionalID, req.Group, req.ProducerID, req.ProducerEpoch = t.id(), t.s.group, id, epoch
+	req.TransactionalID, req.Group, req.ProducerID, req.ProducerEpoch = t.id(), t.group, id, epoch
 	req.MemberID, req.Generation = member, generation
-	if instance := t.s.r.c.Instance; instance != "" {
+	if instance := t.clients.instance; instance != "" {
 		req.InstanceID = &instance
 	}
 	mark := t.mark()
@@ -145,25 +148,29 @@ func (t *transactor) commitOffsets(ctx context.Context, l load, member string, g
 	return errors.Join(all...)
 }
 
+// id is the same after a restart: what this member left open is ended by its next life, at once, instead of by a
+// timeout.
+func (t *transactor) id() string { return t.clients.instance + "-" + t.group }
+
 // mark names the transaction in the offsets that it commits.
 func (t *transactor) mark() string { return "abate " + strconv.FormatInt(t.round, 36) }
 
-// committed tells whether the last transaction, which is decided by now, was committed.
+// committed reports whether the last transaction, which is decided by now, was committed.
 func (t *transactor) committed(ctx context.Context, l load) (bool, error) {
 	mark := t.mark()
 	for p := range l.offsets {
 		req := kmsg.NewPtrOffsetFetchRequest()
-		req.Group, req.RequireStable = t.s.group, true
+		req.Group, req.RequireStable = t.group, true
 		topic := kmsg.NewOffsetFetchRequestTopic()
 		topic.Topic, topic.Partitions = p.at.topic, []int32{p.at.partition}
 		req.Topics = append(req.Topics, topic)
 		group := kmsg.NewOffsetFetchRequestGroup()
-		group.Group = t.s.group
+		group.Group = t.group
 		groupTopic := kmsg.NewOffsetFetchRequestGroupTopic()
 		groupTopic.Topic, groupTopic.Partitions = p.at.topic, []int32{p.at.partition}
 		group.Topics = append(group.Topics, groupTopic)
 		req.Groups = append(req.Groups, group)
-		metadata, err := offsetMetadata(req.RequestWith(ctx, t.s.r.producer))
+		metadata, err := offsetMetadata(req.RequestWith(ctx, t.producer))
 		return metadata == mark, err // all were committed together
 	}
 	return false, nil

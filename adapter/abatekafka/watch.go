@@ -1,26 +1,20 @@
 package abatekafka
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// Stuck handlers are told at once, and again from time to time.
-const stuckAgain = time.Minute
-
-// late is from when on a record counts as a backlog: at any moment there are some that have just come.
-const late = time.Second
-
-// watch looks once a second for handlers that do not return, and tells the pace how much is overdue.
+// watch looks once a second for handlers that do not return, and reports to the pace how much is overdue.
 func (r *running) watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var told told
+	var last reported
 	for {
 		select {
 		case <-ctx.Done():
@@ -30,75 +24,70 @@ func (r *running) watch(ctx context.Context) {
 			behind := int64(0)
 			for _, s := range r.sessions {
 				for _, p := range s.everything() {
-					behind += p.behindBy(now)
-					p.watch(now)
+					behind += p.behind(now)
+					p.reportStuck(now)
 				}
 			}
-			r.pace.Behind(now, behind)
-			told.tell(r, now)
+			r.handling.pace.Behind(now, behind)
+			last.update(r, now)
 		}
 	}
 }
 
-// behindBy is how many records of the partition are overdue.
-func (p *partition) behindBy(now time.Duration) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.headAge(now) <= late {
-		return 0
+// state reads everything. It takes each partition's lock for a moment.
+func (r *running) state(now time.Duration) redelivery.State {
+	s := redelivery.State{
+		Service: r.service, Group: r.group, Pace: r.handling.pace.State(now), Flood: r.handling.flood.State(now),
 	}
-	behind := int64(max(p.due(now)-p.lane.State().InFlight, 0))
-	if p.tier != redelivery.Main && p.ring.at(p.pushed-1).ready > now {
-		return behind // what comes after it in a retry topic is due later still
-	}
-	behind += int64(p.backlog.records)
-	if p.unfetched {
-		behind += max(p.end-p.fetched, 0)
-	}
-	return behind
-}
-
-// due is how many records of the lane could be delivered by now, or are being. What waits for the end of a flood of dead letters could not. The lock is held.
-func (p *partition) due(now time.Duration) (n int) {
-	for seq := p.lane.First(); seq < p.pushed; seq++ {
-		if s := p.ring.at(seq); !s.done && s.out == nil && !s.flooded && s.ready <= now {
-			n++
+	for _, ses := range r.sessions {
+		for _, p := range ses.everything() {
+			st, oldest := p.state(now)
+			s.Partitions = append(s.Partitions, st)
+			s.OldestHandler = max(s.OldestHandler, oldest)
 		}
+		s.Parked += ses.parkings.len()
 	}
-	return n
+	slices.SortFunc(s.Partitions, func(a, b redelivery.PartitionState) int {
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return s
 }
 
-// headAge is how long the oldest unfinished record has been due. The lock is held.
-func (p *partition) headAge(now time.Duration) time.Duration {
-	if p.lane.State().Unfinished == 0 {
-		return 0
-	}
-	return max(now-p.ring.at(p.lane.First()).ready, 0)
+// drainAgain is how often it is reported how long a drain will take.
+const drainAgain = time.Minute
+
+// reported is what was reported of a consumer as a whole.
+type reported struct {
+	flood   bool
+	drained time.Duration // when the drain was reported; 0 for not in this one
 }
 
-// watch tells of handlers that have run longer than their time and do not heed their context. Their message is neither skipped nor given to another:
-// only the end of the process helps, and a person decides that.
-func (p *partition) watch(now time.Duration) {
-	limit := p.s.r.view().c.HandlerTimeout
-	type stuck struct {
-		offset int64
-		since  time.Duration
+// update reports that a flood of dead letters has begun or ended, and how long a drain will take.
+func (t *reported) update(r *running, now time.Duration) {
+	if f := r.handling.flood.State(now); f.Holding != t.flood {
+		t.flood = f.Holding
+		t.reportFlood(r, f)
 	}
-	var all []stuck
-	p.mu.Lock()
-	for _, w := range p.workers {
-		if w.began > 0 && now-w.began > limit && (w.told == 0 || now-w.told >= stuckAgain) {
-			w.told = now
-			all = append(all, stuck{w.offset, now - w.began})
-		}
-	}
-	p.mu.Unlock()
-	for _, h := range all {
-		p.log.Error("handler does not return although its context has ended: nothing is skipped, but its place is taken until it returns; look at the process's goroutines",
-			"offset", h.offset, "running_for", h.since.Round(time.Millisecond), "handler_timeout", limit)
-		p.observe(redelivery.Event{Kind: redelivery.Stuck, Offset: h.offset, Latency: h.since, Reason: "handler-timeout",
-			Err: fmt.Errorf("the handler has run for %v, its limit is %v: %w", h.since.Round(time.Millisecond), limit, errStuck)})
+	switch s := r.handling.pace.State(now); {
+	case !s.Draining:
+		t.drained = 0
+	case s.Behind > 0 && (t.drained == 0 || now-t.drained >= drainAgain):
+		t.drained = now
+		r.log.Info("backlog drains; the service gets its usual load and a bit more until it is gone, see kafka.drain",
+			"behind", s.Behind, "limit_per_second", s.Limit, "eta", s.ETA.Round(time.Second))
+		r.observe(redelivery.Event{Kind: redelivery.Draining, Reason: "backlog", Delay: s.ETA})
 	}
 }
 
-var errStuck = errors.New("it ignores its context")
+func (t *reported) reportFlood(r *running, f redelivery.FloodState) {
+	if !f.Holding {
+		r.log.Info("flood of dead letters has ended: messages that are given up are dead letters again", "held", f.Held)
+		r.observe(redelivery.Event{Kind: redelivery.FloodEnded, Reason: "flood"})
+		return
+	}
+	r.log.Error("too many messages would be given up, so that these wait in the last retry topic instead of becoming "+
+		"dead letters: look after the service or what was deployed last; "+
+		"to have dead letters nevertheless, set kafka.flood.disabled",
+		"share", f.Share, "letters", f.Letters)
+	r.observe(redelivery.Event{Kind: redelivery.FloodBegan, Reason: "flood"})
+}

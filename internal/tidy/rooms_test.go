@@ -35,6 +35,18 @@ var rooms = map[string][]room{
 		{"administration", "admin adminauth admingates adminpage entrances health instances"},
 		{"the proxy", "doc proxy"},
 	},
+	"adapter/abatekafka": {
+		{"messages and identity", "doc message messageid chain forward panic reporter logger"},
+		{"handled once", "onceclaim onceid once"},
+		{"clients", "samepartition clients"},
+		{"topics and names", "preflightfindings preflightnames preflightlook preflightcreate preflightcheck " +
+			"preflightgroups preflight"},
+		{"delivery and verdict", "service recent park deliverycontext delivery pending verdict deliverer"},
+		{"the partition's work", "backlog ring window intake pauses alarm partition closing send worker inspect"},
+		{"the session with the brokers", "troubles transactoffsets transact parkings session lag poison commit " +
+			"rebalance poll"},
+		{"the whole", "watch running consumer"},
+	},
 }
 
 // plan is the rooms of packages, by their folders.

@@ -24,8 +24,8 @@ type Action struct {
 	Session string `json:"session,omitempty"`
 	// TakeOver begins a replay although another seems to run.
 	TakeOver bool `json:"takeOver,omitempty"`
-	// Place is the dead letter that it is about, payments-dlq/3/1042; empty for what is about more than one. TopicID is Kafka's ID of that topic: one that
-	// is deleted and created again has other letters at the same places.
+	// Place is the dead letter that it is about, payments-dlq/3/1042; empty for what is about more than one. TopicID is
+	// Kafka's ID of that topic: one that is deleted and created again has other letters at the same places.
 	Place   string `json:"place,omitempty"`
 	TopicID string `json:"topicId,omitempty"`
 	// Twin is what all records of that letter have in common, in hex: a crash may have written it more than once.
@@ -46,7 +46,8 @@ type Action struct {
 	Hash string `json:"hash,omitempty"`
 	// Spec is what a replay was asked to do.
 	Spec *Spec `json:"spec,omitempty"`
-	// Watched is where a replay began to look for messages that fail again, by topic and partition: its first sign of life says so.
+	// Watched is where a replay began to look for messages that fail again, by topic and partition: its first sign of
+	// life says so.
 	Watched map[string]map[int32]int64 `json:"watched,omitempty"`
 	// Progress is how far a replay was.
 	Progress *Progress `json:"progress,omitempty"`
@@ -55,7 +56,8 @@ type Action struct {
 // Kind is a kind of action.
 type Kind string
 
-// The kinds. One ReplayStart, ReplayAlive, ReplayStop or Cancel speaks of a whole replay; Sent, Delete, Restore and Edited of one letter.
+// The kinds. One ReplayStart, ReplayAlive, ReplayStop or Cancel speaks of a whole replay; Sent, Delete, Restore and
+// Edited of one letter.
 const (
 	ReplayStart Kind = "replay-start"
 	ReplayAlive Kind = "replay-alive"
@@ -100,14 +102,16 @@ func parseLanded(text string) (landed, error) {
 	return landed{topic: p.Topic, partition: p.Partition, offset: p.Offset}, err
 }
 
-// ParsePlace reads "3/1042", a partition and an offset of topic, or the same with the topic in front, which must then be this one.
+// ParsePlace reads "3/1042", a partition and an offset of topic, or the same with the topic in front, which must then
+// be this one.
 func ParsePlace(topic, text string) (letter.Place, error) {
 	rest := strings.TrimPrefix(text, topic+"/")
 	first, second, ok := strings.Cut(rest, "/")
 	partition, err := strconv.ParseInt(first, 10, 32)
 	offset, err2 := strconv.ParseInt(second, 10, 64)
 	if !ok || err != nil || err2 != nil || partition < 0 || offset < 0 {
-		return letter.Place{}, fmt.Errorf("%q is not a place in the dead-letter topic: write partition/offset, for example 3/1042", text)
+		return letter.Place{}, fmt.Errorf("%q is not a place in the dead-letter topic: write partition/offset, for example "+
+			"3/1042", text)
 	}
 	return letter.Place{Topic: topic, Partition: int32(partition), Offset: offset}, nil
 }

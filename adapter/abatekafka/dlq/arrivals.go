@@ -4,8 +4,8 @@ import "time"
 
 const arrivalSlots = 24
 
-// arrivals counts times in at most 2×arrivalSlots slots of 2^shift seconds, which are aligned to the origin of time, so that those of
-// two groups can be brought to one width exactly. The width grows with the range.
+// arrivals counts times in at most 2×arrivalSlots slots of 2^shift seconds, which are aligned to the origin of time, so
+// that those of two groups can be brought to one width exactly. The width grows with the range.
 type arrivals struct {
 	shift  uint
 	base   int64 // absolute number of the first slot

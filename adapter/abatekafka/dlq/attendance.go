@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// readers finds the groups that have committed offsets of these partitions, for letters that do not say which group failed at them, or go elsewhere.
-// Those with members count, if there are any.
+// readers finds the groups that have committed offsets of these partitions, for letters that do not say which group
+// failed at them, or go elsewhere. Those with members count, if there are any.
 func (x *replaying) readers(ctx context.Context, lanes []lane) ([]string, error) {
 	groups, err := x.d.admin.ListGroups(ctx)
 	if err != nil {
@@ -21,7 +21,10 @@ func (x *replaying) readers(ctx context.Context, lanes []lane) ([]string, error)
 		if err != nil {
 			continue // one of which this user may know nothing
 		}
-		if slices.ContainsFunc(lanes, func(at lane) bool { o, ok := offsets.Lookup(at.topic, at.partition); return ok && o.At >= 0 }) {
+		if slices.ContainsFunc(lanes, func(at lane) bool {
+			o, ok := offsets.Lookup(at.topic, at.partition)
+			return ok && o.At >= 0
+		}) {
 			all = append(all, group)
 			if members(ctx, x.d.admin, []string{group}) != nobody {
 				alive = append(alive, group)
@@ -40,7 +43,9 @@ type attendance int
 const (
 	somebody attendance = iota
 	nobody
-	notTold // the broker does not describe groups of a newer protocol so, nor those that this user may not see, nor those that never were
+	// the broker does not describe groups of a newer protocol so, nor those that this user may not see, nor those that
+	// never were
+	notTold
 )
 
 // members reports whether any of the groups has a member.

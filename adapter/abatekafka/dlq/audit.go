@@ -106,10 +106,11 @@ func (a *audit) append(ctx context.Context, actions ...*Action) error {
 	return a.syncTo(ctx, records[len(records)-1].Offset)
 }
 
-// syncTo folds until a record that was written is among what was folded. The client may not know for some 100 ms that a topic has been created, and
-// the broker does not show what is behind an open transaction.
+// syncTo folds until a record that was written is among what was folded. The client may not know for some 100 ms that a
+// topic has been created, and the broker does not show what is behind an open transaction.
 func (a *audit) syncTo(ctx context.Context, offset int64) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, fmt.Errorf("dlq: what was written to the audit topic %s cannot be read within 30 s", a.desk.config.Audit))
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second,
+		fmt.Errorf("dlq: what was written to the audit topic %s cannot be read within 30 s", a.desk.config.Audit))
 	defer cancel()
 	for {
 		if err := a.sync(ctx); err != nil {
@@ -140,7 +141,8 @@ func (a *audit) record(ctx context.Context, act *Action) *kgo.Record {
 	return r
 }
 
-// create creates the audit topic if there is none. The broker stamps its records, so that one clock decides who is silent.
+// create creates the audit topic if there is none. The broker stamps its records, so that one clock decides who is
+// silent.
 func (a *audit) create(ctx context.Context) error {
 	a.creating.Lock()
 	defer a.creating.Unlock()
@@ -159,10 +161,12 @@ func (a *audit) create(ctx context.Context) error {
 	}
 	text := func(s string) *string { return &s }
 	_, err = d.admin.CreateTopic(ctx, 1, -1, map[string]*string{
-		"cleanup.policy": text("delete"), "retention.ms": text("-1"), "retention.bytes": text("-1"), "message.timestamp.type": text("LogAppendTime"),
+		"cleanup.policy": text("delete"), "retention.ms": text("-1"), "retention.bytes": text("-1"),
+		"message.timestamp.type": text("LogAppendTime"),
 	}, d.config.Audit)
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return fmt.Errorf("dlq: create the audit topic %s: %w: create it with one partition, cleanup.policy=delete, retention.ms=-1 and message.timestamp.type=LogAppendTime, "+
+		return fmt.Errorf("dlq: create the audit topic %s: %w: create it with one partition, cleanup.policy=delete, "+
+			"retention.ms=-1 and message.timestamp.type=LogAppendTime, "+
 			"or let this user create topics", d.config.Audit, err)
 	}
 	a.created = true
@@ -177,8 +181,8 @@ func (a *audit) forget() {
 	a.desk.client.PurgeTopicsFromProducing(a.desk.config.Audit)
 }
 
-// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters are gone has letters wait again that
-// were sent. What the broker does not tell is not wrong.
+// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters
+// are gone has letters wait again that were sent. What the broker does not tell is not wrong.
 func (a *audit) remembers(ctx context.Context) error {
 	d := a.desk
 	configs, err := d.admin.DescribeTopicConfigs(ctx, d.config.Audit)
@@ -187,11 +191,13 @@ func (a *audit) remembers(ctx context.Context) error {
 	}
 	for _, c := range configs {
 		if strings.Contains(textSetting(c.Configs, "cleanup.policy"), "compact") {
-			return fmt.Errorf("dlq: the audit topic %s is compacted, and would not take records without a key: set cleanup.policy=delete there", d.config.Audit)
+			return fmt.Errorf("dlq: the audit topic %s is compacted, and would not take records without a key: set "+
+				"cleanup.policy=delete there", d.config.Audit)
 		}
 		kept := time.Duration(setting(c.Configs, "retention.ms")) * time.Millisecond
 		if kept > 0 && d.maxMessage > 0 && (d.retention == 0 || kept < d.retention) {
-			return fmt.Errorf("dlq: the audit topic %s forgets after %v, before the letters are gone from %s: those that were replayed would wait again, and be sent twice; set retention.ms=-1 there",
+			return fmt.Errorf("dlq: the audit topic %s forgets after %v, before the letters are gone from %s: those that were "+
+				"replayed would wait again, and be sent twice; set retention.ms=-1 there",
 				d.config.Audit, kept, d.config.Topic)
 		}
 	}

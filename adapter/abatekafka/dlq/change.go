@@ -5,14 +5,14 @@ import "context"
 // auditAtOnce is how many actions are written together.
 const auditAtOnce = 500
 
-// Delete marks what f chooses as deleted, and says how many those were. The letters stay in the topic, and can be restored, until its retention
-// takes them. With an error, those that were counted are deleted.
+// Delete marks what f chooses as deleted, and says how many those were. The letters stay in the topic, and can be
+// restored, until its retention takes them. With an error, those that were counted are deleted.
 func (d *Desk) Delete(ctx context.Context, f Filter) (int, error) {
 	return d.mark(ctx, f, Delete, Deleted)
 }
 
-// Restore takes back what was done to letters: deleted ones wait again, or are replayed if they were that before; replayed ones, if f.State says so, wait
-// again. An empty f.State means Deleted here.
+// Restore takes back what was done to letters: deleted ones wait again, or are replayed if they were that before;
+// replayed ones, if f.State says so, wait again. An empty f.State means Deleted here.
 func (d *Desk) Restore(ctx context.Context, f Filter) (int, error) {
 	if f.State == "" {
 		f.State = Deleted
@@ -37,7 +37,8 @@ func (d *Desk) mark(ctx context.Context, f Filter, kind Kind, to State) (n int, 
 		if e.State == to {
 			return true
 		}
-		if pending = append(pending, &Action{Kind: kind, ID: id, Place: e.At.String(), Twin: e.twin.String()}); len(pending) < auditAtOnce {
+		pending = append(pending, &Action{Kind: kind, ID: id, Place: e.At.String(), Twin: e.twin.String()})
+		if len(pending) < auditAtOnce {
 			return true
 		}
 		return write()

@@ -18,14 +18,15 @@ type Config struct {
 	Options []kgo.Opt
 	// Topic is the dead-letter topic.
 	Topic string
-	// Audit is the topic of the audit records. Empty: Topic with "-audit". It is created when the first action needs it, with one
-	// partition and no end of retention.
+	// Audit is the topic of the audit records. Empty: Topic with "-audit". It is created when the first action needs
+	// it, with one partition and no end of retention.
 	Audit string
 	// By names who acts, for the audit records. Empty: the user of this process and the host, "ann@bastion".
 	By string
 	// Group is the consumer group that replays belong to: those of others are not shown unless asked for. Empty: all.
 	Group string
-	// AllowEdit lets Edit send a changed copy of a letter. Off, so that nobody changes what a customer sent without having decided to.
+	// AllowEdit lets Edit send a changed copy of a letter. Off, so that nobody changes what a customer sent without
+	// having decided to.
 	AllowEdit bool
 }
 
@@ -50,7 +51,8 @@ func (c *Config) check() error {
 		wrong = append(wrong, errors.New("dlq: Topic is empty: give the dead-letter topic, for example payments-dlq"))
 	}
 	if c.Audit == c.Topic && c.Topic != "" {
-		wrong = append(wrong, fmt.Errorf("dlq: Audit is the dead-letter topic %s itself: give another, or leave it empty for %[1]s-audit", c.Topic))
+		wrong = append(wrong, fmt.Errorf("dlq: Audit is the dead-letter topic %s itself: give another, or leave it empty "+
+			"for %[1]s-audit", c.Topic))
 	}
 	return errors.Join(wrong...)
 }

@@ -26,7 +26,8 @@ type Desk struct {
 	audit      *audit
 }
 
-// Open connects, checks that the topic is there and reads the audit. It gives up after 20 s without a broker, or with ctx.
+// Open connects, checks that the topic is there and reads the audit. It gives up after 20 s without a broker, or with
+// ctx.
 func Open(ctx context.Context, c Config) (*Desk, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -58,11 +59,13 @@ func Open(ctx context.Context, c Config) (*Desk, error) {
 func (d *Desk) look(ctx context.Context) error {
 	topics, err := d.admin.ListTopics(ctx, d.config.Topic)
 	if err != nil {
-		return fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?", strings.Join(d.config.Brokers, ", "), err)
+		return fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?",
+			strings.Join(d.config.Brokers, ", "), err)
 	}
 	switch t := topics[d.config.Topic]; {
 	case errors.Is(t.Err, kerr.UnknownTopicOrPartition) || !topics.Has(d.config.Topic):
-		return fmt.Errorf("dlq: there is no topic %s on %s: a consumer creates it when it starts; for the topics there are, look at \"abate dlq ls\" without --topic",
+		return fmt.Errorf("dlq: there is no topic %s on %s: a consumer creates it when it starts; for the topics there are, "+
+			"look at \"abate dlq ls\" without --topic",
 			d.config.Topic, strings.Join(d.config.Brokers, ", "))
 	case t.Err != nil:
 		return fmt.Errorf("dlq: topic %s: %w", d.config.Topic, t.Err)
@@ -123,7 +126,8 @@ func (d *Desk) Retention() time.Duration { return d.retention }
 
 // entry reads a record as a dead letter.
 func (d *Desk) entry(r *kgo.Record) *Entry {
-	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp, Record: r}
+	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp,
+		Record: r}
 	e.Letter, e.Problems = letter.Read(r)
 	e.Group = groupID(&e.Letter)
 	e.twin = twinOf(&e.Letter)
@@ -148,7 +152,8 @@ func isDead(name string) bool {
 	return slices.ContainsFunc([]string{"-dlq", "-dlt", ".DLT"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// Topics lists the topics that look like dead-letter topics: their names end with -dlq, -dlt or .DLT. c needs only Brokers and Options.
+// Topics lists the topics that look like dead-letter topics: their names end with -dlq, -dlt or .DLT. c needs only
+// Brokers and Options.
 func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	client, err := kgo.NewClient(c.options()...)
 	if err != nil {
@@ -160,7 +165,8 @@ func Topics(ctx context.Context, c Config) ([]TopicInfo, error) {
 	d := &Desk{config: c, client: client, admin: kadm.NewClient(client)}
 	topics, err := d.admin.ListTopics(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?", strings.Join(c.Brokers, ", "), err)
+		return nil, fmt.Errorf("dlq: connect to %s: %w: are these addresses right, and do TLS and SASL fit?",
+			strings.Join(c.Brokers, ", "), err)
 	}
 	var found []TopicInfo
 	for _, name := range topics.Names() {

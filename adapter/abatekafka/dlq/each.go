@@ -10,8 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Each calls fn for every dead letter that f chooses, in the order of the partitions and offsets, until it returns false. It reads to where the
-// topic ends now. Cost: it reads what f's partition, offsets and From leave; all else is decided after reading.
+// Each calls fn for every dead letter that f chooses, in the order of the partitions and offsets, until it returns
+// false. It reads to where the topic ends now. Cost: it reads what f's partition, offsets and From leave; all else is
+// decided after reading.
 func (d *Desk) Each(ctx context.Context, f Filter, fn func(*Entry) bool) error {
 	s, spans, err := d.spans(ctx, f, nil)
 	if err != nil {
@@ -44,7 +45,8 @@ func (d *Desk) choose(ctx context.Context, f Filter, fn func(*Entry) bool) error
 	}))
 }
 
-// through makes entries of records and calls fn for those that the filter chooses, of each letter for the first record only.
+// through makes entries of records and calls fn for those that the filter chooses, of each letter for the first record
+// only.
 func (d *Desk) through(s *sieve, once twins, fn func(*Entry) bool) func(*kgo.Record) bool {
 	return func(r *kgo.Record) bool {
 		if !s.early(r) {
@@ -57,7 +59,8 @@ func (d *Desk) through(s *sieve, once twins, fn func(*Entry) bool) func(*kgo.Rec
 	}
 }
 
-// spans checks the filter, reads what is new in the audit, and finds what is to be read, by partition. ends, if there are any, bound it.
+// spans checks the filter, reads what is new in the audit, and finds what is to be read, by partition. ends, if there
+// are any, bound it.
 func (d *Desk) spans(ctx context.Context, f Filter, ends map[int32]int64) (*sieve, []span, error) {
 	s, err := d.sieve(f)
 	if err != nil {
@@ -71,7 +74,8 @@ func (d *Desk) spans(ctx context.Context, f Filter, ends map[int32]int64) (*siev
 		return nil, nil, err
 	}
 	if _, ok := bounds[f.Partition]; f.Partition >= 0 && !ok {
-		return nil, nil, fmt.Errorf("dlq: %s has no partition %d: it has %d, from 0", d.config.Topic, f.Partition, len(bounds))
+		return nil, nil, fmt.Errorf("dlq: %s has no partition %d: it has %d, from 0", d.config.Topic, f.Partition,
+			len(bounds))
 	}
 	topics, err := d.admin.ListTopics(ctx, d.config.Topic) // it may have been created anew
 	if err != nil {
@@ -113,12 +117,14 @@ func (d *Desk) Get(ctx context.Context, partition int32, offset int64) (*Entry, 
 		return false
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("dlq: there is no dead letter at %s/%d/%d: retention has taken it, or there never was one", d.config.Topic, partition, offset)
+		err = fmt.Errorf("dlq: there is no dead letter at %s/%d/%d: retention has taken it, or there never was one",
+			d.config.Topic, partition, offset)
 	}
 	return found, err
 }
 
-// Tail calls fn for each dead letter that comes from now on, one call at a time, until ctx is done; then it returns nil.
+// Tail calls fn for each dead letter that comes from now on, one call at a time, until ctx is done; then it returns
+// nil.
 func (d *Desk) Tail(ctx context.Context, fn func(*Entry)) error {
 	bounds, err := d.bounds(ctx, d.config.Topic)
 	if err != nil {

@@ -17,8 +17,9 @@ type Change struct {
 	To string
 }
 
-// Edit sends a changed copy of one letter that waits, and marks the letter as replayed, so that not both are sent. The copy is a message of its own: it
-// has an identity of its own, and names the letter in the header abate-edited-from. It needs Config.AllowEdit. It returns where the copy stands.
+// Edit sends a changed copy of one letter that waits, and marks the letter as replayed, so that not both are sent. The
+// copy is a message of its own: it has an identity of its own, and names the letter in the header abate-edited-from. It
+// needs Config.AllowEdit. It returns where the copy stands.
 func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Place, error) {
 	nowhere := letter.Place{Partition: -1, Offset: -1}
 	if !d.config.AllowEdit {
@@ -32,7 +33,8 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 		return nowhere, err
 	}
 	if e.State != Waiting {
-		return nowhere, fmt.Errorf("dlq: %s is %s already, by %s: restore it first if it shall be sent again", at, e.State, e.By)
+		return nowhere, fmt.Errorf("dlq: %s is %s already, by %s: restore it first if it shall be sent again", at, e.State,
+			e.By)
 	}
 	if e.Letter.Pointer && (c.Value == nil || c.Key == nil) {
 		if err := d.follow(ctx, e); err != nil {
@@ -47,7 +49,8 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 	case "":
 		return nowhere, fmt.Errorf("dlq: %s: %s", at, skipNowhere)
 	case d.config.Topic, d.config.Audit:
-		return nowhere, fmt.Errorf("dlq: %s would go to %s: that is the dead-letter topic or its audit; give another topic", at, to)
+		return nowhere, fmt.Errorf("dlq: %s would go to %s: that is the dead-letter topic or its audit; give another topic",
+			at, to)
 	}
 	r := outgoing(e, to)
 	if c.Value != nil {
@@ -66,8 +69,10 @@ func (d *Desk) Edit(ctx context.Context, at letter.Place, c Change) (letter.Plac
 		return nowhere, fmt.Errorf("dlq: send the changed copy of %s to %s: %w", at, to, result.Err)
 	}
 	sent := letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
-	if err := d.audit.append(context.WithoutCancel(ctx), &Action{Kind: Edited, ID: random("edit-"), Place: e.At.String(), Twin: e.twin.String(), To: sent.String()}); err != nil {
-		return sent, fmt.Errorf("dlq: the copy was sent to %s, but that could not be noted, so that %s waits still: delete it: %w", sent, at, err)
+	if err := d.audit.append(context.WithoutCancel(ctx), &Action{Kind: Edited, ID: random("edit-"), Place: e.At.String(),
+		Twin: e.twin.String(), To: sent.String()}); err != nil {
+		return sent, fmt.Errorf("dlq: the copy was sent to %s, but that could not be noted, so that %s waits still: delete "+
+			"it: %w", sent, at, err)
 	}
 	return sent, nil
 }

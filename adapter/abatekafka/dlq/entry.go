@@ -13,7 +13,8 @@ type Entry struct {
 	At letter.Place
 	// Written is when: the record's own timestamp, or if that cannot be, when it failed last.
 	Written time.Time
-	// Purge is when the topic's retention may take it. Zero: never, or not known: a record whose timestamp cannot be may stay for ever, or go at once.
+	// Purge is when the topic's retention may take it. Zero: never, or not known: a record whose timestamp cannot be
+	// may stay for ever, or go at once.
 	Purge  time.Time
 	Letter letter.Letter
 	// Problems are headers that could not be read.
@@ -46,11 +47,13 @@ const (
 // States are those that an Entry can have.
 var States = []State{Waiting, Replayed, Deleted}
 
-// dated says when the letter was written and when it may go, as far as that can be told. Whoever wrote it may have had a clock that was not set, or
-// have counted in microseconds: retention goes by such a timestamp, and nobody knows when it acts.
+// dated says when the letter was written and when it may go, as far as that can be told. Whoever wrote it may have had
+// a clock that was not set, or have counted in microseconds: retention goes by such a timestamp, and nobody knows when
+// it acts.
 func (e *Entry) dated(retention time.Duration, now time.Time) {
 	if !letter.Credible(e.Written, now) {
-		e.Problems = append(e.Problems, fmt.Errorf("%s: its timestamp %s cannot be when it was written: when retention takes it is not known",
+		e.Problems = append(e.Problems, fmt.Errorf("%s: its timestamp %s cannot be when it was written: when retention "+
+			"takes it is not known",
 			e.At, e.Written.UTC().Format(time.RFC3339)))
 		if letter.Credible(e.Letter.Last, now) {
 			e.Written = e.Letter.Last

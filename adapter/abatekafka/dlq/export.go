@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// Export writes what f chooses as JSON lines, see Line, and says how many. It changes nothing and leaves no audit record.
+// Export writes what f chooses as JSON lines, see Line, and says how many. It changes nothing and leaves no audit
+// record.
 func (d *Desk) Export(ctx context.Context, f Filter, w io.Writer) (n int, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	failed := d.Each(ctx, f, func(e *Entry) bool {

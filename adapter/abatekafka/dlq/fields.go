@@ -21,41 +21,46 @@ const (
 	foundField // a header or a JSON field: what it is shows only in the letter
 )
 
-// field is a word of the language.
+// subject is the dead letter that an expression is asked about.
+type subject struct {
+	e      *Entry
+	now    time.Time
+	value  any // of its JSON
+	parsed bool
+}
+
+// field is a word of the language. Either of or found is nil.
 type field struct {
 	name  string
 	kind  fieldKind
-	text  func(*subject) string
-	num   func(*subject) int64
-	time  func(*subject) time.Time
-	yes   func(*subject) bool
+	of    func(*subject) any
 	found func(s *subject, name string) (value any, ok bool)
 }
 
 var fields = []field{
-	{name: "class", text: func(s *subject) string { return s.e.Letter.Class }},
-	{name: "message", text: func(s *subject) string { return s.e.Letter.Message }},
-	{name: "trace", text: func(s *subject) string { return s.e.Letter.Trace }},
-	{name: "reason", text: func(s *subject) string { return s.e.Letter.Reason }},
-	{name: "group", text: func(s *subject) string { return s.e.Letter.Group }},
-	{name: "topic", text: func(s *subject) string { return s.e.Letter.Original.Topic }},
-	{name: "key", text: func(s *subject) string { return string(s.e.Letter.Key) }},
-	{name: "value", text: func(s *subject) string { return string(s.e.Letter.Value) }},
-	{name: "dialect", text: func(s *subject) string { return string(s.e.Letter.Dialect) }},
-	{name: "id", text: func(s *subject) string { return s.e.Group }},
-	{name: "failures", kind: numberField, num: func(s *subject) int64 { return int64(s.e.Letter.Failures) }},
-	{name: "replays", kind: numberField, num: func(s *subject) int64 { return int64(s.e.Letter.Replays) }},
-	{name: "partition", kind: numberField, num: func(s *subject) int64 { return int64(s.e.Letter.Original.Partition) }},
-	{name: "offset", kind: numberField, num: func(s *subject) int64 { return s.e.Letter.Original.Offset }},
-	{name: "size", kind: numberField, num: func(s *subject) int64 { return int64(len(s.e.Letter.Value)) }},
-	{name: "at.partition", kind: numberField, num: func(s *subject) int64 { return int64(s.e.At.Partition) }},
-	{name: "at.offset", kind: numberField, num: func(s *subject) int64 { return s.e.At.Offset }},
-	{name: "age", kind: durationField, num: func(s *subject) int64 { return int64(s.now.Sub(s.e.Written)) }},
-	{name: "written", kind: timeField, time: func(s *subject) time.Time { return s.e.Written }},
-	{name: "first", kind: timeField, time: func(s *subject) time.Time { return s.e.Letter.First }},
-	{name: "last", kind: timeField, time: func(s *subject) time.Time { return s.e.Letter.Last }},
-	{name: "timestamp", kind: timeField, time: func(s *subject) time.Time { return s.e.Letter.Timestamp }},
-	{name: "pointer", kind: yesField, yes: func(s *subject) bool { return s.e.Letter.Pointer }},
+	{name: "class", kind: textField, of: func(s *subject) any { return s.e.Letter.Class }},
+	{name: "message", kind: textField, of: func(s *subject) any { return s.e.Letter.Message }},
+	{name: "trace", kind: textField, of: func(s *subject) any { return s.e.Letter.Trace }},
+	{name: "reason", kind: textField, of: func(s *subject) any { return s.e.Letter.Reason }},
+	{name: "group", kind: textField, of: func(s *subject) any { return s.e.Letter.Group }},
+	{name: "topic", kind: textField, of: func(s *subject) any { return s.e.Letter.Original.Topic }},
+	{name: "key", kind: textField, of: func(s *subject) any { return string(s.e.Letter.Key) }},
+	{name: "value", kind: textField, of: func(s *subject) any { return string(s.e.Letter.Value) }},
+	{name: "dialect", kind: textField, of: func(s *subject) any { return string(s.e.Letter.Dialect) }},
+	{name: "id", kind: textField, of: func(s *subject) any { return s.e.Group }},
+	{name: "failures", kind: numberField, of: func(s *subject) any { return int64(s.e.Letter.Failures) }},
+	{name: "replays", kind: numberField, of: func(s *subject) any { return int64(s.e.Letter.Replays) }},
+	{name: "partition", kind: numberField, of: func(s *subject) any { return int64(s.e.Letter.Original.Partition) }},
+	{name: "offset", kind: numberField, of: func(s *subject) any { return s.e.Letter.Original.Offset }},
+	{name: "size", kind: numberField, of: func(s *subject) any { return int64(len(s.e.Letter.Value)) }},
+	{name: "at.partition", kind: numberField, of: func(s *subject) any { return int64(s.e.At.Partition) }},
+	{name: "at.offset", kind: numberField, of: func(s *subject) any { return s.e.At.Offset }},
+	{name: "age", kind: durationField, of: func(s *subject) any { return s.now.Sub(s.e.Written) }},
+	{name: "written", kind: timeField, of: func(s *subject) any { return s.e.Written }},
+	{name: "first", kind: timeField, of: func(s *subject) any { return s.e.Letter.First }},
+	{name: "last", kind: timeField, of: func(s *subject) any { return s.e.Letter.Last }},
+	{name: "timestamp", kind: timeField, of: func(s *subject) any { return s.e.Letter.Timestamp }},
+	{name: "pointer", kind: yesField, of: func(s *subject) any { return s.e.Letter.Pointer }},
 	{name: "header", kind: foundField, found: (*subject).header},
 	{name: "json", kind: foundField, found: (*subject).json},
 }

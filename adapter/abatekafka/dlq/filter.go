@@ -60,10 +60,12 @@ func (d *Desk) sieve(f Filter) (*sieve, error) {
 		wrong = append(wrong, fmt.Errorf("dlq: there is no partition %d: write its number, or -1 for all", f.Partition))
 	}
 	if f.FromOffset < 0 || f.ToOffset < 0 || f.ToOffset > 0 && f.ToOffset <= f.FromOffset {
-		wrong = append(wrong, fmt.Errorf("dlq: offsets %d to %d choose nothing: the second is exclusive, and 0 for the end", f.FromOffset, f.ToOffset))
+		wrong = append(wrong, fmt.Errorf("dlq: offsets %d to %d choose nothing: the second is exclusive, and 0 for the end",
+			f.FromOffset, f.ToOffset))
 	}
 	if !f.To.IsZero() && !f.From.Before(f.To) {
-		wrong = append(wrong, fmt.Errorf("dlq: the time from %s to %s chooses nothing", f.From.Format(time.RFC3339), f.To.Format(time.RFC3339)))
+		wrong = append(wrong, fmt.Errorf("dlq: the time from %s to %s chooses nothing", f.From.Format(time.RFC3339),
+			f.To.Format(time.RFC3339)))
 	}
 	if f.Max < 0 {
 		wrong = append(wrong, fmt.Errorf("dlq: at most %d letters is out of range: 0 means all", f.Max))
@@ -87,7 +89,8 @@ func (s *sieve) early(r *kgo.Record) bool {
 }
 
 func (s *sieve) passes(e *Entry) bool {
-	return !e.Written.Before(s.From) && (s.To.IsZero() || e.Written.Before(s.To)) && (s.State == Any || e.State == s.State) && strings.HasPrefix(e.Group, s.Group) &&
+	return !e.Written.Before(s.From) && (s.To.IsZero() || e.Written.Before(s.To)) &&
+		(s.State == Any || e.State == s.State) && strings.HasPrefix(e.Group, s.Group) &&
 		(s.group == "" || e.Letter.Group == "" || e.Letter.Group == s.group) &&
 		(s.where == nil || s.where.Match(e, s.now))
 }

@@ -2,8 +2,8 @@ package dlq
 
 import "strings"
 
-// tracePattern is the top of a trace, the innermost frames first, without arguments, files and lines: "Shop.charge < Shop.handle". It is empty
-// if the text has no frames.
+// tracePattern is the top of a trace, the innermost frames first, without arguments, files and lines: "Shop.charge <
+// Shop.handle". It is empty if the text has no frames.
 func tracePattern(trace string) string {
 	if at := strings.LastIndex(trace, "\nCaused by: "); at >= 0 {
 		trace = trace[at:] // Java puts the root cause last
@@ -21,8 +21,8 @@ func tracePattern(trace string) string {
 	return cut(strings.Join(found, " < "), longestPattern)
 }
 
-// frame is the function of a frame, or empty if line shows none. Java and .NET write "at function(file:line)". Go writes the function
-// in one line and its file, after a tab, in the next.
+// frame is the function of a frame, or empty if line shows none. Java and .NET write "at function(file:line)". Go
+// writes the function in one line and its file, after a tab, in the next.
 func frame(line, before string) string {
 	text := strings.TrimSpace(line)
 	if f, ok := strings.CutPrefix(text, "at "); ok {
@@ -36,7 +36,8 @@ func frame(line, before string) string {
 	if at := strings.LastIndexByte(f, '('); at > 0 {
 		f = f[:at]
 	}
-	if f == "" || f == "panic" || strings.HasPrefix(f, "runtime.") || strings.HasPrefix(f, "runtime/") || strings.HasPrefix(f, "goroutine ") {
+	if f == "" || f == "panic" || strings.HasPrefix(f, "runtime.") || strings.HasPrefix(f, "runtime/") ||
+		strings.HasPrefix(f, "goroutine ") {
 		return "" // how it panicked, not where
 	}
 	return f

@@ -40,7 +40,8 @@ type Group struct {
 }
 
 const (
-	// mostGroups bounds the memory of Groups, whatever stands in the messages; what comes after that many is counted together.
+	// mostGroups bounds the memory of Groups, whatever stands in the messages; what comes after that many is counted
+	// together.
 	mostGroups = 10_000
 	otherGroup = "others"
 	longestOf  = 200 // bytes of a message that is shown

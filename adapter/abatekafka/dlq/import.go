@@ -21,9 +21,10 @@ const (
 	mostProblems = 50        // that are told of a file
 )
 
-// Import writes exported lines into the dead-letter topic as new dead letters, in one transaction with the audit record: all or none. Before that it
-// reads all lines; the error tells of every one that is wrong. The same lines are imported a second time only if again is set. Letters keep their
-// partition where the topic has it. The user needs the right to write with transactional ids that begin with abate-dlq-import-.
+// Import writes exported lines into the dead-letter topic as new dead letters, in one transaction with the audit
+// record: all or none. Before that it reads all lines; the error tells of every one that is wrong. The same lines are
+// imported a second time only if again is set. Letters keep their partition where the topic has it. The user needs the
+// right to write with transactional ids that begin with abate-dlq-import-.
 func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, error) {
 	n, sum, err := checkLines(r)
 	if err != nil {
@@ -54,8 +55,8 @@ func (d *Desk) Import(ctx context.Context, r io.ReadSeeker, again bool) (int, er
 	return n, d.audit.sync(ctx)
 }
 
-// committed waits until readers see what a transaction has written: the broker answers its end before every partition knows of it. last are the
-// last offsets by topic and partition.
+// committed waits until readers see what a transaction has written: the broker answers its end before every partition
+// knows of it. last are the last offsets by topic and partition.
 func (d *Desk) committed(ctx context.Context, last map[string]map[int32]int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -80,8 +81,8 @@ func (d *Desk) committed(ctx context.Context, last map[string]map[int32]int64) e
 	return nil
 }
 
-// beginAlone begins a transaction that no other import of the same lines runs beside: they share a transactional id, so that who comes later ends what the earlier
-// one has not committed, and finds in the audit what it has.
+// beginAlone begins a transaction that no other import of the same lines runs beside: they share a transactional id, so
+// that who comes later ends what the earlier one has not committed, and finds in the audit what it has.
 func (d *Desk) beginAlone(ctx context.Context, client *kgo.Client, sum string, again bool) error {
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
@@ -101,13 +102,18 @@ func (d *Desk) notYet(sum string, again bool) error {
 	if !was || again {
 		return nil
 	}
-	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that is meant, say so (--again)", at.UTC().Format(time.RFC3339))
+	return fmt.Errorf("these lines were imported already, at %s: importing them again makes every letter twice; if that "+
+		"is meant, say so (--again)", at.UTC().Format(time.RFC3339))
 }
 
-// importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and partition.
-func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again bool) (map[string]map[int32]int64, error) {
+// importAll sends the lines and the audit record in one transaction, and returns the last offsets by topic and
+// partition.
+func (d *Desk) importAll(
+	ctx context.Context, r io.Reader, note *Action, again bool,
+) (map[string]map[int32]int64, error) {
 	client, err := kgo.NewClient(d.config.options(
-		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
+		kgo.TransactionalID("abate-dlq-import-"+d.config.Topic+"-"+note.Hash[:32]), kgo.TransactionTimeout(10*time.Minute),
+		kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second),
 		kgo.ProducerBatchMaxBytes(d.batchBytes()), kgo.MaxBufferedBytes(64<<20),
 	)...)
 	if err != nil {
@@ -141,7 +147,9 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again b
 		return produce(line.record(d.config.Topic, note.ID))
 	})
 	if err == nil {
-		err = client.Flush(ctx) // first: from the audit record on until the end nobody can read the audit, and whoever is killed there blocks it for minutes
+		// first: from the audit record on until the end nobody can read the audit, and whoever
+		// is killed there blocks it for minutes
+		err = client.Flush(ctx)
 	}
 	if err == nil {
 		err = produce(d.audit.record(ctx, note))
@@ -152,6 +160,11 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again b
 	mu.Lock()
 	err = errors.Join(err, failed)
 	mu.Unlock()
+	return last, endImport(ctx, client, err)
+}
+
+// endImport ends an import's transaction: it commits, or aborts after an error, and returns the error.
+func endImport(ctx context.Context, client *kgo.Client, err error) error {
 	end := kgo.TryCommit
 	if err != nil {
 		end = kgo.TryAbort
@@ -160,9 +173,10 @@ func (d *Desk) importAll(ctx context.Context, r io.Reader, note *Action, again b
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if ended := client.EndTransaction(ending, end); ended != nil && err == nil {
-		return nil, fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look with \"abate dlq ls\" before you try again: %w", ended)
+		return fmt.Errorf("or all of it was, which is not known, as the end of the transaction was not answered: look "+
+			"with \"abate dlq ls\" before you try again: %w", ended)
 	}
-	return last, err
+	return err
 }
 
 // batchBytes is the largest batch that the topic takes; the client's default if that is not known.

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 )
 
-// mostGrowth is how many times larger JSON may get when it is laid out. What is nested deeper than anybody writes it would grow ten thousandfold.
+// mostGrowth is how many times larger JSON may get when it is laid out. What is nested deeper than anybody writes it
+// would grow ten thousandfold.
 const mostGrowth = 16
 
-// Indent lays JSON out for people, two spaces for each level; numbers, the order of keys and what stands twice stay as they are. It is false, and b is
-// returned, if b is not an object or a list, or would get more than 16 times as large. Cost: it reads b twice.
+// Indent lays JSON out for people, two spaces for each level; numbers, the order of keys and what stands twice stay as
+// they are. It is false, and b is returned, if b is not an object or a list, or would get more than 16 times as large.
+// Cost: it reads b twice.
 func Indent(b []byte) (laid []byte, ok bool) {
 	text := bytes.TrimSpace(b)
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' || indented(text) > mostGrowth*len(text) {

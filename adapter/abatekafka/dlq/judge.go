@@ -93,7 +93,8 @@ func (x *replaying) commits(ctx context.Context, groups []string, lanes []lane) 
 			return nil, fmt.Errorf("dlq: ask what group %s has committed: %w", group, err)
 		}
 		for _, at := range lanes {
-			if o, ok := offsets.Lookup(at.topic, at.partition); ok && o.Err == nil && o.At >= 0 && (found[at] < 0 || o.At < found[at]) {
+			if o, ok := offsets.Lookup(at.topic, at.partition); ok && o.Err == nil && o.At >= 0 &&
+				(found[at] < 0 || o.At < found[at]) {
 				found[at] = o.At
 			}
 		}
@@ -101,8 +102,9 @@ func (x *replaying) commits(ctx context.Context, groups []string, lanes []lane) 
 	return found, nil
 }
 
-// caughtUp waits until the watcher has read what stood in the retry and dead-letter topics when the commits were seen: a message is forwarded before it is
-// committed, so that what has failed again is known then. If it cannot, behind says why: nobody reads on behind a transaction that another producer has left open.
+// caughtUp waits until the watcher has read what stood in the retry and dead-letter topics when the commits were seen:
+// a message is forwarded before it is committed, so that what has failed again is known then. If it cannot, behind says
+// why: nobody reads on behind a transaction that another producer has left open.
 func (x *replaying) caughtUp(ctx context.Context) (behind string, err error) {
 	var topics []string
 	if x.r.Watch == nil {
@@ -129,12 +131,14 @@ func (x *replaying) caughtUp(ctx context.Context) (behind string, err error) {
 			if ctx.Err() != nil {
 				return "", context.Cause(ctx)
 			}
-			return "whether they have failed again cannot be seen: " + at + " is not readable to its end, because of a transaction that was left open; resume the replay later", nil
+			return "whether they have failed again cannot be seen: " + at + " is not readable to its end, because of a " +
+				"transaction that was left open; resume the replay later", nil
 		}
 	}
 }
 
-// uncertain takes back that letters were handled: those of the batch of which nobody can say whether they have failed again.
+// uncertain takes back that letters were handled: those of the batch of which nobody can say whether they have failed
+// again.
 func (x *replaying) uncertain() {
 	_ = x.watch.ask(func(r *ramp) {
 		x.unsure = max(r.sent-r.back-x.out.waiting(x.watch.seen)-x.out.lost(x.watch.seen), 0)
@@ -142,8 +146,8 @@ func (x *replaying) uncertain() {
 	x.change(x.count().tell)
 }
 
-// settle waits until each letter of the batch was handled or has failed again, and judges it. Silence is no verdict: while nobody has got to a letter it
-// waits, and where nobody reads, the replay ends with what is known.
+// settle waits until each letter of the batch was handled or has failed again, and judges it. Silence is no verdict:
+// while nobody has got to a letter it waits, and where nobody reads, the replay ends with what is known.
 func (x *replaying) settle(ctx context.Context, last bool) error {
 	x.change(func(p *Progress) { p.Phase = Settling })
 	began := time.Now()
@@ -164,7 +168,8 @@ func (x *replaying) settle(ctx context.Context, last bool) error {
 		switch {
 		case err == nil:
 			heard = now
-		case now.Sub(heard) < lost && (!x.r.Unjudged || kerr.IsRetriable(err)): // a coordinator that moves, or is only made now
+		// a coordinator that moves, or is only made now
+		case now.Sub(heard) < lost && (!x.r.Unjudged || kerr.IsRetriable(err)):
 			continue
 		case !x.r.Unjudged:
 			return err
@@ -280,5 +285,6 @@ func goneText(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d were sent to a topic that was deleted and made anew since, and nobody can say whether they were handled: restore them, and replay them again", n)
+	return fmt.Sprintf("%d were sent to a topic that was deleted and made anew since, and nobody can say whether they "+
+		"were handled: restore them, and replay them again", n)
 }

@@ -17,8 +17,9 @@ const (
 
 // Why a replay ends before its end.
 var (
-	errTaken = errors.New("another replay has taken its place: it was told to, or this one gave no sign of life for a minute")
-	errLost  = errors.New("the audit topic could not be read or written for 40 s, and another replay might begin")
+	errTaken = errors.New("another replay has taken its place: " +
+		"it was told to, or this one gave no sign of life for a minute")
+	errLost = errors.New("the audit topic could not be read or written for 40 s, and another replay might begin")
 )
 
 // cancelError says who cancelled.
@@ -35,8 +36,11 @@ func random(prefix string) string {
 
 // acquire asks for the dead-letter topic: it writes that the replay starts, and reads whether it was granted.
 func (x *replaying) acquire(ctx context.Context) error {
-	spec := &Spec{Filter: x.r.Filter, To: x.r.To, Rate: x.r.Rate, Settle: x.r.Settle, MaxFailures: x.r.MaxFailures, MaxReplays: x.r.MaxReplays, Watch: x.r.Watch, Reader: x.r.Reader, Patience: x.r.Patience, Unjudged: x.r.Unjudged, Ends: x.ends}
-	if err := x.d.audit.append(ctx, &Action{Kind: ReplayStart, ID: x.p.ID, Session: x.session, TakeOver: x.r.TakeOver, Spec: spec}); err != nil {
+	spec := &Spec{Filter: x.r.Filter, To: x.r.To, Rate: x.r.Rate, Settle: x.r.Settle, MaxFailures: x.r.MaxFailures,
+		MaxReplays: x.r.MaxReplays, Watch: x.r.Watch, Reader: x.r.Reader, Patience: x.r.Patience,
+		Unjudged: x.r.Unjudged, Ends: x.ends}
+	if err := x.d.audit.append(ctx, &Action{Kind: ReplayStart, ID: x.p.ID, Session: x.session, TakeOver: x.r.TakeOver,
+		Spec: spec}); err != nil {
 		return err
 	}
 	if granted, _ := x.d.ledger.holds(x.p.ID, x.session); granted {
@@ -46,11 +50,13 @@ func (x *replaying) acquire(ctx context.Context) error {
 	if !ok {
 		return errors.New("dlq: another replay has just begun or ended: look at \"abate dlq audit\" and try again")
 	}
-	return fmt.Errorf("dlq: %s is being replayed by %s since %s (%s, %d of %d sent): wait for its end, or end it with \"abate dlq cancel %s\"; if its process is dead, wait for a minute, or take over",
+	return fmt.Errorf("dlq: %s is being replayed by %s since %s (%s, %d of %d sent): wait for its end, or end it with "+
+		"\"abate dlq cancel %s\"; if its process is dead, wait for a minute, or take over",
 		x.d.config.Topic, holder.By, holder.Started.Format(time.RFC3339), holder.ID, holder.Sent, holder.Chosen, holder.ID)
 }
 
-// keep says that the replay is alive and looks whether it may go on; if not it cancels it and says why. It ends with ctx.
+// keep says that the replay is alive and looks whether it may go on; if not it cancels it and says why. It ends with
+// ctx.
 func (x *replaying) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -65,7 +71,8 @@ func (x *replaying) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 		err := x.d.audit.sync(limited)
 		if err == nil && time.Since(said) >= alive {
 			p := x.snapshot()
-			if err = x.d.audit.append(limited, &Action{Kind: ReplayAlive, ID: x.p.ID, Session: x.session, Progress: &p}); err == nil {
+			if err = x.d.audit.append(limited, &Action{Kind: ReplayAlive, ID: x.p.ID, Session: x.session,
+				Progress: &p}); err == nil {
 				said = time.Now()
 			}
 		}
@@ -98,7 +105,8 @@ func (d *Desk) Cancel(ctx context.Context, id string) error {
 	if err := d.audit.sync(ctx); err != nil {
 		return err
 	}
-	p, _, ok := d.ledger.replay(id, time.Time{}) // as the audit says: by this machine's clock, which may be wrong, it may seem silent
+	// as the audit says: by this machine's clock, which may be wrong, it may seem silent
+	p, _, ok := d.ledger.replay(id, time.Time{})
 	switch {
 	case !ok:
 		return fmt.Errorf("dlq: there is no replay %q of %s: \"abate dlq audit\" shows them", id, d.config.Topic)
@@ -108,8 +116,8 @@ func (d *Desk) Cancel(ctx context.Context, id string) error {
 	return d.audit.append(ctx, &Action{Kind: CancelAsked, ID: id})
 }
 
-// Replays lists the replays that the audit knows, the newest first, with how far they are: also those that run elsewhere, as of their last
-// sign of life, which they give every 10 s.
+// Replays lists the replays that the audit knows, the newest first, with how far they are: also those that run
+// elsewhere, as of their last sign of life, which they give every 10 s.
 func (d *Desk) Replays(ctx context.Context) ([]Progress, error) {
 	if err := d.audit.sync(ctx); err != nil {
 		return nil, err

@@ -38,8 +38,8 @@ type run struct {
 	watched   map[string]map[int32]int64 // where it began to look for failures; nil if it did not say
 }
 
-// ledger folds the audit: the state of every letter that is not waiting as it came, and who may replay. It only decides; the
-// audit's order decides for everybody alike. It is safe for concurrent use.
+// ledger folds the audit: the state of every letter that is not waiting as it came, and who may replay. It only
+// decides; the audit's order decides for everybody alike. It is safe for concurrent use.
 type ledger struct {
 	topic string // the dead-letter topic
 
@@ -57,8 +57,9 @@ type ledger struct {
 }
 
 func newLedger(topic string) *ledger {
-	return &ledger{topic: topic, marks: map[spot]mark{}, twins: map[twin]mark{}, names: []string{""}, numbers: map[string]uint32{"": 0},
-		notes: map[string]string{}, runs: map[string]*run{}, imports: map[string]time.Time{}}
+	return &ledger{topic: topic, marks: map[spot]mark{}, twins: map[twin]mark{}, names: []string{""},
+		numbers: map[string]uint32{"": 0},
+		notes:   map[string]string{}, runs: map[string]*run{}, imports: map[string]time.Time{}}
 }
 
 // fold takes the next record of the audit.
@@ -87,7 +88,8 @@ func (l *ledger) fold(a *Action) {
 	}
 }
 
-// start grants a replay, unless another one holds the topic, has given a sign of life lately and is not to be taken over.
+// start grants a replay, unless another one holds the topic, has given a sign of life lately and is not to be taken
+// over.
 func (l *ledger) start(a *Action) {
 	if a.ID == "" || a.Session == "" || a.Spec == nil {
 		return
@@ -105,7 +107,8 @@ func (l *ledger) start(a *Action) {
 	l.active = a.ID
 }
 
-// sign takes a sign of life or the end of the session that holds a replay; those of sessions that lost it count for nothing.
+// sign takes a sign of life or the end of the session that holds a replay; those of sessions that lost it count for
+// nothing.
 func (l *ledger) sign(a *Action) {
 	r := l.runs[a.ID]
 	if r == nil || r.session != a.Session {
@@ -143,7 +146,8 @@ func (l *ledger) mark(a *Action, s State) {
 		s, sent = Replayed, true // it comes back as what it was: a message that was sent must not wait to be sent again
 	}
 	l.folded++
-	m := mark{at: a.Time.UnixMilli(), seq: l.folded, by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID), state: uint8(slices.Index(States, s)), sent: sent}
+	m := mark{at: a.Time.UnixMilli(), seq: l.folded, by: l.number(a.By), run: l.number(a.ID), topic: l.number(a.TopicID),
+		state: uint8(slices.Index(States, s)), sent: sent}
 	l.marks[at] = m
 	if same != (twin{}) {
 		l.twins[same] = m
@@ -202,8 +206,8 @@ func (l *ledger) tell(e *Entry) {
 	}
 }
 
-// prune forgets letters that retention has taken. A second record of one may be younger than what was done to the first: it is remembered
-// for twice the retention, or for ever if there is none.
+// prune forgets letters that retention has taken. A second record of one may be younger than what was done to the
+// first: it is remembered for twice the retention, or for ever if there is none.
 func (l *ledger) prune(begin map[int32]span, now time.Time, retention time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

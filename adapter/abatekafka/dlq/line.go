@@ -13,7 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Bytes is a key, a value or a header's value in JSON: {"text": "..."} if it is UTF-8, else {"base64": "..."}; null is nil, which Kafka tells from an empty one.
+// Bytes is a key, a value or a header's value in JSON: {"text": "..."} if it is UTF-8, else {"base64": "..."}; null is
+// nil, which Kafka tells from an empty one.
 type Bytes []byte
 
 // MarshalJSON implements json.Marshaler.
@@ -69,8 +70,9 @@ type LineHeader struct {
 	Value     Bytes  `json:"value"`
 }
 
-// Line is an Entry in JSON, as Export writes it, one in a line. Key, Value and Headers are the record's as it stands in the dead-letter topic:
-// Import writes them, and only them, byte for byte, and says in one more header that it did: two imports of a line are two letters. All else is for people.
+// Line is an Entry in JSON, as Export writes it, one in a line. Key, Value and Headers are the record's as it stands in
+// the dead-letter topic: Import writes them, and only them, byte for byte, and says in one more header that it did: two
+// imports of a line are two letters. All else is for people.
 type Line struct {
 	At       string       `json:"at"`
 	Written  time.Time    `json:"written"`
@@ -115,10 +117,14 @@ type LinePast struct {
 func NewLine(e *Entry) Line {
 	l := &e.Letter
 	line := Line{
-		At: e.At.String(), Written: e.Written.UTC(), State: e.State, Group: e.Group, Key: Bytes(e.Record.Key), Value: Bytes(e.Record.Value), Headers: []LineHeader{},
+		At: e.At.String(), Written: e.Written.UTC(), State: e.State, Group: e.Group, Key: Bytes(e.Record.Key),
+		Value: Bytes(e.Record.Value), Headers: []LineHeader{},
 		Letter: LineLetter{
-			Dialect: l.Dialect, Original: known(l.Original), Identity: identityText(l), Timestamp: l.Timestamp, TimestampType: l.TimestampType, Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
-			Class: l.Class, Message: l.Message, Trace: l.Trace, Reason: l.Reason, Replays: l.Replays, ReplayedFrom: known(l.ReplayedFrom), Pointer: l.Pointer,
+			Dialect: l.Dialect, Original: known(l.Original), Identity: identityText(l),
+			Timestamp: l.Timestamp, TimestampType: l.TimestampType,
+			Group: l.Group, Failures: l.Failures, First: l.First, Last: l.Last,
+			Class: l.Class, Message: l.Message, Trace: l.Trace, Reason: l.Reason, Replays: l.Replays,
+			ReplayedFrom: known(l.ReplayedFrom), Pointer: l.Pointer,
 		},
 	}
 	for _, p := range l.History {

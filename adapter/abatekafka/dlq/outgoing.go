@@ -14,10 +14,11 @@ import (
 const (
 	headReplays      = "abate-replays"
 	headReplayedFrom = "abate-replayed-from"
-	headReplayedTo   = "abate-replayed-to" // only where the topic is another one than the identity's: it is believed nowhere else
-	headIdentity     = "abate-identity"
-	headEditedFrom   = "abate-edited-from"
-	headImported     = "abate-imported" // of a dead letter that an import wrote
+	// only where the topic is another one than the identity's: it is believed nowhere else
+	headReplayedTo = "abate-replayed-to"
+	headIdentity   = "abate-identity"
+	headEditedFrom = "abate-edited-from"
+	headImported   = "abate-imported" // of a dead letter that an import wrote
 )
 
 // Reasons to leave a letter out, as Progress.Skips counts them.
@@ -30,8 +31,9 @@ const (
 	skipChanged = "deleted or restored by somebody while the replay waited"
 )
 
-// outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original partition, or by the
-// key's hash if it goes elsewhere. Its timestamp is the time of sending: with its own, retention might take it at once.
+// outgoing makes the message that a letter is replayed as: key, value and headers byte for byte, to the original
+// partition, or by the key's hash if it goes elsewhere. Its timestamp is the time of sending: with its own, retention
+// might take it at once.
 func outgoing(e *Entry, to string) *kgo.Record {
 	l := &e.Letter
 	r := &kgo.Record{Topic: to, Partition: -1, Key: l.Key, Value: l.Value}
@@ -46,7 +48,8 @@ func outgoing(e *Entry, to string) *kgo.Record {
 // named writes who the message is, and where it comes from.
 func named(r *kgo.Record, e *Entry) *kgo.Record {
 	id := e.identity()
-	r.Headers = append(r.Headers, kgo.RecordHeader{Key: headIdentity, Value: []byte(id.String())}, kgo.RecordHeader{Key: headReplayedFrom, Value: []byte(e.At.String())})
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: headIdentity, Value: []byte(id.String())},
+		kgo.RecordHeader{Key: headReplayedFrom, Value: []byte(e.At.String())})
 	if id.At.Topic != r.Topic {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headReplayedTo, Value: []byte(r.Topic)})
 	}
@@ -70,7 +73,8 @@ func (x *replaying) prepare(ctx context.Context, e *Entry) (r *kgo.Record, skip 
 	switch to {
 	case "":
 		return nil, skipNowhere, nil
-	case x.d.config.Topic, x.d.config.Audit: // whoever writes a letter may claim so, and would write to the audit by our hands
+	// whoever writes a letter may claim so, and would write to the audit by our hands
+	case x.d.config.Topic, x.d.config.Audit:
 		return nil, skipSelf, nil
 	}
 	there, err := x.exists(ctx, to)

@@ -23,8 +23,8 @@ type lane struct {
 	partition    int32
 }
 
-// outlook follows the letters that were sent until the group that reads them has committed an offset behind each. It only decides: it is
-// given what is committed.
+// outlook follows the letters that were sent until the group that reads them has committed an offset behind each. It
+// only decides: it is given what is committed.
 type outlook struct {
 	open  map[spot]landed // sent, and not committed yet
 	first map[lane]mile   // where the measurement of each began
@@ -66,8 +66,9 @@ func (o *outlook) lanes() map[string][]lane {
 	return all
 }
 
-// committed takes what a group has committed, -1 for nothing. Commits may go back: somebody has reset the group's offsets by hand. The way from there is as
-// long as it is, and its pace is measured anew; so is that of a group that has just committed for the first time, which says nothing of how fast it reads.
+// committed takes what a group has committed, -1 for nothing. Commits may go back: somebody has reset the group's
+// offsets by hand. The way from there is as long as it is, and its pace is measured anew; so is that of a group that
+// has just committed for the first time, which says nothing of how fast it reads.
 func (o *outlook) committed(at lane, offset int64, now time.Time) {
 	was, known := o.last[at]
 	if known && offset != was {
@@ -79,8 +80,8 @@ func (o *outlook) committed(at lane, offset int64, now time.Time) {
 	o.last[at] = offset
 }
 
-// vanish sets the letters apart whose topic is another one of its name now: its offsets begin with 0 again, so that no commit says what became of them.
-// ids are those of the topics there are.
+// vanish sets the letters apart whose topic is another one of its name now: its offsets begin with 0 again, so that no
+// commit says what became of them. ids are those of the topics there are.
 func (o *outlook) vanish(ids map[string]string) {
 	for at, l := range o.open {
 		if id := ids[l.topic]; id != "" && l.id != "" && id != l.id {
@@ -110,7 +111,8 @@ func (o *outlook) lost(again map[spot]bool) (n int) {
 	return n
 }
 
-// settle forgets the letters that are behind their group's commits: handled, or forwarded, which the topics that are watched tell.
+// settle forgets the letters that are behind their group's commits: handled, or forwarded, which the topics that are
+// watched tell.
 func (o *outlook) settle() {
 	for at, l := range o.open {
 		if o.last[lane{l.group, l.topic, l.partition}] > l.offset {
@@ -147,8 +149,8 @@ func (o *outlook) unread() (topics []string) {
 	return topics
 }
 
-// eta is how long it will take until the last letter is behind the commits, at the pace since the measurement began; ok is false when nothing of a
-// partition has moved, so that nobody knows.
+// eta is how long it will take until the last letter is behind the commits, at the pace since the measurement began; ok
+// is false when nothing of a partition has moved, so that nobody knows.
 func (o *outlook) eta(now time.Time) (left time.Duration, ok bool) {
 	behind := map[lane]int64{}
 	for _, l := range o.open {

@@ -2,7 +2,8 @@ package dlq
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// partitioner puts a record into the partition that it names, if there is one, else where Kafka's own hash of its key says.
+// partitioner puts a record into the partition that it names, if there is one, else where Kafka's own hash of its key
+// says.
 type partitioner struct{}
 
 // ForTopic implements kgo.Partitioner.

@@ -11,8 +11,8 @@ const (
 	frames         = 3   // of a trace that count
 )
 
-// pattern leaves out of a message what differs from one letter to the next of the same mistake: numbers, hexadecimal, UUIDs, times and quoted text.
-// It is one line of UTF-8 of at most 300 bytes, without any digit.
+// pattern leaves out of a message what differs from one letter to the next of the same mistake: numbers, hexadecimal,
+// UUIDs, times and quoted text. It is one line of UTF-8 of at most 300 bytes, without any digit.
 func pattern(text string) string {
 	p := patterner{rest: text}
 	for p.rest != "" && p.out.Len() < longestPattern {
@@ -115,7 +115,7 @@ func shape(word string) (digits, turns int) {
 // isHex tells of a word with digits in it: 0x... or 8 or more hexadecimal digits.
 func isHex(word string) bool {
 	digits := strings.TrimPrefix(strings.TrimPrefix(word, "0x"), "0X")
-	return (len(digits) < len(word) && digits != "" || len(word) >= 8) && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
+	return (len(digits) < len(word) && digits != "" || len(word) >= 8) && strings.Trim(digits, hexDigits) == ""
 }
 
 func withoutDigits(word string) string {
@@ -140,14 +140,17 @@ func numberLength(s string) int {
 	return n
 }
 
-const uuidForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+const (
+	uuidForm  = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	hexDigits = "0123456789abcdefABCDEF"
+)
 
 func uuidLength(s string) int {
 	if len(s) < len(uuidForm) || len(s) > len(uuidForm) && isAlnum(rune(s[len(uuidForm)])) {
 		return 0
 	}
 	for i := range len(uuidForm) {
-		if dash := uuidForm[i] == '-'; dash != (s[i] == '-') || !dash && strings.IndexByte("0123456789abcdefABCDEF", s[i]) < 0 {
+		if dash := uuidForm[i] == '-'; dash != (s[i] == '-') || !dash && strings.IndexByte(hexDigits, s[i]) < 0 {
 			return 0
 		}
 	}

@@ -25,7 +25,8 @@ func placeOf(r *kgo.Record) string {
 // alone sends one record that may be larger than usual batches: what the topic takes decides.
 func (d *Desk) alone(ctx context.Context, r *kgo.Record) kgo.ProduceResult {
 	client, err := kgo.NewClient(d.config.options(
-		kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second), kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(1<<30), kgo.BrokerMaxWriteBytes(1<<30),
+		kgo.RecordPartitioner(partitioner{}), kgo.RecordDeliveryTimeout(30*time.Second), kgo.ProducerLinger(0),
+		kgo.ProducerBatchMaxBytes(1<<30), kgo.BrokerMaxWriteBytes(1<<30),
 	)...)
 	if err != nil {
 		return kgo.ProduceResult{Record: r, Err: fmt.Errorf("connect: %w", err)}

@@ -2,8 +2,9 @@ package dlq
 
 import "fmt"
 
-// ramp decides how many letters a replay sends at once, and when too many of them have failed again. The sizes grow 1, 2, 5, 10, 20, 50, ...
-// 10000, so that a mistake that is still there costs one message, and a hundred thousand letters need 21 batches. (ServicePulse replays in growing batches, too.)
+// ramp decides how many letters a replay sends at once, and when too many of them have failed again. The sizes grow 1,
+// 2, 5, 10, 20, 50, ... 10000, so that a mistake that is still there costs one message, and a hundred thousand letters
+// need 21 batches. (ServicePulse replays in growing batches, too.)
 type ramp struct {
 	limit float64 // share of a batch, and of all, that may fail again
 

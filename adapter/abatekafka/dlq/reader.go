@@ -25,8 +25,8 @@ func (c *Config) options(more ...kgo.Opt) []kgo.Opt {
 	return append(append(base, c.Options...), more...)
 }
 
-// reading makes a client that reads spans of a topic, committed records only. It keeps control records: the last record of a
-// partition may be one, and its offset tells that the end is reached.
+// reading makes a client that reads spans of a topic, committed records only. It keeps control records: the last record
+// of a partition may be one, and its offset tells that the end is reached.
 func (c *Config) reading(topic string, spans []span) (*kgo.Client, error) {
 	from := make(map[int32]kgo.Offset, len(spans))
 	for _, s := range spans {
@@ -36,7 +36,8 @@ func (c *Config) reading(topic string, spans []span) (*kgo.Client, error) {
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), // of what retention took meanwhile
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.FetchMaxWait(time.Second), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10), // compressed: ten times that in memory
+		// compressed: ten times that in memory
+		kgo.FetchMaxWait(time.Second), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
 	)...)
 }
 
@@ -120,7 +121,8 @@ func (d *Desk) dropGone(ctx context.Context, topic string, left map[int32]int64)
 	return nil
 }
 
-// bounds are the first offset and the end of committed records of every partition. A topic that does not exist has none.
+// bounds are the first offset and the end of committed records of every partition. A topic that does not exist has
+// none.
 func (d *Desk) bounds(ctx context.Context, topic string) (map[int32]span, error) {
 	spans, err := d.boundsKnown(ctx, topic)
 	if err == nil && len(spans) == 0 {
@@ -129,7 +131,8 @@ func (d *Desk) bounds(ctx context.Context, topic string) (map[int32]span, error)
 	return spans, err
 }
 
-// asking has the client ask the broker about topics instead of its memory, which is some seconds old: that is what asking for permissions as well does.
+// asking has the client ask the broker about topics instead of its memory, which is some seconds old: that is what
+// asking for permissions as well does.
 func asking(ctx context.Context) context.Context { return kadm.WithAuthorizedOps(ctx) }
 
 func (d *Desk) boundsKnown(ctx context.Context, topic string) (map[int32]span, error) {

@@ -40,8 +40,9 @@ type replaying struct {
 // errStopped ends the reading: why stands in the progress.
 var errStopped = errors.New("stopped")
 
-// Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed. The error is nil however it
-// ends, unless it could not begin or could not go on: the filter is wrong, another replay is under way, a broker is away.
+// Replay replays, and returns at the end. A cancelled context cancels it; what was stopped or cancelled can be resumed.
+// The error is nil however it ends, unless it could not begin or could not go on: the filter is wrong, another replay
+// is under way, a broker is away.
 func (d *Desk) Replay(ctx context.Context, r Replay) (Progress, error) {
 	x := &replaying{d: d, r: r, session: random("s-"), targets: map[string]target{}, out: newOutlook()}
 	if err := x.begin(ctx); err != nil {
@@ -94,7 +95,8 @@ func (x *replaying) begin(ctx context.Context) error {
 	r.MaxFailures = set("MaxFailures", r.MaxFailures, 0.1, -1, 1)
 	r.MaxReplays = int(set("MaxReplays", float64(r.MaxReplays), 3, 1, 1e6))
 	if r.To == x.d.config.Topic || r.To == x.d.config.Audit {
-		wrong = append(wrong, fmt.Errorf("dlq: To is %s: that is the dead-letter topic or its audit; give another, or leave it empty for the original one", r.To))
+		wrong = append(wrong, fmt.Errorf("dlq: To is %s: that is the dead-letter topic or its audit; give another, or leave "+
+			"it empty for the original one", r.To))
 	}
 	_, err := x.d.sieve(r.Filter)
 	if err = errors.Join(append(wrong, err)...); err != nil || x.ends != nil {
@@ -112,11 +114,13 @@ func (x *replaying) resume() error {
 	p, spec, ok := x.d.ledger.replay(x.r.Resume, time.Now())
 	switch {
 	case !ok:
-		return fmt.Errorf("dlq: there is no replay %q of %s to resume: \"abate dlq audit\" shows them", x.r.Resume, x.d.config.Topic)
+		return fmt.Errorf("dlq: there is no replay %q of %s to resume: \"abate dlq audit\" shows them", x.r.Resume,
+			x.d.config.Topic)
 	case x.r.DryRun:
 		return errors.New("dlq: a resumed replay cannot be a dry run: run it again with its filter instead")
 	case x.r.To != "" && x.r.To != spec.To:
-		return fmt.Errorf("dlq: replay %s goes to %s, not to %s: leave To away to resume it, or begin another", p.ID, cmp.Or(spec.To, "the topic where each letter came from"), x.r.To)
+		return fmt.Errorf("dlq: replay %s goes to %s, not to %s: leave To away to resume it, or begin another", p.ID,
+			cmp.Or(spec.To, "the topic where each letter came from"), x.r.To)
 	case p.Phase == Done:
 		return fmt.Errorf("dlq: replay %s is done: there is nothing to resume", p.ID)
 	}
@@ -127,7 +131,8 @@ func (x *replaying) resume() error {
 	if r.Watch == nil {
 		r.Watch = spec.Watch
 	}
-	r.Reader, r.Patience, r.Unjudged = cmp.Or(r.Reader, spec.Reader), cmp.Or(r.Patience, spec.Patience), r.Unjudged || spec.Unjudged
+	r.Reader, r.Patience = cmp.Or(r.Reader, spec.Reader), cmp.Or(r.Patience, spec.Patience)
+	r.Unjudged = r.Unjudged || spec.Unjudged
 	x.ends = spec.Ends
 	x.p.ID, x.p.Started, x.p.By, x.p.Sent = p.ID, p.Started, p.By, x.d.ledger.sentBy(p.ID)
 	return nil
@@ -173,7 +178,8 @@ func (x *replaying) run(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	if err := x.d.audit.append(ctx, &Action{Kind: ReplayAlive, ID: x.p.ID, Session: x.session, Watched: x.watch.begun()}); err != nil {
+	if err := x.d.audit.append(ctx, &Action{Kind: ReplayAlive, ID: x.p.ID, Session: x.session,
+		Watched: x.watch.begun()}); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -210,7 +216,8 @@ func (x *replaying) begins(ctx context.Context, topics []string) (done func(), e
 		return nil, fmt.Errorf("dlq: ask where the replay began in the topics that it watches: %w", err)
 	}
 	watching, cancel := context.WithCancel(ctx)
-	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0), allSent: x.p.Sent}, batch: map[spot]bool{}, seen: map[spot]bool{}, woken: make(chan struct{}, 1)}
+	x.watch = &watcher{d: x.d, id: x.p.ID, ramp: &ramp{limit: max(x.r.MaxFailures, 0), allSent: x.p.Sent},
+		batch: map[spot]bool{}, seen: map[spot]bool{}, woken: make(chan struct{}, 1)}
 	ended, err := x.watch.start(watching, topics, from)
 	if err != nil {
 		cancel()
@@ -334,8 +341,10 @@ func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error)
 	p := x.snapshot()
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer done()
-	if failed := x.d.audit.append(last, &Action{Kind: ReplayStop, ID: p.ID, Session: x.session, Text: p.Why, Progress: &p}); failed != nil {
-		err = errors.Join(err, fmt.Errorf("dlq: the end of the replay is not in the audit, so that another may begin only after a minute: %w", failed))
+	if failed := x.d.audit.append(last, &Action{Kind: ReplayStop, ID: p.ID, Session: x.session, Text: p.Why,
+		Progress: &p}); failed != nil {
+		err = errors.Join(err, fmt.Errorf("dlq: the end of the replay is not in the audit, so that another may begin only "+
+			"after a minute: %w", failed))
 	}
 	return p, err
 }
@@ -344,7 +353,8 @@ func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error)
 func (x *replaying) circuit(ctx context.Context) error {
 	for x.r.Guard != nil && x.r.Guard.Breaker() != nil && x.r.Guard.Breaker().Rejecting(abate.Now()) {
 		x.change(func(p *Progress) { p.Phase, p.Why = CircuitOpen, "the circuit of "+x.r.Guard.Name()+" is open" })
-		if err := sleep(ctx, min(max(x.r.Guard.Breaker().RetryIn(abate.Now()), 10*time.Millisecond), time.Second)); err != nil {
+		wait := max(x.r.Guard.Breaker().RetryIn(abate.Now()), 10*time.Millisecond)
+		if err := sleep(ctx, min(wait, time.Second)); err != nil {
 			return err
 		}
 	}

@@ -41,8 +41,9 @@ func (x *replaying) after(ctx context.Context) error {
 	return nil
 }
 
-// offsets is what the watcher begins at: the present ends, or for a replay that is resumed where it began the first time. Of one that has not said that,
-// of an earlier version, the timestamps in the topics have to tell: those are by the clocks of the consumers.
+// offsets is what the watcher begins at: the present ends, or for a replay that is resumed where it began the first
+// time. Of one that has not said that, of an earlier version, the timestamps in the topics have to tell: those are by
+// the clocks of the consumers.
 func (x *replaying) offsets(ctx context.Context, topics []string) (map[string]map[int32]int64, error) {
 	if x.r.Resume == "" {
 		return nil, nil

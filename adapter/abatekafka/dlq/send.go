@@ -13,7 +13,8 @@ import (
 // mostInFlight is what a crash repeats at most.
 const mostInFlight = 100
 
-// heavy is the size of a record that goes alone, through a client that may send large ones: the usual one sends batches of 1 MB at most.
+// heavy is the size of a record that goes alone, through a client that may send large ones: the usual one sends batches
+// of 1 MB at most.
 const heavy = 900_000
 
 // send sends batch after batch.
@@ -67,7 +68,8 @@ func (x *replaying) startBatch() int {
 // chunkSize is a tenth of a second's worth.
 func (x *replaying) chunkSize() int { return min(max(int(x.r.Rate/10), 1), mostInFlight) }
 
-// flush sends what was gathered, at the rate, and notes what was acknowledged. It ends with errStopped when the replay has to stop.
+// flush sends what was gathered, at the rate, and notes what was acknowledged. It ends with errStopped when the replay
+// has to stop.
 func (x *replaying) flush(ctx context.Context) error {
 	if err := x.circuit(ctx); err != nil {
 		return err
@@ -98,7 +100,8 @@ func (x *replaying) flush(ctx context.Context) error {
 		note, done := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer done()
 		if noted := x.d.audit.append(note, sent...); noted != nil {
-			err = errors.Join(err, fmt.Errorf("dlq: %d letters were sent and may be sent again by the next replay, as that could not be noted: %w", len(sent), noted))
+			err = errors.Join(err, fmt.Errorf("dlq: %d letters were sent and may be sent again by the next replay, as that "+
+				"could not be noted: %w", len(sent), noted))
 		}
 	}
 	var why string
@@ -124,7 +127,8 @@ func (x *replaying) flush(ctx context.Context) error {
 	return err
 }
 
-// drop leaves out what somebody has deleted, restored or sent since it was read: an open circuit may have had it wait for hours.
+// drop leaves out what somebody has deleted, restored or sent since it was read: an open circuit may have had it wait
+// for hours.
 func (x *replaying) drop() {
 	kept := 0
 	for i, e := range x.chunk {
@@ -139,7 +143,8 @@ func (x *replaying) drop() {
 	x.chunk, x.records = x.chunk[:kept], x.records[:kept]
 }
 
-// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may go.
+// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may
+// go.
 func notTaken(err error) bool {
 	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
@@ -155,7 +160,8 @@ func (x *replaying) apart(ctx context.Context, results kgo.ProduceResults) kgo.P
 	return results
 }
 
-// produce sends the chunk and returns what to note. Records that are too large or that their topic does not take are left out; any other failure is an error.
+// produce sends the chunk and returns what to note. Records that are too large or that their topic does not take are
+// left out; any other failure is an error.
 func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, err error) {
 	usual, large := make([]*kgo.Record, 0, len(x.records)), []*kgo.Record(nil)
 	from := make(map[*kgo.Record]*Entry, len(x.records))
@@ -176,8 +182,9 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 		switch e := from[result.Record]; {
 		case result.Err == nil:
 			at := *result.Record
-			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), Twin: e.twin.String(), Reader: x.r.reader(e, at.Topic),
-				To: placeOf(&at), ToTopicID: x.targets[at.Topic].id})
+			sent = append(sent, &Action{Kind: Sent, ID: x.p.ID, Session: x.session, Place: e.At.String(), Twin: e.twin.String(),
+				Reader: x.r.reader(e, at.Topic),
+				To:     placeOf(&at), ToTopicID: x.targets[at.Topic].id})
 		case tooLarge(result.Err):
 			failed++
 			if x.r.Tell != nil {
@@ -186,7 +193,8 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 		case notTaken(result.Err):
 			failed++
 			if x.r.Tell != nil {
-				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key", result.Record.Topic, result.Err))
+				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key",
+					result.Record.Topic, result.Err))
 			}
 		case err == nil:
 			err = fmt.Errorf("dlq: send %s to %s: %w", e.At, result.Record.Topic, result.Err)

@@ -9,14 +9,16 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
 )
 
-// twin is what all records of one dead letter have in common: a hash of who failed at which message, after how many replays, and of its key and value. A
-// consumer that is killed between writing a letter and committing writes it again; so does one that takes its partition over.
+// twin is what all records of one dead letter have in common: a hash of who failed at which message, after how many
+// replays, and of its key and value. A consumer that is killed between writing a letter and committing writes it again;
+// so does one that takes its partition over.
 type twin [16]byte
 
 // twinOf names a letter; zero for one that does not say where it came from, which is nobody's twin.
 //
-// The number of replays is in it, because a message that was replayed and has failed again is another letter; and the import, because who
-// imports a line twice wants two. Key and value are in it so that nothing that differs is ever hidden.
+// The number of replays is in it, because a message that was replayed and has failed again is another letter; and the
+// import, because who imports a line twice wants two. Key and value are in it so that nothing that differs is ever
+// hidden.
 func twinOf(l *letter.Letter) (t twin) {
 	if !l.Identity.Known() {
 		return t

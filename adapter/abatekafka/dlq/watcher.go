@@ -30,10 +30,12 @@ type watcher struct {
 	woken  chan struct{} // holds one: something has failed again
 }
 
-// forwards finds the topics into which a consumer of the targets may forward: payments-retry-30s, payments-billing-retry-30s, and its dead-letter topic,
-// which is another than the desk's own if the replay goes elsewhere.
+// forwards finds the topics into which a consumer of the targets may forward: payments-retry-30s,
+// payments-billing-retry-30s, and its dead-letter topic, which is another than the desk's own if the replay goes
+// elsewhere.
 //
-// failed are topics in which the letters say that they failed: a policy may call retry topics what it likes (kafka.retrySuffix).
+// failed are topics in which the letters say that they failed: a policy may call retry topics what it likes
+// (kafka.retrySuffix).
 func (d *Desk) forwards(ctx context.Context, targets, failed map[string]bool) ([]string, error) {
 	topics, err := d.admin.ListTopics(ctx)
 	if err != nil {
@@ -54,12 +56,15 @@ func (d *Desk) forwards(ctx context.Context, targets, failed map[string]bool) ([
 // forwardsTo tells by its name whether a topic is a retry topic or a dead-letter topic of another.
 func forwardsTo(topic, name string) bool {
 	rest, ok := strings.CutPrefix(name, topic)
-	return ok && (strings.HasPrefix(rest, "-") && strings.Contains(rest, "-retry") || (rest == ".DLT" || strings.HasPrefix(rest, "-")) && isDead(rest))
+	return ok && (strings.HasPrefix(rest, "-") && strings.Contains(rest, "-retry") ||
+		(rest == ".DLT" || strings.HasPrefix(rest, "-")) && isDead(rest))
 }
 
-// start begins to watch the topics, at the offsets of since, or at their present ends if that is nil, until ctx is done. A partition that since does not
-// have was made later, and is read from its beginning. done is closed at the end.
-func (w *watcher) start(ctx context.Context, topics []string, since map[string]map[int32]int64) (done <-chan struct{}, err error) {
+// start begins to watch the topics, at the offsets of since, or at their present ends if that is nil, until ctx is
+// done. A partition that since does not have was made later, and is read from its beginning. done is closed at the end.
+func (w *watcher) start(
+	ctx context.Context, topics []string, since map[string]map[int32]int64,
+) (done <-chan struct{}, err error) {
 	from := map[string]map[int32]kgo.Offset{}
 	w.topics, w.read = topics, map[string]map[int32]int64{}
 	for _, topic := range topics {
@@ -78,8 +83,10 @@ func (w *watcher) start(ctx context.Context, topics []string, since map[string]m
 		}
 		from[topic] = offsets
 	}
-	client, err := kgo.NewClient(w.d.config.options(kgo.ConsumePartitions(from), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10), kgo.FetchMaxWait(500*time.Millisecond))...)
+	client, err := kgo.NewClient(w.d.config.options(kgo.ConsumePartitions(from),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxBytes(1<<20),
+		kgo.FetchMaxPartitionBytes(256<<10), kgo.FetchMaxWait(500*time.Millisecond))...)
 	if err != nil {
 		return nil, fmt.Errorf("dlq: watch for failures: %w", err)
 	}
@@ -116,8 +123,9 @@ func (w *watcher) follow(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// more watches topics that have been created since, and partitions that these and the others have got since, from their beginnings: a consumer makes its
-// retry topics when it starts, and gives them as many partitions as the main topic has then.
+// more watches topics that have been created since, and partitions that these and the others have got since, from their
+// beginnings: a consumer makes its retry topics when it starts, and gives them as many partitions as the main topic has
+// then.
 func (w *watcher) more(ctx context.Context, topics []string) error {
 	from := map[string]map[int32]kgo.Offset{}
 	for _, topic := range topics {

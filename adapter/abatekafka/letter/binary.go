@@ -11,7 +11,8 @@ const maxAttempts = 32767
 func int32Bytes(v int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 func int64Bytes(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
 
-// bigInteger writes as Java's BigInteger.toByteArray does: big-endian two's complement in as few bytes as keep the sign, at least one. v is not negative.
+// bigInteger writes as Java's BigInteger.toByteArray does: big-endian two's complement in as few bytes as keep the
+// sign, at least one. v is not negative.
 func bigInteger(v int64) []byte {
 	b := int64Bytes(v)
 	for len(b) > 1 && b[0] == 0 && b[1] < 0x80 {

@@ -8,9 +8,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// Class returns the class of an error: what its Class() string method says, if it or one that it wraps has one, else the type of its
-// innermost error that has a type of its own, "*json.SyntaxError"; else "error". Of an error by a guard it is that of the
-// last attempt, or without any attempt the reason, "circuit-open". nil has the class "".
+// Class returns the class of an error: what its Class() string method says, if it or one that it wraps has one, else
+// the type of its innermost error that has a type of its own, "*json.SyntaxError"; else "error". Of an error by a guard
+// it is that of the last attempt, or without any attempt the reason, "circuit-open". nil has the class "".
 func Class(err error) (class string) {
 	if err == nil {
 		return ""
@@ -67,8 +67,8 @@ func inner(err error) error {
 	return nil
 }
 
-// Text is the text of an error: of one by a guard that of the last attempt, because the guard's own has times in it that
-// make every message different. An error whose Error method panics has a text as well.
+// Text is the text of an error: of one by a guard that of the last attempt, because the guard's own has times in it
+// that make every message different. An error whose Error method panics has a text as well.
 func Text(err error) string {
 	for {
 		guarded, ok := err.(*abate.Error)
@@ -83,8 +83,8 @@ func Text(err error) string {
 	return fmt.Sprint(err)
 }
 
-// Trace is the stack of an error: what the innermost one with a Trace() string method says, or what the innermost that can be
-// printed with its stack, as those of github.com/pkg/errors, prints for %+v. Empty if there is none.
+// Trace is the stack of an error: what the innermost one with a Trace() string method says, or what the innermost that
+// can be printed with its stack, as those of github.com/pkg/errors, prints for %+v. Empty if there is none.
 func Trace(err error) (trace string) {
 	defer func() { _ = recover() }() // as in Class
 	for ; err != nil; err = inner(err) {

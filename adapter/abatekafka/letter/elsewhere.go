@@ -21,7 +21,8 @@ func (rd *reader) elsewhere(l *Letter) {
 	l.Original = rd.textPlace(prefix)
 	switch l.Dialect {
 	case Connect: // it copies the timestamp of the original
-		l.Class, l.Message, l.Trace = rd.text(connectExceptionClass), rd.text(connectExceptionMessage), rd.text(connectExceptionTrace)
+		l.Class, l.Message = rd.text(connectExceptionClass), rd.text(connectExceptionMessage)
+		l.Trace = rd.text(connectExceptionTrace)
 		l.Reason = rd.text(connectStage)
 		if s := rd.text(connectName); s != "" {
 			l.Group = "connect-" + s // what Connect calls the group of a sink

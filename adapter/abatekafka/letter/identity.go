@@ -8,9 +8,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Identity is what a message is known by for its whole life: where it was written first, and the timestamp that it got there. Retry topics,
-// dead letters, replays, exports and imports carry it on. The timestamp is there because a topic that is deleted and made anew begins with
-// offset 0 again. It is only compared: one that says nothing, or something that cannot be, tells as much as another.
+// Identity is what a message is known by for its whole life: where it was written first, and the timestamp that it got
+// there. Retry topics, dead letters, replays, exports and imports carry it on. The timestamp is there because a topic
+// that is deleted and made anew begins with offset 0 again. It is only compared: one that says nothing, or something
+// that cannot be, tells as much as another.
 type Identity struct {
 	At     Place
 	Millis int64 // the record's timestamp as it stands in the log, in milliseconds; -1 for none
@@ -47,13 +48,15 @@ func ParseIdentity(s string) (Identity, error) {
 	at, err := ParsePlace(place)
 	ms, err2 := strconv.ParseInt(stamp, 10, 64)
 	if !ok || err != nil || err2 != nil {
-		return Identity{At: nowhere}, fmt.Errorf("identity %s: write topic/partition/offset@milliseconds, as in payments/3/1042@1760000000000", quote(s))
+		return Identity{At: nowhere}, fmt.Errorf("identity %s: write topic/partition/offset@milliseconds, as in "+
+			"payments/3/1042@1760000000000", quote(s))
 	}
 	return Identity{At: at, Millis: ms}, nil
 }
 
-// strays leaves out what a record says of a replay if that was not to this topic. A program that reads messages and writes others may copy headers along:
-// each of those is a message of its own, however many of them have one key and value.
+// strays leaves out what a record says of a replay if that was not to this topic. A program that reads messages and
+// writes others may copy headers along: each of those is a message of its own, however many of them have one key and
+// value.
 func (rd *reader) strays(topic string) {
 	id, err := ParseIdentity(string(rd.values[headIdentity]))
 	if err != nil || topic == "" || id.At.Topic == topic || string(rd.values[headReplayedTo]) == topic {

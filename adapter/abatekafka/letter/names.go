@@ -67,7 +67,8 @@ const (
 // familyOf knows exact names only: kafka_correlationId and abate-tenant are the message's own.
 func familyOf(name string) family {
 	switch name {
-	case headLetter, headID, headFailures, headDue, headFirst, headLast, headReason, headHistory, headReplays, headReplayedFrom, headPointer,
+	case headLetter, headID, headFailures, headDue, headFirst, headLast, headReason, headHistory, headReplays,
+		headReplayedFrom, headPointer,
 		headReplayedTo, headIdentity, headImported:
 		return ours
 	case springAttempts, springDue, springFirstTimestamp:
@@ -76,7 +77,8 @@ func familyOf(name string) family {
 	switch {
 	case strings.HasPrefix(name, prefixSpring):
 		return familyOfSpring(name)
-	case strings.HasPrefix(name, prefixConnect), strings.HasPrefix(name, prefixStreams), strings.HasPrefix(name, prefixShare):
+	case strings.HasPrefix(name, prefixConnect), strings.HasPrefix(name, prefixStreams),
+		strings.HasPrefix(name, prefixShare):
 		return elsewhere
 	case strings.HasPrefix(name, springDeserializer):
 		return neverCopied
@@ -96,7 +98,8 @@ func familyOfSpring(name string) family {
 	return foreign
 }
 
-// firstWins tells whether the first of several headers counts: Spring may append where a message came from at every hop.
+// firstWins tells whether the first of several headers counts: Spring may append where a message came from at every
+// hop.
 func firstWins(name string) bool {
 	return strings.HasPrefix(name, "kafka_original-") || strings.HasPrefix(name, "kafka_dlt-original-")
 }

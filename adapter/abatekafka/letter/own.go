@@ -2,8 +2,8 @@ package letter
 
 import "strconv"
 
-// own reads Abate's headers, after Spring's. Where Spring has forwarded the record since, its word on the failure holds: both are
-// written with the same number of attempts, and only Spring has counted on.
+// own reads Abate's headers, after Spring's. Where Spring has forwarded the record since, its word on the failure
+// holds: both are written with the same number of attempts, and only Spring has counted on.
 func (rd *reader) own(l *Letter) {
 	l.First = rd.time(headFirst)
 	l.ID = rd.text(headID)

@@ -33,7 +33,8 @@ func ParsePlace(s string) (Place, error) {
 	topic, partition, ok2 := cutLast(rest, '/')
 	o, err := strconv.ParseInt(offset, 10, 64)
 	p, err2 := strconv.ParseInt(partition, 10, 32)
-	if at := (Place{Topic: topic, Partition: int32(p), Offset: o}); ok && ok2 && err == nil && err2 == nil && at.Known() && validTopic(topic) {
+	if at := (Place{Topic: topic, Partition: int32(p), Offset: o}); ok && ok2 && err == nil && err2 == nil &&
+		at.Known() && validTopic(topic) {
 		return at, nil
 	}
 	return nowhere, fmt.Errorf("place %s: write topic/partition/offset, as in payments/3/1042", quote(s))

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Read reads a record of a retry topic or a dead-letter topic. What cannot be read is left zero and told in problems; the record is a Letter all the same.
-// Key, Value and, where nothing had to be left out, Headers are shared with r.
+// Read reads a record of a retry topic or a dead-letter topic. What cannot be read is left zero and told in problems;
+// the record is a Letter all the same. Key, Value and, where nothing had to be left out, Headers are shared with r.
 func Read(r *kgo.Record) (l Letter, problems []error) {
 	rd := reader{rec: r, values: map[string][]byte{}}
 	l = Letter{Original: nowhere, ReplayedFrom: Place{}, Delivery: 1, Key: r.Key, Value: r.Value}
@@ -38,17 +38,21 @@ func Read(r *kgo.Record) (l Letter, problems []error) {
 	return l, rd.problems
 }
 
-// ofReplay tells of the headers that a replayed message has, wherever it fails next, and of those that say who the message is.
+// ofReplay tells of the headers that a replayed message has, wherever it fails next, and of those that say who the
+// message is.
 func ofReplay(name string) bool {
-	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity || name == headImported
+	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity ||
+		name == headImported
 }
 
-// ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, who it is then, and its own headers. Whatever else it says about failures was copied
-// there by hand with a record, and is about another one: with Abate's headers it is left out, else nobody can tell whose it is, and it stays.
+// ReadMain reads a record of a topic that is no retry topic: only how often it was replayed, who it is then, and its
+// own headers. Whatever else it says about failures was copied there by hand with a record, and is about another one:
+// with Abate's headers it is left out, else nobody can tell whose it is, and it stays.
 func ReadMain(r *kgo.Record) (l Letter, problems []error) {
 	rd := reader{rec: r, values: map[string][]byte{}, main: true}
 	rd.sort()
-	l = Letter{Original: Place{r.Topic, r.Partition, r.Offset}, Delivery: 1, Key: r.Key, Value: r.Value, Headers: rd.originals}
+	l = Letter{Original: Place{r.Topic, r.Partition, r.Offset}, Delivery: 1, Key: r.Key, Value: r.Value,
+		Headers: rd.originals}
 	rd.strays(r.Topic)
 	l.Replays, _ = rd.number(headReplays)
 	l.ReplayedFrom = rd.place(headReplayedFrom)
@@ -94,15 +98,17 @@ func (rd *reader) sort() {
 	rd.originals = kept
 }
 
-// families says up to which family headers are about failures. A record of Spring's retry topics may well carry the kafka_dlt- headers of another
-// chain as its own, but not the other way round; the same holds for all that is further down.
+// families says up to which family headers are about failures. A record of Spring's retry topics may well carry the
+// kafka_dlt- headers of another chain as its own, but not the other way round; the same holds for all that is further
+// down.
 func (rd *reader) families(h []kgo.RecordHeader, boundary bool) (known family) {
 	if rd.main && !boundary {
 		return ours
 	}
 	known = elsewhere
 	for i := range h {
-		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup && !ofReplay(h[i].Key) { // the first is in both of Spring's, the others in messages of any chain
+		// the first is in both of Spring's, the others in messages of any chain
+		if f := familyOf(h[i].Key); f != foreign && f < known && h[i].Key != springGroup && !ofReplay(h[i].Key) {
 			known = f
 		}
 	}
@@ -127,8 +133,9 @@ func without(kept, rest []kgo.RecordHeader) []kgo.RecordHeader {
 	return kept
 }
 
-// boundary is the number of headers that are the message's own beyond doubt: those before abate-letter, which says how many they are. The last that
-// is right counts: one of the message's own may be right, too, by accident or when one of the Java objects before it was left out.
+// boundary is the number of headers that are the message's own beyond doubt: those before abate-letter, which says how
+// many they are. The last that is right counts: one of the message's own may be right, too, by accident or when one of
+// the Java objects before it was left out.
 func (rd *reader) boundary() (at int, found bool) {
 	last, count := -1, 0
 	for i := len(rd.rec.Headers) - 1; i >= 0; i-- {
@@ -149,7 +156,8 @@ func (rd *reader) boundary() (at int, found bool) {
 	if last < 0 {
 		return 0, false
 	}
-	rd.problem(headLetter, "%d headers stand before it, not %d: somebody has added or removed some of the message's own", last, count)
+	rd.problem(headLetter, "%d headers stand before it, not %d: somebody has added or removed some of the message's own",
+		last, count)
 	return last, true
 }
 
@@ -199,8 +207,9 @@ func (rd *reader) place(name string) Place {
 	return p
 }
 
-// Wait is how long from now until the letter is due in a retry topic with this delay: 0 if it is due, or says nothing of it, or says
-// something that cannot be: more than 24 h and the delay ahead. (The clock that wrote it may be ahead of this one, but not by a day.)
+// Wait is how long from now until the letter is due in a retry topic with this delay: 0 if it is due, or says nothing
+// of it, or says something that cannot be: more than 24 h and the delay ahead. (The clock that wrote it may be ahead of
+// this one, but not by a day.)
 func (l *Letter) Wait(now time.Time, delay time.Duration) time.Duration {
 	wait := l.Due.Sub(now)
 	if l.Due.IsZero() || wait < 0 || wait > 24*time.Hour+delay {

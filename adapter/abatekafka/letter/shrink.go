@@ -7,9 +7,10 @@ import (
 // shortMessage is what is left of a message, in bytes, when a record is too large.
 const shortMessage = 128
 
-// Shrink makes a record that a topic did not take because of its size into the next smaller form: without the trace; without the history and most of the
-// message; without the value, which stays where the message came from (abate-pointer says where); without the original headers, and at
-// the very last without the key, which are there, too. It returns false when nothing is left to leave out. The record must be one with Abate's headers.
+// Shrink makes a record that a topic did not take because of its size into the next smaller form: without the trace;
+// without the history and most of the message; without the value, which stays where the message came from
+// (abate-pointer says where); without the original headers, and at the very last without the key, which are there, too.
+// It returns false when nothing is left to leave out. The record must be one with Abate's headers.
 func Shrink(r *kgo.Record) bool {
 	l, _ := Read(r)
 	switch {

@@ -22,13 +22,15 @@ func (rd *reader) spring(l *Letter, prefix string) {
 	}
 }
 
-// springAttempts reads the number of the next delivery and when it is due. On Spring's dead letters, whose delay is 0, the due time is that of
-// the last failure; in its retry topics the record itself was written at the last failure. The earlier of the two is right in both.
+// springAttempts reads the number of the next delivery and when it is due. On Spring's dead letters, whose delay is 0,
+// the due time is that of the last failure; in its retry topics the record itself was written at the last failure. The
+// earlier of the two is right in both.
 func (rd *reader) springAttempts(l *Letter) {
 	if b, there := rd.values[springAttempts]; there {
 		n, ok := readAttempts(b)
 		if !ok {
-			rd.problem(springAttempts, "%d bytes, % x, are not a number of attempts from 1 to %d in one or four bytes; it is taken to be 1", len(b), head(b), maxAttempts)
+			rd.problem(springAttempts, "%d bytes, % x, are not a number of attempts from 1 to %d in one or four bytes; it is "+
+				"taken to be 1", len(b), head(b), maxAttempts)
 			n = 1
 		}
 		l.Delivery, l.Failures = n, n-1
@@ -39,7 +41,8 @@ func (rd *reader) springAttempts(l *Letter) {
 	}
 	due, ok := bigTime(b)
 	if !ok {
-		rd.problem(springDue, "%d bytes, % x, are not a time in milliseconds in 1 to 8 bytes; it is due at once", len(b), head(b))
+		rd.problem(springDue, "%d bytes, % x, are not a time in milliseconds in 1 to 8 bytes; it is due at once", len(b),
+			head(b))
 		return
 	}
 	l.Due, l.Last = due, due
@@ -72,7 +75,8 @@ func (rd *reader) springPlace(topic, partition, offset string) Place {
 	return at
 }
 
-// springTimestamp reads the original timestamp from the header of eight bytes, else from the other. -1 is Java's way to say none.
+// springTimestamp reads the original timestamp from the header of eight bytes, else from the other. -1 is Java's way to
+// say none.
 func (rd *reader) springTimestamp(name string) time.Time {
 	for _, n := range []string{name, springFirstTimestamp} {
 		b, there := rd.values[n]

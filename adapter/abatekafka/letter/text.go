@@ -17,7 +17,8 @@ const (
 
 const ellipsis = "…"
 
-// Cut makes s valid UTF-8 of at most limit bytes, ending in an ellipsis if something is missing and there is room to say so.
+// Cut makes s valid UTF-8 of at most limit bytes, ending in an ellipsis if something is missing and there is room to
+// say so.
 func Cut(s string, limit int) string {
 	limit = max(limit, 0)
 	if len(s) > limit { // before it is made valid, which copies: s may be megabytes
@@ -55,12 +56,14 @@ func parseTime(s string) (time.Time, bool) {
 	return t.UTC(), err == nil && plausible(t)
 }
 
-// plausible keeps out times that cannot be written again: RFC 3339 has years of four digits, and Kafka no time before 1970.
+// plausible keeps out times that cannot be written again: RFC 3339 has years of four digits, and Kafka no time before
+// 1970.
 func plausible(t time.Time) bool { return t.Year() >= 1970 && t.Year() <= 9999 && !t.IsZero() }
 
 // earliest is before any message that anybody waits for: Kafka is younger.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Credible reports whether a time that somebody wrote into a record can be when it was written: after 1999, and at most a day ahead of now. Producers whose
-// clock is not set write 0 or a time near it, and those that count in microseconds one that is far ahead.
+// Credible reports whether a time that somebody wrote into a record can be when it was written: after 1999, and at most
+// a day ahead of now. Producers whose clock is not set write 0 or a time near it, and those that count in microseconds
+// one that is far ahead.
 func Credible(t, now time.Time) bool { return t.After(earliest) && !t.After(now.Add(24*time.Hour)) }

@@ -7,8 +7,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// AppendHeaders appends l.Headers, as they are, and after them the headers about its failures: Abate's and Spring's, so that either
-// reads the chain, or with the dialect Spring only those. Times are written to the millisecond, texts bounded. A field that is zero has no header.
+// AppendHeaders appends l.Headers, as they are, and after them the headers about its failures: Abate's and Spring's, so
+// that either reads the chain, or with the dialect Spring only those. Times are written to the millisecond, texts
+// bounded. A field that is zero has no header.
 func (l *Letter) AppendHeaders(h []kgo.RecordHeader, d Dialect) []kgo.RecordHeader {
 	h = append(h, l.Headers...)
 	if d != Spring {
