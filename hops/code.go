@@ -81,7 +81,8 @@ func judge(c Code) (class abate.Class, passes bool) {
 }
 
 // ClassifyCode judges an attempt of g by the code of its answer; again tells whether the call may be sent again, see
-// RepeatableCall; p and b are what the answer said about that. err is the attempt's error. What the caller did is not judged here.
+// RepeatableCall; p and b are what the answer said about that. err is the attempt's error. What the caller did is not
+// judged here.
 func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b abate.Below, err error) abate.Outcome {
 	class, passes := judge(c)
 	o := abate.Outcome{Class: class, Below: b, Err: err}
@@ -105,20 +106,26 @@ func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b abate.Below,
 	return o
 }
 
-// RepeatableCall tells whether a gRPC method may be called twice for one intent: the call is keyed (it has an idempotency key, or its
-// method is declared idempotent), the policy's RetryMethods name the method ("/shop.Payment/Get", or "/shop.Payment/*" for all of a
-// service), or its RetryOn names codes of gRPC: who does that has thought about it.
+// RepeatableCall tells whether a gRPC method may be called twice for one intent: the call is keyed (it has an
+// idempotency key, or its method is declared idempotent), the policy's RetryMethods name the method
+// ("/shop.Payment/Get", or "/shop.Payment/*" for all of a service), or its RetryOn names codes of gRPC: who does that
+// has thought about it.
 func RepeatableCall(p *abate.Policy, method string, keyed bool) bool {
 	if keyed || p.RetriesCodes() {
 		return true
 	}
 	for _, m := range p.RetryMethods {
-		if m == method {
-			return true
-		}
-		if n := len(m) - 1; n > 1 && m[n] == '*' && m[n-1] == '/' && len(method) > n && method[:n] == m[:n] {
+		if Covers(m, method) {
 			return true
 		}
 	}
 	return false
+}
+
+// Covers reports whether pattern is the full name of a gRPC method ("/shop.Payment/Get"), or stands for all of its
+// service ("/shop.Payment/*").
+func Covers(pattern, method string) bool {
+	n := len(pattern) - 1
+	return pattern == method ||
+		n > 1 && pattern[n] == '*' && pattern[n-1] == '/' && len(method) > n && method[:n] == pattern[:n]
 }

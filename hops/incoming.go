@@ -1,29 +1,15 @@
 package hops
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/abate-go/abate"
 )
 
-// ServedClass is what the status of an answer tells a gate about the service behind it: 429 and 503 mean that it has too much
-// to do, the rest of 5xx that it failed.
-func ServedClass(status int) abate.Class {
-	switch {
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return abate.Overload
-	case status >= 500:
-		return abate.Failure
-	}
-	return abate.Success
-}
-
-// TimeLimitOf reads a request header that says how long the caller still waits: X-Envoy-Expected-Rq-Timeout-Ms (Envoy,
-// milliseconds) or Grpc-Timeout (gRPC over HTTP/2, a number and a unit). name is in any case. False when the header is
-// another one or its value is not understood; then the caller waits for ever as far as anybody knows. It allocates nothing.
+// TimeLimitOf reads a request header that says how long the caller still waits: X-Envoy-Expected-Rq-Timeout-Ms
+// (Envoy, milliseconds) or Grpc-Timeout (gRPC over HTTP/2, a number and a unit). name is in any case. False when the
+// header is another one or its value is not understood; then the caller waits for ever as far as anybody knows. It
+// allocates nothing.
 func TimeLimitOf(name, value string) (time.Duration, bool) {
 	switch {
 	case len(name) == len(TimeLeft) && strings.EqualFold(name, TimeLeft):
@@ -34,7 +20,8 @@ func TimeLimitOf(name, value string) (time.Duration, bool) {
 	return 0, false
 }
 
-// ParseGRPCTimeout reads the value of grpc-timeout: 1 to 8 digits and a unit, one of H, M, S, m, u and n. It allocates nothing.
+// ParseGRPCTimeout reads the value of grpc-timeout: 1 to 8 digits and a unit, one of H, M, S, m, u and n. It
+// allocates nothing.
 func ParseGRPCTimeout(value string) (time.Duration, bool) {
 	if len(value) < 2 || len(value) > 9 {
 		return 0, false
@@ -46,8 +33,9 @@ func ParseGRPCTimeout(value string) (time.Duration, bool) {
 	return digits(value[:len(value)-1], unit)
 }
 
-// AppendGRPCTimeout appends d as a value of grpc-timeout: in the smallest unit whose number has 8 digits at most, rounded down, so
-// that nobody thinks there is more time than there is, but never below a nanosecond. It allocates nothing if dst has room.
+// AppendGRPCTimeout appends d as a value of grpc-timeout: in the smallest unit whose number has 8 digits at most,
+// rounded down, so that nobody thinks there is more time than there is, but never below a nanosecond. It allocates
+// nothing if dst has room.
 func AppendGRPCTimeout(dst []byte, d time.Duration) []byte {
 	n, unit := max(int64(d), 1), byte('n')
 	for _, next := range [...]struct {

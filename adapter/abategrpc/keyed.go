@@ -48,7 +48,7 @@ func TryOf(ctx context.Context) (Try, bool) {
 // every call of gRPC is to HTTP.
 func keyedMethod(methods []string, method string) bool {
 	for _, m := range methods {
-		if m == "POST" || covers(m, method) {
+		if m == "POST" || hops.Covers(m, method) {
 			return true
 		}
 	}

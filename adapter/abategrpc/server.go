@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // Server puts the methods of a grpc.Server behind gates: it hands to them what the gate admits, and refuses the rest, cheaply, with a
@@ -99,7 +100,7 @@ func selectGate(g *abate.Gate, others []Gated) func(string) *abate.Gate {
 			return own
 		}
 		for pattern, own := range gates { // few, and no text is made
-			if covers(pattern, method) {
+			if hops.Covers(pattern, method) {
 				return own
 			}
 		}
@@ -108,12 +109,6 @@ func selectGate(g *abate.Gate, others []Gated) func(string) *abate.Gate {
 		}
 		return g
 	}
-}
-
-// covers tells whether pattern is a method's full name, or all methods of its service.
-func covers(pattern, method string) bool {
-	n := len(pattern) - 1
-	return pattern == method || n > 1 && pattern[n] == '*' && pattern[n-1] == '/' && strings.HasPrefix(method, pattern[:n])
 }
 
 // PassesByDefault tells the methods that a Server without a Select lets pass: health checks (/grpc.health.v1.Health/*) and

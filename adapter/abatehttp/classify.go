@@ -73,32 +73,26 @@ func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) 
 		o.Below.Final = false
 		return o
 	}
+	class, passes := hops.JudgeStatus(status)
 	running := status == http.StatusConflict && header.Get(reasonHeader) == KeyRunning.Code
-	passing := passes(status) || running
-	retryable := g.Retryable(status, nil, passing)
-	if status < 500 && !passing && !retryable {
+	retryable := g.Retryable(status, nil, passes || running)
+	switch {
+	case running:
+		class = abate.Overload
+	case class == abate.Success && !retryable:
 		o.Below.Final = false
 		return o
+	case class == abate.Success: // the policy knows better
+		class = abate.Failure
 	}
-	o.Class, o.Neutral = abate.Failure, running
+	o.Class, o.Neutral = class, running
 	o.Below.Final = o.Below.Final || toldNotTo(header)
 	o.NoRetry = !again || !retryable || o.Below.Final
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || running {
-		o.Class = abate.Overload
+	if class == abate.Overload {
 		o.RetryAfter = retryAfter(header)
 	}
 	o.Err = &StatusError{StatusCode: status, RetryAfter: o.RetryAfter}
 	return o
-}
-
-// passes tells whether the trouble that a status names may be over at the next attempt.
-func passes(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
 }
 
 // toldNotTo tells whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the header

@@ -2,7 +2,6 @@ package abatehttp
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/abate-go/abate"
@@ -67,11 +66,6 @@ func (t *callTree) report() abate.Below {
 	return t.told
 }
 
-// servedBadly tells whether a status is a failure that callers may repeat, which is when they have to be told if they should not.
-func servedBadly(status int) bool {
-	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
-}
-
 // tell writes into the header of an answer with a status what the caller has to know of the attempts that were made for its
 // request, and whether it should not repeat it: because the tree says so, or final does. What a service that only forwards has
 // put there, from the answer of the next one, counts too. It may be called twice for one answer.
@@ -85,7 +79,7 @@ func (x *exchange) tell(status int, final bool) {
 		below := hops.MostMade(header[hops.Made])
 		b.Made, b.Final = max(b.Made, below.Made), b.Final || below.Final
 	}
-	b.Final = (b.Final || final) && servedBadly(status)
+	b.Final = (b.Final || final) && hops.StatusFailed(status)
 	if x.asked {
 		header[hops.Made] = madeValues(b)
 	}

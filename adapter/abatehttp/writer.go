@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // writer is what Next gets to write to: an exchange, with the methods that what lies below has as well. A handler finds
@@ -64,7 +65,7 @@ func (x *exchange) WriteHeader(status int) {
 // not to try again, when too many do or all that could be tried was tried.
 func (x *exchange) begin(status int) {
 	x.status = status
-	x.tell(status, servedBadly(status) && x.arrival.NoRetry(abate.Now()))
+	x.tell(status, hops.StatusFailed(status) && x.arrival.NoRetry(abate.Now()))
 	if x.key != nil {
 		x.key.record.head(status, x.out.Header())
 	}

@@ -98,7 +98,7 @@ var today = ratchets{
 		"deploy":     110,
 		"examples":   42,
 		"export":     328,
-		"hops":       51,
+		"hops":       43,
 		"internal":   525,
 		"policy":     774,
 		"policyfile": 298,
