@@ -68,7 +68,7 @@ var layers = []layer{
 	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{".", "policy/"}, nothing},
 	{"internal/connfail", []string{".", "policy/"}, nothing},
-	{"internal/serving", []string{".", "policy/"}, nothing},
+	{"internal/serving", []string{"hops", ".", "policy/"}, nothing},
 	{"internal/repeats", nil, nothing},
 	{"adapter/", []string{"hops", "internal/connfail", "internal/repeats", "internal/serving", ".", "policy/"}, anybody},
 	{"adapter/abatehttp", []string{"hops", "internal/repeats", "internal/serving", ".", "policy/"}, nothing},
