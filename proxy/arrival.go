@@ -50,7 +50,8 @@ func newArrival(x *exchange) *arrival {
 	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
 	in.trusted = in.post.gate.Trusts(x.client.origin().peer)
 	c := &in.post.protection.Idempotency
-	if c.Enabled() && (listed(c.Methods, x.req.Method) || x.rpc && listedRPC(c.Methods, x.method())) {
+	covers := func(pattern string) bool { return hops.Covers(pattern, x.method()) }
+	if c.Enabled() && (listed(c.Methods, x.req.Method) || x.rpc && slices.ContainsFunc(c.Methods, covers)) {
 		in.keys = c
 	}
 	in.read(x)
@@ -70,16 +71,6 @@ func (x *exchange) leaveGate() {
 func listed(methods []string, method []byte) bool {
 	for _, m := range methods {
 		if m == string(method) {
-			return true
-		}
-	}
-	return false
-}
-
-// listedRPC is listed for the full name of a method of gRPC; "/shop.Payment/*" stands for all of a service.
-func listedRPC(methods []string, method string) bool {
-	for _, m := range methods {
-		if service, all := strings.CutSuffix(m, "/*"); m == method || all && strings.HasPrefix(method, service+"/") {
 			return true
 		}
 	}

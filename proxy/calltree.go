@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"encoding/hex"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -202,18 +201,13 @@ func (x *exchange) report() (b abate.Below, ok bool) {
 	return b, true
 }
 
-// failing tells whether an answer is a failure that its caller may think of repeating.
-func failing(status int) bool {
-	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
-}
-
 // appendReport writes the report to the client of a call that goes out, if it has asked.
 func (x *exchange) appendReport(dst []byte, a *head) []byte {
 	if x.in != nil || !x.asks || x.rpc {
 		return dst
 	}
 	b, ok := x.report()
-	if b.Final = b.Final && failing(a.status); !ok {
+	if b.Final = b.Final && hops.StatusFailed(a.status); !ok {
 		return dst
 	}
 	dst = appendMade(dst, b)

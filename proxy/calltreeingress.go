@@ -91,7 +91,7 @@ func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 		return dst, false
 	}
 	b, _ := in.report()
-	if b.Final = b.Final && failing(a.status); in.told {
+	if b.Final = b.Final && hops.StatusFailed(a.status); in.told {
 		dst = appendMade(dst, b)
 	}
 	if b.Final && in.envoy && !a.says(hops.Ratelimited) {

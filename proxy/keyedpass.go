@@ -17,7 +17,7 @@ func (x *exchange) beginKeyed(a *answer, k *keyed, h head) (more bool) {
 	case k.unrecorded: // it is all in the head
 		x.refuseUnrecorded()
 		return false
-	case x.rpc || k.settled || !k.Config.Keeps(k.answer.Status):
+	case x.rpc || k.settled || !k.kept:
 		x.respond(h)
 		return true
 	case k.over || stays(a.resp.Fields):
