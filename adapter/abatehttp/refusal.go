@@ -39,8 +39,8 @@ func KeyWait(g *abate.Gate) time.Duration { return g.ComeBack().Truncate(time.Se
 // Problem is a refusal with a stable code, as RFC 9457 has it.
 type Problem serving.Problem
 
-// The refusals that are not a gate's own: nobody knows who sent the request, or there is something about its idempotency
-// key. What each says stands in its Detail.
+// The refusals that are not a gate's own: nobody knows who sent the request, or there is something about its
+// idempotency key. What each says stands in its Detail.
 var (
 	Unauthenticated   = Problem(serving.Unauthenticated)
 	KeyMissing        = Problem(serving.KeyMissing)

@@ -59,7 +59,7 @@ var layers = []layer{
 	{"sim/distribution", []string{"sim/kernel", "internal/nearest"}, nothing},
 	{"sim/crowd", []string{"sim/kernel", ".", "policy/"}, nothing},
 	{"sim/scenario", []string{"sim/crowd", "sim/distribution", "sim/expect", "policyfile", "internal/strictyaml", ".", "policy/"}, yaml},
-	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", ".", "policy/"}, nothing},
+	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", "hops", ".", "policy/"}, nothing},
 	{"sim/truths", []string{"sim/crowd", "sim/engine", "sim/scenario", "sim/expect", "policy/"}, nothing},
 	{"sim", []string{"sim/crowd", "sim/engine", "sim/scenario", "sim/expect", "sim/figures", "policyfile", ".", "policy/"}, nothing},
 	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
