@@ -19,6 +19,7 @@ var heard = [...]string{timeLeftName, attemptsName, attemptCountName}
 
 // hear has s hear what the call says.
 func (x *exchange) hear(s *serving.Sender) {
+	s.Own = x.server.Caller != nil || x.server.Key != nil || x.server.Cost != nil
 	names := heard[:1]
 	if s.Trusted {
 		names = heard[:]

@@ -17,7 +17,8 @@ var heard = [...]string{hops.TimeLeft, hops.GRPCTimeout, hops.AttemptCount, hops
 
 // hear has s hear what the request says.
 func (x *exchange) hear(s *serving.Sender) {
-	s.Host, s.Forwarded = x.request.Host, true
+	h := x.handler
+	s.Host, s.Forwarded, s.Own = x.request.Host, true, h.Caller != nil || h.Key != nil || h.Cost != nil
 	names := heard[:2]
 	if s.Trusted {
 		names = heard[:]

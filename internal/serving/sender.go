@@ -39,6 +39,7 @@ type Sender struct {
 	Trusted    bool // its fields are believed
 	Envoy      bool // it numbers its attempts as Envoy does
 	Forwarded  bool // the next hop gets its fields unless they are overwritten, as behind a reverse proxy
+	Own        bool // the program itself says something of it: Named and Bucket have to be asked
 	Says       bool // the next hop has to hear of the request's priority
 
 	// Host is the authority that the request is for, or "". It is needed for a key only.
@@ -70,7 +71,7 @@ func (s *Sender) unknown() bool {
 	if !s.Protection.Authentication.Enabled() {
 		return false
 	}
-	name, _ := s.Named()
+	name, _ := s.named()
 	return name == ""
 }
 
@@ -115,7 +116,12 @@ var callerSeed = maphash.MakeSeed()
 
 // bucket chooses the bucket of the rate limit, and what the request takes from it; 0 is what the protection says.
 func (s *Sender) bucket() (string, float64) {
-	key, ok, cost := s.Bucket()
+	var key string
+	var ok bool
+	var cost float64
+	if s.Own {
+		key, ok, cost = s.Bucket()
+	}
 	if word := s.Protection.RateLimit.Key; !ok && word == "caller" {
 		key = s.caller()
 	} else if !ok && word != "" {
@@ -124,9 +130,17 @@ func (s *Sender) bucket() (string, float64) {
 	return key, max(cost, 0)
 }
 
+// named is who the request is from if the program itself says so.
+func (s *Sender) named() (name string, ok bool) {
+	if !s.Own {
+		return "", false
+	}
+	return s.Named()
+}
+
 // caller is who the request is from, for the gate.
 func (s *Sender) caller() string {
-	if name, ok := s.Named(); ok {
+	if name, ok := s.named(); ok {
 		return name
 	}
 	return s.name(s.Protection.Caller)
@@ -158,7 +172,7 @@ func (s *Sender) principal(scope string) (principal, compared string) {
 		Trusted: s.Trusted, Certificate: from.Certificate(), Host: s.Host,
 		Field: func(name string) string { return from.Joined(name, "; ") },
 	}
-	name, ok := from.Named()
+	name, ok := s.named()
 	if p.Name = name; !ok {
 		p.Name = s.known(s.Protection.Caller)
 	}

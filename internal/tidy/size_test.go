@@ -102,7 +102,7 @@ var today = ratchets{
 		"internal":   511,
 		"policy":     774,
 		"policyfile": 298,
-		"proxy":      1144,
+		"proxy":      1122,
 		"sim":        1123,
 		"tests":      374, // moved here from adapter and internal
 	},
