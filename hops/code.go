@@ -115,12 +115,17 @@ func RepeatableCall(p *abate.Policy, method string, keyed bool) bool {
 		return true
 	}
 	for _, m := range p.RetryMethods {
-		if m == method {
-			return true
-		}
-		if n := len(m) - 1; n > 1 && m[n] == '*' && m[n-1] == '/' && len(method) > n && method[:n] == m[:n] {
+		if Covers(m, method) {
 			return true
 		}
 	}
 	return false
+}
+
+// Covers reports whether pattern is the full name of a gRPC method ("/shop.Payment/Get"), or stands for all of its
+// service ("/shop.Payment/*").
+func Covers(pattern, method string) bool {
+	n := len(pattern) - 1
+	return pattern == method ||
+		n > 1 && pattern[n] == '*' && pattern[n-1] == '/' && len(method) > n && method[:n] == pattern[:n]
 }

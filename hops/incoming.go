@@ -1,30 +1,15 @@
 package hops
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/abate-go/abate"
 )
 
-// ServedClass returns what the status of an answer says about the service behind a gate: 429 and 503 mean that it has
-// too much to do, the rest of 5xx that it failed.
-func ServedClass(status int) abate.Class {
-	switch {
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return abate.Overload
-	case status >= 500:
-		return abate.Failure
-	}
-	return abate.Success
-}
-
-// TimeLimitOf reads a request header that says how long the caller still waits: X-Envoy-Expected-Rq-Timeout-Ms (Envoy,
-// milliseconds) or Grpc-Timeout (gRPC over HTTP/2, a number and a unit). name is in any case. False when the header is
-// another one or its value is not understood; then the caller waits for ever as far as anybody knows. It allocates
-// nothing.
+// TimeLimitOf reads a request header that says how long the caller still waits: X-Envoy-Expected-Rq-Timeout-Ms
+// (Envoy, milliseconds) or Grpc-Timeout (gRPC over HTTP/2, a number and a unit). name is in any case. False when the
+// header is another one or its value is not understood; then the caller waits for ever as far as anybody knows. It
+// allocates nothing.
 func TimeLimitOf(name, value string) (time.Duration, bool) {
 	switch {
 	case len(name) == len(TimeLeft) && strings.EqualFold(name, TimeLeft):
@@ -35,8 +20,8 @@ func TimeLimitOf(name, value string) (time.Duration, bool) {
 	return 0, false
 }
 
-// ParseGRPCTimeout reads the value of grpc-timeout: 1 to 8 digits and a unit, one of H, M, S, m, u and n. It allocates
-// nothing.
+// ParseGRPCTimeout reads the value of grpc-timeout: 1 to 8 digits and a unit, one of H, M, S, m, u and n. It
+// allocates nothing.
 func ParseGRPCTimeout(value string) (time.Duration, bool) {
 	if len(value) < 2 || len(value) > 9 {
 		return 0, false

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,7 +53,8 @@ func newArrival(r *request) *arrival {
 	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
 	in.trusted = in.post.gate.Trusts(r.client.origin().peer)
 	c := &in.post.protection.Idempotency
-	if c.Enabled() && (listed(c.Methods, r.Method) || r.rpc && listedRPC(c.Methods, r.method())) {
+	covers := func(pattern string) bool { return hops.Covers(pattern, r.method()) }
+	if c.Enabled() && (listed(c.Methods, r.Method) || r.rpc && slices.ContainsFunc(c.Methods, covers)) {
 		in.keys = c
 	}
 	in.read(r)
@@ -62,16 +64,6 @@ func newArrival(r *request) *arrival {
 func listed(methods []string, method []byte) bool {
 	for _, m := range methods {
 		if m == string(method) {
-			return true
-		}
-	}
-	return false
-}
-
-// listedRPC is listed for the full name of a method of gRPC; "/shop.Payment/*" stands for all of a service.
-func listedRPC(methods []string, method string) bool {
-	for _, m := range methods {
-		if service, all := strings.CutSuffix(m, "/*"); m == method || all && strings.HasPrefix(method, service+"/") {
 			return true
 		}
 	}

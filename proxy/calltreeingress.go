@@ -65,7 +65,7 @@ func (in *arrival) appendReport(dst []byte, a *head) (_ []byte, final bool) {
 		return dst, false
 	}
 	b, _ := in.report()
-	if b.Final = b.Final && calltree.Failing(a.status); in.told {
+	if b.Final = b.Final && hops.StatusFailed(a.status); in.told {
 		dst = calltree.AppendMade(dst, b)
 	}
 	if b.Final && in.envoy && !a.says(hops.Ratelimited) {

@@ -58,6 +58,25 @@ func TestARepeatedKeyIsAnsweredFromMemory(t *testing.T) {
 	}
 }
 
+// What a gate behind this one says of another try, or of retries, is true only once.
+func TestWhatIsTrueOnlyOnceIsNotReplayed(t *testing.T) {
+	var n atomic.Int64
+	up := upstream(t, func(c net.Conn, _ string) {
+		status := "201 Created"
+		if n.Add(1) == 1 {
+			status = "409 Conflict\r\nAbate-Reason: idempotency-running"
+		}
+		fmt.Fprintf(c, "HTTP/1.1 %s\r\nX-Envoy-Ratelimited: true\r\nContent-Length: 0\r\n\r\n", status)
+	})
+	c := protect(t, guardOf(up.url, keys, "trustedPeers: [127.0.0.0/8]")).dial()
+	for i, want := range []int{409, 201, 201} {
+		a := c.send(post("k", "one")).answer()
+		if limited := a.header.Get("X-Envoy-Ratelimited"); a.status != want || (limited == "") != (i == 2) {
+			t.Errorf("request %d: %+v", i, a)
+		}
+	}
+}
+
 func TestBadKeysAreRefused(t *testing.T) {
 	up := numbering(t, "")
 	r := protect(t, guardOf(up.url, "idempotency: {methods: [POST], required: true, maxBody: 8}"))

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
-	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -19,6 +17,7 @@ type keyed struct {
 	until      time.Duration // the end of the request's time
 	answer     idempotency.Response
 	size       int  // of the answer, so far
+	kept       bool // it is for good
 	over       bool // it is larger than what is kept
 	settled    bool // the store is told how it ended
 	unrecorded bool // and has not confirmed that: the answer must not go out
@@ -30,12 +29,18 @@ const replayedField = "Idempotency-Replayed"
 // head begins to keep an answer, of which the head has come.
 func (k *keyed) head(resp *h1.Response) {
 	k.answer = idempotency.Response{Status: resp.Status}
-	if !k.Config.Keeps(resp.Status) {
+	reason := ""
+	for _, f := range resp.Fields {
+		if f.Is("abate-reason") {
+			reason = text(f.Value)
+		}
+	}
+	if k.kept = holding.Keeps(k.Config, resp.Status, reason); !k.kept {
 		return
 	}
 	size := 0
 	for _, f := range resp.Fields {
-		if notReplayed(f) {
+		if !holding.Replayed(text(f.Name)) {
 			continue
 		}
 		k.answer.Header = append(k.answer.Header, idempotency.Field{Name: string(f.Name), Value: string(f.Value)})
@@ -45,35 +50,9 @@ func (k *keyed) head(resp *h1.Response) {
 	k.over = size > k.Config.MaxAnswer || resp.Length > int64(k.Config.MaxAnswer-size)
 }
 
-// notReplayed tells of fields that belong to one time or to one answer of a gate. Cookies are credentials of one
-// session: they are not kept where answers are kept.
-func notReplayed(f h1.Field) bool {
-	switch len(f.Name) {
-	case 4:
-		return f.Is("date")
-	case 7:
-		return f.Is("trailer")
-	case 9:
-		return f.Is("ratelimit")
-	case 10:
-		return f.Is("set-cookie")
-	case 14:
-		return f.Is(strings.ToLower(noRetryField))
-	case 16:
-		return f.Is("ratelimit-policy")
-	case 17, 21:
-		return begins(f.Name, "x-ratelimit-")
-	case 18:
-		return calltree.IsMade(f)
-	case 20:
-		return f.Is(strings.ToLower(replayedField))
-	}
-	return false
-}
-
 // write keeps a piece of the content.
 func (k *keyed) write(data []byte) {
-	if k == nil || k.over || !k.Config.Keeps(k.answer.Status) {
+	if k == nil || k.over || !k.kept {
 		return
 	}
 	if k.over = k.size+len(data) > k.Config.MaxAnswer || !k.Grow(k.size, k.size+len(data)); !k.over {
@@ -85,7 +64,7 @@ func (k *keyed) write(data []byte) {
 // keepTrailer keeps the fields behind the content.
 func (k *keyed) keepTrailer(trailer []h1.Field) {
 	for _, f := range trailer {
-		if !notReplayed(f) {
+		if holding.Replayed(text(f.Name)) {
 			mark := idempotency.TrailerMark + string(f.Name)
 			k.answer.Header = append(k.answer.Header, idempotency.Field{Name: mark, Value: string(f.Value)})
 			k.size += len(f.Name) + len(f.Value)
@@ -103,7 +82,7 @@ func (k *keyed) complete(trailer []h1.Field) {
 	if k.keepTrailer(trailer); k.over {
 		k.answer = idempotency.Response{Status: k.answer.Status, Truncated: true}
 	}
-	if k.settled = true; !k.Config.Keeps(k.answer.Status) {
+	if k.settled = true; !k.kept {
 		k.Fail()
 	} else {
 		k.unrecorded = !k.Complete(k.answer, k.until)

@@ -18,7 +18,7 @@ func (t *transfer) beginKeyed(h head) (more bool) {
 	case k.unrecorded: // it is all in the head
 		t.refuseUnrecorded()
 		return false
-	case t.req.rpc || k.settled || !k.Config.Keeps(k.answer.Status):
+	case t.req.rpc || k.settled || !k.kept:
 		t.reply.respond(h)
 		return true
 	case k.over || stays(a.resp.Fields):

@@ -82,7 +82,7 @@ func (w *reply) appendReport(dst []byte, a *head) []byte {
 		return dst
 	}
 	b, ok := w.report()
-	if b.Final = b.Final && calltree.Failing(a.status); !ok {
+	if b.Final = b.Final && hops.StatusFailed(a.status); !ok {
 		return dst
 	}
 	dst = calltree.AppendMade(dst, b)

@@ -1,227 +1,110 @@
 package abategrpc
 
 import (
-	"hash/maphash"
 	"net"
 	"net/netip"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
-	"github.com/abate-go/abate/policy/idempotency"
-	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/internal/serving"
 )
 
-// sender is who a call is from, and what may be believed of it.
-type sender struct {
-	server      *Server
-	exchange    *exchange
-	protection  *abate.Protection
-	peer        *peer.Peer // nil without a server around us
-	address     netip.Addr // the zero Addr if there is none, as at a Unix socket
-	trusted     bool
-	contextEnds time.Duration // the deadline that the context has already, on the guards' clock
-	priority    shed.Priority
-	says        bool // the next hop should hear of the priority
-}
+// heard are the names in which a call says how long its caller waits, beside its context, and behind that which
+// attempt it is. Only of trusted peers the latter matter.
+var heard = [...]string{timeLeftName, attemptsName, attemptCountName}
 
-func newSender(s *Server, x *exchange) sender {
-	in := sender{server: s, exchange: x, protection: x.gate.Describe()}
-	if len(in.protection.TrustedPeers) > 0 {
-		in.findPeer()
-		in.trusted = in.address.IsValid() && x.gate.Trusts(in.address)
+// hear has s hear what the call says.
+func (x *exchange) hear(s *serving.Sender) {
+	s.Own = x.server.Caller != nil || x.server.Key != nil || x.server.Cost != nil
+	names := heard[:1]
+	if s.Trusted {
+		names = heard[:]
 	}
-	x.asked = len(in.values(allowanceName)) > 0
-	return in
-}
-
-// findPeer reads the address of the other end of the connection.
-func (in *sender) findPeer() {
-	if in.peer == nil {
-		if in.peer, _ = peer.FromContext(in.exchange.client); in.peer != nil {
-			in.address = addressOf(in.peer.Addr)
+	for _, name := range names {
+		for _, value := range x.values(name) {
+			s.Hear(name, value)
 		}
 	}
-}
-
-func addressOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
-	}
-	if a == nil {
-		return netip.Addr{}
-	}
-	return hops.Address(a.String())
+	x.asked, x.envoy = len(x.values(allowanceName)) > 0, s.Envoy
 }
 
 // values are those of one name in the metadata, in any case. So little is looked at that a copy of all would cost more.
-func (in *sender) values(name string) []string {
-	return metadata.ValueFromIncomingContext(in.exchange.client, name)
+func (x *exchange) values(name string) []string {
+	return metadata.ValueFromIncomingContext(x.client, name)
 }
 
-// unknown tells whether the call has to be refused because nobody knows who sent it.
-func (in *sender) unknown() bool {
-	return in.protection.Authentication.Enabled() && (in.server.Caller == nil || in.caller() == "")
+// source is an exchange as the serving.Source of its call.
+type source exchange
+
+func (f *source) Last(name string) (string, bool) {
+	values := metadata.ValueFromIncomingContext(f.client, name)
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[len(values)-1], true
 }
 
-// arrives is what the gate is told of the call.
-func (in *sender) arrives(now time.Duration) abate.Request {
-	p, x := in.protection, in.exchange
-	q := abate.Request{Deadline: in.deadline(now), Attempt: 1}
-	in.priority, in.says = p.Priority.Default, p.Priority.Default != shed.Critical
-	if in.trusted {
-		q.Attempt = in.attempt()
-		if words := in.values(p.Priority.Header); len(words) > 0 {
-			in.says = true // if it cannot be read, the next hop hears the default
-			if got, ok := shed.ParsePriority([]byte(words[len(words)-1])); ok {
-				in.priority = got
-			}
-		}
-	}
-	q.Priority = in.priority
-	if p.RateLimit.Enabled() {
-		q.Key = in.bucket()
-		if in.server.Cost != nil {
-			if cost := in.server.Cost(x.client, x.method); cost > 0 {
-				q.Cost = cost
-			}
-		}
-	}
-	if p.Shed.Enabled() && p.Shed.MaxCallerShare > 0 {
-		q.Caller = max(maphash.String(callerSeed, in.caller()), 1) // 0 would be nobody in particular
-	}
-	return q
+func (f *source) Joined(name, sep string) string {
+	return strings.Join(metadata.ValueFromIncomingContext(f.client, name), sep)
 }
 
-var callerSeed = maphash.MakeSeed()
-
-// deadline is the least of the context's, which grpc-go made of grpc-timeout, and Envoy's. Anybody may send them: they only
-// shorten his own call.
-func (in *sender) deadline(now time.Duration) time.Duration {
-	in.contextEnds = abate.NoDeadline
-	if t, ok := in.exchange.client.Deadline(); ok {
-		in.contextEnds = now + min(time.Until(t), abate.NoDeadline-max(now, 0))
-	}
-	ends := in.contextEnds
-	for _, value := range in.values(timeLeftName) {
-		if limit, ok := hops.TimeLimitOf(hops.TimeLeft, value); ok {
-			ends = min(ends, now+limit)
-		}
-	}
-	return ends
+func (f *source) Peer() netip.Addr {
+	p, _ := peer.FromContext(f.client)
+	return addressOf(p)
 }
 
-// attempt is the highest number that the metadata says.
-func (in *sender) attempt() int {
-	most := 1
-	for _, name := range [...]string{attemptsName, attemptCountName} {
-		for _, value := range in.values(name) {
-			if n, ok := hops.AttemptOf(name, value); ok {
-				most = max(most, n)
-			}
-		}
+func (f *source) Named() (name string, ok bool) {
+	if f.server.Caller == nil {
+		return "", false
 	}
-	in.exchange.envoy = len(in.values(attemptCountName)) > 0
-	return most
+	return f.server.Caller(f.client, f.method), true
 }
 
-// plant makes the call tree that the call belongs to what its metadata say: always one, for every client of gRPC understands the
-// pushback in which it ends.
-func (in *sender) plant() {
-	if x := in.exchange; in.trusted && x.asked {
-		if a, ok := hops.LeastAllowance(in.values(allowanceName)); ok {
-			x.tree.Reset(a)
-			x.given = a.Left
-		}
+func (f *source) Bucket() (key string, ok bool, cost float64) {
+	s := f.server
+	if s.Key != nil {
+		key, ok = s.Key(f.client, f.method), true
 	}
+	if s.Cost != nil {
+		cost = s.Cost(f.client, f.method)
+	}
+	return key, ok, cost
 }
 
-// bucket chooses the bucket of the rate limit.
-func (in *sender) bucket() string {
-	if in.server.Key != nil {
-		return in.server.Key(in.exchange.client, in.exchange.method)
+func (f *source) Address(trusted bool) string {
+	p, ok := peer.FromContext(f.client)
+	a := addressOf(p)
+	if trusted {
+		a = hops.ForwardedFor(f.Gate, a, metadata.ValueFromIncomingContext(f.client, forwardedName))
 	}
-	switch word := in.protection.RateLimit.Key; word {
-	case "":
+	switch {
+	case a.IsValid():
+		var room [64]byte
+		return string(hops.AppendCaller(room[:0], a))
+	case !ok || p.Addr == nil: // without a server around us
 		return ""
-	case "caller":
-		return in.caller()
-	default:
-		return in.name(word)
 	}
+	return p.Addr.String() // as of a Unix socket
 }
 
-// caller is who the call is from, for the gate.
-func (in *sender) caller() string {
-	if in.server.Caller != nil {
-		return in.server.Caller(in.exchange.client, in.exchange.method)
+// addressOf is the address of a peer, the zero Addr if it has none.
+func addressOf(p *peer.Peer) netip.Addr {
+	if p == nil || p.Addr == nil {
+		return netip.Addr{}
 	}
-	return in.name(in.protection.Caller)
+	if tcp, ok := p.Addr.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return hops.Address(p.Addr.String())
 }
 
-// name is who the call is from, by one of the words ip, mtls and header:NAME; the address if the others say nothing.
-func (in *sender) name(word string) string {
-	if name := in.known(word); name != "" {
-		return name
-	}
-	return in.addressText()
-}
-
-// principal is what the call shows of whose its idempotency key is.
-func (in *sender) principal() idempotency.Sender {
-	in.findPeer()
-	client := in.exchange.client // and not in, which would go to the heap
-	p := idempotency.Sender{Trusted: in.trusted, Certificate: certificateName(in.peer), Field: func(name string) string {
-		return strings.Join(metadata.ValueFromIncomingContext(client, name), "; ")
-	}}
-	if in.server.Caller != nil {
-		p.Name = in.server.Caller(client, in.exchange.method)
-	} else {
-		p.Name = in.known(in.protection.Caller)
-	}
-	p.Host = p.Field(":authority")
-	return p
-}
-
-// known is who the call is from if word tells by more than an address; else empty.
-func (in *sender) known(word string) (name string) {
-	switch header, ok := strings.CutPrefix(word, "header:"); {
-	case ok && in.trusted:
-		if values := in.values(header); len(values) > 0 {
-			name = values[len(values)-1] // the nearest hop wrote the last
-		}
-	case word == "mtls":
-		in.findPeer()
-		name = certificateName(in.peer)
-	}
-	return name
-}
-
-// addressText is the client's address, as hops.AppendCaller calls it, or what there is instead.
-func (in *sender) addressText() string {
-	in.findPeer()
-	a := in.address
-	if in.trusted {
-		a = hops.ForwardedFor(in.exchange.gate, a, in.values(forwardedName))
-	}
-	if !a.IsValid() {
-		if in.peer == nil || in.peer.Addr == nil {
-			return ""
-		}
-		return in.peer.Addr.String()
-	}
-	var room [64]byte
-	return string(hops.AppendCaller(room[:0], a))
-}
-
-// certificateName is the name in the client's certificate, empty without one that was verified.
-func certificateName(p *peer.Peer) string {
-	if p == nil {
+func (f *source) Certificate() string {
+	p, ok := peer.FromContext(f.client)
+	if !ok {
 		return ""
 	}
 	info, ok := p.AuthInfo.(credentials.TLSInfo)

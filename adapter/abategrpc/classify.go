@@ -3,6 +3,7 @@ package abategrpc
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ func verdict(g *abate.Guard, st *status.Status, e evidence, err error) abate.Out
 	b := hops.MostMade(e.trailer[madeName])
 	b.Final = b.Final || p.Never // who may not be asked again by us should not be asked again by our callers
 	code := hops.Code(st.Code())
-	running := st.Code() == codes.Aborted && isRunning(e.trailer[reasonName])
+	running := st.Code() == codes.Aborted && slices.Equal(e.trailer[reasonName], runningReason)
 	if running {
 		code = hops.Unavailable // an earlier copy with the same key is at work: not an answer, and it will be there later
 	}

@@ -18,8 +18,10 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/retry"
 )
 
 // keyed is a protection that keeps keys.
@@ -282,6 +284,39 @@ func (forgetful) Renew(context.Context, string, uint64, time.Duration) error {
 
 func (forgetful) Complete(context.Context, string, uint64, idempotency.Response, time.Duration) error {
 	return errors.New("connection refused")
+}
+
+// A refusal in place of an answer has none of its trailers. The calls that were made for it count all the same.
+func TestARefusalInPlaceOfAnAnswerHasNothingOfIt(t *testing.T) {
+	p := trusting(keyed())
+	p.Store, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, abate.Now)}, 200*time.Millisecond
+	conn, _, _ := protect(t, p, func(ctx context.Context, in *text) (*text, error) {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs("order", "17"))
+		fail(ctx, t)
+		return in, nil
+	})
+	a := charge(t.Context(), conn, "a", "idempotency-key", "k", "abate-retry-allowance", "2")
+	if a.code() != codes.Unavailable || a.one(t, "abate-reason") != "idempotency-unrecorded" {
+		t.Fatal(a.err, a.trailer)
+	}
+	if got := a.one(t, "order"); got != "" {
+		t.Errorf("the trailer of the answer went out: %q", got)
+	}
+	if got := a.one(t, "abate-retries-made"); got != "2" {
+		t.Errorf("%q retries were made", got)
+	}
+}
+
+// fail makes a call that is repeated for as long as its tree allows.
+func fail(ctx context.Context, t *testing.T) {
+	g, err := abate.New("bank", abate.Policy{
+		Retry: abate.Retry{MaxRetries: 5, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Disabled: true},
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = abate.Do(ctx, g, func(context.Context) (int, error) { return 0, errors.New("no") })
 }
 
 // Whoever has an answer that is not recorded may see its call done again by the next try.

@@ -18,11 +18,13 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// A stored answer is an idempotency.Response of status 200. Its first field is grpc-status, its second the type of the message in the
-// body; those of the header and the trailers follow. The body of an error is its google.rpc.Status.
+// A stored answer is an idempotency.Response of status 200. Its first field is grpc-status, its second the type of
+// the message in the body; those of the header and the trailers follow. The body of an error is its
+// google.rpc.Status.
 const (
 	statusField   = "grpc-status"
 	typeField     = "message-type"
@@ -42,11 +44,6 @@ type record struct {
 	trailer metadata.MD
 }
 
-// under puts the record between the handler and the stream.
-func (r *record) under(ctx context.Context) context.Context {
-	return grpc.NewContextWithServerTransportStream(ctx, r)
-}
-
 // Method is the call's.
 func (r *record) Method() string { return r.method }
 
@@ -62,10 +59,19 @@ func (r *record) SendHeader(md metadata.MD) error {
 	return r.passed(func() error { return r.out.SendHeader(md) })
 }
 
-// SetTrailer notes the fields and passes them on.
+// SetTrailer notes the fields. They are part of the answer: see release.
 func (r *record) SetTrailer(md metadata.MD) error {
 	r.note(&r.trailer, md)
-	return r.passed(func() error { return r.out.SetTrailer(md) })
+	return nil
+}
+
+// release passes the trailers on. An answer that is not recorded goes out without them.
+func (r *record) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.out != nil {
+		_ = r.out.SetTrailer(r.trailer) // fails for a client that has left
+	}
 }
 
 func (r *record) note(to *metadata.MD, md metadata.MD) {
@@ -84,9 +90,6 @@ func (r *record) passed(do func() error) error {
 	}
 	return nil
 }
-
-// notReplayed are fields that belong to one time or to one session.
-var notReplayed = []string{"date", "set-cookie", pushbackName, madeName, ratelimitedName, replayedName, reasonName}
 
 // response is the answer as it is stored. What is larger than max, and what is not protobuf, can be reported and not
 // replayed.
@@ -124,7 +127,7 @@ func (r *record) response(resp any, err error, max int) idempotency.Response {
 
 func appendFields(fields []idempotency.Field, prefix string, md metadata.MD) []idempotency.Field {
 	for _, name := range slices.Sorted(maps.Keys(md)) {
-		if slices.Contains(notReplayed, name) {
+		if name == reasonName || !serving.Replayed(name) {
 			continue
 		}
 		for _, value := range md[name] {
@@ -165,8 +168,8 @@ func (x *exchange) replay(r *idempotency.Response) (resp any, err error, ok bool
 	return resp, err, true
 }
 
-// messageOf makes the message. One whose type this program does not know by name becomes an Empty that has everything as unknown
-// fields: the client gets the same bytes.
+// messageOf makes the message. One whose type this program does not know by name becomes an Empty that has everything
+// as unknown fields: the client gets the same bytes.
 func messageOf(name protoreflect.FullName, body []byte) (proto.Message, bool) {
 	var m proto.Message = new(emptypb.Empty)
 	if t, err := protoregistry.GlobalTypes.FindMessageByName(name); err == nil {

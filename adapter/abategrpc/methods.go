@@ -89,18 +89,12 @@ func (c *Client) newMethod(name string) *method {
 				m.guard, m.waits = o.Guard, o.WaitForReady
 				return m
 			}
-			if fits(pattern, name) {
+			if hops.Covers(pattern, name) {
 				m.guard, m.waits = o.Guard, o.WaitForReady
 			}
 		}
 	}
 	return m
-}
-
-// fits tells whether pattern means all methods of the service that name belongs to.
-func fits(pattern, name string) bool {
-	n := len(pattern) - 1
-	return n > 1 && pattern[n] == '*' && pattern[n-1] == '/' && len(name) > n && name[:n] == pattern[:n]
 }
 
 // declaredIdempotent tells whether the description of a method that is linked into this program says

@@ -9,39 +9,44 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/serving"
 )
 
-// Server puts the methods of a grpc.Server behind gates: it hands to them what the gate admits, and refuses the rest, cheaply, with a
-// status that says why and when to come again. Set the fields before the first call; after that a Server is safe for
-// concurrent use. A call passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency
-// key → the handler. What is refused comes to none of the later ones.
+// Server puts the methods of a grpc.Server behind gates: it hands to them what the gate admits, and refuses the rest,
+// cheaply, with a status that says why and when to come again. Set the fields before the first call; after that a
+// Server is safe for concurrent use. A call passes, in this order: authentication → deadline → rate limit → shed,
+// with its queue → idempotency key → the handler. What is refused comes to none of the later ones.
 //
 // What a client gets instead of the service:
 //
-//   - RESOURCE_EXHAUSTED for the rate limit; UNAVAILABLE, which clients repeat by themselves, when there is too much to do;
-//     DEADLINE_EXCEEDED when its time is over already. For keys: INVALID_ARGUMENT (missing or no key), ABORTED (another try is
-//     running), FAILED_PRECONDITION (used for another message), ALREADY_EXISTS (done, and its answer could not be kept).
+//   - RESOURCE_EXHAUSTED for the rate limit; UNAVAILABLE, which clients repeat by themselves, when there is too much to
+//     do; DEADLINE_EXCEEDED when its time is over already. For keys: INVALID_ARGUMENT (missing or no key), ABORTED
+//     (another try is running), FAILED_PRECONDITION (used for another message), ALREADY_EXISTS (done, and its answer could
+//     not be kept).
 //   - Details: google.rpc.ErrorInfo, see ErrorDomain, and google.rpc.RetryInfo if it should come again.
-//   - Trailers: grpc-retry-pushback-ms, which is -1 if coming again is in vain; abate-reason; abate-retries-made for those who
-//     sent abate-retry-allowance. The last, and the -1, are on failures of the service as well.
+//   - Trailers: grpc-retry-pushback-ms, which is -1 if coming again is in vain; abate-reason; abate-retries-made for
+//     those who sent abate-retry-allowance. The last, and the -1, are on failures of the service as well.
 //
-// Calls of health checks and of reflection pass, whatever the gate says, unless Select chooses a gate for them: who asks an
-// overloaded server whether it lives must not be told that it is dead.
+// Calls of health checks and of reflection pass, whatever the gate says, unless Select chooses a gate for them: who
+// asks an overloaded server whether it lives must not be told that it is dead.
 //
-// A unary call that passes costs two allocations (400 bytes): its own state, and the context that carries its call tree. A time limit of the
-// gate's own costs four more, and what a trusted peer says one for each name. No goroutine is started.
+// A unary call that passes costs two allocations (400 bytes): its own state, and the context that carries its call
+// tree. A time limit of the gate's own costs four more, and what a trusted peer says one for each name. No goroutine
+// is started.
 type Server struct {
 	// Gate decides about all calls. Nil means that calls pass as if there were no Server.
 	Gate *abate.Gate
 
-	// Select, if set, chooses the gate by the full name of the method ("/shop.Payment/Get") instead. It must be quick and safe for
-	// concurrent use. A call for which it returns nil passes. PassesByDefault names those that pass without a Select.
+	// Select, if set, chooses the gate by the full name of the method ("/shop.Payment/Get") instead. It must be quick
+	// and safe for concurrent use. A call for which it returns nil passes. PassesByDefault names those that pass without
+	// a Select.
 	Select func(method string) *abate.Gate
 
-	// Caller, if set, tells who a call is from, instead of Protection.Caller: the user whom an interceptor in front of this one has
-	// authenticated. It must not return what the caller can choose. If the protection asks for authentication, a call
-	// without a caller ("") is refused with UNAUTHENTICATED: bearer tokens from a file are the proxy's to read, so without
-	// Caller that is every call.
+	// Caller, if set, tells who a call is from, instead of Protection.Caller: the user whom an interceptor in front of
+	// this one has authenticated. It must not return what the caller can choose. If the protection asks for
+	// authentication, a call without a caller ("") is refused with UNAUTHENTICATED: bearer tokens from a file are the
+	// proxy's to read, so without Caller that is every call.
 	Caller func(ctx context.Context, method string) string
 
 	// Key, if set, chooses the bucket of the rate limit, instead of Protection.RateLimit.Key.
@@ -63,15 +68,16 @@ func StreamServerInterceptor(g *abate.Gate) grpc.StreamServerInterceptor { retur
 
 // Gated gives some methods a gate of their own.
 type Gated struct {
-	// Methods are full names ("/shop.Payment/Get"), or all methods of a service ("/shop.Payment/*"); a full name counts more.
+	// Methods are full names ("/shop.Payment/Get"), or all methods of a service ("/shop.Payment/*"); a full name counts
+	// more.
 	Methods []string
 	// Gate decides about them. Nil lets them pass.
 	Gate *abate.Gate
 }
 
-// ServerOptions are the options with which grpc.NewServer makes a server that stands behind g, with other gates for some
-// methods. They chain: interceptors that were set before them run in front of the gate (authentication, logging), those set
-// after behind it. Stats handlers, OpenTelemetry's among them, see every call, refused or not.
+// ServerOptions are the options with which grpc.NewServer makes a server that stands behind g, with other gates for
+// some methods. They chain: interceptors that were set before them run in front of the gate (authentication,
+// logging), those set after behind it. Stats handlers, OpenTelemetry's among them, see every call, refused or not.
 //
 //	server := grpc.NewServer(abategrpc.ServerOptions(gate)...)
 func ServerOptions(g *abate.Gate, others ...Gated) []grpc.ServerOption {
@@ -99,7 +105,7 @@ func selectGate(g *abate.Gate, others []Gated) func(string) *abate.Gate {
 			return own
 		}
 		for pattern, own := range gates { // few, and no text is made
-			if covers(pattern, method) {
+			if hops.Covers(pattern, method) {
 				return own
 			}
 		}
@@ -110,14 +116,8 @@ func selectGate(g *abate.Gate, others []Gated) func(string) *abate.Gate {
 	}
 }
 
-// covers tells whether pattern is a method's full name, or all methods of its service.
-func covers(pattern, method string) bool {
-	n := len(pattern) - 1
-	return pattern == method || n > 1 && pattern[n] == '*' && pattern[n-1] == '/' && strings.HasPrefix(method, pattern[:n])
-}
-
-// PassesByDefault tells the methods that a Server without a Select lets pass: health checks (/grpc.health.v1.Health/*) and
-// reflection (/grpc.reflection.*).
+// PassesByDefault tells the methods that a Server without a Select lets pass: health checks
+// (/grpc.health.v1.Health/*) and reflection (/grpc.reflection.*).
 func PassesByDefault(method string) bool {
 	return strings.HasPrefix(method, "/grpc.") &&
 		(strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection."))
@@ -133,50 +133,50 @@ func (s *Server) gateOf(method string) *abate.Gate {
 	return s.Gate
 }
 
-// Unary is the interceptor for unary methods. If the handler panics, the place of the call is free again, its idempotency
-// key is let go, and the panic goes on.
-func (s *Server) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// Unary is the interceptor for unary methods. If the handler panics, the slot of the call is free again, its
+// idempotency key is let go, and the panic goes on.
+func (s *Server) Unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
 	g := s.gateOf(info.FullMethod)
 	if g == nil {
 		return handler(ctx, req)
 	}
-	x := &exchange{gate: g, client: ctx, method: info.FullMethod}
-	in := newSender(s, x)
-	until, err := x.enter(&in)
-	if err != nil {
+	x := &exchange{server: s, client: ctx, method: info.FullMethod}
+	var in serving.Sender
+	if err := x.enter(g, &in); err != nil {
 		return nil, err
 	}
 	defer x.end()
 	if store, c, on := g.Idempotency(); on && keyedMethod(c.Methods, info.FullMethod) {
-		if c.Required || len(in.values(keyName)) > 0 || len(in.values(xKeyName)) > 0 {
-			return x.handleKeyed(&in, store, c, until, req, handler)
+		if c.Required || len(x.values(keyName)) > 0 || len(x.values(xKeyName)) > 0 {
+			return x.handleKeyed(&in, store, c, req, handler)
 		}
 	}
-	resp, err := handler(x.context(ctx, &in, until), req)
-	x.finish(err)
-	return resp, err
+	return x.handle(&in, req, handler)
 }
 
-// Stream is the interceptor for streaming methods. The call holds its place until its first message or its header goes
-// out, or until it ends: what lasts longer says nothing about the service, and an event stream that is open for an hour
-// must not keep others out. Its time limit holds to the end, for a handler that waits for a message too; if it is the gate's own,
-// such a wait costs a goroutine, and the message must not be used again after it has failed. Idempotency keys are for unary calls, and not looked at here.
+// Stream is the interceptor for streaming methods. The call holds its slot until its first message or its header goes
+// out, or until it ends: what lasts longer says nothing about the service, and an event stream that is open for an
+// hour must not keep others out. Its time limit holds to the end, for a handler that waits for a message too; if it
+// is the gate's own, such a wait costs a goroutine, and the message must not be used again after it has failed.
+// Idempotency keys are for unary calls, and not looked at here.
 func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	g := s.gateOf(info.FullMethod)
 	if g == nil {
 		return handler(srv, ss)
 	}
 	w := &gatedStream{ServerStream: ss}
-	w.exchange = exchange{gate: g, client: ss.Context(), method: info.FullMethod, stream: ss, talks: info.IsClientStream}
 	x := &w.exchange
-	in := newSender(s, x)
-	until, err := x.enter(&in)
-	if err != nil {
+	x.server, x.client, x.method = s, ss.Context(), info.FullMethod
+	x.stream, x.talks = ss, info.IsClientStream
+	var in serving.Sender
+	if err := x.enter(g, &in); err != nil {
 		return err
 	}
 	defer x.end()
-	w.ctx = x.context(x.client, &in, until)
-	err = handler(srv, w)
+	w.ctx = x.context(x.client, &in)
+	err := handler(srv, w)
 	x.finish(err)
 	return err
 }
@@ -209,14 +209,15 @@ func (w *gatedStream) RecvMsg(m any) error {
 	}
 }
 
-// SendMsg sends a message. The first one gives the place back before it is sent: a client that does not read must not hold it.
+// SendMsg sends a message. The first one gives the slot back before it is sent: a client that does not read must not
+// hold it.
 func (w *gatedStream) SendMsg(m any) error {
-	w.begun()
+	w.settle(abate.Success)
 	return w.ServerStream.SendMsg(m)
 }
 
 // SendHeader sends the header, with which the answer begins.
 func (w *gatedStream) SendHeader(md metadata.MD) error {
-	w.begun()
+	w.settle(abate.Success)
 	return w.ServerStream.SendHeader(md)
 }

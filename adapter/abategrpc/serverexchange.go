@@ -14,54 +14,54 @@ import (
 	"github.com/abate-go/abate/internal/serving"
 )
 
-// exchange is a call that a gate has to do with. It is not used again for another one, so whoever holds on to it for too long
-// harms only himself.
+// exchange is a call that a gate has to do with. It is not used again for another one, so whoever holds on to it for
+// too long harms only himself.
 type exchange struct {
-	gate    *abate.Gate
-	method  string
-	client  context.Context    // over when the client has left
-	stream  grpc.ServerStream  // nil of a unary call
-	cancel  context.CancelFunc // ends the time limit that the gate gave, if it did
-	tree    abate.CallTree
-	given   int       // its allowance, if one was believed
-	key     *keyedTry // of a call that is done once; else nil
-	arrival abate.Arrival
-	arrived time.Duration
-	until   time.Duration // when it has to be done
+	serving.Exchange
+	server *Server
+	method string
+	client context.Context    // over when the client has left
+	stream grpc.ServerStream  // nil of a unary call
+	cancel context.CancelFunc // ends the time limit that the gate gave, if it did
+	tree   serving.Tree
+	key    *keyedTry // of a call that is done once; else nil
 
-	asked   bool // the client said what is left for retries, and wants to hear how many there were
-	envoy   bool // it is Envoy, or speaks like it
-	talks   bool // the client streams: how long the call takes is its own affair
-	settled atomic.Bool
-	ended   bool // the handler has returned
+	begun atomic.Bool // the answer of a stream has begun, or ended: those who say so may be several goroutines
+	asked bool        // the client said what is left for retries, and wants to hear how many there were
+	envoy bool        // it is Envoy, or speaks like it
+	talks bool        // the client streams: how long the call takes is its own affair
+	ended bool        // the handler has returned
 }
 
 // enter has the gate decide. The error is what the client gets instead of the service.
-func (x *exchange) enter(in *sender) (until time.Duration, err error) {
-	if in.unknown() {
-		return 0, x.refuse(&unauthenticated, "", 0)
+func (x *exchange) enter(g *abate.Gate, in *serving.Sender) error {
+	x.Gate = g
+	in.Meet(x.client, g, (*source)(x))
+	x.hear(in)
+	p := x.Enter(x.client, in)
+	if p == nil {
+		return nil
 	}
-	now := abate.Now()
-	x.arrived = now
-	step := serving.Decide(x.client, &x.arrival, x.gate.Arrive(&x.arrival, now, in.arrives(now)))
-	if step.Action == abate.Refuse {
-		return 0, x.turnAway()
-	}
-	x.until = step.Until
-	return step.Until, nil
+	r := x.Arrival.Refusal()
+	x.tell(p.Code, r.RetryAfter, false, r.NoRetry)
+	return errorOf(p, g.Name(), "", r.Shed, r.RetryAfter)
 }
 
-// context is what the handler works under.
-func (x *exchange) context(ctx context.Context, in *sender, until time.Duration) context.Context {
-	in.plant()
-	ctx = abate.WithCallTree(ctx, &x.tree)
-	if _, ends := ctx.Deadline(); until != abate.NoDeadline && (!ends || until < in.contextEnds) {
-		ctx, x.cancel = context.WithTimeout(ctx, until-abate.Now())
+// context is what the handler works under. It always has a call tree, for every client of gRPC understands the
+// pushback in which that ends.
+func (x *exchange) context(ctx context.Context, in *serving.Sender) context.Context {
+	if in.Trusted && x.asked {
+		x.tree.Believe(x.values(allowanceName))
 	}
-	if in.says {
-		ctx = abate.WithPriority(ctx, in.priority)
-	}
+	ctx, x.cancel = in.Under(abate.WithCallTree(ctx, &x.tree.CallTree), x.Until)
 	return ctx
+}
+
+// handle has the handler do a unary call.
+func (x *exchange) handle(in *serving.Sender, req any, handler grpc.UnaryHandler) (any, error) {
+	resp, err := handler(x.context(x.client, in), req)
+	x.finish(err)
+	return resp, err
 }
 
 // codeOf is the code that grpc-go sends for what a handler returned.
@@ -76,67 +76,55 @@ func codeOf(err error) hops.Code {
 	return hops.Code(st.Code())
 }
 
+// classOf is what the end of a call says about the service.
+func classOf(err error) abate.Class {
+	if err == nil {
+		return abate.Success
+	}
+	return hops.ServedCode(codeOf(err))
+}
+
 // finish is told what the handler returned.
 func (x *exchange) finish(err error) {
 	x.ended = true
-	class := abate.Success
-	if err != nil {
-		class = hops.ServedCode(codeOf(err))
-	}
-	now := abate.Now()
-	x.tell(class != abate.Success, class != abate.Success && x.arrival.NoRetry(now))
-	x.settle(now, x.class(now, class))
+	class := classOf(err)
+	x.tell("", 0, class != abate.Success, class != abate.Success && x.Arrival.NoRetry(abate.Now()))
+	x.settle(class)
 }
 
-// nearEnd is how much before its deadline a call that is given up counts as one whose time was up: client and server run
-// the same time limit, and which of them notices first is a matter of luck.
-const nearEnd = 10 * time.Millisecond
-
-// class is what the end of a call says about the service.
-func (x *exchange) class(now time.Duration, class abate.Class) abate.Class {
-	switch {
-	case x.client.Err() == context.Canceled && now >= x.until-min(nearEnd, (x.until-x.arrived)/10):
-		return abate.Overload // too slow for its callers
-	case x.client.Err() == context.Canceled, class == abate.Success && x.talks:
-		return abate.Ignored
+// tell puts into the trailers of an answer what became of retries, and what the client should do: not try again,
+// because the tree says so of a failure or never does, or else wait. reason is the code of a refusal.
+func (x *exchange) tell(reason string, wait time.Duration, failed, never bool) {
+	var below abate.Below
+	if x.asked || failed {
+		below = x.tree.Report()
 	}
-	return class
-}
-
-// tell puts into the trailers of an answer what became of retries, and whether the client should not try again: because the tree
-// says so, or never does.
-func (x *exchange) tell(failed, never bool) {
-	below := x.report()
 	below.Final = below.Final && failed || never
+	if reason == "" && !below.Final {
+		if x.asked && below.Made > 0 {
+			x.trail(metadata.MD{madeName: {string(hops.AppendMade(nil, below))}})
+		} else if x.asked {
+			x.trail(noneMade)
+		}
+		return
+	}
+	md := make(metadata.MD, 4)
+	if reason != "" {
+		md[reasonName] = []string{reason}
+	}
 	switch {
 	case below.Final:
-		md := make(metadata.MD, 3)
 		md[pushbackName] = minusOne
-		if x.asked {
-			md[madeName] = []string{string(hops.AppendMade(nil, below))}
-		}
 		if x.envoy {
 			md[ratelimitedName] = yes
 		}
-		x.trail(md)
-	case x.asked && below.Made == 0:
-		x.trail(noneMade)
-	case x.asked:
-		x.trail(metadata.MD{madeName: {string(hops.AppendMade(nil, below))}})
+	case wait > 0:
+		md[pushbackName] = []string{string(hops.AppendPushback(nil, hops.Pushback{Wait: wait}))}
 	}
-}
-
-// report is what the tree says when the call ends. What is left goes back to the caller with that, so nothing more is made of
-// it here. What calls in flight were given has to be counted: they have not told yet what they used.
-func (x *exchange) report() abate.Below {
-	_, limited := x.tree.Allowance()
-	if !limited {
-		return x.tree.Report()
+	if x.asked {
+		md[madeName] = []string{string(hops.AppendMade(nil, below))}
 	}
-	left := x.tree.Close()
-	below := x.tree.Report()
-	below.Made = max(below.Made, x.given-left)
-	return below
+	x.trail(md)
 }
 
 // noneMade is the report that most calls make. It is only read.
@@ -151,28 +139,24 @@ func (x *exchange) trail(md metadata.MD) {
 	_ = grpc.SetTrailer(x.client, md) // fails for a client that has left, and without a server around us
 }
 
-// begun is told that the answer of a stream begins.
-func (x *exchange) begun() {
-	if !x.settled.Load() {
-		now := abate.Now()
-		x.settle(now, x.class(now, abate.Success))
+// settle tells the gate, once, that the service is through with the call, or that the answer of a stream begins.
+func (x *exchange) settle(class abate.Class) {
+	if x.talks && class == abate.Success {
+		class = abate.Ignored
 	}
-}
-
-// settle tells the gate, once, that the service is through with the call.
-func (x *exchange) settle(now time.Duration, class abate.Class) {
-	if x.settled.CompareAndSwap(false, true) {
-		x.arrival.Done(now, class)
+	if x.stream == nil || x.begun.CompareAndSwap(false, true) {
+		x.Settle(x.client, class)
 	}
 }
 
 // end settles what is left: the handler has returned, or panicked.
 func (x *exchange) end() {
 	if !x.ended {
-		x.settle(abate.Now(), abate.Failure)
-	}
-	if x.key != nil {
-		x.key.abandon()
+		x.settle(abate.Failure)
+		if x.key != nil {
+			x.key.record.release()
+			x.key.Panicked(0, false)
+		}
 	}
 	if x.cancel != nil {
 		x.cancel()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // ServiceConfig is what a service config of gRPC says about time limits, retries and hedging, as policies. ParseServiceConfig
@@ -119,7 +120,7 @@ func (m *MethodPolicy) repeatsAll() bool {
 		return true
 	}
 	for _, pattern := range m.Methods {
-		if !slices.ContainsFunc(m.Policy.RetryMethods, func(listed string) bool { return covers(listed, pattern) }) {
+		if !slices.ContainsFunc(m.Policy.RetryMethods, func(listed string) bool { return hops.Covers(listed, pattern) }) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // call is one request on its way through a guard: the abate.Operation. What the first attempt and its answer need lies
@@ -82,7 +83,7 @@ func (c *call) remember(resp *http.Response, err error) {
 	if c.numbered {
 		return
 	}
-	failed := err == nil && servedBadly(resp.StatusCode) || err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
+	failed := err == nil && hops.StatusFailed(resp.StatusCode) || err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
 	if c.begun {
 		c.sent = abate.Now()
 	}

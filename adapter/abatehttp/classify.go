@@ -23,8 +23,8 @@ func (c *call) Classify(resp *http.Response, err error) abate.Outcome {
 	}
 	o.NoRetry = o.NoRetry || o.Class != abate.Success && refusedInside(resp)
 	o.Resent = c.takeResent()
-	o.Unfinished = o.Class == abate.Success && resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols &&
-		!bodiless(c.request.Method, resp.StatusCode)
+	o.Unfinished = o.Class == abate.Success && resp.Body != http.NoBody &&
+		resp.StatusCode != http.StatusSwitchingProtocols && !bodiless(c.request.Method, resp.StatusCode)
 	return o
 }
 
@@ -41,8 +41,8 @@ func (c *call) classifyError(err error) abate.Outcome {
 	return o
 }
 
-// takeResent returns the extra attempts that nobody has been told of yet. With hedges they may be another copy's: the call pays
-// for all.
+// takeResent returns the extra attempts that nobody has been told of yet. With hedges they may be another copy's: the
+// call pays for all.
 func (c *call) takeResent() int {
 	if c.resent.Load() == 0 {
 		return 0
@@ -50,21 +50,22 @@ func (c *call) takeResent() int {
 	return int(c.resent.Swap(0))
 }
 
-// ClassifyError judges an attempt of g that brought no answer, because the connection to the server failed with err or
-// the time was up. again tells whether the request may be sent again. A failure to connect (a *net.OpError of a dial) means that it
-// was not sent. Transport judges so; it is exported for data planes that speak HTTP without net/http. What the caller of the
-// request did is not judged here.
+// ClassifyError judges an attempt of g that brought no answer, because the connection to the server failed with err
+// or the time was up. again tells whether the request may be sent again. A failure to connect (a *net.OpError of a
+// dial) means that it was not sent. Transport judges so; it is exported for data planes that speak HTTP without
+// net/http. What the caller of the request did is not judged here.
 func ClassifyError(g *abate.Guard, err error, again bool) abate.Outcome {
 	o := abate.Outcome{Class: abate.Failure, NoRetry: !again || distrusted(err) || !g.Retryable(0, err, true), Err: err}
 	o.Unsent = dialFailed(err)
 	return o
 }
 
-// ClassifyStatus judges an attempt of g by its answer's status and header; see ClassifyError. Below 400 it is a success.
-// Most of 4xx is the caller's doing: the dependency answered, and well. What the answer says about attempts behind it, in
-// Abate-Retries-Made, is in Outcome.Below, whatever the status. A failure that the server asks not to be repeated, in whichever
-// header, is final: the callers of this one should not repeat it either. A conflict with a try of the same idempotency key that is
-// still running, as a gate reports it, is no answer: a hedge that gets it leaves the first copy alone, and a retry waits.
+// ClassifyStatus judges an attempt of g by its answer's status and header; see ClassifyError. Below 400 it is a
+// success. Most of 4xx is the caller's doing: the dependency answered, and well. What the answer says about attempts
+// behind it, in Abate-Retries-Made, is in Outcome.Below, whatever the status. A failure that the server asks not to
+// be repeated, in whichever header, is final: the callers of this one should not repeat it either. A conflict with a
+// try of the same idempotency key that is still running, as a gate reports it, is no answer: a hedge that gets it
+// leaves the first copy alone, and a retry waits.
 func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) (o abate.Outcome) {
 	if made := header[hops.Made]; made != nil {
 		o.Below = hops.MostMade(made)
@@ -73,32 +74,26 @@ func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) 
 		o.Below.Final = false
 		return o
 	}
+	class, passes := hops.JudgeStatus(status)
 	running := status == http.StatusConflict && header.Get(reasonHeader) == KeyRunning.Code
-	passing := passes(status) || running
-	retryable := g.Retryable(status, nil, passing)
-	if status < 500 && !passing && !retryable {
+	retryable := g.Retryable(status, nil, passes || running)
+	switch {
+	case running:
+		class = abate.Overload
+	case class == abate.Success && !retryable:
 		o.Below.Final = false
 		return o
+	case class == abate.Success: // the policy knows better
+		class = abate.Failure
 	}
-	o.Class, o.Neutral = abate.Failure, running
+	o.Class, o.Neutral = class, running
 	o.Below.Final = o.Below.Final || toldNotTo(header)
 	o.NoRetry = !again || !retryable || o.Below.Final
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || running {
-		o.Class = abate.Overload
+	if class == abate.Overload {
 		o.RetryAfter = retryAfter(header)
 	}
 	o.Err = &StatusError{StatusCode: status, RetryAfter: o.RetryAfter}
 	return o
-}
-
-// passes tells whether the trouble that a status names may be over at the next attempt.
-func passes(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
 }
 
 // toldNotTo tells whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the header

@@ -10,13 +10,13 @@ import (
 )
 
 // Handler is an http.Handler that stands behind a gate: it hands to Next what the gate admits, and refuses the rest,
-// cheaply, with an RFC 9457 problem that says why and when to come again. Set the fields before the first request; after
-// that a Handler is safe for concurrent use, and must not be copied. The package's comment says what it does and in which
-// order.
+// cheaply, with an RFC 9457 problem that says why and when to come again. Set the fields before the first request;
+// after that a Handler is safe for concurrent use, and must not be copied. The package's comment says what it does
+// and in which order.
 //
-// A request that passes costs one allocation (384 bytes), and one more while a rate limit is on; a deadline, a priority and a
-// call tree have to be put in its context, which costs five, two and three. No goroutine is started. Requests with an
-// idempotency key cost the copies of body and answer besides what the store takes.
+// A request that passes costs one allocation (384 bytes), and one more while a rate limit is on; a deadline, a
+// priority and a call tree have to be put in its context, which costs five, two and three. No goroutine is started.
+// Requests with an idempotency key cost the copies of body and answer besides what the store takes.
 type Handler struct {
 	// Next handles what the gate admits. It must not be nil.
 	Next http.Handler
@@ -48,7 +48,7 @@ type Handler struct {
 // NewHandler returns a Handler that hands to next what g admits.
 func NewHandler(g *abate.Gate, next http.Handler) *Handler { return &Handler{Gate: g, Next: next} }
 
-// ServeHTTP hands the request to Next, or refuses it. If Next panics, the place of the request is free again, its
+// ServeHTTP hands the request to Next, or refuses it. If Next panics, the slot of the request is free again, its
 // idempotency key is let go, and the panic goes on. A panic behind the head of an answer for good lets no key go: the
 // request was done, and repeats get 409.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,49 +60,65 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Next.ServeHTTP(w, r)
 		return
 	}
-	x := &exchange{out: w, handler: h, gate: g, client: r.Context()}
-	s := newSender(h, g, r)
-	x.asked = r.Header[hops.Allowance] != nil
-	x.envoy = s.trusted && r.Header[hops.AttemptCount] != nil
-	if s.unknown() {
-		w.Header()["Www-Authenticate"] = []string{"Bearer"}
-		x.refuse(&Unauthenticated, "", 0)
-		return
-	}
-	now := abate.Now()
-	step := serving.Decide(x.client, &x.arrival, g.Arrive(&x.arrival, now, s.arrives(now)))
-	if step.Action == abate.Refuse {
-		x.showLimit()
-		x.turnAway()
+	x := &exchange{out: w, handler: h, request: r}
+	x.Gate = g
+	var s serving.Sender
+	s.Meet(r.Context(), g, (*source)(x))
+	x.hear(&s)
+	refused := x.Enter(r.Context(), &s)
+	x.showLimit()
+	if refused != nil {
+		x.turnAway(refused)
 		return
 	}
 	defer x.end()
-	x.showLimit()
-	if store, c, on := g.Idempotency(); on && s.keyed(c) {
-		x.handleKeyed(&s, store, c, step.Until)
+	if store, c, on := g.Idempotency(); on && x.keyed(c) {
+		x.handleKeyed(&s, store, c)
 		return
 	}
-	x.handle(x.with(r, r.Context(), &s, step.Until))
+	x.handle(x.with(r, r.Context(), &s))
 }
 
 // exchange is a request that a gate has to do with, and the answer to it: an http.ResponseWriter that sees what goes
 // through. It is not used again for another request, so whoever holds on to it for too long harms only himself.
 type exchange struct {
+	serving.Exchange
 	out     http.ResponseWriter
 	handler *Handler
-	gate    *abate.Gate
-	client  context.Context    // over when the client has left
-	limit   context.Context    // what the request is done under, if the gate gave it a deadline
-	cancel  context.CancelFunc // ends limit
-	arrival abate.Arrival
+	request *http.Request
+	cancel  context.CancelFunc        // ends the time limit that the gate gave, if it did
 	values  [len(limitHeaders)]string // of the headers that show the limit
 	key     *keyedTry                 // of a request that is done once; else nil
 	tree    *callTree                 // of a request whose caller counts attempts; else nil
 	status  int                       // of the answer's head, once that is written
-	settled bool                      // the gate knows that the service is through
 	ended   bool                      // Next has returned
 	asked   bool                      // the caller wants to know how many attempts were made: it has sent an allowance
 	envoy   bool                      // the caller is to be told in Envoy's words, too
+}
+
+// with returns r under ctx, with the deadline, the priority and the call tree of the request if there is any; r
+// itself if there is nothing.
+func (x *exchange) with(r *http.Request, ctx context.Context, s *serving.Sender) *http.Request {
+	ctx, x.cancel = s.Under(ctx, x.Until)
+	if !limited(ctx) { // else a Handler before this one has made the tree, and reports it
+		x.plant(s.Trusted)
+	}
+	if x.tree != nil {
+		if s.Trusted {
+			x.tree.believed.Context = ctx
+			ctx = &x.tree.believed
+		}
+		ctx = abate.WithCallTree(ctx, &x.tree.CallTree)
+	}
+	if x.cancel == nil && x.key == nil && x.tree == nil && !s.Says {
+		outer := abate.CallTreeOf(ctx)
+		if outer == nil {
+			return r
+		}
+		// Its own: what Next asks repeats nothing that a Handler before this one has asked.
+		ctx = abate.WithCallTree(ctx, outer)
+	}
+	return r.WithContext(ctx)
 }
 
 // handle calls Next.
@@ -114,8 +130,8 @@ func (x *exchange) handle(r *http.Request) {
 // end settles what is left: Next has returned, or panicked.
 func (x *exchange) end() {
 	if x.ended && x.status == 0 {
-		if x.limit != nil && x.limit.Err() == context.DeadlineExceeded {
-			x.tooLate()
+		if x.cancel != nil && abate.Now() >= x.Until { // the handler has noticed that, and has said nothing about it
+			x.refuse(x, &serving.DeadlinePassed, "")
 		} else if x.key == nil {
 			x.tell(http.StatusOK, false) // net/http writes that head
 		}
@@ -133,23 +149,12 @@ func (x *exchange) end() {
 	}
 }
 
-// tooLate answers for a handler that has noticed the end of its time, and has said nothing about it.
-func (x *exchange) tooLate() {
-	x.begin(deadlinePassed.Status)
-	x.refuse(&deadlinePassed, "", 0)
-}
-
 // settle tells the gate, once, that the service is through with the request.
-func (x *exchange) settle(class abate.Class) {
-	if !x.settled {
-		x.settled = true
-		x.arrival.Done(abate.Now(), class)
-	}
-}
+func (x *exchange) settle(class abate.Class) { x.Settle(x.request.Context(), class) }
 
 // class is what the answer says about the service.
 func (x *exchange) class() abate.Class {
-	if x.client.Err() == context.Canceled || x.status == http.StatusSwitchingProtocols {
+	if x.status == http.StatusSwitchingProtocols {
 		return abate.Ignored
 	}
 	return hops.ServedClass(x.status)

@@ -12,6 +12,16 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
+const priorityHeader = "Abate-Priority"
+
+// priorityValues are the values of that header, in the order of shed.Priorities, shared by all requests.
+var priorityValues = func() (all [len(shed.Priorities)][]string) {
+	for i, p := range shed.Priorities {
+		all[i] = []string{p.String()}
+	}
+	return all
+}()
+
 // counts are the values of the attempt count. They are shared by all requests: one less thing to allocate for each.
 var counts = func() (c [32]string) {
 	for i := range c {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
@@ -22,83 +20,65 @@ const (
 	replayedHeader = "Idempotency-Replayed"
 )
 
-// Drain waits until all that is done under idempotency keys in this process, by Handlers and by the servers of abategrpc, has ended and is
-// recorded, or ctx is over, whose error it returns then. Call it after http.Server.Shutdown, which does not wait for runs whose client of
-// HTTP/2 has left, and before the stores are closed: what is not recorded by the end of the process looks like a crash to the next
-// try, which takes over after the lease.
+// Drain waits until all that is done under idempotency keys in this process, by Handlers and by the servers of
+// abategrpc, has ended and is recorded, or ctx is over, whose error it returns then. Call it after
+// http.Server.Shutdown, which does not wait for runs whose client of HTTP/2 has left, and before the stores are
+// closed: what is not recorded by the end of the process looks like a crash to the next try, which takes over after
+// the lease.
 func Drain(ctx context.Context) error { return serving.Drain(ctx) }
+
+// Try is one try of a request that has an idempotency key.
+type Try = idempotency.Try
+
+// TryOf returns the try under which a Handler has the request done that ctx belongs to; false if it has no key.
+func TryOf(ctx context.Context) (Try, bool) { return serving.TryOf(ctx) }
 
 // handleKeyed does what the idempotency key of a request says: has the request done, or answers for it. The gate has
 // admitted it: what is refused burns no key.
-func (x *exchange) handleKeyed(s *sender, store idempotency.Store, c *idempotency.Config, until time.Duration) {
-	r := s.request
-	key, p, detail := keyOf(r.Header[keyHeader], r.Header[xKeyHeader])
+func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *idempotency.Config) {
+	r := x.request
+	key, p, detail := serving.ReadKey(r.Header[keyHeader], r.Header[xKeyHeader])
 	if p != nil {
-		x.refuseKey(p, detail, 0)
+		x.refuseKey(p, detail)
 		return
 	}
 	body, p := readBody(r, c.MaxBody)
 	if p != nil {
-		x.refuseKey(p, "", 0)
+		x.refuseKey(p, "")
 		return
 	}
-	if abate.Now() >= until {
-		x.refuseKey(&deadlinePassed, "", 0)
-		return
-	}
-	principal, compared := idempotency.Principal(c.Scope, s.principal())
-	k := &keyedTry{sent: key, until: until, Hold: serving.Hold{
-		Gate: x.gate, Store: store, Config: c, Ctx: context.WithoutCancel(r.Context()), Key: idempotency.StoreKey(x.gate.Name(), principal, key),
-	}}
-	begun, err := k.Begin(idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body).With(compared), until)
+	k := &keyedTry{Hold: serving.Hold{Store: store, Config: c}}
 	ctx := r.Context()
-	switch {
-	case err != nil:
-		if c.WhenAway != "open" {
-			x.refuseKey(&KeyUnavailable, "", KeyWait(x.gate))
-			return
-		}
-	case begun.State != idempotency.Run:
-		x.answerKey(&begun)
+	switch claim := x.Claim(ctx, &k.Hold, s, key, idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body)); {
+	case claim.Refused != nil:
+		x.refuseKey(claim.Refused, "")
 		return
-	case ctx.Err() == context.Canceled: // the client left meanwhile, and nothing has been done
-		k.Fail()
-		x.refuseKey(nil, "", 0)
+	case claim.Answer != nil:
+		x.settle(abate.Ignored)
+		x.ended = true
+		x.tell(claim.Answer.Status, false)
+		replay(x.out, claim.Answer)
 		return
-	default:
-		k.Keep()
+	case claim.Held:
 		k.record = record{
-			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer, keeps: c.Keeps,
-			mark: func(status int) bool { return k.Mark(status, until) }, grow: k.Grow,
+			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
+			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow,
 		}
 		x.key = k
-		// From here on the client may leave: what it asked for is done all the same, and its next try finds the answer.
-		ctx = context.WithValue(k.Ctx, tryKey{}, k)
+		ctx = k.Under()
 	}
-	handed := *x.with(r, ctx, s, until)
+	handed := *x.with(r, ctx, s)
 	handed.Body = wholeBody{bytes.NewReader(body), r.Body}
 	x.handle(&handed)
 }
 
-// keyOf reads the key, or says what is wrong with it. It may stand in both headers.
-func keyOf(standard, older []string) (key string, p *Problem, detail string) {
-	key, err := idempotency.ParseKeys(strings.Join(standard, ", "), strings.Join(older, ", "))
-	switch {
-	case err != nil:
-		return "", &KeyInvalid, err.Error()
-	case key == "":
-		return "", &KeyMissing, ""
-	}
-	return key, nil, ""
-}
-
 // readBody reads a body of at most max bytes.
-func readBody(r *http.Request, max int) ([]byte, *Problem) {
+func readBody(r *http.Request, max int) ([]byte, *serving.Problem) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
 	if r.ContentLength > int64(max) {
-		return nil, &KeyedBodyTooLarge
+		return nil, &serving.KeyedBodyTooLarge
 	}
 	var b bytes.Buffer
 	if n := r.ContentLength; n > 0 && n <= 64<<10 {
@@ -108,9 +88,9 @@ func readBody(r *http.Request, max int) ([]byte, *Problem) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case b.Len() > max, errors.As(err, &tooLarge):
-		return nil, &KeyedBodyTooLarge
+		return nil, &serving.KeyedBodyTooLarge
 	case err != nil:
-		return nil, &KeyedBodyBroken
+		return nil, &serving.KeyedBodyBroken
 	}
 	return b.Bytes(), nil
 }
@@ -121,74 +101,43 @@ type wholeBody struct {
 	io.Closer
 }
 
-// refuseKey refuses an admitted request for its key. It never came to the service, so the gate learns nothing from it.
-func (x *exchange) refuseKey(p *Problem, detail string, retryAfter time.Duration) {
-	x.settle(abate.Ignored)
+// refuseKey refuses an admitted request for its key.
+func (x *exchange) refuseKey(p *serving.Problem, detail string) {
+	x.RefuseKey(x.request.Context(), p)
 	x.ended = true
-	switch {
-	case x.client.Err() == context.Canceled:
-		x.WriteHeader(statusClientLeft)
+	if x.request.Context().Err() == context.Canceled {
+		x.WriteHeader(serving.StatusClientLeft)
 		return
-	case p == &KeyMissing || p == &KeyInvalid:
-		x.gate.KeyDecided("missing")
 	}
-	x.refuse(p, detail, retryAfter)
-}
-
-// answerKey answers for a request that is being done, or has been.
-func (x *exchange) answerKey(b *idempotency.Begun) {
-	switch {
-	case b.State == idempotency.Running:
-		x.refuseKey(&KeyRunning, "", KeyWait(x.gate))
-	case b.State == idempotency.Mismatch:
-		x.refuseKey(&KeyMismatch, "", 0)
-	case b.Response.EffectUnknown():
-		x.refuseKey(&KeyEffectUnknown, "", 0)
-	case b.Response.Truncated:
-		x.refuseKey(&KeyNotStored, "", 0)
-	default:
-		x.settle(abate.Ignored)
-		x.ended = true
-		x.tell(b.Response.Status, false)
-		replay(x.out, &b.Response)
-	}
+	x.refuse(x.out, p, detail)
 }
 
 // keyedTry is a try that holds a key, and what it has answered.
 type keyedTry struct {
 	serving.Hold
-	sent   string        // the key, as the client has sent it
-	until  time.Duration // the end of the request's time
 	record record
 }
 
-// endKey ends the try: with the answer, so that repeats get it, or without if there is none that is for good. What was held
-// back of the answer goes to the client only then, and only if the store has confirmed it. A handler that panicked may have had
-// its effect before. If it did so behind the head of an answer for good, it has said so: a reverse proxy panics when the service
-// behind it breaks off.
+// endKey ends the try: with the answer, so that repeats get it, or without if there is none that is for good. What
+// was held back of the answer goes to the client only then, and only if the store has confirmed it.
 func (x *exchange) endKey() {
 	k := x.key
 	defer k.Shrink()
-	if x.ended && x.status == 0 {
+	if x.ended {
 		x.beginImplicitly()
 	}
-	switch {
-	case x.ended && k.Config.Keeps(x.status):
-		if recorded := k.Complete(k.record.response(), k.until); !recorded || k.record.refused {
-			x.unrecorded()
-			return
-		}
-	case !x.ended && k.Config.Keeps(x.status):
-		k.Complete(idempotency.Response{Status: x.status, Truncated: true}, abate.Now()) // nobody waits for it
-	case !x.ended && k.Config.KeepServerErrors:
-		k.Complete(idempotency.Unknown(), abate.Now()) // nobody waits for it
-	default:
+	switch kept := k.record.kept; {
+	case !x.ended:
+		k.Panicked(x.status, kept)
+		return
+	case !kept:
 		k.Fail()
+	case !k.Complete(k.record.response(), x.Until) || k.record.refused:
+		x.unrecorded()
+		return
 	}
-	if x.ended {
-		k.record.marked = true
-		_ = k.record.flush()
-	}
+	k.record.marked = true
+	_ = k.record.flush()
 }
 
 // unrecorded refuses to give out an answer that the store has not confirmed. Of one that has begun to go out it has.
@@ -204,5 +153,5 @@ func (x *exchange) unrecorded() {
 		header[hops.Made] = made
 	}
 	x.key.record.opened = true // by what follows
-	x.refuse(&KeyUnrecorded, "", KeyWait(x.gate))
+	x.refuse(x.out, &serving.KeyUnrecorded, "")
 }

@@ -115,7 +115,7 @@ func TestKeysAreReadWithCare(t *testing.T) {
 		"quoted":               {"POST", []string{`"k1"`}, ""},
 		"other method":         {"PUT", nil, ""},
 		"missing":              {"POST", nil, "idempotency-key-missing"},
-		"empty":                {"POST", []string{""}, "idempotency-key-missing"},
+		"empty":                {"POST", []string{""}, "idempotency-key-invalid"},
 		"quoted, but empty":    {"POST", []string{`""`}, "idempotency-key-invalid"},
 		"two":                  {"POST", []string{"k1", "k2"}, "idempotency-key-invalid"},
 		"newline":              {"POST", []string{"k\n1"}, "idempotency-key-invalid"},

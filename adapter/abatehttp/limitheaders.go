@@ -9,13 +9,15 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// limitHeaders show the rate limit on every answer: those of the IETF's draft, and those that were used before. The names
-// are in the form in which http.Header keeps them.
-var limitHeaders = [...]string{"Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+// limitHeaders show the rate limit on every answer: those of the IETF's draft, and those that were used before. The
+// names are in the form in which http.Header keeps them.
+var limitHeaders = [...]string{
+	"Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
+}
 
 // showLimit puts what the rate limit says on the answer, whatever that will be.
 func (x *exchange) showLimit() {
-	d, ok := x.arrival.Limit()
+	d, ok := x.Arrival.Limit()
 	if !ok {
 		return
 	}
@@ -23,7 +25,7 @@ func (x *exchange) showLimit() {
 	limit := string(AppendRateLimit(room[:0], d))
 	_, numbers, _ := strings.Cut(limit, ";r=")
 	remaining, reset, _ := strings.Cut(numbers, ";t=")
-	p := x.gate.Describe()
+	p := x.Gate.Describe()
 	if p.RateLimit.Reset == "epoch" && reset != "" {
 		at, _ := XRateLimitReset(&p.RateLimit, d, time.Now())
 		reset = strconv.FormatInt(at, 10)

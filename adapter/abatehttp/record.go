@@ -7,22 +7,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// record keeps an answer while it is written, so that it can be stored before its client has any of it. Head and body are
-// held back until then, or until the handler flushes, or the body does not fit: then it is recorded that the request was done,
-// before the first byte goes out. A body that does not fit passes as it comes, and is not stored.
+// record keeps an answer while it is written, so that it can be stored before its client has any of it. Head and body
+// are held back until then, or until the handler flushes, or the body does not fit: then it is recorded that the
+// request was done, before the first byte goes out. A body that does not fit passes as it comes, and is not stored.
 type record struct {
 	out    http.ResponseWriter
 	before http.Header             // the header when the handler began
 	max    int                     // bytes of body
 	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
-	keeps  func(status int) bool   // whether an answer is for good
 	grow   func(from, to int) bool // whether there is memory for that much of it
 
 	status    int
+	kept      bool // the answer is for good
 	header    []idempotency.Field
 	body      []byte
 	sent      int         // bytes of body that have been passed on
@@ -35,21 +35,15 @@ type record struct {
 	held      http.Header // the header when the head was written, if it is held back
 }
 
-// notReplayed are fields that belong to one connection or to one time, in their canonical form. Those that an intermediary
-// sets come from net/http again. Cookies are credentials of one session: they are not kept where answers are kept.
-var notReplayed = []string{
-	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Date",
-	"Set-Cookie", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
-	shouldRetryHeader, replayedHeader, hops.Made, hops.Ratelimited,
-}
-
-// head notes status and header of the answer: the fields that the handler has set. Those that stood there before are for
-// whoever set them to set again.
-func (r *record) head(status int, header http.Header) {
-	r.status = status
+// head notes status and header of the answer: the fields that the handler has set. Those that stood there before are
+// for whoever set them to set again.
+func (r *record) head(status int, c *idempotency.Config) {
+	header := r.out.Header()
+	r.status, r.kept = status, serving.Keeps(c, status, header.Get(reasonHeader))
 	r.announced = slices.Clone(header["Trailer"])
 	for _, name := range slices.Sorted(maps.Keys(header)) {
-		if slices.Contains(notReplayed, http.CanonicalHeaderKey(name)) || strings.HasPrefix(name, http.TrailerPrefix) || slices.Equal(header[name], r.before[name]) {
+		trails := strings.HasPrefix(name, http.TrailerPrefix)
+		if trails || !serving.Replayed(name) || slices.Equal(header[name], r.before[name]) {
 			continue
 		}
 		for _, value := range header[name] {
@@ -62,7 +56,8 @@ func (r *record) head(status int, header http.Header) {
 func (r *record) hold() { r.held = r.out.Header().Clone() }
 
 // errUnrecorded is what a handler gets that flushes, or writes more than is held back, while the store does not answer.
-var errUnrecorded = errors.New("abatehttp: the answer is held back, because the store of idempotency keys has not confirmed that the request was done")
+var errUnrecorded = errors.New("abatehttp: the answer is held back, because the store of idempotency keys has not " +
+	"confirmed that the request was done")
 
 // open passes the head on. That of an answer for good goes out only when it is recorded that there is one.
 func (r *record) open() error {
@@ -70,7 +65,7 @@ func (r *record) open() error {
 		return nil
 	}
 	if !r.refused {
-		r.marked = r.marked || !r.keeps(r.status) || r.mark(r.status)
+		r.marked = r.marked || !r.kept || r.mark(r.status)
 		r.refused = !r.marked
 	}
 	if r.refused {
@@ -95,15 +90,9 @@ func (r *record) write(p []byte) (int, error) {
 	switch {
 	case r.status < 200 || r.status == http.StatusNoContent || r.status == http.StatusNotModified:
 		return 0, http.ErrBodyNotAllowed
-	case r.partial:
-		return r.pass(p)
-	case len(r.body)+len(p) > r.max, !r.grow(len(r.body), len(r.body)+len(p)):
+	case r.partial, len(r.body)+len(p) > r.max, !r.grow(len(r.body), len(r.body)+len(p)):
 		r.partial = true
-		if err := r.flush(); err != nil {
-			return 0, err
-		}
-		r.body = nil
-		return r.out.Write(p)
+		return r.pass(p)
 	}
 	r.body = append(r.body, p...)
 	if r.flushed {
@@ -117,6 +106,7 @@ func (r *record) pass(p []byte) (int, error) {
 	if err := r.flush(); err != nil {
 		return 0, err
 	}
+	r.body = nil
 	return r.out.Write(p)
 }
 
@@ -156,7 +146,8 @@ func (r *record) response() idempotency.Response {
 	return idempotency.Response{Status: r.status, Header: fields, Body: r.body}
 }
 
-// trailer is what the handler has set to come after the body: fields that it announced before, and fields with net/http's prefix.
+// trailer is what the handler has set to come after the body: fields that it announced before, and fields with
+// net/http's prefix.
 func (r *record) trailer() (fields []idempotency.Field) {
 	header := r.out.Header()
 	add := func(name string, values []string) {
@@ -167,7 +158,7 @@ func (r *record) trailer() (fields []idempotency.Field) {
 	for _, list := range r.announced {
 		for name := range strings.SplitSeq(list, ",") {
 			name = http.CanonicalHeaderKey(strings.Trim(name, " \t"))
-			if !slices.Contains(notReplayed, name) {
+			if serving.Replayed(name) {
 				add(name, header[name])
 			}
 		}

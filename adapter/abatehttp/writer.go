@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 )
 
 // writer is what Next gets to write to: an exchange, with the methods that what lies below has as well. A handler finds
@@ -64,17 +65,15 @@ func (x *exchange) WriteHeader(status int) {
 // not to try again, when too many do or all that could be tried was tried.
 func (x *exchange) begin(status int) {
 	x.status = status
-	x.tell(status, servedBadly(status) && x.arrival.NoRetry(abate.Now()))
+	x.tell(status, hops.StatusFailed(status) && x.Arrival.NoRetry(abate.Now()))
 	if x.key != nil {
-		x.key.record.head(status, x.out.Header())
+		x.key.record.head(status, x.key.Config)
 	}
 }
 
 // Write passes a part of the body on.
 func (x *exchange) Write(p []byte) (int, error) {
-	if x.status == 0 {
-		x.beginImplicitly()
-	}
+	x.beginImplicitly()
 	if x.key != nil {
 		return x.key.record.write(p)
 	}
@@ -83,18 +82,19 @@ func (x *exchange) Write(p []byte) (int, error) {
 
 // WriteString passes a part of the body on.
 func (x *exchange) WriteString(s string) (int, error) {
-	if x.status == 0 {
-		x.beginImplicitly()
-	}
+	x.beginImplicitly()
 	if x.key != nil {
 		return x.key.record.write([]byte(s))
 	}
 	return io.WriteString(x.out, s)
 }
 
-// beginImplicitly is for a body that comes without a head. If the body is held back, the head is not: what Next does to
-// the header from now on must not reach the client.
+// beginImplicitly is for a body that may come without a head. If the body is held back, the head is not: what Next does
+// to the header from now on must not reach the client.
 func (x *exchange) beginImplicitly() {
+	if x.status != 0 {
+		return
+	}
 	x.begin(http.StatusOK)
 	if x.key != nil {
 		x.key.record.hold()
@@ -107,13 +107,11 @@ type flusher struct{ *exchange }
 // Flush sends it.
 func (f flusher) Flush() { _ = f.FlushError() }
 
-// FlushError sends it, and makes the answer a stream: what comes from now on may take for ever and says nothing about the
-// service, so for the limits the request is done.
+// FlushError sends it, and makes the answer a stream: what comes from now on may take for ever and says nothing about
+// the service, so for the limits the request is done.
 func (f flusher) FlushError() error {
 	x := f.exchange
-	if x.status == 0 {
-		x.beginImplicitly()
-	}
+	x.beginImplicitly()
 	if x.key != nil {
 		if err := x.key.record.release(); err != nil {
 			return err
@@ -148,8 +146,6 @@ func (h hijacker) ReadFrom(src io.Reader) (int64, error) {
 	if !ok || x.key != nil {
 		return io.Copy(struct{ io.Writer }{x}, src)
 	}
-	if x.status == 0 {
-		x.beginImplicitly()
-	}
+	x.beginImplicitly()
 	return from.ReadFrom(src)
 }

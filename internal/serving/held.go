@@ -29,8 +29,8 @@ const (
 	maxKeeping = 64 << 20
 )
 
-// Grow asks whether an answer that is kept in memory may grow from so many bytes to so many. If not, it is treated as one that
-// is too large to be stored: it is recorded that the request was done, and the answer passes as it comes.
+// Grow asks whether an answer that is kept in memory may grow from so many bytes to so many. If not, it is treated as
+// one that is too large to be stored: it is recorded that the request was done, and the answer passes as it comes.
 func (h *Hold) Grow(from, to int) bool {
 	more := int64(max(to, freely) - max(from, freely))
 	if more <= 0 {
@@ -90,8 +90,8 @@ func (s *holds) one() *Hold {
 	return nil
 }
 
-// repeated answers a repeat of the hold's request. It is not known when the store has the last word: another try has taken
-// over, or the request may be done again.
+// repeated answers a repeat of the hold's request. It is not known when the store has the last word: another try has
+// taken over, or the request may be done again.
 func (h *Hold) repeated(fp idempotency.Fingerprint, limit time.Duration) (b idempotency.Begun, known bool) {
 	if fp != h.fp {
 		return idempotency.Begun{State: idempotency.Mismatch}, true
@@ -136,9 +136,10 @@ func (h *Hold) keepLess() {
 	h.counted = size
 }
 
-// Drain waits until all that is done under idempotency keys in this process has ended and is recorded, or ctx is over, whose
-// error it returns then. A server that has shut down may have left a run behind: those of HTTP/2 wait for streams, and a client
-// that has left has none any more. What is not recorded by the end of the process looks like a crash to the next try.
+// Drain waits until all that is done under idempotency keys in this process has ended and is recorded, or ctx is
+// over, whose error it returns then. A server that has shut down may have left a run behind: those of HTTP/2 wait for
+// streams, and a client that has left has none any more. What is not recorded by the end of the process looks like a
+// crash to the next try.
 func Drain(ctx context.Context) error {
 	for h := held.one(); h != nil; h = held.one() {
 		if err := h.waitFor(ctx); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Hold is a request's hold on its idempotency key, from Begin until the store has confirmed how it ended: it drives an
-// idempotency.Holder, which decides. The gate's observer is told what becomes of the key. Set the first five fields before
-// Begin, and do not copy a Hold. One goroutine calls its methods.
+// Hold is a request's hold on its idempotency key, from Begin until the store has confirmed how it ended: it drives
+// an idempotency.Holder, which decides. The gate's observer is told what becomes of the key. Set the first five
+// fields before Begin, and do not copy a Hold. One goroutine calls its methods.
 type Hold struct {
 	Gate   *abate.Gate
 	Store  idempotency.Store
@@ -24,6 +24,7 @@ type Hold struct {
 	Token     uint64 // as Begin got it; see idempotency.Begun
 	TakenOver bool
 
+	sent    string // the key, as the client has sent it
 	fp      idempotency.Fingerprint
 	grown   int64      // see Grow
 	mu      sync.Mutex // guards what follows
@@ -40,8 +41,8 @@ type Hold struct {
 	counted int64              // bytes of the answer that wait for the store
 }
 
-// Begin asks the store, until the deadline of the request (since the origin of abate.Now) or for as long as a lease. A key
-// that a request of this process holds is asked about there: the store may not know yet how that ended.
+// Begin asks the store, until the deadline of the request (since the origin of abate.Now) or for as long as a lease.
+// A key that a request of this process holds is asked about there: the store may not know yet how that ended.
 func (h *Hold) Begin(fp idempotency.Fingerprint, until time.Duration) (idempotency.Begun, error) {
 	h.fp = fp
 	limit := h.Config.Lease
@@ -92,8 +93,8 @@ func (h *Hold) Begin(fp idempotency.Fingerprint, until time.Duration) (idempoten
 	return begun, err
 }
 
-// lookIn asks a store in which the keys were kept before the policy moved them elsewhere. It is known there if it is running or done. A
-// store that cannot be reached any more is passed over: that may be why the keys have moved.
+// lookIn asks a store in which the keys were kept before the policy moved them elsewhere. It is known there if it is
+// running or done. A store that cannot be reached any more is passed over: that may be why the keys have moved.
 func (h *Hold) lookIn(ctx context.Context, store idempotency.Store) (b idempotency.Begun, known bool) {
 	b, err := store.Begin(ctx, h.Key, h.fp, h.Config.Lease)
 	if err != nil {
@@ -122,8 +123,8 @@ func (h *Hold) Keep() {
 }
 
 // Mark records that the request was done, before a part of the answer goes out that cannot be called back. It returns
-// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out, unless
-// WhenAway is open.
+// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out,
+// unless WhenAway is open.
 func (h *Hold) Mark(status int, until time.Duration) bool {
 	h.mu.Lock()
 	if h.ended {
@@ -142,9 +143,9 @@ func (h *Hold) Mark(status int, until time.Duration) bool {
 	return fate == idempotency.Recorded || h.open()
 }
 
-// Complete records that the request was done, and its answer, for its repeats. It waits for the store's word until the end
-// of the request's time, at most for a lease, and goes on recording in the background after that. It returns true
-// when the answer may be given out: see the rule in the comment of package idempotency.
+// Complete records that the request was done, and its answer, for its repeats. It waits for the store's word until
+// the end of the request's time, at most for a lease, and goes on recording in the background after that. It returns
+// true when the answer may be given out: see the rule in the comment of package idempotency.
 func (h *Hold) Complete(r idempotency.Response, until time.Duration) bool {
 	h.mu.Lock()
 	if h.ended {
@@ -240,7 +241,8 @@ func (h *Hold) wait(limit time.Duration) idempotency.Fate {
 	return h.Fate()
 }
 
-// interrupt ends a renewal under way, for which nobody should wait at the end of the work. What it came to does not matter.
+// interrupt ends a renewal under way, for which nobody should wait at the end of the work. What it came to does not
+// matter.
 func (h *Hold) interrupt() {
 	if h.asking == idempotency.ToRenew {
 		h.halted = true
@@ -315,7 +317,8 @@ func (h *Hold) ask(ctx context.Context, task idempotency.Task, answer idempotenc
 		was := idempotency.Begun{Token: h.Token, TakenOver: h.TakenOver}
 		return h.Store.(idempotency.Restorer).Restore(ctx, h.Key, h.fp, was, h.Config.Lease)
 	case idempotency.ToMark:
-		return h.Store.Complete(ctx, h.Key, h.Token, idempotency.Response{Status: answer.Status, Truncated: true}, h.Config.Retention)
+		marked := idempotency.Response{Status: answer.Status, Truncated: true}
+		return h.Store.Complete(ctx, h.Key, h.Token, marked, h.Config.Retention)
 	case idempotency.ToComplete:
 		return h.Store.Complete(ctx, h.Key, h.Token, answer, h.Config.Retention)
 	}

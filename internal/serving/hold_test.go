@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// diary is a store that writes down when it is asked for what, and answers as it is told: with the errors of a method one
-// after the other, then nil.
+// diary is a store that writes down when it is asked for what, and answers as it is told: with the errors of a method
+// one after the other, then nil.
 type diary struct {
 	began time.Time
 	limit time.Duration // of the last question
@@ -310,7 +310,8 @@ func TestTheStoreIsAskedForNoLongerThanTheRequestMayTake(t *testing.T) {
 	})
 }
 
-// What waits for a store that is away is bounded: beyond 64 MiB a repeat is told that its request was done, and no more.
+// What waits for a store that is away is bounded: beyond 64 MiB a repeat is told that its request was done, and no
+// more.
 func TestAnswersThatWaitForTheStoreAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole, body := 0, make([]byte, 1<<20)

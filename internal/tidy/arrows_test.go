@@ -59,7 +59,7 @@ var layers = []layer{
 	{"sim/distribution", []string{"sim/kernel", "internal/nearest"}, nothing},
 	{"sim/population", []string{"sim/kernel", ".", "policy/"}, nothing},
 	{"sim/scenario", []string{"sim/population", "sim/distribution", "sim/expect", "policyfile", "internal/strictyaml", ".", "policy/"}, yaml},
-	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", ".", "policy/"}, nothing},
+	{"sim/engine", []string{"sim/kernel", "sim/scenario", "sim/expect", "hops", ".", "policy/"}, nothing},
 	{"sim/validation", []string{"sim/population", "sim/engine", "sim/scenario", "sim/expect", "policy/"}, nothing},
 	{"sim", []string{"sim/population", "sim/engine", "sim/scenario", "sim/expect", "sim/figures", "policyfile", ".", "policy/"}, nothing},
 	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
@@ -68,7 +68,7 @@ var layers = []layer{
 	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{".", "policy/"}, nothing},
 	{"internal/connfail", []string{".", "policy/"}, nothing},
-	{"internal/serving", []string{".", "policy/"}, nothing},
+	{"internal/serving", []string{"hops", ".", "policy/"}, nothing},
 	{"internal/repeats", nil, nothing},
 	{"adapter/", []string{"hops", "internal/connfail", "internal/repeats", "internal/serving", ".", "policy/"}, anybody},
 	{"adapter/abatehttp", []string{"hops", "internal/repeats", "internal/serving", ".", "policy/"}, nothing},

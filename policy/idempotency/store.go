@@ -45,6 +45,17 @@ type Begun struct {
 	Lease time.Duration
 }
 
+// Try is one try of a request that has an idempotency key, for the handler that does it.
+type Try struct {
+	// Key is the key as the client sent it.
+	Key string
+	// Token is greater than those of all earlier tries with this key. What can compare numbers can refuse to be changed by
+	// a try that was taken for crashed and goes on all the same.
+	Token uint64
+	// TakenOver reports whether an earlier try began and never ended: its effect may have happened.
+	TakenOver bool
+}
+
 // Abandoned is how long an attempt that never ended is remembered after its lease: so long the next one sees it in
 // TakenOver, and the attempt itself, should it wake up, may still Renew or Complete if nobody has taken over.
 const Abandoned = 24 * time.Hour

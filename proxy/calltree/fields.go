@@ -6,7 +6,6 @@ package calltree
 
 import (
 	"encoding/hex"
-	"net/http"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -105,11 +104,6 @@ func WithoutMade(fields []h1.Field) []h1.Field {
 		}
 	}
 	return kept
-}
-
-// Failing reports whether an answer is a failure that its caller may think of repeating.
-func Failing(status int) bool {
-	return status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
 // AppendMade writes the field that reports extra attempts, as a line.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
@@ -312,20 +313,22 @@ func (e *Engine) newDialer(edge *edge, name, number string, restarts int32) (*ab
 // first tells whether the instance is the first of its node.
 func (inst *instance) first(e *Engine) bool { return inst == &e.insts[e.nodes[inst.node].first] }
 
-// outcomes is how a guard's caller judges each kind of answer, as the HTTP client does: 429 and 503 are overload, the other
-// failures are failures, and the policy's retryOn and neverRetryOn have the last word on retrying.
+// outcomes is how a guard's caller judges each kind of answer, by the table that the HTTP client has. What has no
+// status is a failure, and the policy's retryOn and neverRetryOn have the last word on retrying.
 func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Outcome) {
 	for k := range EndKinds {
 		f := failures[k]
 		if f.err == nil {
 			continue
 		}
-		all[k] = abate.Outcome{Class: abate.Failure, Err: f.err, NoRetry: !g.Retryable(f.status, f.err, true)}
+		class, _ := hops.JudgeStatus(f.status)
+		if class == abate.Success {
+			class = abate.Failure
+		}
+		all[k] = abate.Outcome{Class: class, Err: f.err, NoRetry: !g.Retryable(f.status, f.err, true)}
 		switch k {
-		case QueueFull:
-			all[k].Class, all[k].RetryAfter = abate.Overload, retryAfter
-		case RateLimited, Overloaded: // which say by themselves how long
-			all[k].Class = abate.Overload
+		case QueueFull: // gates say by themselves how long
+			all[k].RetryAfter = retryAfter
 		case RefusedConnection, NoConnection:
 			all[k].Unsent = true
 		}
