@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+const (
+	finestBin = 100 * time.Millisecond
+	mostBins  = 6000
+	peakWidth = int64(10 * time.Millisecond)
+	// Connecting takes milliseconds and not microseconds.
+	connectPeakWidth = int64(100 * time.Millisecond)
+)
+
+// outside is the window of what is not measured: the warm-up, and what comes after the end.
+const outside Window = 3
+
+// BinOf is the width of the bins of a series: a tenth of a second, or for long runs a multiple of it.
+func BinOf(duration time.Duration) time.Duration {
+	return max(1, (duration+mostBins*finestBin-1)/(mostBins*finestBin)) * finestBin
+}
+
+// Empty returns the record of a run in which nothing happened yet, for models that count by themselves.
+func Empty(s *scenario.Scenario, v *scenario.Variant, seed uint64) *Record {
+	t, err := newTopology(s, v)
+	if err != nil {
+		return &Record{}
+	}
+	r := newRecord(t, seed)
+	r.cut()
+	return r
+}
+
+// newRecord makes an empty record. Its series have one member more than there are bins, for what is not measured.
+func newRecord(t *topology, seed uint64) *Record {
+	s := t.scenario
+	r := &Record{Seed: seed, Scale: max(s.Scale, 1), Model: s.Model, Bin: BinOf(s.Duration), Duration: s.Duration}
+	r.Begin, r.End = s.Trouble()
+	bins := int((s.Duration+r.Bin-1)/r.Bin) + 1
+	for n := range t.nodes {
+		node := &t.nodes[n]
+		if node.fleet != nil {
+			f := newFleetRecord(node.name, bins)
+			if node.consumes {
+				f.Topic = newTopicRecord(bins)
+			}
+			r.Fleets = append(r.Fleets, f)
+			continue
+		}
+		service := newServiceRecord(node.name, bins)
+		service.Workers = int(node.count) * node.service.Workers
+		service.Capacity = node.service.Capacity()
+		service.Visits = t.visits(int32(n))
+		r.Services = append(r.Services, service)
+	}
+	for k := range t.edges {
+		edge := &t.edges[k]
+		r.Edges = append(r.Edges, EdgeRecord{Caller: t.nodes[edge.caller].name, Callee: t.nodes[edge.callee].name})
+	}
+	return r
+}
+
+// series cuts pieces of equal length out of one allocation.
+type series struct {
+	bins int
+	rest []uint32
+}
+
+func (s *series) next() []uint32 {
+	piece := s.rest[:s.bins:s.bins]
+	s.rest = s.rest[s.bins:]
+	return piece
+}
+
+func newFleetRecord(name string, bins int) FleetRecord {
+	s := series{bins, make([]uint32, 6*bins)}
+	return FleetRecord{Name: name, Offered: s.next(), Good: s.next(), Bad: s.next(), Answered: s.next(),
+		Failed: s.next(), Refused: s.next()}
+}
+
+func newServiceRecord(name string, bins int) ServiceRecord {
+	s := series{bins, make([]uint32, 16*bins)}
+	return ServiceRecord{
+		Name: name, Arrived: s.next(), Retries: s.next(), Served: s.next(), Errors: s.next(), Rejected: s.next(),
+		Wasted: s.next(), Waiting: s.next(), Longest: s.next(), Busy: s.next(), Conns: s.next(), Waits: s.next(),
+		Shed: s.next(), Limited: s.next(), Limit: s.next(), Connects: s.next(), Unopened: s.next(),
+		WorkNS: make([]int64, bins), HeldNS: make([]int64, bins), WasteNS: make([]int64, bins), WaitNS: make([]int64, bins),
+	}
+}
+
+// cut takes the bin away that is outside of the run.
+func (r *Record) cut() {
+	for i := range r.Fleets {
+		f := &r.Fleets[i]
+		for _, s := range []*[]uint32{&f.Offered, &f.Good, &f.Bad, &f.Answered, &f.Failed, &f.Refused} {
+			*s = (*s)[:len(*s)-1]
+		}
+		if f.Topic != nil {
+			f.Topic.cut()
+		}
+	}
+	for i := range r.Services {
+		s := &r.Services[i]
+		for _, p := range []*[]uint32{&s.Arrived, &s.Retries, &s.Served, &s.Errors, &s.Rejected, &s.Wasted, &s.Waiting,
+			&s.Longest, &s.Busy, &s.Conns, &s.Waits, &s.Shed, &s.Limited, &s.Limit, &s.Connects, &s.Unopened} {
+			*p = (*p)[:len(*p)-1]
+		}
+		for _, p := range []*[]int64{&s.WorkNS, &s.HeldNS, &s.WasteNS, &s.WaitNS} {
+			*p = (*p)[:len(*p)-1]
+		}
+	}
+}
+
+// recorder writes down what happens in a run, in the bin and the window in which it happens.
+type recorder struct {
+	world  *world
+	record *Record
+	bin    int    // of the series; the last one, which is cut off, outside of the run
+	tickAt int64  // when the next bin begins, before anything else that happens then; never after the last one
+	window Window // outside when nothing is measured
+	counts []count
+	traces tracer
+	detail bool
+}
+
+// count is what is counted of a service between two entries of its record.
+type count struct {
+	longest int32 // most requests waiting in one replica within this bin
+	held    int32 // workers held
+	heldAt  int64 // since when nobody has added their time up
+	arrived peak
+	knocked peak // connections
+}
+
+// peak counts what comes in steps of equal length.
+type peak struct {
+	slot  int64
+	count uint32
+}
+
+// add counts one more at a time, and returns how many that are in its step.
+func (p *peak) add(now, width int64) uint32 {
+	if slot := now / width; slot != p.slot {
+		*p = peak{slot: slot}
+	}
+	p.count++
+	return p.count
+}
+
+// reset begins a new record. With detail it has what only pictures need.
+func (r *recorder) reset(detail bool) {
+	w := r.world
+	record := newRecord(w.topology, w.seed)
+	*r = recorder{world: w, record: record, bin: record.members() - 1, window: outside, tickAt: w.warm,
+		counts: make([]count, len(record.Services)), detail: detail}
+	if detail {
+		record.Detail = newDetail(record)
+		r.traces = newTracer(w, record)
+	}
+}
+
+// members is how many members the series have.
+func (r *Record) members() int { return len(r.Fleets[0].Offered) }
+
+// nextBin ends one bin of the series and begins the next.
+func (r *recorder) nextBin() {
+	last := r.record.members() - 1
+	if r.world.now == r.world.warm {
+		r.bin = 0
+	} else {
+		r.bin = min(r.bin+1, last)
+	}
+	r.tickAt += int64(r.record.Bin)
+	if r.bin == last {
+		r.tickAt = never
+	}
+}
+
+// service returns the record of a service, which is node n.
+func (r *recorder) service(n int32) *ServiceRecord { return &r.record.Services[r.world.nodes[n].index] }
+
+// since is a moment as the record has it: since the end of the warm-up.
+func (r *recorder) since(at int64) time.Duration { return time.Duration(at - r.world.warm) }
+
+// sent records an attempt on its way to a service.
+func (r *recorder) sent(k int32, retry, hedge bool) {
+	r.record.Attempts++
+	edge := &r.record.Edges[k]
+	edge.Attempts++
+	if hedge {
+		edge.Hedges++
+	}
+	index := r.world.nodes[r.world.edges[k].callee].index
+	s := &r.record.Services[index]
+	s.Arrived[r.bin]++
+	if retry {
+		s.Retries[r.bin]++
+	}
+	s.Peak[r.window] = max(s.Peak[r.window], r.counts[index].arrived.add(r.world.now, peakWidth))
+	if r.detail {
+		r.fine(index)
+	}
+}
+
+// connects records an attempt to open a connection to a service.
+func (r *recorder) connects(n int32) {
+	s, c := r.service(n), &r.counts[r.world.nodes[n].index]
+	s.Connects[r.bin]++
+	s.ConnectPeak[r.window] = max(s.ConnectPeak[r.window], c.knocked.add(r.world.now, connectPeakWidth))
+}
+
+// queued records that so many requests wait in one replica of a service.
+func (r *recorder) queued(n, waiting int32) {
+	c := &r.counts[r.world.nodes[n].index]
+	c.longest = max(c.longest, waiting)
+}
+
+// waited records how long a request waited for its worker.
+func (r *recorder) waited(n int32, wait int64) {
+	s := r.service(n)
+	s.WaitNS[r.bin] += wait
+	s.Waits[r.bin]++
+	s.Wait[r.window].Add(wait)
+}
+
+// turnedAway records what a gate refused. It is among those rejected, too.
+func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason) {
+	s := r.service(n)
+	if end == RateLimited {
+		s.Limited[r.bin]++
+		return
+	}
+	s.Shed[r.bin]++
+	if r.window != outside {
+		s.Reasons[why]++
+	}
+}
+
+// hold adds the time up that workers of a service were held, up to now, and changes how many are.
+func (r *recorder) hold(n, change int32) {
+	index := r.world.nodes[n].index
+	c := &r.counts[index]
+	r.record.Services[index].HeldNS[r.bin] += int64(c.held) * (r.world.now - c.heldAt)
+	c.held, c.heldAt = c.held+change, r.world.now
+}
+
+// freed records what the work was good for that held a worker so long.
+func (r *recorder) freed(n int32, held int64, end EndKind, awaited bool) {
+	s := r.service(n)
+	s.WorkNS[r.bin] += held
+	switch {
+	case !awaited:
+		s.Wasted[r.bin]++
+		s.WasteNS[r.bin] += held
+	case end == Answered:
+		s.Served[r.bin]++
+	default:
+		s.Errors[r.bin]++
+	}
+}
+
+// handled records a fleet's request, or message, that began in the bin mark and took so long.
+func (r *recorder) handled(f *FleetRecord, mark uint32, window Window, took int64) {
+	f.Answered[r.bin]++
+	f.Good[mark]++
+	f.Latency[window].Add(took)
+	r.heat(took)
+}
+
+// ended records how a fleet's request, or message, ended.
+func (r *recorder) ended(f *FleetRecord, window Window, end EndKind) {
+	if window != outside {
+		f.Ends[end]++
+		r.record.LastEnd = r.since(r.world.now)
+	}
+}
+
+// unanswered records a request, or message, that has not ended when the run does.
+func (r *recorder) unanswered(f *FleetRecord, mark uint32, window Window) {
+	if window != outside {
+		f.Ends[Unanswered]++
+		f.Bad[mark]++
+	}
+}
+
+// finish closes the record.
+func (r *recorder) finish() *Record {
+	r.record.cut()
+	if r.detail {
+		r.record.Detail.Sample = r.traces.best()
+	}
+	return r.record
+}
