@@ -43,44 +43,48 @@ func (cs *calls) reset() {
 
 // begin begins a call of a request on an edge.
 func (cs *calls) begin(ti uint32, k int32) {
-	t := cs.traffic.tasks.at(ti)
-	ci, c := cs.traffic.calls.get()
+	w, tr := cs.world, cs.traffic
+	t := tr.tasks.at(ti)
+	ci, c := tr.calls.get()
 	*c = call{task: ti, next: t.call, edge: k, inst: t.inst, last: TimedOut, trace: t.trace}
 	t.call = ci + 1
-	edge := &cs.world.edges[k]
+	edge := &w.edges[k]
 	cs.rec.record.Edges[k].Calls++
 	c.span = cs.rec.traces.begin(c.trace, "call", edge.callee)
 	if t.tree && !edge.naive {
-		c.Under(cs.traffic.trees.at(ti))
+		c.Under(tr.trees.at(ti))
 	}
 	guard := cs.guards.of[t.inst][edge.slot]
-	cs.take(ci, guard.Begin(&c.Call, time.Duration(cs.world.now), t.deadlineOf()))
+	cs.take(ci, guard.Begin(&c.Call, time.Duration(w.now), t.deadlineOf()))
 }
 
 // take carries out what a call says to do next.
 func (cs *calls) take(ci uint32, step abate.Step) {
-	c := cs.traffic.calls.at(ci)
+	w, tr := cs.world, cs.traffic
+	c := tr.calls.at(ci)
 	if step.Action == abate.Await {
 		return
 	}
-	cs.traffic.calls.renew(ci)
-	generation := cs.traffic.calls.generation(ci)
+	tr.calls.renew(ci)
+	generation := tr.calls.generation(ci)
 	switch step.Action {
 	case abate.Attempt:
 		cs.send(ci, 0, int64(step.Until))
-		cs.armHedge(ci)
+		if w.edges[c.edge].hedges {
+			cs.armHedge(ci)
+		}
 	case abate.Sleep:
 		until := int64(step.Until)
-		cs.rec.traces.span(c.trace, "backoff", cs.world.edges[c.edge].callee, cs.world.now, until)
-		cs.world.queue.Push(until, ci, kernel.Meta(evResume, generation))
+		cs.rec.traces.span(c.trace, "backoff", w.edges[c.edge].callee, w.now, until)
+		w.queue.Push(until, ci, kernel.Meta(evResume, generation))
 	case abate.Queue:
 		c.waiter = &bulkhead.Waiter{Wake: func() {
-			cs.world.queue.Push(cs.world.now, ci, kernel.Meta(evAdmitted, cs.traffic.calls.generation(ci)))
+			w.queue.Push(w.now, ci, kernel.Meta(evAdmitted, tr.calls.generation(ci)))
 		}}
-		cs.take(ci, c.Enqueue(time.Duration(cs.world.now), c.waiter))
+		cs.take(ci, c.Enqueue(time.Duration(w.now), c.waiter))
 	case abate.Queued:
 		if step.Until != abate.NoDeadline {
-			cs.world.queue.Push(int64(step.Until), ci, kernel.Meta(evLeaveQueue, generation))
+			w.queue.Push(int64(step.Until), ci, kernel.Meta(evLeaveQueue, generation))
 		}
 	case abate.Finish:
 		cs.finish(ci, step.Err)
@@ -105,38 +109,40 @@ func (cs *calls) leaveQueue(ci uint32) {
 
 // finish records how a call ended and goes on with its request.
 func (cs *calls) finish(ci uint32, err error) {
-	c := cs.traffic.calls.at(ci)
+	w, tr := cs.world, cs.traffic
+	c := tr.calls.at(ci)
 	cs.drop(ci)
-	edge := &cs.world.edges[c.edge]
+	edge := &w.edges[c.edge]
 	cs.tried = c.Attempts()
 	end := endOf(err, cs.tried, c.last)
 	cs.rec.record.Edges[c.edge].Ends[end]++
 	cs.rec.traces.end(c.trace, c.span, end)
 	ti := c.task
-	cs.traffic.unlink(ti, ci)
+	tr.unlink(ti, ci)
 	c.waiter = nil
-	cs.traffic.calls.put(ci)
+	tr.calls.put(ci)
 	cs.ended(ti, end, edge.call.Optional)
 }
 
 // send puts a copy of an attempt in the air.
 func (cs *calls) send(ci uint32, copy int, until int64) {
-	c := cs.traffic.calls.at(ci)
-	edge := &cs.world.edges[c.edge]
-	ai, a := cs.traffic.attempts.get()
+	w, tr := cs.world, cs.traffic
+	c := tr.calls.at(ci)
+	edge := &w.edges[c.edge]
+	ai, a := tr.attempts.get()
 	*a = attempt{call: ci, until: until, copy: uint8(copy), number: uint16(min(c.Attempts(), math.MaxUint16))}
 	c.copies[copy] = ai + 1
 	if edge.tells {
 		a.delegate(&c.Call)
 	}
 	a.span = cs.rec.traces.begin(c.trace, "attempt", edge.callee)
-	cs.rec.sent(c.edge, a.number > 1, copy > 0)
+	cs.rec.sent(c.edge, edge.callee, a.number > 1, copy > 0)
 	if until != int64(abate.NoDeadline) {
-		generation, lane := cs.traffic.attempts.generation(ai), cs.lanes[c.edge]
-		if lane >= 0 && until == cs.world.now+edge.timeout {
-			cs.world.queue.PushLane(lane, cs.world.now, ai, kernel.Meta(evTimeout, generation))
+		generation, lane := tr.attempts.generation(ai), cs.lanes[c.edge]
+		if lane >= 0 && until == w.now+edge.timeout {
+			w.queue.PushLane(lane, w.now, ai, kernel.Meta(evTimeout, generation))
 		} else {
-			cs.world.queue.Push(until, ai, kernel.Meta(evDeadline, generation))
+			w.queue.Push(until, ai, kernel.Meta(evDeadline, generation))
 		}
 	}
 	if edge.call.Pool > 0 {
@@ -146,7 +152,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 	cs.connections.launch(ai, cs.servers.choose(edge.callee), 0)
 }
 
-// armHedge schedules a further copy, if the guard allows one.
+// armHedge schedules a further copy, if the guard wants one.
 func (cs *calls) armHedge(ci uint32) {
 	c := cs.traffic.calls.at(ci)
 	if delay, ok := c.HedgeDelay(time.Duration(cs.world.now)); ok {
@@ -200,22 +206,23 @@ func (cs *calls) answer(ai uint32, end EndKind) {
 
 // deliver gives a call what an attempt came to.
 func (cs *calls) deliver(ai uint32, end EndKind) {
-	a := cs.traffic.attempts.at(ai)
+	w, tr := cs.world, cs.traffic
+	a := tr.attempts.at(ai)
 	if a.dial != 0 {
 		cs.connections.dialed(a, end)
 		return
 	}
 	ci, copy := a.call, int(a.copy)
-	c := cs.traffic.calls.at(ci)
+	c := tr.calls.at(ci)
 	c.copies[copy] = 0
-	if end == Answered && cs.traffic.tasks.at(c.task).poison {
+	if end == Answered && tr.tasks.at(c.task).poison {
 		end = ServerError
 	}
 	if end != Answered {
 		c.last = end
 	}
 	cs.rec.traces.end(c.trace, a.span, end)
-	naive := cs.world.edges[c.edge].naive
+	naive := w.edges[c.edge].naive
 	outcome := cs.guards.outcomes[c.edge][end]
 	if a.unopened {
 		outcome = unopened(end, naive)
@@ -223,9 +230,9 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 	if !naive {
 		a.heed(&outcome, end)
 	}
-	cs.connections.release(ai, end)
-	cs.traffic.attempts.put(ai)
-	cs.take(ci, c.AttemptDone(time.Duration(cs.world.now), copy, outcome))
+	cs.connections.release(a, end)
+	tr.attempts.put(ai)
+	cs.take(ci, c.AttemptDone(time.Duration(w.now), copy, outcome))
 }
 
 // drop gives up the copies that are in the air when a call ends: another one has decided it.
@@ -242,7 +249,7 @@ func (cs *calls) drop(ci uint32) {
 		a := cs.traffic.attempts.at(ai - 1)
 		cs.leave(a)
 		cs.rec.traces.end(c.trace, a.span, Unanswered)
-		cs.connections.release(ai-1, TimedOut)
+		cs.connections.release(a, TimedOut)
 		cs.traffic.attempts.put(ai - 1)
 	}
 }

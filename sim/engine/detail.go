@@ -30,8 +30,8 @@ func newDetail(r *Record) *Detail {
 }
 
 // fine counts an attempt in its 10 ms.
-func (r *recorder) fine(service int) {
-	counts, now := r.record.Detail.Fine.Services[service], r.world.now-r.world.warm
+func (r *recorder) fine(service int32) {
+	counts, now := r.record.Detail.Fine.Services[r.world.nodes[service].index], r.world.now-r.world.warm
 	slot := (now - int64(r.record.Detail.Fine.From)) / peakWidth
 	if slot >= 0 && slot < int64(len(counts)) && now >= 0 {
 		counts[slot]++

@@ -151,8 +151,9 @@ func (cs *connections) shakeHands(ai uint32) {
 
 // travel takes a request over the network to its replica.
 func (cs *connections) travel(ti uint32, c *call, delay int64) {
-	if delay += cs.traffic.latency(c); delay > 0 {
-		cs.world.queue.Push(cs.world.now+delay, ti, kernel.Meta(evReach, cs.traffic.tasks.generation(ti)))
+	w, tr := cs.world, cs.traffic
+	if delay += tr.latency(c); delay > 0 {
+		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, tr.tasks.generation(ti)))
 		return
 	}
 	cs.servers.reach(ti)

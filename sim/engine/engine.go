@@ -57,13 +57,7 @@ func New(s *scenario.Scenario, v *scenario.Variant) (*Engine, error) {
 	// All that runs upwards.
 	e.servers.begin = e.requests.advance
 	e.calls.ended = e.requests.callEnded
-	e.requests.ended = func(ti uint32, end EndKind) {
-		if w.nodeOf(tr.tasks.at(ti).inst).consumes {
-			e.consumers.delivered(ti, end)
-			return
-		}
-		e.fleets.ended(ti, end)
-	}
+	e.requests.ended = e.fleets.ended
 
 	e.gates.identify()
 	e.consumers.build()
@@ -117,33 +111,73 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 	return e.rec.finish(), nil
 }
 
-// handle plays one event. Events of entities that have moved on since (another generation) do nothing.
+// handle plays one event. Events of entities that have moved on since, which have another generation, do nothing.
 func (e *Engine) handle(event kernel.Event) {
 	i, generation := event.Target, event.Generation()
-	switch kind := event.Kind(); kind {
+	switch event.Kind() {
 	case evArrival:
 		e.fleets.arrival(i, generation)
 	case evUser:
 		e.fleets.user(i, generation)
-	case evReach, evWorkDone, evConnected:
+	case evReach:
 		if e.traffic.tasks.is(i, generation) {
-			e.ofTask(kind, i)
+			e.servers.reach(i)
 		}
-	case evReply, evTimeout, evDeadline:
+	case evWorkDone:
+		if e.traffic.tasks.is(i, generation) {
+			e.requests.workDone(i)
+		}
+	case evReply:
 		if e.traffic.attempts.is(i, generation) {
-			e.ofAttempt(kind, i, generation)
+			e.calls.deliver(i, e.traffic.attempts.at(i).answer)
 		}
-	case evHedge, evResume, evAdmitted, evLeaveQueue:
+	case evTimeout:
+		if e.traffic.attempts.is(i, generation) {
+			e.calls.timeout(i)
+		}
+	case evDeadline:
+		if e.traffic.attempts.is(i, generation) {
+			e.calls.deadline(i, generation)
+		}
+	case evHedge:
 		if e.traffic.calls.is(i, generation) {
-			e.ofCall(kind, i)
+			e.calls.hedge(i)
+		}
+	case evResume:
+		if e.traffic.calls.is(i, generation) {
+			e.calls.resume(i)
+		}
+	default:
+		e.handleRarer(event.Kind(), i, generation)
+	}
+}
+
+// handleRarer plays the events that most runs have few of.
+func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
+	switch kind {
+	case evAdmitted:
+		if e.traffic.calls.is(i, generation) {
+			e.calls.admitted(i)
+		}
+	case evLeaveQueue:
+		if e.traffic.calls.is(i, generation) {
+			e.calls.leaveQueue(i)
 		}
 	case evWoken, evOutOfPatience:
 		if e.gates.arrivals.is(i, generation) {
 			e.servers.lineEnds(i, kind == evWoken)
 		}
-	case evDialTimeout, evDialResume:
+	case evConnected:
+		if e.traffic.tasks.is(i, generation) {
+			e.connections.connected(i)
+		}
+	case evDialTimeout:
 		if e.connections.dials.is(i, generation) {
-			e.ofDial(kind, i)
+			e.connections.dialTimeout(i)
+		}
+	case evDialResume:
+		if e.connections.dials.is(i, generation) {
+			e.connections.dialResumes(i)
 		}
 	case evLane:
 		e.consumers.woken(i, generation)
@@ -154,49 +188,6 @@ func (e *Engine) handle(event kernel.Event) {
 	case evWindow:
 		e.rec.window = Window(generation)
 	}
-}
-
-func (e *Engine) ofTask(kind uint8, ti uint32) {
-	switch kind {
-	case evReach:
-		e.servers.reach(ti)
-	case evWorkDone:
-		e.requests.workDone(ti)
-	case evConnected:
-		e.connections.connected(ti)
-	}
-}
-
-func (e *Engine) ofAttempt(kind uint8, ai, generation uint32) {
-	switch kind {
-	case evReply:
-		e.calls.deliver(ai, e.traffic.attempts.at(ai).answer)
-	case evTimeout:
-		e.calls.timeout(ai)
-	case evDeadline:
-		e.calls.deadline(ai, generation)
-	}
-}
-
-func (e *Engine) ofCall(kind uint8, ci uint32) {
-	switch kind {
-	case evHedge:
-		e.calls.hedge(ci)
-	case evResume:
-		e.calls.resume(ci)
-	case evAdmitted:
-		e.calls.admitted(ci)
-	case evLeaveQueue:
-		e.calls.leaveQueue(ci)
-	}
-}
-
-func (e *Engine) ofDial(kind uint8, di uint32) {
-	if kind == evDialResume {
-		e.connections.dialResumes(di)
-		return
-	}
-	e.connections.dialTimeout(di)
 }
 
 // begin schedules what happens by itself.

@@ -153,25 +153,28 @@ func (fs *fleets) user(u, n uint32) {
 
 // request begins one request at an instance of a fleet. user is its number + 1, 0 in open loops.
 func (fs *fleets) request(n int, i int32, user uint32) {
-	node := &fs.world.nodes[n]
+	w := fs.world
+	node := &w.nodes[n]
 	fs.rec.record.Fleets[n].Offered[fs.rec.bin]++
 	if node.consumes {
 		fs.consumers.write(n)
 		return
 	}
 	ti, t := fs.traffic.tasks.get()
-	*t = task{root: true, inst: i, since: fs.world.now, mark: uint32(fs.rec.bin), window: fs.rec.window, user: user,
+	*t = task{root: true, inst: i, since: w.now, mark: uint32(fs.rec.bin), window: fs.rec.window, user: user,
 		deadline: int64(abate.NoDeadline)}
 	if node.fleet.Patience > 0 {
-		t.deadline = fs.world.now + int64(node.fleet.Patience)
+		t.deadline = w.now + int64(node.fleet.Patience)
 	}
 	fs.traffic.pending++
-	t.trace = fs.rec.traces.root(node.name)
+	if fs.rec.detail {
+		t.trace = fs.rec.traces.root(node.name)
+	}
 	if f := &fs.all[n]; f.shed > 0 && f.sheds.Float64() < f.shed {
 		fs.ended(ti, Shed)
 		return
 	}
-	if fs.world.instances[i].down > 0 { // the program that would send it is not there
+	if w.instances[i].down > 0 { // the program that would send it is not there
 		fs.ended(ti, RefusedConnection)
 		return
 	}
@@ -191,12 +194,17 @@ func (fs *fleets) serves(n int, i int32) {
 
 // ended records the end of a fleet's request. The user who waited for it begins to think.
 func (fs *fleets) ended(ti uint32, end EndKind) {
+	w := fs.world
 	t := fs.traffic.tasks.at(ti)
-	n := int(fs.world.instances[t.inst].node)
+	n := int(w.instances[t.inst].node)
+	if w.nodes[n].consumes {
+		fs.consumers.delivered(ti, end)
+		return
+	}
 	f := &fs.rec.record.Fleets[n]
 	switch end {
 	case Answered:
-		fs.rec.handled(f, t.mark, t.window, fs.world.now-t.since)
+		fs.rec.handled(f, t.mark, t.window, w.now-t.since)
 		fs.serves(n, t.inst)
 	case CircuitOpen, BulkheadFull, AttemptsLimited, Throttled, Shed:
 		f.Refused[fs.rec.bin]++
@@ -210,8 +218,8 @@ func (fs *fleets) ended(ti uint32, end EndKind) {
 	fs.traffic.pending--
 	fs.traffic.tasks.put(ti)
 	if user > 0 {
-		think := fs.world.nodes[n].fleet.Think.Sample(&fs.all[n].stream)
-		fs.world.queue.Push(fs.world.now+think, user-1, kernel.Meta(evUser, uint32(n)))
+		think := w.nodes[n].fleet.Think.Sample(&fs.all[n].stream)
+		w.queue.Push(w.now+think, user-1, kernel.Meta(evUser, uint32(n)))
 	}
 }
 

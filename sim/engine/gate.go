@@ -144,9 +144,6 @@ func (g *gates) callerOf(inst int32, word string) *caller {
 // address writes on a request what its caller says to the gate in front of a service.
 func (g *gates) address(ti uint32, edge *edge, from int32, number int) {
 	p := g.world.nodes[edge.callee].protection
-	if p == nil {
-		return
-	}
 	t := g.traffic.tasks.at(ti)
 	gi, a := g.arrivals.get()
 	*a = arrival{task: ti, state: underWay, wake: a.wake} // the one before may have held a permit when its run ended

@@ -142,11 +142,13 @@ func (cs *connections) connectionOpen(ai uint32) {
 }
 
 // release gives back what an attempt has of a connection, at its end.
-func (cs *connections) release(ai uint32, end EndKind) {
-	a := cs.traffic.attempts.at(ai)
-	if a.pooled == noConnection {
-		return
+func (cs *connections) release(a *attempt, end EndKind) {
+	if a.pooled != noConnection {
+		cs.giveBack(a, end)
 	}
+}
+
+func (cs *connections) giveBack(a *attempt, end EndKind) {
 	cs.dropDial(a)
 	p := cs.poolOf(a)
 	switch {
@@ -178,29 +180,33 @@ func (cs *connections) nextForConnection(p *pool) {
 
 // launch sends an attempt to a replica, after a wait.
 func (cs *connections) launch(ai uint32, replica int32, delay int64) {
-	a := cs.traffic.attempts.at(ai)
+	w, tr := cs.world, cs.traffic
+	a := tr.attempts.at(ai)
 	a.replica = replica
-	c := cs.traffic.calls.at(a.call)
+	c := tr.calls.at(a.call)
 	if cs.servers.lost(replica) {
 		return
 	}
-	ti, t := cs.traffic.tasks.get()
-	*t = task{inst: replica, attempt: ai, generation: cs.traffic.attempts.generation(ai), deadline: a.until,
-		since: cs.world.now, trace: c.trace}
+	ti, t := tr.tasks.get()
+	*t = task{inst: replica, attempt: ai, generation: tr.attempts.generation(ai), deadline: a.until,
+		since: w.now, trace: c.trace}
 	a.task = ti + 1
 	if a.told > 0 {
 		t.tree = true
-		cs.traffic.trees.plant(ti, int(a.told)-1)
+		tr.trees.plant(ti, int(a.told)-1)
 	}
-	edge := &cs.world.edges[c.edge]
-	switch of := cs.traffic.tasks.at(c.task); { // what the caller says about the request
+	edge := &w.edges[c.edge]
+	switch { // what the caller says about the request
 	case edge.naive:
 		t.deadline = int64(abate.NoDeadline)
 	case edge.ranked:
 		t.priority, t.ranked = edge.priority, true
 	default:
+		of := tr.tasks.at(c.task)
 		t.priority, t.ranked = of.priority, of.ranked
 	}
-	cs.servers.gates.address(ti, edge, c.inst, int(a.number))
+	if edge.gated {
+		cs.servers.gates.address(ti, edge, c.inst, int(a.number))
+	}
 	cs.travel(ti, c, delay)
 }

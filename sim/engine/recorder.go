@@ -29,7 +29,7 @@ func Empty(s *scenario.Scenario, v *scenario.Variant, seed uint64) *Record {
 	if err != nil {
 		return &Record{}
 	}
-	r := newRecord(t, seed)
+	r := newRecord(&t, seed)
 	r.cut()
 	return r
 }
@@ -118,17 +118,17 @@ func (r *Record) cut() {
 type recorder struct {
 	world  *world
 	record *Record
-	bin    int    // of the series; the last one, which is cut off, outside of the run
-	tickAt int64  // when the next bin begins, before anything else that happens then; never after the last one
-	window Window // outside when nothing is measured
-	counts []count
+	bin    int     // of the series; the last one, which is cut off, outside of the run
+	tickAt int64   // when the next bin begins, before anything else that happens then; never after the last one
+	window Window  // outside when nothing is measured
+	of     []tally // of services: of nodes, by index; those of fleets are unused
 	traces tracer
 	detail bool
 }
 
-// count is what is counted of a service between two entries of its record.
-type count struct {
-	longest int32 // most requests waiting in one replica within this bin
+// tally is what is counted of a service between two entries of its record.
+type tally struct {
+	record  *ServiceRecord
 	held    int32 // workers held
 	heldAt  int64 // since when nobody has added their time up
 	arrived peak
@@ -153,9 +153,14 @@ func (p *peak) add(now, width int64) uint32 {
 // reset begins a new record. With detail it has what only pictures need.
 func (r *recorder) reset(detail bool) {
 	w := r.world
-	record := newRecord(w.topology, w.seed)
+	record := newRecord(&w.topology, w.seed)
 	*r = recorder{world: w, record: record, bin: record.members() - 1, window: outside, tickAt: w.warm,
-		counts: make([]count, len(record.Services)), detail: detail}
+		of: make([]tally, len(w.nodes)), detail: detail}
+	for n := range w.nodes {
+		if node := &w.nodes[n]; node.service != nil {
+			r.of[n].record = &record.Services[node.index]
+		}
+	}
 	if detail {
 		record.Detail = newDetail(record)
 		r.traces = newTracer(w, record)
@@ -180,42 +185,39 @@ func (r *recorder) nextBin() {
 }
 
 // service returns the record of a service, which is node n.
-func (r *recorder) service(n int32) *ServiceRecord { return &r.record.Services[r.world.nodes[n].index] }
+func (r *recorder) service(n int32) *ServiceRecord { return r.of[n].record }
 
 // since is a moment as the record has it: since the end of the warm-up.
 func (r *recorder) since(at int64) time.Duration { return time.Duration(at - r.world.warm) }
 
-// sent records an attempt on its way to a service.
-func (r *recorder) sent(k int32, retry, hedge bool) {
+// sent records an attempt of edge k on its way to a service.
+func (r *recorder) sent(k, service int32, retry, hedge bool) {
 	r.record.Attempts++
 	edge := &r.record.Edges[k]
 	edge.Attempts++
 	if hedge {
 		edge.Hedges++
 	}
-	index := r.world.nodes[r.world.edges[k].callee].index
-	s := &r.record.Services[index]
+	t := &r.of[service]
+	s := t.record
 	s.Arrived[r.bin]++
 	if retry {
 		s.Retries[r.bin]++
 	}
-	s.Peak[r.window] = max(s.Peak[r.window], r.counts[index].arrived.add(r.world.now, peakWidth))
+	if most := t.arrived.add(r.world.now, peakWidth); most > s.Peak[r.window] {
+		s.Peak[r.window] = most
+	}
 	if r.detail {
-		r.fine(index)
+		r.fine(service)
 	}
 }
 
 // connects records an attempt to open a connection to a service.
 func (r *recorder) connects(n int32) {
-	s, c := r.service(n), &r.counts[r.world.nodes[n].index]
-	s.Connects[r.bin]++
-	s.ConnectPeak[r.window] = max(s.ConnectPeak[r.window], c.knocked.add(r.world.now, connectPeakWidth))
-}
-
-// queued records that so many requests wait in one replica of a service.
-func (r *recorder) queued(n, waiting int32) {
-	c := &r.counts[r.world.nodes[n].index]
-	c.longest = max(c.longest, waiting)
+	t := &r.of[n]
+	t.record.Connects[r.bin]++
+	most := t.knocked.add(r.world.now, connectPeakWidth)
+	t.record.ConnectPeak[r.window] = max(t.record.ConnectPeak[r.window], most)
 }
 
 // waited records how long a request waited for its worker.
@@ -241,10 +243,9 @@ func (r *recorder) turnedAway(n int32, end EndKind, why shed.Reason) {
 
 // hold adds the time up that workers of a service were held, up to now, and changes how many are.
 func (r *recorder) hold(n, change int32) {
-	index := r.world.nodes[n].index
-	c := &r.counts[index]
-	r.record.Services[index].HeldNS[r.bin] += int64(c.held) * (r.world.now - c.heldAt)
-	c.held, c.heldAt = c.held+change, r.world.now
+	t, now := &r.of[n], r.world.now
+	t.record.HeldNS[r.bin] += int64(t.held) * (now - t.heldAt)
+	t.held, t.heldAt = t.held+change, now
 }
 
 // freed records what the work was good for that held a worker so long.

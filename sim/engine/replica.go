@@ -13,6 +13,7 @@ import (
 type replica struct {
 	line    line // who waits
 	waiting int32
+	longest int32 // most that waited within this bin of the record
 	busy    int32 // workers held, or requests under way where workers are not limited
 	workers int32 // 0 for no limit
 	full    int32 // workers that there are when nothing is wrong

@@ -122,14 +122,15 @@ func (s *servers) pass(ti uint32) {
 
 // enter gives a request a worker, or a place in the queue.
 func (s *servers) enter(ti uint32) {
+	w := s.world
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
-	inst := &s.world.instances[t.inst]
-	node := &s.world.nodes[inst.node]
-	if s.world.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
+	inst := &w.instances[t.inst]
+	node := &w.nodes[inst.node]
+	if w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
 		t.drawn = node.service.ServiceTime.Sample(&inst.stream)
 	}
-	t.since = s.world.now
+	t.since = w.now
 	if r.free() {
 		s.takeUp(ti)
 		return
@@ -146,7 +147,7 @@ func (s *servers) enter(ti uint32) {
 	t.stage = queued
 	r.waiting++
 	r.line.push(ti)
-	s.rec.queued(inst.node, r.waiting)
+	r.longest = max(r.longest, r.waiting)
 }
 
 // refuse answers an error at once.
@@ -178,8 +179,9 @@ func (s *servers) vanish(ti uint32) {
 
 // takeUp gives a request a worker.
 func (s *servers) takeUp(ti uint32) {
+	w := s.world
 	t := s.traffic.tasks.at(ti)
-	r, n, now := &s.replicas[t.inst], s.world.instances[t.inst].node, s.world.now
+	r, n, now := &s.replicas[t.inst], w.instances[t.inst].node, w.now
 	s.rec.waited(n, now-t.since)
 	s.rec.traces.span(t.trace, "queue", n, t.since, now)
 	t.stage, t.deadline, t.since = working, s.gates.arrivedAt(t), now
@@ -243,11 +245,12 @@ func (s *servers) nextInLine(i int32) (uint32, bool) {
 
 // work begins a service's own part of a request.
 func (s *servers) work(ti uint32) {
+	w := s.world
 	t := s.traffic.tasks.at(ti)
-	r, inst := &s.replicas[t.inst], &s.world.instances[t.inst]
-	service := s.world.nodes[inst.node].service
+	r, inst := &s.replicas[t.inst], &w.instances[t.inst]
+	service := w.nodes[inst.node].service
 	took := t.drawn
-	if s.world.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
+	if w.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
 		took = service.ServiceTime.Sample(&inst.stream)
 	}
 	if factor := r.slowness(service); factor != 1 {
@@ -258,9 +261,9 @@ func (s *servers) work(ti uint32) {
 	}
 	took += r.debt
 	r.debt = 0
-	done := s.world.now + took
-	s.rec.traces.span(t.trace, "work", inst.node, s.world.now, done)
-	s.world.queue.Push(done, ti, kernel.Meta(evWorkDone, s.traffic.tasks.generation(ti)))
+	done := w.now + took
+	s.rec.traces.span(t.trace, "work", inst.node, w.now, done)
+	w.queue.Push(done, ti, kernel.Meta(evWorkDone, s.traffic.tasks.generation(ti)))
 }
 
 // workDone returns what a service's own work came to.
@@ -378,15 +381,14 @@ func (s *servers) sample() {
 		for i := range node.count {
 			r := &s.replicas[node.first+i]
 			waiting += r.waiting
-			most = max(most, r.waiting)
+			most = max(most, r.longest)
+			r.longest = r.waiting // they still wait as the next bin begins
 			busy += r.busy
 		}
-		record, count := s.rec.service(int32(n)), &s.rec.counts[node.index]
-		bin := s.rec.bin
+		record, bin := s.rec.service(int32(n)), s.rec.bin
 		record.Waiting[bin], record.Busy[bin] = uint32(waiting), uint32(busy)
-		record.Longest[bin] = uint32(count.longest)
+		record.Longest[bin] = uint32(most)
 		record.Limit[bin] = s.gates.limit(node)
 		record.Conns[bin] = max(record.Conns[bin], s.connections(node))
-		count.longest = most // they still wait as the next bin begins
 	}
 }

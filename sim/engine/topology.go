@@ -57,6 +57,8 @@ type edge struct {
 	share          float64
 	naive          bool
 	tells          bool // the callee its allowance
+	hedges         bool
+	gated          bool // the callee has gates
 	policy         abate.Policy
 	timeout        int64         // of an attempt, by the policy; 0 without one
 	priority       shed.Priority // if the call says one
@@ -64,8 +66,8 @@ type edge struct {
 }
 
 // newTopology lays out a variant of a scenario.
-func newTopology(s *scenario.Scenario, v *scenario.Variant) (*topology, error) {
-	t := &topology{scenario: s, variant: v}
+func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
+	t := topology{scenario: s, variant: v}
 	services := s.ServicesOf(v)
 	index := make(map[string]int32, len(services))
 	for i := range s.Clients {
@@ -87,7 +89,7 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (*topology, error) {
 		node.first = t.programs
 		t.programs += node.count
 		if err := t.connect(int32(n), index); err != nil {
-			return nil, err
+			return topology{}, err
 		}
 	}
 	t.joinTrees()
@@ -159,10 +161,11 @@ func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edg
 	}
 	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
 	k.timeout = int64(k.policy.AttemptTimeout)
+	k.hedges = k.policy.Hedge.Enabled()
 	return k
 }
 
-// joinTrees finds out which services take part in call trees, and which calls say something about them: see tree.go.
+// joinTrees finds out which services take part in call trees, and what calls have to say to them: see tree.go.
 func (t *topology) joinTrees() {
 	for n := range t.nodes {
 		node := &t.nodes[n]
@@ -175,6 +178,7 @@ func (t *topology) joinTrees() {
 		edge := &t.edges[k]
 		// A callee that does not take part never reports, so that its callers have nothing to hand out.
 		edge.tells = !edge.naive && t.nodes[edge.callee].takesPart
+		edge.gated = t.nodes[edge.callee].protection != nil
 	}
 }
 

@@ -124,7 +124,8 @@ func (tr *traffic) unlink(ti, ci uint32) {
 
 // latency draws the time that something takes on the network between the caller of a call and the callee.
 func (tr *traffic) latency(c *call) int64 {
-	return tr.world.edges[c.edge].call.Latency.Sample(&tr.world.instances[c.inst].stream)
+	w := tr.world
+	return w.edges[c.edge].call.Latency.Sample(&w.instances[c.inst].stream)
 }
 
 // reply sends an answer on its way to the caller, by an event even if it takes no time.

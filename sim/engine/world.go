@@ -38,7 +38,7 @@ const never = math.MaxInt64
 // world is what every other part of a run stands on: virtual time, the events to come, and the programs with their random
 // numbers. Time never runs backwards.
 type world struct {
-	*topology
+	topology
 	queue     kernel.Queue
 	now       int64 // ns since the start, warm-up included
 	warm      int64 // when the warm-up ends
