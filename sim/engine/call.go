@@ -49,7 +49,7 @@ func (cs *calls) begin(ti uint32, k int32) {
 	*c = call{task: ti, next: t.call, edge: k, inst: t.inst, last: TimedOut, trace: t.trace}
 	t.call = ci + 1
 	edge := &w.edges[k]
-	cs.rec.record.Edges[k].Calls++
+	cs.rec.edges[k].Calls++
 	c.span = cs.rec.traces.begin(c.trace, "call", edge.callee)
 	if t.tree && !edge.naive {
 		c.Under(tr.trees.at(ti))
@@ -115,7 +115,7 @@ func (cs *calls) finish(ci uint32, err error) {
 	edge := &w.edges[c.edge]
 	cs.tried = c.Attempts()
 	end := endOf(err, cs.tried, c.last)
-	cs.rec.record.Edges[c.edge].Ends[end]++
+	cs.rec.edges[c.edge].Ends[end]++
 	cs.rec.traces.end(c.trace, c.span, end)
 	ti := c.task
 	tr.unlink(ti, ci)
@@ -284,7 +284,7 @@ func (cs *calls) abandon(t *task) {
 			c.waiter = nil
 		}
 		c.Abort(time.Duration(cs.world.now))
-		cs.rec.record.Edges[c.edge].Ends[Unanswered]++
+		cs.rec.edges[c.edge].Ends[Unanswered]++
 		t.call = c.next
 		cs.traffic.calls.put(ci)
 	}

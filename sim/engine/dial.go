@@ -136,9 +136,9 @@ func (cs *connections) dropDial(a *attempt) {
 func (cs *connections) shakeHands(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	c := cs.traffic.calls.at(a.call)
-	callee := cs.world.edges[c.edge].callee
-	a.replica = cs.servers.choose(callee)
-	cs.rec.connects(callee)
+	edge := &cs.world.edges[c.edge]
+	a.replica = cs.servers.choose(edge.callee)
+	cs.rec.connects(edge.callee)
 	if cs.servers.lost(a.replica) {
 		return
 	}
@@ -146,14 +146,14 @@ func (cs *connections) shakeHands(ai uint32) {
 	*t = task{inst: a.replica, attempt: ai, generation: cs.traffic.attempts.generation(ai), since: cs.world.now,
 		trace: c.trace, connect: true}
 	a.task = ti + 1
-	cs.travel(ti, c, 0)
+	cs.travel(ti, edge, c.inst, 0)
 }
 
 // travel takes a request over the network to its replica.
-func (cs *connections) travel(ti uint32, c *call, delay int64) {
-	w, tr := cs.world, cs.traffic
-	if delay += tr.latency(c); delay > 0 {
-		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, tr.tasks.generation(ti)))
+func (cs *connections) travel(ti uint32, edge *edge, caller int32, delay int64) {
+	w := cs.world
+	if delay += edge.call.Latency.Sample(&w.instances[caller].stream); delay > 0 {
+		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, cs.traffic.tasks.generation(ti)))
 		return
 	}
 	cs.servers.reach(ti)

@@ -106,7 +106,7 @@ func (fs *faults) move(i, what uint32) {
 			fs.afflict(f, first+n, -1)
 		}
 	case faultLeaves:
-		fs.world.instances[first+int32(what>>2)].down--
+		fs.down(first+int32(what>>2), -1)
 	case faultReaches:
 		if f.ended {
 			return
@@ -127,7 +127,7 @@ func (fs *faults) afflict(f *fault, i int32, sign int32) {
 	case scenario.OutageFault:
 		fs.outage(i, f.spec.Mode, sign)
 	case scenario.RestartFault:
-		fs.world.instances[i].down++
+		fs.down(i, +1)
 		fs.restart(i)
 	default:
 		fs.servers.replicas[i].suffer(f.spec, sign)
@@ -151,6 +151,15 @@ func (fs *faults) outage(i int32, mode string, sign int32) {
 	default:
 		r.hang += sign
 	}
+}
+
+// down stops a program (sign +1) or brings it back (-1).
+func (fs *faults) down(i, sign int32) {
+	if fs.world.nodeOf(i).fleet != nil {
+		fs.fleets.schedules[i].down += sign
+		return
+	}
+	fs.servers.replicas[i].refuse += sign
 }
 
 // restart loses everything that an instance holds, and breaks its connections.

@@ -22,6 +22,7 @@ type fleets struct {
 
 // fleet is what one of them has sent, and will send.
 type fleet struct {
+	record  *FleetRecord
 	stream  kernel.Stream // of arrivals
 	passed  float64       // the area under the load's curve up to the last request
 	segment int32         // of the curve, which has that area
@@ -31,12 +32,13 @@ type fleet struct {
 	serving int32         // instances that serve again after the trouble
 }
 
-// schedule is what one instance has sent, and will send, if it has a schedule of its own.
+// schedule is the life of one instance: what it sends and when, if it has a schedule of its own.
 type schedule struct {
 	stream  kernel.Stream
 	area    float64 // operational time of the next request
 	segment int32   // of the load's curve
 	serves  bool    // it had an answer after the trouble
+	down    int32   // restarts under way
 }
 
 // reset starts all fleets: nothing is sent yet.
@@ -48,7 +50,8 @@ func (fs *fleets) reset() {
 		if node.fleet == nil {
 			break // the rest are services
 		}
-		fs.all = append(fs.all, fleet{stream: fs.world.stream(node.name), sheds: fs.world.stream(node.name, "shed")})
+		fs.all = append(fs.all, fleet{record: &fs.rec.record.Fleets[n], stream: fs.world.stream(node.name),
+			sheds: fs.world.stream(node.name, "shed")})
 		for i := range node.count {
 			_, number, _ := fs.world.program(node.first + i)
 			fs.schedules = append(fs.schedules, schedule{stream: fs.world.stream(node.name, number, "arrivals")})
@@ -155,7 +158,8 @@ func (fs *fleets) user(u, n uint32) {
 func (fs *fleets) request(n int, i int32, user uint32) {
 	w := fs.world
 	node := &w.nodes[n]
-	fs.rec.record.Fleets[n].Offered[fs.rec.bin]++
+	f := &fs.all[n]
+	f.record.Offered[fs.rec.bin]++
 	if node.consumes {
 		fs.consumers.write(n)
 		return
@@ -170,11 +174,11 @@ func (fs *fleets) request(n int, i int32, user uint32) {
 	if fs.rec.detail {
 		t.trace = fs.rec.traces.root(node.name)
 	}
-	if f := &fs.all[n]; f.shed > 0 && f.sheds.Float64() < f.shed {
+	if f.shed > 0 && f.sheds.Float64() < f.shed {
 		fs.ended(ti, Shed)
 		return
 	}
-	if w.instances[i].down > 0 { // the program that would send it is not there
+	if fs.schedules[i].down > 0 { // the program that would send it is not there
 		fs.ended(ti, RefusedConnection)
 		return
 	}
@@ -187,7 +191,7 @@ func (fs *fleets) serves(n int, i int32) {
 		s.serves = true
 		f := &fs.all[n]
 		if f.serving++; f.serving == fs.world.nodes[n].count {
-			fs.rec.record.Fleets[n].Serving = time.Duration(fs.world.now - fs.world.warm)
+			f.record.Serving = time.Duration(fs.world.now - fs.world.warm)
 		}
 	}
 }
@@ -201,7 +205,7 @@ func (fs *fleets) ended(ti uint32, end EndKind) {
 		fs.consumers.delivered(ti, end)
 		return
 	}
-	f := &fs.rec.record.Fleets[n]
+	f := fs.all[n].record
 	switch end {
 	case Answered:
 		fs.rec.handled(f, t.mark, t.window, w.now-t.since)
@@ -227,7 +231,7 @@ func (fs *fleets) ended(ti uint32, end EndKind) {
 func (fs *fleets) leftovers() {
 	fs.traffic.tasks.each(func(_ uint32, t *task) {
 		if n := fs.world.instances[t.inst].node; t.root && !fs.world.nodes[n].consumes {
-			fs.rec.unanswered(&fs.rec.record.Fleets[n], t.mark, t.window)
+			fs.rec.unanswered(fs.all[n].record, t.mark, t.window)
 		}
 	})
 }

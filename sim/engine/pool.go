@@ -208,5 +208,5 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 	if edge.gated {
 		cs.servers.gates.address(ti, edge, c.inst, int(a.number))
 	}
-	cs.travel(ti, c, delay)
+	cs.travel(ti, edge, c.inst, delay)
 }

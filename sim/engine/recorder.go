@@ -118,10 +118,11 @@ func (r *Record) cut() {
 type recorder struct {
 	world  *world
 	record *Record
-	bin    int     // of the series; the last one, which is cut off, outside of the run
-	tickAt int64   // when the next bin begins, before anything else that happens then; never after the last one
-	window Window  // outside when nothing is measured
-	of     []tally // of services: of nodes, by index; those of fleets are unused
+	bin    int          // of the series; the last one, which is cut off, outside of the run
+	tickAt int64        // when the next bin begins, before anything else that happens then; never after the last one
+	window Window       // outside when nothing is measured
+	edges  []EdgeRecord // of the record
+	of     []tally      // of services: of nodes, by index; those of fleets are unused
 	traces tracer
 	detail bool
 }
@@ -155,7 +156,7 @@ func (r *recorder) reset(detail bool) {
 	w := r.world
 	record := newRecord(&w.topology, w.seed)
 	*r = recorder{world: w, record: record, bin: record.members() - 1, window: outside, tickAt: w.warm,
-		of: make([]tally, len(w.nodes)), detail: detail}
+		edges: record.Edges, of: make([]tally, len(w.nodes)), detail: detail}
 	for n := range w.nodes {
 		if node := &w.nodes[n]; node.service != nil {
 			r.of[n].record = &record.Services[node.index]
@@ -193,7 +194,7 @@ func (r *recorder) since(at int64) time.Duration { return time.Duration(at - r.w
 // sent records an attempt of edge k on its way to a service.
 func (r *recorder) sent(k, service int32, retry, hedge bool) {
 	r.record.Attempts++
-	edge := &r.record.Edges[k]
+	edge := &r.edges[k]
 	edge.Attempts++
 	if hedge {
 		edge.Hedges++

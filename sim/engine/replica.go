@@ -33,7 +33,7 @@ type replica struct {
 	connEpoch uint32 // connections of an earlier one are broken
 
 	hang, mute int32 // outages under way, by kind
-	refuse     int32
+	refuse     int32 // and restarts
 	fail       int32
 	faults     []*scenario.Fault // at work on it: slowdowns, errors, loss, capacity
 	slowdowns  []*scenario.Fault // of those
@@ -123,10 +123,12 @@ func (r *replica) suffer(f *scenario.Fault, sign int32) {
 	}
 }
 
-// tally adds the time up that the workers were busy. It has to be called before that changes.
+// tally adds the time up that the workers were busy, which only a gate asks for. It has to be called before that changes.
 func (r *replica) tally(now int64) {
-	r.busyNS += int64(r.busy) * (now - r.tallied)
-	r.tallied = now
+	if r.gate != nil {
+		r.busyNS += int64(r.busy) * (now - r.tallied)
+		r.tallied = now
+	}
 }
 
 // share is which part of its workers a replica used since it was asked last: what it has instead of a processor.

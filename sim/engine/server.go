@@ -84,7 +84,7 @@ func (s *servers) reach(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
 	switch {
-	case s.world.instances[t.inst].down > 0 || r.refuse > 0:
+	case r.refuse > 0:
 		s.refuse(ti, RefusedConnection)
 	case r.mute > 0:
 		s.vanish(ti)

@@ -51,7 +51,6 @@ type world struct {
 type instance struct {
 	node     int32
 	restarts int32
-	down     int32 // restarts under way
 	stream   kernel.Stream
 }
 
