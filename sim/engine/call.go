@@ -169,8 +169,8 @@ func (cs *calls) hedge(ci uint32) {
 	}
 }
 
-// deadline is timeout for an attempt that is not on its edge's lane. Where answers come first, it lets those of the same
-// instant pass, as the lanes do.
+// deadline is timeout for an attempt that is not on its edge's lane. Where answers come first, it lets those of the
+// same instant pass, as the lanes do.
 func (cs *calls) deadline(ai, generation uint32) {
 	q := &cs.world.queue
 	if q.LanesFirst {

@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// consumers are the fleets whose requests are messages, and the topics that these are in. A message is in one place until
-// it is done: in the log of a partition, read by its owner, or being delivered.
+// consumers are the fleets whose requests are messages, and the topics that these are in. A message is in one place
+// until it is done: in the log of a partition, read by its owner, or being delivered.
 type consumers struct {
 	world    *world
 	rec      *recorder

@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// dial is the opening of one connection under a guard of its own, as adapters for databases do it. Every decision about it
-// is abate.Call's.
+// dial is the opening of one connection under a guard of its own, as adapters for databases do it. Every decision about
+// it is abate.Call's.
 type dial struct {
 	attempt uint32 // that waits for it
 	last    EndKind
@@ -68,8 +68,8 @@ func (cs *connections) dialEnds(di uint32, err error) {
 	cs.traffic.replyIn(ai, end, 0)
 }
 
-// unopened is the outcome of an attempt that got no connection: the guard for connections has tried as often as it wanted,
-// or refused to. To a naive caller it is an error like any other, after which it comes again.
+// unopened is the outcome of an attempt that got no connection: the guard for connections has tried as often as it
+// wanted, or refused to. To a naive caller it is an error like any other, after which it comes again.
 func unopened(end EndKind, naive bool) abate.Outcome {
 	o := abate.Outcome{Class: abate.Failure, NoRetry: !naive, Unsent: true, Err: failures[end].err}
 	if o.Err == nil {

@@ -11,7 +11,8 @@ import (
 
 // Engine plays runs of one variant of a scenario, one after the other. It is used by one goroutine at a time.
 //
-// Its parts are listed from the bottom up: each knows those above it in the list, and none below. See the package comment.
+// Its parts are listed from the bottom up: each knows those above it in the list, and none below. See the package
+// comment.
 type Engine struct {
 	world       world
 	rec         recorder

@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// parents finds the span that each span is part of; those that began earlier stand before it, the request itself first. A
-// service goes on after its caller has left, so that a span may begin and end after the one it belongs to. What ended at
-// the very moment it began shows which one that is; else it is the latest that fits.
+// parents finds the span that each span is part of; those that began earlier stand before it, the request itself first.
+// A service goes on after its caller has left, so that a span may begin and end after the one it belongs to. What ended
+// at the very moment it began shows which one that is; else it is the latest that fits.
 func parents(spans []Span, callers map[string][]string) []int {
 	n := len(spans)
 	f := family{spans: spans, parents: make([]int, n), begun: make([]bool, n), followed: make([]bool, n), callers: callers}

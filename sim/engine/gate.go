@@ -16,8 +16,8 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// gates are the gates in front of replicas, and the requests that they know of. A request that has come to a gate leaves
-// it once.
+// gates are the gates in front of replicas, and the requests that they know of. A request that has come to a gate
+// leaves it once.
 type gates struct {
 	world    *world
 	rec      *recorder

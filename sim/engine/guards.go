@@ -59,8 +59,8 @@ func (g *guards) renew(i int32) error {
 	return nil
 }
 
-// outcomes is how a guard's caller judges each kind of answer, as the HTTP client does: 429 and 503 are overload, the other
-// failures are failures, and the policy's retryOn and neverRetryOn have the last word on retrying.
+// outcomes is how a guard's caller judges each kind of answer, as the HTTP client does: 429 and 503 are overload, the
+// other failures are failures, and the policy's retryOn and neverRetryOn have the last word on retrying.
 func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Outcome) {
 	for k := range EndKinds {
 		f := failures[k]
@@ -80,8 +80,8 @@ func outcomes(g *abate.Guard, retryAfter time.Duration) (all [EndKinds]abate.Out
 	return all
 }
 
-// stopRetries reloads the policy of an edge's guards without retries, as an operator does with a policy file; or puts it
-// back.
+// stopRetries reloads the policy of an edge's guards without retries, as an operator does with a policy file; or puts
+// it back.
 func (g *guards) stopRetries(k int, stopped bool) {
 	edge := &g.world.edges[k]
 	g.stopped[k] = stopped

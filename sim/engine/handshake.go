@@ -31,8 +31,8 @@ func (s *servers) makeConnection(ti uint32) {
 	s.world.queue.Push(s.world.now+cost, ti, kernel.Meta(evConnected, s.traffic.tasks.generation(ti)))
 }
 
-// connected is the end of a handshake. It returns the attempt for which the connection was made; false if its caller has
-// given it up: the work was in vain, and the connection is closed.
+// connected is the end of a handshake. It returns the attempt for which the connection was made; false if its caller
+// has given it up: the work was in vain, and the connection is closed.
 func (s *servers) connected(ti uint32) (ai uint32, ok bool) {
 	t := s.traffic.tasks.at(ti)
 	ai, ok = t.attempt, s.traffic.awaited(t)

@@ -105,8 +105,8 @@ func (p *loadPoint) below(seconds float64) float64 {
 	return float64(p.rate*seconds) + float64(p.slope*seconds*seconds/2)
 }
 
-// when returns the moment at which the area under the curve reaches a value; false when it never does. at is the segment
-// in which the last value was found: values must not fall between calls.
+// when returns the moment at which the area under the curve reaches a value; false when it never does. at is the
+// segment in which the last value was found: values must not fall between calls.
 func (l *load) when(area float64, at *int32) (int64, bool) {
 	for int(*at)+1 < len(l.points) && l.points[*at+1].area <= area {
 		*at++

@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// connections take attempts to replicas. An attempt on an edge with a pool needs a connection from its begin to its end,
-// and what it has of one is given back once.
+// connections take attempts to replicas. An attempt on an edge with a pool needs a connection from its begin to its
+// end, and what it has of one is given back once.
 type connections struct {
 	world   *world
 	rec     *recorder
@@ -18,8 +18,8 @@ type connections struct {
 	dials   slab[dial]
 }
 
-// pool is the connections of one instance to one service. They are made when they are needed; an attempt that is given up
-// closes its own, as most clients do.
+// pool is the connections of one instance to one service. They are made when they are needed; an attempt that is given
+// up closes its own, as most clients do.
 type pool struct {
 	size    int32 // 0 for no pool: connecting costs nothing
 	open    int32 // made, or being made
@@ -34,14 +34,6 @@ type connection struct {
 }
 
 type waitingAttempt struct{ attempt, generation uint32 }
-
-// What an attempt has of a connection.
-const (
-	noConnection uint8 = iota
-	waitsForConnection
-	connecting
-	holdsConnection
-)
 
 // reset closes all connections.
 func (cs *connections) reset() error {

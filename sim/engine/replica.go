@@ -43,8 +43,8 @@ type replica struct {
 
 // started is the replica as its program starts, with so many workers; it keeps its memory.
 func (r *replica) started(workers int32) replica {
-	return replica{line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0], slowdowns: r.slowdowns[:0],
-		workers: workers, full: workers}
+	return replica{line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0],
+		slowdowns: r.slowdowns[:0], workers: workers, full: workers}
 }
 
 // load is what a balancer that counts requests sees.
@@ -123,7 +123,8 @@ func (r *replica) suffer(f *scenario.Fault, sign int32) {
 	}
 }
 
-// tally adds the time up that the workers were busy, which only a gate asks for. It has to be called before that changes.
+// tally adds the time up that the workers were busy, which only a gate asks for. It has to be called before that
+// changes.
 func (r *replica) tally(now int64) {
 	if r.gate != nil {
 		r.busyNS += int64(r.busy) * (now - r.tallied)

@@ -6,8 +6,8 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a queue, or
-// with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
+// servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a
+// queue, or with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
 type servers struct {
 	world     *world
 	rec       *recorder

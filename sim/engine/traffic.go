@@ -23,14 +23,14 @@ type traffic struct {
 // task is one request where it is being handled: at the fleet that it began with, or, one per attempt, at a replica.
 type task struct {
 	since    int64 // when it began; at a replica: when it joined the queue, then when its worker took it
-	deadline int64 // when the caller gives up, as far as is known by now; at a replica, once it is worked on: when it arrived
+	deadline int64 // when the caller gives up, if that is known; at a replica, once it is worked on: when it arrived
 	drawn    int64 // service time drawn on arrival
 
 	inst       int32
 	attempt    uint32 // at a replica: the attempt it answers,
 	generation uint32 // which may be over
 	call       uint32 // + 1: first of the calls under way for it
-	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a replica with a gate: what the gate knows of it
+	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a gate: its arrival
 	mark       uint32 // of a fleet's request: the bin it began in; at a replica with an optimistic lock: the row's version
 	step       uint16
 	pending    uint16 // calls under way
@@ -103,6 +103,14 @@ type attempt struct {
 	unopened   bool   // it got no connection, see connections.dialEnds
 	made       uint16 // see traffic.report
 }
+
+// What an attempt has of a connection.
+const (
+	noConnection uint8 = iota
+	waitsForConnection
+	connecting
+	holdsConnection
+)
 
 // reset ends everything that was under way.
 func (tr *traffic) reset() {

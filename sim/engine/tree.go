@@ -6,10 +6,10 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// A service takes part in what callers and callees tell each other about extra attempts if Abate is in it: behind a gate,
-// or because it calls others and is not naive. Then a request that comes with an allowance has a call tree, the calls made
-// for it belong to it, and the answer says what became of it. Every decision is abate.CallTree's and abate.Call's; here is
-// only what the network carries.
+// A service takes part in what callers and callees tell each other about extra attempts if Abate is in it: behind a
+// gate, or because it calls others and is not naive. Then a request that comes with an allowance has a call tree, the
+// calls made for it belong to it, and the answer says what became of it. Every decision is abate.CallTree's and
+// abate.Call's; here is only what the network carries.
 
 // trees are the call trees of requests, by their index. Like a slab's entities they never move.
 type trees struct{ chunks [][]abate.CallTree }
@@ -34,8 +34,8 @@ func (a *attempt) delegate(c *abate.Call) {
 	}
 }
 
-// report writes on an answer what became of the request's call tree. It has to be called while the request is still there,
-// and before its gate hears of the end, for what the gate then says of failures is about this hop alone.
+// report writes on an answer what became of the request's call tree. It has to be called while the request is still
+// there, and before its gate hears of the end, for what the gate then says of failures is about this hop alone.
 func (tr *traffic) report(ti uint32, end EndKind) {
 	t := tr.tasks.at(ti)
 	if !t.tree || !says[end] || !tr.awaited(t) {

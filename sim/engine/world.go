@@ -35,8 +35,8 @@ const (
 
 const never = math.MaxInt64
 
-// world is what every other part of a run stands on: virtual time, the events to come, and the programs with their random
-// numbers. Time never runs backwards.
+// world is what every other part of a run stands on: virtual time, the events to come, and the programs with their
+// random numbers. Time never runs backwards.
 type world struct {
 	topology
 	queue     kernel.Queue
@@ -77,7 +77,8 @@ func (w *world) stream(parts ...string) kernel.Stream {
 	return kernel.NewStream(w.seed, h.Sum64())
 }
 
-// program returns the names of an instance: its node's, its number within the node, and how often it has been restarted.
+// program returns the names of an instance: its node's, its number within the node, and how often it has been
+// restarted.
 func (w *world) program(i int32) (node, number, restarts string) {
 	inst := &w.instances[i]
 	n := &w.nodes[inst.node]
