@@ -8,8 +8,22 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// group is a fleet that consumes: a topic, its retry topics, and what its instances know of them. What becomes of a message
-// that fails, which is next and how fast a backlog goes is decided by package redelivery, as in production.
+// consumers are the fleets whose requests are messages, and the topics that these are in. A message is in one place
+// until it is done: in the log of a partition, read by its owner, or being delivered.
+type consumers struct {
+	world    *world
+	rec      *recorder
+	traffic  *traffic
+	guards   *guards
+	calls    *calls
+	requests *requests
+	groups   []*group // of fleets, by index; nil of those that do not consume
+	lanes    []lane   // partitions of what fleets consume
+	messages slab[message]
+}
+
+// group is a fleet that consumes: a topic, its retry topics, and what its instances know of them. What becomes of a
+// message that fails, which is next and how fast a backlog goes is decided by package redelivery, as in production.
 type group struct {
 	topic    *scenario.Topic
 	config   redelivery.Config
@@ -19,8 +33,9 @@ type group struct {
 	paces    []*redelivery.Pace // of each instance; nil without a plan
 	floods   []*redelivery.FloodGuard
 	parking  []*redelivery.Parking // of each partition number; nil if no order is kept across topics
-	turn     uint32                // partition of the next message without a key
-	finished int64                 // when the last message was done that was written before the trouble was over
+	keys     kernel.Stream
+	next     uint32 // partition of the next message without a key
+	finished int64  // when the last message was done that was written before the trouble was over
 }
 
 // message is one message, wherever it is until it is done.
@@ -41,11 +56,23 @@ type message struct {
 	flying   bool // it is being delivered
 }
 
+// build lays out the groups and their partitions.
+func (cs *consumers) build() {
+	for n := range cs.world.nodes {
+		switch node := &cs.world.nodes[n]; {
+		case node.consumes:
+			cs.groups = append(cs.groups, cs.newGroup(int32(n)))
+		case node.fleet != nil:
+			cs.groups = append(cs.groups, nil)
+		}
+	}
+}
+
 // newGroup makes the group of a fleet that consumes.
-func (e *Engine) newGroup(n int32) *group {
-	node := &e.nodes[n]
-	g := &group{topic: &node.fleet.Topic, first: int32(len(e.lanes))}
-	config := e.edges[node.edges[0]].policy.Kafka.WithDefaults()
+func (cs *consumers) newGroup(n int32) *group {
+	node := &cs.world.nodes[n]
+	g := &group{topic: &node.fleet.Topic, first: int32(len(cs.lanes))}
+	config := cs.world.edges[node.edges[0]].policy.Kafka.WithDefaults()
 	if config.Enabled() {
 		g.config, g.plan = config, redelivery.NewPlan(config)
 		g.hops = g.plan.Hops()
@@ -54,65 +81,73 @@ func (e *Engine) newGroup(n int32) *group {
 	}
 	for tier := redelivery.Main; tier < len(g.hops); tier++ {
 		for p := range g.topic.Partitions {
-			e.lanes = append(e.lanes, lane{node: n, tier: int32(tier), number: int32(p), owner: node.first + int32(p)%node.count})
+			owner := node.first + int32(p)%node.count
+			cs.lanes = append(cs.lanes, lane{node: n, tier: int32(tier), number: int32(p), owner: owner})
 		}
 	}
 	return g
 }
 
-// resetGroup empties the topics of a fleet that consumes, as its instances start.
-func (e *Engine) resetGroup(node *node) {
-	g := node.group
-	g.turn, g.finished = 0, 0
-	g.paces, g.floods, g.parking = g.paces[:0], g.floods[:0], g.parking[:0]
-	if g.plan != nil {
-		for range node.count {
-			g.paces = append(g.paces, redelivery.NewPace(g.config.Drain))
-			g.floods = append(g.floods, redelivery.NewFloodGuard(g.config.Flood))
+// reset empties all topics, as the instances start.
+func (cs *consumers) reset() {
+	*cs = consumers{world: cs.world, rec: cs.rec, traffic: cs.traffic, guards: cs.guards, calls: cs.calls,
+		requests: cs.requests, groups: cs.groups, lanes: cs.lanes, messages: cs.messages.emptied()}
+	for n, g := range cs.groups {
+		if g == nil {
+			continue
 		}
-	}
-	if g.plan != nil && g.config.Order == redelivery.ParkKey {
-		for range g.topic.Partitions {
-			g.parking = append(g.parking, redelivery.NewParking(len(g.hops)))
+		node := &cs.world.nodes[n]
+		*g = group{topic: g.topic, config: g.config, plan: g.plan, hops: g.hops, first: g.first,
+			keys: cs.world.stream(node.name, "keys")}
+		if g.plan != nil {
+			for range node.count {
+				g.paces = append(g.paces, redelivery.NewPace(g.config.Drain))
+				g.floods = append(g.floods, redelivery.NewFloodGuard(g.config.Flood))
+			}
 		}
-	}
-	for i := range g.lanes(e) {
-		g.lanes(e)[i].reset(g)
+		if g.plan != nil && g.config.Order == redelivery.ParkKey {
+			for range g.topic.Partitions {
+				g.parking = append(g.parking, redelivery.NewParking(len(g.hops)))
+			}
+		}
+		for i := range cs.lanesOf(g) {
+			cs.lanesOf(g)[i].reset(g)
+		}
 	}
 }
 
-// lanes are all partitions of the group.
-func (g *group) lanes(e *Engine) []lane {
-	return e.lanes[g.first:][:g.topic.Partitions*(1+len(g.hops))]
+// lanesOf are all partitions of a group.
+func (cs *consumers) lanesOf(g *group) []lane {
+	return cs.lanes[g.first:][:g.topic.Partitions*(1+len(g.hops))]
 }
 
-// write puts a new message into the topic.
-func (e *Engine) write(node *node) {
-	g := node.group
-	mi, m := e.messages.get()
-	*m = message{written: e.now, mark: uint32(e.bin), window: e.window}
-	partition := g.turn
+// write puts a new message into the topic of a fleet.
+func (cs *consumers) write(n int) {
+	g := cs.groups[n]
+	mi, m := cs.messages.get()
+	*m = message{written: cs.world.now, mark: uint32(cs.rec.bin), window: cs.rec.window}
+	partition := g.next
 	if g.topic.Keys > 0 {
-		m.key = uint64(node.keys.IntN(g.topic.Keys))
+		m.key = uint64(g.keys.IntN(g.topic.Keys))
 		partition = uint32(m.key) % uint32(g.topic.Partitions)
 	} else {
-		g.turn = (g.turn + 1) % uint32(g.topic.Partitions)
+		g.next = (g.next + 1) % uint32(g.topic.Partitions)
 	}
-	m.poison = g.topic.Poison > 0 && node.keys.Float64() < g.topic.Poison
-	e.underway++
-	e.record.Fleets[node.index].Topic.left++
-	e.append(g.first+int32(partition), mi)
+	m.poison = g.topic.Poison > 0 && g.keys.Float64() < g.topic.Poison
+	cs.traffic.pending++
+	cs.rec.record.Fleets[n].Topic.left++
+	cs.append(g.first+int32(partition), mi)
 }
 
 // forward puts a message that is in no lane any more into a retry topic.
-func (e *Engine) forward(g *group, mi uint32, tier int, delay time.Duration) {
-	m := e.messages.at(mi)
-	number := e.lanes[m.lane].number
-	m.due, m.held, m.refused = e.now+int64(delay), 0, 0
+func (cs *consumers) forward(g *group, mi uint32, tier int, delay time.Duration) {
+	m := cs.messages.at(mi)
+	number := cs.lanes[m.lane].number
+	m.due, m.held, m.refused = cs.world.now+int64(delay), 0, 0
 	if len(g.parking) > 0 {
 		g.parking[number].Enter(tier, m.key)
 	}
-	e.append(g.first+int32((1+tier)*g.topic.Partitions)+number, mi)
+	cs.append(g.first+int32((1+tier)*g.topic.Partitions)+number, mi)
 }
 
 // leaves notes that a message is in its topic no longer.
@@ -122,46 +157,37 @@ func (g *group) leaves(l *lane, m *message) {
 	}
 }
 
-// parked tells whether a message has to wait behind another with its key, in the next retry topic.
+// parked reports whether a message has to wait behind another with its key, in the next retry topic.
 func (g *group) parked(l *lane, m *message) bool {
 	return len(g.parking) > 0 && g.parking[l.number].Ahead(int(l.tier), m.key)
 }
 
-// consume plays an event of a group.
-func (e *Engine) consume(kind uint8, i, generation uint32) {
-	if kind == evLane {
-		e.woken(i, generation)
-		return
-	}
-	e.behind(i)
-}
-
-// startGroup schedules what consumers do by themselves: they look once a second how much is due.
-func (e *Engine) startGroup(n int) {
-	if len(e.nodes[n].group.paces) > 0 {
-		e.queue.Push(int64(time.Second), uint32(n), kernel.Meta(evBehind, 0))
+// start schedules what the consumers of a fleet do by themselves: they look once a second how much is due.
+func (cs *consumers) start(n int) {
+	if g := cs.groups[n]; g != nil && len(g.paces) > 0 {
+		cs.world.queue.Push(int64(time.Second), uint32(n), kernel.Meta(evBehind, 0))
 	}
 }
 
-// behind tells each instance's pace what is due and has not been delivered.
-func (e *Engine) behind(n uint32) {
-	node := &e.nodes[n]
-	g := node.group
+// behind gives each instance's pace what is due and has not been delivered.
+func (cs *consumers) behind(n uint32) {
+	node := &cs.world.nodes[n]
+	g := cs.groups[n]
 	due := make([]int64, node.count)
-	for i := range g.lanes(e) {
-		l := &g.lanes(e)[i]
-		due[l.owner-node.first] += e.dueIn(l)
+	for i := range cs.lanesOf(g) {
+		l := &cs.lanesOf(g)[i]
+		due[l.owner-node.first] += cs.dueIn(l)
 	}
 	for i, pace := range g.paces {
-		pace.Behind(time.Duration(e.now), due[i])
+		pace.Behind(time.Duration(cs.world.now), due[i])
 	}
-	e.queue.Push(e.now+int64(time.Second), n, kernel.Meta(evBehind, 0))
+	cs.world.queue.Push(cs.world.now+int64(time.Second), n, kernel.Meta(evBehind, 0))
 }
 
 // dueIn is how many messages of a lane are due and not being delivered.
-func (e *Engine) dueIn(l *lane) (n int64) {
+func (cs *consumers) dueIn(l *lane) (n int64) {
 	count := func(mi uint32) {
-		if m := e.messages.at(mi); m.due <= e.now && !m.flying {
+		if m := cs.messages.at(mi); m.due <= cs.world.now && !m.flying {
 			n++
 		}
 	}
@@ -177,48 +203,49 @@ func (e *Engine) dueIn(l *lane) (n int64) {
 }
 
 // done ends a message: it was handled, or is a dead letter.
-func (e *Engine) done(node *node, mi uint32, end EndKind) {
-	m := e.messages.at(mi)
-	f := &e.record.Fleets[node.index]
+func (cs *consumers) done(n int32, mi uint32, end EndKind) {
+	m := cs.messages.at(mi)
+	f := &cs.rec.record.Fleets[n]
 	if end == Answered {
-		took := e.now - m.written
-		f.Answered[e.bin]++
-		f.Good[m.mark]++
-		f.Latency[m.window].Add(took)
-		e.heat(took)
+		cs.rec.handled(f, m.mark, m.window, cs.world.now-m.written)
 	} else {
-		f.Failed[e.bin]++
+		f.Failed[cs.rec.bin]++
 		f.Bad[m.mark]++
-		f.Topic.Dead[e.bin]++
+		f.Topic.Dead[cs.rec.bin]++
 	}
-	if m.window != outside {
-		f.Ends[end]++
-		e.record.LastEnd = time.Duration(e.now - e.warm)
-	}
-	if m.written < e.warm+int64(e.record.End) {
-		node.group.finished = e.now
+	cs.rec.ended(f, m.window, end)
+	if m.written < cs.world.warm+int64(cs.rec.record.End) {
+		cs.groups[n].finished = cs.world.now
 	}
 	f.Topic.left--
-	e.underway--
-	e.messages.put(mi)
+	cs.traffic.pending--
+	cs.messages.put(mi)
+}
+
+// sample records what is left in the topics at the end of a bin.
+func (cs *consumers) sample() {
+	for n, g := range cs.groups {
+		if g != nil {
+			t := cs.rec.record.Fleets[n].Topic
+			t.Left[cs.rec.bin] = t.left
+		}
+	}
 }
 
 // leftovers counts the messages that are not done when the run ends.
-func (e *Engine) leftovers() {
-	for n := range e.nodes {
-		if node := &e.nodes[n]; node.group != nil {
-			drained := time.Duration(node.group.finished - e.warm)
-			e.record.Fleets[node.index].Topic.Drained = max(drained-e.record.End, 0)
+func (cs *consumers) leftovers() {
+	record := cs.rec.record
+	for n, g := range cs.groups {
+		if g != nil {
+			drained := time.Duration(g.finished - cs.world.warm)
+			record.Fleets[n].Topic.Drained = max(drained-record.End, 0)
 		}
 	}
-	e.messages.each(func(_ uint32, m *message) {
-		f := &e.record.Fleets[e.nodes[e.lanes[m.lane].node].index]
-		if m.written < e.warm+int64(e.record.End) {
+	cs.messages.each(func(_ uint32, m *message) {
+		f := &record.Fleets[cs.lanes[m.lane].node]
+		if m.written < cs.world.warm+int64(record.End) {
 			f.Topic.Drained = NeverDrained
 		}
-		if m.window != outside {
-			f.Ends[Unanswered]++
-			f.Bad[m.mark]++
-		}
+		cs.rec.unanswered(f, m.mark, m.window)
 	})
 }

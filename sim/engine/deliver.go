@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// lane is one partition of a topic that is consumed, or of one of its retry topics: what was written to it and has not been
-// read, and the lane of production with what has.
+// lane is one partition of a topic that is consumed, or of one of its retry topics: what was written to it and has not
+// been read, and the lane of production with what has.
 type lane struct {
 	redelivery *redelivery.Lane
 	log        line     // messages
@@ -24,8 +24,8 @@ type lane struct {
 	pumping    bool
 }
 
+// reset empties the partition, as its owner starts.
 func (l *lane) reset(g *group) {
-	l.redelivery = redelivery.NewLane(redelivery.LaneConfig{Concurrency: g.config.Concurrency, Window: g.config.Window, Order: g.config.Order})
 	if l.ring == nil {
 		size := 1
 		for size < g.config.Window+1 {
@@ -34,69 +34,71 @@ func (l *lane) reset(g *group) {
 		l.ring = make([]uint32, size)
 	}
 	clear(l.ring)
-	l.log, l.pushed, l.wakeAt, l.pumping = l.log.cleared(), 0, never, false
+	config := redelivery.LaneConfig{Concurrency: g.config.Concurrency, Window: g.config.Window, Order: g.config.Order}
+	*l = lane{redelivery: redelivery.NewLane(config), log: l.log.cleared(), ring: l.ring, wakeAt: never, node: l.node,
+		tier: l.tier, number: l.number, owner: l.owner}
 }
 
 // at is the place of the message with a number.
 func (l *lane) at(seq uint64) *uint32 { return &l.ring[seq&uint64(len(l.ring)-1)] }
 
 // append writes a message to a partition.
-func (e *Engine) append(li int32, mi uint32) {
-	e.messages.at(mi).lane = li
-	l := &e.lanes[li]
+func (cs *consumers) append(li int32, mi uint32) {
+	cs.messages.at(mi).lane = li
+	l := &cs.lanes[li]
 	l.log.push(mi)
 	if l.redelivery.Room() > 0 {
-		e.pump(li)
+		cs.pump(li)
 	}
 }
 
 // pump delivers from a partition what may be delivered now, and schedules when to look again.
-func (e *Engine) pump(li int32) {
-	l := &e.lanes[li]
+func (cs *consumers) pump(li int32) {
+	l := &cs.lanes[li]
 	if l.pumping { // further up the stack, which goes on
 		return
 	}
 	l.pumping = true
 	defer func() { l.pumping = false }()
-	node := &e.nodes[l.node]
-	g := node.group
+	g, first := cs.groups[l.node], cs.world.nodes[l.node].first
 	for {
 		for l.redelivery.Room() > 0 && !l.log.empty() {
-			e.read(g, l)
+			cs.read(g, l)
 		}
-		seq, ok, wait := l.redelivery.Next(time.Duration(e.now))
+		seq, ok, wait := l.redelivery.Next(time.Duration(cs.world.now))
 		if !ok {
-			e.wake(li, wait)
+			cs.wake(li, wait)
 			return
 		}
 		mi := *l.at(seq) - 1
-		if m := e.messages.at(mi); g.parked(l, m) {
+		if m := cs.messages.at(mi); g.parked(l, m) {
 			g.leaves(l, m)
-			e.unread(l, seq)
-			e.forward(g, mi, int(l.tier)+1, g.hops[l.tier+1].Delay)
+			cs.unread(l, seq)
+			cs.forward(g, mi, int(l.tier)+1, g.hops[l.tier+1].Delay)
 			continue
 		}
-		if m := e.messages.at(mi); m.flooded && g.floods[l.owner-node.first].Waits(time.Duration(e.now), time.Duration(e.now-m.failed)) {
-			l.redelivery.Hold(seq, time.Duration(e.now)+redelivery.FloodAgain)
+		now := time.Duration(cs.world.now)
+		if m := cs.messages.at(mi); m.flooded && g.floods[l.owner-first].Waits(now, now-time.Duration(m.failed)) {
+			l.redelivery.Hold(seq, now+redelivery.FloodAgain)
 			continue
 		}
-		if wait := e.mayStart(g, l); wait > 0 {
+		if wait := cs.mayStart(g, l); wait > 0 {
 			l.redelivery.Hold(seq, 0)
-			l.redelivery.Stop(time.Duration(e.now) + wait)
+			l.redelivery.Stop(now + wait)
 			continue
 		}
-		e.handOut(node, l, mi)
+		cs.handOut(l, mi)
 	}
 }
 
 // read takes the next message of the log into the lane.
-func (e *Engine) read(g *group, l *lane) {
+func (cs *consumers) read(g *group, l *lane) {
 	mi := l.log.popOldest()
-	m := e.messages.at(mi)
+	m := cs.messages.at(mi)
 	item := redelivery.Item{Offset: int64(l.pushed), Key: m.key, Keyed: g.topic.Keys > 0}
 	if l.tier >= 0 {
-		remaining := g.plan.Remaining(int(l.tier), time.Duration(m.due-e.now))
-		item.Ready = time.Duration(e.now) + remaining
+		remaining := g.plan.Remaining(int(l.tier), time.Duration(m.due-cs.world.now))
+		item.Ready = time.Duration(cs.world.now) + remaining
 	}
 	m.seq = l.redelivery.Push(item)
 	*l.at(m.seq) = mi + 1
@@ -104,30 +106,30 @@ func (e *Engine) read(g *group, l *lane) {
 }
 
 // unread ends a message's stay in its lane: it was handled, or another topic has acknowledged it.
-func (e *Engine) unread(l *lane, seq uint64) {
+func (cs *consumers) unread(l *lane, seq uint64) {
 	*l.at(seq) = 0
 	l.redelivery.Finish(seq)
 }
 
 // wake schedules another look at a partition.
-func (e *Engine) wake(li int32, wait time.Duration) {
+func (cs *consumers) wake(li int32, wait time.Duration) {
 	if wait == redelivery.Forever {
 		return
 	}
-	l := &e.lanes[li]
-	at := e.now + max(int64(wait), 1)
+	l := &cs.lanes[li]
+	at := cs.world.now + max(int64(wait), 1)
 	if at >= l.wakeAt {
 		return
 	}
 	l.wakeAt, l.wakes = at, (l.wakes+1)&generationMask
-	e.queue.Push(at, uint32(li), kernel.Meta(evLane, l.wakes))
+	cs.world.queue.Push(at, uint32(li), kernel.Meta(evLane, l.wakes))
 }
 
 // woken is that look, unless an earlier one was scheduled since.
-func (e *Engine) woken(li, generation uint32) {
-	if l := &e.lanes[li]; l.wakes == generation {
+func (cs *consumers) woken(li, generation uint32) {
+	if l := &cs.lanes[li]; l.wakes == generation {
 		l.wakeAt = never
-		e.pump(int32(li))
+		cs.pump(int32(li))
 	}
 }
 
@@ -135,13 +137,13 @@ func (e *Engine) woken(li, generation uint32) {
 const probeEvery = 100 * time.Millisecond
 
 // mayStart is how long a delivery has to wait for the circuit, and for the pace of the drain.
-func (e *Engine) mayStart(g *group, l *lane) time.Duration {
+func (cs *consumers) mayStart(g *group, l *lane) time.Duration {
 	if g.plan == nil {
 		return 0
 	}
-	now := time.Duration(e.now)
-	pace := g.paces[l.owner-e.nodes[l.node].first]
-	if b := e.insts[l.owner].guards[0].Breaker(); b != nil && b.ClosedOff(now) {
+	now := time.Duration(cs.world.now)
+	pace := g.paces[l.owner-cs.world.nodes[l.node].first]
+	if b := cs.guards.breaker(l.owner); b != nil && b.ClosedOff(now) {
 		pace.Trouble(now)
 		return max(b.RetryIn(now), probeEvery)
 	}
@@ -149,69 +151,66 @@ func (e *Engine) mayStart(g *group, l *lane) time.Duration {
 }
 
 // handOut gives a message to the handler of the instance that owns its partition.
-func (e *Engine) handOut(node *node, l *lane, mi uint32) {
-	m := e.messages.at(mi)
+func (cs *consumers) handOut(l *lane, mi uint32) {
+	m := cs.messages.at(mi)
 	m.flying = true
-	topic := e.record.Fleets[node.index].Topic
-	topic.Deliveries[e.bin]++
+	now, bin, window := cs.world.now, cs.rec.bin, cs.rec.window
+	topic := cs.rec.record.Fleets[l.node].Topic
+	topic.Deliveries[bin]++
 	if l.tier >= 0 && m.held == 0 && m.refused == 0 {
-		topic.Lateness[e.window].Add(e.now - m.due)
+		topic.Lateness[window].Add(now - m.due)
 	}
-	ti, t := e.tasks.get()
-	*t = task{root: true, inst: l.owner, since: e.now, mark: uint32(e.bin), window: e.window, user: mi + 1, deadline: int64(abate.NoDeadline)}
-	if d := node.group.config.HandlerTimeout; d > 0 {
-		t.deadline = e.now + int64(d)
+	ti, t := cs.traffic.tasks.get()
+	*t = task{root: true, inst: l.owner, since: now, mark: uint32(bin), window: window, user: mi + 1, poison: m.poison,
+		deadline: int64(abate.NoDeadline)}
+	if d := cs.groups[l.node].config.HandlerTimeout; d > 0 {
+		t.deadline = now + int64(d)
 	}
-	e.traceRoot(ti, t, node)
-	e.advance(ti)
-}
-
-// spoilt tells whether an attempt that succeeded was for a message that nobody can handle.
-func (e *Engine) spoilt(c *call) bool {
-	t := e.tasks.at(c.task)
-	return t.root && t.user > 0 && e.nodes[e.insts[t.inst].node].group != nil && e.messages.at(t.user-1).poison
+	t.trace = cs.rec.traces.root(cs.world.nodes[l.node].name)
+	cs.requests.advance(ti)
 }
 
 // delivered goes on with a message whose delivery has ended.
-func (e *Engine) delivered(ti uint32, end EndKind) {
-	t := e.tasks.at(ti)
+func (cs *consumers) delivered(ti uint32, end EndKind) {
+	t := cs.traffic.tasks.at(ti)
 	mi, inst, trace := t.user-1, t.inst, t.trace
-	e.traceEnd(trace, end)
-	e.tasks.put(ti)
-	node := &e.nodes[e.insts[inst].node]
-	g, m := node.group, e.messages.at(mi)
+	cs.rec.traces.end(trace, 0, end)
+	cs.traffic.tasks.put(ti)
+	n := cs.world.instances[inst].node
+	g, m := cs.groups[n], cs.messages.at(mi)
 	m.flying = false
 	li := m.lane
-	l := &e.lanes[li]
+	l := &cs.lanes[li]
 	if g.plan != nil {
-		g.paces[inst-node.first].Done(time.Duration(e.now), e.tried, end == Answered)
+		number := inst - cs.world.nodes[n].first
+		g.paces[number].Done(time.Duration(cs.world.now), cs.calls.tried, end == Answered)
 		if end == Answered {
-			g.floods[inst-node.first].Handled(time.Duration(e.now))
+			g.floods[number].Handled(time.Duration(cs.world.now))
 		}
 	}
 	switch {
 	case end == Answered:
 		g.leaves(l, m)
-		e.unread(l, m.seq)
-		e.done(node, mi, end)
+		cs.unread(l, m.seq)
+		cs.done(l.node, mi, end)
 	case g.plan == nil:
-		l.redelivery.Hold(m.seq, time.Duration(e.now)+g.topic.Again())
+		l.redelivery.Hold(m.seq, time.Duration(cs.world.now)+g.topic.Again())
 	default:
-		e.failed(node, mi, end)
+		cs.failed(l, mi, end)
 	}
-	e.pump(li)
+	cs.pump(li)
 }
 
 // failed does what the plan says to a message that failed.
-func (e *Engine) failed(node *node, mi uint32, end EndKind) {
-	g, m := node.group, e.messages.at(mi)
-	l := &e.lanes[m.lane]
-	now := time.Duration(e.now)
-	f := e.failure(l, m, end)
+func (cs *consumers) failed(l *lane, mi uint32, end EndKind) {
+	g, m := cs.groups[l.node], cs.messages.at(mi)
+	number := l.owner - cs.world.nodes[l.node].first
+	now := time.Duration(cs.world.now)
+	f := cs.failure(l, m, end)
 	if f.CircuitOpen {
-		g.paces[l.owner-node.first].Trouble(now)
+		g.paces[number].Trouble(now)
 	}
-	v := g.floods[l.owner-node.first].Next(now, g.plan, f)
+	v := g.floods[number].Next(now, g.plan, f)
 	if v.Action == redelivery.Hold {
 		if f.Refused {
 			m.refused++
@@ -234,26 +233,26 @@ func (e *Engine) failed(node *node, mi uint32, end EndKind) {
 	}
 	l.redelivery.Release(m.seq)
 	g.leaves(l, m)
-	e.unread(l, m.seq)
+	cs.unread(l, m.seq)
 	if v.Action == redelivery.Forward {
 		m.flooded = v.Reason == "flood"
-		e.forward(g, mi, v.Tier, v.Delay)
+		cs.forward(g, mi, v.Tier, v.Delay)
 		return
 	}
-	e.done(node, mi, end)
+	cs.done(l.node, mi, end)
 }
 
-// failure is what the plan is told of a delivery that failed.
-func (e *Engine) failure(l *lane, m *message, end EndKind) redelivery.Failure {
-	now := time.Duration(e.now)
-	f := redelivery.Failure{Tier: int(l.tier), Delivery: int(m.delivery) + 1, Class: end.String(), Held: int(m.held), Age: time.Duration(e.now - m.written)}
-	f.Refused = e.tried == 0
+// failure is what the plan learns of a delivery that failed.
+func (cs *consumers) failure(l *lane, m *message, end EndKind) redelivery.Failure {
+	now := time.Duration(cs.world.now)
+	f := redelivery.Failure{Tier: int(l.tier), Delivery: int(m.delivery) + 1, Class: end.String(), Held: int(m.held),
+		Age: time.Duration(cs.world.now - m.written)}
+	f.Refused = cs.calls.tried == 0
 	if m.failed == 0 && !f.Refused {
-		m.failed = e.now
+		m.failed = cs.world.now
 	}
-	f.Since, f.Flooded = time.Duration(e.now-m.failed), m.flooded
-	node := &e.nodes[l.node]
-	if b := e.insts[l.owner].guards[0].Breaker(); b != nil {
+	f.Since, f.Flooded = time.Duration(cs.world.now-m.failed), m.flooded
+	if b := cs.guards.breaker(l.owner); b != nil {
 		if f.CircuitOpen = b.ClosedOff(now); f.CircuitOpen {
 			f.Wait = b.RetryIn(now)
 		}
@@ -261,6 +260,6 @@ func (e *Engine) failure(l *lane, m *message, end EndKind) redelivery.Failure {
 	if f.Refused {
 		f.Held = int(m.refused)
 	}
-	f.RetryAfter = e.edges[node.edges[0]].outcomes[end].RetryAfter
+	f.RetryAfter = cs.guards.outcomes[cs.world.nodes[l.node].edges[0]][end].RetryAfter
 	return f
 }

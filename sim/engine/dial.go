@@ -7,8 +7,8 @@ import (
 	"github.com/abate-go/abate/sim/kernel"
 )
 
-// dial is the opening of one connection under a guard of its own, as adapters for databases do it. Every decision about it is
-// abate.Call's.
+// dial is the opening of one connection under a guard of its own, as adapters for databases do it. Every decision about
+// it is abate.Call's.
 type dial struct {
 	attempt uint32 // that waits for it
 	last    EndKind
@@ -16,59 +16,59 @@ type dial struct {
 }
 
 // dial opens a connection for an attempt: under the guard for connections, or at once.
-func (e *Engine) dial(ai uint32) {
-	a := e.attempts.at(ai)
-	c := e.calls.at(a.call)
+func (cs *connections) dial(ai uint32) {
+	a := cs.traffic.attempts.at(ai)
+	c := cs.traffic.calls.at(a.call)
 	a.pooled = connecting
-	guard := e.insts[c.inst].dialers[e.edges[c.edge].slot]
+	guard := cs.dialers[c.inst][cs.world.edges[c.edge].slot]
 	if guard == nil {
-		e.shakeHands(ai)
+		cs.shakeHands(ai)
 		return
 	}
-	di, d := e.dials.get()
+	di, d := cs.dials.get()
 	*d = dial{attempt: ai, last: TimedOut}
 	a.dial = di + 1
-	e.takeDial(di, guard.Begin(&d.Call, time.Duration(e.now), time.Duration(a.until)))
+	cs.takeDial(di, guard.Begin(&d.Call, time.Duration(cs.world.now), time.Duration(a.until)))
 }
 
 // takeDial carries out what the guard for connections says to do next.
-func (e *Engine) takeDial(di uint32, step abate.Step) {
+func (cs *connections) takeDial(di uint32, step abate.Step) {
 	if step.Action == abate.Await {
 		return
 	}
-	d := e.dials.at(di)
-	e.dials.renew(di)
-	generation := e.dials.generation(di)
+	d := cs.dials.at(di)
+	cs.dials.renew(di)
+	generation := cs.dials.generation(di)
 	switch step.Action {
 	case abate.Attempt:
-		e.shakeHands(d.attempt)
-		if step.Until < time.Duration(e.attempts.at(d.attempt).until) {
-			e.queue.Push(int64(step.Until), di, kernel.Meta(evDialTimeout, generation))
+		cs.shakeHands(d.attempt)
+		if step.Until < time.Duration(cs.traffic.attempts.at(d.attempt).until) {
+			cs.world.queue.Push(int64(step.Until), di, kernel.Meta(evDialTimeout, generation))
 		}
 	case abate.Sleep:
-		e.queue.Push(int64(step.Until), di, kernel.Meta(evDialResume, generation))
+		cs.world.queue.Push(int64(step.Until), di, kernel.Meta(evDialResume, generation))
 	case abate.Finish:
-		e.dialEnds(di, step.Err)
+		cs.dialEnds(di, step.Err)
 	}
 }
 
 // dialEnds goes on with the attempt that waited for a connection.
-func (e *Engine) dialEnds(di uint32, err error) {
-	d := e.dials.at(di)
+func (cs *connections) dialEnds(di uint32, err error) {
+	d := cs.dials.at(di)
 	ai, end := d.attempt, endOf(err, d.Attempts(), d.last)
-	e.dials.put(di)
-	a := e.attempts.at(ai)
+	cs.dials.put(di)
+	a := cs.traffic.attempts.at(ai)
 	a.dial = 0
 	if end == Answered {
-		e.connectionOpen(ai)
+		cs.connectionOpen(ai)
 		return
 	}
 	// By an event: whoever wants a connection next may be refused in the same moment, and so on down the line.
-	a.answer, a.unopened = end, true
-	e.queue.Push(e.now, ai, kernel.Meta(evReply, e.attempts.generation(ai)))
+	a.unopened = true
+	cs.traffic.replyIn(ai, end, 0)
 }
 
-// unopened is what a call is told of an attempt that got no connection: the guard for connections has tried as often as it
+// unopened is the outcome of an attempt that got no connection: the guard for connections has tried as often as it
 // wanted, or refused to. To a naive caller it is an error like any other, after which it comes again.
 func unopened(end EndKind, naive bool) abate.Outcome {
 	o := abate.Outcome{Class: abate.Failure, NoRetry: !naive, Unsent: true, Err: failures[end].err}
@@ -81,10 +81,10 @@ func unopened(end EndKind, naive bool) abate.Outcome {
 	return o
 }
 
-// dialed tells the guard for connections what an attempt to connect came to.
-func (e *Engine) dialed(a *attempt, end EndKind) {
+// dialed reports to the guard for connections what an attempt to connect came to.
+func (cs *connections) dialed(a *attempt, end EndKind) {
 	di := a.dial - 1
-	d := e.dials.at(di)
+	d := cs.dials.at(di)
 	outcome := abate.Outcome{}
 	if end != Answered {
 		d.last = end
@@ -93,46 +93,68 @@ func (e *Engine) dialed(a *attempt, end EndKind) {
 			outcome.Class = abate.Overload
 		}
 	}
-	e.takeDial(di, d.AttemptDone(time.Duration(e.now), 0, outcome))
+	cs.takeDial(di, d.AttemptDone(time.Duration(cs.world.now), 0, outcome))
 }
 
-// dialMoves is the end of a handshake, of a wait before the next attempt to connect, or of the time that one may take. Of that the
-// other side may not notice.
-func (e *Engine) dialMoves(kind uint8, i, generation uint32) {
-	switch {
-	case kind == evConnected:
-		if e.tasks.is(i, generation) {
-			e.connected(i)
-		}
-	case !e.dials.is(i, generation):
-	case kind == evDialResume:
-		e.takeDial(i, e.dials.at(i).Resume(time.Duration(e.now)))
-	default:
-		a := e.attempts.at(e.dials.at(i).attempt)
-		e.letGo(a)
-		e.dialed(a, TimedOut)
-	}
+// dialResumes is the end of a wait before the next attempt to connect.
+func (cs *connections) dialResumes(di uint32) {
+	cs.takeDial(di, cs.dials.at(di).Resume(time.Duration(cs.world.now)))
+}
+
+// dialTimeout is the end of the time that one attempt to connect may take. The other side may not notice.
+func (cs *connections) dialTimeout(di uint32) {
+	a := cs.traffic.attempts.at(cs.dials.at(di).attempt)
+	cs.letGo(a)
+	cs.dialed(a, TimedOut)
 }
 
 // letGo makes the other side's answer to an attempt to connect mean nothing.
-func (e *Engine) letGo(a *attempt) {
+func (cs *connections) letGo(a *attempt) {
 	if a.task != 0 {
-		e.tasks.at(a.task - 1).generation = 0 // no attempt in use has it
+		cs.traffic.tasks.at(a.task - 1).generation = 0 // no attempt in use has it
 		a.task = 0
 	}
 }
 
 // dropDial ends the opening of a connection because nobody waits for it any more.
-func (e *Engine) dropDial(a *attempt) {
+func (cs *connections) dropDial(a *attempt) {
 	if a.dial == 0 {
 		return
 	}
 	di := a.dial - 1
 	a.dial = 0
-	d := e.dials.at(di)
-	if e.now >= a.until { // its time is over, which the other side may be the reason for
-		d.AttemptDone(time.Duration(e.now), 0, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: failures[TimedOut].err})
+	d := cs.dials.at(di)
+	if cs.world.now >= a.until { // its time is over, which the other side may be the reason for
+		tooLate := abate.Outcome{Class: abate.Failure, NoRetry: true, Err: failures[TimedOut].err}
+		d.AttemptDone(time.Duration(cs.world.now), 0, tooLate)
 	}
-	d.Abort(time.Duration(e.now))
-	e.dials.put(di)
+	d.Abort(time.Duration(cs.world.now))
+	cs.dials.put(di)
+}
+
+// shakeHands sends for a new connection.
+func (cs *connections) shakeHands(ai uint32) {
+	a := cs.traffic.attempts.at(ai)
+	c := cs.traffic.calls.at(a.call)
+	edge := &cs.world.edges[c.edge]
+	a.replica = cs.servers.choose(edge.callee)
+	cs.rec.connects(edge.callee)
+	if cs.servers.lost(a.replica) {
+		return
+	}
+	ti, t := cs.traffic.tasks.get()
+	*t = task{inst: a.replica, attempt: ai, generation: cs.traffic.attempts.generation(ai), since: cs.world.now,
+		trace: c.trace, connect: true}
+	a.task = ti + 1
+	cs.travel(ti, edge, c.inst, 0)
+}
+
+// travel takes a request over the network to its replica.
+func (cs *connections) travel(ti uint32, edge *edge, caller int32, delay int64) {
+	w := cs.world
+	if delay += edge.call.Latency.Sample(&w.instances[caller].stream); delay > 0 {
+		w.queue.Push(w.now+delay, ti, kernel.Meta(evReach, cs.traffic.tasks.generation(ti)))
+		return
+	}
+	cs.servers.reach(ti)
 }

@@ -5,15 +5,29 @@
 // production; this package is one more driver of it, with an event queue instead of goroutines and timers. What is here
 // is the world around the guards: who arrives when, who waits in which queue, how long work takes, and what breaks.
 //
-// # Reading order
+// # Rooms
 //
-// engine.go (the loop over events) → fleet.go (a request arrives) → task.go (what it needs, step by step) → call.go (a
-// guarded call; asks the guard) → server.go (the attempt at the replica: queue, worker, work) → back to call.go (the
-// answer). tree.go carries what layers tell each other of attempts that are left; faults.go breaks things; record.go is what comes out, and value.go the measures that expectations name.
+// The parts of an [Engine], from the bottom up. Each knows only those before it, which rooms_test.go holds:
+//
+//   - The world: virtual time, the events to come, random streams (world.go), who calls whom (topology.go, load.go).
+//   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), the measures that expectations
+//     name (value.go), and who writes it down (recorder.go, detail.go, trace.go, family.go).
+//   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
+//     (traffic.go, tree.go, in slabs).
+//   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
+//     request moves through them (server.go, handshake.go).
+//   - Clients: guards (guards.go, failure.go), connections (pool.go, dial.go), calls (call.go), and what a request
+//     needs step by step (request.go).
+//   - Messages: topics, partitions and their consumers (consumer.go, deliver.go).
+//   - On top: fleets, where requests come from (fleet.go), faults and operators (faults.go), and the loop (engine.go).
+//
+// A lower room reaches an upper one in two ways: by an event of the queue, or by one of three functions that [New]
+// sets. servers.begin runs the steps of a request that has got a worker, calls.ended goes on with the request of a call
+// that has ended, and requests.ended takes back what began at a fleet.
 //
 // # Randomness
 //
-// Every entity (a fleet's arrivals, a replica's service times, a guard's jitter) draws from a stream of its own, named by
-// the seed and the entity's name. Adding an entity, or changing a policy, moves no other stream: variants of a scenario
-// meet the same arrivals.
+// Every entity (a fleet's arrivals, a replica's service times, a guard's jitter) draws from a stream of its own, named
+// by the seed and the entity's name. Adding an entity, or changing a policy, moves no other stream: variants of a
+// scenario meet the same arrivals.
 package engine

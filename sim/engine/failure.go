@@ -31,7 +31,7 @@ var failures = [EndKinds]struct {
 // errNoConnection is what an attempt gets that the guard for connections refused one.
 var errNoConnection = errors.New("no connection: refused by the policy for connections")
 
-// endOf tells how a call ended: by its last attempt, or by a policy before there was one.
+// endOf returns how a call ended: by its last attempt, or by a policy before there was one.
 func endOf(err error, attempts int, last EndKind) EndKind {
 	if err == nil {
 		return Answered

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,19 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
 )
+
+// gates are the gates in front of replicas, and the requests that they know of. A request that has come to a gate
+// leaves it once.
+type gates struct {
+	world    *world
+	rec      *recorder
+	traffic  *traffic
+	replicas []replica
+	arrivals slab[arrival]
+	callers  []caller             // of instances, by index; nil without gates
+	names    []caller             // of nodes
+	shared   []*ratelimit.Limiter // what the replicas of a node share, if they do
+}
 
 // arrival is a request on its way to a gate, at it, or behind it. Every decision about it is abate.Arrival's.
 type arrival struct {
@@ -34,6 +48,15 @@ const (
 	inside                       // the service has it
 )
 
+// verdict is what a gate says of a request for the time being.
+type verdict uint8
+
+const (
+	mayWait verdict = iota
+	mayEnter
+	isRefused
+)
+
 // caller is who a gate takes a caller for.
 type caller struct {
 	name string
@@ -47,51 +70,55 @@ func newCaller(name string) caller {
 }
 
 // identify names all who may call, if there are gates that might ask.
-func (e *Engine) identify() {
+func (g *gates) identify() {
 	gated := false
-	for n := range e.nodes {
-		gated = gated || e.nodes[n].protection != nil
+	for n := range g.world.nodes {
+		gated = gated || g.world.nodes[n].protection != nil
 	}
 	if !gated {
 		return
 	}
-	e.callers = make([]caller, len(e.insts))
-	for n := range e.nodes {
-		node := &e.nodes[n]
-		node.caller = newCaller(node.name)
+	for n := range g.world.nodes {
+		node := &g.world.nodes[n]
+		g.names = append(g.names, newCaller(node.name))
 		for i := range node.count {
-			e.callers[node.first+i] = newCaller(node.name + "/" + strconv.Itoa(int(i)))
+			g.callers = append(g.callers, newCaller(node.name+"/"+strconv.Itoa(int(i))))
 		}
 	}
 }
 
-// callerOf is who a gate takes an instance for: by its address one of many, by anything else its fleet or service.
-func (e *Engine) callerOf(inst int32, word string) *caller {
-	if word == "" || word == "ip" {
-		return &e.callers[inst]
+// reset empties the gates and forgets what replicas share.
+func (g *gates) reset() {
+	*g = gates{world: g.world, rec: g.rec, traffic: g.traffic, replicas: g.replicas, arrivals: g.arrivals.emptied(),
+		callers: g.callers, names: g.names, shared: make([]*ratelimit.Limiter, len(g.world.nodes))}
+	for n := range g.world.nodes {
+		if p := g.world.nodes[n].protection; p != nil && p.RateLimit.Fleet {
+			g.shared[n] = ratelimit.New(p.RateLimit.Config, maphash.MakeSeed())
+		}
 	}
-	return &e.nodes[e.insts[inst].node].caller
 }
 
-// newGate puts a gate in front of a replica, as a program that starts has one.
-func (e *Engine) newGate(inst *instance, name, number string) error {
-	node := &e.nodes[inst.node]
-	inst.gate, inst.debt = nil, 0
+// install puts a gate in front of a replica, as a program that starts has one.
+func (g *gates) install(i int32) error {
+	r, n := &g.replicas[i], g.world.instances[i].node
+	r.gate, r.debt = nil, 0
+	node := &g.world.nodes[n]
 	if node.protection == nil {
 		return nil
 	}
 	p := *node.protection
-	random := e.stream(name, number, "gate", strconv.Itoa(int(inst.restarts)))
-	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see share
+	name, number, restarts := g.world.program(i)
+	random := g.world.stream(name, number, "gate", restarts)
+	p.Rand, p.CPU = random.Uint64, nil // what a replica has instead of a processor: see replica.share
 	p.Observer, p.Store, p.Idempotency = nil, nil, idempotency.Config{}
 	if p.RateLimit.Fleet {
-		p.Fleet = sharedLimit{node.shared}
+		p.Fleet = sharedLimit{g.shared[n]}
 	}
-	g, err := abate.NewGate(name, p)
+	gate, err := abate.NewGate(name, p)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	inst.gate = g
+	r.gate = gate
 	return nil
 }
 
@@ -106,19 +133,24 @@ func (s sharedLimit) Take(context.Context, string, float64) ratelimit.Decision {
 	panic("engine: TryTake decides") // so that no step is Ask
 }
 
-// address writes on a request what its caller tells the gate in front of a service.
-func (e *Engine) address(ti uint32, edge *edge, from int32, number int) {
-	node := &e.nodes[edge.callee]
-	if node.protection == nil {
-		return
+// callerOf is who a gate takes an instance for: by its address one of many, by anything else its fleet or service.
+func (g *gates) callerOf(inst int32, word string) *caller {
+	if word == "" || word == "ip" {
+		return &g.callers[inst]
 	}
-	t := e.tasks.at(ti)
-	gi, a := e.arrivals.get()
+	return &g.names[g.world.instances[inst].node]
+}
+
+// address writes on a request what its caller says to the gate in front of a service.
+func (g *gates) address(ti uint32, edge *edge, from int32, number int) {
+	p := g.world.nodes[edge.callee].protection
+	t := g.traffic.tasks.at(ti)
+	gi, a := g.arrivals.get()
 	*a = arrival{task: ti, state: underWay, wake: a.wake} // the one before may have held a permit when its run ended
 	t.user = gi + 1
-	p := node.protection
 	r := &a.request
-	*r = abate.Request{Deadline: time.Duration(t.deadline), Priority: p.Priority.Default, Attempt: number, Caller: e.callerOf(from, p.Caller).hash}
+	*r = abate.Request{Deadline: time.Duration(t.deadline), Priority: p.Priority.Default, Attempt: number,
+		Caller: g.callerOf(from, p.Caller).hash}
 	if t.ranked {
 		r.Priority = t.priority
 	}
@@ -127,67 +159,72 @@ func (e *Engine) address(ti uint32, edge *edge, from int32, number int) {
 	}
 	switch key := p.RateLimit.Key; {
 	case key == "caller":
-		r.Key = e.callerOf(from, p.Caller).name
+		r.Key = g.callerOf(from, p.Caller).name
 	case key == "ip", strings.HasPrefix(key, "header:"):
-		r.Key = e.callerOf(from, key).name
+		r.Key = g.callerOf(from, key).name
 	}
 }
 
-// knock is a request's arrival at the gate of its replica.
-func (e *Engine) knock(ti uint32) {
-	t := e.tasks.at(ti)
+// knock is a request's arrival at the gate of its replica. With isRefused comes the answer.
+func (g *gates) knock(ti uint32) (verdict, EndKind) {
+	t := g.traffic.tasks.at(ti)
 	gi := t.user - 1
-	a := e.arrivals.at(gi)
-	a.began = e.now
-	e.admission(gi, e.insts[t.inst].gate.Arrive(&a.Arrival, time.Duration(e.now), a.request))
+	a := g.arrivals.at(gi)
+	a.began = g.world.now
+	return g.proceed(gi, g.replicas[t.inst].gate.Arrive(&a.Arrival, time.Duration(g.world.now), a.request))
 }
 
-// admission carries out what an arrival says to do next.
-func (e *Engine) admission(gi uint32, step abate.Step) {
-	a := e.arrivals.at(gi)
-	e.arrivals.renew(gi)
-	a.state = underWay
-	switch step.Action {
-	case abate.Handle:
-		a.state = inside
-		t := e.tasks.at(a.task)
-		e.admitted(e.insts[t.inst].node, e.now-a.began)
-		e.traceSpan(t.trace, "gate", e.insts[t.inst].node, a.began, e.now)
-		e.pass(a.task)
-	case abate.Measure:
-		e.admission(gi, a.Measured(time.Duration(e.now), e.share(&e.insts[e.tasks.at(a.task).inst])))
-	case abate.Queue:
-		if a.wake == nil {
-			a.wake = func() { e.queue.Push(e.now, gi, kernel.Meta(evWoken, e.arrivals.generation(gi))) }
-		}
-		a.waiter = shed.Waiter{Wake: a.wake}
-		e.admission(gi, a.Enqueue(time.Duration(e.now), &a.waiter))
-	case abate.Queued:
-		a.state = inLine
-		if step.Until != abate.NoDeadline {
-			e.queue.Push(int64(step.Until), gi, kernel.Meta(evOutOfPatience, e.arrivals.generation(gi)))
-		}
-	case abate.Refuse:
-		e.turnAway(a)
-	}
-}
-
-// lineEnds goes on with who waited in a gate's queue: he was woken, or has waited long enough.
-func (e *Engine) lineEnds(gi uint32, woken bool) {
-	a := e.arrivals.at(gi)
+// lineEnds goes on with a request that waited in a gate's queue: it was woken, or has waited long enough.
+func (g *gates) lineEnds(gi uint32, woken bool) (ti uint32, v verdict, end EndKind) {
+	a, now := g.arrivals.at(gi), time.Duration(g.world.now)
 	if woken {
-		e.admission(gi, a.Woken(time.Duration(e.now), &a.waiter))
-		return
+		v, end = g.proceed(gi, a.Woken(now, &a.waiter))
+	} else {
+		v, end = g.proceed(gi, a.LeaveQueue(now, &a.waiter, nil))
 	}
-	e.admission(gi, a.LeaveQueue(time.Duration(e.now), &a.waiter, nil))
+	return a.task, v, end
 }
 
-// turnAway answers what a gate refuses.
-func (e *Engine) turnAway(a *arrival) {
-	ti := a.task
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	node := &e.nodes[inst.node]
+// proceed carries out what an arrival says to do next, until it waits or the gate is done with it.
+func (g *gates) proceed(gi uint32, step abate.Step) (verdict, EndKind) {
+	a, now := g.arrivals.at(gi), g.world.now
+	for {
+		g.arrivals.renew(gi)
+		a.state = underWay
+		switch step.Action {
+		case abate.Handle:
+			a.state = inside
+			t := g.traffic.tasks.at(a.task)
+			n := g.world.instances[t.inst].node
+			g.rec.service(n).GateWait[g.rec.window].Add(now - a.began)
+			g.rec.traces.span(t.trace, "gate", n, a.began, now)
+			return mayEnter, Answered
+		case abate.Measure:
+			step = a.Measured(time.Duration(now), g.replicas[g.traffic.tasks.at(a.task).inst].share(now))
+		case abate.Queue:
+			if a.wake == nil {
+				a.wake = func() { g.world.queue.Push(g.world.now, gi, kernel.Meta(evWoken, g.arrivals.generation(gi))) }
+			}
+			a.waiter = shed.Waiter{Wake: a.wake}
+			step = a.Enqueue(time.Duration(now), &a.waiter)
+		case abate.Queued:
+			a.state = inLine
+			if step.Until != abate.NoDeadline {
+				g.world.queue.Push(int64(step.Until), gi, kernel.Meta(evOutOfPatience, g.arrivals.generation(gi)))
+			}
+			return mayWait, Answered
+		case abate.Refuse:
+			return isRefused, g.turnAway(a)
+		default:
+			return mayWait, Answered
+		}
+	}
+}
+
+// turnAway records what a gate refuses, and returns the answer.
+func (g *gates) turnAway(a *arrival) EndKind {
+	t := g.traffic.tasks.at(a.task)
+	r, n := &g.replicas[t.inst], g.world.instances[t.inst].node
 	refusal := a.Refusal()
 	end := Overloaded
 	switch {
@@ -196,69 +233,65 @@ func (e *Engine) turnAway(a *arrival) {
 	case refusal.Reason == abate.ErrDeadline, refusal.Shed == shed.Expired:
 		end = Expired
 	}
-	e.turnedAway(inst.node, end, refusal.Shed)
-	e.traceSpan(t.trace, "gate", inst.node, a.began, e.now)
-	if !inst.free() { // else a worker that has nothing else to do refuses it
-		inst.debt += int64(node.service.RefusalCost)
+	g.rec.turnedAway(n, end, refusal.Shed)
+	g.rec.traces.span(t.trace, "gate", n, a.began, g.world.now)
+	if !r.free() { // else a worker that has nothing else to do refuses it
+		r.debt += int64(g.world.nodes[n].service.RefusalCost)
 	}
-	if e.attempts.is(t.attempt, t.generation) {
-		asked := e.attempts.at(t.attempt)
+	if g.traffic.awaited(t) {
+		asked := g.traffic.attempts.at(t.attempt)
 		asked.retryAfter, asked.noRetry = time.Duration(refusal.WholeSeconds())*time.Second, refusal.NoRetry
 	}
-	e.refuse(ti, end)
+	return end
 }
 
-// leaveGate tells the gate that the service is through with a request that ended so, or its caller with it. It has to be
+// leave lets a gate know that the service is through with a request that ended so, or its caller with it. It has to be
 // called before the request is given back.
-func (e *Engine) leaveGate(t *task, class abate.Class) {
+func (g *gates) leave(t *task, class abate.Class) {
 	if t.root || t.user == 0 {
 		return
 	}
 	gi := t.user - 1
-	a := e.arrivals.at(gi)
+	a := g.arrivals.at(gi)
 	t.user = 0
-	now := time.Duration(e.now)
+	now := time.Duration(g.world.now)
 	switch a.state {
 	case inLine:
 		a.LeaveQueue(now, &a.waiter, context.Canceled)
 	case inside:
-		if e.attempts.is(t.attempt, t.generation) && a.NoRetry(now) {
-			e.attempts.at(t.attempt).noRetry = true
+		if g.traffic.awaited(t) && a.NoRetry(now) {
+			g.traffic.attempts.at(t.attempt).noRetry = true
 		}
 		a.Done(now, class)
 	}
-	e.arrivals.put(gi)
+	g.arrivals.put(gi)
 }
 
-// classes is what an answer tells a gate about the service behind it.
-var classes = [EndKinds]abate.Class{Answered: abate.Success, Conflict: abate.Success, QueueFull: abate.Overload, ServerError: abate.Failure, BadGateway: abate.Failure, TimedOut: abate.Failure}
+// classes is what an answer says to a gate about the service behind it.
+var classes = [EndKinds]abate.Class{Answered: abate.Success, Conflict: abate.Success, QueueFull: abate.Overload,
+	ServerError: abate.Failure, BadGateway: abate.Failure, TimedOut: abate.Failure}
 
-// atGate tells whether a request waits in the queue of a gate.
-func (e *Engine) atGate(t *task) bool {
-	return !t.root && t.user > 0 && e.arrivals.at(t.user-1).state == inLine
+// holds reports whether a request waits in the queue of a gate.
+func (g *gates) holds(t *task) bool {
+	return !t.root && t.user > 0 && g.arrivals.at(t.user-1).state == inLine
 }
 
 // arrivedAt is when a request came to its replica that leaves its queue now.
-func (e *Engine) arrivedAt(t *task) int64 {
+func (g *gates) arrivedAt(t *task) int64 {
 	if t.user > 0 {
-		return e.arrivals.at(t.user - 1).began
+		return g.arrivals.at(t.user - 1).began
 	}
 	return t.since
 }
 
-// tally adds the time up that the workers of a replica were busy. It has to be called before that changes.
-func (inst *instance) tally(now int64) {
-	inst.busyNS += int64(inst.busy) * (now - inst.tallied)
-	inst.tallied = now
-}
-
-// share is which part of its workers a replica used since it was asked last: what it has instead of a processor.
-func (e *Engine) share(inst *instance) float64 {
-	if inst.workers == 0 || e.now == inst.asked {
+// limit is how many requests the gates of a service let in at once.
+func (g *gates) limit(node *node) uint32 {
+	if node.protection == nil {
 		return 0
 	}
-	inst.tally(e.now)
-	share := float64(inst.busyNS) / (float64(inst.workers) * float64(e.now-inst.asked))
-	inst.busyNS, inst.asked = 0, e.now
-	return share
+	sum := 0
+	for i := range node.count {
+		sum += g.replicas[node.first+i].gate.StateAt(time.Duration(g.world.now)).Shed.Limit
+	}
+	return uint32(sum)
 }

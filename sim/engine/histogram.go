@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// A Histogram counts times in buckets that each are at most 1/16 wider than the one before: a quantile is right to about 3 %.
-// The zero value is empty. Quantiles are counted, never made from a mean.
+// A Histogram counts times in buckets that each are at most 1/16 wider than the one before: a quantile is right to
+// about 3 %. The zero value is empty. Quantiles are counted, never made from a mean.
 type Histogram struct {
 	Counts [bucketCount]uint32
 	Total  int64

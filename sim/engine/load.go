@@ -12,8 +12,6 @@ import (
 // operational time: one request of a steady clock per unit of the area under the curve.
 type load struct {
 	points []loadPoint // times from the start of the warm-up
-	at     int         // the segment of the last request
-	passed float64     // the area up to the last request
 }
 
 // loadPoint begins a segment.
@@ -107,15 +105,13 @@ func (p *loadPoint) below(seconds float64) float64 {
 	return float64(p.rate*seconds) + float64(p.slope*seconds*seconds/2)
 }
 
-func (l *load) reset() { l.at, l.passed = 0, 0 }
-
-// when returns the moment at which the area under the curve, divided among so many instances, reaches a value; false
-// when it never does. Values must not fall between calls.
-func (l *load) when(area float64) (int64, bool) {
-	for l.at+1 < len(l.points) && l.points[l.at+1].area <= area {
-		l.at++
+// when returns the moment at which the area under the curve reaches a value; false when it never does. at is the
+// segment in which the last value was found: values must not fall between calls.
+func (l *load) when(area float64, at *int32) (int64, bool) {
+	for int(*at)+1 < len(l.points) && l.points[*at+1].area <= area {
+		*at++
 	}
-	p := &l.points[l.at]
+	p := &l.points[*at]
 	rest := area - p.area
 	var seconds float64
 	switch {

@@ -1,9 +1,25 @@
 package engine
 
-import "github.com/abate-go/abate/sim/kernel"
+import (
+	"fmt"
 
-// pool is the connections of one instance to one service. An attempt needs one from its begin to its end. Connections
-// are made when they are needed; an attempt that is given up closes its own, as most clients do.
+	"github.com/abate-go/abate"
+)
+
+// connections take attempts to replicas. An attempt on an edge with a pool needs a connection from its begin to its
+// end, and what it has of one is given back once.
+type connections struct {
+	world   *world
+	rec     *recorder
+	traffic *traffic
+	servers *servers
+	pools   [][]pool         // of instances, by index, and of the edges of their node
+	dialers [][]*abate.Guard // under which their connections are opened; nil where that is done at once
+	dials   slab[dial]
+}
+
+// pool is the connections of one instance to one service. They are made when they are needed; an attempt that is given
+// up closes its own, as most clients do.
 type pool struct {
 	size    int32 // 0 for no pool: connecting costs nothing
 	open    int32 // made, or being made
@@ -19,189 +35,170 @@ type connection struct {
 
 type waitingAttempt struct{ attempt, generation uint32 }
 
-// What an attempt has of a connection.
-const (
-	noConnection uint8 = iota
-	waitsForConnection
-	connecting
-	holdsConnection
-)
+// reset closes all connections.
+func (cs *connections) reset() error {
+	*cs = connections{world: cs.world, rec: cs.rec, traffic: cs.traffic, servers: cs.servers, pools: cs.pools,
+		dialers: cs.dialers, dials: cs.dials.emptied()}
+	for i := range cs.pools {
+		if err := cs.renew(int32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew gives an instance empty pools and new guards for what it dials, as a program that starts has.
+func (cs *connections) renew(i int32) error {
+	name, number, restarts := cs.world.program(i)
+	cs.pools[i], cs.dialers[i] = cs.pools[i][:0], cs.dialers[i][:0]
+	for _, k := range cs.world.nodeOf(i).edges {
+		edge := &cs.world.edges[k]
+		cs.pools[i] = append(cs.pools[i], pool{size: int32(edge.call.Pool)})
+		var guard *abate.Guard
+		if policy, ok := cs.world.variant.ConnectPolicy(edge.call); ok {
+			jitter := cs.world.stream(name, number, edge.call.To, "connections", restarts)
+			policy.Rand = jitter.Uint64
+			var err error
+			if guard, err = abate.New(edge.call.Connect, policy); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		cs.dialers[i] = append(cs.dialers[i], guard)
+	}
+	return nil
+}
+
+// restart closes the idle connections of an instance whose program ends, and starts it again. Its attempts have given
+// theirs up by then.
+func (cs *connections) restart(i int32) {
+	for p := range cs.pools[i] {
+		for _, c := range cs.pools[i][p].idle {
+			if r := &cs.servers.replicas[c.replica]; r.connEpoch == c.epoch {
+				r.conns--
+			}
+		}
+	}
+	_ = cs.renew(i) // the policies were checked when the run began
+}
 
 // poolOf is the pool that an attempt draws from.
-func (e *Engine) poolOf(a *attempt) *pool {
-	c := e.calls.at(a.call)
-	return &e.insts[c.inst].pools[e.edges[c.edge].slot]
+func (cs *connections) poolOf(a *attempt) *pool {
+	c := cs.traffic.calls.at(a.call)
+	return &cs.pools[c.inst][cs.world.edges[c.edge].slot]
 }
 
 // acquire gets an attempt a connection: an idle one, a new one, or a place in the line.
-func (e *Engine) acquire(ai uint32) {
-	a := e.attempts.at(ai)
-	p := e.poolOf(a)
+func (cs *connections) acquire(ai uint32) {
+	a := cs.traffic.attempts.at(ai)
+	p := cs.poolOf(a)
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if e.insts[c.replica].connEpoch == c.epoch {
+		if cs.servers.replicas[c.replica].connEpoch == c.epoch {
 			a.pooled, a.epoch = holdsConnection, c.epoch
-			e.launch(ai, c.replica)
+			cs.launch(ai, c.replica, 0)
 			return
 		}
 		p.open-- // the replica closed it when it was restarted
 	}
 	if p.open >= p.size {
 		a.pooled = waitsForConnection
-		p.waiting = append(p.waiting, waitingAttempt{ai, e.attempts.generation(ai)})
+		p.waiting = append(p.waiting, waitingAttempt{ai, cs.traffic.attempts.generation(ai)})
 		return
 	}
 	p.open++
-	e.dial(ai)
+	cs.dial(ai)
 }
 
-// shakeHands sends for a new connection.
-func (e *Engine) shakeHands(ai uint32) {
-	a := e.attempts.at(ai)
-	c := e.calls.at(a.call)
-	edge := &e.edges[c.edge]
-	a.replica = e.choose(edge.callee)
-	e.connects(edge.callee)
-	if e.lost(a.replica) {
+// connected is the end of a handshake: the attempt goes on, on the new connection.
+func (cs *connections) connected(ti uint32) {
+	ai, ok := cs.servers.connected(ti)
+	if !ok {
 		return
 	}
-	ti, t := e.tasks.get()
-	*t = task{inst: a.replica, attempt: ai, generation: e.attempts.generation(ai), since: e.now, trace: c.trace, connect: true}
-	a.task = ti + 1
-	e.travel(ti, edge, c.inst, 0)
-}
-
-// handshake is a new connection's arrival at the replica. Making it costs one of the replica's cores some time.
-func (e *Engine) handshake(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	node := &e.nodes[inst.node]
-	c := &node.service.Connections
-	if c.Max > 0 && inst.conns >= int32(c.Max) {
-		e.refuse(ti, NoConnection)
-		return
-	}
-	inst.conns++
-	r := &e.record.Services[node.index]
-	r.Conns[e.bin] = max(r.Conns[e.bin], e.connections(node))
-	if inst.connBusy >= int32(max(c.Cores, 1)) {
-		inst.connLine.push(ti)
-		return
-	}
-	e.makeConnection(ti)
-}
-
-func (e *Engine) makeConnection(ti uint32) {
-	inst := &e.insts[e.tasks.at(ti).inst]
-	inst.connBusy++
-	cost := e.nodes[inst.node].service.Connections.Cost.Sample(&inst.stream)
-	e.queue.Push(e.now+cost, ti, kernel.Meta(evConnected, e.tasks.generation(ti)))
-}
-
-// connected is the end of a handshake: the attempt goes on, on the new connection. If its caller has given it up, the
-// work was in vain, and the connection is closed.
-func (e *Engine) connected(ti uint32) {
-	t := e.tasks.at(ti)
-	ai, generation := t.attempt, t.generation
-	inst := &e.insts[t.inst]
-	e.tasks.put(ti)
-	inst.connBusy--
-	if !inst.connLine.empty() {
-		e.makeConnection(inst.connLine.popOldest())
-	}
-	if !e.attempts.is(ai, generation) {
-		inst.conns--
-		return
-	}
-	a := e.attempts.at(ai)
+	a := cs.traffic.attempts.at(ai)
 	a.task = 0
 	if a.dial != 0 {
-		e.dialed(a, Answered)
+		cs.dialed(a, Answered)
 		return
 	}
-	e.connectionOpen(ai)
+	cs.connectionOpen(ai)
 }
 
 // connectionOpen sends an attempt on its way over its new connection.
-func (e *Engine) connectionOpen(ai uint32) {
-	a := e.attempts.at(ai)
-	c := e.calls.at(a.call)
-	a.pooled, a.epoch = holdsConnection, e.insts[a.replica].connEpoch
+func (cs *connections) connectionOpen(ai uint32) {
+	a := cs.traffic.attempts.at(ai)
+	a.pooled, a.epoch = holdsConnection, cs.servers.replicas[a.replica].connEpoch
 	// The answer to the handshake comes back before the request is sent.
-	e.launchAfter(ai, a.replica, e.edges[c.edge].call.Latency.Sample(&e.insts[c.inst].stream))
+	cs.launch(ai, a.replica, cs.traffic.latency(cs.traffic.calls.at(a.call)))
 }
 
 // release gives back what an attempt has of a connection, at its end.
-func (e *Engine) release(ai uint32, end EndKind) {
-	a := e.attempts.at(ai)
-	if a.pooled == noConnection {
-		return
+func (cs *connections) release(a *attempt, end EndKind) {
+	if a.pooled != noConnection {
+		cs.giveBack(a, end)
 	}
-	e.dropDial(a)
-	p := e.poolOf(a)
+}
+
+func (cs *connections) giveBack(a *attempt, end EndKind) {
+	cs.dropDial(a)
+	p := cs.poolOf(a)
 	switch {
 	case a.pooled == waitsForConnection: // its place in the line is skipped when its turn comes
 		return
-	case a.pooled == connecting || a.epoch != e.insts[a.replica].connEpoch: // there is none, or it is broken
+	case a.pooled == connecting || a.epoch != cs.servers.replicas[a.replica].connEpoch: // there is none, or it is broken
 		p.open--
 	case end == TimedOut:
-		e.insts[a.replica].conns--
+		cs.servers.replicas[a.replica].conns--
 		p.open--
 	default:
 		p.idle = append(p.idle, connection{a.replica, a.epoch})
 	}
-	e.nextForConnection(p)
+	cs.nextForConnection(p)
 }
 
 // nextForConnection serves the line of a pool.
-func (e *Engine) nextForConnection(p *pool) {
+func (cs *connections) nextForConnection(p *pool) {
 	for len(p.waiting) > 0 {
 		w := p.waiting[0]
 		p.waiting = p.waiting[1:]
-		if !e.attempts.is(w.attempt, w.generation) {
+		if !cs.traffic.attempts.is(w.attempt, w.generation) {
 			continue
 		}
-		e.acquire(w.attempt)
+		cs.acquire(w.attempt)
 		return
 	}
 }
 
-// connections counts a service's open connections.
-func (e *Engine) connections(n *node) uint32 {
-	var sum int32
-	for i := range n.count {
-		sum += e.insts[n.first+i].conns
+// launch sends an attempt to a replica, after a wait.
+func (cs *connections) launch(ai uint32, replica int32, delay int64) {
+	w, tr := cs.world, cs.traffic
+	a := tr.attempts.at(ai)
+	a.replica = replica
+	c := tr.calls.at(a.call)
+	if cs.servers.lost(replica) {
+		return
 	}
-	return uint32(sum)
-}
-
-// closeIdle closes the connections of a pool whose program ends. Its attempts have given theirs up by then.
-func (e *Engine) closeIdle(p *pool) {
-	for _, c := range p.idle {
-		if inst := &e.insts[c.replica]; inst.connEpoch == c.epoch {
-			inst.conns--
-		}
+	ti, t := tr.tasks.get()
+	*t = task{inst: replica, attempt: ai, generation: tr.attempts.generation(ai), deadline: a.until,
+		since: w.now, trace: c.trace}
+	a.task = ti + 1
+	if a.told > 0 {
+		t.tree = true
+		tr.trees.plant(ti, int(a.told)-1)
 	}
-	*p = pool{size: p.size}
-}
-
-// breakHandshakes refuses those who are connecting to a replica.
-func (e *Engine) breakHandshakes(i int32) {
-	var connecting []uint32
-	e.tasks.each(func(ti uint32, t *task) {
-		if t.inst == i && t.connect {
-			connecting = append(connecting, ti)
-		}
-	})
-	for _, ti := range connecting {
-		e.refuse(ti, RefusedConnection)
+	edge := &w.edges[c.edge]
+	switch { // what the caller says about the request
+	case edge.naive:
+		t.deadline = int64(abate.NoDeadline)
+	case edge.ranked:
+		t.priority, t.ranked = edge.priority, true
+	default:
+		of := tr.tasks.at(c.task)
+		t.priority, t.ranked = of.priority, of.ranked
 	}
-}
-
-// breakConnections closes all connections of a replica that restarts.
-func (inst *instance) breakConnections() {
-	inst.connEpoch++
-	inst.conns, inst.connBusy = 0, 0
-	inst.connLine = inst.connLine.cleared()
+	if edge.gated {
+		cs.servers.gates.address(ti, edge, c.inst, int(a.number))
+	}
+	cs.travel(ti, edge, c.inst, delay)
 }

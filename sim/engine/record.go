@@ -11,7 +11,7 @@ import (
 // for the same scenario, variant and seed on every machine.
 type Record struct {
 	Seed     uint64
-	Scale    int            // what the scenario was divided by: rates are multiplied by it where they are shown or expected
+	Scale    int            // what the scenario was divided by; rates are multiplied by it where they are shown
 	Model    scenario.Model // what counts as recovered and as collapsed
 	Bin      time.Duration  // width of a bin of the series
 	Duration time.Duration
@@ -60,14 +60,14 @@ type ServiceRecord struct {
 	Busy        []uint32            // workers held, at the end of the bin
 	Conns       []uint32            // most open connections at once, in the bin
 	Connects    []uint32            // attempts to open a connection
-	Unopened    []uint32            // of those: refused, or broken off by the service; those that nobody answered are not among them
+	Unopened    []uint32            // of those: refused, or broken off by the service; not those that nobody answered
 	WaitNS      []int64             // waits of the requests whose work began in this bin, summed
 	Waits       []uint32            // and their number
 	Shed        []uint32            // of those rejected: the gate found the service overloaded, or their deadline passed
 	Limited     []uint32            // of those rejected: the gate's rate limit
-	Limit       []uint32            // requests that the gates let in at once, all together, at the end of the bin; 0 without such a limit
+	Limit       []uint32            // requests that all gates let in at once, at the end of the bin; 0 without a limit
 	GateWait    [4]Histogram        // time in the gates' queues of those they let in, by the window in which they came in
-	Response    [4]Histogram        // from arrival, at the gate if there is one, to the end of the work, of answers with success
+	Response    [4]Histogram        // from arrival, at the gate if there is one, to the end of the work; successes only
 	Wait        [4]Histogram        // waits, by the window in which work began; the fourth is outside of all
 	Peak        [4]uint32           // most arrivals within any 10 ms, by window
 	ConnectPeak [4]uint32           // most attempts to open a connection within any 100 ms, by window
@@ -89,7 +89,8 @@ type EdgeRecord struct {
 // EndKind is how a call or a request ended.
 type EndKind uint8
 
-// How a call ended. A call that failed after several attempts, without a reason of the policy's, has the kind of its last attempt.
+// How a call ended. A call that failed after several attempts, without a reason of the policy's, has the kind of its
+// last attempt.
 const (
 	Answered          EndKind = iota // with success
 	RefusedConnection                // nobody listened
@@ -112,8 +113,9 @@ const (
 	EndKinds
 )
 
-var endNames = [...]string{"answered", "refused", "reset", "queue-full", "server-error", "conflict", "bad-gateway", "timed-out",
-	"no-connection", "overloaded", "rate-limited", "expired", "circuit-open", "bulkhead-full", "attempts-limited", "throttled", "shed", "unanswered"}
+var endNames = [...]string{"answered", "refused", "reset", "queue-full", "server-error", "conflict", "bad-gateway",
+	"timed-out", "no-connection", "overloaded", "rate-limited", "expired", "circuit-open", "bulkhead-full",
+	"attempts-limited", "throttled", "shed", "unanswered"}
 
 // String returns the name used in JSON.
 func (k EndKind) String() string { return endNames[k] }
@@ -128,7 +130,7 @@ const (
 	After
 )
 
-// WindowAt tells which window a moment belongs to.
+// WindowAt returns the window that a moment belongs to.
 func (r *Record) WindowAt(at time.Duration) Window {
 	switch {
 	case at < r.Begin:

@@ -1,245 +1,241 @@
 package engine
 
 import (
-	"math"
-
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
-
-	"github.com/abate-go/abate"
 )
 
-// instance is one program: an instance of a fleet, or a replica of a service.
-type instance struct {
-	node    int32
-	stream  kernel.Stream
-	guards  []*abate.Guard // per edge of the node
-	dialers []*abate.Guard // the same, for connections; nil where they are opened at once
-	pools   []pool
+// servers are the replicas of all services, and the requests at them. A request is in one place: on its way, in a
+// queue, or with a worker; and when it has ended there, its answer is sent unless nobody waits for it.
+type servers struct {
+	world     *world
+	rec       *recorder
+	traffic   *traffic
+	gates     *gates
+	replicas  []replica  // of instances, by index; those of fleets are never asked
+	balancers []balancer // of nodes, by index
+	taking    int        // requests being taken up, one within the other
 
-	serves bool // of a fleet: it had an answer after the trouble
-
-	// of a fleet with a schedule per instance
-	arrivals kernel.Stream
-	area     float64 // operational time of the next request
-	segment  int32   // of the load curve
-
-	// of a replica
-	line    line // who waits
-	waiting int32
-	busy    int32 // workers held, or requests under way where workers are not limited
-	workers int32 // 0 for no limit
-	full    int32 // workers that there are when nothing is wrong
-	version uint32
-	codel   codel
-	taking  bool // its queue is being taken up
-
-	gate    *abate.Gate // nil without one
-	debt    int64       // what refusals have cost, and work that begins has yet to pay
-	busyNS  int64       // time that workers were busy since
-	asked   int64       // the gate asked for it,
-	tallied int64       // up to this moment
-
-	conns      int32 // open, or being made
-	connBusy   int32 // being made
-	connLine   line
-	connEpoch  uint32 // connections of an earlier one are broken
-	restarts   int32
-	down       int32 // restarts under way
-	hang, mute int32 // outages under way, by kind
-	refuse     int32
-	fail       int32
-	faults     []*fault          // at work on it: slowdowns, errors, loss, capacity
-	slowdowns  []*scenario.Fault // of those
-	errors     float64
-	loss       float64
+	// begin goes on with a request that has just got its worker. It belongs to those who know what requests need.
+	begin func(ti uint32)
 }
 
-func (inst *instance) clear() {
-	*inst = instance{
-		guards: inst.guards[:0], dialers: inst.dialers[:0], pools: inst.pools[:0], line: inst.line.cleared(), connLine: inst.connLine.cleared(),
-		faults: inst.faults[:0], slowdowns: inst.slowdowns[:0],
+// balancer spreads the attempts at a service among its replicas.
+type balancer struct {
+	stream kernel.Stream
+	next   uint32
+}
+
+// reset puts replicas that have just started behind new gates.
+func (s *servers) reset() error {
+	*s = servers{world: s.world, rec: s.rec, traffic: s.traffic, gates: s.gates, begin: s.begin,
+		replicas: s.replicas, balancers: s.balancers[:0]}
+	for n := range s.world.nodes {
+		s.balancers = append(s.balancers, balancer{stream: s.world.stream(s.world.nodes[n].name)})
 	}
+	for i := range s.replicas {
+		service := s.world.nodeOf(int32(i)).service
+		if service == nil {
+			s.replicas[i] = s.replicas[i].started(0)
+			continue
+		}
+		s.replicas[i] = s.replicas[i].started(int32(service.Workers))
+		if err := s.gates.install(int32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // choose picks the replica for an attempt.
-func (e *Engine) choose(n int32) int32 {
-	node := &e.nodes[n]
+func (s *servers) choose(n int32) int32 {
+	node := &s.world.nodes[n]
 	if node.count == 1 {
 		return node.first
 	}
+	b := &s.balancers[n]
 	switch node.service.Balancing {
 	case scenario.RoundRobin:
-		node.next++
-		return node.first + int32(node.next%uint32(node.count))
+		b.next++
+		return node.first + int32(b.next%uint32(node.count))
 	case scenario.LeastQueue:
 		best := node.first
-		start := int32(node.stream.IntN(int(node.count))) // ties fall anywhere
+		start := int32(b.stream.IntN(int(node.count))) // ties fall anywhere
 		for i := range node.count {
 			at := node.first + (start+i)%node.count
-			if i == 0 || e.insts[at].load() < e.insts[best].load() {
+			if i == 0 || s.replicas[at].load() < s.replicas[best].load() {
 				best = at
 			}
 		}
 		return best
 	}
-	return node.first + int32(node.stream.IntN(int(node.count)))
+	return node.first + int32(b.stream.IntN(int(node.count)))
 }
 
-// load is what a balancer that counts requests sees.
-func (inst *instance) load() int32 { return inst.busy + inst.waiting }
-
 // lost draws whether something on the way to or from a replica is lost.
-func (e *Engine) lost(replica int32) bool {
-	inst := &e.insts[replica]
-	return inst.loss > 0 && inst.stream.Float64() < inst.loss
+func (s *servers) lost(i int32) bool {
+	r := &s.replicas[i]
+	return r.loss > 0 && s.world.instances[i].stream.Float64() < r.loss
 }
 
 // reach is a request's arrival at its replica.
-func (e *Engine) reach(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
+func (s *servers) reach(ti uint32) {
+	t := s.traffic.tasks.at(ti)
+	r := &s.replicas[t.inst]
 	switch {
-	case inst.down > 0 || inst.refuse > 0:
-		e.refuse(ti, RefusedConnection)
-	case inst.mute > 0:
-		e.vanish(ti)
+	case r.refuse > 0:
+		s.refuse(ti, RefusedConnection)
+	case r.mute > 0:
+		s.vanish(ti)
 	case t.connect:
-		e.handshake(ti)
-	case inst.gate != nil:
-		e.knock(ti)
+		s.handshake(ti)
+	case r.gate != nil:
+		v, end := s.gates.knock(ti)
+		s.heed(ti, v, end)
 	default:
-		e.pass(ti)
+		s.pass(ti)
+	}
+}
+
+// lineEnds goes on with a request that waited in a gate's queue.
+func (s *servers) lineEnds(gi uint32, woken bool) { s.heed(s.gates.lineEnds(gi, woken)) }
+
+// heed does what a gate says of a request.
+func (s *servers) heed(ti uint32, v verdict, end EndKind) {
+	switch v {
+	case mayEnter:
+		s.pass(ti)
+	case isRefused:
+		s.refuse(ti, end)
 	}
 }
 
 // pass hands a request to the service itself.
-func (e *Engine) pass(ti uint32) {
-	if e.insts[e.tasks.at(ti).inst].fail > 0 {
-		e.refuse(ti, QueueFull)
+func (s *servers) pass(ti uint32) {
+	if s.replicas[s.traffic.tasks.at(ti).inst].fail > 0 {
+		s.refuse(ti, QueueFull)
 		return
 	}
-	e.enter(ti)
+	s.enter(ti)
 }
 
 // enter gives a request a worker, or a place in the queue.
-func (e *Engine) enter(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	node := &e.nodes[inst.node]
-	if e.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
+func (s *servers) enter(ti uint32) {
+	w := s.world
+	t := s.traffic.tasks.at(ti)
+	r := &s.replicas[t.inst]
+	inst := &w.instances[t.inst]
+	node := &w.nodes[inst.node]
+	if w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
 		t.drawn = node.service.ServiceTime.Sample(&inst.stream)
 	}
-	t.since = e.now
-	if inst.free() {
-		e.takeUp(ti)
+	t.since = w.now
+	if r.free() {
+		s.takeUp(ti)
 		return
 	}
-	if node.limit >= 0 && inst.waiting >= node.limit {
+	if node.limit >= 0 && r.waiting >= node.limit {
 		if node.service.Queue.WhenFull == scenario.SilenceWhenFull {
-			e.record.Services[node.index].Rejected[e.bin]++
-			e.vanish(ti)
+			s.rec.service(inst.node).Rejected[s.rec.bin]++
+			s.vanish(ti)
 			return
 		}
-		e.refuse(ti, QueueFull)
+		s.refuse(ti, QueueFull)
 		return
 	}
-	t.queued = true
-	inst.waiting++
-	inst.line.push(ti)
-	node.longest = max(node.longest, inst.waiting)
-}
-
-// free tells whether a worker is free and may work.
-func (inst *instance) free() bool {
-	return inst.hang == 0 && (inst.workers == 0 || inst.busy < inst.workers)
+	t.stage = queued
+	r.waiting++
+	r.line.push(ti)
+	r.longest = max(r.longest, r.waiting)
 }
 
 // refuse answers an error at once.
-func (e *Engine) refuse(ti uint32, end EndKind) {
-	t := e.tasks.at(ti)
-	r := &e.record.Services[e.nodes[e.insts[t.inst].node].index]
-	r.Rejected[e.bin]++
+func (s *servers) refuse(ti uint32, end EndKind) {
+	t := s.traffic.tasks.at(ti)
+	record := s.rec.service(s.world.instances[t.inst].node)
+	record.Rejected[s.rec.bin]++
 	if t.connect {
-		r.Unopened[e.bin]++
+		record.Unopened[s.rec.bin]++
 	}
 	attempt, generation := t.attempt, t.generation
-	e.report(ti, end)
-	e.leaveGate(t, classes[end])
-	e.tasks.put(ti)
-	if e.attempts.is(attempt, generation) {
-		e.replyLater(attempt, end)
+	s.traffic.report(ti, end)
+	s.gates.leave(t, classes[end])
+	s.traffic.tasks.put(ti)
+	if s.traffic.attempts.is(attempt, generation) {
+		s.traffic.reply(attempt, end)
 	}
 }
 
 // vanish loses a request: nobody will ever answer it.
-func (e *Engine) vanish(ti uint32) {
-	t := e.tasks.at(ti)
-	if e.attempts.is(t.attempt, t.generation) {
-		e.attempts.at(t.attempt).task = 0
+func (s *servers) vanish(ti uint32) {
+	t := s.traffic.tasks.at(ti)
+	if s.traffic.awaited(t) {
+		s.traffic.attempts.at(t.attempt).task = 0
 	}
-	e.leaveGate(t, abate.Ignored)
-	e.tasks.put(ti)
+	s.gates.leave(t, abate.Ignored)
+	s.traffic.tasks.put(ti)
 }
 
 // takeUp gives a request a worker.
-func (e *Engine) takeUp(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	wait := e.now - t.since
-	e.waited(inst.node, wait)
-	e.traceSpan(t.trace, "queue", inst.node, t.since, e.now)
-	t.queued, t.working, t.deadline, t.since = false, true, e.arrivedAt(t), e.now
-	t.mark = inst.version
-	e.hold(inst.node, +1)
-	inst.tally(e.now)
-	inst.busy++
+func (s *servers) takeUp(ti uint32) {
+	w := s.world
+	t := s.traffic.tasks.at(ti)
+	r, n, now := &s.replicas[t.inst], w.instances[t.inst].node, w.now
+	s.rec.waited(n, now-t.since)
+	s.rec.traces.span(t.trace, "queue", n, t.since, now)
+	t.stage, t.deadline, t.since = working, s.gates.arrivedAt(t), now
+	t.mark = r.version
+	s.rec.hold(n, +1)
+	r.tally(now)
+	r.busy++
 	// What ends in this very moment is answered by an event: its caller may be in the middle of something.
-	e.taking++
-	e.advance(ti)
-	e.taking--
+	s.taking++
+	s.begin(ti)
+	s.taking--
 }
 
 // startNext gives free workers to those who wait.
-func (e *Engine) startNext(i int32) {
-	inst := &e.insts[i]
-	if inst.taking { // a request that ended at once: whoever took it up goes on with the line
+func (s *servers) startNext(i int32) {
+	r := &s.replicas[i]
+	if r.taking { // a request that ended at once: whoever took it up goes on with the line
 		return
 	}
-	inst.taking = true
-	for inst.waiting > 0 && inst.free() {
-		ti, ok := e.nextInLine(inst)
+	r.taking = true
+	for r.waiting > 0 && r.free() {
+		ti, ok := s.nextInLine(i)
 		if !ok {
 			break
 		}
-		e.takeUp(ti)
+		s.takeUp(ti)
 	}
-	inst.taking = false
+	r.taking = false
 }
 
 // nextInLine takes the next request out of the queue, by the queue's order; false when none is left.
-func (e *Engine) nextInLine(inst *instance) (uint32, bool) {
-	q := &e.nodes[inst.node].service.Queue
-	for !inst.line.empty() {
+func (s *servers) nextInLine(i int32) (uint32, bool) {
+	r, n, now := &s.replicas[i], s.world.instances[i].node, s.world.now
+	q := &s.world.nodes[n].service.Queue
+	for !r.line.empty() {
 		var ti uint32
 		if q.Order == scenario.LIFO {
-			ti = inst.line.popNewest()
+			ti = r.line.popNewest()
 		} else {
-			ti = inst.line.popOldest()
+			ti = r.line.popOldest()
 		}
-		t := e.tasks.at(ti)
-		if t.dead {
-			e.tasks.put(ti)
+		t := s.traffic.tasks.at(ti)
+		if t.stage == dead {
+			s.traffic.tasks.put(ti)
 			continue
 		}
-		inst.waiting--
+		r.waiting--
 		switch {
-		case q.DropExpired && e.now >= t.deadline:
-			e.waited(inst.node, e.now-t.since)
-			e.refuse(ti, TimedOut)
-		case q.Order == scenario.CoDel && inst.codel.drops(e.now, e.now-t.since, inst.waiting, q):
-			e.waited(inst.node, e.now-t.since)
-			e.refuse(ti, QueueFull)
+		case q.DropExpired && now >= t.deadline:
+			s.rec.waited(n, now-t.since)
+			s.refuse(ti, TimedOut)
+		case q.Order == scenario.CoDel && r.codel.drops(now, now-t.since, r.waiting, q):
+			s.rec.waited(n, now-t.since)
+			s.refuse(ti, QueueFull)
 		default:
 			return ti, true
 		}
@@ -248,85 +244,151 @@ func (e *Engine) nextInLine(inst *instance) (uint32, bool) {
 }
 
 // work begins a service's own part of a request.
-func (e *Engine) work(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	s := e.nodes[inst.node].service
+func (s *servers) work(ti uint32) {
+	w := s.world
+	t := s.traffic.tasks.at(ti)
+	r, inst := &s.replicas[t.inst], &w.instances[t.inst]
+	service := w.nodes[inst.node].service
 	took := t.drawn
-	if e.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
-		took = s.ServiceTime.Sample(&inst.stream)
+	if w.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
+		took = service.ServiceTime.Sample(&inst.stream)
 	}
-	if factor := inst.slowness(s); factor != 1 {
+	if factor := r.slowness(service); factor != 1 {
 		took = int64(float64(took) * factor)
 	}
-	if len(inst.slowdowns) > 0 {
-		took = inst.slowed(took)
+	if len(r.slowdowns) > 0 {
+		took = r.slowed(took, &inst.stream)
 	}
-	took += inst.debt
-	inst.debt = 0
-	e.traceSpan(t.trace, "work", inst.node, e.now, e.now+took)
-	e.queue.Push(e.now+took, ti, kernel.Meta(evWorkDone, e.tasks.generation(ti)))
+	took += r.debt
+	r.debt = 0
+	done := w.now + took
+	s.rec.traces.span(t.trace, "work", inst.node, w.now, done)
+	w.queue.Push(done, ti, kernel.Meta(evWorkDone, s.traffic.tasks.generation(ti)))
 }
 
-// slowness is the factor on a service time that begins now, for load alone.
-func (inst *instance) slowness(s *scenario.Service) float64 {
-	factor := 1.0
-	if s.SlowsDown > 0 {
-		factor *= 1 + float64(s.SlowsDown*float64(inst.busy-1))
-	}
-	if s.SlowsQueued > 0 {
-		most := s.SlowsQueuedMax
-		if most == 0 {
-			most = 10
+// workDone returns what a service's own work came to.
+func (s *servers) workDone(ti uint32) EndKind {
+	t := s.traffic.tasks.at(ti)
+	r, inst := &s.replicas[t.inst], &s.world.instances[t.inst]
+	service := s.world.nodes[inst.node].service
+	if service.OptimisticLock {
+		if t.mark != r.version {
+			return Conflict
 		}
-		factor *= math.Min(1+float64(s.SlowsQueued*float64(inst.waiting)), most)
+		r.version++
 	}
-	return factor
-}
-
-// workDone goes on when the service's own work is done.
-func (e *Engine) workDone(ti uint32) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	s := e.nodes[inst.node].service
-	if s.OptimisticLock {
-		if t.mark != inst.version {
-			e.taskEnds(ti, Conflict)
-			return
-		}
-		inst.version++
+	if service.ErrorRate > 0 && inst.stream.Float64() < service.ErrorRate ||
+		r.errors > 0 && inst.stream.Float64() < r.errors {
+		return ServerError
 	}
-	if s.ErrorRate > 0 && inst.stream.Float64() < s.ErrorRate || inst.errors > 0 && inst.stream.Float64() < inst.errors {
-		e.taskEnds(ti, ServerError)
-		return
-	}
-	e.advance(ti)
+	return Answered
 }
 
 // served gives a worker back and records what its work was good for.
-func (e *Engine) served(ti uint32, end EndKind) {
-	t := e.tasks.at(ti)
-	inst := &e.insts[t.inst]
-	r := &e.record.Services[e.nodes[inst.node].index]
-	if !t.working {
+func (s *servers) served(ti uint32, end EndKind) {
+	t := s.traffic.tasks.at(ti)
+	if t.stage != working {
 		return
 	}
-	t.working = false
-	e.hold(inst.node, -1)
-	inst.tally(e.now)
-	inst.busy--
-	held := e.now - t.since
+	t.stage = outsideService
+	r, n, now := &s.replicas[t.inst], s.world.instances[t.inst].node, s.world.now
+	s.rec.hold(n, -1)
+	r.tally(now)
+	r.busy--
 	if end == Answered {
-		r.Response[e.window].Add(e.now - t.deadline)
+		s.rec.service(n).Response[s.rec.window].Add(now - t.deadline)
 	}
-	r.WorkNS[e.bin] += held
-	switch {
-	case end == TimedOut || !e.attempts.is(t.attempt, t.generation): // the caller leaves now, or has left
-		r.Wasted[e.bin]++
-		r.WasteNS[e.bin] += held
-	case end == Answered:
-		r.Served[e.bin]++
-	default:
-		r.Errors[e.bin]++
+	s.rec.freed(n, now-t.since, end, end != TimedOut && s.traffic.awaited(t)) // else the caller leaves now, or has left
+}
+
+// finish ends a request at its replica, whose answer the caller of finish sends.
+func (s *servers) finish(ti uint32, end EndKind) {
+	t := s.traffic.tasks.at(ti)
+	s.served(ti, end)
+	inst := t.inst
+	s.traffic.report(ti, end)
+	s.gates.leave(t, classes[end])
+	s.traffic.tasks.put(ti)
+	s.startNext(inst)
+}
+
+// withdraw takes a request whose caller has left out of the queue; false if it is in none.
+func (s *servers) withdraw(ti uint32) bool {
+	t := s.traffic.tasks.at(ti)
+	if t.stage != queued {
+		return false
+	}
+	t.stage = dead
+	s.replicas[t.inst].waiting--
+	s.traffic.tasks.renew(ti)
+	s.gates.leave(t, abate.Ignored)
+	return true
+}
+
+// drop ends a request whose caller has left, and frees what it holds.
+func (s *servers) drop(ti uint32) {
+	t := s.traffic.tasks.at(ti)
+	inst := t.inst
+	s.served(ti, TimedOut)
+	s.gates.leave(t, abate.Ignored)
+	s.traffic.tasks.put(ti)
+	s.startNext(inst)
+}
+
+// has reports whether a request has come to its replica, and is not still on its way there.
+func (s *servers) has(t *task) bool {
+	return t.since <= s.world.now && (t.stage == queued || t.stage == working || t.connect || s.gates.holds(t))
+}
+
+// lose breaks a request off because its replica ends, or forgets its queue. Its caller sees the connection break.
+func (s *servers) lose(ti uint32) {
+	t := s.traffic.tasks.at(ti)
+	r := &s.replicas[t.inst]
+	attempt, generation := t.attempt, t.generation
+	s.served(ti, Reset)
+	s.gates.leave(t, abate.Ignored)
+	if t.stage == queued {
+		t.stage = dead
+		r.waiting--
+	} else {
+		s.traffic.tasks.put(ti)
+	}
+	if t.connect {
+		s.rec.service(s.world.instances[t.inst].node).Unopened[s.rec.bin]++
+	}
+	if s.traffic.attempts.is(attempt, generation) {
+		s.traffic.reply(attempt, Reset)
+	}
+}
+
+// restart puts a replica into the state of a program that starts, with a new gate. Its requests are lost already.
+func (s *servers) restart(i int32) {
+	r := &s.replicas[i]
+	r.breakConnections()
+	r.version, r.codel = 0, codel{}
+	_ = s.gates.install(i) // the settings were checked when the run began
+}
+
+// sample records the state of all services at the end of a bin.
+func (s *servers) sample() {
+	for n := range s.world.nodes {
+		node := &s.world.nodes[n]
+		if node.service == nil {
+			continue
+		}
+		s.rec.hold(int32(n), 0)
+		var waiting, busy, most int32
+		for i := range node.count {
+			r := &s.replicas[node.first+i]
+			waiting += r.waiting
+			most = max(most, r.longest)
+			r.longest = r.waiting // they still wait as the next bin begins
+			busy += r.busy
+		}
+		record, bin := s.rec.service(int32(n)), s.rec.bin
+		record.Waiting[bin], record.Busy[bin] = uint32(waiting), uint32(busy)
+		record.Longest[bin] = uint32(most)
+		record.Limit[bin] = s.gates.limit(node)
+		record.Conns[bin] = max(record.Conns[bin], s.connections(node))
 	}
 }

@@ -23,7 +23,7 @@ func (s *slab[T]) at(i uint32) *T { return &s.chunks[i>>chunkBits][i&(chunkSize-
 // generation returns what an event for the entity carries.
 func (s *slab[T]) generation(i uint32) uint32 { return s.generations[i] & generationMask }
 
-// is tells whether the entity is in use and its generation is the given one.
+// is reports whether the entity is in use and its generation is the given one.
 func (s *slab[T]) is(i, generation uint32) bool {
 	g := s.generations[i]
 	return g&generationMask == generation && g&1 == 1
@@ -67,8 +67,8 @@ func (s *slab[T]) each(visit func(i uint32, value *T)) {
 	}
 }
 
-// reset frees all entities. Indices are then given out as by a new slab.
-func (s *slab[T]) reset() {
+// emptied is the slab with all entities free, keeping its memory. Indices are given out as by a new slab.
+func (s *slab[T]) emptied() slab[T] {
 	clear(s.generations[:s.fresh])
-	s.free, s.fresh = s.free[:0], 0
+	return slab[T]{chunks: s.chunks, generations: s.generations, free: s.free[:0]}
 }

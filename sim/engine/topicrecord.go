@@ -7,14 +7,14 @@ import (
 	"github.com/abate-go/abate/sim/expect"
 )
 
-// TopicRecord is what a fleet that consumes saw besides: its requests are the messages, answered when they are handled, failed
-// when they are dead letters. Slices have one member per bin.
+// TopicRecord is what a fleet that consumes saw besides: its requests are the messages, answered when they are handled,
+// failed when they are dead letters. Slices have one member per bin.
 type TopicRecord struct {
 	Deliveries []uint32      // messages given to a handler
 	Dead       []uint32      // messages that became dead letters, or were dropped
 	Left       []uint32      // messages that were written and are not done, at the end of the bin
 	Lateness   [4]Histogram  // from when a message in a retry topic was due to its delivery, by the window of the delivery
-	Drained    time.Duration // from the end of the trouble until the last message written before that was done, or NeverDrained
+	Drained    time.Duration // from the end of the trouble until all messages written before are done, or NeverDrained
 
 	left uint32
 }
@@ -41,7 +41,9 @@ func (t *TopicRecord) with(o *TopicRecord) *TopicRecord {
 	}
 	sum := newTopicRecord(len(t.Dead))
 	for b := range sum.Dead {
-		sum.Deliveries[b], sum.Dead[b], sum.Left[b] = t.Deliveries[b]+o.Deliveries[b], t.Dead[b]+o.Dead[b], t.Left[b]+o.Left[b]
+		sum.Deliveries[b] = t.Deliveries[b] + o.Deliveries[b]
+		sum.Dead[b] = t.Dead[b] + o.Dead[b]
+		sum.Left[b] = t.Left[b] + o.Left[b]
 	}
 	for w := range sum.Lateness {
 		sum.Lateness[w] = t.Lateness[w]
@@ -80,8 +82,8 @@ func (r *Record) ofTopic(x *expect.Expectation, f *FleetRecord, from, to int) fl
 	return math.NaN()
 }
 
-// drained is the time from the end of the trouble until the messages written before it are done, and no more are left than
-// there were at most before the trouble.
+// drained is the time from the end of the trouble until the messages written before it are done, and no more are left
+// than there were at most before the trouble.
 func (r *Record) drained(t *TopicRecord) float64 {
 	_, before := r.bins(expect.Before)
 	usual := largest(t.Left, 0, before)
@@ -94,13 +96,15 @@ func (r *Record) drained(t *TopicRecord) float64 {
 	return math.Inf(1)
 }
 
-// load is the most that arrived at a service within any second of some bins, as a multiple of the same before the trouble.
+// load is the most that arrived at a service within any second of some bins, as a multiple of the same before the
+// trouble.
 func (r *Record) load(s *ServiceRecord, from, to int) float64 {
 	_, before := r.bins(expect.Before)
 	return ratio(r.busiest(s.Arrived, from, to), r.busiest(s.Arrived, 0, before))
 }
 
-// busiest is the largest sum of a series over any second, or any bin where they are longer; of all where they are fewer.
+// busiest is the largest sum of a series over any second, or any bin where they are longer; of all where they are
+// fewer.
 func (r *Record) busiest(series []uint32, from, to int) float64 {
 	width := min(max(int(time.Second/r.Bin), 1), to-from)
 	var most, now int64

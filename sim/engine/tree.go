@@ -6,26 +6,10 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// A service takes part in what callers and callees tell each other about extra attempts if Abate is in it: behind a gate, or
-// because it calls others and is not naive. Then a request that comes with an allowance has a call tree, the calls made for it
-// belong to it, and the answer says what became of it. Every decision is abate.CallTree's and abate.Call's; here is only what
-// the network carries.
-
-// joinTrees finds out which services take part, and which calls tell them something.
-func (e *Engine) joinTrees() {
-	for n := range e.nodes {
-		node := &e.nodes[n]
-		node.takesPart = node.protection != nil
-		for _, k := range node.edges {
-			node.takesPart = node.takesPart || !e.edges[k].naive
-		}
-	}
-	for k := range e.edges {
-		edge := &e.edges[k]
-		// Who does not take part never answers, so that its callers have nothing to hand out: they need not be asked.
-		edge.tells = !edge.naive && e.nodes[edge.callee].takesPart
-	}
-}
+// A service takes part in what callers and callees tell each other about extra attempts if Abate is in it: behind a
+// gate, or because it calls others and is not naive. Then a request that comes with an allowance has a call tree, the
+// calls made for it belong to it, and the answer says what became of it. Every decision is abate.CallTree's and
+// abate.Call's; here is only what the network carries.
 
 // trees are the call trees of requests, by their index. Like a slab's entities they never move.
 type trees struct{ chunks [][]abate.CallTree }
@@ -50,26 +34,28 @@ func (a *attempt) delegate(c *abate.Call) {
 	}
 }
 
-// report writes on an answer what became of the request's call tree. It has to be called while the request is still there,
-// and before its gate is told, for what that then says of failures is about this hop alone.
-func (e *Engine) report(ti uint32, end EndKind) {
-	t := e.tasks.at(ti)
-	if !t.tree || !says[end] || !e.attempts.is(t.attempt, t.generation) {
+// report writes on an answer what became of the request's call tree. It has to be called while the request is still
+// there, and before its gate hears of the end, for what the gate then says of failures is about this hop alone.
+func (tr *traffic) report(ti uint32, end EndKind) {
+	t := tr.tasks.at(ti)
+	if !t.tree || !says[end] || !tr.awaited(t) {
 		return
 	}
-	below := e.trees.at(ti).Report()
-	a := e.attempts.at(t.attempt)
+	below := tr.trees.at(ti).Report()
+	a := tr.attempts.at(t.attempt)
 	a.said, a.made = true, uint16(min(below.Made, math.MaxUint16))
 	a.final = (below.Final || a.noRetry) && final[end]
 }
 
-// says tells which answers the service itself gives, so that it can say something in them.
-var says = [EndKinds]bool{Answered: true, QueueFull: true, ServerError: true, Conflict: true, BadGateway: true, Overloaded: true, RateLimited: true, Expired: true}
+// says are the answers that the service itself gives, so that it can say something in them.
+var says = [EndKinds]bool{Answered: true, QueueFull: true, ServerError: true, Conflict: true, BadGateway: true,
+	Overloaded: true, RateLimited: true, Expired: true}
 
-// final tells which of them may ask the caller not to try again: failures, but no conflicts.
-var final = [EndKinds]bool{QueueFull: true, ServerError: true, BadGateway: true, Overloaded: true, RateLimited: true, Expired: true}
+// final are those of them that may ask the caller not to try again: failures, but no conflicts.
+var final = [EndKinds]bool{QueueFull: true, ServerError: true, BadGateway: true, Overloaded: true, RateLimited: true,
+	Expired: true}
 
-// heed puts what an answer says, or that there could be none, into what the call is told.
+// heed puts what an answer says, or that there could be none, into the outcome that the call gets.
 func (a *attempt) heed(o *abate.Outcome, end EndKind) {
 	switch {
 	case end == TimedOut: // no answer came, whatever is on its way

@@ -8,8 +8,8 @@ import (
 )
 
 // Value is what an expectation measures in this run, in the unit of the expectation: seconds, shares, per second. It is
-// NaN where the run has nothing to measure, and +Inf for a recovery that never came. Rates are those of the full size, if
-// the scenario was scaled down; counts are as they were in the run.
+// NaN where the run has nothing to measure, and +Inf for a recovery that never came. Rates are those of the full size,
+// if the scenario was scaled down; counts are as they were in the run.
 func (r *Record) Value(x *expect.Expectation) float64 {
 	from, to := r.bins(x.Window)
 	if s := r.service(x.Subject); s != nil {
@@ -73,7 +73,8 @@ func (r *Record) ofService(x *expect.Expectation, s *ServiceRecord, from, to int
 	case "utilization":
 		return ratio(sum(s.HeldNS, from, to)/1e9, seconds*float64(s.Workers))
 	case "peak":
-		return float64(max(s.Peak[Before], s.Peak[During], s.Peak[After])) / time.Duration(peakWidth).Seconds() * float64(r.Scale)
+		most := float64(max(s.Peak[Before], s.Peak[During], s.Peak[After]))
+		return most / time.Duration(peakWidth).Seconds() * float64(r.Scale)
 	case "connects":
 		return ratio(sum(s.Connects, from, to)*float64(r.Scale), seconds)
 	case "connectPeak":
@@ -113,7 +114,8 @@ func (r *Record) atGate(x *expect.Expectation, s *ServiceRecord, from, to int) f
 }
 
 // yield is what a service did for callers that still waited, as a share of what came or of what it can do, whichever is
-// less: over some bins, or with a quantile that of the stretches of Hold among them. Time in which nothing came is left out.
+// less: over some bins, or with a quantile that of the stretches of Hold among them. Time in which nothing came is left
+// out.
 func (r *Record) yield(s *ServiceRecord, from, to int, quantile float64) float64 {
 	step := to - from
 	if quantile > 0 {
@@ -297,9 +299,11 @@ func (r *Record) serving(f *FleetRecord) float64 {
 
 // Recovery is the time in seconds from the end of the trouble until goodput is back: the first moment from which on it
 // is at the share recovered of normal over the next stretch of hold, and on average until the end of the series. The
-// average keeps a lull in a storm from counting as its end. It is +Inf when that never happens, and NaN when there was no
-// goodput before to come back to. good is how many of the requests offered in a bin were answered in time.
-func Recovery(good, offered []uint32, bin, troubleEnd time.Duration, normal, recovered float64, hold time.Duration) float64 {
+// average keeps a lull in a storm from counting as its end. It is +Inf when that never happens, and NaN when there was
+// no goodput before to come back to. good is how many of the requests offered in a bin were answered in time.
+func Recovery(
+	good, offered []uint32, bin, troubleEnd time.Duration, normal, recovered float64, hold time.Duration,
+) float64 {
 	if normal <= 0 {
 		return math.NaN()
 	}

@@ -1,0 +1,135 @@
+package engine
+
+// requests know what a request needs, step by step: work where it is, calls of others, or all calls at once.
+type requests struct {
+	world   *world
+	traffic *traffic
+	servers *servers
+	calls   *calls
+
+	// ended takes back a request that began here: at a fleet, or with a message.
+	ended func(ti uint32, end EndKind)
+}
+
+// advance takes a request to its next step, or to its end.
+func (rs *requests) advance(ti uint32) {
+	t := rs.traffic.tasks.at(ti)
+	node := rs.world.nodeOf(t.inst)
+	for int(t.step) < len(node.plan) {
+		s := node.plan[t.step]
+		t.step++
+		switch s.kind {
+		case workStep:
+			rs.servers.work(ti)
+			return
+		case fanStep:
+			if rs.fan(ti, node); t.pending > 0 {
+				return
+			}
+			rs.joined(ti) // all of them have ended already
+			return
+		case callStep:
+			if rs.makes(s.edge, t.inst) {
+				t.pending = 1
+				rs.calls.begin(ti, s.edge)
+				return // callEnded goes on
+			}
+		}
+	}
+	rs.end(ti, Answered)
+}
+
+// makes draws whether a request makes a call that only a share of them make.
+func (rs *requests) makes(k, inst int32) bool {
+	share := rs.world.edges[k].share
+	return share >= 1 || rs.world.instances[inst].stream.Float64() < share
+}
+
+// fan makes all calls at once.
+func (rs *requests) fan(ti uint32, node *node) {
+	t := rs.traffic.tasks.at(ti)
+	t.pending = 1 // holds the task until all have begun
+	for _, k := range node.edges {
+		for range max(rs.world.edges[k].call.Times, 1) {
+			if rs.makes(k, t.inst) {
+				t.pending++
+				rs.calls.begin(ti, k)
+			}
+		}
+	}
+	t.pending--
+}
+
+// callEnded goes on with the request that a call was made for.
+func (rs *requests) callEnded(ti uint32, end EndKind, optional bool) {
+	t := rs.traffic.tasks.at(ti)
+	if end != Answered && !optional && t.failed == Answered {
+		t.failed = end
+	}
+	if t.pending--; t.pending == 0 {
+		rs.joined(ti)
+	}
+}
+
+// joined goes on when no call is under way any more.
+func (rs *requests) joined(ti uint32) {
+	if failed := rs.traffic.tasks.at(ti).failed; failed != Answered {
+		rs.end(ti, failed)
+		return
+	}
+	rs.advance(ti)
+}
+
+// workDone goes on when the service's own work is done.
+func (rs *requests) workDone(ti uint32) {
+	if end := rs.servers.workDone(ti); end != Answered {
+		rs.end(ti, end)
+		return
+	}
+	rs.advance(ti)
+}
+
+// end answers a request. What failed at a service was a call it made, or its own work.
+func (rs *requests) end(ti uint32, end EndKind) {
+	t := rs.traffic.tasks.at(ti)
+	if t.root {
+		rs.ended(ti, end)
+		return
+	}
+	if t.failed != Answered {
+		end = BadGateway
+	}
+	attempt, generation := t.attempt, t.generation
+	rs.servers.finish(ti, end)
+	if rs.traffic.attempts.is(attempt, generation) {
+		rs.calls.answer(attempt, end)
+	}
+}
+
+// lose ends all requests at an instance that have come to it; with all unset only those in its queue. Callers see the
+// connection break.
+func (rs *requests) lose(i int32, all bool) {
+	var doomed []uint32
+	rs.traffic.tasks.each(func(ti uint32, t *task) {
+		if t.inst == i && (all || t.stage == queued) {
+			doomed = append(doomed, ti)
+		}
+	})
+	if all {
+		r := &rs.servers.replicas[i]
+		r.hang++ // nobody is taken up meanwhile
+		defer func() { r.hang-- }()
+	}
+	for _, ti := range doomed {
+		t := rs.traffic.tasks.at(ti)
+		switch {
+		case t.stage == dead, t.inst != i:
+		case t.root:
+			rs.calls.abandon(t)
+			rs.ended(ti, Reset)
+		case rs.servers.has(t): // else it is still on its way, and will find the instance down
+			rs.calls.abandon(t)
+			rs.servers.lose(ti)
+		}
+	}
+}

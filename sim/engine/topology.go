@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/sim/scenario"
+)
+
+// topology is what stays the same in all runs of a variant: who calls whom, and under which settings.
+type topology struct {
+	scenario *scenario.Scenario
+	variant  *scenario.Variant
+	nodes    []node // fleets, then services, in the order of the scenario
+	edges    []edge
+	programs int32 // instances of all nodes
+}
+
+// node is a fleet or a service.
+type node struct {
+	name       string
+	index      int // in Record.Fleets or Record.Services
+	fleet      *scenario.Fleet
+	service    *scenario.Service
+	first      int32 // of its instances
+	count      int32
+	plan       []step
+	edges      []int32
+	load       load              // of a fleet
+	consumes   bool              // its requests are messages
+	protection *abate.Protection // of the gates of its replicas; nil without
+	limit      int32             // requests that may wait in one replica; -1 for any number
+	takesPart  bool              // in call trees
+}
+
+// step is one thing that a request needs: work, a call on an edge, or all calls at once.
+type step struct {
+	kind stepKind
+	edge int32
+}
+
+type stepKind uint8
+
+const (
+	workStep stepKind = iota
+	callStep
+	fanStep
+)
+
+// edge is one arrow of the topology: calls from one node to a service.
+type edge struct {
+	caller, callee int32
+	slot           int // in the caller's edges
+	call           *scenario.Call
+	share          float64
+	naive          bool
+	tells          bool // the callee its allowance
+	hedges         bool
+	gated          bool // the callee has gates
+	policy         abate.Policy
+	timeout        int64         // of an attempt, by the policy; 0 without one
+	priority       shed.Priority // if the call says one
+	ranked         bool
+}
+
+// newTopology lays out a variant of a scenario.
+func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
+	t := topology{scenario: s, variant: v}
+	services := s.ServicesOf(v)
+	index := make(map[string]int32, len(services))
+	for i := range s.Clients {
+		f := &s.Clients[i]
+		t.nodes = append(t.nodes, node{name: f.Name, index: i, fleet: f, count: int32(max(f.Instances, 1)), limit: -1,
+			load: newLoad(s, f), consumes: f.Consumes()})
+	}
+	for i := range services {
+		s := &services[i]
+		index[s.Name] = int32(len(t.nodes))
+		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
+		if p, ok := v.ProtectionOf(s.Name); ok {
+			n.protection = &p
+		}
+		t.nodes = append(t.nodes, n)
+	}
+	for n := range t.nodes {
+		node := &t.nodes[n]
+		node.first = t.programs
+		t.programs += node.count
+		if err := t.connect(int32(n), index); err != nil {
+			return topology{}, err
+		}
+	}
+	t.joinTrees()
+	return t, nil
+}
+
+// queueLimit is how many requests may wait in one replica.
+func queueLimit(s *scenario.Service) int32 {
+	q := &s.Queue
+	switch {
+	case q.None:
+		return 0
+	case q.Limit > 0:
+		return int32(min(q.Limit, math.MaxInt32))
+	case q.Work > 0 && s.Workers > 0 && s.ServiceTime.Mean() > 0:
+		return int32(min(math.Floor(q.Work.Seconds()*float64(s.Workers)/s.ServiceTime.Mean().Seconds()), math.MaxInt32))
+	}
+	return -1
+}
+
+// connect makes the edges of a node and the plan of its requests.
+func (t *topology) connect(n int32, index map[string]int32) error {
+	node := &t.nodes[n]
+	calls, parallel, callsFirst := node.calls()
+	var plan []step
+	for i := range calls {
+		c := &calls[i]
+		callee, ok := index[c.To]
+		if !ok {
+			return fmt.Errorf("%s calls %q, which is no service", node.name, c.To)
+		}
+		k := int32(len(t.edges))
+		t.edges = append(t.edges, t.newEdge(n, callee, len(node.edges), c))
+		node.edges = append(node.edges, k)
+		for range max(c.Times, 1) {
+			plan = append(plan, step{callStep, k})
+		}
+	}
+	if parallel && len(plan) > 0 {
+		plan = []step{{kind: fanStep}}
+	}
+	switch {
+	case node.service == nil:
+	case callsFirst:
+		plan = append(plan, step{kind: workStep})
+	default:
+		plan = append([]step{{kind: workStep}}, plan...)
+	}
+	node.plan = plan
+	return nil
+}
+
+func (n *node) calls() (calls []scenario.Call, parallel, callsFirst bool) {
+	if n.fleet != nil {
+		return n.fleet.Calls, n.fleet.Parallel, false
+	}
+	return n.service.Calls, n.service.Parallel, n.service.CallsFirst
+}
+
+func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edge {
+	name := t.nodes[caller].name
+	k := edge{
+		caller: caller, callee: callee, slot: slot, call: c, share: c.Share,
+		naive:  t.variant.NaiveCall(name, c),
+		policy: t.variant.PolicyOf(name, c.To),
+	}
+	if k.share == 0 {
+		k.share = 1
+	}
+	k.priority, k.ranked = shed.ParsePriority([]byte(c.Priority))
+	k.timeout = int64(k.policy.AttemptTimeout)
+	k.hedges = k.policy.Hedge.Enabled()
+	return k
+}
+
+// joinTrees finds out which services take part in call trees, and what calls have to say to them: see tree.go.
+func (t *topology) joinTrees() {
+	for n := range t.nodes {
+		node := &t.nodes[n]
+		node.takesPart = node.protection != nil
+		for _, k := range node.edges {
+			node.takesPart = node.takesPart || !t.edges[k].naive
+		}
+	}
+	for k := range t.edges {
+		edge := &t.edges[k]
+		// A callee that does not take part never reports, so that its callers have nothing to hand out.
+		edge.tells = !edge.naive && t.nodes[edge.callee].takesPart
+		edge.gated = t.nodes[edge.callee].protection != nil
+	}
+}
+
+// visits is how many calls to a service one request of each fleet needs.
+func (t *topology) visits(callee int32) []float64 {
+	known := make(map[int32]float64) // a node may be reached in many ways
+	var all []float64
+	for n := range t.nodes {
+		if t.nodes[n].fleet != nil {
+			all = append(all, t.visitsFrom(int32(n), callee, known))
+		}
+	}
+	return all
+}
+
+func (t *topology) visitsFrom(from, callee int32, known map[int32]float64) float64 {
+	if visits, ok := known[from]; ok {
+		return visits
+	}
+	var sum float64
+	for _, k := range t.nodes[from].edges {
+		edge := &t.edges[k]
+		often := edge.call.Often()
+		if edge.callee == callee {
+			sum += often
+		}
+		sum += float64(often * t.visitsFrom(edge.callee, callee, known)) // there are no cycles
+	}
+	known[from] = sum
+	return sum
+}

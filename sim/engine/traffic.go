@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/sim/kernel"
+)
+
+// traffic is what is under way: requests, the calls that they make, the attempts of those, and again the requests that
+// arrive with them. Each names the one it belongs to by index; what may be over by then is named with its generation.
+type traffic struct {
+	world    *world
+	tasks    slab[task]
+	calls    slab[call]
+	attempts slab[attempt]
+	trees    trees // of tasks
+	pending  int   // requests of fleets that have not ended, and messages that are not done
+}
+
+// task is one request where it is being handled: at the fleet that it began with, or, one per attempt, at a replica.
+type task struct {
+	since    int64 // when it began; at a replica: when it joined the queue, then when its worker took it
+	deadline int64 // when the caller gives up, if that is known; at a replica, once it is worked on: when it arrived
+	drawn    int64 // service time drawn on arrival
+
+	inst       int32
+	attempt    uint32 // at a replica: the attempt it answers,
+	generation uint32 // which may be over
+	call       uint32 // + 1: first of the calls under way for it
+	user       uint32 // + 1: of a closed loop; of a delivery: its message; at a gate: its arrival
+	mark       uint32 // of a fleet's request: the bin it began in; at a replica with an optimistic lock: the row's version
+	step       uint16
+	pending    uint16 // calls under way
+	trace      uint16
+
+	priority shed.Priority // if its caller said one
+
+	stage   stage
+	window  Window
+	failed  EndKind // how the call ended that spoilt it; 0 while all is well
+	ranked  bool    // priority is set
+	root    bool
+	poison  bool // is the delivery of a message that nobody can handle
+	connect bool // is the making of a connection
+	tree    bool // it came with an allowance: see trees
+}
+
+// stage is how far a request has come at its replica.
+type stage uint8
+
+const (
+	outsideService stage = iota // on its way, at the gate, or done with its worker
+	queued
+	working // holds a worker
+	dead    // cancelled while it waited in a queue, which lets go of it when it comes to it
+)
+
+// deadlineOf is when the caller of a call that a request makes gives up.
+func (t *task) deadlineOf() time.Duration {
+	if t.root {
+		return time.Duration(t.deadline)
+	}
+	return abate.NoDeadline
+}
+
+// call is one guarded call under way. Every decision about it is abate.Call's.
+type call struct {
+	task       uint32
+	next       uint32 // + 1: of the same task
+	edge       int32
+	inst       int32 // of the caller
+	last       EndKind
+	trace      uint16
+	span       int32
+	copies     [abate.MaxCopies]uint32 // + 1: attempts in the air
+	waiter     *bulkhead.Waiter
+	abate.Call // 256 bytes in all: no call shares a cache line with another
+}
+
+// attempt is one attempt in the air.
+type attempt struct {
+	call    uint32
+	task    uint32 // + 1: its request at the replica
+	until   int64
+	replica int32 // instance
+	span    int32
+	copy    uint8
+	answer  EndKind // on its way back
+	number  uint16  // among those of its call, from 1
+	pooled  uint8   // what it has of a connection
+	told    uint16  // + 1: the extra attempts that its callee may use; 0 if nothing is said about them
+	epoch   uint32
+	dial    uint32 // + 1: the opening of its connection under a guard
+
+	// What the answer says of further attempts.
+	retryAfter time.Duration
+	noRetry    bool
+	said       bool   // that so many were made behind the callee,
+	final      bool   // and that there should be no more
+	unopened   bool   // it got no connection, see connections.dialEnds
+	made       uint16 // see traffic.report
+}
+
+// What an attempt has of a connection.
+const (
+	noConnection uint8 = iota
+	waitsForConnection
+	connecting
+	holdsConnection
+)
+
+// reset ends everything that was under way.
+func (tr *traffic) reset() {
+	*tr = traffic{world: tr.world, tasks: tr.tasks.emptied(), calls: tr.calls.emptied(), attempts: tr.attempts.emptied(),
+		trees: tr.trees}
+}
+
+// awaited reports whether the attempt that a request arrived with is still in the air.
+func (tr *traffic) awaited(t *task) bool { return tr.attempts.is(t.attempt, t.generation) }
+
+// unlink takes a call off its request's list.
+func (tr *traffic) unlink(ti, ci uint32) {
+	at := &tr.tasks.at(ti).call
+	for *at != ci+1 {
+		at = &tr.calls.at(*at - 1).next
+	}
+	*at = tr.calls.at(ci).next
+}
+
+// latency draws the time that something takes on the network between the caller of a call and the callee.
+func (tr *traffic) latency(c *call) int64 {
+	w := tr.world
+	return w.edges[c.edge].call.Latency.Sample(&w.instances[c.inst].stream)
+}
+
+// reply sends an answer on its way to the caller, by an event even if it takes no time.
+func (tr *traffic) reply(ai uint32, end EndKind) {
+	a := tr.attempts.at(ai)
+	a.task = 0
+	tr.replyIn(ai, end, tr.latency(tr.calls.at(a.call)))
+}
+
+// replyIn lets an answer arrive after a while.
+func (tr *traffic) replyIn(ai uint32, end EndKind, delay int64) {
+	tr.attempts.at(ai).answer = end
+	tr.world.queue.Push(tr.world.now+delay, ai, kernel.Meta(evReply, tr.attempts.generation(ai)))
+}
