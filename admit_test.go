@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/pacing"
 )
 
-func admit(t *testing.T, ctx context.Context, g *abate.Guard) *abate.Admission {
+func admit(t *testing.T, ctx context.Context, g *abate.Guard) *core.Admission {
 	t.Helper()
-	a, err := abate.AdmitOne(ctx, g)
+	a, err := core.AdmitOne(ctx, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 	} {
 		var ends []abate.Event
 		p := abate.Policy{Retry: fixed(ms, 3), CircuitBreaker: breaker.Config{FailureThreshold: 1}, Observer: abate.ObserverFunc(func(e abate.Event) {
-			if e.Kind == abate.CallEnded || e.Kind == abate.RetryScheduled {
+			if e.Kind == core.CallEnded || e.Kind == core.RetryScheduled {
 				ends = append(ends, e)
 			}
 		})}
@@ -68,7 +69,7 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 		if open := g.State().Breaker.State == breaker.Open; open != row.failure {
 			t.Errorf("%s: counted as a failure: %v", row.name, open)
 		}
-		if len(ends) != 1 || ends[0].Kind != abate.CallEnded || ends[0].Attempt != 1 {
+		if len(ends) != 1 || ends[0].Kind != core.CallEnded || ends[0].Attempt != 1 {
 			t.Errorf("%s: %+v, want one end after one attempt and no retry", row.name, ends)
 		}
 		leave()
@@ -78,7 +79,7 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 func TestNoRetryFollowsAnAdmission(t *testing.T) {
 	var retries int
 	g := guard(t, abate.Policy{Retry: fixed(ms, 3), Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Observer: abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.RetryScheduled {
+		if e.Kind == core.RetryScheduled {
 			retries++
 		}
 	})})
@@ -130,7 +131,7 @@ func TestAProbeWithoutDoneIsReplacedAfterItsLease(t *testing.T) {
 		_ = admit(t, t.Context(), g).Done(errDown)
 		<-time.After(200 * ms)
 		lost := admit(t, t.Context(), g)
-		if _, err := abate.AdmitOne(t.Context(), g); !errors.Is(err, abate.ErrCircuitOpen) {
+		if _, err := core.AdmitOne(t.Context(), g); !errors.Is(err, abate.ErrCircuitOpen) {
 			t.Errorf("a second probe: %v", err)
 		}
 		<-time.After(time.Second)
@@ -153,7 +154,7 @@ func TestAdmitOneWaitsForTheBulkheadAndForItsTurn(t *testing.T) {
 		for n := range 4 {
 			<-time.After(ms)
 			all.Go(func() {
-				a, err := abate.AdmitOne(t.Context(), g)
+				a, err := core.AdmitOne(t.Context(), g)
 				switch {
 				case n == 3: // two are in, one waits
 					if !errors.Is(err, abate.ErrBulkheadFull) {
@@ -187,7 +188,7 @@ func TestAdmitOneReturnsWhenItsCallerLeaves(t *testing.T) {
 		for _, waits := range []string{"for its turn", "for the bulkhead"} {
 			ctx, leave := context.WithCancel(t.Context())
 			time.AfterFunc(10*ms, leave)
-			held := []*abate.Admission{}
+			held := []*core.Admission{}
 			if waits == "for the bulkhead" {
 				q := p
 				q.Pacing.Disabled = true
@@ -196,7 +197,7 @@ func TestAdmitOneReturnsWhenItsCallerLeaves(t *testing.T) {
 				}
 				held = append(held, admit(t, t.Context(), g), admit(t, t.Context(), g))
 			}
-			a, err := abate.AdmitOne(ctx, g)
+			a, err := core.AdmitOne(ctx, g)
 			if a != nil || !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v, %v", waits, a, err)
 			}
@@ -206,7 +207,7 @@ func TestAdmitOneReturnsWhenItsCallerLeaves(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
-		if a, err := abate.AdmitOne(ctx, g); a != nil || !errors.Is(err, context.Canceled) {
+		if a, err := core.AdmitOne(ctx, g); a != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("who has left before: %v, %v", a, err)
 		}
 		if s := g.State().Bulkhead; s.InFlight != 0 || s.Queued != 0 {
@@ -245,7 +246,7 @@ func TestAdmitOneAllocatesOnce(t *testing.T) {
 	p.Timeout, p.AttemptTimeout = time.Minute, time.Second
 	g := guard(t, p)
 	if n := testing.AllocsPerRun(200, func() {
-		a, err := abate.AdmitOne(context.Background(), g)
+		a, err := core.AdmitOne(context.Background(), g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
-func (d *dice) protection() abate.Protection {
-	p := abate.Protection{Timeout: time.Duration(d.roll(3)) * 100 * ms}
+func (d *dice) protection() inbound.Protection {
+	p := inbound.Protection{Timeout: time.Duration(d.roll(3)) * 100 * ms}
 	if d.roll(2) == 1 {
 		p.RateLimit = limited(perSecond(float64(d.roll(200)), 1+d.roll(5)))
 		p.RateLimit.Shadow = d.roll(4) == 1
@@ -27,7 +29,7 @@ func (d *dice) protection() abate.Protection {
 // visit is one request of the fuzz under the virtual clock.
 type visit struct {
 	*virtual
-	abate.Arrival
+	inbound.Arrival
 	takes  time.Duration
 	leaves time.Duration // how long it waits at most; 0 for as long as it takes
 	w      shed.Waiter
@@ -36,22 +38,22 @@ type visit struct {
 	left   bool // the queue
 }
 
-func (c *visit) step(step abate.Step) {
+func (c *visit) step(step core.Step) {
 	switch step.Action {
-	case abate.Handle:
+	case core.Handle:
 		c.served = true
 		c.after(c.takes, func() { c.Done(c.now, abate.Class(uint(c.takes/ms)%4)); c.ended++ })
-	case abate.Measure:
+	case core.Measure:
 		c.step(c.Measured(c.now, c.ReadCPU()))
-	case abate.Queue:
+	case core.Queue:
 		c.w.Wake = func() { c.after(0, c.woken) }
 		c.step(c.Enqueue(c.now, &c.w))
-	case abate.Queued:
+	case core.Queued:
 		c.after(step.Until-c.now, func() { c.leave(nil) })
 		if c.leaves > 0 {
 			c.after(c.leaves, func() { c.leave(context.Canceled) })
 		}
-	case abate.Refuse:
+	case core.Refuse:
 		c.ended++
 	}
 }
@@ -101,8 +103,8 @@ func FuzzArrival(f *testing.F) {
 		var visits []*visit
 		for range 1 + d.roll(20) {
 			c := &visit{virtual: v, takes: time.Duration(1+d.roll(20)) * 3 * ms, leaves: time.Duration(d.roll(4)) * 7 * ms}
-			r := abate.Request{
-				Deadline: abate.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
+			r := inbound.Request{
+				Deadline: core.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
 				Caller: uint64(d.roll(3)), Cost: float64(d.roll(3)),
 			}
 			if n := d.roll(5); n > 0 {
@@ -123,7 +125,7 @@ func FuzzArrival(f *testing.F) {
 				t.Errorf("request %d is told to come back in %v", i, r)
 			}
 		}
-		if err := g.UpdateAt(v.now, abate.Protection{Shed: places(9, 9)}); err != nil { // so that there is a state to see
+		if err := g.UpdateAt(v.now, inbound.Protection{Shed: places(9, 9)}); err != nil { // so that there is a state to see
 			t.Fatal(err)
 		}
 		if st := g.StateAt(v.now).Shed; st.InFlight != 0 || st.Queued != 0 {

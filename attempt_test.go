@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
@@ -26,8 +27,8 @@ func perSecond(n float64, burst int) ratelimit.Config {
 
 func succeed(t *testing.T, g *abate.Guard, now time.Duration) {
 	t.Helper()
-	var c abate.Call
-	if step := g.Begin(&c, now, abate.NoDeadline); step.Action != abate.Attempt {
+	var c core.Call
+	if step := g.Begin(&c, now, core.NoDeadline); step.Action != core.Attempt {
 		t.Fatalf("%+v", step)
 	}
 	c.AttemptDone(now, 0, abate.Outcome{})
@@ -37,9 +38,9 @@ func TestACallAboveTheRateLimitIsRefused(t *testing.T) {
 	g := guard(t, abate.Policy{RateLimit: abate.AttemptLimit{Config: perSecond(10, 2)}})
 	succeed(t, g, 0)
 	succeed(t, g, 0)
-	var c abate.Call
-	step := g.Begin(&c, 0, abate.NoDeadline)
-	if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) || c.Attempts() != 0 {
+	var c core.Call
+	step := g.Begin(&c, 0, core.NoDeadline)
+	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) || c.Attempts() != 0 {
 		t.Errorf("%+v after %d attempts", step, c.Attempts())
 	}
 	succeed(t, g, 100*ms)
@@ -47,10 +48,10 @@ func TestACallAboveTheRateLimitIsRefused(t *testing.T) {
 
 func TestARetryAboveTheRateLimitKeepsItsError(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 3, Backoff: retry.NoBackoff}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)}})
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	step := c.AttemptDone(0, 0, failure())
-	if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) || !errors.Is(step.Err, errDown) {
+	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) || !errors.Is(step.Err, errDown) {
 		t.Errorf("%+v", step)
 	}
 }
@@ -58,14 +59,14 @@ func TestARetryAboveTheRateLimitKeepsItsError(t *testing.T) {
 func TestAnAttemptWaitsForItsTurnUpToMaxWait(t *testing.T) {
 	g := guard(t, abate.Policy{RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: 150 * ms}})
 	succeed(t, g, 0)
-	var second, third abate.Call
-	if step := g.Begin(&second, 0, abate.NoDeadline); step.Action != abate.Sleep || step.Until != 100*ms {
+	var second, third core.Call
+	if step := g.Begin(&second, 0, core.NoDeadline); step.Action != core.Sleep || step.Until != 100*ms {
 		t.Fatalf("%+v", step)
 	}
-	if step := g.Begin(&third, 0, abate.NoDeadline); step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+	if step := g.Begin(&third, 0, core.NoDeadline); step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
 		t.Errorf("its turn would come in 200ms: %+v", step)
 	}
-	if step := second.Resume(100 * ms); step.Action != abate.Attempt || second.Attempts() != 1 {
+	if step := second.Resume(100 * ms); step.Action != core.Attempt || second.Attempts() != 1 {
 		t.Errorf("%+v", step)
 	}
 }
@@ -73,8 +74,8 @@ func TestAnAttemptWaitsForItsTurnUpToMaxWait(t *testing.T) {
 func TestAnAttemptDoesNotWaitPastItsDeadline(t *testing.T) {
 	g := guard(t, abate.Policy{RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second}})
 	succeed(t, g, 0)
-	var c abate.Call
-	if step := g.Begin(&c, 0, 50*ms); step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+	var c core.Call
+	if step := g.Begin(&c, 0, 50*ms); step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
 		t.Errorf("%+v", step)
 	}
 }
@@ -82,13 +83,13 @@ func TestAnAttemptDoesNotWaitPastItsDeadline(t *testing.T) {
 func TestAnAttemptDoesNotWaitForATurnThatLeavesItNoTime(t *testing.T) {
 	for usual, deadline := range map[time.Duration]time.Duration{0: 100 * ms, 50 * ms: 140 * ms} {
 		g := guard(t, abate.Policy{AttemptTimeout: time.Second, RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second}})
-		var first, second, third abate.Call
-		g.Begin(&first, 0, abate.NoDeadline)
+		var first, second, third core.Call
+		g.Begin(&first, 0, core.NoDeadline)
 		first.AttemptDone(usual, 0, abate.Outcome{})
-		if step := g.Begin(&second, usual, deadline); step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+		if step := g.Begin(&second, usual, deadline); step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
 			t.Errorf("its turn comes at 100ms, an attempt takes %v, and it waits at most until %v: %+v", usual, deadline, step)
 		}
-		if step := g.Begin(&third, usual, abate.NoDeadline); step.Action != abate.Sleep || step.Until != 100*ms {
+		if step := g.Begin(&third, usual, core.NoDeadline); step.Action != core.Sleep || step.Until != 100*ms {
 			t.Errorf("the turn is lost: %+v", step)
 		}
 	}
@@ -115,17 +116,17 @@ func TestAnAttemptThatIsNotSentGivesItsProbePermitBack(t *testing.T) {
 		CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 1, SuccessThreshold: 9, WaitDurationInOpenState: time.Second,
 			HalfOpenPermitLease: time.Hour},
 	})
-	var open abate.Call
-	g.Begin(&open, 0, abate.NoDeadline)
+	var open core.Call
+	g.Begin(&open, 0, core.NoDeadline)
 	open.AttemptDone(0, 0, failure())
 	for range 3 {
-		var c abate.Call
-		if step := g.Begin(&c, 5*time.Second, abate.NoDeadline); !errors.Is(step.Err, abate.ErrRateLimited) {
+		var c core.Call
+		if step := g.Begin(&c, 5*time.Second, core.NoDeadline); !errors.Is(step.Err, abate.ErrRateLimited) {
 			t.Fatalf("%+v", step)
 		}
 	}
-	var probe abate.Call
-	if step := g.Begin(&probe, time.Minute, abate.NoDeadline); step.Action != abate.Attempt {
+	var probe core.Call
+	if step := g.Begin(&probe, time.Minute, core.NoDeadline); step.Action != core.Attempt {
 		t.Errorf("the probe: %+v", step)
 	}
 }
@@ -136,13 +137,13 @@ func TestAHedgeAboveTheRateLimitIsNotSent(t *testing.T) {
 		Hedge: hedge.Config{Delay: 10 * ms}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)},
 		RetryBudget: budget.Config{Ratio: 1, Reserve: 5},
 		Observer: abate.ObserverFunc(func(e abate.Event) {
-			if e.Kind == abate.HedgeDenied {
+			if e.Kind == core.HedgeDenied {
 				denied = e.Reason
 			}
 		}),
 	})
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	before := g.StateAt(10 * ms).Budget
 	if _, _, ok := c.Hedge(10 * ms); ok || denied != abate.ErrRateLimited {
 		t.Errorf("sent: %v, denied for %v", ok, denied)
@@ -157,8 +158,8 @@ func TestADependencyThatRefusesNearlyAllIsOfferedLess(t *testing.T) {
 	now, sent := time.Duration(0), 0
 	for range 10_000 {
 		now += ms
-		var c abate.Call
-		if step := g.Begin(&c, now, abate.NoDeadline); step.Action != abate.Attempt {
+		var c core.Call
+		if step := g.Begin(&c, now, core.NoDeadline); step.Action != core.Attempt {
 			if !errors.Is(step.Err, abate.ErrThrottled) {
 				t.Fatalf("%+v", step)
 			}
@@ -178,8 +179,8 @@ func TestADependencyThatRefusesNearlyAllIsOfferedLess(t *testing.T) {
 func TestWhatSaysNothingAboutTheDependencyThrottlesNothing(t *testing.T) {
 	g := guard(t, abate.Policy{Throttle: throttle.Config{K: 2, MinimumNumberOfCalls: 10}})
 	for n := range 1000 {
-		var c abate.Call
-		if step := g.Begin(&c, time.Duration(n)*ms, abate.NoDeadline); step.Action != abate.Attempt {
+		var c core.Call
+		if step := g.Begin(&c, time.Duration(n)*ms, core.NoDeadline); step.Action != core.Attempt {
 			t.Fatalf("call %d: %+v", n, step)
 		}
 		c.AttemptDone(time.Duration(n)*ms, 0, abate.Outcome{Class: abate.Ignored, Err: context.Canceled})
@@ -188,12 +189,12 @@ func TestWhatSaysNothingAboutTheDependencyThrottlesNothing(t *testing.T) {
 
 func TestAnOpenBreakersRefusalsThrottleNothing(t *testing.T) {
 	g := guard(t, abate.Policy{Throttle: throttle.Config{K: 2, MinimumNumberOfCalls: 10}, CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Minute}})
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(0, 0, failure())
 	for n := range 1000 {
-		var c abate.Call
-		if step := g.Begin(&c, time.Duration(n)*ms, abate.NoDeadline); !errors.Is(step.Err, abate.ErrCircuitOpen) {
+		var c core.Call
+		if step := g.Begin(&c, time.Duration(n)*ms, core.NoDeadline); !errors.Is(step.Err, abate.ErrCircuitOpen) {
 			t.Fatalf("call %d: %+v", n, step)
 		}
 	}
@@ -207,8 +208,8 @@ func TestAHedgeThatTheBudgetDeniesTakesNothingFromTheRateLimit(t *testing.T) {
 		Hedge: hedge.Config{Delay: 10 * ms}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 2)},
 		RetryBudget: budget.Config{Ratio: 0.001},
 	})
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	if _, _, ok := c.Hedge(10 * ms); ok {
 		t.Fatal("sent without a budget")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -20,36 +21,36 @@ import (
 func failure() abate.Outcome { return abate.Outcome{Class: abate.Failure, Err: errDown} }
 
 func TestACallPastItsDeadlineIsNotSent(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	step := guard(t, fullPolicy()).Begin(&c, 100, 50)
-	if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrDeadline) || c.Attempts() != 0 {
+	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrDeadline) || c.Attempts() != 0 {
 		t.Errorf("%+v after %d attempts", step, c.Attempts())
 	}
 }
 
 func TestACallThatWakesPastItsDeadlineIsNotSentAgain(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3)})
 	g.Begin(&c, 0, time.Second)
-	if step := c.AttemptDone(5*ms, 0, failure()); step.Action != abate.Sleep || step.Until != 105*ms {
+	if step := c.AttemptDone(5*ms, 0, failure()); step.Action != core.Sleep || step.Until != 105*ms {
 		t.Fatalf("%+v", step)
 	}
 	step := c.Resume(time.Second) // the machine was busy
-	if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrDeadline) || !errors.Is(step.Err, errDown) || c.Attempts() != 1 {
+	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrDeadline) || !errors.Is(step.Err, errDown) || c.Attempts() != 1 {
 		t.Errorf("%+v after %d attempts", step, c.Attempts())
 	}
 }
 
 func TestWhatIsReportedToAFinishedCallIsIgnored(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}})
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(1, 0, abate.Outcome{})
-	for name, step := range map[string]abate.Step{
+	for name, step := range map[string]core.Step{
 		"AttemptDone": c.AttemptDone(2, 0, failure()), "Resume": c.Resume(2), "Cancel": c.Cancel(2, context.Canceled),
 		"Admitted": c.Admitted(2), "LeaveQueue": c.LeaveQueue(2, new(bulkhead.Waiter), nil),
 	} {
-		if step.Action != abate.Await {
+		if step.Action != core.Await {
 			t.Errorf("%s: %+v", name, step)
 		}
 	}
@@ -60,11 +61,11 @@ func TestWhatIsReportedToAFinishedCallIsIgnored(t *testing.T) {
 }
 
 func TestOnlyFirstAttemptsEarnBudget(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.5, Reserve: 3}})
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	for range 3 {
-		if step := c.AttemptDone(1, 0, failure()); step.Action != abate.Attempt {
+		if step := c.AttemptDone(1, 0, failure()); step.Action != core.Attempt {
 			t.Fatalf("%+v", step)
 		}
 	}
@@ -77,14 +78,14 @@ func TestWhatSaysNothingAboutTheDependencyDoesNotShrinkAnAdaptiveBudget(t *testi
 	g := guard(t, abate.Policy{RetryBudget: budget.Config{Kind: budget.Adaptive, MinRatio: 0.01, MaxRatio: 0.5}})
 	now := time.Duration(0)
 	for range 20 {
-		var c abate.Call
-		g.Begin(&c, now, abate.NoDeadline)
+		var c core.Call
+		g.Begin(&c, now, core.NoDeadline)
 		c.AttemptDone(now, 0, abate.Outcome{Class: abate.Ignored, Err: errFinal})
 		now += time.Second
 	}
 	before := g.StateAt(now).Budget
-	var c abate.Call
-	g.Begin(&c, now, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, now, core.NoDeadline)
 	if got := g.StateAt(now).Budget - before; got < 0.49 {
 		t.Errorf("a call earns %v, want 0.5", got)
 	}
@@ -97,14 +98,14 @@ func TestADeniedHedgeGivesItsProbePermitBack(t *testing.T) {
 		CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 2, WaitDurationInOpenState: time.Second,
 			HalfOpenPermitLease: time.Hour},
 	})
-	var open, probe, next abate.Call
-	g.Begin(&open, 0, abate.NoDeadline)
+	var open, probe, next core.Call
+	g.Begin(&open, 0, core.NoDeadline)
 	open.AttemptDone(0, 0, failure())
-	g.Begin(&probe, time.Minute, abate.NoDeadline)
+	g.Begin(&probe, time.Minute, core.NoDeadline)
 	if _, _, ok := probe.Hedge(time.Minute + 10*ms); ok {
 		t.Fatal("hedged without budget")
 	}
-	if step := g.Begin(&next, time.Minute+20*ms, abate.NoDeadline); step.Action != abate.Attempt {
+	if step := g.Begin(&next, time.Minute+20*ms, core.NoDeadline); step.Action != core.Attempt {
 		t.Errorf("the second probe: %+v", step)
 	}
 }
@@ -115,18 +116,18 @@ func TestAnEndedCallGivesTheProbePermitsOfItsCopiesBack(t *testing.T) {
 		CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 2, SuccessThreshold: 9, WaitDurationInOpenState: time.Second,
 			HalfOpenPermitLease: time.Hour},
 	})
-	var open, probe abate.Call
-	g.Begin(&open, 0, abate.NoDeadline)
+	var open, probe core.Call
+	g.Begin(&open, 0, core.NoDeadline)
 	open.AttemptDone(0, 0, failure())
-	g.Begin(&probe, time.Minute, abate.NoDeadline)
+	g.Begin(&probe, time.Minute, core.NoDeadline)
 	n, _, ok := probe.Hedge(time.Minute + 10*ms)
 	if !ok {
 		t.Fatal("not hedged")
 	}
 	probe.AttemptDone(time.Minute+20*ms, n, abate.Outcome{}) // the first copy is still in the air
 	for i := range 2 {
-		var next abate.Call
-		if step := g.Begin(&next, time.Minute+30*ms, abate.NoDeadline); step.Action != abate.Attempt {
+		var next core.Call
+		if step := g.Begin(&next, time.Minute+30*ms, core.NoDeadline); step.Action != core.Attempt {
 			t.Errorf("probe %d: %+v", i, step)
 		}
 	}
@@ -136,8 +137,8 @@ func TestTheHedgeDelayCountsFromTheFirstCopy(t *testing.T) {
 	g := guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms, Quantile: 0.9}})
 	now := time.Duration(0)
 	for range 100 {
-		var c abate.Call
-		g.Begin(&c, now, abate.NoDeadline)
+		var c core.Call
+		g.Begin(&c, now, core.NoDeadline)
 		n, _, ok := c.Hedge(now + 100*ms)
 		if !ok {
 			t.Fatal("not hedged")
@@ -153,8 +154,8 @@ func TestTheHedgeDelayCountsFromTheFirstCopy(t *testing.T) {
 func TestTypicalLatencyFollowsSuccesses(t *testing.T) {
 	g := guard(t, abate.Policy{AttemptTimeout: time.Minute})
 	take := func(d time.Duration, o abate.Outcome) time.Duration {
-		var c abate.Call
-		g.Begin(&c, 0, abate.NoDeadline)
+		var c core.Call
+		g.Begin(&c, 0, core.NoDeadline)
 		c.AttemptDone(d, 0, o)
 		return g.StateAt(0).Typical
 	}
@@ -230,7 +231,7 @@ func TestEveryAttemptThatIsNotReturnedHasItsContextEnded(t *testing.T) {
 				}
 				return 0, errDown
 			}}
-			v, release, err := abate.Run[int](t.Context(), guard(t, p), op)
+			v, release, err := core.Run[int](t.Context(), guard(t, p), op)
 			if v != 3 || err != nil || contexts[3].Err() != nil {
 				t.Fatal(name, v, err, contexts[3].Err())
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
 )
@@ -61,8 +62,8 @@ func ExampleAttemptOf() {
 	}
 
 	err = func() error {
-		err := abate.DoErr(abate.WithAttemptInfo(ctx), guard, func(ctx context.Context) error {
-			attempt, _ := abate.AttemptOf(ctx)
+		err := abate.DoErr(core.WithAttemptInfo(ctx), guard, func(ctx context.Context) error {
+			attempt, _ := core.AttemptOf(ctx)
 			return ask(replicas[attempt.Number%len(replicas)], attempt.Hedge)
 		})
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
@@ -171,23 +172,23 @@ func TestAnAttemptKnowsItselfIfSomebodyHasAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, p := range map[string]abate.Policy{"plain": {}, "limited": {AttemptTimeout: time.Minute}} {
 			p.Retry = fixed(100*ms, 2)
-			ctx := abate.WithAttemptInfo(t.Context())
-			var got []abate.AttemptInfo
+			ctx := core.WithAttemptInfo(t.Context())
+			var got []core.AttemptInfo
 			g := guard(t, p)
 			abate.DoErr(ctx, g, func(ctx context.Context) error {
-				info, ok := abate.AttemptOf(context.WithValue(ctx, g, 1))
+				info, ok := core.AttemptOf(context.WithValue(ctx, g, 1))
 				if !ok {
 					t.Error("nothing known")
 				}
 				got = append(got, info)
 				return errDown
 			})
-			want := []abate.AttemptInfo{{"payment-service", 1, false, 0, nil}, {"payment-service", 2, false, 100 * ms, errDown}, {"payment-service", 3, false, 200 * ms, errDown}}
+			want := []core.AttemptInfo{info(1, false, 0, nil), info(2, false, 100*ms, errDown), info(3, false, 200*ms, errDown)}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s: %v, want %v", what, got, want)
 			}
 			abate.DoErr(t.Context(), g, func(ctx context.Context) error {
-				if info, ok := abate.AttemptOf(ctx); ok {
+				if info, ok := core.AttemptOf(ctx); ok {
 					t.Errorf("%s: %v, and nobody has asked", what, info)
 				}
 				return nil
@@ -199,10 +200,10 @@ func TestAnAttemptKnowsItselfIfSomebodyHasAsked(t *testing.T) {
 func TestAHedgeKnowsThatItIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var got []abate.AttemptInfo
-		ctx := abate.WithObserver(abate.WithAttemptInfo(t.Context()), abate.ObserverFunc(func(abate.Event) {}))
+		var got []core.AttemptInfo
+		ctx := abate.WithObserver(core.WithAttemptInfo(t.Context()), abate.ObserverFunc(func(abate.Event) {}))
 		abate.DoHedged(ctx, guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}), func(ctx context.Context) (int, error) {
-			info, _ := abate.AttemptOf(ctx)
+			info, _ := core.AttemptOf(ctx)
 			mu.Lock()
 			got = append(got, info)
 			mu.Unlock()
@@ -212,7 +213,7 @@ func TestAHedgeKnowsThatItIsOne(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})
-		if want := []abate.AttemptInfo{{"payment-service", 1, false, 0, nil}, {"payment-service", 2, true, 100 * ms, nil}}; fmt.Sprint(got) != fmt.Sprint(want) {
+		if want := []core.AttemptInfo{info(1, false, 0, nil), info(2, true, 100*ms, nil)}; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
@@ -293,7 +294,7 @@ func TestTwoBudgetsAreDrawnFromTogetherOrNotAtAll(t *testing.T) {
 			p := alone(abate.Policy{Retry: fixed(ms, 1), SharedBudget: shared, RetryBudget: make(row.own)})
 			p.Backoff = "none"
 			a, b := guard(t, p), guard(t, p)
-			ownBefore, sharedBefore := a.Budget().Balance(abate.Now())+b.Budget().Balance(abate.Now()), shared.Balance(abate.Now())
+			ownBefore, sharedBefore := a.Budget().Balance(core.Now())+b.Budget().Balance(core.Now()), shared.Balance(core.Now())
 			retries := 0
 			var mu sync.Mutex
 			var wg sync.WaitGroup
@@ -307,11 +308,11 @@ func TestTwoBudgetsAreDrawnFromTogetherOrNotAtAll(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			ownSpent := ownBefore - a.Budget().Balance(abate.Now()) - b.Budget().Balance(abate.Now())
+			ownSpent := ownBefore - a.Budget().Balance(core.Now()) - b.Budget().Balance(core.Now())
 			if want := int(min(2*row.own, row.shared)); retries != want {
 				t.Errorf("%+v %s: %d retries, want %d", row, kind, retries, want)
 			}
-			if sharedSpent := sharedBefore - shared.Balance(abate.Now()); math.Abs(ownSpent-float64(retries)) > 0.1 || math.Abs(sharedSpent-float64(retries)) > 0.1 {
+			if sharedSpent := sharedBefore - shared.Balance(core.Now()); math.Abs(ownSpent-float64(retries)) > 0.1 || math.Abs(sharedSpent-float64(retries)) > 0.1 {
 				t.Errorf("%+v %s: %v drawn from the guards' own, %v from the shared, for %d retries", row, kind, ownSpent, sharedSpent, retries)
 			}
 		}
@@ -324,15 +325,15 @@ func TestARepeatFromAboveDrawsFromBothBudgetsOrFromNeither(t *testing.T) {
 	for _, row := range []struct{ own, shared float64 }{{5, 20}, {20, 5}, {0, 5}, {5, 0}} {
 		shared := budget.New(budget.Config{Ratio: 0.5, Reserve: row.shared})
 		p := alone(abate.Policy{SharedBudget: shared, RetryBudget: budget.Config{Ratio: 0.5, Reserve: row.own}})
-		g, tree := guard(t, p), abate.NewCallTree(abate.Allowance{Left: 50})
+		g, tree := guard(t, p), core.NewCallTree(core.Allowance{Left: 50})
 		ownBefore, sharedBefore, sent := g.Budget().Balance(0), shared.Balance(0), 0
 		for range 30 {
-			var c abate.Call
+			var c core.Call
 			c.Under(tree)
 			c.Repeated()
-			step := g.Begin(&c, 0, abate.NoDeadline)
+			step := g.Begin(&c, 0, core.NoDeadline)
 			switch {
-			case step.Action == abate.Attempt:
+			case step.Action == core.Attempt:
 				sent++
 				c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure})
 			case !errors.Is(step.Err, abate.ErrBudgetExhausted):
@@ -467,7 +468,7 @@ func TestAnObserverMayUseTheGuardsThatItIsToldOf(t *testing.T) {
 	p := abate.DefaultPolicy()
 	changes := 0
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind != abate.PolicyChanged {
+		if e.Kind != core.PolicyChanged {
 			return
 		}
 		guards.For("another")
@@ -502,4 +503,9 @@ func TestAKeyThatIsNotEqualToItselfHasTheOverflow(t *testing.T) {
 	if a, b := guards.For(math.NaN()), guards.For(math.NaN()); a != b || guards.Len() != 0 {
 		t.Errorf("%q and %q, %d guards", a.Name(), b.Name(), guards.Len())
 	}
+}
+
+// info is what an attempt of payment-service is told.
+func info(number int, hedge bool, elapsed time.Duration, err error) core.AttemptInfo {
+	return core.AttemptInfo{Guard: "payment-service", Number: number, Hedge: hedge, Elapsed: elapsed, Err: err}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -48,30 +49,30 @@ func newHop(t testing.TB, p abate.Policy) *hop {
 }
 
 // ask has the layer handle a request with an allowance, nil for none, and returns what it says of the attempts behind it.
-func (h *hop) ask(allowance *abate.Allowance) (below abate.Below, err error) {
+func (h *hop) ask(allowance *core.Allowance) (below core.Below, err error) {
 	if h.next == nil {
 		if h.leaf++; h.up {
-			return abate.Below{}, nil
+			return core.Below{}, nil
 		}
-		return abate.Below{}, errDown
+		return core.Below{}, errDown
 	}
 	if h.forwards {
 		_, err = h.next.ask(allowance)
-		return abate.Below{}, err
+		return core.Below{}, err
 	}
-	var tree *abate.CallTree
+	var tree *core.CallTree
 	switch {
 	case h.mute:
 	case allowance != nil:
-		tree = abate.NewCallTree(*allowance)
+		tree = core.NewCallTree(*allowance)
 	default:
-		tree = abate.NewOpenCallTree()
+		tree = core.NewOpenCallTree()
 	}
 	for range h.fan {
 		err = errors.Join(err, h.call(tree))
 	}
 	if tree == nil {
-		return abate.Below{}, err
+		return core.Below{}, err
 	}
 	below = tree.Report()
 	below.Final = below.Final && err != nil
@@ -79,12 +80,12 @@ func (h *hop) ask(allowance *abate.Allowance) (below abate.Below, err error) {
 }
 
 // call is one guarded call of the next layer.
-func (h *hop) call(tree *abate.CallTree) error {
-	var c abate.Call
+func (h *hop) call(tree *core.CallTree) error {
+	var c core.Call
 	c.Under(tree)
-	step := h.guard.Begin(&c, 0, abate.NoDeadline)
-	for step.Action == abate.Attempt {
-		var tell *abate.Allowance
+	step := h.guard.Begin(&c, 0, core.NoDeadline)
+	for step.Action == core.Attempt {
+		var tell *core.Allowance
 		if a, ok := c.Delegate(0); ok && !h.mute {
 			tell = &a
 		}
@@ -93,7 +94,7 @@ func (h *hop) call(tree *abate.CallTree) error {
 	return step.Err
 }
 
-func (h *hop) attempt(tell *abate.Allowance) abate.Outcome {
+func (h *hop) attempt(tell *core.Allowance) abate.Outcome {
 	f := h.fate()
 	if f == refused {
 		return abate.Outcome{Class: abate.Failure, Unsent: true, Err: errDown}
@@ -119,12 +120,12 @@ func chain(t testing.TB, layers ...*hop) (leaf *hop) {
 	return leaf
 }
 
-func thrice(owner abate.RetryOwner) abate.Policy {
+func thrice(owner core.RetryOwner) abate.Policy {
 	return abate.Policy{Retry: abate.Retry{MaxRetries: 2}, RetryOwner: owner}
 }
 
 func TestThreeLayersThatTryThreeTimesMakeThreeCalls(t *testing.T) {
-	for _, owner := range []abate.RetryOwner{"", abate.OwnerNearest, abate.OwnerEdge} {
+	for _, owner := range []core.RetryOwner{"", core.OwnerNearest, core.OwnerEdge} {
 		a, b, c := newHop(t, thrice(owner)), newHop(t, thrice(owner)), newHop(t, thrice(owner))
 		leaf := chain(t, a, b, c)
 		for request := range 5 { // the first ones are sent before the layers know of each other
@@ -137,7 +138,7 @@ func TestThreeLayersThatTryThreeTimesMakeThreeCalls(t *testing.T) {
 }
 
 func TestLayersThatKnowNothingOfEachOtherMultiply(t *testing.T) {
-	a, b, c := newHop(t, thrice(abate.OwnerNone)), newHop(t, thrice(abate.OwnerNone)), newHop(t, thrice(abate.OwnerNone))
+	a, b, c := newHop(t, thrice(core.OwnerNone)), newHop(t, thrice(core.OwnerNone)), newHop(t, thrice(core.OwnerNone))
 	for _, h := range []*hop{a, b, c} {
 		h.mute = true
 	}
@@ -151,7 +152,7 @@ func TestLayersThatKnowNothingOfEachOtherMultiply(t *testing.T) {
 func TestWhateverIsLostTheTreeKeepsToItsAllowance(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		owners := []abate.RetryOwner{abate.OwnerNearest, abate.OwnerEdge}
+		owners := []core.RetryOwner{core.OwnerNearest, core.OwnerEdge}
 		var layers []*hop
 		most, calls := 1, 1
 		for i := range 1 + r.IntN(4) {
@@ -196,7 +197,7 @@ func TestACalleeThatHangsIsTriedAgainByItsCaller(t *testing.T) {
 }
 
 func TestOneAnswerIsSharedByAllCallsOfARequest(t *testing.T) {
-	tree := abate.NewCallTree(abate.Allowance{Left: 2, Owner: "edge"})
+	tree := core.NewCallTree(core.Allowance{Left: 2, Owner: "edge"})
 	p := thrice("")
 	p.MaxRetries, p.Backoff = 5, retry.NoBackoff
 	g, err := abate.New("leaf", alone(p))
@@ -208,7 +209,7 @@ func TestOneAnswerIsSharedByAllCallsOfARequest(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			n := 0
-			_, err := abate.Do(abate.WithCallTree(context.Background(), tree), g, func(context.Context) (int, error) {
+			_, err := abate.Do(core.WithCallTree(context.Background(), tree), g, func(context.Context) (int, error) {
 				n++
 				return 0, errDown
 			})
@@ -237,10 +238,10 @@ func TestAHedgeTakesFromTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for left := range 3 {
-		tree := abate.NewCallTree(abate.Allowance{Left: left})
-		var c abate.Call
+		tree := core.NewCallTree(core.Allowance{Left: left})
+		var c core.Call
 		c.Under(tree)
-		g.Begin(&c, 0, abate.NoDeadline)
+		g.Begin(&c, 0, core.NoDeadline)
 		sent := 0
 		for range 2 {
 			if _, _, ok := c.Hedge(time.Second); ok {
@@ -262,14 +263,14 @@ func TestALayerThatOnlyHedgesKeepsAnAttemptForThat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, told := range []int{0, 2} { // before and after the callee has said something
-		var c abate.Call
-		c.Under(abate.NewCallTree(abate.Allowance{Left: 3}))
-		g.Begin(&c, 0, abate.NoDeadline)
+		var c core.Call
+		c.Under(core.NewCallTree(core.Allowance{Left: 3}))
+		g.Begin(&c, 0, core.NoDeadline)
 		a, _ := c.Delegate(0)
 		if _, _, ok := c.Hedge(time.Second); !ok || a.Left != told {
 			t.Errorf("the callee is told %d, want %d; hedged: %v", a.Left, told, ok)
 		}
-		c.AttemptDone(time.Second, 0, abate.Outcome{Below: abate.Below{Said: true}})
+		c.AttemptDone(time.Second, 0, abate.Outcome{Below: core.Below{Said: true}})
 	}
 }
 
@@ -299,8 +300,8 @@ func TestOnlyWhatWasTriedOrRefusedIsFinal(t *testing.T) {
 		if err != nil {
 			t.Fatal(test.name, err)
 		}
-		tree := abate.NewCallTree(abate.Allowance{Left: test.left})
-		abate.Do(abate.WithCallTree(context.Background(), tree), g, test.fn)
+		tree := core.NewCallTree(core.Allowance{Left: test.left})
+		abate.Do(core.WithCallTree(context.Background(), tree), g, test.fn)
 		if got := tree.Report().Final; got != test.final {
 			t.Errorf("%s: final %v, want %v", test.name, got, test.final)
 		}
@@ -312,15 +313,15 @@ func TestAFinalAnswerEndsTheCallAndGoesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := abate.NewOpenCallTree()
-	var c abate.Call
+	tree := core.NewOpenCallTree()
+	var c core.Call
 	c.Under(tree)
-	g.Begin(&c, 0, abate.NoDeadline)
-	step := c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure, Err: errDown, Below: abate.Below{Said: true, Made: 2, Final: true}})
-	if step.Action != abate.Finish || step.Err != errDown {
+	g.Begin(&c, 0, core.NoDeadline)
+	step := c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure, Err: errDown, Below: core.Below{Said: true, Made: 2, Final: true}})
+	if step.Action != core.Finish || step.Err != errDown {
 		t.Errorf("step %+v, want the end with the callee's error", step)
 	}
-	if got, want := tree.Report(), (abate.Below{Said: true, Made: 2, Final: true}); got != want {
+	if got, want := tree.Report(), (core.Below{Said: true, Made: 2, Final: true}); got != want {
 		t.Errorf("report %+v, want %+v", got, want)
 	}
 }
@@ -329,20 +330,20 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy abate.Policy
-		tree   *abate.CallTree
+		tree   *core.CallTree
 		speaks bool
-		want   abate.Allowance
+		want   core.Allowance
 		tell   bool
 	}{
-		{"a root that repeats nothing", abate.Policy{}, nil, true, abate.Allowance{}, false},
-		{"a stranger", thrice(""), nil, false, abate.Allowance{Owner: "s"}, true},
-		{"one who speaks", thrice(""), nil, true, abate.Allowance{Left: 1, Owner: "s"}, true},
-		{"edge", thrice(abate.OwnerEdge), nil, true, abate.Allowance{Owner: "s"}, true},
-		{"none", thrice(abate.OwnerNone), nil, true, abate.Allowance{}, false},
-		{"under a tree", thrice(""), abate.NewCallTree(abate.Allowance{Left: 1, Owner: "edge"}), true, abate.Allowance{Owner: "edge"}, true},
-		{"under a tree with more than its own policy allows", thrice(""), abate.NewCallTree(abate.Allowance{Left: 5, Owner: "edge"}), true, abate.Allowance{Left: 1, Owner: "edge"}, true},
-		{"one that repeats nothing, under a tree", abate.Policy{}, abate.NewCallTree(abate.Allowance{Left: 5, Owner: "edge"}), true, abate.Allowance{Left: 5, Owner: "edge"}, true},
-		{"under an open tree", thrice(""), abate.NewOpenCallTree(), true, abate.Allowance{Left: 1, Owner: "s"}, true},
+		{"a root that repeats nothing", abate.Policy{}, nil, true, core.Allowance{}, false},
+		{"a stranger", thrice(""), nil, false, core.Allowance{Owner: "s"}, true},
+		{"one who speaks", thrice(""), nil, true, core.Allowance{Left: 1, Owner: "s"}, true},
+		{"edge", thrice(core.OwnerEdge), nil, true, core.Allowance{Owner: "s"}, true},
+		{"none", thrice(core.OwnerNone), nil, true, core.Allowance{}, false},
+		{"under a tree", thrice(""), core.NewCallTree(core.Allowance{Left: 1, Owner: "edge"}), true, core.Allowance{Owner: "edge"}, true},
+		{"under a tree with more than its own policy allows", thrice(""), core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}), true, core.Allowance{Left: 1, Owner: "edge"}, true},
+		{"one that repeats nothing, under a tree", abate.Policy{}, core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}), true, core.Allowance{Left: 5, Owner: "edge"}, true},
+		{"under an open tree", thrice(""), core.NewOpenCallTree(), true, core.Allowance{Left: 1, Owner: "s"}, true},
 	}
 	for _, test := range tests {
 		g, err := abate.New("s", alone(test.policy))
@@ -350,13 +351,13 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 			t.Fatal(err)
 		}
 		if test.speaks {
-			var first abate.Call
-			g.Begin(&first, 0, abate.NoDeadline)
-			first.AttemptDone(0, 0, abate.Outcome{Below: abate.Below{Said: true}})
+			var first core.Call
+			g.Begin(&first, 0, core.NoDeadline)
+			first.AttemptDone(0, 0, abate.Outcome{Below: core.Below{Said: true}})
 		}
-		var c abate.Call
+		var c core.Call
 		c.Under(test.tree)
-		g.Begin(&c, 0, abate.NoDeadline)
+		g.Begin(&c, 0, core.NoDeadline)
 		if got, tell := c.Delegate(0); got != test.want || tell != test.tell {
 			t.Errorf("%s: %+v, %v, want %+v, %v", test.name, got, tell, test.want, test.tell)
 		}
@@ -366,24 +367,24 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 // Who repeats a call from above gave its callee an allowance the first time. Outside of a limited tree it gets nothing more.
 func TestARepeatFromAboveIsGivenNoSecondAllowance(t *testing.T) {
 	for name, test := range map[string]struct {
-		tree   *abate.CallTree
+		tree   *core.CallTree
 		repeat bool
 		left   int
 	}{
 		"a call of its own":            {nil, false, 1},
 		"a repeat":                     {nil, true, 0},
-		"a repeat under an open tree":  {abate.NewOpenCallTree(), true, 0},
-		"a repeat under a limited one": {abate.NewCallTree(abate.Allowance{Left: 5}), true, 1},
+		"a repeat under an open tree":  {core.NewOpenCallTree(), true, 0},
+		"a repeat under a limited one": {core.NewCallTree(core.Allowance{Left: 5}), true, 1},
 	} {
 		g := guard(t, alone(abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}}))
-		var first, c abate.Call
-		g.Begin(&first, 0, abate.NoDeadline)
-		first.AttemptDone(0, 0, abate.Outcome{Below: abate.Below{Said: true}})
+		var first, c core.Call
+		g.Begin(&first, 0, core.NoDeadline)
+		first.AttemptDone(0, 0, abate.Outcome{Below: core.Below{Said: true}})
 		c.Under(test.tree)
 		if test.repeat {
 			c.Repeated()
 		}
-		if step := g.Begin(&c, 0, abate.NoDeadline); step.Action != abate.Attempt {
+		if step := g.Begin(&c, 0, core.NoDeadline); step.Action != core.Attempt {
 			t.Fatalf("%s: %+v", name, step)
 		}
 		if a, tell := c.Delegate(0); !tell || a.Left != test.left {
@@ -398,27 +399,27 @@ func TestAForgedAllowanceRaisesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	abate.Do(abate.WithCallTree(context.Background(), abate.NewCallTree(abate.Allowance{Left: 1 << 40})), g, func(context.Context) (int, error) {
+	abate.Do(core.WithCallTree(context.Background(), core.NewCallTree(core.Allowance{Left: 1 << 40})), g, func(context.Context) (int, error) {
 		n++
 		return 0, errDown
 	})
 	if n != 3 {
 		t.Errorf("%d attempts, want the policy's 3", n)
 	}
-	tree := abate.NewCallTree(abate.Allowance{Left: -7})
+	tree := core.NewCallTree(core.Allowance{Left: -7})
 	if a, _ := tree.Allowance(); a.Left != 0 {
 		t.Errorf("a negative allowance leaves %d", a.Left)
 	}
-	tree = abate.NewCallTree(abate.Allowance{Left: 3})
-	tree.Lower(abate.Allowance{Left: 8})
-	tree.Lower(abate.Allowance{Left: 2})
+	tree = core.NewCallTree(core.Allowance{Left: 3})
+	tree.Lower(core.Allowance{Left: 8})
+	tree.Lower(core.Allowance{Left: 2})
 	if a, _ := tree.Allowance(); a.Left != 2 {
 		t.Errorf("lowered to 8, then 2: %d left", a.Left)
 	}
 }
 
 func TestAForgedAllowanceMakesNoMoreAttemptsFurtherDown(t *testing.T) {
-	attempts := func(a *abate.Allowance) int {
+	attempts := func(a *core.Allowance) int {
 		first, second := newHop(t, thrice("")), newHop(t, thrice(""))
 		second.fan = 20
 		leaf := chain(t, first, second)
@@ -427,7 +428,7 @@ func TestAForgedAllowanceMakesNoMoreAttemptsFurtherDown(t *testing.T) {
 		first.ask(a)
 		return leaf.leaf
 	}
-	with, without := attempts(&abate.Allowance{Left: abate.MaxAllowance}), attempts(nil)
+	with, without := attempts(&core.Allowance{Left: core.MaxAllowance}), attempts(nil)
 	if with > without {
 		t.Errorf("%d attempts at the leaf with a forged allowance, %d without", with, without)
 	}
@@ -455,12 +456,12 @@ func TestACalleeThatTookMoreThanItWasToldIsCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := abate.NewCallTree(abate.Allowance{Left: 5})
-	var c abate.Call
+	tree := core.NewCallTree(core.Allowance{Left: 5})
+	var c core.Call
 	c.Under(tree)
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	c.Delegate(0)
-	c.AttemptDone(0, 0, abate.Outcome{Below: abate.Below{Said: true, Made: 2}})
+	c.AttemptDone(0, 0, abate.Outcome{Below: core.Below{Said: true, Made: 2}})
 	if a, _ := tree.Allowance(); a.Left != 3 || tree.Report().Made != 2 {
 		t.Errorf("%d left and %d made, want 3 and 2", a.Left, tree.Report().Made)
 	}
@@ -471,18 +472,18 @@ func TestACalleeThatNoLongerSpeaksIsToldNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := func(below abate.Below) int {
-		var c abate.Call
-		g.Begin(&c, 0, abate.NoDeadline)
+	told := func(below core.Below) int {
+		var c core.Call
+		g.Begin(&c, 0, core.NoDeadline)
 		a, _ := c.Delegate(0)
 		c.AttemptDone(0, 0, abate.Outcome{Below: below})
 		return a.Left
 	}
-	said := abate.Below{Said: true}
+	said := core.Below{Said: true}
 	for i, want := range []int{0, 1, 1, 0} { // an old version of the callee is rolled out before the third request
 		below := said
 		if i >= 2 {
-			below = abate.Below{}
+			below = core.Below{}
 		}
 		if got := told(below); got != want {
 			t.Errorf("request %d: told %d, want %d", i, got, want)
@@ -510,13 +511,13 @@ func TestACallThatOutlivesTheAnswerDoesNotOpenTheTreeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := abate.Outcome{Below: abate.Below{Said: true}}
-	var before, late abate.Call
-	g.Begin(&before, 0, abate.NoDeadline)
+	said := abate.Outcome{Below: core.Below{Said: true}}
+	var before, late core.Call
+	g.Begin(&before, 0, core.NoDeadline)
 	before.AttemptDone(0, 0, said)
-	tree := abate.NewCallTree(abate.Allowance{Left: 3})
+	tree := core.NewCallTree(core.Allowance{Left: 3})
 	late.Under(tree)
-	g.Begin(&late, 0, abate.NoDeadline)
+	g.Begin(&late, 0, core.NoDeadline)
 	late.Delegate(0)
 	tree.Close() // the service has answered, and what was handed out counts as made
 	late.AttemptDone(0, 0, said)
@@ -524,7 +525,7 @@ func TestACallThatOutlivesTheAnswerDoesNotOpenTheTreeAgain(t *testing.T) {
 		t.Errorf("%d left of a closed tree, want 0", a.Left)
 	}
 	attempts := 0
-	abate.Do(abate.WithCallTree(context.Background(), tree), g, func(context.Context) (int, error) {
+	abate.Do(core.WithCallTree(context.Background(), tree), g, func(context.Context) (int, error) {
 		attempts++
 		return 0, errDown
 	})
@@ -538,11 +539,11 @@ func TestARetryThatIsNotSentIsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := abate.NewCallTree(abate.Allowance{Left: 3})
-	var c abate.Call
+	tree := core.NewCallTree(core.Allowance{Left: 3})
+	var c core.Call
 	c.Under(tree)
-	g.Begin(&c, 0, abate.NoDeadline)
-	if step := c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure, Err: errDown}); step.Action != abate.Sleep {
+	g.Begin(&c, 0, core.NoDeadline)
+	if step := c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure, Err: errDown}); step.Action != core.Sleep {
 		t.Fatalf("%+v, want a wait", step)
 	}
 	if a, _ := tree.Allowance(); a.Left != 2 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -16,7 +18,7 @@ import (
 type obedient struct {
 	*virtual
 	t       *testing.T
-	gate    *abate.Gate
+	gate    *inbound.Gate
 	told    map[int64]int // refusals by what Retry-After said
 	back    map[int64]int // those who came back, by the second
 	served  int
@@ -26,7 +28,7 @@ type obedient struct {
 }
 
 func newObedient(t *testing.T) *obedient {
-	p := abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 10, NoQueue: true}, Rand: rand.New(rand.NewPCG(1, 2)).Uint64}
+	p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 10, NoQueue: true}, Rand: rand.New(rand.NewPCG(1, 2)).Uint64}
 	s := &obedient{virtual: &virtual{}, t: t, gate: gate(t, p), told: map[int64]int{}, back: map[int64]int{}}
 	for i := range 400 { // at half of what it can do, so that the gate knows how long a request takes
 		s.after(time.Duration(i)*10*ms, func() { s.arrive(s.now) })
@@ -40,9 +42,9 @@ func newObedient(t *testing.T) *obedient {
 
 // arrive is one try of a client that came first at since.
 func (s *obedient) arrive(since time.Duration) {
-	a := new(abate.Arrival)
-	step := s.gate.Arrive(a, s.now, abate.Request{Deadline: abate.NoDeadline})
-	if step.Action == abate.Handle {
+	a := new(inbound.Arrival)
+	step := s.gate.Arrive(a, s.now, inbound.Request{Deadline: core.NoDeadline})
+	if step.Action == core.Handle {
 		s.after(50*ms, func() {
 			a.Done(s.now, abate.Success)
 			s.served++
@@ -145,14 +147,14 @@ func TestNobodyIsToldToStayAwayForLongerThanHalfAMinute(t *testing.T) {
 }
 
 func TestThoseAboveTheRateLimitComeBackAsTheirBucketFills(t *testing.T) {
-	g := gate(t, abate.Protection{RateLimit: limited(perSecond(10, 10)), Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
+	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(10, 10)), Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
 	v := &virtual{}
 	back := map[string]map[int64]int{"a": {}, "b": {}}
 	refusals, passed := 0, 0
 	var try func(key string)
 	try = func(key string) {
-		a, step := arrive(g, v.now, abate.Request{Deadline: abate.NoDeadline, Key: key})
-		if step.Action == abate.Handle {
+		a, step := arrive(g, v.now, inbound.Request{Deadline: core.NoDeadline, Key: key})
+		if step.Action == core.Handle {
 			passed++
 			return
 		}
@@ -186,10 +188,10 @@ func TestThoseAboveTheRateLimitComeBackAsTheirBucketFills(t *testing.T) {
 // A limit of one an hour: nobody is told to wait twice as long as that, and the one who is alone not longer than it must.
 func TestALongWaitForATokenIsAtMostDoubled(t *testing.T) {
 	p := limited(perSecond(1.0/3600, 1))
-	g := gate(t, abate.Protection{RateLimit: p, Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
-	arrive(g, 0, abate.Request{Deadline: abate.NoDeadline})
+	g := gate(t, inbound.Protection{RateLimit: p, Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
+	arrive(g, 0, inbound.Request{Deadline: core.NoDeadline})
 	for i := range 50 {
-		a, _ := arrive(g, 0, abate.Request{Deadline: abate.NoDeadline})
+		a, _ := arrive(g, 0, inbound.Request{Deadline: core.NoDeadline})
 		wait := a.Refusal().RetryAfter
 		if wait < 59*time.Minute || wait > 2*time.Hour || i == 0 && wait > time.Hour {
 			t.Errorf("number %d: %v", i, wait)
@@ -200,8 +202,8 @@ func TestALongWaitForATokenIsAtMostDoubled(t *testing.T) {
 func TestThoseWhomAnOpenCircuitRefusesComeBackOneAfterTheOther(t *testing.T) {
 	p := abate.Policy{Rand: rand.New(rand.NewPCG(1, 2)).Uint64, CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: 10 * time.Second, WaitDurationJitter: 0.001}}
 	g := guard(t, p)
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(0, 0, failure())
 	until := g.StateAt(0).Breaker.OpenUntil
 	told := map[time.Duration]int{}
@@ -226,7 +228,7 @@ func TestThoseWhomAnOpenCircuitRefusesComeBackOneAfterTheOther(t *testing.T) {
 }
 
 func TestThoseWhoseKeyIsInUseComeBackOneAfterTheOther(t *testing.T) {
-	g := gate(t, abate.Protection{Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
+	g := gate(t, inbound.Protection{Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
 	told := map[time.Duration]int{}
 	for range 500 {
 		told[g.ComeBackAt(0)/time.Second]++
@@ -247,7 +249,7 @@ func TestWholeSecondsAreNeverTooEarlyForABucketAndNeverNone(t *testing.T) {
 		{abate.ErrRateLimited, 0, 0}, {abate.ErrRateLimited, 1, 1}, {abate.ErrRateLimited, time.Second, 1}, {abate.ErrRateLimited, time.Second + 1, 2},
 		{abate.ErrOverloaded, 0, 0}, {abate.ErrOverloaded, 1, 1}, {abate.ErrOverloaded, time.Second, 1}, {abate.ErrOverloaded, 2*time.Second - 1, 1}, {abate.ErrOverloaded, 2 * time.Second, 2},
 	} {
-		if got := (&abate.Refusal{Reason: test.reason, RetryAfter: test.wait}).WholeSeconds(); got != test.want {
+		if got := (&inbound.Refusal{Reason: test.reason, RetryAfter: test.wait}).WholeSeconds(); got != test.want {
 			t.Errorf("%v, %v: %d, want %d", test.reason, test.wait, got, test.want)
 		}
 	}

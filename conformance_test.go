@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -71,19 +72,19 @@ func (s *story) Observe(e abate.Event) {
 	}
 	line := fmt.Sprint(e.At - s.zero)
 	switch e.Kind {
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		line += fmt.Sprintf(" attempt %d", e.Attempt)
-	case abate.HedgeSent:
+	case core.HedgeSent:
 		line += fmt.Sprintf(" hedge %d", e.Attempt)
-	case abate.HedgeDenied:
+	case core.HedgeDenied:
 		line += fmt.Sprintf(" hedge denied: %v", e.Reason)
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		line += fmt.Sprintf(" retry in %v", e.Delay)
-	case abate.BreakerChanged:
+	case core.BreakerChanged:
 		line += fmt.Sprintf(" breaker %v", e.To)
-	case abate.CallQueued:
+	case core.CallQueued:
 		line += " queued"
-	case abate.CallEnded:
+	case core.CallEnded:
 		line += fmt.Sprintf(" end %v %d", e.Class, e.Attempt)
 		if e.Reason != nil {
 			line += fmt.Sprintf(" %v", e.Reason)

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/startup"
 )
 
 // openOrders is a program's own.
@@ -17,7 +17,7 @@ func ExampleConnect_database() {
 	start := func(ctx context.Context) {
 		db, err := openOrders()
 		if err == nil {
-			_, err = abate.Connect(ctx, "orders-db", abate.StartupPolicy(), func(ctx context.Context) (any, error) {
+			_, err = startup.Connect(ctx, "orders-db", startup.Policy(), func(ctx context.Context) (any, error) {
 				return nil, db.PingContext(ctx)
 			})
 		}
@@ -31,8 +31,8 @@ func ExampleConnect_database() {
 
 func ExampleConnect() {
 	attempts := 0
-	ctx := abate.ContextWithLogger(context.Background(), slog.New(slog.DiscardHandler))
-	conn, err := abate.Connect(ctx, "cache", abate.StartupPolicy(), func(context.Context) (string, error) {
+	ctx := startup.ContextWithLogger(context.Background(), slog.New(slog.DiscardHandler))
+	conn, err := startup.Connect(ctx, "cache", startup.Policy(), func(context.Context) (string, error) {
 		if attempts++; attempts < 2 {
 			return "", fmt.Errorf("connection refused")
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/startup"
 )
 
 // logged returns a context whose log lines, without their time, lines returns.
@@ -26,7 +28,7 @@ func logged(ctx context.Context) (_ context.Context, lines func() []string) {
 		}
 		return a
 	}}))
-	return abate.ContextWithLogger(ctx, log), func() []string {
+	return startup.ContextWithLogger(ctx, log), func() []string {
 		return strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
 	}
 }
@@ -46,7 +48,7 @@ func TestConnectWaitsUntilTheDependencyIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
 		began := time.Now()
-		v, err := abate.Connect(ctx, "postgres", steady(), laterThere(3))
+		v, err := startup.Connect(ctx, "postgres", steady(), laterThere(3))
 		if took := time.Since(began); v != "whole" || err != nil || took != 300*ms {
 			t.Errorf("%q, %v after %v", v, err, took)
 		}
@@ -63,7 +65,7 @@ func TestConnectWaitsUntilTheDependencyIsThere(t *testing.T) {
 
 func TestConnectThatSucceedsAtOnceSaysNothing(t *testing.T) {
 	ctx, lines := logged(t.Context())
-	if v, err := abate.Connect(ctx, "postgres", abate.StartupPolicy(), laterThere(1)); v != "whole" || err != nil || lines()[0] != "" {
+	if v, err := startup.Connect(ctx, "postgres", startup.Policy(), laterThere(1)); v != "whole" || err != nil || lines()[0] != "" {
 		t.Errorf("%q, %v, %q", v, err, lines())
 	}
 }
@@ -72,12 +74,12 @@ func TestConnectGivesUpWithOneClearError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
 		began := time.Now()
-		v, err := abate.Connect(ctx, "postgres", abate.StartupPolicy(), func(context.Context) (string, error) {
+		v, err := startup.Connect(ctx, "postgres", startup.Policy(), func(context.Context) (string, error) {
 			return "half", io.ErrUnexpectedEOF
 		})
 		took := time.Since(began)
 		var e *abate.Error
-		if v != "" || !errors.As(err, &e) || e.Reason != abate.ErrGaveUp || e.Elapsed != took || !errors.Is(err, io.ErrUnexpectedEOF) {
+		if v != "" || !errors.As(err, &e) || e.Reason != startup.ErrGaveUp || e.Elapsed != took || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q, %v", v, err)
 		}
 		if want := fmt.Sprintf("postgres: gave up waiting after %d attempts in %v: unexpected EOF", e.Attempts, took.Round(time.Microsecond)); err.Error() != want {
@@ -92,16 +94,16 @@ func TestConnectGivesUpWithOneClearError(t *testing.T) {
 func TestAPermanentFailureEndsConnectAtOnce(t *testing.T) {
 	attempts := 0
 	ctx, _ := logged(t.Context())
-	_, err := abate.Connect(ctx, "postgres", abate.StartupPolicy(), func(context.Context) (int, error) {
+	_, err := startup.Connect(ctx, "postgres", startup.Policy(), func(context.Context) (int, error) {
 		attempts++
 		return 0, fmt.Errorf("open: %w", abate.Permanent(errPassword))
 	})
-	if !errors.Is(err, abate.ErrPermanent) || !errors.Is(err, errPassword) || attempts != 1 || !strings.HasPrefix(err.Error(), "postgres: permanent failure after 1 attempt in ") {
+	if !errors.Is(err, startup.ErrPermanent) || !errors.Is(err, errPassword) || attempts != 1 || !strings.HasPrefix(err.Error(), "postgres: permanent failure after 1 attempt in ") {
 		t.Errorf("%v after %d attempts", err, attempts)
 	}
-	p := abate.StartupPolicy()
+	p := startup.Policy()
 	p.Classify = func(err error) abate.Outcome { return abate.Outcome{Class: abate.Failure, NoRetry: true} }
-	if _, err = abate.Connect(ctx, "postgres", p, laterThere(2)); !errors.Is(err, abate.ErrPermanent) {
+	if _, err = startup.Connect(ctx, "postgres", p, laterThere(2)); !errors.Is(err, startup.ErrPermanent) {
 		t.Errorf("classified: %v", err)
 	}
 }
@@ -111,7 +113,7 @@ func TestAPanicIsAnErrorWithItsPlace(t *testing.T) {
 		ctx, _ := logged(t.Context())
 		p := steady()
 		p.MaxElapsed = 50 * ms
-		_, err := abate.Connect(ctx, "postgres", p, panicsHere)
+		_, err := startup.Connect(ctx, "postgres", p, panicsHere)
 		if err == nil || !strings.Contains(err.Error(), ": panic: runtime error: index out of range [0] with length 0\n") || !strings.Contains(err.Error(), "panicsHere") || !strings.Contains(err.Error(), "connect_test.go:") {
 			t.Errorf("%v", err)
 		}
@@ -119,11 +121,11 @@ func TestAPanicIsAnErrorWithItsPlace(t *testing.T) {
 		if !errors.As(err, &oops) || strings.Count(err.Error(), "\n") > 8 {
 			t.Errorf("%v", err)
 		}
-		if _, err = abate.Connect(ctx, "postgres", p, func(context.Context) (int, error) { panic("a word") }); err == nil || !strings.Contains(err.Error(), "panic: a word\n") {
+		if _, err = startup.Connect(ctx, "postgres", p, func(context.Context) (int, error) { panic("a word") }); err == nil || !strings.Contains(err.Error(), "panic: a word\n") {
 			t.Errorf("%v", err)
 		}
 		first := true // another attempt may mend it
-		if v, err := abate.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) {
+		if v, err := startup.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) {
 			if first {
 				first = false
 				panic("not initialised yet")
@@ -144,7 +146,7 @@ func TestAnAttemptThatHangsIsCutOffAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
 		attempts := 0
-		v, err := abate.Connect(ctx, "postgres", steady(), func(ctx context.Context) (int, error) {
+		v, err := startup.Connect(ctx, "postgres", steady(), func(ctx context.Context) (int, error) {
 			if attempts++; attempts == 1 {
 				<-ctx.Done()
 				return 0, fmt.Errorf("dial: %w", ctx.Err())
@@ -160,11 +162,11 @@ func TestAnAttemptThatHangsIsCutOffAndSaysSo(t *testing.T) {
 func TestTheContextOfAnAttemptEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var of context.Context
-		_, err := abate.Connect(t.Context(), "postgres", steady(), func(ctx context.Context) (int, error) {
+		_, err := startup.Connect(t.Context(), "postgres", steady(), func(ctx context.Context) (int, error) {
 			of = ctx
 			return 0, ctx.Err()
 		})
-		if limit, ok := abate.TimeLimit(of); err != nil || of.Err() != context.Canceled || !ok || limit != 2*time.Second {
+		if limit, ok := core.TimeLimit(of); err != nil || of.Err() != context.Canceled || !ok || limit != 2*time.Second {
 			t.Errorf("%v; afterwards %v, limit %v", err, of.Err(), limit)
 		}
 	})
@@ -181,7 +183,7 @@ func TestTheEndOfTheCallersContextEndsConnectAtOnce(t *testing.T) {
 			ctx, _ = logged(ctx)
 			began := time.Now()
 			time.AfterFunc(450*ms, func() { cancel(cause) })
-			_, err := abate.Connect(ctx, "postgres", steady(), fn)
+			_, err := startup.Connect(ctx, "postgres", steady(), fn)
 			var e *abate.Error
 			if took := time.Since(began); took != 450*ms || !errors.As(err, &e) || e.Reason != context.Canceled || name == "in a wait" && e.Err != errDown {
 				t.Errorf("%s: %v after %v", name, err, took)
@@ -189,31 +191,31 @@ func TestTheEndOfTheCallersContextEndsConnectAtOnce(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		_, err := abate.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) { t.Error("tried"); return 0, nil })
+		_, err := startup.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) { t.Error("tried"); return 0, nil })
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 			t.Errorf("before it began: %v", err)
 		}
 		limited, stop := context.WithTimeout(t.Context(), 450*ms)
 		defer stop()
 		limited, _ = logged(limited)
-		if _, err = abate.Connect(limited, "postgres", steady(), laterThere(9)); !errors.Is(err, abate.ErrDeadline) || !errors.Is(err, errDown) {
+		if _, err = startup.Connect(limited, "postgres", steady(), laterThere(9)); !errors.Is(err, abate.ErrDeadline) || !errors.Is(err, errDown) {
 			t.Errorf("deadline: %v", err)
 		}
 	})
 }
 
 func TestAPolicyOrNameThatIsWrongIsToldBeforeAnyAttempt(t *testing.T) {
-	bad := abate.StartupPolicy()
+	bad := startup.Policy()
 	bad.InitialDelay = time.Minute
 	for _, err := range []error{
-		func() error { _, err := abate.Connect(t.Context(), "postgres", bad, laterThere(1)); return err }(),
-		func() error { _, err := abate.Connect(t.Context(), "", steady(), laterThere(1)); return err }(),
+		func() error { _, err := startup.Connect(t.Context(), "postgres", bad, laterThere(1)); return err }(),
+		func() error { _, err := startup.Connect(t.Context(), "", steady(), laterThere(1)); return err }(),
 		func() error {
-			_, err := abate.ConnectInBackground(t.Context(), nil, "postgres", bad, laterThere(1))
+			_, err := startup.ConnectInBackground(t.Context(), nil, "postgres", bad, laterThere(1))
 			return err
 		}(),
 	} {
-		if err == nil || errors.Is(err, abate.ErrGaveUp) {
+		if err == nil || errors.Is(err, startup.ErrGaveUp) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -222,28 +224,28 @@ func TestAPolicyOrNameThatIsWrongIsToldBeforeAnyAttempt(t *testing.T) {
 func TestInTheBackgroundTheProgramIsNotReadyUntilTheDependencyIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
-		var ready abate.Readiness
-		h, err := abate.ConnectInBackground(ctx, &ready, "postgres", steady(), laterThere(3))
+		var ready startup.Readiness
+		h, err := startup.ConnectInBackground(ctx, &ready, "postgres", steady(), laterThere(3))
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // the first attempt has failed
 		_, err = h.Get()
 		var e *abate.Error
-		if !errors.As(err, &e) || e.Reason != abate.ErrNotReady || e.Attempts != 1 || !errors.Is(err, errDown) {
+		if !errors.As(err, &e) || e.Reason != startup.ErrNotReady || e.Attempts != 1 || !errors.Is(err, errDown) {
 			t.Errorf("%v", err)
 		}
-		report := ready.Report(ctx, abate.Now())
+		report := ready.Report(ctx, core.Now())
 		if s := report.Parts[0]; report.Ready || s.Ready || s.Name != "postgres" || s.Attempts != 1 || s.NextTry != 100*ms || s.Err != errDown {
 			t.Errorf("%+v", report)
 		}
 		time.Sleep(150 * ms)
-		if s := ready.Report(ctx, abate.Now()).Parts[0]; s.Attempts != 2 || s.NextTry != 150*ms || s.Elapsed != 150*ms {
+		if s := ready.Report(ctx, core.Now()).Parts[0]; s.Attempts != 2 || s.NextTry != 150*ms || s.Elapsed != 150*ms {
 			t.Errorf("%+v", s)
 		}
 		<-h.Done()
 		v, err := h.Get()
-		if report = ready.Report(ctx, abate.Now()); v != "whole" || err != nil || !report.Ready || report.Parts[0].Attempts != 3 || report.Parts[0].Elapsed != 300*ms || report.Parts[0].Err != nil {
+		if report = ready.Report(ctx, core.Now()); v != "whole" || err != nil || !report.Ready || report.Parts[0].Attempts != 3 || report.Parts[0].Elapsed != 300*ms || report.Parts[0].Err != nil {
 			t.Errorf("%q, %v, %+v", v, err, report)
 		}
 		if got := lines(); len(got) != 2 { // the same cause is not logged again for a minute
@@ -257,7 +259,7 @@ func TestInTheBackgroundAWrongPasswordIsTriedAgainRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
 		mended, attempts := time.Now().Add(2*time.Hour), 0
-		h, err := abate.ConnectInBackground(ctx, nil, "postgres", abate.StartupPolicy(), func(context.Context) (int, error) {
+		h, err := startup.ConnectInBackground(ctx, nil, "postgres", startup.Policy(), func(context.Context) (int, error) {
 			if attempts++; time.Now().Before(mended) {
 				return 0, abate.Permanent(errPassword)
 			}
@@ -282,7 +284,7 @@ func TestACauseThatAGuardInsideReportsIsNotLoggedAsNewEachTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		there := time.Now().Add(10 * time.Minute)
-		h, err := abate.ConnectInBackground(ctx, nil, "postgres", abate.StartupPolicy(), func(ctx context.Context) (int, error) {
+		h, err := startup.ConnectInBackground(ctx, nil, "postgres", startup.Policy(), func(ctx context.Context) (int, error) {
 			return abate.Do(ctx, inside, func(context.Context) (int, error) {
 				if time.Now().Before(there) {
 					return 0, errDown
@@ -304,10 +306,10 @@ func TestNothingIsLeftOfAWaitInTheBackgroundWhoseContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
 		ctx, cancel := context.WithCancel(t.Context())
 		ctx, _ = logged(ctx)
-		var ready abate.Readiness
-		var all []*abate.Connecting[string]
+		var ready startup.Readiness
+		var all []*startup.Connecting[string]
 		for range 20 {
-			h, err := abate.ConnectInBackground(ctx, &ready, "postgres", abate.StartupPolicy(), laterThere(1000))
+			h, err := startup.ConnectInBackground(ctx, &ready, "postgres", startup.Policy(), laterThere(1000))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -322,14 +324,14 @@ func TestNothingIsLeftOfAWaitInTheBackgroundWhoseContextHasEnded(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour) // what is told stays as it was
-		if s := ready.Report(context.Background(), abate.Now()).Parts[0]; s.Ready || s.NextTry != 0 || s.Elapsed != 3*time.Second {
+		if s := ready.Report(context.Background(), core.Now()).Parts[0]; s.Ready || s.NextTry != 0 || s.Elapsed != 3*time.Second {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
 func TestAFunctionThatEndsItsGoroutineEndsTheWait(t *testing.T) {
-	h, err := abate.ConnectInBackground(t.Context(), nil, "postgres", steady(), func(context.Context) (int, error) {
+	h, err := startup.ConnectInBackground(t.Context(), nil, "postgres", steady(), func(context.Context) (int, error) {
 		runtime.Goexit()
 		return 0, nil
 	})

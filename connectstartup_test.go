@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/startup"
 )
 
 // steady waits exactly its intervals: 100 ms, 200 ms, ... up to a second, for ten seconds.
@@ -20,19 +22,19 @@ func steady() abate.Policy {
 }
 
 // waits plays one Startup whose every attempt ends at once, and returns the waits and the error.
-func waits(t *testing.T, p abate.Policy, w *abate.Startup, deadline time.Duration, outcome func(attempt int) abate.Outcome) (slept []time.Duration, err error) {
+func waits(t *testing.T, p abate.Policy, w *core.Startup, deadline time.Duration, outcome func(attempt int) abate.Outcome) (slept []time.Duration, err error) {
 	t.Helper()
 	now := time.Duration(0)
 	step := w.Begin(guard(t, p), now, deadline)
 	for range 1000 {
 		switch step.Action {
-		case abate.Attempt:
+		case core.Attempt:
 			step = w.AttemptDone(now, outcome(w.Attempts()))
-		case abate.Sleep:
+		case core.Sleep:
 			slept = append(slept, step.Until-now)
 			now = step.Until
 			step = w.Resume(now)
-		case abate.Finish:
+		case core.Finish:
 			return slept, step.Err
 		default:
 			t.Fatalf("step %+v", step)
@@ -46,7 +48,7 @@ func down(int) abate.Outcome { return abate.Outcome{Class: abate.Failure, Err: e
 func TestTheBackOffGrowsToItsCapAndMaxElapsedEndsTheWait(t *testing.T) {
 	p := steady()
 	p.MaxRetries = 1 // does not count
-	slept, err := waits(t, p, new(abate.Startup), abate.NoDeadline, down)
+	slept, err := waits(t, p, new(core.Startup), core.NoDeadline, down)
 	want := "[100ms 200ms 400ms 800ms 1s 1s 1s 1s 1s 1s 1s 1s"
 	if got := fmt.Sprint(slept); len(got) < len(want) || got[:len(want)] != want || len(slept) != 13 {
 		t.Errorf("slept %v", slept)
@@ -60,7 +62,7 @@ func TestTheBackOffGrowsToItsCapAndMaxElapsedEndsTheWait(t *testing.T) {
 		t.Errorf("the last wait is %v, all are %v", last, total)
 	}
 	var e *abate.Error
-	if !errors.Is(err, abate.ErrGaveUp) || !errors.Is(err, errDown) || !errors.As(err, &e) || e.Attempts != 14 || e.Elapsed != total {
+	if !errors.Is(err, startup.ErrGaveUp) || !errors.Is(err, errDown) || !errors.As(err, &e) || e.Attempts != 14 || e.Elapsed != total {
 		t.Errorf("error %v", err)
 	}
 }
@@ -80,18 +82,18 @@ func TestWhatEndsTheWait(t *testing.T) {
 		reason   error
 		attempts int
 	}{
-		{"a permanent failure", steady(), abate.NoDeadline, abate.Outcome{Class: abate.Failure, NoRetry: true}, abate.ErrPermanent, 1},
-		{"an answer that is nobody's failure", steady(), abate.NoDeadline, abate.Outcome{Class: abate.Ignored}, abate.ErrPermanent, 1},
-		{"a longer pause than is obeyed", steady(), abate.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 31 * time.Second}, abate.ErrOverloaded, 1},
-		{"a pause that does not fit", steady(), abate.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 11 * time.Second}, abate.ErrGaveUp, 1},
+		{"a permanent failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Failure, NoRetry: true}, startup.ErrPermanent, 1},
+		{"an answer that is nobody's failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Ignored}, startup.ErrPermanent, 1},
+		{"a longer pause than is obeyed", steady(), core.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 31 * time.Second}, abate.ErrOverloaded, 1},
+		{"a pause that does not fit", steady(), core.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 11 * time.Second}, startup.ErrGaveUp, 1},
 		{"the caller's deadline", steady(), 250 * ms, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 3},
 		{"a deadline that has passed", steady(), 0, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 0},
-		{"a deadline later than maxElapsed", steady(), time.Hour, abate.Outcome{Class: abate.Failure}, abate.ErrGaveUp, 14},
-		{"a minute if nobody says otherwise", unlimited, abate.NoDeadline, abate.Outcome{Class: abate.Failure}, abate.ErrGaveUp, 64},
+		{"a deadline later than maxElapsed", steady(), time.Hour, abate.Outcome{Class: abate.Failure}, startup.ErrGaveUp, 14},
+		{"a minute if nobody says otherwise", unlimited, core.NoDeadline, abate.Outcome{Class: abate.Failure}, startup.ErrGaveUp, 64},
 		{"the caller's deadline alone", unlimited, 120 * time.Second, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 124},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := waits(t, row.policy, new(abate.Startup), row.deadline, always(row.outcome))
+			_, err := waits(t, row.policy, new(core.Startup), row.deadline, always(row.outcome))
 			var e *abate.Error
 			if !errors.As(err, &e) || e.Reason != row.reason || e.Attempts != row.attempts || row.attempts > 0 && !errors.Is(err, errDown) {
 				t.Errorf("error %v; want %v after %d attempts", err, row.reason, row.attempts)
@@ -108,7 +110,7 @@ func TestInTheBackgroundNoFailureEndsTheWait(t *testing.T) {
 		"ignored":   {Class: abate.Ignored, Err: errDown},
 		"overload":  {Class: abate.Overload, RetryAfter: time.Hour, Err: errDown},
 	} {
-		slept, err := waits(t, p, &abate.Startup{Forever: true}, abate.NoDeadline, func(attempt int) abate.Outcome {
+		slept, err := waits(t, p, &core.Startup{Forever: true}, core.NoDeadline, func(attempt int) abate.Outcome {
 			if attempt == 200 {
 				return abate.Outcome{}
 			}
@@ -136,41 +138,41 @@ func TestInTheBackgroundNoFailureEndsTheWait(t *testing.T) {
 func TestBackOffNoneStillPauses(t *testing.T) {
 	p := steady()
 	p.Backoff = retry.NoBackoff
-	slept, _ := waits(t, p, new(abate.Startup), abate.NoDeadline, down)
+	slept, _ := waits(t, p, new(core.Startup), core.NoDeadline, down)
 	if len(slept) > 100 || slept[0] != 100*ms {
 		t.Errorf("%d waits, the first %v", len(slept), slept[0])
 	}
 }
 
 func TestAnAttemptEndsAtItsTimeoutAndAtTheLimit(t *testing.T) {
-	var w abate.Startup
-	step := w.Begin(guard(t, steady()), 0, abate.NoDeadline)
+	var w core.Startup
+	step := w.Begin(guard(t, steady()), 0, core.NoDeadline)
 	if step.Until != 2*time.Second {
 		t.Errorf("the first attempt may take until %v", step.Until)
 	}
 	step = w.AttemptDone(9300*ms, down(1)) // it did not obey
-	if step = w.Resume(step.Until); step.Action != abate.Attempt || step.Until != 10*time.Second {
+	if step = w.Resume(step.Until); step.Action != core.Attempt || step.Until != 10*time.Second {
 		t.Errorf("the last attempt: %+v", step)
 	}
-	if step = w.AttemptDone(9950*ms, down(2)); !errors.Is(step.Err, abate.ErrGaveUp) {
+	if step = w.AttemptDone(9950*ms, down(2)); !errors.Is(step.Err, startup.ErrGaveUp) {
 		t.Errorf("after the last attempt: %+v", step)
 	}
 	p := steady()
 	p.AttemptTimeout = 0
-	if step := new(abate.Startup).Begin(guard(t, p), 0, abate.NoDeadline); step.Until != 10*time.Second {
+	if step := new(core.Startup).Begin(guard(t, p), 0, core.NoDeadline); step.Until != 10*time.Second {
 		t.Errorf("without a timeout an attempt may take until %v", step.Until)
 	}
 }
 
 func TestWhatIsReportedTwiceOrTooLateChangesNothing(t *testing.T) {
-	var w abate.Startup
-	w.Begin(guard(t, steady()), 0, abate.NoDeadline)
-	if step := w.Resume(0); step.Action != abate.Await {
+	var w core.Startup
+	w.Begin(guard(t, steady()), 0, core.NoDeadline)
+	if step := w.Resume(0); step.Action != core.Await {
 		t.Errorf("resumed with an attempt in the air: %+v", step)
 	}
 	w.AttemptDone(0, abate.Outcome{})
-	for _, step := range []abate.Step{w.AttemptDone(1, down(1)), w.Resume(1), w.Cancel(1, context.Canceled, nil)} {
-		if step.Action != abate.Await {
+	for _, step := range []core.Step{w.AttemptDone(1, down(1)), w.Resume(1), w.Cancel(1, context.Canceled, nil)} {
+		if step.Action != core.Await {
 			t.Errorf("after the end: %+v", step)
 		}
 	}
@@ -188,8 +190,8 @@ func TestLeavingKeepsTheCauseThatSaysMore(t *testing.T) {
 		{"during a later attempt, which only says so", true, context.Canceled, errDown, 2},
 		{"during a later attempt, which says more", true, errPassword, errPassword, 2},
 	} {
-		var w abate.Startup
-		step := w.Begin(guard(t, steady()), 0, abate.NoDeadline)
+		var w core.Startup
+		step := w.Begin(guard(t, steady()), 0, core.NoDeadline)
 		if row.before {
 			step = w.AttemptDone(0, down(1))
 			w.Resume(step.Until)
@@ -211,8 +213,8 @@ func TestWhatAGuardInsideSaysIsJudgedByTheErrorBehindIt(t *testing.T) {
 	p.Classify = func(err error) abate.Outcome {
 		return abate.Outcome{Class: abate.Failure, NoRetry: errors.Is(err, errPassword)}
 	}
-	var w abate.Startup
-	w.Begin(guard(t, p), 0, abate.NoDeadline)
+	var w core.Startup
+	w.Begin(guard(t, p), 0, core.NoDeadline)
 	open := &abate.Error{Guard: "inner", Reason: abate.ErrCircuitOpen}
 	exhausted := &abate.Error{Guard: "inner", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: errDown}
 	for _, row := range []struct {
@@ -245,7 +247,7 @@ func TestAStartupTellsItsObserver(t *testing.T) {
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
 		told = append(told, fmt.Sprintf("%v/%d/%v", e.Kind, e.Attempt, e.Class))
 	})
-	_, err := waits(t, p, new(abate.Startup), abate.NoDeadline, func(attempt int) abate.Outcome {
+	_, err := waits(t, p, new(core.Startup), core.NoDeadline, func(attempt int) abate.Outcome {
 		if attempt == 1 {
 			return down(1)
 		}
@@ -272,12 +274,12 @@ func FuzzStartup(f *testing.F) {
 		if err != nil {
 			return // refused before anything begins
 		}
-		playStartup(t, g, &abate.Startup{Forever: forever}, time.Duration(max(0, deadline)), story)
+		playStartup(t, g, &core.Startup{Forever: forever}, time.Duration(max(0, deadline)), story)
 	})
 }
 
 // playStartup makes a story of bytes: the lower bits are the outcome, the upper how long the attempt takes.
-func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.Duration, story []byte) {
+func playStartup(t *testing.T, g *abate.Guard, w *core.Startup, deadline time.Duration, story []byte) {
 	c := g.Describe().Retry
 	limit := deadline
 	if end := c.MaxElapsed; !w.Forever && end > 0 {
@@ -287,7 +289,7 @@ func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.D
 	step := w.Begin(g, now, deadline)
 	for _, b := range story {
 		switch step.Action {
-		case abate.Attempt:
+		case core.Attempt:
 			if now >= limit || step.Until > limit || step.Until <= now {
 				t.Fatalf("attempt at %v until %v, limit %v", now, step.Until, limit)
 			}
@@ -298,7 +300,7 @@ func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.D
 			asked, permanent = min(o.RetryAfter, c.MaxRetryAfter), o.NoRetry
 			now += time.Duration(b/4) * 20 * ms
 			step = w.AttemptDone(now, o)
-		case abate.Sleep:
+		case core.Sleep:
 			delay, most := step.Until-now, c.MaxDelay
 			if asked > 0 {
 				most = max(most, asked+time.Duration(float64(asked)*c.RetryAfterJitter)+1)
@@ -311,7 +313,7 @@ func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.D
 			}
 			now = step.Until
 			step = w.Resume(now)
-		case abate.Finish:
+		case core.Finish:
 			var e *abate.Error
 			if !errors.As(step.Err, &e) || e.Attempts != w.Attempts() || e.Elapsed != now || w.Forever && e.Reason != abate.ErrDeadline {
 				t.Fatalf("ended with %v", step.Err)
@@ -325,10 +327,10 @@ func playStartup(t *testing.T, g *abate.Guard, w *abate.Startup, deadline time.D
 
 func TestAnAttemptCutOffAtTheEndOfTheWaitDoesNotHideTheCause(t *testing.T) {
 	for _, first := range []error{errDown, nil} { // nil: the only attempt is cut off
-		w := new(abate.Startup)
+		w := new(core.Startup)
 		p := steady()
 		p.MaxElapsed = time.Second
-		step := w.Begin(guard(t, p), 0, abate.NoDeadline)
+		step := w.Begin(guard(t, p), 0, core.NoDeadline)
 		if first != nil {
 			step = w.Resume(w.AttemptDone(0, abate.Outcome{Class: abate.Failure, Err: first}).Until)
 		}
@@ -338,7 +340,7 @@ func TestAnAttemptCutOffAtTheEndOfTheWaitDoesNotHideTheCause(t *testing.T) {
 		if want == nil {
 			want = cut
 		}
-		if step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrGaveUp) || !errors.Is(step.Err, want) {
+		if step.Action != core.Finish || !errors.Is(step.Err, startup.ErrGaveUp) || !errors.Is(step.Err, want) {
 			t.Errorf("%+v, want %v", step, want)
 		}
 	}

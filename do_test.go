@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -371,7 +372,7 @@ func TestTimeLimitIsTheAttemptsShareOfTheCall(t *testing.T) {
 		p := abate.Policy{Timeout: 1500 * ms, AttemptTimeout: time.Second, Retry: fixed(100*ms, 1)}
 		var limits []time.Duration
 		abate.Do(t.Context(), guard(t, p), func(ctx context.Context) (int, error) {
-			limit, ok := abate.TimeLimit(ctx)
+			limit, ok := core.TimeLimit(ctx)
 			if !ok {
 				t.Error("no limit")
 			}
@@ -382,7 +383,7 @@ func TestTimeLimitIsTheAttemptsShareOfTheCall(t *testing.T) {
 		if got := fmt.Sprint(limits); got != "[1s 500ms]" {
 			t.Error(got)
 		}
-		if _, ok := abate.TimeLimit(t.Context()); ok {
+		if _, ok := core.TimeLimit(t.Context()); ok {
 			t.Error("a limit for a context that is no attempt's")
 		}
 	})
@@ -474,7 +475,7 @@ func TestDescribeWritesEveryDefaultOut(t *testing.T) {
 	if d.CircuitBreaker.MinimumNumberOfCalls != 20 || d.CircuitBreaker.SlidingWindow.Duration != 10*time.Second {
 		t.Errorf("%+v", d.CircuitBreaker)
 	}
-	if d := guard(t, abate.Policy{Fallback: abate.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType != "application/json" {
+	if d := guard(t, abate.Policy{Fallback: core.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType != "application/json" {
 		t.Error(d.Fallback)
 	}
 	lease := abate.Policy{AttemptTimeout: 3 * time.Second, CircuitBreaker: breaker.Config{FailureThreshold: 1}}

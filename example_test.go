@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // A call that fails twice and then works: the caller sees only the result.
@@ -79,8 +80,8 @@ func ExampleDoErr() {
 	if err != nil {
 		panic(err)
 	}
-	err = abate.DoErr(abate.WithAttemptInfo(context.Background()), guard, func(ctx context.Context) error {
-		attempt, _ := abate.AttemptOf(ctx)
+	err = abate.DoErr(core.WithAttemptInfo(context.Background()), guard, func(ctx context.Context) error {
+		attempt, _ := core.AttemptOf(ctx)
 		fmt.Println(attempt.Guard, attempt.Number)
 		if attempt.Number == 1 {
 			return errors.New("connection refused")

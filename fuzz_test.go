@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -84,19 +85,19 @@ func FuzzCall(f *testing.F) {
 		rnd := rand.New(rand.NewPCG(3, 4))
 		p.Rand = rnd.Uint64
 		p.Observer = abate.ObserverFunc(func(e abate.Event) {
-			if e.Kind == abate.AttemptBegan || e.Kind == abate.HedgeSent {
+			if e.Kind == core.AttemptBegan || e.Kind == core.HedgeSent {
 				sent = append(sent, e.At)
 			}
 			switch e.Kind {
-			case abate.AttemptBegan:
+			case core.AttemptBegan:
 				if e.Attempt == 1 {
 					first++
 				} else {
 					extra++
 				}
-			case abate.HedgeSent:
+			case core.HedgeSent:
 				extra++
-			case abate.RetryScheduled:
+			case core.RetryScheduled:
 				if e.Delay < 0 || e.Delay > time.Second {
 					t.Errorf("delay %v", e.Delay)
 				}

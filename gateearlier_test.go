@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -26,37 +27,37 @@ func (t *twin) SameKeys(other idempotency.Store) bool {
 }
 
 func TestAGateKnowsWhereItsKeysWereBefore(t *testing.T) {
-	one, two := idempotency.NewMemory(1<<20, abate.Now), idempotency.NewMemory(1<<20, abate.Now)
+	one, two := idempotency.NewMemory(1<<20, core.Now), idempotency.NewMemory(1<<20, core.Now)
 	place := new(int)
-	with := func(s idempotency.Store) abate.Protection {
-		return abate.Protection{Store: s, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour}}
+	with := func(s idempotency.Store) inbound.Protection {
+		return inbound.Protection{Store: s, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour}}
 	}
 	away := with(nil)
 	away.Idempotency.Fleet = true
 	for name, c := range map[string]struct {
-		updates []abate.Protection
+		updates []inbound.Protection
 		want    []idempotency.Store
 	}{
-		"nowhere else":                          {[]abate.Protection{with(one), with(one)}, nil},
-		"in one":                                {[]abate.Protection{with(one), with(two)}, []idempotency.Store{one}},
-		"in one, and there again":               {[]abate.Protection{with(one), with(two), with(one)}, []idempotency.Store{two}},
-		"in one, while keys are not looked at":  {[]abate.Protection{with(one), {}}, []idempotency.Store{one}},
-		"in one, when they are looked at again": {[]abate.Protection{with(one), {}, with(one)}, nil},
-		"where nobody could be reached":         {[]abate.Protection{away, with(one)}, nil},
-		"in one that is made anew":              {[]abate.Protection{with(&twin{one, place}), with(&twin{one, place})}, nil},
-		"in one that cannot be compared":        {[]abate.Protection{with(listing{Store: one}), with(listing{Store: one})}, nil},
+		"nowhere else":                          {[]inbound.Protection{with(one), with(one)}, nil},
+		"in one":                                {[]inbound.Protection{with(one), with(two)}, []idempotency.Store{one}},
+		"in one, and there again":               {[]inbound.Protection{with(one), with(two), with(one)}, []idempotency.Store{two}},
+		"in one, while keys are not looked at":  {[]inbound.Protection{with(one), {}}, []idempotency.Store{one}},
+		"in one, when they are looked at again": {[]inbound.Protection{with(one), {}, with(one)}, nil},
+		"where nobody could be reached":         {[]inbound.Protection{away, with(one)}, nil},
+		"in one that is made anew":              {[]inbound.Protection{with(&twin{one, place}), with(&twin{one, place})}, nil},
+		"in one that cannot be compared":        {[]inbound.Protection{with(listing{Store: one}), with(listing{Store: one})}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := abate.NewGate("shop", c.updates[0])
+			g, err := inbound.NewGate("shop", c.updates[0])
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range c.updates[1:] {
-				if err := g.UpdateAt(abate.Now(), p); err != nil {
+				if err := g.UpdateAt(core.Now(), p); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := g.EarlierStores(abate.Now())
+			got := g.EarlierStores(core.Now())
 			if len(got) != len(c.want) || len(got) == 1 && got[0] != c.want[0] {
 				t.Errorf("%v, want %v", got, c.want)
 			}
@@ -65,17 +66,17 @@ func TestAGateKnowsWhereItsKeysWereBefore(t *testing.T) {
 }
 
 func TestWhereKeysWereBeforeIsForgottenWithTheKeys(t *testing.T) {
-	one := idempotency.NewMemory(1<<20, abate.Now)
-	p := abate.Protection{Store: one, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour}}
-	g, err := abate.NewGate("shop", p)
+	one := idempotency.NewMemory(1<<20, core.Now)
+	p := inbound.Protection{Store: one, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour}}
+	g, err := inbound.NewGate("shop", p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Store = idempotency.NewMemory(1<<20, abate.Now)
-	if err := g.UpdateAt(abate.Now()-2*time.Hour, p); err != nil {
+	p.Store = idempotency.NewMemory(1<<20, core.Now)
+	if err := g.UpdateAt(core.Now()-2*time.Hour, p); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.EarlierStores(abate.Now()); len(got) != 0 {
+	if got := g.EarlierStores(core.Now()); len(got) != 0 {
 		t.Errorf("after the retention: %v", got)
 	}
 }

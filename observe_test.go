@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -53,7 +54,7 @@ func TestAnObserverInTheContextNeedsNoneInThePolicy(t *testing.T) {
 		latency := time.Duration(-1)
 		ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(e abate.Event) {
 			mine.Observe(e)
-			if e.Kind == abate.CallEnded {
+			if e.Kind == core.CallEnded {
 				latency = e.Latency
 			}
 		}))
@@ -94,9 +95,9 @@ func TestAnObserverInTheContextIsToldOfACallThatNeverBegan(t *testing.T) {
 func TestADriverOfItsOwnCanHaveItsCallWatched(t *testing.T) {
 	var mine recording
 	g := guard(t, abate.Policy{})
-	var c abate.Call
+	var c core.Call
 	c.Watch(&mine)
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(0, 0, abate.Outcome{})
 	mine.want(t, "the observer", g.Name()+" call-began", g.Name()+" attempt-began", g.Name()+" attempt-ended", g.Name()+" call-ended")
 }

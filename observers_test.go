@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 )
 
 // teller is an observer that notes its name. Two with one name are equal.
@@ -14,8 +16,8 @@ type teller struct {
 	to   *strings.Builder
 }
 
-func (w teller) Observe(abate.Event)         { w.to.WriteString(w.name) }
-func (w teller) ObserveGate(abate.GateEvent) { w.to.WriteString(w.name) }
+func (w teller) Observe(abate.Event)           { w.to.WriteString(w.name) }
+func (w teller) ObserveGate(inbound.GateEvent) { w.to.WriteString(w.name) }
 
 // lists are observers put together: a letter is one, "-" none, a list one that is made of several.
 var lists = []struct {
@@ -72,7 +74,7 @@ func hears[O any](t *testing.T, join func(...O) O, one func(teller) O, tell func
 
 func TestSeveralObserversAreToldInTheirOrderEachOnce(t *testing.T) {
 	hears(t, abate.Observers, func(w teller) abate.Observer { return w }, func(o abate.Observer) { o.Observe(abate.Event{}) })
-	hears(t, abate.GateObservers, func(w teller) abate.GateObserver { return w }, func(o abate.GateObserver) { o.ObserveGate(abate.GateEvent{}) })
+	hears(t, inbound.GateObservers, func(w teller) inbound.GateObserver { return w }, func(o inbound.GateObserver) { o.ObserveGate(inbound.GateEvent{}) })
 }
 
 func TestObserversThatCannotBeComparedAreToldAsOftenAsTheyAreThere(t *testing.T) {
@@ -92,8 +94,8 @@ func TestTellingSeveralObserversAllocatesNothing(t *testing.T) {
 	to := new(strings.Builder)
 	to.Grow(1 << 20)
 	o := abate.Observers(teller{"a", to}, teller{"b", to}, teller{"c", to})
-	g := abate.GateObservers(teller{"a", to}, teller{"b", to}, teller{"c", to})
-	if n := testing.AllocsPerRun(1000, func() { o.Observe(abate.Event{}); g.ObserveGate(abate.GateEvent{}) }); n != 0 {
+	g := inbound.GateObservers(teller{"a", to}, teller{"b", to}, teller{"c", to})
+	if n := testing.AllocsPerRun(1000, func() { o.Observe(abate.Event{}); g.ObserveGate(inbound.GateEvent{}) }); n != 0 {
 		t.Errorf("two events allocate %v times", n)
 	}
 }
@@ -128,7 +130,7 @@ func TestTellsFindsWhoIsToldWhoeverMadeTheList(t *testing.T) {
 		{abate.Observers(a, b), b, true}, {abate.Observers(c, abate.Observers(a, b)), a, true}, {abate.Observers(a, b), c, false},
 		{abate.Observers(count, a), a, true}, {count, a, false}, {count, count, false},
 	} {
-		if abate.Tells(l.list, l.of) != l.told {
+		if core.Tells(l.list, l.of) != l.told {
 			t.Errorf("%v in %v: want %v", l.of, l.list, l.told)
 		}
 	}

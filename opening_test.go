@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
@@ -30,16 +31,16 @@ func brittle(t *testing.T) *abate.Guard {
 // one is a call of one attempt that ends with err. It returns what the caller gets.
 func one(t *testing.T, g *abate.Guard, now time.Duration, err error) error {
 	t.Helper()
-	var c abate.Call
-	step := g.Begin(&c, now, abate.NoDeadline)
-	if step.Action == abate.Attempt {
+	var c core.Call
+	step := g.Begin(&c, now, core.NoDeadline)
+	if step.Action == core.Attempt {
 		o := abate.Outcome{Err: err}
 		if err != nil {
 			o.Class = abate.Failure
 		}
 		step = c.AttemptDone(now, 0, o)
 	}
-	if step.Action != abate.Finish {
+	if step.Action != core.Finish {
 		t.Fatalf("step %+v", step)
 	}
 	return step.Err
@@ -109,9 +110,9 @@ func TestARefusalCostsNothing(t *testing.T) {
 	for now := range time.Duration(2) {
 		_ = one(t, g, now, errors.New("away"))
 	}
-	var c abate.Call
+	var c core.Call
 	if n := testing.AllocsPerRun(100, func() {
-		if step := g.Begin(&c, 2, abate.NoDeadline); step.Err == nil {
+		if step := g.Begin(&c, 2, core.NoDeadline); step.Err == nil {
 			t.Fatal("not refused")
 		}
 	}); n > 0 {
@@ -129,9 +130,9 @@ func TestARefusalAfterAWaitSaysWhyTheCircuitIsOpen(t *testing.T) {
 	}
 	down := abate.Outcome{Class: abate.Failure, Err: errors.New("connection refused")}
 	_ = one(t, g, 0, down.Err)
-	var first, second abate.Call
-	g.Begin(&first, 1, abate.NoDeadline)
-	if step := g.Begin(&second, 1, abate.NoDeadline); step.Action != abate.Queue {
+	var first, second core.Call
+	g.Begin(&first, 1, core.NoDeadline)
+	if step := g.Begin(&second, 1, core.NoDeadline); step.Action != core.Queue {
 		t.Fatalf("step %+v", step)
 	}
 	w := &bulkhead.Waiter{Wake: func() {}}
@@ -153,8 +154,8 @@ func TestNoFailureExplainsACircuitThatIsForcedOpen(t *testing.T) {
 	g := brittle(t)
 	p := *g.Describe()
 	p.CircuitBreaker.Mode = breaker.ForcedOpen
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	if err := g.UpdateAt(1, p); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestTheLateNewsOfAClosedCircuitDoesNotHideWhyItIsOpenNow(t *testing.T) {
 	p.CircuitBreaker.Mode = breaker.Enforce
 	told := false
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.PolicyChanged && !told {
+		if e.Kind == core.PolicyChanged && !told {
 			told = true
 			_ = one(t, g, 1, errors.New("connection refused"))
 		}

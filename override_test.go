@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -44,7 +45,7 @@ func fail(t *testing.T, g *abate.Guard, times int) {
 func TestForcingACircuitOpenIsToldWhereThereWasNone(t *testing.T) {
 	var told [][2]breaker.State
 	o := abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.BreakerChanged {
+		if e.Kind == core.BreakerChanged {
 			told = append(told, [2]breaker.State{e.From, e.To})
 		}
 	})
@@ -177,9 +178,9 @@ func TestObserversAreToldOfAnOverride(t *testing.T) {
 	var told []string
 	p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 2}, Observer: abate.ObserverFunc(func(e abate.Event) {
 		switch e.Kind {
-		case abate.PolicyChanged:
+		case core.PolicyChanged:
 			told = append(told, e.Detail)
-		case abate.BreakerChanged:
+		case core.BreakerChanged:
 			told = append(told, e.From.String()+" to "+e.To.String()+": "+e.Detail)
 		}
 	})}
@@ -235,7 +236,7 @@ func TestOverridesReloadsAndCallsAtOnceLoseNothing(t *testing.T) {
 				case 2:
 					_, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, []error{nil, abate.Ignore(errDown)}[n%2] })
 				case 3:
-					if a, err := abate.AdmitOne(t.Context(), g); err == nil {
+					if a, err := core.AdmitOne(t.Context(), g); err == nil {
 						_ = a.Done(nil)
 					}
 					g.State()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
@@ -266,14 +267,14 @@ func TestStateShowsThePace(t *testing.T) {
 
 func TestAPacedCallThatSucceedsAllocatesNothing(t *testing.T) {
 	g, now := guard(t, connections()), time.Duration(0)
-	var c abate.Call
+	var c core.Call
 	if n := testing.AllocsPerRun(200, func() {
-		c, now = abate.Call{}, now+time.Minute
-		step := g.Begin(&c, now, abate.NoDeadline)
-		if step.Action == abate.Attempt {
+		c, now = core.Call{}, now+time.Minute
+		step := g.Begin(&c, now, core.NoDeadline)
+		if step.Action == core.Attempt {
 			step = c.AttemptDone(now, 0, abate.Outcome{})
 		}
-		if step.Action != abate.Finish || step.Err != nil {
+		if step.Action != core.Finish || step.Err != nil {
 			t.Fatalf("%+v", step)
 		}
 	}); n != 0 {
@@ -299,8 +300,8 @@ func TestThePaceCountsFromWhenTheRateLimitLetsGo(t *testing.T) {
 		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 20, Per: time.Second}, Burst: 1}, MaxWait: time.Minute}}
 	g := guard(t, limited)
 	begin := func() time.Duration {
-		var c abate.Call
-		return g.Begin(&c, 0, abate.NoDeadline).Until
+		var c core.Call
+		return g.Begin(&c, 0, core.NoDeadline).Until
 	}
 	for range 11 {
 		begin()

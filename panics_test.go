@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -102,11 +104,11 @@ func TestEveryPermitComesBackWhateverTheCallersCodeDoes(t *testing.T) {
 			abate.DoWithFallback(ctx, g, fn, func(ctx context.Context, _ error) (int, error) { return fn(ctx) })
 		},
 		"Run": func(ctx context.Context, g *abate.Guard, fn func(context.Context) (int, error)) {
-			_, release, _ := abate.Run[int](ctx, g, &operation{attempt: func(ctx context.Context, _ int) (int, error) { return fn(ctx) }})
+			_, release, _ := core.Run[int](ctx, g, &operation{attempt: func(ctx context.Context, _ int) (int, error) { return fn(ctx) }})
 			release.Done()
 		},
 		"AdmitOne": func(ctx context.Context, g *abate.Guard, fn func(context.Context) (int, error)) {
-			if a, err := abate.AdmitOne(ctx, g); err == nil {
+			if a, err := core.AdmitOne(ctx, g); err == nil {
 				defer func() { a.Done(errDown) }()
 				_, err = fn(a.Context())
 				a.Done(err)
@@ -193,7 +195,7 @@ func TestTheWinnerOfACallThatPanicsIsDiscarded(t *testing.T) {
 					t.Errorf("recovered %v", r)
 				}
 			}()
-			abate.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
+			core.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
 		}()
 		if got := fmt.Sprint(op.discarded); got != "[2]" {
 			t.Error("discarded", got)
@@ -226,24 +228,24 @@ func TestAGateKeepsNoPlaceForAnObserverThatFails(t *testing.T) {
 	for way, how := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		for n := int32(1); n <= 12; n++ {
 			x := &trip{how: how}
-			p := abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, MaxQueue: 1, Shadow: n > 6}, RateLimit: limited(perSecond(1000, 1000))}
+			p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, MaxQueue: 1, Shadow: n > 6}, RateLimit: limited(perSecond(1000, 1000))}
 			count := 0
-			p.Observer = abate.GateObservers(abate.GateObserverFunc(func(abate.GateEvent) { x.pass() }), abate.GateObserverFunc(func(abate.GateEvent) { count++ }))
+			p.Observer = inbound.GateObservers(inbound.GateObserverFunc(func(inbound.GateEvent) { x.pass() }), inbound.GateObserverFunc(func(inbound.GateEvent) { count++ }))
 			g := gate(t, p)
 			x.left.Store((n-1)%6 + 1)
 			for range 3 {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					var a, b abate.Arrival
-					if step := g.Arrive(&a, 0, abate.Request{Deadline: abate.NoDeadline}); step.Action != abate.Handle {
+					var a, b inbound.Arrival
+					if step := g.Arrive(&a, 0, inbound.Request{Deadline: core.NoDeadline}); step.Action != core.Handle {
 						t.Errorf("%+v", step)
 					}
 					defer a.Done(0, abate.Success) // a driver can do that only now
 					var w shed.Waiter
-					if step := g.Arrive(&b, 0, abate.Request{Deadline: abate.NoDeadline}); step.Action == abate.Queue && b.Enqueue(0, &w).Action == abate.Queued {
+					if step := g.Arrive(&b, 0, inbound.Request{Deadline: core.NoDeadline}); step.Action == core.Queue && b.Enqueue(0, &w).Action == core.Queued {
 						b.LeaveQueue(0, &w, context.Canceled)
-					} else if step.Action == abate.Handle { // of a shadow
+					} else if step.Action == core.Handle { // of a shadow
 						b.Done(0, abate.Success)
 					}
 				}()

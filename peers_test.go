@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
@@ -87,8 +88,8 @@ var peerRows = []struct {
 	}, "[0s 100ms 500ms 1.4s]"},
 	{"failsafe-go", "the execution: attempts, first or retry, last error, elapsed time", func(t *testing.T) string {
 		got := ""
-		abate.DoErr(abate.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Retry: fixed(100*ms, 1)}), func(ctx context.Context) error {
-			a, _ := abate.AttemptOf(ctx)
+		abate.DoErr(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Retry: fixed(100*ms, 1)}), func(ctx context.Context) error {
+			a, _ := core.AttemptOf(ctx)
 			got += fmt.Sprintln(a.Number, a.Number == 1, a.Err, a.Elapsed)
 			return errDown
 		})
@@ -227,12 +228,12 @@ var peerRows = []struct {
 	}, "[down declined down] closed"},
 	{"gobreaker", "in two steps, without a function", func(t *testing.T) string {
 		g := guard(t, trips(abate.Policy{}))
-		a, err := abate.AdmitOne(t.Context(), g)
+		a, err := core.AdmitOne(t.Context(), g)
 		if err != nil {
 			return err.Error()
 		}
 		a.Done(errDown)
-		_, err = abate.AdmitOne(t.Context(), g)
+		_, err = core.AdmitOne(t.Context(), g)
 		return reasonOf(err)
 	}, "open"},
 	{"gobreaker", "one breaker for each key", func(t *testing.T) string {
@@ -323,9 +324,9 @@ var peerRows = []struct {
 // hedges is what the copies of a hedged call know of themselves.
 func hedges(t *testing.T) string {
 	var mu sync.Mutex
-	var got []abate.AttemptInfo
-	abate.DoHedged(abate.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}), func(ctx context.Context) (int, error) {
-		info, _ := abate.AttemptOf(ctx)
+	var got []core.AttemptInfo
+	abate.DoHedged(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}), func(ctx context.Context) (int, error) {
+		info, _ := core.AttemptOf(ctx)
 		mu.Lock()
 		got = append(got, info)
 		mu.Unlock()
@@ -343,9 +344,9 @@ func notified(t *testing.T) (got string) {
 	var last error
 	ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(e abate.Event) {
 		switch e.Kind {
-		case abate.AttemptEnded:
+		case core.AttemptEnded:
 			last = e.Err
-		case abate.RetryScheduled:
+		case core.RetryScheduled:
 			got += fmt.Sprint(e.Attempt, " ", last, " ", e.Delay, "; ")
 		}
 	}))

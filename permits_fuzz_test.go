@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -30,7 +31,7 @@ const (
 
 // A permitted is one call of a program. It does what a driver may do, at any time and in any order that a driver can bring about.
 type permitted struct {
-	abate.Call
+	core.Call
 	w        *bulkhead.Waiter
 	counted  bool // there was a bulkhead when it began
 	enqueue  bool // has been told to
@@ -38,8 +39,8 @@ type permitted struct {
 	woken    bool
 	asleep   bool
 	over     bool
-	flies    [abate.MaxCopies]bool
-	handed   [abate.MaxCopies]int // extra attempts, to the callee
+	flies    [core.MaxCopies]bool
+	handed   [core.MaxCopies]int // extra attempts, to the callee
 	repeat   repeated
 	tree     bool        // it belongs to the program's
 	backsOff bool        // it sleeps because of a retry's delay, and not for its turn
@@ -76,7 +77,7 @@ type permits struct {
 	guard *abate.Guard
 	rnd   *rand.Rand
 	now   time.Duration
-	tree  *abate.CallTree
+	tree  *core.CallTree
 	given int // what the tree began with
 	calls []*permitted
 	live  []*permitted
@@ -134,9 +135,9 @@ func (x *permits) policy() abate.Policy {
 		p.Pacing = pacing.Config{PerSecond: 10, Burst: 1 + d.roll(3), RampUp: time.Duration(d.roll(2)) * time.Second, MaxWait: time.Duration(1+d.roll(3)) * 100 * ms}
 	}
 	if x.obeys {
-		p.RetryOwner = []abate.RetryOwner{"", abate.OwnerEdge}[d.roll(2)]
+		p.RetryOwner = []core.RetryOwner{"", core.OwnerEdge}[d.roll(2)]
 	} else {
-		p.RetryOwner = abate.OwnerNone
+		p.RetryOwner = core.OwnerNone
 	}
 	p.Rand, p.Observer = x.draw, abate.ObserverFunc(x.observe)
 	x.bulkhead = x.bulkhead || p.Bulkhead.Enabled()
@@ -157,20 +158,20 @@ func (x *permits) draw() uint64 {
 
 func (x *permits) observe(e abate.Event) {
 	switch e.Kind {
-	case abate.CallBegan:
+	case core.CallBegan:
 		x.running++
-	case abate.CallEnded:
+	case core.CallEnded:
 		x.running--
-	case abate.AttemptBegan, abate.HedgeSent:
+	case core.AttemptBegan, core.HedgeSent:
 		x.flying++
-		if c := x.ledger.acting; e.Kind == abate.AttemptBegan && c.turn {
+		if c := x.ledger.acting; e.Kind == core.AttemptBegan && c.turn {
 			c.turn = false
 		} else {
 			x.sent++
 		}
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		x.ledger.acting.backsOff = e.Delay > 0
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		x.flying--
 	}
 	x.ledger.hear(&e)
@@ -178,7 +179,7 @@ func (x *permits) observe(e abate.Event) {
 		panic("observer")
 	}
 	if x.quit--; x.quit == 0 {
-		if e.Kind == abate.CallQueued {
+		if e.Kind == core.CallQueued {
 			x.makeRoom()
 		}
 		runtime.Goexit()
@@ -203,7 +204,7 @@ func playPermits(t *testing.T, input []byte) {
 		x.ours = budget.New(budget.Config{Ratio: extraRatio, Reserve: extraReserve})
 	}
 	x.given = x.dice.roll(12)
-	x.tree = abate.NewCallTree(abate.Allowance{Left: x.given, Owner: "edge"})
+	x.tree = core.NewCallTree(core.Allowance{Left: x.given, Owner: "edge"})
 	x.guard = guard(t, x.policy())
 	for step := 0; len(x.dice) > 0 && step < 400 && !t.Failed(); step++ {
 		x.step()
@@ -346,7 +347,7 @@ func (x *permits) must(err error) {
 
 func (x *permits) begin() {
 	d := &x.dice
-	deadline := abate.NoDeadline
+	deadline := core.NoDeadline
 	if n := d.roll(4); n > 0 {
 		deadline = x.now + time.Duration(n)*80*ms
 	}
@@ -374,23 +375,23 @@ func (x *permits) begin() {
 }
 
 // take notes what a step asks for.
-func (x *permits) take(c *permitted, step abate.Step) {
+func (x *permits) take(c *permitted, step core.Step) {
 	switch step.Action {
-	case abate.Attempt:
+	case core.Attempt:
 		c.queued, c.woken, c.asleep = false, false, false
 		x.fly(c, 0)
-	case abate.Sleep:
+	case core.Sleep:
 		c.queued, c.woken, c.asleep = false, false, true
 		if !c.backsOff { // its turn has been taken
 			c.turn = true
 			x.sent++
 		}
-	case abate.Queue:
+	case core.Queue:
 		c.enqueue = true
-	case abate.Queued:
+	case core.Queued:
 		c.queued = true
-	case abate.Await:
-	case abate.Finish:
+	case core.Await:
+	case core.Finish:
 		x.ended(c)
 	}
 }
@@ -417,7 +418,7 @@ func (x *permits) fly(c *permitted, n int) {
 
 func (x *permits) ended(c *permitted) {
 	c.over, c.enqueue, c.queued, c.woken, c.asleep = true, false, false, false, false
-	c.flies = [abate.MaxCopies]bool{}
+	c.flies = [core.MaxCopies]bool{}
 	for i, other := range x.live {
 		if other == c {
 			x.live = append(x.live[:i:i], x.live[i+1:]...)
@@ -459,7 +460,7 @@ func (x *permits) move(c *permitted) {
 		turn := !c.backsOff
 		c.asleep, c.backsOff = false, false
 		step := c.Resume(x.now)
-		if turn && step.Action == abate.Sleep {
+		if turn && step.Action == core.Sleep {
 			x.t.Errorf("a call that has waited for its turn waits for another: %+v", step)
 		}
 		x.take(c, step)
@@ -502,7 +503,7 @@ func (x *permits) leaveOrGo(c *permitted) {
 // land has a copy come back, or sends another.
 func (x *permits) land(c *permitted) {
 	d := &x.dice
-	n := d.roll(abate.MaxCopies)
+	n := d.roll(core.MaxCopies)
 	if d.roll(3) == 1 {
 		if d.roll(4) == 1 {
 			x.others = 1 + d.roll(2)
@@ -513,8 +514,8 @@ func (x *permits) land(c *permitted) {
 		}
 		return
 	}
-	for k := 0; k < abate.MaxCopies && !c.flies[n]; k++ { // what is not in the air may be reported, too: that is ignored
-		if n = (n + 1) % abate.MaxCopies; d.roll(8) == 1 {
+	for k := 0; k < core.MaxCopies && !c.flies[n]; k++ { // what is not in the air may be reported, too: that is ignored
+		if n = (n + 1) % core.MaxCopies; d.roll(8) == 1 {
 			break
 		}
 	}
@@ -529,11 +530,11 @@ func (x *permits) land(c *permitted) {
 		x.unpaid += x.lacks(o, c.handed[n])
 	}
 	step := c.AttemptDone(x.now, n, o)
-	if !flew && step.Action != abate.Await {
+	if !flew && step.Action != core.Await {
 		x.t.Errorf("a copy that was not in the air decided: %+v", step)
 	}
-	if step.Action == abate.Attempt || step.Action == abate.Sleep {
-		c.flies = [abate.MaxCopies]bool{}
+	if step.Action == core.Attempt || step.Action == core.Sleep {
+		c.flies = [core.MaxCopies]bool{}
 	}
 	if x.take(c, step); c.over && o.Unfinished && o.Class == abate.Success {
 		x.read = append(x.read, c)
@@ -553,7 +554,7 @@ func (x *permits) outcome(handed int) abate.Outcome {
 		o.Err = errDown
 	}
 	if d.roll(3) == 1 {
-		o.Below = abate.Below{Said: true, Made: d.roll(handed + 1), Final: d.roll(6) == 1}
+		o.Below = core.Below{Said: true, Made: d.roll(handed + 1), Final: d.roll(6) == 1}
 	}
 	if d.roll(16) == 1 {
 		o.Resent = 1
@@ -590,8 +591,8 @@ func (x *permits) end(c *permitted) {
 			x.abort(c)
 		}
 	})
-	for n := range abate.MaxCopies { // what comes too late is ignored
-		if step := c.AttemptDone(x.now, n, abate.Outcome{}); step.Action != abate.Await {
+	for n := range core.MaxCopies { // what comes too late is ignored
+		if step := c.AttemptDone(x.now, n, abate.Outcome{}); step.Action != core.Await {
 			x.t.Errorf("after the end: %+v", step)
 		}
 	}
@@ -653,8 +654,8 @@ func (x *permits) finally() {
 	p := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Rand: x.rnd.Uint64, CircuitBreaker: breaker.Config{FailureThreshold: 1}}
 	err := errors.Join(x.guard.OverrideAt(x.now, abate.OverrideDisabled), x.guard.UpdateAt(x.now, p))
 	for range 3 {
-		var c abate.Call
-		if step := x.guard.Begin(&c, x.now, abate.NoDeadline); err != nil || step.Action != abate.Attempt {
+		var c core.Call
+		if step := x.guard.Begin(&c, x.now, core.NoDeadline); err != nil || step.Action != core.Attempt {
 			x.t.Errorf("at last: %+v, %v", step, err)
 		}
 		c.AttemptDone(x.now, 0, abate.Outcome{})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -49,18 +50,18 @@ func (l *ledger) hear(e *abate.Event) {
 	c := l.acting
 	switch {
 	case c == nil:
-	case e.Kind == abate.RetryScheduled && c.failed == abate.Overload:
+	case e.Kind == core.RetryScheduled && c.failed == abate.Overload:
 		l.pay(overloadCost, 1)
-	case e.Kind == abate.RetryScheduled, e.Kind == abate.HedgeSent:
+	case e.Kind == core.RetryScheduled, e.Kind == core.HedgeSent:
 		l.pay(1, 1)
-	case e.Kind == abate.AttemptBegan && e.Attempt == 1 && c.repeat == firstTime:
+	case e.Kind == core.AttemptBegan && e.Attempt == 1 && c.repeat == firstTime:
 		l.x.first++
 		l.pay(-extraRatio, -extraRatio)
 	}
 }
 
 // drawn notes what the beginning of a repeated call has cost.
-func (l *ledger) drawn(step abate.Step) {
+func (l *ledger) drawn(step core.Step) {
 	c := l.acting
 	if c.repeat == firstTime {
 		return

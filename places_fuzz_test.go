@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
 
 // placed is one request of a program at a gate.
 type placed struct {
-	abate.Arrival
+	inbound.Arrival
 	w       shed.Waiter
 	asks    bool // the fleet
 	enqueue bool // has been told to
@@ -30,7 +32,7 @@ type placed struct {
 type placesProgram struct {
 	t    *testing.T
 	dice dice
-	gate *abate.Gate
+	gate *inbound.Gate
 	rnd  *rand.Rand
 	now  time.Duration
 	live []*placed
@@ -64,7 +66,7 @@ func (f fleet) TryTake(time.Duration, string, float64) (ratelimit.Decision, bool
 
 func (f fleet) Take(context.Context, string, float64) ratelimit.Decision { return f.decide() }
 
-func (x *placesProgram) protection() abate.Protection {
+func (x *placesProgram) protection() inbound.Protection {
 	d := &x.dice
 	p := d.protection()
 	p.Shed.NoQueue = d.roll(5) == 1
@@ -78,17 +80,17 @@ func (x *placesProgram) protection() abate.Protection {
 	}
 	p.Rand = x.rnd.Uint64
 	p.CPU = func() float64 { return float64(x.dice.roll(10)) / 9 }
-	p.Observer = abate.GateObserverFunc(x.observe)
+	p.Observer = inbound.GateObserverFunc(x.observe)
 	return p
 }
 
-func (x *placesProgram) observe(e abate.GateEvent) {
+func (x *placesProgram) observe(e inbound.GateEvent) {
 	switch {
-	case e.Kind == abate.RequestAdmitted:
+	case e.Kind == inbound.RequestAdmitted:
 		x.inside++
-	case e.Kind == abate.RequestDone:
+	case e.Kind == inbound.RequestDone:
 		x.inside--
-	case e.Kind == abate.RequestRefused && !e.Shadow:
+	case e.Kind == inbound.RequestRefused && !e.Shadow:
 		x.refused++
 	}
 	if x.deaf--; x.deaf == 0 {
@@ -98,9 +100,9 @@ func (x *placesProgram) observe(e abate.GateEvent) {
 		return
 	}
 	switch { // nobody will hear what the step comes to
-	case e.Kind == abate.RequestAdmitted:
+	case e.Kind == inbound.RequestAdmitted:
 		x.inside--
-	case e.Kind == abate.RequestRefused && !e.Shadow:
+	case e.Kind == inbound.RequestRefused && !e.Shadow:
 		x.away++
 	}
 	runtime.Goexit()
@@ -184,8 +186,8 @@ func (x *placesProgram) do(a *placed, f func()) {
 
 func (x *placesProgram) arrive() {
 	d := &x.dice
-	r := abate.Request{
-		Deadline: abate.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
+	r := inbound.Request{
+		Deadline: core.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
 		Caller: uint64(d.roll(3)), Cost: float64(d.roll(3)),
 	}
 	if n := d.roll(5); n > 0 {
@@ -201,15 +203,15 @@ func (x *placesProgram) arrive() {
 	x.do(a, func() { x.take(a, x.gate.Arrive(&a.Arrival, x.now, r)) })
 }
 
-func (x *placesProgram) take(a *placed, step abate.Step) {
-	a.asks, a.queued, a.woken, a.enqueue = step.Action == abate.Ask, step.Action == abate.Queued, a.woken && step.Action == abate.Queued, step.Action == abate.Queue
+func (x *placesProgram) take(a *placed, step core.Step) {
+	a.asks, a.queued, a.woken, a.enqueue = step.Action == core.Ask, step.Action == core.Queued, a.woken && step.Action == core.Queued, step.Action == core.Queue
 	switch step.Action {
-	case abate.Measure:
+	case core.Measure:
 		x.take(a, a.Measured(x.now, a.ReadCPU()))
-	case abate.Handle:
+	case core.Handle:
 		a.handled = true
 		x.note("is handled")
-	case abate.Refuse:
+	case core.Refuse:
 		x.note("is refused: %v", step.Err)
 		if r := a.Refusal(); r.Reason == nil || r.RetryAfter < 0 {
 			x.t.Errorf("refused: %+v", r)
@@ -310,25 +312,25 @@ func (x *placesProgram) check() {
 
 // finally checks what holds when all requests have ended: each caller has all of its share, and no more.
 func (x *placesProgram) finally() {
-	one := abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4, MaxQueue: 9, MaxCallerShare: 0.25}, Rand: x.rnd.Uint64}
+	one := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4, MaxQueue: 9, MaxCallerShare: 0.25}, Rand: x.rnd.Uint64}
 	if err := x.gate.UpdateAt(x.now, one); err != nil {
 		x.t.Fatal(err)
 	}
 	if st := x.gate.StateAt(x.now).Shed; st.InFlight != 0 || st.Queued != 0 {
 		x.t.Errorf("at last: %+v", st)
 	}
-	var all [4]abate.Arrival
+	var all [4]inbound.Arrival
 	for i := range all {
-		if step := x.gate.Arrive(&all[i], x.now, abate.Request{Deadline: abate.NoDeadline}); step.Action != abate.Handle {
+		if step := x.gate.Arrive(&all[i], x.now, inbound.Request{Deadline: core.NoDeadline}); step.Action != core.Handle {
 			x.t.Errorf("place %d: %+v", i, step)
 		}
 	}
 	for caller := range uint64(3) {
-		var a, more abate.Arrival
-		r := abate.Request{Deadline: abate.NoDeadline, Caller: caller}
-		if step := x.gate.Arrive(&a, x.now, r); step.Action != abate.Queue {
+		var a, more inbound.Arrival
+		r := inbound.Request{Deadline: core.NoDeadline, Caller: caller}
+		if step := x.gate.Arrive(&a, x.now, r); step.Action != core.Queue {
 			x.t.Errorf("caller %d may not wait: %+v %v", caller, step, a.Refusal().Shed)
-		} else if step := a.Enqueue(x.now, new(shed.Waiter)); step.Action != abate.Queued {
+		} else if step := a.Enqueue(x.now, new(shed.Waiter)); step.Action != core.Queued {
 			x.t.Errorf("caller %d does not wait: %+v %v", caller, step, a.Refusal().Shed)
 		}
 		if step := x.gate.Arrive(&more, x.now, r); caller > 0 && more.Refusal().Shed != shed.Unfair {

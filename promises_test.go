@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -87,26 +88,26 @@ func TestAHedgeThatIsRefusedDoesNotHarmTheFirstCopy(t *testing.T) {
 }
 
 func TestAHedgesFinalFailureWaitsForTheFirstCopyAndForbidsARetry(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Hedge: hedge.Config{Delay: 10 * ms}})
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	n, _, _ := c.Hedge(10 * ms)
-	if step := c.AttemptDone(20*ms, n, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errFinal}); step.Action != abate.Await {
+	if step := c.AttemptDone(20*ms, n, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errFinal}); step.Action != core.Await {
 		t.Fatalf("%+v", step)
 	}
-	if step := c.AttemptDone(30*ms, 0, failure()); step.Action != abate.Finish || step.Err != errDown {
+	if step := c.AttemptDone(30*ms, 0, failure()); step.Action != core.Finish || step.Err != errDown {
 		t.Errorf("%+v", step)
 	}
 }
 
 func TestAHedgeThatHasNothingToSayLeavesTheFailureBeforeIt(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Hedge: hedge.Config{Delay: 10 * ms}})
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	n, _, _ := c.Hedge(10 * ms)
 	c.AttemptDone(20*ms, 0, failure())
 	step := c.AttemptDone(30*ms, n, abate.Outcome{Class: abate.Ignored, NoRetry: true, Err: errFinal})
-	if step.Action != abate.Sleep || step.Until != 130*ms {
+	if step.Action != core.Sleep || step.Until != 130*ms {
 		t.Errorf("%+v", step)
 	}
 }
@@ -121,8 +122,8 @@ func TestAClassifierThatIsContentDoesNotSwallowTheError(t *testing.T) {
 func TestOneSlowAnswerDoesNotTalkOthersOutOfTheirRetries(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Timeout: time.Hour})
 	take := func(d time.Duration) {
-		var c abate.Call
-		g.Begin(&c, 0, abate.NoDeadline)
+		var c core.Call
+		g.Begin(&c, 0, core.NoDeadline)
 		c.AttemptDone(d, 0, abate.Outcome{})
 	}
 	for i := range 1000 {
@@ -131,9 +132,9 @@ func TestOneSlowAnswerDoesNotTalkOthersOutOfTheirRetries(t *testing.T) {
 			take(30 * time.Second)
 		}
 	}
-	var c abate.Call
+	var c core.Call
 	g.Begin(&c, 0, 2*time.Second)
-	if step := c.AttemptDone(5*ms, 0, failure()); step.Action != abate.Sleep {
+	if step := c.AttemptDone(5*ms, 0, failure()); step.Action != core.Sleep {
 		t.Errorf("%+v with a typical latency of %v", step, g.StateAt(0).Typical)
 	}
 }
@@ -160,8 +161,8 @@ func TestAnUpdateInVirtualTimeKeepsTheOpenTime(t *testing.T) {
 	p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: 5 * time.Second}}
 	g := guard(t, p)
 	now := 40 * 365 * 24 * time.Hour
-	var c abate.Call
-	g.Begin(&c, now, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, now, core.NoDeadline)
 	c.AttemptDone(now, 0, failure())
 	p.CircuitBreaker.SuccessThreshold = 7
 	if err := g.UpdateAt(now, p); err != nil {
@@ -196,7 +197,7 @@ func TestAnObserverMayUpdateTheGuard(t *testing.T) {
 	p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 2}}
 	told := 0
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.BreakerChanged && e.To == breaker.Open {
+		if e.Kind == core.BreakerChanged && e.To == breaker.Open {
 			told++
 			if err := g.Update(abate.Policy{}); err != nil {
 				t.Error(err)
@@ -213,9 +214,9 @@ func TestAnObserverMayUpdateTheGuard(t *testing.T) {
 func TestAnObserverThatPanicsHangsNobody(t *testing.T) {
 	logged := panicsLogged(t)
 	for _, when := range []struct {
-		kind    abate.EventKind
+		kind    core.EventKind
 		attempt int
-	}{{abate.AttemptEnded, 1}, {abate.AttemptBegan, 3}, {abate.HedgeSent, 2}, {abate.CallEnded, 4}} {
+	}{{core.AttemptEnded, 1}, {core.AttemptBegan, 3}, {core.HedgeSent, 2}, {core.CallEnded, 4}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := abate.Policy{Retry: retry.Config{MaxRetries: 1}, Hedge: hedge.Config{Delay: ms}}
 			p.Observer = abate.ObserverFunc(func(e abate.Event) {
@@ -239,12 +240,12 @@ func TestAnObserverThatPanicsHangsNobody(t *testing.T) {
 }
 
 func TestRetryAfterOfAnyCopyHolds(t *testing.T) {
-	var c abate.Call
+	var c core.Call
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Hedge: hedge.Config{Delay: ms}})
-	g.Begin(&c, 0, abate.NoDeadline)
+	g.Begin(&c, 0, core.NoDeadline)
 	n, _, _ := c.Hedge(ms)
 	c.AttemptDone(2*ms, 0, abate.Outcome{Class: abate.Overload, RetryAfter: 5 * time.Second, Err: errBusy})
-	if step := c.AttemptDone(3*ms, n, failure()); step.Action != abate.Sleep || step.Until < 5*time.Second {
+	if step := c.AttemptDone(3*ms, n, failure()); step.Action != core.Sleep || step.Until < 5*time.Second {
 		t.Errorf("%+v", step)
 	}
 }
@@ -255,7 +256,7 @@ func TestNothingIsSentForACallerThatLeftAtThatMoment(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			p := abate.Policy{Retry: fixed(10*ms, 1)}
 			p.Observer = abate.ObserverFunc(func(e abate.Event) {
-				if e.Kind == abate.RetryScheduled { // when the driver gets to wait, both the delay and the caller are gone
+				if e.Kind == core.RetryScheduled { // when the driver gets to wait, both the delay and the caller are gone
 					<-time.After(20 * ms)
 					cancel()
 				}
@@ -293,9 +294,9 @@ func TestEveryAttemptThatBeganHasAnEnd(t *testing.T) {
 		p := abate.Policy{Hedge: hedge.Config{Delay: ms, MaxHedges: 2}, Retry: fixed(5*ms, 2)}
 		p.Observer = abate.ObserverFunc(func(e abate.Event) {
 			switch e.Kind {
-			case abate.AttemptBegan, abate.HedgeSent:
+			case core.AttemptBegan, core.HedgeSent:
 				began[e.Attempt]++
-			case abate.AttemptEnded:
+			case core.AttemptEnded:
 				ended[e.Attempt]++
 			}
 		})
@@ -321,23 +322,23 @@ func TestABulkheadThatWasOffKnowsWhoIsInside(t *testing.T) {
 		}
 	}
 	update(abate.Policy{})
-	var calls [11]abate.Call
+	var calls [11]core.Call
 	for i := range 10 {
-		if step := g.Begin(&calls[i], 0, abate.NoDeadline); step.Action != abate.Attempt {
+		if step := g.Begin(&calls[i], 0, core.NoDeadline); step.Action != core.Attempt {
 			t.Fatalf("call %d: %+v", i, step)
 		}
 	}
 	update(on)
-	if step := g.Begin(&calls[10], 0, abate.NoDeadline); step.Action != abate.Finish {
+	if step := g.Begin(&calls[10], 0, core.NoDeadline); step.Action != core.Finish {
 		t.Errorf("an eleventh beside ten with a limit of 2: %+v", step)
 	}
 }
 
 func TestElapsedOfARefusalCountsTheQueue(t *testing.T) {
-	var first, second abate.Call
+	var first, second core.Call
 	g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1}, CircuitBreaker: breaker.Config{FailureThreshold: 1}})
-	g.Begin(&first, 0, abate.NoDeadline)
-	g.Begin(&second, 0, abate.NoDeadline)
+	g.Begin(&first, 0, core.NoDeadline)
+	g.Begin(&second, 0, core.NoDeadline)
 	second.Enqueue(0, new(bulkhead.Waiter))
 	first.AttemptDone(500*ms, 0, failure())
 	var e *abate.Error
@@ -427,9 +428,9 @@ func TestAnIgnoredErrorIsAnAnswerThatNeedsNoFallback(t *testing.T) {
 func TestRampUpKeepsItsPlacesForFirstAttempts(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), RetryBudget: budget.Config{Ratio: 0.1, Reserve: 5},
 		CircuitBreaker: breaker.Config{FailureThreshold: 2, SuccessThreshold: 1, RampUp: time.Hour, RampUpFrom: 1}})
-	at := func(now time.Duration, o abate.Outcome) abate.Step {
-		var c abate.Call
-		g.Begin(&c, now, abate.NoDeadline)
+	at := func(now time.Duration, o abate.Outcome) core.Step {
+		var c core.Call
+		g.Begin(&c, now, core.NoDeadline)
 		return c.AttemptDone(now, 0, o)
 	}
 	for range 2 {
@@ -438,7 +439,7 @@ func TestRampUpKeepsItsPlacesForFirstAttempts(t *testing.T) {
 	at(time.Minute, abate.Outcome{})
 	before := g.StateAt(time.Minute)
 	step := at(time.Minute, failure())
-	if before.Breaker.State != breaker.RampUp || step.Action != abate.Finish || !errors.Is(step.Err, abate.ErrCircuitOpen) {
+	if before.Breaker.State != breaker.RampUp || step.Action != core.Finish || !errors.Is(step.Err, abate.ErrCircuitOpen) {
 		t.Errorf("%+v in state %v", step, before.Breaker.State)
 	}
 	if spent := before.Budget - g.StateAt(time.Minute).Budget; spent > 0 {

@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// operation is a scripted abate.Operation whose values are attempt numbers.
+// operation is a scripted core.Operation whose values are attempt numbers.
 type operation struct {
 	attempt   func(ctx context.Context, n int) (int, error)
 	mu        sync.Mutex
 	discarded []int
 }
 
-func (o *operation) Attempt(ctx context.Context, s abate.Sending) (int, error) {
+func (o *operation) Attempt(ctx context.Context, s core.Sending) (int, error) {
 	return o.attempt(ctx, s.Number)
 }
 func (o *operation) MayHedge() bool { return true }
@@ -55,7 +56,7 @@ func TestTheLoserIsCancelledAndDiscarded(t *testing.T) {
 			<-ctx.Done()
 			return n, nil // it had an answer after all: nobody will see it
 		}}
-		v, release, err := abate.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
+		v, release, err := core.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
 		defer release.Done()
 		if v != 2 || err != nil {
 			t.Error(v, err)
@@ -78,7 +79,7 @@ func TestALateHedgeIsDiscardedToo(t *testing.T) {
 			<-time.After(time.Second) // slow to notice
 			return n, nil
 		}
-		v, release, err := abate.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
+		v, release, err := core.Run[int](t.Context(), guard(t, hedged(10*ms, 1)), op)
 		release.Done()
 		if v != 1 || err != nil {
 			t.Error(v, err)
@@ -96,7 +97,7 @@ func TestTheWinnersContextLivesUntilItsRelease(t *testing.T) {
 	for _, p := range []abate.Policy{hedged(time.Hour, 1), {AttemptTimeout: time.Hour}} {
 		var ctx context.Context
 		op := &operation{attempt: func(c context.Context, n int) (int, error) { ctx = c; return n, nil }}
-		_, release, err := abate.Run[int](t.Context(), guard(t, p), op)
+		_, release, err := core.Run[int](t.Context(), guard(t, p), op)
 		if err != nil || ctx.Err() != nil || !release.Needed() {
 			t.Error(err, ctx.Err(), release.Needed())
 		}
@@ -111,7 +112,7 @@ func TestTheWinnersContextLivesUntilItsRelease(t *testing.T) {
 func TestRunDiscardsEveryValueButTheLast(t *testing.T) {
 	p := abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}}
 	op := &operation{attempt: func(_ context.Context, n int) (int, error) { return -n, nil }}
-	v, release, err := abate.Run[int](t.Context(), guard(t, p), op)
+	v, release, err := core.Run[int](t.Context(), guard(t, p), op)
 	release.Done()
 	if v != -3 || err == nil {
 		t.Error(v, err)

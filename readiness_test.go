@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/startup"
 )
 
 func TestAProgramIsReadyWhenEverythingIsThere(t *testing.T) {
-	var r abate.Readiness
+	var r startup.Readiness
 	at := func(now time.Duration) bool { return r.Report(t.Context(), now).Ready }
 	if !at(0) {
 		t.Error("it waits for nothing, and is not ready")
@@ -51,7 +51,7 @@ func TestAProgramIsReadyWhenEverythingIsThere(t *testing.T) {
 }
 
 func TestACheckIsMadeOnceASecondAtMost(t *testing.T) {
-	var r abate.Readiness
+	var r startup.Readiness
 	var made atomic.Int32
 	r.Check("disk", func(context.Context) error { made.Add(1); return errDown })
 	var all sync.WaitGroup
@@ -75,7 +75,7 @@ func TestACheckIsMadeOnceASecondAtMost(t *testing.T) {
 // A file system that hangs holds up one probe, and not every one after it.
 func TestACheckThatHangsHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
-		var r abate.Readiness
+		var r startup.Readiness
 		hangs := make(chan struct{})
 		r.Check("disk", func(context.Context) error { <-hangs; return nil })
 		go r.Report(t.Context(), 0)
@@ -96,7 +96,7 @@ func TestACheckThatHangsHoldsUpNobodyElse(t *testing.T) {
 }
 
 func TestACheckThatPanicsHasFailed(t *testing.T) {
-	var r abate.Readiness
+	var r startup.Readiness
 	r.Check("disk", func(context.Context) error { panic("no disk") })
 	for range 2 {
 		if report := r.Report(t.Context(), 0); report.Ready || report.Parts[0].Err.Error() != "the check panicked: no disk" {

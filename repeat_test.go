@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -19,9 +20,9 @@ func TestARepeatThatASecondBudgetRefusesGivesBackOnlyWhatItHasDrawn(t *testing.T
 		if second%30 == 0 {
 			shared.Deposit(now) // others make first attempts
 		}
-		var c abate.Call
+		var c core.Call
 		c.Repeated()
-		if step := g.Begin(&c, now, abate.NoDeadline); step.Action == abate.Attempt {
+		if step := g.Begin(&c, now, core.NoDeadline); step.Action == core.Attempt {
 			t.Fatal("it was sent")
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -31,27 +33,27 @@ func TestWithoutAGuardEveryCallPasses(t *testing.T) {
 			return abate.DoHedgedWithFallback(ctx, g, fn, func(_ context.Context, err error) (int, error) { return 7, err })
 		},
 		"Run": func(ctx context.Context, g *abate.Guard) (int, error) {
-			v, release, err := abate.Run[int](ctx, g, &operation{attempt: func(context.Context, int) (int, error) { return 7, errDown }})
+			v, release, err := core.Run[int](ctx, g, &operation{attempt: func(context.Context, int) (int, error) { return 7, errDown }})
 			release.Done()
 			return v, err
 		},
 		"AdmitOne": func(ctx context.Context, g *abate.Guard) (int, error) {
-			a, err := abate.AdmitOne(ctx, g)
+			a, err := core.AdmitOne(ctx, g)
 			if err != nil || a.Context() != ctx {
 				t.Errorf("%v, context %v", err, a.Context())
 			}
 			return 7, a.Done(errDown)
 		},
 		"Begin": func(_ context.Context, g *abate.Guard) (int, error) {
-			var c abate.Call
-			if step := g.Begin(&c, 0, abate.NoDeadline); step.Action != abate.Attempt {
+			var c core.Call
+			if step := g.Begin(&c, 0, core.NoDeadline); step.Action != core.Attempt {
 				t.Errorf("%+v", step)
 			}
 			return 7, c.AttemptDone(0, 0, failure()).Err
 		},
 		"Startup": func(_ context.Context, g *abate.Guard) (int, error) {
-			var s abate.Startup
-			if step := s.Begin(g, 0, abate.NoDeadline); step.Action != abate.Attempt {
+			var s core.Startup
+			if step := s.Begin(g, 0, core.NoDeadline); step.Action != core.Attempt {
 				t.Errorf("%+v", step)
 			}
 			return 7, s.AttemptDone(0, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errDown}).Err
@@ -101,7 +103,7 @@ func TestAGuardThatNobodyMadeCanBeLookedAtAndNotChanged(t *testing.T) {
 // What a guard that nobody made is told in one place must not be known in another: all of them share their settings.
 func TestGuardsThatNobodyMadeShareNothing(t *testing.T) {
 	ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(abate.Event) {}))
-	ctx = abate.WithCallTree(ctx, abate.NewCallTree(abate.Allowance{Left: 3, Owner: "edge"}))
+	ctx = core.WithCallTree(ctx, core.NewCallTree(core.Allowance{Left: 3, Owner: "edge"}))
 	for range 10 {
 		_, _ = abate.Do(ctx, nil, func(context.Context) (int, error) { return 7, nil })
 	}
@@ -111,10 +113,10 @@ func TestGuardsThatNobodyMadeShareNothing(t *testing.T) {
 }
 
 func TestWithoutAGateEveryRequestPasses(t *testing.T) {
-	for name, g := range map[string]*abate.Gate{"nil": nil, "zero": new(abate.Gate)} {
+	for name, g := range map[string]*inbound.Gate{"nil": nil, "zero": new(inbound.Gate)} {
 		for range 100 {
-			var a abate.Arrival
-			if step := g.Arrive(&a, 0, abate.Request{Deadline: abate.NoDeadline}); step.Action != abate.Handle {
+			var a inbound.Arrival
+			if step := g.Arrive(&a, 0, inbound.Request{Deadline: core.NoDeadline}); step.Action != core.Handle {
 				t.Fatalf("%s: %+v", name, step)
 			}
 			if _, limited := a.Limit(); limited || a.NoRetry(0) {
@@ -123,10 +125,10 @@ func TestWithoutAGateEveryRequestPasses(t *testing.T) {
 			a.Done(0, abate.Overload)
 		}
 		g.KeyDecided("run")
-		if _, _, on := g.Idempotency(); on || g.Name() != "unguarded" || g.State() != (abate.GateState{}) || g.Trusts(netip.Addr{}) || g.Describe().Shed.Enabled() {
+		if _, _, on := g.Idempotency(); on || g.Name() != "unguarded" || g.State() != (inbound.GateState{}) || g.Trusts(netip.Addr{}) || g.Describe().Shed.Enabled() {
 			t.Errorf("%s: %q, %+v", name, g.Name(), g.State())
 		}
-		if g.Update(abate.Protection{}) == nil || g.UpdateAt(0, abate.Protection{}) == nil {
+		if g.Update(inbound.Protection{}) == nil || g.UpdateAt(0, inbound.Protection{}) == nil {
 			t.Errorf("%s: an update is no error", name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
@@ -54,7 +55,7 @@ func (v *virtual) run() {
 // virtualCall is one call of a scenario under the virtual driver.
 type virtualCall struct {
 	*virtual
-	abate.Call
+	core.Call
 	sc     *scenario
 	caller call
 	gone   error // why the caller left
@@ -64,14 +65,14 @@ type virtualCall struct {
 
 	queued  *bulkhead.Waiter // in the bulkhead's queue
 	asleep  bool
-	flights [abate.MaxCopies]int // generation of the copy in the air, 0 for none
+	flights [core.MaxCopies]int // generation of the copy in the air, 0 for none
 	sent    int
 }
 
 func (v *virtual) start(g *abate.Guard, sc *scenario, caller call) *virtualCall {
 	c := &virtualCall{virtual: v, sc: sc, caller: caller}
 	v.after(caller.at, func() {
-		deadline := abate.NoDeadline
+		deadline := core.NoDeadline
 		if caller.deadline > 0 {
 			deadline = v.now + caller.deadline
 		}
@@ -101,22 +102,22 @@ func (c *virtualCall) leave(cause error) {
 	}
 }
 
-func (c *virtualCall) take(step abate.Step) {
+func (c *virtualCall) take(step core.Step) {
 	c.wait++
 	wait := c.wait
 	c.queued, c.asleep = nil, false
 	switch step.Action {
-	case abate.Attempt:
+	case core.Attempt:
 		c.fly(0, step.Until)
 		c.armHedge()
-	case abate.Sleep:
+	case core.Sleep:
 		c.asleep = true
 		c.after(step.Until-c.now, func() {
 			if c.wait == wait && !c.ended {
 				c.take(c.Resume(c.now))
 			}
 		})
-	case abate.Queue:
+	case core.Queue:
 		w := &bulkhead.Waiter{}
 		w.Wake = func() {
 			c.wait++
@@ -129,7 +130,7 @@ func (c *virtualCall) take(step abate.Step) {
 		}
 		step := c.Enqueue(c.now, w)
 		c.take(step)
-		if step.Action == abate.Queued {
+		if step.Action == core.Queued {
 			c.queued = w
 			wait := c.wait
 			c.after(step.Until-c.now, func() {
@@ -138,9 +139,9 @@ func (c *virtualCall) take(step abate.Step) {
 				}
 			})
 		}
-	case abate.Finish:
+	case core.Finish:
 		c.ended, c.err = true, step.Err
-		c.flights = [abate.MaxCopies]int{}
+		c.flights = [core.MaxCopies]int{}
 	}
 }
 
@@ -151,7 +152,7 @@ func (c *virtualCall) fly(n int, deadline time.Duration) {
 	flight := c.sent
 	c.flights[n] = flight
 	takes, err := r.after, r.err
-	if deadline != abate.NoDeadline && deadline-c.now < takes {
+	if deadline != core.NoDeadline && deadline-c.now < takes {
 		takes, err = deadline-c.now, context.DeadlineExceeded
 	}
 	c.after(takes, func() { c.land(n, flight, err) })
@@ -162,7 +163,7 @@ func (c *virtualCall) land(n, flight int, err error) {
 		return
 	}
 	c.flights[n] = 0
-	if step := c.AttemptDone(c.now, n, outcomeOf(err, c.gone)); step.Action != abate.Await {
+	if step := c.AttemptDone(c.now, n, outcomeOf(err, c.gone)); step.Action != core.Await {
 		c.take(step)
 	}
 }

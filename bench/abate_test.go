@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -59,7 +60,7 @@ func workIntCtx(context.Context) (int, error) { return 1, nil }
 func repeatable(g *abate.Guard) maker {
 	ctx := context.Background()
 	return shared(func() error {
-		_, release, err := abate.Run(ctx, g, copies{})
+		_, release, err := core.Run(ctx, g, copies{})
 		release.Done()
 		return err
 	})
@@ -68,7 +69,7 @@ func repeatable(g *abate.Guard) maker {
 // copies is work as an operation that may run twice at once.
 type copies struct{}
 
-func (copies) Attempt(ctx context.Context, _ abate.Sending) (int, error) { return workIntCtx(ctx) }
+func (copies) Attempt(ctx context.Context, _ core.Sending) (int, error) { return workIntCtx(ctx) }
 
 func (copies) Classify(int, error) abate.Outcome { return abate.Outcome{} }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	needsredis "github.com/abate-go/abate/internal/needs/redis"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
@@ -35,7 +36,7 @@ func BenchmarkRedisLimit(b *testing.B) {
 		key   string
 		limit int
 	}{{"hot", 1_000_000_000}, {"over", 100_000}} {
-		ours := fleet.Limiter(row.key, abate.ArrivalLimit{Config: ratelimit.Config{
+		ours := fleet.Limiter(row.key, inbound.ArrivalLimit{Config: ratelimit.Config{
 			Limit: ratelimit.Rate{Tokens: float64(row.limit), Per: time.Second}, Burst: row.limit}})
 		name := "key=" + row.key + "/impl="
 		limited(b, name+"abate", row.limit, func() bool { return fleetTake(ours, "tenant") })
@@ -43,7 +44,7 @@ func BenchmarkRedisLimit(b *testing.B) {
 		limited(b, name+"redis_rate", row.limit, func() bool { return peerTake(b, peer, "tenant "+row.key, theirs) })
 	}
 
-	cold := fleet.Limiter("cold", abate.ArrivalLimit{
+	cold := fleet.Limiter("cold", inbound.ArrivalLimit{
 		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 100, Per: time.Second}},
 	})
 	var next atomic.Int64
@@ -60,7 +61,7 @@ func BenchmarkRedisLimit(b *testing.B) {
 
 // fleetTake is what a gate does.
 func fleetTake(l *abateredis.Limiter, key string) bool {
-	d, ok := l.TryTake(abate.Now(), key, 1)
+	d, ok := l.TryTake(core.Now(), key, 1)
 	if !ok {
 		d = l.Take(context.Background(), key, 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -40,7 +41,7 @@ func (l limit) thresholds() fieldThresholds {
 // bound is where the limit of a panel comes from: the policy of a service, what protects it, or always the same.
 type bound struct {
 	guard func(*abate.Policy) limit
-	gate  func(*abate.Protection) limit
+	gate  func(*inbound.Protection) limit
 	fixed limit
 }
 
@@ -76,7 +77,7 @@ func (b *boundaries) base(of bound) limit {
 	case of.gate != nil && len(b.protect) > 0:
 		return of.gate(&b.protect[0].Protection)
 	case of.gate != nil:
-		none := abate.Protection{}.WithDefaults()
+		none := inbound.Protection{}.WithDefaults()
 		return of.gate(&none)
 	}
 	return of.fixed
@@ -170,18 +171,18 @@ func handlerLimit(p *abate.Policy) limit {
 }
 
 // queueLimit is for the wait at the gate. Without queueTarget the gate measures its own.
-func queueLimit(p *abate.Protection) limit {
+func queueLimit(p *inbound.Protection) limit {
 	return limit{warn: p.Shed.QueueTarget.Seconds(), bad: p.Shed.QueueInterval.Seconds()}
 }
 
 // answerLimit is for how long the service takes: red where the gate gives requests up.
-func answerLimit(p *abate.Protection) limit {
+func answerLimit(p *inbound.Protection) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
 // arrivingLimit is for retries among arriving requests: yellow where answers ask callers to stop, as for
 // ArrivingRetries.
-func arrivingLimit(p *abate.Protection) limit {
+func arrivingLimit(p *inbound.Protection) limit {
 	at := p.Shed.MaxRetryShare
 	if at == 0 {
 		at = 0.1
@@ -190,6 +191,6 @@ func arrivingLimit(p *abate.Protection) limit {
 }
 
 // cpuLimit is for the processor time in use: red where requests are refused.
-func cpuLimit(p *abate.Protection) limit {
+func cpuLimit(p *inbound.Protection) limit {
 	return limit{warn: rounded(p.Shed.CPU * 0.8), bad: p.Shed.CPU}
 }

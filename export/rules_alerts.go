@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policyfile"
@@ -117,7 +118,7 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 
 // ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service
 // matches its series.
-func ofProtection(service string, p abate.Protection, t clockwork) []alert {
+func ofProtection(service string, p inbound.Protection, t clockwork) []alert {
 	var list []alert
 	if p.Shed.Enabled() {
 		list = append(list, arrivingRetries(service, &p))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/pacing"
 )
 
@@ -125,7 +126,7 @@ func letterFlood(service string) alert {
 
 // arrivingRetries alerts on a storm that others make. A gate that has had fewer than two requests a second asks nobody
 // to stop.
-func arrivingRetries(service string, p *abate.Protection) alert {
+func arrivingRetries(service string, p *inbound.Protection) alert {
 	return alert{
 		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
 		expr: fmt.Sprintf("abate:arriving_retries:ratio_rate1m{%[1]s} > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 2",

@@ -4,14 +4,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // AppendAllowance appends the value of Abate-Retry-Allowance, as in `2;owner="payment-service"`: an RFC 9651 Item, an
 // Integer with the parameter owner, a String. An owner is cut after 128 bytes, and what a String cannot hold becomes
 // "?". It allocates nothing if dst has room.
-func AppendAllowance(dst []byte, a abate.Allowance) []byte {
-	dst = strconv.AppendInt(dst, int64(min(max(a.Left, 0), abate.MaxAllowance)), 10)
+func AppendAllowance(dst []byte, a core.Allowance) []byte {
+	dst = strconv.AppendInt(dst, int64(min(max(a.Left, 0), core.MaxAllowance)), 10)
 	if a.Owner == "" {
 		return dst
 	}
@@ -30,19 +30,19 @@ func AppendAllowance(dst []byte, a abate.Allowance) []byte {
 }
 
 // ParseAllowance reads such a value. Parameters that it does not know are skipped. False if it is no such Item, or
-// negative: then it is as if the header were not there. More than abate.MaxAllowance is that. It allocates only for an
+// negative: then it is as if the header were not there. More than core.MaxAllowance is that. It allocates only for an
 // owner with escapes.
-func ParseAllowance(value string) (abate.Allowance, bool) {
+func ParseAllowance(value string) (core.Allowance, bool) {
 	it, ok := parseItem(value)
 	if !ok || it.n < 0 {
-		return abate.Allowance{}, false
+		return core.Allowance{}, false
 	}
-	return abate.Allowance{Left: int(min(it.n, abate.MaxAllowance)), Owner: it.owner}, true
+	return core.Allowance{Left: int(min(it.n, core.MaxAllowance)), Owner: it.owner}, true
 }
 
 // LeastAllowance is ParseAllowance for all values of the header together, on several lines or joined by commas on the
 // way: the least counts. False if none can be read.
-func LeastAllowance(values []string) (least abate.Allowance, ok bool) {
+func LeastAllowance(values []string) (least core.Allowance, ok bool) {
 	for _, v := range values {
 		for more := true; more; {
 			var one string
@@ -72,8 +72,8 @@ func cutMember(s string) (member, rest string, more bool) {
 }
 
 // AppendMade appends the value of Abate-Retries-Made, as in `2;final`. It allocates nothing if dst has room.
-func AppendMade(dst []byte, b abate.Below) []byte {
-	dst = strconv.AppendInt(dst, int64(min(max(b.Made, 0), abate.MaxAllowance)), 10)
+func AppendMade(dst []byte, b core.Below) []byte {
+	dst = strconv.AppendInt(dst, int64(min(max(b.Made, 0), core.MaxAllowance)), 10)
 	if b.Final {
 		dst = append(dst, ";final"...)
 	}
@@ -81,23 +81,23 @@ func AppendMade(dst []byte, b abate.Below) []byte {
 }
 
 // ParseMade reads such a value. False if it is none. It allocates nothing.
-func ParseMade(value string) (abate.Below, bool) {
+func ParseMade(value string) (core.Below, bool) {
 	it, ok := parseItem(value)
 	if !ok || it.n < 0 {
-		return abate.Below{}, false
+		return core.Below{}, false
 	}
-	return abate.Below{Said: true, Made: int(min(it.n, abate.MaxAllowance)), Final: it.final}, true
+	return core.Below{Said: true, Made: int(min(it.n, core.MaxAllowance)), Final: it.final}, true
 }
 
 // MostMade is ParseMade for all values of the header together, on several lines or joined by commas on the way: the
 // highest number counts, and one that is final makes all so. What cannot be read says nothing.
-func MostMade(values []string) (most abate.Below) {
+func MostMade(values []string) (most core.Below) {
 	for _, v := range values {
 		for more := true; more; {
 			var one string
 			one, v, more = cutMember(v)
 			if b, ok := ParseMade(one); ok {
-				most = abate.Below{Said: true, Made: max(most.Made, b.Made), Final: most.Final || b.Final}
+				most = core.Below{Said: true, Made: max(most.Made, b.Made), Final: most.Final || b.Final}
 			}
 		}
 	}

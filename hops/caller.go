@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // AppendCaller appends how an address is called where it stands for a caller: an IPv6 address by its first 64 bits,
@@ -57,7 +57,7 @@ func Address(text string) netip.Addr {
 // from the right, where the nearest hop wrote, the first address that is not that of a trusted hop. What is left of it
 // may be anybody's invention. If all are trusted it is the leftmost; an entry that is no address ends the search, at
 // the hop that wrote it.
-func ForwardedFor(g *abate.Gate, peer netip.Addr, values []string) netip.Addr {
+func ForwardedFor(g *inbound.Gate, peer netip.Addr, values []string) netip.Addr {
 	for i := len(values) - 1; i >= 0; i-- {
 		for rest, more := values[i], true; more; {
 			entry := rest

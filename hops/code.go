@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Code is a gRPC status code. The numbers are gRPC's.
@@ -26,8 +27,8 @@ const (
 
 // String is the code's name as in the specification of gRPC, such as UNAVAILABLE.
 func (c Code) String() string {
-	if int(c) < len(abate.GRPCCodes) {
-		return abate.GRPCCodes[c]
+	if int(c) < len(core.GRPCCodes) {
+		return core.GRPCCodes[c]
 	}
 	return "CODE(" + strconv.FormatUint(uint64(c), 10) + ")"
 }
@@ -83,7 +84,7 @@ func judge(c Code) (class abate.Class, passes bool) {
 // ClassifyCode judges an attempt of g by the code of its answer; again reports whether the call may be sent again, see
 // RepeatableCall; p and b are what the answer said about that. err is the attempt's error. What the caller did is not
 // judged here.
-func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b abate.Below, err error) abate.Outcome {
+func ClassifyCode(g *abate.Guard, c Code, again bool, p Pushback, b core.Below, err error) abate.Outcome {
 	class, passes := judge(c)
 	o := abate.Outcome{Class: class, Below: b, Err: err}
 	if c == OK {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -18,7 +18,7 @@ func FuzzAllowance(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		values := strings.Split(text, "\n")
 		least, ok := hops.LeastAllowance(values)
-		if least.Left < 0 || least.Left > abate.MaxAllowance || !ok && least != (abate.Allowance{}) {
+		if least.Left < 0 || least.Left > core.MaxAllowance || !ok && least != (core.Allowance{}) {
 			t.Fatalf("%q: %+v, %v", values, least, ok)
 		}
 		for _, v := range values {
@@ -52,9 +52,9 @@ func FuzzOwner(f *testing.F) {
 		f.Add(owner, 2)
 	}
 	f.Fuzz(func(t *testing.T, owner string, left int) {
-		text := string(hops.AppendAllowance(nil, abate.Allowance{Left: left, Owner: owner}))
+		text := string(hops.AppendAllowance(nil, core.Allowance{Left: left, Owner: owner}))
 		a, ok := hops.ParseAllowance(text)
-		if !ok || a.Left != min(max(left, 0), abate.MaxAllowance) || len(text) > 300 ||
+		if !ok || a.Left != min(max(left, 0), core.MaxAllowance) || len(text) > 300 ||
 			strings.ContainsAny(text, "\r\n\x00") {
 			t.Fatalf("%q: %+v, %v", text, a, ok)
 		}
@@ -78,7 +78,7 @@ func FuzzMade(f *testing.F) {
 			}
 		}
 		if b, ok := hops.ParseMade(string(hops.AppendMade(nil, most))); most.Said && (!ok || b != most) ||
-			most.Made > abate.MaxAllowance || most.Made < 0 {
+			most.Made > core.MaxAllowance || most.Made < 0 {
 			t.Errorf("%+v is read back as %+v, %v", most, b, ok)
 		}
 	})

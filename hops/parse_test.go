@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
 func TestLongOwnersAreCut(t *testing.T) {
-	text := string(hops.AppendAllowance(nil, abate.Allowance{Left: 1, Owner: strings.Repeat(`"`, 5000)}))
+	text := string(hops.AppendAllowance(nil, core.Allowance{Left: 1, Owner: strings.Repeat(`"`, 5000)}))
 	if a, ok := hops.ParseAllowance(text); !ok || len(text) > 300 || a.Owner != strings.Repeat(`"`, 128) {
 		t.Errorf("%q", text)
 	}
@@ -24,7 +25,7 @@ func TestOneValueIsOneItem(t *testing.T) {
 	if b, ok := hops.ParseMade("2, 1"); ok {
 		t.Errorf("%+v", b)
 	}
-	if b, ok := hops.ParseMade("2;final"); !ok || b != (abate.Below{Said: true, Made: 2, Final: true}) {
+	if b, ok := hops.ParseMade("2;final"); !ok || b != (core.Below{Said: true, Made: 2, Final: true}) {
 		t.Errorf("%+v, %v", b, ok)
 	}
 }
@@ -129,52 +130,52 @@ func policyOf(t *testing.T, p abate.Policy) *abate.Guard {
 func TestWhatACodeIsToACall(t *testing.T) {
 	g := policyOf(t, abate.Policy{})
 	listed := policyOf(t, abate.Policy{RetryOn: []string{"ABORTED"}})
-	final := abate.Below{Said: true, Made: 1, Final: true}
+	final := core.Below{Said: true, Made: 1, Final: true}
 	for name, c := range map[string]struct {
 		guard *abate.Guard
 		code  hops.Code
 		again bool
 		push  hops.Pushback
-		below abate.Below
+		below core.Below
 		want  abate.Outcome
 	}{
-		"good": {g, hops.OK, true, hops.Pushback{}, abate.Below{Said: true, Made: 2}, abate.Outcome{
-			Below: abate.Below{Said: true, Made: 2},
+		"good": {g, hops.OK, true, hops.Pushback{}, core.Below{Said: true, Made: 2}, abate.Outcome{
+			Below: core.Below{Said: true, Made: 2},
 		}},
 		"good, pushed back": {
-			g, hops.OK, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}},
+			g, hops.OK, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: core.Below{Said: true, Made: 1}},
 		},
 		"business": {
-			g, 5, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: abate.Below{Said: true, Made: 1}},
+			g, 5, true, hops.Pushback{Never: true}, final, abate.Outcome{Below: core.Below{Said: true, Made: 1}},
 		},
 		"may pass": {
-			g, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure},
+			g, hops.Unavailable, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure},
 		},
 		"may not be sent again": {
-			g, hops.Unavailable, false, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+			g, hops.Unavailable, false, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
 		},
 		"does not pass": {
-			g, hops.Internal, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+			g, hops.Internal, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
 		},
 		"overload": {
-			g, hops.ResourceExhausted, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Overload},
+			g, hops.ResourceExhausted, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Overload},
 		},
-		"pushed back": {g, hops.Unavailable, true, hops.Pushback{Wait: time.Second}, abate.Below{},
+		"pushed back": {g, hops.Unavailable, true, hops.Pushback{Wait: time.Second}, core.Below{},
 			abate.Outcome{Class: abate.Overload, RetryAfter: time.Second}},
-		"never again, for all": {g, hops.Unavailable, true, hops.Pushback{Never: true}, abate.Below{}, abate.Outcome{
-			Class: abate.Failure, NoRetry: true, Below: abate.Below{Final: true},
+		"never again, for all": {g, hops.Unavailable, true, hops.Pushback{Never: true}, core.Below{}, abate.Outcome{
+			Class: abate.Failure, NoRetry: true, Below: core.Below{Final: true},
 		}},
 		"final": {
 			g, hops.Unavailable, true, hops.Pushback{}, final, abate.Outcome{Class: abate.Failure, NoRetry: true, Below: final},
 		},
 		"listed": {
-			listed, 10, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure},
+			listed, 10, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure},
 		},
 		"not listed any more": {
-			listed, hops.Unavailable, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+			listed, hops.Unavailable, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
 		},
 		"a code that nobody has made": {
-			g, 77, true, hops.Pushback{}, abate.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
+			g, 77, true, hops.Pushback{}, core.Below{}, abate.Outcome{Class: abate.Failure, NoRetry: true},
 		},
 	} {
 		if got := hops.ClassifyCode(c.guard, c.code, c.again, c.push, c.below, nil); got != c.want {

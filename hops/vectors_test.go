@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -16,7 +17,7 @@ import (
 type vectors struct {
 	ParseAllowance []struct {
 		Values    []string
-		Allowance *abate.Allowance
+		Allowance *core.Allowance
 	}
 	WriteAllowance []struct {
 		Left        int
@@ -24,7 +25,7 @@ type vectors struct {
 	}
 	ParseMade []struct {
 		Values []string
-		Made   *abate.Below
+		Made   *core.Below
 	}
 	WriteMade []struct {
 		Made  int
@@ -78,12 +79,12 @@ func TestVectorsOfOurHeaders(t *testing.T) {
 		}
 	}
 	for _, c := range v.WriteAllowance {
-		if got := string(hops.AppendAllowance(nil, abate.Allowance{Left: c.Left, Owner: c.Owner})); got != c.Text {
+		if got := string(hops.AppendAllowance(nil, core.Allowance{Left: c.Left, Owner: c.Owner})); got != c.Text {
 			t.Errorf("allowance %+v is written %q", c, got)
 		}
 	}
 	for _, c := range v.ParseMade {
-		want := abate.Below{}
+		want := core.Below{}
 		if c.Made != nil {
 			want, want.Said = *c.Made, true
 		}
@@ -92,7 +93,7 @@ func TestVectorsOfOurHeaders(t *testing.T) {
 		}
 	}
 	for _, c := range v.WriteMade {
-		if got := string(hops.AppendMade(nil, abate.Below{Made: c.Made, Final: c.Final})); got != c.Text {
+		if got := string(hops.AppendMade(nil, core.Below{Made: c.Made, Final: c.Final})); got != c.Text {
 			t.Errorf("made %+v is written %q", c, got)
 		}
 	}
@@ -143,7 +144,7 @@ func TestVectorsOfTheHeadersOfOthers(t *testing.T) {
 type scenario struct {
 	Name       string
 	MaxRetries int
-	Owner      abate.RetryOwner
+	Owner      core.RetryOwner
 	Arrived    *string // the request's Abate-Retry-Allowance, from a trusted peer
 	Open       bool    // the request's allowance is not believed
 	Calls      []struct {
@@ -195,16 +196,16 @@ func (s *scenario) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tree *abate.CallTree
+	var tree *core.CallTree
 	if s.Open {
-		tree = abate.NewOpenCallTree()
+		tree = core.NewOpenCallTree()
 	}
 	if s.Arrived != nil {
 		a, ok := hops.LeastAllowance([]string{*s.Arrived})
 		if !ok {
 			t.Fatalf("allowance %q", *s.Arrived)
 		}
-		tree = abate.NewCallTree(a)
+		tree = core.NewCallTree(a)
 	}
 	for n := range s.Calls {
 		s.call(t, g, tree, n)
@@ -220,13 +221,13 @@ func (s *scenario) run(t *testing.T) {
 	}
 }
 
-func (s *scenario) call(t *testing.T, g *abate.Guard, tree *abate.CallTree, n int) {
-	var c abate.Call
+func (s *scenario) call(t *testing.T, g *abate.Guard, tree *core.CallTree, n int) {
+	var c core.Call
 	c.Under(tree)
 	want := s.Calls[n]
 	step := g.Begin(&c, 0, math.MaxInt64)
 	for i, a := range want.Attempts {
-		if step.Action != abate.Attempt {
+		if step.Action != core.Attempt {
 			t.Fatalf("call %d: step %+v instead of attempt %d", n+1, step, i+1)
 		}
 		var sends *string
@@ -239,7 +240,7 @@ func (s *scenario) call(t *testing.T, g *abate.Guard, tree *abate.CallTree, n in
 		}
 		step = c.AttemptDone(0, 0, a.Answer.outcome(t))
 	}
-	if step.Action != abate.Finish {
+	if step.Action != core.Finish {
 		t.Fatalf("call %d does not end after %d attempts: %+v", n+1, len(want.Attempts), step)
 	}
 	ends := ""

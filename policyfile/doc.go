@@ -11,7 +11,7 @@
 //	  payment-service: {maxRetries: 2}
 //	gatewayRetries: false
 //
-// What arrives is protected under protect, each entry for itself on top of abate.DefaultProtection; what instances
+// What arrives is protected under protect, each entry for itself on top of inbound.DefaultProtection; what instances
 // share (fleet: true) goes through redis:
 //
 //	protect:
@@ -31,7 +31,7 @@
 // left out is inherited, key by key inside sections too; a list replaces the inherited one. The file may be wrapped in
 // a Kubernetes ConfigMap, and positions then point into the outer file. Anchors, aliases and merge keys (<<) work; keys
 // of the top level that begin with x- are not looked at, so that anchors have a place to stand. The keys and their
-// limits are the fields of abate.Policy, abate.Protection and Redis, and their tags; Schema is the same as a JSON
+// limits are the fields of abate.Policy, inbound.Protection and Redis, and their tags; Schema is the same as a JSON
 // Schema.
 //
 // Cost: a file of 10 services takes well under a millisecond to check. Set.Guard, Set.Match and Set.Entrance are map

@@ -5,29 +5,30 @@ import (
 	"slices"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // Entrance is where Set.Entrance sends a request that has arrived: to the gate first, and what that admits to the
 // service.
 type Entrance struct {
-	Gate *abate.Gate
+	Gate *inbound.Gate
 	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not
 	// change it. The gate may follow a newer one already.
-	Protection *abate.Protection
+	Protection *inbound.Protection
 	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams.
 	Destination
 }
 
 // protected is one entry of protect in force. It is immutable.
 type protected struct {
-	gate  *abate.Gate
-	full  *abate.Protection // every default written out
-	local *abate.Guard      // of the way from here to the service
-	to    *abate.Policy     // its policy
+	gate  *inbound.Gate
+	full  *inbound.Protection // every default written out
+	local *abate.Guard        // of the way from here to the service
+	to    *abate.Policy       // its policy
 }
 
 // Gate returns the gate of a service under protect.
-func (s *Set) Gate(name string) (*abate.Gate, bool) {
+func (s *Set) Gate(name string) (*inbound.Gate, bool) {
 	p := s.current.Load().protected[name]
 	if p == nil {
 		return nil, false
@@ -70,8 +71,8 @@ func (s *Set) Entrance(listen, host, path string) (Entrance, bool) {
 
 // gateChange is a gate and the protection it is about to get.
 type gateChange struct {
-	gate       *abate.Gate
-	protection abate.Protection
+	gate       *inbound.Gate
+	protection inbound.Protection
 }
 
 // planGates makes the gates and local guards that t needs, and returns which of the existing ones have to change. It
@@ -90,7 +91,7 @@ func (s *Set) planGates(t *table) (changes []gateChange, local []change, problem
 		entry := &protected{full: &full, to: &fullTo}
 		var err error
 		if old := s.gates[name]; old == nil {
-			if entry.gate, err = abate.NewGate(name, p); err == nil {
+			if entry.gate, err = inbound.NewGate(name, p); err == nil {
 				entry.local, err = abate.New(name+" (local)", to)
 			}
 		} else if err = p.Validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/redelivery"
@@ -288,7 +289,7 @@ func TestFormatReadsBackAsTheSamePolicy(t *testing.T) {
 
 func TestFormatOfOneServiceFitsUnderServices(t *testing.T) {
 	p := abate.DefaultPolicy()
-	p.Upstreams, p.Fallback = []string{"http://a:1"}, abate.Fallback{Status: 200, Body: "{\"x\": [1,\n2]}\u2028<&>"}
+	p.Upstreams, p.Fallback = []string{"http://a:1"}, core.Fallback{Status: 200, Body: "{\"x\": [1,\n2]}\u2028<&>"}
 	for _, name := range []string{"payments", "true", "~", "null", "8080", "a b", "with \"quotes\" and: colons", "größe"} {
 		p.Fallback.ContentType = name
 		text := "services:\n" + strings.ReplaceAll("\n"+string(policyfile.Format(name, &p)), "\n", "\n  ")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What is done with a path that two servers may read in two ways. See abate.Protection's AmbiguousPaths.
+// What is done with a path that two servers may read in two ways. See inbound.Protection's AmbiguousPaths.
 const (
 	Refuse    = "refuse"
 	Normalize = "normalize"

@@ -6,33 +6,33 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // Protected is one entry of protect: a service that requests arrive at.
 type Protected struct {
 	Name       string
-	Protection abate.Protection
+	Protection inbound.Protection
 }
 
 // Protection is the protection that the file has for a service, and whether it has one.
-func (f *File) Protection(name string) (abate.Protection, bool) {
+func (f *File) Protection(name string) (inbound.Protection, bool) {
 	for i := range f.Protect {
 		if f.Protect[i].Name == name {
 			return ownProtection(f.Protect[i].Protection), true
 		}
 	}
-	return abate.Protection{}, false
+	return inbound.Protection{}, false
 }
 
-var protectShape = strictyaml.ShapeOf(reflect.TypeFor[abate.Protection]())
+var protectShape = strictyaml.ShapeOf(reflect.TypeFor[inbound.Protection]())
 
-// protect reads the entries of protect. Each starts from abate.DefaultProtection.
+// protect reads the entries of protect. Each starts from inbound.DefaultProtection.
 func (d *decoder) protect(f *File, entries []strictyaml.Entry) []*reader {
 	readers := make([]*reader, 0, len(entries))
 	for _, e := range entries {
-		p := abate.DefaultProtection()
+		p := inbound.DefaultProtection()
 		r := d.reader(protectShape, "", "protect."+e.Key.Value, e.Key)
 		r.Read(protectShape, e.Value, reflect.ValueOf(&p).Elem())
 		r.check(fieldErrors(p.Validate()), fieldErrors(p.Ineffective()), p.WithDefaults(), nil)
@@ -130,7 +130,7 @@ func everyAddress(host string) bool {
 }
 
 // ownProtection cuts a protection loose from the lists it shares.
-func ownProtection(p abate.Protection) abate.Protection {
+func ownProtection(p inbound.Protection) inbound.Protection {
 	p.Upstreams, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Routes)
 	p.TrustedPeers, p.Idempotency.Methods = slices.Clone(p.TrustedPeers), slices.Clone(p.Idempotency.Methods)
 	return p

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/policyfile"
@@ -25,17 +27,17 @@ func TestAnEntryOfProtectStartsFromTheDefaultProtection(t *testing.T) {
 		t.Fatalf("entries %q", names)
 	}
 	library, ok := f.Protection("library")
-	if want := abate.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
+	if want := inbound.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
 		t.Errorf("an empty entry is %+v, want %+v", library, want)
 	}
 	orders, _ := f.Protection("orders")
-	limit := abate.ArrivalLimit{Config: ratelimit.Config{
+	limit := inbound.ArrivalLimit{Config: ratelimit.Config{
 		Limit: ratelimit.Rate{Tokens: 100, Per: 10 * time.Second}, Burst: 20, MaxKeys: 1000,
 	},
 		Key: "caller", Cost: 0.5, Fleet: true, WhenAway: "closed", Reset: "epoch"}
 	if orders.RateLimit != limit || orders.Caller != "header:X-Tenant" || orders.Timeout != 2*time.Second ||
 		orders.Shed.Concurrency != shed.AIMD ||
-		orders.Priority != (abate.PriorityRule{Header: "X-Priority", Default: shed.SheddablePlus}) ||
+		orders.Priority != (inbound.PriorityRule{Header: "X-Priority", Default: shed.SheddablePlus}) ||
 		!orders.Authentication.Enabled() ||
 		!slices.Equal(orders.Idempotency.Methods, []string{"POST", "PATCH"}) ||
 		!slices.Equal(orders.TrustedPeers, []string{"10.0.0.0/8", "::1"}) {
@@ -168,14 +170,14 @@ func TestBehindAnEntranceNothingIsDecidedTwice(t *testing.T) {
 }
 
 // take takes a token from the bucket of a gate and reports whether there was one.
-func take(t *testing.T, g *abate.Gate, now time.Duration) bool {
+func take(t *testing.T, g *inbound.Gate, now time.Duration) bool {
 	t.Helper()
-	var a abate.Arrival
-	step := g.Arrive(&a, now, abate.Request{Deadline: abate.NoDeadline, Attempt: 1})
-	if step.Action == abate.Handle {
+	var a inbound.Arrival
+	step := g.Arrive(&a, now, inbound.Request{Deadline: core.NoDeadline, Attempt: 1})
+	if step.Action == core.Handle {
 		a.Done(now, abate.Success)
 	}
-	return step.Action == abate.Handle
+	return step.Action == core.Handle
 }
 
 func TestAReloadKeepsWhatIsInTheBuckets(t *testing.T) {
@@ -237,7 +239,7 @@ func TestABadFileChangesNoGate(t *testing.T) {
 		"{embedded: true}\n")
 	bad := ""
 	set, err := policyfile.LoadWith(
-		path, policyfile.Hooks{Protection: []func(string, *abate.Protection){func(name string, p *abate.Protection) {
+		path, policyfile.Hooks{Protection: []func(string, *inbound.Protection){func(name string, p *inbound.Protection) {
 			if name == bad {
 				p.Caller = "nobody"
 			}
@@ -284,12 +286,12 @@ func TestHooksSetWhatAFileCannotHold(t *testing.T) {
 	events := map[string]int{}
 	set, err := policyfile.LoadWith(path, policyfile.Hooks{
 		Policy: []func(string, *abate.Policy){func(name string, _ *abate.Policy) { policies = append(policies, name) }},
-		Protection: []func(string, *abate.Protection){
-			func(name string, p *abate.Protection) {
+		Protection: []func(string, *inbound.Protection){
+			func(name string, p *inbound.Protection) {
 				protections = append(protections, name)
-				p.Observer = abate.GateObserverFunc(func(e abate.GateEvent) { events[e.Gate]++ })
+				p.Observer = inbound.GateObserverFunc(func(e inbound.GateEvent) { events[e.Gate]++ })
 			},
-			func(name string, p *abate.Protection) {
+			func(name string, p *inbound.Protection) {
 				if p.Observer == nil {
 					t.Error("the second function does not see what the first did")
 				}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/internal/strictyaml/schematest"
 	"github.com/abate-go/abate/policy/shed"
@@ -156,7 +157,7 @@ func generator(t *testing.T, full any) schematest.Generator {
 	rate := object{"type": "string", "pattern": `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]\+?[0-9]+)? */ *(ms|s|m|h|` +
 		schematest.Durations + `) *$`}
 	return schematest.Generator{
-		Docs:     schematest.Comments(t, "../*.go", "../policy/*/*.go", "*.go"),
+		Docs:     schematest.Comments(t, "../core/*.go", "../inbound/*.go", "../policy/*/*.go", "*.go"),
 		Defaults: reflect.ValueOf(full),
 		Extra: map[string]object{
 			"retryOn[]":           {"pattern": conditions},
@@ -203,7 +204,7 @@ func generate(t *testing.T) object {
 	policy["title"] = "policy"
 	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, " +
 		"defaults from the built-in policy; a service with preset: connections from the built-in policy for connections."
-	protection := generator(t, abate.DefaultProtection().WithDefaults()).Mapping(protectShape)
+	protection := generator(t, inbound.DefaultProtection().WithDefaults()).Mapping(protectShape)
 	protection["title"] = "protection"
 	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its " +
 		"default."

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // maxUnlisted is how many names that the file does not list get a guard of their own.
@@ -42,7 +43,7 @@ type Set struct {
 // before it is put in force. They must be safe to call from Reload's goroutine.
 type Hooks struct {
 	Policy     []func(service string, p *abate.Policy)
-	Protection []func(name string, p *abate.Protection)
+	Protection []func(name string, p *inbound.Protection)
 }
 
 // table is one file in force. It is immutable.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -163,7 +164,7 @@ func TestOnlyGuardsWhosePolicyChangedAreTold(t *testing.T) {
 	path := write(t, "services: {a: {maxRetries: 1}, b: {maxRetries: 1}}\n")
 	var changed []string
 	observer := &recorder{func(e abate.Event) {
-		if e.Kind == abate.PolicyChanged {
+		if e.Kind == core.PolicyChanged {
 			changed = append(changed, e.Guard)
 		}
 	}}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // log writes the request to the access log: all of them, or those that failed. The query is left out: it may hold
@@ -19,7 +19,7 @@ func (x *exchange) log(err error) {
 	dropped := 0
 	if !c.LogAll {
 		var ok bool
-		if dropped, ok = x.req.plane.lines.admit(abate.Now()); !ok {
+		if dropped, ok = x.req.plane.lines.admit(core.Now()); !ok {
 			return
 		}
 	}

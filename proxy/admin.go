@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
@@ -157,7 +157,7 @@ func (p *admin) report() report {
 }
 
 func (s *service) report(f *fleet) serviceReport {
-	now, state := abate.Now(), s.guard.State()
+	now, state := core.Now(), s.guard.State()
 	b := state.Breaker
 	r := serviceReport{
 		Service: s.guard.Name(), Budget: state.Budget, RetryOwner: string(f.policy.RetryOwner), Speaks: state.Speaks,

@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/calltree"
 )
 
@@ -91,7 +91,7 @@ func (w *watchpost) report() gateReport {
 		if now.tokens != nil && now.tokens.value.Load() != nil {
 			r.Tokens = now.tokens.value.Load().Len()
 		}
-		r.Endpoints = now.service.fleet.Load().report(abate.Now())
+		r.Endpoints = now.service.fleet.Load().report(core.Now())
 	}
 	return r
 }

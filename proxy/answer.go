@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -47,7 +47,7 @@ func (a *answer) begin() {
 	a.frame.begin(&a.resp)
 	a.ended = a.frame.ended
 	if stays(a.resp.Fields) {
-		a.until = abate.NoDeadline
+		a.until = core.NoDeadline
 	}
 }
 
@@ -164,7 +164,7 @@ func (a *answer) drain() {
 	if a.frame.left > drainLimit || a.resp.Status == 101 || a.frame.left < 0 && !a.frame.chunked {
 		return
 	}
-	a.until = min(a.until, later(abate.Now(), drainTime))
+	a.until = min(a.until, later(core.Now(), drainTime))
 	for n := 0; n <= drainLimit; {
 		data, err := a.next()
 		if n += len(data); err != nil {

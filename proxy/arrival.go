@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -21,11 +23,11 @@ import (
 type arrival struct {
 	post    *post
 	trees   *calltree.Table
-	machine abate.Arrival
-	request abate.Request // what the gate is told
-	asked   bool          // it has been told
-	lines   []byte        // room for what the gate adds to an answer
-	open    bool          // the service has the request
+	machine inbound.Arrival
+	request inbound.Request // what the gate is told
+	asked   bool            // it has been told
+	lines   []byte          // room for what the gate adds to an answer
+	open    bool            // the service has the request
 
 	trusted bool   // its fields are believed
 	attempt int    // its number, as far as its sender says
@@ -50,7 +52,7 @@ var arrivals = sync.Pool{New: func() any { return new(arrival) }}
 func newArrival(r *request) *arrival {
 	in := arrivals.Get().(*arrival)
 	in.post, in.trees, in.attempt = r.route.post, &r.plane.trees, 1
-	in.request.Deadline, in.request.Priority = abate.NoDeadline, in.post.protection.Priority.Default
+	in.request.Deadline, in.request.Priority = core.NoDeadline, in.post.protection.Priority.Default
 	in.trusted = in.post.gate.Trusts(r.client.origin().peer)
 	c := &in.post.protection.Idempotency
 	covers := func(pattern string) bool { return hops.Covers(pattern, r.method()) }
@@ -279,6 +281,6 @@ func (r *request) leaveGate(answered bool) {
 func (in *arrival) served(class abate.Class) {
 	if in != nil && in.open {
 		in.open = false
-		in.machine.Done(abate.Now(), class)
+		in.machine.Done(core.Now(), class)
 	}
 }

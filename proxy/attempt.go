@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -45,7 +45,7 @@ func (a *answer) send(ctx context.Context, n int) error {
 		return errGone
 	}
 	a.head.number = n
-	now := abate.Now()
+	now := core.Now()
 	a.chosen, a.picked = a.tries.pick(a.fleet, now, a.alone), true
 	e := a.endpoint()
 	if e.scheme == "h2c" || a.req.rpc {
@@ -99,7 +99,7 @@ func (a *answer) takeBerth() error {
 	b.waiting.Add(1)
 	defer b.waiting.Add(-1)
 	for !a.berth.take(b, held) {
-		now := abate.Now()
+		now := core.Now()
 		switch {
 		case a.cancelled.Load() || r.gone():
 			return errGone

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
@@ -24,7 +24,7 @@ type requestHead struct {
 
 // telling is what an attempt tells the service that it calls.
 type telling struct {
-	abate.Allowance
+	core.Allowance
 	tells bool
 }
 
@@ -80,8 +80,8 @@ func (h *requestHead) appendOwn(dst []byte) []byte {
 	if h.req.rpc { // as in grpc-timeout
 		until = h.req.limit
 	}
-	if until != abate.NoDeadline && !omits {
-		left := (until - abate.Now() + time.Millisecond - 1) / time.Millisecond
+	if until != core.NoDeadline && !omits {
+		left := (until - core.Now() + time.Millisecond - 1) / time.Millisecond
 		dst = append(dst, "X-Envoy-Expected-Rq-Timeout-Ms: "...)
 		dst = append(strconv.AppendInt(dst, max(int64(left), 1), 10), "\r\n"...)
 	}
@@ -124,9 +124,9 @@ func (h *requestHead) appendRPC(dst []byte, n int) []byte {
 		dst = append(dst, "Grpc-Previous-Rpc-Attempts: "...)
 		dst = append(strconv.AppendInt(dst, int64(n-1), 10), "\r\n"...)
 	}
-	if h.deadline = h.req.limit; h.deadline != abate.NoDeadline {
+	if h.deadline = h.req.limit; h.deadline != core.NoDeadline {
 		dst = append(dst, "Grpc-Timeout: "...)
-		now, from := abate.Now(), len(dst)
+		now, from := core.Now(), len(dst)
 		dst = hops.AppendGRPCTimeout(dst, h.deadline-now)
 		if rounded, ok := hops.ParseGRPCTimeout(text(dst[from:])); ok {
 			h.deadline = now + rounded

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
-// guardedCall is a request that is sent under its guard: a driver of abate.Call.
+// guardedCall is a request that is sent under its guard: a driver of core.Call.
 type guardedCall struct {
 	req  *request
 	body *content
 
-	machine abate.Call
-	release abate.Release // of a call that was hedged
-	step    abate.Step    // what is to be done next
+	machine core.Call
+	release core.Release // of a call that was hedged
+	step    core.Step    // what is to be done next
 	tries   tries
 	reached bool   // an attempt may have come to the service
 	first   answer // of the attempt in the air, when it has no copies
@@ -60,13 +61,13 @@ func (g *guardedCall) begin(policy *abate.Policy, now, until time.Duration) erro
 func (g *guardedCall) drive() error {
 	for {
 		switch g.step.Action {
-		case abate.Attempt:
+		case core.Attempt:
 			if g.attempt(g.step.Until); g.delivered && !g.judged {
 				return nil
 			}
-		case abate.Sleep:
+		case core.Sleep:
 			g.step = g.sleep(g.step.Until)
-		case abate.Queue:
+		case core.Queue:
 			g.step = g.queue()
 		default:
 			return g.step.Err
@@ -91,9 +92,9 @@ func (g *guardedCall) attempt(until time.Duration) {
 		return
 	}
 	o := g.judge(a, err)
-	now := abate.Now()
+	now := core.Now()
 	g.step = g.machine.AttemptDone(now, 0, o)
-	if g.step.Action == abate.Finish && err == nil {
+	if g.step.Action == core.Finish && err == nil {
 		g.got = a
 		return
 	}
@@ -104,7 +105,7 @@ func (g *guardedCall) attempt(until time.Duration) {
 func (g *guardedCall) endDelivered() {
 	if !g.judged {
 		g.judged = true
-		g.step = g.machine.AttemptDone(abate.Now(), 0, g.judgeDelivered(g.got))
+		g.step = g.machine.AttemptDone(core.Now(), 0, g.judgeDelivered(g.got))
 	}
 }
 
@@ -117,24 +118,24 @@ func (g *guardedCall) delegate() (t telling) {
 }
 
 // sleep waits between attempts.
-func (g *guardedCall) sleep(until time.Duration) abate.Step {
+func (g *guardedCall) sleep(until time.Duration) core.Step {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for now := abate.Now(); now < until; now = abate.Now() {
+	for now := core.Now(); now < until; now = core.Now() {
 		timer.Reset(min(until-now, glance))
 		select {
 		case <-timer.C:
 		case <-g.req.client.context().Done():
 		}
 		if g.req.client.gone() {
-			return g.machine.Cancel(abate.Now(), errGone)
+			return g.machine.Cancel(core.Now(), errGone)
 		}
 	}
-	return g.machine.Resume(abate.Now())
+	return g.machine.Resume(core.Now())
 }
 
 // queue waits for the bulkhead.
-func (g *guardedCall) queue() abate.Step {
+func (g *guardedCall) queue() core.Step {
 	admitted := make(chan struct{}, 1)
 	w := &bulkhead.Waiter{Wake: func() {
 		select {
@@ -142,25 +143,25 @@ func (g *guardedCall) queue() abate.Step {
 		default: // there is room for one, and one is all
 		}
 	}}
-	step := g.machine.Enqueue(abate.Now(), w)
-	if step.Action != abate.Queued {
+	step := g.machine.Enqueue(core.Now(), w)
+	if step.Action != core.Queued {
 		return step
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for now := abate.Now(); now < step.Until; now = abate.Now() {
+	for now := core.Now(); now < step.Until; now = core.Now() {
 		timer.Reset(min(step.Until-now, glance))
 		select {
 		case <-admitted:
-			return g.machine.Admitted(abate.Now())
+			return g.machine.Admitted(core.Now())
 		case <-timer.C:
 		case <-g.req.client.context().Done():
 		}
 		if g.req.client.gone() {
-			return g.machine.LeaveQueue(abate.Now(), w, errGone)
+			return g.machine.LeaveQueue(core.Now(), w, errGone)
 		}
 	}
-	return g.machine.LeaveQueue(abate.Now(), w, nil)
+	return g.machine.LeaveQueue(core.Now(), w, nil)
 }
 
 // end records how the answer ended that counted as a success with its head, and gives back what the call holds. What
@@ -176,7 +177,7 @@ func (g *guardedCall) end(now time.Duration) {
 	} else {
 		g.release.Done()
 	}
-	g.release = abate.Release{}
+	g.release = core.Release{}
 	if g.got != nil {
 		g.got.release(now, false)
 	}
@@ -187,7 +188,7 @@ func (g *guardedCall) abort(now time.Duration) {
 	g.machine.Abort(now)
 	g.machine.AnswerEnded(now, nil) // which nobody reads
 	g.release.Done()
-	g.release = abate.Release{}
+	g.release = core.Release{}
 	g.body.close()
 	for _, a := range []*answer{&g.first, g.got} {
 		if a != nil {

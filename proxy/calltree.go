@@ -3,7 +3,7 @@ package proxy
 import (
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 )
@@ -12,8 +12,8 @@ import (
 type called struct {
 	// the proxy decides about its repeats; a gateway may not, and leaves the fields about them as they are
 	owner bool
-	tree  *abate.CallTree // nil if it is the first of its tree
-	asks  bool            // its client sent an allowance, and is told what was made of it
+	tree  *core.CallTree // nil if it is the first of its tree
+	asks  bool           // its client sent an allowance, and is told what was made of it
 }
 
 // findTree finds the call tree that the request belongs to: that of the request whose service makes this call, else
@@ -35,7 +35,7 @@ func (r *request) findTree() {
 		}
 		if r.tree == nil {
 			a.Owner = strings.Clone(a.Owner) // copies may outlive the request
-			r.tree = abate.NewCallTree(a)
+			r.tree = core.NewCallTree(a)
 		}
 	case trees.Joined():
 		var keys [calltree.MaxTraces]uint64

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -33,7 +34,7 @@ type pair struct {
 
 // Observe counts the attempts that go out.
 func (p *pair) Observe(e abate.Event) {
-	if e.Kind == abate.AttemptBegan || e.Kind == abate.HedgeSent {
+	if e.Kind == core.AttemptBegan || e.Kind == core.HedgeSent {
 		p.sent.Add(1)
 	}
 }

@@ -3,7 +3,7 @@ package proxy
 import (
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
@@ -11,15 +11,15 @@ import (
 
 // handled is what an arrival knows of the call tree of a request that comes in.
 type handled struct {
-	allowance abate.Allowance // what its caller allows
-	told      bool            // it says so, and is believed
-	numbered  bool            // it says which attempt it is: somebody repeats
-	envoy     bool            // it says so as Envoy does
+	allowance core.Allowance // what its caller allows
+	told      bool           // it says so, and is believed
+	numbered  bool           // it says which attempt it is: somebody repeats
+	envoy     bool           // it says so as Envoy does
 	ticket    calltree.Ticket
-	below     abate.Below // what the service says itself
-	grpc      bool        // what became of it is told in the trailer
+	below     core.Below // what the service says itself
+	grpc      bool       // what became of it is told in the trailer
 	reported  bool
-	said      abate.Below // what the caller was told
+	said      core.Below // what the caller was told
 }
 
 // readTree reads what a trusted peer's request says about its call tree, when its other fields have been read. The
@@ -48,7 +48,7 @@ func (in *arrival) appendAllowance(dst []byte) []byte {
 
 // report is reply.report for a request that came in. It is the same however often it is asked for: what is left was
 // promised to the caller at first.
-func (in *arrival) report() (b abate.Below, ok bool) {
+func (in *arrival) report() (b core.Below, ok bool) {
 	if !in.reported {
 		in.reported = true
 		in.said = calltree.Merge(in.trees.Report(&in.ticket), in.below)
@@ -88,7 +88,7 @@ func (in *arrival) joinTree(r *request) {
 		in.allowance.Owner = strings.Clone(in.allowance.Owner) // the tree may outlive the request
 		in.ticket = in.trees.Join(in.allowance, true, keys[:n])
 	case n > 0:
-		in.ticket = in.trees.Join(abate.Allowance{}, false, keys[:n])
+		in.ticket = in.trees.Join(core.Allowance{}, false, keys[:n])
 	}
 }
 

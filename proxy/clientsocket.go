@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // clientSocket is the bytes of a client's connection: what is read of them and not used yet, and until when reads and
@@ -50,7 +50,7 @@ func (s *clientSocket) setReadDeadline(now, until time.Duration) {
 
 // setWriteDeadline gives the client at least half of StallTimeout to take what is written next.
 func (s *clientSocket) setWriteDeadline() {
-	now, stall := abate.Now(), s.stall
+	now, stall := core.Now(), s.stall
 	if s.writeBy < now+stall/2 {
 		s.writeBy = now + stall
 		s.nc.SetWriteDeadline(s.clock.time(s.writeBy))
@@ -134,9 +134,9 @@ func linger(tcp *net.TCPConn) {
 	}
 	scratch := buffers.Get().(*[]byte)
 	defer buffers.Put(scratch)
-	began := abate.Now()
+	began := core.Now()
 	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
-		now < began+lingerLeast); now = abate.Now() {
+		now < began+lingerLeast); now = core.Now() {
 		tcp.SetReadDeadline(time.Now().Add(min(lingerStill, began+lingerTime-now)))
 		n, err := tcp.Read(*scratch)
 		if read += n; err != nil {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -122,7 +122,7 @@ func (c *clientConn) dismiss() {
 func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 	idleSince := c.x.ended
 	if first {
-		idleSince = abate.Now()
+		idleSince = core.Now()
 	}
 	var began time.Duration // when the head turned out to come in pieces; 0 before
 	for scanned := 0; ; {
@@ -145,7 +145,7 @@ func (c *clientConn) awaitHead(first bool) ([]byte, error) {
 			return nil, &h1.Error{Status: 431, Problem: "the head of the request is longer than 64 KiB"}
 		}
 		if began == 0 && len(c.sock.in.unread()) > 0 {
-			began = abate.Now()
+			began = core.Now()
 		}
 		if err := c.fill(idleSince, began); err != nil {
 			return nil, err
@@ -191,7 +191,7 @@ func (c *clientConn) fill(idleSince, began time.Duration) error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		now, c.sock.readBy = abate.Now(), 0
+		now, c.sock.readBy = core.Now(), 0
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -155,7 +155,7 @@ func (b *content) Read(p []byte) (int, error) {
 		b.bytes = b.bytes[n:]
 		return n, nil
 	}
-	return b.req.client.Read(p, abate.NoDeadline)
+	return b.req.client.Read(p, core.NoDeadline)
 }
 
 // hold reads a body that is held before anything is decided: a slow client must not hold permits, nor use up their
@@ -164,14 +164,14 @@ func (b *content) hold() (now time.Duration, err error) {
 	if b.kind != toHold || b.req.Expect {
 		return b.req.began, nil
 	}
-	until := abate.NoDeadline
+	until := core.NoDeadline
 	if b.brief {
 		until = min(b.req.limit, later(b.req.began, messageWait))
 	}
 	if err := b.fill(until); err != nil {
 		return 0, err
 	}
-	return abate.Now(), nil
+	return core.Now(), nil
 }
 
 // empty reports whether a request without a body has to say so: RFC 9110 §8.6.

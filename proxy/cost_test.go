@@ -12,6 +12,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -129,23 +130,23 @@ func BenchmarkPolicyPart(b *testing.B) {
 	}
 	endpoints := balance.New(balance.Config{ConsecutiveFailures: 5}, 2)
 	stats := metrics.Endpoint("web", "/x")
-	var call abate.Call
+	var call core.Call
 	b.ReportAllocs()
 	for b.Loop() {
 		d, _ := set.Route("web.example", "/x/7")
-		began := abate.Now()
+		began := core.Now()
 		stats.Began()
-		call = abate.Call{}
-		if step := d.Guard.Begin(&call, began, abate.NoDeadline); step.Action != abate.Attempt {
+		call = core.Call{}
+		if step := d.Guard.Begin(&call, began, core.NoDeadline); step.Action != core.Attempt {
 			b.Fatal(step)
 		}
-		now := abate.Now()
+		now := core.Now()
 		e := endpoints.Pick(now, rand.Uint64(), -1)
-		now = abate.Now()
+		now = core.Now()
 		if step := call.AttemptDone(now, 0, abate.Outcome{}); step.Err != nil {
 			b.Fatal(step.Err)
 		}
-		endpoints.Done(e, abate.Now(), balance.Success)
-		stats.Ended(200, abate.Now()-began)
+		endpoints.Done(e, core.Now(), balance.Success)
+		stats.Ended(200, core.Now()-began)
 	}
 }

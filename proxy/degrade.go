@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/stale"
 )
@@ -27,7 +27,7 @@ func (l *lastGood) kept() *stale.Entry {
 	if answer, _ := stale.Asks(l.req.Method, l.req.Fields, l.req.fleet.policy.Fallback.Identity...); !answer {
 		return nil
 	}
-	e, _ := l.req.plane.kept.Get(l.key(), l.req.Fields, abate.Now(), maxAge)
+	e, _ := l.req.plane.kept.Get(l.key(), l.req.Fields, core.Now(), maxAge)
 	return e
 }
 
@@ -57,7 +57,7 @@ func (l *lastGood) record(resp *h1.Response) (keep *stale.Recorder, arrived time
 	if !fill || l.req.Length != 0 || resp.Status != http.StatusOK {
 		return nil, 0
 	}
-	key, arrived := l.key(), abate.Now()
+	key, arrived := l.key(), core.Now()
 	if !f.Shared && !stale.Shared(resp.Fields) || !l.req.plane.kept.Keeps(resp.Status, resp.Fields, resp.Length) {
 		l.req.plane.kept.Forget(key) // what is there is no longer the last good answer
 		return nil, 0

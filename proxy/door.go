@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/untaken"
 )
@@ -125,7 +125,7 @@ func (c *clientConn) handshake() bool {
 	limit := c.plane.config.HeaderTimeout
 	ctx, cancel := context.WithTimeout(c.plane.life, limit)
 	defer cancel()
-	c.waiting.Store(int64(max(abate.Now(), 1)))
+	c.waiting.Store(int64(max(core.Now(), 1)))
 	if c.draining.Load() {
 		return false
 	}
@@ -151,7 +151,7 @@ func (c *clientConn) strange(err error) {
 			"Connection: close\r\n\r\nthis port speaks TLS: ask with https://\n")
 	}
 	log := c.plane.config.AccessLog
-	if dropped, ok := c.plane.lines.admit(abate.Now()); ok && log != nil {
+	if dropped, ok := c.plane.lines.admit(core.Now()); ok && log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "handshake failed", slog.String("listen", c.from.listen),
 			slog.String("peer", c.from.peer.String()), slog.String("error", err.Error()), slog.Int("linesDropped", dropped))
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/inbound"
 )
 
 // entrances is what the policy file's protect needs beside its gates: listeners, certificates and tokens, and the
@@ -73,10 +73,10 @@ func (e *entrances) close() {
 
 // Entrance is an address at which clients of protected services come in.
 type Entrance struct {
-	Listen string        // as the file writes it
-	Addr   net.Addr      // what came of it, with a port where that was left open
-	TLS    bool          // clients speak TLS
-	Gates  []*abate.Gate // those behind it, in the order of the file
+	Listen string          // as the file writes it
+	Addr   net.Addr        // what came of it, with a port where that was left open
+	TLS    bool            // clients speak TLS
+	Gates  []*inbound.Gate // those behind it, in the order of the file
 }
 
 // list returns the addresses that are open, in the order of the file.
@@ -92,7 +92,7 @@ func (e *entrances) list() (all []Entrance) {
 }
 
 // gatesAt lists the gates behind an address.
-func (e *entrances) gatesAt(listen string) (gates []*abate.Gate) {
+func (e *entrances) gatesAt(listen string) (gates []*inbound.Gate) {
 	for _, name := range e.plane.policies.GateNames() {
 		if g, ok := e.plane.policies.Gate(name); ok && g.Describe().Listen == listen {
 			gates = append(gates, g)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // exchange is one request and its answer. A connection has one and uses it for all its requests, so that a request
@@ -23,9 +24,9 @@ type exchange struct {
 // renew makes the exchange that of the request which x.req has read: each of its parts is a new one. Of the one before
 // it keeps memory, and the route: most requests of a client go there again.
 func (x *exchange) renew() {
-	now, r := abate.Now(), &x.req
+	now, r := core.Now(), &x.req
 	*r = request{
-		Request: r.Request, plane: r.plane, client: r.client, route: r.route, began: now, limit: abate.NoDeadline,
+		Request: r.Request, plane: r.plane, client: r.client, route: r.route, began: now, limit: core.NoDeadline,
 	}
 	x.body = content{req: r, held: x.body.held}
 	x.call.renew(r, &x.body)
@@ -65,7 +66,7 @@ func (x *exchange) serve() {
 	x.counted = true
 	err := x.decide(policy)
 	x.body.close()
-	x.ended = abate.Now()
+	x.ended = core.Now()
 	x.call.end(x.ended)
 	x.count()
 	x.log(err)
@@ -119,7 +120,7 @@ func (x *exchange) count() {
 func (x *exchange) contain(what any) {
 	log := x.req.plane.config.Log
 	log.Error("panic while answering a request: please report it", "panic", what, "stack", string(debug.Stack()))
-	x.ended = abate.Now()
+	x.ended = core.Now()
 	x.req.in.served(abate.Ignored)
 	x.req.keyInUse().panicked()
 	x.req.in.leaveTree(x.call.got != nil)

@@ -6,7 +6,9 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -21,7 +23,7 @@ func (w *reply) appendRPCReport(dst []byte, c hops.Code) []byte {
 		dst = calltree.AppendMade(dst, b)
 	}
 	in := w.req.in
-	if b.Final || failed && in != nil && in.asked && (in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now())) {
+	if b.Final || failed && in != nil && in.asked && (in.machine.Refusal().NoRetry || in.machine.NoRetry(core.Now())) {
 		dst = pushBack(dst, hops.Pushback{Never: true})
 	}
 	return dst
@@ -51,7 +53,7 @@ func (w *reply) ownRPC(status int, reason, message string, p hops.Pushback, more
 }
 
 // turnAwayRPC is turnAway for a gRPC call.
-func (w *reply) turnAwayRPC(r *abate.Refusal, status int, code string) {
+func (w *reply) turnAwayRPC(r *inbound.Refusal, status int, code string) {
 	w.ownRPC(status, code, w.req.service()+": "+code, hops.Pushback{Never: r.NoRetry, Wait: r.RetryAfter}, nil)
 }
 

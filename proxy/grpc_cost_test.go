@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -34,7 +34,7 @@ func newGRPCLoop(t testing.TB) *grpcLoop {
 	serve := func(s *h2.Stream) {
 		data, _ := s.Buffered()
 		_ = s.WriteHead(200, head, -1, false)
-		_ = s.Write(data, false, abate.NoDeadline)
+		_ = s.Write(data, false, core.NoDeadline)
 		_ = s.WriteTrailer(trailer)
 	}
 	go func() {
@@ -63,7 +63,7 @@ func newGRPCLoop(t testing.TB) *grpcLoop {
 }
 
 func (l *grpcLoop) once(t testing.TB) {
-	s, n, err := l.conn.Open(&l.head, l.body, true, abate.NoDeadline)
+	s, n, err := l.conn.Open(&l.head, l.body, true, core.NoDeadline)
 	if err != nil || n != len(l.body) {
 		t.Fatalf("%d bytes sent, %v", n, err)
 	}
@@ -71,7 +71,7 @@ func (l *grpcLoop) once(t testing.TB) {
 	got := 0
 	for err == nil {
 		var data []byte
-		data, err = s.Next(abate.NoDeadline)
+		data, err = s.Next(core.NoDeadline)
 		got += len(data)
 	}
 	if trailer := s.Trailer(); err != io.EOF || got != len(l.body) || len(trailer) == 0 || string(trailer[0].Value) != "0" {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -296,7 +297,7 @@ type stateLog struct {
 
 // Observe notes a change.
 func (l *stateLog) Observe(e abate.Event) {
-	if e.Kind != abate.BreakerChanged {
+	if e.Kind != core.BreakerChanged {
 		return
 	}
 	l.mu.Lock()

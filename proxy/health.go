@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/breaker"
 )
@@ -132,7 +132,7 @@ func (h health) status(service string) servingStatus {
 	case !h.ready():
 		return notServing
 	}
-	if b := g.State().Breaker; b.State == breaker.Open && (b.OpenUntil == 0 || abate.Now() < b.OpenUntil) {
+	if b := g.State().Breaker; b.State == breaker.Open && (b.OpenUntil == 0 || core.Now() < b.OpenUntil) {
 		return notServing // from then on it takes a call to find out
 	}
 	return serving

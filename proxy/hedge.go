@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -17,16 +18,16 @@ func (g *guardedCall) mayHedge() bool {
 		!g.body.once) && g.req.ownsRetries()
 }
 
-// hedged drives a call whose attempts may have copies: the abate.Operation. It has a call of its own: a copy that has
+// hedged drives a call whose attempts may have copies: the core.Operation. It has a call of its own: a copy that has
 // lost may still be on its way when the client sends its next request.
 type hedged struct{ g *guardedCall }
 
-// runHedged makes the call with abate.Run, which sends copies on goroutines of their own.
+// runHedged makes the call with core.Run, which sends copies on goroutines of their own.
 func (g *guardedCall) runHedged() error {
 	ctx, leave := context.WithCancel(g.req.client.context())
 	defer leave()
 	own := g.private(ctx)
-	if g.req.rpc && g.req.limit != abate.NoDeadline {
+	if g.req.rpc && g.req.limit != core.NoDeadline {
 		var end context.CancelFunc
 		ctx, end = context.WithDeadline(ctx, g.req.plane.clock.time(g.req.limit))
 		defer end()
@@ -34,9 +35,9 @@ func (g *guardedCall) runHedged() error {
 	w := watch(ctx, g.req.client.gone, leave)
 	defer w.stop()
 	if g.req.tree != nil {
-		ctx = abate.WithCallTree(ctx, g.req.tree)
+		ctx = core.WithCallTree(ctx, g.req.tree)
 	}
-	a, release, err := abate.Run[*answer](ctx, g.req.route.Guard, hedged{own})
+	a, release, err := core.Run[*answer](ctx, g.req.route.Guard, hedged{own})
 	g.release = release // the answer has its time limit with it
 	if a != nil && a.failed {
 		a = nil
@@ -62,7 +63,7 @@ type watcher struct {
 	over  bool
 }
 
-// watch has ctx end by leave when the client has left: abate.Run cannot ask, and may wait for long.
+// watch has ctx end by leave when the client has left: core.Run cannot ask, and may wait for long.
 func watch(ctx context.Context, gone func() bool, leave func()) *watcher {
 	w := &watcher{ctx: ctx, gone: gone, leave: leave}
 	w.mu.Lock()
@@ -113,11 +114,11 @@ func cloneFields(fields []h1.Field) []h1.Field {
 	return own
 }
 
-// RepeatedBefore tells abate.Run whether somebody above has made this call before.
+// RepeatedBefore tells core.Run whether somebody above has made this call before.
 func (h hedged) RepeatedBefore() bool { return h.g.req.before > 0 }
 
 // Attempt sends one copy.
-func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
+func (h hedged) Attempt(ctx context.Context, s core.Sending) (*answer, error) {
 	g, n := h.g, s.Number
 	g.tries.mu.Lock()
 	g.tries.sent++
@@ -125,7 +126,7 @@ func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
 		g.req.route.stats.Retried(n)
 	}
 	g.tries.mu.Unlock()
-	until := abate.NoDeadline
+	until := core.NoDeadline
 	if t, ok := ctx.Deadline(); ok {
 		until = g.req.plane.clock.at + t.Sub(g.req.plane.clock.wall)
 	}
@@ -133,7 +134,7 @@ func (h hedged) Attempt(ctx context.Context, s abate.Sending) (*answer, error) {
 	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Tell})
 	if err := a.send(ctx, n); err != nil {
 		g.judge(a, err)
-		a.release(abate.Now(), true)
+		a.release(core.Now(), true)
 		a.failed = true
 		return a, err
 	}
@@ -151,7 +152,7 @@ func (h hedged) Classify(a *answer, err error) abate.Outcome {
 // Discard releases a copy that nobody wants.
 func (h hedged) Discard(a *answer) {
 	if a != nil {
-		a.release(abate.Now(), true)
+		a.release(core.Now(), true)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -100,7 +100,7 @@ const (
 // skipContent reads away what the client is just sending, before it gets an answer that does not depend on that:
 // there are clients, curl 7.88 among them, that do not get over an answer in the middle of their request.
 func (st *stream) skipContent() {
-	until := later(abate.Now(), restTime)
+	until := later(core.Now(), restTime)
 	for n := 0; n < restMost && !st.read.Load(); {
 		data, err := st.h2.Next(until)
 		if n += len(data); err == io.EOF {
@@ -115,9 +115,9 @@ func (st *stream) skipContent() {
 // the answer in clients that are still sending. What is left then is refused by one, without error (RFC 9113 §8.1).
 func (st *stream) linger() {
 	st.h2.ReadOn()
-	began := abate.Now()
+	began := core.Now()
 	for read, now := 0, began; now < began+lingerTime && (read < lingerMost ||
-		now < began+lingerLeast); now = abate.Now() {
+		now < began+lingerLeast); now = core.Now() {
 		data, err := st.h2.Next(now + min(lingerStill, began+lingerTime-now))
 		if read += len(data); err != nil {
 			return
@@ -233,7 +233,7 @@ func (st *stream) next(until time.Duration) ([]byte, error) {
 		return nil, io.EOF
 	}
 	if !st.x.req.rpc || st.x.body.kind == toHold {
-		until = min(until, later(abate.Now(), st.x.req.plane.config.StallTimeout))
+		until = min(until, later(core.Now(), st.x.req.plane.config.StallTimeout))
 	}
 	data, err := st.h2.Next(until)
 	switch err {
@@ -286,7 +286,7 @@ func (st *stream) done(err error, end bool) {
 
 func (st *stream) write(p []byte) {
 	if !st.bare && !st.failed && !st.ended {
-		st.done(st.h2.Write(p, false, abate.NoDeadline), false)
+		st.done(st.h2.Write(p, false, core.NoDeadline), false)
 	}
 }
 
@@ -303,6 +303,6 @@ func (st *stream) end(trailer []h1.Field) {
 	case len(trailer) > 0:
 		st.done(st.h2.WriteTrailer(trailer), true)
 	default:
-		st.done(st.h2.Write(nil, true, abate.NoDeadline), true)
+		st.done(st.h2.Write(nil, true, core.NoDeadline), true)
 	}
 }

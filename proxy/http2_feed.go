@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -123,7 +123,7 @@ func (f *feed) awaitAttempt() bool {
 func (f *feed) read() ([]byte, error) {
 	b := f.body
 	if b.req.client.multiplexed() && len(b.bytes) == 0 {
-		return b.req.client.next(abate.NoDeadline)
+		return b.req.client.next(core.NoDeadline)
 	}
 	if f.scratch == nil {
 		f.scratch = buffers.Get().(*[]byte)
@@ -137,10 +137,10 @@ func (f *feed) take(data []byte, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(data) > 0 {
-		f.lastAt.Store(int64(abate.Now()))
+		f.lastAt.Store(int64(core.Now()))
 		f.keep(data)
 		if f.to != nil {
-			f.sent(f.to.Write(data, false, abate.NoDeadline))
+			f.sent(f.to.Write(data, false, core.NoDeadline))
 		}
 	}
 	switch {
@@ -181,7 +181,7 @@ func (f *feed) finish() {
 	if trailer := f.body.req.trailer(); len(trailer) > 0 {
 		f.sent(f.to.WriteTrailer(trailer))
 	} else {
-		f.sent(f.to.Write(nil, true, abate.NoDeadline))
+		f.sent(f.to.Write(nil, true, core.NoDeadline))
 	}
 }
 

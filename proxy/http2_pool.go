@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -82,7 +82,7 @@ func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 			best, least = c, n
 		}
 	}
-	return best, best == nil || len(p.conns) < fewConns && abate.Now() >= p.again
+	return best, best == nil || len(p.conns) < fewConns && core.Now() >= p.again
 }
 
 // connect makes a connection.
@@ -93,7 +93,7 @@ func (p *http2Pool) connect(d *dial, t *transport) {
 	defer p.mu.Unlock()
 	p.dial = nil
 	if err != nil {
-		d.err, p.again = err, later(abate.Now(), breather)
+		d.err, p.again = err, later(core.Now(), breather)
 		return
 	}
 	p.conns = append(p.conns, c)

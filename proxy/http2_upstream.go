@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
 )
@@ -95,8 +96,8 @@ func (a *answer) beginHTTP2() error {
 func (a *answer) awaitHeadHTTP2() (*h2.Head, error) {
 	h := &a.h2
 	for {
-		now, end := abate.Now(), a.until
-		if f := a.body.feed; f != nil && a.req.rpc && end != abate.NoDeadline {
+		now, end := core.Now(), a.until
+		if f := a.body.feed; f != nil && a.req.rpc && end != core.NoDeadline {
 			end = max(end, min(a.req.limit, later(time.Duration(f.lastAt.Load()), end-h.began)))
 		}
 		if now >= end {
@@ -151,7 +152,7 @@ func (a *answer) takeHead(head *h2.Head) {
 	case q.rpc:
 		a.until = q.limit // the end of a stream cannot be foreseen, but how long its client waits
 	case stays(fields):
-		a.until = abate.NoDeadline
+		a.until = core.NoDeadline
 	}
 }
 
@@ -185,12 +186,12 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	h := &a.h2
 	if data := h.first; data != nil {
 		if h.first = nil; h.firstAt == 0 {
-			h.firstAt = abate.Now()
+			h.firstAt = core.Now()
 		}
 		return data, nil
 	}
 	for !h.complete {
-		now := abate.Now()
+		now := core.Now()
 		if now >= a.until {
 			return nil, &timeLimitError{"no end of the answer"}
 		}
@@ -273,7 +274,7 @@ func (a *answer) await(ctx context.Context, d *dial) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		now := abate.Now()
+		now := core.Now()
 		if now >= a.until {
 			return &timeLimitError{"no connection"}
 		}
@@ -299,7 +300,7 @@ func (a *answer) await(ctx context.Context, d *dial) error {
 // HTTP/1.1.
 func (a *answer) sendHTTP2(ctx context.Context) error {
 	h, e := &a.h2, a.endpoint()
-	h.began = abate.Now()
+	h.began = core.Now()
 	h.lines = a.head.http2(&h.head, h.lines, e)
 	for stale := 0; ; {
 		conn, err := a.connectHTTP2(ctx, &e.http2)

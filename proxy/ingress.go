@@ -7,11 +7,12 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// arrive drives the abate.Arrival of a request to a protected service: it has the gate decide, and what is admitted
+// arrive drives the inbound.Arrival of a request to a protected service: it has the gate decide, and what is admitted
 // goes the way of a call that goes out, under a guard that lets everything pass.
 //
 // A body of known length up to MaxBufferedBody is read before the gate is asked, so that a slow client holds no
@@ -30,17 +31,17 @@ func (x *exchange) arrive() error {
 		return err
 	}
 	in.asked = true
-	for step := in.post.gate.Arrive(&in.machine, now, in.request); ; now = abate.Now() {
+	for step := in.post.gate.Arrive(&in.machine, now, in.request); ; now = core.Now() {
 		switch step.Action {
-		case abate.Ask:
+		case core.Ask:
 			limit := in.machine.AskFleet(x.req.client.context())
-			step = in.machine.Limited(abate.Now(), limit)
-		case abate.Measure:
+			step = in.machine.Limited(core.Now(), limit)
+		case core.Measure:
 			share := in.machine.ReadCPU()
-			step = in.machine.Measured(abate.Now(), share)
-		case abate.Queue:
+			step = in.machine.Measured(core.Now(), share)
+		case core.Queue:
 			step = x.waitForPlace()
-		case abate.Handle:
+		case core.Handle:
 			return x.handle(now, step.Until)
 		default:
 			x.reply.turnAway()
@@ -98,21 +99,21 @@ var places = sync.Pool{New: func() any {
 }}
 
 // waitForPlace waits in the gate's queue. A client that has left does not wait.
-func (x *exchange) waitForPlace() abate.Step {
+func (x *exchange) waitForPlace() core.Step {
 	m, p := &x.req.in.machine, places.Get().(*place)
 	p.waiter = shed.Waiter{Wake: p.wake}
-	step := m.Enqueue(abate.Now(), &p.waiter)
-	if step.Action != abate.Queued {
+	step := m.Enqueue(core.Now(), &p.waiter)
+	if step.Action != core.Queued {
 		return step
 	}
-	for now := abate.Now(); now < step.Until; now = abate.Now() {
+	for now := core.Now(); now < step.Until; now = core.Now() {
 		p.timer.Reset(min(step.Until-now, glance))
 		select {
 		case <-p.woken:
 			if x.req.client.gone() { // nothing is done for a client that has left meanwhile
-				return m.LeaveQueue(abate.Now(), &p.waiter, errGone)
+				return m.LeaveQueue(core.Now(), &p.waiter, errGone)
 			}
-			step = m.Woken(abate.Now(), &p.waiter)
+			step = m.Woken(core.Now(), &p.waiter)
 			p.timer.Stop() // before others have it
 			places.Put(p)
 			return step
@@ -120,8 +121,8 @@ func (x *exchange) waitForPlace() abate.Step {
 		case <-x.req.client.context().Done():
 		}
 		if x.req.client.gone() {
-			return m.LeaveQueue(abate.Now(), &p.waiter, errGone)
+			return m.LeaveQueue(core.Now(), &p.waiter, errGone)
 		}
 	}
-	return m.LeaveQueue(abate.Now(), &p.waiter, nil)
+	return m.LeaveQueue(core.Now(), &p.waiter, nil)
 }

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -307,7 +307,7 @@ func TestFilesThatCannotBeReadAreAllNamedAtTheStart(t *testing.T) {
 	tokens, policy := filepath.Join(dir, "tokens"), filepath.Join(dir, "policy.yaml")
 	writeFile(t, tokens, "shop short\nshop\n")
 	writeFile(t, policy, guardOf("http://127.0.0.1:1", "authentication: {bearerTokens: "+tokens+"}", "tls: {certificate: /nowhere/tls.crt, key: /nowhere/tls.key}"))
-	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: abate.TLS{Certificate: "/nowhere/a.crt", Key: "/nowhere/a.key"}, Log: slog.New(slog.DiscardHandler)})
+	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: inbound.TLS{Certificate: "/nowhere/a.crt", Key: "/nowhere/a.key"}, Log: slog.New(slog.DiscardHandler)})
 	for _, want := range []string{"protect.s.authentication.bearerTokens", tokens + ":1: ", tokens + ":2: ", "protect.s.tls", "/nowhere/tls.crt", "/nowhere/admin", "/nowhere/a.crt"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("lacks %q: %v", want, err)
@@ -320,7 +320,7 @@ func TestTheAdminPageAsksWhoWantsToKnow(t *testing.T) {
 	writeFile(t, tokens, "prometheus 0123456789abcdef\n")
 	f := newFiles(t, trusted.issue(t), trusted)
 	r := start(t, guardOf("http://127.0.0.1:1"), func(c *proxy.Config) {
-		c.AdminTokens, c.AdminTLS = tokens, abate.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}
+		c.AdminTokens, c.AdminTLS = tokens, inbound.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}
 	})
 	server := httptest.NewUnstartedServer(r.admin)
 	server.Listener.Close()

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -46,7 +46,7 @@ func (in *arrival) appendAnswer(dst []byte, a *head) []byte {
 	if in.asked {
 		dst = in.appendLimit(dst)
 		final = final || a.status >= http.StatusBadRequest &&
-			(in.machine.Refusal().NoRetry || in.machine.NoRetry(abate.Now()))
+			(in.machine.Refusal().NoRetry || in.machine.NoRetry(core.Now()))
 	}
 	if final && !a.says(noRetryField) {
 		dst = h1.AppendField(dst, noRetryField, "false")

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -18,7 +18,7 @@ type instances struct {
 }
 
 // adjust has a protection use what instances share. It is a hook of the policy file.
-func (s *instances) adjust(name string, p *abate.Protection) {
+func (s *instances) adjust(name string, p *inbound.Protection) {
 	if f := s.fleet.Load(); f != nil {
 		(*f).AdjustProtection(name, p)
 	}

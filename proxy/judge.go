@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/policy/balance"
@@ -75,7 +76,7 @@ func (g *guardedCall) hear(o *abate.Outcome, a *answer, err error) {
 	case err != nil:
 		o.Unsent = !a.sent
 	case g.req.omits(): // it was told nothing, so what it counts is not of our call tree
-		o.Below = abate.Below{Final: calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields)).Final}
+		o.Below = core.Below{Final: calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields)).Final}
 	default:
 		o.Below = calltree.Merge(a.verdict.below, calltree.MadeIn(a.resp.Fields))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/exhausted"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -108,7 +109,7 @@ func (x *exchange) unreachable(err error) {
 		}
 	case timedOut(err):
 		p.Status, p.Reason = http.StatusGatewayTimeout, "upstream-timeout"
-		p.Detail += fmt.Sprintf(", given up after %v", (abate.Now() - x.req.began).Round(time.Millisecond))
+		p.Detail += fmt.Sprintf(", given up after %v", (core.Now() - x.req.began).Round(time.Millisecond))
 	}
 	x.reply.problem(p)
 }

@@ -4,16 +4,16 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
 // post is a gate as requests need it: what can be worked out once for each load of the policy file.
 type post struct {
-	gate       *abate.Gate
-	protection *abate.Protection
+	gate       *inbound.Gate
+	protection *inbound.Protection
 	service    *service                  // behind it
 	tokens     *watched[identity.Tokens] // nil when none are asked for
 	caller     source                    // who a request is from
@@ -61,12 +61,12 @@ func sourceOf(word string) source {
 
 // watchpost is the post of a gate under the load of the file that is in force.
 type watchpost struct {
-	gate    *abate.Gate
+	gate    *inbound.Gate
 	current atomic.Pointer[post] // nil before the first request
 }
 
 // addGate makes what belongs to a gate before its first request, so that metrics show it.
-func (l *services) addGate(g *abate.Gate) *watchpost {
+func (l *services) addGate(g *inbound.Gate) *watchpost {
 	if w, ok := l.posts.Load(g); ok {
 		return w.(*watchpost)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatebolt"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -70,7 +72,7 @@ func (p *Proxy) hooks(metrics *abateprom.Metrics) policyfile.Hooks {
 	if own := p.plane.config.Adjust; own != nil {
 		policy = append([]func(string, *abate.Policy){own}, policy...) // the others keep the Observer that they find
 	}
-	return policyfile.Hooks{Policy: policy, Protection: []func(string, *abate.Protection){
+	return policyfile.Hooks{Policy: policy, Protection: []func(string, *inbound.Protection){
 		metrics.AdjustProtection, page.AdjustProtection, p.entrances.instances.adjust, p.keyFiles.AdjustProtection,
 	}}
 }
@@ -124,7 +126,7 @@ func (p *Proxy) tick() {
 			p.prepare()
 			p.follow()
 			p.plane.trees.Sweep()
-			p.plane.services.tick(abate.Now(), p.admin.page)
+			p.plane.services.tick(core.Now(), p.admin.page)
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
@@ -64,7 +64,7 @@ func (w *reply) ownProblem(status int, code, more string, wait time.Duration, bo
 // report is what the client is told about extra attempts that were made for its request, when its answer begins, or
 // ends if that is where it is told. Said: it has asked. Final is true of failures only. ok is false if there is
 // nothing to tell.
-func (w *reply) report() (b abate.Below, ok bool) {
+func (w *reply) report() (b core.Below, ok bool) {
 	if w.req.in != nil {
 		return w.req.in.report()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
@@ -80,7 +81,7 @@ func (r *request) keyInUse() *keyed {
 // otherwise have to do again without knowing that it has done it.
 func (r *request) gone() bool {
 	key := r.keyInUse()
-	return (key == nil || abate.Now()-r.began > key.Config.Lease) && r.client.gone()
+	return (key == nil || core.Now()-r.began > key.Config.Lease) && r.client.gone()
 }
 
 func (r *request) pseudonym() string {
@@ -131,7 +132,7 @@ func (r *request) ours(f h1.Field) bool {
 
 // omits reports whether the service is told nothing that is meant for services of one's own.
 func (r *request) omits() bool {
-	return r.in == nil && r.fleet.policy.InternalHeaders == abate.OmitInternal
+	return r.in == nil && r.fleet.policy.InternalHeaders == core.OmitInternal
 }
 
 // keepsHost reports whether the service gets the Host that the client wrote.

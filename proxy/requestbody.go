@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -120,9 +120,9 @@ func (b *requestBody) refill(until time.Duration) error {
 // socket reads from the client. The end of the connection in the middle of a request is an error.
 func (b *requestBody) socket(p []byte, until time.Duration) (int, error) {
 	s := b.sock
-	stalled := min(until, later(abate.Now(), s.stall))
+	stalled := min(until, later(core.Now(), s.stall))
 	for {
-		now := abate.Now()
+		now := core.Now()
 		if now >= stalled {
 			return 0, errSlowBody
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -121,7 +122,7 @@ func TestABrokenAnswerIsResetForHTTP10(t *testing.T) {
 }
 
 // panicking is an observer that fails.
-type panicking struct{ kind abate.EventKind }
+type panicking struct{ kind core.EventKind }
 
 func (p panicking) Observe(e abate.Event) {
 	if e.Kind == p.kind {
@@ -132,8 +133,8 @@ func (p panicking) Observe(e abate.Event) {
 // A panic of the policy's own random numbers ends the exchange; one of an observer is nobody's concern.
 func TestAPanicGivesEverythingBack(t *testing.T) {
 	for name, broken := range map[string]func(*abate.Policy){
-		"observer at the begin": func(p *abate.Policy) { p.Observer = panicking{abate.AttemptBegan} },
-		"observer at the end":   func(p *abate.Policy) { p.Observer = panicking{abate.AttemptEnded} },
+		"observer at the begin": func(p *abate.Policy) { p.Observer = panicking{core.AttemptBegan} },
+		"observer at the end":   func(p *abate.Policy) { p.Observer = panicking{core.AttemptEnded} },
 		"random numbers":        func(p *abate.Policy) { p.Rand = func() uint64 { panic("dice") } },
 	} {
 		for _, in := range []wire{http1, h2c} {

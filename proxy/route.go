@@ -9,7 +9,9 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -18,8 +20,8 @@ import (
 type service struct {
 	services *services
 	guard    *abate.Guard
-	gate     *abate.Gate // before it, nil for a call that goes out
-	owner    []byte      // its name as the owner of an allowance, behind the number
+	gate     *inbound.Gate // before it, nil for a call that goes out
+	owner    []byte        // its name as the owner of an allowance, behind the number
 	fleet    atomic.Pointer[fleet]
 	mu       sync.Mutex // held while another fleet is made
 	stats    sync.Map   // label of a route to *abateprom.Endpoint
@@ -42,7 +44,7 @@ type services struct {
 	metrics  *abateprom.Metrics
 	secrets  *secrets // of gates
 	guards   sync.Map // *abate.Guard to *service
-	posts    sync.Map // *abate.Gate to *watchpost
+	posts    sync.Map // *inbound.Gate to *watchpost
 }
 
 func (l *services) init(p *policyfile.Set, idle time.Duration, m *abateprom.Metrics, s *secrets) {
@@ -50,11 +52,11 @@ func (l *services) init(p *policyfile.Set, idle time.Duration, m *abateprom.Metr
 }
 
 // of returns what is kept for a guard, which may have a gate before it.
-func (l *services) of(g *abate.Guard, gate *abate.Gate) *service {
+func (l *services) of(g *abate.Guard, gate *inbound.Gate) *service {
 	if s, ok := l.guards.Load(g); ok {
 		return s.(*service)
 	}
-	owner := hops.AppendAllowance(nil, abate.Allowance{Owner: g.Name()})[len("0"):]
+	owner := hops.AppendAllowance(nil, core.Allowance{Owner: g.Name()})[len("0"):]
 	s, loaded := l.guards.LoadOrStore(g, &service{services: l, guard: g, gate: gate, owner: owner})
 	if !loaded {
 		l.metrics.Add(g)
@@ -75,8 +77,8 @@ func (l *services) tick(now time.Duration, page *abateadmin.Page) {
 		return true
 	})
 	l.posts.Range(func(g, _ any) bool {
-		if _, ok := l.policies.Gate(g.(*abate.Gate).Name()); !ok {
-			page.RemoveGate(g.(*abate.Gate))
+		if _, ok := l.policies.Gate(g.(*inbound.Gate).Name()); !ok {
+			page.RemoveGate(g.(*inbound.Gate))
 		}
 		return true
 	})
@@ -84,7 +86,7 @@ func (l *services) tick(now time.Duration, page *abateadmin.Page) {
 
 // sweepIdle closes the connections to services that nobody uses.
 func (l *services) sweepIdle() {
-	now := abate.Now()
+	now := core.Now()
 	l.guards.Range(func(_, s any) bool {
 		s.(*service).sweep(now)
 		return true

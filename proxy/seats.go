@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // How many of the files that the process may have open are for other things than clients and services: listeners, the
@@ -79,7 +79,7 @@ const glances = 64
 // its head. mu is held.
 func (p *lobby) showOut() bool {
 	var longest, slowest *clientConn
-	now, looked := abate.Now(), 0
+	now, looked := core.Now(), 0
 	since, slow := now-idleEnough, now-slowEnough
 	for c := range p.clients {
 		if looked++; looked > glances {

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/identity"
 )
@@ -16,14 +16,14 @@ type secrets struct {
 	log    *slog.Logger
 	mu     sync.Mutex // held while they are read
 	tokens map[string]*watched[identity.Tokens]
-	secure map[abate.TLS]*watched[tls.Config]
+	secure map[inbound.TLS]*watched[tls.Config]
 }
 
 // follow reads the files that have changed. Those that nothing names any more are forgotten.
 func (e *secrets) follow(policies *policyfile.Set) (problems []error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	tokens, secure := map[string]*watched[identity.Tokens]{}, map[abate.TLS]*watched[tls.Config]{}
+	tokens, secure := map[string]*watched[identity.Tokens]{}, map[inbound.TLS]*watched[tls.Config]{}
 	for _, name := range policies.GateNames() {
 		g, ok := policies.Gate(name)
 		if !ok {
@@ -65,7 +65,7 @@ func readAgain[T any](log *slog.Logger, w *watched[T], what string) error {
 }
 
 // secureAt is the certificate to show at a gate's address, nil for none. It is an error while none could be read.
-func (e *secrets) secureAt(g *abate.Gate) (*watched[tls.Config], error) {
+func (e *secrets) secureAt(g *inbound.Gate) (*watched[tls.Config], error) {
 	t := g.Describe().TLS
 	if !t.Enabled() {
 		return nil, nil
@@ -81,7 +81,7 @@ func (e *secrets) secureAt(g *abate.Gate) (*watched[tls.Config], error) {
 
 // tokensIn is the watched file of a gate that asks for tokens, nil for one that does not. That of a file that came
 // just now is read at once.
-func (e *secrets) tokensIn(a abate.Authentication) *watched[identity.Tokens] {
+func (e *secrets) tokensIn(a inbound.Authentication) *watched[identity.Tokens] {
 	if !a.Enabled() {
 		return nil
 	}

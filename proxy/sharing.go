@@ -5,6 +5,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -12,7 +13,7 @@ import (
 // program whose policy file names no Redis need not contain a Redis client.
 type Sharing interface {
 	// AdjustProtection has a protection use what instances share.
-	AdjustProtection(name string, p *abate.Protection)
+	AdjustProtection(name string, p *inbound.Protection)
 	// Share has a guard share what its policy says that instances share.
 	Share(g *abate.Guard)
 	// Reconfigure goes over to the Redis of this section of the policy file.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/inbound"
 	needsredis "github.com/abate-go/abate/internal/needs/redis"
 	"github.com/abate-go/abate/policy/idempotency"
 )
@@ -38,7 +38,7 @@ func TestAStutterOfRedisRunsNothingAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(f.Close)
-		g, err := abate.NewGate("shop", abate.Protection{Store: f.Store(1000), Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
+		g, err := inbound.NewGate("shop", inbound.Protection{Store: f.Store(1000), Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
 		if err != nil {
 			t.Fatal(err)
 		}

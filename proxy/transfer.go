@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 )
@@ -99,7 +100,7 @@ func (t *transfer) close() {
 	}
 	trailer := t.ending()
 	if a.conn != nil && len(trailer) == 0 && t.req.client.multiplexed() {
-		a.disconnect(abate.Now(), false) // the client's next request, which may come at once, can have the connection
+		a.disconnect(core.Now(), false) // the client's next request, which may come at once, can have the connection
 	}
 	t.req.client.end(trailer)
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/untaken"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -28,7 +28,7 @@ func (t *transfer) splice() (moved bool, err error) {
 	if a.conn == nil || a.conn.tcp == nil || a.frame.left < spliceFrom || a.keeping {
 		return false, nil
 	}
-	now := abate.Now()
+	now := core.Now()
 	if len(a.conn.in.unread()) > 0 || now >= a.until {
 		return false, nil // next has what is there, or says what is wrong
 	}
@@ -44,7 +44,7 @@ func (t *transfer) splice() (moved bool, err error) {
 	a.frame.left -= n
 	t.reply.bytes += n
 	a.ended = a.frame.left == 0
-	if errors.Is(err, os.ErrDeadlineExceeded) && abate.Now() < stalled { // the service is slow, not the client
+	if errors.Is(err, os.ErrDeadlineExceeded) && core.Now() < stalled { // the service is slow, not the client
 		if n == 0 && r.client.gone() {
 			return false, errGone
 		}
@@ -79,7 +79,7 @@ func (t *transfer) tunnel() {
 	defer r.plane.tunnels.close(through)
 	untaken.Bound(client, -1) // an end of a tunnel may pause as long as it likes
 	untaken.Bound(up.nc, -1)
-	client.SetWriteDeadline(r.plane.clock.time(later(abate.Now(), through.stall)))
+	client.SetWriteDeadline(r.plane.clock.time(later(core.Now(), through.stall)))
 	_, _ = client.Write(t.switched(up)) // whether the client takes it, the tunnel finds out
 	up.in.put()
 	client.SetDeadline(time.Time{})

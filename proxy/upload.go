@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -31,7 +31,7 @@ const continueWait = time.Second
 
 // send begins the upload.
 func (b *content) send(to *upstreamConn) *upload {
-	u := &upload{body: b, to: to, began: abate.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
+	u := &upload{body: b, to: to, began: core.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
 	b.taken, b.upload, to.hurried = true, u, true
 	if !b.req.Expect {
 		u.grant()
@@ -98,7 +98,7 @@ func (u *upload) write(frame, p []byte) bool {
 // out.
 func (u *upload) put(p []byte) bool {
 	with := u.body.req.plane
-	u.to.nc.SetWriteDeadline(with.clock.time(later(abate.Now(), with.config.StallTimeout)))
+	u.to.nc.SetWriteDeadline(with.clock.time(later(core.Now(), with.config.StallTimeout)))
 	if u.halt.Load() { // looked at after the deadline is set: stop sets one after it
 		return false
 	}

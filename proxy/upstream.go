@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h1"
 )
 
@@ -14,7 +14,7 @@ import (
 func (a *answer) read() error {
 	c, r := a.conn, a.req
 	for {
-		now := abate.Now()
+		now := core.Now()
 		if now >= a.until {
 			return &timeLimitError{"no answer"}
 		}
@@ -47,7 +47,7 @@ func (a *answer) converse() error {
 	c := a.conn
 	c.asked, c.wrote, c.failed = false, 0, nil
 	for !c.asked {
-		now := abate.Now()
+		now := core.Now()
 		if now >= a.until {
 			return &timeLimitError{"nothing sent"}
 		}
@@ -78,7 +78,7 @@ func (a *answer) converse() error {
 func (a *answer) hurry(c *upstreamConn) {
 	p := a.req.plane
 	c.hurried = true
-	c.nc.SetWriteDeadline(p.clock.time(min(a.until, later(abate.Now(), p.config.StallTimeout))))
+	c.nc.SetWriteDeadline(p.clock.time(min(a.until, later(core.Now(), p.config.StallTimeout))))
 }
 
 // roundTrip sends the request on a connection and reads the head of the answer.

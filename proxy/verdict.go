@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
@@ -21,7 +21,7 @@ var headWait = 10 * time.Millisecond
 // among them, then cancel the stream.
 func (a *answer) overdue(err error) bool {
 	var end *h2.StreamError
-	return a.req.rpc && errors.As(err, &end) && end.Peer && end.Code == h2.Cancel && abate.Now() >= a.head.deadline
+	return a.req.rpc && errors.As(err, &end) && end.Peer && end.Code == h2.Cancel && core.Now() >= a.head.deadline
 }
 
 // verdict is the status of a gRPC answer, and what stands beside it.
@@ -30,7 +30,7 @@ type verdict struct {
 	code     hops.Code
 	message  string // lies in the answer
 	pushback hops.Pushback
-	below    abate.Below
+	below    core.Below
 }
 
 // read takes the verdict from the fields that an answer ends with: its trailer, or its only head. Without a status, and
@@ -88,7 +88,7 @@ func (a *answer) awaitVerdict(mayRepeat bool) error {
 	if mayRepeat {
 		wait = headWait
 	}
-	switch err := a.peek(min(a.until, later(abate.Now(), wait))); {
+	switch err := a.peek(min(a.until, later(core.Now(), wait))); {
 	case err == nil && a.h2.complete && a.h2.first == nil:
 		v.read(a.closingFields())
 	case err != nil && !errors.Is(err, h2.ErrTimeUp):

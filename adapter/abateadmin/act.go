@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // maxBody is the size of a request that changes something, in bytes.
@@ -55,7 +56,7 @@ func (p *Page) override(w http.ResponseWriter, r *http.Request) error {
 			return refuse(http.StatusBadRequest, "%s", strings.TrimPrefix(err.Error(), "abate: "))
 		}
 	}
-	n.record.doneBy(abate.Now(), who)
+	n.record.doneBy(core.Now(), who)
 	text := o.Guard + ": circuit breaker left to the policy again"
 	switch *o.Override {
 	case abate.OverrideForcedOpen:
@@ -97,7 +98,7 @@ func (p *Page) who(r *http.Request) string {
 
 // done logs and shows what was done.
 func (p *Page) done(r *http.Request, a Act) {
-	a.At = p.wall(abate.Now())
+	a.At = p.wall(core.Now())
 	log := []any{"done", a.Text, "by", a.Who, "from", r.RemoteAddr}
 	if a.Problem == "" {
 		p.config.Log.Warn("changed from the admin page", log...)

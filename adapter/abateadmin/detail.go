@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // detail is GET /guard and GET /gate: all there is about one name.
@@ -70,7 +70,7 @@ func (p *Page) detail(w http.ResponseWriter, r *http.Request, gate bool) error {
 		return refuse(http.StatusNotFound, "there is no %s %q: it may have gone with the last reload", what,
 			cut(name, maxText))
 	}
-	now := abate.Now()
+	now := core.Now()
 	h := n.history()
 	d := detail{
 		At: p.wall(now), Row: p.row(&n, now), Series: h.series(now), Strip: h.notes.strip(now, span),

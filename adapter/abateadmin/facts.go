@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -57,7 +58,7 @@ func guardFacts(g *abate.Guard, n *named, now time.Duration) []fact {
 }
 
 // gateFacts is guardFacts for a gate.
-func gateFacts(g *abate.Gate, now time.Duration) []fact {
+func gateFacts(g *inbound.Gate, now time.Duration) []fact {
 	s, p := g.StateAt(now), g.Describe()
 	var all []fact
 	say := func(name, about, format string, args ...any) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -41,12 +42,12 @@ type gateRecord struct {
 }
 
 // ObserveGate counts one event.
-func (r *gateRecord) ObserveGate(e abate.GateEvent) {
+func (r *gateRecord) ObserveGate(e inbound.GateEvent) {
 	switch e.Kind {
-	case abate.RequestAdmitted:
+	case inbound.RequestAdmitted:
 		r.running.Add(1)
 		r.arrived(&e)
-	case abate.RequestRefused:
+	case inbound.RequestRefused:
 		if e.Shadow || errors.Is(e.Reason, context.Canceled) {
 			return
 		}
@@ -58,13 +59,13 @@ func (r *gateRecord) ObserveGate(e abate.GateEvent) {
 		if !r.heard(e.At, which) {
 			r.notes.add(e.At, "first request refused: "+gateCause(which))
 		}
-	case abate.RequestDone:
+	case inbound.RequestDone:
 		r.done(&e)
 	}
 }
 
 // arrived counts a request, and whether it is somebody's second attempt.
-func (r *gateRecord) arrived(e *abate.GateEvent) {
+func (r *gateRecord) arrived(e *inbound.GateEvent) {
 	lap, s := r.at(e.At)
 	if e.Attempt > 1 {
 		s.sent.add(lap, second)
@@ -73,7 +74,7 @@ func (r *gateRecord) arrived(e *abate.GateEvent) {
 	}
 }
 
-func (r *gateRecord) done(e *abate.GateEvent) {
+func (r *gateRecord) done(e *inbound.GateEvent) {
 	r.running.Add(-1)
 	lap, s := r.at(e.At)
 	if e.Class != abate.Success {
@@ -92,7 +93,7 @@ func (r *gateRecord) done(e *abate.GateEvent) {
 	s.spent.sum(lap, uint64(max(e.Latency, 0)/time.Microsecond))
 }
 
-func refusedBy(e *abate.GateEvent) int {
+func refusedBy(e *inbound.GateEvent) int {
 	switch {
 	case e.Shed != shed.None:
 		for i, reason := range shed.Reasons {

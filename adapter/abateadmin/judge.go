@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -135,7 +136,7 @@ func (r *Row) judgeEnds(v *verdict, t tally, what string) {
 }
 
 // judgeGate is judge for requests that arrive.
-func (r *Row) judgeGate(t tally, s abate.GateState) {
+func (r *Row) judgeGate(t tally, s inbound.GateState) {
 	var v verdict
 	r.judgeEnds(&v, t, "requests")
 	switch share := r.RetryShare; {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 )
 
 // Config is what a Page is made with. The zero Config is usable: everybody sees, nobody changes anything.
@@ -68,7 +70,7 @@ type subject struct {
 
 type gateSubject struct {
 	record *gateRecord
-	gate   *abate.Gate // nil before AddGate
+	gate   *inbound.Gate // nil before AddGate
 }
 
 // maxReaders is how many look at the same time; each costs a little every second.
@@ -86,7 +88,7 @@ func New(c Config) *Page {
 		c.How = "This page only shows. To change something from it, the program has to set abateadmin.Config.Known."
 	}
 	p := &Page{
-		config: c, cross: http.NewCrossOriginProtection(), origin: time.Now().Add(-abate.Now()), tick: time.Second,
+		config: c, cross: http.NewCrossOriginProtection(), origin: time.Now().Add(-core.Now()), tick: time.Second,
 		places: make(chan struct{}, maxReaders), closed: make(chan struct{}),
 		guards: map[string]*subject{}, gates: map[string]*gateSubject{},
 	}
@@ -160,22 +162,22 @@ func (s *subject) remove(g *abate.Guard) {
 		return
 	}
 	s.guards = slices.Delete(s.guards, i, i+1)
-	if abate.Tells(g.Describe().Observer, s.record) {
-		s.record.notes.leave(abate.Now(), g.State().Breaker.State)
+	if core.Tells(g.Describe().Observer, s.record) {
+		s.record.notes.leave(core.Now(), g.State().Breaker.State)
 	}
 }
 
 // AdjustProtection makes a protection report to the page what its gate does. It is Adjust for gates, and fits the
 // Protection of policyfile.Hooks.
-func (p *Page) AdjustProtection(name string, protection *abate.Protection) {
+func (p *Page) AdjustProtection(name string, protection *inbound.Protection) {
 	p.mu.Lock()
 	r := p.gateSubject(name).record
 	p.mu.Unlock()
-	protection.Observer = abate.GateObservers(r, protection.Observer)
+	protection.Observer = inbound.GateObservers(r, protection.Observer)
 }
 
 // AddGate shows these gates. Of two with the same name the one added last is shown.
-func (p *Page) AddGate(gates ...*abate.Gate) {
+func (p *Page) AddGate(gates ...*inbound.Gate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range gates {
@@ -184,7 +186,7 @@ func (p *Page) AddGate(gates ...*abate.Gate) {
 }
 
 // RemoveGate no longer shows these gates.
-func (p *Page) RemoveGate(gates ...*abate.Gate) {
+func (p *Page) RemoveGate(gates ...*inbound.Gate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range gates {

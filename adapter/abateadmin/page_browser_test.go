@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/needs/chromium"
 )
 
@@ -27,7 +28,7 @@ func TestThePageShowsAStormAtEveryWidthInLightAndDark(t *testing.T) {
 		return
 	}
 	s := newStage(t, abateadmin.Config{Title: "abate proxy", How: how})
-	storm(s, abate.Now())
+	storm(s, core.Now())
 	url := s.serve().URL
 	b := chromium.Start(t)
 	for _, dark := range []bool{false, true} {
@@ -292,7 +293,7 @@ func TestAThousandGuardsStaySmooth(t *testing.T) {
 				return
 			case <-tick.C:
 			}
-			now := abate.Now()
+			now := core.Now()
 			for i := range guards {
 				s.calls("service-"+strconv.Itoa(i), now, 1+(i+n)%4, 100*(i%20/19), 1)
 			}
@@ -419,8 +420,8 @@ func TestAFrameTouchesOnlyRowsInWhichSomethingHappens(t *testing.T) {
 			touched.add(e.closest('.row')?.dataset.key || e.id) } })
 		.observe(document.getElementById('rows'),
 			{subtree: true, childList: true, attributes: true, characterData: true}); 0`)
-	s.calls("service-000", abate.Now(), 20, 0, 0)
-	s.calls("service-500", abate.Now(), 20, 0, 0)
+	s.calls("service-000", core.Now(), 20, 0, 0)
+	s.calls("service-500", core.Now(), 20, 0, 0)
 	b.Until(`rows.get('guard/service-500').data.calls && touched.size > 0`)
 	b.Eval(`new Promise(done => requestAnimationFrame(() => setTimeout(done)))`)
 	if all := b.Eval(`[...touched].join()`); all != "guard/service-000" {

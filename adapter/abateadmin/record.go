@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Causes of a guard: how attempts ended, and from refusals on why the policy said no. The last is for what this list
@@ -68,30 +69,30 @@ type hand struct {
 // Observe counts one event.
 func (r *record) Observe(e abate.Event) {
 	switch e.Kind {
-	case abate.CallBegan:
+	case core.CallBegan:
 		r.calls.Add(1)
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		lap, s := r.at(e.At)
 		if e.Attempt == 1 {
 			s.sent.add(lap, first)
 		} else {
 			s.sent.add(lap, second)
 		}
-	case abate.HedgeSent, abate.HiddenRetry:
+	case core.HedgeSent, core.HiddenRetry:
 		lap, s := r.at(e.At)
 		s.sent.add(lap, second)
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		r.attemptEnded(&e)
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		if e.Retries == 1 {
 			r.waiting.Add(1)
 		}
 		r.delay.Store(int64(e.Delay))
-	case abate.CallEnded:
+	case core.CallEnded:
 		r.callEnded(&e)
-	case abate.BreakerChanged:
+	case core.BreakerChanged:
 		r.notes.change(e.At, e.From, e.To, e.Detail)
-	case abate.PolicyChanged:
+	case core.PolicyChanged:
 		r.policyChanged(&e)
 	}
 }

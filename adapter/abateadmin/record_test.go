@@ -13,8 +13,11 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/shed"
+	"github.com/abate-go/abate/startup"
 )
 
 const sec = time.Second
@@ -127,12 +130,12 @@ func TestWhatIsTheMatterIsSaidInWords(t *testing.T) {
 		}, abateadmin.Watch, "circuit breaker in shadow by hand"},
 		{"retries that are refused", func(s *stage) {
 			for range 12 {
-				s.tell["a"].Observe(abate.Event{Kind: abate.CallBegan, At: 5 * sec})
-				s.tell["a"].Observe(abate.Event{Kind: abate.CallEnded, At: 5 * sec, Attempt: 1, Reason: abate.ErrBudgetExhausted})
+				s.tell["a"].Observe(abate.Event{Kind: core.CallBegan, At: 5 * sec})
+				s.tell["a"].Observe(abate.Event{Kind: core.CallEnded, At: 5 * sec, Attempt: 1, Reason: abate.ErrBudgetExhausted})
 			}
 		}, abateadmin.Watch, "retries refused"},
 		{"a call that goes on for long", func(s *stage) {
-			s.tell["a"].Observe(abate.Event{Kind: abate.CallBegan, At: -99 * sec})
+			s.tell["a"].Observe(abate.Event{Kind: core.CallBegan, At: -99 * sec})
 		}, abateadmin.Calm, ""},
 		{"callers who left", func(s *stage) { s.refused("a", 5*sec, 50, context.Canceled) }, abateadmin.Idle, ""},
 	} {
@@ -156,17 +159,17 @@ func TestAnOpenCircuitIsTroubleAndOfManyGuardsThoseOpenAreCounted(t *testing.T) 
 		_, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, errors.New("no") })
 	}
 	fail(a)
-	r := s.RowAt("a", false, abate.Now())
+	r := s.RowAt("a", false, core.Now())
 	if r.Circuit != "open" || r.Guards != 2 || r.Open != 1 || r.Level != abateadmin.Trouble ||
 		r.Why != "1 of 2 circuits open" || r.Since == 0 {
 		t.Errorf("%+v", r)
 	}
 	s.Remove(a)
-	if r := s.RowAt("a", false, abate.Now()); r.Guards != 1 || r.Open != 0 || r.Circuit != "closed" {
+	if r := s.RowAt("a", false, core.Now()); r.Guards != 1 || r.Open != 0 || r.Circuit != "closed" {
 		t.Errorf("without the one that is open: %+v", r)
 	}
 	fail(b)
-	if r := s.RowAt("a", false, abate.Now()); r.Why != "circuit open" {
+	if r := s.RowAt("a", false, core.Now()); r.Why != "circuit open" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -184,9 +187,9 @@ func TestTheStripTellsTheWorstOfEverySecond(t *testing.T) {
 		{8 * sec, breaker.HalfOpen, breaker.RampUp}, {8 * sec, breaker.HalfOpen, breaker.Closed},
 		{9 * sec, breaker.RampUp, breaker.Closed},
 	} {
-		s.tell["a"].Observe(abate.Event{Kind: abate.BreakerChanged, At: c.at, From: c.from, To: c.to})
+		s.tell["a"].Observe(abate.Event{Kind: core.BreakerChanged, At: c.at, From: c.from, To: c.to})
 	}
-	s.tell["a"].Observe(abate.Event{Kind: abate.PolicyChanged, At: 9 * sec}) // no circuit has to do with it
+	s.tell["a"].Observe(abate.Event{Kind: core.PolicyChanged, At: 9 * sec}) // no circuit has to do with it
 	for _, c := range []struct {
 		now  time.Duration
 		n    int
@@ -203,7 +206,7 @@ func TestTheStripTellsTheWorstOfEverySecond(t *testing.T) {
 func TestRefusalsAreCountedByReasonAndTheFirstIsAnEvent(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
 	s.guard("a", abate.Policy{})
-	now := abate.Now()
+	now := core.Now()
 	for i := range 40 {
 		s.refused("a", now-time.Duration(i)*sec, 2, abate.ErrCircuitOpen)
 	}
@@ -223,19 +226,19 @@ func TestRefusalsAreCountedByReasonAndTheFirstIsAnEvent(t *testing.T) {
 
 func TestAGateIsCountedToo(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
-	s.gate("g", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4}})
+	s.gate("g", inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4}})
 	o := s.asks["g"]
 	for i := range 40 {
-		e := abate.GateEvent{Kind: abate.RequestAdmitted, At: 5 * sec, Attempt: 1 + i%2, Latency: 4 * time.Millisecond}
+		e := inbound.GateEvent{Kind: inbound.RequestAdmitted, At: 5 * sec, Attempt: 1 + i%2, Latency: 4 * time.Millisecond}
 		if i < 10 {
-			e.Kind, e.Reason, e.Shed = abate.RequestRefused, abate.ErrOverloaded, shed.LaterAttempt
+			e.Kind, e.Reason, e.Shed = inbound.RequestRefused, abate.ErrOverloaded, shed.LaterAttempt
 			o.ObserveGate(e)
 			e.Shadow = true // let through all the same, and told of again
 			o.ObserveGate(e)
 			continue
 		}
 		o.ObserveGate(e)
-		e.Kind = abate.RequestDone
+		e.Kind = inbound.RequestDone
 		if i == 10 {
 			e.Class = abate.Failure
 		}
@@ -269,11 +272,11 @@ func TestAGateIsCountedToo(t *testing.T) {
 
 func TestACallerWhoLeavesSaysNothingAboutHowLongRequestsTake(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
-	s.gate("g", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4}})
+	s.gate("g", inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4}})
 	for i := range 20 {
-		e := abate.GateEvent{Kind: abate.RequestAdmitted, At: 5 * sec, Attempt: 1}
+		e := inbound.GateEvent{Kind: inbound.RequestAdmitted, At: 5 * sec, Attempt: 1}
 		s.asks["g"].ObserveGate(e)
-		if e.Kind, e.Latency = abate.RequestDone, 4*time.Millisecond; i%2 == 0 {
+		if e.Kind, e.Latency = inbound.RequestDone, 4*time.Millisecond; i%2 == 0 {
 			e.Class, e.Latency = abate.Ignored, 30*time.Second
 		}
 		s.asks["g"].ObserveGate(e)
@@ -289,13 +292,13 @@ func TestAGuardThatIsRemovedLeavesNoOpenCircuitBehind(t *testing.T) {
 	if err := old.Override(abate.OverrideForcedOpen); err != nil {
 		t.Fatal(err)
 	}
-	if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != "2" {
+	if strip := s.StripAt("g", core.Now()+2*time.Second, 1); strip != "2" {
 		t.Errorf("forced open: %s", strip)
 	}
 	s.Remove(old)
 	s.Remove(old)
 	s.guard("g", abate.DefaultPolicy())
-	if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != "0" {
+	if strip := s.StripAt("g", core.Now()+2*time.Second, 1); strip != "0" {
 		t.Errorf("a new one: %s", strip)
 	}
 }
@@ -312,7 +315,7 @@ func TestACircuitForcedOpenIsSeenOnTheLane(t *testing.T) {
 		if err := g.Override(c.o); err != nil {
 			t.Fatal(err)
 		}
-		if strip := s.StripAt("g", abate.Now()+2*time.Second, 1); strip != c.want {
+		if strip := s.StripAt("g", core.Now()+2*time.Second, 1); strip != c.want {
 			t.Errorf("%q: %s", c.o, strip)
 		}
 	}
@@ -321,16 +324,16 @@ func TestACircuitForcedOpenIsSeenOnTheLane(t *testing.T) {
 func TestAWaitThatIsCalledOffRetriesNoMore(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
 	s.guard("g", abate.DefaultPolicy())
-	p := abate.StartupPolicy()
+	p := startup.Policy()
 	s.Adjust("g", &p)
-	ctx, leave := context.WithCancel(abate.ContextWithLogger(t.Context(), slog.New(slog.DiscardHandler)))
+	ctx, leave := context.WithCancel(startup.ContextWithLogger(t.Context(), slog.New(slog.DiscardHandler)))
 	p.Observer = leaver{p.Observer, leave}
-	if _, err := abate.Connect(ctx, "g", p, func(context.Context) (int, error) {
+	if _, err := startup.Connect(ctx, "g", p, func(context.Context) (int, error) {
 		return 0, errors.New("not yet")
 	}); err == nil {
 		t.Fatal("it is there")
 	}
-	if r := s.RowAt("g", false, abate.Now()); r.Retrying != 0 || r.InFlight != 0 {
+	if r := s.RowAt("g", false, core.Now()); r.Retrying != 0 || r.InFlight != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -343,7 +346,7 @@ type leaver struct {
 
 func (l leaver) Observe(e abate.Event) {
 	l.Observer.Observe(e)
-	if e.Kind == abate.RetryScheduled {
+	if e.Kind == core.RetryScheduled {
 		l.leave()
 	}
 }
@@ -361,12 +364,12 @@ func TestCallsInFlightAreThoseOfGuardsUnderWay(t *testing.T) {
 	for range 3 {
 		<-came
 	}
-	if r := s.RowAt("a", false, abate.Now()); r.InFlight != 3 || r.Level != abateadmin.Calm {
+	if r := s.RowAt("a", false, core.Now()); r.InFlight != 3 || r.Level != abateadmin.Calm {
 		t.Errorf("%+v", r)
 	}
 	close(leave)
 	all.Wait()
-	if r := s.RowAt("a", false, abate.Now()); r.InFlight != 0 {
+	if r := s.RowAt("a", false, core.Now()); r.InFlight != 0 {
 		t.Errorf("all have ended: %+v", r)
 	}
 }
@@ -391,11 +394,11 @@ func TestObserversOfOneServiceAreEqual(t *testing.T) {
 	s.Adjust("a", &p)
 	p.Observer = abate.Observers(&counter{}, p.Observer) // as an adapter for metrics does
 	s.Adjust("a", &p)
-	p.Observer.Observe(abate.Event{Kind: abate.AttemptBegan, Attempt: 1, At: 5 * sec})
+	p.Observer.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 1, At: 5 * sec})
 	if first, _ := s.SentAt("a", 6*sec, 0); other.n != 1 || first != 1 {
 		t.Errorf("the other was told %d times, the page %d", other.n, first)
 	}
-	q := abate.Protection{}
+	q := inbound.Protection{}
 	s.AdjustProtection("g", &q)
 	before := q.Observer
 	s.AdjustProtection("g", &q)
@@ -419,8 +422,8 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		t.Errorf("a call allocates %v times", n)
 	}
 	err := errors.New("no")
-	for _, e := range []abate.Event{{Kind: abate.AttemptEnded, Class: abate.Failure, Err: err},
-		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}, {Kind: abate.RetryScheduled, Retries: 1}} {
+	for _, e := range []abate.Event{{Kind: core.AttemptEnded, Class: abate.Failure, Err: err},
+		{Kind: core.CallEnded, Reason: abate.ErrCircuitOpen}, {Kind: core.RetryScheduled, Retries: 1}} {
 		s.tell["a"].Observe(e)
 		if n := testing.AllocsPerRun(1000, func() { s.tell["a"].Observe(e) }); n != 0 {
 			t.Errorf("%v allocates %v times", e.Kind, n)
@@ -518,7 +521,7 @@ func FuzzRecord(f *testing.F) {
 		s := newStage(t, abateadmin.Config{})
 		s.guard("a", abate.Policy{})
 		for _, at := range []time.Duration{time.Duration(at), 0, time.Duration(at) + 3*sec, -sec} {
-			s.tell["a"].Observe(abate.Event{Kind: abate.EventKind(kind), At: at, Latency: time.Duration(latency),
+			s.tell["a"].Observe(abate.Event{Kind: core.EventKind(kind), At: at, Latency: time.Duration(latency),
 				Delay: time.Duration(latency), Attempt: attempt,
 				Class: abate.Class(class), Retries: attempt, Reason: abate.ErrDeadline, Err: errors.New("x"),
 				From: breaker.State(class), To: breaker.State(kind)})
@@ -537,10 +540,10 @@ func FuzzRecord(f *testing.F) {
 func BenchmarkObserve(b *testing.B) {
 	s := newStage(b, abateadmin.Config{})
 	s.guard("a", abate.Policy{})
-	for _, e := range []abate.Event{{Kind: abate.CallBegan}, {Kind: abate.AttemptBegan, Attempt: 1},
-		{Kind: abate.AttemptEnded, Latency: sec}, {Kind: abate.CallEnded},
-		{Kind: abate.AttemptEnded, Class: abate.Failure, Err: errors.New("no")},
-		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen}} {
+	for _, e := range []abate.Event{{Kind: core.CallBegan}, {Kind: core.AttemptBegan, Attempt: 1},
+		{Kind: core.AttemptEnded, Latency: sec}, {Kind: core.CallEnded},
+		{Kind: core.AttemptEnded, Class: abate.Failure, Err: errors.New("no")},
+		{Kind: core.CallEnded, Reason: abate.ErrCircuitOpen}} {
 		b.Run(fmt.Sprint(e.Kind, " ", e.Class, " ", e.Reason), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

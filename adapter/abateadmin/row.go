@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -126,7 +127,7 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 }
 
 // gateRow makes the row of a gate.
-func gateRow(name string, now time.Duration, h *history, s abate.GateState, running int) Row {
+func gateRow(name string, now time.Duration, h *history, s inbound.GateState, running int) Row {
 	r := Row{Name: name, Gate: true, Guards: 1, InFlight: max(running, s.Shed.InFlight, 0), Limit: s.Shed.Limit,
 		Queued: s.Shed.Queued}
 	r.Typical = milliseconds(s.Shed.Latency)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/core"
 )
 
 func TestMain(m *testing.M) {
@@ -399,7 +400,7 @@ func TestDetailsTellWhy(t *testing.T) {
 	p := abate.DefaultPolicy()
 	p.Bulkhead.MaxConcurrentCalls = 9
 	s.guard("a", p)
-	now := abate.Now()
+	now := core.Now()
 	s.calls("a", now-3*sec, 10, 500, 2)
 	d := s.detail("a")
 	if len(d.Series.First) != 300 || len(d.Strip) != 300 || d.Policy != "a retries 3" || d.Row.Name != "a" {
@@ -501,7 +502,7 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 	s.SetTick(5 * time.Millisecond)
 	a := s.guard("a", abate.DefaultPolicy())
 	s.guard("b", abate.DefaultPolicy())
-	s.calls("b", abate.Now()-20*sec, 7, 0, 0)
+	s.calls("b", core.Now()-20*sec, 7, 0, 0)
 	r := s.read(s.serve())
 	first, _ := r.next()
 	if !first.Full || len(first.Rows) != 2 || len(first.Sparks) != 1 || first.Sparks[0].Name.Name != "b" ||
@@ -535,7 +536,7 @@ func TestAStreamTellsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 func TestAFrameOfAThousandGuardsIsAsLargeAsWhatHasChanged(t *testing.T) {
 	s := newStage(t, abateadmin.Config{})
 	s.SetTick(5 * time.Millisecond)
-	now := abate.Now()
+	now := core.Now()
 	for i := range 1000 {
 		name := "service-" + strconv.Itoa(i)
 		s.guard(name, abate.DefaultPolicy())

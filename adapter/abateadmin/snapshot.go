@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // Snapshot is what GET /state answers, and an event of GET /events.
@@ -70,7 +71,7 @@ type named struct {
 	name   string
 	record *record
 	guards []*abate.Guard
-	gate   *abate.Gate
+	gate   *inbound.Gate
 	gates  *gateRecord
 }
 

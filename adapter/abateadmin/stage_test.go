@@ -10,6 +10,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -20,7 +22,7 @@ type stage struct {
 	*abateadmin.Page
 	guards map[string]*abate.Guard
 	tell   map[string]abate.Observer
-	asks   map[string]abate.GateObserver
+	asks   map[string]inbound.GateObserver
 }
 
 func newStage(t testing.TB, c abateadmin.Config) *stage {
@@ -29,7 +31,7 @@ func newStage(t testing.TB, c abateadmin.Config) *stage {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &stage{t, abateadmin.New(c), map[string]*abate.Guard{}, map[string]abate.Observer{},
-		map[string]abate.GateObserver{}}
+		map[string]inbound.GateObserver{}}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -47,10 +49,10 @@ func (s *stage) guard(name string, p abate.Policy) *abate.Guard {
 	return g
 }
 
-func (s *stage) gate(name string, p abate.Protection) *abate.Gate {
+func (s *stage) gate(name string, p inbound.Protection) *inbound.Gate {
 	s.t.Helper()
 	s.AdjustProtection(name, &p)
-	g, err := abate.NewGate(name, p)
+	g, err := inbound.NewGate(name, p)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,24 +80,24 @@ func (s *stage) calls(name string, at time.Duration, n, failing, again int) {
 			class, attempts = abate.Failure, 1+again
 		}
 		e := abate.Event{Guard: name, At: at, Class: class, Latency: 12 * time.Millisecond}
-		e.Kind = abate.CallBegan
+		e.Kind = core.CallBegan
 		o.Observe(e)
 		for k := range attempts {
 			e.Attempt = k + 1
-			e.Kind = abate.AttemptBegan
+			e.Kind = core.AttemptBegan
 			o.Observe(e)
-			e.Kind, e.Err = abate.AttemptEnded, nil
+			e.Kind, e.Err = core.AttemptEnded, nil
 			if class == abate.Failure {
 				e.Err, e.Latency = errors.New("Get \"http://user:secret@payments:8080/charge?card=4111\": dial tcp "+
 					"10.2.3.4:8080: connect: connection refused"), 350*time.Millisecond
 			}
 			o.Observe(e)
 			if k+1 < attempts {
-				e.Kind, e.Retries, e.Delay = abate.RetryScheduled, k+1, 120*time.Millisecond
+				e.Kind, e.Retries, e.Delay = core.RetryScheduled, k+1, 120*time.Millisecond
 				o.Observe(e)
 			}
 		}
-		e.Kind = abate.CallEnded
+		e.Kind = core.CallEnded
 		if class == abate.Failure {
 			e.Reason = abate.ErrAttemptsExhausted
 		}
@@ -107,8 +109,8 @@ func (s *stage) calls(name string, at time.Duration, n, failing, again int) {
 func (s *stage) refused(name string, at time.Duration, n int, reason error) {
 	o := s.tell[name]
 	for range n {
-		o.Observe(abate.Event{Kind: abate.CallBegan, At: at})
-		o.Observe(abate.Event{Kind: abate.CallEnded, At: at, Class: abate.Failure, Reason: reason})
+		o.Observe(abate.Event{Kind: core.CallBegan, At: at})
+		o.Observe(abate.Event{Kind: core.CallEnded, At: at, Class: abate.Failure, Reason: reason})
 	}
 }
 
@@ -124,7 +126,7 @@ func storm(s *stage, now time.Duration) {
 	s.guard("payment-service", naive)
 	s.guard("reports", abate.DefaultPolicy())
 	s.guard("<b onload=alert(1)>legacy</b>", abate.DefaultPolicy())
-	s.gate("orders", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 64}})
+	s.gate("orders", inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 64}})
 	for ago := 299; ago >= 0; ago-- {
 		at := now - time.Duration(ago)*time.Second
 		wave := func(n, k int) int { return n + (ago*k)%(n/4+1) }
@@ -150,15 +152,15 @@ func storm(s *stage, now time.Duration) {
 			s.calls("search", at, 16, 0, 0)
 		}
 		for i := range wave(18, 7) {
-			e := abate.GateEvent{At: at, Kind: abate.RequestAdmitted, Attempt: 1, Latency: 9 * time.Millisecond}
+			e := inbound.GateEvent{At: at, Kind: inbound.RequestAdmitted, Attempt: 1, Latency: 9 * time.Millisecond}
 			if ago < 70 && i%4 == 0 {
-				s.asks["orders"].ObserveGate(abate.GateEvent{
-					At: at, Kind: abate.RequestRefused, Attempt: 2, Reason: abate.ErrOverloaded, Shed: shed.LaterAttempt,
+				s.asks["orders"].ObserveGate(inbound.GateEvent{
+					At: at, Kind: inbound.RequestRefused, Attempt: 2, Reason: abate.ErrOverloaded, Shed: shed.LaterAttempt,
 				})
 				continue
 			}
 			s.asks["orders"].ObserveGate(e)
-			e.Kind = abate.RequestDone
+			e.Kind = inbound.RequestDone
 			s.asks["orders"].ObserveGate(e)
 		}
 	}
@@ -173,7 +175,7 @@ func storm(s *stage, now time.Duration) {
 	}{{50 * time.Second, breaker.Closed, breaker.Open}, {40 * time.Second, breaker.Open, breaker.HalfOpen},
 		{38 * time.Second, breaker.HalfOpen, breaker.Open}} {
 		s.tell["checkout"].Observe(abate.Event{
-			Kind: abate.BreakerChanged, At: now - e.ago, From: e.from, To: e.to, Detail: "failure rate",
+			Kind: core.BreakerChanged, At: now - e.ago, From: e.from, To: e.to, Detail: "failure rate",
 		})
 	}
 }

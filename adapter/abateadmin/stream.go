@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // patience is how long a reader may take for one event before it is dropped.
@@ -14,7 +14,7 @@ const patience = 5 * time.Second
 
 // state is GET /state.
 func (p *Page) state(w http.ResponseWriter, r *http.Request) error {
-	now := abate.Now()
+	now := core.Now()
 	s := p.head(now, r)
 	s.Full = true
 	s.Rows, _ = p.rows(now)
@@ -34,7 +34,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := stream{w: w, control: http.NewResponseController(w)}
-	now := abate.Now()
+	now := core.Now()
 	last := p.head(now, r)
 	rows, all := p.rows(now)
 	last.Full, last.Rows, last.Sparks = true, rows, sparks(all, now)
@@ -54,7 +54,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) error {
 		if !p.sees(r) {
 			return nil // no longer: the token was taken away
 		}
-		now := abate.Now()
+		now := core.Now()
 		s := p.head(now, r)
 		next, _ := p.rows(now)
 		s.Rows, s.Gone = changes(rows, next)

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 //	var files abatebolt.Files
 //	defer files.Close()
-//	hooks := policyfile.Hooks{Protection: []func(string, *abate.Protection){files.AdjustProtection}}
+//	hooks := policyfile.Hooks{Protection: []func(string, *inbound.Protection){files.AdjustProtection}}
 //	set, err := policyfile.LoadWith(path, hooks)
 //	err = errors.Join(err, files.Err())
 type Files struct {
@@ -44,7 +45,7 @@ var (
 type user struct {
 	max      int64
 	floor    time.Duration
-	observer abate.GateObserver
+	observer inbound.GateObserver
 }
 
 // AdjustProtection makes the protection of a gate keep its keys in the file that it names, if it does; it fits the
@@ -52,7 +53,7 @@ type user struct {
 // unreachable, see idempotency.Config.WhenAway; Err has the reason. A file stays open until Close, also when no entry
 // names it any more. Gates that share a file have the room of the one that wants most, and none forgets earlier than
 // the strictest allows.
-func (f *Files) AdjustProtection(name string, p *abate.Protection) {
+func (f *Files) AdjustProtection(name string, p *inbound.Protection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, other := range f.open {
@@ -93,7 +94,7 @@ func (f *file) open() {
 // options joins what the users of a file want.
 func (f *file) options() Options {
 	var o Options
-	observers := map[string]abate.GateObserver{}
+	observers := map[string]inbound.GateObserver{}
 	for name, u := range f.users {
 		o.MaxBytes, o.Floor = max(o.MaxBytes, u.max), max(o.Floor, u.floor)
 		if u.observer != nil {
@@ -102,7 +103,7 @@ func (f *file) options() Options {
 	}
 	o.Forgotten = func(s idempotency.Shortened) {
 		for _, name := range slices.Sorted(maps.Keys(observers)) {
-			observers[name].ObserveGate(abate.GateEvent{Kind: abate.KeysForgotten, Gate: name, At: abate.Now(), Delay: s.Held})
+			observers[name].ObserveGate(inbound.GateEvent{Kind: inbound.KeysForgotten, Gate: name, At: core.Now(), Delay: s.Held})
 		}
 	}
 	return o

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatebolt"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-func inFile(path string) abate.Protection {
-	return abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, File: path}}
+func inFile(path string) inbound.Protection {
+	return inbound.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, File: path}}
 }
 
 func TestTheFileThatAProtectionNamesKeepsItsKeys(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTheFileThatAProtectionNamesKeepsItsKeys(t *testing.T) {
 		if err := files.Err(); err != nil || again.Store != p.Store {
 			t.Fatal(err, "or another store")
 		}
-		g, err := abate.NewGate("orders", p)
+		g, err := inbound.NewGate("orders", p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestGatesThatShareAFileForgetNoEarlierThanTheStrictestAllows(t *testing.T) 
 	var files abatebolt.Files
 	t.Cleanup(func() { _ = files.Close() })
 	path := filepath.Join(t.TempDir(), "keys.db")
-	var told []abate.GateEvent
+	var told []inbound.GateEvent
 	type store interface {
 		idempotency.Store
 		idempotency.Measured
@@ -85,7 +85,7 @@ func TestGatesThatShareAFileForgetNoEarlierThanTheStrictestAllows(t *testing.T) 
 	add := func(name string, floor time.Duration) store {
 		p := inFile(path)
 		p.Idempotency.MaxFile, p.Idempotency.MinRetention = 20_000, floor
-		p.Observer = abate.GateObserverFunc(func(e abate.GateEvent) { told = append(told, e) })
+		p.Observer = inbound.GateObserverFunc(func(e inbound.GateEvent) { told = append(told, e) })
 		files.AdjustProtection(name, &p)
 		return p.Store.(store)
 	}
@@ -113,7 +113,7 @@ func TestGatesThatShareAFileForgetNoEarlierThanTheStrictestAllows(t *testing.T) 
 	if _, err := put(shared, 1000, 10); err != nil || shared.Usage().Shortened.Keys == 0 {
 		t.Errorf("when both allow it: %v, %+v", err, shared.Usage())
 	}
-	if len(told) < 2 || told[0].Kind != abate.KeysForgotten || told[0].Gate != "quick" || told[1].Gate != "strict" ||
+	if len(told) < 2 || told[0].Kind != inbound.KeysForgotten || told[0].Gate != "quick" || told[1].Gate != "strict" ||
 		told[0].Delay <= 0 {
 		t.Errorf("told %v", told)
 	}

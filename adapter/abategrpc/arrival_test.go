@@ -24,8 +24,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -59,7 +60,7 @@ func raw(t *testing.T, address string, fields http.Header) (code string) {
 }
 
 func TestMalformedTimeLimitsGetTheRightCodes(t *testing.T) {
-	conn, _, _ := protect(t, trusting(abate.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
+	conn, _, _ := protect(t, trusting(inbound.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
 		if _, ok := ctx.Deadline(); ok && ctx.Err() == nil {
 			return new(text), status.Error(codes.OutOfRange, "there is a time limit")
 		}
@@ -92,7 +93,7 @@ func TestMalformedTimeLimitsGetTheRightCodes(t *testing.T) {
 }
 
 // bucketOf is the bucket that a call falls into. Its one token goes to the first of its kind.
-func sameBucket(t *testing.T, p abate.Protection, one, other []string) bool {
+func sameBucket(t *testing.T, p inbound.Protection, one, other []string) bool {
 	t.Helper()
 	p.RateLimit = perMinute(1)
 	p.RateLimit.Key = "caller"
@@ -108,19 +109,19 @@ func sameBucket(t *testing.T, p abate.Protection, one, other []string) bool {
 }
 
 func TestWhoACallIsFrom(t *testing.T) {
-	tenant := abate.Protection{Caller: "header:X-Tenant"}
+	tenant := inbound.Protection{Caller: "header:X-Tenant"}
 	for name, c := range map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		one, other []string
 		same       bool
 	}{
-		"one address":                     {abate.Protection{}, nil, nil, true},
-		"two clients behind a peer":       {trusting(abate.Protection{}), []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, false},
-		"what a stranger says of clients": {abate.Protection{}, []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, true},
-		"what the client invented":        {trusting(abate.Protection{}), []string{"x-forwarded-for", "1.1.1.1, 203.0.113.1"}, []string{"x-forwarded-for", "2.2.2.2,203.0.113.1"}, true},
-		"behind two trusted hops":         {trusting(abate.Protection{}), []string{"x-forwarded-for", "203.0.113.1, 127.0.0.1"}, []string{"x-forwarded-for", "203.0.113.2, 127.0.0.1"}, false},
-		"one customer's network":          {trusting(abate.Protection{}), []string{"x-forwarded-for", "2001:db8::1"}, []string{"x-forwarded-for", "[2001:db8::2]:80"}, true},
-		"what is no address":              {trusting(abate.Protection{}), []string{"x-forwarded-for", "unknown"}, nil, true},
+		"one address":                     {inbound.Protection{}, nil, nil, true},
+		"two clients behind a peer":       {trusting(inbound.Protection{}), []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, false},
+		"what a stranger says of clients": {inbound.Protection{}, []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, true},
+		"what the client invented":        {trusting(inbound.Protection{}), []string{"x-forwarded-for", "1.1.1.1, 203.0.113.1"}, []string{"x-forwarded-for", "2.2.2.2,203.0.113.1"}, true},
+		"behind two trusted hops":         {trusting(inbound.Protection{}), []string{"x-forwarded-for", "203.0.113.1, 127.0.0.1"}, []string{"x-forwarded-for", "203.0.113.2, 127.0.0.1"}, false},
+		"one customer's network":          {trusting(inbound.Protection{}), []string{"x-forwarded-for", "2001:db8::1"}, []string{"x-forwarded-for", "[2001:db8::2]:80"}, true},
+		"what is no address":              {trusting(inbound.Protection{}), []string{"x-forwarded-for", "unknown"}, nil, true},
 		"two tenants":                     {trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, false},
 		"one tenant":                      {trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "forged", "x-tenant", "a"}, true},
 		"tenants that strangers invent":   {tenant, []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, true},
@@ -134,7 +135,7 @@ func TestWhoACallIsFrom(t *testing.T) {
 }
 
 func TestHooksDecideWhoPaysAndHowMuch(t *testing.T) {
-	p := abate.Protection{RateLimit: perMinute(10), Authentication: abate.Authentication{BearerTokens: "tokens"}}
+	p := inbound.Protection{RateLimit: perMinute(10), Authentication: inbound.Authentication{BearerTokens: "tokens"}}
 	p.RateLimit.Key = "caller"
 	one := func(md metadata.MD, name string) string {
 		if v := md[name]; len(v) > 0 {
@@ -143,7 +144,7 @@ func TestHooksDecideWhoPaysAndHowMuch(t *testing.T) {
 		return ""
 	}
 	server := &abategrpc.Server{
-		Select: func(method string) *abate.Gate { return nil },
+		Select: func(method string) *inbound.Gate { return nil },
 		Caller: func(ctx context.Context, method string) string {
 			md, _ := metadata.FromIncomingContext(ctx)
 			return one(md, "user")
@@ -204,7 +205,7 @@ func TestCallersByCertificate(t *testing.T) {
 	for _, c := range callers {
 		pool.AddCert(c.Leaf)
 	}
-	p := abate.Protection{Caller: "mtls", RateLimit: perMinute(1)}
+	p := inbound.Protection{Caller: "mtls", RateLimit: perMinute(1)}
 	p.RateLimit.Key = "caller"
 	config := &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
 	s := &shop{charge: echo}
@@ -229,7 +230,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add("idempotency-key", `"a\"b"`, "x-idempotency-key", "b", false)
 	f.Add("abate-priority", "SHEDDABLE", "x-tenant", "\xff", true)
 	f.Add("x-envoy-attempt-count", "0", "x-envoy-expected-rq-timeout-ms", "0", false)
-	p := abate.Protection{Caller: "header:x-tenant", Shed: shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.9}, Idempotency: keyed().Idempotency}
+	p := inbound.Protection{Caller: "header:x-tenant", Shed: shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.9}, Idempotency: keyed().Idempotency}
 	p.RateLimit = perMinute(1_000_000_000)
 	p.RateLimit.Key = "caller"
 	strict := p
@@ -245,7 +246,7 @@ func FuzzMetadata(f *testing.F) {
 			intercept = trusts
 		}
 		resp, err := intercept(ctx, new(text), charging, func(ctx context.Context, _ any) (any, error) {
-			if a, limited := abate.CallTreeOf(ctx).Allowance(); limited && (!trusted || a.Left < 0 || a.Left > abate.MaxAllowance) {
+			if a, limited := core.CallTreeOf(ctx).Allowance(); limited && (!trusted || a.Left < 0 || a.Left > core.MaxAllowance) {
 				t.Errorf("allowance %+v", a)
 			}
 			return new(text), nil

@@ -23,6 +23,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -253,7 +254,7 @@ func TestPushbackIsObeyed(t *testing.T) {
 			var delay time.Duration
 			p := eager()
 			p.Observer = abate.ObserverFunc(func(e abate.Event) {
-				if e.Kind == abate.RetryScheduled {
+				if e.Kind == core.RetryScheduled {
 					delay = e.Delay
 				}
 			})
@@ -275,9 +276,9 @@ func TestRetryInfoIsALowerBoundForTheWait(t *testing.T) {
 	p := eager()
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
 		switch {
-		case e.Kind == abate.RetryScheduled:
+		case e.Kind == core.RetryScheduled:
 			delay = e.Delay
-		case e.Kind == abate.AttemptEnded && e.Attempt == 1:
+		case e.Kind == core.AttemptEnded && e.Attempt == 1:
 			class = e.Class
 		}
 	})
@@ -431,7 +432,7 @@ func TestAnAttemptThatIsTooSlowIsAFailure(t *testing.T) {
 	p.AttemptTimeout = 30 * time.Millisecond
 	var classes []abate.Class
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptEnded {
+		if e.Kind == core.AttemptEnded {
 			classes = append(classes, e.Class)
 		}
 	})
@@ -480,7 +481,7 @@ func TestACallerThatLeavesDuringAWaitIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: retry.NoJitter}, RetryMethods: []string{chargeMethod}}
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.RetryScheduled {
+		if e.Kind == core.RetryScheduled {
 			cancel()
 		}
 	})

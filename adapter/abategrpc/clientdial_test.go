@@ -19,6 +19,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 )
@@ -173,7 +174,7 @@ func TestACallThatNeverLeftMayBeRepeatedWhateverItsMethod(t *testing.T) {
 	p := eager()
 	p.RetryMethods = nil
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptBegan {
+		if e.Kind == core.AttemptBegan {
 			unsent.Add(1)
 		}
 	})

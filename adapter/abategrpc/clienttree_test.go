@@ -16,6 +16,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -58,8 +59,8 @@ func TestATreeIsObeyedAndReported(t *testing.T) {
 		{9, "0;final", 1, 0, true},
 	} {
 		b := stand(t, abategrpc.NewClient(guard(t, eager())), speaking(c.made, fails(codes.Unavailable)), nil)
-		tree := abate.NewCallTree(abate.Allowance{Left: c.left, Owner: "edge"})
-		_, err := b.call(abate.WithCallTree(t.Context(), tree))
+		tree := core.NewCallTree(core.Allowance{Left: c.left, Owner: "edge"})
+		_, err := b.call(core.WithCallTree(t.Context(), tree))
 		got := tree.Report()
 		if status.Code(err) != codes.Unavailable || b.calls.Load() != c.calls || got.Made != c.sum || got.Final != c.final {
 			t.Errorf("%d left, %s made: %d calls, report %+v, error %v", c.left, c.made, b.calls.Load(), got, err)
@@ -77,7 +78,7 @@ func TestCallsOfSeveralTreesDoNotMixUp(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		owner := "edge-" + string('a'+rune(i%3))
-		if _, err := b.call(abate.WithCallTree(t.Context(), abate.NewCallTree(abate.Allowance{Left: 5, Owner: owner}))); err != nil {
+		if _, err := b.call(core.WithCallTree(t.Context(), core.NewCallTree(core.Allowance{Left: 5, Owner: owner}))); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, strconv.Itoa(min(i*2, 2))+`;owner="`+owner+`"`)
@@ -89,8 +90,8 @@ func TestCallsOfSeveralTreesDoNotMixUp(t *testing.T) {
 
 func TestPushbackIsPassedUp(t *testing.T) {
 	b := stand(t, abategrpc.NewClient(guard(t, eager())), withTrailer("grpc-retry-pushback-ms", "-1"), nil)
-	tree := abate.NewOpenCallTree()
-	if _, err := b.call(abate.WithCallTree(t.Context(), tree)); err == nil || !tree.Report().Final {
+	tree := core.NewOpenCallTree()
+	if _, err := b.call(core.WithCallTree(t.Context(), tree)); err == nil || !tree.Report().Final {
 		t.Errorf("error %v, report %+v", err, tree.Report())
 	}
 }
@@ -106,8 +107,8 @@ func TestStreamsBelongToATreeToo(t *testing.T) {
 	if _, err := b.call(t.Context()); err != nil { // from now on the server is known to speak
 		t.Fatal(err)
 	}
-	tree := abate.NewCallTree(abate.Allowance{Left: 5, Owner: "edge"})
-	ss := b.stream(t, abate.WithCallTree(t.Context(), tree), "Watch")
+	tree := core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"})
+	ss := b.stream(t, core.WithCallTree(t.Context(), tree), "Watch")
 	send(t, ss, "a")
 	_, err := collect(ss)
 	want := []string{`0;owner="payments"`, `2;owner="edge"`, `1;owner="edge"`, `0;owner="edge"`}
@@ -177,11 +178,11 @@ func TestAChainMakesNoMoreRetriesThanItsFirstCallMay(t *testing.T) {
 	through := func(b *backend) charges {
 		return func(_ int, ctx context.Context, _ *text) (*text, error) {
 			md, _ := metadata.FromIncomingContext(ctx)
-			tree := abate.NewOpenCallTree()
+			tree := core.NewOpenCallTree()
 			if a, ok := hops.LeastAllowance(md["abate-retry-allowance"]); ok {
-				tree = abate.NewCallTree(a)
+				tree = core.NewCallTree(a)
 			}
-			_, err := b.call(abate.WithCallTree(ctx, tree))
+			_, err := b.call(core.WithCallTree(ctx, tree))
 			_ = grpc.SetTrailer(ctx, metadata.Pairs("abate-retries-made", string(hops.AppendMade(nil, tree.Report()))))
 			return nil, err
 		}
@@ -224,7 +225,7 @@ func TestMetadataOfTheHopBeforeDoesNotPass(t *testing.T) {
 				if _, err := b.call(t.Context()); err != nil { // so that it is known to speak
 					t.Fatal(err)
 				}
-				ctx = abate.WithCallTree(ctx, abate.NewCallTree(abate.Allowance{Left: 2, Owner: "edge"}))
+				ctx = core.WithCallTree(ctx, core.NewCallTree(core.Allowance{Left: 2, Owner: "edge"}))
 			}
 			if _, err := b.call(ctx); err != nil {
 				t.Fatal(err)
@@ -258,7 +259,7 @@ func TestEveryAttemptCarriesTheCallersMetadata(t *testing.T) {
 				}
 				return failsUntil(4)(n, ctx, in)
 			}), nil)
-			ctx := abate.WithPriority(metadata.AppendToOutgoingContext(t.Context(), "mine", "kept", "abate-priority", "other"), shed.Sheddable)
+			ctx := core.WithPriority(metadata.AppendToOutgoingContext(t.Context(), "mine", "kept", "abate-priority", "other"), shed.Sheddable)
 			for range 4 {
 				_, _ = b.call(ctx)
 			}
@@ -282,7 +283,7 @@ func TestThePriorityTravelsOn(t *testing.T) {
 	client := abategrpc.NewClient(guard(t, eager()))
 	b := stand(t, client, failsUntil(2), nil)
 	for _, p := range []shed.Priority{shed.Sheddable, shed.CriticalPlus} {
-		if _, err := b.call(abate.WithPriority(t.Context(), p)); err != nil {
+		if _, err := b.call(core.WithPriority(t.Context(), p)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -337,8 +338,8 @@ func TestWhoIsToldNothingHasUsedNothing(t *testing.T) {
 		ss.SetTrailer(metadata.Pairs("abate-retries-made", "9"))
 		return ss.SendMsg(wrapperspb.String("yes"))
 	})
-	tree := abate.NewCallTree(abate.Allowance{Left: 3})
-	ctx := abate.WithCallTree(t.Context(), tree)
+	tree := core.NewCallTree(core.Allowance{Left: 3})
+	ctx := core.WithCallTree(t.Context(), tree)
 	if _, err := b.call(ctx); err != nil {
 		t.Fatal(err)
 	}

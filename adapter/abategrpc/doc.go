@@ -35,7 +35,7 @@
 //
 // [ServerOptions] put a server behind a gate:
 //
-//	gate, err := abate.NewGate("payments", abate.DefaultProtection())
+//	gate, err := inbound.NewGate("payments", inbound.DefaultProtection())
 //	server := grpc.NewServer(abategrpc.ServerOptions(gate)...)
 //
 // A call passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key → the handler.
@@ -50,7 +50,7 @@
 //
 // # Both: a chain of services
 //
-// The handler's context belongs to the call tree of its request ([abate.CallTree]): guarded calls made under it, over gRPC or HTTP,
+// The handler's context belongs to the call tree of its request ([core.CallTree]): guarded calls made under it, over gRPC or HTTP,
 // share what extra attempts the first call of the tree allows. The client sends what is left in abate-retry-allowance; the server says in
 // the trailer abate-retries-made what was used, and whether trying again is in vain. docs/headers.md specifies both.
 // Deadlines and priorities travel with the context too.

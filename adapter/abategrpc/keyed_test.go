@@ -18,6 +18,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/idempotency"
@@ -25,11 +27,11 @@ import (
 )
 
 // keyed is a protection that keeps keys.
-func keyed(methods ...string) abate.Protection {
+func keyed(methods ...string) inbound.Protection {
 	if len(methods) == 0 {
 		methods = []string{"/shop.Payment/Charge"}
 	}
-	return abate.Protection{Idempotency: idempotency.Config{Methods: methods}}
+	return inbound.Protection{Idempotency: idempotency.Config{Methods: methods}}
 }
 
 // counting is a handler that answers with the number of the run.
@@ -52,7 +54,7 @@ func counting(runs *atomic.Int32) unary {
 // decided are what became of keys, as the gate's observer heard it.
 func (l *gateLog) decided() string {
 	var all []string
-	for _, e := range l.all(abate.KeyDecided) {
+	for _, e := range l.all(inbound.KeyDecided) {
 		all = append(all, e.Detail)
 	}
 	return strings.Join(all, " ")
@@ -133,7 +135,7 @@ func TestBadKeysAreRefused(t *testing.T) {
 	small := keyed()
 	small.Idempotency.MaxAnswer = 1
 	for name, c := range map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		before     []string // metadata of a call "a" before
 		md         []string
 		want       codes.Code
@@ -158,7 +160,7 @@ func TestBadKeysAreRefused(t *testing.T) {
 			if info, _ := a.details(t); a.code() != c.want || info.Reason != c.reason || runs.Load() != had {
 				t.Errorf("%v, %v, %d runs", a.err, info, runs.Load()-had)
 			}
-			if done := log.await(t, abate.RequestDone, 1); done[len(done)-1].Class == abate.Failure {
+			if done := log.await(t, inbound.RequestDone, 1); done[len(done)-1].Class == abate.Failure {
 				t.Errorf("%+v", done)
 			}
 		})
@@ -218,7 +220,7 @@ func TestWhatAClientDidNotWaitForIsDoneAndStored(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the handler noticed: %v", err)
 	}
-	log.await(t, abate.RequestDone, 1)
+	log.await(t, inbound.RequestDone, 1)
 	a := charge(t.Context(), conn, "a", "idempotency-key", "k")
 	if a.err != nil || a.text != "done" || runs.Load() != 1 || a.one(t, "c") != "d" {
 		t.Errorf("%+v after %d runs", a, runs.Load())
@@ -289,7 +291,7 @@ func (forgetful) Complete(context.Context, string, uint64, idempotency.Response,
 // A refusal in place of an answer has none of its trailers. The calls that were made for it count all the same.
 func TestARefusalInPlaceOfAnAnswerHasNothingOfIt(t *testing.T) {
 	p := trusting(keyed())
-	p.Store, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, abate.Now)}, 200*time.Millisecond
+	p.Store, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, core.Now)}, 200*time.Millisecond
 	conn, _, _ := protect(t, p, func(ctx context.Context, in *text) (*text, error) {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs("order", "17"))
 		fail(ctx, t)
@@ -323,7 +325,7 @@ func fail(ctx context.Context, t *testing.T) {
 func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
 	for when, want := range map[string]codes.Code{"": codes.Unavailable, "open": codes.OK} {
 		p := keyed()
-		p.Store, p.Idempotency.WhenAway, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, abate.Now)}, when, 200*time.Millisecond
+		p.Store, p.Idempotency.WhenAway, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, core.Now)}, when, 200*time.Millisecond
 		conn, _, log := protect(t, p, echo)
 		a := charge(t.Context(), conn, "a", "idempotency-key", "k")
 		if a.code() != want || !strings.Contains(log.decided(), "unrecorded") {
@@ -394,9 +396,9 @@ func TestAHedgeWithAKeyWaitsForTheFirstCopy(t *testing.T) {
 	refused := make(chan struct{})
 	log := new(gateLog)
 	p := keyed()
-	p.Observer = abate.GateObserverFunc(func(e abate.GateEvent) {
+	p.Observer = inbound.GateObserverFunc(func(e inbound.GateEvent) {
 		log.ObserveGate(e)
-		if e.Kind == abate.KeyDecided && e.Detail == "running" && calls.Add(1) == 1 {
+		if e.Kind == inbound.KeyDecided && e.Detail == "running" && calls.Add(1) == 1 {
 			close(refused)
 		}
 	})
@@ -422,8 +424,8 @@ func TestARetryWithAKeyGetsTheAnswerOfTheRunningTry(t *testing.T) {
 	var runs atomic.Int32
 	again := make(chan struct{}, 1)
 	p := keyed()
-	p.Observer = abate.GateObserverFunc(func(e abate.GateEvent) {
-		if e.Kind == abate.KeyDecided && e.Detail == "running" {
+	p.Observer = inbound.GateObserverFunc(func(e inbound.GateEvent) {
+		if e.Kind == inbound.KeyDecided && e.Detail == "running" {
 			select {
 			case again <- struct{}{}:
 			default: // it has been told already
@@ -457,7 +459,7 @@ func TestHedgesThatMeetTheirFirstCopyDoNotOpenTheBreaker(t *testing.T) {
 	policy := hasty()
 	policy.CircuitBreaker = abate.DefaultPolicy().CircuitBreaker
 	policy.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptEnded && e.Class == abate.Overload {
+		if e.Kind == core.AttemptEnded && e.Class == abate.Overload {
 			refused <- struct{}{}
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -35,9 +36,9 @@ type outgoing struct {
 
 // open reads what the caller sends. keyed tells whether an idempotency key is among it. It allocates only if there is something.
 func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed bool) {
-	o.omit = c.OmitHeaders || p.InternalHeaders == abate.OmitInternal
+	o.omit = c.OmitHeaders || p.InternalHeaders == core.OmitInternal
 	if !o.omit {
-		o.priority, o.says = abate.PriorityOf(ctx)
+		o.priority, o.says = core.PriorityOf(ctx)
 	}
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok || len(md) == 0 {
@@ -69,7 +70,7 @@ func hasText(values []string) bool { return len(values) > 0 && values[0] != "" }
 // passesOn tells whether an allowance that the caller has taken over from a call that arrived goes to the next hop as it is: only if
 // nothing is repeated here and nobody has read it, so that this hop is not one of those that share it.
 func passesOn(ctx context.Context, p *abate.Policy) bool {
-	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != abate.OwnerNone && abate.CallTreeOf(ctx) == nil
+	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != core.OwnerNone && core.CallTreeOf(ctx) == nil
 }
 
 // carrying is an attempt's context with the metadata that it sends. It finds that in a holder, which first attempts share: one
@@ -88,7 +89,7 @@ func (c *carrying) Value(key any) any {
 }
 
 // context returns ctx with what attempt s sends. memory is for that.
-func (o *outgoing) context(ctx context.Context, m *method, s abate.Sending, memory *carrying) context.Context {
+func (o *outgoing) context(ctx context.Context, m *method, s core.Sending, memory *carrying) context.Context {
 	t := told{says: o.says, priority: o.priority}
 	if s.Tell && !o.omit {
 		t.tells, t.allowance = true, s.Allowance
@@ -132,7 +133,7 @@ func (o *outgoing) write(m *method, t told, n, number int) metadata.MD {
 // told is what attempts tell.
 type told struct {
 	tells     bool
-	allowance abate.Allowance
+	allowance core.Allowance
 	says      bool
 	priority  shed.Priority
 }

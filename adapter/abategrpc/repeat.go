@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -70,7 +71,7 @@ func signOf(ctx context.Context, g *abate.Guard, method string, request any) (si
 	if !isPointer(request) || !isPointer(ctx) {
 		return sign{}, false
 	}
-	if _, ends := ctx.Deadline(); !ends && abate.CallTreeOf(ctx) == nil {
+	if _, ends := ctx.Deadline(); !ends && core.CallTreeOf(ctx) == nil {
 		if _, arrived := metadata.FromIncomingContext(ctx); !arrived {
 			return sign{}, false
 		}
@@ -90,12 +91,12 @@ func (u *unary) lookBack() {
 	if !ok {
 		return
 	}
-	if u.sent, ok = u.client.failed.Take(abate.Now(), []sign{s}); ok {
+	if u.sent, ok = u.client.failed.Take(core.Now(), []sign{s}); ok {
 		u.out.earlier = 1
 	}
 }
 
-// Repeated tells abate.Run whether somebody above has made this call before.
+// Repeated tells core.Run whether somebody above has made this call before.
 func (u *unary) Repeated() bool { return u.out.earlier > 0 }
 
 // remember notes a call that has failed: who made it may make it again. What the caller has broken off is no such failure.
@@ -109,7 +110,7 @@ func (u *unary) remember(err error) {
 		return
 	}
 	if u.begun {
-		u.sent = abate.Now()
+		u.sent = core.Now()
 	}
 	answered := err == nil || hops.ServedCode(hops.Code(status.Code(err))) == abate.Success // if not the answer that was hoped for
 	if !answered && u.ctx.Err() != context.Canceled {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 )
 
@@ -36,12 +37,12 @@ import (
 // is started.
 type Server struct {
 	// Gate decides about all calls. Nil means that calls pass as if there were no Server.
-	Gate *abate.Gate
+	Gate *inbound.Gate
 
 	// Select, if set, chooses the gate by the full name of the method ("/shop.Payment/Get") instead. It must be quick
 	// and safe for concurrent use. A call for which it returns nil passes. PassesByDefault names those that pass without
 	// a Select.
-	Select func(method string) *abate.Gate
+	Select func(method string) *inbound.Gate
 
 	// Caller, if set, tells who a call is from, instead of Protection.Caller: the user whom an interceptor in front of
 	// this one has authenticated. It must not return what the caller can choose. If the protection asks for
@@ -58,13 +59,15 @@ type Server struct {
 }
 
 // NewServer returns a Server with one gate for everything.
-func NewServer(g *abate.Gate) *Server { return &Server{Gate: g} }
+func NewServer(g *inbound.Gate) *Server { return &Server{Gate: g} }
 
 // UnaryServerInterceptor stands g in front of all unary methods. NewServer(g).Options sets the one for streams as well.
-func UnaryServerInterceptor(g *abate.Gate) grpc.UnaryServerInterceptor { return NewServer(g).Unary }
+func UnaryServerInterceptor(g *inbound.Gate) grpc.UnaryServerInterceptor { return NewServer(g).Unary }
 
 // StreamServerInterceptor stands g in front of all streaming methods.
-func StreamServerInterceptor(g *abate.Gate) grpc.StreamServerInterceptor { return NewServer(g).Stream }
+func StreamServerInterceptor(g *inbound.Gate) grpc.StreamServerInterceptor {
+	return NewServer(g).Stream
+}
 
 // Gated gives some methods a gate of their own.
 type Gated struct {
@@ -72,7 +75,7 @@ type Gated struct {
 	// more.
 	Methods []string
 	// Gate decides about them. Nil lets them pass.
-	Gate *abate.Gate
+	Gate *inbound.Gate
 }
 
 // ServerOptions are the options with which grpc.NewServer makes a server that stands behind g, with other gates for
@@ -80,7 +83,7 @@ type Gated struct {
 // logging), those set after behind it. Stats handlers, OpenTelemetry's among them, see every call, refused or not.
 //
 //	server := grpc.NewServer(abategrpc.ServerOptions(gate)...)
-func ServerOptions(g *abate.Gate, others ...Gated) []grpc.ServerOption {
+func ServerOptions(g *inbound.Gate, others ...Gated) []grpc.ServerOption {
 	s := NewServer(g)
 	if len(others) > 0 {
 		s.Select = selectGate(g, others)
@@ -93,14 +96,14 @@ func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.Unary), grpc.ChainStreamInterceptor(s.Stream)}
 }
 
-func selectGate(g *abate.Gate, others []Gated) func(string) *abate.Gate {
-	gates := make(map[string]*abate.Gate)
+func selectGate(g *inbound.Gate, others []Gated) func(string) *inbound.Gate {
+	gates := make(map[string]*inbound.Gate)
 	for _, o := range others {
 		for _, m := range o.Methods {
 			gates[m] = o.Gate
 		}
 	}
-	return func(method string) *abate.Gate {
+	return func(method string) *inbound.Gate {
 		if own, ok := gates[method]; ok {
 			return own
 		}
@@ -123,7 +126,7 @@ func PassesByDefault(method string) bool {
 		(strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection."))
 }
 
-func (s *Server) gateOf(method string) *abate.Gate {
+func (s *Server) gateOf(method string) *inbound.Gate {
 	switch {
 	case s.Select != nil:
 		return s.Select(method)

@@ -19,15 +19,16 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
 
 const patience = 60 * time.Second
 
-func newGate(t testing.TB, p abate.Protection) *abate.Gate {
+func newGate(t testing.TB, p inbound.Protection) *inbound.Gate {
 	t.Helper()
-	g, err := abate.NewGate("payments", p)
+	g, err := inbound.NewGate("payments", p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,19 +38,19 @@ func newGate(t testing.TB, p abate.Protection) *abate.Gate {
 // gateLog is an observer that remembers.
 type gateLog struct {
 	mu     sync.Mutex
-	events []abate.GateEvent
+	events []inbound.GateEvent
 }
 
-func (l *gateLog) ObserveGate(e abate.GateEvent) {
+func (l *gateLog) ObserveGate(e inbound.GateEvent) {
 	l.mu.Lock()
 	l.events = append(l.events, e)
 	l.mu.Unlock()
 }
 
-func (l *gateLog) all(kind abate.GateEventKind) []abate.GateEvent {
+func (l *gateLog) all(kind inbound.GateEventKind) []inbound.GateEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []abate.GateEvent
+	var found []inbound.GateEvent
 	for _, e := range l.events {
 		if e.Kind == kind {
 			found = append(found, e)
@@ -59,7 +60,7 @@ func (l *gateLog) all(kind abate.GateEventKind) []abate.GateEvent {
 }
 
 // await waits for n events of a kind: the answer reaches the client before the server's interceptor is through.
-func (l *gateLog) await(t testing.TB, kind abate.GateEventKind, n int) []abate.GateEvent {
+func (l *gateLog) await(t testing.TB, kind inbound.GateEventKind, n int) []inbound.GateEvent {
 	t.Helper()
 	eventually(t, func() bool { return len(l.all(kind)) >= n })
 	return l.all(kind)
@@ -149,7 +150,7 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 }
 
 // protect starts the shop behind a gate.
-func protect(t testing.TB, p abate.Protection, charge unary) (*grpc.ClientConn, *abate.Gate, *gateLog) {
+func protect(t testing.TB, p inbound.Protection, charge unary) (*grpc.ClientConn, *inbound.Gate, *gateLog) {
 	t.Helper()
 	log := new(gateLog)
 	p.Observer = log
@@ -218,17 +219,17 @@ func (a answer) one(t testing.TB, name string) string {
 }
 
 // places is a protection with so many places and so long a queue.
-func places(n, queue int) abate.Protection {
-	return abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
+func places(n, queue int) inbound.Protection {
+	return inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
 }
 
-func trusting(p abate.Protection) abate.Protection {
+func trusting(p inbound.Protection) inbound.Protection {
 	p.TrustedPeers = []string{"127.0.0.1"}
 	return p
 }
 
-func perMinute(n int) abate.ArrivalLimit {
-	return abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: float64(n), Per: time.Minute}, Burst: n}}
+func perMinute(n int) inbound.ArrivalLimit {
+	return inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: float64(n), Per: time.Minute}, Burst: n}}
 }
 
 func echo(_ context.Context, in *text) (*text, error) { return wrapperspb.String(in.Value), nil }
@@ -255,7 +256,7 @@ func TestTheGateLearnsWhatTheHandlerAnswered(t *testing.T) {
 			if got := charge(t.Context(), conn, "x").code(); got != c.code {
 				t.Errorf("code %v, want %v", got, c.code)
 			}
-			if done := log.await(t, abate.RequestDone, 1); len(done) != 1 || done[0].Class != c.want {
+			if done := log.await(t, inbound.RequestDone, 1); len(done) != 1 || done[0].Class != c.want {
 				t.Errorf("%+v, want class %v", done, c.want)
 			}
 			if n := g.State().Shed.InFlight; n != 0 {
@@ -288,7 +289,7 @@ func TestAnOverloadedServiceSaysSoAndWhenToCome(t *testing.T) {
 	if got := status.Convert(a.err).Message(); got != "payments: the service has more to do than it can" {
 		t.Error(got)
 	}
-	if got := log.all(abate.RequestRefused); len(got) != 1 || got[0].Reason != abate.ErrOverloaded {
+	if got := log.all(inbound.RequestRefused); len(got) != 1 || got[0].Reason != abate.ErrOverloaded {
 		t.Errorf("%+v", got)
 	}
 	if a.header.Len() != 0 && len(a.header["content-type"]) == 0 {
@@ -297,7 +298,7 @@ func TestAnOverloadedServiceSaysSoAndWhenToCome(t *testing.T) {
 }
 
 func TestARateLimitSaysWhenToCome(t *testing.T) {
-	p := abate.Protection{RateLimit: perMinute(1)}
+	p := inbound.Protection{RateLimit: perMinute(1)}
 	conn, _, _ := protect(t, p, echo)
 	if a := charge(t.Context(), conn, "hello"); a.err != nil || a.text != "hello" || a.trailer.Len() != 0 {
 		t.Errorf("%+v", a)
@@ -313,7 +314,7 @@ func TestARateLimitSaysWhenToCome(t *testing.T) {
 }
 
 func TestWhatWillNeverPassIsToldSo(t *testing.T) {
-	g := newGate(t, trusting(abate.Protection{RateLimit: perMinute(1)}))
+	g := newGate(t, trusting(inbound.Protection{RateLimit: perMinute(1)}))
 	server := &abategrpc.Server{Gate: g, Cost: func(context.Context, string) float64 { return 5 }}
 	conn := (&shop{charge: echo}).serve(t, server.Options()...)
 	a := charge(t.Context(), conn, "x", "abate-retry-allowance", "2", "x-envoy-attempt-count", "1")
@@ -328,12 +329,12 @@ func TestWhatWillNeverPassIsToldSo(t *testing.T) {
 
 func TestADeadlineThatHasPassedIsNotWorkedFor(t *testing.T) {
 	called := false
-	conn, _, log := protect(t, abate.Protection{}, func(context.Context, *text) (*text, error) { called = true; return new(text), nil })
+	conn, _, log := protect(t, inbound.Protection{}, func(context.Context, *text) (*text, error) { called = true; return new(text), nil })
 	a := charge(t.Context(), conn, "x", "x-envoy-expected-rq-timeout-ms", "0")
 	if info, _ := a.details(t); a.code() != codes.DeadlineExceeded || info.Reason != "deadline" || called {
 		t.Errorf("%v, called: %v", a.err, called)
 	}
-	if got := log.all(abate.RequestRefused); len(got) != 1 || got[0].Reason != abate.ErrDeadline {
+	if got := log.all(inbound.RequestRefused); len(got) != 1 || got[0].Reason != abate.ErrDeadline {
 		t.Errorf("%+v", got)
 	}
 }
@@ -354,7 +355,7 @@ func TestTheLeastDeadlineEndsTheHandlersContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var left time.Duration
-			conn, _, _ := protect(t, abate.Protection{Timeout: c.timeout}, func(ctx context.Context, _ *text) (*text, error) {
+			conn, _, _ := protect(t, inbound.Protection{Timeout: c.timeout}, func(ctx context.Context, _ *text) (*text, error) {
 				ends, _ := ctx.Deadline()
 				left = time.Until(ends)
 				return new(text), nil
@@ -370,14 +371,14 @@ func TestTheLeastDeadlineEndsTheHandlersContext(t *testing.T) {
 }
 
 func TestAHandlerThatNoticesTheEndAnswersSo(t *testing.T) {
-	conn, _, log := protect(t, abate.Protection{Timeout: 20 * time.Millisecond, Shed: places(1, 0).Shed}, func(ctx context.Context, _ *text) (*text, error) {
+	conn, _, log := protect(t, inbound.Protection{Timeout: 20 * time.Millisecond, Shed: places(1, 0).Shed}, func(ctx context.Context, _ *text) (*text, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
 	if a := charge(t.Context(), conn, "x"); a.code() != codes.DeadlineExceeded {
 		t.Error(a.err)
 	}
-	if done := log.await(t, abate.RequestDone, 1); done[0].Class != abate.Failure {
+	if done := log.await(t, inbound.RequestDone, 1); done[0].Class != abate.Failure {
 		t.Errorf("%+v", done)
 	}
 }
@@ -401,7 +402,7 @@ func TestAPanicGivesThePlaceBackAndGoesOn(t *testing.T) {
 	if a := charge(t.Context(), conn, "x"); a.code() != codes.Internal || caught != "boom" {
 		t.Errorf("%v, caught %v", a.err, caught)
 	}
-	if done := log.await(t, abate.RequestDone, 1); done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
+	if done := log.await(t, inbound.RequestDone, 1); done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
 		t.Errorf("%+v, %d places taken", done, g.State().Shed.InFlight)
 	}
 }
@@ -418,7 +419,7 @@ func TestAClientThatLeavesTeachesNothing(t *testing.T) {
 	all.Go(func() { charge(ctx, conn, "x") })
 	<-inside
 	cancel()
-	if done := log.await(t, abate.RequestDone, 1); done[0].Class != abate.Ignored {
+	if done := log.await(t, inbound.RequestDone, 1); done[0].Class != abate.Ignored {
 		t.Errorf("%+v", done)
 	}
 	all.Wait()
@@ -445,7 +446,7 @@ func TestWhoWaitsInTheQueueAndLeavesIsForgotten(t *testing.T) {
 	})
 	eventually(t, func() bool { return g.State().Shed.Queued == 1 })
 	cancel()
-	if got := log.await(t, abate.RequestRefused, 1); got[0].Reason != context.Canceled {
+	if got := log.await(t, inbound.RequestRefused, 1); got[0].Reason != context.Canceled {
 		t.Errorf("%+v", got)
 	}
 	all.Go(func() {
@@ -478,7 +479,7 @@ func (s *seen) HandleRPC(_ context.Context, e stats.RPCStats) {
 
 func TestStatsHandlersSeeWhatIsRefused(t *testing.T) {
 	s := &seen{ends: make(map[codes.Code]int)}
-	g := newGate(t, abate.Protection{RateLimit: perMinute(1)})
+	g := newGate(t, inbound.Protection{RateLimit: perMinute(1)})
 	conn := (&shop{charge: echo}).serve(t, append(abategrpc.ServerOptions(g), grpc.StatsHandler(s))...)
 	charge(t.Context(), conn, "x")
 	charge(t.Context(), conn, "x")

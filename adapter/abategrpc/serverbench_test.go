@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -37,29 +37,29 @@ func arriving(md ...string) context.Context {
 
 // prices are what a call costs on its way through a Server, in allocations.
 func prices() map[string]struct {
-	protection abate.Protection
+	protection inbound.Protection
 	md         []string
 	most       float64
 } {
-	limit := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1e9, Per: time.Second}}}
+	limit := inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1e9, Per: time.Second}}}
 	byCaller := limit
 	byCaller.Key = "caller"
-	closed := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}
-	slow := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: 1}}
+	closed := inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}
+	slow := inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: 1}}
 	trusted := []string{"192.0.2.0/24"}
 	return map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		md         []string
 		most       float64
 	}{
-		"pass-through":             {abate.Protection{}, nil, 2},
-		"shed":                     {abate.DefaultProtection(), nil, 2},
-		"limit by caller":          {abate.Protection{RateLimit: byCaller}, nil, 3},
-		"trusted peer":             {abate.Protection{TrustedPeers: trusted, Shed: abate.DefaultProtection().Shed}, nil, 2},
-		"trusted peer's allowance": {abate.Protection{TrustedPeers: trusted}, []string{"abate-retry-allowance", `2;owner="edge"`}, 4},
-		"time limit":               {abate.Protection{Timeout: time.Second}, nil, 6},
-		"refused":                  {abate.Protection{RateLimit: closed}, nil, 15},
-		"refused for a while":      {abate.Protection{RateLimit: slow}, nil, 23},
+		"pass-through":             {inbound.Protection{}, nil, 2},
+		"shed":                     {inbound.DefaultProtection(), nil, 2},
+		"limit by caller":          {inbound.Protection{RateLimit: byCaller}, nil, 3},
+		"trusted peer":             {inbound.Protection{TrustedPeers: trusted, Shed: inbound.DefaultProtection().Shed}, nil, 2},
+		"trusted peer's allowance": {inbound.Protection{TrustedPeers: trusted}, []string{"abate-retry-allowance", `2;owner="edge"`}, 4},
+		"time limit":               {inbound.Protection{Timeout: time.Second}, nil, 6},
+		"refused":                  {inbound.Protection{RateLimit: closed}, nil, 15},
+		"refused for a while":      {inbound.Protection{RateLimit: slow}, nil, 23},
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 )
 
@@ -34,7 +36,7 @@ type exchange struct {
 }
 
 // enter has the gate decide. The error is what the client gets instead of the service.
-func (x *exchange) enter(g *abate.Gate, in *serving.Sender) error {
+func (x *exchange) enter(g *inbound.Gate, in *serving.Sender) error {
 	x.Gate = g
 	in.Meet(x.client, g, (*source)(x))
 	x.hear(in)
@@ -53,7 +55,7 @@ func (x *exchange) context(ctx context.Context, in *serving.Sender) context.Cont
 	if in.Trusted && x.asked {
 		x.tree.Believe(x.values(allowanceName))
 	}
-	ctx, x.cancel = in.Under(abate.WithCallTree(ctx, &x.tree.CallTree), x.Until)
+	ctx, x.cancel = in.Under(core.WithCallTree(ctx, &x.tree.CallTree), x.Until)
 	return ctx
 }
 
@@ -88,14 +90,14 @@ func classOf(err error) abate.Class {
 func (x *exchange) finish(err error) {
 	x.ended = true
 	class := classOf(err)
-	x.tell("", 0, class != abate.Success, class != abate.Success && x.Arrival.NoRetry(abate.Now()))
+	x.tell("", 0, class != abate.Success, class != abate.Success && x.Arrival.NoRetry(core.Now()))
 	x.settle(class)
 }
 
 // tell puts into the trailers of an answer what became of retries, and what the client should do: not try again,
 // because the tree says so of a failure or never does, or else wait. reason is the code of a refusal.
 func (x *exchange) tell(reason string, wait time.Duration, failed, never bool) {
-	var below abate.Below
+	var below core.Below
 	if x.asked || failed {
 		below = x.tree.Report()
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 )
 
 var kinds = map[string]*grpc.StreamDesc{
@@ -51,7 +53,7 @@ func drain(ss grpc.ClientStream) (n int, err error) {
 }
 
 // protectStreams starts the shop's streams behind a gate.
-func protectStreams(t *testing.T, p abate.Protection, talk streams) (*grpc.ClientConn, *abate.Gate, *gateLog) {
+func protectStreams(t *testing.T, p inbound.Protection, talk streams) (*grpc.ClientConn, *inbound.Gate, *gateLog) {
 	t.Helper()
 	log := new(gateLog)
 	p.Observer = log
@@ -82,18 +84,18 @@ func TestAStreamHoldsItsPlaceUntilItsAnswerBegins(t *testing.T) {
 			})
 			ss := open(t, t.Context(), conn, c.kind)
 			<-inside
-			if n := g.State().Shed.InFlight; n != 1 || len(log.all(abate.RequestDone)) != 0 {
+			if n := g.State().Shed.InFlight; n != 1 || len(log.all(inbound.RequestDone)) != 0 {
 				t.Errorf("%d places are taken before the answer begins, want 1", n)
 			}
 			close(begin)
-			if done := log.await(t, abate.RequestDone, 1); done[0].Class != c.want || g.State().Shed.InFlight != 0 {
+			if done := log.await(t, inbound.RequestDone, 1); done[0].Class != c.want || g.State().Shed.InFlight != 0 {
 				t.Errorf("%+v, want class %v; %d places taken", done, c.want, g.State().Shed.InFlight)
 			}
 			close(leave)
 			if _, err := drain(ss); status.Code(err) != codes.Unavailable {
 				t.Error(err)
 			}
-			if done := log.all(abate.RequestDone); len(done) != 1 {
+			if done := log.all(inbound.RequestDone); len(done) != 1 {
 				t.Errorf("done %d times", len(done))
 			}
 		})
@@ -116,7 +118,7 @@ func TestTheEndOfAStreamWithoutMessagesIsJudged(t *testing.T) {
 			ss := open(t, t.Context(), conn, c.kind)
 			_ = ss.CloseSend()
 			_, _ = drain(ss)
-			if done := log.await(t, abate.RequestDone, 1); done[0].Class != c.want {
+			if done := log.await(t, inbound.RequestDone, 1); done[0].Class != c.want {
 				t.Errorf("%+v, want %v", done, c.want)
 			}
 		})
@@ -124,7 +126,7 @@ func TestTheEndOfAStreamWithoutMessagesIsJudged(t *testing.T) {
 }
 
 func TestAStreamIsRefusedBeforeItsHandler(t *testing.T) {
-	conn, _, _ := protectStreams(t, abate.Protection{RateLimit: perMinute(1)}, func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) })
+	conn, _, _ := protectStreams(t, inbound.Protection{RateLimit: perMinute(1)}, func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) })
 	if n, err := drain(open(t, t.Context(), conn, "Watch")); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -147,7 +149,7 @@ func TestAStreamThatIsAbandonedGivesItsPlaceBack(t *testing.T) {
 	open(t, ctx, conn, "Talk")
 	<-inside
 	cancel()
-	if done := log.await(t, abate.RequestDone, 1); done[0].Class != abate.Ignored || g.State().Shed.InFlight != 0 {
+	if done := log.await(t, inbound.RequestDone, 1); done[0].Class != abate.Ignored || g.State().Shed.InFlight != 0 {
 		t.Errorf("%+v", done)
 	}
 }
@@ -165,7 +167,7 @@ func (s *costlessStream) SetTrailer(metadata.MD)   {}
 
 func TestTheGatesTimeLimitHoldsForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watch := abategrpc.StreamServerInterceptor(newGate(t, abate.Protection{Timeout: 500 * time.Millisecond}))
+		watch := abategrpc.StreamServerInterceptor(newGate(t, inbound.Protection{Timeout: 500 * time.Millisecond}))
 		ss, began := &costlessStream{ctx: arriving()}, time.Now()
 		err := watch(nil, ss, &grpc.StreamServerInfo{FullMethod: "/shop.Payment/Watch", IsServerStream: true}, func(_ any, ss grpc.ServerStream) error {
 			_ = ss.SendMsg(new(text))
@@ -179,8 +181,8 @@ func TestTheGatesTimeLimitHoldsForStreams(t *testing.T) {
 }
 
 func TestAStreamReportsToo(t *testing.T) {
-	conn, _, _ := protectStreams(t, trusting(abate.Protection{}), func(ss grpc.ServerStream) error {
-		a, limited := abate.CallTreeOf(ss.Context()).Allowance()
+	conn, _, _ := protectStreams(t, trusting(inbound.Protection{}), func(ss grpc.ServerStream) error {
+		a, limited := core.CallTreeOf(ss.Context()).Allowance()
 		if !limited || a.Left != 3 || a.Owner != "edge" {
 			t.Errorf("%+v, %v", a, limited)
 		}
@@ -214,7 +216,7 @@ func TestAPanicInAStreamGivesThePlaceBack(t *testing.T) {
 	if _, err := drain(open(t, t.Context(), conn, "Talk")); status.Code(err) != codes.Internal || <-caught != "boom" {
 		t.Error(err)
 	}
-	if done := log.await(t, abate.RequestDone, 1); done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
+	if done := log.await(t, inbound.RequestDone, 1); done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
 		t.Errorf("%+v", done)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -34,7 +36,7 @@ func TestRetriesBehindAreReported(t *testing.T) {
 	down := func(err error) error { return status.Error(codes.Unavailable, err.Error()) }
 	for name, c := range map[string]struct {
 		retries   int
-		protect   func(abate.Protection) abate.Protection
+		protect   func(inbound.Protection) inbound.Protection
 		md        []string
 		answer    func(error) error
 		made      string
@@ -56,7 +58,7 @@ func TestRetriesBehindAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := tired(t, c.retries)
-			conn, _, _ := protect(t, c.protect(abate.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
+			conn, _, _ := protect(t, c.protect(inbound.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
 				return new(text), c.answer(call(ctx))
 			})
 			a := charge(t.Context(), conn, "x", c.md...)
@@ -68,17 +70,17 @@ func TestRetriesBehindAreReported(t *testing.T) {
 	}
 }
 
-func untrusting(p abate.Protection) abate.Protection { return p }
+func untrusting(p inbound.Protection) inbound.Protection { return p }
 
 func TestAllowanceAndOwnerReachTheHandler(t *testing.T) {
-	var got abate.Allowance
+	var got core.Allowance
 	var limited bool
-	conn, _, _ := protect(t, trusting(abate.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
-		got, limited = abate.CallTreeOf(ctx).Allowance()
+	conn, _, _ := protect(t, trusting(inbound.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
+		got, limited = core.CallTreeOf(ctx).Allowance()
 		return new(text), nil
 	})
 	charge(t.Context(), conn, "x", "abate-retry-allowance", `2;owner="edge";call="abc"`)
-	if !limited || got != (abate.Allowance{Left: 2, Owner: "edge"}) {
+	if !limited || got != (core.Allowance{Left: 2, Owner: "edge"}) {
 		t.Errorf("%+v, %v", got, limited)
 	}
 	charge(t.Context(), conn, "x")
@@ -88,7 +90,7 @@ func TestAllowanceAndOwnerReachTheHandler(t *testing.T) {
 }
 
 func TestRetriesAreCountedAndTooManyAreToldToStop(t *testing.T) {
-	p := trusting(abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 100, MaxRetryShare: 0.1}})
+	p := trusting(inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 100, MaxRetryShare: 0.1}})
 	conn, _, log := protect(t, p, func(_ context.Context, in *text) (*text, error) {
 		if in.Value == "fail" {
 			return nil, status.Error(codes.Unavailable, "x")
@@ -102,7 +104,7 @@ func TestRetriesAreCountedAndTooManyAreToldToStop(t *testing.T) {
 		}
 		charge(t.Context(), conn, "x", md...)
 	}
-	attempts := log.all(abate.RequestAdmitted)
+	attempts := log.all(inbound.RequestAdmitted)
 	if len(attempts) != 200 || attempts[0].Attempt != 4 || attempts[1].Attempt != 3 {
 		t.Errorf("attempts %d and %d of %d", attempts[0].Attempt, attempts[1].Attempt, len(attempts))
 	}
@@ -121,30 +123,30 @@ func TestRetriesAreCountedAndTooManyAreToldToStop(t *testing.T) {
 func TestPriorityAndAttemptCountOnlyFromTrustedPeers(t *testing.T) {
 	md := []string{"abate-priority", "SHEDDABLE", "grpc-previous-rpc-attempts", "3"}
 	for name, c := range map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		md         []string
 		priority   shed.Priority
 		attempt    int
 		says       bool
 	}{
-		"a trusted peer":    {trusting(abate.Protection{}), md, shed.Sheddable, 4, true},
-		"a stranger":        {abate.Protection{}, md, shed.Critical, 1, false},
-		"nothing said":      {trusting(abate.Protection{}), nil, shed.Critical, 1, false},
-		"a default":         {abate.Protection{Priority: abate.PriorityRule{Default: shed.SheddablePlus}}, md, shed.SheddablePlus, 1, true},
-		"a word unknown":    {trusting(abate.Protection{}), []string{"abate-priority", "MOST"}, shed.Critical, 1, true},
-		"the nearest hop":   {trusting(abate.Protection{}), []string{"abate-priority", "CRITICAL_PLUS", "abate-priority", "SHEDDABLE"}, shed.Sheddable, 1, true},
-		"malformed numbers": {trusting(abate.Protection{}), []string{"grpc-previous-rpc-attempts", "-1", "grpc-previous-rpc-attempts", "99999999999"}, shed.Critical, 1, false},
-		"several numbers":   {trusting(abate.Protection{}), []string{"grpc-previous-rpc-attempts", "1", "grpc-previous-rpc-attempts", "5"}, shed.Critical, 6, false},
+		"a trusted peer":    {trusting(inbound.Protection{}), md, shed.Sheddable, 4, true},
+		"a stranger":        {inbound.Protection{}, md, shed.Critical, 1, false},
+		"nothing said":      {trusting(inbound.Protection{}), nil, shed.Critical, 1, false},
+		"a default":         {inbound.Protection{Priority: inbound.PriorityRule{Default: shed.SheddablePlus}}, md, shed.SheddablePlus, 1, true},
+		"a word unknown":    {trusting(inbound.Protection{}), []string{"abate-priority", "MOST"}, shed.Critical, 1, true},
+		"the nearest hop":   {trusting(inbound.Protection{}), []string{"abate-priority", "CRITICAL_PLUS", "abate-priority", "SHEDDABLE"}, shed.Sheddable, 1, true},
+		"malformed numbers": {trusting(inbound.Protection{}), []string{"grpc-previous-rpc-attempts", "-1", "grpc-previous-rpc-attempts", "99999999999"}, shed.Critical, 1, false},
+		"several numbers":   {trusting(inbound.Protection{}), []string{"grpc-previous-rpc-attempts", "1", "grpc-previous-rpc-attempts", "5"}, shed.Critical, 6, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got shed.Priority
 			var says bool
 			conn, _, log := protect(t, c.protection, func(ctx context.Context, _ *text) (*text, error) {
-				got, says = abate.PriorityOf(ctx)
+				got, says = core.PriorityOf(ctx)
 				return new(text), nil
 			})
 			charge(t.Context(), conn, "x", c.md...)
-			e := log.await(t, abate.RequestAdmitted, 1)[0]
+			e := log.await(t, inbound.RequestAdmitted, 1)[0]
 			if e.Priority != c.priority || e.Attempt != c.attempt || says != c.says || says && got != c.priority {
 				t.Errorf("priority %v (%v, %v), attempt %d", e.Priority, got, says, e.Attempt)
 			}
@@ -171,12 +173,12 @@ func TestHealthAndReflectionPass(t *testing.T) {
 }
 
 func TestMethodsMayHaveGatesOfTheirOwn(t *testing.T) {
-	closed := abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(1).Config}}
+	closed := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(1).Config}}
 	closed.RateLimit.Limit.Tokens, closed.RateLimit.Burst = 0, 0
-	none, open := newGate(t, closed), newGate(t, abate.Protection{})
+	none, open := newGate(t, closed), newGate(t, inbound.Protection{})
 	for name, c := range map[string]struct {
 		options []abategrpc.Gated
-		main    *abate.Gate
+		main    *inbound.Gate
 		want    codes.Code
 	}{
 		"the main gate":              {nil, none, codes.ResourceExhausted},
@@ -197,10 +199,10 @@ func TestMethodsMayHaveGatesOfTheirOwn(t *testing.T) {
 }
 
 func TestOversizedMetadataIsRefusedByTheTransport(t *testing.T) {
-	conn, _, log := protect(t, trusting(abate.Protection{}), echo)
+	conn, _, log := protect(t, trusting(inbound.Protection{}), echo)
 	// In many values: HPACK reads a long one again from its beginning with every frame, which took half a minute under -race.
 	a := charge(t.Context(), conn, "x", slices.Repeat([]string{"abate-retry-allowance", strings.Repeat("1", 16<<10)}, 17<<6)...)
-	if a.err == nil || len(log.all(abate.RequestAdmitted)) != 0 {
+	if a.err == nil || len(log.all(inbound.RequestAdmitted)) != 0 {
 		t.Error(a.err)
 	}
 	if a = charge(t.Context(), conn, "x", "abate-retry-allowance", strings.Repeat("1", 1<<20)); a.err != nil || a.one(t, "abate-retries-made") != "0" {
@@ -209,7 +211,7 @@ func TestOversizedMetadataIsRefusedByTheTransport(t *testing.T) {
 }
 
 func TestTheInterceptorWorksWithoutAServerAroundIt(t *testing.T) {
-	intercept := abategrpc.UnaryServerInterceptor(newGate(t, trusting(abate.DefaultProtection())))
+	intercept := abategrpc.UnaryServerInterceptor(newGate(t, trusting(inbound.DefaultProtection())))
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("abate-retry-allowance", "1"))
 	resp, err := intercept(ctx, new(text), charging, func(context.Context, any) (any, error) { return "ok", nil })
 	if resp != "ok" || err != nil {
@@ -219,11 +221,11 @@ func TestTheInterceptorWorksWithoutAServerAroundIt(t *testing.T) {
 
 // Three services call each other, each of which may try three times, and the last is down: it sees three calls, and not 27.
 func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
-	for owner, most := range map[abate.RetryOwner]int32{abate.OwnerNearest: 3, abate.OwnerEdge: 3, abate.OwnerNone: 27} {
+	for owner, most := range map[core.RetryOwner]int32{core.OwnerNearest: 3, core.OwnerEdge: 3, core.OwnerNone: 27} {
 		t.Run(string(owner), func(t *testing.T) {
 			var calls atomic.Int32
 			policy := abate.Policy{RetryOwner: owner, RetryOn: []string{"UNAVAILABLE"}, Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Millisecond}}
-			next, _, _ := protect(t, trusting(abate.Protection{}), func(context.Context, *text) (*text, error) {
+			next, _, _ := protect(t, trusting(inbound.Protection{}), func(context.Context, *text) (*text, error) {
 				calls.Add(1)
 				return nil, status.Error(codes.Unavailable, "down")
 			})
@@ -233,7 +235,7 @@ func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
 					t.Fatal(err)
 				}
 				conn := dial(t, next.Target(), abategrpc.DialOptions(g)...)
-				next, _, _ = protect(t, trusting(abate.Protection{}), func(ctx context.Context, in *text) (*text, error) {
+				next, _, _ = protect(t, trusting(inbound.Protection{}), func(ctx context.Context, in *text) (*text, error) {
 					out := new(text)
 					return out, conn.Invoke(ctx, "/shop.Payment/Charge", in, out)
 				})
@@ -243,7 +245,7 @@ func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
 				if a := charge(t.Context(), next, "x"); a.code() != codes.Unavailable {
 					t.Error(a.err)
 				}
-				if n := calls.Load(); n > most || owner == abate.OwnerNone && n != most {
+				if n := calls.Load(); n > most || owner == core.OwnerNone && n != most {
 					t.Errorf("%d calls, want %d at most", n, most)
 				}
 			}
@@ -256,12 +258,12 @@ func TestWhatCallsUnderWayWereGivenCountsAsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before, underWay abate.Call
-	g.Begin(&before, abate.Now(), abate.NoDeadline)
-	before.AttemptDone(abate.Now(), 0, abate.Outcome{Below: abate.Below{Said: true}}) // the ledger knows of allowances
-	conn, _, _ := protect(t, trusting(abate.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
-		underWay.Under(abate.CallTreeOf(ctx))
-		g.Begin(&underWay, abate.Now(), abate.NoDeadline)
+	var before, underWay core.Call
+	g.Begin(&before, core.Now(), core.NoDeadline)
+	before.AttemptDone(core.Now(), 0, abate.Outcome{Below: core.Below{Said: true}}) // the ledger knows of allowances
+	conn, _, _ := protect(t, trusting(inbound.Protection{}), func(ctx context.Context, _ *text) (*text, error) {
+		underWay.Under(core.CallTreeOf(ctx))
+		g.Begin(&underWay, core.Now(), core.NoDeadline)
 		if a, _ := underWay.Delegate(0); a.Left != 2 {
 			t.Errorf("the ledger may make %d retries, want 2", a.Left)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -138,7 +139,7 @@ func codesToRetry(p *abate.Policy) []string {
 	})
 }
 
-func isCode(word string) bool { return slices.Index(abate.GRPCCodes[:], word) > 0 }
+func isCode(word string) bool { return slices.Index(core.GRPCCodes[:], word) > 0 }
 
 // eachField calls f for every *abate.FieldError in err, which errors.Join has made.
 func eachField(err error, f func(*abate.FieldError)) {

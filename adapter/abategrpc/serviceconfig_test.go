@@ -21,6 +21,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
@@ -308,7 +309,7 @@ func TestAServiceConfigComesBackAsItWas(t *testing.T) {
 
 func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 	full := abate.Policy{
-		AttemptTimeout: time.Second, Timeout: 3 * time.Second, RetryOwner: abate.OwnerEdge, RetryOn: []string{"UNAVAILABLE", "reset", "ABORTED"}, NeverRetryOn: []string{"ABORTED"},
+		AttemptTimeout: time.Second, Timeout: 3 * time.Second, RetryOwner: core.OwnerEdge, RetryOn: []string{"UNAVAILABLE", "reset", "ABORTED"}, NeverRetryOn: []string{"ABORTED"},
 		Retry: abate.Retry{MaxRetries: 9, Backoff: retry.LinearBackoff}, RetryBudget: budget.Config{Ratio: 0.2, Reserve: 10},
 		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5}, Hedge: hedge.Config{Delay: time.Second},
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
@@ -199,9 +200,9 @@ func (r *configReader) hedges(path string, raw json.RawMessage, p *abate.Policy)
 		return
 	}
 	copies := r.attempts(path+".maxAttempts", all["maxAttempts"])
-	if copies > abate.MaxCopies {
-		r.note(path+".maxAttempts", fmt.Sprintf("%d copies are sent at most", abate.MaxCopies))
-		copies = abate.MaxCopies
+	if copies > core.MaxCopies {
+		r.note(path+".maxAttempts", fmt.Sprintf("%d copies are sent at most", core.MaxCopies))
+		copies = core.MaxCopies
 	}
 	p.Hedge = hedge.Config{MaxHedges: copies - 1, Delay: time.Millisecond}
 	if delay, ok := all["hedgingDelay"]; ok && string(delay) != `"0s"` {
@@ -278,16 +279,16 @@ func (r *configReader) codes(path string, raw json.RawMessage, loose bool) (name
 	for i, raw := range all {
 		number, err := strconv.ParseUint(string(raw), 10, 32)
 		if err != nil {
-			number = uint64(slices.IndexFunc(abate.GRPCCodes[:], func(name string) bool { return string(raw) == strconv.Quote(name) }))
+			number = uint64(slices.IndexFunc(core.GRPCCodes[:], func(name string) bool { return string(raw) == strconv.Quote(name) }))
 		}
 		switch {
 		case loose && (number == 0 || string(raw) == "null"):
 			r.note(fmt.Sprintf("%s[%d]", path, i), "OK is no failure")
-		case number == 0 || number >= uint64(len(abate.GRPCCodes)):
-			r.add(fmt.Sprintf("%s[%d]", path, i), string(raw)+" is no code of a failure", "allowed: "+strings.Join(abate.GRPCCodes[1:], ", "))
+		case number == 0 || number >= uint64(len(core.GRPCCodes)):
+			r.add(fmt.Sprintf("%s[%d]", path, i), string(raw)+" is no code of a failure", "allowed: "+strings.Join(core.GRPCCodes[1:], ", "))
 			sound = false
-		case !slices.Contains(names, abate.GRPCCodes[number]):
-			names = append(names, abate.GRPCCodes[number])
+		case !slices.Contains(names, core.GRPCCodes[number]):
+			names = append(names, core.GRPCCodes[number])
 		}
 	}
 	return names, sound

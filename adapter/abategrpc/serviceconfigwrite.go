@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -227,7 +228,7 @@ func (w *configWriter) rest(path string, p *abate.Policy) {
 	}
 	w.unsaid(path, "a word other than a code of gRPC in retryOn or neverRetryOn", words)
 	w.unsaid(path, "attemptTimeout", p.AttemptTimeout > 0)
-	w.unsaid(path, "retryOwner", p.RetryOwner != abate.OwnerNearest)
+	w.unsaid(path, "retryOwner", p.RetryOwner != core.OwnerNearest)
 	w.unsaid(path, "circuitBreaker", p.CircuitBreaker.Enabled())
 	w.unsaid(path, "bulkhead", p.Bulkhead.Enabled())
 	w.unsaid(path, "rateLimit", p.RateLimit.Enabled())

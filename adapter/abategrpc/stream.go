@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Stream is the interceptor for streams. A stream is repeated, if its method may be, until the first message has come back or the
@@ -49,7 +50,7 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	return s, nil
 }
 
-// stream is what the caller gets: a driver of abate.Call, which goes on in the caller's own calls, beside the stream of the attempt
+// stream is what the caller gets: a driver of core.Call, which goes on in the caller's own calls, beside the stream of the attempt
 // in the air. While a retry waits and sends again what was sent, mu is held, and a sender waits too.
 type stream struct {
 	client   *Client
@@ -73,7 +74,7 @@ type stream struct {
 	mu      sync.Mutex
 	changed sync.Cond // told when mu is given back after anything below, or try, has changed
 	reading bool      // somebody reads a try that may not be the last
-	call    abate.Call
+	call    core.Call
 	over    bool // the call has ended
 	driving bool // a step is being taken
 	sent    replay
@@ -102,10 +103,10 @@ func (s *stream) prepare(opts []grpc.CallOption) {
 
 // lasting is a context for a try whose time ends then, if it does.
 func (s *stream) lasting(ends time.Duration) (context.Context, context.CancelFunc) {
-	if ends == abate.NoDeadline {
+	if ends == core.NoDeadline {
 		return context.WithCancel(s.ctx)
 	}
-	return context.WithTimeout(s.ctx, ends-abate.Now())
+	return context.WithTimeout(s.ctx, ends-core.Now())
 }
 
 // SendMsg sends a message. While the stream may still be repeated, an end of it that is noticed here is retried at once, and
@@ -267,7 +268,7 @@ func (s *stream) brokeOff(t *streamTry, err error) {
 	}
 	s.mu.Lock()
 	defer s.unlock()
-	s.call.AnswerEnded(abate.Now(), failure)
+	s.call.AnswerEnded(core.Now(), failure)
 }
 
 // Header waits for the header of the answer. Who has seen it gets no other: from then on the stream is not repeated.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
@@ -134,7 +135,7 @@ func TestAStreamTellsTheObserverOfItsContextWhatItDoes(t *testing.T) {
 		return ss.SendMsg(wrapperspb.String(strings.Join(heard, ",")))
 	})
 	var mu sync.Mutex
-	told := make(map[abate.EventKind]int)
+	told := make(map[core.EventKind]int)
 	ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(e abate.Event) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -150,7 +151,7 @@ func TestAStreamTellsTheObserverOfItsContextWhatItDoes(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if told[abate.AttemptBegan] != 2 || told[abate.RetryScheduled] != 1 || told[abate.CallEnded] != 1 {
+	if told[core.AttemptBegan] != 2 || told[core.RetryScheduled] != 1 || told[core.CallEnded] != 1 {
 		t.Errorf("it was told %v", told)
 	}
 }
@@ -560,7 +561,7 @@ func TestATimeLimitEndsWithTheFirstMessage(t *testing.T) {
 	p.AttemptTimeout = 500 * time.Millisecond
 	var tries atomic.Int32 // two, unless the machine is so busy that the second, too, is too slow
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptBegan {
+		if e.Kind == core.AttemptBegan {
 			tries.Add(1)
 		}
 	})
@@ -762,7 +763,7 @@ func TestAStreamWhoseCallerLeavesDuringAWaitIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour}, RetryMethods: []string{"/shop.Payment/*"}}
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.RetryScheduled {
+		if e.Kind == core.RetryScheduled {
 			cancel()
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
@@ -18,13 +19,13 @@ import (
 func (s *stream) begin() error {
 	s.mu.Lock()
 	defer s.unlock()
-	s.call.Under(abate.CallTreeOf(s.ctx))
-	s.call.Watch(abate.ObserverOf(s.ctx))
-	now, until := abate.Now(), abate.NoDeadline
+	s.call.Under(core.CallTreeOf(s.ctx))
+	s.call.Watch(core.ObserverOf(s.ctx))
+	now, until := core.Now(), core.NoDeadline
 	if t, ok := s.ctx.Deadline(); ok {
 		until = now + time.Until(t)
 	}
-	s.limit, s.ends = until, abate.NoDeadline
+	s.limit, s.ends = until, core.NoDeadline
 	if own := s.guard.Describe().Timeout; own > 0 && own < until-now {
 		s.ends = now + own
 	}
@@ -32,7 +33,7 @@ func (s *stream) begin() error {
 		s.call.Repeated()
 	}
 	step := s.guard.Begin(&s.call, now, until)
-	if step.Action != abate.Finish {
+	if step.Action != core.Finish {
 		// Where the caller leaves without another word, or closes the connection, this gives the permits back.
 		s.unwatch = context.AfterFunc(s.ctx, s.abandon)
 	}
@@ -40,20 +41,20 @@ func (s *stream) begin() error {
 }
 
 // drive takes the steps of the call until a try is in the air, which is nil, or the call has ended. mu is held.
-func (s *stream) drive(step abate.Step) error {
+func (s *stream) drive(step core.Step) error {
 	s.driving = true
 	for {
 		switch step.Action {
-		case abate.Attempt:
+		case core.Attempt:
 			t := s.open(step.Until)
 			if t.stream != nil {
 				s.driving = false
 				return nil
 			}
 			step = s.unopened(t)
-		case abate.Sleep:
+		case core.Sleep:
 			step = s.sleep(step.Until)
-		case abate.Queue:
+		case core.Queue:
 			step = s.queue()
 		default:
 			s.driving = false
@@ -75,12 +76,12 @@ func (s *stream) open(until time.Duration) *streamTry {
 	t.cancel = cancel
 	if until < min(ends, s.limit) {
 		// Not a deadline of the context: that would be the server's as well, and go on after the first message.
-		t.timer = time.AfterFunc(until-abate.Now(), func() {
+		t.timer = time.AfterFunc(until-core.Now(), func() {
 			t.late.Store(true)
 			t.cancel()
 		})
 	}
-	ctx = s.out.context(ctx, s.method, abate.Sending{Number: t.number, Allowance: allowance, Tell: tell}, &t.context)
+	ctx = s.out.context(ctx, s.method, core.Sending{Number: t.number, Allowance: allowance, Tell: tell}, &t.context)
 	opts := append(make([]grpc.CallOption, 0, len(s.options)+2), s.options...)
 	opts = append(opts, grpc.Trailer(&t.trailer), grpc.OnFinish(func(err error) { s.closedBelow(t, err) }))
 	cs, err := s.streamer(ctx, s.desc, s.conn, s.method.name, opts...)
@@ -111,7 +112,7 @@ func (s *stream) replay(cs grpc.ClientStream) error {
 }
 
 // unopened judges a try that brought no stream.
-func (s *stream) unopened(t *streamTry) abate.Step {
+func (s *stream) unopened(t *streamTry) core.Step {
 	return s.report(t, s.judge(evidence{again: s.again, unsent: t.closed.Load() && t.trailer == nil}, t.err))
 }
 
@@ -126,11 +127,11 @@ func (s *stream) judge(e evidence, err error) abate.Outcome {
 }
 
 // report tells the call, and the observer, of the end of try t. mu is held.
-func (s *stream) report(t *streamTry, o abate.Outcome) abate.Step {
+func (s *stream) report(t *streamTry, o abate.Outcome) core.Step {
 	if t.number > 1 && s.client.Observer != nil {
 		s.client.Observer.RetryAttempt(s.method.name, hops.Code(statusOf(o.Err).Code()).String())
 	}
-	return s.call.AttemptDone(abate.Now(), 0, o)
+	return s.call.AttemptDone(core.Now(), 0, o)
 }
 
 // arrived is told that the first message has come back: the call has succeeded.
@@ -164,7 +165,7 @@ func (s *stream) success(t *streamTry, whole bool) (o abate.Outcome) {
 		header, _ := t.stream.Header()
 		o.Begun = true
 		if b := hops.MostMade(header[madeName]); b.Said {
-			o.Below = abate.Below{Said: true, Made: max(b.Made, t.left)}
+			o.Below = core.Below{Said: true, Made: max(b.Made, t.left)}
 		}
 	}
 	o.Below.Final = false
@@ -191,7 +192,7 @@ func (s *stream) tryEnded(t *streamTry, err error) error {
 		return err
 	}
 	step := s.report(t, s.judge(evidence{again: s.again, trailer: t.stream.Trailer()}, err))
-	if step.Action == abate.Finish {
+	if step.Action == core.Finish {
 		return s.finish(step.Err)
 	}
 	if err = s.drive(step); err == nil {
@@ -287,7 +288,7 @@ func (s *stream) abandon() {
 // unlock also does what must not be done under mu, and gives the permits back when a step has panicked.
 func (s *stream) unlock() {
 	if s.driving { // the step did not return
-		s.call.Abort(abate.Now())
+		s.call.Abort(core.Now())
 		s.leave()
 	}
 	tell := s.telling
@@ -323,21 +324,21 @@ func (s *stream) noteEnd(err error) {
 }
 
 // sleep waits before a retry. mu is held, so that a sender waits too.
-func (s *stream) sleep(until time.Duration) abate.Step {
-	timer := time.NewTimer(until - abate.Now())
+func (s *stream) sleep(until time.Duration) core.Step {
+	timer := time.NewTimer(until - core.Now())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		if s.ctx.Err() == nil {
-			return s.call.Resume(abate.Now())
+			return s.call.Resume(core.Now())
 		}
 	case <-s.ctx.Done():
 	}
-	return s.call.Cancel(abate.Now(), left(s.ctx.Err()))
+	return s.call.Cancel(core.Now(), left(s.ctx.Err()))
 }
 
 // queue waits for a place in the bulkhead.
-func (s *stream) queue() abate.Step {
+func (s *stream) queue() core.Step {
 	admitted := make(chan struct{}, 1)
 	w := &bulkhead.Waiter{Wake: func() {
 		select {
@@ -345,20 +346,20 @@ func (s *stream) queue() abate.Step {
 		default: // there is room for one, and one is all
 		}
 	}}
-	step := s.call.Enqueue(abate.Now(), w)
-	if step.Action != abate.Queued {
+	step := s.call.Enqueue(core.Now(), w)
+	if step.Action != core.Queued {
 		return step
 	}
-	timer := time.NewTimer(step.Until - abate.Now())
+	timer := time.NewTimer(step.Until - core.Now())
 	defer timer.Stop()
 	select {
 	case <-admitted:
 		if s.ctx.Err() == nil {
-			return s.call.Admitted(abate.Now())
+			return s.call.Admitted(core.Now())
 		}
 	case <-timer.C:
-		return s.call.LeaveQueue(abate.Now(), w, nil)
+		return s.call.LeaveQueue(core.Now(), w, nil)
 	case <-s.ctx.Done():
 	}
-	return s.call.LeaveQueue(abate.Now(), w, left(s.ctx.Err()))
+	return s.call.LeaveQueue(core.Now(), w, left(s.ctx.Err()))
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) Unary(ctx context.Context, name string, req, reply any, conn *g
 	u := unaries.Get().(*unary)
 	u.client, u.method, u.guard, u.request, u.reply, u.conn, u.invoker = c, m, g, req, reply, conn, invoker
 	u.prepare(ctx, opts)
-	a, release, err := abate.Run[*attempt](ctx, g, u)
+	a, release, err := core.Run[*attempt](ctx, g, u)
 	release.Done()
 	if err != nil || u.out.earlier > 0 {
 		u.remember(err)
@@ -47,7 +48,7 @@ func (c *Client) Unary(ctx context.Context, name string, req, reply any, conn *g
 
 var waitForReady = grpc.WaitForReady(true)
 
-// unary is one unary call: the abate.Operation. Nobody else gets hold of it, so that it can be used again.
+// unary is one unary call: the core.Operation. Nobody else gets hold of it, so that it can be used again.
 type unary struct {
 	client  *Client
 	method  *method
@@ -89,7 +90,7 @@ type attempt struct {
 // firstAttempt is the one allocation of a call that succeeds at once.
 type firstAttempt struct {
 	attempt
-	room abate.Workspace
+	room core.Workspace
 }
 
 // prepare finds out how often the call may be made.
@@ -116,8 +117,8 @@ func (u *unary) forget() {
 	u.finished, u.last, u.ctx, u.begun = false, nil, nil, false
 }
 
-// Workspace is for abate.Run.
-func (u *unary) Workspace() *abate.Workspace { return &u.first.room }
+// Workspace is for core.Run.
+func (u *unary) Workspace() *core.Workspace { return &u.first.room }
 
 // MayHedge tells whether two copies may be in the air at once.
 func (u *unary) MayHedge() bool { return u.hedged }
@@ -134,7 +135,7 @@ func (u *unary) Classify(a *attempt, err error) abate.Outcome {
 }
 
 // Attempt makes the call once.
-func (u *unary) Attempt(ctx context.Context, s abate.Sending) (*attempt, error) {
+func (u *unary) Attempt(ctx context.Context, s core.Sending) (*attempt, error) {
 	a, req, reply, end := &u.first.attempt, u.request, u.reply, u.end
 	if s.Number == 1 {
 		u.begun = true

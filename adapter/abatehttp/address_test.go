@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 )
 
 func TestAnIPv6CallerIsItsNetwork(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAnIPv6CallerIsItsNetwork(t *testing.T) {
 }
 
 func TestACallerCannotDodgeItsLimitInsideItsNetwork(t *testing.T) {
-	p := abate.Protection{RateLimit: limitOf(1)}
+	p := inbound.Protection{RateLimit: limitOf(1)}
 	p.RateLimit.Key = "ip"
 	h := abatehttp.NewHandler(newGate(t, p), http.NotFoundHandler())
 	for i, want := range []int{404, 429} {
@@ -48,14 +48,14 @@ func TestADeadlineFarAwayIsNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), math.MaxInt64)
 	defer cancel()
 	w := httptest.NewRecorder()
-	abatehttp.NewHandler(newGate(t, abate.Protection{}), http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+	abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
 	if w.Code != 404 {
 		t.Errorf("%d", w.Code)
 	}
 }
 
-func limitOf(n int) abate.ArrivalLimit {
-	var l abate.ArrivalLimit
+func limitOf(n int) inbound.ArrivalLimit {
+	var l inbound.ArrivalLimit
 	l.Limit.Tokens, l.Limit.Per, l.Burst = float64(n), time.Hour, n
 	return l
 }

@@ -16,7 +16,9 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -45,14 +47,14 @@ func saying(status int, made string) func(int, *http.Request) (*http.Response, e
 	}
 }
 
-func within(t *testing.T, tree *abate.CallTree, headers ...string) *http.Request {
+func within(t *testing.T, tree *core.CallTree, headers ...string) *http.Request {
 	t.Helper()
 	req := newRequest(t, "GET", "http://payments.test/", nil)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
 	if tree != nil {
-		req = req.WithContext(abate.WithCallTree(req.Context(), tree))
+		req = req.WithContext(core.WithCallTree(req.Context(), tree))
 	}
 	return req
 }
@@ -61,7 +63,7 @@ func TestEachAttemptTellsWhatIsLeft(t *testing.T) {
 	one := func(v string) []string { return []string{v} }
 	none := abate.Policy{}
 	alone := eager()
-	alone.RetryOwner = abate.OwnerNone
+	alone.RetryOwner = core.OwnerNone
 	for name, c := range map[string]struct {
 		policy  abate.Policy
 		request *http.Request
@@ -76,14 +78,14 @@ func TestEachAttemptTellsWhatIsLeft(t *testing.T) {
 			[][]string{one(`0;owner="payments"`), one(`0;owner="payments"`)}},
 		"a callee that has retried all":     {eager(), within(t, nil), saying(503, "3"), [][]string{one(`0;owner="payments"`)}},
 		"a callee that is through":          {eager(), within(t, nil), saying(503, "0;final"), [][]string{one(`0;owner="payments"`)}},
-		"in a tree without anything left":   {eager(), within(t, abate.NewCallTree(abate.Allowance{Owner: "shop"})), saying(503, "0"), [][]string{one(`0;owner="shop"`)}},
-		"in a tree, by one who does not":    {none, within(t, abate.NewCallTree(abate.Allowance{Left: 2, Owner: "shop"})), saying(200, "0"), [][]string{one(`0;owner="shop"`)}},
+		"in a tree without anything left":   {eager(), within(t, core.NewCallTree(core.Allowance{Owner: "shop"})), saying(503, "0"), [][]string{one(`0;owner="shop"`)}},
+		"in a tree, by one who does not":    {none, within(t, core.NewCallTree(core.Allowance{Left: 2, Owner: "shop"})), saying(200, "0"), [][]string{one(`0;owner="shop"`)}},
 		"a root that repeats nothing":       {none, within(t, nil), saying(503, ""), [][]string{nil}},
 		"an arriving one is replaced":       {eager(), within(t, nil, hops.Allowance, "9", hops.Allowance, "8"), saying(200, ""), [][]string{one(`0;owner="payments"`)}},
 		"an arriving one, nobody repeats":   {none, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{one("9")}},
-		"an arriving one, not believed":     {none, within(t, abate.NewOpenCallTree(), hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
+		"an arriving one, not believed":     {none, within(t, core.NewOpenCallTree(), hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
 		"an arriving one, each for itself":  {alone, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
-		"each for itself says nothing":      {alone, within(t, abate.NewCallTree(abate.Allowance{})), saying(503, "0"), [][]string{nil, nil, nil, nil}},
+		"each for itself says nothing":      {alone, within(t, core.NewCallTree(core.Allowance{})), saying(503, "0"), [][]string{nil, nil, nil, nil}},
 		"a success that cannot be repeated": {eager(), within(t, nil), saying(404, "7;final"), [][]string{one(`0;owner="payments"`)}},
 	} {
 		if got := told(t, c.policy, c.request, c.answers); !slices.EqualFunc(got, c.want, slices.Equal) {
@@ -122,7 +124,7 @@ func TestWhoIsToldNothingHasUsedNothing(t *testing.T) {
 		return answer(r, 503, nil, ""), nil
 	}), guard(t, eager()))
 	transport.OmitHeaders = true
-	tree := abate.NewCallTree(abate.Allowance{Left: 3})
+	tree := core.NewCallTree(core.Allowance{Left: 3})
 	for range 2 {
 		if resp, err := transport.RoundTrip(within(t, tree)); err == nil {
 			resp.Body.Close()
@@ -142,7 +144,7 @@ func TestAReverseProxyDoesNotPassOnWhatItWasTold(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = transport
 	for _, trusted := range [][]string{{"127.0.0.1"}, nil} {
-		front, _, _ := protect(t, abate.Protection{TrustedPeers: trusted}, proxy.ServeHTTP)
+		front, _, _ := protect(t, inbound.Protection{TrustedPeers: trusted}, proxy.ServeHTTP)
 		get(t, front.URL, hops.Allowance, `2;owner="shop"`)
 		want := `0;owner="shop"`
 		if trusted == nil {
@@ -155,13 +157,13 @@ func TestAReverseProxyDoesNotPassOnWhatItWasTold(t *testing.T) {
 }
 
 // madeAfter reports what a call of url makes of a tree that has so much left, under a guard whose callee speaks if it does at warm.
-func madeAfter(t *testing.T, client *http.Client, transport *abatehttp.Transport, warm string, url string, left int) abate.Below {
+func madeAfter(t *testing.T, client *http.Client, transport *abatehttp.Transport, warm string, url string, left int) core.Below {
 	t.Helper()
 	if warm != "" { // the guard learns that its callee speaks
 		mustDo(t, client, newRequest(t, "GET", warm, nil))
 	}
-	tree := abate.NewCallTree(abate.Allowance{Left: left, Owner: "shop"})
-	resp, err := transport.RoundTrip(newRequest(t, "GET", url, nil).WithContext(abate.WithCallTree(t.Context(), tree)))
+	tree := core.NewCallTree(core.Allowance{Left: left, Owner: "shop"})
+	resp, err := transport.RoundTrip(newRequest(t, "GET", url, nil).WithContext(core.WithCallTree(t.Context(), tree)))
 	if err == nil {
 		resp.Body.Close()
 	}
@@ -227,8 +229,8 @@ func TestHiddenRetriesAreTakenFromTheTree(t *testing.T) {
 	url := dying(t)
 	client, transport := newClient(t, guard(t, abate.Policy{Retry: abate.Retry{MaxRetries: 1}}))
 	for again := false; !again; { // until a connection is used again, which the first call cannot do
-		tree := abate.NewCallTree(abate.Allowance{Left: 3, Owner: "shop"})
-		req, reused := reuses(newRequest(t, "GET", url, nil).WithContext(abate.WithCallTree(t.Context(), tree)))
+		tree := core.NewCallTree(core.Allowance{Left: 3, Owner: "shop"})
+		req, reused := reuses(newRequest(t, "GET", url, nil).WithContext(core.WithCallTree(t.Context(), tree)))
 		mustDo(t, client, req)
 		again = *reused
 		want := 0
@@ -280,7 +282,7 @@ func TestEveryAnswerSaysWhatWasMade(t *testing.T) {
 	g := guard(t, eager())
 	for status, final := range map[int]bool{200: false, 204: false, 302: false, 404: false, 408: true, 429: true, 501: true, 503: true} {
 		o := abatehttp.ClassifyStatus(g, status, http.Header{hops.Made: {"2", "1;final"}}, true)
-		if want := (abate.Below{Said: true, Made: 2, Final: final}); o.Below != want {
+		if want := (core.Below{Said: true, Made: 2, Final: final}); o.Below != want {
 			t.Errorf("%d: %+v, want %+v", status, o.Below, want)
 		}
 	}
@@ -299,8 +301,8 @@ func TestHedgesTellAndTakeFromTheTree(t *testing.T) {
 		}
 	})
 	client, transport := newClient(t, guard(t, abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}}))
-	tree := abate.NewCallTree(abate.Allowance{Left: 1, Owner: "shop"})
-	resp, err := transport.RoundTrip(newRequest(t, "GET", b.URL, nil).WithContext(abate.WithCallTree(t.Context(), tree)))
+	tree := core.NewCallTree(core.Allowance{Left: 1, Owner: "shop"})
+	resp, err := transport.RoundTrip(newRequest(t, "GET", b.URL, nil).WithContext(core.WithCallTree(t.Context(), tree)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +331,7 @@ func TestTheAllowanceCostsNoAllocation(t *testing.T) {
 		return testing.AllocsPerRun(1000, func() { transport.RoundTrip(req) })
 	}
 	without := abate.DefaultPolicy()
-	without.RetryOwner = abate.OwnerNone
+	without.RetryOwner = core.OwnerNone
 	with, bare := count(abate.DefaultPolicy(), false), count(without, false)
 	if raceDetector { // its pools lose what is put back, at random
 		bare++

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
-// call is one request on its way through a guard: the abate.Operation. What the first attempt and its answer need lies
+// call is one request on its way through a guard: the core.Operation. What the first attempt and its answer need lies
 // inside, so that a request that succeeds at once costs one allocation for all of it.
 type call struct {
 	transport *Transport
@@ -47,7 +48,7 @@ func (c *call) prepare() {
 	c.source = c.request
 	c.again = repeatable(c.request, p.RetryMethods)
 	c.lookBack()
-	c.omits = c.transport.OmitHeaders || p.InternalHeaders == abate.OmitInternal || redirected(c.request)
+	c.omits = c.transport.OmitHeaders || p.InternalHeaders == core.OmitInternal || redirected(c.request)
 	hold := int64(-1)
 	if c.again && (p.MaxRetries > 0 || p.Hedge.Enabled()) {
 		hold = c.transport.bodyLimit()
@@ -70,12 +71,12 @@ func (c *call) lookBack() {
 		return
 	}
 	all, n := signs(c.guard, c.request)
-	if sent, ok := c.transport.failed.Take(abate.Now(), all[:n]); ok {
+	if sent, ok := c.transport.failed.Take(core.Now(), all[:n]); ok {
 		c.earlier, c.sent = 1, sent
 	}
 }
 
-// Repeated tells abate.Run whether somebody above has made this call before.
+// Repeated tells core.Run whether somebody above has made this call before.
 func (c *call) Repeated() bool { return c.earlier > 0 }
 
 // remember notes a call that has failed: who made it may make it again. What the caller has broken off or got wrong is no such failure.
@@ -85,7 +86,7 @@ func (c *call) remember(resp *http.Response, err error) {
 	}
 	failed := err == nil && hops.StatusFailed(resp.StatusCode) || err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
 	if c.begun {
-		c.sent = abate.Now()
+		c.sent = core.Now()
 	}
 	switch took := c.earlier > 0; {
 	case failed && (c.begun || took): // else nothing has been sent for it so far
@@ -154,7 +155,7 @@ func keyed(h http.Header, name string) bool {
 }
 
 // Attempt sends the request.
-func (c *call) Attempt(ctx context.Context, s abate.Sending) (*http.Response, error) {
+func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, error) {
 	n := s.Number
 	a := &c.first
 	if n == 1 {
@@ -230,7 +231,7 @@ func (c *call) repeats(unsent bool) bool {
 func (c *call) MayHedge() bool { return c.hedged }
 
 // finish makes the end of the call what a RoundTripper returns.
-func (c *call) finish(resp *http.Response, release abate.Release, err error) (*http.Response, error) {
+func (c *call) finish(resp *http.Response, release core.Release, err error) (*http.Response, error) {
 	if !c.begun && c.request.Body != nil {
 		c.request.Body.Close()
 	}

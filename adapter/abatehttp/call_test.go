@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 )
 
 func TestCallersRequestIsNeverChanged(t *testing.T) {
@@ -191,7 +192,7 @@ func TestHangingAttemptsOpenTheBreaker(t *testing.T) {
 	if _, err := client.Get(b.URL); !errors.Is(err, abate.ErrCircuitOpen) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if n := len(events.all(abate.AttemptBegan)); n != 3 {
+	if n := len(events.all(core.AttemptBegan)); n != 3 {
 		t.Errorf("%d attempts: a retry went on against an open breaker", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -21,7 +22,7 @@ func TestCancelDuringBackoffReturnsBothErrors(t *testing.T) {
 	defer cancel()
 	p := abate.Policy{Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: "none"}}
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.RetryScheduled {
+		if e.Kind == core.RetryScheduled {
 			cancel()
 		}
 	})
@@ -71,7 +72,7 @@ func TestOldCancelChannelIsNobodysFailure(t *testing.T) {
 	if _, err := client.Do(req); err == nil {
 		t.Error("no error")
 	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
+	if ended := events.all(core.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
 		t.Errorf("attempts: %+v", ended)
 	}
 }
@@ -163,7 +164,7 @@ func TestClientTimeoutEndsTheWholeCall(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != client.Timeout {
 			t.Errorf("error %v after %v", err, took)
 		}
-		if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
+		if ended := events.all(core.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
 			t.Errorf("attempts: %+v", ended)
 		}
 	})

@@ -14,6 +14,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
@@ -71,7 +73,7 @@ func (c *trouble) client(t *testing.T, name string) *http.Client {
 
 // service asks the next one, and goes wrong before or after that.
 func (c *trouble) service(t *testing.T, next *http.Client, url string) *backend {
-	gate, err := abate.NewGate("service", abate.Protection{TrustedPeers: []string{"127.0.0.1"}})
+	gate, err := inbound.NewGate("service", inbound.Protection{TrustedPeers: []string{"127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,11 +247,11 @@ func TestATreeWithBranchesKeepsToItsAllowance(t *testing.T) {
 func (c *trouble) watch(ctx context.Context, id string, attempts *atomic.Int32) context.Context {
 	return abate.WithObserver(ctx, abate.ObserverFunc(func(e abate.Event) {
 		switch e.Kind {
-		case abate.RetryScheduled, abate.HedgeSent:
+		case core.RetryScheduled, core.HedgeSent:
 			c.mu.Lock()
 			c.extra[id]++
 			c.mu.Unlock()
-		case abate.AttemptBegan:
+		case core.AttemptBegan:
 			attempts.Add(1)
 		}
 	}))
@@ -257,7 +259,7 @@ func (c *trouble) watch(ctx context.Context, id string, attempts *atomic.Int32) 
 
 // fork is a service that asks the next one three times at once, and does not wait for all answers if one is bad.
 func (c *trouble) fork(t *testing.T, next *http.Client, url string, attempts *atomic.Int32) *backend {
-	h := abatehttp.NewHandler(newGate(t, abate.Protection{TrustedPeers: []string{"127.0.0.1"}}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{TrustedPeers: []string{"127.0.0.1"}}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-User-Request")
 		good := make(chan bool, 3)
 		for range 3 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/loopback"
 )
 
@@ -87,7 +88,7 @@ func judge(t *testing.T, p abate.Policy, base http.RoundTripper) (status int, cl
 		status = resp.StatusCode
 		resp.Body.Close()
 	}
-	ended := events.all(abate.AttemptEnded)
+	ended := events.all(core.AttemptEnded)
 	return status, ended[len(ended)-1].Class, len(ended)
 }
 
@@ -96,7 +97,7 @@ func asked(t testing.TB, status int, header http.Header) time.Duration {
 	var got time.Duration
 	p := abate.Policy{Observer: abate.ObserverFunc(func(e abate.Event) {
 		var s *abatehttp.StatusError
-		if e.Kind == abate.AttemptEnded && errors.As(e.Err, &s) {
+		if e.Kind == core.AttemptEnded && errors.As(e.Err, &s) {
 			got = s.RetryAfter
 		}
 	})}
@@ -211,7 +212,7 @@ func TestRetryAfterThatIsTooLongEndsTheCallAtOnce(t *testing.T) {
 			if err != nil || resp.StatusCode != 503 {
 				t.Fatal(resp, err)
 			}
-			end := events.all(abate.CallEnded)[0]
+			end := events.all(core.CallEnded)[0]
 			if end.Attempt != 1 || end.Reason != c.reason || time.Since(begin) != 0 {
 				t.Errorf("%s: %d attempts, reason %v, after %v", c.value, end.Attempt, end.Reason, time.Since(begin))
 			}
@@ -230,7 +231,7 @@ func TestCertificateErrorsAreNotRetried(t *testing.T) {
 	if _, err := client.Get(server.URL); err == nil {
 		t.Error("no error")
 	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
+	if ended := events.all(core.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Failure {
 		t.Errorf("attempts: %+v", ended)
 	}
 }
@@ -243,7 +244,7 @@ func TestPlainAnswerToATLSClientIsNotRetried(t *testing.T) {
 	if !errors.Is(err, http.ErrSchemeMismatch) {
 		t.Errorf("error %v", err)
 	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 1 {
+	if ended := events.all(core.AttemptEnded); len(ended) != 1 {
 		t.Errorf("attempts: %+v", ended)
 	}
 }
@@ -260,14 +261,14 @@ func TestRequestsThatCannotBeSentAreNobodysFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, events := watched(eager())
 			p.RetryMethods = []string{"GET"}
-			p.Fallback = abate.Fallback{Status: 200}
+			p.Fallback = core.Fallback{Status: 200}
 			_, transport := newClient(t, guard(t, p))
 			req := newRequest(t, "GET", "http://payments.test", nil)
 			change(req)
 			if _, err := transport.RoundTrip(req); err == nil {
 				t.Error("no error: a fallback hides the mistake")
 			}
-			if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
+			if ended := events.all(core.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
 				t.Errorf("attempts: %+v", ended)
 			}
 		})

@@ -33,7 +33,7 @@
 //
 // A [Handler] stands in front of any http.Handler and hands it what its gate admits:
 //
-//	gate, err := abate.NewGate("checkout", abate.DefaultProtection())
+//	gate, err := inbound.NewGate("checkout", inbound.DefaultProtection())
 //	server := &http.Server{Handler: abatehttp.NewHandler(gate, mux)}
 //
 // A request passes, in this order: authentication → deadline → rate limit → shed, with its queue → idempotency key → the
@@ -63,7 +63,7 @@
 // they send 3: the first call of the tree says how many retries there are for all (its maxRetries), and each layer what is left
 // of them. docs/headers.md specifies the headers.
 //
-//   - A Handler reads Abate-Retry-Allowance from trusted peers, puts an [abate.CallTree] into the request's context, and says in
+//   - A Handler reads Abate-Retry-Allowance from trusted peers, puts an [core.CallTree] into the request's context, and says in
 //     Abate-Retries-Made what became of it. Calls that the handler makes with that context belong to the tree.
 //   - An answer that fails after all was tried says so: Abate-Retries-Made ends in ;final, X-Should-Retry is false, and Envoy,
 //     if it has sent its attempt number and is trusted, is told X-Envoy-Ratelimited: it does not retry that.
@@ -76,7 +76,7 @@
 //
 // A service that wants only this, and no protection, takes a gate that lets everything pass but knows whom to believe:
 //
-//	gate, err := abate.NewGate("checkout", abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}})
+//	gate, err := inbound.NewGate("checkout", inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}})
 //	server := &http.Server{Handler: abatehttp.NewHandler(gate, mux)}
 //
 // # Idempotency keys

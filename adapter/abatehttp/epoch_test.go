@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
 // GitHub says in X-RateLimit-Reset when the bucket is full, others in how many seconds. The other headers are the same in both.
 func TestXRateLimitResetIsTheUnixTimeIfThePolicySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(2), Reset: "epoch"}}
+		p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(2), Reset: "epoch"}}
 		h := abatehttp.NewHandler(newGate(t, p), http.NotFoundHandler())
 		for n, wait := range []int64{30, 60, 30} {
 			w := httptest.NewRecorder()
@@ -31,9 +31,9 @@ func TestXRateLimitResetIsTheUnixTimeIfThePolicySaysSo(t *testing.T) {
 }
 
 func TestAResetIsNeverTooEarlyAndAClosedLimitHasNone(t *testing.T) {
-	epoch := abate.ArrivalLimit{Reset: "epoch"}
+	epoch := inbound.ArrivalLimit{Reset: "epoch"}
 	for _, tt := range []struct {
-		limit abate.ArrivalLimit
+		limit inbound.ArrivalLimit
 		wait  time.Duration
 		now   time.Time
 		want  int64
@@ -43,9 +43,9 @@ func TestAResetIsNeverTooEarlyAndAClosedLimitHasNone(t *testing.T) {
 		{epoch, 0, time.Unix(1_800_000_000, 1), 1_800_000_001, true},
 		{epoch, 1500 * time.Millisecond, time.Unix(1_800_000_000, 500_000_000), 1_800_000_002, true},
 		{epoch, 1500 * time.Millisecond, time.Unix(1_800_000_000, 600_000_000), 1_800_000_003, true},
-		{abate.ArrivalLimit{}, 1500 * time.Millisecond, time.Unix(1_800_000_000, 600_000_000), 2, true},
+		{inbound.ArrivalLimit{}, 1500 * time.Millisecond, time.Unix(1_800_000_000, 600_000_000), 2, true},
 		{epoch, ratelimit.Never, time.Unix(1_800_000_000, 999_999_999), 0, false},
-		{abate.ArrivalLimit{}, ratelimit.Never, time.Unix(1_800_000_000, 0), 0, false},
+		{inbound.ArrivalLimit{}, ratelimit.Never, time.Unix(1_800_000_000, 0), 0, false},
 	} {
 		got, ok := abatehttp.XRateLimitReset(&tt.limit, ratelimit.Decision{Reset: tt.wait}, tt.now)
 		if ok != tt.ok || ok && got != tt.want {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -43,9 +44,9 @@ func ExamplePerHost() {
 }
 
 func ExampleHandler() {
-	protection := abate.DefaultProtection()
+	protection := inbound.DefaultProtection()
 	protection.RateLimit.Limit = ratelimit.Rate{Tokens: 1, Per: time.Minute}
-	gate, err := abate.NewGate("checkout", protection)
+	gate, err := inbound.NewGate("checkout", protection)
 	if err != nil {
 		panic(err)
 	}

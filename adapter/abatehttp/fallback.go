@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // FallbackHeader marks an answer that the policy's fallback gave and no server: its value is "true".
 const FallbackHeader = "Abate-Fallback"
 
 // fallbackResponse is the degraded answer to req.
-func fallbackResponse(f *abate.Fallback, req *http.Request) *http.Response {
+func fallbackResponse(f *core.Fallback, req *http.Request) *http.Response {
 	resp := &http.Response{
 		StatusCode: f.Status,
 		Status:     strings.TrimSpace(strconv.Itoa(f.Status) + " " + http.StatusText(f.Status)),

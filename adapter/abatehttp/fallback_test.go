@@ -9,12 +9,13 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 )
 
 // degrading is eager with a fallback.
 func degrading() abate.Policy {
 	p := eager()
-	p.Fallback = abate.Fallback{Status: 203, Body: `{"degraded":true}`}
+	p.Fallback = core.Fallback{Status: 203, Body: `{"degraded":true}`}
 	return p
 }
 
@@ -48,9 +49,9 @@ func TestFallbackReplacesAFailedCall(t *testing.T) {
 				}
 				resp.Body.Close()
 			}
-			used := events.all(abate.FallbackUsed)
-			if len(used) != c.calls || used[0].Err == nil || len(events.all(abate.AttemptBegan)) != c.attempts {
-				t.Errorf("%d attempts, fallbacks %+v", len(events.all(abate.AttemptBegan)), used)
+			used := events.all(core.FallbackUsed)
+			if len(used) != c.calls || used[0].Err == nil || len(events.all(core.AttemptBegan)) != c.attempts {
+				t.Errorf("%d attempts, fallbacks %+v", len(events.all(core.AttemptBegan)), used)
 			}
 		})
 	}

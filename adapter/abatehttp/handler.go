@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 )
 
@@ -22,12 +24,12 @@ type Handler struct {
 	Next http.Handler
 
 	// Gate decides about all requests. Nil means that requests pass as if there were no Handler.
-	Gate *abate.Gate
+	Gate *inbound.Gate
 
 	// Select, if set, chooses the gate of each request instead. It must be quick and safe for concurrent use, must not
 	// change the request and must not read its body. A request for which it returns nil passes: a health check, for
 	// instance.
-	Select func(*http.Request) *abate.Gate
+	Select func(*http.Request) *inbound.Gate
 
 	// Caller, if set, tells who a request is from, instead of Protection.Caller: the user whom a middleware in front of
 	// this one has authenticated. It must not return what the caller can choose. If the protection asks for
@@ -46,7 +48,7 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler that hands to next what g admits.
-func NewHandler(g *abate.Gate, next http.Handler) *Handler { return &Handler{Gate: g, Next: next} }
+func NewHandler(g *inbound.Gate, next http.Handler) *Handler { return &Handler{Gate: g, Next: next} }
 
 // ServeHTTP hands the request to Next, or refuses it. If Next panics, the slot of the request is free again, its
 // idempotency key is let go, and the panic goes on. A panic behind the head of an answer for good lets no key go: the
@@ -108,15 +110,15 @@ func (x *exchange) with(r *http.Request, ctx context.Context, s *serving.Sender)
 			x.tree.believed.Context = ctx
 			ctx = &x.tree.believed
 		}
-		ctx = abate.WithCallTree(ctx, &x.tree.CallTree)
+		ctx = core.WithCallTree(ctx, &x.tree.CallTree)
 	}
 	if x.cancel == nil && x.key == nil && x.tree == nil && !s.Says {
-		outer := abate.CallTreeOf(ctx)
+		outer := core.CallTreeOf(ctx)
 		if outer == nil {
 			return r
 		}
 		// Its own: what Next asks repeats nothing that a Handler before this one has asked.
-		ctx = abate.WithCallTree(ctx, outer)
+		ctx = core.WithCallTree(ctx, outer)
 	}
 	return r.WithContext(ctx)
 }
@@ -130,7 +132,7 @@ func (x *exchange) handle(r *http.Request) {
 // end settles what is left: Next has returned, or panicked.
 func (x *exchange) end() {
 	if x.ended && x.status == 0 {
-		if x.cancel != nil && abate.Now() >= x.Until { // the handler has noticed that, and has said nothing about it
+		if x.cancel != nil && core.Now() >= x.Until { // the handler has noticed that, and has said nothing about it
 			x.refuse(x, &serving.DeadlinePassed, "")
 		} else if x.key == nil {
 			x.tell(http.StatusOK, false) // net/http writes that head

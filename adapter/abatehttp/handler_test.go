@@ -19,13 +19,14 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
 
-func newGate(t testing.TB, p abate.Protection) *abate.Gate {
+func newGate(t testing.TB, p inbound.Protection) *inbound.Gate {
 	t.Helper()
-	g, err := abate.NewGate("payments", p)
+	g, err := inbound.NewGate("payments", p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,19 +36,19 @@ func newGate(t testing.TB, p abate.Protection) *abate.Gate {
 // gateLog is an observer that remembers.
 type gateLog struct {
 	mu     sync.Mutex
-	events []abate.GateEvent
+	events []inbound.GateEvent
 }
 
-func (l *gateLog) ObserveGate(e abate.GateEvent) {
+func (l *gateLog) ObserveGate(e inbound.GateEvent) {
 	l.mu.Lock()
 	l.events = append(l.events, e)
 	l.mu.Unlock()
 }
 
-func (l *gateLog) all(kind abate.GateEventKind) []abate.GateEvent {
+func (l *gateLog) all(kind inbound.GateEventKind) []inbound.GateEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []abate.GateEvent
+	var found []inbound.GateEvent
 	for _, e := range l.events {
 		if e.Kind == kind {
 			found = append(found, e)
@@ -57,7 +58,7 @@ func (l *gateLog) all(kind abate.GateEventKind) []abate.GateEvent {
 }
 
 // protect starts a server that stands behind a gate.
-func protect(t *testing.T, p abate.Protection, handle http.HandlerFunc) (*backend, *abate.Gate, *gateLog) {
+func protect(t *testing.T, p inbound.Protection, handle http.HandlerFunc) (*backend, *inbound.Gate, *gateLog) {
 	t.Helper()
 	log := new(gateLog)
 	p.Observer = log
@@ -67,8 +68,8 @@ func protect(t *testing.T, p abate.Protection, handle http.HandlerFunc) (*backen
 }
 
 // places is a protection with so many places and so long a queue.
-func places(n, queue int) abate.Protection {
-	return abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
+func places(n, queue int) inbound.Protection {
+	return inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
 }
 
 func perMinute(n int) ratelimit.Config {
@@ -141,7 +142,7 @@ func TestTheGateLearnsWhatTheHandlerAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, g, log := protect(t, places(1, 0), c.handle)
 			get(t, b.URL)
-			done := log.all(abate.RequestDone)
+			done := log.all(inbound.RequestDone)
 			if len(done) != 1 || done[0].Class != c.want {
 				t.Errorf("%+v, want class %v", done, c.want)
 			}
@@ -168,7 +169,7 @@ func TestAPanicFreesThePlaceAndGoesOn(t *testing.T) {
 				t.Errorf("answered %d", resp.StatusCode)
 			}
 			http.DefaultClient.CloseIdleConnections()
-			if done := log.all(abate.RequestDone); len(done) != 1 || done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
+			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
 				t.Errorf("%+v, state %+v", done, g.State().Shed)
 			}
 		})
@@ -176,7 +177,7 @@ func TestAPanicFreesThePlaceAndGoesOn(t *testing.T) {
 }
 
 func TestAboveTheRateLimitThereIs429(t *testing.T) {
-	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(2)}}
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(2)}}
 	p.RateLimit.Limit.Per = time.Hour // of which the seconds that a busy machine takes are nothing
 	b, _, _ := protect(t, p, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 	for n, want := range []struct {
@@ -203,7 +204,7 @@ func TestAboveTheRateLimitThereIs429(t *testing.T) {
 }
 
 func TestHeadersFollowTheLimitWhenItChanges(t *testing.T) {
-	g := newGate(t, abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(2)}})
+	g := newGate(t, inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(2)}})
 	h := abatehttp.NewHandler(g, http.NotFoundHandler())
 	policy := func() string {
 		w := httptest.NewRecorder()
@@ -213,7 +214,7 @@ func TestHeadersFollowTheLimitWhenItChanges(t *testing.T) {
 	before := policy()
 	faster := perMinute(2)
 	faster.Limit.Per = time.Second
-	if err := g.Update(abate.Protection{RateLimit: abate.ArrivalLimit{Config: faster}}); err != nil {
+	if err := g.Update(inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: faster}}); err != nil {
 		t.Fatal(err)
 	}
 	if after := policy(); before != `"default";q=2;w=60` || after != `"default";q=2;w=1` {
@@ -222,7 +223,7 @@ func TestHeadersFollowTheLimitWhenItChanges(t *testing.T) {
 }
 
 func TestAClosedLimitTellsThatTryingAgainIsInVain(t *testing.T) {
-	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}
 	b, _, _ := protect(t, p, func(http.ResponseWriter, *http.Request) { t.Error("it came through") })
 	resp := get(t, b.URL)
 	if problem(t, resp); resp.StatusCode != 429 || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get("Retry-After") != "" {
@@ -231,7 +232,7 @@ func TestAClosedLimitTellsThatTryingAgainIsInVain(t *testing.T) {
 }
 
 func TestCostsBelowZeroRefillNothing(t *testing.T) {
-	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(3)}}
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(3)}}
 	cost := -1000.0
 	h := abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Cost: func(*http.Request) float64 { return cost }}
 	status := func() int {
@@ -327,7 +328,7 @@ func TestAClientThatLeavesTheQueueIsForgotten(t *testing.T) {
 	if <-first != 200 || len(began) != 0 {
 		t.Error("the one that left was handled")
 	}
-	if refused := log.all(abate.RequestRefused); len(refused) != 1 || refused[0].Reason != context.Canceled {
+	if refused := log.all(inbound.RequestRefused); len(refused) != 1 || refused[0].Reason != context.Canceled {
 		t.Errorf("%+v", refused)
 	}
 }
@@ -347,7 +348,7 @@ func TestADeadlineEndsTheWaitForAPlace(t *testing.T) {
 
 func TestWorkThatNobodyWaitsForIsRefused(t *testing.T) {
 	for name, value := range map[string]string{"X-Envoy-Expected-Rq-Timeout-Ms": "0", "Grpc-Timeout": "0m"} {
-		b, _, _ := protect(t, abate.Protection{}, func(http.ResponseWriter, *http.Request) { t.Error("it was done") })
+		b, _, _ := protect(t, inbound.Protection{}, func(http.ResponseWriter, *http.Request) { t.Error("it was done") })
 		resp := get(t, b.URL, name, value)
 		if p := problem(t, resp); resp.StatusCode != 504 || p["code"] != "deadline" {
 			t.Errorf("%s: status %d, problem %v", name, resp.StatusCode, p)
@@ -372,7 +373,7 @@ func TestTheLeastDeadlineHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var left time.Duration
-			b, _, _ := protect(t, abate.Protection{Timeout: c.timeout}, func(_ http.ResponseWriter, r *http.Request) {
+			b, _, _ := protect(t, inbound.Protection{Timeout: c.timeout}, func(_ http.ResponseWriter, r *http.Request) {
 				if d, ok := r.Context().Deadline(); ok {
 					left = time.Until(d)
 				}
@@ -386,19 +387,19 @@ func TestTheLeastDeadlineHolds(t *testing.T) {
 }
 
 func TestAHandlerThatStopsAtTheDeadlineWithoutAWordIsAnsweredFor(t *testing.T) {
-	b, _, log := protect(t, abate.Protection{Timeout: time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	b, _, log := protect(t, inbound.Protection{Timeout: time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	resp := get(t, b.URL)
 	if p := problem(t, resp); resp.StatusCode != 504 || p["code"] != "deadline" {
 		t.Errorf("status %d, problem %v", resp.StatusCode, p)
 	}
-	if !settles(func() bool { return len(log.all(abate.RequestDone)) == 1 }) || log.all(abate.RequestDone)[0].Class != abate.Failure {
-		t.Errorf("%+v", log.all(abate.RequestDone))
+	if !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) || log.all(inbound.RequestDone)[0].Class != abate.Failure {
+		t.Errorf("%+v", log.all(inbound.RequestDone))
 	}
 }
 
 func TestTheContextEndsWithTheRequest(t *testing.T) {
 	var ctx context.Context
-	h := abatehttp.NewHandler(newGate(t, abate.Protection{Timeout: time.Hour}), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Timeout: time.Hour}), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if ctx = r.Context(); ctx.Err() != nil {
 			t.Error("it is over before")
 		}
@@ -426,7 +427,7 @@ func TestAStreamIsDoneForTheLimitsAtItsFirstFlush(t *testing.T) {
 		if _, err := io.ReadFull(resp.Body, event); string(event) != "data: hello\n\n" || err != nil {
 			t.Fatalf("status %d, %q, %v", resp.StatusCode, event, err)
 		}
-		if !settles(func() bool { return len(log.all(abate.RequestDone)) == n+1 }) || log.all(abate.RequestDone)[n].Class != abate.Success || g.State().Shed.InFlight != 0 {
+		if !settles(func() bool { return len(log.all(inbound.RequestDone)) == n+1 }) || log.all(inbound.RequestDone)[n].Class != abate.Success || g.State().Shed.InFlight != 0 {
 			t.Errorf("stream %d is not done: %+v", n, g.State().Shed)
 		}
 	}
@@ -436,7 +437,7 @@ func TestAStreamIsDoneForTheLimitsAtItsFirstFlush(t *testing.T) {
 			t.Errorf("%q, %v", rest, err)
 		}
 	}
-	if done := log.all(abate.RequestDone); len(done) != 3 {
+	if done := log.all(inbound.RequestDone); len(done) != 3 {
 		t.Errorf("%d are done", len(done))
 	}
 }
@@ -484,7 +485,7 @@ func TestATakenOverConnectionIsDoneForTheLimits(t *testing.T) {
 					t.Errorf("%q, %v", got, err)
 				}
 			}
-			if done := log.all(abate.RequestDone); len(done) != 1 || done[0].Class != abate.Ignored || g.State().Shed.InFlight != 0 {
+			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Ignored || g.State().Shed.InFlight != 0 {
 				t.Errorf("%+v, %+v", done, g.State().Shed)
 			}
 		})
@@ -522,7 +523,7 @@ func TestTheHandlerCanDoWhatTheWriterBelowCan(t *testing.T) {
 		"nothing, but wrapped": {wrapped{plain}, false, false},
 	} {
 		var flushes, hijacks, reads bool
-		h := abatehttp.NewHandler(newGate(t, abate.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, flushes = w.(http.Flusher)
 			_, hijacks = w.(http.Hijacker)
 			_, reads = w.(io.ReaderFrom)
@@ -537,7 +538,7 @@ func TestTheHandlerCanDoWhatTheWriterBelowCan(t *testing.T) {
 func TestFilesGoTheShortWay(t *testing.T) {
 	below := &sink{ResponseWriter: httptest.NewRecorder()}
 	log := new(gateLog)
-	h := abatehttp.NewHandler(newGate(t, abate.Protection{Observer: log}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Observer: log}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n, err := io.Copy(w, io.LimitReader(strings.NewReader("content"), 5)); n != 5 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -546,7 +547,7 @@ func TestFilesGoTheShortWay(t *testing.T) {
 	if below.readFrom != 1 {
 		t.Error("ReadFrom of the writer below was not used")
 	}
-	above := abatehttp.NewHandler(newGate(t, abate.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	above := abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.Copy(w, struct{ io.Reader }{strings.NewReader("content")})
 	}))
 	recorder := httptest.NewRecorder()
@@ -620,8 +621,8 @@ func TestHTTP2StreamsPass(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	first := make([]byte, 3)
-	if _, err := io.ReadFull(resp.Body, first); string(first) != "one" || err != nil || !settles(func() bool { return len(log.all(abate.RequestDone)) == 1 }) {
-		t.Errorf("%q, %v, %+v", first, err, log.all(abate.RequestDone))
+	if _, err := io.ReadFull(resp.Body, first); string(first) != "one" || err != nil || !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) {
+		t.Errorf("%q, %v, %+v", first, err, log.all(inbound.RequestDone))
 	}
 	close(more)
 	if rest := read(t, resp); rest != "two" || resp.Trailer.Get("X-Sum") != "42" {
@@ -641,17 +642,17 @@ func TestAClientThatLeavesSaysNothingAboutTheService(t *testing.T) {
 	<-began
 	leave()
 	<-status
-	if !settles(func() bool { return len(log.all(abate.RequestDone)) == 1 }) || log.all(abate.RequestDone)[0].Class != abate.Ignored {
-		t.Errorf("%+v", log.all(abate.RequestDone))
+	if !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) || log.all(inbound.RequestDone)[0].Class != abate.Ignored {
+		t.Errorf("%+v", log.all(inbound.RequestDone))
 	}
 }
 
 func TestWithoutAGateRequestsPass(t *testing.T) {
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	closed := newGate(t, abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}})
+	closed := newGate(t, inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}})
 	for name, h := range map[string]*abatehttp.Handler{
 		"none":        {Next: next},
-		"none chosen": {Next: next, Gate: closed, Select: func(*http.Request) *abate.Gate { return nil }},
+		"none chosen": {Next: next, Gate: closed, Select: func(*http.Request) *inbound.Gate { return nil }},
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
@@ -662,7 +663,7 @@ func TestWithoutAGateRequestsPass(t *testing.T) {
 }
 
 func TestAuthenticationFailsClosed(t *testing.T) {
-	p := abate.Protection{Authentication: abate.Authentication{BearerTokens: "/tokens"}}
+	p := inbound.Protection{Authentication: inbound.Authentication{BearerTokens: "/tokens"}}
 	served := 0
 	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })}
 	status := func() int {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -23,29 +23,29 @@ var plain = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Wr
 
 // prices are what a request costs on its way through a Handler, in allocations.
 func prices() map[string]struct {
-	protection abate.Protection
+	protection inbound.Protection
 	headers    []string
 	most       float64
 } {
-	limit := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1e9, Per: time.Second}}}
+	limit := inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1e9, Per: time.Second}}}
 	byCaller := limit
 	byCaller.Key = "caller"
 	crowded := shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.5}
 	return map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		headers    []string
 		most       float64
 	}{
-		"pass-through":    {abate.Protection{}, nil, 1},
-		"shed":            {abate.DefaultProtection(), nil, 1},
-		"shed fairly":     {abate.Protection{Shed: crowded}, nil, 1},
-		"limit":           {abate.Protection{RateLimit: limit}, nil, 2},
-		"limit by caller": {abate.Protection{RateLimit: byCaller}, nil, 2},
-		"priority":        {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Priority", "CRITICAL"}, 3},
-		"deadline":        {abate.Protection{Timeout: time.Second}, nil, 6},
-		"allowance":       {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Retry-Allowance", `2;owner="shop"`}, 4},
-		"attempt":         {abate.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"X-Envoy-Attempt-Count", "1"}, 4},
-		"refused":         {abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}, nil, 6},
+		"pass-through":    {inbound.Protection{}, nil, 1},
+		"shed":            {inbound.DefaultProtection(), nil, 1},
+		"shed fairly":     {inbound.Protection{Shed: crowded}, nil, 1},
+		"limit":           {inbound.Protection{RateLimit: limit}, nil, 2},
+		"limit by caller": {inbound.Protection{RateLimit: byCaller}, nil, 2},
+		"priority":        {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Priority", "CRITICAL"}, 3},
+		"deadline":        {inbound.Protection{Timeout: time.Second}, nil, 6},
+		"allowance":       {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Retry-Allowance", `2;owner="shop"`}, 4},
+		"attempt":         {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"X-Envoy-Attempt-Count", "1"}, 4},
+		"refused":         {inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}, nil, 6},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
@@ -24,7 +25,7 @@ func FuzzRefusal(f *testing.F) {
 	f.Add("\"\\\n\x00\x7f\xff\u2028😀", "\r\n\"", int64(-1), uint8(2))
 	f.Fuzz(func(t *testing.T, gate, detail string, after int64, n uint8) {
 		reasons := []error{abate.ErrRateLimited, abate.ErrOverloaded, abate.ErrDeadline}
-		r := &abate.Refusal{Reason: reasons[int(n)%len(reasons)], Shed: shed.Reason(n % 8), RetryAfter: time.Duration(after), NoRetry: n%2 == 0}
+		r := &inbound.Refusal{Reason: reasons[int(n)%len(reasons)], Shed: shed.Reason(n % 8), RetryAfter: time.Duration(after), NoRetry: n%2 == 0}
 		status, code := abatehttp.RefusalStatus(r)
 		for _, body := range [][]byte{abatehttp.AppendRefusal(nil, gate, r), abatehttp.KeyInvalid.Append(nil, gate, detail, time.Duration(after))} {
 			var p struct {
@@ -49,7 +50,7 @@ func FuzzForwardedFor(f *testing.F) {
 	for _, text := range []string{"", "192.0.2.9", "10.0.0.1, 192.0.2.9", "unknown,", "[::1]:1", ",,", "10.0.0.1:99999"} {
 		f.Add(text)
 	}
-	p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: abate.ArrivalLimit{Key: "ip", Config: perMinute(1)}}
+	p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "ip", Config: perMinute(1)}}
 	f.Fuzz(func(t *testing.T, invented string) {
 		h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		var status []int
@@ -95,7 +96,7 @@ func FuzzKeyedAnswer(f *testing.F) {
 				}
 			}
 		})
-		p := abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 100}}
+		p := inbound.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 100}}
 		h := abatehttp.NewHandler(newGate(t, p), handle)
 		answer := func(h http.Handler) *http.Response {
 			w := httptest.NewRecorder()

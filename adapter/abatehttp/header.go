@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -34,7 +34,7 @@ var counts = func() (c [32]string) {
 // has, and what is left of the call tree's retries; late tells that it began some time ago. Values that came with the request
 // do not pass: they were about the hop before this one. Only the map is new. The lists in it are shared, and cut so that adding
 // to one makes a copy. The priority of the work goes on to the next hop; without one, the caller's own header does.
-func (c *call) header(a *attempt, ctx context.Context, s abate.Sending, late bool) http.Header {
+func (c *call) header(a *attempt, ctx context.Context, s core.Sending, late bool) http.Header {
 	t, from, n := c.transport, c.source.Header, s.Number+c.earlier
 	h := make(http.Header, len(from)+3)
 	for name, values := range from {
@@ -56,7 +56,7 @@ func (c *call) header(a *attempt, ctx context.Context, s abate.Sending, late boo
 	} else {
 		delete(h, hops.TimeLeft)
 	}
-	if p, ok := abate.PriorityOf(ctx); ok {
+	if p, ok := core.PriorityOf(ctx); ok {
 		h[priorityHeader] = priorityValues[p-shed.Sheddable]
 	}
 	return h
@@ -66,12 +66,12 @@ func (c *call) header(a *attempt, ctx context.Context, s abate.Sending, late boo
 // here and nobody has read it, so that this hop is not one of those that share it.
 func (c *call) passesOn(ctx context.Context) bool {
 	p := c.guard.Describe()
-	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != abate.OwnerNone && abate.CallTreeOf(ctx) == nil
+	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != core.OwnerNone && core.CallTreeOf(ctx) == nil
 }
 
 // timeLeft is how long the attempt may still take. One that begins now needs no clock for that.
 func timeLeft(ctx context.Context, late bool) (time.Duration, bool) {
-	if limit, ok := abate.TimeLimit(ctx); ok && !late {
+	if limit, ok := core.TimeLimit(ctx); ok && !late {
 		return limit, true
 	}
 	deadline, ok := ctx.Deadline()
@@ -107,12 +107,12 @@ type allowanceCache struct {
 }
 
 type allowanceText struct {
-	allowance abate.Allowance
+	allowance core.Allowance
 	values    [1]string
 }
 
 // format writes a as the values of the header. They are shared by all requests.
-func (c *allowanceCache) format(a abate.Allowance) []string {
+func (c *allowanceCache) format(a core.Allowance) []string {
 	slot := &c.last[uint(a.Left+len(a.Owner))%uint(len(c.last))]
 	last := slot.Load()
 	if last == nil || last.allowance != a {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 )
 
 // hedging sends one further copy after delay.
@@ -241,9 +243,9 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 		}
 		io.WriteString(w, "charged")
 	})
-	p := abate.DefaultProtection()
+	p := inbound.DefaultProtection()
 	p.Idempotency.Methods = []string{"POST"}
-	gate, err := abate.NewGate("payments", p)
+	gate, err := inbound.NewGate("payments", p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +253,7 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
 	policy := hedging(20 * time.Millisecond)
 	policy.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptEnded && e.Class == abate.Overload { // of the copy that came second and found the other one running
+		if e.Kind == core.AttemptEnded && e.Class == abate.Overload { // of the copy that came second and found the other one running
 			close(released)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
@@ -174,7 +175,7 @@ func (r *recorder) Observe(e abate.Event) {
 	r.mu.Unlock()
 }
 
-func (r *recorder) all(kind abate.EventKind) []abate.Event {
+func (r *recorder) all(kind core.EventKind) []abate.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []abate.Event

@@ -8,7 +8,7 @@ import (
 	"net/http/httptrace"
 	"testing"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -50,13 +50,13 @@ func TestHiddenRetriesAreCountedAndPaidFor(t *testing.T) {
 			t.Errorf("after call %d: %d hidden retries, want %d", calls+1, got, hidden)
 		}
 	}
-	if n := len(events.all(abate.HiddenRetry)); n != 2 {
+	if n := len(events.all(core.HiddenRetry)); n != 2 {
 		t.Errorf("the observer was told of %d", n)
 	}
 	if left, earned := g.State().Budget, 0.1*float64(calls); left < 8 || left > 8+earned+1e-9 {
 		t.Errorf("%v of 10 extra attempts and %v earned ones are left after two hidden ones", left, earned)
 	}
-	if n := len(events.all(abate.AttemptBegan)); n != calls {
+	if n := len(events.all(core.AttemptBegan)); n != calls {
 		t.Errorf("the guard saw %d attempts of %d calls: they were not hidden", n, calls)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 )
 
 // serveHTTP2 starts a server and returns its address and a base transport that speaks HTTP/2 with it and knows its
@@ -50,7 +51,7 @@ func TestMistakesOfCallersOfHTTP2AreNotHeldAgainstTheServer(t *testing.T) {
 				resp.Body.Close()
 				t.Fatalf("status %d", resp.StatusCode)
 			}
-			if ended := events.all(abate.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
+			if ended := events.all(core.AttemptEnded); len(ended) != 1 || ended[0].Class != abate.Ignored {
 				t.Errorf("error %v, attempts %+v", err, ended)
 			}
 		})

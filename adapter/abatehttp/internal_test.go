@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 )
 
 // What is meant for services of one's own does not go to hosts that nobody has named, unless the policy says so; nor to where a
@@ -24,7 +25,7 @@ func TestInternalHeadersDoNotLeaveForHostsOutside(t *testing.T) {
 	named := func(p abate.Policy) func(*testing.T) *abatehttp.Transport {
 		return func(t *testing.T) *abatehttp.Transport { return &abatehttp.Transport{Guard: guard(t, p)} }
 	}
-	says := func(p abate.Policy, what abate.InternalHeaders) abate.Policy {
+	says := func(p abate.Policy, what core.InternalHeaders) abate.Policy {
 		p.InternalHeaders = what
 		return p
 	}
@@ -38,9 +39,9 @@ func TestInternalHeadersDoNotLeaveForHostsOutside(t *testing.T) {
 		leave     bool
 	}{
 		{"a service that is named", named(eager()), "/", true},
-		{"one whose policy omits them", named(says(eager(), abate.OmitInternal)), "/", false},
+		{"one whose policy omits them", named(says(eager(), core.OmitInternal)), "/", false},
 		{"a host of many", perHost(eager()), "/", false},
-		{"a host of many, whose policy sends them", perHost(says(eager(), abate.SendInternal)), "/", true},
+		{"a host of many, whose policy sends them", perHost(says(eager(), core.SendInternal)), "/", true},
 		{"a host without a guard", outside, "/", false},
 		{"where a redirect leads", named(eager()), "/redirect", false},
 		{"where a redirect leads, on the same host", named(eager()), "/home", true},

@@ -16,13 +16,15 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
 // once is a protection under which POST requests are done once for each key.
-func once() abate.Protection {
-	return abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 1000, MaxAnswer: 1000}}
+func once() inbound.Protection {
+	return inbound.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}, MaxBody: 1000, MaxAnswer: 1000}}
 }
 
 func post(t *testing.T, url, key, body string) *http.Response {
@@ -32,7 +34,7 @@ func post(t *testing.T, url, key, body string) *http.Response {
 
 // details are what the gate was told about keys.
 func (l *gateLog) details() (all []string) {
-	for _, e := range l.all(abate.KeyDecided) {
+	for _, e := range l.all(inbound.KeyDecided) {
 		all = append(all, e.Detail)
 	}
 	return all
@@ -40,7 +42,7 @@ func (l *gateLog) details() (all []string) {
 
 // classes are what the gate was told about the service.
 func (l *gateLog) classes() (all []abate.Class) {
-	for _, e := range l.all(abate.RequestDone) {
+	for _, e := range l.all(inbound.RequestDone) {
 		all = append(all, e.Class)
 	}
 	return all
@@ -219,7 +221,7 @@ func TestAnAnswerThatIsNotForGoodIsNotKept(t *testing.T) {
 func TestARefusalBurnsNoKey(t *testing.T) {
 	p := once()
 	p.RateLimit.Config = perMinute(1)
-	store := idempotency.NewMemory(1<<20, abate.Now)
+	store := idempotency.NewMemory(1<<20, core.Now)
 	p.Store = store
 	b, _, _ := protect(t, p, func(w http.ResponseWriter, _ *http.Request) {})
 	post(t, b.URL, "k1", "order")
@@ -364,7 +366,7 @@ func (s *slowStore) Complete(ctx context.Context, key string, token uint64, r id
 }
 
 func TestAnAnswerIsStoredBeforeTheClientHasIt(t *testing.T) {
-	store := &slowStore{idempotency.NewMemory(1<<20, abate.Now), make(chan struct{}), make(chan struct{})}
+	store := &slowStore{idempotency.NewMemory(1<<20, core.Now), make(chan struct{}), make(chan struct{})}
 	p := once()
 	p.Store = store
 	b, _, _ := protect(t, p, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", 1000)) })
@@ -404,7 +406,7 @@ func TestWhatAClientThatLeftAskedForIsDoneAndKept(t *testing.T) {
 		t.Error("the connection is open")
 	}
 	close(end)
-	if !settles(func() bool { return len(log.all(abate.RequestDone)) == 1 }) {
+	if !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) {
 		t.Fatal("it is never done")
 	}
 	var resp *http.Response
@@ -536,7 +538,7 @@ func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, log := once(), new(gateLog)
 				p.Observer, p.Idempotency.WhenAway = log, c.whenAway
-				store := &awayStore{Store: idempotency.NewMemory(1<<20, abate.Now), complete: c.err}
+				store := &awayStore{Store: idempotency.NewMemory(1<<20, core.Now), complete: c.err}
 				p.Store = store
 				h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Location", "/orders/7")
@@ -578,7 +580,7 @@ func TestAStreamIsMarkedBeforeItsFirstByteGoesOut(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", store away: ", away), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p, runs := once(), 0
-					store := &awayStore{Store: idempotency.NewMemory(1<<20, abate.Now)}
+					store := &awayStore{Store: idempotency.NewMemory(1<<20, core.Now)}
 					if away {
 						store.complete = errors.New("no route")
 					}
@@ -760,7 +762,7 @@ func TestTheMemoryOfAnAnswerIsGivenBack(t *testing.T) {
 		"an end": func(http.ResponseWriter) {}, "a panic": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
 		"a stream": func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
 	} {
-		g, err := abate.NewGate("shop", p)
+		g, err := inbound.NewGate("shop", p)
 		if err != nil {
 			t.Fatal(err)
 		}

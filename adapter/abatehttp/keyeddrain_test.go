@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -28,7 +28,7 @@ func TestDrainWaitsForARunWhoseClientHasLeft(t *testing.T) {
 			checkGoroutines(t)
 			began, end, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			p := once()
-			store := idempotency.NewMemory(1<<20, abate.Now)
+			store := idempotency.NewMemory(1<<20, core.Now)
 			p.Store = store
 			h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				close(began)

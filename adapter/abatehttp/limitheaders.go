@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // limitHeaders show the rate limit on every answer: those of the IETF's draft, and those that were used before. The
@@ -44,13 +44,13 @@ func (x *exchange) showLimit() {
 type limitTexts struct{ last atomic.Pointer[limitText] }
 
 type limitText struct {
-	protection *abate.Protection
+	protection *inbound.Protection
 	quota      int64
 	policy     string
 	limit      string
 }
 
-func (c *limitTexts) of(p *abate.Protection, quota int64) *limitText {
+func (c *limitTexts) of(p *inbound.Protection, quota int64) *limitText {
 	last := c.last.Load()
 	if last == nil || last.protection != p || last.quota != quota {
 		last = &limitText{p, quota, string(AppendRateLimitPolicy(nil, p.RateLimit.Config)), strconv.FormatInt(quota, 10)}

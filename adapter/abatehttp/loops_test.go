@@ -16,6 +16,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -92,7 +93,7 @@ func TestLoopsThatRetryNothingAreNoRepeats(t *testing.T) {
 			return func(int) *http.Request {
 				req := newRequest(t, "GET", "http://api.test/news", nil)
 				req.Header = header
-				return req.WithContext(abate.WithCallTree(t.Context(), abate.NewOpenCallTree()))
+				return req.WithContext(core.WithCallTree(t.Context(), core.NewOpenCallTree()))
 			}
 		}, failing},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
@@ -46,10 +47,10 @@ func TestAGuardThatIsInUseIsNotForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent := 0
-			calls := make([]abate.Call, 100)
+			calls := make([]core.Call, 100)
 			for i := range calls {
 				g := choose(newRequest(t, "GET", fmt.Sprintf("http://h%d.test/", i%4), nil))
-				if g.Begin(&calls[i], abate.Now(), abate.NoDeadline).Action == abate.Attempt {
+				if g.Begin(&calls[i], core.Now(), core.NoDeadline).Action == core.Attempt {
 					sent++
 				}
 			}

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/startup"
 )
 
 // readyLimit is how long the checks of a readiness may take together: a kubelet gives up after a second, unless told otherwise.
@@ -20,7 +21,7 @@ const readyLimit = 900 * time.Millisecond
 // The reasons are the errors of drivers, with names of hosts and users: serve it where probes ask, not to everybody.
 //
 //	mux.Handle("/readyz", abatehttp.ReadyHandler(ready))
-func ReadyHandler(r *abate.Readiness) http.Handler {
+func ReadyHandler(r *startup.Readiness) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -30,7 +31,7 @@ func ReadyHandler(r *abate.Readiness) http.Handler {
 		// The result of a check is kept for those who ask next: it must not say that this one has left.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), readyLimit)
 		defer cancel()
-		report := r.Report(ctx, abate.Now())
+		report := r.Report(ctx, core.Now())
 		body, media := readyText(&report), "text/plain; charset=utf-8"
 		if acceptsJSON(req) {
 			body, media = readyJSON(&report), "application/json"
@@ -59,7 +60,7 @@ func acceptsJSON(r *http.Request) bool {
 	return false
 }
 
-func readyText(r *abate.ReadinessReport) []byte {
+func readyText(r *startup.ReadinessReport) []byte {
 	text := "ready\n"
 	if !r.Ready {
 		text = "not ready\n"
@@ -74,7 +75,7 @@ func readyText(r *abate.ReadinessReport) []byte {
 }
 
 // readyLine reads, for instance, "postgres: not ready after 3 attempts in 1.2s, next in 800ms: connection refused".
-func readyLine(s *abate.ReadinessState) string {
+func readyLine(s *startup.ReadinessState) string {
 	line := s.Name + ": ready"
 	if !s.Ready {
 		line = s.Name + ": not ready"
@@ -108,7 +109,7 @@ type readyState struct {
 	Error          string  `json:"error,omitempty"`
 }
 
-func readyJSON(r *abate.ReadinessReport) []byte {
+func readyJSON(r *startup.ReadinessReport) []byte {
 	parts := make([]readyState, 0, len(r.Parts))
 	for _, s := range r.Parts {
 		part := readyState{s.Name, s.Ready, s.Attempts, s.Elapsed.Seconds(), s.NextTry.Seconds(), ""}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/startup"
 )
 
 // store is a program's own.
@@ -15,8 +15,8 @@ func openStore(context.Context) (*store, error) { return &store{}, nil }
 
 func ExampleReadyHandler() {
 	serve := func(ctx context.Context, orders http.HandlerFunc) error {
-		var ready abate.Readiness
-		db, err := abate.ConnectInBackground(ctx, &ready, "orders-db", abate.StartupPolicy(), openStore)
+		var ready startup.Readiness
+		db, err := startup.ConnectInBackground(ctx, &ready, "orders-db", startup.Policy(), openStore)
 		if err != nil { // of the policy
 			return err
 		}

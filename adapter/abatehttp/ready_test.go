@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/startup"
 )
 
 // probed asks the handler as a probe does.
-func probed(r *abate.Readiness, method, accept string) *httptest.ResponseRecorder {
+func probed(r *startup.Readiness, method, accept string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, "/readyz", nil)
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -28,15 +28,15 @@ func probed(r *abate.Readiness, method, accept string) *httptest.ResponseRecorde
 
 func TestReadyHandlerTellsProbesAndPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r abate.Readiness
+		var r startup.Readiness
 		if w := probed(&r, "GET", ""); w.Code != 200 || w.Body.String() != "ready\n" || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
 		}
-		ctx := abate.ContextWithLogger(t.Context(), nil)
-		p := abate.StartupPolicy()
+		ctx := startup.ContextWithLogger(t.Context(), nil)
+		p := startup.Policy()
 		p.Jitter = "none"
 		attempts := 0
-		h, err := abate.ConnectInBackground(ctx, &r, "postgres", p, func(context.Context) (int, error) {
+		h, err := startup.ConnectInBackground(ctx, &r, "postgres", p, func(context.Context) (int, error) {
 			if attempts++; attempts < 3 {
 				return 0, errors.New("connection refused\nby both hosts")
 			}
@@ -61,7 +61,7 @@ func TestReadyHandlerTellsProbesAndPeople(t *testing.T) {
 }
 
 func TestReadyHandlerAsJSON(t *testing.T) {
-	var r abate.Readiness
+	var r startup.Readiness
 	r.Await("postgres").NotReady(errors.New("down"))
 	r.Drain("shutting down")
 	var got struct {
@@ -73,7 +73,7 @@ func TestReadyHandlerAsJSON(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 503 || got.Ready || got.Draining != "shutting down" || len(got.Parts) != 1 || got.Parts[0].Error != "down" {
 		t.Errorf("%d %q: %v", w.Code, w.Body, err)
 	}
-	if w := probed(&abate.Readiness{}, "GET", "application/json"); w.Code != 200 || w.Body.String() != `{"ready":true,"parts":[]}`+"\n" || w.Header().Get("Content-Type") != "application/json" {
+	if w := probed(&startup.Readiness{}, "GET", "application/json"); w.Code != 200 || w.Body.String() != `{"ready":true,"parts":[]}`+"\n" || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
 	for _, accept := range []string{"application/json;q=0", "application/jsonx", "text/plain", "*/*", ";;;"} {
@@ -84,7 +84,7 @@ func TestReadyHandlerAsJSON(t *testing.T) {
 }
 
 func TestReadyHandlerTakesOnlyQuestions(t *testing.T) {
-	var r abate.Readiness
+	var r startup.Readiness
 	if w := probed(&r, "POST", ""); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -96,7 +96,7 @@ func TestReadyHandlerTakesOnlyQuestions(t *testing.T) {
 // A probe that leaves must not make the next one believe that the check has failed; one that hangs must not hold up all others.
 func TestChecksHaveATimeLimitOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r abate.Readiness
+		var r startup.Readiness
 		r.Check("disk", func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 )
 
 // A client runs the time limit that it sends, and hears of the end first: it began to wait earlier. A service that is too
@@ -23,7 +24,7 @@ func TestAClientThatLeavesAtItsDeadlineWaitedTooLong(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			log := new(gateLog)
-			p := abate.Protection{Observer: log}
+			p := inbound.Protection{Observer: log}
 			h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				<-r.Context().Done()
 			}))

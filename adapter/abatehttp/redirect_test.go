@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -87,7 +88,7 @@ func TestRedirectsAreCountedOnceAndLoseNoBody(t *testing.T) {
 			if got := read(t, resp); got != "done" || last != c.last {
 				t.Errorf("got %q after %d attempts", got, last)
 			}
-			if left, want := fmt.Sprintf("%.2f", g.Budget().Balance(abate.Now())), fmt.Sprintf("%.2f", 10+float64(c.calls)/2-2); left != want {
+			if left, want := fmt.Sprintf("%.2f", g.Budget().Balance(core.Now())), fmt.Sprintf("%.2f", 10+float64(c.calls)/2-2); left != want {
 				t.Errorf("the budget has %s left, want %s", left, want)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
@@ -16,25 +16,25 @@ import (
 // RefusalStatus is the HTTP status for what a gate refused, and its stable code in answers, metrics and logs:
 // rate-limited (429), overloaded (503) or deadline (504); for a caller that has left, client-left (499, which nobody
 // gets to see).
-func RefusalStatus(r *abate.Refusal) (status int, code string) {
+func RefusalStatus(r *inbound.Refusal) (status int, code string) {
 	p := serving.ProblemOf(r)
 	return p.Status, p.Code
 }
 
 // AppendRefusal appends the body for a refusal: an RFC 9457 problem with the members code, service, reason and
 // retryAfter beside the standard ones. It allocates nothing if dst has room.
-func AppendRefusal(dst []byte, gate string, r *abate.Refusal) []byte {
+func AppendRefusal(dst []byte, gate string, r *inbound.Refusal) []byte {
 	return (*Problem)(serving.ProblemOf(r)).appendTo(dst, gate, "", r.Shed, RefusalWait(r))
 }
 
 // RefusalWait is what Retry-After says to who is refused by a gate, in whole seconds.
-func RefusalWait(r *abate.Refusal) time.Duration {
+func RefusalWait(r *inbound.Refusal) time.Duration {
 	return time.Duration(r.WholeSeconds()) * time.Second
 }
 
 // KeyWait is what Retry-After says to who is refused because of its idempotency key, in whole seconds, 1 to 30: so
 // much, that those who are refused come back one after the other.
-func KeyWait(g *abate.Gate) time.Duration { return g.ComeBack().Truncate(time.Second) }
+func KeyWait(g *inbound.Gate) time.Duration { return g.ComeBack().Truncate(time.Second) }
 
 // Problem is a refusal with a stable code, as RFC 9457 has it.
 type Problem serving.Problem
@@ -139,7 +139,7 @@ func AppendRateLimit(dst []byte, d ratelimit.Decision) []byte {
 
 // XRateLimitReset is the value of X-RateLimit-Reset at a time of the wall clock: RateLimitReset, or that time in
 // seconds since 1970, rounded up, if the limit's reset is epoch. It is false if that time does not come.
-func XRateLimitReset(l *abate.ArrivalLimit, d ratelimit.Decision, now time.Time) (seconds int64, ok bool) {
+func XRateLimitReset(l *inbound.ArrivalLimit, d ratelimit.Decision, now time.Time) (seconds int64, ok bool) {
 	if l.Reset == "epoch" {
 		wait, ok := resetIn(d)
 		return WholeSeconds(time.Duration(now.Nanosecond())+min(wait, ratelimit.Never-time.Second)) + now.Unix(), ok

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -57,7 +58,7 @@ type sign struct {
 	method, url string
 	key         string          // a name that is the same for all attempts of a call
 	header      uintptr         // the map itself, which outlives the attempts
-	tree        *abate.CallTree // that the header's call belongs to
+	tree        *core.CallTree  // that the header's call belongs to
 	ctx         context.Context // one that belongs to a piece of work
 	content     uint64          // what else is asked
 }
@@ -91,7 +92,7 @@ func signs(g *abate.Guard, req *http.Request) (all [2]sign, n int) {
 	ctx := req.Context()
 	if req.Header != nil {
 		all[n] = base
-		all[n].header, all[n].tree = reflect.ValueOf(req.Header).Pointer(), abate.CallTreeOf(ctx)
+		all[n].header, all[n].tree = reflect.ValueOf(req.Header).Pointer(), core.CallTreeOf(ctx)
 		n++
 	}
 	if whole && ofWork(ctx) {
@@ -146,7 +147,7 @@ func ofWork(ctx context.Context) bool {
 	if _, ok := ctx.Deadline(); ok {
 		return true
 	}
-	return ctx.Value(http.ServerContextKey) != nil || abate.CallTreeOf(ctx) != nil
+	return ctx.Value(http.ServerContextKey) != nil || core.CallTreeOf(ctx) != nil
 }
 
 // longestDigest is up to how many bytes of a body are read to tell it from another.

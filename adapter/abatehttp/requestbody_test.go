@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 )
 
@@ -72,7 +73,7 @@ func TestGetBodyThatFailsEndsTheCall(t *testing.T) {
 	if _, err := client.Do(req); !errors.Is(err, lost) {
 		t.Errorf("error %v", err)
 	}
-	if last := events.all(abate.AttemptEnded)[1]; last.Class != abate.Ignored {
+	if last := events.all(core.AttemptEnded)[1]; last.Class != abate.Ignored {
 		t.Errorf("it is held against the server as %v", last.Class)
 	}
 }
@@ -300,7 +301,7 @@ func TestBrokenUploadIsNotHeldAgainstTheServer(t *testing.T) {
 			if _, err := client.Do(req); !errors.Is(err, broken) {
 				t.Errorf("error %v", err)
 			}
-			ended := events.all(abate.AttemptEnded)
+			ended := events.all(core.AttemptEnded)
 			if len(ended) != 1 || ended[0].Class != abate.Ignored {
 				t.Errorf("attempts: %+v", ended)
 			}
@@ -324,7 +325,7 @@ func TestBrokenCopyOfABodyIsNotHeldAgainstTheServer(t *testing.T) {
 	if _, err := client.Do(req); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
-	if ended := events.all(abate.AttemptEnded); len(ended) != 2 || ended[1].Class != abate.Ignored {
+	if ended := events.all(core.AttemptEnded); len(ended) != 2 || ended[1].Class != abate.Ignored {
 		t.Errorf("attempts: %+v", ended)
 	}
 }
@@ -366,7 +367,7 @@ func TestResetDuringAnUploadIsTheServersFailure(t *testing.T) {
 	if _, err := client.Do(newRequest(t, "POST", b.URL, r)); err == nil {
 		t.Error("no error")
 	}
-	if e := events.all(abate.AttemptEnded)[0]; e.Class != abate.Failure {
+	if e := events.all(core.AttemptEnded)[0]; e.Class != abate.Failure {
 		t.Errorf("the attempt counts as %v: %v", e.Class, e.Err)
 	}
 }
@@ -382,7 +383,7 @@ func TestReadingABodyThatTheBaseHasClosedIsNotTheCallersFault(t *testing.T) {
 	if _, err := abatehttp.NewTransport(base, guard(t, p)).RoundTrip(newRequest(t, "POST", "http://payments.test", r)); err == nil {
 		t.Error("no error")
 	}
-	if e := events.all(abate.AttemptEnded)[0]; e.Class != abate.Failure {
+	if e := events.all(core.AttemptEnded)[0]; e.Class != abate.Failure {
 		t.Errorf("the attempt counts as %v: %v", e.Class, e.Err)
 	}
 }

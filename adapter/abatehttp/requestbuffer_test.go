@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -99,7 +100,7 @@ func TestHangingRequestBodyEndsWithTheCall(t *testing.T) {
 					t.Error("the caller's body is open")
 				}
 				close(body.release) // the goroutine that reads it must go now: synctest looks
-				for _, e := range events.all(abate.AttemptEnded) {
+				for _, e := range events.all(core.AttemptEnded) {
 					if e.Class != abate.Ignored {
 						t.Errorf("it is held against the server as %v", e.Class)
 					}
@@ -231,7 +232,7 @@ func TestBodyThatLiesAboutItsLengthIsNotSent(t *testing.T) {
 			t.Error("the caller's body is open")
 		}
 	}
-	for _, e := range events.all(abate.AttemptEnded) {
+	for _, e := range events.all(core.AttemptEnded) {
 		if e.Class != abate.Ignored {
 			t.Errorf("it is held against the server as %v", e.Class)
 		}
@@ -290,7 +291,7 @@ func TestNoHedgeIsSentBeforeItsBodyIsThere(t *testing.T) {
 				if status != 200 || got != c.content || len(sent) != c.sent {
 					t.Errorf("%d with %d bytes after %d copies, want %d", status, len(got), len(sent), c.sent)
 				}
-				for _, e := range events.all(abate.AttemptEnded) {
+				for _, e := range events.all(core.AttemptEnded) {
 					if e.Attempt == 2 && e.Class != c.class {
 						t.Errorf("the hedge counts as %v: %v", e.Class, e.Err)
 					}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/retry"
 )
 
@@ -344,7 +345,7 @@ func TestServerThatHangsIsAFailure(t *testing.T) {
 	if !errors.Is(err, abate.ErrAttemptsExhausted) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	for _, e := range events.all(abate.AttemptEnded) {
+	for _, e := range events.all(core.AttemptEnded) {
 		if e.Class != abate.Failure {
 			t.Errorf("attempt %d counts as %v", e.Attempt, e.Class)
 		}

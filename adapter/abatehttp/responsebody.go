@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // responseBody lets the context of the attempt live as long as its answer is read. To end it earlier would cut off
@@ -15,7 +15,7 @@ import (
 type responseBody struct {
 	io.ReadCloser
 	call    *call
-	release abate.Release
+	release core.Release
 	settled atomic.Bool        // the guard knows how the body ended
 	end     context.CancelFunc // of the call's own context, if it has one
 	refused bool               // the policy, and not only the server, ended the call: see refusedInside
@@ -30,7 +30,7 @@ func refusedInside(resp *http.Response) bool {
 
 // attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1, and
 // nobody reads those to their end: bodiless says that this is one.
-func (b *responseBody) attach(c *call, resp *http.Response, release abate.Release, bodiless bool) {
+func (b *responseBody) attach(c *call, resp *http.Response, release core.Release, bodiless bool) {
 	b.call = c
 	switch {
 	case !release.Needed() && b.end == nil && !b.refused:
@@ -42,7 +42,7 @@ func (b *responseBody) attach(c *call, resp *http.Response, release abate.Releas
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		// The caller owns the connection now and may ask its body for all that a connection can do. The attempt's
 		// context ends by its deadline, which net/http no longer applies to it.
-		b.over(abate.Release{})
+		b.over(core.Release{})
 	default:
 		b.ReadCloser, b.release = resp.Body, release
 		resp.Body = b
@@ -73,13 +73,13 @@ func (b *responseBody) settle(err error) {
 	}
 	if err != io.EOF && b.call.request.Context().Err() != context.Canceled && !b.call.cancelled() {
 		b.release.Failed(err)
-		b.release = abate.Release{}
+		b.release = core.Release{}
 	}
 	b.over(b.release)
 }
 
 // over ends the contexts of the attempt and of the call. It may be called more than once.
-func (b *responseBody) over(release abate.Release) {
+func (b *responseBody) over(release core.Release) {
 	release.Done()
 	if b.end != nil {
 		b.end()

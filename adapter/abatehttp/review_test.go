@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -90,16 +91,16 @@ func TestAStreamThatIsNotKeptMayEndWithItsClient(t *testing.T) {
 
 func TestTheNearestHopSaysThePriority(t *testing.T) {
 	r := from("10.0.0.1:1", "Abate-Priority", "CRITICAL_PLUS", "Abate-Priority", "SHEDDABLE")
-	p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}}
+	p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}}
 	abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if got, _ := abate.PriorityOf(r.Context()); got != shed.Sheddable {
+		if got, _ := core.PriorityOf(r.Context()); got != shed.Sheddable {
 			t.Errorf("a client has made itself %v", got)
 		}
 	})).ServeHTTP(httptest.NewRecorder(), r)
 }
 
 func TestAClosedLimitNamesNoTime(t *testing.T) {
-	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: 1e9}}}}
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: 1e9}}}}
 	w := httptest.NewRecorder()
 	abatehttp.NewHandler(newGate(t, p), http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if h := w.Header(); w.Code != 429 || h.Get("RateLimit") != `"default";r=0` || h["X-Ratelimit-Reset"] != nil || h.Get("X-RateLimit-Remaining") != "0" {

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
 // countingRuns answers with how often it has run.
-func countingRuns(t *testing.T, p abate.Protection) (h *abatehttp.Handler, runs *int) {
+func countingRuns(t *testing.T, p inbound.Protection) (h *abatehttp.Handler, runs *int) {
 	runs = new(int)
 	return abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		*runs++
@@ -49,15 +49,15 @@ func TestTwoUsersBehindOneAddressDoNotGetEachOthersAnswers(t *testing.T) {
 func TestAUserWhoComesBackFromAnotherAddressIsNotServedTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		fields []string
-		change func(*abate.Protection, *abatehttp.Handler)
+		change func(*inbound.Protection, *abatehttp.Handler)
 	}{
 		"with a credential":    {fields: []string{"Authorization", "Bearer ann"}},
 		"with an API key":      {fields: []string{"X-Api-Key", "ann"}},
 		"without a credential": {},
-		"known to the program": {change: func(_ *abate.Protection, h *abatehttp.Handler) {
+		"known to the program": {change: func(_ *inbound.Protection, h *abatehttp.Handler) {
 			h.Caller = func(*http.Request) string { return "ann" }
 		}},
-		"by a named cookie": {fields: []string{"Cookie", "sid=ann"}, change: func(p *abate.Protection, _ *abatehttp.Handler) {
+		"by a named cookie": {fields: []string{"Cookie", "sid=ann"}, change: func(p *inbound.Protection, _ *abatehttp.Handler) {
 			p.Idempotency.Scope = "cookie:sid"
 		}},
 	} {
@@ -166,7 +166,7 @@ func TestServerErrorsAreKeptIfTheProtectionSaysSo(t *testing.T) {
 }
 
 func TestAnAnswerLargerThan64KiBIsReplayed(t *testing.T) {
-	p := abate.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}}}
+	p := inbound.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}}}
 	large := strings.Repeat("x", 3<<20)
 	h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, large) }))
 	for n := range 2 {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -26,7 +28,7 @@ func from(peer string, headers ...string) *http.Request {
 }
 
 // same tells whether two requests come out of one bucket.
-func same(t *testing.T, p abate.Protection, a, b *http.Request) bool {
+func same(t *testing.T, p inbound.Protection, a, b *http.Request) bool {
 	t.Helper()
 	p.RateLimit.Config = perMinute(1)
 	h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -69,7 +71,7 @@ func TestWhoARequestIsFrom(t *testing.T) {
 		"a socket without addresses, and a name yet": {from("@", "X-Tenant", "a"), "@"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: abate.ArrivalLimit{Key: "ip"}}
+			p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "ip"}}
 			if !same(t, p, c.request, from(c.want)) {
 				t.Errorf("it is not from %s", c.want)
 			}
@@ -109,9 +111,9 @@ func TestCallersByHeaderAndCertificate(t *testing.T) {
 		"no certificate":                 {"mtls", from("192.0.2.1:1"), from("192.0.2.1:2"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: abate.ArrivalLimit{Key: "caller"}, Caller: c.word}
+			p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "caller"}, Caller: c.word}
 			if c.word == "mtls" {
-				p.TLS = abate.TLS{Certificate: "/c", Key: "/k", ClientCA: "/ca"}
+				p.TLS = inbound.TLS{Certificate: "/c", Key: "/k", ClientCA: "/ca"}
 			}
 			if got := same(t, p, c.a, c.b); got != c.same {
 				t.Errorf("the same: %v", got)
@@ -121,7 +123,7 @@ func TestCallersByHeaderAndCertificate(t *testing.T) {
 }
 
 func TestTheHandlersOwnFunctionsComeFirst(t *testing.T) {
-	p := abate.Protection{RateLimit: abate.ArrivalLimit{Config: perMinute(1), Key: "caller"}}
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(1), Key: "caller"}}
 	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Caller: func(r *http.Request) string { return r.Header.Get("X-User") }}
 	status := func(user, key string) int {
 		w := httptest.NewRecorder()
@@ -151,14 +153,14 @@ func TestOnlyTrustedPeersSayPriorityAndAttempt(t *testing.T) {
 		"untrusted":            {from("192.0.2.1:1", "Abate-Priority", "CRITICAL_PLUS", "X-Envoy-Attempt-Count", "3"), shed.SheddablePlus, 1},
 	} {
 		log := new(gateLog)
-		p := abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}, Priority: abate.PriorityRule{Default: shed.SheddablePlus}, Observer: log}
+		p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, Priority: inbound.PriorityRule{Default: shed.SheddablePlus}, Observer: log}
 		h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if got, ok := abate.PriorityOf(r.Context()); !ok || got != c.priority {
+			if got, ok := core.PriorityOf(r.Context()); !ok || got != c.priority {
 				t.Errorf("%s: the handler sees %v, %v", name, got, ok)
 			}
 		}))
 		h.ServeHTTP(httptest.NewRecorder(), c.request)
-		if got := log.all(abate.RequestAdmitted); len(got) != 1 || got[0].Priority != c.priority || got[0].Attempt != c.attempt {
+		if got := log.all(inbound.RequestAdmitted); len(got) != 1 || got[0].Priority != c.priority || got[0].Attempt != c.attempt {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -166,7 +168,7 @@ func TestOnlyTrustedPeersSayPriorityAndAttempt(t *testing.T) {
 
 func TestPriorityAndDeadlineTravelOn(t *testing.T) {
 	log := new(gateLog)
-	trusting := abate.Protection{TrustedPeers: []string{"127.0.0.1"}, Observer: log}
+	trusting := inbound.Protection{TrustedPeers: []string{"127.0.0.1"}, Observer: log}
 	var left string
 	back := abatehttp.NewHandler(newGate(t, trusting), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		left = r.Header.Get("X-Envoy-Expected-Rq-Timeout-Ms")
@@ -183,7 +185,7 @@ func TestPriorityAndDeadlineTravelOn(t *testing.T) {
 		"said, but nobody's":   {nil, "CRITICAL_PLUS", shed.Critical},
 		"not believed, passed": {nil, "SHEDDABLE", shed.Critical},
 	} {
-		front, _, _ := protect(t, abate.Protection{TrustedPeers: c.trusted}, func(_ http.ResponseWriter, r *http.Request) {
+		front, _, _ := protect(t, inbound.Protection{TrustedPeers: c.trusted}, func(_ http.ResponseWriter, r *http.Request) {
 			req, _ := http.NewRequestWithContext(r.Context(), "GET", behind.URL, nil)
 			req.Header = r.Header.Clone() // as a proxy does
 			resp, err := client.Do(req)
@@ -198,7 +200,7 @@ func TestPriorityAndDeadlineTravelOn(t *testing.T) {
 			headers = append(headers, "Abate-Priority", c.say)
 		}
 		get(t, front.URL, headers...)
-		if all := log.all(abate.RequestAdmitted); len(all) == 0 || all[len(all)-1].Priority != c.want {
+		if all := log.all(inbound.RequestAdmitted); len(all) == 0 || all[len(all)-1].Priority != c.want {
 			t.Errorf("%s: %+v", name, all)
 		}
 		if !strings.HasPrefix(left, "35") && left != "3600000" {

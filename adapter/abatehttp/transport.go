@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/repeats"
 )
 
@@ -86,7 +87,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := &call{transport: t, guard: g, request: req}
 	c.prepare()
-	resp, release, err := abate.Run[*http.Response](c.context(), g, c)
+	resp, release, err := core.Run[*http.Response](c.context(), g, c)
 	resp, err = c.finish(resp, release, err)
 	c.remember(resp, err)
 	return resp, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/internal/serving"
 )
@@ -30,7 +30,7 @@ func (x *exchange) plant(trusted bool) {
 
 // limited reports whether the work under ctx has an allowance already.
 func limited(ctx context.Context) bool {
-	t := abate.CallTreeOf(ctx)
+	t := core.CallTreeOf(ctx)
 	if t == nil {
 		return false
 	}
@@ -42,7 +42,7 @@ func limited(ctx context.Context) bool {
 // for its request, and whether it should not repeat it: because the tree says so, or final does. What a service that
 // only forwards has put there, from the answer of the next one, counts too. It may be called twice for one answer.
 func (x *exchange) tell(status int, final bool) {
-	var b abate.Below
+	var b core.Below
 	if x.tree != nil {
 		b = x.tree.Report()
 	}
@@ -73,12 +73,12 @@ var yes = []string{"true"}
 var madeTexts = func() (all [2][8][1]string) {
 	for n := range all[0] {
 		all[0][n][0] = strconv.Itoa(n)
-		all[1][n][0] = string(hops.AppendMade(nil, abate.Below{Made: n, Final: true}))
+		all[1][n][0] = string(hops.AppendMade(nil, core.Below{Made: n, Final: true}))
 	}
 	return all
 }()
 
-func madeValues(b abate.Below) []string {
+func madeValues(b core.Below) []string {
 	if b.Made >= len(madeTexts[0]) {
 		return []string{string(hops.AppendMade(nil, b))}
 	}

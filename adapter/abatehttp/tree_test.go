@@ -8,15 +8,17 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
-var trusting = abate.Protection{TrustedPeers: []string{"10.0.0.0/8"}}
+var trusting = inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}}
 
 // handled hands one request to a Handler and returns the answer.
-func handled(t testing.TB, p abate.Protection, r *http.Request, handle http.HandlerFunc) *httptest.ResponseRecorder {
+func handled(t testing.TB, p inbound.Protection, r *http.Request, handle http.HandlerFunc) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	abatehttp.NewHandler(newGate(t, p), handle).ServeHTTP(w, r)
@@ -35,7 +37,7 @@ func TestWhatARequestTellsOfItsCallTree(t *testing.T) {
 		"an allowance":                   {from("10.0.0.1:1", hops.Allowance, `2;owner="shop"`), true, true, 2, "shop"},
 		"nothing left":                   {from("10.0.0.1:1", hops.Allowance, "0"), true, true, 0, ""},
 		"several":                        {from("10.0.0.1:1", hops.Allowance, `5;owner="a"`, hops.Allowance, `1;owner="b"`), true, true, 1, "b"},
-		"far too much":                   {from("10.0.0.1:1", hops.Allowance, "999999999999999"), true, true, abate.MaxAllowance, ""},
+		"far too much":                   {from("10.0.0.1:1", hops.Allowance, "999999999999999"), true, true, core.MaxAllowance, ""},
 		"nonsense":                       {from("10.0.0.1:1", hops.Allowance, "many"), true, false, 0, ""},
 		"from somebody":                  {from("192.0.2.1:1", hops.Allowance, "2"), true, false, 0, ""},
 		"an attempt of Envoy's":          {from("10.0.0.1:1", hops.AttemptCount, "2"), true, false, 0, ""},
@@ -44,7 +46,7 @@ func TestWhatARequestTellsOfItsCallTree(t *testing.T) {
 		"a deadline says nothing about ": {request: from("10.0.0.1:1", hops.TimeLeft, "1000")},
 	} {
 		handled(t, trusting, c.request, func(_ http.ResponseWriter, r *http.Request) {
-			tree := abate.CallTreeOf(r.Context())
+			tree := core.CallTreeOf(r.Context())
 			if tree == nil || !c.tree {
 				if (tree != nil) != c.tree {
 					t.Errorf("%s: tree %v", name, tree)
@@ -121,9 +123,9 @@ func TestTheAnswerSaysWhatBecameOfTheTree(t *testing.T) {
 }
 
 func TestRefusalsSayThatNothingWasMade(t *testing.T) {
-	limit := func(n float64) abate.Protection {
+	limit := func(n float64) inbound.Protection {
 		p := trusting
-		p.RateLimit = abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: time.Hour}, Burst: 1}}
+		p.RateLimit = inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: time.Hour}, Burst: 1}}
 		return p
 	}
 	locked := trusting
@@ -133,7 +135,7 @@ func TestRefusalsSayThatNothingWasMade(t *testing.T) {
 	late := trusting
 	late.Timeout = time.Nanosecond
 	for name, c := range map[string]struct {
-		protection abate.Protection
+		protection inbound.Protection
 		status     int
 		made       string
 	}{
@@ -262,9 +264,9 @@ func FuzzAllowanceOnArrival(f *testing.F) {
 		r.Header[hops.Allowance] = []string{one, other}
 		w := httptest.NewRecorder()
 		abatehttp.NewHandler(gate, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			a, limited := abate.CallTreeOf(r.Context()).Allowance()
+			a, limited := core.CallTreeOf(r.Context()).Allowance()
 			least, ok := hops.LeastAllowance([]string{one, other})
-			if limited != (ok && trusted) || limited && a.Left != least.Left || a.Left > abate.MaxAllowance {
+			if limited != (ok && trusted) || limited && a.Left != least.Left || a.Left > core.MaxAllowance {
 				t.Errorf("%q, %q: %+v, %v", one, other, a, limited)
 			}
 		})).ServeHTTP(w, r)

@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 )
 
@@ -65,7 +65,7 @@ func (x *exchange) WriteHeader(status int) {
 // not to try again, when too many do or all that could be tried was tried.
 func (x *exchange) begin(status int) {
 	x.status = status
-	x.tell(status, hops.StatusFailed(status) && x.Arrival.NoRetry(abate.Now()))
+	x.tell(status, hops.StatusFailed(status) && x.Arrival.NoRetry(core.Now()))
 	if x.key != nil {
 		x.key.record.head(status, x.key.Config)
 	}

@@ -8,10 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Consumer is one consumer group's member, with the retry topics of its topics. Fill in the fields and call Run.
@@ -86,7 +88,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 // State reads the consumer, for dashboards and people. Safe at any time; between runs it has only the names.
 func (c *Consumer) State() redelivery.State {
 	if r := c.current.Load(); r != nil {
-		return r.state(abate.Now())
+		return r.state(core.Now())
 	}
 	s := redelivery.State{Group: c.Group}
 	if c.Guard != nil {

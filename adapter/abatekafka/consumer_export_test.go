@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // Parts of the consumer, for tests of this package.
@@ -45,7 +46,7 @@ const MaxRecent = maxRecent
 
 // DeliveryContext makes the context of a delivery that may take so long, and its end.
 func DeliveryContext(parent context.Context, limit time.Duration) (context.Context, func()) {
-	now := abate.Now()
+	now := core.Now()
 	d := &delivery{by: &deliverer{shared: &handling{service: &service{wall: time.Now(), origin: now}}}}
 	d.context.parent, d.context.delivery, d.context.deadline = parent, d, now+limit
 	return &d.context, d.context.end

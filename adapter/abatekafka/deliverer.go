@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // handling is what all deliveries of one Run have in common.
@@ -105,7 +107,7 @@ func (l *deliverer) deliver(d *delivery) ending {
 		l.observe(d.event(redelivery.Delivered))
 	}
 	err := d.run()
-	after := abate.Now()
+	after := core.Now()
 	d.latency = after - d.began
 	d.context.end()
 	l.shared.pace.Done(after, d.attempts, err == nil)
@@ -134,7 +136,7 @@ func (l *deliverer) whole(d *delivery) (end ending, over bool) {
 		return ending{}, false
 	case errors.Is(err, letter.ErrGone):
 		d.outcome = abate.Outcome{Class: abate.Failure, NoRetry: true, Err: err}
-		return l.failed(d, abate.Now(), err), true
+		return l.failed(d, core.Now(), err), true
 	}
 	const again = time.Second
 	l.log.Warn("message came as a pointer to its value, which cannot be read now; it waits",

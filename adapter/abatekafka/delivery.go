@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -17,7 +18,7 @@ type delivery struct {
 	message *Message
 	own     Message
 	context deliveryContext
-	room    abate.Workspace
+	room    core.Workspace
 
 	began    time.Duration
 	latency  time.Duration
@@ -35,7 +36,7 @@ func (d *delivery) run() (err error) {
 
 // guarded is the handler under the guard: nil for what is done, answers among it.
 func (d *delivery) guarded(ctx context.Context) error {
-	_, release, err := abate.Run(ctx, d.by.shared.guard, abate.Operation[struct{}](d))
+	_, release, err := core.Run(ctx, d.by.shared.guard, core.Operation[struct{}](d))
 	release.Done()
 	if err == nil || d.outcome.Class == abate.Ignored && !refusal(err) && d.by.ctx.Err() == nil {
 		return nil
@@ -55,7 +56,7 @@ func attempts(ctx context.Context, _ *Message) error {
 }
 
 // Attempt calls the handler once. A panic is an error.
-func (d *delivery) Attempt(ctx context.Context, _ abate.Sending) (none struct{}, err error) {
+func (d *delivery) Attempt(ctx context.Context, _ core.Sending) (none struct{}, err error) {
 	d.attempts++
 	d.outcome = abate.Outcome{}
 	defer d.catch(&err)
@@ -90,7 +91,7 @@ func (d *delivery) Discard(struct{}) {}
 func (d *delivery) MayHedge() bool { return false }
 
 // Workspace saves the guard an allocation.
-func (d *delivery) Workspace() *abate.Workspace { return &d.room }
+func (d *delivery) Workspace() *core.Workspace { return &d.room }
 
 // event is what is reported of the delivery.
 func (d *delivery) event(kind redelivery.EventKind) redelivery.Event {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // deliveryContext is the context of one delivery: the partition's, with the time limit of a handler. Like that of an
@@ -69,7 +69,7 @@ func (c *deliveryContext) currentErr() error {
 	if err := c.parent.Err(); err != nil {
 		return err
 	}
-	if abate.Now() >= c.deadline {
+	if core.Now() >= c.deadline {
 		return context.DeadlineExceeded
 	}
 	return nil

@@ -5,9 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // partition drives the lane of one assigned partition: the poll loop pushes records, workers take them out, and the
@@ -73,7 +74,7 @@ func (p *partition) push(records []*kgo.Record, end int64) {
 		return
 	}
 	p.window.take(records, end)
-	p.fill(abate.Now())
+	p.fill(core.Now())
 	p.wake()
 }
 
@@ -102,7 +103,7 @@ func (p *partition) wake() {
 // next waits for a record that may be started. False: the partition is gone. The lock is held, but not while it waits.
 func (p *partition) next() (seq uint64, now time.Duration, ok bool) {
 	for {
-		now = abate.Now()
+		now = core.Now()
 		if p.closing {
 			if seq, ok = p.gap(now); ok {
 				return seq, now, true
@@ -219,7 +220,7 @@ func (p *partition) finish(seq uint64) {
 	}
 	p.window.finish(seq)
 	if p.window.backlog.records > 0 {
-		p.fill(abate.Now())
+		p.fill(core.Now())
 	}
 }
 

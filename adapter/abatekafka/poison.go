@@ -8,12 +8,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // poisonAgain is when a batch that stopped its partition is looked at again: a replica may have a good copy.
@@ -40,7 +41,7 @@ func (s *session) fetchFailed(at place, p *partition, f kgo.FetchTopicPartition)
 // notFetched reports that a partition cannot be fetched. The client brings the error with every fetch.
 func (s *session) notFetched(at place, err error) {
 	switch {
-	case !s.troubles.news(at, err, abate.Now()):
+	case !s.troubles.news(at, err, core.Now()):
 	case errors.Is(err, kerr.UnknownTopicID):
 		s.log.Error("topic was deleted, and perhaps made anew: nothing of it is delivered until this consumer is restarted",
 			"topic", at.topic, "partition", at.partition, "error", err)

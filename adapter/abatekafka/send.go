@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abatekafka/letter"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // outgoing is a record on its way to a retry topic or the dead-letter topic. The one that it comes from is finished
@@ -105,7 +106,7 @@ func (p *partition) notSent(o *outgoing, err error) {
 		p.mu.Unlock()
 		return
 	}
-	delay, first := p.forwardFails(o, abate.Now())
+	delay, first := p.forwardFails(o, core.Now())
 	p.mu.Unlock()
 	e := withReason(o.event, forwardFailed.String())
 	e.Kind, e.Delay, e.Err = redelivery.ForwardFailed, delay, err

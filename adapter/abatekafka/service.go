@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -37,7 +38,7 @@ func newService(guard *abate.Guard, pace *redelivery.Pace, log *slog.Logger) *se
 	}
 	s := &service{
 		guard: guard, log: log, names: names, pace: pace, flood: redelivery.NewFloodGuard(names.Flood),
-		wall: time.Now(), origin: abate.Now(),
+		wall: time.Now(), origin: core.Now(),
 	}
 	s.current.Store(&view{policy: policy, c: names, plan: redelivery.NewPlan(names)})
 	return s

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/abate-go/abate"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/abate-go/abate/core"
 )
 
 // versions pins the request that puts offsets into a transaction: version 5 is only for transactions of version 2
@@ -77,7 +78,7 @@ func (t *transactor) leaveOut(ctx context.Context, l load) error {
 	if err != nil {
 		return err
 	}
-	at := abate.Now()
+	at := core.Now()
 	for p := range l.offsets {
 		topic := p.at.topic
 		id, there := now[topic]

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -20,7 +20,7 @@ func (r *running) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			now := abate.Now()
+			now := core.Now()
 			behind := int64(0)
 			for _, s := range r.sessions {
 				for _, p := range s.everything() {

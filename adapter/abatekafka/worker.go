@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // worker delivers the records of a partition, one after the other, on a goroutine of its own.
@@ -75,7 +75,7 @@ func (w *worker) ended(seq uint64, end ending) {
 func (w *worker) died(seq uint64, d *delivery) {
 	p := w.p
 	d.context.end()
-	w.ended(seq, p.deliverer.failed(d, abate.Now(), errGoexit))
+	w.ended(seq, p.deliverer.failed(d, core.Now(), errGoexit))
 	p.sleeping++
 	p.mu.Unlock()
 	go w.work()
@@ -89,7 +89,7 @@ func (p *partition) carryOut(seq uint64, end ending) {
 	case done:
 		p.finish(seq)
 	case hold:
-		now := abate.Now()
+		now := core.Now()
 		p.window.hold(seq, end, now)
 		if end.stop > 0 {
 			p.stop(end.why, now+end.stop)

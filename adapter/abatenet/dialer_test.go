@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatenet"
+	"github.com/abate-go/abate/startup"
 )
 
 func guard(t testing.TB, change func(*abate.Policy)) *abate.Guard {
@@ -218,7 +219,7 @@ func TestAStartWithAWrongPasswordEndsAtOnce(t *testing.T) {
 	p := abate.ConnectionPolicy()
 	p.Classify = abatenet.Classify
 	tries := 0
-	_, err := abate.Connect(t.Context(), "db", p, func(context.Context) (int, error) { tries++; return 0, denied{} })
+	_, err := startup.Connect(t.Context(), "db", p, func(context.Context) (int, error) { tries++; return 0, denied{} })
 	if tries != 1 || !errors.Is(err, denied{}) {
 		t.Errorf("%d tries, error %v", tries, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatenet"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -202,7 +203,7 @@ func TestTheGuardSeesWhatTheServerSays(t *testing.T) {
 // watched dials, and tells how each attempt was judged.
 func watched(t *testing.T, d *abatenet.Dialer, addr string) (conn net.Conn, classes []abate.Class, err error) {
 	ctx := abate.WithObserver(t.Context(), abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptEnded {
+		if e.Kind == core.AttemptEnded {
 			classes = append(classes, e.Class)
 		}
 	}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateotel"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -47,18 +48,18 @@ func made(t testing.TB, c abateotel.Config) *abateotel.Telemetry {
 
 // events are one of each kind.
 var events = []abate.Event{
-	{Kind: abate.CallBegan},
-	{Kind: abate.CallQueued},
-	{Kind: abate.AttemptBegan, Attempt: 2},
-	{Kind: abate.AttemptEnded, Attempt: 1, Class: abate.Failure, Latency: time.Millisecond, Err: errDown},
-	{Kind: abate.RetryScheduled, Attempt: 1, Retries: 1, Delay: time.Second},
-	{Kind: abate.HedgeSent, Attempt: 3},
-	{Kind: abate.HedgeDenied, Reason: abate.ErrBudgetExhausted},
-	{Kind: abate.HiddenRetry},
-	{Kind: abate.CallEnded, Attempt: 3, Retries: 1, Reason: abate.ErrOverloaded, Class: abate.Overload},
-	{Kind: abate.BreakerChanged, To: breaker.Open},
-	{Kind: abate.FallbackUsed},
-	{Kind: abate.PolicyChanged},
+	{Kind: core.CallBegan},
+	{Kind: core.CallQueued},
+	{Kind: core.AttemptBegan, Attempt: 2},
+	{Kind: core.AttemptEnded, Attempt: 1, Class: abate.Failure, Latency: time.Millisecond, Err: errDown},
+	{Kind: core.RetryScheduled, Attempt: 1, Retries: 1, Delay: time.Second},
+	{Kind: core.HedgeSent, Attempt: 3},
+	{Kind: core.HedgeDenied, Reason: abate.ErrBudgetExhausted},
+	{Kind: core.HiddenRetry},
+	{Kind: core.CallEnded, Attempt: 3, Retries: 1, Reason: abate.ErrOverloaded, Class: abate.Overload},
+	{Kind: core.BreakerChanged, To: breaker.Open},
+	{Kind: core.FallbackUsed},
+	{Kind: core.PolicyChanged},
 }
 
 func TestCountingAllocatesNothing(t *testing.T) {

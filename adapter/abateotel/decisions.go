@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Decisions returns a context under which guarded calls write what their policies decide into the span that ctx has, as
@@ -37,25 +38,25 @@ type decisions struct {
 
 // Observe writes one event.
 func (d *decisions) Observe(e abate.Event) {
-	if e.Kind == abate.CallBegan && d.own && d.guard == "" {
+	if e.Kind == core.CallBegan && d.own && d.guard == "" {
 		d.guard = e.Guard
 		d.span.SetName(callName + e.Guard)
 		d.span.SetAttributes(guardKey.String(e.Guard))
 	}
 	mine := d.guard == e.Guard // a call inside the call, under another guard, only adds events
 	switch e.Kind {
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		d.count(mine, e.Attempt)
-	case abate.CallQueued:
+	case core.CallQueued:
 		d.write(&e, queuedEvent)
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		d.retry(&e)
-	case abate.HedgeSent:
+	case core.HedgeSent:
 		d.count(mine, e.Attempt)
 		d.write(&e, hedgeEvent, attemptKey.Int(e.Attempt))
-	case abate.HedgeDenied:
+	case core.HedgeDenied:
 		d.write(&e, deniedEvent, reasonKey.String(reasons[reasonOf(e.Reason)].name))
-	case abate.CallEnded:
+	case core.CallEnded:
 		if e.Reason != nil {
 			d.write(&e, stopEvent, reasonKey.String(reasons[reasonOf(e.Reason)].name), attemptsKey.Int(e.Attempt))
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateotel"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/retry"
@@ -152,7 +153,7 @@ func TestHedgedFunctionsHaveSpansSideBySide(t *testing.T) {
 func TestAFunctionThatNobodyRecordsRunsWithoutSpans(t *testing.T) {
 	f := telemetry(t, sdktrace.NeverSample())
 	v, err := abateotel.Do(t.Context(), f.Telemetry, guard(t, "s", eager(1)), func(ctx context.Context) (bool, error) {
-		return trace.SpanContextFromContext(ctx).IsValid() && abate.ObserverOf(ctx) == nil, nil
+		return trace.SpanContextFromContext(ctx).IsValid() && core.ObserverOf(ctx) == nil, nil
 	})
 	if !v || err != nil || len(f.spans.Started()) != 0 {
 		t.Errorf("got %v, %v, spans %v", v, err, f.names())

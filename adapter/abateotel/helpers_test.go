@@ -19,6 +19,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateotel"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
@@ -204,7 +205,7 @@ type guarded struct {
 }
 
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, release, err := abate.Run[*http.Response](req.Context(), g.guard, &operation{g, req})
+	resp, release, err := core.Run[*http.Response](req.Context(), g.guard, &operation{g, req})
 	release.Done()
 	if resp != nil {
 		return resp, nil
@@ -217,7 +218,7 @@ type operation struct {
 	request *http.Request
 }
 
-func (o *operation) Attempt(ctx context.Context, s abate.Sending) (*http.Response, error) {
+func (o *operation) Attempt(ctx context.Context, s core.Sending) (*http.Response, error) {
 	again := o.request.Clone(ctx)
 	if !o.omit {
 		again.Header.Set("X-Envoy-Attempt-Count", strconv.Itoa(s.Number))

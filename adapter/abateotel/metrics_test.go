@@ -16,12 +16,14 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateotel"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/startup"
 )
 
 // adjusted is a guard whose policy tells the metrics.
@@ -156,14 +158,14 @@ func TestHedgesFallbacksAndChangesAreCounted(t *testing.T) {
 	p := abate.Policy{Hedge: hedge.Config{Delay: time.Millisecond}, CircuitBreaker: breaker.Config{FailureThreshold: 2},
 		RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}}
 	g := f.adjusted(t, "s", p)
-	var c, denied abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c, denied core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	n, _, ok := c.Hedge(time.Millisecond)
 	f.collect(t).want(t, map[string]float64{
 		"abate.client.active_calls{abate.guard=s}": 1, "abate.client.active_attempts{abate.guard=s}": 2,
 	})
 	c.AttemptDone(time.Millisecond, n, abate.Outcome{})
-	g.Begin(&denied, 0, abate.NoDeadline)
+	g.Begin(&denied, 0, core.NoDeadline)
 	if _, _, also := denied.Hedge(0); !ok || also {
 		t.Fatalf("hedges: %v, %v", ok, also)
 	}
@@ -200,8 +202,8 @@ func TestStateIsReadWhenItIsCollected(t *testing.T) {
 		balance: 10, "abate.bulkhead.limit{abate.guard=s}": 7, "abate.bulkhead.running{abate.guard=s}": 0,
 		"abate.bulkhead.queued{abate.guard=s}": 0,
 	})
-	var c abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	defer c.Abort(0)
 	m := f.collect(t)
 	m.want(t, map[string]float64{"abate.bulkhead.running{abate.guard=s}": 1})
@@ -244,7 +246,7 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := telemetry(t, nil)
 			f.Adjust("s", &end.policy)
-			if _, err := abate.Connect(t.Context(), "s", end.policy, func(context.Context) (int, error) {
+			if _, err := startup.Connect(t.Context(), "s", end.policy, func(context.Context) (int, error) {
 				return 0, end.err
 			}); err == nil {
 				t.Fatal("no error")

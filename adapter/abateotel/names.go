@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/startup"
 )
 
 // The attributes that the semantic conventions have no name for.
@@ -74,8 +75,8 @@ var reasons = [...]struct {
 	{abate.ErrThrottled, "throttled"},
 	{abate.ErrOverloaded, "overloaded"},
 	{abate.ErrDeadline, "deadline"},
-	{abate.ErrGaveUp, "gave_up"},
-	{abate.ErrPermanent, "permanent"},
+	{startup.ErrGaveUp, "gave_up"},
+	{startup.ErrPermanent, "permanent"},
 	{context.Canceled, canceled},
 	{nil, "other"},
 }

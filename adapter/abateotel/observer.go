@@ -9,6 +9,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // observer counts the events of one service. The attributes are put together once, so that an event costs what the
@@ -49,33 +50,33 @@ func (o *observer) attributes(more ...attribute.KeyValue) metric.MeasurementOpti
 func (o *observer) Observe(e abate.Event) {
 	ctx := context.Background()
 	switch e.Kind {
-	case abate.CallBegan:
+	case core.CallBegan:
 		o.calls.Add(1)
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		o.inAir.Add(1)
 		if e.Attempt > 1 {
 			o.to.retries.Add(ctx, 1, o.plain...)
 		}
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		o.inAir.Add(-1)
 		o.to.attempts.Add(ctx, 1, o.attempts[e.Class&3]...)
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		o.to.delay.Record(ctx, e.Delay.Seconds(), o.delay...)
-	case abate.HedgeSent:
+	case core.HedgeSent:
 		o.inAir.Add(1)
 		o.to.hedges.Add(ctx, 1, o.plain...)
-	case abate.HedgeDenied:
+	case core.HedgeDenied:
 		o.to.denials.Add(ctx, 1, o.denied(reasonOf(e.Reason))...)
-	case abate.HiddenRetry:
+	case core.HiddenRetry:
 		o.to.hidden.Add(ctx, 1, o.plain...)
-	case abate.CallEnded:
+	case core.CallEnded:
 		o.calls.Add(-1)
 		o.to.duration.Record(ctx, e.Latency.Seconds(), o.duration(&e)...)
-	case abate.BreakerChanged:
+	case core.BreakerChanged:
 		o.to.transitions.Add(ctx, 1, o.transitions[e.To&3]...)
-	case abate.FallbackUsed:
+	case core.FallbackUsed:
 		o.to.fallbacks.Add(ctx, 1, o.plain...)
-	case abate.PolicyChanged:
+	case core.PolicyChanged:
 		o.to.changes.Add(ctx, 1, o.plain...)
 	}
 }

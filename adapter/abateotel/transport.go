@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Calls returns an http.RoundTripper with a span for each request that callers make, in which the policy's decisions
@@ -141,7 +142,7 @@ func resends(req *http.Request) int {
 			number = n
 		}
 	}
-	if d, ok := abate.ObserverOf(req.Context()).(*decisions); ok {
+	if d, ok := core.ObserverOf(req.Context()).(*decisions); ok {
 		if sent := int(d.sent.Load()); number == 0 || number > sent { // one that came from further out is not about this call
 			number = sent
 		}

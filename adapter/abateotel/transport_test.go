@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -91,7 +92,7 @@ func TestACallThatThePolicyStopsSaysWhy(t *testing.T) {
 		"budget_exhausted":   {broke, nil, "2", "overload"},
 		"attempts_exhausted": {eager(1), nil, "2", "overload"},
 		"bulkhead_full": {abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}}, func(g *abate.Guard) {
-			g.Begin(new(abate.Call), 0, abate.NoDeadline)
+			g.Begin(new(core.Call), 0, core.NoDeadline)
 		}, "0", "refused"},
 	} {
 		t.Run(reason, func(t *testing.T) {

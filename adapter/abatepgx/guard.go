@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -22,7 +23,7 @@ import (
 func Guard(config *pgxpool.Config, g *abate.Guard) {
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		admission, err := abate.AdmitOne(ctx, g)
+		admission, err := core.AdmitOne(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -42,7 +43,7 @@ func Guard(config *pgxpool.Config, g *abate.Guard) {
 type opening struct {
 	*multitracer.Tracer // the user's, in all its interfaces
 	guard               *abate.Guard
-	admission           *abate.Admission // nil once the connection is open, or is not to be
+	admission           *core.Admission // nil once the connection is open, or is not to be
 }
 
 var (

@@ -18,6 +18,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatepgx"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/needs/postgres"
 )
 
@@ -32,11 +33,11 @@ func (e *events) Observe(ev abate.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch ev.Kind {
-	case abate.CallBegan:
+	case core.CallBegan:
 		e.calls++
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		e.began++
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		e.ended++
 		e.classes = append(e.classes, ev.Class)
 	}

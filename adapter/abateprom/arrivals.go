@@ -3,7 +3,7 @@ package abateprom
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -122,7 +122,7 @@ func gateDescs() []*prometheus.Desc {
 }
 
 // collectGate reads a gate. What its protection has switched off is left out.
-func collectGate(to chan<- prometheus.Metric, service string, g *abate.Gate) {
+func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
 	if p.Shed.Enabled() {
 		to <- value(retryShareDesc, service, state.Shed.RetryShare)

@@ -9,23 +9,24 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
 // events are one of each kind.
 var events = []abate.Event{
-	{Kind: abate.CallBegan},
-	{Kind: abate.CallQueued},
-	{Kind: abate.AttemptBegan, Attempt: 1},
-	{Kind: abate.AttemptEnded, Attempt: 1, Class: abate.Failure, Latency: time.Millisecond, Err: errDown},
-	{Kind: abate.RetryScheduled, Attempt: 1, Retries: 1, Delay: time.Second},
-	{Kind: abate.HedgeSent, Attempt: 3},
-	{Kind: abate.HedgeDenied, Reason: abate.ErrBudgetExhausted},
-	{Kind: abate.HiddenRetry},
-	{Kind: abate.CallEnded, Attempt: 3, Retries: 1, Reason: abate.ErrOverloaded, Class: abate.Overload},
-	{Kind: abate.BreakerChanged, To: breaker.Open},
-	{Kind: abate.FallbackUsed},
-	{Kind: abate.PolicyChanged},
+	{Kind: core.CallBegan},
+	{Kind: core.CallQueued},
+	{Kind: core.AttemptBegan, Attempt: 1},
+	{Kind: core.AttemptEnded, Attempt: 1, Class: abate.Failure, Latency: time.Millisecond, Err: errDown},
+	{Kind: core.RetryScheduled, Attempt: 1, Retries: 1, Delay: time.Second},
+	{Kind: core.HedgeSent, Attempt: 3},
+	{Kind: core.HedgeDenied, Reason: abate.ErrBudgetExhausted},
+	{Kind: core.HiddenRetry},
+	{Kind: core.CallEnded, Attempt: 3, Retries: 1, Reason: abate.ErrOverloaded, Class: abate.Overload},
+	{Kind: core.BreakerChanged, To: breaker.Open},
+	{Kind: core.FallbackUsed},
+	{Kind: core.PolicyChanged},
 }
 
 func TestCountingAllocatesNothing(t *testing.T) {
@@ -111,7 +112,7 @@ func BenchmarkObserveParallel(b *testing.B) {
 	o := metrics(b).observer("s")
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			o.Observe(abate.Event{Kind: abate.AttemptBegan, Attempt: 1, At: time.Second})
+			o.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 1, At: time.Second})
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/idempotency"
@@ -80,7 +82,7 @@ func dashboard(t *testing.T) (queries []asked, services string) {
 type world struct {
 	fixture
 	payment, mail, stock, db *abate.Guard
-	orders                   *abate.Gate
+	orders                   *inbound.Gate
 }
 
 func newWorld(t *testing.T) *world {
@@ -97,7 +99,7 @@ func newWorld(t *testing.T) *world {
 	w.mail = w.guard(t, "mail", p)
 	w.stock = w.guard(t, "stock", opening())
 	w.db = w.guard(t, "db", abate.Policy{Pacing: pacing.Config{PerSecond: 1, MaxWait: time.Millisecond}})
-	w.orders = w.gate(t, "orders", abate.Protection{
+	w.orders = w.gate(t, "orders", inbound.Protection{
 		RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9},
 		Idempotency: idempotency.Config{Methods: []string{"POST"}},
 	})
@@ -124,7 +126,7 @@ func (w *world) act(t *testing.T) {
 			call(g, 1)
 			call(g, 3)
 		}
-		arrive(w.orders, new(abate.Arrival), 0, abate.Request{Deadline: abate.NoDeadline, Key: "tenant"})
+		arrive(w.orders, new(inbound.Arrival), 0, inbound.Request{Deadline: core.NoDeadline, Key: "tenant"})
 	}
 	w.payment.CountHiddenRetries(1)
 	w.payment.UsedFallback(errDown)

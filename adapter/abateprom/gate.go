@@ -6,19 +6,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
 // AdjustProtection makes the protection of a service report to the metrics what its gate does: it is Adjust for gates,
 // and fits the Protection of policyfile.Hooks.
-func (m *Metrics) AdjustProtection(name string, p *abate.Protection) {
+func (m *Metrics) AdjustProtection(name string, p *inbound.Protection) {
 	o := m.gateObserver(label(name))
-	p.Observer = abate.GateObservers(o, p.Observer)
+	p.Observer = inbound.GateObservers(o, p.Observer)
 }
 
 // AddGate shows the state of these gates at every scrape: concurrency, queue, retries among the arriving requests and
 // buckets. It is Add for gates.
-func (m *Metrics) AddGate(gates ...*abate.Gate) {
+func (m *Metrics) AddGate(gates ...*inbound.Gate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, g := range gates {
@@ -69,24 +70,24 @@ var keyResults = [...]string{
 }
 
 // ObserveGate counts one event.
-func (o *gateObserver) ObserveGate(e abate.GateEvent) {
+func (o *gateObserver) ObserveGate(e inbound.GateEvent) {
 	switch e.Kind {
-	case abate.LimitDecided:
+	case inbound.LimitDecided:
 		o.limited(&e)
-	case abate.RequestAdmitted:
+	case inbound.RequestAdmitted:
 		o.admitted[level(e.Priority)].Inc()
 		o.delay.Observe(e.Delay.Seconds())
-	case abate.RequestRefused:
+	case inbound.RequestRefused:
 		o.refuse(&e)
-	case abate.RequestDone:
+	case inbound.RequestDone:
 		o.done[e.Class&3].Inc()
 		o.duration.Observe(e.Latency.Seconds())
-	case abate.KeyDecided:
+	case inbound.KeyDecided:
 		o.keys[keyResult(e.Detail)].Inc()
 	}
 }
 
-func (o *gateObserver) limited(e *abate.GateEvent) {
+func (o *gateObserver) limited(e *inbound.GateEvent) {
 	if e.Over && !e.Shadow {
 		o.rejected.Inc()
 		return
@@ -97,7 +98,7 @@ func (o *gateObserver) limited(e *abate.GateEvent) {
 	}
 }
 
-func (o *gateObserver) refuse(e *abate.GateEvent) {
+func (o *gateObserver) refuse(e *inbound.GateEvent) {
 	why := int(e.Shed) - 1
 	known := why >= 0 && why < len(o.shadow)
 	if e.Shadow {

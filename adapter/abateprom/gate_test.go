@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/policy/throttle"
 )
 
 // gate makes one whose protection is adjusted, and adds it.
-func (f fixture) gate(t testing.TB, name string, p abate.Protection) *abate.Gate {
+func (f fixture) gate(t testing.TB, name string, p inbound.Protection) *inbound.Gate {
 	t.Helper()
 	f.AdjustProtection(name, &p)
-	g, err := abate.NewGate(name, p)
+	g, err := inbound.NewGate(name, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,28 +31,28 @@ func (f fixture) gate(t testing.TB, name string, p abate.Protection) *abate.Gate
 }
 
 // gateObserver is what AdjustProtection sets in the protection of service.
-func (f fixture) gateObserver(service string) abate.GateObserver {
-	var p abate.Protection
+func (f fixture) gateObserver(service string) inbound.GateObserver {
+	var p inbound.Protection
 	f.AdjustProtection(service, &p)
 	return p.Observer
 }
 
 // once is a rate limit of one token.
-var once = abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: 1}}
+var once = inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: 1}}
 
 // one is a concurrency limit of one place and no queue.
 var one = shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1}
 
 // arrive lets a request arrive, and refuses to queue.
-func arrive(g *abate.Gate, a *abate.Arrival, now time.Duration, r abate.Request) abate.Step {
+func arrive(g *inbound.Gate, a *inbound.Arrival, now time.Duration, r inbound.Request) core.Step {
 	step := g.Arrive(a, now, r)
-	if step.Action == abate.Measure {
+	if step.Action == core.Measure {
 		step = a.Measured(now, a.ReadCPU())
 	}
-	if step.Action == abate.Queue {
+	if step.Action == core.Queue {
 		var w shed.Waiter
 		w.Wake = func() {}
-		if step = a.Enqueue(now, &w); step.Action == abate.Queued {
+		if step = a.Enqueue(now, &w); step.Action == core.Queued {
 			step = a.LeaveQueue(now, &w, context.Canceled)
 		}
 	}
@@ -59,12 +61,12 @@ func arrive(g *abate.Gate, a *abate.Arrival, now time.Duration, r abate.Request)
 
 func TestWhatAGateDoesIsCounted(t *testing.T) {
 	m := metrics(t)
-	g := m.gate(t, "orders", abate.Protection{RateLimit: once, Timeout: time.Second})
-	var first, second, late abate.Arrival
-	arrive(g, &first, 0, abate.Request{Deadline: abate.NoDeadline, Priority: shed.CriticalPlus, Key: "tenant"})
+	g := m.gate(t, "orders", inbound.Protection{RateLimit: once, Timeout: time.Second})
+	var first, second, late inbound.Arrival
+	arrive(g, &first, 0, inbound.Request{Deadline: core.NoDeadline, Priority: shed.CriticalPlus, Key: "tenant"})
 	first.Done(250*time.Millisecond, abate.Failure)
-	arrive(g, &second, 0, abate.Request{Deadline: abate.NoDeadline, Key: "tenant"})
-	arrive(g, &late, time.Second, abate.Request{Deadline: time.Second, Priority: shed.Sheddable})
+	arrive(g, &second, 0, inbound.Request{Deadline: core.NoDeadline, Key: "tenant"})
+	arrive(g, &late, time.Second, inbound.Request{Deadline: time.Second, Priority: shed.Sheddable})
 	m.fetch(t).want(t, map[string]float64{
 		`rate_limit_allowed_total{service="orders"}`:                               1,
 		`rate_limit_rejected_total{service="orders"}`:                              1,
@@ -91,8 +93,8 @@ func TestShedRequestsAreCountedByReasonAndPriority(t *testing.T) {
 	for i, reason := range shed.Reasons {
 		for j, priority := range shed.Priorities {
 			for range 10*i + j + 1 {
-				o.ObserveGate(abate.GateEvent{
-					Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: reason, Priority: priority,
+				o.ObserveGate(inbound.GateEvent{
+					Kind: inbound.RequestRefused, Reason: abate.ErrOverloaded, Shed: reason, Priority: priority,
 				})
 			}
 		}
@@ -116,15 +118,15 @@ func TestAShadowRefusesNobody(t *testing.T) {
 	m := metrics(t)
 	limit, places := once, one
 	limit.Shadow, places.Shadow = true, true
-	g := m.gate(t, "s", abate.Protection{RateLimit: limit, Shed: places})
-	var all [3]abate.Arrival
+	g := m.gate(t, "s", inbound.Protection{RateLimit: limit, Shed: places})
+	var all [3]inbound.Arrival
 	for i := range all {
-		if step := arrive(g, &all[i], 0, abate.Request{Deadline: abate.NoDeadline}); step.Action != abate.Handle {
+		if step := arrive(g, &all[i], 0, inbound.Request{Deadline: core.NoDeadline}); step.Action != core.Handle {
 			t.Fatalf("request %d: %+v", i, step)
 		}
 	}
-	m.gateObserver("s").ObserveGate(abate.GateEvent{
-		Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.CPU, Shadow: true,
+	m.gateObserver("s").ObserveGate(inbound.GateEvent{
+		Kind: inbound.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.CPU, Shadow: true,
 	})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{
@@ -148,12 +150,12 @@ func TestAShadowRefusesNobody(t *testing.T) {
 func TestRefusalsNobodyKnowsAreCountedAsOther(t *testing.T) {
 	m := metrics(t)
 	o := m.gateObserver("s")
-	o.ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Reason: errDown, Shed: 200, Priority: 100})
-	o.ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Reason: context.Canceled})
-	o.ObserveGate(abate.GateEvent{Kind: abate.RequestRefused, Shed: 200, Shadow: true})
-	o.ObserveGate(abate.GateEvent{Kind: abate.RequestAdmitted, Priority: -100})
-	o.ObserveGate(abate.GateEvent{Kind: abate.KeyDecided, Detail: "a new one"})
-	o.ObserveGate(abate.GateEvent{Kind: 200})
+	o.ObserveGate(inbound.GateEvent{Kind: inbound.RequestRefused, Reason: errDown, Shed: 200, Priority: 100})
+	o.ObserveGate(inbound.GateEvent{Kind: inbound.RequestRefused, Reason: context.Canceled})
+	o.ObserveGate(inbound.GateEvent{Kind: inbound.RequestRefused, Shed: 200, Shadow: true})
+	o.ObserveGate(inbound.GateEvent{Kind: inbound.RequestAdmitted, Priority: -100})
+	o.ObserveGate(inbound.GateEvent{Kind: inbound.KeyDecided, Detail: "a new one"})
+	o.ObserveGate(inbound.GateEvent{Kind: 200})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_requests_refused_total{reason="other",service="s"}`:        1,
 		`abate_requests_refused_total{reason="caller_left",service="s"}`:  1,
@@ -164,7 +166,7 @@ func TestRefusalsNobodyKnowsAreCountedAsOther(t *testing.T) {
 
 func TestKeysAreCountedByWhatBecameOfThem(t *testing.T) {
 	m := metrics(t)
-	g := m.gate(t, "s", abate.Protection{})
+	g := m.gate(t, "s", inbound.Protection{})
 	for i, result := range []string{
 		"run", "replay", "running", "mismatch", "taken-over", "missing", "full", "away", "lost",
 	} {
@@ -180,12 +182,12 @@ func TestKeysAreCountedByWhatBecameOfThem(t *testing.T) {
 
 func TestTheStateOfAGateIsReadAtTheScrape(t *testing.T) {
 	m := metrics(t)
-	g := m.gate(t, "s", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 7, CPU: 0.9},
+	g := m.gate(t, "s", inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 7, CPU: 0.9},
 		CPU: func() float64 {
 			return 0.5
 		}})
-	var running abate.Arrival
-	arrive(g, &running, 0, abate.Request{Deadline: abate.NoDeadline})
+	var running inbound.Arrival
+	arrive(g, &running, 0, inbound.Request{Deadline: core.NoDeadline})
 	p := m.scrape(t)
 	p.want(t, map[string]float64{
 		`abate_concurrency_limit{service="s"}`: 7, `abate_concurrency_running{service="s"}`: 1,
@@ -197,7 +199,7 @@ func TestTheStateOfAGateIsReadAtTheScrape(t *testing.T) {
 	}
 	running.Done(0, abate.Success)
 	m.scrape(t).want(t, map[string]float64{`abate_concurrency_running{service="s"}`: 0})
-	if err := g.Update(abate.Protection{}); err != nil {
+	if err := g.Update(inbound.Protection{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, metric := range []string{"abate_concurrency_limit", "abate_concurrency_running", "abate_concurrency_queued",
@@ -212,7 +214,7 @@ func TestTheStateOfAGateIsReadAtTheScrape(t *testing.T) {
 // TestAGateAndAGuardOfOneNameDoNotMeet: a service is often called and protected under the same name.
 func TestAGateAndAGuardOfOneNameDoNotMeet(t *testing.T) {
 	m := metrics(t)
-	m.gate(t, "s", abate.Protection{RateLimit: once, Shed: one})
+	m.gate(t, "s", inbound.Protection{RateLimit: once, Shed: one})
 	p := abate.Policy{Throttle: throttle.Config{K: 2}}
 	p.RateLimit.Config = ratelimit.Config{Limit: ratelimit.Rate{Tokens: 30, Per: time.Minute}}
 	m.guard(t, "s", p)
@@ -230,7 +232,7 @@ func TestAGuardsOwnLimitsAreReasonsToo(t *testing.T) {
 	for range 2 {
 		_ = play(g, 0, func(int) abate.Outcome { return abate.Outcome{} })
 	}
-	m.observer("s").Observe(abate.Event{Kind: abate.CallEnded, Reason: abate.ErrThrottled})
+	m.observer("s").Observe(abate.Event{Kind: core.CallEnded, Reason: abate.ErrThrottled})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_call_refusals_total{reason="rate_limited",service="s"}`: 1,
 		`abate_call_refusals_total{reason="throttled",service="s"}`:    1,
@@ -239,13 +241,13 @@ func TestAGuardsOwnLimitsAreReasonsToo(t *testing.T) {
 
 func TestAdjustProtectionGivesEqualObserversToOneService(t *testing.T) {
 	m, other := metrics(t), &gateTally{}
-	adjusted := func(service string, before abate.GateObserver) abate.GateObserver {
-		p := abate.Protection{Observer: before}
+	adjusted := func(service string, before inbound.GateObserver) inbound.GateObserver {
+		p := inbound.Protection{Observer: before}
 		m.AdjustProtection(service, &p)
 		m.AdjustProtection(service, &p)
 		return p.Observer
 	}
-	for name, before := range map[string]abate.GateObserver{
+	for name, before := range map[string]inbound.GateObserver{
 		"alone": nil, "with another": other, "after other metrics": metrics(t).gateObserver("a"),
 	} {
 		first, second := adjusted("a", before), adjusted("a", before)
@@ -257,7 +259,7 @@ func TestAdjustProtectionGivesEqualObserversToOneService(t *testing.T) {
 		}
 	}
 	both := adjusted("c", other)
-	both.ObserveGate(abate.GateEvent{Kind: abate.RequestDone})
+	both.ObserveGate(inbound.GateEvent{Kind: inbound.RequestDone})
 	m.scrape(t).want(t, map[string]float64{`abate_requests_done_total{class="success",service="c"}`: 1})
 	if other.events != 1 {
 		t.Errorf("the observer before ours heard of %d events", other.events)
@@ -266,7 +268,7 @@ func TestAdjustProtectionGivesEqualObserversToOneService(t *testing.T) {
 
 type gateTally struct{ events int }
 
-func (o *gateTally) ObserveGate(abate.GateEvent) { o.events++ }
+func (o *gateTally) ObserveGate(inbound.GateEvent) { o.events++ }
 
 func TestRedisIsCountedByCommand(t *testing.T) {
 	m := metrics(t)
@@ -313,12 +315,12 @@ func TestRedisIsCountedByManyAtOnce(t *testing.T) {
 }
 
 // gateEvents are one of each kind.
-var gateEvents = []abate.GateEvent{
-	{Kind: abate.LimitDecided, Over: true},
-	{Kind: abate.RequestAdmitted, Delay: time.Millisecond},
-	{Kind: abate.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.QueueDelay},
-	{Kind: abate.RequestDone, Class: abate.Failure, Latency: time.Second},
-	{Kind: abate.KeyDecided, Detail: "lost"},
+var gateEvents = []inbound.GateEvent{
+	{Kind: inbound.LimitDecided, Over: true},
+	{Kind: inbound.RequestAdmitted, Delay: time.Millisecond},
+	{Kind: inbound.RequestRefused, Reason: abate.ErrOverloaded, Shed: shed.QueueDelay},
+	{Kind: inbound.RequestDone, Class: abate.Failure, Latency: time.Second},
+	{Kind: inbound.KeyDecided, Detail: "lost"},
 }
 
 func TestCountingAtAGateAllocatesNothing(t *testing.T) {
@@ -355,12 +357,12 @@ func FuzzGateNames(f *testing.F) {
 	f.Add("\xff\xfe", "\xff", "", byte(200), byte(255), byte(128))
 	f.Fuzz(func(t *testing.T, service, op, detail string, kind, why, priority byte) {
 		m := metrics(t)
-		m.gate(t, "g"+service, abate.Protection{RateLimit: once, Shed: one})
-		m.gateObserver(service).ObserveGate(abate.GateEvent{
-			Kind: abate.GateEventKind(kind), Shed: shed.Reason(why), Priority: shed.Priority(priority), Detail: detail,
+		m.gate(t, "g"+service, inbound.Protection{RateLimit: once, Shed: one})
+		m.gateObserver(service).ObserveGate(inbound.GateEvent{
+			Kind: inbound.GateEventKind(kind), Shed: shed.Reason(why), Priority: shed.Priority(priority), Detail: detail,
 		})
-		m.gateObserver(service).ObserveGate(abate.GateEvent{
-			Kind: abate.RequestRefused, Shed: shed.Reason(why), Priority: shed.Priority(priority), Class: abate.Class(kind),
+		m.gateObserver(service).ObserveGate(inbound.GateEvent{
+			Kind: inbound.RequestRefused, Shed: shed.Reason(why), Priority: shed.Priority(priority), Class: abate.Class(kind),
 		})
 		for _, name := range []string{op, op + "\xff", op + "\xfe"} {
 			m.ObserveRedis(name, time.Duration(priority), errors.New(strings.Clone(detail)))

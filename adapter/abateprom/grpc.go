@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // GRPC counts the retries of gRPC clients by method: it is what an abategrpc.Client takes as Observer. Metrics.GRPC
@@ -23,7 +23,7 @@ type GRPC struct {
 type grpcMethod struct {
 	name      string
 	exhausted prometheus.Counter
-	retries   [len(abate.GRPCCodes) + 1]atomic.Pointer[prometheus.Counter] // by code; the last is for what is none
+	retries   [len(core.GRPCCodes) + 1]atomic.Pointer[prometheus.Counter] // by code; the last is for what is none
 }
 
 func newGRPC() *GRPC {
@@ -51,12 +51,12 @@ func (m *Metrics) GRPC() *GRPC { return m.grpc }
 // the name of its code ("UNAVAILABLE"); what is none counts as "other".
 func (g *GRPC) RetryAttempt(method, status string) {
 	m, code := g.method(method), 0
-	for code < len(abate.GRPCCodes) && abate.GRPCCodes[code] != status {
+	for code < len(core.GRPCCodes) && core.GRPCCodes[code] != status {
 		code++
 	}
 	c := m.retries[code].Load()
 	if c == nil {
-		if code == len(abate.GRPCCodes) {
+		if code == len(core.GRPCCodes) {
 			status = other
 		}
 		counter := g.retries.WithLabelValues(m.name, status)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // retryObserver is what an abategrpc.Client asks for.
@@ -63,7 +64,7 @@ func TestManyClientsCountTogether(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 100 {
-				m.GRPC().RetryAttempt(fmt.Sprint("/a.B/", i%7), abate.GRPCCodes[i%3])
+				m.GRPC().RetryAttempt(fmt.Sprint("/a.B/", i%7), core.GRPCCodes[i%3])
 				m.GRPC().BudgetExhausted("/a.B/C")
 			}
 		})
@@ -83,9 +84,9 @@ func TestManyClientsCountTogether(t *testing.T) {
 func TestAnExhaustedCallTreeHasAReasonOfItsOwn(t *testing.T) {
 	m := metrics(t)
 	o := m.observer("s")
-	o.Observe(abate.Event{Kind: abate.CallEnded, Attempt: 1, Class: abate.Failure, Reason: abate.ErrTreeExhausted})
-	o.Observe(abate.Event{Kind: abate.HedgeDenied, Reason: abate.ErrTreeExhausted})
-	o.Observe(abate.Event{Kind: abate.CallEnded, Attempt: 1, Class: abate.Failure, Reason: errors.New("unknown")})
+	o.Observe(abate.Event{Kind: core.CallEnded, Attempt: 1, Class: abate.Failure, Reason: abate.ErrTreeExhausted})
+	o.Observe(abate.Event{Kind: core.HedgeDenied, Reason: abate.ErrTreeExhausted})
+	o.Observe(abate.Event{Kind: core.CallEnded, Attempt: 1, Class: abate.Failure, Reason: errors.New("unknown")})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_call_refusals_total{reason="tree_exhausted",service="s"}`: 1,
 		`abate_hedges_denied_total{reason="tree_exhausted",service="s"}`: 1,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 )
@@ -137,10 +138,10 @@ func failing(g *abate.Guard, now time.Duration) error {
 
 // play runs a call at explicit times; sleeps take as long as they should.
 func play(g *abate.Guard, now time.Duration, outcome func(attempt int) abate.Outcome) error {
-	var c abate.Call
-	step := g.Begin(&c, now, abate.NoDeadline)
-	for step.Action != abate.Finish {
-		if step.Action == abate.Sleep {
+	var c core.Call
+	step := g.Begin(&c, now, core.NoDeadline)
+	for step.Action != core.Finish {
+		if step.Action == core.Sleep {
 			now = step.Until
 			step = c.Resume(now)
 			continue

@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
 func TestAGateShowsHowFullItsStoreOfKeysIs(t *testing.T) {
 	m := metrics(t)
-	m.gate(t, "without", abate.Protection{})
-	memory := idempotency.NewMemory(65536, abate.Now)
+	m.gate(t, "without", inbound.Protection{})
+	memory := idempotency.NewMemory(65536, core.Now)
 	memory.Shorten(time.Nanosecond, nil)
-	g := m.gate(t, "s", abate.Protection{
+	g := m.gate(t, "s", inbound.Protection{
 		Store: memory, Idempotency: idempotency.Config{Methods: []string{"POST"}, Retention: time.Hour},
 	})
 	store, c, _ := g.Idempotency()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 const (
@@ -32,7 +33,7 @@ type Metrics struct {
 	observers     map[string]*observer
 	guards        map[string]*abate.Guard
 	gateObservers map[string]*gateObserver
-	gates         map[string]*abate.Gate
+	gates         map[string]*inbound.Gate
 	endpoints     map[route]*Endpoint
 	concurrent    map[string]*atomic.Int64 // requests in the air, by service
 }
@@ -55,7 +56,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		observers:     make(map[string]*observer),
 		guards:        make(map[string]*abate.Guard),
 		gateObservers: make(map[string]*gateObserver),
-		gates:         make(map[string]*abate.Gate),
+		gates:         make(map[string]*inbound.Gate),
 		endpoints:     make(map[route]*Endpoint),
 		concurrent:    make(map[string]*atomic.Int64),
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
 )
 
 func TestNewFailsWhereTheNamesAreTaken(t *testing.T) {
@@ -94,8 +95,8 @@ func TestAnObserverThatWasSetIsToldToo(t *testing.T) {
 	m, before := metrics(t), &tally{}
 	g := m.guard(t, "s", abate.Policy{Observer: before})
 	_ = failing(g, 0)
-	if before.kinds[abate.CallEnded] != 1 {
-		t.Errorf("the observer before ours heard of %d calls", before.kinds[abate.CallEnded])
+	if before.kinds[core.CallEnded] != 1 {
+		t.Errorf("the observer before ours heard of %d calls", before.kinds[core.CallEnded])
 	}
 	m.scrape(t).want(t, map[string]float64{`abate_calls_total{outcome="failure",service="s"}`: 1})
 }
@@ -108,7 +109,7 @@ func TestAdjustingTwiceCountsOnce(t *testing.T) {
 			m.Adjust(name, &p)
 			second.Adjust(name, &p)
 		}
-		p.Observer.Observe(abate.Event{Kind: abate.FallbackUsed})
+		p.Observer.Observe(abate.Event{Kind: core.FallbackUsed})
 		want := map[string]float64{fmt.Sprintf(`abate_fallbacks_total{service=%q}`, name): 1}
 		m.scrape(t).want(t, want)
 		second.scrape(t).want(t, want)

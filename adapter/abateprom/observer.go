@@ -8,7 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/startup"
 )
 
 // observer counts the events of one service. Every handle is resolved when it is made: an event costs a few atomic
@@ -58,8 +60,8 @@ var reasons = [...]struct {
 	{abate.ErrDeadline, "deadline"},
 	{abate.ErrOverloaded, "overloaded"},
 	{abate.ErrTreeExhausted, "tree_exhausted"},
-	{abate.ErrGaveUp, "gave_up"},
-	{abate.ErrPermanent, "permanent"},
+	{startup.ErrGaveUp, "gave_up"},
+	{startup.ErrPermanent, "permanent"},
 	{nil, other},
 }
 
@@ -75,38 +77,38 @@ func reasonOf(err error) int {
 // Observe counts one event.
 func (o *observer) Observe(e abate.Event) {
 	switch e.Kind {
-	case abate.CallBegan:
+	case core.CallBegan:
 		o.calling.Add(1)
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		o.inAir.Add(1)
 		o.sent.add(e.At, e.Attempt == 1)
 		if e.Attempt > 1 {
 			o.retries.Inc()
 		}
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		o.inAir.Add(-1)
 		o.attempts[e.Class&3].Inc()
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		if e.Retries == 1 {
 			o.active.Add(1)
 		}
 		o.delay.Observe(e.Delay.Seconds())
-	case abate.HedgeSent:
+	case core.HedgeSent:
 		o.inAir.Add(1)
 		o.sent.add(e.At, false)
 		o.hedges.Inc()
-	case abate.HedgeDenied:
+	case core.HedgeDenied:
 		o.denied[reasonOf(e.Reason)].Inc()
-	case abate.HiddenRetry:
+	case core.HiddenRetry:
 		o.sent.add(e.At, false)
 		o.hidden.Inc()
-	case abate.CallEnded:
+	case core.CallEnded:
 		o.ended(&e)
-	case abate.BreakerChanged:
+	case core.BreakerChanged:
 		o.transitions[e.To&3].Inc()
-	case abate.FallbackUsed:
+	case core.FallbackUsed:
 		o.fallbacks.Inc()
-	case abate.PolicyChanged:
+	case core.PolicyChanged:
 		o.changes.Inc()
 	}
 }

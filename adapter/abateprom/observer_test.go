@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
@@ -84,13 +85,13 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 			outcome("failure"): 1, outcome("refused"): 1, refused("circuit_open"): 1,
 		}},
 		"bulkhead full": {abate.Policy{Bulkhead: bulkheadOf(1)}, func(t *testing.T, g *abate.Guard) error {
-			var running abate.Call
-			g.Begin(&running, 0, abate.NoDeadline)
+			var running core.Call
+			g.Begin(&running, 0, core.NoDeadline)
 			defer running.AttemptDone(0, 0, abate.Outcome{})
 			return failing(g, 0)
 		}, abate.ErrBulkheadFull, map[string]float64{outcome("refused"): 1, refused("bulkhead_full"): 1}},
 		"no time for a retry": {retrying(2), func(_ *testing.T, g *abate.Guard) error {
-			var c abate.Call
+			var c core.Call
 			g.Begin(&c, 0, time.Millisecond)
 			return c.AttemptDone(0, 0, down).Err
 		}, abate.ErrDeadline, map[string]float64{outcome("failure"): 1, refused("deadline"): 1}},
@@ -129,7 +130,7 @@ func TestHowCallsEndIsCounted(t *testing.T) {
 
 func TestAReasonFromAnotherDriverIsCounted(t *testing.T) {
 	m := metrics(t)
-	m.observer("s").Observe(abate.Event{Kind: abate.CallEnded, Reason: errDown})
+	m.observer("s").Observe(abate.Event{Kind: core.CallEnded, Reason: errDown})
 	m.scrape(t).want(t, map[string]float64{
 		`abate_call_refusals_total{reason="other",service="s"}`: 1, `abate_calls_total{outcome="refused",service="s"}`: 1,
 	})
@@ -143,9 +144,9 @@ func TestActiveRetriesAreTheCallsInOne(t *testing.T) {
 		m.scrape(t).want(t, map[string]float64{`abate_active_retries{service="s"}`: want})
 	}
 	down := abate.Outcome{Class: abate.Failure, Err: errDown}
-	var a, b, c abate.Call
-	for _, call := range []*abate.Call{&a, &b, &c} {
-		g.Begin(call, 0, abate.NoDeadline)
+	var a, b, c core.Call
+	for _, call := range []*core.Call{&a, &b, &c} {
+		g.Begin(call, 0, core.NoDeadline)
 	}
 	active(0)
 	a.AttemptDone(0, 0, down)
@@ -181,11 +182,11 @@ func TestCallsAndAttemptsAreRunningUntilTheyEnd(t *testing.T) {
 		})
 	}
 	down := abate.Outcome{Class: abate.Failure, Err: errDown}
-	var a, b abate.Call
+	var a, b core.Call
 	var queued bulkhead.Waiter
 	queued.Wake = func() {}
-	g.Begin(&a, 0, abate.NoDeadline)
-	g.Begin(&b, 0, abate.NoDeadline)
+	g.Begin(&a, 0, core.NoDeadline)
+	g.Begin(&b, 0, core.NoDeadline)
 	b.Enqueue(0, &queued)
 	running(2, 1)
 	b.LeaveQueue(0, &queued, context.Canceled)
@@ -210,15 +211,15 @@ func TestAHedgeIsNoRetry(t *testing.T) {
 	p.Hedge = hedge.Config{Delay: time.Millisecond}
 	p.RetryBudget = budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 1}
 	g := m.guard(t, "s", p)
-	var c, denied abate.Call
-	g.Begin(&c, 0, abate.NoDeadline)
+	var c, denied core.Call
+	g.Begin(&c, 0, core.NoDeadline)
 	n, _, ok := c.Hedge(time.Millisecond)
 	if !ok {
 		t.Fatal("no hedge was sent")
 	}
 	m.scrape(t).want(t, map[string]float64{`abate_hedges_total{service="s"}`: 1, `abate_active_retries{service="s"}`: 0})
 	c.AttemptDone(time.Millisecond, n, abate.Outcome{})
-	g.Begin(&denied, 0, abate.NoDeadline)
+	g.Begin(&denied, 0, core.NoDeadline)
 	if _, _, ok := denied.Hedge(0); ok {
 		t.Fatal("the budget allowed a second hedge")
 	}
@@ -297,7 +298,7 @@ func TestAmplificationWithoutFirstAttempts(t *testing.T) {
 	m := metrics(t)
 	o := m.observer("s")
 	for _, at := range []time.Duration{-time.Second, 0, time.Second / 2} {
-		o.Observe(abate.Event{Kind: abate.AttemptBegan, Attempt: 2, At: at})
+		o.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 2, At: at})
 	}
 	m.scrape(t).want(t, map[string]float64{`abate_amplification_ratio{service="s"}`: 3})
 }
@@ -306,9 +307,9 @@ func TestAmplificationWithoutFirstAttempts(t *testing.T) {
 func TestAFullSecondIsCut(t *testing.T) {
 	m := metrics(t)
 	o := m.observer("s")
-	o.Observe(abate.Event{Kind: abate.AttemptBegan, Attempt: 1})
+	o.Observe(abate.Event{Kind: core.AttemptBegan, Attempt: 1})
 	for range 1 << 22 {
-		o.Observe(abate.Event{Kind: abate.HiddenRetry})
+		o.Observe(abate.Event{Kind: core.HiddenRetry})
 	}
 	m.scrape(t).want(t, map[string]float64{`abate_amplification_ratio{service="s"}`: 1<<22 - 1})
 }

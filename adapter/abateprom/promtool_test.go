@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/needs"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/shed"
@@ -59,7 +60,7 @@ func everything(t testing.TB) fixture {
 	e.Began()
 	e.Retried(2)
 	e.Ended(503, 0)
-	m.gate(t, "payment-service", abate.Protection{
+	m.gate(t, "payment-service", inbound.Protection{
 		RateLimit: once, Shed: shed.Config{Concurrency: shed.Gradient, CPU: 0.9},
 	})
 	m.ObserveRedis("take", 0, nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
@@ -25,7 +26,7 @@ func opening() abate.Policy {
 func TestBreakerStateIsTheNumberThatAlertsCompareWith(t *testing.T) {
 	m := metrics(t)
 	g := m.guard(t, "payment-service", opening())
-	var probe abate.Call
+	var probe core.Call
 	for _, step := range []struct {
 		do    func()
 		state breaker.State
@@ -33,7 +34,7 @@ func TestBreakerStateIsTheNumberThatAlertsCompareWith(t *testing.T) {
 	}{
 		{func() {}, breaker.Closed, 0},
 		{func() { _ = failing(g, 0) }, breaker.Open, 2},
-		{func() { g.Begin(&probe, 5*time.Second, abate.NoDeadline) }, breaker.HalfOpen, 1},
+		{func() { g.Begin(&probe, 5*time.Second, core.NoDeadline) }, breaker.HalfOpen, 1},
 		{func() { probe.AttemptDone(5*time.Second, 0, abate.Outcome{}) }, breaker.RampUp, 1},
 		{func() { _ = failing(g, 6*time.Second) }, breaker.Open, 2},
 		{func() {
@@ -74,12 +75,12 @@ func TestWhatThePolicySwitchedOffIsLeftOut(t *testing.T) {
 	if err := g.Update(policy); err != nil {
 		t.Fatal(err)
 	}
-	var calls [3]abate.Call
+	var calls [3]core.Call
 	for i := range calls[:2] {
-		g.Begin(&calls[i], 0, abate.NoDeadline)
+		g.Begin(&calls[i], 0, core.NoDeadline)
 	}
-	g.Begin(&calls[2], 0, abate.NoDeadline)
-	if step := calls[2].Enqueue(0, &bulkhead.Waiter{Wake: func() {}}); step.Action != abate.Queued {
+	g.Begin(&calls[2], 0, core.NoDeadline)
+	if step := calls[2].Enqueue(0, &bulkhead.Waiter{Wake: func() {}}); step.Action != core.Queued {
 		t.Fatalf("the third call does not wait: %+v", step)
 	}
 	m.scrape(t).want(t, map[string]float64{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -49,7 +50,7 @@ func TestAServiceStartsWithoutRedis(t *testing.T) {
 	eventually(t, "keys that nobody knows are decided without asking", func() bool {
 		n++
 		take(l, fmt.Sprint(n), 1)
-		d, ok := l.TryTake(abate.Now(), fmt.Sprint(n, "th"), 1)
+		d, ok := l.TryTake(core.Now(), fmt.Sprint(n, "th"), 1)
 		return ok && d.Allowed
 	})
 	eventually(t, "an error that says where and what", func() bool { // after one of the timeout, perhaps

@@ -5,7 +5,7 @@
 //	fleet, err := abateredis.Open(abateredis.Config{Addresses: []string{"redis:6379"}})
 //	defer fleet.Close()
 //	set, err := policyfile.LoadWith("policy.yaml", policyfile.Hooks{
-//		Protection: []func(string, *abate.Protection){fleet.AdjustProtection}, // rateLimit.fleet, idempotency.fleet
+//		Protection: []func(string, *inbound.Protection){fleet.AdjustProtection}, // rateLimit.fleet, idempotency.fleet
 //	})
 //	fleet.Share(guard) // retryBudget.fleet, circuitBreaker.fleet
 //

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
 	"github.com/abate-go/abate/adapter/abateredis/trial"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -25,10 +26,10 @@ func Example() {
 	}
 	defer fleet.Close()
 
-	limit := abate.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 3, Per: time.Hour}, Burst: 3}}
+	limit := inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 3, Per: time.Hour}, Burst: 3}}
 	limiter := fleet.Limiter("api", limit)
 	for range 4 {
-		d, ok := limiter.TryTake(abate.Now(), "tenant-7", 1)
+		d, ok := limiter.TryTake(core.Now(), "tenant-7", 1)
 		if !ok {
 			d = limiter.Take(context.Background(), "tenant-7", 1)
 		}

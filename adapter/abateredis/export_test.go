@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
@@ -89,7 +89,7 @@ func SameWay(a, b Config) bool { return a.withDefaults().same(b.withDefaults()) 
 // next to nothing. It returns the least and the most tokens that were said to remain.
 func LandBatches(tokens int64, n int) (least, most int64) {
 	l := &Limiter{
-		buckets: new(buckets), limit: newLimit(abate.ArrivalLimit{
+		buckets: new(buckets), limit: newLimit(inbound.ArrivalLimit{
 			Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: time.Hour}, Burst: int(2 * tokens)},
 		}),
 	}

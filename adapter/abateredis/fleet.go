@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -118,12 +120,12 @@ func (f *Fleet) Close() {
 // leave is the last round trips.
 func (f *Fleet) leave() {
 	l := f.link.Load()
-	if l.away(abate.Now()) {
+	if l.away(core.Now()) {
 		return
 	}
 	ctx, done := context.WithTimeout(context.Background(), 5*l.config.Timeout)
 	defer done()
-	if all := f.overdue(abate.Now(), true); len(all) > 0 {
+	if all := f.overdue(core.Now(), true); len(all) > 0 {
 		f.refill(ctx, all)
 	}
 	f.heartbeat(ctx, false)
@@ -153,7 +155,7 @@ func (f *Fleet) askFor(ctx context.Context, op string, timeout time.Duration,
 		return struct{}{}, l.send(asker, op, timeout, send)
 	})
 	if ctx.Err() == nil {
-		f.outage.note(abate.Now(), op, l.guard.Breaker().State() == breaker.Closed, err)
+		f.outage.note(core.Now(), op, l.guard.Breaker().State() == breaker.Closed, err)
 	}
 	return err
 }
@@ -163,7 +165,7 @@ func (l *link) send(asker context.Context, op string, timeout time.Duration,
 	send func(context.Context, *link) error) error {
 	ctx, done := context.WithTimeout(asker, timeout)
 	defer done()
-	began := abate.Now()
+	began := core.Now()
 	err := send(ctx, l)
 	if err != nil && asker.Err() != nil { // whoever asked has left, which says nothing about Redis
 		return asker.Err()
@@ -171,7 +173,7 @@ func (l *link) send(asker context.Context, op string, timeout time.Duration,
 	err = explain(l, err, timeout)
 	l.lastErr.Store(&err)
 	if l.config.Observe != nil {
-		l.config.Observe(op, abate.Now()-began, err)
+		l.config.Observe(op, core.Now()-began, err)
 	}
 	return err
 }
@@ -197,7 +199,7 @@ func (f *Fleet) fellBack(what string) {
 
 // Limiter returns the limit called name as c has it. Limiters of one name share their buckets, here and with the other
 // instances, also when c changes; in shadow mode they have others. c.Key and c.Cost are the gate's to follow.
-func (f *Fleet) Limiter(name string, c abate.ArrivalLimit) *Limiter {
+func (f *Fleet) Limiter(name string, c inbound.ArrivalLimit) *Limiter {
 	l := &Limiter{limit: newLimit(c)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +216,7 @@ func (f *Fleet) Limiter(name string, c abate.ArrivalLimit) *Limiter {
 }
 
 // AdjustProtection makes the parts of a protection that say "fleet: true" the fleet's. It is a hook for policyfile.
-func (f *Fleet) AdjustProtection(name string, p *abate.Protection) {
+func (f *Fleet) AdjustProtection(name string, p *inbound.Protection) {
 	if p.RateLimit.Fleet && p.RateLimit.Enabled() {
 		p.Fleet = f.Limiter(name, p.RateLimit)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -52,7 +52,7 @@ func (f *Fleet) keeping() {
 	defer ticker.Stop()
 	var sweep, exchange, beat time.Duration // when each is due
 	for {
-		now := abate.Now()
+		now := core.Now()
 		due := func(at *time.Duration, every time.Duration) bool {
 			if now < *at {
 				return false
@@ -106,7 +106,7 @@ func (f *Fleet) heartbeat(ctx context.Context, alive bool) {
 		n = 0
 	}
 	if alive {
-		f.living.count(abate.Now(), n)
+		f.living.count(core.Now(), n)
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -20,7 +21,7 @@ type limit struct {
 	rate     float64 // millionths per nanosecond
 }
 
-func newLimit(c abate.ArrivalLimit) *limit {
+func newLimit(c inbound.ArrivalLimit) *limit {
 	config := c.Config.WithDefaults()
 	s := &limit{config: config, whenAway: c.WhenAway, burst: int64(config.Burst) * micro}
 	if per := config.Limit.Per; per > 0 {
@@ -70,7 +71,7 @@ func (s *limit) need(cost float64) int64 {
 	return int64(math.Ceil(cost * micro))
 }
 
-// Limiter is a rate limit of the whole fleet, an abate.FleetLimiter. Make one with Fleet.Limiter.
+// Limiter is a rate limit of the whole fleet, an inbound.FleetLimiter. Make one with Fleet.Limiter.
 //
 // A key that is asked for now and then costs a round trip for each request. For a busy one this instance takes a batch
 // of tokens out of the bucket in Redis, as many as it used in the last 200 ms, and decides by itself while they last;
@@ -106,7 +107,7 @@ type Limiter struct {
 	limit *limit
 }
 
-var _ abate.FleetLimiter = (*Limiter)(nil)
+var _ inbound.FleetLimiter = (*Limiter)(nil)
 
 // TryTake decides with what this instance holds. It takes no lock and allocates nothing. False: ask with Take.
 func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimit.Decision, bool) {
@@ -136,7 +137,7 @@ func (l *Limiter) TryTake(now time.Duration, key string, cost float64) (ratelimi
 // Take decides with a round trip to Redis, or with the one that is under way for this key. It returns within the
 // fleet's Timeout, and allocates.
 func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.Decision {
-	if d, ok := l.TryTake(abate.Now(), key, cost); ok {
+	if d, ok := l.TryTake(core.Now(), key, cost); ok {
 		return d
 	}
 	b, need := l.bucket(key), l.limit.need(cost)
@@ -148,7 +149,7 @@ func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.
 	defer cancel()
 	for { // the flight may have begun before this request came; the next one counts it in
 		err := b.join(ctx, f, need)
-		now := abate.Now()
+		now := core.Now()
 		if err != nil {
 			return l.withoutRedis(now, b, key, cost)
 		}
@@ -163,9 +164,9 @@ func (l *Limiter) Take(ctx context.Context, key string, cost float64) ratelimit.
 
 // ask makes the round trip for a request and those that wait beside it.
 func (l *Limiter) ask(b *bucket, f *flight, need int64, key string, cost float64) ratelimit.Decision {
-	q := l.question(b, abate.Now(), need)
+	q := l.question(b, core.Now(), need)
 	reply, err := l.fleet.take(q)
-	now := abate.Now()
+	now := core.Now()
 	if err != nil {
 		b.arrive(f, err)
 		return l.withoutRedis(now, b, key, cost)

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
@@ -64,7 +65,7 @@ func TestARefusedKeyCostsNoRoundTrips(t *testing.T) {
 	s := start(t)
 	f := open(t, s.Addr(), func(c *abateredis.Config) { c.Prefix = "x:" })
 	l := f.Limiter("api", per(1, time.Minute, 5))
-	now := abate.Now() // of all requests, or they could take longer than a refusal is remembered
+	now := core.Now() // of all requests, or they could take longer than a refusal is remembered
 	if got := drain(l, "k", 100); got != 5 {
 		t.Fatalf("%d of 5", got)
 	}
@@ -254,7 +255,7 @@ func TestOddKeysAndCosts(t *testing.T) {
 		if d := take(f.Limiter("huge", per(1e9, time.Second, 1e9)), "k", 1); !d.Allowed || d.Remaining < 999_999_999 {
 			t.Errorf("a billion: %+v", d)
 		}
-		if d := take(f.Limiter("off", abate.ArrivalLimit{}), "k", 1); !d.Allowed {
+		if d := take(f.Limiter("off", inbound.ArrivalLimit{}), "k", 1); !d.Allowed {
 			t.Errorf("no limit: %+v", d)
 		}
 	})
@@ -321,7 +322,7 @@ func TestDecidingHereAllocatesNothing(t *testing.T) {
 	refused := f.Limiter("refused", per(1, time.Hour, 1))
 	drain(refused, "k", 2)
 	for what, l := range map[string]*abateredis.Limiter{"allowed": l, "refused": refused} {
-		if n := testing.AllocsPerRun(1000, func() { l.TryTake(abate.Now(), "k", 1) }); n != 0 {
+		if n := testing.AllocsPerRun(1000, func() { l.TryTake(core.Now(), "k", 1) }); n != 0 {
 			t.Errorf("%s: %v allocations", what, n)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // listen begins to hear what the others found out, if that has not begun.
@@ -29,7 +29,7 @@ const quiet = 3 * time.Second
 // hearing hears until the fleet is closed.
 func (f *Fleet) hearing() {
 	for f.ctx.Err() == nil {
-		if l := f.link.Load(); !l.away(abate.Now()) {
+		if l := f.link.Load(); !l.away(core.Now()) {
 			f.hear(l)
 		}
 		select { // drawn, so that a fleet does not come back all at once
@@ -77,6 +77,6 @@ func (f *Fleet) advise(message string) {
 		return
 	}
 	if b := s.guard.Breaker(); b != nil {
-		b.Advise(abate.Now(), found.wait)
+		b.Advise(core.Now(), found.wait)
 	}
 }

@@ -13,9 +13,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
 	"github.com/abate-go/abate/adapter/abateredis/trial"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	needsredis "github.com/abate-go/abate/internal/needs/redis"
 	"github.com/abate-go/abate/policy/ratelimit"
 )
@@ -126,15 +127,15 @@ func ready(t testing.TB, n int, fleets ...*abateredis.Fleet) {
 }
 
 // per makes a limit of n per d with a burst.
-func per(n float64, d time.Duration, burst int) abate.ArrivalLimit {
-	return abate.ArrivalLimit{
+func per(n float64, d time.Duration, burst int) inbound.ArrivalLimit {
+	return inbound.ArrivalLimit{
 		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: d}, Burst: burst}, Fleet: true,
 	}
 }
 
 // take is what a gate does: try, then ask.
 func take(l *abateredis.Limiter, key string, cost float64) ratelimit.Decision {
-	if d, ok := l.TryTake(abate.Now(), key, cost); ok {
+	if d, ok := l.TryTake(core.Now(), key, cost); ok {
 		return d
 	}
 	return l.Take(context.Background(), key, cost)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // refill is a flight in the background: for another batch, or to bring back what was not used.
@@ -48,7 +49,7 @@ func (f *Fleet) abandon() {
 
 // refill asks about many buckets at once.
 func (f *Fleet) refill(ctx context.Context, all []refill) {
-	now := abate.Now()
+	now := core.Now()
 	questions := make([]question, len(all))
 	for i, r := range all {
 		if questions[i] = (question{limiter: r.limiter, bucket: r.bucket}); r.giveBack {
@@ -63,7 +64,7 @@ func (f *Fleet) refill(ctx context.Context, all []refill) {
 	sendErr := f.ask(ctx, "refill", func(ctx context.Context, l *link) error {
 		return takeMany(ctx, l, questions, replies, errs)
 	})
-	now = abate.Now()
+	now = core.Now()
 	for i, r := range all {
 		err := errs[i]
 		if sendErr != nil {

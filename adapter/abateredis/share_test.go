@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 )
@@ -45,7 +46,7 @@ func budgeted() abate.Policy {
 
 // withdraw takes what a budget gives.
 func withdraw(g *abate.Guard) (n int) {
-	for g.Budget().Withdraw(abate.Now(), budget.Transient) {
+	for g.Budget().Withdraw(core.Now(), budget.Transient) {
 		n++
 	}
 	return n
@@ -82,7 +83,7 @@ func TestOneInstanceMaySpendWhatTheOthersEarned(t *testing.T) {
 	guards := sharing(t, budgeted(), several(t, 4, s.Addr())...)
 	for _, g := range guards {
 		for range 500 {
-			g.Budget().Deposit(abate.Now())
+			g.Budget().Deposit(core.Now())
 		}
 	}
 	total := 0
@@ -112,7 +113,7 @@ func TestTheBudgetBoundsTheFleet(t *testing.T) {
 				n, m := 0, 0
 				during(d, func() {
 					for range 5 {
-						g.Budget().Deposit(abate.Now())
+						g.Budget().Deposit(core.Now())
 						n++
 					}
 					m += withdraw(g)
@@ -232,7 +233,7 @@ func TestRubbishOnTheChannelIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it hears what makes sense", func() bool { return g.State().Breaker.State == breaker.Open })
-	if left := g.Breaker().RetryIn(abate.Now()); left > 30*time.Second {
+	if left := g.Breaker().RetryIn(core.Now()); left > 30*time.Second {
 		t.Errorf("open for %v", left)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -89,14 +89,14 @@ func TestClosingLetsGoOfThoseThatWait(t *testing.T) {
 	l := f.Limiter("api", per(1, time.Hour, 100_000))
 	keys := []string{"first", "second"}
 	for _, key := range keys { // both get a lease
-		eventually(t, "a lease", func() bool { take(l, key, 100); _, ok := l.TryTake(abate.Now(), key, 100); return ok })
+		eventually(t, "a lease", func() bool { take(l, key, 100); _, ok := l.TryTake(core.Now(), key, 100); return ok })
 	}
 	line.sever(true)
 	waiting := make(chan struct{})
 	var all sync.WaitGroup
 	for _, key := range keys { // one is asked about, the other is next
 		for ok := true; ok; {
-			_, ok = l.TryTake(abate.Now(), key, 1)
+			_, ok = l.TryTake(core.Now(), key, 1)
 		}
 		all.Go(func() { waiting <- struct{}{}; l.Take(context.Background(), key, 1) })
 		<-waiting

@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateredis"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/idempotency/storetest"
 )
@@ -170,7 +171,7 @@ func TestAStoreWithoutRedisSaysSo(t *testing.T) {
 func TestAdjustProtectionConnectsWhatIsTheFleets(t *testing.T) {
 	s := start(t)
 	f := open(t, s.Addr())
-	p := abate.DefaultProtection()
+	p := inbound.DefaultProtection()
 	p.RateLimit = per(1, time.Hour, 3)
 	p.Idempotency.Methods = []string{"POST"}
 	own := p
@@ -187,12 +188,12 @@ func TestAdjustProtectionConnectsWhatIsTheFleets(t *testing.T) {
 		t.Error("no store")
 	}
 	for i := range 5 {
-		limiter := []abate.FleetLimiter{p.Fleet, again.Fleet}[i%2]
+		limiter := []inbound.FleetLimiter{p.Fleet, again.Fleet}[i%2]
 		if d := limiter.Take(t.Context(), "k", 1); d.Allowed != (i < 3) {
 			t.Errorf("request %d: %+v", i, d)
 		}
 	}
-	if _, err := abate.NewGate("api", p); err != nil {
+	if _, err := inbound.NewGate("api", p); err != nil {
 		t.Error(err)
 	}
 }

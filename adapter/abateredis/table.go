@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // identity distinguishes keys inside this process, whatever their length: two hashes with different seeds.
@@ -94,7 +94,7 @@ func (t *table) grow(old []slots) []slots {
 // whether there was; kept is false if all that are there owe something: a debt is not forgotten.
 func (t *table) place(sets []slots, b *bucket) (added, kept bool) {
 	set := &sets[b.id.a&uint64(len(sets)-1)]
-	oldest, since, now := -1, time.Duration(1<<63-1), abate.Now()
+	oldest, since, now := -1, time.Duration(1<<63-1), core.Now()
 	for i := range set {
 		other := set[i].Load()
 		if other == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatesql"
+	"github.com/abate-go/abate/core"
 )
 
 // counter counts events of a guard.
@@ -22,11 +23,11 @@ type counter struct{ hidden, attempts, opened atomic.Int32 }
 
 func (c *counter) Observe(e abate.Event) {
 	switch e.Kind {
-	case abate.HiddenRetry:
+	case core.HiddenRetry:
 		c.hidden.Add(1)
-	case abate.AttemptBegan:
+	case core.AttemptBegan:
 		c.attempts.Add(1)
-	case abate.BreakerChanged:
+	case core.BreakerChanged:
 		if e.To.String() == "open" {
 			c.opened.Add(1)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -46,7 +47,7 @@ func called(ctx context.Context, client banks) (Charge, error) {
 	return charge, err
 }
 
-func overGRPC(guard *abate.Guard, gate *abate.Gate, json []byte) ([]any, error) {
+func overGRPC(guard *abate.Guard, gate *inbound.Gate, json []byte) ([]any, error) {
 	conn, err := grpc.NewClient(target, append(abategrpc.DialOptions(guard), creds)...)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func fromFile(ctx context.Context, client *http.Client) (*abate.Guard, error) {
 }
 
 func served(set *policyfile.Set, mux *http.ServeMux) error {
-	gate, _ := set.Gate("orders") // or abate.NewGate("orders", abate.DefaultProtection())
+	gate, _ := set.Gate("orders") // or inbound.NewGate("orders", inbound.DefaultProtection())
 	return http.ListenAndServe(":8080", abatehttp.NewHandler(gate, mux))
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 )
 
 // ask is a question to the next layer, for a user. A service that answers questions is the same.
@@ -15,7 +16,7 @@ type ask func(ctx context.Context, user string) error
 // wire is how two layers speak.
 type wire interface {
 	// serve starts a service. A gate reports what a request says of its call tree; nil is a plain service.
-	serve(g *abate.Gate, answer ask) (address string, stop func(), err error)
+	serve(g *inbound.Gate, answer ask) (address string, stop func(), err error)
 	// dial returns how to ask a service, once: under a guard, which may ask again, or nil.
 	dial(address string, g *abate.Guard) (next ask, stop func(), err error)
 }
@@ -38,10 +39,10 @@ func build(wires [3]wire, policies [3]*abate.Policy) (*chain, error) {
 	c := &chain{leaf: map[string]int{}}
 	answer := func(context.Context, string) error { return errors.New("the database is down") }
 	for hop := 2; hop >= 0; hop-- {
-		var gate *abate.Gate
+		var gate *inbound.Gate
 		if hop < 2 && policies[hop+1] != nil {
 			var err error
-			if gate, err = abate.NewGate(names[hop], abate.Protection{TrustedPeers: []string{"127.0.0.1"}}); err != nil {
+			if gate, err = inbound.NewGate(names[hop], inbound.Protection{TrustedPeers: []string{"127.0.0.1"}}); err != nil {
 				return c, err
 			}
 		}
@@ -57,7 +58,7 @@ func build(wires [3]wire, policies [3]*abate.Policy) (*chain, error) {
 }
 
 // link starts the service at the end of a hop and returns how the layer before it asks.
-func (c *chain) link(w wire, hop int, gate *abate.Gate, answer ask, p *abate.Policy) (ask, error) {
+func (c *chain) link(w wire, hop int, gate *inbound.Gate, answer ask, p *abate.Policy) (ask, error) {
 	address, stop, err := w.serve(gate, func(ctx context.Context, user string) error {
 		c.count(hop, user)
 		return answer(ctx, user)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/retry"
 )
 
@@ -36,14 +37,14 @@ var protocols = []struct {
 
 // settings are who runs Abate: the user's client, checkout, payment. Nil is a plain loop of three tries.
 func settings() []setting {
-	ownerRule := func(owner abate.RetryOwner) *abate.Policy { // and nothing else: no budget, no circuit breaker
+	ownerRule := func(owner core.RetryOwner) *abate.Policy { // and nothing else: no budget, no circuit breaker
 		p := &abate.Policy{Retry: quick(), RetryOwner: owner, RetryMethods: readOnly}
 		p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = true, true // the rule alone
 		return p
 	}
 	whole := abate.DefaultPolicy()
 	whole.Retry, whole.RetryMethods = quick(), readOnly
-	nearest, edge := ownerRule(abate.OwnerNearest), ownerRule(abate.OwnerEdge)
+	nearest, edge := ownerRule(core.OwnerNearest), ownerRule(core.OwnerEdge)
 	return []setting{
 		{"nobody", [3]*abate.Policy{}},
 		{"all, owner rule alone: nearest", [3]*abate.Policy{nearest, nearest, nearest}},

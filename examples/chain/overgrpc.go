@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/inbound"
 )
 
 // overGRPC is gRPC.
@@ -44,7 +45,7 @@ var service = grpc.ServiceDesc{
 	}}},
 }
 
-func (w overGRPC) serve(g *abate.Gate, answer ask) (string, func(), error) {
+func (w overGRPC) serve(g *inbound.Gate, answer ask) (string, func(), error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 )
 
 // overHTTP is HTTP/1.1.
@@ -15,7 +16,7 @@ type overHTTP struct{}
 
 const userHeader = "X-User-Request"
 
-func (overHTTP) serve(g *abate.Gate, answer ask) (string, func(), error) {
+func (overHTTP) serve(g *inbound.Gate, answer ask) (string, func(), error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err

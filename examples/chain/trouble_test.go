@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/needs"
 )
 
@@ -103,10 +105,10 @@ func (c *trouble) comesToRest(t *testing.T) {
 func (c *trouble) build(t *testing.T, wires [3]wire, p abate.Policy) {
 	answer := c.database
 	for hop := 2; hop >= 0; hop-- {
-		var gate *abate.Gate
+		var gate *inbound.Gate
 		if hop < 2 {
 			var err error
-			if gate, err = abate.NewGate(names[hop], abate.Protection{TrustedPeers: []string{"127.0.0.1"}}); err != nil {
+			if gate, err = inbound.NewGate(names[hop], inbound.Protection{TrustedPeers: []string{"127.0.0.1"}}); err != nil {
 				t.Fatal(err)
 			}
 			answer = c.around(answer)
@@ -151,7 +153,7 @@ func (c *brittleConn) Read(p []byte) (int, error) {
 // request never comes to more than three at the end of the chain, whatever is lost on the way.
 func TestWhateverGoesWrongTheDatabaseSeesThree(t *testing.T) {
 	needs.Whole(t)
-	for name, owner := range map[string]abate.RetryOwner{"nearest": abate.OwnerNearest, "edge": abate.OwnerEdge} {
+	for name, owner := range map[string]core.RetryOwner{"nearest": core.OwnerNearest, "edge": core.OwnerEdge} {
 		for _, p := range protocols {
 			t.Run(p.name+" "+name, func(t *testing.T) {
 				c := &trouble{chain: chain{leaf: map[string]int{}}, seed: 1, dice: map[string]*rand.Rand{}}

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -29,9 +29,9 @@ var server struct {
 
 // startServer starts it on a free port, behind a gate that has each order charged once.
 func startServer() (address string) {
-	protection := abate.DefaultProtection()
+	protection := inbound.DefaultProtection()
 	protection.Idempotency = idempotency.Config{Methods: []string{"/shop.Payment/Charge"}}
-	gate := must(abate.NewGate("payments", protection))
+	gate := must(inbound.NewGate("payments", protection))
 	s := grpc.NewServer(abategrpc.ServerOptions(gate)...)
 	s.RegisterService(&grpc.ServiceDesc{ServiceName: "shop.Payment", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{
 		{MethodName: "Charge", Handler: handler("Charge")}, {MethodName: "Balance", Handler: handler("Balance")},

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 func must[T any](v T, err error) T {
@@ -30,17 +31,17 @@ func must[T any](v T, err error) T {
 // logged prints what the guard does. A program of yours would hand it to its logger.
 func logged(e abate.Event) {
 	switch {
-	case e.Kind == abate.BreakerChanged:
+	case e.Kind == core.BreakerChanged:
 		fmt.Printf("    client: circuit breaker %v, was %v: %s\n", e.To, e.From, e.Detail)
 	case server.quiet.Load():
-	case e.Kind == abate.AttemptEnded && e.Err == nil && e.Class == abate.Ignored:
+	case e.Kind == core.AttemptEnded && e.Err == nil && e.Class == abate.Ignored:
 		fmt.Printf("    client: attempt %d given up, the other copy was quicker\n", e.Attempt)
-	case e.Kind == abate.AttemptEnded:
+	case e.Kind == core.AttemptEnded:
 		fmt.Printf("    client: attempt %d ended after %v: %v\n", e.Attempt, e.Latency.Round(time.Millisecond),
 			status.Code(e.Err))
-	case e.Kind == abate.RetryScheduled:
+	case e.Kind == core.RetryScheduled:
 		fmt.Printf("    client: again in %v\n", e.Delay.Round(time.Millisecond))
-	case e.Kind == abate.HedgeSent:
+	case e.Kind == core.HedgeSent:
 		fmt.Printf("    client: it takes long, so here is a second copy: attempt %d\n", e.Attempt)
 	}
 }

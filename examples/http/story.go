@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // sameDelays draws the same back-off in every run, so that the printed story can stand in the README.
@@ -18,13 +19,13 @@ var sameDelays = rand.New(rand.NewPCG(1, 2)).Uint64
 // tell prints what the guard does.
 func tell(e abate.Event) {
 	switch e.Kind {
-	case abate.AttemptEnded:
+	case core.AttemptEnded:
 		result := e.Class.String()
 		if e.Err != nil {
 			result = e.Err.Error()
 		}
 		fmt.Printf("attempt %d: %s\n", e.Attempt, result)
-	case abate.RetryScheduled:
+	case core.RetryScheduled:
 		fmt.Printf("  again in %v\n", e.Delay.Round(time.Millisecond))
 	}
 }

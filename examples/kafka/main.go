@@ -17,6 +17,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/embedded"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -51,7 +52,7 @@ func main() {
 		Topics:       []string{story.topic},
 		Guard:        guard,
 		Handler:      story.prints(charge),
-		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, abate.Now)), // in earnest a store in Redis or SQL
+		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, core.Now)), // in earnest a store in Redis or SQL
 		OnDeadLetter: story.deadLetter,
 		Observer:     story,
 		Logger:       slog.New(slog.DiscardHandler),

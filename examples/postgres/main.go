@@ -21,6 +21,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatenet"
 	"github.com/abate-go/abate/adapter/abatepgx"
+	"github.com/abate-go/abate/startup"
 )
 
 func main() {
@@ -31,9 +32,9 @@ func main() {
 	pool := must(pgxpool.NewWithConfig(ctx, config))
 	defer pool.Close()
 
-	startup := abate.StartupPolicy()
-	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "postgres", startup, func(ctx context.Context) (any, error) { return nil, pool.Ping(ctx) }))
+	policy := startup.Policy()
+	policy.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(startup.Connect(ctx, "postgres", policy, func(ctx context.Context) (any, error) { return nil, pool.Ping(ctx) }))
 	for ctx.Err() == nil {
 		if _, err := pool.Exec(ctx, "SELECT 1"); err != nil {
 			slog.Warn("failed", "error", err)

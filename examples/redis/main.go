@@ -20,6 +20,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatenet"
+	"github.com/abate-go/abate/startup"
 )
 
 func main() {
@@ -34,9 +35,9 @@ func main() {
 	client := redis.NewClient(options)
 	defer client.Close()
 
-	startup := abate.StartupPolicy()
-	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "redis", startup, func(c context.Context) (any, error) { return nil, client.Ping(c).Err() }))
+	policy := startup.Policy()
+	policy.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(startup.Connect(ctx, "redis", policy, func(c context.Context) (any, error) { return nil, client.Ping(c).Err() }))
 	for ctx.Err() == nil {
 		if err := client.Ping(ctx).Err(); err != nil {
 			slog.Warn("failed", "error", err)

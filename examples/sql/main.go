@@ -22,6 +22,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatenet"
 	"github.com/abate-go/abate/adapter/abatesql"
+	"github.com/abate-go/abate/startup"
 )
 
 func main() {
@@ -34,9 +35,9 @@ func main() {
 	db.SetMaxOpenConns(20) // times the number of instances: not more than the server takes
 	db.SetMaxIdleConns(20) // the same: else all but 2 are closed after each burst
 
-	startup := abate.StartupPolicy()
-	startup.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(abate.Connect(ctx, "postgres", startup, func(c context.Context) (any, error) { return nil, db.PingContext(c) }))
+	policy := startup.Policy()
+	policy.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(startup.Connect(ctx, "postgres", policy, func(c context.Context) (any, error) { return nil, db.PingContext(c) }))
 	for ctx.Err() == nil {
 		if _, err := db.ExecContext(ctx, "SELECT 1"); err != nil {
 			slog.Warn("failed", "error", err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -35,7 +35,7 @@ type Claim struct {
 // Claim asks for the key of an admitted request, and keeps it if the service is to do the request. Store and Config
 // of h are set. What is refused for another reason burns no key, so nothing may refuse the request after that.
 func (x *Exchange) Claim(client context.Context, h *Hold, s *Sender, key string, fp idempotency.Fingerprint) Claim {
-	if abate.Now() >= x.Until {
+	if core.Now() >= x.Until {
 		return Claim{Refused: &DeadlinePassed}
 	}
 	principal, compared := s.principal(h.Config.Scope)
@@ -66,9 +66,9 @@ func (x *Exchange) Claim(client context.Context, h *Hold, s *Sender, key string,
 func (h *Hold) Panicked(status int, kept bool) {
 	switch {
 	case kept:
-		h.Complete(idempotency.Response{Status: status, Truncated: true}, abate.Now())
+		h.Complete(idempotency.Response{Status: status, Truncated: true}, core.Now())
 	case h.Config.KeepServerErrors:
-		h.Complete(idempotency.Unknown(), abate.Now())
+		h.Complete(idempotency.Unknown(), core.Now())
 	default:
 		h.Fail()
 	}

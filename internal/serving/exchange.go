@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 )
 
 // Exchange is a request that a gate decides about, from its arrival until the service is through with it. One that was
 // admitted is settled exactly once. It is not used again for another request.
 type Exchange struct {
-	Gate    *abate.Gate
-	Arrival abate.Arrival
+	Gate    *inbound.Gate
+	Arrival inbound.Arrival
 	Until   time.Duration // when the request has to be done
 	nearEnd time.Duration // from when on a client that leaves has waited as long as it could
 	settled bool
@@ -31,7 +33,7 @@ func (x *Exchange) Enter(client context.Context, s *Sender) *Problem {
 		return &Unauthenticated
 	}
 	step := Decide(client, &x.Arrival, x.Gate.Arrive(&x.Arrival, s.now, s.request()))
-	if step.Action == abate.Refuse {
+	if step.Action == core.Refuse {
 		return ProblemOf(x.Arrival.Refusal())
 	}
 	x.Admit(s.now, step.Until)
@@ -41,21 +43,21 @@ func (x *Exchange) Enter(client context.Context, s *Sender) *Problem {
 // Decide does what an arrival asks for until it is to be handled or refused: asks the fleet, reads the
 // processor's load, waits in the queue. client is
 // over when the client has left, which ends the wait. It blocks for no longer than the gate says.
-func Decide(client context.Context, a *abate.Arrival, step abate.Step) abate.Step {
-	for step.Action != abate.Handle && step.Action != abate.Refuse {
+func Decide(client context.Context, a *inbound.Arrival, step core.Step) core.Step {
+	for step.Action != core.Handle && step.Action != core.Refuse {
 		step = wait(client, a, step)
 	}
 	return step
 }
 
-func wait(client context.Context, a *abate.Arrival, step abate.Step) abate.Step {
+func wait(client context.Context, a *inbound.Arrival, step core.Step) core.Step {
 	switch step.Action {
-	case abate.Ask:
+	case core.Ask:
 		d := a.AskFleet(client)
-		return a.Limited(abate.Now(), d)
-	case abate.Measure:
+		return a.Limited(core.Now(), d)
+	case core.Measure:
 		share := a.ReadCPU()
-		return a.Measured(abate.Now(), share)
+		return a.Measured(core.Now(), share)
 	}
 	woken := make(chan struct{}, 1)
 	w := &shed.Waiter{Wake: func() {
@@ -64,21 +66,21 @@ func wait(client context.Context, a *abate.Arrival, step abate.Step) abate.Step 
 		default: // there is room for one, and one is all
 		}
 	}}
-	if step = a.Enqueue(abate.Now(), w); step.Action != abate.Queued {
+	if step = a.Enqueue(core.Now(), w); step.Action != core.Queued {
 		return step
 	}
-	timer := time.NewTimer(step.Until - abate.Now())
+	timer := time.NewTimer(step.Until - core.Now())
 	defer timer.Stop()
 	select {
 	case <-woken:
 		if err := client.Err(); err != nil { // both at once: nothing is done for a client that has left
-			return a.LeaveQueue(abate.Now(), w, left(err))
+			return a.LeaveQueue(core.Now(), w, left(err))
 		}
-		return a.Woken(abate.Now(), w)
+		return a.Woken(core.Now(), w)
 	case <-timer.C:
-		return a.LeaveQueue(abate.Now(), w, nil)
+		return a.LeaveQueue(core.Now(), w, nil)
 	case <-client.Done():
-		return a.LeaveQueue(abate.Now(), w, left(client.Err()))
+		return a.LeaveQueue(core.Now(), w, left(client.Err()))
 	}
 }
 
@@ -103,7 +105,7 @@ func (x *Exchange) Settle(client context.Context, class abate.Class) {
 		return
 	}
 	x.settled = true
-	now := abate.Now()
+	now := core.Now()
 	if class != abate.Ignored && client.Err() == context.Canceled {
 		class = abate.Ignored
 		if now >= x.nearEnd {
@@ -133,7 +135,7 @@ func (x *Exchange) ComeBack(p *Problem) time.Duration {
 
 // Tree is the call tree of a request, and what its caller is told of it.
 type Tree struct {
-	abate.CallTree
+	core.CallTree
 	given, used int32 // of the allowance, if one was believed; used is known when the tree is closed
 	open        bool  // there is one, and the tree is not closed
 }
@@ -149,7 +151,7 @@ func (t *Tree) Believe(values []string) {
 
 // Report returns what the caller is told when the answer is written. What is left goes back to the caller with that, so
 // nothing more is made of it here. What calls in flight were given counts: they have not said yet what they used.
-func (t *Tree) Report() abate.Below {
+func (t *Tree) Report() core.Below {
 	if t.open {
 		t.used, t.open = t.given-int32(t.Close()), false
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -56,7 +56,7 @@ type holds struct {
 }
 
 type holdName struct {
-	gate *abate.Gate
+	gate *inbound.Gate
 	key  string
 }
 

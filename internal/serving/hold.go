@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -15,7 +16,7 @@ import (
 // an idempotency.Holder, which decides. The gate's observer is told what becomes of the key. Set the first five
 // fields before Begin, and do not copy a Hold. One goroutine calls its methods.
 type Hold struct {
-	Gate   *abate.Gate
+	Gate   *inbound.Gate
 	Store  idempotency.Store
 	Config *idempotency.Config
 	Ctx    context.Context // of the request, without its end
@@ -41,13 +42,13 @@ type Hold struct {
 	counted int64              // bytes of the answer that wait for the store
 }
 
-// Begin asks the store, until the deadline of the request (since the origin of abate.Now) or for as long as a lease.
+// Begin asks the store, until the deadline of the request (since the origin of core.Now) or for as long as a lease.
 // A key that a request of this process holds is asked about there: the store may not know yet how that ended.
 func (h *Hold) Begin(fp idempotency.Fingerprint, until time.Duration) (idempotency.Begun, error) {
 	h.fp = fp
 	limit := h.Config.Lease
-	if until != abate.NoDeadline {
-		limit = min(limit, until-abate.Now())
+	if until != core.NoDeadline {
+		limit = min(limit, until-core.Now())
 	}
 	if other := held.find(h); other != nil {
 		if begun, known := other.repeated(fp, limit); known {
@@ -58,7 +59,7 @@ func (h *Hold) Begin(fp idempotency.Fingerprint, until time.Duration) (idempoten
 	ctx, cancel := context.WithTimeout(h.Ctx, limit)
 	defer cancel()
 	crashed := false
-	for _, store := range h.Gate.EarlierStores(abate.Now()) {
+	for _, store := range h.Gate.EarlierStores(core.Now()) {
 		begun, known := h.lookIn(ctx, store)
 		if known {
 			h.Gate.KeyDecided(begun.State.String())
@@ -66,15 +67,15 @@ func (h *Hold) Begin(fp idempotency.Fingerprint, until time.Duration) (idempoten
 		}
 		crashed = crashed || begun.TakenOver
 	}
-	sent := abate.Now()
+	sent := core.Now()
 	begun, err := h.Store.Begin(ctx, h.Key, fp, h.Config.Lease)
 	if err == nil && begun.State == idempotency.Run {
 		begun.TakenOver = begun.TakenOver || crashed
 		h.Token, h.TakenOver = begun.Token, begun.TakenOver
 		_, restores := h.Store.(idempotency.Restorer)
 		h.machine = idempotency.NewHolder(sent, h.Config.Lease, restores)
-		if !h.machine.Holds(abate.Now()) { // the answer was so long in coming that another may have begun
-			sent = abate.Now()
+		if !h.machine.Holds(core.Now()) { // the answer was so long in coming that another may have begun
+			sent = core.Now()
 			err = h.Store.Renew(ctx, h.Key, begun.Token, h.Config.Lease)
 			h.machine = idempotency.NewHolder(sent, h.Config.Lease, restores)
 			if errors.Is(err, idempotency.ErrLost) {
@@ -119,7 +120,7 @@ func (h *Hold) Keep() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, at := h.machine.Next()
-	h.timer = time.AfterFunc(at-abate.Now(), h.drive) // a Renew
+	h.timer = time.AfterFunc(at-core.Now(), h.drive) // a Renew
 }
 
 // Mark records that the request was done, before a part of the answer goes out that cannot be called back. It returns
@@ -132,12 +133,12 @@ func (h *Hold) Mark(status int, until time.Duration) bool {
 		return h.Fate() == idempotency.Recorded
 	}
 	h.answer = idempotency.Response{Status: status, Truncated: true}
-	h.machine.Mark(abate.Now())
+	h.machine.Mark(core.Now())
 	h.mu.Unlock()
 	fate := h.settle(until)
 	if fate != idempotency.Recorded {
 		h.mu.Lock()
-		h.machine.Unmark(abate.Now())
+		h.machine.Unmark(core.Now())
 		h.mu.Unlock()
 	}
 	return fate == idempotency.Recorded || h.open()
@@ -154,7 +155,7 @@ func (h *Hold) Complete(r idempotency.Response, until time.Duration) bool {
 	}
 	h.ended = true
 	h.answer = r
-	h.machine.Done(abate.Now())
+	h.machine.Done(core.Now())
 	h.mu.Unlock()
 	fate := h.settle(until)
 	if fate == idempotency.Undecided {
@@ -174,10 +175,10 @@ func (h *Hold) Fail() {
 		return
 	}
 	h.ended = true
-	h.machine.Failed(abate.Now())
+	h.machine.Failed(core.Now())
 	h.interrupt()
 	h.mu.Unlock()
-	h.driveUntil(abate.Now() + h.Config.Lease/10)
+	h.driveUntil(core.Now() + h.Config.Lease/10)
 }
 
 // Leave ends the hold without a word to the store: whether the request was done nobody knows, and its lease runs out.
@@ -208,15 +209,15 @@ func (h *Hold) settle(until time.Duration) idempotency.Fate {
 	if h.open() {
 		limit /= 10
 	}
-	if until != abate.NoDeadline {
-		limit = min(limit, until-abate.Now())
+	if until != core.NoDeadline {
+		limit = min(limit, until-core.Now())
 	}
 	h.mu.Lock()
 	h.interrupt()
 	h.mu.Unlock()
-	end := abate.Now() + limit
+	end := core.Now() + limit
 	h.driveUntil(end)
-	return h.wait(end - abate.Now())
+	return h.wait(end - core.Now())
 }
 
 // wait waits for the fate, for limit at most.
@@ -251,7 +252,7 @@ func (h *Hold) interrupt() {
 }
 
 // drive does in the background what the machine wants now, and sets the timer for what it wants later.
-func (h *Hold) drive() { h.driveUntil(abate.NoDeadline) }
+func (h *Hold) drive() { h.driveUntil(core.NoDeadline) }
 
 // driveUntil is drive for one who has time until then. The rest is done in the background.
 func (h *Hold) driveUntil(end time.Duration) {
@@ -269,7 +270,7 @@ func (h *Hold) driveUntil(end time.Duration) {
 			}
 			return
 		}
-		if sent := abate.Now(); at > sent || sent >= end {
+		if sent := core.Now(); at > sent || sent >= end {
 			if wait := max(at-sent, 0); h.timer == nil {
 				h.timer = time.AfterFunc(wait, h.drive)
 			} else {
@@ -285,16 +286,16 @@ func (h *Hold) driveUntil(end time.Duration) {
 func (h *Hold) carryOut(task idempotency.Task, end time.Duration) {
 	// A question that is lost must leave time to renew before the lease is over.
 	limit := max(h.Config.Lease/3, time.Millisecond)
-	hurried := end != abate.NoDeadline && end-abate.Now() < limit
+	hurried := end != core.NoDeadline && end-core.Now() < limit
 	if hurried {
-		limit = end - abate.Now()
+		limit = end - core.Now()
 	}
 	ctx, cancel := context.WithTimeout(h.Ctx, limit)
 	defer cancel()
 	h.asking, h.cancel = task, cancel
 	answer := h.answer
 	h.mu.Unlock()
-	sent := abate.Now()
+	sent := core.Now()
 	err := h.ask(ctx, task, answer)
 	h.mu.Lock()
 	h.asking = idempotency.Sleep
@@ -302,7 +303,7 @@ func (h *Hold) carryOut(task idempotency.Task, end time.Duration) {
 		h.halted = false
 		return
 	}
-	h.machine.Told(task, sent, abate.Now(), err, rand.Float64())
+	h.machine.Told(task, sent, core.Now(), err, rand.Float64())
 	if !hurried || !errors.Is(err, context.DeadlineExceeded) { // else it is not known whether the store is away
 		h.tell(err)
 	}

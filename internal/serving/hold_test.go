@@ -10,7 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
@@ -68,7 +69,7 @@ func (d *diary) Fail(ctx context.Context, _ string, _ uint64) error {
 }
 
 // told is the gate's observer.
-func (d *diary) told(e abate.GateEvent) {
+func (d *diary) told(e inbound.GateEvent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, e.Detail)
@@ -77,14 +78,14 @@ func (d *diary) told(e abate.GateEvent) {
 // shop is a gate, and what its holds have in common.
 type shop struct {
 	*diary
-	gate   *abate.Gate
+	gate   *inbound.Gate
 	config *idempotency.Config
 }
 
 // open makes a shop whose leases are 30 s. Its diary has the lines of its store, and what the gate's observer is told.
 func open(t *testing.T, d *diary) *shop {
 	d.began = time.Now()
-	g, err := abate.NewGate("shop", abate.Protection{Observer: abate.GateObserverFunc(d.told)})
+	g, err := inbound.NewGate("shop", inbound.Protection{Observer: inbound.GateObserverFunc(d.told)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func (s *shop) hold() *serving.Hold {
 func (s *shop) begun(t *testing.T) *serving.Hold {
 	t.Helper()
 	h := s.hold()
-	if b, err := h.Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != idempotency.Run {
+	if b, err := h.Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Run {
 		t.Fatal(b, err)
 	}
 	h.Keep()
@@ -125,7 +126,7 @@ func TestAKeyIsRenewedUntilItsRequestIsDone(t *testing.T) {
 			t.Errorf("token %d, taken over %t", h.Token, h.TakenOver)
 		}
 		time.Sleep(25 * time.Second)
-		if !h.Complete(idempotency.Response{}, abate.NoDeadline) {
+		if !h.Complete(idempotency.Response{}, core.NoDeadline) {
 			t.Error("the answer is held back")
 		}
 		time.Sleep(time.Minute)
@@ -138,7 +139,7 @@ func TestALostKeyIsNotRenewed(t *testing.T) {
 		s := open(t, &diary{renew: []error{idempotency.ErrLost}, complete: []error{idempotency.ErrLost}})
 		h := s.begun(t)
 		time.Sleep(time.Minute)
-		if h.Complete(idempotency.Response{}, abate.NoDeadline) {
+		if h.Complete(idempotency.Response{}, core.NoDeadline) {
 			t.Error("the answer of a try that was taken over is given out")
 		}
 		s.want(t, "0s begin", "run", "10s renew", "lost", "1m0s complete", "lost")
@@ -150,7 +151,7 @@ func TestACompletionThatFailsIsToldAgainAndTheClientWaitsForIt(t *testing.T) {
 		s := open(t, &diary{complete: []error{errRoute, errRoute, errRoute}})
 		h := s.begun(t)
 		began := time.Now()
-		if !h.Complete(idempotency.Response{Status: 201}, abate.NoDeadline) || s.answer.Status != 201 {
+		if !h.Complete(idempotency.Response{Status: 201}, core.NoDeadline) || s.answer.Status != 201 {
 			t.Error("it was not stored")
 		}
 		if took := time.Since(began); took > 200*time.Millisecond {
@@ -171,7 +172,7 @@ func TestAnAnswerThatIsNotRecordedWaitsForTheStore(t *testing.T) {
 		s := open(t, &diary{renew: away(1000), complete: away(1000)})
 		h := s.begun(t)
 		began := time.Now()
-		if h.Complete(idempotency.Response{Status: 201, Body: []byte("done")}, abate.Now()+5*time.Second) {
+		if h.Complete(idempotency.Response{Status: 201, Body: []byte("done")}, core.Now()+5*time.Second) {
 			t.Error("the answer is given out, and nobody has recorded it")
 		}
 		if took := time.Since(began); took != 5*time.Second {
@@ -179,10 +180,10 @@ func TestAnAnswerThatIsNotRecordedWaitsForTheStore(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // the lease is long over, and the store would let anybody run
 		repeat := s.hold()
-		if b, err := repeat.Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != idempotency.Running {
+		if b, err := repeat.Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Running {
 			t.Errorf("a repeat is told %v, %v", b.State, err)
 		}
-		if b, err := repeat.Begin(idempotency.Fingerprint{1}, abate.NoDeadline); err != nil || b.State != idempotency.Mismatch {
+		if b, err := repeat.Begin(idempotency.Fingerprint{1}, core.NoDeadline); err != nil || b.State != idempotency.Mismatch {
 			t.Errorf("another request is told %v, %v", b.State, err)
 		}
 		hurry, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -196,7 +197,7 @@ func TestAnAnswerThatIsNotRecordedWaitsForTheStore(t *testing.T) {
 		if err := serving.Drain(t.Context()); err != nil || string(s.answer.Body) != "done" {
 			t.Errorf("%v, stored %q", err, s.answer.Body)
 		}
-		if b, err := repeat.Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != idempotency.Run {
+		if b, err := repeat.Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Run {
 			t.Errorf("when all is recorded, the store is asked: %v, %v", b.State, err)
 		}
 	})
@@ -206,9 +207,9 @@ func TestARepeatGetsTheAnswerWhenItIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &diary{complete: away(4)})
 		h := s.begun(t)
-		go h.Complete(idempotency.Response{Status: 201}, abate.Now())
+		go h.Complete(idempotency.Response{Status: 201}, core.Now())
 		synctest.Wait()
-		if b, err := s.hold().Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != idempotency.Replay || b.Response.Status != 201 {
+		if b, err := s.hold().Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Replay || b.Response.Status != 201 {
 			t.Errorf("a repeat is told %+v, %v", b, err)
 		}
 	})
@@ -220,7 +221,7 @@ func TestWhoTakesTheRiskGetsTheAnswerAllTheSame(t *testing.T) {
 		s.config.WhenAway = "open"
 		h := s.begun(t)
 		began := time.Now()
-		if !h.Complete(idempotency.Response{Status: 201}, abate.NoDeadline) || time.Since(began) != 3*time.Second {
+		if !h.Complete(idempotency.Response{Status: 201}, core.NoDeadline) || time.Since(began) != 3*time.Second {
 			t.Errorf("held back for %v", time.Since(began))
 		}
 		if err := serving.Drain(t.Context()); err != nil || s.answer.Status != 201 {
@@ -236,7 +237,7 @@ func TestAnAnswerThatDoesNotPassIsMarked(t *testing.T) {
 		h := s.begun(t)
 		store := &picky{diary: s.diary, large: large}
 		h.Store = store
-		if h.Complete(idempotency.Response{Status: 201, Body: []byte("too large")}, abate.Now()+5*time.Second) {
+		if h.Complete(idempotency.Response{Status: 201, Body: []byte("too large")}, core.Now()+5*time.Second) {
 			t.Error("recorded")
 		}
 		if err := serving.Drain(t.Context()); err != nil || s.answer.Status != 201 || !s.answer.Truncated {
@@ -262,7 +263,7 @@ func TestAMarkedTryCannotFailAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &diary{})
 		h := s.begun(t)
-		if !h.Mark(200, abate.NoDeadline) {
+		if !h.Mark(200, core.NoDeadline) {
 			t.Error("not marked")
 		}
 		time.Sleep(time.Minute)
@@ -275,7 +276,7 @@ func TestAnAnswerOfBeginThatCameTooLateIsRenewedFirst(t *testing.T) {
 	for want, renew := range map[idempotency.State][]error{idempotency.Run: nil, idempotency.Running: {idempotency.ErrLost}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, &diary{late: 31 * time.Second, renew: renew})
-			if b, err := s.hold().Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != want {
+			if b, err := s.hold().Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != want {
 				t.Errorf("%v, %v, want %v", b.State, err, want)
 			}
 		})
@@ -301,7 +302,7 @@ func TestTheStoreIsAskedForNoLongerThanTheRequestMayTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &diary{begin: idempotency.Begun{State: idempotency.Running}})
 		for until, want := range map[time.Duration]time.Duration{
-			abate.NoDeadline: 30 * time.Second, abate.Now() + time.Minute: 30 * time.Second, abate.Now() + time.Second: time.Second,
+			core.NoDeadline: 30 * time.Second, core.Now() + time.Minute: 30 * time.Second, core.Now() + time.Second: time.Second,
 		} {
 			if _, _ = s.hold().Begin(idempotency.Fingerprint{}, until); s.limit != want {
 				t.Errorf("until %v: asked for %v, want %v", until, s.limit, want)
@@ -320,9 +321,9 @@ func TestAnswersThatWaitForTheStoreAreBounded(t *testing.T) {
 			s := open(t, &diary{renew: away(100), complete: away(100)})
 			h := s.hold()
 			h.Key = fmt.Sprint(i)
-			_, _ = h.Begin(idempotency.Fingerprint{}, abate.NoDeadline)
+			_, _ = h.Begin(idempotency.Fingerprint{}, core.NoDeadline)
 			h.Keep()
-			h.Complete(idempotency.Response{Status: 200, Body: body}, abate.Now())
+			h.Complete(idempotency.Response{Status: 200, Body: body}, core.Now())
 			shops = append(shops, s)
 		}
 		if err := serving.Drain(t.Context()); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -78,7 +79,7 @@ var (
 )
 
 // ProblemOf returns the problem for what a gate refused.
-func ProblemOf(r *abate.Refusal) *Problem {
+func ProblemOf(r *inbound.Refusal) *Problem {
 	switch {
 	case r.Reason == abate.ErrRateLimited && r.NoRetry:
 		return &NeverAllowed

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 )
@@ -35,7 +36,7 @@ type Source interface {
 // Sender is who a request is from, and what may be believed of what it says.
 type Sender struct {
 	Source
-	Protection *abate.Protection
+	Protection *inbound.Protection
 	Trusted    bool // its fields are believed
 	Envoy      bool // it numbers its attempts as Envoy does
 	Forwarded  bool // the next hop gets its fields unless they are overwritten, as behind a reverse proxy
@@ -53,11 +54,11 @@ type Sender struct {
 }
 
 // Meet makes s the sender of a request that arrives at g now. client is over when the client has left.
-func (s *Sender) Meet(client context.Context, g *abate.Gate, from Source) {
-	s.Source, s.Protection, s.now, s.attempt = from, g.Describe(), abate.Now(), 1
-	s.contextEnds = abate.NoDeadline
+func (s *Sender) Meet(client context.Context, g *inbound.Gate, from Source) {
+	s.Source, s.Protection, s.now, s.attempt = from, g.Describe(), core.Now(), 1
+	s.contextEnds = core.NoDeadline
 	if t, ok := client.Deadline(); ok {
-		s.contextEnds = s.now + min(time.Until(t), abate.NoDeadline-max(s.now, 0))
+		s.contextEnds = s.now + min(time.Until(t), core.NoDeadline-max(s.now, 0))
 	}
 	s.deadline = s.contextEnds
 	if len(s.Protection.TrustedPeers) > 0 {
@@ -89,9 +90,9 @@ func (s *Sender) Hear(name, value string) {
 }
 
 // request returns what the gate is told of the request, when all of its fields have been heard.
-func (s *Sender) request() abate.Request {
+func (s *Sender) request() inbound.Request {
 	p := s.Protection
-	q := abate.Request{Deadline: s.deadline, Attempt: s.attempt}
+	q := inbound.Request{Deadline: s.deadline, Attempt: s.attempt}
 	s.priority, s.Says = p.Priority.Default, p.Priority.Default != shed.Critical
 	if s.Trusted || s.Forwarded {
 		if word, ok := s.Last(p.Priority.Header); ok {
@@ -182,11 +183,11 @@ func (s *Sender) principal(scope string) (principal, compared string) {
 // Under returns ctx with the deadline and the priority of the request. cancel is nil if ctx ends early
 // enough by itself.
 func (s *Sender) Under(ctx context.Context, until time.Duration) (_ context.Context, cancel context.CancelFunc) {
-	if _, ends := ctx.Deadline(); until != abate.NoDeadline && (!ends || until < s.contextEnds) {
-		ctx, cancel = context.WithTimeout(ctx, until-abate.Now())
+	if _, ends := ctx.Deadline(); until != core.NoDeadline && (!ends || until < s.contextEnds) {
+		ctx, cancel = context.WithTimeout(ctx, until-core.Now())
 	}
 	if s.Says {
-		ctx = abate.WithPriority(ctx, s.priority)
+		ctx = core.WithPriority(ctx, s.priority)
 	}
 	return ctx, cancel
 }

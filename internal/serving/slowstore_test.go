@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -55,14 +55,14 @@ func TestAStoreThatHangsHoldsNobodyUpForLongerThanHeWaits(t *testing.T) {
 				store := &hanging{s.diary, make(chan struct{})}
 				h := s.hold()
 				h.Store = store
-				if b, err := h.Begin(idempotency.Fingerprint{}, abate.NoDeadline); err != nil || b.State != idempotency.Run {
+				if b, err := h.Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Run {
 					t.Fatal(b, err)
 				}
 				h.Keep()
 				began := time.Now()
 				if c.fate == idempotency.LetGo {
 					h.Fail()
-				} else if h.Complete(idempotency.Response{Status: 201}, abate.Now()+c.most) {
+				} else if h.Complete(idempotency.Response{Status: 201}, core.Now()+c.most) {
 					t.Error("the answer is given out, and nobody has recorded it")
 				}
 				if took := time.Since(began); took > c.most {

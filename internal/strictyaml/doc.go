@@ -4,7 +4,7 @@
 //
 // A field is written under the key in its yaml tag. Its other tags are:
 //
-//	range:"1ms..24h"  limits of a number or a duration, as in abate.ParseRange; durations without it are not negative
+//	range:"1ms..24h"  limits of a number or a duration, as in check.ParseRange; durations without it are not negative
 //	enum:"a|b"        the texts that are allowed
 //	example:"100ms"   shown in messages and in the schema
 //	percent:"true"    a float64 that may also be written as a percentage: "30%" is 0.3

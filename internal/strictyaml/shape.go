@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/check"
 )
 
 // Kind says how a field is written in the file.
@@ -206,7 +206,7 @@ func (f *Field) holds(v float64) bool {
 	if f.Limits == "" {
 		return true
 	}
-	low, high := abate.ParseRange(f.Limits)
+	low, high := check.ParseRange(f.Limits)
 	from, to, _ := strings.Cut(f.Limits, "..")
 	return (from == "" || v >= low) && (to == "" || v <= high)
 }
@@ -218,7 +218,7 @@ func (f *Field) Mend() string {
 	case f.Allowed != nil:
 		parts = append(parts, "allowed: "+strings.Join(f.Allowed, ", "))
 	case f.Limits != "":
-		parts = append(parts, "allowed: "+abate.DescribeRange(f.Limits))
+		parts = append(parts, "allowed: "+check.DescribeRange(f.Limits))
 	case f.Kind == Toggle:
 		parts = append(parts, "allowed: true or false")
 	}

@@ -8,11 +8,12 @@ import (
 
 // world is what attacks reach: a driver of the root with a method that reads the clock, and a package that measures.
 var world = source{
-	"clock.go": "package abate\n\nimport \"time\"\n\nvar origin = time.Now()\n\n" +
+	"core/clock.go": "package core\n\nimport \"time\"\n\nvar origin = time.Now()\n\n" +
 		"func clock() time.Duration { return time.Since(origin) }\n",
-	"do.go": "package abate\n\nimport \"time\"\n\ntype driven struct{}\n\n" +
+	"core/do.go": "package core\n\nimport \"time\"\n\ntype driven struct{}\n\n" +
 		"func (driven) started() bool { return time.Now().IsZero() }\n",
-	"internal/cpu/cpu.go": "package cpu\n\nimport \"os\"\n\nfunc Share() int { return os.Getpid() }\n",
+	"internal/clock/clock.go": "package clock\n\nimport \"time\"\n\nfunc Now() time.Duration { return time.Since(time.Time{}) }\n",
+	"internal/cpu/cpu.go":     "package cpu\n\nimport \"os\"\n\nfunc Share() int { return os.Getpid() }\n",
 }
 
 // with is the world and one file more. The body of a file in a folder of the root follows its package clause.
@@ -30,16 +31,16 @@ func policy(body string) source { return with("policy/retry/a.go", "package retr
 func TestPurityRuleFails(t *testing.T) {
 	const clockIsBanned = ": error: time.Now is banned in a decision, use the argument now ("
 	const a = "policy/retry/a.go"
-	machine := func(body string) source { return with("call.go", "package abate\n\n"+body+"\n") }
+	machine := func(body string) source { return with("core/call.go", "package core\n\n"+body+"\n") }
 	provoke(t, exceptions{}.impurities, []example{
 		{"nothing", "", with()},
-		{"the state machine reads a clock through a method of another file", "call.go:3" + clockIsBanned,
+		{"the state machine reads a clock through a method of another file", "core/call.go:3" + clockIsBanned,
 			machine("func f(d driven) bool { return d.started() }")},
-		{"the state machine calls a driver", "call.go:3: error: time.Since", machine("func f() any { return clock() }")},
-		{"the state machine mentions a driver", "call.go:3: error: time.Since", machine("var f = clock")},
-		{"the state machine reads what a driver has read", "call.go:3" + clockIsBanned,
+		{"the state machine calls a driver", "core/call.go:3: error: time.Since", machine("func f() any { return clock() }")},
+		{"the state machine mentions a driver", "core/call.go:3: error: time.Since", machine("var f = clock")},
+		{"the state machine reads what a driver has read", "core/call.go:3" + clockIsBanned,
 			machine("func f() any { return origin }")},
-		{"the state machine imports the processor's load", "call.go:5: error: os.Getpid is banned in a decision",
+		{"the state machine imports the processor's load", "core/call.go:5: error: os.Getpid is banned in a decision",
 			machine("import \"github.com/abate-go/abate/internal/cpu\"\n\nfunc f() int { return cpu.Share() }")},
 		{"a policy receives",
 			a + ":3: error: a receive from a channel is banned in a decision, use a decision that a driver carries out (",
@@ -189,40 +190,40 @@ func TestPurityRuleSeesThroughInterfacesAndFunctionValues(t *testing.T) {
 }
 
 func TestPurityRuleKnowsItsExceptions(t *testing.T) {
-	user := "package abate\n\ntype Observer interface{ Observe() }\n\ntype user struct{}\n\n" +
+	user := "package core\n\ntype Observer interface{ Observe() }\n\ntype user struct{}\n\n" +
 		"func (user) Observe() { clock() }\n"
-	machine := with("run.go", user, "call.go", "package abate\n\nfunc tell(o Observer) { o.Observe() }\n")
-	provoke(t, exceptions{ports: map[string]string{"abate.Observer": "a user's"}}.impurities, []example{
+	machine := with("core/run.go", user, "core/call.go", "package core\n\nfunc tell(o Observer) { o.Observe() }\n")
+	provoke(t, exceptions{ports: map[string]string{"core.Observer": "a user's"}}.impurities, []example{
 		{"a port", "", machine},
 		{"a port that nobody uses",
-			"internal/tidy/pure_test.go:1: error: no decision needs the port \"abate.Observer\"", with()},
+			"internal/tidy/pure_test.go:1: error: no decision needs the port \"core.Observer\"", with()},
 	})
-	provoke(t, exceptions{}.impurities, []example{{"no port", "call.go:3: error: time.Since", machine}})
-	provoke(t, exceptions{handed: map[string]string{"abate.tell → abate.user.Observe": "why"}}.impurities, []example{
+	provoke(t, exceptions{}.impurities, []example{{"no port", "core/call.go:3: error: time.Since", machine}})
+	provoke(t, exceptions{handed: map[string]string{"core.tell → core.user.Observe": "why"}}.impurities, []example{
 		{"an exception", "", machine},
 		{"an exception that nobody needs", "internal/tidy/pure_test.go:1: error: no decision needs the exception", with()},
 	})
 	door := func(body string) source {
-		return with("guard.go",
-			"package abate\n\nimport \"time\"\n\nfunc StateAt(now time.Duration, n int) int { return n }\n\n"+body+"\n")
+		return with("core/guard.go",
+			"package core\n\nimport (ours \"github.com/abate-go/abate/internal/clock\"; \"time\")\n\nfunc StateAt(now time.Duration, n int) int { return n }\n\n"+body+"\n")
 	}
 	provoke(t, exceptions{}.impurities, []example{
-		{"a door", "", door("func State() int { return StateAt(clock(), 1) }")},
-		{"a door to another function", "guard.go:7: error: time.Since",
-			door("func Status() int { return StateAt(clock(), 1) }")},
-		{"a door that does more", "guard.go:7: error: time.",
-			door("func State() int { return StateAt(clock(), driven{}.n()) }\n\nfunc (driven) n() int { return 1 }")},
-		{"a decision that uses a door", "guard.go:9: error: time.Since",
-			door("func State() int { return StateAt(clock(), 1) }\n\nfunc f() int { return State() }")},
+		{"a door", "", door("func State() int { return StateAt(ours.Now(), 1) }")},
+		{"a door to another function", "core/guard.go:7: error: time.Since",
+			door("func Status() int { return StateAt(ours.Now(), 1) }")},
+		{"a door that does more", "core/guard.go:7: error: time.",
+			door("func State() int { return StateAt(ours.Now(), driven{}.n()) }\n\nfunc (driven) n() int { return 1 }")},
+		{"a decision that uses a door", "core/guard.go:9: error: time.Since",
+			door("func State() int { return StateAt(ours.Now(), 1) }\n\nfunc f() int { return State() }")},
 	})
 }
 
 func TestPurityRuleShowsTheWholeWay(t *testing.T) {
-	found := with("call.go", "package abate\n\nfunc f(d driven) bool { return g(d) }\n",
-		"race.go", "package abate\n\nfunc g(d driven) bool {\n\treturn d.started()\n}\n").check(t, exceptions{}.impurities)
-	const want = "call.go:3: error: time.Now is banned in a decision, use the argument now (" + whyPure + ")\n" +
-		"\tcall.go:3: abate.f → abate.g\n\trace.go:4: abate.g → abate.driven.started\n" +
-		"\tdo.go:7: abate.driven.started → time.Now"
+	found := with("core/call.go", "package core\n\nfunc f(d driven) bool { return g(d) }\n",
+		"core/race.go", "package core\n\nfunc g(d driven) bool {\n\treturn d.started()\n}\n").check(t, exceptions{}.impurities)
+	const want = "core/call.go:3: error: time.Now is banned in a decision, use the argument now (" + whyPure + ")\n" +
+		"\tcore/call.go:3: core.f → core.g\n\tcore/race.go:4: core.g → core.driven.started\n" +
+		"\tcore/do.go:7: core.driven.started → time.Now"
 	if len(found) != 1 || found[0].String() != want {
 		t.Errorf("found %v, want %s", found, want)
 	}

@@ -2,28 +2,32 @@ package tidy
 
 import (
 	"go/ast"
-	"go/token"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// drivers are the files of package abate that may read the clock, start timers
-// and goroutines. Every other file of it, and all of policy/, only decides.
+// machines are the packages whose files are state machines, but for the drivers.
+var machines = []string{"core", "inbound"}
+
+// drivers are the files of machines that may read the clock, start timers and goroutines. Every other file of them, and all
+// of policy/, only decides.
 var drivers = []string{
-	"admit.go", "arrivalasks.go", "clock.go", "connect.go", "context.go", "do.go", "guards.go", "leash.go", "loser.go", "panics.go",
-	"race.go", "readiness.go", "run.go",
+	"core/admit.go", "core/clock.go", "core/context.go", "core/do.go", "core/guards.go", "core/leash.go", "core/loser.go",
+	"core/race.go", "core/run.go", "inbound/arrivalasks.go",
 }
 
-// The guard and the gate hand what handedFiles declare, the clock and the log of panics, to what they make;
-// they are no drivers, so they may use that and nothing else that reaches for the world.
-var handedFiles = []string{"clock.go", "panics.go"}
+// decided are the packages of ours that the state machines may import. The drivers have more. What the state machines
+// may call in them, the graph of calls tells: see pure_test.go.
+var decided = []string{
+	"policy/", "core", "internal/exhausted", "internal/clock", "internal/chance", "internal/caught", "internal/check", "internal/listeners",
+}
 
-var makers = []string{"guard.go", "gate.go", "override.go"}
-
-// decided are the packages of ours that the state machines of package abate may import. The drivers have more.
-var decided = []string{"policy/", "internal/exhausted"}
+// inMachine reports whether a file is part of a state machine.
+func inMachine(f *goFile) bool {
+	return slices.Contains(machines, f.dir) && !slices.Contains(drivers, f.path)
+}
 
 const whyPure = "decisions are pure: the simulator drives the same code in virtual time"
 
@@ -70,8 +74,7 @@ func clock(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {
 		policy := strings.HasPrefix(f.dir, "policy/") && !strings.HasSuffix(f.dir, "/storetest") // a suite for tests waits
-		machine := f.dir == "." && !slices.Contains(drivers, f.path)
-		if f.test || !policy && !machine {
+		if f.test || !policy && !inMachine(f) {
 			continue
 		}
 		found = append(found, impureImports(t, f, policy)...)
@@ -144,65 +147,11 @@ func impure(pkg, name string) (instead string) {
 	return ""
 }
 
-// driverNames finds state machines that get at the world through a driver: they
-// mention a function or variable that a driver file declares, clock above all.
-func driverNames(t *tree) []finding {
-	declaredIn := make(map[string]string) // name → driver file
-	for _, f := range t.files {
-		if f.dir == "." && slices.Contains(drivers, f.path) {
-			for _, name := range functionsAndVariables(f.ast) {
-				declaredIn[name] = f.path
-			}
-		}
-	}
-	var found []finding
-	for _, f := range t.files {
-		if f.dir != "." || f.test || slices.Contains(drivers, f.path) {
-			continue
-		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			from, ok := declaredIn[id.Name]
-			if ok && !(slices.Contains(makers, f.path) && slices.Contains(handedFiles, from)) {
-				found = append(found, banned(f.path, t.line(id), id.Name+" of "+from, "an argument", whyPure))
-			}
-			return true
-		})
-	}
-	return found
-}
-
-// functionsAndVariables are the names that a file declares at package level, except
-// types and methods.
-func functionsAndVariables(file *ast.File) []string {
-	var names []string
-	for _, decl := range file.Decls {
-		switch decl := decl.(type) {
-		case *ast.FuncDecl:
-			if decl.Recv == nil {
-				names = append(names, decl.Name.Name)
-			}
-		case *ast.GenDecl:
-			for _, spec := range decl.Specs {
-				if v, ok := spec.(*ast.ValueSpec); ok && decl.Tok == token.VAR {
-					for _, id := range v.Names {
-						names = append(names, id.Name)
-					}
-				}
-			}
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "_" || name == "init" })
-}
-
 // staleDrivers finds names on the allow-lists that no longer exist: a later file of
 // that name would be let through unread.
 func staleDrivers(t *tree) []finding {
 	var found []finding
-	for _, name := range append(slices.Clone(makers), drivers...) {
+	for _, name := range drivers {
 		if !slices.ContainsFunc(t.files, func(f *goFile) bool { return f.path == name }) {
 			found = append(found, finding{name, 1, "on a list of internal/tidy/clock_test.go but there is no such file"})
 		}
@@ -211,8 +160,6 @@ func staleDrivers(t *tree) []finding {
 }
 
 func TestDecisionsReadNoClock(t *testing.T) { holds(t, clock) }
-
-func TestStateMachinesUseNoDriver(t *testing.T) { holds(t, driverNames) }
 
 func TestDriversExist(t *testing.T) { holds(t, staleDrivers) }
 
@@ -239,32 +186,32 @@ func TestClockRuleFails(t *testing.T) {
 		{"policy sets a deadline", "policy/retry/a.go:5:", uses("policy/retry/a.go", "context", "context.WithTimeout(nil, 1)")},
 		{"policy links to the runtime", "policy/retry/a.go:3: error: go:linkname",
 			source{"policy/retry/a.go": "package p\n\n//go:linkname nanotime runtime.nanotime\nfunc nanotime() int64\n"}},
-		{"state machine reads the time", "call.go:5:", uses("call.go", "time", "_ = time.Now()")},
-		{"state machine starts a goroutine", "step.go:5:", uses("step.go", "fmt", "go fmt.Sprint()")},
+		{"state machine reads the time", "core/call.go:5:", uses("core/call.go", "time", "_ = time.Now()")},
+		{"state machine starts a goroutine", "core/step.go:5:", uses("core/step.go", "fmt", "go fmt.Sprint()")},
 		{"policy starts a goroutine by a method", "policy/retry/a.go:5: error: a method called Go",
 			uses("policy/retry/a.go", "sync", "new(sync.WaitGroup).Go(f)")},
 		{"policy pulls, on a coroutine", "policy/retry/a.go:3: error: import of iter", uses("policy/retry/a.go", "iter", "iter.Pull[int](nil)")},
 		{"policy draws a hash's seed", "policy/retry/a.go:5:", uses("policy/retry/a.go", "hash/maphash", "_ = maphash.MakeSeed()")},
 		{"policy prints", "policy/retry/a.go:5:", uses("policy/retry/a.go", "fmt", "fmt.Println()")},
 		{"policy looks into errors of the network", "policy/retry/a.go:3:", uses("policy/retry/a.go", "net", "_ = net.ErrClosed")},
-		{"state machine starts a goroutine by a method", "call.go:5:", uses("call.go", "sync", "start := new(sync.WaitGroup).Go; start(f)")},
-		{"state machine sends a request", "call.go:3: error: import of net/http", uses("call.go", "net/http", "http.Get(\"\")")},
-		{"state machine reads the environment", "call.go:3:", uses("call.go", "os", "os.Getenv(\"\")")},
-		{"state machine pulls, on a coroutine", "call.go:3:", uses("call.go", "iter", "iter.Pull[int](nil)")},
-		{"state machine draws a hash's seed", "call.go:5:", uses("call.go", "hash/maphash", "_ = maphash.MakeSeed()")},
-		{"state machine draws from the system", "call.go:3:", uses("call.go", "crypto/rand", "_ = rand.Reader")},
-		{"state machine dials", "call.go:5: error: net.Dial is banned here, use only its Error, ", uses("call.go", "net", "net.Dial(\"\", \"\")")},
-		{"state machine dials by a type", "call.go:5:", uses("call.go", "net", "var d net.Dialer; d.Dial(\"\", \"\")")},
-		{"state machine calls the system", "call.go:5:", uses("call.go", "syscall", "syscall.Getpid()")},
-		{"state machine looks into errors of the network", "", uses("call.go", "net", "_ = net.ErrClosed")},
-		{"state machine looks into an address", "", uses("call.go", "net/url", "url.Parse(\"\")")},
-		{"state machine imports the processor's load", "call.go:3: error: import of " + ours + "/internal/cpu is banned here, use an argument (",
-			uses("call.go", ours+"/internal/cpu", "_ = cpu.Share()")},
-		{"state machine imports it for nothing", "call.go:3:", source{"call.go": "package abate\n\nimport _ \"" + ours + "/internal/cpu\"\n"}},
-		{"state machine imports a policy", "", uses("call.go", ours+"/policy/retry", "_ = retry.New")},
-		{"a driver imports the processor's load", "", uses("arrivalasks.go", ours+"/internal/cpu", "_ = cpu.Share()")},
-		{"the guard is no driver", "guard.go:5:", uses("guard.go", "time", "_ = time.Now()")},
-		{"a driver may", "", uses("do.go", "time", "go time.Sleep(1)")},
+		{"state machine starts a goroutine by a method", "core/call.go:5:", uses("core/call.go", "sync", "start := new(sync.WaitGroup).Go; start(f)")},
+		{"state machine sends a request", "core/call.go:3: error: import of net/http", uses("core/call.go", "net/http", "http.Get(\"\")")},
+		{"state machine reads the environment", "core/call.go:3:", uses("core/call.go", "os", "os.Getenv(\"\")")},
+		{"state machine pulls, on a coroutine", "core/call.go:3:", uses("core/call.go", "iter", "iter.Pull[int](nil)")},
+		{"state machine draws a hash's seed", "core/call.go:5:", uses("core/call.go", "hash/maphash", "_ = maphash.MakeSeed()")},
+		{"state machine draws from the system", "core/call.go:3:", uses("core/call.go", "crypto/rand", "_ = rand.Reader")},
+		{"state machine dials", "core/call.go:5: error: net.Dial is banned here, use only its Error, ", uses("core/call.go", "net", "net.Dial(\"\", \"\")")},
+		{"state machine dials by a type", "core/call.go:5:", uses("core/call.go", "net", "var d net.Dialer; d.Dial(\"\", \"\")")},
+		{"state machine calls the system", "core/call.go:5:", uses("core/call.go", "syscall", "syscall.Getpid()")},
+		{"state machine looks into errors of the network", "", uses("core/call.go", "net", "_ = net.ErrClosed")},
+		{"state machine looks into an address", "", uses("core/call.go", "net/url", "url.Parse(\"\")")},
+		{"state machine imports the processor's load", "core/call.go:3: error: import of " + ours + "/internal/cpu is banned here, use an argument (",
+			uses("core/call.go", ours+"/internal/cpu", "_ = cpu.Share()")},
+		{"state machine imports it for nothing", "core/call.go:3:", source{"core/call.go": "package core\n\nimport _ \"" + ours + "/internal/cpu\"\n"}},
+		{"state machine imports a policy", "", uses("core/call.go", ours+"/policy/retry", "_ = retry.New")},
+		{"a driver imports the processor's load", "", uses("inbound/arrivalasks.go", ours+"/internal/cpu", "_ = cpu.Share()")},
+		{"the guard is no driver", "core/guard.go:5:", uses("core/guard.go", "time", "_ = time.Now()")},
+		{"a driver may", "", uses("core/do.go", "time", "go time.Sleep(1)")},
 		{"a test may", "", uses("policy/retry/a_test.go", "time", "_ = time.Now()")},
 		{"a seeded source is given", "", uses("policy/retry/a.go", "math/rand/v2", "_ = rand.New(rand.NewPCG(1, 2))")},
 		{"durations are numbers", "", uses("policy/retry/a.go", "time", "_ = 2 * time.Second")},
@@ -272,33 +219,10 @@ func TestClockRuleFails(t *testing.T) {
 	})
 }
 
-func TestDriverNamesRuleFails(t *testing.T) {
-	root := func(path, body string) source {
-		return source{
-			"clock.go": "package abate\n\nvar origin, globalRandom = 1, 2\n\nfunc clock() int { return origin }\n",
-			"race.go":  "package abate\n\ntype race int\n\nvar _ = clock()\n\nfunc start() { _ = clock() }\n",
-			path:       "package abate\n\nfunc f() int { " + body + " }\n",
-		}
-	}
-	provoke(t, driverNames, []example{
-		{"state machine reads the clock", "call.go:3: error: clock of clock.go is banned here, use an argument (", root("call.go", "return clock()")},
-		{"state machine keeps the clock as a value", "call.go:3:", root("call.go", "now := clock; return now()")},
-		{"state machine reads the origin", "call.go:3:", root("call.go", "return origin")},
-		{"state machine draws globally", "call.go:3:", root("call.go", "return globalRandom")},
-		{"state machine starts a driver", "call.go:3:", root("call.go", "start(); return 0")},
-		{"the guard starts a driver", "guard.go:3:", root("guard.go", "start(); return 0")},
-		{"the guard reads the clock", "", root("guard.go", "return clock() + globalRandom")},
-		{"a driver may", "", root("do.go", "start(); return clock()")},
-		{"a test may", "", root("call_test.go", "return clock()")},
-		{"state machine names a driver's type", "", root("call.go", "var _ race; return 0")},
-		{"another package's clock", "", root("adapter/abatehttp/a.go", "return clock()")},
-	})
-}
-
 func TestStaleDriverRuleFails(t *testing.T) {
-	all := source{"guard.go": "package abate\n", "gate.go": "package abate\n", "override.go": "package abate\n"}
+	all := source{}
 	for _, name := range drivers {
-		all[name] = "package abate\n"
+		all[name] = "package core\n"
 	}
 	provoke(t, staleDrivers, []example{{"all there", "", all}})
 	delete(all, drivers[0])

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// decides are the folders and files of which every function is pure, besides policy/ and the state machines of
-// package abate: what the simulator runs on, and what is said in so many words to do no I/O.
+// decides are the folders and files of which every function is pure, besides policy/ and the state machines: what the simulator runs on, and what is said in so many words to do no I/O.
 var decides = []string{
 	"sim/engine", "sim/kernel", "sim/population", "sim/distribution", "sim/expect", "sim/figures",
 	"hops", "proxy/h1", "internal/pathform", "internal/exhausted", "internal/repeats",
@@ -28,44 +27,42 @@ func inPolicy(f *goFile) bool { // a suite for tests waits
 	return strings.HasPrefix(f.dir, "policy/") && !strings.HasSuffix(f.dir, "/storetest")
 }
 
-func inMachine(f *goFile) bool { return f.dir == "." && !slices.Contains(drivers, f.path) }
-
 // ports are the interfaces, their methods and the fields by which a decision calls a user's code, or what a
 // driver hands over: what that does is its giver's affair. A decision may be told by them what it is told by
 // its arguments.
 var ports = map[string]string{
-	"context.Context":            "the caller's: whether it has left is told, as the time is",
-	"abate.Observer":             "a user's, which guards tell what they did",
-	"abate.GateObserver":         "a user's, which gates tell what they did",
-	"abate.FleetLimiter.TryTake": "a user's, which has to answer at once; AskFleet, which may wait, is a driver",
-	"abate.Policy.Delay":         "a user's",
-	"abate.settings.rnd":         "the random numbers of Policy.Rand; the simulator's are seeded",
-	"abate.gateSettings.rnd":     "the random numbers of Protection.Rand; the simulator's are seeded",
-	"abate.panics.log":           "the log, without which nobody would hear of an observer's panic",
-	"abate.StatusCode":           "of others' errors, by an interface without a name",
-	"connfail.SQLState":          "of others' errors, by an interface without a name",
-	"idempotency.Measured":       "a user's store of keys",
-	"idempotency.Memory.now":     "the clock that a store of keys is made with: a Store is asked without the time",
+	"context.Context":              "the caller's: whether it has left is told, as the time is",
+	"core.Observer":                "a user's, which guards tell what they did",
+	"inbound.GateObserver":         "a user's, which gates tell what they did",
+	"inbound.FleetLimiter.TryTake": "a user's, which has to answer at once; AskFleet, which may wait, is a driver",
+	"core.Policy.Delay":            "a user's",
+	"core.settings.rnd":            "the random numbers of Policy.Rand; the simulator's are seeded",
+	"inbound.gateSettings.rnd":     "the random numbers of Protection.Rand; the simulator's are seeded",
+	"caught.Panics.Log":            "the log, without which nobody would hear of an observer's panic",
+	"core.StatusCode":              "of others' errors, by an interface without a name",
+	"connfail.SQLState":            "of others' errors, by an interface without a name",
+	"idempotency.Measured":         "a user's store of keys",
+	"idempotency.Memory.now":       "the clock that a store of keys is made with: a Store is asked without the time",
 }
 
 // handed are the calls out of decisions that are right though they end in the world.
 var handed = map[string]string{
-	"abate.New → abate.logPanic":                 "gives the log to the guard",
-	"abate.New → abate.Guard.Update":             "New is for programs, whose guards are on our clock",
-	"abate.NewGate → abate.logPanic":             "gives the log to the gate",
-	"abate.NewGate → abate.Gate.Update":          "NewGate is for programs, whose gates are on our clock",
-	"abate.unguarded → abate.logPanic":           "gives the log to a guard",
-	"abate.Guard.compile → abate.globalRandom":   "gives the default to Policy.Rand",
-	"abate.Guard.compile → abate.hashSeed":       "the seed tells keys apart and decides nothing",
-	"abate.Gate.compile → abate.globalRandom":    "gives the default to Protection.Rand",
-	"abate.Gate.compile → abate.hashSeed":        "the seed tells keys apart and decides nothing",
-	"abate.Gate.compile → abate.clock":           "gives the clock to the store of keys",
-	"abate.gateSettings.hash → abate.hashSeed":   "the seed tells keys apart and decides nothing",
-	"abate.Gate.KeyDecided → abate.clock":        "for drivers: a store of keys is asked without the time",
-	"abate.Gate.keysForgotten → abate.clock":     "called by the store of keys, which is asked without the time",
-	"abate.ObserverFunc.Observe":                 "calls a user's function",
-	"abate.GateObserverFunc.ObserveGate":         "calls a user's function",
-	"abate.RetryIf":                              "calls a user's functions",
+	"core.New → caught.Log":                      "gives the log to the guard",
+	"core.New → core.Guard.Update":               "New is for programs, whose guards are on our clock",
+	"inbound.NewGate → caught.Log":               "gives the log to the gate",
+	"inbound.NewGate → inbound.Gate.Update":      "NewGate is for programs, whose gates are on our clock",
+	"core.unguarded → caught.Log":                "gives the log to a guard",
+	"core.Guard.compile → chance.Source":         "gives the default to Policy.Rand",
+	"core.Guard.compile → chance.Seed":           "the seed tells keys apart and decides nothing",
+	"inbound.Gate.compile → chance.Source":       "gives the default to Protection.Rand",
+	"inbound.Gate.compile → chance.Seed":         "the seed tells keys apart and decides nothing",
+	"inbound.Gate.compile → clock.Now":           "gives the clock to the store of keys",
+	"inbound.gateSettings.hash → chance.Seed":    "the seed tells keys apart and decides nothing",
+	"inbound.Gate.KeyDecided → clock.Now":        "for drivers: a store of keys is asked without the time",
+	"inbound.Gate.keysForgotten → clock.Now":     "called by the store of keys, which is asked without the time",
+	"core.ObserverFunc.Observe":                  "calls a user's function",
+	"inbound.GateObserverFunc.ObserveGate":       "calls a user's function",
+	"core.RetryIf":                               "calls a user's functions",
 	"engine.gates.reset → hash/maphash.MakeSeed": "the seed tells keys apart: a run is the same under any",
 }
 
@@ -186,11 +183,11 @@ func (g *graph) decides(f *fn) bool {
 // and does nothing else. State is StateAt at the time that it is.
 func (g *graph) door(f *fn) bool {
 	d, ok := f.decl.(*ast.FuncDecl)
-	if !ok || f.file.dir != "." || len(f.calls) != 2 || len(d.Body.List) != 1 {
+	if !ok || !slices.Contains(machines, f.file.dir) || len(f.calls) != 2 || len(d.Body.List) != 1 {
 		return false
 	}
 	twin, time := f.calls[0].to, f.calls[1].to
-	return twin.name == f.name+"At" && time.name == "abate.clock"
+	return twin.name == f.name+"At" && time.name == "clock.Now"
 }
 
 // ways finds, for every function that has one, the call that is its shortest way to an act of the kind. Ways

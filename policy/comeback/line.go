@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// What those who are refused are told, wherever nothing better is known.
+const (
+	Soonest   = time.Second           // nobody who was refused for load should come earlier
+	LongAway  = 30 * time.Second      // nor later, however long the line is
+	UnknownBy = 50 * time.Millisecond // between one and the next, for a service of which nobody knows what it can do: 20 a second
+)
+
 // Terms say how those who are refused can be taken.
 type Terms struct {
 	First time.Duration // how long until one more can be taken; below 0 counts as 0

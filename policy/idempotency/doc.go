@@ -60,7 +60,7 @@
 //
 // A change of scope is a change of all keys: what was done under the old scope is unknown under the new one. A change
 // of store is not: a gate whose policy moves keys to another store asks the old store first. It does so while it can be
-// reached and still has keys to remember, and in the same process only. See abate.Gate.EarlierStores.
+// reached and still has keys to remember, and in the same process only. See inbound.Gate.EarlierStores.
 //
 // # Memory
 //

@@ -9,7 +9,7 @@ import (
 )
 
 func Example() {
-	now := func() time.Duration { return 0 } // abate.Now, outside examples
+	now := func() time.Duration { return 0 } // core.Now, outside examples
 	store := idempotency.NewMemory(64<<20, now)
 	ctx := context.Background()
 

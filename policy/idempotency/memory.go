@@ -45,7 +45,7 @@ type Memory struct {
 }
 
 // NewMemory returns a store that takes up at most maxBytes, keys, answers and what the store itself needs counted: see
-// Config.MaxMemory. now is the time since a fixed origin, such as abate.Now. If it goes backwards, keys live longer.
+// Config.MaxMemory. now is the time since a fixed origin, such as core.Now. If it goes backwards, keys live longer.
 func NewMemory(maxBytes int64, now func() time.Duration) *Memory {
 	m := &Memory{now: now, max: maxBytes, entries: make(map[string]*entry), floor: math.MaxInt64}
 	m.done.init()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/identity"
@@ -29,7 +29,7 @@ func IsMade(f h1.Field) bool {
 // AllowanceIn reads the allowance of a request: of several the least counts, and what cannot be read counts as if it
 // were not there. id is that of the request that is being handled, as handled requests have it; 0 for none. The owner
 // lies in the request.
-func AllowanceIn(fields []h1.Field) (least abate.Allowance, id uint64, ok bool) {
+func AllowanceIn(fields []h1.Field) (least core.Allowance, id uint64, ok bool) {
 	for _, f := range fields {
 		if !IsAllowance(f) {
 			continue
@@ -78,7 +78,7 @@ func AppendID(dst []byte, id uint64) []byte {
 }
 
 // MadeIn reads what an answer says about extra attempts behind it, in its head or its trailer.
-func MadeIn(fields []h1.Field) (most abate.Below) {
+func MadeIn(fields []h1.Field) (most core.Below) {
 	for _, f := range fields {
 		if !IsMade(f) {
 			continue
@@ -91,8 +91,8 @@ func MadeIn(fields []h1.Field) (most abate.Below) {
 }
 
 // Merge joins what is known of attempts from two sides.
-func Merge(a, b abate.Below) abate.Below {
-	return abate.Below{Said: a.Said || b.Said, Made: max(a.Made, b.Made), Final: a.Final || b.Final}
+func Merge(a, b core.Below) core.Below {
+	return core.Below{Said: a.Said || b.Said, Made: max(a.Made, b.Made), Final: a.Final || b.Final}
 }
 
 // WithoutMade takes the report of extra attempts off, in place: it was for the one who asked.
@@ -107,7 +107,7 @@ func WithoutMade(fields []h1.Field) []h1.Field {
 }
 
 // AppendMade writes the field that reports extra attempts, as a line.
-func AppendMade(dst []byte, b abate.Below) []byte {
+func AppendMade(dst []byte, b core.Below) []byte {
 	dst = append(dst, "Abate-Retries-Made: "...)
 	return append(hops.AppendMade(dst, b), "\r\n"...)
 }

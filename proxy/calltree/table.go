@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Table joins the requests that come in with the calls that go out for them: it finds the call tree of a request
@@ -34,7 +34,7 @@ type root struct {
 
 // joint is the tree of one request, or of several of the same trace.
 type joint struct {
-	tree    *abate.CallTree
+	tree    *core.CallTree
 	limited bool
 	given   int // the allowance that it began with, so that what is gone can be told
 	holders int
@@ -77,13 +77,13 @@ type endedTicket struct {
 }
 
 // Join gives a request with an allowance, if limited is set, or without one its place.
-func (c *Table) Join(a abate.Allowance, limited bool, keys []uint64) (t Ticket) {
+func (c *Table) Join(a core.Allowance, limited bool, keys []uint64) (t Ticket) {
 	if limited {
 		t.ID = newID()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expire(abate.Now())
+	c.expire(core.Now())
 	if int(c.joined.Load())-c.away >= c.Most {
 		c.away++
 		c.joined.Add(1)
@@ -100,9 +100,9 @@ func (c *Table) Join(a abate.Allowance, limited bool, keys []uint64) (t Ticket) 
 	}
 	switch {
 	case t.joint == nil && limited:
-		t.joint = &joint{tree: abate.NewCallTree(a), limited: true, given: a.Left}
+		t.joint = &joint{tree: core.NewCallTree(a), limited: true, given: a.Left}
 	case t.joint == nil:
-		t.joint = &joint{tree: abate.NewOpenCallTree()}
+		t.joint = &joint{tree: core.NewOpenCallTree()}
 	case limited:
 		t.joint.lower(a)
 	}
@@ -131,7 +131,7 @@ func (j *joint) takes(limited bool) bool {
 }
 
 // lower makes the allowance smaller without having it look used.
-func (j *joint) lower(a abate.Allowance) {
+func (j *joint) lower(a core.Allowance) {
 	if before, _ := j.tree.Allowance(); j.limited && a.Left < before.Left {
 		j.tree.Lower(a)
 		j.given -= before.Left - a.Left
@@ -146,7 +146,7 @@ func newID() uint64 {
 }
 
 // ByID finds the tree of the request whose service was told id, and has it obey an allowance that came with it.
-func (c *Table) ByID(id uint64, a abate.Allowance) *abate.CallTree {
+func (c *Table) ByID(id uint64, a core.Allowance) *core.CallTree {
 	if c.joined.Load() == 0 {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (c *Table) ByID(id uint64, a abate.Allowance) *abate.CallTree {
 
 // ByTrace finds the tree of a request under way with one of these names. When there is none it may be that of a
 // request that is not joined: then nothing is left.
-func (c *Table) ByTrace(keys []uint64) *abate.CallTree {
+func (c *Table) ByTrace(keys []uint64) *core.CallTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -171,7 +171,7 @@ func (c *Table) ByTrace(keys []uint64) *abate.CallTree {
 		}
 	}
 	if c.away > 0 {
-		return abate.NewCallTree(abate.Allowance{})
+		return core.NewCallTree(core.Allowance{})
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (c *Table) ByTrace(keys []uint64) *abate.CallTree {
 // Report is what the caller of a Ticket's request is told by the answer that begins now. What is left of the
 // allowance is lost to the calls that are still under way, unless another request shares it: the caller may use it
 // from now on. What they have been handed counts as used.
-func (c *Table) Report(t *Ticket) (b abate.Below) {
+func (c *Table) Report(t *Ticket) (b core.Below) {
 	if t.joint == nil {
 		return b
 	}
@@ -207,7 +207,7 @@ func (c *Table) Leave(t *Ticket, answered bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := abate.Now()
+	now := core.Now()
 	c.expire(now)
 	if t.Away {
 		c.away--
@@ -255,7 +255,7 @@ func (c *Table) Sweep() {
 	if c.joined.Load() > 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.expire(abate.Now())
+		c.expire(core.Now())
 	}
 }
 

@@ -3,7 +3,7 @@ package h2
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // alarm is the timer of a connection, which it has once it needs one. The mutex of the connection guards it.
@@ -21,7 +21,7 @@ func (a *alarm) set(at time.Duration) {
 		return
 	}
 	a.at = at
-	d := max(at-abate.Now(), 0)
+	d := max(at-core.Now(), 0)
 	if a.timer == nil {
 		a.timer = time.AfterFunc(d, a.ring)
 		return
@@ -30,7 +30,7 @@ func (a *alarm) set(at time.Duration) {
 }
 
 // rang notes that the alarm rang.
-func (a *alarm) rang() { a.at = abate.NoDeadline }
+func (a *alarm) rang() { a.at = core.NoDeadline }
 
 // stop ends the alarm for good.
 func (a *alarm) stop() {
@@ -45,5 +45,5 @@ func later(now, d time.Duration) time.Duration {
 	if sum := now + d; d >= 0 && sum >= now {
 		return sum
 	}
-	return abate.NoDeadline
+	return core.NoDeadline
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -13,13 +13,13 @@ import (
 func unary(s *h2.Stream) {
 	data, complete := s.Buffered()
 	for !complete {
-		if _, err := s.Next(abate.NoDeadline); err != nil && err != io.EOF {
+		if _, err := s.Next(core.NoDeadline); err != nil && err != io.EOF {
 			return
 		}
 		data, complete = s.Buffered()
 	}
 	s.WriteHead(200, answerFields, -1, false)
-	s.Write(data, false, abate.NoDeadline)
+	s.Write(data, false, core.NoDeadline)
 	s.WriteTrailer(answerTrailer)
 }
 
@@ -44,7 +44,7 @@ func hop(to func() *h2.Conn) func(*h2.Stream) {
 			return
 		}
 		head := *s.Head()
-		up, _, err := to().Open(&head, body, true, abate.NoDeadline)
+		up, _, err := to().Open(&head, body, true, core.NoDeadline)
 		if err != nil {
 			s.Reset(h2.RefusedStream)
 			return
@@ -68,7 +68,7 @@ func hop(to func() *h2.Conn) func(*h2.Stream) {
 
 // call makes one call, and reports whether it went well.
 func call(c *h2.Conn) bool {
-	s, _, err := c.Open(&unaryHead, unaryBody, true, abate.NoDeadline)
+	s, _, err := c.Open(&unaryHead, unaryBody, true, core.NoDeadline)
 	if err != nil {
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -396,19 +396,19 @@ func TestWaitsEnd(t *testing.T) {
 	}
 	ended := make(chan error, 2)
 	go func() {
-		_, err := s.AwaitHead(abate.NoDeadline)
+		_, err := s.AwaitHead(core.NoDeadline)
 		ended <- err
 	}()
 	s.StopReading()
 	if err := <-ended; err != h2.ErrInterrupted {
 		t.Errorf("reading ended with %v", err)
 	}
-	go func() { ended <- s.Write([]byte("x"), true, abate.NoDeadline) }()
+	go func() { ended <- s.Write([]byte("x"), true, core.NoDeadline) }()
 	s.Interrupt()
 	if err := <-ended; err != h2.ErrInterrupted {
 		t.Errorf("writing ended with %v", err)
 	}
-	if _, err := s.Next(abate.NoDeadline); err != h2.ErrInterrupted {
+	if _, err := s.Next(core.NoDeadline); err != h2.ErrInterrupted {
 		t.Errorf("reading afterwards: %v", err)
 	}
 }

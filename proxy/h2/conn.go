@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/untaken"
 )
 
@@ -60,7 +60,7 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 	if config == nil {
 		config = &Config{}
 	}
-	full, now := config.withDefaults(), abate.Now()
+	full, now := config.withDefaults(), core.Now()
 	untaken.Bound(nc, full.StallTimeout)
 	nc.SetDeadline(time.Time{})
 	c := &Conn{
@@ -71,7 +71,7 @@ func newConn(nc net.Conn, config *Config, server bool) *Conn {
 		inflow:    inflow{left: full.ConnWindow, size: full.ConnWindow},
 		peer:      peerSettings{streams: assumedStreams, window: initialWindow},
 		out:       outbox{hpack: encoder{table: table{max: tableSize}}},
-		alarm:     alarm{at: abate.NoDeadline},
+		alarm:     alarm{at: core.NoDeadline},
 		pulse:     pulse{after: full.PingAfter, limit: full.PingTimeout, heard: now},
 		pending:   pending{what: settings, due: later(now, full.HeaderTimeout)},
 	}
@@ -178,7 +178,7 @@ func (c *Conn) flushAndUnlock() { c.writer.flushAndUnlock(c.busy() > 1) }
 // is free while it waits.
 func (c *Conn) wait(w *waiter, until time.Duration) bool {
 	w.waiting, w.late = true, false
-	if until != abate.NoDeadline {
+	if until != core.NoDeadline {
 		w.until = until
 		c.waits.timed.add(w)
 		c.alarm.set(until)
@@ -218,7 +218,7 @@ func (c *Conn) unlist(s *Stream) {
 
 // atRest notes that there are no streams.
 func (c *Conn) atRest() {
-	c.idleSince = abate.Now()
+	c.idleSince = core.Now()
 	if c.config.IdleTimeout > 0 {
 		c.alarm.set(later(c.idleSince, c.config.IdleTimeout))
 	}

@@ -14,7 +14,7 @@
 // [Config.MaxStreams]. A connection where nothing happens holds no buffers (over TLS, 4 KiB). An open stream with
 // nothing to read takes 0.6 KiB, the fields of its heads 0.5 to 1 KiB, and on the server's side there is its goroutine.
 //
-// All times are on the clock of the guards: a deadline is a time.Duration as from abate.Now, and abate.NoDeadline is
+// All times are on the clock of the guards: a deadline is a time.Duration as from core.Now, and core.NoDeadline is
 // none.
 //
 // The parts, bottom to top; each knows only those above it in this list:

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // netError is the end of a connection that the protocol knows nothing of.
@@ -32,7 +32,7 @@ func (c *Conn) Drain() {
 		c.mu.Unlock()
 		return
 	}
-	c.drain(abate.Now())
+	c.drain(core.Now())
 	c.endIfOver()
 	c.announce()
 }

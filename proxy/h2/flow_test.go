@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -376,7 +376,7 @@ func TestTenThousandStreams(t *testing.T) {
 		}
 		s.WriteHead(200, nil, -1, false)
 		for {
-			p, err := s.Next(abate.NoDeadline)
+			p, err := s.Next(core.NoDeadline)
 			if err != nil {
 				s.End()
 				return

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -294,7 +294,7 @@ func TestUnfinishedAnswersAreReset(t *testing.T) {
 	if p, complete := await(t, s); p != "whole" || !complete {
 		t.Errorf("got %q", p)
 	}
-	if err := s.Write([]byte("more"), false, abate.NoDeadline); err == nil {
+	if err := s.Write([]byte("more"), false, core.NoDeadline); err == nil {
 		t.Error("more was written")
 	}
 }

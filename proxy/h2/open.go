@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // Open sends a request, on the client's side: its head, and as much of body as goes without waiting, in one write. n is
@@ -57,7 +57,7 @@ func (c *Conn) begin(s *Stream) {
 	c.closing = c.closing || !more
 	s.id, s.at, s.left = id, c.out.position(), -1
 	if len(c.streams.open) == 0 && c.config.PingAfter > 0 { // the peer had nothing to say before
-		c.pulse.restart(abate.Now())
+		c.pulse.restart(core.Now())
 	}
 	c.enlist(s)
 }

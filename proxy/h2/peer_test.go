@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
 // in returns a deadline on the clock of the guards.
-func in(d time.Duration) time.Duration { return abate.Now() + d }
+func in(d time.Duration) time.Duration { return core.Now() + d }
 
 const patience = 60 * time.Second
 

@@ -3,7 +3,7 @@ package h2
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // pending is what the peer has begun and has to complete in time. The mutex of the connection guards it.
@@ -31,7 +31,7 @@ func (p *pending) check(now, heard, pause time.Duration) (next time.Duration, er
 	}
 	switch {
 	case p.what == nothing:
-		return abate.NoDeadline, nil
+		return core.NoDeadline, nil
 	case now < due:
 		return due, nil
 	case p.what == settings:

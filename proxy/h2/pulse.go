@@ -3,7 +3,7 @@ package h2
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // pulse decides when the peer is asked for a sign of life, and when it is taken for dead. The mutex of the connection
@@ -44,7 +44,7 @@ func (p *pulse) check(now time.Duration, busy bool) (next time.Duration, ask boo
 		return due, false, nil
 	}
 	if p.after < 0 || !busy {
-		return abate.NoDeadline, false, nil
+		return core.NoDeadline, false, nil
 	}
 	since, gap := p.heard, p.after
 	if p.count > 0 {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // reader is the goroutine that reads a connection and does what the frames say. Nobody else knows it, so that it needs
@@ -39,7 +39,7 @@ type block struct {
 
 func newReader(c *Conn) *reader {
 	r := &reader{
-		conn: c, now: abate.Now(), input: input{socket: c.writer.socket},
+		conn: c, now: core.Now(), input: input{socket: c.writer.socket},
 		hpack: decoder{table{max: tableSize}},
 	}
 	r.input.ready = r.input.readReady
@@ -79,7 +79,7 @@ func (r *reader) run(first string, begun []byte) {
 // fill reads more.
 func (r *reader) fill() error {
 	err := r.input.fill()
-	r.now = abate.Now()
+	r.now = core.Now()
 	r.conn.mu.Lock()
 	r.conn.pulse.heard = r.now
 	r.conn.mu.Unlock()

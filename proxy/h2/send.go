@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 var errStalled = errors.New("the peer left the window closed for too long")
@@ -45,14 +45,14 @@ func (s *Stream) WriteTrailer(fields []Field) error {
 }
 
 // End ends this side of the stream. Everything goes out.
-func (s *Stream) End() error { return s.Write(nil, true, abate.NoDeadline) }
+func (s *Stream) End() error { return s.Write(nil, true, core.NoDeadline) }
 
 // beginBlock waits until a head or a trailer may be written. Unless that fails, it returns with mu held.
 func (s *Stream) beginBlock(inOrder bool) error {
 	s.conn.mu.Lock()
 	err := s.mayWrite(inOrder)
 	if err == nil {
-		err = s.awaitRoom(abate.NoDeadline)
+		err = s.awaitRoom(core.NoDeadline)
 	}
 	if err != nil {
 		s.conn.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Stream) putFrame(p []byte, end bool) (yield bool) {
 // awaitWindow waits until there may be window and room for s. mu is held.
 func (s *Stream) awaitWindow(until time.Duration) error {
 	c := s.conn
-	now := abate.Now()
+	now := core.Now()
 	if now >= until {
 		return ErrTimeUp
 	}

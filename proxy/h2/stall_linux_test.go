@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -32,7 +32,7 @@ func TestClientThatLeavesAllInTheSocketIsEnded(t *testing.T) {
 	t.Parallel()
 	addr, ended := serveOne(t, takesNothing, func(s *h2.Stream) {
 		s.WriteHead(200, nil, -1, false)
-		s.Write(make([]byte, 6000), true, abate.NoDeadline)
+		s.Write(make([]byte, 6000), true, core.NoDeadline)
 	})
 	nc, err := (&net.Dialer{Control: narrow}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestServerThatLeavesAllInTheSocketIsEnded(t *testing.T) {
 	}
 	newRaw(t, nc).WriteSettings()
 	for range 10 {
-		s, _, err := c.Open(post("/"), make([]byte, 6000), true, abate.NoDeadline)
+		s, _, err := c.Open(post("/"), make([]byte, 6000), true, core.NoDeadline)
 		if err != nil {
 			t.Fatal(err)
 		}

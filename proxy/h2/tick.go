@@ -3,7 +3,7 @@ package h2
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 const (
@@ -21,14 +21,14 @@ func (c *Conn) tick() {
 		c.mu.Unlock()
 		return
 	}
-	now := abate.Now()
+	now := core.Now()
 	c.alarm.rang()
 	next, err := c.check(now)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	if next != abate.NoDeadline {
+	if next != core.NoDeadline {
 		c.alarm.set(max(next, now+time.Millisecond))
 	}
 	c.endIfOver()
@@ -56,7 +56,7 @@ func (c *Conn) check(now time.Duration) (next time.Duration, err error) {
 // rest ends workers that have nothing to do, drains an idle connection, and goes on with a drain. It returns when to
 // check again. mu is held.
 func (c *Conn) rest(now time.Duration) (next time.Duration) {
-	next = abate.NoDeadline
+	next = core.NoDeadline
 	if c.draining == saidFirst {
 		if due := c.drainAt + drainWait; now < due {
 			next = due

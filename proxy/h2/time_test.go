@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy/h2"
 )
 
@@ -214,15 +214,15 @@ func TestDeadPeersAreFoundOut(t *testing.T) {
 		r.WriteSettings()
 		time.Sleep(time.Second)
 		s := open(t, c, post("/"), "", true)
-		began := abate.Now()
-		_, err = s.AwaitHead(abate.NoDeadline)
+		began := core.Now()
+		_, err = s.AwaitHead(core.NoDeadline)
 		failure(t, err, h2.Cancel, false)
-		if waited := abate.Now() - began; waited != 20*time.Second {
+		if waited := core.Now() - began; waited != 20*time.Second {
 			t.Errorf("found out after %v", waited)
 		}
 		<-closing
 		<-c.Done()
-		if _, _, err := c.Open(post("/"), nil, true, abate.NoDeadline); err != h2.ErrGoingAway {
+		if _, _, err := c.Open(post("/"), nil, true, core.NoDeadline); err != h2.ErrGoingAway {
 			t.Errorf("a stream on a dead connection: %v", err)
 		}
 	})
@@ -231,9 +231,9 @@ func TestDeadPeersAreFoundOut(t *testing.T) {
 func TestPeersThatTakeNothingAreLeft(t *testing.T) {
 	virtual(t, &h2.Config{PingAfter: -1}, func(s *h2.Stream) {
 		s.WriteHead(200, nil, -1, false)
-		began := abate.Now()
-		err := s.Write(make([]byte, 1<<20), true, abate.NoDeadline)
-		if waited := abate.Now() - began; err == nil || waited != 30*time.Second {
+		began := core.Now()
+		err := s.Write(make([]byte, 1<<20), true, core.NoDeadline)
+		if waited := core.Now() - began; err == nil || waited != 30*time.Second {
 			t.Errorf("writing ended after %v with %v", waited, err)
 		}
 	}, func(r *raw, _ *h2.Conn, ended chan error) {
@@ -262,10 +262,10 @@ func TestStreamsWhoseWindowStaysClosedEnd(t *testing.T) {
 			return
 		}
 		s.WriteHead(200, nil, -1, false)
-		began := abate.Now()
-		err := s.Write(make([]byte, 1<<20), true, abate.NoDeadline)
+		began := core.Now()
+		err := s.Write(make([]byte, 1<<20), true, core.NoDeadline)
 		failure(t, err, h2.Cancel, false)
-		if waited := abate.Now() - began; waited != 40*time.Second {
+		if waited := core.Now() - began; waited != 40*time.Second {
 			t.Errorf("writing ended after %v", waited)
 		}
 	}, func(r *raw, _ *h2.Conn, ended chan error) {
@@ -299,13 +299,13 @@ func TestStreamsWhoseWindowStaysClosedEnd(t *testing.T) {
 func TestDeadlinesAreKept(t *testing.T) {
 	virtual(t, nil, func(s *h2.Stream) {
 		if string(s.Head().Method) == "PUT" { // an alarm that is far away does not keep others from coming
-			s.Next(abate.Now() + time.Hour)
+			s.Next(core.Now() + time.Hour)
 			return
 		}
 		for _, d := range []time.Duration{100 * time.Millisecond, 3 * time.Millisecond, time.Second, 0, -1} {
-			began := abate.Now()
-			if _, err := s.Next(began + d); err != h2.ErrTimeUp || abate.Now()-began != max(d, 0) {
-				t.Errorf("waited %v instead of %v, %v", abate.Now()-began, d, err)
+			began := core.Now()
+			if _, err := s.Next(began + d); err != h2.ErrTimeUp || core.Now()-began != max(d, 0) {
+				t.Errorf("waited %v instead of %v, %v", core.Now()-began, d, err)
 			}
 		}
 	}, func(r *raw, _ *h2.Conn, ended chan error) {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // waiter is one of the two waits that a stream can be in: for something to read, or for room to write. The mutex of the
@@ -76,7 +76,7 @@ func (l *waits) wakeDue() {
 
 // expire ends the waits whose time is up, and returns when the next one is.
 func (l *waits) expire(now time.Duration) (next time.Duration) {
-	next = abate.NoDeadline
+	next = core.NoDeadline
 	for w := l.timed.first; w != nil; {
 		following := w.next
 		if w.until <= now {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // socket is what a connection reads from and writes to.
@@ -169,7 +169,7 @@ func (w *writer) waitAndUnlock() {
 			w.rest, w.restFrom = w.out.take(), 0
 		}
 		piece := w.rest.b[w.restFrom:min(w.restFrom+maxFrame, len(w.rest.b))]
-		w.waiting, w.since = true, abate.Now()
+		w.waiting, w.since = true, core.Now()
 		w.handed += uint64(len(piece))
 		w.alarm.set(later(w.since, w.limit))
 		w.mu.Unlock()
@@ -194,7 +194,7 @@ func (w *writer) waitAndUnlock() {
 // check returns when to check again; an error if the peer takes nothing.
 func (w *writer) check(now time.Duration) (next time.Duration, err error) {
 	if !w.waiting {
-		return abate.NoDeadline, nil
+		return core.NoDeadline, nil
 	}
 	due := later(w.since, w.limit)
 	if now >= due {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
@@ -59,34 +59,34 @@ func (cs *calls) begin(ti uint32, k int32) {
 }
 
 // take carries out what a call says to do next.
-func (cs *calls) take(ci uint32, step abate.Step) {
+func (cs *calls) take(ci uint32, step core.Step) {
 	w, tr := cs.world, cs.traffic
 	c := tr.calls.at(ci)
-	if step.Action == abate.Await {
+	if step.Action == core.Await {
 		return
 	}
 	tr.calls.renew(ci)
 	generation := tr.calls.generation(ci)
 	switch step.Action {
-	case abate.Attempt:
+	case core.Attempt:
 		cs.send(ci, 0, int64(step.Until))
 		if w.edges[c.edge].hedges {
 			cs.armHedge(ci)
 		}
-	case abate.Sleep:
+	case core.Sleep:
 		until := int64(step.Until)
 		cs.rec.traces.span(c.trace, "backoff", w.edges[c.edge].callee, w.now, until)
 		w.queue.Push(until, ci, kernel.Meta(evResume, generation))
-	case abate.Queue:
+	case core.Queue:
 		c.waiter = &bulkhead.Waiter{Wake: func() {
 			w.queue.Push(w.now, ci, kernel.Meta(evAdmitted, tr.calls.generation(ci)))
 		}}
 		cs.take(ci, c.Enqueue(time.Duration(w.now), c.waiter))
-	case abate.Queued:
-		if step.Until != abate.NoDeadline {
+	case core.Queued:
+		if step.Until != core.NoDeadline {
 			w.queue.Push(int64(step.Until), ci, kernel.Meta(evLeaveQueue, generation))
 		}
-	case abate.Finish:
+	case core.Finish:
 		cs.finish(ci, step.Err)
 	}
 }
@@ -137,7 +137,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 	}
 	a.span = cs.rec.traces.begin(c.trace, "attempt", edge.callee)
 	cs.rec.sent(c.edge, edge.callee, a.number > 1, copy > 0)
-	if until != int64(abate.NoDeadline) {
+	if until != int64(core.NoDeadline) {
 		generation, lane := tr.attempts.generation(ai), cs.lanes[c.edge]
 		if lane >= 0 && until == w.now+edge.timeout {
 			w.queue.PushLane(lane, w.now, ai, kernel.Meta(evTimeout, generation))
@@ -238,7 +238,7 @@ func (cs *calls) deliver(ai uint32, end EndKind) {
 // drop gives up the copies that are in the air when a call ends: another one has decided it.
 func (cs *calls) drop(ci uint32) {
 	c := cs.traffic.calls.at(ci)
-	if c.copies == [abate.MaxCopies]uint32{} {
+	if c.copies == [core.MaxCopies]uint32{} {
 		return
 	}
 	for n, ai := range slices.Clone(c.copies[:]) {

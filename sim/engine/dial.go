@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/sim/kernel"
 )
 
 // dial is the opening of one connection under a guard of its own, as adapters for databases do it. Every decision about
-// it is abate.Call's.
+// it is core.Call's.
 type dial struct {
 	attempt uint32 // that waits for it
 	last    EndKind
-	abate.Call
+	core.Call
 }
 
 // dial opens a connection for an attempt: under the guard for connections, or at once.
@@ -32,22 +33,22 @@ func (cs *connections) dial(ai uint32) {
 }
 
 // takeDial carries out what the guard for connections says to do next.
-func (cs *connections) takeDial(di uint32, step abate.Step) {
-	if step.Action == abate.Await {
+func (cs *connections) takeDial(di uint32, step core.Step) {
+	if step.Action == core.Await {
 		return
 	}
 	d := cs.dials.at(di)
 	cs.dials.renew(di)
 	generation := cs.dials.generation(di)
 	switch step.Action {
-	case abate.Attempt:
+	case core.Attempt:
 		cs.shakeHands(d.attempt)
 		if step.Until < time.Duration(cs.traffic.attempts.at(d.attempt).until) {
 			cs.world.queue.Push(int64(step.Until), di, kernel.Meta(evDialTimeout, generation))
 		}
-	case abate.Sleep:
+	case core.Sleep:
 		cs.world.queue.Push(int64(step.Until), di, kernel.Meta(evDialResume, generation))
-	case abate.Finish:
+	case core.Finish:
 		cs.dialEnds(di, step.Err)
 	}
 }

@@ -1,7 +1,7 @@
 // Package engine plays one run of a scenario: clients, services, links, faults, and on every edge the guards of
 // production, in virtual time.
 //
-// The deciding code is not here. A call is an [abate.Call] of an [abate.Guard], made from the same policy file as in
+// The deciding code is not here. A call is an [core.Call] of an [abate.Guard], made from the same policy file as in
 // production; this package is one more driver of it, with an event queue instead of goroutines and timers. What is here
 // is the world around the guards: who arrives when, who waits in which queue, how long work takes, and what breaks.
 //

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -166,7 +166,7 @@ func (fs *fleets) request(n int, i int32, user uint32) {
 	}
 	ti, t := fs.traffic.tasks.get()
 	*t = task{root: true, inst: i, since: w.now, mark: uint32(fs.rec.bin), window: fs.rec.window, user: user,
-		deadline: int64(abate.NoDeadline)}
+		deadline: int64(core.NoDeadline)}
 	if node.fleet.Patience > 0 {
 		t.deadline = w.now + int64(node.fleet.Patience)
 	}

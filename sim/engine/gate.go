@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
@@ -29,15 +31,15 @@ type gates struct {
 	shared   []*ratelimit.Limiter // what the replicas of a node share, if they do
 }
 
-// arrival is a request on its way to a gate, at it, or behind it. Every decision about it is abate.Arrival's.
+// arrival is a request on its way to a gate, at it, or behind it. Every decision about it is inbound.Arrival's.
 type arrival struct {
 	task    uint32
 	state   arrivalState
 	began   int64 // when it came to the gate
-	request abate.Request
+	request inbound.Request
 	waiter  shed.Waiter // does not move: no entity of a slab does
 	wake    func()      // of the waiter, made once
-	abate.Arrival
+	inbound.Arrival
 }
 
 type arrivalState uint8
@@ -114,7 +116,7 @@ func (g *gates) install(i int32) error {
 	if p.RateLimit.Fleet {
 		p.Fleet = sharedLimit{g.shared[n]}
 	}
-	gate, err := abate.NewGate(name, p)
+	gate, err := inbound.NewGate(name, p)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -149,7 +151,7 @@ func (g *gates) address(ti uint32, edge *edge, from int32, number int) {
 	*a = arrival{task: ti, state: underWay, wake: a.wake} // the one before may have held a permit when its run ended
 	t.user = gi + 1
 	r := &a.request
-	*r = abate.Request{Deadline: time.Duration(t.deadline), Priority: p.Priority.Default, Attempt: number,
+	*r = inbound.Request{Deadline: time.Duration(t.deadline), Priority: p.Priority.Default, Attempt: number,
 		Caller: g.callerOf(from, p.Caller).hash}
 	if t.ranked {
 		r.Priority = t.priority
@@ -186,34 +188,34 @@ func (g *gates) lineEnds(gi uint32, woken bool) (ti uint32, v verdict, end EndKi
 }
 
 // proceed carries out what an arrival says to do next, until it waits or the gate is done with it.
-func (g *gates) proceed(gi uint32, step abate.Step) (verdict, EndKind) {
+func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 	a, now := g.arrivals.at(gi), g.world.now
 	for {
 		g.arrivals.renew(gi)
 		a.state = underWay
 		switch step.Action {
-		case abate.Handle:
+		case core.Handle:
 			a.state = inside
 			t := g.traffic.tasks.at(a.task)
 			n := g.world.instances[t.inst].node
 			g.rec.service(n).GateWait[g.rec.window].Add(now - a.began)
 			g.rec.traces.span(t.trace, "gate", n, a.began, now)
 			return mayEnter, Answered
-		case abate.Measure:
+		case core.Measure:
 			step = a.Measured(time.Duration(now), g.replicas[g.traffic.tasks.at(a.task).inst].share(now))
-		case abate.Queue:
+		case core.Queue:
 			if a.wake == nil {
 				a.wake = func() { g.world.queue.Push(g.world.now, gi, kernel.Meta(evWoken, g.arrivals.generation(gi))) }
 			}
 			a.waiter = shed.Waiter{Wake: a.wake}
 			step = a.Enqueue(time.Duration(now), &a.waiter)
-		case abate.Queued:
+		case core.Queued:
 			a.state = inLine
-			if step.Until != abate.NoDeadline {
+			if step.Until != core.NoDeadline {
 				g.world.queue.Push(int64(step.Until), gi, kernel.Meta(evOutOfPatience, g.arrivals.generation(gi)))
 			}
 			return mayWait, Answered
-		case abate.Refuse:
+		case core.Refuse:
 			return isRefused, g.turnAway(a)
 		default:
 			return mayWait, Answered

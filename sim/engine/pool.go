@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // connections take attempts to replicas. An attempt on an edge with a pool needs a connection from its begin to its
@@ -190,7 +191,7 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 	edge := &w.edges[c.edge]
 	switch { // what the caller says about the request
 	case edge.naive:
-		t.deadline = int64(abate.NoDeadline)
+		t.deadline = int64(core.NoDeadline)
 	case edge.ranked:
 		t.priority, t.ranked = edge.priority, true
 	default:

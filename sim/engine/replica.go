@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/sim/kernel"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -21,11 +21,11 @@ type replica struct {
 	codel   codel
 	taking  bool // its queue is being taken up
 
-	gate    *abate.Gate // nil without one
-	debt    int64       // what refusals have cost, and work that begins has yet to pay
-	busyNS  int64       // time that workers were busy since
-	asked   int64       // the gate asked for it,
-	tallied int64       // up to this moment
+	gate    *inbound.Gate // nil without one
+	debt    int64         // what refusals have cost, and work that begins has yet to pay
+	busyNS  int64         // time that workers were busy since
+	asked   int64         // the gate asked for it,
+	tallied int64         // up to this moment
 
 	conns     int32 // open, or being made
 	connBusy  int32 // being made

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -28,11 +29,11 @@ type node struct {
 	count      int32
 	plan       []step
 	edges      []int32
-	load       load              // of a fleet
-	consumes   bool              // its requests are messages
-	protection *abate.Protection // of the gates of its replicas; nil without
-	limit      int32             // requests that may wait in one replica; -1 for any number
-	takesPart  bool              // in call trees
+	load       load                // of a fleet
+	consumes   bool                // its requests are messages
+	protection *inbound.Protection // of the gates of its replicas; nil without
+	limit      int32               // requests that may wait in one replica; -1 for any number
+	takesPart  bool                // in call trees
 }
 
 // step is one thing that a request needs: work, a call on an edge, or all calls at once.

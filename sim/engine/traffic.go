@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/kernel"
@@ -63,21 +63,21 @@ func (t *task) deadlineOf() time.Duration {
 	if t.root {
 		return time.Duration(t.deadline)
 	}
-	return abate.NoDeadline
+	return core.NoDeadline
 }
 
-// call is one guarded call under way. Every decision about it is abate.Call's.
+// call is one guarded call under way. Every decision about it is core.Call's.
 type call struct {
-	task       uint32
-	next       uint32 // + 1: of the same task
-	edge       int32
-	inst       int32 // of the caller
-	last       EndKind
-	trace      uint16
-	span       int32
-	copies     [abate.MaxCopies]uint32 // + 1: attempts in the air
-	waiter     *bulkhead.Waiter
-	abate.Call // 256 bytes in all: no call shares a cache line with another
+	task      uint32
+	next      uint32 // + 1: of the same task
+	edge      int32
+	inst      int32 // of the caller
+	last      EndKind
+	trace     uint16
+	span      int32
+	copies    [core.MaxCopies]uint32 // + 1: attempts in the air
+	waiter    *bulkhead.Waiter
+	core.Call // 256 bytes in all: no call shares a cache line with another
 }
 
 // attempt is one attempt in the air.

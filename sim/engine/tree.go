@@ -4,17 +4,18 @@ import (
 	"math"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 )
 
 // A service takes part in what callers and callees tell each other about extra attempts if Abate is in it: behind a
 // gate, or because it calls others and is not naive. Then a request that comes with an allowance has a call tree, the
-// calls made for it belong to it, and the answer says what became of it. Every decision is abate.CallTree's and
-// abate.Call's; here is only what the network carries.
+// calls made for it belong to it, and the answer says what became of it. Every decision is core.CallTree's and
+// core.Call's; here is only what the network carries.
 
 // trees are the call trees of requests, by their index. Like a slab's entities they never move.
-type trees struct{ chunks [][]abate.CallTree }
+type trees struct{ chunks [][]core.CallTree }
 
-func (t *trees) at(ti uint32) *abate.CallTree { return &t.chunks[ti>>chunkBits][ti&(chunkSize-1)] }
+func (t *trees) at(ti uint32) *core.CallTree { return &t.chunks[ti>>chunkBits][ti&(chunkSize-1)] }
 
 // plant gives a request the call tree of an allowance. Whose it is only people who read headers want to know.
 func (t *trees) plant(ti uint32, left int) {
@@ -22,13 +23,13 @@ func (t *trees) plant(ti uint32, left int) {
 		t.chunks = append(t.chunks, nil)
 	}
 	if chunk := &t.chunks[ti>>chunkBits]; *chunk == nil {
-		*chunk = make([]abate.CallTree, chunkSize)
+		*chunk = make([]core.CallTree, chunkSize)
 	}
-	t.at(ti).Reset(abate.Allowance{Left: left})
+	t.at(ti).Reset(core.Allowance{Left: left})
 }
 
 // delegate writes on an attempt what its callee may use of its call's extra attempts.
-func (a *attempt) delegate(c *abate.Call) {
+func (a *attempt) delegate(c *core.Call) {
 	if allowance, tell := c.Delegate(int(a.copy)); tell {
 		a.told = uint16(allowance.Left) + 1
 	}
@@ -62,7 +63,7 @@ func (a *attempt) heed(o *abate.Outcome, end EndKind) {
 		o.Unsent = a.pooled == waitsForConnection || a.pooled == connecting
 		return
 	case a.said:
-		o.Below = abate.Below{Said: true, Made: int(a.made), Final: a.final}
+		o.Below = core.Below{Said: true, Made: int(a.made), Final: a.final}
 	}
 	if end != Answered {
 		o.RetryAfter = max(o.RetryAfter, a.retryAfter)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/budget"
 )
 
@@ -142,7 +143,7 @@ func (e *estimator) load(f *Fleet) traffic {
 func (e *estimator) attemptsOf(p *abate.Policy, calls, guards float64) float64 {
 	retries, hedges := float64(p.MaxRetries), 0.0
 	if p.Hedge.Enabled() {
-		hedges = float64(min(p.Hedge.MaxHedges, abate.MaxCopies-1))
+		hedges = float64(min(p.Hedge.MaxHedges, core.MaxCopies-1))
 	}
 	extra := calls * (float64((1+retries)*(1+hedges)) - 1)
 	if b := &p.RetryBudget; b.Enabled() {

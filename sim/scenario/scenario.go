@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/expect"
 )
@@ -107,9 +108,9 @@ func (v *Variant) NaiveCall(caller string, c *Call) bool {
 }
 
 // ProtectionOf returns the protection of the gates in front of a service's replicas, and whether there are any.
-func (v *Variant) ProtectionOf(service string) (abate.Protection, bool) {
+func (v *Variant) ProtectionOf(service string) (inbound.Protection, bool) {
 	if v.Guards == nil {
-		return abate.Protection{}, false
+		return inbound.Protection{}, false
 	}
 	return v.Guards.Protection(service)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/idempotency"
 )
@@ -178,7 +179,7 @@ func TestLetterThatIsSentTwiceIsHandledOnce(t *testing.T) {
 		c.dead = c.main + "-dlq"
 		b.create(t, c.dead, 1, "retention.ms=2592000000", "max.message.bytes=2000000")
 		c.seed(t, 3, 1)
-		store := idempotency.NewMemory(1<<20, abate.Now)
+		store := idempotency.NewMemory(1<<20, core.Now)
 		var got seen
 		runConsumer(t, &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: c.main, Topics: []string{c.main}, Guard: guardOf(t, shortTiers()), Once: abatekafka.Once(store),

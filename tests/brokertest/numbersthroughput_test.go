@@ -13,6 +13,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
@@ -96,14 +97,14 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 		Brokers: []string{n.b.addr}, Group: group, Topics: []string{topic}, Guard: guard, Replication: 1, Logger: quietLog(),
 		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
-			began.CompareAndSwap(0, int64(abate.Now()))
+			began.CompareAndSwap(0, int64(core.Now()))
 			var err error
 			if poison > 0 && number(m.Value)%poison == 0 {
 				failed.Add(1)
 				err = errPoison
 			}
 			if done.Add(1) == int64(count) {
-				ended.Store(int64(abate.Now()))
+				ended.Store(int64(core.Now()))
 				close(all)
 			}
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/redelivery"
 )
@@ -79,7 +80,7 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		consumer := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guard, Replication: 1, Observer: observer, Logger: quietLog(),
 			Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
-			Once:    &abatekafka.Deduper{Store: &busyStore{Store: idempotency.NewMemory(1<<20, abate.Now)}, Header: "event-id"},
+			Once:    &abatekafka.Deduper{Store: &busyStore{Store: idempotency.NewMemory(1<<20, core.Now)}, Header: "event-id"},
 			Handler: func(ctx context.Context, m *abatekafka.Message) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/adapter/abatekafka"
-	"github.com/abate-go/abate/policy/idempotency"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/abate-go/abate/adapter/abatekafka"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 func ignore(context.Context, *abatekafka.Message) error { return nil }
@@ -304,7 +305,7 @@ func TestPreflightWaitsForTopicsThatAreBeingCreated(t *testing.T) {
 func TestOnceMustRememberForAsLongAsTheChain(t *testing.T) {
 	b := newFake(t, false)
 	main := b.topic(t, 1)
-	once := abatekafka.Once(idempotency.NewMemory(1<<20, abate.Now))
+	once := abatekafka.Once(idempotency.NewMemory(1<<20, core.Now))
 	once.Retention = time.Minute
 	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Once: once,
 		Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second, 5 * time.Minute}})}

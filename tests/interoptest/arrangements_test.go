@@ -22,6 +22,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abategrpc"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy"
@@ -168,7 +169,7 @@ func ingress(t testing.TB, url string, keys ...string) string {
 // gated are the options of a server behind a gate.
 func gated(t testing.TB) []grpc.ServerOption {
 	t.Helper()
-	g, err := abate.NewGate("s", abate.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: places}})
+	g, err := inbound.NewGate("s", inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: places}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatesql"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/needs/postgres"
 )
 
@@ -169,7 +170,7 @@ func TestTooManyConnectionsAreOverload(t *testing.T) {
 		p.Backoff = "none"
 		p.CircuitBreaker.Disabled = true
 		p.Observer = abate.ObserverFunc(func(e abate.Event) {
-			if e.Kind == abate.AttemptEnded {
+			if e.Kind == core.AttemptEnded {
 				classes = append(classes, e.Class)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/needs/postgres"
 )
 
@@ -223,7 +224,7 @@ func TestAServerThatIsFullIsOverload(t *testing.T) {
 			unpaced(p)
 			p.Backoff = "none"
 			p.Observer = abate.ObserverFunc(func(e abate.Event) {
-				if e.Kind == abate.AttemptEnded {
+				if e.Kind == core.AttemptEnded {
 					classes = append(classes, e.Class)
 				}
 			})

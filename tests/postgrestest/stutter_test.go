@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/adapter/abatesql"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -59,7 +59,7 @@ func stuttered(t *testing.T, db *sql.DB, table string, stutter func(meanwhile fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := abate.NewGate("shop", abate.Protection{Store: store, Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
+	g, err := inbound.NewGate("shop", inbound.Protection{Store: store, Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/abate-go/abate/core"
 )
 
 // replaying is a Replay under way.
@@ -351,9 +352,9 @@ func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error)
 
 // circuit waits while the circuit of the guard is open.
 func (x *replaying) circuit(ctx context.Context) error {
-	for x.r.Guard != nil && x.r.Guard.Breaker() != nil && x.r.Guard.Breaker().Rejecting(abate.Now()) {
+	for x.r.Guard != nil && x.r.Guard.Breaker() != nil && x.r.Guard.Breaker().Rejecting(core.Now()) {
 		x.change(func(p *Progress) { p.Phase, p.Why = CircuitOpen, "the circuit of "+x.r.Guard.Name()+" is open" })
-		wait := max(x.r.Guard.Breaker().RetryIn(abate.Now()), 10*time.Millisecond)
+		wait := max(x.r.Guard.Breaker().RetryIn(core.Now()), 10*time.Millisecond)
 		if err := sleep(ctx, min(wait, time.Second)); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/internal/connfail"
+	"github.com/abate-go/abate/startup"
 )
 
 const waitUsage = `Usage: abate wait TARGET... [--timeout D] [--policy FILE [--service NAME]] [--quiet]
@@ -123,7 +124,7 @@ func findProgram(name string) (string, error) {
 
 // await waits for all targets, and reports whether all are there.
 func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
-	all, cancel := context.WithCancel(abate.ContextWithLogger(ctx, slog.New(slog.DiscardHandler)))
+	all, cancel := context.WithCancel(startup.ContextWithLogger(ctx, slog.New(slog.DiscardHandler)))
 	defer cancel()
 	say := &waitTeller{out: stderr, quiet: w.quiet}
 	errs := make([]error, len(w.targets))
@@ -131,7 +132,7 @@ func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 	for i := range w.targets {
 		group.Go(func() {
 			errs[i] = w.targets[i].await(all, w.policy, say)
-			if errs[i] != nil && !errors.Is(errs[i], abate.ErrGaveUp) {
+			if errs[i] != nil && !errors.Is(errs[i], startup.ErrGaveUp) {
 				cancel() // all have to be there, and this one will not be
 			}
 		})
@@ -155,7 +156,7 @@ func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 func (t *waitTarget) await(ctx context.Context, p abate.Policy, say *waitTeller) error {
 	p.Classify = connfail.Classify
 	p.Observer = say.observer(t)
-	_, err := abate.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) {
+	_, err := startup.Connect(ctx, t.shown, p, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, t.probe(ctx)
 	})
 	return err

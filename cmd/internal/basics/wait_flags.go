@@ -12,6 +12,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
 	"github.com/abate-go/abate/policyfile"
+	"github.com/abate-go/abate/startup"
 )
 
 // waiting is the command line of "abate wait".
@@ -134,9 +135,9 @@ func (w *waiting) flag(set *flag.FlagSet, arg string, rest []string) (_ []string
 	return rest, false
 }
 
-// choosePolicy takes the back-off from the policy file, if there is one, and the rest from abate.StartupPolicy.
+// choosePolicy takes the back-off from the policy file, if there is one, and the rest from startup.Policy.
 func (w *waiting) choosePolicy(set *flag.FlagSet) {
-	w.policy = abate.StartupPolicy()
+	w.policy = startup.Policy()
 	timed := false
 	set.Visit(func(f *flag.Flag) { timed = timed || f.Name == "timeout" })
 	if w.timeout <= 0 || w.timeout > 24*time.Hour {

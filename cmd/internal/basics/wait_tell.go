@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/connfail"
 )
 
@@ -36,14 +37,14 @@ func (s *waitTeller) observer(t *waitTarget) abate.Observer {
 	return abate.ObserverFunc(func(e abate.Event) {
 		switch {
 		case s.quiet:
-		case e.Kind == abate.RetryScheduled:
+		case e.Kind == core.RetryScheduled:
 			cause := t.hide(e.Err.Error())
 			if cause == reported && e.At-at < reportAgain {
 				return
 			}
 			reported, at = cause, e.At
 			s.line("%s is not there, attempt %d, next in %v: %s", t.shown, e.Attempt, e.Delay.Round(time.Millisecond), cause)
-		case e.Kind == abate.CallEnded && e.Err == nil:
+		case e.Kind == core.CallEnded && e.Err == nil:
 			s.line("%s is there after %s in %v", t.shown, cli.Count(e.Attempt, "attempt"), e.Latency.Round(time.Millisecond))
 		}
 	})

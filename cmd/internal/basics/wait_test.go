@@ -23,6 +23,7 @@ import (
 	"github.com/abate-go/abate/cmd/internal/address"
 	"github.com/abate-go/abate/cmd/internal/clitest"
 	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/startup"
 )
 
 // waitOutput is standard error. It calls once, when a target has failed for the first time.
@@ -419,7 +420,7 @@ func FuzzParseTarget(f *testing.F) {
 
 func TestWaitPolicyIsThatOfTheLibrary(t *testing.T) {
 	w, _, _ := everything.parseWait([]string{"tcp://a:1"})
-	if p := abate.StartupPolicy(); w.policy.Retry != p.Retry || w.policy.AttemptTimeout != p.AttemptTimeout ||
+	if p := startup.Policy(); w.policy.Retry != p.Retry || w.policy.AttemptTimeout != p.AttemptTimeout ||
 		w.policy.Retry == (retry.Config{}) {
 		t.Errorf("%+v", w.policy)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateprom"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
@@ -91,7 +92,7 @@ func (p *simProgram) start(t *testing.T) {
 
 func (p *simProgram) observe(t *testing.T, service string, e abate.Event) {
 	p.until(t, e.At-p.warmUp)
-	if e.Kind == abate.BreakerChanged {
+	if e.Kind == core.BreakerChanged {
 		p.state[service] = map[string]float64{"closed": 0, "open": 2}[e.To.String()]
 		if name := e.To.String(); name != "closed" && name != "open" {
 			p.state[service] = 1

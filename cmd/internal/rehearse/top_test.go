@@ -15,6 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
 	"github.com/abate-go/abate/cmd/internal/clitest"
+	"github.com/abate-go/abate/core"
 )
 
 func runTop(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -42,7 +43,7 @@ func topPage(t *testing.T) *httptest.Server {
 		if err := g.Override(abate.OverrideForcedOpen); err != nil {
 			t.Fatal(err)
 		}
-		p.Observer.Observe(abate.Event{Kind: abate.AttemptEnded, At: abate.Now(), Class: abate.Failure, Err: errors.New("connection refused")})
+		p.Observer.Observe(abate.Event{Kind: core.AttemptEnded, At: core.Now(), Class: abate.Failure, Err: errors.New("connection refused")})
 	}
 	s := httptest.NewServer(page)
 	t.Cleanup(func() { page.Close(); s.Close() })

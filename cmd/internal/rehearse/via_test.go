@@ -15,6 +15,7 @@ import (
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/clitest"
 	"github.com/abate-go/abate/cmd/internal/viaproxy"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/drill/httpdrill"
 	"github.com/abate-go/abate/sim/engine"
 )
@@ -129,7 +130,7 @@ func TestProxyOfADrillServesAndLeavesNothingBehind(t *testing.T) {
 	before := clitest.Goroutines()
 	var told atomic.Int32
 	observer := abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == abate.AttemptBegan {
+		if e.Kind == core.AttemptBegan {
 			told.Add(1)
 		}
 	})

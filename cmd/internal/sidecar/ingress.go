@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/cmd/internal/cli"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -27,7 +27,7 @@ func greetEntrances(p *proxy.Proxy, stdout io.Writer) {
 }
 
 // routes is what a protected service takes of those at its address.
-func routes(all []abate.Route) string {
+func routes(all []core.Route) string {
 	if len(all) == 0 {
 		return ""
 	}

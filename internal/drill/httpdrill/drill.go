@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -93,7 +94,7 @@ func (a *act) SetUp(_ context.Context, since func() time.Duration) error {
 }
 
 // protection is that of the gate in front of a service; nil without one.
-func (a *act) protection(n int) *abate.Protection {
+func (a *act) protection(n int) *inbound.Protection {
 	p, ok := a.variant.ProtectionOf(a.services[n].Name)
 	if !ok {
 		return nil
@@ -126,7 +127,7 @@ func (a *act) backend() (func(context.Context) error, error) {
 	var calls atomic.Int64
 	return func(ctx context.Context) error {
 		if e.naive { // it has no part in the call tree of the request
-			ctx = abate.WithCallTree(ctx, nil)
+			ctx = core.WithCallTree(ctx, nil)
 		}
 		return by.send(ctx, strconv.FormatInt(calls.Add(1), 10))
 	}, nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
@@ -18,16 +18,16 @@ import (
 // newGate makes what stands in front of a server. As in the simulation, the clients are on its own network and
 // believed, nobody has to say a password, and a repeat is a request like any other. A limit for a fleet is that of its
 // one replica.
-func newGate(s *Server, p abate.Protection, watch Watchers) (*abate.Gate, *abatehttp.Handler, error) {
+func newGate(s *Server, p inbound.Protection, watch Watchers) (*inbound.Gate, *abatehttp.Handler, error) {
 	p.TrustedPeers = []string{"127.0.0.0/8"}
-	p.Authentication, p.TLS, p.Idempotency, p.Store, p.Fleet = abate.Authentication{}, abate.TLS{}, idempotency.Config{}, nil, nil
+	p.Authentication, p.TLS, p.Idempotency, p.Store, p.Fleet = inbound.Authentication{}, inbound.TLS{}, idempotency.Config{}, nil, nil
 	p.RateLimit.Fleet = false
 	p.Observer = gateRecorder{s}
 	watch.adjustGate(s.spec.Name, &p)
 	if p.Caller == "mtls" || p.Caller == "token" {
 		p.Caller = "" // who it is, senderOf tells
 	}
-	g, err := abate.NewGate(s.spec.Name, p)
+	g, err := inbound.NewGate(s.spec.Name, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +42,7 @@ func newGate(s *Server, p abate.Protection, watch Watchers) (*abate.Gate, *abate
 // newOpenGate lets everything pass to a server, which then knows what an allowance is, as every service with Abate in
 // it does. As in the simulation, without a gate of its own it does not know how long its callers wait.
 func newOpenGate(s *Server) (http.Handler, error) {
-	g, err := abate.NewGate(s.spec.Name, abate.Protection{TrustedPeers: []string{"127.0.0.0/8"}})
+	g, err := inbound.NewGate(s.spec.Name, inbound.Protection{TrustedPeers: []string{"127.0.0.0/8"}})
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,13 @@ func senderOf(r *http.Request) string {
 type gateRecorder struct{ server *Server }
 
 // ObserveGate is told by the gate.
-func (r gateRecorder) ObserveGate(e abate.GateEvent) {
+func (r gateRecorder) ObserveGate(e inbound.GateEvent) {
 	s := r.server
 	switch {
-	case e.Kind == abate.RequestAdmitted:
+	case e.Kind == inbound.RequestAdmitted:
 		s.record.Admitted(s.index, s.since(), e.Delay)
-	case e.Kind == abate.RequestRefused && !e.Shadow && e.Reason != context.Canceled:
-		_, code := abatehttp.RefusalStatus(&abate.Refusal{Reason: e.Reason, Shed: e.Shed})
+	case e.Kind == inbound.RequestRefused && !e.Shadow && e.Reason != context.Canceled:
+		_, code := abatehttp.RefusalStatus(&inbound.Refusal{Reason: e.Reason, Shed: e.Shed})
 		s.record.TurnedAway(s.index, s.since(), endOfRefusal[code], e.Shed)
 	}
 }

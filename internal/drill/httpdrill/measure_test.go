@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -146,14 +147,14 @@ func TestRecorderTellsTheLastSecond(t *testing.T) {
 func TestRecorderCountsWhatGuardsSayNoTo(t *testing.T) {
 	_, _, r := quiet()
 	for _, e := range []abate.Event{
-		{Kind: abate.CallEnded},
-		{Kind: abate.CallEnded, Attempt: 4, Reason: abate.ErrAttemptsExhausted},
-		{Kind: abate.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted},
-		{Kind: abate.HedgeDenied, Attempt: 1, Reason: abate.ErrBudgetExhausted},
-		{Kind: abate.CallEnded, Attempt: 1, Reason: abate.ErrCircuitOpen}, // a retry
-		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen},
-		{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen},
-		{Kind: abate.CallEnded, Reason: abate.ErrBulkheadFull},
+		{Kind: core.CallEnded},
+		{Kind: core.CallEnded, Attempt: 4, Reason: abate.ErrAttemptsExhausted},
+		{Kind: core.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted},
+		{Kind: core.HedgeDenied, Attempt: 1, Reason: abate.ErrBudgetExhausted},
+		{Kind: core.CallEnded, Attempt: 1, Reason: abate.ErrCircuitOpen}, // a retry
+		{Kind: core.CallEnded, Reason: abate.ErrCircuitOpen},
+		{Kind: core.CallEnded, Reason: abate.ErrCircuitOpen},
+		{Kind: core.CallEnded, Reason: abate.ErrBulkheadFull},
 	} {
 		r.Observe(e)
 	}
@@ -167,8 +168,8 @@ func TestWhatGuardsSayNoToIsCountedWhileItIsMeasured(t *testing.T) {
 	c, _, r := quiet()
 	for _, at := range []time.Duration{-1, 0, c.Scenario.Duration - 1, c.Scenario.Duration} {
 		r.since = func() time.Duration { return at }
-		r.Observe(abate.Event{Kind: abate.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted})
-		r.Observe(abate.Event{Kind: abate.CallEnded, Reason: abate.ErrCircuitOpen})
+		r.Observe(abate.Event{Kind: core.CallEnded, Attempt: 2, Reason: abate.ErrBudgetExhausted})
+		r.Observe(abate.Event{Kind: core.CallEnded, Reason: abate.ErrCircuitOpen})
 	}
 	if r.budgetRefused != 2 || r.breakerRefused != 2 {
 		t.Errorf("the budget refused %d, the breaker %d; want 2 and 2", r.budgetRefused, r.breakerRefused)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/sim/engine"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -170,7 +171,7 @@ func (r *Recorder) Worked(service int, now, held time.Duration, wasted bool, end
 // Observe counts what the clients' guards say no to: an answer with an error status does not tell why it was the last
 // attempt's.
 func (r *Recorder) Observe(e abate.Event) {
-	if e.Kind != abate.CallEnded || e.Reason == nil {
+	if e.Kind != core.CallEnded || e.Reason == nil {
 		return
 	}
 	r.mu.Lock()

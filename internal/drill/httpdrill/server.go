@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/drill"
 	"github.com/abate-go/abate/internal/loopback"
 	"github.com/abate-go/abate/sim/engine"
@@ -29,8 +30,8 @@ type Server struct {
 	record  *Recorder
 	index   int // of the service in the record
 	since   func() time.Duration
-	gate    *abate.Gate  // nil without one
-	door    http.Handler // behind which handle is
+	gate    *inbound.Gate // nil without one
+	door    http.Handler  // behind which handle is
 
 	http     *http.Server
 	listener net.Listener
@@ -51,7 +52,7 @@ type job struct {
 	arrived time.Duration // at the gate, if there is one
 	since   time.Duration // when it joined the queue
 	gone    atomic.Bool   // the caller has hung up
-	tree    *abate.CallTree
+	tree    *core.CallTree
 	done    chan engine.EndKind
 }
 
@@ -59,7 +60,7 @@ type job struct {
 // protect is the protection of the gate in front of it, nil for none; what happens is noted in record as of its service
 // number index, and watch sees what the gate does. Close ends the server.
 func StartServer(spec scenario.Service, index int, seed uint64, record *Recorder, since func() time.Duration,
-	backend func(context.Context) error, protect *abate.Protection, watch Watchers) (*Server, error) {
+	backend func(context.Context) error, protect *inbound.Protection, watch Watchers) (*Server, error) {
 	s := &Server{
 		spec: spec, limit: -1, backend: backend, record: record, index: index, since: since,
 		stream: kernel.NewStream(seed, uint64(index)),
@@ -156,7 +157,7 @@ func (s *Server) unreachable() bool {
 
 // handle answers a request that has come through to the service, or does not.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	j, refusal := s.enter(r.Context().Value(arrivedKey{}).(time.Duration), abate.CallTreeOf(r.Context()))
+	j, refusal := s.enter(r.Context().Value(arrivedKey{}).(time.Duration), core.CallTreeOf(r.Context()))
 	if j == nil {
 		switch refusal {
 		case engine.TimedOut:
@@ -198,7 +199,7 @@ func (s *Server) answer(w http.ResponseWriter, end engine.EndKind) {
 }
 
 // enter gives a request a worker or a place in the queue; nil and why if it gets neither.
-func (s *Server) enter(arrived time.Duration, tree *abate.CallTree) (*job, engine.EndKind) {
+func (s *Server) enter(arrived time.Duration, tree *core.CallTree) (*job, engine.EndKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -258,7 +259,7 @@ func (s *Server) startNext() {
 
 // work does what a request needs: the server's own work, and the call that it makes.
 func (s *Server) work(j *job) engine.EndKind {
-	call := func() bool { return s.backend == nil || s.backend(abate.WithCallTree(s.stopped, j.tree)) == nil }
+	call := func() bool { return s.backend == nil || s.backend(core.WithCallTree(s.stopped, j.tree)) == nil }
 	if s.spec.CallsFirst && !call() {
 		return engine.BadGateway
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -43,7 +44,7 @@ type attemptRecorder struct{ edge }
 // Observe is told by the guard.
 func (r attemptRecorder) Observe(e abate.Event) {
 	switch e.Kind {
-	case abate.AttemptBegan, abate.HedgeSent:
+	case core.AttemptBegan, core.HedgeSent:
 		r.record.Attempt(r.service, r.since(), e.Attempt > 1)
 	default:
 		r.record.Observe(e)

@@ -1,6 +1,9 @@
 package httpdrill
 
-import "github.com/abate-go/abate"
+import (
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/inbound"
+)
 
 // Watcher is shown what the guards and the gate of an act do while it is played: a page for people, metrics for a
 // scraper. Its methods are those of abateadmin.Page and abateprom.Metrics.
@@ -8,8 +11,8 @@ type Watcher interface {
 	Adjust(service string, p *abate.Policy)
 	Add(guards ...*abate.Guard)
 	Remove(guards ...*abate.Guard)
-	AdjustProtection(name string, p *abate.Protection)
-	AddGate(gates ...*abate.Gate)
+	AdjustProtection(name string, p *inbound.Protection)
+	AddGate(gates ...*inbound.Gate)
 }
 
 // Watchers are several of them, none for nobody.
@@ -44,14 +47,14 @@ func (w Watchers) remove(g *abate.Guard) {
 }
 
 // adjustGate has a protection tell everybody what its gate does.
-func (w Watchers) adjustGate(name string, p *abate.Protection) {
+func (w Watchers) adjustGate(name string, p *inbound.Protection) {
 	for _, one := range w {
 		one.AdjustProtection(name, p)
 	}
 }
 
 // addGate shows a gate.
-func (w Watchers) addGate(g *abate.Gate) {
+func (w Watchers) addGate(g *inbound.Gate) {
 	for _, one := range w {
 		one.AddGate(g)
 	}

@@ -1,0 +1,79 @@
+package core
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/policy/breaker"
+)
+
+// answer is what is left of a call that has succeeded with an answer that goes on. The zero answer is over.
+type answer struct {
+	s        *settings
+	permit   breaker.Permit
+	start    time.Duration // of the attempt
+	deadline time.Duration // of the call
+	number   int32
+}
+
+// answer returns what is left of c.
+func (c *Call) answer() answer {
+	if a := c.goesOn(); a != nil {
+		return answer{s: c.s, permit: a.permit, start: a.start, deadline: c.deadline, number: a.number}
+	}
+	return answer{}
+}
+
+// goesOn returns the copy whose answer goes on, nil if there is none.
+func (c *Call) goesOn() *attemptCopy {
+	for n := range int(c.hedges) + 1 {
+		if a := &c.copies[n]; a.asked&askedAnswer != 0 {
+			return a
+		}
+	}
+	return nil
+}
+
+// AnswerEnded tells how the answer of an attempt ended that was reported as Unfinished: nil if it came to its end, or
+// if its caller did not want the rest; else why it broke off, which is a failure of the dependency now. Report it once,
+// after the call has finished. For any other call it does nothing.
+func (c *Call) AnswerEnded(now time.Duration, err error) {
+	if a := c.goesOn(); a != nil {
+		rest := c.answer()
+		a.asked &^= askedAnswer
+		rest.end(now, err)
+	}
+}
+
+// tellEnded tells the observer that the call has ended. If the observer ends the goroutine nobody is left who reads the
+// answer.
+func (c *Call) tellEnded(now time.Duration, reason, err error) {
+	told := false
+	defer func() {
+		if !told {
+			c.AnswerEnded(now, nil)
+		}
+	}()
+	c.s.emit(Event{
+		Kind: CallEnded, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Class: c.endClass(), Latency: now - c.start,
+		Reason: reason, Err: err,
+	})
+	told = true
+}
+
+// end is AnswerEnded.
+func (a answer) end(now time.Duration, err error) {
+	s := a.s
+	switch {
+	case s == nil:
+		return
+	case err == nil, now >= a.deadline && a.deadline-a.start < s.typical.load(): // the caller's impatience
+		s.breaker.Ended(now, a.permit, breaker.Success)
+		return
+	}
+	s.breaker.Ended(now, a.permit, breaker.Failure)
+	if s.breaker.State() == breaker.Open && !s.shadowed() {
+		s.opening.failed(err)
+	}
+	s.resulted(now, false)
+	s.emit(Event{Kind: AnswerBroke, At: now, Attempt: int(a.number), Class: Failure, Latency: now - a.start, Err: err})
+}

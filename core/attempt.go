@@ -1,0 +1,309 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/internal/exhausted"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policy/ratelimit"
+	"github.com/abate-go/abate/policy/throttle"
+)
+
+// attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
+func (c *Call) attempt(now time.Duration) Step {
+	s := c.s
+	a := &c.copies[0]
+	if reason := s.allow(now, a); reason != nil {
+		return c.stop(now, reason)
+	}
+	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
+		wait, ok := c.turnIn(now, a)
+		if !ok || wait > 0 {
+			s.giveBack(now, a)
+		}
+		if !ok {
+			return c.stop(now, ErrRateLimited)
+		}
+		if wait > 0 {
+			c.reserved = true
+			return Step{Action: Sleep, Until: clock.Later(now, wait)}
+		}
+	}
+	c.reserved = false
+	if c.attempts == 0 && c.repeat == firstTime {
+		if s.budget != nil {
+			s.budget.Deposit(now)
+		}
+		if s.shared != nil {
+			s.shared.Deposit(now)
+		}
+	}
+	if c.turn {
+		c.turn = false
+		c.tree.count(1)
+	}
+	c.hedges, c.asked, c.failed = 0, 0, 0
+	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
+}
+
+// turnIn asks the rate limit and the pacer how long the attempt of a has to wait; false if it would be too long. A
+// probe waits for no pace: it is what the pace after it depends on.
+func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok bool) {
+	s, patience := c.s, NoDeadline
+	pacer := s.pacer
+	if s.probing(a) {
+		pacer = nil
+	}
+	if c.deadline != NoDeadline { // a turn that comes too late for a typical attempt would be lost
+		patience = c.deadline - now - s.typical.load() - 1
+	}
+	if s.limiter != nil {
+		if pacer != nil { // neither gives back what it gave: ask before anything is taken
+			if far := pacer.State(now).Wait; far > 0 && far > min(patience, s.policy.Pacing.MaxWait) {
+				return tooFar(c, far)
+			}
+		}
+		var d ratelimit.Decision
+		if d, wait = s.limiter.Reserve(now, "", 1, min(s.policy.RateLimit.MaxWait, patience)); !d.Allowed {
+			return 0, false
+		}
+	}
+	if pacer != nil { // one after the other from when the rate limit lets them go
+		more, ok := pacer.Turn(clock.Later(now, wait), s.rnd(), patience-wait)
+		if !ok {
+			return tooFar(c, more)
+		}
+		wait = clock.Later(wait, more)
+	}
+	return wait, true
+}
+
+// times reports whether the end of a successful attempt has a time: whether somebody needs to know it.
+func (s *settings) times(deadline time.Duration) bool {
+	return s.timed || deadline != NoDeadline && s.policy.MaxRetries > 0
+}
+
+// probing reports whether the attempt of a is a probe of a half-open circuit.
+func (s *settings) probing(a *attemptCopy) bool {
+	return s.breaker != nil && !s.shadowed() && !a.permit.WouldReject() && s.breaker.State() == breaker.HalfOpen
+}
+
+// tooFar refuses an attempt of a call whose turn would have come too late, and has the call's error say so if it has
+// nothing else to say.
+func tooFar(c *Call, wait time.Duration) (time.Duration, bool) {
+	if c.last == nil {
+		c.last = TooFar(wait)
+	}
+	return 0, false
+}
+
+// TooFar is the error of a call whose first attempt was refused because its slot was too far away: how far that was.
+type TooFar time.Duration
+
+// Error says how far, and which limits there are.
+func (d TooFar) Error() string {
+	return fmt.Sprintf("the turn of the next attempt was %v away, later than pacing.maxWait or the deadline allows",
+		time.Duration(d).Round(time.Millisecond))
+}
+
+// allow asks the throttle and the breaker for one attempt, and notes in a what they said.
+func (s *settings) allow(now time.Duration, a *attemptCopy) error {
+	if s.throttle != nil {
+		ok, uncounted := s.throttle.Allow(now, s.rnd())
+		if !ok {
+			return ErrThrottled
+		}
+		if !uncounted {
+			a.asked = askedThrottle
+		}
+	}
+	if s.breaker != nil {
+		var ok bool
+		if a.permit, ok = s.breaker.Allow(now); !ok {
+			s.tellThrottle(now, now, a, throttle.Neutral)
+			return ErrCircuitOpen
+		}
+		a.asked |= askedBreaker
+	}
+	return nil
+}
+
+// giveBack undoes allow for an attempt that is not sent.
+func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
+	s.tellThrottle(now, now, a, throttle.Neutral)
+	s.tellBreaker(now, a, breaker.Neutral)
+}
+
+// tellThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) tellThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
+	if a.asked&askedThrottle != 0 {
+		a.asked &^= askedThrottle
+		s.throttle.Record(now, began, r)
+	}
+}
+
+// tellBreaker tells the breaker what became of an attempt, if it waits to hear.
+func (s *settings) tellBreaker(now time.Duration, a *attemptCopy, r breaker.Result) {
+	if a.asked&askedBreaker != 0 {
+		a.asked &^= askedBreaker
+		s.breaker.Record(now, a.permit, r)
+	}
+}
+
+// send notes copy n as sent and returns its deadline.
+func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
+	c.attempts++
+	c.inAir++
+	a := &c.copies[n]
+	a.live, a.number, a.start = true, int32(c.attempts), now
+	if c.s.observer != nil {
+		c.s.emit(Event{Kind: kind, At: now, Attempt: int(c.attempts)})
+	}
+	if t := c.s.policy.AttemptTimeout; t > 0 {
+		return min(c.deadline, clock.Later(now, t))
+	}
+	return c.deadline
+}
+
+// HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
+func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
+	if c.s.hedge == nil || int(c.hedges) >= c.s.policy.Hedge.MaxHedges { // as it was when the call began
+		return 0, false
+	}
+	return c.s.hedge.Delay(now)
+}
+
+// Hedge asks to send one more copy of the attempt in the air, after HedgeDelay has passed. It answers with the copy's
+// number for AttemptDone and its deadline. A refusal leaves the running copies alone.
+func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool) {
+	s := c.s
+	if c.over || c.inAir == 0 || s.hedge == nil || int(c.hedges) >= min(s.policy.Hedge.MaxHedges, MaxCopies-1) ||
+		now >= c.deadline {
+		return 0, 0, false
+	}
+	n = int(c.hedges) + 1
+	a := &c.copies[n]
+	reason := s.allow(now, a)
+	if reason != nil {
+		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
+		return 0, 0, false
+	}
+	switch {
+	case s.obeys && c.tree.empty():
+		reason = ErrTreeExhausted
+	case s.budgeted && s.balance(now) < 1: // before the rate limit, which gives nothing back
+		reason = ErrBudgetExhausted
+	case !s.turnNow(now):
+		reason = ErrRateLimited
+	case s.obeys && c.tree.take(1, true) == 0:
+		reason = ErrTreeExhausted
+	case !s.withdraw(now, budget.Hedge):
+		c.returnTurn()
+		reason = ErrBudgetExhausted
+	}
+	if reason != nil {
+		s.giveBack(now, a)
+		s.emit(Event{Kind: HedgeDenied, At: now, Reason: reason})
+		return 0, 0, false
+	}
+	c.hedges++
+	c.tree.count(1)
+	return n, c.send(n, now, HedgeSent), true
+}
+
+// turnNow asks the pacer and the rate limit for an attempt that cannot wait.
+func (s *settings) turnNow(now time.Duration) bool {
+	if s.pacer != nil && s.pacer.State(now).Wait > 0 {
+		return false
+	}
+	if s.limiter != nil && !s.limiter.Allow(now, "", 1).Allowed {
+		return false
+	}
+	if s.pacer == nil {
+		return true
+	}
+	_, ok := s.pacer.Turn(now, s.rnd(), 0)
+	return ok
+}
+
+// land takes copy n out of the air and tells everyone who counts.
+func (c *Call) land(now time.Duration, n int, o *Outcome) {
+	s, a := c.s, &c.copies[n]
+	a.live = false
+	c.inAir--
+	if a.handed != 0 || o.Resent > 0 || o.Below.Said || o.Below.Final { // else there is nothing to settle
+		c.settle(n, o)
+	}
+	latency := now - a.start
+	class := o.Class
+	if class == Failure && now >= c.deadline && c.deadline-a.start < s.typical.load() {
+		class = Ignored // it never had the time that an answer takes: that is its caller's impatience
+	}
+	// this process ran out of something: nobody's failure but its own
+	if o.Neutral || class != Success && exhausted.Own(o.Err) {
+		class = Ignored
+	}
+	s.tellThrottle(now, a.start, a, throttleResult[class&3])
+	if class != Ignored {
+		if s.budget != nil {
+			s.budget.Result(now, class == Success)
+		}
+		if s.shared != nil {
+			s.shared.Result(now, class == Success)
+		}
+	}
+	if class == Success && s.times(c.deadline) {
+		s.typical.record(latency)
+		if s.hedge != nil {
+			// From the first copy on, whichever copy won: else the cancelled slow ones would be missing from the
+			// estimate, and the delay would creep down.
+			s.hedge.Record(now, now-c.copies[0].start)
+		}
+	}
+	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
+	switch {
+	case s.observer != nil:
+		s.landedSeen(now, a, o, class)
+	case s.breaker == nil:
+	case class == Success && !o.Unfinished:
+		a.asked &^= askedBreaker
+		s.breaker.Record(now, a.permit, breaker.Success)
+	default:
+		s.landed(now, a, o, class)
+	}
+}
+
+// landedSeen is landed for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
+func (s *settings) landedSeen(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
+		Err: o.Err})
+	if s.breaker != nil {
+		s.landed(now, a, o, class)
+	}
+}
+
+// landed tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
+func (s *settings) landed(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+	result := breakerResult[class&3]
+	if a.asked&askedBreaker != 0 {
+		a.asked &^= askedBreaker
+		if class == Success && o.Unfinished {
+			a.permit = s.breaker.Answered(now, a.permit)
+			a.asked |= askedAnswer
+			return
+		}
+		s.breaker.Record(now, a.permit, result)
+	}
+	if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
+		s.opening.failed(o.Err)
+	}
+}
+
+var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure,
+	Ignored: breaker.Neutral}
+
+var throttleResult = [...]throttle.Result{Success: throttle.Accepted, Failure: throttle.Rejected,
+	Overload: throttle.Rejected, Ignored: throttle.Neutral}

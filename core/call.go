@@ -1,0 +1,376 @@
+package core
+
+import (
+	"time"
+
+	"github.com/abate-go/abate/internal/clock"
+	"github.com/abate-go/abate/policy/breaker"
+	"github.com/abate-go/abate/policy/bulkhead"
+	"github.com/abate-go/abate/policy/retry"
+	"github.com/abate-go/abate/policy/throttle"
+)
+
+// Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
+// starts no goroutine, reads no clock and never blocks. Do and Run drive it with goroutines and timers, a simulator
+// with an event queue. The order of its decisions is the pipeline:
+//
+//	deadline → bulkhead → retry loop { throttle → breaker → rate limit, pacing → hedge { the attempt } }
+//
+// A Call is used by one goroutine at a time, once. Begin starts it; every Call that began must come to Finish, or be
+// given up with Abort, else its permits are lost. What is reported to a Call that has finished is ignored, and answered
+// with Await: two events of a driver may cross.
+type Call struct {
+	s        *settings
+	start    time.Duration
+	deadline time.Duration
+	tree     *CallTree     // nil if nobody has said which
+	delay    time.Duration // the last back-off, which decorrelated jitter grows from
+	asked    time.Duration // the longest Retry-After that a copy of the current attempt brought
+
+	// Small, so that what every step needs lies close together: a simulator has a hundred thousand calls at once.
+	attempts  int16 // sent, hedges included; policies allow 101 attempts of 4 copies at most
+	retries   int16
+	below     int16 // extra attempts made behind the callee, or taken for made
+	hedges    int8  // of the current attempt
+	inAir     int8
+	admitted  bool // holds a bulkhead permit
+	over      bool
+	repeat    repeat // whether somebody above has made it before, see Repeated
+	told      bool   // by the callee: do not try again
+	reserved  bool   // the next attempt's turn has been taken from the rate limit
+	turn      bool   // an extra attempt has been taken from the tree, and is not sent yet
+	lastClass Class
+	failed    failed
+	last      error // the last failed attempt's error
+	copies    [MaxCopies]attemptCopy
+}
+
+// failed tells whether a copy of the current attempt has failed while others were in the air.
+type failed uint8
+
+const (
+	failedOnce  failed = iota + 1
+	failedFinal        // one of those said that repeating cannot help
+)
+
+// attemptCopy is one attempt in the air.
+type attemptCopy struct {
+	live   bool
+	asked  uint8 // who has let it pass, and has not heard of its end
+	handed int16 // what its callee was told it may use of the tree's extra attempts
+	number int32 // of the attempt, from 1
+	start  time.Duration
+	permit breaker.Permit
+}
+
+// The bits of asked. A throttle that is only a shadow, and would not have let the attempt pass, does not count it.
+const (
+	askedThrottle = 1 << iota
+	askedBreaker
+	askedAnswer // the breaker, which knows that the answer has begun
+)
+
+// Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
+// guard; deadline is when the caller stops waiting, on that clock, or NoDeadline.
+func (g *Guard) Begin(c *Call, now, deadline time.Duration) Step {
+	s := g.inForce()
+	if c.s != nil { // left by Watch
+		s = s.watchedBy(c.s)
+	}
+	c.s, c.start, c.deadline = s, now, deadline
+	if s.policy.Timeout > 0 {
+		c.deadline = min(c.deadline, clock.Later(now, s.policy.Timeout))
+	}
+	if s.observer != nil {
+		s.emit(Event{Kind: CallBegan, At: now})
+	}
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	if c.repeat != firstTime {
+		if reason := c.draw(now); reason != nil {
+			return c.stop(now, reason)
+		}
+	}
+	if s.bulkhead != nil && !s.bulkhead.TryAcquire() {
+		if s.policy.Bulkhead.Enabled() && s.policy.Bulkhead.MaxQueue == 0 {
+			return c.stop(now, ErrBulkheadFull)
+		}
+		return Step{Action: Queue}
+	}
+	c.admitted = s.bulkhead != nil
+	return c.attempt(now)
+}
+
+// refuse begins and ends a call whose caller had left before it began.
+func (g *Guard) refuse(c *Call, now time.Duration, cause error) Step {
+	s := g.inForce()
+	if c.s != nil { // left by Watch
+		s = s.watchedBy(c.s)
+	}
+	c.s, c.start = s, now
+	s.emit(Event{Kind: CallBegan, At: now})
+	return c.stop(now, cause)
+}
+
+// Enqueue puts the call in the bulkhead's queue, after a Queue step. w must not move until the call leaves the queue.
+func (c *Call) Enqueue(now time.Duration, w *bulkhead.Waiter) Step {
+	switch c.s.bulkhead.Enqueue(w) {
+	case bulkhead.Admitted:
+		return c.Admitted(now)
+	case bulkhead.Full:
+		return c.stop(now, ErrBulkheadFull)
+	}
+	if c.s.observer != nil {
+		c.tellQueued(now, w)
+	}
+	return Step{Action: Queued, Until: min(c.deadline, clock.Later(now, c.s.bulkhead.MaxWait()))}
+}
+
+// tellQueued tells the observer that the call waits. If the observer ends the goroutine nobody is left who waits: then
+// the call leaves the queue, or the permit that it was given meanwhile would be lost.
+func (c *Call) tellQueued(now time.Duration, w *bulkhead.Waiter) {
+	told := false
+	defer func() {
+		if !told && !c.over && !c.s.bulkhead.Abandon(w) {
+			c.admitted = true // Abort gives it back
+		}
+	}()
+	c.s.emit(Event{Kind: CallQueued, At: now})
+	told = true
+}
+
+// Admitted goes on after the queue: the bulkhead has given the call a permit.
+func (c *Call) Admitted(now time.Duration) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
+	c.admitted = true
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	return c.attempt(now)
+}
+
+// LeaveQueue ends the wait: the time is up (cause nil) or the caller left (cause its context's error). If a permit
+// arrived at the same moment, a call whose time was up goes on with it.
+func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) Step {
+	if c.over || c.admitted {
+		return Step{Action: Await}
+	}
+	if !c.s.bulkhead.Abandon(w) {
+		if c.admitted = true; cause == nil {
+			return c.Admitted(now)
+		}
+	}
+	switch {
+	case cause != nil:
+		return c.stop(now, cause)
+	case now >= c.deadline:
+		return c.stop(now, ErrDeadline)
+	}
+	return c.stop(now, ErrBulkheadFull)
+}
+
+// AttemptDone reports the outcome of copy n, 0 unless Hedge gave another number. A result that comes after the call has
+// finished is ignored. A final outcome decides the call, and makes the copies still in the air neutral: the driver
+// cancels them. A failure that another copy may still mend is an Await, and so is whatever a hedge brings that is not a
+// success: a copy that was refused, or could not be sent, must not harm the first.
+func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
+	if c.over || !c.copies[n].live {
+		return Step{Action: Await}
+	}
+	c.land(now, n, &o)
+	if o.Class == Ignored && n > 0 { // a hedge that has nothing to say
+		switch {
+		case c.inAir > 0:
+			return Step{Action: Await}
+		case c.failed > 0: // the failure before it stands
+			o = Outcome{Class: c.lastClass, Err: c.last}
+		}
+	}
+	c.last, c.lastClass = o.Err, o.Class
+	if o.Class == Success {
+		return c.finish(now, nil, o.Err)
+	}
+	final := o.Class == Ignored || o.NoRetry
+	c.asked = max(c.asked, o.RetryAfter)
+	if c.inAir > 0 && (!final || n > 0) {
+		c.failed = max(c.failed, failedOnce)
+		if final {
+			c.failed = failedFinal
+		}
+		return Step{Action: Await}
+	}
+	if final || c.failed == failedFinal {
+		return c.finish(now, nil, o.Err)
+	}
+	o.RetryAfter = c.asked
+	return c.afterFailure(now, &o)
+}
+
+// afterFailure decides whether a retryable failure is retried. Every no is said here, before any sleep, and keeps the
+// attempt's error.
+func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
+	s := c.s
+	if s.policy.MaxRetries == 0 {
+		return c.finish(now, nil, o.Err)
+	}
+	if c.tree.empty() && s.obeys {
+		return c.stop(now, ErrTreeExhausted)
+	}
+	if s.breaker != nil && s.breaker.Rejecting(now) {
+		return c.stop(now, ErrCircuitOpen)
+	}
+	q := retry.Question{Retries: int(c.retries), Elsewhere: int(c.below), Elapsed: now - c.start, Previous: c.delay,
+		RetryAfter: o.RetryAfter}
+	if s.delays(o) {
+		q.Rand = s.rnd()
+	}
+	if s.policy.Delay != nil && int(c.retries)+int(c.below) < s.policy.MaxRetries {
+		q.Own, q.OwnDelay = true, s.policy.Delay(int(c.retries)+1, *o, q.Rand)
+	}
+	delay, verdict := s.retry.Next(q)
+	switch verdict {
+	case retry.AttemptsExhausted:
+		return c.stop(now, ErrAttemptsExhausted)
+	case retry.RetryAfterTooLong:
+		return c.stop(now, ErrOverloaded)
+	case retry.ElapsedExhausted:
+		return c.stop(now, ErrDeadline)
+	}
+	if c.deadline != NoDeadline && clock.Later(now, delay) >= c.deadline-s.typical.load() {
+		return c.stop(now, ErrDeadline)
+	}
+	if s.obeys && c.tree.take(1, true) == 0 { // another call of the tree was quicker
+		return c.stop(now, ErrTreeExhausted)
+	}
+	if !s.withdraw(now, budgetCost(o.Class)) {
+		c.returnTurn()
+		return c.stop(now, ErrBudgetExhausted)
+	}
+	c.turn = true
+	c.retries++
+	c.delay = delay
+	if s.observer != nil {
+		s.emit(Event{Kind: RetryScheduled, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Delay: delay,
+			Err: o.Err})
+	}
+	if delay == 0 {
+		return c.attempt(now)
+	}
+	return Step{Action: Sleep, Until: clock.Later(now, delay)}
+}
+
+// Resume goes on after a Sleep.
+func (c *Call) Resume(now time.Duration) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
+	if now >= c.deadline {
+		return c.stop(now, ErrDeadline)
+	}
+	return c.attempt(now)
+}
+
+// Cancel ends the call because its caller left while it slept; cause is the caller's context error.
+func (c *Call) Cancel(now time.Duration, cause error) Step {
+	if c.over {
+		return Step{Action: Await}
+	}
+	return c.stop(now, cause)
+}
+
+// Abort gives the call's permits back without a verdict on the dependency, when the driver cannot go on (a panic in the
+// guarded function). It does nothing to a call that has finished.
+func (c *Call) Abort(now time.Duration) {
+	if !c.over && c.s != nil {
+		c.lastClass = Ignored
+		defer c.finish(now, nil, nil)
+		defer c.AnswerEnded(now, nil) // which nobody will read
+		c.dropCopies(now)             // also one that was let pass and is not sent
+	}
+}
+
+// Attempts returns how many attempts have been sent so far, hedges included.
+func (c *Call) Attempts() int { return int(c.attempts) }
+
+// stop finishes the call for a reason of the policy's.
+func (c *Call) stop(now time.Duration, reason error) Step {
+	if c.attempts == 0 && reason == ErrCircuitOpen {
+		return c.finish(now, reason, c.s.opening.refuse(c, now))
+	}
+	return c.finish(now, reason, &Error{
+		Guard: c.s.name, Reason: reason, Attempts: int(c.attempts), Elapsed: now - c.start, Err: c.last,
+	})
+}
+
+// finish gives every permit back and ends the call.
+func (c *Call) finish(now time.Duration, reason, err error) Step {
+	c.over = true
+	if c.inAir > 0 {
+		return c.finishAll(now, reason, err)
+	}
+	c.conclude(reason)
+	if c.turn {
+		c.turn = false
+		c.returnTurn()
+	}
+	if c.admitted {
+		c.admitted = false
+		c.s.bulkhead.Release()
+	}
+	if c.s.observer != nil {
+		c.tellEnded(now, reason, err)
+	}
+	return Step{Action: Finish, Err: err}
+}
+
+// finishAll is finish with copies in the air. Dropping them may end in a panic of Policy.Rand: then nobody reads the
+// answer of another.
+func (c *Call) finishAll(now time.Duration, reason, err error) Step {
+	defer c.finish(now, reason, err) // none is in the air by then
+	dropped := false
+	defer func() {
+		if !dropped {
+			c.AnswerEnded(now, nil)
+		}
+	}()
+	c.dropCopies(now)
+	dropped = true
+	return Step{Action: Finish, Err: err}
+}
+
+// dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends
+// the goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
+func (c *Call) dropCopies(now time.Duration) {
+	done := false
+	defer func() {
+		if !done {
+			c.dropCopies(now) // the rest
+		}
+	}()
+	for n := range c.copies {
+		a := &c.copies[n]
+		live, began := a.live, now
+		if a.live = false; live {
+			c.inAir--
+			c.settle(n, &Outcome{Class: Ignored})
+			began = a.start
+		}
+		// first: nobody knows any more when it began if the observer ends the goroutine
+		c.s.tellThrottle(now, began, a, throttle.Neutral)
+		if live {
+			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
+		}
+		c.s.tellBreaker(now, a, breaker.Neutral)
+	}
+	done = true
+}
+
+func (c *Call) endClass() Class {
+	if c.attempts == 0 {
+		return Ignored
+	}
+	return c.lastClass
+}
