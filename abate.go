@@ -17,9 +17,9 @@
 //
 // Around this package:
 //
-//   - core has the state machine behind Do, without the waiting, for adapters, for other drivers and for those who bring their own
-//     clock. The types below are its types, so their methods are documented there. So are the kinds of Events, AdmitOne
-//     (for a hook before and one after instead of a function), Run (for adapters) and CallTree.
+//   - core has the state machine behind Do, without the waiting, for adapters, for other drivers and for those who
+//     bring their own clock. The types below are its types, so their methods are documented there. So are the kinds of
+//     Events, AdmitOne (for a hook before and one after instead of a function), Run (for adapters) and CallTree.
 //   - inbound is the receiving side: a Gate in front of one service.
 //   - startup waits for what a program needs when it starts, and answers readiness probes.
 //   - policyfile reads a Policy per service from YAML and swaps it while the program runs.

@@ -49,11 +49,12 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 		{name: "an attempt that took too long", err: context.DeadlineExceeded, want: context.DeadlineExceeded, failure: true},
 	} {
 		var ends []abate.Event
-		p := abate.Policy{Retry: fixed(ms, 3), CircuitBreaker: breaker.Config{FailureThreshold: 1}, Observer: abate.ObserverFunc(func(e abate.Event) {
-			if e.Kind == core.CallEnded || e.Kind == core.RetryScheduled {
-				ends = append(ends, e)
-			}
-		})}
+		p := abate.Policy{Retry: fixed(ms, 3), CircuitBreaker: breaker.Config{FailureThreshold: 1},
+			Observer: abate.ObserverFunc(func(e abate.Event) {
+				if e.Kind == core.CallEnded || e.Kind == core.RetryScheduled {
+					ends = append(ends, e)
+				}
+			})}
 		if row.policy != nil {
 			row.policy(&p)
 		}
@@ -78,11 +79,12 @@ func TestDoneJudgesAsDoDoes(t *testing.T) {
 
 func TestNoRetryFollowsAnAdmission(t *testing.T) {
 	var retries int
-	g := guard(t, abate.Policy{Retry: fixed(ms, 3), Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Observer: abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == core.RetryScheduled {
-			retries++
-		}
-	})})
+	g := guard(t, abate.Policy{Retry: fixed(ms, 3), Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1},
+		Observer: abate.ObserverFunc(func(e abate.Event) {
+			if e.Kind == core.RetryScheduled {
+				retries++
+			}
+		})})
 	for range 3 {
 		if err := admit(t, t.Context(), g).Done(errDown); err != errDown {
 			t.Errorf("%v", err)
@@ -94,7 +96,9 @@ func TestNoRetryFollowsAnAdmission(t *testing.T) {
 }
 
 func TestOnlyTheFirstDoneCounts(t *testing.T) {
-	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}, Bulkhead: bulkhead.Config{MaxConcurrentCalls: 2}})
+	g := guard(t, abate.Policy{
+		CircuitBreaker: breaker.Config{FailureThreshold: 1}, Bulkhead: bulkhead.Config{MaxConcurrentCalls: 2},
+	})
 	a, other := admit(t, t.Context(), g), admit(t, t.Context(), g)
 	_ = a.Done(nil)
 	if err := a.Done(abate.Permanent(errDown)); err != errDown {
@@ -110,7 +114,9 @@ func TestOnlyTheFirstDoneCounts(t *testing.T) {
 }
 
 func TestDoneMayComeFromSeveralGoroutinesAtOnce(t *testing.T) {
-	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1000}, Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}})
+	g := guard(t, abate.Policy{
+		CircuitBreaker: breaker.Config{FailureThreshold: 1000}, Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1},
+	})
 	for range 100 {
 		a := admit(t, t.Context(), g)
 		var all sync.WaitGroup

@@ -19,9 +19,16 @@ func (d *dice) protection() inbound.Protection {
 		p.RateLimit.Shadow = d.roll(4) == 1
 	}
 	p.Shed = shed.Config{
-		Concurrency: []shed.Algorithm{"", shed.Fixed, shed.Gradient, shed.Vegas, shed.AIMD}[d.roll(5)], MaxConcurrency: 1 + d.roll(3), MinConcurrency: 1,
-		InitialConcurrency: 1, MaxQueue: d.roll(4), QueueTarget: 5 * ms, QueueInterval: 20 * ms, CPU: float64(d.roll(2)) * 0.5, Shadow: d.roll(6) == 1,
-		MaxCallerShare: float64(d.roll(2)) * 0.5,
+		Concurrency:        []shed.Algorithm{"", shed.Fixed, shed.Gradient, shed.Vegas, shed.AIMD}[d.roll(5)],
+		MaxConcurrency:     1 + d.roll(3),
+		MinConcurrency:     1,
+		InitialConcurrency: 1,
+		MaxQueue:           d.roll(4),
+		QueueTarget:        5 * ms,
+		QueueInterval:      20 * ms,
+		CPU:                float64(d.roll(2)) * 0.5,
+		Shadow:             d.roll(6) == 1,
+		MaxCallerShare:     float64(d.roll(2)) * 0.5,
 	}
 	return p
 }
@@ -72,8 +79,8 @@ func (c *visit) leave(cause error) {
 	}
 }
 
-// FuzzArrival plays requests at gates of any protection, which changes meanwhile. Whatever happens, every request ends once,
-// and nothing is held after the last.
+// FuzzArrival plays requests at gates of any protection, which changes meanwhile. Whatever happens, every request ends
+// once, and nothing is held after the last.
 func FuzzArrival(f *testing.F) {
 	f.Add([]byte("requests"))
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -104,8 +111,12 @@ func FuzzArrival(f *testing.F) {
 		for range 1 + d.roll(20) {
 			c := &visit{virtual: v, takes: time.Duration(1+d.roll(20)) * 3 * ms, leaves: time.Duration(d.roll(4)) * 7 * ms}
 			r := inbound.Request{
-				Deadline: core.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
-				Caller: uint64(d.roll(3)), Cost: float64(d.roll(3)),
+				Deadline: core.NoDeadline,
+				Key:      []string{"", "a", "b"}[d.roll(3)],
+				Priority: shed.Priorities[d.roll(4)],
+				Attempt:  d.roll(4),
+				Caller:   uint64(d.roll(3)),
+				Cost:     float64(d.roll(3)),
 			}
 			if n := d.roll(5); n > 0 {
 				r.Deadline = v.now + time.Duration(n)*40*ms

@@ -47,7 +47,9 @@ func TestACallAboveTheRateLimitIsRefused(t *testing.T) {
 }
 
 func TestARetryAboveTheRateLimitKeepsItsError(t *testing.T) {
-	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 3, Backoff: retry.NoBackoff}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)}})
+	g := guard(t, abate.Policy{
+		Retry: retry.Config{MaxRetries: 3, Backoff: retry.NoBackoff}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)},
+	})
 	var c core.Call
 	g.Begin(&c, 0, core.NoDeadline)
 	step := c.AttemptDone(0, 0, failure())
@@ -63,7 +65,8 @@ func TestAnAttemptWaitsForItsTurnUpToMaxWait(t *testing.T) {
 	if step := g.Begin(&second, 0, core.NoDeadline); step.Action != core.Sleep || step.Until != 100*ms {
 		t.Fatalf("%+v", step)
 	}
-	if step := g.Begin(&third, 0, core.NoDeadline); step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+	if step := g.Begin(&third, 0, core.NoDeadline); step.Action != core.Finish ||
+		!errors.Is(step.Err, abate.ErrRateLimited) {
 		t.Errorf("its turn would come in 200ms: %+v", step)
 	}
 	if step := second.Resume(100 * ms); step.Action != core.Attempt || second.Attempts() != 1 {
@@ -82,11 +85,14 @@ func TestAnAttemptDoesNotWaitPastItsDeadline(t *testing.T) {
 
 func TestAnAttemptDoesNotWaitForATurnThatLeavesItNoTime(t *testing.T) {
 	for usual, deadline := range map[time.Duration]time.Duration{0: 100 * ms, 50 * ms: 140 * ms} {
-		g := guard(t, abate.Policy{AttemptTimeout: time.Second, RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second}})
+		g := guard(t, abate.Policy{
+			AttemptTimeout: time.Second, RateLimit: abate.AttemptLimit{Config: perSecond(10, 1), MaxWait: time.Second},
+		})
 		var first, second, third core.Call
 		g.Begin(&first, 0, core.NoDeadline)
 		first.AttemptDone(usual, 0, abate.Outcome{})
-		if step := g.Begin(&second, usual, deadline); step.Action != core.Finish || !errors.Is(step.Err, abate.ErrRateLimited) {
+		if step := g.Begin(&second, usual, deadline); step.Action != core.Finish ||
+			!errors.Is(step.Err, abate.ErrRateLimited) {
 			t.Errorf("its turn comes at 100ms, an attempt takes %v, and it waits at most until %v: %+v", usual, deadline, step)
 		}
 		if step := g.Begin(&third, usual, core.NoDeadline); step.Action != core.Sleep || step.Until != 100*ms {
@@ -113,8 +119,13 @@ func TestDoWaitsForItsTurn(t *testing.T) {
 func TestAnAttemptThatIsNotSentGivesItsProbePermitBack(t *testing.T) {
 	g := guard(t, abate.Policy{
 		RateLimit: abate.AttemptLimit{Config: perSecond(0.1, 1)},
-		CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 1, SuccessThreshold: 9, WaitDurationInOpenState: time.Second,
-			HalfOpenPermitLease: time.Hour},
+		CircuitBreaker: breaker.Config{
+			FailureThreshold:         1,
+			PermittedCallsInHalfOpen: 1,
+			SuccessThreshold:         9,
+			WaitDurationInOpenState:  time.Second,
+			HalfOpenPermitLease:      time.Hour,
+		},
 	})
 	var open core.Call
 	g.Begin(&open, 0, core.NoDeadline)
@@ -188,7 +199,9 @@ func TestWhatSaysNothingAboutTheDependencyThrottlesNothing(t *testing.T) {
 }
 
 func TestAnOpenBreakersRefusalsThrottleNothing(t *testing.T) {
-	g := guard(t, abate.Policy{Throttle: throttle.Config{K: 2, MinimumNumberOfCalls: 10}, CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Minute}})
+	g := guard(t, abate.Policy{Throttle: throttle.Config{K: 2, MinimumNumberOfCalls: 10}, CircuitBreaker: breaker.Config{
+		FailureThreshold: 1, WaitDurationInOpenState: time.Minute,
+	}})
 	var c core.Call
 	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(0, 0, failure())
@@ -218,7 +231,8 @@ func TestAHedgeThatTheBudgetDeniesTakesNothingFromTheRateLimit(t *testing.T) {
 
 func TestARetryWithoutDelayAsksTheRateLimitAtTheTimeItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)}})
+		g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff},
+			RateLimit: abate.AttemptLimit{Config: perSecond(1, 1)}})
 		attempts := 0
 		if _, err := abate.Do(t.Context(), g, func(ctx context.Context) (int, error) {
 			if attempts++; attempts < 3 {
@@ -240,7 +254,10 @@ func TestOwnExhaustionIsNoFailureOfTheDependency(t *testing.T) {
 		mark func(error) error
 		open bool
 	}{
-		{own, nil, false}, {fmt.Errorf("GET: %w", own), nil, false}, {own, abate.Permanent, false}, {own, func(err error) error { return abate.RetryAfter(err, 0) }, false},
+		{own, nil, false}, {fmt.Errorf("GET: %w", own), nil, false}, {own, abate.Permanent, false},
+		{own, func(err error) error {
+			return abate.RetryAfter(err, 0)
+		}, false},
 		{theirs, nil, true}, {theirs, abate.Permanent, true},
 	} {
 		p := abate.DefaultPolicy()

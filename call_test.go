@@ -36,7 +36,8 @@ func TestACallThatWakesPastItsDeadlineIsNotSentAgain(t *testing.T) {
 		t.Fatalf("%+v", step)
 	}
 	step := c.Resume(time.Second) // the machine was busy
-	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrDeadline) || !errors.Is(step.Err, errDown) || c.Attempts() != 1 {
+	if step.Action != core.Finish || !errors.Is(step.Err, abate.ErrDeadline) || !errors.Is(step.Err, errDown) ||
+		c.Attempts() != 1 {
 		t.Errorf("%+v after %d attempts", step, c.Attempts())
 	}
 }
@@ -62,7 +63,9 @@ func TestWhatIsReportedToAFinishedCallIsIgnored(t *testing.T) {
 
 func TestOnlyFirstAttemptsEarnBudget(t *testing.T) {
 	var c core.Call
-	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.5, Reserve: 3}})
+	g := guard(t, abate.Policy{
+		Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.5, Reserve: 3},
+	})
 	g.Begin(&c, 0, core.NoDeadline)
 	for range 3 {
 		if step := c.AttemptDone(1, 0, failure()); step.Action != core.Attempt {
@@ -113,8 +116,13 @@ func TestADeniedHedgeGivesItsProbePermitBack(t *testing.T) {
 func TestAnEndedCallGivesTheProbePermitsOfItsCopiesBack(t *testing.T) {
 	g := guard(t, abate.Policy{
 		Hedge: hedge.Config{Delay: 10 * ms},
-		CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 2, SuccessThreshold: 9, WaitDurationInOpenState: time.Second,
-			HalfOpenPermitLease: time.Hour},
+		CircuitBreaker: breaker.Config{
+			FailureThreshold:         1,
+			PermittedCallsInHalfOpen: 2,
+			SuccessThreshold:         9,
+			WaitDurationInOpenState:  time.Second,
+			HalfOpenPermitLease:      time.Hour,
+		},
 	})
 	var open, probe core.Call
 	g.Begin(&open, 0, core.NoDeadline)
@@ -202,7 +210,10 @@ func TestAnUpdateReachesEveryPart(t *testing.T) {
 func TestAnExpiredContextIsADeadline(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	_, err := abate.Do(ctx, guard(t, abate.Policy{}), func(context.Context) (int, error) { t.Error("called"); return 0, nil })
+	_, err := abate.Do(ctx, guard(t, abate.Policy{}), func(context.Context) (int, error) {
+		t.Error("called")
+		return 0, nil
+	})
 	if !errors.Is(err, abate.ErrDeadline) {
 		t.Error(err)
 	}
@@ -210,7 +221,10 @@ func TestAnExpiredContextIsADeadline(t *testing.T) {
 
 func TestAContextAskedForDoneAfterItsAttemptHasFailedIsDone(t *testing.T) {
 	var kept context.Context
-	abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Minute}), func(ctx context.Context) (int, error) { kept = ctx; return 0, errDown })
+	abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Minute}), func(ctx context.Context) (int, error) {
+		kept = ctx
+		return 0, errDown
+	})
 	<-kept.Done()
 }
 

@@ -19,7 +19,8 @@ import (
 	"github.com/abate-go/abate/policy/throttle"
 )
 
-// What the tests of other libraries ask of a result: it is asked for again, says nothing about the dependency, and is there in the end.
+// What the tests of other libraries ask of a result: it is asked for again, says nothing about the dependency, and is
+// there in the end.
 func TestAPendingAnswerIsAskedForAgainAndNeutral(t *testing.T) {
 	direct := func(answer func() int) func(context.Context) (int, error) {
 		return func(context.Context) (int, error) {
@@ -39,7 +40,9 @@ func TestAPendingAnswerIsAskedForAgainAndNeutral(t *testing.T) {
 			return abate.DoWithFallback(ctx, g, fn, func(_ context.Context, err error) (int, error) { return -1, err })
 		},
 	} {
-		for how, fn := range map[string]func(func() int) func(context.Context) (int, error){"ErrPending": direct, "RetryIf": judged} {
+		for how, fn := range map[string]func(func() int) func(context.Context) (int, error){
+			"ErrPending": direct, "RetryIf": judged,
+		} {
 			for _, retries := range []int{5, 1, 0} {
 				t.Run(fmt.Sprint(name, " ", how, " ", retries), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -90,7 +93,8 @@ func TestAPendingAnswerMayAskForItsOwnDelay(t *testing.T) {
 			}
 			return nil
 		})
-		if took := time.Since(began).Round(10 * ms); err != nil || took != 5*time.Second || g.State().Breaker.State != breaker.Closed {
+		if took := time.Since(began).Round(10 * ms); err != nil || took != 5*time.Second ||
+			g.State().Breaker.State != breaker.Closed {
 			t.Error(err, took, g.State().Breaker.State)
 		}
 	})
@@ -104,7 +108,9 @@ func TestAPendingAnswerDrawsFromDeadlineAndBudgetButNotFromTheThrottle(t *testin
 		want   error
 	}{
 		{"deadline", func(p *abate.Policy) { p.Timeout = 5 * time.Second }, abate.ErrDeadline},
-		{"budget", func(p *abate.Policy) { p.RetryBudget = budget.Config{Ratio: 0.0001, Reserve: 3} }, abate.ErrBudgetExhausted},
+		{"budget", func(p *abate.Policy) {
+			p.RetryBudget = budget.Config{Ratio: 0.0001, Reserve: 3}
+		}, abate.ErrBudgetExhausted},
 		{"throttle", func(p *abate.Policy) { p.Throttle = throttle.Config{K: 1.1} }, abate.ErrAttemptsExhausted},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,16 +159,20 @@ func TestADelayFunctionIsAskedBeforeEachRetryAndCapped(t *testing.T) {
 			}
 			return errDown
 		})
-		if want := []time.Duration{0, 300 * ms, 2300 * ms, 2300 * ms, 3300 * ms}; fmt.Sprint(at) != fmt.Sprint(want) || !errors.Is(err, abate.ErrAttemptsExhausted) {
+		if want := []time.Duration{0, 300 * ms, 2300 * ms, 2300 * ms, 3300 * ms}; fmt.Sprint(at) != fmt.Sprint(want) ||
+			!errors.Is(err, abate.ErrAttemptsExhausted) {
 			t.Errorf("attempts at %v, want %v; %v", at, want, err)
 		}
-		if got, want := strings.Join(asked, "; "), "1failure down 7; 2failure down 7; 3failure down 7; 4overload down 7"; strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+		if got, want := strings.Join(asked, "; "), "1failure down 7; 2failure down 7; 3failure down 7; 4overload "+
+			"down 7"; strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 			t.Errorf("asked %q, want %q", got, want)
 		}
 		p.Timeout = time.Second // the deadline holds, before anyone sleeps
 		began = time.Now()
 		delays[0] = 2 * time.Second
-		if err := abate.DoErr(t.Context(), guard(t, p), func(context.Context) error { return errDown }); !errors.Is(err, abate.ErrDeadline) || time.Since(began) != 0 {
+		if err := abate.DoErr(t.Context(), guard(t, p), func(context.Context) error {
+			return errDown
+		}); !errors.Is(err, abate.ErrDeadline) || time.Since(began) != 0 {
 			t.Error(err, time.Since(began))
 		}
 	})
@@ -202,18 +212,20 @@ func TestAHedgeKnowsThatItIsOne(t *testing.T) {
 		var mu sync.Mutex
 		var got []core.AttemptInfo
 		ctx := abate.WithObserver(core.WithAttemptInfo(t.Context()), abate.ObserverFunc(func(abate.Event) {}))
-		abate.DoHedged(ctx, guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}), func(ctx context.Context) (int, error) {
-			info, _ := core.AttemptOf(ctx)
-			mu.Lock()
-			got = append(got, info)
-			mu.Unlock()
-			if info.Hedge {
-				return 1, nil
-			}
-			<-ctx.Done()
-			return 0, ctx.Err()
-		})
-		if want := []core.AttemptInfo{info(1, false, 0, nil), info(2, true, 100*ms, nil)}; fmt.Sprint(got) != fmt.Sprint(want) {
+		abate.DoHedged(ctx, guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}),
+			func(ctx context.Context) (int, error) {
+				info, _ := core.AttemptOf(ctx)
+				mu.Lock()
+				got = append(got, info)
+				mu.Unlock()
+				if info.Hedge {
+					return 1, nil
+				}
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+		if want := []core.AttemptInfo{info(1, false, 0, nil), info(2, true, 100*ms, nil)}; fmt.Sprint(got) !=
+			fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
@@ -225,7 +237,8 @@ func TestAHedgedCallHasAFallback(t *testing.T) {
 		name string
 		err  error
 		want string
-	}{{"works", nil, "own <nil>"}, {"fails", errDown, "instead <nil>"}, {"answers", abate.Ignore(declined), "own declined"}} {
+	}{{"works", nil, "own <nil>"}, {"fails", errDown, "instead <nil>"},
+		{"answers", abate.Ignore(declined), "own declined"}} {
 		synctest.Test(t, func(t *testing.T) {
 			g := guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}})
 			v, err := abate.DoHedgedWithFallback(t.Context(), g, func(ctx context.Context) (string, error) {
@@ -253,7 +266,8 @@ func TestAPolicyThatRetriesIsSafeUnlessDeclinedInWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := g.Describe(); got.RetryBudget != d.RetryBudget.WithDefaults() || got.CircuitBreaker.FailureRateThreshold != d.CircuitBreaker.FailureRateThreshold {
+		if got := g.Describe(); got.RetryBudget != d.RetryBudget.WithDefaults() ||
+			got.CircuitBreaker.FailureRateThreshold != d.CircuitBreaker.FailureRateThreshold {
 			t.Errorf("%s: %+v, %+v", name, got.RetryBudget, got.CircuitBreaker)
 		}
 		p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = true, true
@@ -312,15 +326,17 @@ func TestTwoBudgetsAreDrawnFromTogetherOrNotAtAll(t *testing.T) {
 			if want := int(min(2*row.own, row.shared)); retries != want {
 				t.Errorf("%+v %s: %d retries, want %d", row, kind, retries, want)
 			}
-			if sharedSpent := sharedBefore - shared.Balance(core.Now()); math.Abs(ownSpent-float64(retries)) > 0.1 || math.Abs(sharedSpent-float64(retries)) > 0.1 {
-				t.Errorf("%+v %s: %v drawn from the guards' own, %v from the shared, for %d retries", row, kind, ownSpent, sharedSpent, retries)
+			if sharedSpent := sharedBefore - shared.Balance(core.Now()); math.Abs(ownSpent-float64(retries)) > 0.1 ||
+				math.Abs(sharedSpent-float64(retries)) > 0.1 {
+				t.Errorf("%+v %s: %v drawn from the guards' own, %v from the shared, for %d retries", row, kind, ownSpent,
+					sharedSpent, retries)
 			}
 		}
 	}
 }
 
-// So does a call that somebody above repeats: from both or from neither. It deposits in none, and gives its turn of the call tree back
-// if a budget refuses it.
+// So does a call that somebody above repeats: from both or from neither. It deposits in none, and gives its turn of the
+// call tree back if a budget refuses it.
 func TestARepeatFromAboveDrawsFromBothBudgetsOrFromNeither(t *testing.T) {
 	for _, row := range []struct{ own, shared float64 }{{5, 20}, {20, 5}, {0, 5}, {5, 0}} {
 		shared := budget.New(budget.Config{Ratio: 0.5, Reserve: row.shared})
@@ -341,7 +357,8 @@ func TestARepeatFromAboveDrawsFromBothBudgetsOrFromNeither(t *testing.T) {
 			}
 		}
 		want := int(min(row.own, row.shared))
-		if own, both := ownBefore-g.Budget().Balance(0), sharedBefore-shared.Balance(0); sent != want || own != float64(want) || both != float64(want) {
+		if own, both := ownBefore-g.Budget().Balance(0), sharedBefore-shared.Balance(0); sent != want ||
+			own != float64(want) || both != float64(want) {
 			t.Errorf("%+v: %d were sent, %v and %v drawn, want %d of all", row, sent, own, both, want)
 		}
 		if a, _ := tree.Allowance(); a.Left != 50-want {
@@ -351,7 +368,8 @@ func TestARepeatFromAboveDrawsFromBothBudgetsOrFromNeither(t *testing.T) {
 }
 
 func TestGuardsForgetNobodyWhoOwes(t *testing.T) {
-	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: "none"}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 3}, CircuitBreaker: staysOpen}
+	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: "none"},
+		RetryBudget: budget.Config{Ratio: 0.1, Reserve: 3}, CircuitBreaker: staysOpen}
 	guards, err := abate.NewGuards[int]("shard", p, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +399,8 @@ func TestGuardsForgetNobodyWhoOwes(t *testing.T) {
 		t.Error("another guard for the same key")
 	}
 	p.MaxRetries = 0
-	if err := guards.Update(p); err != nil || other.Describe().MaxRetries != 0 || guards.For(1) != spent || spent.Describe().MaxRetries != 0 || guards.For(70).Describe().MaxRetries != 0 {
+	if err := guards.Update(p); err != nil || other.Describe().MaxRetries != 0 || guards.For(1) != spent ||
+		spent.Describe().MaxRetries != 0 || guards.For(70).Describe().MaxRetries != 0 {
 		t.Error("not reloaded", err)
 	}
 	if p.MaxRetries = -1; guards.Update(p) == nil || other.Describe().MaxRetries != 0 {
@@ -398,7 +417,9 @@ func TestGuardsForgetNobodyWhoOwes(t *testing.T) {
 // Only calls refill a reserve, so the debt of a key that nobody uses any more would keep its place for ever.
 func TestAGuardInDebtKeepsItsPlaceForAMinuteAndItsBudgetIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: "none"}, RetryBudget: budget.Config{Ratio: 0.0001, Reserve: 3}}
+		p := abate.Policy{
+			Retry: abate.Retry{MaxRetries: 1, Backoff: "none"}, RetryBudget: budget.Config{Ratio: 0.0001, Reserve: 3},
+		}
 		p.CircuitBreaker.Disabled = true
 		guards, _ := abate.NewGuards[int]("shard", p, 2)
 		fail := func(key int) (attempts int) {
@@ -435,7 +456,9 @@ func TestAGuardInDebtKeepsItsPlaceForAMinuteAndItsBudgetIsGone(t *testing.T) {
 
 func TestAnObserverThatPanicsIsLoggedForGuardsToo(t *testing.T) {
 	logged := panicsLogged(t)
-	guards, _ := abate.NewGuards[int]("shard", abate.Policy{Observer: abate.ObserverFunc(func(abate.Event) { panic("observer") })}, 1)
+	guards, _ := abate.NewGuards[int]("shard", abate.Policy{Observer: abate.ObserverFunc(func(abate.Event) {
+		panic("observer")
+	})}, 1)
 	if err := abate.DoErr(t.Context(), guards.For(1), func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
@@ -460,7 +483,9 @@ func TestFailingKeysGetNoFreshBudgets(t *testing.T) {
 	}
 }
 
-var staysOpen = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
+var staysOpen = breaker.Config{
+	FailureThreshold: 5, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour,
+}
 
 // No lock is held when an observer is told: it may ask for guards, and update them.
 func TestAnObserverMayUseTheGuardsThatItIsToldOf(t *testing.T) {

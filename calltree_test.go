@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// hop is one layer of a chain: it is asked, calls the next layer under its guard, and answers. What it asks and answers is all
-// that layers know of each other.
+// hop is one layer of a chain: it is asked, calls the next layer under its guard, and answers. What it asks and answers
+// is all that layers know of each other.
 type hop struct {
 	guard    *abate.Guard
 	fan      int // calls of the next layer for each request
@@ -48,7 +48,8 @@ func newHop(t testing.TB, p abate.Policy) *hop {
 	return &hop{guard: g, fan: 1, fate: func() fate { return answered }}
 }
 
-// ask has the layer handle a request with an allowance, nil for none, and returns what it says of the attempts behind it.
+// ask has the layer handle a request with an allowance, nil for none, and returns what it says of the attempts behind
+// it.
 func (h *hop) ask(allowance *core.Allowance) (below core.Below, err error) {
 	if h.next == nil {
 		if h.leaf++; h.up {
@@ -175,7 +176,8 @@ func TestWhateverIsLostTheTreeKeepsToItsAllowance(t *testing.T) {
 			leaf.leaf = 0
 			layers[0].ask(nil)
 			if leaf.leaf > most*calls {
-				t.Fatalf("seed %d: %d attempts at the leaf; the first call may make %d and calls the leaf %d times when all is well", seed, leaf.leaf, most, calls)
+				t.Fatalf("seed %d: %d attempts at the leaf; the first call may make %d and calls the leaf %d times when all is "+
+					"well", seed, leaf.leaf, most, calls)
 			}
 		}
 	}
@@ -192,7 +194,8 @@ func TestACalleeThatHangsIsTriedAgainByItsCaller(t *testing.T) {
 	arrived := 0
 	a.fate = func() fate { arrived++; return lost }
 	if a.ask(nil); arrived < 2 || leaf.leaf > 3 {
-		t.Errorf("%d attempts at a callee that does not answer, %d at the leaf; want at least 2 and at most 3", arrived, leaf.leaf)
+		t.Errorf("%d attempts at a callee that does not answer, %d at the leaf; want at least 2 and at most 3",
+			arrived, leaf.leaf)
 	}
 }
 
@@ -289,9 +292,13 @@ func TestOnlyWhatWasTriedOrRefusedIsFinal(t *testing.T) {
 		{"nothing left from the start", thrice(""), 0, fails, false},
 		{"nothing left any more", thrice(""), 1, fails, false},
 		{"a policy that repeats nothing", abate.Policy{}, 9, fails, false},
-		{"an answer that is nobody's failure", thrice(""), 9, func(context.Context) (int, error) { return 0, abate.Ignore(broke) }, false},
+		{"an answer that is nobody's failure", thrice(""), 9, func(context.Context) (int, error) {
+			return 0, abate.Ignore(broke)
+		}, false},
 		{"success", thrice(""), 9, func(context.Context) (int, error) { return 0, nil }, false},
-		{"budget exhausted", abate.Policy{Retry: abate.Retry{MaxRetries: 2}, RetryBudget: budget.Config{Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 100}}, 9, fails, true},
+		{"budget exhausted", abate.Policy{Retry: abate.Retry{MaxRetries: 2}, RetryBudget: budget.Config{
+			Kind: budget.Tokens, MaxTokens: 1, CostPerRetry: 100,
+		}}, 9, fails, true},
 	}
 	for _, test := range tests {
 		p := test.policy
@@ -317,7 +324,9 @@ func TestAFinalAnswerEndsTheCallAndGoesUp(t *testing.T) {
 	var c core.Call
 	c.Under(tree)
 	g.Begin(&c, 0, core.NoDeadline)
-	step := c.AttemptDone(0, 0, abate.Outcome{Class: abate.Failure, Err: errDown, Below: core.Below{Said: true, Made: 2, Final: true}})
+	step := c.AttemptDone(0, 0, abate.Outcome{
+		Class: abate.Failure, Err: errDown, Below: core.Below{Said: true, Made: 2, Final: true},
+	})
 	if step.Action != core.Finish || step.Err != errDown {
 		t.Errorf("step %+v, want the end with the callee's error", step)
 	}
@@ -340,9 +349,12 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 		{"one who speaks", thrice(""), nil, true, core.Allowance{Left: 1, Owner: "s"}, true},
 		{"edge", thrice(core.OwnerEdge), nil, true, core.Allowance{Owner: "s"}, true},
 		{"none", thrice(core.OwnerNone), nil, true, core.Allowance{}, false},
-		{"under a tree", thrice(""), core.NewCallTree(core.Allowance{Left: 1, Owner: "edge"}), true, core.Allowance{Owner: "edge"}, true},
-		{"under a tree with more than its own policy allows", thrice(""), core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}), true, core.Allowance{Left: 1, Owner: "edge"}, true},
-		{"one that repeats nothing, under a tree", abate.Policy{}, core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}), true, core.Allowance{Left: 5, Owner: "edge"}, true},
+		{"under a tree", thrice(""), core.NewCallTree(core.Allowance{Left: 1, Owner: "edge"}), true,
+			core.Allowance{Owner: "edge"}, true},
+		{"under a tree with more than its own policy allows", thrice(""),
+			core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}), true, core.Allowance{Left: 1, Owner: "edge"}, true},
+		{"one that repeats nothing, under a tree", abate.Policy{}, core.NewCallTree(core.Allowance{Left: 5, Owner: "edge"}),
+			true, core.Allowance{Left: 5, Owner: "edge"}, true},
 		{"under an open tree", thrice(""), core.NewOpenCallTree(), true, core.Allowance{Left: 1, Owner: "s"}, true},
 	}
 	for _, test := range tests {
@@ -364,7 +376,8 @@ func TestWhatARootTellsItsCallee(t *testing.T) {
 	}
 }
 
-// Who repeats a call from above gave its callee an allowance the first time. Outside of a limited tree it gets nothing more.
+// Who repeats a call from above gave its callee an allowance the first time. Outside of a limited tree it gets nothing
+// more.
 func TestARepeatFromAboveIsGivenNoSecondAllowance(t *testing.T) {
 	for name, test := range map[string]struct {
 		tree   *core.CallTree
@@ -399,10 +412,11 @@ func TestAForgedAllowanceRaisesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	abate.Do(core.WithCallTree(context.Background(), core.NewCallTree(core.Allowance{Left: 1 << 40})), g, func(context.Context) (int, error) {
-		n++
-		return 0, errDown
-	})
+	abate.Do(core.WithCallTree(context.Background(), core.NewCallTree(core.Allowance{Left: 1 << 40})), g,
+		func(context.Context) (int, error) {
+			n++
+			return 0, errDown
+		})
 	if n != 3 {
 		t.Errorf("%d attempts, want the policy's 3", n)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// obedient is a service with ten workers, of which each takes 50 ms for a request, so that it can do 200 a second, behind a gate; and clients who
-// come back when they are told to.
+// obedient is a service with ten workers, of which each takes 50 ms for a request, so that it can do 200 a second,
+// behind a gate; and clients who come back when they are told to.
 type obedient struct {
 	*virtual
 	t       *testing.T
@@ -28,7 +28,8 @@ type obedient struct {
 }
 
 func newObedient(t *testing.T) *obedient {
-	p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 10, NoQueue: true}, Rand: rand.New(rand.NewPCG(1, 2)).Uint64}
+	p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 10, NoQueue: true},
+		Rand: rand.New(rand.NewPCG(1, 2)).Uint64}
 	s := &obedient{virtual: &virtual{}, t: t, gate: gate(t, p), told: map[int64]int{}, back: map[int64]int{}}
 	for i := range 400 { // at half of what it can do, so that the gate knows how long a request takes
 		s.after(time.Duration(i)*10*ms, func() { s.arrive(s.now) })
@@ -94,8 +95,8 @@ func TestThoseWhoAreRefusedComeBackAtTheRateThatTheServiceCanTake(t *testing.T) 
 	t.Logf("refused %d times, the last served after %v; told %v; back %v", s.refused, s.worst, s.told, s.back)
 }
 
-// 2,000 clients that obey to the second, of a service that can do 200 a second: with one time for all they are the next overload, again
-// and again. What the gate says brings them back at about the rate that the service can do.
+// 2,000 clients that obey to the second, of a service that can do 200 a second: with one time for all they are the next
+// overload, again and again. What the gate says brings them back at about the rate that the service can do.
 func TestAGateTellsBetterTimesThanOneForAll(t *testing.T) {
 	storm := func(fixed int64) (refused, most int, worst time.Duration) {
 		s := newObedient(t)
@@ -110,7 +111,8 @@ func TestAGateTellsBetterTimesThanOneForAll(t *testing.T) {
 		if s.served != 400+2000 {
 			t.Errorf("told %d: %d served", fixed, s.served)
 		}
-		t.Logf("told %d (0: what the gate says): refused %d times, at most %d back in one second, the last served after %v", fixed, s.refused, most, s.worst)
+		t.Logf("told %d (0: what the gate says): refused %d times, at most %d back in one second, the last served after %v",
+			fixed, s.refused, most, s.worst)
 		return s.refused, most, s.worst
 	}
 	refused, most, worst := storm(0)
@@ -185,7 +187,8 @@ func TestThoseAboveTheRateLimitComeBackAsTheirBucketFills(t *testing.T) {
 	}
 }
 
-// A limit of one an hour: nobody is told to wait twice as long as that, and the one who is alone not longer than it must.
+// A limit of one an hour: nobody is told to wait twice as long as that, and the one who is alone not longer than it
+// must.
 func TestALongWaitForATokenIsAtMostDoubled(t *testing.T) {
 	p := limited(perSecond(1.0/3600, 1))
 	g := gate(t, inbound.Protection{RateLimit: p, Rand: rand.New(rand.NewPCG(1, 2)).Uint64})
@@ -200,7 +203,9 @@ func TestALongWaitForATokenIsAtMostDoubled(t *testing.T) {
 }
 
 func TestThoseWhomAnOpenCircuitRefusesComeBackOneAfterTheOther(t *testing.T) {
-	p := abate.Policy{Rand: rand.New(rand.NewPCG(1, 2)).Uint64, CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: 10 * time.Second, WaitDurationJitter: 0.001}}
+	p := abate.Policy{Rand: rand.New(rand.NewPCG(1, 2)).Uint64, CircuitBreaker: breaker.Config{
+		FailureThreshold: 1, WaitDurationInOpenState: 10 * time.Second, WaitDurationJitter: 0.001,
+	}}
 	g := guard(t, p)
 	var c core.Call
 	g.Begin(&c, 0, core.NoDeadline)
@@ -222,7 +227,8 @@ func TestThoseWhomAnOpenCircuitRefusesComeBackOneAfterTheOther(t *testing.T) {
 			t.Errorf("%d are told %d", n, seconds)
 		}
 	}
-	if other := guard(t, p); other.ComeBackAt(0, abate.ErrBulkheadFull) != time.Second || other.ComeBackAt(0, abate.ErrBulkheadFull) <= time.Second {
+	if other := guard(t, p); other.ComeBackAt(0, abate.ErrBulkheadFull) != time.Second ||
+		other.ComeBackAt(0, abate.ErrBulkheadFull) <= time.Second {
 		t.Error("not one after the other")
 	}
 }
@@ -246,8 +252,10 @@ func TestWholeSecondsAreNeverTooEarlyForABucketAndNeverNone(t *testing.T) {
 		wait   time.Duration
 		want   int64
 	}{
-		{abate.ErrRateLimited, 0, 0}, {abate.ErrRateLimited, 1, 1}, {abate.ErrRateLimited, time.Second, 1}, {abate.ErrRateLimited, time.Second + 1, 2},
-		{abate.ErrOverloaded, 0, 0}, {abate.ErrOverloaded, 1, 1}, {abate.ErrOverloaded, time.Second, 1}, {abate.ErrOverloaded, 2*time.Second - 1, 1}, {abate.ErrOverloaded, 2 * time.Second, 2},
+		{abate.ErrRateLimited, 0, 0}, {abate.ErrRateLimited, 1, 1}, {abate.ErrRateLimited, time.Second, 1},
+		{abate.ErrRateLimited, time.Second + 1, 2},
+		{abate.ErrOverloaded, 0, 0}, {abate.ErrOverloaded, 1, 1}, {abate.ErrOverloaded, time.Second, 1},
+		{abate.ErrOverloaded, 2*time.Second - 1, 1}, {abate.ErrOverloaded, 2 * time.Second, 2},
 	} {
 		if got := (&inbound.Refusal{Reason: test.reason, RetryAfter: test.wait}).WholeSeconds(); got != test.want {
 			t.Errorf("%v, %v: %d, want %d", test.reason, test.wait, got, test.want)

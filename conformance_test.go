@@ -96,34 +96,43 @@ func (s *story) Observe(e abate.Event) {
 }
 
 func fixed(delay time.Duration, retries int) retry.Config {
-	return retry.Config{MaxRetries: retries, Backoff: retry.FixedBackoff, InitialDelay: delay, MaxDelay: 10 * time.Second, Jitter: retry.NoJitter}
+	return retry.Config{MaxRetries: retries, Backoff: retry.FixedBackoff, InitialDelay: delay, MaxDelay: 10 * time.Second,
+		Jitter: retry.NoJitter}
 }
 
 func always(after time.Duration, err error) []reply { return []reply{{after, err}} }
 
 var scenarios = []scenario{
 	{
-		name: "pass-through", policy: abate.Policy{},
-		calls: []call{{replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms end failure 1",
+		name:   "pass-through",
+		policy: abate.Policy{},
+		calls:  []call{{replies: always(5*ms, errDown)}},
+		want:   "0s attempt 1 | 5ms end failure 1",
 	}, {
-		name: "success at once", policy: abate.Policy{Retry: fixed(100*ms, 3)},
-		calls: []call{{replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1",
+		name:   "success at once",
+		policy: abate.Policy{Retry: fixed(100*ms, 3)},
+		calls:  []call{{replies: always(5*ms, nil)}},
+		want:   "0s attempt 1 | 5ms end success 1",
 	}, {
 		name: "two failures, then success", policy: abate.Policy{Retry: fixed(100*ms, 3)},
 		calls: []call{{replies: []reply{{5 * ms, errDown}, {5 * ms, errDown}, {5 * ms, nil}}}},
-		want:  "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end success 3",
+		want: "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end " +
+			"success 3",
 	}, {
-		name: "no sleep after the last attempt", policy: abate.Policy{Retry: fixed(100*ms, 1)},
-		calls: []call{{replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms end failure 2 attempts exhausted",
+		name:   "no sleep after the last attempt",
+		policy: abate.Policy{Retry: fixed(100*ms, 1)},
+		calls:  []call{{replies: always(5*ms, errDown)}},
+		want:   "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms end failure 2 attempts exhausted",
 	}, {
-		name: "a permanent failure is not retried", policy: abate.Policy{Retry: fixed(100*ms, 3)},
-		calls: []call{{replies: always(5*ms, abate.Permanent(errFinal))}},
-		want:  "0s attempt 1 | 5ms end failure 1",
+		name:   "a permanent failure is not retried",
+		policy: abate.Policy{Retry: fixed(100*ms, 3)},
+		calls:  []call{{replies: always(5*ms, abate.Permanent(errFinal))}},
+		want:   "0s attempt 1 | 5ms end failure 1",
 	}, {
-		name: "retry-after stretches the delay", policy: abate.Policy{Retry: fixed(100*ms, 3), Rand: func() uint64 { return 0 }},
+		name: "retry-after stretches the delay",
+		policy: abate.Policy{Retry: fixed(100*ms, 3), Rand: func() uint64 {
+			return 0
+		}},
 		calls: []call{{replies: []reply{{5 * ms, abate.RetryAfter(errBusy, busyFor)}, {5 * ms, nil}}}},
 		want:  "0s attempt 1 | 5ms retry in 700ms | 705ms attempt 2 | 710ms end success 2",
 	}, {
@@ -132,26 +141,30 @@ var scenarios = []scenario{
 		calls:  []call{{replies: always(5*ms, abate.RetryAfter(errBusy, busyFor))}},
 		want:   "0s attempt 1 | 5ms end overload 1 overloaded",
 	}, {
-		name: "an attempt timeout is a failure", policy: abate.Policy{Retry: fixed(100*ms, 1), AttemptTimeout: 50 * ms},
-		calls: []call{{replies: []reply{{time.Hour, nil}, {5 * ms, nil}}}},
-		want:  "0s attempt 1 | 50ms retry in 100ms | 150ms attempt 2 | 155ms end success 2",
+		name:   "an attempt timeout is a failure",
+		policy: abate.Policy{Retry: fixed(100*ms, 1), AttemptTimeout: 50 * ms},
+		calls:  []call{{replies: []reply{{time.Hour, nil}, {5 * ms, nil}}}},
+		want:   "0s attempt 1 | 50ms retry in 100ms | 150ms attempt 2 | 155ms end success 2",
 	}, {
 		name: "no retry that does not fit the timeout", policy: abate.Policy{Retry: fixed(100*ms, 5), Timeout: 250 * ms},
 		calls: []call{{replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end failure 3 deadline",
+		want: "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end " +
+			"failure 3 deadline",
 	}, {
-		name: "no retry that does not fit the caller's deadline", policy: abate.Policy{Retry: fixed(100*ms, 5)},
-		calls: []call{{deadline: 90 * ms, replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms end failure 1 deadline",
+		name:   "no retry that does not fit the caller's deadline",
+		policy: abate.Policy{Retry: fixed(100*ms, 5)},
+		calls:  []call{{deadline: 90 * ms, replies: always(5*ms, errDown)}},
+		want:   "0s attempt 1 | 5ms end failure 1 deadline",
 	}, {
 		name:   "no retry that begins in time but could not end in time",
 		policy: abate.Policy{Retry: fixed(100*ms, 5), Timeout: 250 * ms},
 		calls:  []call{{replies: always(120*ms, nil)}, {at: time.Second, replies: always(60*ms, errDown)}},
 		want:   "0s attempt 1 | 120ms end success 1 | 1s attempt 1 | 1.06s end failure 1 deadline",
 	}, {
-		name: "the caller leaves during back-off", policy: abate.Policy{Retry: fixed(100*ms, 5)},
-		calls: []call{{leaves: 50 * ms, replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms retry in 100ms | 50ms end failure 1 context canceled",
+		name:   "the caller leaves during back-off",
+		policy: abate.Policy{Retry: fixed(100*ms, 5)},
+		calls:  []call{{leaves: 50 * ms, replies: always(5*ms, errDown)}},
+		want:   "0s attempt 1 | 5ms retry in 100ms | 50ms end failure 1 context canceled",
 	}, {
 		name:   "the caller's leaving is nobody's failure",
 		policy: abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}},
@@ -167,13 +180,15 @@ var scenarios = []scenario{
 			{at: 500 * ms, replies: always(5*ms, nil)},
 			{at: 1200 * ms, replies: always(5*ms, nil)},
 		},
-		want: "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms breaker open | 110ms end failure 2 circuit open | " +
-			"500ms end ignored 0 circuit open | 1.2s breaker half-open | 1.2s attempt 1 | 1.205s breaker closed | 1.205s end success 1",
+		want: "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms breaker open | 110ms end failure 2 circuit open " +
+			"| 500ms end ignored 0 circuit open | 1.2s breaker half-open | 1.2s attempt 1 | 1.205s breaker closed | 1.205s " +
+			"end success 1",
 	}, {
 		name: "the budget ends retries and keeps the failure", policy: abate.Policy{Retry: fixed(100*ms, 5),
 			RetryBudget: budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 2}},
 		calls: []call{{replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end failure 3 retry budget exhausted",
+		want: "0s attempt 1 | 5ms retry in 100ms | 105ms attempt 2 | 110ms retry in 100ms | 210ms attempt 3 | 215ms end " +
+			"failure 3 retry budget exhausted",
 	}, {
 		name: "the bulkhead queues one and refuses one", policy: abate.Policy{
 			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1, MaxWait: time.Second}},
@@ -182,37 +197,49 @@ var scenarios = []scenario{
 			{at: 10 * ms, replies: always(50*ms, nil)},
 			{at: 20 * ms, replies: always(50*ms, nil)},
 		},
-		want: "0s attempt 1 | 10ms queued | 20ms end ignored 0 bulkhead full | 50ms end success 1 | 50ms attempt 1 | 100ms end success 1",
+		want: "0s attempt 1 | 10ms queued | 20ms end ignored 0 bulkhead full | 50ms end success 1 | 50ms attempt 1 | 100ms " +
+			"end success 1",
 	}, {
-		name: "waiting for the bulkhead has an end", policy: abate.Policy{
+		name: "waiting for the bulkhead has an end",
+		policy: abate.Policy{
 			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 5, MaxWait: 30 * ms}},
 		calls: []call{{replies: always(50*ms, nil)}, {at: 10 * ms, replies: always(50*ms, nil)}},
 		want:  "0s attempt 1 | 10ms queued | 40ms end ignored 0 bulkhead full | 50ms end success 1",
 	}, {
-		name: "the caller leaves the queue", policy: abate.Policy{
+		name: "the caller leaves the queue",
+		policy: abate.Policy{
 			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 5, MaxWait: time.Second}},
 		calls: []call{{replies: always(50*ms, nil)}, {at: 10 * ms, leaves: 5 * ms, replies: always(50*ms, nil)}},
 		want:  "0s attempt 1 | 10ms queued | 15ms end ignored 0 context canceled | 50ms end success 1",
 	}, {
-		name: "the bulkhead is held during back-off", policy: abate.Policy{Retry: fixed(100*ms, 1),
+		name: "the bulkhead is held during back-off",
+		policy: abate.Policy{Retry: fixed(100*ms, 1),
 			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}},
 		calls: []call{{replies: []reply{{5 * ms, errDown}, {5 * ms, nil}}}, {at: 50 * ms, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 5ms retry in 100ms | 50ms end ignored 0 bulkhead full | 105ms attempt 2 | 110ms end success 2",
 	}, {
-		name: "a hedge wins", hedged: true, policy: abate.Policy{Hedge: hedge.Config{Delay: 20 * ms}},
-		calls: []call{{replies: []reply{{500 * ms, nil}, {5 * ms, nil}}}},
-		want:  "0s attempt 1 | 20ms hedge 2 | 25ms end success 2",
+		name:   "a hedge wins",
+		hedged: true,
+		policy: abate.Policy{Hedge: hedge.Config{Delay: 20 * ms}},
+		calls:  []call{{replies: []reply{{500 * ms, nil}, {5 * ms, nil}}}},
+		want:   "0s attempt 1 | 20ms hedge 2 | 25ms end success 2",
 	}, {
-		name: "a hedge that fails leaves the first copy alone", hedged: true, policy: abate.Policy{Hedge: hedge.Config{Delay: 20 * ms}},
+		name:   "a hedge that fails leaves the first copy alone",
+		hedged: true,
+		policy: abate.Policy{
+			Hedge: hedge.Config{Delay: 20 * ms},
+		},
 		calls: []call{{replies: []reply{{50 * ms, nil}, {5 * ms, errDown}}}},
 		want:  "0s attempt 1 | 20ms hedge 2 | 50ms end success 2",
 	}, {
-		name: "when all copies have failed the call goes on at once", hedged: true,
+		name:   "when all copies have failed the call goes on at once",
+		hedged: true,
 		policy: abate.Policy{Retry: fixed(100*ms, 1), Hedge: hedge.Config{Delay: 20 * ms, MaxHedges: 2}},
 		calls:  []call{{replies: []reply{{50 * ms, errDown}, {35 * ms, errDown}, {5 * ms, errDown}, {1 * ms, nil}}}},
 		want:   "0s attempt 1 | 20ms hedge 2 | 40ms hedge 3 | 55ms retry in 100ms | 155ms attempt 4 | 156ms end success 4",
 	}, {
-		name: "each attempt has its own hedges", hedged: true,
+		name:   "each attempt has its own hedges",
+		hedged: true,
 		policy: abate.Policy{Retry: fixed(100*ms, 1), Hedge: hedge.Config{Delay: 20 * ms}},
 		calls:  []call{{replies: []reply{{50 * ms, errDown}, {10 * ms, errDown}, {500 * ms, errDown}, {10 * ms, nil}}}},
 		want:   "0s attempt 1 | 20ms hedge 2 | 50ms retry in 100ms | 150ms attempt 3 | 170ms hedge 4 | 180ms end success 4",
@@ -220,21 +247,28 @@ var scenarios = []scenario{
 		name: "decorrelated jitter grows from the last delay", policy: abate.Policy{
 			Retry: retry.Config{MaxRetries: 2, Jitter: retry.DecorrelatedJitter}, Rand: func() uint64 { return 1<<64 - 1 }},
 		calls: []call{{replies: always(5*ms, errDown)}},
-		want:  "0s attempt 1 | 5ms retry in 300ms | 305ms attempt 2 | 310ms retry in 900ms | 1.21s attempt 3 | 1.215s end failure 3 attempts exhausted",
+		want: "0s attempt 1 | 5ms retry in 300ms | 305ms attempt 2 | 310ms retry in 900ms | 1.21s attempt 3 | 1.215s end " +
+			"failure 3 attempts exhausted",
 	}, {
-		name: "a refusal for load may cost more budget", policy: abate.Policy{Retry: fixed(100*ms, 3), Rand: func() uint64 { return 0 },
+		name: "a refusal for load may cost more budget", policy: abate.Policy{Retry: fixed(100*ms, 3), Rand: func() uint64 {
+			return 0
+		},
 			RetryBudget: budget.Config{Ratio: 0.1, Reserve: 3, OverloadCost: 3}},
 		calls: []call{
 			{replies: []reply{{5 * ms, abate.RetryAfter(errBusy, busyFor)}, {5 * ms, errDown}}},
 		},
 		want: "0s attempt 1 | 5ms retry in 700ms | 705ms attempt 2 | 710ms end failure 2 retry budget exhausted",
 	}, {
-		name: "a hedge the budget denies does not harm the first copy", hedged: true, policy: abate.Policy{
+		name:   "a hedge the budget denies does not harm the first copy",
+		hedged: true,
+		policy: abate.Policy{
 			Hedge: hedge.Config{Delay: 20 * ms}, RetryBudget: budget.Config{Kind: budget.Ratio, Ratio: 0.1}},
 		calls: []call{{replies: always(50*ms, nil)}},
 		want:  "0s attempt 1 | 20ms hedge denied: retry budget exhausted | 50ms end success 1",
 	}, {
-		name: "a hedged call's losers are no failures", hedged: true, policy: abate.Policy{
+		name:   "a hedged call's losers are no failures",
+		hedged: true,
+		policy: abate.Policy{
 			Hedge: hedge.Config{Delay: 20 * ms}, CircuitBreaker: breaker.Config{FailureThreshold: 1}},
 		calls: []call{{replies: []reply{{500 * ms, nil}, {5 * ms, nil}}}, {at: time.Second, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 20ms hedge 2 | 25ms end success 2 | 1s attempt 1 | 1.005s end success 1",

@@ -22,12 +22,13 @@ import (
 // logged returns a context whose log lines, without their time, lines returns.
 func logged(ctx context.Context) (_ context.Context, lines func() []string) {
 	var buf bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey && len(groups) == 0 {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	log := slog.New(
+		slog.NewTextHandler(&buf, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey && len(groups) == 0 {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 	return startup.ContextWithLogger(ctx, log), func() []string {
 		return strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
 	}
@@ -54,7 +55,8 @@ func TestConnectWaitsUntilTheDependencyIsThere(t *testing.T) {
 		}
 		want := []string{
 			`level=WARN msg="abate: dependency is not there" dependency=postgres attempt=1 elapsed=0s retry_in=100ms error=down`,
-			`level=WARN msg="abate: dependency is not there" dependency=postgres attempt=2 elapsed=100ms retry_in=200ms error=down`,
+			`level=WARN msg="abate: dependency is not there" dependency=postgres attempt=2 elapsed=100ms retry_in=200ms ` +
+				`error=down`,
 			`level=INFO msg="abate: dependency is there" dependency=postgres attempts=3 elapsed=300ms`,
 		}
 		if got := lines(); !slices.Equal(got, want) {
@@ -65,7 +67,8 @@ func TestConnectWaitsUntilTheDependencyIsThere(t *testing.T) {
 
 func TestConnectThatSucceedsAtOnceSaysNothing(t *testing.T) {
 	ctx, lines := logged(t.Context())
-	if v, err := startup.Connect(ctx, "postgres", startup.Policy(), laterThere(1)); v != "whole" || err != nil || lines()[0] != "" {
+	if v, err := startup.Connect(ctx, "postgres", startup.Policy(), laterThere(1)); v != "whole" || err != nil ||
+		lines()[0] != "" {
 		t.Errorf("%q, %v, %q", v, err, lines())
 	}
 }
@@ -79,10 +82,12 @@ func TestConnectGivesUpWithOneClearError(t *testing.T) {
 		})
 		took := time.Since(began)
 		var e *abate.Error
-		if v != "" || !errors.As(err, &e) || e.Reason != startup.ErrGaveUp || e.Elapsed != took || !errors.Is(err, io.ErrUnexpectedEOF) {
+		if v != "" || !errors.As(err, &e) || e.Reason != startup.ErrGaveUp || e.Elapsed != took ||
+			!errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q, %v", v, err)
 		}
-		if want := fmt.Sprintf("postgres: gave up waiting after %d attempts in %v: unexpected EOF", e.Attempts, took.Round(time.Microsecond)); err.Error() != want {
+		if want := fmt.Sprintf("postgres: gave up waiting after %d attempts in %v: unexpected EOF", e.Attempts,
+			took.Round(time.Microsecond)); err.Error() != want {
 			t.Errorf("got  %q\nwant %q", err, want)
 		}
 		if took > time.Minute || took < 50*time.Second || e.Attempts < 14 || len(lines()) != e.Attempts-1 {
@@ -98,7 +103,8 @@ func TestAPermanentFailureEndsConnectAtOnce(t *testing.T) {
 		attempts++
 		return 0, fmt.Errorf("open: %w", abate.Permanent(errPassword))
 	})
-	if !errors.Is(err, startup.ErrPermanent) || !errors.Is(err, errPassword) || attempts != 1 || !strings.HasPrefix(err.Error(), "postgres: permanent failure after 1 attempt in ") {
+	if !errors.Is(err, startup.ErrPermanent) || !errors.Is(err, errPassword) || attempts != 1 ||
+		!strings.HasPrefix(err.Error(), "postgres: permanent failure after 1 attempt in ") {
 		t.Errorf("%v after %d attempts", err, attempts)
 	}
 	p := startup.Policy()
@@ -114,14 +120,17 @@ func TestAPanicIsAnErrorWithItsPlace(t *testing.T) {
 		p := steady()
 		p.MaxElapsed = 50 * ms
 		_, err := startup.Connect(ctx, "postgres", p, panicsHere)
-		if err == nil || !strings.Contains(err.Error(), ": panic: runtime error: index out of range [0] with length 0\n") || !strings.Contains(err.Error(), "panicsHere") || !strings.Contains(err.Error(), "connect_test.go:") {
+		if err == nil || !strings.Contains(err.Error(), ": panic: runtime error: index out of range [0] with length 0\n") ||
+			!strings.Contains(err.Error(), "panicsHere") || !strings.Contains(err.Error(), "connect_test.go:") {
 			t.Errorf("%v", err)
 		}
 		var oops runtime.Error
 		if !errors.As(err, &oops) || strings.Count(err.Error(), "\n") > 8 {
 			t.Errorf("%v", err)
 		}
-		if _, err = startup.Connect(ctx, "postgres", p, func(context.Context) (int, error) { panic("a word") }); err == nil || !strings.Contains(err.Error(), "panic: a word\n") {
+		if _, err = startup.Connect(ctx, "postgres", p, func(context.Context) (int, error) {
+			panic("a word")
+		}); err == nil || !strings.Contains(err.Error(), "panic: a word\n") {
 			t.Errorf("%v", err)
 		}
 		first := true // another attempt may mend it
@@ -153,7 +162,8 @@ func TestAnAttemptThatHangsIsCutOffAndSaysSo(t *testing.T) {
 			}
 			return 7, nil
 		})
-		if v != 7 || err != nil || !strings.Contains(lines()[0], `error="no answer within 2s: dial: context deadline exceeded"`) {
+		if v != 7 || err != nil ||
+			!strings.Contains(lines()[0], `error="no answer within 2s: dial: context deadline exceeded"`) {
 			t.Errorf("%d, %v, %q", v, err, lines())
 		}
 	})
@@ -185,20 +195,25 @@ func TestTheEndOfTheCallersContextEndsConnectAtOnce(t *testing.T) {
 			time.AfterFunc(450*ms, func() { cancel(cause) })
 			_, err := startup.Connect(ctx, "postgres", steady(), fn)
 			var e *abate.Error
-			if took := time.Since(began); took != 450*ms || !errors.As(err, &e) || e.Reason != context.Canceled || name == "in a wait" && e.Err != errDown {
+			if took := time.Since(began); took != 450*ms || !errors.As(err, &e) || e.Reason != context.Canceled ||
+				name == "in a wait" && e.Err != errDown {
 				t.Errorf("%s: %v after %v", name, err, took)
 			}
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		_, err := startup.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) { t.Error("tried"); return 0, nil })
+		_, err := startup.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) {
+			t.Error("tried")
+			return 0, nil
+		})
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 			t.Errorf("before it began: %v", err)
 		}
 		limited, stop := context.WithTimeout(t.Context(), 450*ms)
 		defer stop()
 		limited, _ = logged(limited)
-		if _, err = startup.Connect(limited, "postgres", steady(), laterThere(9)); !errors.Is(err, abate.ErrDeadline) || !errors.Is(err, errDown) {
+		if _, err = startup.Connect(limited, "postgres", steady(), laterThere(9)); !errors.Is(err, abate.ErrDeadline) ||
+			!errors.Is(err, errDown) {
 			t.Errorf("deadline: %v", err)
 		}
 	})
@@ -236,7 +251,8 @@ func TestInTheBackgroundTheProgramIsNotReadyUntilTheDependencyIsThere(t *testing
 			t.Errorf("%v", err)
 		}
 		report := ready.Report(ctx, core.Now())
-		if s := report.Parts[0]; report.Ready || s.Ready || s.Name != "postgres" || s.Attempts != 1 || s.NextTry != 100*ms || s.Err != errDown {
+		if s := report.Parts[0]; report.Ready || s.Ready || s.Name != "postgres" || s.Attempts != 1 || s.NextTry != 100*ms ||
+			s.Err != errDown {
 			t.Errorf("%+v", report)
 		}
 		time.Sleep(150 * ms)
@@ -245,7 +261,8 @@ func TestInTheBackgroundTheProgramIsNotReadyUntilTheDependencyIsThere(t *testing
 		}
 		<-h.Done()
 		v, err := h.Get()
-		if report = ready.Report(ctx, core.Now()); v != "whole" || err != nil || !report.Ready || report.Parts[0].Attempts != 3 || report.Parts[0].Elapsed != 300*ms || report.Parts[0].Err != nil {
+		if report = ready.Report(ctx, core.Now()); v != "whole" || err != nil || !report.Ready ||
+			report.Parts[0].Attempts != 3 || report.Parts[0].Elapsed != 300*ms || report.Parts[0].Err != nil {
 			t.Errorf("%q, %v, %+v", v, err, report)
 		}
 		if got := lines(); len(got) != 2 { // the same cause is not logged again for a minute
@@ -324,7 +341,8 @@ func TestNothingIsLeftOfAWaitInTheBackgroundWhoseContextHasEnded(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour) // what is told stays as it was
-		if s := ready.Report(context.Background(), core.Now()).Parts[0]; s.Ready || s.NextTry != 0 || s.Elapsed != 3*time.Second {
+		if s := ready.Report(context.Background(), core.Now()).Parts[0]; s.Ready || s.NextTry != 0 ||
+			s.Elapsed != 3*time.Second {
 			t.Errorf("%+v", s)
 		}
 	})

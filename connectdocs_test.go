@@ -86,8 +86,10 @@ func TestThePageOnConnectionsHasTheNumbersOfThePolicy(t *testing.T) {
 	longest := b.MaxWaitDurationInOpenState.Seconds()
 	for _, want := range []string{
 		fmt.Sprintf("| %d failures in a row | the circuit opens", b.FailureThreshold),
-		fmt.Sprintf("after %v at first, every %.1f to %g s at last", b.WaitDurationInOpenState, longest/(1+b.WaitDurationJitter), longest),
-		fmt.Sprintf("grows from one connection in two seconds to %g a second within %.0f s", pace.PerSecond, pace.RampUp.Seconds()),
+		fmt.Sprintf("after %v at first, every %.1f to %g s at last", b.WaitDurationInOpenState,
+			longest/(1+b.WaitDurationJitter), longest),
+		fmt.Sprintf("grows from one connection in two seconds to %g a second within %.0f s", pace.PerSecond,
+			pace.RampUp.Seconds()),
 		fmt.Sprintf("each waits for a token, at most %.0f s;", pace.MaxWait.Seconds()),
 	} {
 		if !strings.Contains(strings.ReplaceAll(string(page), "100 ms", "100ms"), want) {

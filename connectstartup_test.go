@@ -22,7 +22,8 @@ func steady() abate.Policy {
 }
 
 // waits plays one Startup whose every attempt ends at once, and returns the waits and the error.
-func waits(t *testing.T, p abate.Policy, w *core.Startup, deadline time.Duration, outcome func(attempt int) abate.Outcome) (slept []time.Duration, err error) {
+func waits(t *testing.T, p abate.Policy, w *core.Startup, deadline time.Duration,
+	outcome func(attempt int) abate.Outcome) (slept []time.Duration, err error) {
 	t.Helper()
 	now := time.Duration(0)
 	step := w.Begin(guard(t, p), now, deadline)
@@ -62,7 +63,8 @@ func TestTheBackOffGrowsToItsCapAndMaxElapsedEndsTheWait(t *testing.T) {
 		t.Errorf("the last wait is %v, all are %v", last, total)
 	}
 	var e *abate.Error
-	if !errors.Is(err, startup.ErrGaveUp) || !errors.Is(err, errDown) || !errors.As(err, &e) || e.Attempts != 14 || e.Elapsed != total {
+	if !errors.Is(err, startup.ErrGaveUp) || !errors.Is(err, errDown) || !errors.As(err, &e) || e.Attempts != 14 ||
+		e.Elapsed != total {
 		t.Errorf("error %v", err)
 	}
 }
@@ -82,20 +84,29 @@ func TestWhatEndsTheWait(t *testing.T) {
 		reason   error
 		attempts int
 	}{
-		{"a permanent failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Failure, NoRetry: true}, startup.ErrPermanent, 1},
-		{"an answer that is nobody's failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Ignored}, startup.ErrPermanent, 1},
-		{"a longer pause than is obeyed", steady(), core.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 31 * time.Second}, abate.ErrOverloaded, 1},
-		{"a pause that does not fit", steady(), core.NoDeadline, abate.Outcome{Class: abate.Overload, RetryAfter: 11 * time.Second}, startup.ErrGaveUp, 1},
+		{"a permanent failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Failure, NoRetry: true},
+			startup.ErrPermanent, 1},
+		{"an answer that is nobody's failure", steady(), core.NoDeadline, abate.Outcome{Class: abate.Ignored},
+			startup.ErrPermanent, 1},
+		{"a longer pause than is obeyed", steady(), core.NoDeadline, abate.Outcome{
+			Class: abate.Overload, RetryAfter: 31 * time.Second,
+		}, abate.ErrOverloaded, 1},
+		{"a pause that does not fit", steady(), core.NoDeadline, abate.Outcome{
+			Class: abate.Overload, RetryAfter: 11 * time.Second,
+		}, startup.ErrGaveUp, 1},
 		{"the caller's deadline", steady(), 250 * ms, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 3},
 		{"a deadline that has passed", steady(), 0, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 0},
 		{"a deadline later than maxElapsed", steady(), time.Hour, abate.Outcome{Class: abate.Failure}, startup.ErrGaveUp, 14},
-		{"a minute if nobody says otherwise", unlimited, core.NoDeadline, abate.Outcome{Class: abate.Failure}, startup.ErrGaveUp, 64},
-		{"the caller's deadline alone", unlimited, 120 * time.Second, abate.Outcome{Class: abate.Failure}, abate.ErrDeadline, 124},
+		{"a minute if nobody says otherwise", unlimited, core.NoDeadline, abate.Outcome{Class: abate.Failure},
+			startup.ErrGaveUp, 64},
+		{"the caller's deadline alone", unlimited, 120 * time.Second, abate.Outcome{Class: abate.Failure},
+			abate.ErrDeadline, 124},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := waits(t, row.policy, new(core.Startup), row.deadline, always(row.outcome))
 			var e *abate.Error
-			if !errors.As(err, &e) || e.Reason != row.reason || e.Attempts != row.attempts || row.attempts > 0 && !errors.Is(err, errDown) {
+			if !errors.As(err, &e) || e.Reason != row.reason || e.Attempts != row.attempts ||
+				row.attempts > 0 && !errors.Is(err, errDown) {
 				t.Errorf("error %v; want %v after %d attempts", err, row.reason, row.attempts)
 			}
 		})
@@ -206,8 +217,8 @@ func TestLeavingKeepsTheCauseThatSaysMore(t *testing.T) {
 
 var errPassword = errors.New("wrong password")
 
-// A guard inside, such as that of the pool's connections, opens its circuit while the dependency is down. That is a reason to
-// wait, not to end the program.
+// A guard inside, such as that of the pool's connections, opens its circuit while the dependency is down. That is a
+// reason to wait, not to end the program.
 func TestWhatAGuardInsideSaysIsJudgedByTheErrorBehindIt(t *testing.T) {
 	p := steady()
 	p.Classify = func(err error) abate.Outcome {
@@ -225,14 +236,21 @@ func TestWhatAGuardInsideSaysIsJudgedByTheErrorBehindIt(t *testing.T) {
 		{"refused", open, abate.Outcome{Class: abate.Failure}},
 		{"refused, wrapped", fmt.Errorf("ping: %w", open), abate.Outcome{Class: abate.Failure}},
 		{"repeated in vain", exhausted, abate.Outcome{Class: abate.Failure}},
-		{"repeated, then final", &abate.Error{Attempts: 2, Err: errPassword}, abate.Outcome{Class: abate.Failure, NoRetry: true}},
-		{"repeated, then a mark", &abate.Error{Attempts: 2, Err: abate.RetryAfter(errDown, time.Second)}, abate.Outcome{Class: abate.Overload, RetryAfter: time.Second}},
+		{"repeated, then final", &abate.Error{Attempts: 2, Err: errPassword}, abate.Outcome{
+			Class: abate.Failure, NoRetry: true,
+		}},
+		{"repeated, then a mark", &abate.Error{Attempts: 2, Err: abate.RetryAfter(errDown, time.Second)}, abate.Outcome{
+			Class: abate.Overload, RetryAfter: time.Second,
+		}},
 		{"marked outside", abate.Permanent(exhausted), abate.Outcome{Class: abate.Failure, NoRetry: true}},
 		{"no guard", errPassword, abate.Outcome{Class: abate.Failure, NoRetry: true}},
-		{"a mark alone", abate.RetryAfter(errDown, time.Second), abate.Outcome{Class: abate.Overload, RetryAfter: time.Second}},
+		{"a mark alone", abate.RetryAfter(errDown, time.Second), abate.Outcome{
+			Class: abate.Overload, RetryAfter: time.Second,
+		}},
 	} {
 		got := w.Judge(t.Context(), row.err)
-		if got.Class != row.want.Class || got.NoRetry != row.want.NoRetry || got.RetryAfter != row.want.RetryAfter || got.Err == nil {
+		if got.Class != row.want.Class || got.NoRetry != row.want.NoRetry || got.RetryAfter != row.want.RetryAfter ||
+			got.Err == nil {
 			t.Errorf("%s: %+v", row.name, got)
 		}
 	}
@@ -253,23 +271,33 @@ func TestAStartupTellsItsObserver(t *testing.T) {
 		}
 		return abate.Outcome{}
 	})
-	want := "[call-began/0/success attempt-began/1/success attempt-ended/1/failure retry-scheduled/1/success attempt-began/2/success attempt-ended/2/success call-ended/2/success]"
+	want := "[call-began/0/success attempt-began/1/success attempt-ended/1/failure retry-scheduled/1/success " +
+		"attempt-began/2/success attempt-ended/2/success call-ended/2/success]"
 	if got := fmt.Sprint(told); err != nil || got != want {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
 }
 
-// FuzzStartup drives the machine with any policy, times, outcomes and random numbers. No wait is longer than its cap, no wait is
-// nothing, nothing goes on after the limit, and the error always tells what happened.
+// FuzzStartup drives the machine with any policy, times, outcomes and random numbers. No wait is longer than its cap,
+// no wait is nothing, nothing goes on after the limit, and the error always tells what happened.
 func FuzzStartup(f *testing.F) {
-	f.Add(int64(100*ms), int64(time.Second), 2.0, int64(10*time.Second), int64(time.Hour), uint64(1), false, []byte{0, 1, 2, 3})
-	f.Add(int64(1), int64(math.MaxInt64), math.NaN(), int64(0), int64(math.MaxInt64), uint64(math.MaxUint64), true, []byte{1, 1, 1, 255})
+	f.Add(int64(100*ms), int64(time.Second), 2.0, int64(10*time.Second), int64(time.Hour), uint64(1), false,
+		[]byte{0, 1, 2, 3})
+	f.Add(int64(1), int64(math.MaxInt64), math.NaN(), int64(0), int64(math.MaxInt64), uint64(math.MaxUint64), true,
+		[]byte{1, 1, 1, 255})
 	f.Add(int64(math.MaxInt64), int64(1), math.Inf(1), int64(math.MinInt64), int64(-1), uint64(0), false, []byte{7, 200})
-	f.Add(int64(time.Second), int64(5*time.Second), 1.0, int64(24*time.Hour), int64(0), uint64(math.MaxUint64/2), false, []byte{4, 4, 4, 4, 4, 4})
-	f.Fuzz(func(t *testing.T, initial, longest int64, multiplier float64, elapsed, deadline int64, rnd uint64, forever bool, story []byte) {
-		p := abate.Policy{AttemptTimeout: time.Second, Rand: func() uint64 { rnd = rnd*6364136223846793005 + 1442695040888963407; return rnd }}
+	f.Add(int64(time.Second), int64(5*time.Second), 1.0, int64(24*time.Hour), int64(0), uint64(math.MaxUint64/2), false,
+		[]byte{4, 4, 4, 4, 4, 4})
+	f.Fuzz(func(t *testing.T, initial, longest int64, multiplier float64, elapsed, deadline int64, rnd uint64,
+		forever bool, story []byte) {
+		p := abate.Policy{AttemptTimeout: time.Second, Rand: func() uint64 {
+			rnd = rnd*6364136223846793005 + 1442695040888963407
+			return rnd
+		}}
 		p.InitialDelay, p.MaxDelay, p.Multiplier = time.Duration(initial), time.Duration(longest), multiplier
-		p.MaxElapsed, p.Jitter = time.Duration(elapsed), []retry.Jitter{"", "full", "equal", "decorrelated", "factor", "none"}[rnd%6]
+		p.MaxElapsed, p.Jitter = time.Duration(elapsed), []retry.Jitter{
+			"", "full", "equal", "decorrelated", "factor", "none",
+		}[rnd%6]
 		g, err := abate.New("fuzz", p)
 		if err != nil {
 			return // refused before anything begins
@@ -294,8 +322,10 @@ func playStartup(t *testing.T, g *abate.Guard, w *core.Startup, deadline time.Du
 				t.Fatalf("attempt at %v until %v, limit %v", now, step.Until, limit)
 			}
 			o := []abate.Outcome{
-				{Class: abate.Failure, Err: errDown}, {Class: abate.Overload, RetryAfter: time.Duration(b) * time.Second, Err: errDown},
-				{Class: abate.Failure, NoRetry: true, Err: errPassword}, {Class: abate.Overload, RetryAfter: math.MaxInt64, Err: errDown},
+				{Class: abate.Failure, Err: errDown},
+				{Class: abate.Overload, RetryAfter: time.Duration(b) * time.Second, Err: errDown},
+				{Class: abate.Failure, NoRetry: true, Err: errPassword},
+				{Class: abate.Overload, RetryAfter: math.MaxInt64, Err: errDown},
 			}[b%4]
 			asked, permanent = min(o.RetryAfter, c.MaxRetryAfter), o.NoRetry
 			now += time.Duration(b/4) * 20 * ms
@@ -315,7 +345,8 @@ func playStartup(t *testing.T, g *abate.Guard, w *core.Startup, deadline time.Du
 			step = w.Resume(now)
 		case core.Finish:
 			var e *abate.Error
-			if !errors.As(step.Err, &e) || e.Attempts != w.Attempts() || e.Elapsed != now || w.Forever && e.Reason != abate.ErrDeadline {
+			if !errors.As(step.Err, &e) || e.Attempts != w.Attempts() || e.Elapsed != now ||
+				w.Forever && e.Reason != abate.ErrDeadline {
 				t.Fatalf("ended with %v", step.Err)
 			}
 			return

@@ -68,7 +68,8 @@ func DoHedged[T any](ctx context.Context, g *Guard, fn func(context.Context) (T,
 // DoWithFallback is Do, with an answer for when the call fails: fallback gets the error, and what it returns is what
 // the caller gets. A caller that has left gets no fallback, and an ignored error (see Ignore) is an answer that needs
 // none.
-func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error)) (T, error) {
+func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error),
+	fallback func(context.Context, error) (T, error)) (T, error) {
 	answered := false
 	v, err := Do(ctx, g, func(ctx context.Context) (T, error) {
 		v, err := fn(ctx)
@@ -84,7 +85,8 @@ func DoWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Contex
 
 // DoHedgedWithFallback is DoHedged with the fallback of DoWithFallback, which runs once, on the caller's goroutine,
 // when no copy has brought a good answer.
-func DoHedgedWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error)) (T, error) {
+func DoHedgedWithFallback[T any](ctx context.Context, g *Guard, fn func(context.Context) (T, error),
+	fallback func(context.Context, error) (T, error)) (T, error) {
 	var answers sync.Map // the errors that are answers, of all copies
 	v, err := DoHedged(ctx, g, func(ctx context.Context) (T, error) {
 		v, err := fn(ctx)

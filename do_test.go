@@ -24,7 +24,8 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// guard makes a guard for a test of one thing: budget and circuit breaker are off, where the policy does not say otherwise.
+// guard makes a guard for a test of one thing: budget and circuit breaker are off, where the policy does not say
+// otherwise.
 func guard(t testing.TB, p abate.Policy) *abate.Guard {
 	t.Helper()
 	g, err := abate.New("payment-service", alone(p))
@@ -182,7 +183,9 @@ func TestIgnoredErrorsDoNotOpenTheBreaker(t *testing.T) {
 
 func TestARefusalForLoadIsAFailureToTheBreaker(t *testing.T) {
 	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}})
-	_, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, abate.RetryAfter(errBusy, time.Second) })
+	_, err := abate.Do(t.Context(), g, func(context.Context) (int, error) {
+		return 0, abate.RetryAfter(errBusy, time.Second)
+	})
 	if st := g.State().Breaker.State; st != breaker.Open || err != errBusy {
 		t.Error(st, err)
 	}
@@ -219,7 +222,9 @@ func TestRetryOnAndNeverRetryOnChooseErrors(t *testing.T) {
 		{[]string{"5xx"}, nil, statusError(404), 1},
 		{[]string{"5xx"}, []string{"501"}, statusError(501), 1},
 	} {
-		p := abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, RetryOn: row.on, NeverRetryOn: row.never}
+		p := abate.Policy{
+			Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, RetryOn: row.on, NeverRetryOn: row.never,
+		}
 		n := 0
 		abate.Do(t.Context(), guard(t, p), func(context.Context) (int, error) { n++; return 0, row.err })
 		if n != row.attempts {
@@ -249,7 +254,9 @@ func TestNestedGuardsDoNotMultiplyAttempts(t *testing.T) {
 
 func TestARefusalInsideIsNoFailureOutside(t *testing.T) {
 	inner := guard(t, abate.Policy{CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}})
-	outer := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, CircuitBreaker: breaker.Config{FailureThreshold: 1}})
+	outer := guard(t, abate.Policy{
+		Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, CircuitBreaker: breaker.Config{FailureThreshold: 1},
+	})
 	n := 0
 	_, err := abate.Do(t.Context(), outer, func(ctx context.Context) (int, error) {
 		n++
@@ -267,7 +274,10 @@ func TestPanicGivesPermitsBackAndGoesOn(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *abate.Guard, func(context.Context) (int, error)) (int, error){
 		"Do": abate.Do[int], "DoHedged": abate.DoHedged[int],
 	} {
-		p := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, CircuitBreaker: breaker.Config{FailureThreshold: 1}, AttemptTimeout: time.Minute, Hedge: hedge.Config{Delay: time.Minute}}
+		p := abate.Policy{
+			Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, CircuitBreaker: breaker.Config{FailureThreshold: 1},
+			AttemptTimeout: time.Minute, Hedge: hedge.Config{Delay: time.Minute},
+		}
 		g := guard(t, p)
 		var attempt context.Context
 		func() {
@@ -406,9 +416,11 @@ func TestAChildOfTheAttemptContextStartsNoGoroutine(t *testing.T) {
 
 func TestUpdateKeepsStateAndLetsRunningCallsFinish(t *testing.T) {
 	p := abate.Policy{
-		Retry:          retry.Config{MaxRetries: 5, Backoff: retry.NoBackoff},
-		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 2},
-		CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour},
+		Retry:       retry.Config{MaxRetries: 5, Backoff: retry.NoBackoff},
+		RetryBudget: budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 2},
+		CircuitBreaker: breaker.Config{
+			FailureThreshold: 1, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour,
+		},
 	}
 	noBreaker := p
 	noBreaker.CircuitBreaker = breaker.Config{}
@@ -436,7 +448,9 @@ func TestUpdateKeepsStateAndLetsRunningCallsFinish(t *testing.T) {
 }
 
 func TestSwitchingTheBudgetOffAndOnDoesNotRefillIt(t *testing.T) {
-	on := abate.Policy{Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 2}}
+	on := abate.Policy{
+		Retry: retry.Config{MaxRetries: 9, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 2},
+	}
 	off := on
 	off.RetryBudget.Disabled = true
 	g := guard(t, on)
@@ -453,7 +467,9 @@ func TestSwitchingTheBudgetOffAndOnDoesNotRefillIt(t *testing.T) {
 
 func TestAnInvalidUpdateChangesNothing(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2}})
-	err := g.Update(abate.Policy{Retry: retry.Config{MaxRetries: -1, Multiplier: 0.5, JitterFactor: 7}, RetryOn: []string{"flood"}})
+	err := g.Update(abate.Policy{
+		Retry: retry.Config{MaxRetries: -1, Multiplier: 0.5, JitterFactor: 7}, RetryOn: []string{"flood"},
+	})
 	for _, part := range []string{"maxRetries: -1", "multiplier: 0.5", "jitterFactor: 7", `retryOn[0]: "flood"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in %v", part, err)
@@ -466,7 +482,8 @@ func TestAnInvalidUpdateChangesNothing(t *testing.T) {
 
 func TestDescribeWritesEveryDefaultOut(t *testing.T) {
 	d := guard(t, abate.DefaultPolicy()).Describe()
-	if d.InitialDelay != 100*ms || d.MaxDelay != 10*time.Second || d.Multiplier != 2 || d.Jitter != retry.FullJitter || d.MaxRetries != 3 {
+	if d.InitialDelay != 100*ms || d.MaxDelay != 10*time.Second || d.Multiplier != 2 || d.Jitter != retry.FullJitter ||
+		d.MaxRetries != 3 {
 		t.Errorf("%+v", d.Retry)
 	}
 	if d.RetryBudget.Ratio != 0.1 || d.RetryBudget.Window != 10*time.Second || d.RetryBudget.Reserve != 10 {
@@ -475,7 +492,8 @@ func TestDescribeWritesEveryDefaultOut(t *testing.T) {
 	if d.CircuitBreaker.MinimumNumberOfCalls != 20 || d.CircuitBreaker.SlidingWindow.Duration != 10*time.Second {
 		t.Errorf("%+v", d.CircuitBreaker)
 	}
-	if d := guard(t, abate.Policy{Fallback: core.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType != "application/json" {
+	if d := guard(t, abate.Policy{Fallback: core.Fallback{Status: 200}}).Describe(); d.Fallback.ContentType !=
+		"application/json" {
 		t.Error(d.Fallback)
 	}
 	lease := abate.Policy{AttemptTimeout: 3 * time.Second, CircuitBreaker: breaker.Config{FailureThreshold: 1}}

@@ -33,7 +33,8 @@ func (d *dice) roll(n int) int {
 
 func (d *dice) policy() abate.Policy {
 	p := abate.Policy{
-		Retry:          abate.Retry{MaxRetries: d.roll(5), InitialDelay: 10 * ms, MaxDelay: time.Second, Backoff: []retry.Backoff{"", retry.NoBackoff}[d.roll(2)]},
+		Retry: abate.Retry{MaxRetries: d.roll(5), InitialDelay: 10 * ms, MaxDelay: time.Second,
+			Backoff: []retry.Backoff{"", retry.NoBackoff}[d.roll(2)]},
 		Timeout:        time.Duration(d.roll(4)) * 100 * ms,
 		AttemptTimeout: time.Duration(d.roll(3)) * 30 * ms,
 	}
@@ -41,13 +42,17 @@ func (d *dice) policy() abate.Policy {
 		p.RetryBudget = budget.Config{Ratio: 0.1, Reserve: float64(d.roll(3))}
 	}
 	if d.roll(2) == 1 {
-		p.CircuitBreaker = breaker.Config{FailureThreshold: 1 + d.roll(4), WaitDurationInOpenState: 50 * ms, RampUp: time.Duration(d.roll(2)) * 50 * ms}
+		p.CircuitBreaker = breaker.Config{
+			FailureThreshold: 1 + d.roll(4), WaitDurationInOpenState: 50 * ms, RampUp: time.Duration(d.roll(2)) * 50 * ms,
+		}
 	}
 	if d.roll(2) == 1 {
 		p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1 + d.roll(2), MaxQueue: d.roll(3), MaxWait: 40 * ms}
 	}
 	if d.roll(2) == 1 {
-		p.RateLimit = abate.AttemptLimit{Config: perSecond(float64(1+d.roll(100)), 1+d.roll(3)), MaxWait: time.Duration(d.roll(3)) * 30 * ms}
+		p.RateLimit = abate.AttemptLimit{
+			Config: perSecond(float64(1+d.roll(100)), 1+d.roll(3)), MaxWait: time.Duration(d.roll(3)) * 30 * ms,
+		}
 	}
 	if d.roll(2) == 1 {
 		p.Throttle = throttle.Config{K: 1.5, MinimumNumberOfCalls: 1}
@@ -56,7 +61,8 @@ func (d *dice) policy() abate.Policy {
 		p.Hedge = hedge.Config{Delay: 15 * ms, MaxHedges: 1 + d.roll(3)}
 	}
 	if d.roll(2) == 1 {
-		p.Pacing = pacing.Config{PerSecond: float64(1 + d.roll(100)), Burst: 1 + d.roll(3), RampUp: time.Duration(d.roll(2)) * 100 * ms, MaxWait: time.Duration(1+d.roll(3)*30) * ms}
+		p.Pacing = pacing.Config{PerSecond: float64(1 + d.roll(100)), Burst: 1 + d.roll(3),
+			RampUp: time.Duration(d.roll(2)) * 100 * ms, MaxWait: time.Duration(1+d.roll(3)*30) * ms}
 	}
 	if p.AttemptTimeout > p.Timeout && p.Timeout > 0 {
 		p.AttemptTimeout = p.Timeout
@@ -107,9 +113,12 @@ func FuzzCall(f *testing.F) {
 		v := &virtual{}
 		var calls []*virtualCall
 		for range 1 + d.roll(6) {
-			c := call{at: time.Duration(d.roll(10)) * 7 * ms, leaves: time.Duration(d.roll(6)) * 23 * ms, deadline: time.Duration(d.roll(4)) * 61 * ms}
+			c := call{at: time.Duration(d.roll(10)) * 7 * ms, leaves: time.Duration(d.roll(6)) * 23 * ms,
+				deadline: time.Duration(d.roll(4)) * 61 * ms}
 			for range 1 + d.roll(4) {
-				c.replies = append(c.replies, reply{time.Duration(1+d.roll(20)) * 3 * ms, []error{nil, errDown, errFinal, errBusy}[d.roll(4)]})
+				c.replies = append(c.replies, reply{
+					time.Duration(1+d.roll(20)) * 3 * ms, []error{nil, errDown, errFinal, errBusy}[d.roll(4)],
+				})
 			}
 			calls = append(calls, v.start(g, &scenario{hedged: p.Hedge.Enabled()}, c))
 		}
@@ -214,7 +223,9 @@ func TestEverythingAtOnce(t *testing.T) {
 	if st := g.State().Bulkhead; st.InFlight != 0 || st.Queued != 0 {
 		t.Errorf("permits lost: %+v", st)
 	}
-	if _, err := abate.Do(t.Context(), guard(t, on), func(context.Context) (int, error) { return 1, nil }); err != nil && !errors.Is(err, abate.ErrCircuitOpen) {
+	if _, err := abate.Do(t.Context(), guard(t, on), func(context.Context) (int, error) {
+		return 1, nil
+	}); err != nil && !errors.Is(err, abate.ErrCircuitOpen) {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,9 @@ func TestTheEarlierDeadlineCounts(t *testing.T) {
 }
 
 func TestRequestsAboveTheLimitAreToldWhenToComeBack(t *testing.T) {
-	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(0.1, 2)), Rand: func() uint64 { return uint64(5 * time.Second) }})
+	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(0.1, 2)), Rand: func() uint64 {
+		return uint64(5 * time.Second)
+	}})
 	for left := range int64(2) {
 		a, step := arrive(g, 0, inbound.Request{Key: "a"})
 		if d, on := a.Limit(); step.Action != core.Handle || !on || d.Limit != 2 || d.Remaining != 1-left {
@@ -89,10 +91,12 @@ func TestRequestsAboveTheLimitAreToldWhenToComeBack(t *testing.T) {
 		}
 	}
 	a, step := arrive(g, 0, inbound.Request{Key: "a"})
-	if r := a.Refusal(); step.Action != core.Refuse || r.Reason != abate.ErrRateLimited || r.RetryAfter != 10*time.Second || r.WholeSeconds() != 10 || r.NoRetry {
+	if r := a.Refusal(); step.Action != core.Refuse || r.Reason != abate.ErrRateLimited ||
+		r.RetryAfter != 10*time.Second || r.WholeSeconds() != 10 || r.NoRetry {
 		t.Errorf("%+v, %+v", step, r)
 	}
-	if a, _ := arrive(g, 0, inbound.Request{Key: "a"}); a.Refusal().RetryAfter != 20*time.Second { // the one before has its token first
+	// the one before has its token first
+	if a, _ := arrive(g, 0, inbound.Request{Key: "a"}); a.Refusal().RetryAfter != 20*time.Second {
 		t.Errorf("the next one: %+v", a.Refusal())
 	}
 	if _, step := arrive(g, 0, inbound.Request{Key: "b"}); step.Action != core.Handle {
@@ -145,17 +149,21 @@ func TestAFleetIsAskedOnlyWhenThisInstanceDoesNotKnow(t *testing.T) {
 	if step.Action != core.Ask {
 		t.Fatalf("%+v", step)
 	}
-	if step = a.Limited(ms, a.AskFleet(t.Context())); step.Action != core.Handle || len(fleet.asked) != 1 || fleet.asked[0] != "k" {
+	if step = a.Limited(ms, a.AskFleet(t.Context())); step.Action != core.Handle || len(fleet.asked) != 1 ||
+		fleet.asked[0] != "k" {
 		t.Errorf("%+v, asked for %v", step, fleet.asked)
 	}
 	fleet.known, fleet.answer = true, ratelimit.Decision{Over: true, RetryAfter: time.Second}
-	if a, step = arrive(g, 0, inbound.Request{Key: "k"}); step.Action != core.Refuse || a.Refusal().RetryAfter < time.Second || len(fleet.asked) != 1 {
+	if a, step = arrive(g, 0, inbound.Request{Key: "k"}); step.Action != core.Refuse ||
+		a.Refusal().RetryAfter < time.Second || len(fleet.asked) != 1 {
 		t.Errorf("%+v, asked for %v", step, fleet.asked)
 	}
 }
 
 func TestAnAnswerOfTheFleetThatComesTooLateIsNotUsed(t *testing.T) {
-	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(1, 1)), Fleet: &fleetOf{answer: ratelimit.Decision{Allowed: true}}})
+	g := gate(t, inbound.Protection{
+		RateLimit: limited(perSecond(1, 1)), Fleet: &fleetOf{answer: ratelimit.Decision{Allowed: true}},
+	})
 	a, _ := arrive(g, 0, inbound.Request{Deadline: 10 * ms})
 	if step := a.Limited(10*ms, a.AskFleet(t.Context())); step.Action != core.Refuse || step.Err != abate.ErrDeadline {
 		t.Errorf("%+v", step)
@@ -229,11 +237,12 @@ func TestAShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
 	refused := 0
 	limit, shadow := limited(perSecond(1, 1)), places(1, 0)
 	limit.Shadow, shadow.Shadow = true, true
-	g := gate(t, inbound.Protection{RateLimit: limit, Shed: shadow, Observer: inbound.GateObserverFunc(func(e inbound.GateEvent) {
-		if e.Shadow {
-			refused++
-		}
-	})})
+	g := gate(
+		t, inbound.Protection{RateLimit: limit, Shed: shadow, Observer: inbound.GateObserverFunc(func(e inbound.GateEvent) {
+			if e.Shadow {
+				refused++
+			}
+		})})
 	for i := range 100 {
 		if _, step := arrive(g, 0, inbound.Request{}); step.Action != core.Handle {
 			t.Fatalf("request %d: %+v", i, step)
@@ -246,16 +255,17 @@ func TestAShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
 
 func TestAGateTellsItsStory(t *testing.T) {
 	var story []string
-	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(1, 1)), Observer: inbound.GateObserverFunc(func(e inbound.GateEvent) {
-		if e.Gate != "orders" || e.Priority != shed.Sheddable {
-			t.Errorf("%+v", e)
-		}
-		line := e.Kind.String()
-		if e.Reason != nil {
-			line += " " + e.Reason.Error()
-		}
-		story = append(story, line)
-	})})
+	g := gate(t, inbound.Protection{RateLimit: limited(perSecond(1, 1)),
+		Observer: inbound.GateObserverFunc(func(e inbound.GateEvent) {
+			if e.Gate != "orders" || e.Priority != shed.Sheddable {
+				t.Errorf("%+v", e)
+			}
+			line := e.Kind.String()
+			if e.Reason != nil {
+				line += " " + e.Reason.Error()
+			}
+			story = append(story, line)
+		})})
 	a, _ := arrive(g, 0, inbound.Request{Priority: shed.Sheddable})
 	a.Done(ms, abate.Success)
 	arrive(g, ms, inbound.Request{Priority: shed.Sheddable})
@@ -344,7 +354,8 @@ func TestAGateWithoutALimitForTheProcessorIsNotGivenItsLoad(t *testing.T) {
 
 func TestOnlyListedPeersAreTrusted(t *testing.T) {
 	g := gate(t, inbound.Protection{TrustedPeers: []string{"10.0.0.0/8", "127.0.0.1", "fd00::/8", "::ffff:192.0.2.0/120"}})
-	for text, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "127.0.0.1": true, "127.0.0.2": false, "::ffff:10.1.2.3": true, "fd00::1": true, "fe80::1%eth0": false, "192.0.2.7": true, "192.0.3.7": false} {
+	for text, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "127.0.0.1": true, "127.0.0.2": false,
+		"::ffff:10.1.2.3": true, "fd00::1": true, "fe80::1%eth0": false, "192.0.2.7": true, "192.0.3.7": false} {
 		if got := g.Trusts(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
@@ -361,7 +372,8 @@ func TestKeysAreRememberedAcrossUpdates(t *testing.T) {
 	if !on || c.Lease == 0 {
 		t.Fatalf("%v, %+v", on, c)
 	}
-	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil || begun.State != idempotency.Run {
+	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil ||
+		begun.State != idempotency.Run {
 		t.Fatalf("%+v, %v", begun, err)
 	}
 	p.Idempotency.Required = true
@@ -369,7 +381,8 @@ func TestKeysAreRememberedAcrossUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, _, _ = g.Idempotency()
-	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil || begun.State != idempotency.Running {
+	if begun, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err != nil ||
+		begun.State != idempotency.Running {
 		t.Errorf("%+v, %v", begun, err)
 	}
 	if _, _, on := gate(t, inbound.Protection{}).Idempotency(); on {
@@ -387,7 +400,8 @@ func TestAnArrivalAllocatesNothing(t *testing.T) {
 	one := func() {
 		now += ms
 		a = inbound.Arrival{}
-		if step := g.Arrive(&a, now, inbound.Request{Deadline: core.NoDeadline, Key: "tenant-1", Attempt: 1}); step.Action != core.Handle {
+		if step := g.Arrive(&a, now, inbound.Request{Deadline: core.NoDeadline, Key: "tenant-1", Attempt: 1}); step.Action !=
+			core.Handle {
 			t.Fatalf("%+v", step)
 		}
 		a.Done(now+100*time.Microsecond, abate.Success)
@@ -422,7 +436,8 @@ func TestDeadlinesBeforeTheOriginCountInTheQueue(t *testing.T) {
 			t.Fatalf("%+v", step)
 		}
 		first.Done(now+10*ms, abate.Success)
-		if step := second.Woken(now+10*ms, w); woken != 1 || step.Action != core.Refuse || second.Refusal().Shed != shed.Expired {
+		if step := second.Woken(now+10*ms, w); woken != 1 || step.Action != core.Refuse ||
+			second.Refusal().Shed != shed.Expired {
 			t.Errorf("at %v: woken %d times, %+v, %+v", now, woken, step, second.Refusal())
 		}
 		if st := g.StateAt(now + 20*ms).Shed; st.InFlight != 0 || st.Queued != 0 {
@@ -478,7 +493,8 @@ func TestKeysThatAreToBeSharedAreNotKeptInTheMemoryOfEach(t *testing.T) {
 	if !on {
 		t.Fatal("keys are not looked at")
 	}
-	if b, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err == nil || !strings.Contains(err.Error(), "Protection.Store") {
+	if b, err := store.Begin(t.Context(), "k", idempotency.Fingerprint{}, time.Minute); err == nil ||
+		!strings.Contains(err.Error(), "Protection.Store") {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -38,14 +38,18 @@ func TestAGateKnowsWhereItsKeysWereBefore(t *testing.T) {
 		updates []inbound.Protection
 		want    []idempotency.Store
 	}{
-		"nowhere else":                          {[]inbound.Protection{with(one), with(one)}, nil},
-		"in one":                                {[]inbound.Protection{with(one), with(two)}, []idempotency.Store{one}},
-		"in one, and there again":               {[]inbound.Protection{with(one), with(two), with(one)}, []idempotency.Store{two}},
+		"nowhere else": {[]inbound.Protection{with(one), with(one)}, nil},
+		"in one":       {[]inbound.Protection{with(one), with(two)}, []idempotency.Store{one}},
+		"in one, and there again": {
+			[]inbound.Protection{with(one), with(two), with(one)}, []idempotency.Store{two},
+		},
 		"in one, while keys are not looked at":  {[]inbound.Protection{with(one), {}}, []idempotency.Store{one}},
 		"in one, when they are looked at again": {[]inbound.Protection{with(one), {}, with(one)}, nil},
 		"where nobody could be reached":         {[]inbound.Protection{away, with(one)}, nil},
-		"in one that is made anew":              {[]inbound.Protection{with(&twin{one, place}), with(&twin{one, place})}, nil},
-		"in one that cannot be compared":        {[]inbound.Protection{with(listing{Store: one}), with(listing{Store: one})}, nil},
+		"in one that is made anew": {
+			[]inbound.Protection{with(&twin{one, place}), with(&twin{one, place})}, nil,
+		},
+		"in one that cannot be compared": {[]inbound.Protection{with(listing{Store: one}), with(listing{Store: one})}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := inbound.NewGate("shop", c.updates[0])

@@ -17,8 +17,8 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// Many more keys than places, all failing in every way that there is, while the policy changes: nobody gets a budget of his own again by being
-// forgotten, and every permit comes back.
+// Many more keys than places, all failing in every way that there is, while the policy changes: nobody gets a budget of
+// his own again by being forgotten, and every permit comes back.
 func TestAStormOfKeysKeepsItsDebtsAndItsPermits(t *testing.T) {
 	const places, workers, reserve, ratio, reserveOfAll = 64, 16, 5, 0.1, 2000
 	keys := 10_000
@@ -127,7 +127,9 @@ func TestAStormOfKeysKeepsItsDebtsAndItsPermits(t *testing.T) {
 // A budget that is put away by a policy and taken back by another one owes what it owed.
 func TestNoReloadForgivesADebt(t *testing.T) {
 	fail := func(context.Context) error { return errors.New("down") }
-	own := abate.Policy{Retry: abate.Retry{MaxRetries: 100, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.001, Reserve: 5, Window: time.Hour}}
+	own := abate.Policy{Retry: abate.Retry{MaxRetries: 100, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{
+		Ratio: 0.001, Reserve: 5, Window: time.Hour,
+	}}
 	own.CircuitBreaker.Disabled = true
 	shared := own
 	shared.Budget = budget.New(budget.Config{Ratio: 0.001, Reserve: 5, Window: time.Hour})
@@ -135,7 +137,9 @@ func TestNoReloadForgivesADebt(t *testing.T) {
 	beside.SharedBudget = shared.Budget
 	off := own
 	off.RetryBudget = budget.Config{Disabled: true}
-	for name, other := range map[string]abate.Policy{"another's budget": shared, "a second budget": beside, "no budget": off} {
+	for name, other := range map[string]abate.Policy{
+		"another's budget": shared, "a second budget": beside, "no budget": off,
+	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := abate.New("orders", own)
 			if err != nil {

@@ -84,7 +84,10 @@ func TestTheContextOfAnAttemptEndsWhenItsFunctionHasFailed(t *testing.T) {
 func TestAContextAskedForAfterItsAttemptFollowsItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		kept, _ := abate.Do(ctx, guard(t, abate.Policy{AttemptTimeout: time.Second}), func(ctx context.Context) (context.Context, error) { return ctx, nil })
+		kept, _ := abate.Do(ctx, guard(t, abate.Policy{AttemptTimeout: time.Second}),
+			func(ctx context.Context) (context.Context, error) {
+				return ctx, nil
+			})
 		time.Sleep(time.Hour)
 		if _, limited := kept.Deadline(); limited || kept.Err() != nil {
 			t.Error("limited still", kept.Err())
@@ -194,22 +197,30 @@ func TestTheCallersEndReachesAllWhoWaitUnderAReturnedContext(t *testing.T) {
 		return ctx
 	}
 	for name, wait := range map[string]func(context.Context, func()){
-		"AfterFunc":            func(ctx context.Context, f func()) { context.AfterFunc(ctx, f) },
-		"AfterFunc of a value": func(ctx context.Context, f func()) { context.AfterFunc(context.WithValue(ctx, closer{}, 1), f) },
-		"AfterFunc of a child": func(ctx context.Context, f func()) { context.AfterFunc(child(context.WithTimeout(ctx, time.Hour)), f) },
-		"channel":              func(ctx context.Context, f func()) { go func() { <-ctx.Done(); f() }() },
-		"channel of a child":   func(ctx context.Context, f func()) { go func() { <-child(context.WithCancel(ctx)).Done(); f() }() },
+		"AfterFunc": func(ctx context.Context, f func()) { context.AfterFunc(ctx, f) },
+		"AfterFunc of a value": func(ctx context.Context, f func()) {
+			context.AfterFunc(context.WithValue(ctx, closer{}, 1), f)
+		},
+		"AfterFunc of a child": func(ctx context.Context, f func()) {
+			context.AfterFunc(child(context.WithTimeout(ctx, time.Hour)), f)
+		},
+		"channel": func(ctx context.Context, f func()) { go func() { <-ctx.Done(); f() }() },
+		"channel of a child": func(ctx context.Context, f func()) {
+			go func() { <-child(context.WithCancel(ctx)).Done(); f() }()
+		},
 	} {
-		for hedges, call := range map[string]func(context.Context, *abate.Guard, func(context.Context) (int, error)) (int, error){
+		for hedges, call := range map[string]func(context.Context, *abate.Guard, func(context.Context) (int, error)) (
+			int, error){
 			"Do": abate.Do[int], "DoHedged": abate.DoHedged[int],
 		} {
 			t.Run(name+" under "+hedges, func(t *testing.T) {
 				parent, cancel := context.WithCancel(context.Background())
 				ended := make(chan struct{})
-				call(parent, guard(t, abate.Policy{AttemptTimeout: time.Hour, Hedge: hedge.Config{Delay: time.Hour}}), func(ctx context.Context) (int, error) {
-					wait(ctx, func() { close(ended) })
-					return 1, nil
-				})
+				call(parent, guard(t, abate.Policy{AttemptTimeout: time.Hour, Hedge: hedge.Config{Delay: time.Hour}}),
+					func(ctx context.Context) (int, error) {
+						wait(ctx, func() { close(ended) })
+						return 1, nil
+					})
 				for range 10 {
 					runtime.Gosched()
 					runtime.GC()

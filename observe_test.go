@@ -43,7 +43,8 @@ func TestAnObserverInTheContextIsToldOfItsCallsAlone(t *testing.T) {
 		}
 	}
 	name := g.Name()
-	one := []string{name + " call-began", name + " attempt-began", name + " attempt-ended", name + " retry-scheduled", name + " attempt-began", name + " attempt-ended", name + " call-ended"}
+	one := []string{name + " call-began", name + " attempt-began", name + " attempt-ended", name + " retry-scheduled",
+		name + " attempt-began", name + " attempt-ended", name + " call-ended"}
 	mine.want(t, "the context's observer", one...)
 	all.want(t, "the policy's observer", slices.Concat(one, one, one)...)
 }
@@ -74,7 +75,8 @@ func TestAnObserverInTheContextNeedsNoneInThePolicy(t *testing.T) {
 		}
 		time.Sleep(time.Second) // for the copy that lost
 		name := g.Name()
-		mine.want(t, "the observer", name+" call-began", name+" attempt-began", name+" hedge-sent", name+" attempt-ended", name+" attempt-ended", name+" call-ended")
+		mine.want(t, "the observer", name+" call-began", name+" attempt-began", name+" hedge-sent", name+" attempt-ended",
+			name+" attempt-ended", name+" call-ended")
 		if latency != 1500*time.Millisecond {
 			t.Errorf("the call took %v, want 1.5 s", latency)
 		}
@@ -86,7 +88,9 @@ func TestAnObserverInTheContextIsToldOfACallThatNeverBegan(t *testing.T) {
 	ctx, leave := context.WithCancel(abate.WithObserver(t.Context(), &mine))
 	leave()
 	g := guard(t, abate.Policy{})
-	if _, err := abate.Do(ctx, g, func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, context.Canceled) {
+	if _, err := abate.Do(ctx, g, func(context.Context) (int, error) {
+		return 0, nil
+	}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	mine.want(t, "the observer", g.Name()+" call-began", g.Name()+" call-ended")
@@ -99,7 +103,8 @@ func TestADriverOfItsOwnCanHaveItsCallWatched(t *testing.T) {
 	c.Watch(&mine)
 	g.Begin(&c, 0, core.NoDeadline)
 	c.AttemptDone(0, 0, abate.Outcome{})
-	mine.want(t, "the observer", g.Name()+" call-began", g.Name()+" attempt-began", g.Name()+" attempt-ended", g.Name()+" call-ended")
+	mine.want(t, "the observer", g.Name()+" call-began", g.Name()+" attempt-began", g.Name()+" attempt-ended",
+		g.Name()+" call-ended")
 }
 
 func TestAnObserverInTheContextCostsTheOthersNothing(t *testing.T) {

@@ -73,8 +73,12 @@ func hears[O any](t *testing.T, join func(...O) O, one func(teller) O, tell func
 }
 
 func TestSeveralObserversAreToldInTheirOrderEachOnce(t *testing.T) {
-	hears(t, abate.Observers, func(w teller) abate.Observer { return w }, func(o abate.Observer) { o.Observe(abate.Event{}) })
-	hears(t, inbound.GateObservers, func(w teller) inbound.GateObserver { return w }, func(o inbound.GateObserver) { o.ObserveGate(inbound.GateEvent{}) })
+	hears(t, abate.Observers, func(w teller) abate.Observer {
+		return w
+	}, func(o abate.Observer) { o.Observe(abate.Event{}) })
+	hears(t, inbound.GateObservers, func(w teller) inbound.GateObserver {
+		return w
+	}, func(o inbound.GateObserver) { o.ObserveGate(inbound.GateEvent{}) })
 }
 
 func TestObserversThatCannotBeComparedAreToldAsOftenAsTheyAreThere(t *testing.T) {
@@ -107,7 +111,8 @@ func (*silent) Observe(abate.Event) {}
 
 func BenchmarkObservers(b *testing.B) {
 	for name, o := range map[string]abate.Observer{
-		"one": new(silent), "two": abate.Observers(new(silent), new(silent)), "four": abate.Observers(new(silent), new(silent), new(silent), new(silent)),
+		"one": new(silent), "two": abate.Observers(new(silent), new(silent)),
+		"four": abate.Observers(new(silent), new(silent), new(silent), new(silent)),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -127,7 +132,8 @@ func TestTellsFindsWhoIsToldWhoeverMadeTheList(t *testing.T) {
 		told     bool
 	}{
 		{nil, a, false}, {a, a, true}, {a, b, false}, {a, nil, false}, {nil, nil, false},
-		{abate.Observers(a, b), b, true}, {abate.Observers(c, abate.Observers(a, b)), a, true}, {abate.Observers(a, b), c, false},
+		{abate.Observers(a, b), b, true}, {abate.Observers(c, abate.Observers(a, b)), a, true},
+		{abate.Observers(a, b), c, false},
 		{abate.Observers(count, a), a, true}, {count, a, false}, {count, count, false},
 	} {
 		if core.Tells(l.list, l.of) != l.told {

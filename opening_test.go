@@ -66,14 +66,16 @@ func TestAnOpenCircuitSaysWhyItIsOpen(t *testing.T) {
 	if err := one(t, g, 3*time.Second, probe); !errors.Is(err, probe) {
 		t.Fatalf("the probe ended with %v", err)
 	}
-	refused(3*time.Second+1, "orders-db: circuit open, call refused (probe failed, the last: the database system is starting up)")
+	refused(3*time.Second+1, "orders-db: circuit open, call refused (probe failed, the last: the database system is "+
+		"starting up)")
 
 	p := *g.Describe()
 	p.MaxRetries = 1
 	if err := g.UpdateAt(3*time.Second+2, p); err != nil {
 		t.Fatal(err)
 	}
-	refused(3*time.Second+3, "orders-db: circuit open, call refused (probe failed, the last: the database system is starting up)")
+	refused(3*time.Second+3, "orders-db: circuit open, call refused (probe failed, the last: the database system is "+
+		"starting up)")
 	p.CircuitBreaker.Mode = breaker.ForcedOpen
 	if err := g.UpdateAt(3*time.Second+4, p); err != nil {
 		t.Fatal(err)
@@ -100,7 +102,8 @@ func TestOfALongFailureAPartIsKept(t *testing.T) {
 		_ = one(t, g, now, errors.New(strings.Repeat("\u20ac", 1000)))
 	}
 	var e *abate.Error
-	if err := one(t, g, 2, nil); !errors.As(err, &e) || len(e.Opened) > 250 || !utf8.ValidString(e.Opened) || !strings.HasSuffix(e.Opened, "\u20ac...") {
+	if err := one(t, g, 2, nil); !errors.As(err, &e) || len(e.Opened) > 250 || !utf8.ValidString(e.Opened) ||
+		!strings.HasSuffix(e.Opened, "\u20ac...") {
 		t.Errorf("%v", err)
 	}
 }
@@ -185,7 +188,8 @@ func TestTheLateNewsOfAClosedCircuitDoesNotHideWhyItIsOpenNow(t *testing.T) {
 	if err := g.UpdateAt(1, p); err != nil {
 		t.Fatal(err)
 	}
-	if err := one(t, g, 2, nil); err == nil || err.Error() != "orders-db: circuit open, call refused (consecutive failures, the last: connection refused)" {
+	if err := one(t, g, 2, nil); err == nil ||
+		err.Error() != "orders-db: circuit open, call refused (consecutive failures, the last: connection refused)" {
 		t.Errorf("%v", err)
 	}
 }

@@ -50,7 +50,9 @@ func TestForcingACircuitOpenIsToldWhereThereWasNone(t *testing.T) {
 		}
 	})
 	for name, p := range map[string]abate.Policy{
-		"none": {}, "off": {CircuitBreaker: breaker.Config{Disabled: true, FailureThreshold: 2}}, "on": {CircuitBreaker: breaker.Config{FailureThreshold: 2}},
+		"none": {}, "off": {CircuitBreaker: breaker.Config{Disabled: true, FailureThreshold: 2}}, "on": {
+			CircuitBreaker: breaker.Config{FailureThreshold: 2},
+		},
 	} {
 		told = nil
 		p.Observer = o
@@ -61,12 +63,16 @@ func TestForcingACircuitOpenIsToldWhereThereWasNone(t *testing.T) {
 		for _, by := range []abate.Override{abate.OverrideForcedOpen, abate.NoOverride} {
 			override(t, g, by)
 		}
-		if want := [][2]breaker.State{{breaker.Closed, breaker.Open}, {breaker.Open, breaker.Closed}}; !slices.Equal(told, want) {
+		if want := [][2]breaker.State{
+			{breaker.Closed, breaker.Open}, {breaker.Open, breaker.Closed},
+		}; !slices.Equal(told, want) {
 			t.Errorf("%s: %v, want %v", name, told, want)
 		}
 	}
 	told = nil
-	if _, err := abate.New("g", abate.Policy{Observer: o, CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen}}); err != nil || told != nil {
+	if _, err := abate.New("g", abate.Policy{
+		Observer: o, CircuitBreaker: breaker.Config{Mode: breaker.ForcedOpen},
+	}); err != nil || told != nil {
 		t.Errorf("made forced open: %v %v", err, told)
 	}
 }
@@ -154,7 +160,9 @@ func TestAReloadUnderAnOverrideIsInForceWhenItIsTakenBack(t *testing.T) {
 func TestDescribeIsThePolicyWithoutTheOverride(t *testing.T) {
 	g := guard(t, abate.DefaultPolicy())
 	before := *g.Describe()
-	for _, o := range []abate.Override{abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow, abate.NoOverride} {
+	for _, o := range []abate.Override{
+		abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow, abate.NoOverride,
+	} {
 		override(t, g, o)
 		if got := g.Describe().CircuitBreaker; got != before.CircuitBreaker {
 			t.Errorf("%q: %+v", o, got)
@@ -166,7 +174,8 @@ func TestWhatIsNoOverrideChangesNothing(t *testing.T) {
 	g := guard(t, abate.Policy{})
 	override(t, g, abate.OverrideForcedOpen)
 	err := g.Override("open")
-	if want := `abate: guard "payment-service": "open" is not an override; allowed: forcedOpen, disabled, shadow, or nothing to take it back`; err == nil || err.Error() != want {
+	if want := `abate: guard "payment-service": "open" is not an override; allowed: forcedOpen, disabled, shadow, or ` +
+		`nothing to take it back`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if got := g.State().Override; got != abate.OverrideForcedOpen || passes(t, g) {
@@ -176,23 +185,27 @@ func TestWhatIsNoOverrideChangesNothing(t *testing.T) {
 
 func TestObserversAreToldOfAnOverride(t *testing.T) {
 	var told []string
-	p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 2}, Observer: abate.ObserverFunc(func(e abate.Event) {
-		switch e.Kind {
-		case core.PolicyChanged:
-			told = append(told, e.Detail)
-		case core.BreakerChanged:
-			told = append(told, e.From.String()+" to "+e.To.String()+": "+e.Detail)
-		}
-	})}
+	p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 2},
+		Observer: abate.ObserverFunc(func(e abate.Event) {
+			switch e.Kind {
+			case core.PolicyChanged:
+				told = append(told, e.Detail)
+			case core.BreakerChanged:
+				told = append(told, e.From.String()+" to "+e.To.String()+": "+e.Detail)
+			}
+		})}
 	g := guard(t, p)
-	for _, o := range []abate.Override{abate.OverrideForcedOpen, abate.OverrideShadow, abate.OverrideDisabled, abate.NoOverride} {
+	for _, o := range []abate.Override{
+		abate.OverrideForcedOpen, abate.OverrideShadow, abate.OverrideDisabled, abate.NoOverride,
+	} {
 		override(t, g, o)
 	}
 	if err := g.Update(p); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"circuit breaker forcedOpen by hand", "closed to open: forced open", "circuit breaker shadow by hand", "open to closed: reconfigured",
+		"circuit breaker forcedOpen by hand", "closed to open: forced open", "circuit breaker shadow by hand",
+		"open to closed: reconfigured",
 		"circuit breaker disabled by hand", "circuit breaker left to the policy again", "",
 	}
 	if !slices.Equal(told, want) {
@@ -230,11 +243,15 @@ func TestOverridesReloadsAndCallsAtOnceLoseNothing(t *testing.T) {
 			for n := range 200 {
 				switch i {
 				case 0:
-					_ = g.Override([]abate.Override{abate.OverrideForcedOpen, abate.NoOverride, abate.OverrideDisabled, abate.OverrideShadow, "none"}[n%5])
+					_ = g.Override([]abate.Override{
+						abate.OverrideForcedOpen, abate.NoOverride, abate.OverrideDisabled, abate.OverrideShadow, "none",
+					}[n%5])
 				case 1:
 					_ = g.Update([]abate.Policy{on, off}[n%2])
 				case 2:
-					_, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, []error{nil, abate.Ignore(errDown)}[n%2] })
+					_, _ = abate.Do(t.Context(), g, func(context.Context) (int, error) {
+						return 0, []error{nil, abate.Ignore(errDown)}[n%2]
+					})
 				case 3:
 					if a, err := core.AdmitOne(t.Context(), g); err == nil {
 						_ = a.Done(nil)

@@ -34,16 +34,23 @@ func connections() abate.Policy {
 var pacedStories = []scenario{
 	{
 		name: "attempts are sent one after the other", policy: paced(pacing.Config{}),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 20 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 100ms attempt 1 | 105ms end success 1 | 200ms attempt 1 | 205ms end success 1",
+		calls: []call{
+			{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 20 * ms, replies: always(5*ms, nil)},
+		},
+		want: "0s attempt 1 | 5ms end success 1 | 100ms attempt 1 | 105ms end success 1 | 200ms attempt 1 | 205ms end " +
+			"success 1",
 	}, {
-		name: "who would wait too long is refused at once, and takes no turn", policy: paced(pacing.Config{MaxWait: 150 * ms}),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 20 * ms, replies: always(5*ms, nil)}, {at: 60 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 20ms end ignored 0 rate limited | 100ms attempt 1 | 105ms end success 1 | 200ms attempt 1 | 205ms end success 1",
+		name:   "who would wait too long is refused at once, and takes no turn",
+		policy: paced(pacing.Config{MaxWait: 150 * ms}),
+		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)},
+			{at: 20 * ms, replies: always(5*ms, nil)}, {at: 60 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 5ms end success 1 | 20ms end ignored 0 rate limited | 100ms attempt 1 | 105ms end success 1 " +
+			"| 200ms attempt 1 | 205ms end success 1",
 	}, {
 		name: "nobody waits past its deadline", policy: paced(pacing.Config{}),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, deadline: 50 * ms, replies: always(5*ms, nil)}, {at: 20 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 10ms end ignored 0 rate limited | 100ms attempt 1 | 105ms end success 1",
+		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, deadline: 50 * ms, replies: always(5*ms, nil)},
+			{at: 20 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 5ms end success 1 | 10ms end ignored 0 rate limited | 100ms attempt 1 | 105ms end success 1",
 	}, {
 		name: "a deadline that is too short for an answer is no reason to refuse who need not wait",
 		policy: func() abate.Policy {
@@ -55,8 +62,10 @@ var pacedStories = []scenario{
 		want:  "0s attempt 1 | 80ms end success 1 | 1s attempt 1 | 1.005s end success 1",
 	}, {
 		name: "a caller that leaves while it waits has used its turn", policy: paced(pacing.Config{}),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, leaves: 20 * ms, replies: always(5*ms, nil)}, {at: 50 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 30ms end ignored 0 context canceled | 200ms attempt 1 | 205ms end success 1",
+		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, leaves: 20 * ms, replies: always(5*ms, nil)},
+			{at: 50 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 5ms end success 1 | 30ms end ignored 0 context canceled | 200ms attempt 1 | 205ms end " +
+			"success 1",
 	}, {
 		name: "retries wait for their turn, too, and keep their failure", policy: func() abate.Policy {
 			p := paced(pacing.Config{MaxWait: 90 * ms})
@@ -64,53 +73,66 @@ var pacedStories = []scenario{
 			return p
 		}(),
 		calls: []call{{replies: always(5*ms, errDown)}, {at: 110 * ms, replies: always(5*ms, nil)}},
-		want: "0s attempt 1 | 5ms retry in 20ms | 100ms attempt 2 | 105ms retry in 20ms | 125ms end failure 2 rate limited | " +
-			"200ms attempt 1 | 205ms end success 1",
+		want: "0s attempt 1 | 5ms retry in 20ms | 100ms attempt 2 | 105ms retry in 20ms | 125ms end failure 2 rate limited " +
+			"| 200ms attempt 1 | 205ms end success 1",
 	}, {
 		name: "who waits for its turn keeps its place in the bulkhead", policy: func() abate.Policy {
 			p := paced(pacing.Config{})
 			p.Bulkhead = bulkhead.Config{MaxConcurrentCalls: 1}
 			return p
 		}(),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 50 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 50ms end ignored 0 bulkhead full | 100ms attempt 1 | 105ms end success 1",
+		calls: []call{
+			{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 50 * ms, replies: always(5*ms, nil)},
+		},
+		want: "0s attempt 1 | 5ms end success 1 | 50ms end ignored 0 bulkhead full | 100ms attempt 1 | 105ms end success 1",
 	}, {
 		name: "under a rate limit, too, the pace is kept", policy: func() abate.Policy {
 			p := paced(pacing.Config{})
-			p.RateLimit = abate.AttemptLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 4, Per: time.Second}, Burst: 2}, MaxWait: time.Second}
+			p.RateLimit = abate.AttemptLimit{
+				Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 4, Per: time.Second}, Burst: 2}, MaxWait: time.Second,
+			}
 			return p
 		}(),
 		calls: []call{
 			{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)},
 			{at: 20 * ms, replies: always(5*ms, nil)}, {at: 240 * ms, replies: always(5*ms, nil)}},
-		want: "0s attempt 1 | 5ms end success 1 | 100ms attempt 1 | 105ms end success 1 | 250ms attempt 1 | 255ms end success 1 | 500ms attempt 1 | 505ms end success 1",
+		want: "0s attempt 1 | 5ms end success 1 | 100ms attempt 1 | 105ms end success 1 | 250ms attempt 1 | 255ms end " +
+			"success 1 | 500ms attempt 1 | 505ms end success 1",
 	}, {
 		name: "a turn too far away costs no token of the rate limit", policy: func() abate.Policy {
 			p := paced(pacing.Config{MaxWait: 50 * ms})
-			p.RateLimit = abate.AttemptLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 2, Per: time.Minute}, Burst: 2}}
+			p.RateLimit = abate.AttemptLimit{
+				Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 2, Per: time.Minute}, Burst: 2},
+			}
 			return p
 		}(),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 110 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 10ms end ignored 0 rate limited | 110ms attempt 1 | 115ms end success 1",
+		calls: []call{
+			{replies: always(5*ms, nil)}, {at: 10 * ms, replies: always(5*ms, nil)}, {at: 110 * ms, replies: always(5*ms, nil)},
+		},
+		want: "0s attempt 1 | 5ms end success 1 | 10ms end ignored 0 rate limited | 110ms attempt 1 | 115ms end success 1",
 	}, {
 		name: "a token too far away costs no turn", policy: func() abate.Policy {
 			p := paced(pacing.Config{MaxWait: 50 * ms})
 			p.RateLimit = abate.AttemptLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: 200 * ms}, Burst: 1}}
 			return p
 		}(),
-		calls: []call{{replies: always(5*ms, nil)}, {at: 190 * ms, replies: always(5*ms, nil)}, {at: 201 * ms, replies: always(5*ms, nil)}},
-		want:  "0s attempt 1 | 5ms end success 1 | 190ms end ignored 0 rate limited | 201ms attempt 1 | 206ms end success 1",
+		calls: []call{{replies: always(5*ms, nil)}, {at: 190 * ms, replies: always(5*ms, nil)},
+			{at: 201 * ms, replies: always(5*ms, nil)}},
+		want: "0s attempt 1 | 5ms end success 1 | 190ms end ignored 0 rate limited | 201ms attempt 1 | 206ms end success 1",
 	}, {
 		name: "a hedge takes a turn, or is not sent", hedged: true, policy: func() abate.Policy {
 			p := paced(pacing.Config{})
 			p.Hedge = hedge.Config{Delay: 60 * ms, MaxHedges: 2}
 			return p
 		}(),
-		calls: []call{{replies: always(165*ms, nil)}, {at: 170 * ms, replies: []reply{{150 * ms, nil}, {10 * ms, nil}}}, {at: 295 * ms, replies: always(1*ms, nil)}},
-		want: "0s attempt 1 | 60ms hedge denied: rate limited | 165ms end success 1 | 170ms attempt 1 | 230ms hedge denied: rate limited | " +
-			"295ms attempt 1 | 296ms end success 1 | 320ms end success 1",
+		calls: []call{{replies: always(165*ms, nil)}, {at: 170 * ms, replies: []reply{{150 * ms, nil}, {10 * ms, nil}}},
+			{at: 295 * ms, replies: always(1*ms, nil)}},
+		want: "0s attempt 1 | 60ms hedge denied: rate limited | 165ms end success 1 | 170ms attempt 1 | 230ms hedge " +
+			"denied: rate limited | 295ms attempt 1 | 296ms end success 1 | 320ms end success 1",
 	}, {
-		name: "a hedge that has its turn delays the next attempt", hedged: true, policy: func() abate.Policy {
+		name:   "a hedge that has its turn delays the next attempt",
+		hedged: true,
+		policy: func() abate.Policy {
 			p := paced(pacing.Config{})
 			p.Hedge = hedge.Config{Delay: 120 * ms}
 			return p
@@ -122,7 +144,8 @@ var pacedStories = []scenario{
 		policy: func() abate.Policy {
 			p := paced(pacing.Config{})
 			p.Pacing.PerSecond, p.Pacing.MaxWait = 2, time.Second
-			p.CircuitBreaker = breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1, WaitDurationInOpenState: 100 * ms, WaitDurationJitter: 0.001}
+			p.CircuitBreaker = breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
+				WaitDurationInOpenState: 100 * ms, WaitDurationJitter: 0.001}
 			return p
 		}(),
 		calls: []call{
@@ -130,8 +153,8 @@ var pacedStories = []scenario{
 			{at: 200 * ms, replies: always(5*ms, nil)}, // the next turn is at 500 ms
 			{at: 300 * ms, replies: always(5*ms, nil)}, // is no probe any more
 		},
-		want: "0s attempt 1 | 5ms breaker open | 5ms end failure 1 | 200ms breaker half-open | 200ms attempt 1 | 205ms breaker closed | 205ms end success 1 | " +
-			"500ms attempt 1 | 505ms end success 1",
+		want: "0s attempt 1 | 5ms breaker open | 5ms end failure 1 | 200ms breaker half-open | 200ms attempt 1 | 205ms " +
+			"breaker closed | 205ms end success 1 | 500ms attempt 1 | 505ms end success 1",
 	}, {
 		name: "who had its turn when the circuit opened is refused all the same",
 		policy: func() abate.Policy {
@@ -142,7 +165,8 @@ var pacedStories = []scenario{
 		calls: []call{{replies: always(50*ms, errDown)}, {at: 10 * ms, replies: always(5*ms, nil)}},
 		want:  "0s attempt 1 | 50ms breaker open | 50ms end failure 1 | 100ms end ignored 0 circuit open",
 	}, {
-		name: "connections: three failures open the circuit, and one probe looks whether the other side is back", policy: connections(),
+		name:   "connections: three failures open the circuit, and one probe looks whether the other side is back",
+		policy: connections(),
 		calls: []call{
 			{replies: always(5*ms, nil)},
 			{at: 10 * time.Second, replies: always(5*ms, errDown)},
@@ -150,14 +174,17 @@ var pacedStories = []scenario{
 			{at: 10500 * ms, replies: always(50*ms, errDown)}, // a probe
 			{at: 10510 * ms, replies: always(5*ms, nil)},      // is out
 			{at: 10600 * ms, replies: always(5*ms, nil)},      // and has failed
-			{at: 11000 * ms, replies: always(5*ms, nil)},      // another one finds that it is back: the pace begins with one in two seconds
-			{at: 11010 * ms, replies: always(5*ms, nil)}, {at: 11020 * ms, replies: always(5*ms, nil)}, {at: 11030 * ms, replies: always(5*ms, nil)},
+			// another one finds that it is back: the pace begins with one in two seconds
+			{at: 11000 * ms, replies: always(5*ms, nil)},
+			{at: 11010 * ms, replies: always(5*ms, nil)}, {at: 11020 * ms, replies: always(5*ms, nil)},
+			{at: 11030 * ms, replies: always(5*ms, nil)},
 		},
-		want: "0s attempt 1 | 5ms end success 1 | 10s attempt 1 | 10.005s retry in 50.5ms | 10.1s attempt 2 | 10.105s retry in 100.5ms | 10.2055s attempt 3 | " +
-			"10.2105s breaker open | 10.2105s end failure 3 circuit open | 10.3s end ignored 0 circuit open | " +
-			"10.5s breaker half-open | 10.5s attempt 1 | 10.51s end ignored 0 circuit open | 10.55s breaker open | 10.55s end failure 1 circuit open | " +
-			"10.6s end ignored 0 circuit open | 11s breaker half-open | 11s attempt 1 | 11.005s breaker closed | 11.005s end success 1 | " +
-			"11.02s end ignored 0 rate limited | 11.03s end ignored 0 rate limited | 11.80322943s attempt 1 | 11.80822943s end success 1",
+		want: "0s attempt 1 | 5ms end success 1 | 10s attempt 1 | 10.005s retry in 50.5ms | 10.1s attempt 2 | 10.105s " +
+			"retry in 100.5ms | 10.2055s attempt 3 | 10.2105s breaker open | 10.2105s end failure 3 circuit open | 10.3s end " +
+			"ignored 0 circuit open | 10.5s breaker half-open | 10.5s attempt 1 | 10.51s end ignored 0 circuit open | 10.55s " +
+			"breaker open | 10.55s end failure 1 circuit open | 10.6s end ignored 0 circuit open | 11s breaker half-open | " +
+			"11s attempt 1 | 11.005s breaker closed | 11.005s end success 1 | 11.02s end ignored 0 rate limited | 11.03s end " +
+			"ignored 0 rate limited | 11.80322943s attempt 1 | 11.80822943s end success 1",
 	},
 }
 
@@ -176,11 +203,13 @@ func TestARefusalSaysHowFarTheTurnWas(t *testing.T) {
 		n := 0
 		fn := func(context.Context) (int, error) { n++; return 0, errDown }
 		_, err := abate.Do(t.Context(), g, fn)
-		if want := "payment-service: rate limited after 1 attempt in 1ms: down"; err.Error() != want || !errors.Is(err, abate.ErrRateLimited) || !errors.Is(err, errDown) {
+		if want := "payment-service: rate limited after 1 attempt in 1ms: down"; err.Error() != want ||
+			!errors.Is(err, abate.ErrRateLimited) || !errors.Is(err, errDown) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		_, err = abate.Do(t.Context(), g, fn)
-		want := "payment-service: rate limited, call refused: the turn of the next attempt was 99ms away, later than pacing.maxWait or the deadline allows"
+		want := "payment-service: rate limited, call refused: the turn of the next attempt was 99ms away, later than " +
+			"pacing.maxWait or the deadline allows"
 		if err.Error() != want || !errors.Is(err, abate.ErrRateLimited) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
@@ -220,7 +249,8 @@ func TestACircuitThatIsReleasedByHandLetsConnectionsBackGently(t *testing.T) {
 	}
 }
 
-// A circuit in shadow has kept nobody out: its recovery is no reason to hold anybody back, and its probes are attempts like all others.
+// A circuit in shadow has kept nobody out: its recovery is no reason to hold anybody back, and its probes are attempts
+// like all others.
 func TestACircuitInShadowDoesNotChangeThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connections()
@@ -237,8 +267,10 @@ func TestACircuitInShadowDoesNotChangeThePace(t *testing.T) {
 		<-time.After(time.Minute)
 		err = nil
 		try() // a probe, if the circuit had a say
-		if got := g.State(); got.Breaker.State != breaker.Closed || got.Pacing != (pacing.State{PerSecond: 10, Wait: 100 * ms}) {
-			t.Errorf("the circuit is %v and the pace %+v, want closed, 10 a second and the next turn in 100 ms", got.Breaker.State, got.Pacing)
+		if got := g.State(); got.Breaker.State != breaker.Closed ||
+			got.Pacing != (pacing.State{PerSecond: 10, Wait: 100 * ms}) {
+			t.Errorf("the circuit is %v and the pace %+v, want closed, 10 a second and the next turn in 100 ms",
+				got.Breaker.State, got.Pacing)
 		}
 	})
 }

@@ -51,23 +51,26 @@ func panicsLogged(t *testing.T) *lines {
 	return l
 }
 
-// everything is a policy with every part that hands something out. One failure opens its circuit; a probe may follow at once.
+// everything is a policy with every part that hands something out. One failure opens its circuit; a probe may follow at
+// once.
 func everything() abate.Policy {
 	return abate.Policy{
-		Retry:          fixed(ms, 1),
-		Bulkhead:       bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1, MaxWait: time.Second},
-		CircuitBreaker: breaker.Config{FailureThreshold: 2, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1, WaitDurationInOpenState: ms, HalfOpenPermitLease: time.Hour},
-		Throttle:       throttle.Config{K: 2},
-		RetryBudget:    budget.Config{Ratio: 0.1, Reserve: 100},
-		Hedge:          hedge.Config{Delay: 10 * ms},
-		Pacing:         pacing.Config{PerSecond: 1000, Burst: 100, RampUp: ms},
+		Retry:    fixed(ms, 1),
+		Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1, MaxWait: time.Second},
+		CircuitBreaker: breaker.Config{FailureThreshold: 2, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
+			WaitDurationInOpenState: ms, HalfOpenPermitLease: time.Hour},
+		Throttle:    throttle.Config{K: 2},
+		RetryBudget: budget.Config{Ratio: 0.1, Reserve: 100},
+		Hedge:       hedge.Config{Delay: 10 * ms},
+		Pacing:      pacing.Config{PerSecond: 1000, Burst: 100, RampUp: ms},
 	}
 }
 
 // free fails if g holds anything of a call: a permit, a lease of the half-open circuit, the throttle's attention.
 func free(t *testing.T, g *abate.Guard, what string) {
 	t.Helper()
-	if st := g.State(); st.Bulkhead.InFlight != 0 || st.Bulkhead.Queued != 0 || st.Breaker.Probes != 0 || st.Throttle.Waiting != 0 {
+	if st := g.State(); st.Bulkhead.InFlight != 0 || st.Bulkhead.Queued != 0 || st.Breaker.Probes != 0 ||
+		st.Throttle.Waiting != 0 {
 		t.Errorf("%s: %+v", what, st)
 	}
 	<-time.After(time.Second) // an open circuit lets a probe pass
@@ -90,8 +93,8 @@ func (x *trip) pass() {
 	}
 }
 
-// TestEveryPermitComesBackWhateverTheCallersCodeDoes has the nth piece of the caller's own code that a call runs panic, or end its goroutine:
-// the function, Classify, Rand, the observer, the fallback, for every n and every driver.
+// TestEveryPermitComesBackWhateverTheCallersCodeDoes has the nth piece of the caller's own code that a call runs panic,
+// or end its goroutine: the function, Classify, Rand, the observer, the fallback, for every n and every driver.
 func TestEveryPermitComesBackWhateverTheCallersCodeDoes(t *testing.T) {
 	panicsLogged(t)
 	type caller = func(context.Context, *abate.Guard, func(context.Context) (int, error))
@@ -104,7 +107,9 @@ func TestEveryPermitComesBackWhateverTheCallersCodeDoes(t *testing.T) {
 			abate.DoWithFallback(ctx, g, fn, func(ctx context.Context, _ error) (int, error) { return fn(ctx) })
 		},
 		"Run": func(ctx context.Context, g *abate.Guard, fn func(context.Context) (int, error)) {
-			_, release, _ := core.Run[int](ctx, g, &operation{attempt: func(ctx context.Context, _ int) (int, error) { return fn(ctx) }})
+			_, release, _ := core.Run[int](ctx, g, &operation{attempt: func(ctx context.Context, _ int) (int, error) {
+				return fn(ctx)
+			}})
 			release.Done()
 		},
 		"AdmitOne": func(ctx context.Context, g *abate.Guard, fn func(context.Context) (int, error)) {
@@ -228,9 +233,12 @@ func TestAGateKeepsNoPlaceForAnObserverThatFails(t *testing.T) {
 	for way, how := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		for n := int32(1); n <= 12; n++ {
 			x := &trip{how: how}
-			p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, MaxQueue: 1, Shadow: n > 6}, RateLimit: limited(perSecond(1000, 1000))}
+			p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, MaxQueue: 1, Shadow: n > 6},
+				RateLimit: limited(perSecond(1000, 1000))}
 			count := 0
-			p.Observer = inbound.GateObservers(inbound.GateObserverFunc(func(inbound.GateEvent) { x.pass() }), inbound.GateObserverFunc(func(inbound.GateEvent) { count++ }))
+			p.Observer = inbound.GateObservers(inbound.GateObserverFunc(func(inbound.GateEvent) {
+				x.pass()
+			}), inbound.GateObserverFunc(func(inbound.GateEvent) { count++ }))
 			g := gate(t, p)
 			x.left.Store((n-1)%6 + 1)
 			for range 3 {
@@ -243,7 +251,8 @@ func TestAGateKeepsNoPlaceForAnObserverThatFails(t *testing.T) {
 					}
 					defer a.Done(0, abate.Success) // a driver can do that only now
 					var w shed.Waiter
-					if step := g.Arrive(&b, 0, inbound.Request{Deadline: core.NoDeadline}); step.Action == core.Queue && b.Enqueue(0, &w).Action == core.Queued {
+					if step := g.Arrive(&b, 0, inbound.Request{Deadline: core.NoDeadline}); step.Action == core.Queue &&
+						b.Enqueue(0, &w).Action == core.Queued {
 						b.LeaveQueue(0, &w, context.Canceled)
 					} else if step.Action == core.Handle { // of a shadow
 						b.Done(0, abate.Success)
@@ -284,7 +293,8 @@ func TestNobodyChangesTheErrorOfAnother(t *testing.T) {
 	refused := func() (*abate.Error, error) {
 		_, err := abate.Do(t.Context(), g, func(context.Context) (int, error) { return 0, nil })
 		var e *abate.Error
-		if !errors.As(err, &e) || !errors.Is(err, abate.ErrCircuitOpen) || e.Reason != abate.ErrCircuitOpen || e.Opened == "" || abate.Reason(err) != abate.ErrCircuitOpen {
+		if !errors.As(err, &e) || !errors.Is(err, abate.ErrCircuitOpen) || e.Reason != abate.ErrCircuitOpen ||
+			e.Opened == "" || abate.Reason(err) != abate.ErrCircuitOpen {
 			t.Fatalf("%v: %+v", err, e)
 		}
 		return e, err
@@ -296,7 +306,8 @@ func TestNobodyChangesTheErrorOfAnother(t *testing.T) {
 	}
 	*e = abate.Error{Guard: "mine", Reason: errFinal, Attempts: 9}
 	own, second := refused()
-	if second.Error() != before || err.Error() != before || own.Attempts != 0 || own.Guard != "payment-service" || own.Reason != abate.ErrCircuitOpen {
+	if second.Error() != before || err.Error() != before || own.Attempts != 0 || own.Guard != "payment-service" ||
+		own.Reason != abate.ErrCircuitOpen {
 		t.Errorf("%v, %+v; was %q", second, own, before)
 	}
 	if abate.Reason(errDown) != nil || abate.Reason(nil) != nil {

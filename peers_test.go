@@ -44,7 +44,10 @@ func below(limit int) func(int) bool { return func(v int) bool { return v < limi
 var errDeclined = errors.New("declined")
 
 func reasonOf(err error) string {
-	for name, reason := range map[string]error{"attempts": abate.ErrAttemptsExhausted, "open": abate.ErrCircuitOpen, "budget": abate.ErrBudgetExhausted, "deadline": abate.ErrDeadline} {
+	for name, reason := range map[string]error{
+		"attempts": abate.ErrAttemptsExhausted, "open": abate.ErrCircuitOpen, "budget": abate.ErrBudgetExhausted,
+		"deadline": abate.ErrDeadline,
+	} {
 		if errors.Is(err, reason) {
 			return name
 		}
@@ -66,7 +69,9 @@ var peerRows = []struct {
 }{
 	{"failsafe-go", "handle a result: try again while it is this one", func(t *testing.T) string {
 		s := shooting(shot{1, nil}, shot{1, nil}, shot{7, nil})
-		v, err := abate.Do(t.Context(), guard(t, abate.Policy{Retry: fixed(ms, 5)}), abate.RetryIf(s.call, func(v int) bool { return v == 1 }))
+		v, err := abate.Do(t.Context(), guard(t, abate.Policy{Retry: fixed(ms, 5)}), abate.RetryIf(s.call, func(v int) bool {
+			return v == 1
+		}))
 		return fmt.Sprint(v, err, len(s.at))
 	}, "7 <nil> 3"},
 	{"failsafe-go", "handle if: a predicate of result and error", func(t *testing.T) string {
@@ -88,17 +93,20 @@ var peerRows = []struct {
 	}, "[0s 100ms 500ms 1.4s]"},
 	{"failsafe-go", "the execution: attempts, first or retry, last error, elapsed time", func(t *testing.T) string {
 		got := ""
-		abate.DoErr(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Retry: fixed(100*ms, 1)}), func(ctx context.Context) error {
-			a, _ := core.AttemptOf(ctx)
-			got += fmt.Sprintln(a.Number, a.Number == 1, a.Err, a.Elapsed)
-			return errDown
-		})
+		abate.DoErr(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Retry: fixed(100*ms, 1)}),
+			func(ctx context.Context) error {
+				a, _ := core.AttemptOf(ctx)
+				got += fmt.Sprintln(a.Number, a.Number == 1, a.Err, a.Elapsed)
+				return errDown
+			})
 		return got
 	}, "1 true <nil> 0s\n2 false down 100ms\n"},
-	{"failsafe-go", "the execution knows whether it is a hedge", hedges, "[{payment-service 1 false 0s <nil>} {payment-service 2 true 100ms <nil>}]"},
+	{"failsafe-go", "the execution knows whether it is a hedge", hedges,
+		"[{payment-service 1 false 0s <nil>} {payment-service 2 true 100ms <nil>}]"},
 	{"failsafe-go", "a fallback around a hedge", func(t *testing.T) string {
 		s := shooting(shot{0, errDown})
-		v, err := abate.DoHedgedWithFallback(t.Context(), guard(t, abate.Policy{Hedge: hedge.Config{Delay: time.Second}}), s.call,
+		v, err := abate.DoHedgedWithFallback(t.Context(), guard(t, abate.Policy{Hedge: hedge.Config{Delay: time.Second}}),
+			s.call,
 			func(_ context.Context, err error) (int, error) { return 9, nil })
 		return fmt.Sprint(v, err)
 	}, "9 <nil>"},
@@ -123,10 +131,11 @@ var peerRows = []struct {
 		return fmt.Sprint(abate.DoErr(t.Context(), guard(t, abate.Policy{Retry: fixed(ms, 1)}), s.run), len(s.at))
 	}, "<nil> 2"},
 	{"failsafe-go", "a timeout that leaves what was returned alone", func(t *testing.T) string {
-		ctx, err := abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Second}), func(ctx context.Context) (context.Context, error) {
-			context.AfterFunc(ctx, func() {})
-			return ctx, nil
-		})
+		ctx, err := abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: time.Second}),
+			func(ctx context.Context) (context.Context, error) {
+				context.AfterFunc(ctx, func() {})
+				return ctx, nil
+			})
 		time.Sleep(time.Minute)
 		return fmt.Sprint(err, ctx.Err())
 	}, "<nil> <nil>"},
@@ -203,7 +212,8 @@ var peerRows = []struct {
 	}, "4"},
 	{"backoff", "a polled operation returns its data in the end", func(t *testing.T) string {
 		s := shooting(shot{10, nil}, shot{50, nil}, shot{100, nil})
-		v, err := abate.Do(t.Context(), guard(t, abate.Policy{Retry: fixed(time.Second, 5)}), abate.RetryIf(s.call, below(100)))
+		v, err := abate.Do(t.Context(), guard(t, abate.Policy{Retry: fixed(time.Second, 5)}),
+			abate.RetryIf(s.call, below(100)))
 		return fmt.Sprint(v, err, s.at)
 	}, "100 <nil> [0s 1s 2s]"},
 	{"gobreaker", "is excluded: an error that is counted neither way", func(t *testing.T) string {
@@ -243,7 +253,8 @@ var peerRows = []struct {
 		}
 		fail := func(context.Context) error { return errDown }
 		abate.DoErr(t.Context(), guards.For("a"), fail)
-		return fmt.Sprint(reasonOf(abate.DoErr(t.Context(), guards.For("a"), fail)), " ", reasonOf(abate.DoErr(t.Context(), guards.For("b"), fail)))
+		return fmt.Sprint(reasonOf(abate.DoErr(t.Context(), guards.For("a"), fail)),
+			" ", reasonOf(abate.DoErr(t.Context(), guards.For("b"), fail)))
 	}, "open down"},
 	{"resilience4j", "retry on a result, with a breaker around that does not mind", func(t *testing.T) string {
 		g, s := guard(t, trips(abate.Policy{Retry: fixed(ms, 5)})), shooting(shot{1, nil}, shot{1, nil}, shot{7, nil})
@@ -274,7 +285,8 @@ var peerRows = []struct {
 		guards, _ := abate.NewGuards[int]("shard", abate.Policy{Timeout: time.Second}, 10)
 		a := guards.For(1)
 		err := guards.Update(abate.Policy{Timeout: time.Minute})
-		return fmt.Sprint(a.Name(), " ", err, a.Describe().Timeout, guards.For(2).Describe().Timeout, guards.For(1) == a, guards.Len())
+		return fmt.Sprint(a.Name(), " ", err, a.Describe().Timeout, guards.For(2).Describe().Timeout, guards.For(1) == a,
+			guards.Len())
 	}, "shard/1 <nil> 1m0s 1m0s true 2"},
 	{"resilience4j", "fail after the last attempt though there is a result", func(t *testing.T) string {
 		s := shooting(shot{1, nil})
@@ -300,7 +312,9 @@ var peerRows = []struct {
 	}, "1 overload 1s down"},
 	{"Polly", "a hedge of a result that is not good enough", func(t *testing.T) string {
 		s := shooting(shot{1, nil}, shot{7, nil})
-		v, err := abate.DoHedged(t.Context(), guard(t, abate.Policy{Retry: fixed(ms, 2), Hedge: hedge.Config{Delay: time.Second}}), abate.RetryIf(s.call, below(5)))
+		v, err := abate.DoHedged(t.Context(), guard(t, abate.Policy{
+			Retry: fixed(ms, 2), Hedge: hedge.Config{Delay: time.Second},
+		}), abate.RetryIf(s.call, below(5)))
 		return fmt.Sprint(v, err, len(s.at))
 	}, "7 <nil> 2"},
 	{"Polly", "a registry of pipelines by key of any type", func(t *testing.T) string {
@@ -310,9 +324,10 @@ var peerRows = []struct {
 	}, "search/{eu acme}"},
 	{"Polly", "properties of the context reach the callback", func(t *testing.T) string {
 		type key struct{}
-		v, _ := abate.Do(context.WithValue(t.Context(), key{}, 5), guard(t, abate.Policy{AttemptTimeout: time.Second}), func(ctx context.Context) (any, error) {
-			return ctx.Value(key{}), nil
-		})
+		v, _ := abate.Do(context.WithValue(t.Context(), key{}, 5), guard(t, abate.Policy{AttemptTimeout: time.Second}),
+			func(ctx context.Context) (any, error) {
+				return ctx.Value(key{}), nil
+			})
 		return fmt.Sprint(v)
 	}, "5"},
 	{"Polly", "isolate by hand", func(t *testing.T) string {
@@ -325,17 +340,18 @@ var peerRows = []struct {
 func hedges(t *testing.T) string {
 	var mu sync.Mutex
 	var got []core.AttemptInfo
-	abate.DoHedged(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}), func(ctx context.Context) (int, error) {
-		info, _ := core.AttemptOf(ctx)
-		mu.Lock()
-		got = append(got, info)
-		mu.Unlock()
-		if info.Hedge {
-			return 1, nil
-		}
-		<-ctx.Done()
-		return 0, ctx.Err()
-	})
+	abate.DoHedged(core.WithAttemptInfo(t.Context()), guard(t, abate.Policy{Hedge: hedge.Config{Delay: 100 * ms}}),
+		func(ctx context.Context) (int, error) {
+			info, _ := core.AttemptOf(ctx)
+			mu.Lock()
+			got = append(got, info)
+			mu.Unlock()
+			if info.Hedge {
+				return 1, nil
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
 	return fmt.Sprint(got)
 }
 
@@ -350,12 +366,15 @@ func notified(t *testing.T) (got string) {
 			got += fmt.Sprint(e.Attempt, " ", last, " ", e.Delay, "; ")
 		}
 	}))
-	abate.DoErr(ctx, guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.FixedBackoff, InitialDelay: 10 * ms, Jitter: retry.NoJitter}}),
+	abate.DoErr(ctx, guard(t, abate.Policy{
+		Retry: retry.Config{MaxRetries: 2, Backoff: retry.FixedBackoff, InitialDelay: 10 * ms, Jitter: retry.NoJitter},
+	}),
 		func(context.Context) error { return errDown })
 	return got
 }
 
-// What users of other libraries can say, they can say here. These are behaviours that their tests ask for, in calls of this package.
+// What users of other libraries can say, they can say here. These are behaviours that their tests ask for, in calls of
+// this package.
 func TestWhatUsersOfOtherLibrariesCanSay(t *testing.T) {
 	for _, row := range peerRows {
 		t.Run(row.peer+" "+row.says, func(t *testing.T) {

@@ -14,16 +14,21 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// An answer that is not there yet says nothing to a circuit that tries whether its dependency is back, however many copies bring it: the
-// permits of the trial come back, and the answer that is there closes it.
+// An answer that is not there yet says nothing to a circuit that tries whether its dependency is back, however many
+// copies bring it: the permits of the trial come back, and the answer that is there closes it.
 func TestPendingAnswersOfHedgedCallsGiveTheProbesPermitBack(t *testing.T) {
-	for name, copies := range map[string]time.Duration{"one copy at a time": time.Hour, "copies beside each other": time.Millisecond} {
+	for name, copies := range map[string]time.Duration{
+		"one copy at a time": time.Hour, "copies beside each other": time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := abate.Policy{
-					Retry:          abate.Retry{MaxRetries: 9, Backoff: retry.NoBackoff, MaxElapsed: time.Hour},
-					Hedge:          hedge.Config{Delay: copies},
-					CircuitBreaker: breaker.Config{FailureThreshold: 1, PermittedCallsInHalfOpen: 1, WaitDurationInOpenState: time.Second, MaxWaitDurationInOpenState: time.Second},
+					Retry: abate.Retry{MaxRetries: 9, Backoff: retry.NoBackoff, MaxElapsed: time.Hour},
+					Hedge: hedge.Config{Delay: copies},
+					CircuitBreaker: breaker.Config{
+						FailureThreshold: 1, PermittedCallsInHalfOpen: 1, WaitDurationInOpenState: time.Second,
+						MaxWaitDurationInOpenState: time.Second,
+					},
 				}
 				p.RetryBudget.Disabled = true
 				g := guard(t, p)

@@ -29,7 +29,8 @@ const (
 	overloadCost = 2 // of the guard's own
 )
 
-// A permitted is one call of a program. It does what a driver may do, at any time and in any order that a driver can bring about.
+// A permitted is one call of a program. It does what a driver may do, at any time and in any order that a driver can
+// bring about.
 type permitted struct {
 	core.Call
 	w        *bulkhead.Waiter
@@ -110,7 +111,8 @@ type permits struct {
 func (x *permits) policy() abate.Policy {
 	d := &x.dice
 	p := d.policy()
-	if p.RetryBudget = (budget.Config{}); x.budgeted { // always or never: one that is switched off bounds nothing, not even calls that began under it
+	// always or never: one that is switched off bounds nothing, not even calls that began under it
+	if p.RetryBudget = (budget.Config{}); x.budgeted {
 		p.RetryBudget = budget.Config{Ratio: extraRatio, Reserve: extraReserve, OverloadCost: overloadCost}
 	}
 	p.SharedBudget = x.ours
@@ -132,7 +134,8 @@ func (x *permits) policy() abate.Policy {
 		p.Hedge = hedge.Config{Delay: ms, MaxHedges: 1 + d.roll(3)}
 	}
 	if p.Pacing.Enabled() {
-		p.Pacing = pacing.Config{PerSecond: 10, Burst: 1 + d.roll(3), RampUp: time.Duration(d.roll(2)) * time.Second, MaxWait: time.Duration(1+d.roll(3)) * 100 * ms}
+		p.Pacing = pacing.Config{PerSecond: 10, Burst: 1 + d.roll(3), RampUp: time.Duration(d.roll(2)) * time.Second,
+			MaxWait: time.Duration(1+d.roll(3)) * 100 * ms}
 	}
 	if x.obeys {
 		p.RetryOwner = []core.RetryOwner{"", core.OwnerEdge}[d.roll(2)]
@@ -198,7 +201,8 @@ func (x *permits) makeRoom() {
 
 // playPermits plays the program that input stands for.
 func playPermits(t *testing.T, input []byte) {
-	x := &permits{t: t, dice: dice(input), rnd: rand.New(rand.NewPCG(3, 4)), now: time.Hour, plain: true, leaps: 4, since: time.Hour}
+	x := &permits{t: t, dice: dice(input), rnd: rand.New(rand.NewPCG(3, 4)), now: time.Hour, plain: true, leaps: 4,
+		since: time.Hour}
 	x.obeys, x.budgeted = x.dice.roll(4) > 0, x.dice.roll(3) > 0
 	if x.dice.roll(3) == 1 {
 		x.ours = budget.New(budget.Config{Ratio: extraRatio, Reserve: extraReserve})
@@ -266,7 +270,8 @@ func (x *permits) step() {
 	}
 }
 
-// tripSoon has the random numbers of this step end in a panic, perhaps, or its goroutine, or others empty the shared budget meanwhile.
+// tripSoon has the random numbers of this step end in a panic, perhaps, or its goroutine, or others empty the shared
+// budget meanwhile.
 func (x *permits) tripSoon() {
 	switch x.dice.roll(12) {
 	case 1:
@@ -329,7 +334,9 @@ func (x *permits) readOn(c *permitted) {
 func (x *permits) update() {
 	x.plain = false
 	if x.dice.roll(3) == 1 {
-		o := []abate.Override{abate.NoOverride, abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow}[x.dice.roll(4)]
+		o := []abate.Override{
+			abate.NoOverride, abate.OverrideForcedOpen, abate.OverrideDisabled, abate.OverrideShadow,
+		}[x.dice.roll(4)]
 		x.note("override %q", o)
 		x.do(nil, func() { x.must(x.guard.OverrideAt(x.now, o)) })
 		return
@@ -544,7 +551,9 @@ func (x *permits) land(c *permitted) {
 // outcome is any outcome of an attempt whose callee was told that it may use so many extra ones.
 func (x *permits) outcome(handed int) abate.Outcome {
 	d := &x.dice
-	o := abate.Outcome{Class: abate.Class(d.roll(4)), NoRetry: d.roll(5) == 1, Neutral: d.roll(6) == 1, Unsent: d.roll(5) == 1}
+	o := abate.Outcome{
+		Class: abate.Class(d.roll(4)), NoRetry: d.roll(5) == 1, Neutral: d.roll(6) == 1, Unsent: d.roll(5) == 1,
+	}
 	switch {
 	case o.Class == abate.Success:
 		o.Unfinished, o.Begun = d.roll(3) > 0, d.roll(4) == 1
@@ -619,7 +628,8 @@ func (x *permits) check() {
 	st := x.guard.StateAt(x.now)
 	if b := st.Bulkhead; b.InFlight != holding || b.Queued != waiting {
 		x.t.Errorf("%d calls hold a permit and %d wait, by the books; %+v", holding, waiting, b)
-	} else if b.Queued > 0 && b.InFlight < b.Limit || x.plain && b.Limit > 0 && (b.InFlight > b.Limit || b.Queued > b.MaxQueue) {
+	} else if b.Queued > 0 && b.InFlight < b.Limit || x.plain && b.Limit > 0 &&
+		(b.InFlight > b.Limit || b.Queued > b.MaxQueue) {
 		x.t.Errorf("%+v", b)
 	}
 	if n := st.Throttle.Waiting; n > copies || n < 0 {
@@ -638,8 +648,10 @@ func (x *permits) check() {
 	if x.running != calls || x.flying != copies {
 		x.t.Errorf("the observer knows of %d calls and %d attempts, there are %d and %d", x.running, x.flying, calls, copies)
 	}
-	lone := (1 + extraRatio) * float64((x.now-time.Hour)/time.Minute) // repeats that count as first attempts, and earn, see budget.Repeat
-	if st.Budget < 0 || (x.budgeted || x.ours != nil) && float64(x.extra) > extraRatio*float64(x.first+x.lent)+extraReserve+lone {
+	// repeats that count as first attempts, and earn, see budget.Repeat
+	lone := (1 + extraRatio) * float64((x.now-time.Hour)/time.Minute)
+	if st.Budget < 0 || (x.budgeted || x.ours != nil) &&
+		float64(x.extra) > extraRatio*float64(x.first+x.lent)+extraReserve+lone {
 		x.t.Errorf("%d extra attempts for %d first ones, %v left", x.extra, x.first, st.Budget)
 	}
 }
@@ -648,10 +660,12 @@ func (x *permits) check() {
 func (x *permits) finally() {
 	a, _ := x.tree.Allowance()
 	if all := a.Left + x.tree.Report().Made; x.obeys && all != x.given+x.unpaid || x.tree.Report().Made < x.ofTree {
-		x.t.Errorf("the tree began with %d, has %d left and made %d, %d of them here", x.given, a.Left, x.tree.Report().Made, x.ofTree)
+		x.t.Errorf("the tree began with %d, has %d left and made %d, %d of them here", x.given, a.Left,
+			x.tree.Report().Made, x.ofTree)
 	}
 	// Whatever was, a circuit that is closed by hand and a bulkhead of one let one call after the other pass.
-	p := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Rand: x.rnd.Uint64, CircuitBreaker: breaker.Config{FailureThreshold: 1}}
+	p := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1}, Rand: x.rnd.Uint64,
+		CircuitBreaker: breaker.Config{FailureThreshold: 1}}
 	err := errors.Join(x.guard.OverrideAt(x.now, abate.OverrideDisabled), x.guard.UpdateAt(x.now, p))
 	for range 3 {
 		var c core.Call
@@ -662,8 +676,8 @@ func (x *permits) finally() {
 	}
 }
 
-// FuzzPermits plays calls under any policy, which changes meanwhile, in any order of events: what was handed out, what waits and what was given
-// back add up after each of them.
+// FuzzPermits plays calls under any policy, which changes meanwhile, in any order of events: what was handed out, what
+// waits and what was given back add up after each of them.
 func FuzzPermits(f *testing.F) {
 	for _, program := range programs(11, 20, 300) {
 		f.Add(program)

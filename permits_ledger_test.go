@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 )
 
-// ledger follows what each step of a program takes out of the budgets, and puts into them. The guard's own is the first, the one that
-// it shares with others the second.
+// ledger follows what each step of a program takes out of the budgets, and puts into them. The guard's own is the
+// first, the one that it shares with others the second.
 type ledger struct {
 	x      *permits
 	acting *permitted // nil if the step is nobody's
@@ -74,8 +74,8 @@ func (l *ledger) drawn(step core.Step) {
 	l.pay(l.drawnFrom(0), l.drawnFrom(1))
 }
 
-// drawnFrom is what a repeat that goes on has cost one of the budgets: its price, what it earns if it counts as a first attempt, or nothing
-// if somebody above answers for it and the budget is empty.
+// drawnFrom is what a repeat that goes on has cost one of the budgets: its price, what it earns if it counts as a first
+// attempt, or nothing if somebody above answers for it and the budget is empty.
 func (l *ledger) drawnFrom(i int) float64 {
 	switch {
 	case l.held[i] >= 1:
@@ -90,7 +90,8 @@ func (l *ledger) drawnFrom(i int) float64 {
 
 const rounding = 1e-6
 
-// close compares what the budgets hold now with what the step should have cost. Of a step that did not come to its end nobody has told.
+// close compares what the budgets hold now with what the step should have cost. Of a step that did not come to its end
+// nobody has told.
 func (l *ledger) close(ended bool) {
 	now := l.x.balances()
 	for i := range now {

@@ -38,8 +38,10 @@ func inGoroutine(c *core.Call, now time.Duration, f func()) {
 func TestAnObserverThatEndsTheGoroutineOfAProbesCallKeepsNoProbe(t *testing.T) {
 	armed := false
 	g := guard(t, abate.Policy{
-		CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: ms, HalfOpenPermitLease: time.Hour, SuccessThreshold: 2},
-		Observer:       quitsAt(core.CallEnded, &armed),
+		CircuitBreaker: breaker.Config{
+			FailureThreshold: 1, WaitDurationInOpenState: ms, HalfOpenPermitLease: time.Hour, SuccessThreshold: 2,
+		},
+		Observer: quitsAt(core.CallEnded, &armed),
 	})
 	var first, probe core.Call
 	g.Begin(&first, 0, core.NoDeadline)
@@ -57,7 +59,8 @@ func TestAnObserverThatEndsTheGoroutineOfAProbesCallKeepsNoProbe(t *testing.T) {
 func TestAnObserverThatEndsTheGoroutineOfAnAttemptKeepsNoPlaceInTheThrottle(t *testing.T) {
 	armed := true
 	g := guard(t, abate.Policy{
-		Throttle: throttle.Config{K: 1.5, MinimumNumberOfCalls: 3, Window: 10 * time.Minute}, Observer: quitsAt(core.AttemptEnded, &armed),
+		Throttle: throttle.Config{K: 1.5, MinimumNumberOfCalls: 3, Window: 10 * time.Minute},
+		Observer: quitsAt(core.AttemptEnded, &armed),
 	})
 	var c core.Call
 	g.Begin(&c, 0, core.NoDeadline)
@@ -68,7 +71,8 @@ func TestAnObserverThatEndsTheGoroutineOfAnAttemptKeepsNoPlaceInTheThrottle(t *t
 	}
 }
 
-// The own budget lets one repeat in a minute pass as a first attempt. If the shared one refuses it, it has not been made.
+// The own budget lets one repeat in a minute pass as a first attempt. If the shared one refuses it, it has not been
+// made.
 func TestARepeatThatTheSharedBudgetRefusesLeavesTheOwnAsItWas(t *testing.T) {
 	shared := budget.New(budget.Config{Ratio: 0.5})
 	g := guard(t, abate.Policy{

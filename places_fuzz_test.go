@@ -187,8 +187,12 @@ func (x *placesProgram) do(a *placed, f func()) {
 func (x *placesProgram) arrive() {
 	d := &x.dice
 	r := inbound.Request{
-		Deadline: core.NoDeadline, Key: []string{"", "a", "b"}[d.roll(3)], Priority: shed.Priorities[d.roll(4)], Attempt: d.roll(4),
-		Caller: uint64(d.roll(3)), Cost: float64(d.roll(3)),
+		Deadline: core.NoDeadline,
+		Key:      []string{"", "a", "b"}[d.roll(3)],
+		Priority: shed.Priorities[d.roll(4)],
+		Attempt:  d.roll(4),
+		Caller:   uint64(d.roll(3)),
+		Cost:     float64(d.roll(3)),
 	}
 	if n := d.roll(5); n > 0 {
 		r.Deadline = x.now + time.Duration(n-1)*40*ms
@@ -204,7 +208,8 @@ func (x *placesProgram) arrive() {
 }
 
 func (x *placesProgram) take(a *placed, step core.Step) {
-	a.asks, a.queued, a.woken, a.enqueue = step.Action == core.Ask, step.Action == core.Queued, a.woken && step.Action == core.Queued, step.Action == core.Queue
+	a.asks, a.queued, a.woken, a.enqueue = step.Action == core.Ask, step.Action == core.Queued, a.woken &&
+		step.Action == core.Queued, step.Action == core.Queue
 	switch step.Action {
 	case core.Measure:
 		x.take(a, a.Measured(x.now, a.ReadCPU()))
@@ -303,7 +308,8 @@ func (x *placesProgram) check() {
 		x.t.Errorf("%d requests have a place, %d were given one, %d wait; %+v", handled, awake, waiting, st)
 	}
 	if x.inside != handled || x.refused != x.away {
-		x.t.Errorf("the observer knows of %d requests inside and %d refused, there are %d and %d", x.inside, x.refused, handled, x.away)
+		x.t.Errorf("the observer knows of %d requests inside and %d refused, there are %d and %d", x.inside, x.refused,
+			handled, x.away)
 	}
 	if len(x.live) != handled+waiting+awake+undecided || len(x.live)+x.ended != x.asked {
 		x.t.Errorf("%d requests came, %d ended, %d are there", x.asked, x.ended, len(x.live))
@@ -312,7 +318,9 @@ func (x *placesProgram) check() {
 
 // finally checks what holds when all requests have ended: each caller has all of its share, and no more.
 func (x *placesProgram) finally() {
-	one := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4, MaxQueue: 9, MaxCallerShare: 0.25}, Rand: x.rnd.Uint64}
+	one := inbound.Protection{
+		Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 4, MaxQueue: 9, MaxCallerShare: 0.25}, Rand: x.rnd.Uint64,
+	}
 	if err := x.gate.UpdateAt(x.now, one); err != nil {
 		x.t.Fatal(err)
 	}
@@ -339,8 +347,8 @@ func (x *placesProgram) finally() {
 	}
 }
 
-// FuzzPlaces plays requests at a gate under any protection, which changes meanwhile, in any order of events: places, waiters and what was given
-// back add up after each of them.
+// FuzzPlaces plays requests at a gate under any protection, which changes meanwhile, in any order of events: places,
+// waiters and what was given back add up after each of them.
 func FuzzPlaces(f *testing.F) {
 	for _, program := range programs(17, 20, 300) {
 		f.Add(program)

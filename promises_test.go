@@ -92,7 +92,8 @@ func TestAHedgesFinalFailureWaitsForTheFirstCopyAndForbidsARetry(t *testing.T) {
 	g := guard(t, abate.Policy{Retry: fixed(100*ms, 3), Hedge: hedge.Config{Delay: 10 * ms}})
 	g.Begin(&c, 0, core.NoDeadline)
 	n, _, _ := c.Hedge(10 * ms)
-	if step := c.AttemptDone(20*ms, n, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errFinal}); step.Action != core.Await {
+	if step := c.AttemptDone(20*ms, n, abate.Outcome{Class: abate.Failure, NoRetry: true, Err: errFinal}); step.Action !=
+		core.Await {
 		t.Fatalf("%+v", step)
 	}
 	if step := c.AttemptDone(30*ms, 0, failure()); step.Action != core.Finish || step.Err != errDown {
@@ -271,7 +272,8 @@ func TestNothingIsSentForACallerThatLeftAtThatMoment(t *testing.T) {
 }
 
 func TestAHedgedCallFinishesUnderThePolicyItBeganWith(t *testing.T) {
-	old := abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, NeverRetryOn: []string{"error"}, Hedge: hedge.Config{Delay: time.Hour}}
+	old := abate.Policy{Retry: retry.Config{MaxRetries: 2, Backoff: retry.NoBackoff}, NeverRetryOn: []string{"error"},
+		Hedge: hedge.Config{Delay: time.Hour}}
 	g := guard(t, old)
 	n := 0
 	abate.DoHedged(t.Context(), g, func(context.Context) (int, error) {
@@ -336,13 +338,16 @@ func TestABulkheadThatWasOffKnowsWhoIsInside(t *testing.T) {
 
 func TestElapsedOfARefusalCountsTheQueue(t *testing.T) {
 	var first, second core.Call
-	g := guard(t, abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1}, CircuitBreaker: breaker.Config{FailureThreshold: 1}})
+	g := guard(t, abate.Policy{
+		Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1}, CircuitBreaker: breaker.Config{FailureThreshold: 1},
+	})
 	g.Begin(&first, 0, core.NoDeadline)
 	g.Begin(&second, 0, core.NoDeadline)
 	second.Enqueue(0, new(bulkhead.Waiter))
 	first.AttemptDone(500*ms, 0, failure())
 	var e *abate.Error
-	if step := second.Admitted(500 * ms); !errors.As(step.Err, &e) || e.Elapsed != 500*ms || !errors.Is(e, abate.ErrCircuitOpen) {
+	if step := second.Admitted(500 * ms); !errors.As(step.Err, &e) || e.Elapsed != 500*ms ||
+		!errors.Is(e, abate.ErrCircuitOpen) {
 		t.Errorf("%+v", step)
 	}
 }
@@ -374,8 +379,11 @@ func TestAContextsErrorNeverChanges(t *testing.T) {
 }
 
 func TestASlidingWindowHasLimits(t *testing.T) {
-	for _, w := range []breaker.Window{{Calls: -1}, {Duration: -time.Second}, {Duration: 1000 * time.Hour}, {Duration: 1}} {
-		if err := (abate.Policy{CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, SlidingWindow: w}}).Validate(); err == nil {
+	for _, w := range []breaker.Window{
+		{Calls: -1}, {Duration: -time.Second}, {Duration: 1000 * time.Hour}, {Duration: 1},
+	} {
+		if err := (abate.Policy{CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, SlidingWindow: w}}).
+			Validate(); err == nil {
 			t.Errorf("%+v is accepted", w)
 		}
 	}
@@ -412,7 +420,8 @@ func TestImpatientCallersDoNotOpenTheBreakerForOthers(t *testing.T) {
 
 func TestAnIgnoredErrorIsAnAnswerThatNeedsNoFallback(t *testing.T) {
 	fallback := func(context.Context, error) (int, error) { return 7, nil }
-	_, err := abate.DoWithFallback(t.Context(), guard(t, abate.DefaultPolicy()), after(0, 0, abate.Ignore(errFinal)), fallback)
+	_, err := abate.DoWithFallback(t.Context(), guard(t, abate.DefaultPolicy()),
+		after(0, 0, abate.Ignore(errFinal)), fallback)
 	if err != errFinal {
 		t.Error(err)
 	}

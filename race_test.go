@@ -161,7 +161,9 @@ func TestAHedgeThatEndsItsGoroutineDoesNotHangTheCaller(t *testing.T) {
 
 func TestWithoutAHedgeSectionDoHedgedIsDo(t *testing.T) {
 	n := 0
-	v, err := abate.DoHedged(t.Context(), guard(t, abate.Policy{Retry: retry.Config{MaxRetries: 1, Backoff: retry.NoBackoff}}), func(context.Context) (int, error) {
+	v, err := abate.DoHedged(t.Context(), guard(t, abate.Policy{
+		Retry: retry.Config{MaxRetries: 1, Backoff: retry.NoBackoff},
+	}), func(context.Context) (int, error) {
 		if n++; n == 1 {
 			return 0, errDown
 		}

@@ -35,7 +35,8 @@ func TestAProgramIsReadyWhenEverythingIsThere(t *testing.T) {
 	}
 	cache.Ready()
 	full = errors.New("disk full")
-	if report := r.Report(t.Context(), time.Second); report.Ready || report.Parts[2].Err != full || report.Parts[2].Name != "disk" {
+	if report := r.Report(t.Context(), time.Second); report.Ready || report.Parts[2].Err != full ||
+		report.Parts[2].Name != "disk" {
 		t.Errorf("%+v", report)
 	}
 	full = nil
@@ -84,7 +85,8 @@ func TestACheckThatHangsHoldsUpNobodyElse(t *testing.T) {
 		defer cancel()
 		if report := r.Report(ctx, time.Minute); report.Ready || report.Parts[0].Err == nil {
 			t.Errorf("%+v", report)
-		} else if want := "the check that began before has not ended: context deadline exceeded"; report.Parts[0].Err.Error() != want {
+		} else if want := "the check that began before has not ended: context deadline " +
+			"exceeded"; report.Parts[0].Err.Error() != want {
 			t.Errorf("%v, want %s", report.Parts[0].Err, want)
 		}
 		close(hangs)

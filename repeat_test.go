@@ -9,7 +9,8 @@ import (
 	"github.com/abate-go/abate/policy/budget"
 )
 
-// A repeat that one budget lets pass for a first attempt, and another refuses, has drawn nothing: there is nothing to give back.
+// A repeat that one budget lets pass for a first attempt, and another refuses, has drawn nothing: there is nothing to
+// give back.
 func TestARepeatThatASecondBudgetRefusesGivesBackOnlyWhatItHasDrawn(t *testing.T) {
 	shared := budget.New(budget.Config{Ratio: 0.0001, Reserve: 0})
 	g := guard(t, alone(abate.Policy{SharedBudget: shared, RetryBudget: budget.Config{Ratio: 0.0001, Reserve: 5}}))

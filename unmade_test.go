@@ -33,7 +33,9 @@ func TestWithoutAGuardEveryCallPasses(t *testing.T) {
 			return abate.DoHedgedWithFallback(ctx, g, fn, func(_ context.Context, err error) (int, error) { return 7, err })
 		},
 		"Run": func(ctx context.Context, g *abate.Guard) (int, error) {
-			v, release, err := core.Run[int](ctx, g, &operation{attempt: func(context.Context, int) (int, error) { return 7, errDown }})
+			v, release, err := core.Run[int](ctx, g, &operation{attempt: func(context.Context, int) (int, error) {
+				return 7, errDown
+			}})
 			release.Done()
 			return v, err
 		},
@@ -79,17 +81,21 @@ func TestAGuardThatNobodyMadeCanBeLookedAtAndNotChanged(t *testing.T) {
 		if !g.Idle() || g.ComeBack(abate.ErrCircuitOpen) < 0 {
 			t.Errorf("%s is not idle", name)
 		}
-		if g.Name() != "unguarded" || g.Budget() != nil || g.Breaker() != nil || g.State() != (abate.State{}) || g.StateAt(time.Hour) != (abate.State{}) {
+		if g.Name() != "unguarded" || g.Budget() != nil || g.Breaker() != nil || g.State() != (abate.State{}) ||
+			g.StateAt(time.Hour) != (abate.State{}) {
 			t.Errorf("%s: %q, %+v", name, g.Name(), g.State())
 		}
-		if p := g.Describe(); p.MaxRetries != 0 || p.CircuitBreaker.Enabled() || p.RetryBudget.Enabled() || p.Bulkhead.Enabled() {
+		if p := g.Describe(); p.MaxRetries != 0 || p.CircuitBreaker.Enabled() || p.RetryBudget.Enabled() ||
+			p.Bulkhead.Enabled() {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if o := g.Judge(errDown); o.Class != abate.Failure || !g.Retryable(0, errDown, true) || g.RetryableCode(14, false) {
 			t.Errorf("%s: %+v", name, o)
 		}
 		p := abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1}}
-		for what, err := range map[string]error{"Update": g.Update(p), "UpdateAt": g.UpdateAt(0, p), "Override": g.Override(abate.OverrideForcedOpen)} {
+		for what, err := range map[string]error{
+			"Update": g.Update(p), "UpdateAt": g.UpdateAt(0, p), "Override": g.Override(abate.OverrideForcedOpen),
+		} {
 			if err == nil {
 				t.Errorf("%s: %s is no error", name, what)
 			}
@@ -125,7 +131,8 @@ func TestWithoutAGateEveryRequestPasses(t *testing.T) {
 			a.Done(0, abate.Overload)
 		}
 		g.KeyDecided("run")
-		if _, _, on := g.Idempotency(); on || g.Name() != "unguarded" || g.State() != (inbound.GateState{}) || g.Trusts(netip.Addr{}) || g.Describe().Shed.Enabled() {
+		if _, _, on := g.Idempotency(); on || g.Name() != "unguarded" || g.State() != (inbound.GateState{}) ||
+			g.Trusts(netip.Addr{}) || g.Describe().Shed.Enabled() {
 			t.Errorf("%s: %q, %+v", name, g.Name(), g.State())
 		}
 		if g.Update(inbound.Protection{}) == nil || g.UpdateAt(0, inbound.Protection{}) == nil {

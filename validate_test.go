@@ -20,12 +20,21 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		want   string
 	}{
 		{func(p *abate.Policy) { p.MaxRetries = 101 }, "maxRetries: 101 is out of range; allowed: 0 to 100"},
-		{func(p *abate.Policy) { p.RateLimit.Limit.Tokens = 5 }, "rateLimit.limit: 5 tokens in no time; set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}"},
+		{func(p *abate.Policy) {
+			p.RateLimit.Limit.Tokens = 5
+		}, "rateLimit.limit: 5 tokens in no time; set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}"},
 		{func(p *abate.Policy) { p.Multiplier = math.NaN() }, "multiplier: NaN is out of range; allowed: 1 to 100"},
 		{func(p *abate.Policy) { p.Timeout = -time.Second }, "timeout: -1s is out of range; allowed: 0s to 24h"},
-		{func(p *abate.Policy) { p.Jitter = "some" }, `jitter: "some" is not known; allowed: full, equal, decorrelated, factor, none`},
-		{func(p *abate.Policy) { p.InitialDelay = time.Minute }, "initialDelay: 1m0s is above maxDelay 10s; lower it or raise maxDelay"},
-		{func(p *abate.Policy) { p.Timeout, p.AttemptTimeout = 1, 2 }, "attemptTimeout: 2ns is above timeout 1ns; an attempt cannot last longer than its call: lower it or raise timeout"},
+		{func(p *abate.Policy) {
+			p.Jitter = "some"
+		}, `jitter: "some" is not known; allowed: full, equal, decorrelated, factor, none`},
+		{func(p *abate.Policy) {
+			p.InitialDelay = time.Minute
+		}, "initialDelay: 1m0s is above maxDelay 10s; lower it or raise maxDelay"},
+		{func(p *abate.Policy) {
+			p.Timeout, p.AttemptTimeout = 1, 2
+		}, "attemptTimeout: 2ns is above timeout 1ns; an attempt cannot last longer than its call: lower it or raise " +
+			"timeout"},
 		{func(p *abate.Policy) {
 			p.RetryBudget = budget.Config{Kind: budget.Adaptive, MinRatio: 0.5, MaxRatio: 0.2}
 		}, "retryBudget.minRatio: 0.5 is above maxRatio 0.2; lower it or raise maxRatio"},
@@ -36,20 +45,38 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 		{func(p *abate.Policy) {
 			p.AttemptTimeout = time.Second
 			p.CircuitBreaker = breaker.Config{SlowCallRateThreshold: 0.5, SlowCallDurationThreshold: 2 * time.Second}
-		}, "circuitBreaker.slowCallDurationThreshold: 2s is above attemptTimeout 1s; no attempt can be that slow: lower it or raise attemptTimeout"},
+		}, "circuitBreaker.slowCallDurationThreshold: 2s is above attemptTimeout 1s; no attempt can be that slow: lower it " +
+			"or raise attemptTimeout"},
 		{func(p *abate.Policy) {
 			p.CircuitBreaker = breaker.Config{MinimumNumberOfCalls: 20, SlidingWindow: breaker.Window{Calls: 10}}
 		},
 			"circuitBreaker.slidingWindow: holds 10 calls, fewer than minimumNumberOfCalls 20; raise it or lower the minimum"},
 		{func(p *abate.Policy) { p.AttemptTimeout, p.Hedge = time.Second, hedge.Config{Delay: time.Minute} },
 			"hedge.delay: 1m0s is above attemptTimeout 1s; the hedge would never be sent: lower it or raise attemptTimeout"},
-		{func(p *abate.Policy) { p.NeverRetryOn = []string{"503", "200"} }, `neverRetryOn[1]: "200" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, connect-failure, reset, timeout, error, or a gRPC code such as UNAVAILABLE`},
-		{func(p *abate.Policy) { p.RetryMethods = []string{"post"} }, `retryMethods[0]: "post" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`},
-		{func(p *abate.Policy) { p.Upstreams = []string{"payments:8080"} }, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example "http://payments:8080"`},
-		{func(p *abate.Policy) { p.Routes = []core.Route{{}} }, "routes[0]: matches every request; give it a host, a path or both"},
-		{func(p *abate.Policy) { p.Routes = []core.Route{{Path: "pay"}} }, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
-		{func(p *abate.Policy) { p.Routes = []core.Route{{Host: "http://x"}} }, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
-		{func(p *abate.Policy) { p.Pacing.PerSecond = math.NaN() }, "pacing.perSecond: NaN is out of range; allowed: 0.01 to 1000000"},
+		{func(p *abate.Policy) {
+			p.NeverRetryOn = []string{"503", "200"}
+		}, `neverRetryOn[1]: "200" is not known; allowed: a status such as "503", "4xx", "5xx", gateway-error, ` +
+			`connect-failure, reset, timeout, error, or a gRPC code such as UNAVAILABLE`},
+		{func(p *abate.Policy) {
+			p.RetryMethods = []string{"post"}
+		}, `retryMethods[0]: "post" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of ` +
+			`gRPC methods, for example "/shop.Payment/Get"`},
+		{func(p *abate.Policy) {
+			p.Upstreams = []string{"payments:8080"}
+		}, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example ` +
+			`"http://payments:8080"`},
+		{func(p *abate.Policy) {
+			p.Routes = []core.Route{{}}
+		}, "routes[0]: matches every request; give it a host, a path or both"},
+		{func(p *abate.Policy) {
+			p.Routes = []core.Route{{Path: "pay"}}
+		}, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
+		{func(p *abate.Policy) {
+			p.Routes = []core.Route{{Host: "http://x"}}
+		}, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
+		{func(p *abate.Policy) {
+			p.Pacing.PerSecond = math.NaN()
+		}, "pacing.perSecond: NaN is out of range; allowed: 0.01 to 1000000"},
 		{func(p *abate.Policy) { p.Pacing.MaxWait = -1 }, "pacing.maxWait: -1ns is out of range; allowed: 1ms to 1h"},
 		{func(p *abate.Policy) { p.Fallback.Status = 7 }, "fallback.status: 7 is out of range; allowed: 200 to 599"},
 	} {
@@ -67,7 +94,8 @@ func TestValidateNamesFieldValueAndMend(t *testing.T) {
 }
 
 func TestDefaultAndZeroPoliciesAreValid(t *testing.T) {
-	for _, p := range []abate.Policy{{}, abate.DefaultPolicy(), abate.DefaultPolicy().WithDefaults(), abate.ConnectionPolicy(), abate.ConnectionPolicy().WithDefaults()} {
+	for _, p := range []abate.Policy{{}, abate.DefaultPolicy(), abate.DefaultPolicy().WithDefaults(),
+		abate.ConnectionPolicy(), abate.ConnectionPolicy().WithDefaults()} {
 		if err := p.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -105,7 +133,8 @@ func TestIneffectiveNamesWhatAPaceLacks(t *testing.T) {
 		want string
 	}{
 		{pacing.Config{}, ""}, {off, ""}, {slow, ""},
-		{all, "pacing.burst: has no effect" + rate + "\npacing.jitter: has no effect" + rate + "\npacing.rampUp: has no effect" + rate +
+		{all, "pacing.burst: has no effect" + rate + "\npacing.jitter: has no effect" + rate +
+			"\npacing.rampUp: has no effect" + rate +
 			"\npacing.maxWait: has no effect" + rate + "\npacing.rampUpFrom: has no effect" + rate},
 		{even, "pacing.rampUpFrom: has no effect; set rampUp, for example rampUp: 5s"},
 	} {

@@ -185,7 +185,8 @@ func (c *virtualCall) armHedge() {
 	})
 }
 
-// outcomeOf is the classification a simulator writes down directly; here it mirrors what the script's errors mean to Do.
+// outcomeOf is the classification a simulator writes down directly; here it mirrors what the script's errors mean to
+// Do.
 func outcomeOf(err, gone error) abate.Outcome {
 	switch {
 	case err == nil:

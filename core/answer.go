@@ -54,8 +54,14 @@ func (c *Call) tellEnded(now time.Duration, reason, err error) {
 		}
 	}()
 	c.s.emit(Event{
-		Kind: CallEnded, At: now, Attempt: int(c.attempts), Retries: int(c.retries), Class: c.endClass(), Latency: now - c.start,
-		Reason: reason, Err: err,
+		Kind:    CallEnded,
+		At:      now,
+		Attempt: int(c.attempts),
+		Retries: int(c.retries),
+		Class:   c.endClass(),
+		Latency: now - c.start,
+		Reason:  reason,
+		Err:     err,
 	})
 	told = true
 }

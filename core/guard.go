@@ -73,8 +73,8 @@ var unguarded = func() *settings {
 	return s
 }()
 
-var errUnmade = errors.New("abate: this guard was not made by New: " +
-	"it lets everything pass, and there is nothing to change")
+var errUnmade = errors.New("abate: this guard was not made by New: it lets everything pass, and there is nothing to " +
+	"change")
 
 // settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
 // is off is nil.
@@ -182,14 +182,18 @@ func (p Policy) clone() Policy {
 // compile builds the settings for p and brings the guard's parts up to it. It returns what that did to the breaker.
 func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change) {
 	s := &settings{
-		name: g.name, policy: p, rnd: p.Rand, observer: p.Observer,
-		retry:   retry.New(p.Retry),
-		retries: retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
-		typical: &g.parts.typical, override: g.override,
-		peer:    &g.parts.peer,
-		opening: &g.parts.opening,
-		panics:  &g.parts.panics,
-		line:    &g.parts.line,
+		name:     g.name,
+		policy:   p,
+		rnd:      p.Rand,
+		observer: p.Observer,
+		retry:    retry.New(p.Retry),
+		retries:  retryLists{on: compileConditions(p.RetryOn), never: compileConditions(p.NeverRetryOn)},
+		typical:  &g.parts.typical,
+		override: g.override,
+		peer:     &g.parts.peer,
+		opening:  &g.parts.opening,
+		panics:   &g.parts.panics,
+		line:     &g.parts.line,
 	}
 	if s.rnd == nil {
 		s.rnd = chance.Source
@@ -230,16 +234,15 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	if p.Hedge.Enabled() {
 		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
 	}
-	s.obeys = p.RetryOwner != OwnerNone
-	s.backsOff = p.Backoff != retry.NoBackoff || p.Delay != nil
+	s.obeys, s.backsOff = p.RetryOwner != OwnerNone, p.Backoff != retry.NoBackoff || p.Delay != nil
 	s.limited = p.Timeout > 0 || p.AttemptTimeout > 0
 	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budgeted || s.observer != nil || s.limited ||
 		p.MaxElapsed > 0
 	return s, change
 }
 
-// openCircuit notes why a circuit that p forces open is open, before there is a breaker for it. It returns the change of a
-// breaker that begins so.
+// openCircuit notes why a circuit that p forces open is open, before there is a breaker for it. It returns the change
+// of a breaker that begins so.
 func (g *Guard) openCircuit(p Policy, now time.Duration) (change breaker.Change) {
 	switch forced := p.CircuitBreaker.Mode == breaker.ForcedOpen; {
 	case forced:

@@ -38,14 +38,15 @@ const (
 // attemptTimeout, classify, retryOn and the observer. The zero Startup is ready to Begin, and is used once, by one
 // goroutine at a time.
 //
-//   - maxRetries, budget, breaker and the other parts do not count: what ends the wait is maxElapsed, after which no attempt
-//     begins and at which the last one ends. Without maxElapsed that is the caller's deadline, or else 60 s.
-//   - A wait that would end too late is drawn anew from what is left, so that the time is used: that attempt is the last.
-//   - No wait is longer than maxDelay, unless the dependency asked for it (Retry-After): then that, and its jitter. Above
-//     maxRetryAfter the wait for the dependency ends.
+//   - maxRetries, budget, breaker and the other parts do not count: what ends the wait is maxElapsed, after which no
+//     attempt begins and at which the last one ends. Without maxElapsed that is the caller's deadline, or else 60 s.
+//   - A wait that would end too late is drawn anew from what is left, so that the time is used: that attempt is the
+//     last.
+//   - No wait is longer than maxDelay, unless the dependency asked for it (Retry-After): then that, and its jitter.
+//     Above maxRetryAfter the wait for the dependency ends.
 //   - Back-off "none" is "fixed" here: who does not count attempts must not make them without a pause.
-//   - What another attempt cannot mend (Permanent, Ignore, Classify) ends it. What a guard inside has refused, or has given up
-//     repeating, is judged by the error behind it: a circuit closes again.
+//   - What another attempt cannot mend (Permanent, Ignore, Classify) ends it. What a guard inside has refused, or has
+//     given up repeating, is judged by the error behind it: a circuit closes again.
 type Startup struct {
 	// Forever is for the background: no failure ends the wait, and maxElapsed does not count. After a permanent failure
 	// the next attempt follows in 30 s to 60 s, or later if maxDelay is longer; of a Retry-After, maxRetryAfter is obeyed.

@@ -96,22 +96,28 @@ func TestABrowserGetsThePageAndCurlTheList(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		r.admin.ServeHTTP(w, req)
-		if w.Code != c.status || w.Header().Get("Content-Type") != c.kind || !strings.Contains(w.Body.String(), c.holds) || w.Header().Get("Vary") != "Accept" {
+		if w.Code != c.status || w.Header().Get("Content-Type") != c.kind || !strings.Contains(w.Body.String(), c.holds) ||
+			w.Header().Get("Vary") != "Accept" {
 			t.Errorf("Accept %q: %d %v %.80s", c.accept, w.Code, w.Header(), w.Body)
 		}
 	}
-	for path, want := range map[string]int{"/page.css": 200, "/page.js": 200, "/state": 401, "/events": 401, "/guard?name=s": 401, "/gate?name=s": 401} {
+	for path, want := range map[string]int{
+		"/page.css": 200, "/page.js": 200, "/state": 401, "/events": 401, "/guard?name=s": 401, "/gate?name=s": 401,
+	} {
 		if status, _ := r.adminDo("GET", path, "", ""); status != want {
 			t.Errorf("%s without a token: %d", path, status)
 		}
 	}
 }
 
-// TestACircuitForcedOpenOnThePageRefusesRequests from the first to the last: forced open, seen, kept over a reload, taken back.
+// TestACircuitForcedOpenOnThePageRefusesRequests from the first to the last: forced open, seen, kept over a reload,
+// taken back.
 func TestACircuitForcedOpenOnThePageRefusesRequests(t *testing.T) {
 	var log linesOf
 	up := inTurn(t, ok("fine"))
-	r := start(t, single([]string{up.url}), withTokens(t), func(c *proxy.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	r := start(t, single([]string{up.url}), withTokens(t), func(c *proxy.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
 	if got := r.get("/"); got.status != 200 {
 		t.Fatalf("before: %+v", got)
 	}
@@ -136,13 +142,15 @@ func TestACircuitForcedOpenOnThePageRefusesRequests(t *testing.T) {
 		t.Errorf("after a reload: %d", got.status)
 	}
 	s := r.snapshot(pageToken)
-	if !s.May || len(s.Rows) != 1 || s.Rows[0].Override != "forcedOpen" || s.Rows[0].By != "anna" || len(s.Acts) != 2 || s.Path != r.file {
+	if !s.May || len(s.Rows) != 1 || s.Rows[0].Override != "forcedOpen" || s.Rows[0].By != "anna" || len(s.Acts) != 2 ||
+		s.Path != r.file {
 		t.Errorf("%+v", s)
 	}
 	if text := log.text(); !strings.Contains(text, `done="s: circuit forced open" by=anna`) {
 		t.Errorf("log: %s", text)
 	}
-	if status, _ := r.adminDo("POST", "/override", pageToken, `{"guard": "s", "override": ""}`); status != 200 || r.get("/").status != 200 {
+	if status, _ := r.adminDo("POST", "/override", pageToken, `{"guard": "s", "override": ""}`); status != 200 ||
+		r.get("/").status != 200 {
 		t.Errorf("taken back: %d", status)
 	}
 }
@@ -161,8 +169,11 @@ func TestAPolicyThatIsWrongIsShownWithItsPlace(t *testing.T) {
 
 func TestWithoutTokensThePageOnlyShows(t *testing.T) {
 	r := start(t, single([]string{"http://127.0.0.1:9"}))
-	for _, c := range []struct{ path, body string }{{"/override", `{"guard": "s", "override": "forcedOpen"}`}, {"/reload", "{}"}} {
-		if status, body := r.adminDo("POST", c.path, "", c.body); status != 403 || !strings.Contains(body, "--admin-token-file") {
+	for _, c := range []struct {
+		path, body string
+	}{{"/override", `{"guard": "s", "override": "forcedOpen"}`}, {"/reload", "{}"}} {
+		if status, body := r.adminDo("POST", c.path, "", c.body); status != 403 ||
+			!strings.Contains(body, "--admin-token-file") {
 			t.Errorf("%s: %d %s", c.path, status, body)
 		}
 	}
@@ -171,13 +182,15 @@ func TestWithoutTokensThePageOnlyShows(t *testing.T) {
 	}
 }
 
-// TestAClientCertificateIsEnoughForThePage: it stands for a token, and a browser sends it along with what other web sites ask for.
+// TestAClientCertificateIsEnoughForThePage: it stands for a token, and a browser sends it along with what other web
+// sites ask for.
 func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
 	var log linesOf
 	f := newFiles(t, trusted.issue(t), trusted)
 	up := inTurn(t, ok("fine"))
 	r := start(t, single([]string{up.url}), func(c *proxy.Config) {
-		c.AdminTLS, c.Log = inbound.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}, slog.New(slog.NewTextHandler(&log, nil))
+		c.AdminTLS, c.Log = inbound.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca},
+			slog.New(slog.NewTextHandler(&log, nil))
 	})
 	server := httptest.NewUnstartedServer(r.admin)
 	server.Listener.Close()
@@ -191,7 +204,8 @@ func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
 		t.Helper()
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates}}
 		defer transport.CloseIdleConnections()
-		req, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(server.URL, "http:", "https:", 1)+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(server.URL, "http:", "https:", 1)+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,28 +232,37 @@ func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
 		{"a stream without one", "GET", "/events", nil, nil, 403, "--admin-client-ca"},
 		{"without one", "POST", "/override", nil, nil, 403, "--admin-client-ca"},
 		{"without one, to reload", "POST", "/reload", nil, nil, 403, "--admin-client-ca"},
-		{"with a token instead", "POST", "/override", http.Header{"Authorization": {"Bearer " + pageToken}}, nil, 403, "--admin-client-ca"},
+		{"with a token instead", "POST", "/override", http.Header{"Authorization": {"Bearer " + pageToken}}, nil, 403,
+			"--admin-client-ca"},
 		{"a stranger's", "POST", "/override", nil, []tls.Certificate{theirs}, 0, ""},
-		{"from another site", "POST", "/override", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine}, 403, "another web site"},
-		{"from another origin", "POST", "/override", http.Header{"Origin": {"https://evil.test"}}, []tls.Certificate{mine}, 403, "another web site"},
-		{"from a form", "POST", "/override", http.Header{"Content-Type": {"text/plain"}}, []tls.Certificate{mine}, 415, "application/json"},
-		{"from no page of ours", "POST", "/override", http.Header{"X-Abate-Admin": nil}, []tls.Certificate{mine}, 403, "X-Abate-Admin"},
-		{"data for another site", "GET", "/state", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine}, 403, "another web site"},
+		{"from another site", "POST", "/override", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine},
+			403, "another web site"},
+		{"from another origin", "POST", "/override", http.Header{"Origin": {"https://evil.test"}}, []tls.Certificate{mine},
+			403, "another web site"},
+		{"from a form", "POST", "/override", http.Header{"Content-Type": {"text/plain"}}, []tls.Certificate{mine},
+			415, "application/json"},
+		{"from no page of ours", "POST", "/override", http.Header{"X-Abate-Admin": nil}, []tls.Certificate{mine}, 403,
+			"X-Abate-Admin"},
+		{"data for another site", "GET", "/state", http.Header{"Sec-Fetch-Site": {"cross-site"}}, []tls.Certificate{mine},
+			403, "another web site"},
 		{"GET", "GET", "/override", nil, []tls.Certificate{mine}, 405, ""},
 	} {
-		if status, body := do(c.method, c.path, force, c.header, c.certificates...); status != c.status || !strings.Contains(body, c.says) {
+		if status, body := do(c.method, c.path, force, c.header, c.certificates...); status != c.status ||
+			!strings.Contains(body, c.says) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}
 	if r.get("/").status != 200 || strings.Contains(log.text(), "admin page\" done") {
 		t.Errorf("something was changed: %s", log.text())
 	}
-	if status, body := do("POST", "/override", force, http.Header{"Sec-Fetch-Site": {"same-origin"}}, mine); status != 200 || r.get("/").status != 503 {
+	if status, body := do("POST", "/override", force, http.Header{"Sec-Fetch-Site": {"same-origin"}}, mine); status !=
+		200 || r.get("/").status != 503 {
 		t.Errorf("with a certificate: %d %s", status, body)
 	}
 	_, body := do("GET", "/state", "", nil, mine)
 	var s abateadmin.Snapshot
-	if err := json.Unmarshal([]byte(body), &s); err != nil || !s.May || s.Asks || len(s.Rows) != 1 || s.Rows[0].By == "" || !strings.Contains(log.text(), "circuit forced open") {
+	if err := json.Unmarshal([]byte(body), &s); err != nil || !s.May || s.Asks || len(s.Rows) != 1 || s.Rows[0].By == "" ||
+		!strings.Contains(log.text(), "circuit forced open") {
 		t.Errorf("%v %s", err, body)
 	}
 }
@@ -247,14 +270,17 @@ func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
 // TestOnLoopbackNoOtherNameIsAnswered: a web site that has its own name point here reads nothing.
 func TestOnLoopbackNoOtherNameIsAnswered(t *testing.T) {
 	r := start(t, single([]string{"http://127.0.0.1:9"}))
-	for _, path := range []string{"/", "/state", "/events", "/guard?name=s", "/guards", "/gates", "/policy", "/metrics", "/healthz", "/readyz"} {
+	for _, path := range []string{
+		"/", "/state", "/events", "/guard?name=s", "/guards", "/gates", "/policy", "/metrics", "/healthz", "/readyz",
+	} {
 		for host, want := range map[string]int{"evil.test:15000": 421, "127.0.0.1:15000": 200, "localhost:15000": 200} {
 			if path == "/events" && want == 200 || strings.HasSuffix(path, "z") && want == 421 {
 				continue // it does not end by itself, or shows nothing
 			}
 			req := httptest.NewRequest("GET", path, nil)
 			req.Host = host
-			req = req.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 15000}))
+			req = req.WithContext(
+				context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 15000}))
 			w := httptest.NewRecorder()
 			r.admin.ServeHTTP(w, req)
 			if w.Code != want {
@@ -272,7 +298,8 @@ func TestAnOverrideOutlivesAServiceThatIsAwayForAWhile(t *testing.T) {
 	up := inTurn(t, ok("fine"))
 	with, without := single([]string{up.url}), "services: {other: {upstreams: [\"http://127.0.0.1:9\"]}}\n"
 	r := start(t, with, withTokens(t))
-	if status, body := r.adminDo("POST", "/override", pageToken, `{"guard": "s", "override": "forcedOpen"}`); status != 200 {
+	if status, body := r.adminDo("POST", "/override", pageToken, `{"guard": "s", "override": "forcedOpen"}`); status !=
+		200 {
 		t.Fatalf("%d %s", status, body)
 	}
 	for _, policy := range []string{without, with} {
@@ -285,7 +312,8 @@ func TestAnOverrideOutlivesAServiceThatIsAwayForAWhile(t *testing.T) {
 			return len(s.Rows) == 1 && (s.Rows[0].Name == "s") == (policy == with)
 		})
 	}
-	if row := r.snapshot(pageToken).Rows[0]; row.Override != "forcedOpen" || row.By != "anna" || row.Guards != 1 || r.get("/").status != 503 {
+	if row := r.snapshot(pageToken).Rows[0]; row.Override != "forcedOpen" || row.By != "anna" || row.Guards != 1 ||
+		r.get("/").status != 503 {
 		t.Errorf("%+v", row)
 	}
 }
@@ -296,7 +324,8 @@ func TestThePageCountsWhatTheProxyDoes(t *testing.T) {
 		return // it takes a second or more
 	}
 	up := inTurn(t, status(500), status(500), ok(""))
-	r := start(t, single([]string{up.url}, "initialDelay: 1ms", "maxRetries: 5")+"  gone: {upstreams: [\"http://127.0.0.1:8\"]}\n")
+	r := start(
+		t, single([]string{up.url}, "initialDelay: 1ms", "maxRetries: 5")+"  gone: {upstreams: [\"http://127.0.0.1:8\"]}\n")
 	if got := r.get("/"); got.status != 200 {
 		t.Fatalf("%+v", got)
 	}

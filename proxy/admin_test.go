@@ -47,7 +47,8 @@ func TestTheAdminPages(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != tt.contentType || !strings.Contains(string(body), tt.content) {
+		if resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != tt.contentType ||
+			!strings.Contains(string(body), tt.content) {
 			t.Errorf("%s %s: %d %q %.200s", tt.method, tt.path, resp.StatusCode, resp.Header.Get("Content-Type"), body)
 		}
 	}
@@ -123,7 +124,8 @@ gatewayRetries: true
 		eventually(t, "nothing pending", func() bool { e := r.guard().Endpoints[0]; return e.Pending == 0 && e.Idle > 0 })
 	}
 	got := r.shape()
-	if p := got.Policy; p.Path != r.file || p.Loaded.IsZero() || len(p.Hash) != 64 || p.Error != "" || !p.GatewayRetries || got.Draining {
+	if p := got.Policy; p.Path != r.file || p.Loaded.IsZero() || len(p.Hash) != 64 || p.Error != "" || !p.GatewayRetries ||
+		got.Draining {
 		t.Errorf("policy: %+v, draining %v", p, got.Draining)
 	}
 	if len(got.Services) != 2 {
@@ -131,10 +133,12 @@ gatewayRetries: true
 	}
 	down, idle := got.Services[0], got.Services[1]
 	b := down.Breaker
-	if wait, err := time.ParseDuration(b.ProbesIn); down.Service != "down" || b.State != "open" || b.Openings != 1 || err != nil || wait < 30*time.Minute {
+	if wait, err := time.ParseDuration(b.ProbesIn); down.Service != "down" || b.State != "open" || b.Openings != 1 ||
+		err != nil || wait < 30*time.Minute {
 		t.Errorf("circuitBreaker: %+v", b)
 	}
-	if down.Budget < 4 || down.Budget > 4.3 || down.Bulkhead.Limit != 7 || down.Bulkhead.Running+down.Bulkhead.Queued != 0 {
+	if down.Budget < 4 || down.Budget > 4.3 || down.Bulkhead.Limit != 7 ||
+		down.Bulkhead.Running+down.Bulkhead.Queued != 0 {
 		t.Errorf("budget %v, bulkhead %+v", down.Budget, down.Bulkhead)
 	}
 	if m := r.adminGet("/metrics"); !strings.Contains(m, `circuit_breaker_state{service="down"} 2`) {
@@ -153,7 +157,8 @@ gatewayRetries: true
 
 // TestThePolicyPageIsAPolicyFile: what it shows can be put in force, and means the same.
 func TestThePolicyPageIsAPolicyFile(t *testing.T) {
-	r := start(t, single([]string{"http://127.0.0.1:9"}, "hedge: {delay: 1s}", "fallback: {status: 200, body: 'a: \"b\"'}")+"gatewayRetries: true\n")
+	r := start(t, single([]string{"http://127.0.0.1:9"}, "hedge: {delay: 1s}",
+		"fallback: {status: 200, body: 'a: \"b\"'}")+"gatewayRetries: true\n")
 	page := r.adminGet("/policy")
 	file, err := policyfile.Parse("policy.yaml", []byte(page))
 	if err != nil {
@@ -162,7 +167,8 @@ func TestThePolicyPageIsAPolicyFile(t *testing.T) {
 	if again := string(file.Format()); again != page {
 		t.Errorf("it changes when it is read:\n%s\nbecomes\n%s", page, again)
 	}
-	if s := file.Services[0]; s.Name != "s" || s.Policy.Hedge.Delay != time.Second || s.Policy.Fallback.Body != `a: "b"` || !file.GatewayRetries {
+	if s := file.Services[0]; s.Name != "s" || s.Policy.Hedge.Delay != time.Second || s.Policy.Fallback.Body != `a: "b"` ||
+		!file.GatewayRetries {
 		t.Errorf("it says something else: %+v", s)
 	}
 	if !strings.Contains(page, "waitDurationInOpenState") {
@@ -170,7 +176,8 @@ func TestThePolicyPageIsAPolicyFile(t *testing.T) {
 	}
 }
 
-// TestTheMetricsAreThoseOfPrometheus: its own parser reads them, and what the labels can be does not depend on requests.
+// TestTheMetricsAreThoseOfPrometheus: its own parser reads them, and what the labels can be does not depend on
+// requests.
 func TestTheMetricsAreThoseOfPrometheus(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/busy") {
@@ -217,7 +224,9 @@ func TestTheMetricsAreThoseOfPrometheus(t *testing.T) {
 		requests[labels["service"]+" "+labels["endpoint"]+" "+labels["status"]] = m.GetCounter().GetValue()
 	}
 	addr := strings.Replace(up[len("http://"):], "127.0.0.1", "localhost", 1)
-	if want := map[string]float64{"s a.test/x 200": 50, "s /busy 503": 1, "t " + addr + " 200": 50}; !maps.Equal(requests, want) {
+	if want := map[string]float64{
+		"s a.test/x 200": 50, "s /busy 503": 1, "t " + addr + " 200": 50,
+	}; !maps.Equal(requests, want) {
 		t.Errorf("http_client_requests_total is %v, want %v", requests, want)
 	}
 	for _, want := range []string{
@@ -230,7 +239,8 @@ func TestTheMetricsAreThoseOfPrometheus(t *testing.T) {
 		}
 	}
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "abate_") && !strings.HasPrefix(f.GetName(), "http_client_") && f.GetName() != "circuit_breaker_state" &&
+		if !strings.HasPrefix(f.GetName(), "abate_") && !strings.HasPrefix(f.GetName(), "http_client_") &&
+			f.GetName() != "circuit_breaker_state" &&
 			!strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") || f.GetHelp() == "" {
 			t.Errorf("%s: %q", f.GetName(), f.GetHelp())
 		}
@@ -264,7 +274,8 @@ func TestRequestsUnderWayAreShown(t *testing.T) {
 	shows := func(n int) {
 		t.Helper()
 		eventually(t, fmt.Sprint(n, " under way"), func() bool {
-			return strings.Contains(r.adminGet("/metrics"), fmt.Sprintf(`http_client_concurrent_requests{service="s"} %d`, n)) && r.guard().Endpoints[0].Pending == n
+			return strings.Contains(r.adminGet("/metrics"), fmt.Sprintf(`http_client_concurrent_requests{service="s"} %d`, n)) &&
+				r.guard().Endpoints[0].Pending == n
 		})
 	}
 	a := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")

@@ -24,35 +24,49 @@ var requestsRefused = []struct {
 	send   string
 	status int
 }{
-	{"Content-Length and Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-	{"Transfer-Encoding and Content-Length", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nContent-Length: 44\r\n\r\n0\r\n\r\n", 400},
-	{"Content-Length: 0 and Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-	{"two Transfer-Encodings", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", 400},
-	{"chunked twice", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+	{"Content-Length and Transfer-Encoding",
+		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+	{"Transfer-Encoding and Content-Length", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: " +
+		"chunked\r\nContent-Length: 44\r\n\r\n0\r\n\r\n", 400},
+	{"Content-Length: 0 and Transfer-Encoding",
+		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+	{"two Transfer-Encodings", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: " +
+		"identity\r\n\r\n0\r\n\r\n", 400},
+	{"chunked twice", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: " +
+		"chunked\r\n\r\n0\r\n\r\n", 400},
 	{"chunked, chunked", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 400},
 	{"chunked, identity", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400},
 	{"gzip, chunked", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
 	{"xchunked", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501},
 	{"quoted chunked", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n", 501},
 	{"chunked behind a tab", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n", 400},
-	{"chunked behind a vertical tab", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", 400},
+	{"chunked behind a vertical tab", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+		400},
 	{"empty Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n", 400},
 	{"Transfer-Encoding in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-	{"Transfer-Encoding with a space before its colon", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 5\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400},
-	{"Transfer-Encoding behind a space", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 5\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-	{"folded Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400},
-	{"Transfer-Encoding behind a bare LF", "POST / HTTP/1.1\r\nHost: s.test\r\nA: b\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-	{"Transfer-Encoding behind a bare CR", "POST / HTTP/1.1\r\nHost: s.test\r\nA: b\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+	{"Transfer-Encoding with a space before its colon",
+		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 5\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", 400},
+	{"Transfer-Encoding behind a space", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 5\r\n Transfer-Encoding: " +
+		"chunked\r\n\r\n0\r\n\r\n", 400},
+	{"folded Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+		400},
+	{"Transfer-Encoding behind a bare LF", "POST / HTTP/1.1\r\nHost: s.test\r\nA: b\nTransfer-Encoding: " +
+		"chunked\r\n\r\n0\r\n\r\n", 400},
+	{"Transfer-Encoding behind a bare CR", "POST / HTTP/1.1\r\nHost: s.test\r\nA: b\rTransfer-Encoding: " +
+		"chunked\r\n\r\n0\r\n\r\n", 400},
 	{"NUL in a value", "GET / HTTP/1.1\r\nHost: s.test\r\nA: b\x00c\r\n\r\n", 400},
 	{"NUL in a name", "GET / HTTP/1.1\r\nHost: s.test\r\nA\x00: b\r\n\r\n", 400},
 	{"NUL in the target", "GET /\x00 HTTP/1.1\r\nHost: s.test\r\n\r\n", 400},
-	{"different Content-Lengths", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nContent-Length: 44\r\n\r\nabcd", 400},
-	{"the same Content-Length twice", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nabcd", 400},
+	{"different Content-Lengths", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nContent-Length: 44\r\n\r\nabcd",
+		400},
+	{"the same Content-Length twice", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nContent-Length: " +
+		"4\r\n\r\nabcd", 400},
 	{"list of Content-Lengths", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4, 4\r\n\r\nabcd", 400},
 	{"Content-Length: +4", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: +4\r\n\r\nabcd", 400},
 	{"Content-Length: -1", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: -1\r\n\r\n", 400},
 	{"Content-Length: 0x4", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 0x4\r\n\r\nabcd", 400},
-	{"Content-Length beyond 63 bits", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 18446744073709551620\r\n\r\nabcd", 400},
+	{"Content-Length beyond 63 bits", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: " +
+		"18446744073709551620\r\n\r\nabcd", 400},
 	{"empty Content-Length", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length:\r\n\r\n", 400},
 	{"folded line", "GET / HTTP/1.1\r\nHost: s.test\r\nA: b\r\n c\r\n\r\n", 400},
 	{"bare LF in the request line", "GET / HTTP/1.1\nHost: s.test\r\n\r\n", 400},
@@ -85,12 +99,17 @@ var requestsRefused = []struct {
 	{"Host with a user", "GET / HTTP/1.1\r\nHost: a@s.test\r\n\r\n", 400},
 	{"Host with a bad port", "GET / HTTP/1.1\r\nHost: s.test:80a\r\n\r\n", 400},
 	{"Connection names Host", "GET / HTTP/1.1\r\nHost: s.test\r\nConnection: close, Host\r\n\r\n", 400},
-	{"Connection names Authorization", "GET / HTTP/1.1\r\nHost: s.test\r\nAuthorization: x\r\nConnection: authorization\r\n\r\n", 400},
+	{"Connection names Authorization", "GET / HTTP/1.1\r\nHost: s.test\r\nAuthorization: x\r\nConnection: " +
+		"authorization\r\n\r\n", 400},
 	{"Connection names X-Forwarded-For", "GET / HTTP/1.1\r\nHost: s.test\r\nConnection: X-Forwarded-For\r\n\r\n", 400},
-	{"Connection names Content-Length", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nConnection: Content-Length\r\n\r\nabcd", 400},
-	{"Connection names Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nConnection: Transfer-Encoding\r\n\r\n0\r\n\r\n", 400},
-	{"Expect of something else", "POST / HTTP/1.1\r\nHost: s.test\r\nExpect: 200-ok\r\nContent-Length: 4\r\n\r\nabcd", 417},
-	{"Expect with more", "POST / HTTP/1.1\r\nHost: s.test\r\nExpect: 100-continue, more\r\nContent-Length: 4\r\n\r\nabcd", 417},
+	{"Connection names Content-Length", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\nConnection: " +
+		"Content-Length\r\n\r\nabcd", 400},
+	{"Connection names Transfer-Encoding", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: " +
+		"chunked\r\nConnection: Transfer-Encoding\r\n\r\n0\r\n\r\n", 400},
+	{"Expect of something else", "POST / HTTP/1.1\r\nHost: s.test\r\nExpect: 200-ok\r\nContent-Length: 4\r\n\r\nabcd",
+		417},
+	{"Expect with more", "POST / HTTP/1.1\r\nHost: s.test\r\nExpect: 100-continue, more\r\nContent-Length: 4\r\n\r\nabcd",
+		417},
 	{"256 fields beside Host", "GET / HTTP/1.1\r\nHost: s.test\r\n" + strings.Repeat("A: b\r\n", 256) + "\r\n", 431},
 	{"head of 70 KB", "GET / HTTP/1.1\r\nHost: s.test\r\nA: " + strings.Repeat("a", 70<<10) + "\r\n\r\n", 431},
 	{"target of 70 KB", "GET /" + strings.Repeat("a", 70<<10) + " HTTP/1.1\r\nHost: s.test\r\n\r\n", 431},
@@ -155,32 +174,42 @@ var requestsMended = []struct {
 	{"HTTP/1.0", "GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1", nil, ""},
 	{"empty line before the request", "\r\nGET /a HTTP/1.1\r\nHost: s.test\r\n\r\n", "GET /a HTTP/1.1", nil, ""},
 	{"absolute form", "GET http://s.test/a?b HTTP/1.1\r\nHost: s.test\r\n\r\n", "GET /a?b HTTP/1.1", nil, ""},
-	{"absolute form goes before Host", "GET http://s.test/a HTTP/1.1\r\nHost: other.test\r\n\r\n", "GET /a HTTP/1.1", nil, ""},
+	{"absolute form goes before Host", "GET http://s.test/a HTTP/1.1\r\nHost: other.test\r\n\r\n",
+		"GET /a HTTP/1.1", nil, ""},
 	{"absolute form without a path", "GET http://s.test HTTP/1.1\r\nHost: s.test\r\n\r\n", "GET / HTTP/1.1", nil, ""},
-	{"h2c", "GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
+	{"h2c", "GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: " +
+		"AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"Upgrade": "", "Connection": "", "HTTP2-Settings": ""}, ""},
 	{"Upgrade that Connection does not name", "GET /a HTTP/1.1\r\nHost: s.test\r\nUpgrade: websocket\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"Upgrade": "", "Connection": ""}, ""},
-	{"Upgrade with content", "POST /a HTTP/1.1\r\nHost: s.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 4\r\n\r\nabcd",
+	{"Upgrade with content", "POST /a HTTP/1.1\r\nHost: s.test\r\nConnection: Upgrade\r\nUpgrade: " +
+		"websocket\r\nContent-Length: 4\r\n\r\nabcd",
 		"POST /a HTTP/1.1", map[string]string{"Upgrade": "", "Connection": "", "Content-Length": "4"}, "abcd"},
-	{"fields of one hop", "GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\nProxy-Connection: close\r\n" +
+	{"fields of one hop", "GET /a HTTP/1.1\r\nHost: s.test\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: " +
+		"timeout=9\r\nProxy-Connection: close\r\n" +
 		"Proxy-Authorization: secret\r\nTE: gzip\r\nX-End: 2\r\n\r\n", "GET /a HTTP/1.1", map[string]string{
-		"X-Hop": "", "Keep-Alive": "", "Proxy-Connection": "", "Proxy-Authorization": "", "TE": "", "Connection": "", "X-End": "2"}, ""},
+		"X-Hop": "", "Keep-Alive": "", "Proxy-Connection": "", "Proxy-Authorization": "", "TE": "", "Connection": "",
+		"X-End": "2"}, ""},
 	{"TE: trailers", "GET /a HTTP/1.1\r\nHost: s.test\r\nTE: deflate, trailers\r\nConnection: TE\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"TE": "trailers", "Connection": "TE"}, ""},
-	{"attempt number of the client's own", "GET /a HTTP/1.1\r\nHost: s.test\r\nX-Envoy-Attempt-Count: 9\r\nX-Envoy-Expected-Rq-Timeout-Ms: 9\r\n\r\n",
+	{"attempt number of the client's own", "GET /a HTTP/1.1\r\nHost: s.test\r\nX-Envoy-Attempt-Count: " +
+		"9\r\nX-Envoy-Expected-Rq-Timeout-Ms: 9\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"X-Envoy-Attempt-Count": "9", "X-Envoy-Expected-Rq-Timeout-Ms": ""}, ""},
 	{"Expect with no content", "GET /a HTTP/1.1\r\nHost: s.test\r\nExpect: 100-continue\r\n\r\n",
 		"GET /a HTTP/1.1", map[string]string{"Expect": ""}, ""},
-	{"POST with no content", "POST /a HTTP/1.1\r\nHost: s.test\r\n\r\n", "POST /a HTTP/1.1", map[string]string{"Content-Length": "0"}, ""},
+	{"POST with no content", "POST /a HTTP/1.1\r\nHost: s.test\r\n\r\n", "POST /a HTTP/1.1",
+		map[string]string{"Content-Length": "0"}, ""},
 	{"Content-Length with zeros before it", "POST /a HTTP/1.1\r\nHost: s.test\r\nContent-Length: 0004\r\n\r\nabcd",
 		"POST /a HTTP/1.1", map[string]string{"Content-Length": "4"}, "abcd"},
 	{"GET with content", "GET /a HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\n\r\nabcd",
 		"GET /a HTTP/1.1", map[string]string{"Content-Length": "4"}, "abcd"},
-	{"chunk extensions", "POST /a HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: ChUnKeD\r\n\r\n3;a=\"b\";c\r\nabc\r\n0001;x\r\nd\r\n0;last\r\n\r\n",
+	{"chunk extensions", "POST /a HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: " +
+		"ChUnKeD\r\n\r\n3;a=\"b\";c\r\nabc\r\n0001;x\r\nd\r\n0;last\r\n\r\n",
 		"POST /a HTTP/1.1", map[string]string{"Transfer-Encoding": "chunked", "Content-Length": ""}, "abcd"},
-	{"forbidden trailers", "POST /a HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\n\r\n4\r\nabcd\r\n0\r\n" +
-		"Content-Length: 99\r\nTransfer-Encoding: gzip\r\nHost: other.test\r\nAuthorization: x\r\nX-Sum: 7\r\nConnection: close\r\n\r\n",
+	{"forbidden trailers", "POST /a HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\nTE: " +
+		"trailers\r\n\r\n4\r\nabcd\r\n0\r\n" +
+		"Content-Length: 99\r\nTransfer-Encoding: gzip\r\nHost: other.test\r\nAuthorization: x\r\nX-Sum: 7\r\nConnection: " +
+		"close\r\n\r\n",
 		"POST /a HTTP/1.1", map[string]string{"Transfer-Encoding": "chunked", "Authorization": ""}, "abcd"},
 }
 
@@ -205,7 +234,8 @@ func TestOddRequestsArriveInPlainForm(t *testing.T) {
 					t.Errorf("%s is %q, want %q", name, v, want)
 				}
 			}
-			if data, trailer := plain(t, got); data != c.content || strings.Contains(strings.ReplaceAll(trailer, "X-Sum: 7\r\n", ""), ":") {
+			if data, trailer := plain(t, got); data != c.content ||
+				strings.Contains(strings.ReplaceAll(trailer, "X-Sum: 7\r\n", ""), ":") {
 				t.Errorf("the service got content %q and trailer %q", data, trailer)
 			} else if strings.Contains(c.send, "X-Sum") != strings.Contains(trailer, "X-Sum") {
 				t.Errorf("trailer %q", trailer)
@@ -328,7 +358,8 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 		case 1:
 			fmt.Fprintf(&all, "POST /%d HTTP/1.1\r\nHost: s.test\r\nContent-Length: 5\r\n\r\nGET /", i)
 		case 2:
-			fmt.Fprintf(&all, "POST /%d HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nGET\r\n2;x\r\n /\r\n0\r\n\r\n", i)
+			fmt.Fprintf(&all, "POST /%d HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nGET\r\n2;x\r\n "+
+				"/\r\n0\r\n\r\n", i)
 		case 3:
 			fmt.Fprintf(&all, "PUT /%d HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n", i)
 		}
@@ -404,7 +435,9 @@ func TestGarbageBehindTheHTTP2Preface(t *testing.T) {
 	s := echo(t)
 	r := start(t, single([]string{s.url}, noBreaker))
 	var conns []*client
-	for _, garbage := range []string{smuggled, strings.Repeat("\xff", 100), "\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"} {
+	for _, garbage := range []string{
+		smuggled, strings.Repeat("\xff", 100), "\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01",
+	} {
 		conns = append(conns, r.dial().send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+garbage))
 		if a := r.get("/next"); a.content != "GET /next HTTP/1.1" {
 			t.Errorf("the next client got %d %q", a.status, a.content)

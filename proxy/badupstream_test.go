@@ -40,13 +40,15 @@ var answersRefused = []failing{
 	{"status 600", "HTTP/1.1 600 OK\r\nContent-Length: 0\r\n\r\n", true, 502, false},
 	{"status of four digits", "HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n", true, 502, false},
 	{"status of words", "HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n", true, 502, false},
-	{"Content-Length and Transfer-Encoding", okHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true, 502, false},
+	{"Content-Length and Transfer-Encoding", okHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		true, 502, false},
 	{"two Content-Lengths", okHead + "Content-Length: 5\r\nContent-Length: 4\r\n\r\nabcde", true, 502, false},
 	{"list of Content-Lengths", okHead + "Content-Length: 5, 5\r\n\r\nabcde", true, 502, false},
 	{"negative Content-Length", okHead + "Content-Length: -5\r\n\r\nabcde", true, 502, false},
 	{"Content-Length beyond 63 bits", okHead + "Content-Length: 18446744073709551621\r\n\r\nabcde", true, 502, false},
 	{"unknown coding", okHead + "Transfer-Encoding: gzip\r\n\r\nabcde", true, 502, false},
-	{"chunked twice", okHead + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true, 502, false},
+	{"chunked twice", okHead + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true,
+		502, false},
 	{"chunked in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true, 502, false},
 	{"folded line", okHead + "A: b\r\n c\r\nContent-Length: 0\r\n\r\n", true, 502, false},
 	{"bare LF", okHead + "A: b\nContent-Length: 0\r\n\r\n", true, 502, false},
@@ -55,10 +57,12 @@ var answersRefused = []failing{
 	{"space before a colon", okHead + "Content-Length : 5\r\n\r\nabcde", true, 502, false},
 	{"257 fields", okHead + strings.Repeat("A: b\r\n", 257) + "\r\n", true, 502, false},
 	{"head of 70 KB", okHead + "A: " + strings.Repeat("a", 70<<10) + "\r\n\r\n", true, 502, false},
-	{"101 that nobody asked for", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", true, 502, false},
+	{"101 that nobody asked for", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+		true, 502, false},
 	{"100 interim answers", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100) + ok("late"), true, 502, false},
 	{"1000 times 100 Continue", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 1000) + ok("late"), true, 502, false},
-	{"interim answer with content", "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nabcde" + ok("late"), true, 502, false},
+	{"interim answer with content", "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nabcde" + ok("late"), true,
+		502, false},
 
 	{"less than Content-Length", okHead + "Content-Length: 10\r\n\r\nabcd", false, 200, true},
 	{"no content at all", okHead + "Content-Length: 10\r\n\r\n", false, 200, true},
@@ -69,7 +73,8 @@ var answersRefused = []failing{
 	{"part of a trailer", okHead + "Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\nA: b\r\n", false, 200, true},
 	{"broken chunk size", okHead + "Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\nx\r\n", true, 200, true},
 	{"chunk longer than its size", okHead + "Transfer-Encoding: chunked\r\n\r\n4\r\nabcdef\r\n0\r\n\r\n", true, 200, true},
-	{"endless chunk extensions", okHead + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\na\r\n", 1000), true, 200, true},
+	{"endless chunk extensions", okHead + "Transfer-Encoding: chunked\r\n\r\n" +
+		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\na\r\n", 1000), true, 200, true},
 }
 
 // scripted answers the first attempt at /i with the ith of answers, and everything else well.
@@ -163,8 +168,10 @@ var longer = []struct{ name, request, answer, extra, content string }{
 	{"304", "GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 300\r\n\r\n", ok("stolen"), ""},
 	{"HEAD", "HEAD", okHead + "Content-Length: 300\r\n\r\n", ok("stolen"), ""},
 	{"HEAD in chunks", "HEAD", okHead + "Transfer-Encoding: chunked\r\n\r\n", "4\r\nmine\r\n0\r\n\r\n" + ok("stolen"), ""},
-	{"100 Continue unasked", "GET", okHead + "Content-Length: 4\r\n\r\nmine", "HTTP/1.1 100 Continue\r\n\r\n" + ok("stolen"), "mine"},
-	{"408 on the idle connection", "GET", okHead + "Content-Length: 4\r\n\r\nmine", "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "mine"},
+	{"100 Continue unasked", "GET", okHead + "Content-Length: 4\r\n\r\nmine", "HTTP/1.1 100 Continue\r\n\r\n" +
+		ok("stolen"), "mine"},
+	{"408 on the idle connection", "GET", okHead + "Content-Length: 4\r\n\r\nmine",
+		"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "mine"},
 	{"one byte", "GET", okHead + "Content-Length: 4\r\n\r\nmine", "\n", "mine"},
 }
 
@@ -284,7 +291,9 @@ func TestAnswerBeforeTheRequestHasBeenSent(t *testing.T) {
 				if n := s.connections(); n != 1 {
 					t.Errorf("sent %d times", n)
 				}
-				eventually(t, "the connection to the service is closed", func() bool { return c.closes || r.guard().Endpoints[0].Idle == 0 })
+				eventually(t, "the connection to the service is closed", func() bool {
+					return c.closes || r.guard().Endpoints[0].Idle == 0
+				})
 			})
 		}
 	}
@@ -315,14 +324,17 @@ func TestBothDirectionsFlowAtOnceOverHTTP1(t *testing.T) {
 
 func TestRequestThatIsNotRepeatableIsSentOnce(t *testing.T) {
 	var sent atomic.Int64
-	for _, answer := range []string{"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nConte", ""} {
+	for _, answer := range []string{
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nConte", "",
+	} {
 		s := upstream(t, func(c net.Conn, req string) {
 			sent.Add(1)
 			if io.WriteString(c, answer); !strings.HasSuffix(answer, "\r\n\r\n") {
 				c.Close()
 			}
 		})
-		r := start(t, single([]string{s.url, s.url + "/again"}, quickRetry, noBreaker, noEjection, "retryBudget: {ratio: 1, reserve: 1000}"))
+		r := start(t, single([]string{s.url, s.url + "/again"}, quickRetry, noBreaker, noEjection,
+			"retryBudget: {ratio: 1, reserve: 1000}"))
 		for _, c := range []struct {
 			request string
 			want    int64
@@ -335,9 +347,11 @@ func TestRequestThatIsNotRepeatableIsSentOnce(t *testing.T) {
 			{"DELETE / HTTP/1.1\r\nHost: s.test\r\n\r\n", 1},
 			{"get / HTTP/1.1\r\nHost: s.test\r\n\r\n", 1},
 			{"POST / HTTP/1.1\r\nHost: s.test\r\nIdempotency-Key: 1\r\nContent-Length: 4\r\n\r\nabcd", 4},
-			{"POST / HTTP/1.1\r\nHost: s.test\r\nIdempotency-Key: 1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n", 4},
+			{"POST / HTTP/1.1\r\nHost: s.test\r\nIdempotency-Key: 1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n",
+				4},
 			{"POST / HTTP/1.1\r\nHost: s.test\r\nIdempotency-Key:\r\nContent-Length: 4\r\n\r\nabcd", 1},
-			{"GET / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("a", 100000), 1}, // too long to be held
+			// too long to be held
+			{"GET / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("a", 100000), 1},
 		} {
 			sent.Store(0)
 			conn := r.dial().send(c.request)
@@ -361,7 +375,8 @@ func nobody(t testing.TB) string {
 
 func TestRefusedConnectionGoesToTheOtherEndpoint(t *testing.T) {
 	s := echo(t)
-	r := start(t, single([]string{nobody(t), s.url}, quickRetry, noBreaker, noEjection, "retryBudget: {ratio: 1, reserve: 1000}"))
+	r := start(t, single([]string{nobody(t), s.url}, quickRetry, noBreaker, noEjection,
+		"retryBudget: {ratio: 1, reserve: 1000}"))
 	for _, request := range []string{
 		"GET / HTTP/1.1\r\nHost: s.test\r\n\r\n",
 		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\n\r\nabcd",
@@ -393,8 +408,8 @@ func (c *atOnce) Read(p []byte) (int, error) { c.let(); return c.Conn.Read(p) }
 
 func (c *atOnce) let() { c.Conn.Write(c.held); c.held = nil }
 
-// Over TLS unasked bytes may have been read from the socket along with the answer, and a closed connection has an alert to
-// be read.
+// Over TLS unasked bytes may have been read from the socket along with the answer, and a closed connection has an alert
+// to be read.
 func TestBytesBeyondAnAnswerOverTLS(t *testing.T) {
 	cert := trusted.issue(t)
 	for _, end := range []string{"another answer at once", "another answer later", "closed"} {

@@ -86,7 +86,8 @@ func TestARetryGoesToAnotherEndpoint(t *testing.T) {
 				url = "http://" + l.Addr().String()
 				l.Close()
 			}
-			r := start(t, single([]string{url, good.url}, quickRetry, "maxRetries: 1", noBreaker, noEjection, "retryBudget: {disabled: true}"))
+			r := start(t, single([]string{url, good.url}, quickRetry, "maxRetries: 1", noBreaker, noEjection,
+				"retryBudget: {disabled: true}"))
 			for range 30 {
 				if a := r.get("/"); a.content != "good" {
 					t.Fatalf("got %+v", a)
@@ -176,7 +177,8 @@ func TestNothingIsEjectedWhenThePolicySaysSo(t *testing.T) {
 func TestWhatAClientDoesIsNotItsEndpointsFault(t *testing.T) {
 	came := make(chan struct{}, 10)
 	s := upstream(t, func(net.Conn, string) { came <- struct{}{} })
-	r := start(t, single([]string{s.url, s.url + "/b"}, "outlierDetection: {consecutiveFailures: 1, baseEjectionTime: 1h, maxEjectionTime: 1h, maxEjectionShare: 1}"))
+	r := start(t, single([]string{s.url, s.url + "/b"},
+		"outlierDetection: {consecutiveFailures: 1, baseEjectionTime: 1h, maxEjectionTime: 1h, maxEjectionShare: 1}"))
 	for range 4 {
 		c := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 		wait(t, "the request", came)

@@ -12,7 +12,8 @@ import (
 
 // An answer that breaks off after its head is a failure of the service, whose head has counted as a success: once.
 func TestAnswersThatBreakOffOpenTheCircuit(t *testing.T) {
-	const brittle = "circuitBreaker: {failureThreshold: 3, failureRateThreshold: 1, minimumNumberOfCalls: 3, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"
+	const brittle = "circuitBreaker: {failureThreshold: 3, failureRateThreshold: 1, minimumNumberOfCalls: 3, " +
+		"waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"
 	for name, keys := range map[string][]string{
 		"plain":  {noRetries, noEjection, brittle},
 		"hedged": {noRetries, noEjection, brittle, "hedge: {delay: 1m}"},
@@ -45,7 +46,8 @@ func TestAnswersThatBreakOffOpenTheCircuit(t *testing.T) {
 	}
 }
 
-// Whoever leaves in the middle of an answer, or lets the proxy find out while it writes, says nothing about the service.
+// Whoever leaves in the middle of an answer, or lets the proxy find out while it writes, says nothing about the
+// service.
 func TestAClientThatLeavesInTheMiddleOfAnAnswerIsNoFailureOfTheService(t *testing.T) {
 	for name, keys := range map[string][]string{"plain": nil, "hedged": {"hedge: {delay: 1m}"}} {
 		for kind, more := range map[string]bool{"a service that is silent": false, "a service that goes on": true} {
@@ -75,7 +77,8 @@ func TestAClientThatLeavesInTheMiddleOfAnAnswerIsNoFailureOfTheService(t *testin
 	}
 }
 
-// The kernel has the client's next request before the end of its connection: that it has left must be seen all the same.
+// The kernel has the client's next request before the end of its connection: that it has left must be seen all the
+// same.
 func TestAClientThatLeavesWithAnotherRequestUnreadIsNoFailureOfTheService(t *testing.T) {
 	for kind, c := range map[string]struct {
 		head string
@@ -84,7 +87,9 @@ func TestAClientThatLeavesWithAnotherRequestUnreadIsNoFailureOfTheService(t *tes
 		"long, moved by the kernel":   {okHead + "Content-Length: 1000000000\r\n\r\nbegun", true},
 		"in chunks":                   {okHead + "Transfer-Encoding: chunked\r\n\r\n3b9aca00\r\nbegun", true},
 		"of a service that is silent": {okHead + "Content-Length: 1000\r\n\r\nbegun", false},
-		"of events":                   {okHead + "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n", false},
+		"of events": {
+			okHead + "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n", false,
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel() // it waits
@@ -117,7 +122,8 @@ func TestAClientThatLeavesWithAnotherRequestUnreadIsNoFailureOfTheService(t *tes
 	}
 }
 
-// A client that sent a key and left is worked for as long as its lease lasts; the service is not blamed for its leaving either.
+// A client that sent a key and left is worked for as long as its lease lasts; the service is not blamed for its leaving
+// either.
 func TestAClientThatLeavesInTheMiddleOfAKeyedAnswerIsNoFailureOfTheService(t *testing.T) {
 	for kind, head := range map[string]string{
 		"kept":      okHead + "Content-Length: 10\r\n\r\nbegun",
@@ -146,7 +152,8 @@ func TestAClientThatLeavesInTheMiddleOfAKeyedAnswerIsNoFailureOfTheService(t *te
 	}
 }
 
-const brittleAtOnce = "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"
+const brittleAtOnce = "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, " +
+	"maxWaitDurationInOpenState: 1h}"
 
 // unblamed checks that a call is over, and that it was none that failed.
 func (r *running) unblamed() {

@@ -40,10 +40,13 @@ func (p *pair) Observe(e abate.Event) {
 }
 
 // countOnly are the keys of a service whose calls are limited by their number, and by nothing else.
-var countOnly = []string{"maxRetries: 2", quickRetry, noBreaker, noEjection, "retryBudget: {disabled: true}", "attemptTimeout: 10s"}
+var countOnly = []string{
+	"maxRetries: 2", quickRetry, noBreaker, noEjection, "retryBudget: {disabled: true}", "attemptTimeout: 10s",
+}
 
 // newPair runs a program, which is given its proxy's side, and calls next. keys are those of the calls.
-func newPair(t testing.TB, app func(p *pair, w http.ResponseWriter, r *http.Request), next string, keys []string, change ...func(*proxy.Config)) *pair {
+func newPair(t testing.TB, app func(p *pair, w http.ResponseWriter, r *http.Request), next string, keys []string,
+	change ...func(*proxy.Config)) *pair {
 	t.Helper()
 	p := &pair{http: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(p.http.CloseIdleConnections)
@@ -114,7 +117,9 @@ func TestAProgramsCallsShareTheAllowanceOfItsRequest(t *testing.T) {
 		{"b3", []string{"b3"}, []string{"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90"}},
 		{"X-B3-TraceId", []string{"X-B3-TraceId"}, []string{"X-B3-TraceId: 64fe8b2a57d3eff7"}},
 		{"X-Request-Id", []string{"X-Request-Id"}, []string{"x-request-id: 8c6f0a66-8f2b-4a3b-9a35-0d2f2f1f2a10"}},
-		{"all", []string{allowance, "traceparent", "X-Request-Id"}, []string{"traceparent: " + traceparent, "x-request-id: 12345678"}},
+		{"all", []string{allowance, "traceparent", "X-Request-Id"}, []string{
+			"traceparent: " + traceparent, "x-request-id: 12345678",
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			leaf := inTurn(t, status(503))
@@ -130,7 +135,8 @@ func TestAProgramsCallsShareTheAllowanceOfItsRequest(t *testing.T) {
 				}
 			}
 			for _, req := range leaf.seen() {
-				if got := field(req, allowance); got != `0;owner="edge"` || strings.Count(strings.ToLower(req), strings.ToLower(allowance)) != 1 {
+				if got := field(req, allowance); got != `0;owner="edge"` ||
+					strings.Count(strings.ToLower(req), strings.ToLower(allowance)) != 1 {
 					t.Errorf("the service got %q", req)
 				}
 			}
@@ -187,7 +193,8 @@ func TestTheProgramIsToldTheAllowanceAndAnIdOfItsRequest(t *testing.T) {
 		}
 		ids[a.content] = true
 	}
-	if a := p.ask(allowance+": 4", "abate_retry_allowance: 3", allowance+": x"); !strings.HasPrefix(a.content, `["3;call=`) {
+	if a := p.ask(allowance+": 4", "abate_retry_allowance: 3", allowance+": x"); !strings.HasPrefix(
+		a.content, `["3;call=`) {
 		t.Errorf("of several the least should count: %s", a.content)
 	}
 	again := p.ask(allowance + `: 2;owner="edge"`).content
@@ -247,7 +254,9 @@ func TestACallWithNothingLeftIsNotTheLastWord(t *testing.T) {
 	p := newPair(t, func(p *pair, w http.ResponseWriter, r *http.Request) {
 		for _, want := range [][3]string{{"0;final", "false", ""}, {"0", "", "tree-exhausted"}} {
 			resp := p.call(r, carry(r, allowance))
-			if got := [3]string{resp.Header.Get(made), resp.Header.Get("X-Should-Retry"), resp.Header.Get("Abate-Reason")}; got != want {
+			if got := [3]string{
+				resp.Header.Get(made), resp.Header.Get("X-Should-Retry"), resp.Header.Get("Abate-Reason"),
+			}; got != want {
 				t.Errorf("the program was told %q, want %q", got, want)
 			}
 		}
@@ -272,7 +281,8 @@ func TestFinalStandsOnFailuresOnly(t *testing.T) {
 		if final {
 			want = "2;final"
 		}
-		if a.header.Get(made) != want || (a.header.Get("X-Should-Retry") != "") != final || (a.header.Get("X-Envoy-Ratelimited") != "") != final {
+		if a.header.Get(made) != want || (a.header.Get("X-Should-Retry") != "") != final ||
+			(a.header.Get("X-Envoy-Ratelimited") != "") != final {
 			t.Errorf("%d: %v", code, a.header)
 		}
 	}
@@ -285,7 +295,8 @@ func TestWhatTheProgramSaysOfItsOwnAttemptsCountsToo(t *testing.T) {
 	}, "http://127.0.0.1:1", countOnly)
 	for says, want := range map[string]string{"1": "1", "2;final": "2;final", "": "0", "x": "0"} {
 		a := p.ask(allowance+": 2", "X-Says: "+says)
-		if got := a.header.Values(made); len(got) != 1 || got[0] != want || (a.header.Get("X-Should-Retry") != "") != strings.Contains(want, "final") {
+		if got := a.header.Values(made); len(got) != 1 || got[0] != want ||
+			(a.header.Get("X-Should-Retry") != "") != strings.Contains(want, "final") {
 			t.Errorf("%q became %q: %v", says, got, a.header)
 		}
 	}
@@ -301,7 +312,8 @@ func TestStrangersHaveNoAllowance(t *testing.T) {
 	for _, value := range []string{"0", "1000"} {
 		before := len(leaf.seen())
 		a := p.ask(allowance+": "+value, "traceparent: "+traceparent, "X-Envoy-Attempt-Count: 1")
-		if got := len(leaf.seen()) - before; got != 3 || a.header.Get(made) != "" || a.header.Get("X-Envoy-Ratelimited") != "" {
+		if got := len(leaf.seen()) - before; got != 3 || a.header.Get(made) != "" ||
+			a.header.Get("X-Envoy-Ratelimited") != "" {
 			t.Errorf("a stranger's %s made it %d attempts: %v", value, got, a.header)
 		}
 	}
@@ -310,7 +322,8 @@ func TestStrangersHaveNoAllowance(t *testing.T) {
 // TestNobodyCanRaiseWhatThePolicyAllows: neither a peer nor a program.
 func TestNobodyCanRaiseWhatThePolicyAllows(t *testing.T) {
 	leaf := inTurn(t, status(503))
-	for _, forged := range []string{"1000", `1000;owner="me"`, `1000;call="0000000000000001"`, `1000;call="xxxxxxxxxxxxxxxx"`, "99999999999", "-5", "1e9", ""} {
+	for _, forged := range []string{"1000", `1000;owner="me"`, `1000;call="0000000000000001"`,
+		`1000;call="xxxxxxxxxxxxxxxx"`, "99999999999", "-5", "1e9", ""} {
 		p := newPair(t, func(p *pair, w http.ResponseWriter, r *http.Request) {
 			p.call(r, map[string]string{allowance: forged})
 		}, leaf.url, countOnly)
@@ -433,7 +446,8 @@ func TestAFullTableRepeatsNothing(t *testing.T) {
 		fmt.Sscan(r.Header.Get("X-Forward"), &name)
 		w.WriteHeader(p.call(r, carry(r, name)).StatusCode)
 	}, leaf.url, countOnly, func(c *proxy.Config) { c.CallTrees = 1 })
-	first := dial(t, p.in).send("GET /hold HTTP/1.1\r\nHost: s\r\n" + allowance + ": 2\r\nX-Forward: " + allowance + "\r\n\r\n")
+	first := dial(t, p.in).send("GET /hold HTTP/1.1\r\nHost: s\r\n" + allowance + ": 2\r\nX-Forward: " + allowance +
+		"\r\n\r\n")
 	if got := <-came; !strings.Contains(got, "call=") {
 		t.Fatalf("the first was told %q", got)
 	}
@@ -467,7 +481,8 @@ func TestATraceThatNeverEndsIsNotOneRequest(t *testing.T) {
 		w.WriteHeader(p.call(r, carry(r, "traceparent")).StatusCode)
 	}, leaf.url, countOnly)
 	// One holds the trace from the beginning to the end.
-	holds := dial(t, p.in).send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\ntraceparent: " + traceparent + "\r\n" + allowance + ": 2\r\n\r\n")
+	holds := dial(t, p.in).send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\ntraceparent: " + traceparent +
+		"\r\n" + allowance + ": 2\r\n\r\n")
 	p.holds(1, 0, 0)
 	for range 120 {
 		p.ask(allowance+": 2", "traceparent: "+traceparent)

@@ -12,9 +12,10 @@ import (
 	"testing"
 )
 
-// newChain is three programs, each with a proxy at both sides, of which each calls the next and the last calls leaf. The first
-// comes first.
-func newChain(t testing.TB, leaf string, app func(*pair, http.ResponseWriter, *http.Request), keys []string) (chain [3]*pair) {
+// newChain is three programs, each with a proxy at both sides, of which each calls the next and the last calls leaf.
+// The first comes first.
+func newChain(t testing.TB, leaf string, app func(*pair, http.ResponseWriter, *http.Request), keys []string) (
+	chain [3]*pair) {
 	next := leaf
 	for i := 2; i >= 0; i-- {
 		chain[i] = newPair(t, app, next, keys)
@@ -23,7 +24,8 @@ func newChain(t testing.TB, leaf string, app func(*pair, http.ResponseWriter, *h
 	return chain
 }
 
-// naming is a program that passes on what it has of a request, and gives a request that has no trace one, as OpenTelemetry does.
+// naming is a program that passes on what it has of a request, and gives a request that has no trace one, as
+// OpenTelemetry does.
 func naming(names ...string) func(*pair, http.ResponseWriter, *http.Request) {
 	return func(p *pair, w http.ResponseWriter, r *http.Request) {
 		fields := carry(r, append(names, "X-User")...)
@@ -45,7 +47,9 @@ var downLeaves = []struct {
 	{"answering 503", func(t testing.TB) *server {
 		return upstream(t, func(c net.Conn, _ string) { io.WriteString(c, status(503)) })
 	}, nil},
-	{"hanging", func(t testing.TB) *server { return upstream(t, func(net.Conn, string) {}) }, []string{"attemptTimeout: 60ms"}},
+	{"hanging", func(t testing.TB) *server {
+		return upstream(t, func(net.Conn, string) {})
+	}, []string{"attemptTimeout: 60ms"}},
 }
 
 // unheard is an address at which nobody listens, nor begins to: a connection that goes out holds its port.
@@ -75,7 +79,8 @@ func attempts(chain [3]*pair, leaf *server) map[string]int {
 	return counts
 }
 
-// TestAChainOfProxiesDoesNotMultiplyAttempts is the promise: 3 attempts at the leaf for each request of a user, and not 27.
+// TestAChainOfProxiesDoesNotMultiplyAttempts is the promise: 3 attempts at the leaf for each request of a user, and not
+// 27.
 func TestAChainOfProxiesDoesNotMultiplyAttempts(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds

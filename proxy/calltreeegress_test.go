@@ -33,7 +33,8 @@ func TestTheFirstOfATreeTellsTheServiceWhatIsLeft(t *testing.T) {
 	}{
 		{"a service that says nothing", "", []string{status(503)}, []string{"0", "0", "0"}},
 		{"one that does", "", []string{status(503, made+": 0")}, []string{"0", "0", "0"}},
-		{"and keeps one less of it each time", "maxRetries: 4", []string{status(503, made+": 0")}, []string{"0", "2", "1", "0", "0"}},
+		{"and keeps one less of it each time", "maxRetries: 4", []string{status(503, made+": 0")},
+			[]string{"0", "2", "1", "0", "0"}},
 		{"and uses it", "maxRetries: 4", []string{status(503, made+": 0"), status(503, made+": 2")}, []string{"0", "2", "0"}},
 		{"and uses more than that", "maxRetries: 4", []string{status(503, made+": 9")}, []string{"0"}},
 		{"and is through", "", []string{status(503, made+": 0;final")}, []string{"0"}},
@@ -90,7 +91,8 @@ func TestAClientWithAnAllowanceIsToldWhatBecameOfIt(t *testing.T) {
 		{"circuit open", "2", []string{status(503)}, []string{circuit}, "503 0;final false circuit-open", 1},
 		{"business", "2", []string{status(404)}, nil, "404 0  ", 1},
 		{"final, but not a failure", "2", []string{status(404, made+": 2;final")}, nil, "404 2  ", 1},
-		{"fallback", "1", []string{status(503)}, []string{"fallback: {status: 200, body: x, contentType: text/plain}"}, "200 1  ", 2},
+		{"fallback", "1", []string{status(503)}, []string{"fallback: {status: 200, body: x, contentType: text/plain}"},
+			"200 1  ", 2},
 		{"nobody obeys", "0", []string{status(503)}, []string{"retryOwner: none"}, "503 2  attempts-exhausted", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +104,8 @@ func TestAClientWithAnAllowanceIsToldWhatBecameOfIt(t *testing.T) {
 			}
 			r := start(t, single([]string{s.url}, keys...))
 			a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\n" + allowance + ": " + tt.sends + "\r\n\r\n").answer()
-			got := fmt.Sprint(a.status, " ", strings.Join(a.header[http.CanonicalHeaderKey(made)], "+"), " ", strings.Join(a.header["X-Should-Retry"], "+"), " ", a.header.Get("Abate-Reason"))
+			got := fmt.Sprint(a.status, " ", strings.Join(a.header[http.CanonicalHeaderKey(made)], "+"), " ",
+				strings.Join(a.header["X-Should-Retry"], "+"), " ", a.header.Get("Abate-Reason"))
 			if got != tt.want || len(s.seen()) != tt.reached {
 				t.Errorf("got %q after %d attempts, want %q after %d", got, len(s.seen()), tt.want, tt.reached)
 			}
@@ -120,7 +123,8 @@ func TestNoAnswerUnderAnEmptyTreeMayBeTriedAgain(t *testing.T) {
 		for left, reason := range map[string]string{"0": "tree-exhausted", "9": "attempts-exhausted"} {
 			a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\n" + allowance + ": " + left + "\r\n\r\n").answer()
 			last := left == "9"
-			if p := a.problem(t); a.status != c.want || p.Reason != reason || (a.header.Get("X-Should-Retry") == "false") != last || strings.HasSuffix(a.header.Get(made), "final") != last {
+			if p := a.problem(t); a.status != c.want || p.Reason != reason ||
+				(a.header.Get("X-Should-Retry") == "false") != last || strings.HasSuffix(a.header.Get(made), "final") != last {
 				t.Errorf("%s left: %d %+v %v", left, a.status, p, a.header)
 			}
 		}
@@ -177,7 +181,8 @@ func TestAGatewayThatRepeatsNothingLeavesTheTreeAlone(t *testing.T) {
 		if owns {
 			want = []string{`0;owner="edge"`}
 		}
-		if got := told(s)[before:]; !slices.Equal(got, want) || !slices.Equal(a.header[http.CanonicalHeaderKey(made)], []string{"7;final"}) {
+		if got := told(s)[before:]; !slices.Equal(got, want) ||
+			!slices.Equal(a.header[http.CanonicalHeaderKey(made)], []string{"7;final"}) {
 			t.Errorf("owner %v: the service was told %q, the client %v", owns, got, a.header)
 		}
 		before = len(s.seen())
@@ -251,8 +256,10 @@ func TestAPageThatIsNotThereMadeNoAttempts(t *testing.T) {
 }
 
 func TestAGoodAnswerIsKeptWithoutWhatWasMadeForIt(t *testing.T) {
-	s := inTurn(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=0\r\n"+made+": 3\r\n\r\nx", status(503, made+": 0"))
-	r := start(t, single([]string{s.url}, quickRetry, noBreaker, noEjection, "maxRetries: 1", "fallback: {staleIfError: 1m, shared: true}"))
+	s := inTurn(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=0\r\n"+made+": 3\r\n\r\nx",
+		status(503, made+": 0"))
+	r := start(t, single([]string{s.url}, quickRetry, noBreaker, noEjection, "maxRetries: 1",
+		"fallback: {staleIfError: 1m, shared: true}"))
 	for _, want := range []string{"3", "1"} {
 		a := r.dial().send("GET / HTTP/1.1\r\nHost: s\r\n" + allowance + ": 9\r\n\r\n").answer()
 		if got := a.header[http.CanonicalHeaderKey(made)]; a.status != 200 || !slices.Equal(got, []string{want}) {
@@ -265,7 +272,8 @@ func TestAReplayedAnswerMadeNoAttempts(t *testing.T) {
 	s := inTurn(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n"+made+": 3\r\n\r\nx")
 	r := protect(t, guardOf(s.url, trustLoop, noShed, keys))
 	for _, want := range []string{"3", "0"} {
-		a := r.dial().send("POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n" + allowance + ": 9\r\n\r\n").answer()
+		a := r.dial().send("POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n" + allowance +
+			": 9\r\n\r\n").answer()
 		if got := a.header[http.CanonicalHeaderKey(made)]; a.status != 200 || !slices.Equal(got, []string{want}) {
 			t.Errorf("want %s: %+v", want, a)
 		}

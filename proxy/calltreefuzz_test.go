@@ -50,15 +50,20 @@ var traceNames = []struct {
 	{"X-Request-Id", formOfRequestID.MatchString},
 }
 
-// FuzzTraces sends a request with one extra attempt to a program that passes one field on: its call is repeated once if that
-// names a trace, and twice, as the policy allows, if it names nothing.
+// FuzzTraces sends a request with one extra attempt to a program that passes one field on: its call is repeated once if
+// that names a trace, and twice, as the policy allows, if it names nothing.
 func FuzzTraces(f *testing.F) {
 	for _, value := range []string{
-		traceparent, strings.ToUpper(traceparent), traceparent + "-00", "cc" + traceparent[2:] + "-what-the-future-brings", "ff" + traceparent[2:],
-		"01" + traceparent[2:] + ".", "00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
-		traceparent[:54], "00", "", "80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90", "64fe8b2a57d3eff7-e457b5a2e4d86bd1",
-		"64fe8b2a57d3eff7-e457b5a2e4d86bd1x", "0", "1", "d", "-", "64fe8b2a57d3eff7", "0000000000000000", "80F198EE56343BA864FE8B2A57D3EFF7",
-		"80f198ee56343ba864fe8b2a57d3effg", "8c6f0a66-8f2b-4a3b-9a35-0d2f2f1f2a10", "1234567", "12345678", "1234 5678", strings.Repeat("x", 128), strings.Repeat("x", 129), "\x80\xff345678",
+		traceparent, strings.ToUpper(traceparent), traceparent + "-00", "cc" + traceparent[2:] + "-what-the-future-brings",
+		"ff" + traceparent[2:],
+		"01" + traceparent[2:] + ".", "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		traceparent[:54], "00", "", "80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90",
+		"64fe8b2a57d3eff7-e457b5a2e4d86bd1",
+		"64fe8b2a57d3eff7-e457b5a2e4d86bd1x", "0", "1", "d", "-", "64fe8b2a57d3eff7", "0000000000000000",
+		"80F198EE56343BA864FE8B2A57D3EFF7",
+		"80f198ee56343ba864fe8b2a57d3effg", "8c6f0a66-8f2b-4a3b-9a35-0d2f2f1f2a10", "1234567", "12345678", "1234 5678",
+		strings.Repeat("x", 128), strings.Repeat("x", 129), "\x80\xff345678",
 	} {
 		for kind := range traceNames {
 			f.Add(uint8(kind), value)
@@ -90,12 +95,14 @@ func FuzzTraces(f *testing.F) {
 	})
 }
 
-// FuzzAllowances sends any allowance to a program that passes on what it is told, or any other in its place, and has the service
-// say anything about the attempts behind it.
+// FuzzAllowances sends any allowance to a program that passes on what it is told, or any other in its place, and has
+// the service say anything about the attempts behind it.
 func FuzzAllowances(f *testing.F) {
 	for _, value := range []string{
-		"0", "1", "2", "1000", "-1", "99999999999999999999", "", "x", `2;owner="a"`, `2;owner="a\"b\\";final`, `1;owner=";call="`, "1;final", "0;final=?0", "1 ;final", "1, 2",
-		`2;call="0123456789abcdef"`, `2;call="0123456789abcde"`, `2;call="`, `2;owner="` + "\x80" + `"`, `2;owner="` + strings.Repeat("a", 300) + `"`, "2; owner=x",
+		"0", "1", "2", "1000", "-1", "99999999999999999999", "", "x", `2;owner="a"`, `2;owner="a\"b\\";final`,
+		`1;owner=";call="`, "1;final", "0;final=?0", "1 ;final", "1, 2",
+		`2;call="0123456789abcdef"`, `2;call="0123456789abcde"`, `2;call="`, `2;owner="` + "\x80" + `"`,
+		`2;owner="` + strings.Repeat("a", 300) + `"`, "2; owner=x",
 	} {
 		f.Add(value, "", "0")
 		f.Add("2", value, "")
@@ -156,7 +163,8 @@ func FuzzAllowances(f *testing.F) {
 			t.Errorf("%q, %q and %q made %d attempts, at most %d are allowed", all[0], all[1], all[2], got, most)
 		}
 		for _, req := range leaf.seen()[seen:] {
-			if got := field(req, allowance); !value.MatchString(got) || strings.Count(strings.ToLower(req), strings.ToLower(allowance)) != 1 {
+			if got := field(req, allowance); !value.MatchString(got) ||
+				strings.Count(strings.ToLower(req), strings.ToLower(allowance)) != 1 {
 				t.Errorf("the service got %q", req)
 			}
 		}

@@ -57,7 +57,8 @@ func TestAGRPCProgramsCallsShareTheAllowanceOfItsRequest(t *testing.T) {
 				inner := callIn(c.Context(), egress, method, "hello", tt.forwards, c.first(tt.forwards))
 				return grpcstatus.Error(inner.code, inner.message)
 			})
-			r := start(t, guardOf(app.url, noShed, trustLoop)+single([]string{leaf.url}, append(slices.Clone(countOnly), "retryOn: [UNAVAILABLE]")...))
+			r := start(t, guardOf(app.url, noShed, trustLoop)+single(
+				[]string{leaf.url}, append(slices.Clone(countOnly), "retryOn: [UNAVAILABLE]")...))
 			if err := r.proxy.Open(); err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,8 @@ type loop struct {
 
 func newLoop(t testing.TB) *loop {
 	l := listen(t)
-	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"), bytes.Repeat([]byte("a"), 1024)...)
+	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"),
+		bytes.Repeat([]byte("a"), 1024)...)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -58,7 +59,10 @@ func newLoop(t testing.TB) *loop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return &loop{c, []byte("GET /x/7?q=1 HTTP/1.1\r\nHost: web.example\r\nUser-Agent: loop/1\r\nAccept: */*\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n"), make([]byte, 4096)}
+	return &loop{
+		c, []byte("GET /x/7?q=1 HTTP/1.1\r\nHost: web.example\r\nUser-Agent: loop/1\r\nAccept: */*\r\nAuthorization: " +
+			"Bearer 0123456789abcdef\r\n\r\n"), make([]byte, 4096),
+	}
 }
 
 func serveLoop(c net.Conn, answer []byte) {
@@ -98,7 +102,8 @@ func TestARequestUnderEveryPolicyAllocatesNothing(t *testing.T) {
 	for range 100 {
 		l.once(t)
 	}
-	// Deadlines on sockets are renewed a few times a second, and pools are emptied by the garbage collector: less than one.
+	// Deadlines on sockets are renewed a few times a second, and pools are emptied by the garbage collector: less than
+	// one.
 	if n := testing.AllocsPerRun(2000, func() { l.once(t) }); n >= 1 {
 		t.Errorf("a request allocates %v times", n)
 	}

@@ -36,15 +36,19 @@ func TestAFailureGetsTheStaticFallback(t *testing.T) {
 			r := start(t, single([]string{tt.url}, append(tt.keys, quickRetry, staticFallback)...))
 			c := r.dial()
 			a := c.get("/")
-			if a.status != 203 || a.content != `{"degraded":true}` || a.header.Get("Content-Type") != "application/json" || a.header.Get("Abate-Fallback") != "true" {
+			if a.status != 203 || a.content != `{"degraded":true}` || a.header.Get("Content-Type") != "application/json" ||
+				a.header.Get("Abate-Fallback") != "true" {
 				t.Errorf("got %+v", a)
 			}
-			for _, name := range []string{"Abate-Reason", "X-Should-Retry", "Retry-After", "Content-Encoding", "Transfer-Encoding"} {
+			for _, name := range []string{
+				"Abate-Reason", "X-Should-Retry", "Retry-After", "Content-Encoding", "Transfer-Encoding",
+			} {
 				if v := a.header.Get(name); v != "" {
 					t.Errorf("%s: %q", name, v)
 				}
 			}
-			if a, err := c.send("HEAD / HTTP/1.1\r\nHost: s.test\r\n\r\n").read("HEAD"); err != nil || a.status != 203 || a.content != "" || a.header.Get("Content-Length") != "17" {
+			if a, err := c.send("HEAD / HTTP/1.1\r\nHost: s.test\r\n\r\n").read("HEAD"); err != nil || a.status != 203 ||
+				a.content != "" || a.header.Get("Content-Length") != "17" {
 				t.Errorf("HEAD got %+v, %v", a, err)
 			}
 			c.get("/") // the connection is still good
@@ -72,11 +76,13 @@ func TestWhatIsNoFailureGetsNoFallback(t *testing.T) {
 }
 
 func TestTheFallbackReachesClientsOfHTTP2(t *testing.T) {
-	r := start(t, single([]string{inTurn(t, status(503)).url}, noRetries, `fallback: {status: 200, body: sorry, contentType: text/plain}`))
+	r := start(t, single([]string{inTurn(t, status(503)).url}, noRetries,
+		`fallback: {status: 200, body: sorry, contentType: text/plain}`))
 	b := begin(t, h2c.client(t), newRequest(t, "GET", "http://"+r.addr+"/", nil))
 	b.head()
 	b.rest("sorry")
-	if h := b.resp.Header; b.resp.StatusCode != 200 || h.Get("Content-Type") != "text/plain" || h.Get("Abate-Fallback") != "true" || h.Get("Content-Length") != "5" {
+	if h := b.resp.Header; b.resp.StatusCode != 200 || h.Get("Content-Type") != "text/plain" ||
+		h.Get("Abate-Fallback") != "true" || h.Get("Content-Length") != "5" {
 		t.Errorf("got %s %v", b.resp.Status, h)
 	}
 }
@@ -111,7 +117,8 @@ func newShop(t *testing.T) *shop {
 		case strings.HasPrefix(target, "/vary"):
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nVary: X-Lang\r\nContent-Length: %d\r\n\r\n%s", len(content), content)
 		default:
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX-Kept: yes\r\nContent-Type: text/x\r\nContent-Length: %d\r\n\r\n%s", len(content), content)
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX-Kept: yes\r\nContent-Type: text/x\r\nContent-Length: %d\r\n\r\n%s",
+				len(content), content)
 		}
 	})
 	return s
@@ -121,7 +128,8 @@ func (r *running) ask(method, target string, fields ...string) reply {
 	r.t.Helper()
 	c := r.dial()
 	defer c.Close()
-	a, err := c.send(method + " " + target + " HTTP/1.1\r\nHost: s.test\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n").read(method)
+	a, err := c.send(method + " " + target + " HTTP/1.1\r\nHost: s.test\r\n" + strings.Join(append(fields, ""), "\r\n") +
+		"\r\n").read(method)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -130,7 +138,8 @@ func (r *running) ask(method, target string, fields ...string) reply {
 
 func TestTheLastGoodAnswerIsGivenInsteadOfAnError(t *testing.T) {
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true, status: 203, body: sorry}"))
+	r := start(t, single([]string{s.url}, noRetries, noBreaker,
+		"fallback: {staleIfError: 1m, shared: true, status: 203, body: sorry}"))
 	for _, path := range []string{"/a", "/chunked"} {
 		s.down.Store(false)
 		good := r.ask("GET", path)
@@ -140,7 +149,8 @@ func TestTheLastGoodAnswerIsGivenInsteadOfAnError(t *testing.T) {
 		s.down.Store(true)
 		for range 2 {
 			a := r.ask("GET", path)
-			if a.status != 200 || a.content != good.content || a.header.Get("Abate-Fallback") != "stale" || a.header.Get("X-From") != "" {
+			if a.status != 200 || a.content != good.content || a.header.Get("Abate-Fallback") != "stale" ||
+				a.header.Get("X-From") != "" {
 				t.Errorf("%s: got %+v, want what was in %+v", path, a, good)
 			}
 			if age, err := strconv.Atoi(a.header.Get("Age")); err != nil || age < 0 || age > 60 {
@@ -151,7 +161,8 @@ func TestTheLastGoodAnswerIsGivenInsteadOfAnError(t *testing.T) {
 			}
 		}
 	}
-	if a := r.ask("HEAD", "/a"); a.status != 200 || a.header.Get("Abate-Fallback") != "stale" || a.header.Get("Content-Length") != "8" {
+	if a := r.ask("HEAD", "/a"); a.status != 200 || a.header.Get("Abate-Fallback") != "stale" ||
+		a.header.Get("Content-Length") != "8" {
 		t.Errorf("HEAD got %+v", a)
 	}
 	b := begin(t, h2c.client(t), newRequest(t, "GET", "http://"+r.addr+"/h2", nil)) // another path, and another host
@@ -180,7 +191,10 @@ func TestTheLastGoodAnswerIsOneToTheSameRequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShop(t)
-			r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true}"), func(c *proxy.Config) { c.StaleMemory = 1 << 20 })
+			r := start(t, single([]string{s.url}, noRetries, noBreaker, "fallback: {staleIfError: 1m, shared: true}"),
+				func(c *proxy.Config) {
+					c.StaleMemory = 1 << 20
+				})
 			ask := func(what string) reply {
 				head, field, _ := strings.Cut(what, "\r\n")
 				method, target, _ := strings.Cut(head, " ")
@@ -188,7 +202,8 @@ func TestTheLastGoodAnswerIsOneToTheSameRequest(t *testing.T) {
 			}
 			ask(tt.first)
 			s.down.Store(true)
-			if a := ask(tt.then); a.status != 503 || a.header.Get("X-From") != "service" || a.header.Get("Abate-Fallback") != "" {
+			if a := ask(tt.then); a.status != 503 || a.header.Get("X-From") != "service" ||
+				a.header.Get("Abate-Fallback") != "" {
 				t.Errorf("got %+v", a)
 			}
 		})
@@ -245,7 +260,8 @@ func TestALongGoodAnswerIsKeptWhileItPasses(t *testing.T) {
 // TestAnsweringFromMemoryIsQuickWhenTheCircuitIsOpen: the service is not asked at all.
 func TestAnsweringFromMemoryWhenTheCircuitIsOpen(t *testing.T) {
 	s := newShop(t)
-	r := start(t, single([]string{s.url}, noRetries, "fallback: {staleIfError: 1m, shared: true}", "circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"))
+	r := start(t, single([]string{s.url}, noRetries, "fallback: {staleIfError: 1m, shared: true}",
+		"circuitBreaker: {failureThreshold: 2, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"))
 	r.ask("GET", "/a")
 	s.down.Store(true)
 	for range 5 {
@@ -301,10 +317,11 @@ func tenants(t *testing.T, cache string) (url string, down *atomic.Bool) {
 	}).url, down
 }
 
-// TestStaleIfErrorGivesNoTenantsAnswerToAnother: the key covers every header that the policy names as identity, and those that
-// usually tell whose a request is.
+// TestStaleIfErrorGivesNoTenantsAnswerToAnother: the key covers every header that the policy names as identity, and
+// those that usually tell whose a request is.
 func TestStaleIfErrorGivesNoTenantsAnswerToAnother(t *testing.T) {
-	const gates = "protect:\n  own: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1'], trustedPeers: [127.0.0.1], caller: 'header:X-Shop'}\n"
+	const gates = "protect:\n  own: {listen: '127.0.0.1:0', upstreams: ['http://127.0.0.1:1'], trustedPeers: " +
+		"[127.0.0.1], caller: 'header:X-Shop'}\n"
 	for _, tt := range []struct{ name, cache, keys, header, more string }{
 		{"a header that usually tells it", "", "shared: true", "X-Tenant", ""},
 		{"another", "public, max-age=5, stale-if-error=60", "shared: false", "X-User-Id", ""},
@@ -343,10 +360,14 @@ func TestWhatIsNotKnownToBeSharedIsNotKept(t *testing.T) {
 		cache, keys, ask string
 		kept             bool
 	}{
-		{"", "", "", false}, {"max-age=60", "", "", false}, {"public", "", "", true}, {"s-maxage=60", "", "", true}, {"", ", shared: true", "", true},
-		{"private", ", shared: true", "", false}, {"no-store", ", shared: true", "", false}, {"public, private", "", "", false}, {"public", "", "Cookie: a=b", false},
-		{"public", "", "Authorization: Bearer x", false}, {"public", ", identity: [X-Tenant]", "Authorization: Bearer x", false},
-		{"public", ", identity: [Authorization]", "Authorization: Bearer x", true}, {"", ", shared: true, identity: [cookie]", "Cookie: a=b", true}, {"", ", identity: [X-Shop]", "X-Shop: me", false},
+		{"", "", "", false}, {"max-age=60", "", "", false}, {"public", "", "", true}, {"s-maxage=60", "", "", true},
+		{"", ", shared: true", "", true},
+		{"private", ", shared: true", "", false}, {"no-store", ", shared: true", "", false},
+		{"public, private", "", "", false}, {"public", "", "Cookie: a=b", false},
+		{"public", "", "Authorization: Bearer x", false},
+		{"public", ", identity: [X-Tenant]", "Authorization: Bearer x", false},
+		{"public", ", identity: [Authorization]", "Authorization: Bearer x", true},
+		{"", ", shared: true, identity: [cookie]", "Cookie: a=b", true}, {"", ", identity: [X-Shop]", "X-Shop: me", false},
 	} {
 		t.Run(fmt.Sprint(tt.cache, tt.keys, tt.ask), func(t *testing.T) {
 			url, down := tenants(t, tt.cache)

@@ -11,8 +11,8 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// echoes is an upstream whose answers say what the fields of their requests said, as a server does that turns names into
-// variables, and that can be switched off. cache is more fields of its answers.
+// echoes is an upstream whose answers say what the fields of their requests said, as a server does that turns names
+// into variables, and that can be switched off. cache is more fields of its answers.
 func echoes(t *testing.T, more func() string) (url string, down *atomic.Bool) {
 	down = new(atomic.Bool)
 	return upstream(t, func(c net.Conn, req string) {
@@ -24,7 +24,8 @@ func echoes(t *testing.T, more func() string) (url string, down *atomic.Bool) {
 		var said []string
 		for _, l := range strings.Split(head, "\r\n")[1:] {
 			name, value, _ := strings.Cut(l, ": ")
-			if begin := strings.ToLower(name); begin != "host" && begin != "via" && !strings.HasPrefix(begin, "x-envoy-") && !strings.HasPrefix(begin, "abate-") {
+			if begin := strings.ToLower(name); begin != "host" && begin != "via" && !strings.HasPrefix(begin, "x-envoy-") &&
+				!strings.HasPrefix(begin, "abate-") {
 				said = append(said, value)
 			}
 		}
@@ -35,17 +36,25 @@ func echoes(t *testing.T, more func() string) (url string, down *atomic.Bool) {
 
 func public() string { return "Cache-Control: public\r\n" }
 
-// TestStaleIfErrorKnowsByWhichFieldsProxiesAndServicesTellUsersApart: whatever the field is called by which the service knew A.
+// TestStaleIfErrorKnowsByWhichFieldsProxiesAndServicesTellUsersApart: whatever the field is called by which the service
+// knew A.
 func TestStaleIfErrorKnowsByWhichFieldsProxiesAndServicesTellUsersApart(t *testing.T) {
 	url, down := echoes(t, public)
-	r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m, identity: [X-Shop]}"))
+	r := start(
+		t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m, identity: [X-Shop]}"))
 	for i, name := range []string{
-		"X-Tenant", "X_Tenant", "X_User_Id", "X-Shop", "X_Shop", "x.shop", "Remote-User", "REMOTE_USER", "X-Remote-User", "X-Remote-Group", "X-Remote-Extra-Uid",
-		"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Preferred-Username", "X-Auth-Request-User", "X-Forwarded-Client-Cert",
-		"X-Client-Cert", "X-Client-Cert-Chain", "X-Client-Cert-Dn", "X-Client-Verify", "X-SSL-Client-S-DN", "X-SSL-Client-Verify", "X-Ssl-Cert", "SSL-Client-Cert", "Ssl-Client-Serial",
-		"X-Amzn-Oidc-Identity", "X-Amzn-Oidc-Data", "X-Amzn-Mtls-Clientcert-Subject", "X-Ms-Client-Principal", "X-Ms-Client-Principal-Id", "X-Ms-Client-Principal-Name",
-		"X-Goog-Authenticated-User-Email", "Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "Tailscale-User-Name", "X-Webauth-User", "X-Authentik-Uid",
-		"X-Session-Id", "X-Sid", "X-Jwt", "X-Auth", "X-Consumer-Custom-Id", "X-Credential-Identifier", "X-Member-Id", "X-Company-Id", "X-Merchant-Id", "Stripe-Context", "Oidc-Claim-Sub",
+		"X-Tenant", "X_Tenant", "X_User_Id", "X-Shop", "X_Shop", "x.shop", "Remote-User", "REMOTE_USER", "X-Remote-User",
+		"X-Remote-Group", "X-Remote-Extra-Uid",
+		"X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Preferred-Username", "X-Auth-Request-User",
+		"X-Forwarded-Client-Cert",
+		"X-Client-Cert", "X-Client-Cert-Chain", "X-Client-Cert-Dn", "X-Client-Verify", "X-SSL-Client-S-DN",
+		"X-SSL-Client-Verify", "X-Ssl-Cert", "SSL-Client-Cert", "Ssl-Client-Serial",
+		"X-Amzn-Oidc-Identity", "X-Amzn-Oidc-Data", "X-Amzn-Mtls-Clientcert-Subject", "X-Ms-Client-Principal",
+		"X-Ms-Client-Principal-Id", "X-Ms-Client-Principal-Name",
+		"X-Goog-Authenticated-User-Email", "Cf-Access-Authenticated-User-Email", "Tailscale-User-Login",
+		"Tailscale-User-Name", "X-Webauth-User", "X-Authentik-Uid",
+		"X-Session-Id", "X-Sid", "X-Jwt", "X-Auth", "X-Consumer-Custom-Id", "X-Credential-Identifier", "X-Member-Id",
+		"X-Company-Id", "X-Merchant-Id", "Stripe-Context", "Oidc-Claim-Sub",
 	} {
 		path := fmt.Sprint("/", i)
 		down.Store(false)
@@ -62,13 +71,16 @@ func TestStaleIfErrorKnowsByWhichFieldsProxiesAndServicesTellUsersApart(t *testi
 	}
 }
 
-// TestStaleIfErrorIsNotPoisoned: an answer to a request that steers what the service says is given to none that does not.
+// TestStaleIfErrorIsNotPoisoned: an answer to a request that steers what the service says is given to none that does
+// not.
 func TestStaleIfErrorIsNotPoisoned(t *testing.T) {
 	url, down := echoes(t, public)
 	r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m}"))
 	for i, name := range []string{
-		"X-Forwarded-Host", "X_Forwarded_Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "Forwarded", "X-Host",
-		"X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Original-Uri", "X-Http-Method-Override", "X-Http-Host-Override", "X-Method-Override", "X-Scheme", "X-Url-Scheme",
+		"X-Forwarded-Host", "X_Forwarded_Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Port",
+		"X-Forwarded-Prefix", "X-Forwarded-Server", "Forwarded", "X-Host",
+		"X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Original-Uri", "X-Http-Method-Override",
+		"X-Http-Host-Override", "X-Method-Override", "X-Scheme", "X-Url-Scheme",
 	} {
 		path := fmt.Sprint("/", i)
 		down.Store(false)
@@ -93,7 +105,8 @@ func TestWhatTheProxyItselfSaysIsNoVariant(t *testing.T) {
 	}
 }
 
-// TestAReloadThatSharesLessGivesNothingThatWasKeptBefore: who takes back a word that was wrong does it now, and not in a while.
+// TestAReloadThatSharesLessGivesNothingThatWasKeptBefore: who takes back a word that was wrong does it now, and not in
+// a while.
 func TestAReloadThatSharesLessGivesNothingThatWasKeptBefore(t *testing.T) {
 	for _, tt := range []struct{ before, after, who, then string }{
 		{", shared: true", "", "X-A: b", "X-A: b"},
@@ -124,7 +137,9 @@ func TestAReloadThatSharesLessGivesNothingThatWasKeptBefore(t *testing.T) {
 
 // TestAnAnswerThatMayNoLongerBeKeptEndsTheOneThatIs: the service has said meanwhile that it is nobody else's.
 func TestAnAnswerThatMayNoLongerBeKeptEndsTheOneThatIs(t *testing.T) {
-	for _, now := range []string{"Cache-Control: private", "Cache-Control: no-store", "Cache-Control: no-cache", "Set-Cookie: me=1", "Vary: *"} {
+	for _, now := range []string{
+		"Cache-Control: private", "Cache-Control: no-store", "Cache-Control: no-cache", "Set-Cookie: me=1", "Vary: *",
+	} {
 		more := public()
 		url, down := echoes(t, func() string { return more })
 		r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m}"))
@@ -142,7 +157,10 @@ func TestAnAnswerThatMayNoLongerBeKeptEndsTheOneThatIs(t *testing.T) {
 func TestAChangeEndsWhatIsKeptForAll(t *testing.T) {
 	for _, change := range []string{"DELETE", "PUT", "POST", "PATCH"} {
 		url, down := echoes(t, public)
-		r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m}"), func(c *proxy.Config) { c.StaleMemory = 1 << 20 })
+		r := start(t, single([]string{url}, noRetries, noBreaker, noEjection, "fallback: {staleIfError: 1m}"),
+			func(c *proxy.Config) {
+				c.StaleMemory = 1 << 20
+			})
 		r.ask("GET", "/a", "X-Tenant: A")
 		r.ask("GET", "/a")
 		r.ask("GET", "/b")

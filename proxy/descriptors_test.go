@@ -20,7 +20,8 @@ import (
 
 // quickAndSlow is a policy with a service for quick.test and one for everybody else.
 func quickAndSlow(quick, slow string) string {
-	return fmt.Sprintf("services:\n  quick: {upstreams: [%q], routes: [{host: quick.test}]}\n  slow: {upstreams: [%q], routes: [{path: /}], attemptTimeout: 10m, timeout: 10m, maxRetries: 0}\n", quick, slow)
+	return fmt.Sprintf("services:\n  quick: {upstreams: [%q], routes: [{host: quick.test}]}\n  slow: {upstreams: [%q], "+
+		"routes: [{path: /}], attemptTimeout: 10m, timeout: 10m, maxRetries: 0}\n", quick, slow)
 }
 
 // getQuick asks for quick.test, on a connection of its own.
@@ -31,8 +32,8 @@ func (s *small) getQuick() reply {
 	return c.send("GET / HTTP/1.1\r\nHost: quick.test\r\n\r\n").answer()
 }
 
-// TestOneClientOfHTTP2DoesNotTakeTheDescriptorsOfOthers: each of its streams wants a connection to a service that speaks HTTP/1.1. Those that
-// there is no room for wait, and are answered in the end.
+// TestOneClientOfHTTP2DoesNotTakeTheDescriptorsOfOthers: each of its streams wants a connection to a service that
+// speaks HTTP/1.1. Those that there is no room for wait, and are answered in the end.
 func TestOneClientOfHTTP2DoesNotTakeTheDescriptorsOfOthers(t *testing.T) {
 	if testing.Short() {
 		return // it takes a second or more
@@ -121,7 +122,8 @@ func TestIdleConnectionsToServicesKeepNoClientOut(t *testing.T) {
 	for i := range 3 {
 		s := upstream(t, func(c net.Conn, req string) { <-release; io.WriteString(c, ok("good")) })
 		servers = append(servers, s)
-		fmt.Fprintf(&policy, "  s%d: {upstreams: [%q], routes: [{host: s%[1]d.test}], attemptTimeout: 10m, timeout: 10m}\n", i, s.url)
+		fmt.Fprintf(&policy, "  s%d: {upstreams: [%q], routes: [{host: s%[1]d.test}], attemptTimeout: 10m, timeout: 10m}\n",
+			i, s.url)
 	}
 	r := startSmall(t, policy.String(), 0)
 	for i, s := range servers {
@@ -149,13 +151,17 @@ func TestIdleConnectionsToServicesKeepNoClientOut(t *testing.T) {
 	}
 }
 
-// TestThoseWhoNeverEndAHeadMakeRoomForOthers: all places are taken by clients that have begun a request and send no more of it.
+// TestThoseWhoNeverEndAHeadMakeRoomForOthers: all places are taken by clients that have begun a request and send no
+// more of it.
 func TestThoseWhoNeverEndAHeadMakeRoomForOthers(t *testing.T) {
 	if testing.Short() {
 		return // it takes a second or more
 	}
 	s := inTurn(t, ok("good"))
-	for name, begin := range map[string]string{"half a line": "GET / HT", "half a head": "GET / HTTP/1.1\r\nHost: s.test\r\nX-A: ", "half a preface": "PRI * HTTP/2.0\r\n\r\nS", "half a frame": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00"} {
+	for name, begin := range map[string]string{
+		"half a line": "GET / HT", "half a head": "GET / HTTP/1.1\r\nHost: s.test\r\nX-A: ",
+		"half a preface": "PRI * HTTP/2.0\r\n\r\nS", "half a frame": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, single([]string{s.url}), func(c *proxy.Config) { c.MaxConnections, c.HeaderTimeout = 3, time.Hour })
 			var slow []*client

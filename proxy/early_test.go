@@ -12,12 +12,13 @@ import (
 	"github.com/abate-go/abate/internal/needs"
 )
 
-// TestAnEarlyAnswerToALargeUploadReachesItsClient: the service refuses an upload that is still coming, and the client gets that
-// whole, however both of them speak, and whatever the policy would repeat.
+// TestAnEarlyAnswerToALargeUploadReachesItsClient: the service refuses an upload that is still coming, and the client
+// gets that whole, however both of them speak, and whatever the policy would repeat.
 func TestAnEarlyAnswerToALargeUploadReachesItsClient(t *testing.T) {
 	const size = 24 << 20
 	for _, closes := range []bool{true, false} {
-		for _, keys := range [][]string{{noRetries}, {quickRetry, "retryMethods: [PUT]", "retryOn: ['413', '5xx', reset]"}, {"hedge: {delay: 1h}", "retryMethods: [PUT]"}} {
+		for _, keys := range [][]string{{noRetries}, {quickRetry, "retryMethods: [PUT]", "retryOn: ['413', '5xx', reset]"},
+			{"hedge: {delay: 1h}", "retryMethods: [PUT]"}} {
 			for _, length := range []int64{size, -1} {
 				for name, url := range map[string]string{
 					"HTTP/1.1": early(t, closes).url,
@@ -28,21 +29,22 @@ func TestAnEarlyAnswerToALargeUploadReachesItsClient(t *testing.T) {
 				} {
 					r := start(t, single([]string{url}, append(keys, noBreaker)...))
 					for _, in := range []wire{http1, h2c} {
-						t.Run(fmt.Sprintf("%s to %s, closes %v, %d bytes, %s", in.name, name, closes, length, keys[0]), func(t *testing.T) {
-							for range 3 {
-								req := newRequest(t, "PUT", "http://"+r.addr+"/", io.LimitReader(zeros{}, size))
-								req.ContentLength = length
-								resp, err := in.client(t).Do(req)
-								if err != nil {
-									t.Fatal(err)
+						t.Run(fmt.Sprintf("%s to %s, closes %v, %d bytes, %s", in.name, name, closes, length, keys[0]),
+							func(t *testing.T) {
+								for range 3 {
+									req := newRequest(t, "PUT", "http://"+r.addr+"/", io.LimitReader(zeros{}, size))
+									req.ContentLength = length
+									resp, err := in.client(t).Do(req)
+									if err != nil {
+										t.Fatal(err)
+									}
+									b, err := io.ReadAll(resp.Body)
+									resp.Body.Close()
+									if resp.StatusCode != 413 || string(b) != "much" || err != nil {
+										t.Fatalf("got %d %q, %v", resp.StatusCode, b, err)
+									}
 								}
-								b, err := io.ReadAll(resp.Body)
-								resp.Body.Close()
-								if resp.StatusCode != 413 || string(b) != "much" || err != nil {
-									t.Fatalf("got %d %q, %v", resp.StatusCode, b, err)
-								}
-							}
-						})
+							})
 					}
 				}
 			}
@@ -50,8 +52,8 @@ func TestAnEarlyAnswerToALargeUploadReachesItsClient(t *testing.T) {
 	}
 }
 
-// TestAnEarlyAnswerIsNotOvertakenByAReset: curl takes a reset in the middle of its upload for the end of everything, whatever came
-// before.
+// TestAnEarlyAnswerIsNotOvertakenByAReset: curl takes a reset in the middle of its upload for the end of everything,
+// whatever came before.
 func TestAnEarlyAnswerIsNotOvertakenByAReset(t *testing.T) {
 	curl := needs.Program(t, "curl")
 	file := filepath.Join(t.TempDir(), "upload")

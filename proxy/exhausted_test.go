@@ -37,7 +37,9 @@ func runChild(policy string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: maxFiles, Max: maxFiles}); err != nil {
 		return err
 	}
-	c := proxy.Config{Policy: policy, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4, UpstreamIdleTimeout: time.Hour}
+	c := proxy.Config{
+		Policy: policy, Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience / 4, UpstreamIdleTimeout: time.Hour,
+	}
 	if _, err := fmt.Sscan(os.Getenv(childConnections), &c.MaxConnections); err != nil {
 		return err
 	}
@@ -120,8 +122,8 @@ func (s *small) idlers(n int) {
 	}
 }
 
-// TestIdleClientsDoNotTakeTheDescriptorsOfServices: 300 of them, where 120 files may be open. Whoever asks is answered, and no
-// circuit opens.
+// TestIdleClientsDoNotTakeTheDescriptorsOfServices: 300 of them, where 120 files may be open. Whoever asks is answered,
+// and no circuit opens.
 func TestIdleClientsDoNotTakeTheDescriptorsOfServices(t *testing.T) {
 	needs.Whole(t)
 	s := inTurn(t, ok("good"))
@@ -141,14 +143,16 @@ func TestIdleClientsDoNotTakeTheDescriptorsOfServices(t *testing.T) {
 	}
 }
 
-// TestOwnExhaustionIsNotTheServicesFailure: without a limit on clients nothing is left for the services. That is said, and held
-// against nobody.
+// TestOwnExhaustionIsNotTheServicesFailure: without a limit on clients nothing is left for the services. That is said,
+// and held against nobody.
 func TestOwnExhaustionIsNotTheServicesFailure(t *testing.T) {
 	s := upstream(t, func(c net.Conn, req string) {
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood")
 	})
 	for _, keys := range [][]string{{quickRetry}, {quickRetry, "hedge: {delay: 1h}"}} {
-		r := startSmall(t, single([]string{s.url}, append(keys, "circuitBreaker: {failureThreshold: 3}", "outlierDetection: {consecutiveFailures: 2}")...), -1)
+		r := startSmall(
+			t, single([]string{s.url},
+				append(keys, "circuitBreaker: {failureThreshold: 3}", "outlierDetection: {consecutiveFailures: 2}")...), -1)
 		kept := r.dial()
 		if a := kept.get("/"); a.status != 200 {
 			t.Fatalf("got %+v", a)
@@ -158,7 +162,8 @@ func TestOwnExhaustionIsNotTheServicesFailure(t *testing.T) {
 		var a reply
 		eventually(t, "nothing is left", func() bool { a = kept.get("/"); return a.status != 200 })
 		for range 20 {
-			if p := a.problem(t); a.status != 503 || p.Reason != "proxy-exhausted" || p.Attempts > 1 || a.header.Get("Retry-After") == "" || a.header.Get("X-Should-Retry") != "" {
+			if p := a.problem(t); a.status != 503 || p.Reason != "proxy-exhausted" || p.Attempts > 1 ||
+				a.header.Get("Retry-After") == "" || a.header.Get("X-Should-Retry") != "" {
 				t.Fatalf("got %+v", a)
 			}
 			a = kept.get("/")
@@ -239,7 +244,9 @@ func TestClientsThatWaitForAPlaceAreCounted(t *testing.T) {
 	}
 	eventually(t, "four wait", func() bool {
 		m := r.adminGet("/metrics")
-		return strings.Contains(m, waiting) && strings.Contains(m, "abate_proxy_connections 2\n") && strings.Contains(m, "abate_proxy_connections_limit 2\n") && strings.Contains(m, "abate_proxy_connections_waited_total 1\n")
+		return strings.Contains(m, waiting) && strings.Contains(m, "abate_proxy_connections 2\n") &&
+			strings.Contains(m, "abate_proxy_connections_limit 2\n") &&
+			strings.Contains(m, "abate_proxy_connections_waited_total 1\n")
 	})
 	close(release)
 	for _, c := range all {
@@ -249,6 +256,7 @@ func TestClientsThatWaitForAPlaceAreCounted(t *testing.T) {
 	}
 	eventually(t, "nobody is left", func() bool {
 		m := r.adminGet("/metrics")
-		return strings.Contains(m, "abate_proxy_connections_waiting 0\n") && strings.Contains(m, "abate_proxy_connections 0\n")
+		return strings.Contains(m, "abate_proxy_connections_waiting 0\n") &&
+			strings.Contains(m, "abate_proxy_connections 0\n")
 	})
 }

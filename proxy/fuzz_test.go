@@ -28,8 +28,8 @@ var (
 // errForm is an answer that is not well-formed. The parser here is none of the proxy's.
 var errForm = errors.New("not well-formed")
 
-// wellFormed reads one final answer to a request with that method, and the interim ones before it. io.EOF means that none
-// came, io.ErrUnexpectedEOF that it was broken off.
+// wellFormed reads one final answer to a request with that method, and the interim ones before it. io.EOF means that
+// none came, io.ErrUnexpectedEOF that it was broken off.
 func wellFormed(in *bufio.Reader, method string) (head, content string, err error) {
 	for head == "" || head[9] == '1' && head[9:12] != "101" {
 		if head, err = wellFormedHead(in); err != nil {
@@ -116,8 +116,8 @@ func (c *client) vanish() {
 	c.Close()
 }
 
-// FuzzClientBytes sends bytes to the proxy as a client would. The service must get well-formed requests only, the client
-// well-formed answers, and the next client its own.
+// FuzzClientBytes sends bytes to the proxy as a client would. The service must get well-formed requests only, the
+// client well-formed answers, and the next client its own.
 func FuzzClientBytes(f *testing.F) {
 	for _, c := range requestsMended {
 		f.Add([]byte(c.send))
@@ -143,20 +143,26 @@ func FuzzClientBytes(f *testing.F) {
 			problem := fmt.Sprintf("%v: %q", err, req)
 			malformed.Store(&problem)
 		}
-		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX-Method: %s\r\nContent-Length: %d\r\n\r\n", strings.Fields(req)[0], len(line(req)))
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nX-Method: %s\r\nContent-Length: %d\r\n\r\n", strings.Fields(req)[0],
+			len(line(req)))
 		if !strings.HasPrefix(req, "HEAD ") {
 			io.WriteString(c, line(req))
 		}
 	})
-	fuzzClient(f, start(f, single([]string{s.url}, noRetries, noBreaker, noEjection), headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
+	fuzzClient(f, start(f, single([]string{s.url}, noRetries, noBreaker, noEjection), headerTimeout(time.Second),
+		stallTimeout(time.Second)), &malformed)
 }
 
-// FuzzIngressBytes is FuzzClientBytes at the gate of a protected service, which must not get what only trusted peers may
-// send: it gets what the proxy knows instead.
+// FuzzIngressBytes is FuzzClientBytes at the gate of a protected service, which must not get what only trusted peers
+// may send: it gets what the proxy knows instead.
 func FuzzIngressBytes(f *testing.F) {
-	for _, fields := range []string{"X-Forwarded-For: 192.0.2.1\r\nx-envoy-attempt-count: 9\r\nABATE-PRIORITY: SHEDDABLE\r\n", "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\nGrpc-Timeout: 1H\r\n",
-		"Idempotency-Key: a\r\nContent-Length: 3\r\n", "Idempotency-Key: \"b\"\r\nTransfer-Encoding: chunked\r\n", "Expect: 100-continue\r\nIdempotency-Key: c\r\nContent-Length: 100\r\n",
-		"Connection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: d\r\n", "Idempotency-Key: e\r\nX-Idempotency-Key: f\r\nAbate-Idempotency-Token: x\r\nContent-Length: 3\r\n", "Authorization: Bearer x\r\nForwarded: for=x\r\nX-Real-Ip: y\r\nx-forwarded-client-cert: z\r\n"} {
+	for _, fields := range []string{"X-Forwarded-For: 192.0.2.1\r\nx-envoy-attempt-count: 9\r\nABATE-PRIORITY: " +
+		"SHEDDABLE\r\n", "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\nGrpc-Timeout: 1H\r\n",
+		"Idempotency-Key: a\r\nContent-Length: 3\r\n", "Idempotency-Key: \"b\"\r\nTransfer-Encoding: chunked\r\n",
+		"Expect: 100-continue\r\nIdempotency-Key: c\r\nContent-Length: 100\r\n",
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: d\r\n",
+		"Idempotency-Key: e\r\nX-Idempotency-Key: f\r\nAbate-Idempotency-Token: x\r\nContent-Length: 3\r\n",
+		"Authorization: Bearer x\r\nForwarded: for=x\r\nX-Real-Ip: y\r\nx-forwarded-client-cert: z\r\n"} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			f.Add([]byte(method + " /a HTTP/1.1\r\nHost: s.test\r\n" + fields + "\r\nabc" + smuggled))
 		}
@@ -169,14 +175,17 @@ func FuzzIngressBytes(f *testing.F) {
 			return
 		}
 		for name, values := range parsed.Header {
-			want := map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": parsed.Host, "X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL",
+			want := map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http",
+				"X-Forwarded-Host": parsed.Host, "X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL",
 				"X-Envoy-Expected-Rq-Timeout-Ms": values[0]}[name]
-			if keyed := parsed.Header["Idempotency-Key"] != nil || parsed.Header["X-Idempotency-Key"] != nil; name == "Abate-Idempotency-Token" && keyed {
+			if keyed := parsed.Header["Idempotency-Key"] != nil ||
+				parsed.Header["X-Idempotency-Key"] != nil; name == "Abate-Idempotency-Token" && keyed {
 				if _, err := strconv.ParseUint(values[0], 10, 64); err == nil {
 					want = values[0]
 				}
 			}
-			privileged := strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") || strings.HasPrefix(name, "Abate-") || name == "Forwarded" || name == "X-Real-Ip"
+			privileged := strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") ||
+				strings.HasPrefix(name, "Abate-") || name == "Forwarded" || name == "X-Real-Ip"
 			if privileged && (len(values) != 1 || values[0] != want) {
 				malformed.Store(&req)
 			}
@@ -186,8 +195,10 @@ func FuzzIngressBytes(f *testing.F) {
 			io.WriteString(c, line(req))
 		}
 	})
-	fuzzClient(f, protect(f, guardOf(s.url, "timeout: 15s", "idempotency: {methods: [POST, HEAD], maxBody: 64}", "rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}"),
-		headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
+	fuzzClient(
+		f, protect(f, guardOf(s.url, "timeout: 15s", "idempotency: {methods: [POST, HEAD], maxBody: 64}",
+			"rateLimit: {limit: 1000000/s, burst: 1000000, key: caller}"),
+			headerTimeout(time.Second), stallTimeout(time.Second)), &malformed)
 }
 
 // fuzzClient sends bytes to a proxy as a client would.
@@ -225,7 +236,8 @@ func checkAnswers(t *testing.T, got string) {
 	for rest := got; rest != ""; {
 		in := bufio.NewReader(strings.NewReader(rest))
 		head, _, err := wellFormed(in, field(rest, "X-Method"))
-		if err == io.ErrUnexpectedEOF && field(head, "Abate-Reason") == "" || err == io.EOF && strings.HasPrefix(rest, "HTTP/1.1 1") {
+		if err == io.ErrUnexpectedEOF && field(head, "Abate-Reason") == "" ||
+			err == io.EOF && strings.HasPrefix(rest, "HTTP/1.1 1") {
 			return
 		}
 		after, _ := io.ReadAll(in)
@@ -241,8 +253,8 @@ func checkAnswers(t *testing.T, got string) {
 	}
 }
 
-// FuzzUpstreamBytes answers with bytes as a service would. The client must get one well-formed answer or a closed connection,
-// and every other request its own answer.
+// FuzzUpstreamBytes answers with bytes as a service would. The client must get one well-formed answer or a closed
+// connection, and every other request its own answer.
 func FuzzUpstreamBytes(f *testing.F) {
 	for how, c := range answersRefused {
 		if len(c.send) < 1000 {
@@ -267,11 +279,14 @@ func FuzzUpstreamBytes(f *testing.F) {
 	change := func(c *proxy.Config) { c.StallTimeout, c.HeaderTimeout = time.Second, time.Second }
 	proxies := []*running{
 		start(f, single([]string{s.url}, noRetries, noBreaker, noEjection), change),
-		start(f, single([]string{s.url}, quickRetry, noBreaker, noEjection, "retryBudget: {ratio: 1, reserve: 1000}"), change),
-		start(f, single([]string{s.url}, quickRetry, noBreaker, noEjection, "hedge: {delay: 1h}", "retryBudget: {ratio: 1, reserve: 1000}"), change),
+		start(f, single([]string{s.url}, quickRetry, noBreaker, noEjection, "retryBudget: {ratio: 1, reserve: 1000}"),
+			change),
+		start(f, single([]string{s.url}, quickRetry, noBreaker, noEjection, "hedge: {delay: 1h}",
+			"retryBudget: {ratio: 1, reserve: 1000}"), change),
 	}
 	requests := []struct{ method, more string }{
-		{"GET", "\r\n"}, {"HEAD", "\r\n"}, {"POST", "Content-Length: 4\r\n\r\nabcd"}, {"GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
+		{"GET", "\r\n"}, {"HEAD", "\r\n"}, {"POST", "Content-Length: 4\r\n\r\nabcd"},
+		{"GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
 	}
 	var number int
 	f.Fuzz(func(t *testing.T, how byte, data []byte) {

@@ -49,7 +49,8 @@ func TestAGatewaySendsNoCopies(t *testing.T) {
 
 // fieldsSeen answers with the fields that tell who asked.
 func fieldsSeen(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "%s %s %q %q %q", r.Host, r.RequestURI, r.Header["X-Forwarded-For"], r.Header["X-Forwarded-Host"], r.Header["X-Forwarded-Proto"])
+	fmt.Fprintf(w, "%s %s %q %q %q", r.Host, r.RequestURI, r.Header["X-Forwarded-For"], r.Header["X-Forwarded-Host"],
+		r.Header["X-Forwarded-Proto"])
 }
 
 func TestAGatewayTellsWhoAsked(t *testing.T) {
@@ -132,13 +133,15 @@ func TestOptionsOfTheServerItselfPass(t *testing.T) {
 	r := start(t, forward([]string{s.url + "/base"}))
 	c := r.dial()
 	for _, target := range []string{"*", "http://s.test"} {
-		if a := c.send("OPTIONS " + target + " HTTP/1.1\r\nHost: s.test\r\n\r\n").answer(); a.content != "OPTIONS * HTTP/1.1" {
+		if a := c.send("OPTIONS " + target + " HTTP/1.1\r\nHost: s.test\r\n\r\n").answer(); a.content !=
+			"OPTIONS * HTTP/1.1" {
 			t.Errorf("%s: got %+v", target, a)
 		}
 	}
 }
 
-// TestARequestFindsItsService: the longest path, the more exact host, and what is not clean is cleaned for the choice and for the service alike.
+// TestARequestFindsItsService: the longest path, the more exact host, and what is not clean is cleaned for the choice
+// and for the service alike.
 func TestARequestFindsItsService(t *testing.T) {
 	serve := func(name string) string {
 		return http1.serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, name, " ", r.RequestURI) })
@@ -169,20 +172,24 @@ func TestARequestFindsItsService(t *testing.T) {
 		{"pay.test:8080", "/pay", "port"},
 		{"pay.test", "/pay/cards", "cards"},
 	} {
-		if a := c.send("GET " + tt.target + " HTTP/1.1\r\nHost: " + tt.host + "\r\n\r\n").answer(); a.content != tt.want && a.content != tt.want+" "+tt.target {
+		if a := c.send("GET " + tt.target + " HTTP/1.1\r\nHost: " + tt.host + "\r\n\r\n").answer(); a.content != tt.want &&
+			a.content != tt.want+" "+tt.target {
 			t.Errorf("%s%s: got %q, want %s", tt.host, tt.target, a.content, tt.want)
 		}
 	}
 }
 
-// Why a circuit is open tells addresses, and what other clients met: strangers do not hear it, a service beside its proxy does.
+// Why a circuit is open tells addresses, and what other clients met: strangers do not hear it, a service beside its
+// proxy does.
 func TestAGatewayDoesNotTellWhyACircuitIsOpen(t *testing.T) {
 	for _, gateway := range []bool{true, false} {
 		away := refusing(t)
-		r := start(t, single([]string{"http://" + away}, noRetries, noEjection, "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"),
+		r := start(t, single([]string{"http://" + away}, noRetries, noEjection,
+			"circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"),
 			func(c *proxy.Config) { c.Gateway = gateway })
 		r.get("/")
-		if p := r.get("/").problem(t); p.Reason != "circuit-open" || strings.Contains(p.Detail, away) == gateway || strings.Contains(p.Detail, "consecutive") == gateway {
+		if p := r.get("/").problem(t); p.Reason != "circuit-open" || strings.Contains(p.Detail, away) == gateway ||
+			strings.Contains(p.Detail, "consecutive") == gateway {
 			t.Errorf("as a gateway %t: %+v", gateway, p)
 		}
 	}

@@ -55,7 +55,8 @@ func good(f *frames, stream uint32) {
 	f.write(headersFrame, endHeaders|endStream, stream, block("grpc-status", "0"))
 }
 
-// Services answer in all ways that there are. The client hears a code that fits, what may be repeated is, and nothing breaks.
+// Services answer in all ways that there are. The client hears a code that fits, what may be repeated is, and nothing
+// breaks.
 func TestBadAnswersOfGRPCServices(t *testing.T) {
 	reset := func(c uint32) func(f *frames, s uint32) {
 		return func(f *frames, s uint32) { f.write(resetFrame, 0, s, code(c)) }
@@ -74,12 +75,22 @@ func TestBadAnswersOfGRPCServices(t *testing.T) {
 		repeats bool
 	}{
 		{"UNAVAILABLE", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "14") }, codes.Unavailable, true},
-		{"a status that is no number", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "busy") }, codes.Unknown, false},
-		{"a negative status", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "-14") }, codes.Code(1<<32 - 14), false},
-		{"two that differ", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "5", "grpc-status", "14") }, codes.Unavailable, false},
-		{"a number that is no code", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "99") }, codes.Code(99), false},
+		{"a status that is no number", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "busy")
+		}, codes.Unknown, false},
+		{"a negative status", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "-14")
+		}, codes.Code(1<<32 - 14), false},
+		{"two that differ", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "5", "grpc-status", "14")
+		}, codes.Unavailable, false},
+		{"a number that is no code", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "99")
+		}, codes.Code(99), false},
 		{"no status", func(f *frames, s uint32) { trailersOnly(f, s) }, codes.Unknown, false},
-		{"a broken message", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "14", "grpc-message", "%zz%") }, codes.Unavailable, true},
+		{"a broken message", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "14", "grpc-message", "%zz%")
+		}, codes.Unavailable, true},
 		{"503 of a load balancer", func(f *frames, s uint32) {
 			f.write(headersFrame, endHeaders, s, block(":status", "503", "content-type", "text/html"))
 			f.write(dataFrame, endStream, s, []byte("<html>"))
@@ -121,12 +132,18 @@ func TestBadAnswersOfGRPCServices(t *testing.T) {
 			f.write(resetFrame, 0, s, code(2))
 		}, codes.Internal, false},
 		{"a connection that ends", func(f *frames, _ uint32) { f.Close() }, codes.Unavailable, true},
-		{"a connection that ends behind a message", afterMessage(func(f *frames, _ uint32) { f.Close() }), codes.Unavailable, false},
+		{"a connection that ends behind a message", afterMessage(func(f *frames, _ uint32) {
+			f.Close()
+		}), codes.Unavailable, false},
 		{"a head as large as it may be", func(f *frames, s uint32) {
 			trailersOnly(f, s, "grpc-status", "5", "x-large", strings.Repeat("x", 15<<10))
 		}, codes.NotFound, false},
-		{"a head that is no head", func(f *frames, s uint32) { f.write(headersFrame, endHeaders|endStream, s, []byte{0xff, 0xff, 0xff}) }, codes.Unavailable, true},
-		{"never again", func(f *frames, s uint32) { trailersOnly(f, s, "grpc-status", "14", "grpc-retry-pushback-ms", "-1") }, codes.Unavailable, false},
+		{"a head that is no head", func(f *frames, s uint32) {
+			f.write(headersFrame, endHeaders|endStream, s, []byte{0xff, 0xff, 0xff})
+		}, codes.Unavailable, true},
+		{"never again", func(f *frames, s uint32) {
+			trailersOnly(f, s, "grpc-status", "14", "grpc-retry-pushback-ms", "-1")
+		}, codes.Unavailable, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +164,8 @@ func TestBadAnswersOfGRPCServices(t *testing.T) {
 			if c, _ := one(0); c.code != tt.code {
 				t.Errorf("got %v %q, want %v", c.code, c.message, tt.code)
 			}
-			if c, n := one(1); (c.code == codes.OK && c.reply == "good") != (tt.repeats || tt.code == codes.OK && c.reply == "good") || (n == 2) != tt.repeats {
+			if c, n := one(1); (c.code == codes.OK && c.reply == "good") != (tt.repeats ||
+				tt.code == codes.OK && c.reply == "good") || (n == 2) != tt.repeats {
 				t.Errorf("with a retry: %v %q after %d requests; repeated: %v", c.code, c.message, n, tt.repeats)
 			}
 		})
@@ -208,7 +226,8 @@ func TestAGRPCClientThatNeverReadsIsLetGo(t *testing.T) {
 	})
 	r := start(t, single([]string{s.url}), stallTimeout(short))
 	c := r.h2(100)
-	c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type", "application/grpc", "te", "trailers")
+	c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type",
+		"application/grpc", "te", "trailers")
 	c.frame(0, 1, 1, message("x"))
 	wait(t, "the service hears of it", gone)
 	eventually(t, "everything is given back", func() bool { return calm(r) })
@@ -274,7 +293,8 @@ func TestAFailureBehindTheHeadIsStillRepeated(t *testing.T) {
 	if c := call(t, cc, "/a.B/C", "x", keyed...); c.reply != "good" {
 		t.Errorf("got %+v", c)
 	}
-	if m := r.adminGet("/metrics"); !strings.Contains(m, `http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`) {
+	if m := r.adminGet("/metrics"); !strings.Contains(
+		m, `http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`) {
 		t.Errorf("it was not repeated:\n%s", grep(m, "retry_attempts"))
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// grpcLoop is a client and a service that speak HTTP/2 with our own package: what they allocate per call is counted too.
+// grpcLoop is a client and a service that speak HTTP/2 with our own package: what they allocate per call is counted
+// too.
 type grpcLoop struct {
 	conn *h2.Conn
 	head h2.Head
@@ -58,8 +59,10 @@ func newGRPCLoop(t testing.TB) *grpcLoop {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return &grpcLoop{conn, h2.Head{Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("shop.example"), Path: []byte("/shop.Payment/Get"), Length: -1,
-		Fields: fieldsOf("content-type", "application/grpc", "te", "trailers", "user-agent", "loop/1", "grpc-timeout", "10S")}, message(strings.Repeat("x", 1024))}
+	return &grpcLoop{conn, h2.Head{Method: []byte("POST"), Scheme: []byte("http"), Authority: []byte("shop.example"),
+		Path: []byte("/shop.Payment/Get"), Length: -1,
+		Fields: fieldsOf("content-type", "application/grpc", "te", "trailers", "user-agent", "loop/1", "grpc-timeout",
+			"10S")}, message(strings.Repeat("x", 1024))}
 }
 
 func (l *grpcLoop) once(t testing.TB) {
@@ -74,7 +77,8 @@ func (l *grpcLoop) once(t testing.TB) {
 		data, err = s.Next(core.NoDeadline)
 		got += len(data)
 	}
-	if trailer := s.Trailer(); err != io.EOF || got != len(l.body) || len(trailer) == 0 || string(trailer[0].Value) != "0" {
+	if trailer := s.Trailer(); err != io.EOF || got != len(l.body) || len(trailer) == 0 ||
+		string(trailer[0].Value) != "0" {
 		t.Fatalf("%d bytes, %v, %v", got, err, trailer)
 	}
 }
@@ -111,13 +115,16 @@ func FuzzGRPCFields(f *testing.F) {
 	f.Add("8", "\x00", "1,2", "", "", byte(3))
 	f.Add("", "\xff", " 5", "5", "a", byte(7))
 	var script atomic.Pointer[func(s *frames, stream uint32)]
-	r := start(f, single([]string{rawHTTP2(f, func(s *frames, stream uint32, _ int) { (*script.Load())(s, stream) })}, "maxRetries: 1", quickRetry, noBreaker,
+	r := start(f, single([]string{rawHTTP2(f, func(s *frames, stream uint32, _ int) {
+		(*script.Load())(s, stream)
+	})}, "maxRetries: 1", quickRetry, noBreaker,
 		"timeout: 1s", "retryBudget: {ratio: 1}"))
 	f.Fuzz(func(t *testing.T, status, text, pushback, timeout, attempts string, how byte) {
 		for _, s := range []*string{&status, &text, &pushback, &timeout, &attempts} {
 			*s = (*s)[:min(len(*s), 100)]
 		}
-		end := []string{"grpc-status", status, "grpc-message", text, "grpc-retry-pushback-ms", pushback, "abate-retries-made", attempts}
+		end := []string{"grpc-status", status, "grpc-message", text, "grpc-retry-pushback-ms", pushback,
+			"abate-retries-made", attempts}
 		answer := func(s *frames, stream uint32) {
 			switch how & 3 {
 			case 0:
@@ -137,7 +144,8 @@ func FuzzGRPCFields(f *testing.F) {
 		c := &h2raw{client: dial(t, r.addr)}
 		defer c.Close()
 		c.begin(65535)
-		c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type", "application/grpc", "te", "trailers",
+		c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type",
+			"application/grpc", "te", "trailers",
 			"x-idempotency-key", "k", "grpc-timeout", timeout, "grpc-previous-rpc-attempts", attempts)
 		c.frame(0, 1, 1, message("x"))
 		c.frames(func(kind, flags byte, stream uint32, _ []byte) bool {

@@ -62,7 +62,9 @@ func frameService(t testing.TB) (url string, calls chan []frameSeen) {
 				for _, field := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
 					_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 				}
-				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(head.String()), EndHeaders: true, EndStream: true})
+				_ = f.WriteHeaders(http2.HeadersFrameParam{
+					StreamID: id, BlockFragment: []byte(head.String()), EndHeaders: true, EndStream: true,
+				})
 			}
 		}
 	})
@@ -92,7 +94,8 @@ func TestAStreamWithoutAMessageEndsWithAnEmptyFrameOfContent(t *testing.T) {
 			if end == "with its head" {
 				flags = 1
 			}
-			c.request(1, flags, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type", "application/grpc", "te", "trailers")
+			c.request(1, flags, ":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type",
+				"application/grpc", "te", "trailers")
 			if end == "later" {
 				c.frame(6, 0, 0, make([]byte, 8)) // a ping: when it has come back, the call is under way
 				c.frames(func(kind, flags byte, _ uint32, _ []byte) bool { return kind == 6 && flags&1 != 0 })
@@ -101,7 +104,8 @@ func TestAStreamWithoutAMessageEndsWithAnEmptyFrameOfContent(t *testing.T) {
 				c.frame(0, 1, 1, nil)
 			}
 			frames := wait(t, name+", "+end, calls)
-			if len(frames) != 2 || frames[0].kind != http2.FrameHeaders || frames[0].ends || frames[1].kind != http2.FrameData || !frames[1].ends || frames[1].length != 0 {
+			if len(frames) != 2 || frames[0].kind != http2.FrameHeaders || frames[0].ends || frames[1].kind != http2.FrameData ||
+				!frames[1].ends || frames[1].length != 0 {
 				t.Errorf("%s, ended %s: %+v, want a head and an empty frame of content that ends the stream", name, end, frames)
 			}
 			if length, there := frames[0].fields["content-length"]; there {
@@ -122,21 +126,34 @@ func TestAPolicysTimeoutReachesGRPCServicesAsTheirDeadline(t *testing.T) {
 		shortest time.Duration // 0: there is no deadline
 	}{
 		{"none", func() *running { return start(t, single([]string{url})) }, "", 0, 0},
-		{"the policy's", func() *running { return start(t, single([]string{url}, "timeout: 1h")) }, "", time.Hour, 50 * time.Minute},
-		{"the policy's, which is less", func() *running { return start(t, single([]string{url}, "timeout: 1h")) }, "3H", time.Hour, 50 * time.Minute},
-		{"the client's, which is less", func() *running { return start(t, single([]string{url}, "timeout: 1h")) }, "30M", 30 * time.Minute, 20 * time.Minute},
+		{"the policy's", func() *running {
+			return start(t, single([]string{url}, "timeout: 1h"))
+		}, "", time.Hour, 50 * time.Minute},
+		{"the policy's, which is less", func() *running {
+			return start(t, single([]string{url}, "timeout: 1h"))
+		}, "3H", time.Hour, 50 * time.Minute},
+		{"the client's, which is less", func() *running {
+			return start(t, single([]string{url}, "timeout: 1h"))
+		}, "30M", 30 * time.Minute, 20 * time.Minute},
 		{"the policy's of a hedged call", func() *running {
 			return start(t, single([]string{url}, "timeout: 1h", "hedge: {delay: 20s}", "retryMethods: [/a.B/*]"))
 		}, "", time.Hour, 50 * time.Minute},
-		{"an attempt's is not the call's", func() *running { return start(t, single([]string{url}, "attemptTimeout: 10m")) }, "", 0, 0},
-		{"the policy's beside an attempt's", func() *running { return start(t, single([]string{url}, "attemptTimeout: 10m", "timeout: 1h")) }, "", time.Hour, 50 * time.Minute},
+		{"an attempt's is not the call's", func() *running {
+			return start(t, single([]string{url}, "attemptTimeout: 10m"))
+		}, "", 0, 0},
+		{"the policy's beside an attempt's", func() *running {
+			return start(t, single([]string{url}, "attemptTimeout: 10m", "timeout: 1h"))
+		}, "", time.Hour, 50 * time.Minute},
 		{"the gate's", func() *running { return protect(t, guardOf(url, "timeout: 1h")) }, "", time.Hour, 50 * time.Minute},
-		{"the client's at a gate", func() *running { return protect(t, guardOf(url, "timeout: 1h")) }, "99999999u", 100 * time.Second, time.Second},
+		{"the client's at a gate", func() *running {
+			return protect(t, guardOf(url, "timeout: 1h"))
+		}, "99999999u", 100 * time.Second, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := tt.run()
 			c := r.h2(65535)
-			fields := []string{":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type", "application/grpc", "te", "trailers"}
+			fields := []string{":method", "POST", ":scheme", "http", ":authority", "s.test", ":path", "/a.B/C", "content-type",
+				"application/grpc", "te", "trailers"}
 			if tt.sent != "" {
 				fields = append(fields, "grpc-timeout", tt.sent)
 			}
@@ -150,15 +167,16 @@ func TestAPolicysTimeoutReachesGRPCServicesAsTheirDeadline(t *testing.T) {
 			}
 			var envoys int64
 			n, _ := fmt.Sscan(head["x-envoy-expected-rq-timeout-ms"], &envoys)
-			if left := time.Duration(envoys) * time.Millisecond; (n == 1) != said || left > limit+time.Second || left < limit-time.Second {
+			if left := time.Duration(envoys) * time.Millisecond; (n == 1) != said || left > limit+time.Second ||
+				left < limit-time.Second {
 				t.Errorf("x-envoy-expected-rq-timeout-ms %d beside grpc-timeout %q", envoys, value)
 			}
 		})
 	}
 }
 
-// A stream is a call too: it ends at the timeout, as in gRPC, with the code for that. attemptTimeout bounds the wait for its
-// first message only.
+// A stream is a call too: it ends at the timeout, as in gRPC, with the code for that. attemptTimeout bounds the wait
+// for its first message only.
 func TestAStreamEndsAtThePolicysTimeoutAndNotAtThatOfAnAttempt(t *testing.T) {
 	if testing.Short() {
 		return // it waits
@@ -184,8 +202,8 @@ func TestAStreamEndsAtThePolicysTimeoutAndNotAtThatOfAnAttempt(t *testing.T) {
 	converse(t, dialGRPC(t, r.addr), "/a.B/Watch").hear("first").ends(codes.DeadlineExceeded)
 }
 
-// A server of gRPC cancels the stream of a call whose deadline has passed, and may be quicker than the timer of the proxy: the
-// call is past its deadline all the same, and not without a service.
+// A server of gRPC cancels the stream of a call whose deadline has passed, and may be quicker than the timer of the
+// proxy: the call is past its deadline all the same, and not without a service.
 func TestACallThatItsServiceCancelsAtTheDeadlineIsPastItsDeadline(t *testing.T) {
 	for name, begin := range map[string]func(f *frames, stream uint32){
 		"before the answer": func(*frames, uint32) {},

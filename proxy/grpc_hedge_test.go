@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Whether a call is hedged does not depend on how its client cuts it into segments: the message may come behind the head.
+// Whether a call is hedged does not depend on how its client cuts it into segments: the message may come behind the
+// head.
 func TestAGRPCCallWhoseMessageComesBehindItsHeadIsHedged(t *testing.T) {
 	came, cancelled := make(chan struct{}), make(chan struct{}, 1)
 	s := serveGRPC(t, func(c *rpc) error {
@@ -40,15 +41,21 @@ func TestAGRPCCallWhoseMessageComesBehindItsHeadIsHedged(t *testing.T) {
 	_ = f.WriteSettings()
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "s.test"}, {":path", "/a.B/C"},
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "s.test"},
+		{":path", "/a.B/C"},
 		{"content-type", "application/grpc"}, {"te", "trailers"}, {keyed[0], keyed[1]}} {
 		_ = enc.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 	}
 	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
 	_ = f.WritePing(false, [8]byte{1})
-	awaitFrame(t, f, "the head has been read", func(f http2.Frame) bool { p, ok := f.(*http2.PingFrame); return ok && p.IsAck() })
+	awaitFrame(t, f, "the head has been read", func(f http2.Frame) bool {
+		p, ok := f.(*http2.PingFrame)
+		return ok && p.IsAck()
+	})
 	_ = f.WriteData(1, true, []byte("\x00\x00\x00\x00\x05hello"))
-	d := awaitFrame(t, f, "an answer", func(f http2.Frame) bool { return f.Header().Type == http2.FrameData }).(*http2.DataFrame)
+	d := awaitFrame(t, f, "an answer", func(f http2.Frame) bool {
+		return f.Header().Type == http2.FrameData
+	}).(*http2.DataFrame)
 	if got := string(d.Data()); got != "\x00\x00\x00\x00\x05hello" {
 		t.Errorf("the answer is %q", got)
 	}
@@ -107,13 +114,15 @@ func TestAClientThatLeavesBeforeItsMessageHarmsNobody(t *testing.T) {
 	unharmed(t, r)
 }
 
-// A copy that is still on its way when its client's time is over asks nothing of the client: its memory may be another's by then.
+// A copy that is still on its way when its client's time is over asks nothing of the client: its memory may be
+// another's by then.
 func TestACopyThatOutlivesItsCallLeavesTheClientAlone(t *testing.T) {
 	s := serveGRPC(t, func(c *rpc) error {
 		<-c.Context().Done()
 		return c.Context().Err()
 	})
-	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "retryMethods: [/a.B/*]", "retryBudget: {disabled: true}", "circuitBreaker: {disabled: true}"))
+	r := start(t, single([]string{s.url}, "hedge: {delay: 1ms}", "retryMethods: [/a.B/*]", "retryBudget: {disabled: true}",
+		"circuitBreaker: {disabled: true}"))
 	cc := dialGRPC(t, r.addr)
 	var wg sync.WaitGroup
 	for range 16 {

@@ -37,14 +37,20 @@ func TestTheProxysOwnAnswersAreGRPCToGRPC(t *testing.T) {
 		reason   string
 		pushback string
 	}{
-		{"circuit open", single([]string{busy.url}, "circuitBreaker: {mode: forcedOpen}"), codes.Unavailable, "circuit-open", "-1"},
-		{"budget empty", single([]string{busy.url}, "retryBudget: {kind: tokens, maxTokens: 1, costPerRetry: 2}", quickRetry, noBreaker), codes.Unavailable, "budget-exhausted", "-1"},
+		{"circuit open", single([]string{busy.url}, "circuitBreaker: {mode: forcedOpen}"), codes.Unavailable,
+			"circuit-open", "-1"},
+		{"budget empty", single([]string{busy.url}, "retryBudget: {kind: tokens, maxTokens: 1, costPerRetry: 2}", quickRetry,
+			noBreaker), codes.Unavailable, "budget-exhausted", "-1"},
 		{"nobody listens", single([]string{"h2c://" + refusing(t)}, noRetries), codes.Unavailable, "upstream-error", "-1"},
-		{"nobody listens, again and again", single([]string{"h2c://" + refusing(t)}, quickRetry, noBreaker), codes.Unavailable, "attempts-exhausted", "-1"},
-		{"too slow", single([]string{hang.url}, "attemptTimeout: 50ms", noRetries), codes.DeadlineExceeded, "upstream-timeout", "-1"},
-		{"no service", "services:\n  s: {upstreams: [http://127.0.0.1:1], routes: [{path: /else}]}\n", codes.Unimplemented, "no-route", ""},
+		{"nobody listens, again and again", single([]string{"h2c://" + refusing(t)}, quickRetry, noBreaker),
+			codes.Unavailable, "attempts-exhausted", "-1"},
+		{"too slow", single([]string{hang.url}, "attemptTimeout: 50ms", noRetries), codes.DeadlineExceeded,
+			"upstream-timeout", "-1"},
+		{"no service", "services:\n  s: {upstreams: [http://127.0.0.1:1], routes: [{path: /else}]}\n", codes.Unimplemented,
+			"no-route", ""},
 		{"no upstreams", "services:\n  s: {routes: [{path: /}]}\n", codes.Unavailable, "no-upstreams", "-1"},
-		{"a fallback is for HTTP", single([]string{busy.url}, "circuitBreaker: {mode: forcedOpen}", "fallback: {status: 200, body: hello}"), codes.Unavailable, "circuit-open", "-1"},
+		{"a fallback is for HTTP", single([]string{busy.url}, "circuitBreaker: {mode: forcedOpen}",
+			"fallback: {status: 200, body: hello}"), codes.Unavailable, "circuit-open", "-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := start(t, tt.policy)
@@ -85,14 +91,16 @@ func TestAGateBeforeAGRPCService(t *testing.T) {
 			t.Errorf("got %+v", c)
 		}
 		c := call(t, cc, "/a.B/C", "x")
-		if c.code != codes.ResourceExhausted || c.last("abate-reason") != "rate-limited" || len(c.last("grpc-retry-pushback-ms")) < 4 || len(c.last("ratelimit")) == 0 {
+		if c.code != codes.ResourceExhausted || c.last("abate-reason") != "rate-limited" ||
+			len(c.last("grpc-retry-pushback-ms")) < 4 || len(c.last("ratelimit")) == 0 {
 			t.Errorf("got %+v", c)
 		}
 	})
 	t.Run("time is up", func(t *testing.T) {
 		s := serveGRPC(t, repeatAll)
 		r := protect(t, guardOf(s.url))
-		if c := call(t, dialGRPC(t, r.addr), "/a.B/C", "x", "x-envoy-expected-rq-timeout-ms", "0"); c.code != codes.DeadlineExceeded || len(s.seen()) != 0 {
+		if c := call(t, dialGRPC(t, r.addr), "/a.B/C", "x", "x-envoy-expected-rq-timeout-ms", "0"); c.code !=
+			codes.DeadlineExceeded || len(s.seen()) != 0 {
 			t.Errorf("got %+v", c)
 		}
 	})
@@ -135,12 +143,14 @@ func testGRPCKeys(t *testing.T) {
 			t.Errorf("got %+v", c)
 		}
 	}
-	if c := call(t, cc, method, "other", "x-idempotency-key", "a"); c.code != codes.FailedPrecondition || c.last("abate-reason") != "idempotency-mismatch" {
+	if c := call(t, cc, method, "other", "x-idempotency-key", "a"); c.code != codes.FailedPrecondition ||
+		c.last("abate-reason") != "idempotency-mismatch" {
 		t.Errorf("got %+v", c)
 	}
 	next = codes.NotFound
 	for range 2 {
-		if c := call(t, cc, method, "m", "idempotency-key", "b"); c.code != codes.NotFound || c.message != "no" || c.last("x-n") != "3" {
+		if c := call(t, cc, method, "m", "idempotency-key", "b"); c.code != codes.NotFound || c.message != "no" ||
+			c.last("x-n") != "3" {
 			t.Errorf("got %+v", c)
 		}
 	}
@@ -157,8 +167,9 @@ func testGRPCKeys(t *testing.T) {
 func TestWhatIsGRPC(t *testing.T) {
 	r := start(t, single([]string{"h2c://" + refusing(t)}, noRetries))
 	for contentType, want := range map[string]bool{
-		"application/grpc": true, "application/grpc+proto": true, "Application/GRPC": true, "application/grpc;charset=utf-8": true,
-		"application/grpc-web": false, "application/grpcx": false, "application/json": false, "": false,
+		"application/grpc": true, "application/grpc+proto": true, "Application/GRPC": true,
+		"application/grpc;charset=utf-8": true,
+		"application/grpc-web":           false, "application/grpcx": false, "application/json": false, "": false,
 	} {
 		req := newRequest(t, "POST", "http://"+r.addr+"/a.B/C", strings.NewReader("x"))
 		req.Header.Set("Content-Type", contentType)
@@ -209,7 +220,8 @@ func TestTheHealthService(t *testing.T) {
 		page.Close()
 		<-done
 	})
-	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,16 +230,21 @@ func TestTheHealthService(t *testing.T) {
 	defer cancel()
 	health := grpc_health_v1.NewHealthClient(cc)
 	const up, down = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	for service, want := range map[string]grpc_health_v1.HealthCheckResponse_ServingStatus{"": up, "good": up, "bad": down} {
-		if got, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}); err != nil || got.Status != want {
+	for service, want := range map[string]grpc_health_v1.HealthCheckResponse_ServingStatus{
+		"": up, "good": up, "bad": down,
+	} {
+		if got, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}); err != nil ||
+			got.Status != want {
 			t.Errorf("%q: %v, %v; want %v", service, got, err, want)
 		}
 	}
-	if _, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "none"}); grpcstatus.Code(err) != codes.NotFound {
+	if _, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "none"}); grpcstatus.Code(err) !=
+		codes.NotFound {
 		t.Errorf("a service that there is not: %v", err)
 	}
 	list, err := health.List(ctx, &grpc_health_v1.HealthListRequest{})
-	if err != nil || len(list.Statuses) != 3 || list.Statuses["bad"].GetStatus() != down || list.Statuses[""].GetStatus() != up {
+	if err != nil || len(list.Statuses) != 3 || list.Statuses["bad"].GetStatus() != down ||
+		list.Statuses[""].GetStatus() != up {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	watch := func(service string) func(grpc_health_v1.HealthCheckResponse_ServingStatus) {

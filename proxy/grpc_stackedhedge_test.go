@@ -19,8 +19,8 @@ import (
 	"github.com/abate-go/abate/policy/hedge"
 )
 
-// A copy that a library has sent because the first was slow is an extra attempt to the proxy between it and the service, too. It is not refused as long as
-// there is budget, earns none, and says to the service what it is.
+// A copy that a library has sent because the first was slow is an extra attempt to the proxy between it and the
+// service, too. It is not refused as long as there is budget, earns none, and says to the service what it is.
 func TestAHedgeOfALibraryIsAnExtraAttemptToTheProxyToo(t *testing.T) {
 	for name, retries := range map[string]int{"hedges only": 0, "hedges and retries": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -33,10 +33,13 @@ func TestAHedgeOfALibraryIsAnExtraAttemptToTheProxyToo(t *testing.T) {
 				}
 				return c.send(m)
 			})
-			r := start(t, single([]string{s.url}, "maxRetries: 2", "retryBudget: {ratio: 0.1, reserve: 20, window: 1h}", "retryMethods: [/shop.Payment/*]"))
+			r := start(t, single([]string{s.url}, "maxRetries: 2", "retryBudget: {ratio: 0.1, reserve: 20, window: 1h}",
+				"retryMethods: [/shop.Payment/*]"))
 			g, err := abate.New("payments", abate.Policy{
 				Retry: abate.Retry{MaxRetries: retries}, RetryMethods: []string{"/shop.Payment/*"},
-				Hedge: hedge.Config{Delay: time.Millisecond}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 20, Window: time.Hour},
+				Hedge: hedge.Config{Delay: time.Millisecond}, RetryBudget: budget.Config{
+					Ratio: 0.1, Reserve: 20, Window: time.Hour,
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +51,8 @@ func TestAHedgeOfALibraryIsAnExtraAttemptToTheProxyToo(t *testing.T) {
 					ctx = metadata.AppendToOutgoingContext(ctx, "x-slow", "1")
 				}
 				out := new(wrapperspb.StringValue)
-				if err := cc.Invoke(ctx, "/shop.Payment/Get", wrapperspb.String(fmt.Sprint(i)), out); err != nil || out.Value != fmt.Sprint(i) {
+				if err := cc.Invoke(ctx, "/shop.Payment/Get", wrapperspb.String(fmt.Sprint(i)), out); err != nil ||
+					out.Value != fmt.Sprint(i) {
 					t.Errorf("call %d: %q, %v", i, out.Value, err)
 				}
 				cancel()
@@ -62,7 +66,8 @@ func TestAHedgeOfALibraryIsAnExtraAttemptToTheProxyToo(t *testing.T) {
 			t.Logf("hedges %d of %d calls, balance %v", hedges, len(s.seen()), r.guard().Budget)
 			// 20 at first, a tenth for each first call, also one that was given up before the service saw it, 1 for each copy
 			if most := 20 + calls/10.0 - float64(hedges); hedges < slow || r.guard().Budget > most+0.01 {
-				t.Errorf("%d hedges, %d attempts; the proxy's budget has %.2f left, at most %.2f", hedges, len(s.seen()), r.guard().Budget, most)
+				t.Errorf("%d hedges, %d attempts; the proxy's budget has %.2f left, at most %.2f", hedges, len(s.seen()),
+					r.guard().Budget, most)
 			}
 		})
 	}
@@ -81,7 +86,8 @@ func TestHedgesAndRetriesOfALibraryOverThoseOfTheProxyStayWithinTheBound(t *test
 		t.Run(name, func(t *testing.T) {
 			s := serveGRPC(t, fail)
 			const limits = "retryBudget: {ratio: 0.1, reserve: 5, window: 1h}"
-			r := start(t, single([]string{s.url}, "maxRetries: 3", "initialDelay: 1ms", limits, "hedge: {delay: 1ms}", "circuitBreaker: {disabled: true}", "retryMethods: [/shop.Payment/*]"))
+			r := start(t, single([]string{s.url}, "maxRetries: 3", "initialDelay: 1ms", limits, "hedge: {delay: 1ms}",
+				"circuitBreaker: {disabled: true}", "retryMethods: [/shop.Payment/*]"))
 			p := abate.Policy{
 				Retry: abate.Retry{MaxRetries: 3, InitialDelay: time.Millisecond}, RetryMethods: []string{"/shop.Payment/*"},
 				Hedge: hedge.Config{Delay: time.Millisecond}, RetryBudget: budget.Config{Ratio: 0.1, Reserve: 5, Window: time.Hour},
@@ -107,7 +113,9 @@ func TestHedgesAndRetriesOfALibraryOverThoseOfTheProxyStayWithinTheBound(t *test
 
 func dialLibrary(t *testing.T, addr string, g *abate.Guard) *grpc.ClientConn {
 	t.Helper()
-	cc, err := grpc.NewClient("passthrough:///"+addr, append(abategrpc.DialOptions(g), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())...)
+	cc, err := grpc.NewClient("passthrough:///"+addr,
+		append(abategrpc.DialOptions(g), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDisableRetry())...)
 	if err != nil {
 		t.Fatal(err)
 	}

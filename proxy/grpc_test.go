@@ -37,14 +37,18 @@ func TestAGRPCCallThatFailsBeforeItsFirstMessageIsRepeated(t *testing.T) {
 		{"twice", failingFirst(2, unavailable("busy")), quickRetry, keyed, 3, codes.OK},
 		{"always", failingFirst(100, unavailable("busy")), quickRetry, keyed, 4, codes.Unavailable},
 		{"the head first", headFirst, quickRetry, keyed, 2, codes.OK},
-		{"named in retryMethods", failingFirst(1, unavailable("busy")), "retryMethods: [/shop.Payment/Get]", nil, 2, codes.OK},
+		{"named in retryMethods", failingFirst(1, unavailable("busy")), "retryMethods: [/shop.Payment/Get]",
+			nil, 2, codes.OK},
 		{"another is", failingFirst(1, unavailable("busy")), "retryMethods: [/shop.Payment/Put]", nil, 1, codes.Unavailable},
 		{"its service is", failingFirst(1, unavailable("busy")), "retryMethods: [/shop.Payment/*]", nil, 2, codes.OK},
-		{"its code is named in retryOn", failingFirst(1, grpcstatus.Error(codes.Internal, "x")), "retryOn: [INTERNAL]", nil, 2, codes.OK},
+		{"its code is named in retryOn", failingFirst(1, grpcstatus.Error(codes.Internal, "x")), "retryOn: [INTERNAL]", nil,
+			2, codes.OK},
 		{"not keyed", failingFirst(1, unavailable("busy")), quickRetry, nil, 1, codes.Unavailable},
-		{"a code that says nothing about later", failingFirst(1, grpcstatus.Error(codes.Internal, "x")), quickRetry, keyed, 1, codes.Internal},
+		{"a code that says nothing about later", failingFirst(1, grpcstatus.Error(codes.Internal, "x")), quickRetry, keyed, 1,
+			codes.Internal},
 		{"an answer", failingFirst(1, grpcstatus.Error(codes.NotFound, "x")), quickRetry, keyed, 1, codes.NotFound},
-		{"a refusal for load", failingFirst(1, grpcstatus.Error(codes.ResourceExhausted, "x")), quickRetry, keyed, 2, codes.OK},
+		{"a refusal for load", failingFirst(1, grpcstatus.Error(codes.ResourceExhausted, "x")), quickRetry, keyed,
+			2, codes.OK},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serveGRPC(t, tt.serve)
@@ -85,7 +89,8 @@ func TestAttemptsOfAGRPCClientCountOn(t *testing.T) {
 	if !slices.Equal(got, []string{"2", "3"}) {
 		t.Errorf("the service got %q", got)
 	}
-	if c.code != codes.Unavailable || c.message != "busy" || c.last("abate-reason") != "attempts-exhausted" || c.last("grpc-retry-pushback-ms") != "-1" {
+	if c.code != codes.Unavailable || c.message != "busy" || c.last("abate-reason") != "attempts-exhausted" ||
+		c.last("grpc-retry-pushback-ms") != "-1" {
 		t.Errorf("the client got %+v", c)
 	}
 }
@@ -97,8 +102,10 @@ func TestGRPCPushbackIsObeyed(t *testing.T) {
 		values []string
 		calls  int
 	}{
-		{"none", nil, 2}, {"0", []string{"0"}, 2}, {"a wait", []string{"20"}, 2}, {"never", []string{"-1"}, 1}, {"no number", []string{"soon"}, 1},
-		{"two", []string{"1", "2"}, 1}, {"too much", []string{"99999999999999999999"}, 1}, {"longer than anybody waits", []string{"2000000000"}, 1},
+		{"none", nil, 2}, {"0", []string{"0"}, 2}, {"a wait", []string{"20"}, 2}, {"never", []string{"-1"}, 1},
+		{"no number", []string{"soon"}, 1},
+		{"two", []string{"1", "2"}, 1}, {"too much", []string{"99999999999999999999"}, 1},
+		{"longer than anybody waits", []string{"2000000000"}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serveGRPC(t, func(c *rpc) error {
@@ -185,7 +192,9 @@ func TestAStreamIsReplayedUntilItsFirstMessage(t *testing.T) {
 			}
 			return repeatAll(c)
 		})
-		r := start(t, single([]string{s.url}, "retryMethods: [/a.B/*]", quickRetry), func(c *proxy.Config) { c.MaxBufferedBody = 5000 })
+		r := start(t, single([]string{s.url}, "retryMethods: [/a.B/*]", quickRetry), func(c *proxy.Config) {
+			c.MaxBufferedBody = 5000
+		})
 		c := converse(t, dialGRPC(t, r.addr), "/a.B/Chat")
 		for range 10 {
 			c.say(strings.Repeat("x", 1000))

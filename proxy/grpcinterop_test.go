@@ -111,7 +111,8 @@ func TestGRPCProgramsInOtherLanguagesAreGuardedUnchanged(t *testing.T) {
 			return exec.Command(needs.Python(t, "grpc"), "testdata/clients/grpc_pay.py", proxy, gate)
 		}},
 		{"Java, grpc-netty", func(t *testing.T, proxy, gate string) *exec.Cmd {
-			libraries := needs.Jars(t, "libgrpc-java and libnetty-java", "grpc-*.jar", "netty-*.jar", "guava.jar", "perfmark-*.jar")
+			libraries := needs.Jars(t, "libgrpc-java and libnetty-java", "grpc-*.jar", "netty-*.jar", "guava.jar",
+				"perfmark-*.jar")
 			return exec.Command(needs.Program(t, "java"), "-cp", libraries, "testdata/clients/GrpcPay.java", proxy, gate)
 		}},
 	} {
@@ -152,7 +153,9 @@ func TestCurlSpeaksHTTP2ThroughTheProxy(t *testing.T) {
 	modern.Config.Protocols.SetUnencryptedHTTP2(true)
 	modern.Start()
 	defer modern.Close()
-	for _, up := range []struct{ url, spoken string }{{old.URL, "HTTP/1.1"}, {"h2c" + strings.TrimPrefix(modern.URL, "http"), "HTTP/2.0"}} {
+	for _, up := range []struct {
+		url, spoken string
+	}{{old.URL, "HTTP/1.1"}, {"h2c" + strings.TrimPrefix(modern.URL, "http"), "HTTP/2.0"}} {
 		p := start(t, fmt.Sprintf(`
 defaults: {initialDelay: 5ms, retryBudget: {ratio: 1}}
 services:
@@ -168,7 +171,8 @@ services:
 			{[]string{"/down"}, []string{"HTTP/2 503", "abate-reason: circuit-open", `"circuit-open"`}},
 		} {
 			calls.Store(0)
-			args := append([]string{"--silent", "--show-error", "--include", "--max-time", "20", "--http2-prior-knowledge"}, c.args[:len(c.args)-1]...)
+			args := append([]string{"--silent", "--show-error", "--include", "--max-time", "20", "--http2-prior-knowledge"},
+				c.args[:len(c.args)-1]...)
 			out, err := exec.Command(curl, append(args, "http://"+p.addr+c.args[len(c.args)-1])...).CombinedOutput()
 			for _, want := range c.want {
 				if err != nil || !strings.Contains(string(out), want) {
@@ -187,7 +191,8 @@ func TestCurlSeesTrailersOfGRPC(t *testing.T) {
 		"/shop.Down/Charge":    {"HTTP/2 200", "grpc-status: 14", "abate-reason: circuit-open"},
 	} {
 		cmd := exec.Command(curl, "--silent", "--show-error", "--include", "--max-time", "20", "--http2-prior-knowledge",
-			"-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary", "@-", "--output", "-", "http://"+p.addr+path)
+			"-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary", "@-", "--output", "-",
+			"http://"+p.addr+path)
 		cmd.Stdin = strings.NewReader("\x00\x00\x00\x00\x04ok k")
 		out, err := cmd.CombinedOutput()
 		for _, w := range want {

@@ -30,8 +30,9 @@ const conformed = `%[1]s unary hello one,two 00ff01
 %[1]s the service has heard of both true
 `
 
-// Real clients and services of gRPC in Python and Node make calls of all kinds through the proxy, also without a message: unary calls, streams,
-// metadata, statuses with details, large and compressed messages, deadlines and cancellation.
+// Real clients and services of gRPC in Python and Node make calls of all kinds through the proxy, also without a
+// message: unary calls, streams, metadata, statuses with details, large and compressed messages, deadlines and
+// cancellation.
 func TestPythonAndNodeProgramsMakeGRPCCallsOfEveryKind(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
@@ -39,13 +40,17 @@ func TestPythonAndNodeProgramsMakeGRPCCallsOfEveryKind(t *testing.T) {
 	node, project := needs.Node(t, "grpc-node", os.DirFS("testdata/clients/node"))
 	python := needs.Python(t, "grpc")
 	programs := map[string]struct{ server, client []string }{
-		"Node":   {[]string{node, filepath.Join(project, "server.js")}, []string{node, filepath.Join(project, "client.js")}},
-		"Python": {[]string{python, "testdata/clients/conformance_server.py"}, []string{python, "testdata/clients/conformance_client.py"}},
+		"Node": {[]string{node, filepath.Join(project, "server.js")}, []string{node, filepath.Join(project, "client.js")}},
+		"Python": {[]string{python, "testdata/clients/conformance_server.py"}, []string{
+			python, "testdata/clients/conformance_client.py",
+		}},
 	}
 	const all = "retryMethods: ['/conf.Test/*'], retryBudget: {ratio: 1}"
 	egress := func(keys string) func(t *testing.T, url string) string {
 		return func(t *testing.T, url string) string {
-			return start(t, fmt.Sprintf("defaults: {circuitBreaker: {disabled: true}}\nservices: {s: {upstreams: [%q], routes: [{path: /}], %s}}\n", url, keys)).addr
+			return start(
+				t, fmt.Sprintf("defaults: {circuitBreaker: {disabled: true}}\nservices: {s: {upstreams: [%q], routes: [{path: "+
+					"/}], %s}}\n", url, keys)).addr
 		}
 	}
 	ways := map[string]func(t *testing.T, url string) string{
@@ -68,7 +73,8 @@ func TestPythonAndNodeProgramsMakeGRPCCallsOfEveryKind(t *testing.T) {
 					addr := through(t, url)
 					ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 					defer cancel()
-					out, err := exec.CommandContext(ctx, c.client[0], append(c.client[1:len(c.client):len(c.client)], addr)...).CombinedOutput()
+					out, err := exec.CommandContext(ctx, c.client[0], append(c.client[1:len(c.client):len(c.client)], addr)...).
+						CombinedOutput()
 					if want := fmt.Sprintf(conformed, "plain") + fmt.Sprintf(conformed, "gzip"); err != nil || string(out) != want {
 						t.Errorf("%v; it printed\n%s\nand should have printed\n%s", err, out, want)
 					}

@@ -77,16 +77,17 @@ func serveGRPC(t testing.TB, serve func(c *rpc) error, options ...grpc.ServerOpt
 	t.Helper()
 	l := listen(t)
 	s := &grpcService{url: "h2c://" + l.Addr().String()}
-	s.server = grpc.NewServer(append(options, grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		c := &rpc{ServerStream: stream}
-		c.method, _ = grpc.MethodFromServerStream(stream)
-		c.md, _ = metadata.FromIncomingContext(stream.Context())
-		s.mu.Lock()
-		s.calls = append(s.calls, c)
-		c.n = len(s.calls)
-		s.mu.Unlock()
-		return serve(c)
-	}))...)
+	s.server = grpc.NewServer(append(options, grpc.ForceServerCodec(rawCodec{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			c := &rpc{ServerStream: stream}
+			c.method, _ = grpc.MethodFromServerStream(stream)
+			c.md, _ = metadata.FromIncomingContext(stream.Context())
+			s.mu.Lock()
+			s.calls = append(s.calls, c)
+			c.n = len(s.calls)
+			s.mu.Unlock()
+			return serve(c)
+		}))...)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -135,7 +136,8 @@ func failingFirst(n int, err error) func(*rpc) error {
 func dialGRPC(t testing.TB, addr string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	options = append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})), grpc.WithDisableRetry(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})),
+		grpc.WithDisableRetry(),
 	}, options...)
 	cc, err := grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {
@@ -173,7 +175,8 @@ func call(t testing.TB, cc *grpc.ClientConn, method, message string, more ...str
 
 func callIn(ctx context.Context, cc *grpc.ClientConn, method, message string, more ...string) (c called) {
 	in, out := []byte(message), []byte(nil)
-	err := cc.Invoke(metadata.AppendToOutgoingContext(ctx, more...), method, &in, &out, grpc.Header(&c.head), grpc.Trailer(&c.trailer))
+	err := cc.Invoke(metadata.AppendToOutgoingContext(ctx, more...), method, &in, &out, grpc.Header(&c.head),
+		grpc.Trailer(&c.trailer))
 	s := grpcstatus.Convert(err)
 	c.reply, c.code, c.message = string(out), s.Code(), s.Message()
 	return c

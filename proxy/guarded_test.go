@@ -33,14 +33,17 @@ func inTurn(t *testing.T, answers ...string) *server {
 
 func TestFailuresAreRepeatedWithinTheBudget(t *testing.T) {
 	s := inTurn(t, status(503, "X-From: service"))
-	r := start(t, single([]string{s.url}, quickRetry, noBreaker, "maxRetries: 1", "retryBudget: {ratio: 0.0001, reserve: 2}"))
+	r := start(t, single([]string{s.url}, quickRetry, noBreaker, "maxRetries: 1",
+		"retryBudget: {ratio: 0.0001, reserve: 2}"))
 	for i := range 2 {
 		a := r.get("/")
-		if a.status != 503 || a.header.Get("X-From") != "service" || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Abate-Reason") != "attempts-exhausted" {
+		if a.status != 503 || a.header.Get("X-From") != "service" || a.header.Get("X-Should-Retry") != "false" ||
+			a.header.Get("Abate-Reason") != "attempts-exhausted" {
 			t.Errorf("request %d: the service's own answer should come, marked; got %+v", i, a)
 		}
 	}
-	if a := r.get("/"); a.status != 503 || a.header.Get("X-From") != "service" || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Abate-Reason") != "budget-exhausted" {
+	if a := r.get("/"); a.status != 503 || a.header.Get("X-From") != "service" ||
+		a.header.Get("X-Should-Retry") != "false" || a.header.Get("Abate-Reason") != "budget-exhausted" {
 		t.Errorf("without budget: got %+v", a)
 	}
 	var numbers []string
@@ -55,14 +58,19 @@ func TestFailuresAreRepeatedWithinTheBudget(t *testing.T) {
 	}
 }
 
-// TestAnEmptyBudgetDoesNotReplaceARealAnswer: nor does a circuit that the answer has opened. The service's own goes on, with "do
-// not retry" beside it.
+// TestAnEmptyBudgetDoesNotReplaceARealAnswer: nor does a circuit that the answer has opened. The service's own goes on,
+// with "do not retry" beside it.
 func TestAnEmptyBudgetDoesNotReplaceARealAnswer(t *testing.T) {
-	const empty, opens = "retryBudget: {kind: tokens, maxTokens: 1, costPerRetry: 2}", "circuitBreaker: {failureThreshold: 1}"
-	for _, tt := range []struct{ reason, key, other string }{{"budget-exhausted", empty, noBreaker}, {"circuit-open", opens, "maxRetries: 3"}, {"budget-exhausted", empty, "hedge: {delay: 1h}"}} {
+	const empty, opens = "retryBudget: {kind: tokens, maxTokens: 1, costPerRetry: 2}",
+		"circuitBreaker: {failureThreshold: 1}"
+	for _, tt := range []struct {
+		reason, key, other string
+	}{{"budget-exhausted", empty, noBreaker}, {"circuit-open", opens, "maxRetries: 3"},
+		{"budget-exhausted", empty, "hedge: {delay: 1h}"}} {
 		for _, code := range []int{500, 502, 503, 504, 429, 408} {
 			for _, own := range []string{"", "X-Should-Retry: true"} {
-				answer := fmt.Sprintf("HTTP/1.1 %d Own\r\nX-From: service\r\nRetry-After: 0\r\nContent-Type: application/x-own\r\n", code)
+				answer := fmt.Sprintf("HTTP/1.1 %d Own\r\nX-From: service\r\nRetry-After: 0\r\nContent-Type: application/x-own\r\n",
+					code)
 				if own != "" {
 					answer += own + "\r\n"
 				}
@@ -75,10 +83,12 @@ func TestAnEmptyBudgetDoesNotReplaceARealAnswer(t *testing.T) {
 						}
 						continue
 					}
-					if a.status != code || a.content != "own body" || a.header.Get("Content-Type") != "application/x-own" || a.header.Get("Retry-After") != "0" {
+					if a.status != code || a.content != "own body" || a.header.Get("Content-Type") != "application/x-own" ||
+						a.header.Get("Retry-After") != "0" {
 						t.Errorf("%s: the %d came as %+v", tt.reason, code, a)
 					}
-					if got := a.header.Values("X-Should-Retry"); len(got) != 1 || got[0] != "false" || a.header.Get("Abate-Reason") != tt.reason {
+					if got := a.header.Values("X-Should-Retry"); len(got) != 1 || got[0] != "false" ||
+						a.header.Get("Abate-Reason") != tt.reason {
 						t.Errorf("%s, %d: got %v", tt.reason, code, a.header)
 					}
 				}
@@ -126,7 +136,8 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	t.Run("is too long", func(t *testing.T) {
 		s := inTurn(t, status(503, "Retry-After: 3600"))
 		a := start(t, single([]string{s.url}, quickRetry)).get("/")
-		if a.status != 503 || a.header.Get("Retry-After") != "3600" || a.header.Get("Abate-Reason") != "overloaded" || len(s.seen()) != 1 {
+		if a.status != 503 || a.header.Get("Retry-After") != "3600" || a.header.Get("Abate-Reason") != "overloaded" ||
+			len(s.seen()) != 1 {
 			t.Errorf("got %+v after %d attempts", a, len(s.seen()))
 		}
 	})
@@ -159,7 +170,8 @@ func TestOnlyWhatMayBeRepeatedIs(t *testing.T) {
 			}
 			s := inTurn(t, tt.answer, ok(""))
 			r := start(t, single([]string{s.url}, quickRetry, tt.key))
-			c := r.dial().send(tt.method + " / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\n" + strings.TrimSpace(tt.field+"\r\nX: y") + "\r\n\r\nbody")
+			c := r.dial().send(tt.method + " / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 4\r\n" +
+				strings.TrimSpace(tt.field+"\r\nX: y") + "\r\n\r\nbody")
 			a, err := c.read(tt.method)
 			if err != nil {
 				t.Fatal(err)
@@ -222,7 +234,8 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 			r := start(t, single([]string{silent.url}, append(tt.keys, quickRetry)...))
 			a := r.get("/")
 			p := a.problem(t)
-			if a.status != 504 || p.Reason != tt.reason || p.Attempts != tt.attempts || a.header.Get("X-Should-Retry") != "false" {
+			if a.status != 504 || p.Reason != tt.reason || p.Attempts != tt.attempts ||
+				a.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("got %d %+v, want %s after %d", a.status, p, tt.reason, tt.attempts)
 			}
 			if n := len(silent.seen()); n != tt.attempts {
@@ -253,7 +266,8 @@ func TestACircuitOpensAndComesBack(t *testing.T) {
 	})
 	states := new(stateLog)
 	r := start(t, single([]string{s.url}, noRetries, noEjection,
-		"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 2s, permittedCallsInHalfOpen: 1, successThreshold: 2, rampUp: 300ms}"),
+		"circuitBreaker: {failureThreshold: 3, waitDurationInOpenState: 2s, permittedCallsInHalfOpen: 1, successThreshold: "+
+			"2, rampUp: 300ms}"),
 		func(c *proxy.Config) { c.Adjust = func(_ string, p *abate.Policy) { p.Observer = states } })
 	states.r = r
 	states.want(t, "closed", 0)
@@ -280,7 +294,9 @@ func TestACircuitOpensAndComesBack(t *testing.T) {
 	states.want(t, "half-open", 1) // one more success is needed
 	eventually(t, "closed again", func() bool { r.get("/"); return r.guard().Breaker.State == "closed" })
 	states.want(t, "closed", 0)
-	if got, want := states.all(), []string{"closed>open", "open>half-open", "half-open>ramp-up", "ramp-up>closed"}; !slices.Equal(got, want) {
+	if got, want := states.all(), []string{
+		"closed>open", "open>half-open", "half-open>ramp-up", "ramp-up>closed",
+	}; !slices.Equal(got, want) {
 		t.Errorf("the states changed %v, want %v", got, want)
 	}
 	if n := r.guard().Breaker.Openings; n != 1 {
@@ -317,7 +333,8 @@ func (l *stateLog) want(t *testing.T, state string, metric int) {
 	if got := l.r.guard().Breaker.State; got != state {
 		t.Errorf("the breaker is %s, want %s", got, state)
 	}
-	if m := l.r.adminGet("/metrics"); !strings.Contains(m, fmt.Sprintf("\ncircuit_breaker_state{service=\"s\"} %d\n", metric)) {
+	if m := l.r.adminGet("/metrics"); !strings.Contains(
+		m, fmt.Sprintf("\ncircuit_breaker_state{service=\"s\"} %d\n", metric)) {
 		t.Errorf("%s: want %d in %q", state, metric, grep(m, "circuit_breaker_state"))
 	}
 }
@@ -334,7 +351,10 @@ func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
 	var clients []*client
 	for i := range 3 {
 		clients = append(clients, r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n"))
-		eventually(t, "it is where it should be", func() bool { g := r.guard(); return g.Bulkhead.Running == 1 && g.Bulkhead.Queued == i })
+		eventually(t, "it is where it should be", func() bool {
+			g := r.guard()
+			return g.Bulkhead.Running == 1 && g.Bulkhead.Queued == i
+		})
 	}
 	a := r.get("/")
 	p := a.problem(t)
@@ -380,7 +400,8 @@ func TestAClientThatLeavesDuringTheBackOffEndsTheCall(t *testing.T) {
 	for _, in := range []wire{http1, h2c} {
 		t.Run(in.name, func(t *testing.T) {
 			s := inTurn(t, status(503))
-			r := start(t, single([]string{s.url}, "initialDelay: 20s", "maxDelay: 20s", "jitter: none", "bulkhead: {maxConcurrentCalls: 1}"))
+			r := start(t, single([]string{s.url}, "initialDelay: 20s", "maxDelay: 20s", "jitter: none",
+				"bulkhead: {maxConcurrentCalls: 1}"))
 			req := newRequest(t, "GET", "http://"+r.addr+"/", nil)
 			ctx, cancel := context.WithCancel(req.Context())
 			defer cancel()
@@ -402,7 +423,8 @@ func TestTheServiceIsToldAboutTheAttempt(t *testing.T) {
 	s := inTurn(t, status(503), ok(""))
 	r := start(t, single([]string{s.url}, quickRetry, "attemptTimeout: 5s", "timeout: 8s"))
 	c := r.dial()
-	c.send("GET / HTTP/1.1\r\nHost: s.test\r\nVia: 1.0 edge\r\nX-Envoy-Attempt-Count: 77\r\nx-envoy-expected-rq-timeout-ms: 99\r\n\r\n").answer()
+	c.send("GET / HTTP/1.1\r\nHost: s.test\r\nVia: 1.0 edge\r\nX-Envoy-Attempt-Count: " +
+		"77\r\nx-envoy-expected-rq-timeout-ms: 99\r\n\r\n").answer()
 	for i, req := range s.seen() {
 		var via, counts, limits []string
 		for l := range strings.Lines(req) {
@@ -461,7 +483,8 @@ func TestRequestsThatGoNowhereGetAReason(t *testing.T) {
 		t.Errorf("got %d %+v", a.status, p)
 	}
 	a = r.get("/other?secret=1")
-	if p := a.problem(t); a.status != 404 || p.Reason != "no-route" || p.Service != "" || !strings.Contains(p.Detail, "empty, named") {
+	if p := a.problem(t); a.status != 404 || p.Reason != "no-route" || p.Service != "" ||
+		!strings.Contains(p.Detail, "empty, named") {
 		t.Errorf("got %d %+v", a.status, p)
 	}
 	if a.header.Get("X-Should-Retry") != "" {

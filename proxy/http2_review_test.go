@@ -12,12 +12,14 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// A server that takes no streams at all, or says at once that it is going, is not dialled again and again for one request.
+// A server that takes no streams at all, or says at once that it is going, is not dialled again and again for one
+// request.
 func TestAServerThatTakesNoStreamsIsDialledOnce(t *testing.T) {
 	for name, hello := range map[string]func(f *frames){
 		"no streams": func(f *frames) { f.write(settingsFrame, 0, 0, []byte{0, 3, 0, 0, 0, 0}) },
 		"going": func(f *frames) {
-			f.Write(append([]byte{0, 0, 0, settingsFrame, 0, 0, 0, 0, 0, 0, 0, 8, goAwayFrame, 0, 0, 0, 0, 0}, make([]byte, 8)...))
+			f.Write(append([]byte{0, 0, 0, settingsFrame, 0, 0, 0, 0, 0, 0, 0, 8, goAwayFrame, 0, 0, 0, 0, 0},
+				make([]byte, 8)...))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,9 @@ func (w wire) serve(t testing.TB, h http.HandlerFunc) string {
 func (w wire) client(t testing.TB) *http.Client {
 	tr := &http.Transport{Protocols: w.protocols, DisableCompression: true, MaxIdleConnsPerHost: 100}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // begun is a request that is under way.
@@ -370,7 +372,8 @@ func TestAnswersWithoutContentKeepTheirHead(t *testing.T) {
 				length = -1 // what Go makes of none differs between the two
 			}
 			if resp.StatusCode != tt.status || length != tt.length || tt.status == 304 && resp.Header.Get("Etag") != `"x"` {
-				t.Errorf("%s %s: %d with length %d, want %d with %d; %v", tt.method, tt.path, resp.StatusCode, length, tt.status, tt.length, resp.Header)
+				t.Errorf("%s %s: %d with length %d, want %d with %d; %v", tt.method, tt.path, resp.StatusCode, length, tt.status,
+					tt.length, resp.Header)
 			}
 		}
 	})
@@ -400,8 +403,12 @@ func TestNothingIsInvented(t *testing.T) {
 func TestTheTargetArrivesAsItWasWritten(t *testing.T) {
 	for _, out := range []wire{http1, h2c} {
 		t.Run(out.name, func(t *testing.T) {
-			r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.RequestURI) })})+"ambiguousPaths: keep\n")
-			for _, target := range []string{"/", "/a|b", "/a%2Fb//c/../d?x=%zz;y", "//twice", "/?", "/a%20b?c?d", "/%E4%BD%A0", "/a%7eb/%2e%2e/..;/%2f"} {
+			r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, r.RequestURI)
+			})})+"ambiguousPaths: keep\n")
+			for _, target := range []string{
+				"/", "/a|b", "/a%2Fb//c/../d?x=%zz;y", "//twice", "/?", "/a%20b?c?d", "/%E4%BD%A0", "/a%7eb/%2e%2e/..;/%2f",
+			} {
 				if a := r.get(target); a.content != target {
 					t.Errorf("%s arrived as %s (%d)", target, a.content, a.status)
 				}
@@ -546,7 +553,8 @@ func TestAFailedAttemptIsRepeatedWithItsBody(t *testing.T) {
 			}
 			io.WriteString(w, "good")
 		})}, quickRetry))
-		req := newRequest(t, "POST", "http://"+r.addr+"/", io.MultiReader(strings.NewReader("con"), strings.NewReader("tent")))
+		req := newRequest(t, "POST", "http://"+r.addr+"/",
+			io.MultiReader(strings.NewReader("con"), strings.NewReader("tent")))
 		req.Header.Set("Idempotency-Key", "k")
 		b := begin(t, in.client(t), req)
 		b.head()
@@ -557,7 +565,8 @@ func TestAFailedAttemptIsRepeatedWithItsBody(t *testing.T) {
 	})
 }
 
-// TestASlowAttemptGetsACopy: the copy wins with an answer whose content is still to come, and the slow one is cancelled.
+// TestASlowAttemptGetsACopy: the copy wins with an answer whose content is still to come, and the slow one is
+// cancelled.
 func TestASlowAttemptGetsACopy(t *testing.T) {
 	eachWay(t, func(t *testing.T, in, out wire) {
 		came, cancelled, goOn := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
@@ -663,8 +672,8 @@ func rawHTTP2(t testing.TB, answer func(f *frames, stream uint32, n int)) string
 	return strings.Replace(s.url, "http://", "h2c://", 1)
 }
 
-// A request that a service has refused unread may be sent again whatever its method. That is another attempt, which the budget
-// pays for; one that was on its way to a connection that was ending is not.
+// A request that a service has refused unread may be sent again whatever its method. That is another attempt, which the
+// budget pays for; one that was on its way to a connection that was ending is not.
 func TestARequestThatWasRefusedUnreadIsSentAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse   func(f *frames, stream uint32)
@@ -695,7 +704,8 @@ func TestARequestThatWasRefusedUnreadIsSentAgain(t *testing.T) {
 			if a.status != 200 || a.content != "good" || served.Load() != 1 {
 				t.Errorf("got %d %q, %d answers", a.status, a.content, served.Load())
 			}
-			counted := strings.Contains(r.adminGet("/metrics"), `http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`)
+			counted := strings.Contains(r.adminGet("/metrics"),
+				`http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`)
 			if after := r.guard().Budget; counted != (c.attempts == "2") || counted != (after < before-0.5) {
 				t.Errorf("counted as an attempt: %v; budget %v before, %v after", counted, before, after)
 			}
@@ -716,7 +726,8 @@ func TestAResetStreamIsAFailureThatIsRepeated(t *testing.T) {
 	if a := r.get("/"); a.status != 200 {
 		t.Errorf("got %d %s", a.status, a.content)
 	}
-	if m := r.adminGet("/metrics"); !strings.Contains(m, `http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`) {
+	if m := r.adminGet("/metrics"); !strings.Contains(
+		m, `http_client_retry_attempts_total{attempt="2",endpoint="/",service="s"} 1`) {
 		t.Errorf("metrics:\n%s", grep(m, "retr"))
 	}
 }
@@ -736,7 +747,8 @@ func grep(page, word string) string {
 func TestAnUpstreamThatIsNoHTTP2ServerGetsAClearAnswer(t *testing.T) {
 	url := strings.Replace(http1.serve(t, pieces), "http://", "h2c://", 1)
 	r := start(t, single([]string{url}, noRetries))
-	if a := r.get("/"); a.status != 502 || !strings.Contains(a.content, "HTTP/2") && !strings.Contains(a.content, "http2") {
+	if a := r.get("/"); a.status != 502 || !strings.Contains(a.content, "HTTP/2") &&
+		!strings.Contains(a.content, "http2") {
 		t.Errorf("got %d %s", a.status, a.content)
 	}
 }

@@ -23,7 +23,8 @@ protect:
 func newGateLoop(t testing.TB, rate, burst string) *loop {
 	l := newLoop(t)
 	upstream := listen(t)
-	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"), bytes.Repeat([]byte("a"), 1024)...)
+	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\nContent-Type: text/plain\r\n\r\n"),
+		bytes.Repeat([]byte("a"), 1024)...)
 	go func() {
 		for {
 			c, err := upstream.Accept()

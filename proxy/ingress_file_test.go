@@ -24,18 +24,21 @@ func TestKeysInAFileSurviveARestartOfTheProxy(t *testing.T) {
 	cancel() // the client stays, and is cut off
 	_ = first.proxy.Shutdown(over)
 	second := protect(t, guardOf(up.url, settings))
-	if a := second.dial().send(post("k", "one")).answer(); a.content != "order 1" || a.header.Get("Idempotency-Replayed") != "true" {
+	if a := second.dial().send(post("k", "one")).answer(); a.content != "order 1" ||
+		a.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("after the restart: %+v", a)
 	}
 }
 
 func TestAProxyWhoseFileOfKeysCannotBeOpenedDoesNotStart(t *testing.T) {
-	text := guardOf("http://127.0.0.1:1", fmt.Sprintf("idempotency: {methods: [POST], file: %q}", filepath.Join(t.TempDir(), "none", "keys.db")))
+	text := guardOf("http://127.0.0.1:1",
+		fmt.Sprintf("idempotency: {methods: [POST], file: %q}", filepath.Join(t.TempDir(), "none", "keys.db")))
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := proxy.New(proxy.Config{Policy: policy, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "keys.db") {
+	if _, err := proxy.New(proxy.Config{Policy: policy, Log: slog.New(slog.DiscardHandler)}); err == nil ||
+		!strings.Contains(err.Error(), "keys.db") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,7 +14,8 @@ const keys = "idempotency: {methods: [POST]}"
 
 // post is a POST with an idempotency key and a body.
 func post(key, body string) string {
-	return fmt.Sprintf("POST /orders?x=1 HTTP/1.1\r\nHost: s\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
+	return fmt.Sprintf("POST /orders?x=1 HTTP/1.1\r\nHost: s\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s",
+		key, len(body), body)
 }
 
 // numbering answers POSTs with how many there have been, and with fields.
@@ -27,17 +28,21 @@ func numbering(t testing.TB, fields string) *server {
 }
 
 func TestARepeatedKeyIsAnsweredFromMemory(t *testing.T) {
-	up := numbering(t, "Location: /orders/1\r\nX-Many: a\r\nX-Many: b\r\nSet-Cookie: session=1\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\n")
+	up := numbering(t, "Location: /orders/1\r\nX-Many: a\r\nX-Many: b\r\nSet-Cookie: session=1\r\nDate: Mon, 02 Jan "+
+		"2006 15:04:05 GMT\r\n")
 	r := protect(t, guardOf(up.url, keys, "rateLimit: {limit: 100/1h, burst: 100}"))
 	c := r.dial()
 	first := c.send(post(`"a"`, "one")).answer()
-	if first.status != 201 || first.content != "order 1" || first.header.Get("Idempotency-Replayed") != "" || first.header.Get("Set-Cookie") == "" {
+	if first.status != 201 || first.content != "order 1" || first.header.Get("Idempotency-Replayed") != "" ||
+		first.header.Get("Set-Cookie") == "" {
 		t.Fatalf("the first: %+v", first)
 	}
 	for _, key := range []string{`"a"`, "a"} {
 		again := c.send(post(key, "one")).answer()
-		if again.status != 201 || again.content != "order 1" || again.header.Get("Idempotency-Replayed") != "true" || again.header.Get("Location") != "/orders/1" ||
-			strings.Join(again.header["X-Many"], ",") != "a,b" || again.header.Get("Set-Cookie") != "" || again.header.Get("Date") == first.header.Get("Date") {
+		if again.status != 201 || again.content != "order 1" || again.header.Get("Idempotency-Replayed") != "true" ||
+			again.header.Get("Location") != "/orders/1" ||
+			strings.Join(again.header["X-Many"], ",") != "a,b" || again.header.Get("Set-Cookie") != "" ||
+			again.header.Get("Date") == first.header.Get("Date") {
 			t.Errorf("the repeat with %s: %+v", key, again)
 		}
 	}
@@ -91,11 +96,13 @@ func TestBadKeysAreRefused(t *testing.T) {
 		{"none", "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 0\r\n\r\n", 400, "idempotency-key-missing"},
 		{"not closed", post(`"a`, "one"), 400, "idempotency-key-invalid"},
 		{"too long", post(strings.Repeat("k", 300), "one"), 400, "idempotency-key-invalid"},
-		{"two", "POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n", 400, "idempotency-key-invalid"},
+		{"two", "POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n", 400,
+			"idempotency-key-invalid"},
 		{"of another body", post(`"used"`, "two"), 422, "idempotency-mismatch"},
 		{"of another path", strings.Replace(post(`"used"`, "one"), "x=1", "x=2", 1), 422, "idempotency-mismatch"},
 		{"with a body that is too large", post(`"large"`, long), 413, "idempotency-body-too-large"},
-		{"with chunks that are too large", "POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: l\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n" + long + "\r\n0\r\n\r\n", 413, "idempotency-body-too-large"},
+		{"with chunks that are too large", "POST / HTTP/1.1\r\nHost: s\r\nIdempotency-Key: l\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n9\r\n" + long + "\r\n0\r\n\r\n", 413, "idempotency-body-too-large"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			refusedBy(t, r.dial().send(q.request).answer(), q.status, q.code)
@@ -121,7 +128,8 @@ func TestAKeyThatIsBeingDoneIsNotDoneTwice(t *testing.T) {
 	if a := first.answer(); a.content != "done" {
 		t.Errorf("%+v", a)
 	}
-	if a := r.dial().send(post("a", "one")).answer(); a.content != "done" || a.header.Get("Idempotency-Replayed") != "true" {
+	if a := r.dial().send(post("a", "one")).answer(); a.content != "done" ||
+		a.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -146,8 +154,10 @@ func TestAnAnswerThatSaysLaterIsNotKept(t *testing.T) {
 
 func TestAnAnswerTooLargeToKeepIsNotDoneTwice(t *testing.T) {
 	for name, answer := range map[string]string{
-		"length": ok(strings.Repeat("x", 100)), "chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + strings.Repeat("x", 100) + "\r\n0\r\n\r\n",
-		"trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n1\r\nx\r\n0\r\nX-Sum: " + strings.Repeat("1", 64) + "\r\n\r\n",
+		"length": ok(strings.Repeat("x", 100)), "chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" +
+			strings.Repeat("x", 100) + "\r\n0\r\n\r\n",
+		"trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n1\r\nx\r\n0\r\nX-Sum: " +
+			strings.Repeat("1", 64) + "\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, answer) })

@@ -66,7 +66,8 @@ func TestAnAddressThatIsTakenIsAnErrorAtTheStart(t *testing.T) {
 	r := start(t, entrances("http://127.0.0.1:1", free, taken.Addr().String()))
 	err := r.proxy.Open()
 	var at *proxy.ListenError
-	if !errors.As(err, &at) || at.Key != "protect.s1.listen" || at.Address != taken.Addr().String() || !errors.Is(err, syscall.EADDRINUSE) {
+	if !errors.As(err, &at) || at.Key != "protect.s1.listen" || at.Address != taken.Addr().String() ||
+		!errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("%v", err)
 	}
 	if c, err := net.Dial("tcp", free); err == nil {
@@ -163,10 +164,12 @@ func TestConnectionsToTheServiceAreKept(t *testing.T) {
 
 func TestEmbeddedRedisKeepsLimitsAndKeysOfAFleet(t *testing.T) {
 	up := numbering(t, "")
-	r := protect(t, guardOf(up.url, "rateLimit: {limit: 3/1h, burst: 3, fleet: true}", "idempotency: {methods: [POST], fleet: true}")+"redis: {embedded: true, timeout: 10s}\n")
+	r := protect(t, guardOf(up.url, "rateLimit: {limit: 3/1h, burst: 3, fleet: true}",
+		"idempotency: {methods: [POST], fleet: true}")+"redis: {embedded: true, timeout: 10s}\n")
 	c := r.dial()
 	for i, replayed := range []string{"", "true"} {
-		if a := c.send(post("a", "one")).answer(); a.content != "order 1" || a.header.Get("Idempotency-Replayed") != replayed {
+		if a := c.send(post("a", "one")).answer(); a.content != "order 1" ||
+			a.header.Get("Idempotency-Replayed") != replayed {
 			t.Errorf("try %d: %+v", i+1, a)
 		}
 	}
@@ -174,7 +177,8 @@ func TestEmbeddedRedisKeepsLimitsAndKeysOfAFleet(t *testing.T) {
 	if a := c.send(post("c", "one")).answer(); a.status != 429 {
 		t.Errorf("%+v", a)
 	}
-	if page := r.adminGet("/gates"); !strings.Contains(page, `"instances": 1`) || !strings.Contains(page, `"fleet": true`) {
+	if page := r.adminGet("/gates"); !strings.Contains(page, `"instances": 1`) ||
+		!strings.Contains(page, `"fleet": true`) {
 		t.Error(page)
 	}
 	if page := r.adminGet("/metrics"); !strings.Contains(page, "abate_redis_duration_seconds_count") {
@@ -184,7 +188,8 @@ func TestEmbeddedRedisKeepsLimitsAndKeysOfAFleet(t *testing.T) {
 	if err := r.proxy.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if a := c.send(post("a", "one")).answer(); a.content != "order 3" || strings.Contains(r.adminGet("/gates"), "instances") {
+	if a := c.send(post("a", "one")).answer(); a.content != "order 3" ||
+		strings.Contains(r.adminGet("/gates"), "instances") {
 		t.Errorf("without Redis: %+v", a)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // Many servers make one name of X-Tenant and X_Tenant: CGI, WSGI and Rack among them.
 func TestStrangersCannotSpellPrivilegedFieldsAnotherWay(t *testing.T) {
-	names := []string{"X_Forwarded_For", "X-Forwarded_Proto", "X_Real_IP", "Abate_Priority", "x_envoy_retry_on", "X_Tenant", "X_Importance",
+	names := []string{"X_Forwarded_For", "X-Forwarded_Proto", "X_Real_IP", "Abate_Priority", "x_envoy_retry_on",
+		"X_Tenant", "X_Importance",
 		"Grpc-Previous-Rpc-Attempts", "X-Number-Of-Retry-Attempts", "grpc_previous-rpc_attempts"}
 	request := "GET / HTTP/1.1\r\nHost: s\r\nX_Custom: kept\r\n"
 	for _, name := range names {
@@ -18,7 +19,8 @@ func TestStrangersCannotSpellPrivilegedFieldsAnotherWay(t *testing.T) {
 	}
 	up := mirror(t)
 	for peer, kept := range map[string]bool{"192.0.2.1": false, "127.0.0.1": true} {
-		r := protect(t, guardOf(up.url, "trustedPeers: ["+peer+"]", `caller: "header:X-Tenant"`, "priority: {header: X-Importance}"))
+		r := protect(t, guardOf(up.url, "trustedPeers: ["+peer+"]", `caller: "header:X-Tenant"`,
+			"priority: {header: X-Importance}"))
 		a := r.dial().send(request + "\r\n").answer()
 		for _, name := range names {
 			if got := field(a.content, name); (got != "") != kept {
@@ -32,12 +34,14 @@ func TestStrangersCannotSpellPrivilegedFieldsAnotherWay(t *testing.T) {
 }
 
 func TestStrangersCannotSendPrivilegedFieldsAsTrailers(t *testing.T) {
-	const request = "POST / HTTP/1.1\r\nHost: s\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Tenant: acme\r\nX-Real-IP: 192.0.2.9\r\nX_Forwarded_For: 192.0.2.9\r\nX-Checksum: 1\r\n\r\n"
+	const request = "POST / HTTP/1.1\r\nHost: s\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Tenant: " +
+		"acme\r\nX-Real-IP: 192.0.2.9\r\nX_Forwarded_For: 192.0.2.9\r\nX-Checksum: 1\r\n\r\n"
 	up := mirror(t)
 	for _, key := range []string{"", "Idempotency-Key: a\r\n"} {
 		r := protect(t, guardOf(up.url, "trustedPeers: [192.0.2.1]", `caller: "header:X-Tenant"`, keys))
 		a := r.dial().send(fmt.Sprintf(request, key)).answer()
-		if a.status != 200 || !strings.Contains(a.content, "X-Checksum: 1") || strings.Contains(a.content, "acme") || strings.Contains(a.content, "192.0.2.9") {
+		if a.status != 200 || !strings.Contains(a.content, "X-Checksum: 1") || strings.Contains(a.content, "acme") ||
+			strings.Contains(a.content, "192.0.2.9") {
 			t.Errorf("with %q the service got %q", key, a.content)
 		}
 	}
@@ -49,13 +53,17 @@ func TestAnEscapedPathFindsTheSameEntrance(t *testing.T) {
 	addr := vacant(t)
 	r := protect(t, fmt.Sprintf("protect:\n"+
 		"  open: {listen: %q, upstreams: [%q]}\n"+
-		"  closed: {listen: %q, upstreams: [%q], routes: [{path: /admin}], rateLimit: {limit: 0/1s}}\n", addr, up.url, addr, up.url))
-	for _, path := range []string{"/admin", "/admin/x", "/%61dmin", "/%61%64%6D%69%6e/x", "/x/../admin", "/x/%2e%2e/admin", "/x/%2E./admin", "//admin", "/admin?x=%2e"} {
+		"  closed: {listen: %q, upstreams: [%q], routes: [{path: /admin}], rateLimit: {limit: 0/1s}}\n", addr, up.url,
+		addr, up.url))
+	for _, path := range []string{"/admin", "/admin/x", "/%61dmin", "/%61%64%6D%69%6e/x", "/x/../admin", "/x/%2e%2e/admin",
+		"/x/%2E./admin", "//admin", "/admin?x=%2e"} {
 		if a := r.get(path); a.status != 429 {
 			t.Errorf("%s got %d %q", path, a.status, line(a.content))
 		}
 	}
-	for _, path := range []string{"/", "/other", "/%6", "/%", "/%zz", "/admin%00", "/%2561dmin", "/a%20dmin", "/?x=/../admin"} {
+	for _, path := range []string{
+		"/", "/other", "/%6", "/%", "/%zz", "/admin%00", "/%2561dmin", "/a%20dmin", "/?x=/../admin",
+	} {
 		if a := r.get(path); a.status == 429 || a.status == 200 && line(a.content) != "GET "+path+" HTTP/1.1" {
 			t.Errorf("%s got %d %q", path, a.status, line(a.content))
 		}
@@ -65,7 +73,8 @@ func TestAnEscapedPathFindsTheSameEntrance(t *testing.T) {
 func TestNothingIsDoneForAClientThatLeftTheQueueAtItsEnd(t *testing.T) {
 	up, came, answer := holding(t)
 	t.Cleanup(func() { close(answer) })
-	r := protect(t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
+	r := protect(
+		t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
 	for range 3 {
 		first, second := r.dial(), r.dial()
 		first.send("GET /1 HTTP/1.1\r\nHost: s\r\n\r\n")
@@ -86,7 +95,8 @@ func TestNothingIsDoneForAClientThatLeftTheQueueAtItsEnd(t *testing.T) {
 
 func TestIngressSaysWhatAClosedLimitIs(t *testing.T) {
 	a := protect(t, guardOf(mirror(t).url, "rateLimit: {limit: 0/1s}")).get("/")
-	if h := a.header; a.status != 429 || h.Get("RateLimit") != `"default";r=0` || h["X-Ratelimit-Reset"] != nil || h.Get("X-RateLimit-Limit") != "0" || h.Get("Retry-After") != "" {
+	if h := a.header; a.status != 429 || h.Get("RateLimit") != `"default";r=0` || h["X-Ratelimit-Reset"] != nil ||
+		h.Get("X-RateLimit-Limit") != "0" || h.Get("Retry-After") != "" {
 		t.Errorf("%d %v", a.status, h)
 	}
 }
@@ -94,7 +104,8 @@ func TestIngressSaysWhatAClosedLimitIs(t *testing.T) {
 func TestTheNearestHopSaysThePriority(t *testing.T) {
 	c := protect(t, guardOf(mirror(t).url, trustLoop)).dial()
 	for nearest, want := range map[string]string{"SHEDDABLE": "SHEDDABLE", "nonsense": "CRITICAL"} {
-		a := c.send("GET / HTTP/1.1\r\nHost: s\r\nAbate-Priority: CRITICAL_PLUS\r\nAbate-Priority: " + nearest + "\r\n\r\n").answer()
+		a := c.send("GET / HTTP/1.1\r\nHost: s\r\nAbate-Priority: CRITICAL_PLUS\r\nAbate-Priority: " + nearest +
+			"\r\n\r\n").answer()
 		if got := field(a.content, "Abate-Priority"); got != want {
 			t.Errorf("the nearest hop said %s, the service hears %s", nearest, got)
 		}
@@ -126,7 +137,8 @@ func TestAReloadWithoutShedLetsThoseWhoWaitIn(t *testing.T) {
 	with := func(shed string) string {
 		return guardOf(up.url, shed)
 	}
-	r := protect(t, with("shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
+	r := protect(
+		t, with("shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
 	first, second := r.dial(), r.dial()
 	first.send("GET /1 HTTP/1.1\r\nHost: s\r\n\r\n")
 	soon(t, "the service has the first", came)
@@ -177,7 +189,8 @@ func TestAReplayAnnouncesNoTrailer(t *testing.T) {
 	c := protect(t, guardOf(up.url, keys)).dial()
 	c.send(post("a", "")).answer()
 	c.send(post("a", "")) // net/http would hide the field
-	if head, err := wellFormedHead(c.in); err != nil || field(head, "Trailer") != "" || field(head, "Idempotency-Replayed") != "true" {
+	if head, err := wellFormedHead(c.in); err != nil || field(head, "Trailer") != "" ||
+		field(head, "Idempotency-Replayed") != "true" {
 		t.Errorf("%q %v", head, err)
 	}
 }

@@ -19,10 +19,12 @@ func TestTwoUsersBehindOneAddressDoNotGetEachOthersAnswers(t *testing.T) {
 		settings string
 		ann, bob []string
 	}{
-		"by Authorization":    {"", []string{"Authorization: Bearer ann"}, []string{"Authorization: Bearer bob"}},
-		"by API key":          {"", []string{"X-Api-Key: ann"}, []string{"X-Api-Key: bob"}},
-		"by a written-alike":  {"", []string{"X_Api_Key: ann"}, []string{"X_Api_Key: bob"}},
-		"with a borrowed one": {"", []string{"Authorization: x", "X-Api-Key: ann"}, []string{"Authorization: x", "X-Api-Key: bob"}},
+		"by Authorization":   {"", []string{"Authorization: Bearer ann"}, []string{"Authorization: Bearer bob"}},
+		"by API key":         {"", []string{"X-Api-Key: ann"}, []string{"X-Api-Key: bob"}},
+		"by a written-alike": {"", []string{"X_Api_Key: ann"}, []string{"X_Api_Key: bob"}},
+		"with a borrowed one": {
+			"", []string{"Authorization: x", "X-Api-Key: ann"}, []string{"Authorization: x", "X-Api-Key: bob"},
+		},
 		"by a named cookie":   {", scope: 'cookie:sid'", []string{"Cookie: a=1; sid=ann"}, []string{"Cookie: a=1; sid=bob"}},
 		"by one with a comma": {", scope: 'cookie:sid'", []string{"Cookie: sid=v1,ann"}, []string{"Cookie: sid=v1,bob"}},
 		"by a named header":   {", scope: 'header:X-User'", []string{"X-User: ann"}, []string{"X-User: bob"}},
@@ -53,7 +55,8 @@ func TestAUserWhoComesBackFromAnotherAddressIsNotServedTwice(t *testing.T) {
 			up := numbering(t, "")
 			c := protect(t, guardOf(up.url, keys, trustLoop)).dial() // the load balancer, which says where requests are from
 			for _, addr := range []string{"192.0.2.1", "198.51.100.7", "2001:db8::1"} {
-				if a := c.send(fields(post("k", "one"), append(who, "X-Forwarded-For: "+addr)...)).answer(); a.content != "order 1" {
+				if a := c.send(fields(post("k", "one"), append(who, "X-Forwarded-For: "+addr)...)).answer(); a.content !=
+					"order 1" {
 					t.Errorf("from %s: %d %q", addr, a.status, a.content)
 				}
 			}
@@ -79,7 +82,8 @@ func TestAKeyThatComesBackForAnotherHostIsNeitherAnsweredNorDone(t *testing.T) {
 	c := protect(t, guardOf(up.url, keys)).dial()
 	request := fields(post("k", "one"), "Authorization: Bearer ann")
 	c.send(request).answer()
-	refusedBy(t, c.send(strings.Replace(request, "Host: s\r\n", "Host: other.example\r\n", 1)).answer(), 422, "idempotency-mismatch")
+	refusedBy(t, c.send(strings.Replace(request, "Host: s\r\n", "Host: other.example\r\n", 1)).answer(), 422,
+		"idempotency-mismatch")
 	if n := len(up.seen()); n != 1 {
 		t.Errorf("done %d times", n)
 	}
@@ -88,7 +92,10 @@ func TestAKeyThatComesBackForAnotherHostIsNeitherAnsweredNorDone(t *testing.T) {
 func TestXIdempotencyKeyIsAKey(t *testing.T) {
 	c := protect(t, guardOf(numbering(t, "").url, keys)).dial()
 	older := strings.Replace(post("k", "one"), "Idempotency-Key: k", "X-Idempotency-Key: k", 1)
-	for name, request := range map[string]string{"the older name": older, "the standard one": post("k", "one"), "both": fields(post("k", "one"), "X-Idempotency-Key: \"k\"")} {
+	for name, request := range map[string]string{
+		"the older name": older, "the standard one": post("k", "one"),
+		"both": fields(post("k", "one"), "X-Idempotency-Key: \"k\""),
+	} {
 		if a := c.send(request).answer(); a.status != 201 || a.content != "order 1" {
 			t.Errorf("%s: %d %q", name, a.status, a.content)
 		}
@@ -98,12 +105,14 @@ func TestXIdempotencyKeyIsAKey(t *testing.T) {
 
 func TestAnswersAreReplayedWithTheirTrailers(t *testing.T) {
 	up := upstream(t, func(c net.Conn, _ string) {
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n")
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: "+
+			"42\r\n\r\n")
 	})
 	c := protect(t, guardOf(up.url, keys)).dial()
 	for n := range 2 {
 		a := c.send(fields(post("k", "one"), "TE: trailers", "Connection: TE")).answer()
-		if a.status != 200 || a.content != "abc" || a.trailer.Get("X-Sum") != "42" || (a.header.Get("Idempotency-Replayed") == "true") != (n == 1) {
+		if a.status != 200 || a.content != "abc" || a.trailer.Get("X-Sum") != "42" ||
+			(a.header.Get("Idempotency-Replayed") == "true") != (n == 1) {
 			t.Errorf("try %d: %+v", n, a)
 		}
 	}
@@ -131,7 +140,8 @@ func TestServerErrorsAreKeptIfTheFileSaysSo(t *testing.T) {
 		})
 		c := protect(t, guardOf(up.url, keeping)).dial()
 		for n := range 2 {
-			if a := c.send(post("k", "one")).answer(); a.status != 500 || a.content != "half" || (a.header.Get("Idempotency-Replayed") == "true") != (n == 1) {
+			if a := c.send(post("k", "one")).answer(); a.status != 500 || a.content != "half" ||
+				(a.header.Get("Idempotency-Replayed") == "true") != (n == 1) {
 				t.Errorf("try %d: %+v", n, a)
 			}
 		}
@@ -175,7 +185,8 @@ func TestTheServiceLearnsThatATryTookOver(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	first := up.seen()[0]
-	if strings.Contains(first, "Taken-Over") || strings.Contains(first, "999") || !strings.Contains(first, "Abate-Idempotency-Token: 1\r\n") {
+	if strings.Contains(first, "Taken-Over") || strings.Contains(first, "999") ||
+		!strings.Contains(first, "Abate-Idempotency-Token: 1\r\n") {
 		t.Errorf("the first try got %q", first)
 	}
 	var second reply
@@ -183,7 +194,8 @@ func TestTheServiceLearnsThatATryTookOver(t *testing.T) {
 		second = r.dial().send(fields(post("k", "one"), forged...)).answer()
 		return second.status != 409
 	})
-	if second.status != 200 || !strings.Contains(second.content, "Abate-Idempotency-Taken-Over: true\r\n") || strings.Contains(second.content, "forged") {
+	if second.status != 200 || !strings.Contains(second.content, "Abate-Idempotency-Taken-Over: true\r\n") ||
+		strings.Contains(second.content, "forged") {
 		t.Errorf("%+v", second)
 	}
 	var token int

@@ -73,10 +73,13 @@ func (r *running) gate() gateState {
 func refusedBy(t *testing.T, a reply, status int, code string) map[string]any {
 	t.Helper()
 	var p map[string]any
-	if err := json.Unmarshal([]byte(a.content), &p); err != nil || a.status != status || p["code"] != code || p["status"] != float64(status) {
+	if err := json.Unmarshal([]byte(a.content), &p); err != nil || a.status != status || p["code"] != code ||
+		p["status"] != float64(status) {
 		t.Fatalf("got %d %q, want %d with code %s (%v)", a.status, a.content, status, code, err)
 	}
-	for name, want := range map[string]string{"Content-Type": "application/problem+json", "Cache-Control": "no-store", "Abate-Reason": code} {
+	for name, want := range map[string]string{
+		"Content-Type": "application/problem+json", "Cache-Control": "no-store", "Abate-Reason": code,
+	} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -92,12 +95,14 @@ func TestIngressHandsAdmittedRequestsToTheService(t *testing.T) {
 	r := protect(t, guardOf(up.url))
 	c := r.dial()
 	a := c.send("POST /orders?x=1 HTTP/1.1\r\nHost: shop.example:8080\r\nContent-Length: 5\r\n\r\nhello").answer()
-	if a.status != 200 || line(a.content) != "POST /orders?x=1 HTTP/1.1" || !strings.HasSuffix(a.content, "\r\n\r\nhello") {
+	if a.status != 200 || line(a.content) != "POST /orders?x=1 HTTP/1.1" ||
+		!strings.HasSuffix(a.content, "\r\n\r\nhello") {
 		t.Fatalf("got %d %q", a.status, a.content)
 	}
 	host, _, _ := net.SplitHostPort(c.LocalAddr().String())
 	for name, want := range map[string]string{
-		"Host": "shop.example:8080", "X-Forwarded-For": host, "X-Forwarded-Proto": "http", "X-Forwarded-Host": "shop.example:8080",
+		"Host": "shop.example:8080", "X-Forwarded-For": host, "X-Forwarded-Proto": "http",
+		"X-Forwarded-Host":      "shop.example:8080",
 		"X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL", "X-Envoy-Expected-Rq-Timeout-Ms": "",
 	} {
 		if got := field(a.content, name); got != want {
@@ -131,18 +136,22 @@ func TestIngressTellsTheServiceHowMuchTimeIsLeft(t *testing.T) {
 }
 
 func TestIngressBelievesTrustedPeersOnly(t *testing.T) {
-	const request = "GET / HTTP/1.1\r\nHost: s\r\nX-Envoy-Attempt-Count: 3\r\nAbate-Priority: SHEDDABLE\r\nX-Tenant: acme\r\nX-Forwarded-For: 192.0.2.7\r\n" +
-		"X-Forwarded-Proto: https\r\nX-Envoy-Retry-On: 5xx\r\nAbate-Hop: 7\r\nForwarded: for=192.0.2.7\r\nX-Real-Ip: 192.0.2.7\r\nX-Custom: kept\r\n\r\n"
+	const request = "GET / HTTP/1.1\r\nHost: s\r\nX-Envoy-Attempt-Count: 3\r\nAbate-Priority: SHEDDABLE\r\nX-Tenant: " +
+		"acme\r\nX-Forwarded-For: 192.0.2.7\r\n" +
+		"X-Forwarded-Proto: https\r\nX-Envoy-Retry-On: 5xx\r\nAbate-Hop: 7\r\nForwarded: for=192.0.2.7\r\nX-Real-Ip: " +
+		"192.0.2.7\r\nX-Custom: kept\r\n\r\n"
 	up := mirror(t)
 	for _, c := range []struct {
 		name, keys string
 		want       map[string]string
 	}{
 		{"stranger", "trustedPeers: [192.0.2.0/24]", map[string]string{
-			"X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL", "X-Tenant": "", "X-Forwarded-Proto": "http", "X-Envoy-Retry-On": "", "Abate-Hop": "",
+			"X-Envoy-Attempt-Count": "1", "Abate-Priority": "CRITICAL", "X-Tenant": "", "X-Forwarded-Proto": "http",
+			"X-Envoy-Retry-On": "", "Abate-Hop": "",
 			"Forwarded": "", "X-Real-Ip": "", "X-Custom": "kept", "X-Forwarded-For": "127.0.0.1"}},
 		{"trusted", trustLoop, map[string]string{
-			"X-Envoy-Attempt-Count": "3", "Abate-Priority": "SHEDDABLE", "X-Tenant": "acme", "X-Forwarded-Proto": "https", "X-Envoy-Retry-On": "5xx", "Abate-Hop": "7",
+			"X-Envoy-Attempt-Count": "3", "Abate-Priority": "SHEDDABLE", "X-Tenant": "acme", "X-Forwarded-Proto": "https",
+			"X-Envoy-Retry-On": "5xx", "Abate-Hop": "7",
 			"Forwarded": "for=192.0.2.7", "X-Real-Ip": "192.0.2.7", "X-Custom": "kept", "X-Forwarded-For": "192.0.2.7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -153,7 +162,8 @@ func TestIngressBelievesTrustedPeersOnly(t *testing.T) {
 					t.Errorf("the service got %s %q, want %q", name, got, want)
 				}
 			}
-			if n := strings.Count(a.content, "X-Forwarded-For"); c.name == "trusted" && n != 2 || c.name == "stranger" && n != 1 {
+			if n := strings.Count(a.content, "X-Forwarded-For"); c.name == "trusted" && n != 2 ||
+				c.name == "stranger" && n != 1 {
 				t.Errorf("%d fields X-Forwarded-For: %q", n, a.content)
 			}
 			if strings.Count(a.content, "Abate-Priority") != 1 || strings.Count(a.content, "X-Envoy-Attempt-Count") != 1 {
@@ -163,13 +173,16 @@ func TestIngressBelievesTrustedPeersOnly(t *testing.T) {
 	}
 }
 
-// TestIngressTakesOffWhatOnlyProxiesMaySay: an address or a path that a stranger writes is not told to the service, in whichever
-// field its framework would look for it.
+// TestIngressTakesOffWhatOnlyProxiesMaySay: an address or a path that a stranger writes is not told to the service, in
+// whichever field its framework would look for it.
 func TestIngressTakesOffWhatOnlyProxiesMaySay(t *testing.T) {
-	names := strings.Fields("True-Client-IP X-Real-IP CF-Connecting-IP CF-Connecting-IPv6 X-Client-IP X-Cluster-Client-IP Client-IP Fastly-Client-IP Fly-Client-IP Forwarded " +
-		"X-Forwarded X-Forwarded-By X-Forwarded-Server X-Forwarded-Ssl X-Forwarded-Prefix X-Forwarded-Port Forwarded-For X-Originating-IP X-Remote-IP X-Remote-Addr X-ProxyUser-Ip " +
-		"WL-Proxy-Client-IP Proxy-Client-IP X-Azure-ClientIP X-AppEngine-User-IP X-Original-URL X-Rewrite-URL X-Original-Forwarded-For X-Host X_Forwarded_For true_client_ip")
-	kept := strings.Fields("X-Forward X-Realistic True-Client CF-Other X-Custom Client-Ip-Range Accept X-Original-Filename")
+	names := strings.Fields("True-Client-IP X-Real-IP CF-Connecting-IP CF-Connecting-IPv6 X-Client-IP " +
+		"X-Cluster-Client-IP Client-IP Fastly-Client-IP Fly-Client-IP Forwarded X-Forwarded X-Forwarded-By " +
+		"X-Forwarded-Server X-Forwarded-Ssl X-Forwarded-Prefix X-Forwarded-Port Forwarded-For X-Originating-IP X-Remote-IP " +
+		"X-Remote-Addr X-ProxyUser-Ip WL-Proxy-Client-IP Proxy-Client-IP X-Azure-ClientIP X-AppEngine-User-IP " +
+		"X-Original-URL X-Rewrite-URL X-Original-Forwarded-For X-Host X_Forwarded_For true_client_ip")
+	kept := strings.Fields("X-Forward X-Realistic True-Client CF-Other X-Custom Client-Ip-Range Accept " +
+		"X-Original-Filename")
 	up := mirror(t)
 	for _, trusted := range []bool{false, true} {
 		keys := []string{noShed}
@@ -197,15 +210,19 @@ func TestIngressTakesOffWhatOnlyProxiesMaySay(t *testing.T) {
 
 func TestIngressShowsTheRateLimitOnEveryAnswer(t *testing.T) {
 	up := upstream(t, func(c net.Conn, req string) {
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-RateLimit-Limit: 7\r\nRateLimit: \"other\";r=1\r\nX-Powered-By: us\r\n\r\n")
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-RateLimit-Limit: 7\r\nRateLimit: "+
+			"\"other\";r=1\r\nX-Powered-By: us\r\n\r\n")
 	})
 	r := protect(t, guardOf(up.url, noShed, "rateLimit: {limit: 2/200s, burst: 2}"))
 	c := r.dial()
 	for i, remaining := range []string{"1", "0"} {
 		a := c.get("/")
-		if a.status != 200 || a.header.Get("X-RateLimit-Remaining") != remaining || a.header.Get("X-RateLimit-Limit") != "2" || len(a.header["X-Ratelimit-Limit"]) != 1 ||
-			a.header.Get("RateLimit-Policy") != `"default";q=2;w=200` || len(a.header["Ratelimit"]) != 1 || a.header.Get("X-Powered-By") != "us" ||
-			!strings.HasPrefix(a.header.Get("RateLimit"), `"default";r=`+remaining+";t=") || a.header.Get("X-RateLimit-Reset") == "" {
+		if a.status != 200 || a.header.Get("X-RateLimit-Remaining") != remaining ||
+			a.header.Get("X-RateLimit-Limit") != "2" || len(a.header["X-Ratelimit-Limit"]) != 1 ||
+			a.header.Get("RateLimit-Policy") != `"default";q=2;w=200` || len(a.header["Ratelimit"]) != 1 ||
+			a.header.Get("X-Powered-By") != "us" ||
+			!strings.HasPrefix(a.header.Get("RateLimit"), `"default";r=`+remaining+";t=") ||
+			a.header.Get("X-RateLimit-Reset") == "" {
 			t.Errorf("request %d: %d %v", i+1, a.status, a.header)
 		}
 	}
@@ -213,7 +230,8 @@ func TestIngressShowsTheRateLimitOnEveryAnswer(t *testing.T) {
 	p := refusedBy(t, a, 429, "rate-limited")
 	var wait int
 	fmt.Sscan(a.header.Get("Retry-After"), &wait)
-	if wait < 60 || wait > 150 || p["retryAfter"] != float64(wait) || a.header.Get("X-RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Policy") == "" {
+	if wait < 60 || wait > 150 || p["retryAfter"] != float64(wait) || a.header.Get("X-RateLimit-Remaining") != "0" ||
+		a.header.Get("RateLimit-Policy") == "" {
 		t.Errorf("%v %v", p, a.header)
 	}
 	if n := len(up.seen()); n != 2 || a.close {
@@ -229,11 +247,15 @@ func TestIngressLimitsEachCaller(t *testing.T) {
 		want       []int
 	}{
 		{"by the address that a trusted peer says", trustLoop + "\n    rateLimit: {limit: 1/1h, burst: 1, key: caller}",
-			[]string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 198.51.100.9, 192.0.2.2, 127.0.0.5", ""}, []int{200, 200, 429, 429, 200}},
-		{"not by what a stranger says", "rateLimit: {limit: 1/1h, burst: 1, key: ip}", []string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2"}, []int{200, 429}},
+			[]string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "X-Forwarded-For: 192.0.2.1",
+				"X-Forwarded-For: 198.51.100.9, 192.0.2.2, 127.0.0.5", ""}, []int{200, 200, 429, 429, 200}},
+		{"not by what a stranger says", "rateLimit: {limit: 1/1h, burst: 1, key: ip}", []string{
+			"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2",
+		}, []int{200, 429}},
 		{"by a field of a trusted peer", trustLoop + "\n    rateLimit: {limit: 1/1h, burst: 1, key: \"header:X-Tenant\"}",
 			[]string{"X-Tenant: a", "x-tenant: b", "X-TENANT: a", "", "X-Other: 1"}, []int{200, 200, 429, 200, 429}},
-		{"not by a field of a stranger", "trustedPeers: [192.0.2.0/24]\n    rateLimit: {limit: 1/1h, burst: 1, key: \"header:X-Tenant\"}", []string{"X-Tenant: a", "X-Tenant: b"}, []int{200, 429}},
+		{"not by a field of a stranger", "trustedPeers: [192.0.2.0/24]\n    rateLimit: {limit: 1/1h, burst: 1, key: " +
+			"\"header:X-Tenant\"}", []string{"X-Tenant: a", "X-Tenant: b"}, []int{200, 429}},
 		{"all together", "rateLimit: {limit: 1/1h, burst: 1}", []string{"X-Tenant: a", "X-Tenant: b"}, []int{200, 429}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -299,7 +321,8 @@ func holding(t testing.TB) (s *server, came chan struct{}, answer chan string) {
 func TestIngressShedsWhatTheServiceCannotDo(t *testing.T) {
 	up, came, answer := holding(t)
 	t.Cleanup(func() { close(answer) })
-	r := protect(t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 1, queueInterval: 1m, queueTarget: 1m}"))
+	r := protect(
+		t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 1, queueInterval: 1m, queueTarget: 1m}"))
 	first, second := r.dial(), r.dial()
 	first.send("GET /1 HTTP/1.1\r\nHost: s\r\n\r\n")
 	soon(t, "the service has the first", came)
@@ -327,7 +350,8 @@ func TestIngressShedsWhatTheServiceCannotDo(t *testing.T) {
 
 func TestAClientThatLeavesTheGatesQueueIsForgotten(t *testing.T) {
 	up, came, answer := holding(t)
-	r := protect(t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
+	r := protect(
+		t, guardOf(up.url, "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 10, queueInterval: 1m, queueTarget: 1m}"))
 	first := r.dial()
 	first.send("GET /1 HTTP/1.1\r\nHost: s\r\n\r\n")
 	soon(t, "the service has the first", came)
@@ -363,8 +387,10 @@ func TestASlowBodyHoldsNoPlace(t *testing.T) {
 
 func TestStreamsAndTunnelsHoldNoPlace(t *testing.T) {
 	for _, c := range []struct{ name, request, head string }{
-		{"events", "GET / HTTP/1.1\r\nHost: s\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"},
-		{"upgrade", "GET / HTTP/1.1\r\nHost: s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
+		{"events", "GET / HTTP/1.1\r\nHost: s\r\n\r\n",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"},
+		{"upgrade", "GET / HTTP/1.1\r\nHost: s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			up := rawUpstream(t, func(nc net.Conn, n int) {
@@ -399,18 +425,21 @@ func TestIngressAnswersForAServiceThatIsNotThere(t *testing.T) {
 	l.Close()
 	a := protect(t, guardOf(url)).get("/")
 	p := a.problem(t)
-	if a.status != 502 || p.Reason != "upstream-error" || p.Service != "s" || strings.Contains(p.Detail, url[7:]) || a.header.Get("X-Should-Retry") != "" {
+	if a.status != 502 || p.Reason != "upstream-error" || p.Service != "s" || strings.Contains(p.Detail, url[7:]) ||
+		a.header.Get("X-Should-Retry") != "" {
 		t.Errorf("%d %+v %v", a.status, p, a.header)
 	}
 }
 
 func TestIngressKeepsItsOwnFieldsFromStrangers(t *testing.T) {
 	up := upstream(t, func(c net.Conn, _ string) {
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Envoy-Upstream-Service-Time: 7\r\nAbate-Hop: 1\r\nX-Other: 1\r\n\r\n")
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Envoy-Upstream-Service-Time: 7\r\nAbate-Hop: "+
+			"1\r\nX-Other: 1\r\n\r\n")
 	})
 	for keys, want := range map[string]string{trustLoop: "7", "timeout: 1h": ""} {
 		a := protect(t, guardOf(up.url, keys)).get("/")
-		if a.header.Get("X-Envoy-Upstream-Service-Time") != want || a.header.Get("Abate-Hop") != "" && want == "" || a.header.Get("X-Other") != "1" {
+		if a.header.Get("X-Envoy-Upstream-Service-Time") != want || a.header.Get("Abate-Hop") != "" && want == "" ||
+			a.header.Get("X-Other") != "1" {
 			t.Errorf("%s: %v", keys, a.header)
 		}
 	}

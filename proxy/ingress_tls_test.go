@@ -102,7 +102,8 @@ func TestIngressSpeaksTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if a, err := askTLS(nc, "/x"); err != nil || a.status != 200 || field(a.content, "X-Forwarded-Proto") != "https" || field(a.content, "X-Forwarded-For") != "127.0.0.1" {
+		if a, err := askTLS(nc, "/x"); err != nil || a.status != 200 || field(a.content, "X-Forwarded-Proto") != "https" ||
+			field(a.content, "X-Forwarded-For") != "127.0.0.1" {
 			t.Fatalf("%v: %+v", err, a)
 		}
 	}
@@ -118,10 +119,13 @@ func TestIngressSpeaksTLS(t *testing.T) {
 
 func TestHTTP2OverTLSGoesTheSameWay(t *testing.T) {
 	f := newFiles(t, trusted.issue(t), trusted)
-	r := protect(t, guardOf(mirror(t).url, f.mutual(), keys, "caller: mtls", "rateLimit: {limit: 3/1h, burst: 3, key: caller}"))
+	r := protect(
+		t, guardOf(mirror(t).url, f.mutual(), keys, "caller: mtls", "rateLimit: {limit: 3/1h, burst: 3, key: caller}"))
 	pool := x509.NewCertPool()
 	pool.AddCert(trusted.cert)
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client509(t, trusted)}}}
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+		RootCAs: pool, Certificates: []tls.Certificate{client509(t, trusted)},
+	}}
 	defer transport.CloseIdleConnections()
 	send := func() (*http.Response, string) {
 		t.Helper()
@@ -142,14 +146,16 @@ func TestHTTP2OverTLSGoesTheSameWay(t *testing.T) {
 		return resp, string(body)
 	}
 	first, body := send()
-	if first.ProtoMajor != 2 || first.StatusCode != 200 || field(body, "X-Forwarded-Proto") != "https" || first.Header.Get("X-RateLimit-Remaining") != "2" {
+	if first.ProtoMajor != 2 || first.StatusCode != 200 || field(body, "X-Forwarded-Proto") != "https" ||
+		first.Header.Get("X-RateLimit-Remaining") != "2" {
 		t.Errorf("%s %d %v %q", first.Proto, first.StatusCode, first.Header, body)
 	}
 	if again, same := send(); again.Header.Get("Idempotency-Replayed") != "true" || same != body {
 		t.Errorf("%v %q", again.Header, same)
 	}
 	send()
-	if over, body := send(); over.StatusCode != 429 || over.Header.Get("Retry-After") == "" || !strings.Contains(body, `"code":"rate-limited"`) {
+	if over, body := send(); over.StatusCode != 429 || over.Header.Get("Retry-After") == "" ||
+		!strings.Contains(body, `"code":"rate-limited"`) {
 		t.Errorf("%d %v %q", over.StatusCode, over.Header, body)
 	}
 	if g := r.gate(); g.Shed.InFlight != 0 || g.RateLimit.Keys != 1 {
@@ -175,8 +181,12 @@ func TestMutualTLSNamesTheCaller(t *testing.T) {
 		want   string
 	}{
 		{"a URI", func(*x509.Certificate) {}, "spiffe://example.org/shop"},
-		{"a DNS name", func(c *x509.Certificate) { c.URIs, c.DNSNames = nil, []string{"shop.example", "other.example"} }, "shop.example"},
-		{"a common name", func(c *x509.Certificate) { c.URIs, c.Subject = nil, pkix.Name{CommonName: "shop"} }, "caller=shop"},
+		{"a DNS name", func(c *x509.Certificate) {
+			c.URIs, c.DNSNames = nil, []string{"shop.example", "other.example"}
+		}, "shop.example"},
+		{"a common name", func(c *x509.Certificate) {
+			c.URIs, c.Subject = nil, pkix.Name{CommonName: "shop"}
+		}, "caller=shop"},
 	} {
 		nc, err := r.secure(func(conf *tls.Config) { conf.Certificates = []tls.Certificate{client509(t, trusted, c.change)} })
 		if err != nil {
@@ -196,7 +206,9 @@ func TestMutualTLSNamesTheCaller(t *testing.T) {
 			t.Errorf("with %s certificate the request was answered", name)
 		}
 	}
-	eventually(t, "the log tells of those who could not come in", func() bool { return strings.Count(log.String(), "handshake failed") == 2 })
+	eventually(t, "the log tells of those who could not come in", func() bool {
+		return strings.Count(log.String(), "handshake failed") == 2
+	})
 }
 
 // logTo has every request logged to b.
@@ -230,7 +242,8 @@ func TestANewCertificateIsTakenUpAndABadOneIsNot(t *testing.T) {
 	eventually(t, "the new certificate is shown", func() bool { return serial() == "renewed" })
 	writeFile(t, f.cert, "-----BEGIN CERTIFICATE-----\nrubbish")
 	eventually(t, "the bad one is reported", func() bool {
-		return strings.Contains(log.String(), "protect.s.tls: certificate "+f.cert) && strings.Contains(r.adminGet("/gates"), "protect.s.tls")
+		return strings.Contains(log.String(), "protect.s.tls: certificate "+f.cert) &&
+			strings.Contains(r.adminGet("/gates"), "protect.s.tls")
 	})
 	if serial() != "renewed" {
 		t.Error("the last good certificate is not in force")
@@ -267,34 +280,45 @@ func TestBearerTokensLetCallersIn(t *testing.T) {
 	writeFile(t, path, "# callers\nshop 0123456789abcdef\nback-office fedcba9876543210==\n")
 	var log lockedBuffer
 	up := mirror(t)
-	r := protect(t, guardOf(up.url, "authentication: {bearerTokens: "+path+"}", "caller: token", "rateLimit: {limit: 2/1h, burst: 2, key: caller}"), logTo(&log))
+	r := protect(t, guardOf(up.url, "authentication: {bearerTokens: "+path+"}", "caller: token",
+		"rateLimit: {limit: 2/1h, burst: 2, key: caller}"), logTo(&log))
 	c := r.dial()
 	with := func(authorization string) reply {
 		return c.send("GET / HTTP/1.1\r\nHost: s\r\n" + authorization + "\r\n").answer()
 	}
-	if a := with("Authorization: Bearer 0123456789abcdef\r\n"); a.status != 200 || a.header.Get("X-RateLimit-Remaining") != "1" {
+	if a := with("Authorization: Bearer 0123456789abcdef\r\n"); a.status != 200 ||
+		a.header.Get("X-RateLimit-Remaining") != "1" {
 		t.Fatalf("%+v", a)
 	}
-	if a := with("authorization: bearer fedcba9876543210==\r\n"); a.status != 200 || a.header.Get("X-RateLimit-Remaining") != "1" {
+	if a := with("authorization: bearer fedcba9876543210==\r\n"); a.status != 200 ||
+		a.header.Get("X-RateLimit-Remaining") != "1" {
 		t.Errorf("%+v", a)
 	}
-	for _, bad := range []string{"", "Authorization: Bearer 0123456789abcdeF\r\n", "Authorization: Basic 0123456789abcdef\r\n", "Authorization: Bearer\r\n", "Authorization: 0123456789abcdef\r\n",
-		"Authorization: Bearer " + strings.Repeat("x", 5000) + "\r\n", "Authorization: Bearer 0123456789abcdef\r\nAuthorization: Bearer fedcba9876543210==\r\n"} {
+	for _, bad := range []string{"", "Authorization: Bearer 0123456789abcdeF\r\n",
+		"Authorization: Basic 0123456789abcdef\r\n", "Authorization: Bearer\r\n", "Authorization: 0123456789abcdef\r\n",
+		"Authorization: Bearer " + strings.Repeat("x", 5000) + "\r\n",
+		"Authorization: Bearer 0123456789abcdef\r\nAuthorization: Bearer fedcba9876543210==\r\n"} {
 		a := with(bad)
-		if refusedBy(t, a, 401, "unauthenticated"); a.header.Get("WWW-Authenticate") != "Bearer" || a.header.Get("X-RateLimit-Remaining") != "" {
+		if refusedBy(t, a, 401, "unauthenticated"); a.header.Get("WWW-Authenticate") != "Bearer" ||
+			a.header.Get("X-RateLimit-Remaining") != "" {
 			t.Errorf("%q: %v", bad, a.header)
 		}
 	}
 	writeFile(t, path, "shop a-new-token-of-the-shop\n")
 	eventually(t, "the new token is good and the old one is not", func() bool {
-		return with("Authorization: Bearer 0123456789abcdef\r\n").status == 401 && with("Authorization: Bearer a-new-token-of-the-shop\r\n").status != 401
+		return with("Authorization: Bearer 0123456789abcdef\r\n").status == 401 &&
+			with("Authorization: Bearer a-new-token-of-the-shop\r\n").status != 401
 	})
 	writeFile(t, path, "shop short\n")
-	eventually(t, "a bad file is reported", func() bool { return strings.Contains(log.String(), path+":1: the token has 5 characters") })
+	eventually(t, "a bad file is reported", func() bool {
+		return strings.Contains(log.String(), path+":1: the token has 5 characters")
+	})
 	if a := with("Authorization: Bearer a-new-token-of-the-shop\r\n"); a.status == 401 {
 		t.Error("the last good tokens are not in force")
 	}
-	if text := log.String(); strings.Contains(text, "0123456789abcde") || strings.Contains(text, "a-new-token") || !strings.Contains(text, "caller=shop") || !strings.Contains(text, "reason=unauthenticated") || !strings.Contains(text, "gate=s") {
+	if text := log.String(); strings.Contains(text, "0123456789abcde") || strings.Contains(text, "a-new-token") ||
+		!strings.Contains(text, "caller=shop") || !strings.Contains(text, "reason=unauthenticated") ||
+		!strings.Contains(text, "gate=s") {
 		t.Errorf("the log shows a token, or not the caller:\n%s", text)
 	}
 	if n := len(up.seen()); n < 2 {
@@ -306,9 +330,13 @@ func TestFilesThatCannotBeReadAreAllNamedAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	tokens, policy := filepath.Join(dir, "tokens"), filepath.Join(dir, "policy.yaml")
 	writeFile(t, tokens, "shop short\nshop\n")
-	writeFile(t, policy, guardOf("http://127.0.0.1:1", "authentication: {bearerTokens: "+tokens+"}", "tls: {certificate: /nowhere/tls.crt, key: /nowhere/tls.key}"))
-	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: inbound.TLS{Certificate: "/nowhere/a.crt", Key: "/nowhere/a.key"}, Log: slog.New(slog.DiscardHandler)})
-	for _, want := range []string{"protect.s.authentication.bearerTokens", tokens + ":1: ", tokens + ":2: ", "protect.s.tls", "/nowhere/tls.crt", "/nowhere/admin", "/nowhere/a.crt"} {
+	writeFile(t, policy, guardOf("http://127.0.0.1:1", "authentication: {bearerTokens: "+tokens+"}",
+		"tls: {certificate: /nowhere/tls.crt, key: /nowhere/tls.key}"))
+	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: inbound.TLS{
+		Certificate: "/nowhere/a.crt", Key: "/nowhere/a.key",
+	}, Log: slog.New(slog.DiscardHandler)})
+	for _, want := range []string{"protect.s.authentication.bearerTokens", tokens + ":1: ", tokens + ":2: ",
+		"protect.s.tls", "/nowhere/tls.crt", "/nowhere/admin", "/nowhere/a.crt"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("lacks %q: %v", want, err)
 		}
@@ -331,9 +359,12 @@ func TestTheAdminPageAsksWhoWantsToKnow(t *testing.T) {
 	pool.AddCert(trusted.cert)
 	get := func(path, token string, certificates ...tls.Certificate) int {
 		t.Helper()
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates}, DialTLSContext: nil}
+		transport := &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates}, DialTLSContext: nil,
+		}
 		defer transport.CloseIdleConnections()
-		req, err := http.NewRequestWithContext(context.Background(), "GET", strings.Replace(server.URL, "http:", "https:", 1)+path, nil)
+		req, err := http.NewRequestWithContext(context.Background(), "GET",
+			strings.Replace(server.URL, "http:", "https:", 1)+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,10 +379,12 @@ func TestTheAdminPageAsksWhoWantsToKnow(t *testing.T) {
 		return resp.StatusCode
 	}
 	mine, others := client509(t, trusted), client509(t, trusted)
-	for path, open := range map[string]bool{"/healthz": true, "/readyz": true, "/metrics": false, "/guards": false, "/gates": false, "/policy": false, "/": false} {
+	for path, open := range map[string]bool{"/healthz": true, "/readyz": true, "/metrics": false, "/guards": false,
+		"/gates": false, "/policy": false, "/": false} {
 		for _, c := range []struct {
 			got, want int
-		}{{get(path, ""), 401}, {get(path, "0123456789abcdeX", mine), 401}, {get(path, "0123456789abcdef"), 403}, {get(path, "0123456789abcdef", others), 200}} {
+		}{{get(path, ""), 401}, {get(path, "0123456789abcdeX", mine), 401}, {get(path, "0123456789abcdef"), 403},
+			{get(path, "0123456789abcdef", others), 200}} {
 			if want := c.want; open && c.got != 200 || !open && c.got != want {
 				t.Errorf("%s: got %d, want %d (open to all: %v)", path, c.got, want, open)
 			}
@@ -404,13 +437,15 @@ func TestAProtocolIsSwitchedToOverTLS(t *testing.T) {
 	}
 }
 
-// Who has agreed on HTTP/2 in the handshake and then sends something else is told in HTTP/2, and is not served: behind it may stand
-// another parser that reads it otherwise.
+// Who has agreed on HTTP/2 in the handshake and then sends something else is told in HTTP/2, and is not served: behind
+// it may stand another parser that reads it otherwise.
 func TestWhoHasAgreedOnHTTP2SpeaksNothingElse(t *testing.T) {
 	f := newFiles(t, trusted.issue(t), trusted)
 	service := mirror(t)
 	r := protect(t, guardOf(service.url, f.tls()))
-	for _, sent := range []string{"GET / HTTP/1.1\r\nHost: s\r\n\r\n", "INVALID CONNECTION PREFACE\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSN"} {
+	for _, sent := range []string{
+		"GET / HTTP/1.1\r\nHost: s\r\n\r\n", "INVALID CONNECTION PREFACE\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSN",
+	} {
 		nc, err := r.secure(func(c *tls.Config) { c.NextProtos = []string{"h2"} })
 		if err != nil {
 			t.Fatal(err)
@@ -419,7 +454,8 @@ func TestWhoHasAgreedOnHTTP2SpeaksNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(nc)
-		if err != nil || bytes.Contains(got, []byte("HTTP/1.1")) || !bytes.Contains(got, []byte("does not begin with the preface of HTTP/2")) {
+		if err != nil || bytes.Contains(got, []byte("HTTP/1.1")) ||
+			!bytes.Contains(got, []byte("does not begin with the preface of HTTP/2")) {
 			t.Errorf("%q: %q, %v; want a GOAWAY", sent, got, err)
 		}
 	}

@@ -85,7 +85,8 @@ func TestProgramsInOtherLanguagesAreGuardedUnchanged(t *testing.T) {
 		}},
 		{"Java, java.net.http", func(t *testing.T, service, proxy string) *exec.Cmd {
 			host, port, _ := strings.Cut(strings.TrimPrefix(proxy, "http://"), ":")
-			cmd := exec.Command(needs.Program(t, "java"), "-Dhttp.proxyHost="+host, "-Dhttp.proxyPort="+port, "-Dhttp.nonProxyHosts=",
+			cmd := exec.Command(needs.Program(t, "java"), "-Dhttp.proxyHost="+host, "-Dhttp.proxyPort="+port,
+				"-Dhttp.nonProxyHosts=",
 				filepath.Join("testdata", "clients", "Pay.java"))
 			cmd.Env = append(os.Environ(), "PAYMENTS_URL="+service)
 			return cmd
@@ -114,7 +115,9 @@ services:
 			if err != nil || string(out) != payed {
 				t.Errorf("%v; it printed\n%s\nand should have printed\n%s", err, out, payed)
 			}
-			for call, want := range map[string]int{"GET /charges/42": 2, "POST /charges": 2, "POST /large": 1, "GET /stream": 1} {
+			for call, want := range map[string]int{
+				"GET /charges/42": 2, "POST /charges": 2, "POST /large": 1, "GET /stream": 1,
+			} {
 				if n := service.calls[call]; n != want {
 					t.Errorf("the service saw %s %d times, want %d", call, n, want)
 				}

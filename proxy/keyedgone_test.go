@@ -14,7 +14,8 @@ import (
 
 const keepsErrors = "idempotency: {methods: [POST], keepServerErrors: true}"
 
-// A client that leaves does not undo what the service has done: whatever the answer to its try says, its next try gets that.
+// A client that leaves does not undo what the service has done: whatever the answer to its try says, its next try gets
+// that.
 func TestTheAnswerToAClientThatLeftIsKeptWhateverItSays(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -39,7 +40,8 @@ func TestTheAnswerToAClientThatLeftIsKeptWhateverItSays(t *testing.T) {
 				way.leave(first)
 				close(answer)
 				a := r.settled(post("a", "one"))
-				if a.status != c.status || a.content != "run 1" || a.header.Get("Idempotency-Replayed") != "true" || runs.Load() != 1 {
+				if a.status != c.status || a.content != "run 1" || a.header.Get("Idempotency-Replayed") != "true" ||
+					runs.Load() != 1 {
 					t.Errorf("%+v, done %d times", a, runs.Load())
 				}
 			})
@@ -60,7 +62,9 @@ func (r *running) settled(request string) (a reply) {
 }
 
 func TestTheAnswerToAGRPCClientThatLeftIsKeptWhateverItSays(t *testing.T) {
-	for _, code := range []codes.Code{codes.OK, codes.NotFound, codes.FailedPrecondition, codes.Unavailable, codes.Internal} {
+	for _, code := range []codes.Code{
+		codes.OK, codes.NotFound, codes.FailedPrecondition, codes.Unavailable, codes.Internal,
+	} {
 		t.Run(code.String(), func(t *testing.T) {
 			came, answer := make(chan struct{}), make(chan struct{})
 			s := serveGRPC(t, func(c *rpc) error {

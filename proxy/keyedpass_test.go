@@ -47,7 +47,8 @@ func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
 					a = again.send(post("a", "one")).answer()
 					return a.status == c.repeat && a.header.Get("Abate-Reason") != "idempotency-running"
 				})
-				if c.repeat == 200 && (a.content != c.content || a.header.Get("Idempotency-Replayed") != "true") || len(up.seen()) != 1 {
+				if c.repeat == 200 && (a.content != c.content || a.header.Get("Idempotency-Replayed") != "true") ||
+					len(up.seen()) != 1 {
 					t.Errorf("%+v, done %d times", a, len(up.seen()))
 				}
 			})
@@ -87,7 +88,8 @@ func TestTheProxyWarnsOfKeysThatAFailoverCanForget(t *testing.T) {
 	for _, c := range []struct {
 		section, redis string
 		warns          bool
-	}{{keys, "cluster: true", true}, {keys, "master: m", true}, {keys, "master: m, replicas: 1", false}, {others, "master: m", false}, {keys, "", false}} {
+	}{{keys, "cluster: true", true}, {keys, "master: m", true}, {keys, "master: m, replicas: 1", false},
+		{others, "master: m", false}, {keys, "", false}} {
 		var log lockedBuffer
 		redis := "redis: {addresses: [\"127.0.0.1:1\"], " + c.redis + "}\n"
 		r := start(t, guardOf("http://127.0.0.1:1", c.section)+redis, logTo(&log))

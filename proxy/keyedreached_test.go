@@ -13,8 +13,8 @@ import (
 	needsredis "github.com/abate-go/abate/internal/needs/redis"
 )
 
-// A key is let go only if the try did not reach the service: else it may be doing the request, or have done it. The next try is told
-// to wait until the lease is over, or, where no try may run after an effect, that nobody knows.
+// A key is let go only if the try did not reach the service: else it may be doing the request, or have done it. The
+// next try is told to wait until the lease is over, or, where no try may run after an effect, that nobody knows.
 func TestAKeyIsLetGoOnlyIfTheTryDidNotReachTheService(t *testing.T) {
 	reset := func(code uint32) func(*frames, uint32) {
 		return func(f *frames, stream uint32) {
@@ -31,15 +31,20 @@ func TestAKeyIsLetGoOnlyIfTheTryDidNotReachTheService(t *testing.T) {
 		fail    func(f *frames, stream uint32)
 		reached bool
 	}{
-		"it refuses the stream":                  {reset(refusedStream), false},
-		"it goes, and has not taken it":          {goAway(0), false},
-		"it goes, and has taken it":              {goAway(1), true},
-		"it cancels":                             {reset(8), true},
-		"it has an error":                        {reset(2), true},
-		"it crashes":                             {func(f *frames, _ uint32) { f.Close() }, true},
-		"it crashes behind an informational one": {func(f *frames, s uint32) { f.write(headersFrame, endHeaders, s, block(":status", "103")); f.Close() }, true},
+		"it refuses the stream":         {reset(refusedStream), false},
+		"it goes, and has not taken it": {goAway(0), false},
+		"it goes, and has taken it":     {goAway(1), true},
+		"it cancels":                    {reset(8), true},
+		"it has an error":               {reset(2), true},
+		"it crashes":                    {func(f *frames, _ uint32) { f.Close() }, true},
+		"it crashes behind an informational one": {func(f *frames, s uint32) {
+			f.write(headersFrame, endHeaders, s, block(":status", "103"))
+			f.Close()
+		}, true},
 	} {
-		for settings, repeat := range map[string]string{keys: "idempotency-running", keepsErrors: "idempotency-effect-unknown"} {
+		for settings, repeat := range map[string]string{
+			keys: "idempotency-running", keepsErrors: "idempotency-effect-unknown",
+		} {
 			for _, rpc := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, ", ", repeat, ", gRPC ", rpc), func(t *testing.T) {
 					r := protect(t, guardOf(rawHTTP2(t, func(f *frames, stream uint32, n int) {
@@ -80,8 +85,8 @@ func TestAKeyIsLetGoOnlyIfTheTryDidNotReachTheService(t *testing.T) {
 	}
 }
 
-// Shutdown does not forget those whose clients have left: what they asked for is done, and after the restart their next try finds the
-// answer.
+// Shutdown does not forget those whose clients have left: what they asked for is done, and after the restart their next
+// try finds the answer.
 func TestARunWhoseClientHasLeftOutlivesAShutdown(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, r *running, came chan struct{}){
 		"HTTP/1": func(t *testing.T, r *running, came chan struct{}) {
@@ -129,14 +134,15 @@ func TestARunWhoseClientHasLeftOutlivesAShutdown(t *testing.T) {
 func postOverHTTP2(t *testing.T, r *running, came chan struct{}) *h2raw {
 	t.Helper()
 	c := r.h2(1 << 16)
-	c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s", ":path", "/orders?x=1", "idempotency-key", "a")
+	c.request(1, 0, ":method", "POST", ":scheme", "http", ":authority", "s", ":path", "/orders?x=1",
+		"idempotency-key", "a")
 	c.frame(dataFrame, endStream, 1, []byte("one"))
 	soon(t, "the service has it", came)
 	return c
 }
 
-// A reload that changes how or where keys are kept, in the middle of a run or after it, changes nothing for its repeats: they are
-// done neither beside it nor again.
+// A reload that changes how or where keys are kept, in the middle of a run or after it, changes nothing for its
+// repeats: they are done neither beside it nor again.
 func TestAReloadInTheMiddleOfARunLetsNoRepeatPass(t *testing.T) {
 	file := func(t *testing.T) string { return "file: " + filepath.Join(t.TempDir(), "keys.db") }
 	for name, c := range map[string]struct{ before, after func(t *testing.T) string }{

@@ -166,7 +166,8 @@ func TestClientLeavesDuringBackOff(t *testing.T) {
 				io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
 				answered <- struct{}{}
 			})
-			r := start(t, single([]string{s.url}, hedge, roomy, noBreaker, "backoff: fixed\n    jitter: none\n    initialDelay: 1h\n    maxDelay: 1h"))
+			r := start(t, single([]string{s.url}, hedge, roomy, noBreaker,
+				"backoff: fixed\n    jitter: none\n    initialDelay: 1h\n    maxDelay: 1h"))
 			for _, l := range leaving {
 				conn := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 				soon(t, "an answer", answered)
@@ -188,7 +189,8 @@ func TestClientLeavesTheQueue(t *testing.T) {
 	for _, hedge := range []string{"hedge: {disabled: true}", "hedge: {delay: 1h}"} {
 		t.Run(hedge, func(t *testing.T) {
 			s, came, ended := silentUpstream(t)
-			r := start(t, single([]string{s.url}, hedge, counting, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 10, maxWait: 1h}"))
+			r := start(
+				t, single([]string{s.url}, hedge, counting, "bulkhead: {maxConcurrentCalls: 1, maxQueue: 10, maxWait: 1h}"))
 			first := r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n")
 			soon(t, "an attempt", came)
 			var conns []*client
@@ -210,7 +212,8 @@ func TestClientLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftAfterAStorm has many clients that leave at any point of their requests, with services that break off.
+// TestNothingIsLeftAfterAStorm has many clients that leave at any point of their requests, with services that break
+// off.
 func TestNothingIsLeftAfterAStorm(t *testing.T) {
 	if testing.Short() {
 		return // it takes a second or more
@@ -240,7 +243,8 @@ func TestNothingIsLeftAfterAStorm(t *testing.T) {
 	})
 	for _, way := range ways {
 		keys := strings.Replace(way.keys, "1h", "40ms", 1)
-		r := start(t, single([]string{s.url, nobody(t)}, keys, noBreaker, "attemptTimeout: 50ms", "bulkhead: {maxConcurrentCalls: 8, maxQueue: 8, maxWait: 20ms}"),
+		r := start(t, single([]string{s.url, nobody(t)}, keys, noBreaker, "attemptTimeout: 50ms",
+			"bulkhead: {maxConcurrentCalls: 8, maxQueue: 8, maxWait: 20ms}"),
 			stallTimeout(short), headerTimeout(short), func(c *proxy.Config) { c.MaxBufferedBody = 1000 })
 		var all sync.WaitGroup
 		for i := range 16 {
@@ -262,7 +266,8 @@ func storm(t *testing.T, r *running, rng *rand.Rand) {
 		"GET / HTTP/1.1\r\nHost: s.test\r\n\r\n",
 		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 500\r\n\r\n" + strings.Repeat("b", 500),
 		"POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 50000\r\n\r\n" + strings.Repeat("b", 50000),
-		"PUT / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("1000\r\n%s\r\n", strings.Repeat("b", 4096)) + "0\r\n\r\n",
+		"PUT / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			fmt.Sprintf("1000\r\n%s\r\n", strings.Repeat("b", 4096)) + "0\r\n\r\n",
 	}
 	for range 15 {
 		nc, err := net.DialTimeout("tcp", r.addr, patience)

@@ -62,7 +62,8 @@ func (f *faithless) answer(c net.Conn, rng *rand.Rand, id string) bool {
 		io.WriteString(c, good[:rng.IntN(len(good))])
 		return false
 	case 2:
-		io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nX-Id: "+id+"\r\nContent-Length: "+strconv.Itoa(len(id))+"\r\n\r\n"+id)
+		io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nX-Id: "+id+"\r\nContent-Length: "+strconv.Itoa(
+			len(id))+"\r\n\r\n"+id)
 	case 3: // chunks, some of them short
 		var b strings.Builder
 		fmt.Fprint(&b, head+"Transfer-Encoding: chunked\r\n\r\n")
@@ -135,8 +136,8 @@ func ask(rng *rand.Rand, id string) (method, request string) {
 	}
 }
 
-// asker sends requests in pipelines of up to 4 on connections that it leaves when it likes, and checks that each gets its own
-// answer. It returns how many got one.
+// asker sends requests in pipelines of up to 4 on connections that it leaves when it likes, and checks that each gets
+// its own answer. It returns how many got one.
 func asker(t *testing.T, r *running, name string, rng *rand.Rand) (good int) {
 	var conn *client
 	for i := 0; i < 30; {
@@ -216,7 +217,8 @@ func TestEveryAnswerBelongsToItsRequest(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			var service faithless
 			a, b := rawUpstream(t, service.serve), rawUpstream(t, service.serve)
-			r := start(t, single([]string{a.url, b.url}, way.keys, noBreaker, "retryBudget: {ratio: 1, reserve: 1000}", "attemptTimeout: 5s",
+			r := start(t, single([]string{a.url, b.url}, way.keys, noBreaker, "retryBudget: {ratio: 1, reserve: 1000}",
+				"attemptTimeout: 5s",
 				"retryMethods: [GET, HEAD, PUT]"), func(c *proxy.Config) { c.MaxBufferedBody = 50000 })
 			var all sync.WaitGroup
 			var good atomic.Int64
@@ -243,7 +245,9 @@ func TestBudgetBoundsTheRetriesOfAnOutage(t *testing.T) {
 		keys   string
 		answer func(net.Conn)
 	}{
-		{"503", "maxRetries: 3", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n") }},
+		{"503", "maxRetries: 3", func(c net.Conn) {
+			io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+		}},
 		{"closed", "maxRetries: 3", func(c net.Conn) { c.Close() }},
 		{"garbage", "maxRetries: 3", func(c net.Conn) { io.WriteString(c, "x\r\n\r\n") }},
 		{"slow, with hedges", "maxRetries: 3\n    hedge: {delay: 1ms, maxHedges: 3}", func(c net.Conn) {
@@ -262,7 +266,8 @@ func TestBudgetBoundsTheRetriesOfAnOutage(t *testing.T) {
 				}
 				c.answer(conn)
 			})
-			r := start(t, single([]string{s.url}, c.keys, quickRetry, noBreaker, noEjection, fmt.Sprintf("retryBudget: {ratio: %v, reserve: %d}", ratio, reserve)))
+			r := start(t, single([]string{s.url}, c.keys, quickRetry, noBreaker, noEjection,
+				fmt.Sprintf("retryBudget: {ratio: %v, reserve: %d}", ratio, reserve)))
 			var all sync.WaitGroup
 			for range clients {
 				all.Go(func() {

@@ -16,10 +16,14 @@ import (
 
 // Paths by which somebody has tried to get past a proxy.
 var trickyPaths = []string{
-	"/admin/../x", "/admin/%2e%2e/x", "/admin/%2E./x", "/x/../admin", "/x/%2e%2e/admin/", "/x/..%2fadmin", "/x/..%5cadmin", "/x/..\\admin", "/x\\..\\admin", "/%61dmin",
-	"/x/..;/admin", "/admin;a=b/x", "/x/%252e%252e/admin", "/x/%2e%2e%2fadmin", "//admin", "/x//../admin", "/./admin", "/%2e/admin",
-	"/%2fadmin", "/admin%2f..%2fx", "/ADMIN/x", "/Admin", "/admin%00", "/x/%c0%ae%c0%ae/admin", "/x/..%c0%afadmin", "/admin/..%00/x", "/admin/..", "/admin/.",
-	"/.//admin", "/;/admin", "/x/..%252fadmin", "/admin%20/../x", "/%41DMIN", "/x/%2e%2e;/admin", "/admin/%5c../x", "/..//admin//",
+	"/admin/../x", "/admin/%2e%2e/x", "/admin/%2E./x", "/x/../admin", "/x/%2e%2e/admin/", "/x/..%2fadmin", "/x/..%5cadmin",
+	"/x/..\\admin", "/x\\..\\admin", "/%61dmin",
+	"/x/..;/admin", "/admin;a=b/x", "/x/%252e%252e/admin", "/x/%2e%2e%2fadmin", "//admin", "/x//../admin", "/./admin",
+	"/%2e/admin",
+	"/%2fadmin", "/admin%2f..%2fx", "/ADMIN/x", "/Admin", "/admin%00", "/x/%c0%ae%c0%ae/admin", "/x/..%c0%afadmin",
+	"/admin/..%00/x", "/admin/..", "/admin/.",
+	"/.//admin", "/;/admin", "/x/..%252fadmin", "/admin%20/../x", "/%41DMIN", "/x/%2e%2e;/admin", "/admin/%5c../x",
+	"/..//admin//",
 }
 
 // services that say whom they take a request for.
@@ -40,8 +44,8 @@ func twoGates(url, more string) string {
 `, url, more)
 }
 
-// TestWhatIsMatchedIsWhatIsForwarded: the service takes no request for /admin that another gate has let in, and gets the path that
-// was matched.
+// TestWhatIsMatchedIsWhatIsForwarded: the service takes no request for /admin that another gate has let in, and gets
+// the path that was matched.
 func TestWhatIsMatchedIsWhatIsForwarded(t *testing.T) {
 	eachPathService(t, func(t *testing.T, url string) {
 		tokens := filepath.Join(t.TempDir(), "tokens")
@@ -62,7 +66,8 @@ func TestWhatIsMatchedIsWhatIsForwarded(t *testing.T) {
 			for _, a := range []reply{open.get(path), open.getHTTP2(t, path)} {
 				who, rest, _ := strings.Cut(a.content, " ")
 				gate, sent, _ := strings.Cut(rest, " ")
-				if want := map[string]string{"SHEDDABLE": "public", "CRITICAL": "admin"}[gate]; a.status == 200 && sent != "" && strings.Contains(sent, "..") {
+				if want := map[string]string{"SHEDDABLE": "public", "CRITICAL": "admin"}[gate]; a.status == 200 && sent != "" &&
+					strings.Contains(sent, "..") {
 					t.Errorf("%s was sent as %s", path, sent)
 				} else if a.status == 200 && who != want && strings.ToLower(sent) == sent && !strings.Contains(sent, ";") {
 					t.Errorf("%s was matched as %s, and sent as %s, which is %s", path, want, sent, who)
@@ -71,7 +76,10 @@ func TestWhatIsMatchedIsWhatIsForwarded(t *testing.T) {
 				}
 			}
 		}
-		for path, want := range map[string]string{"/admin/../x?a=/../b": "public SHEDDABLE /x?a=/../b", "/x/%2e%2e/%61dmin/": "admin CRITICAL /admin/", "//x//y": "public SHEDDABLE /x/y"} {
+		for path, want := range map[string]string{
+			"/admin/../x?a=/../b": "public SHEDDABLE /x?a=/../b", "/x/%2e%2e/%61dmin/": "admin CRITICAL /admin/",
+			"//x//y": "public SHEDDABLE /x/y",
+		} {
 			if a := open.get(path); a.content != want {
 				t.Errorf("%s: %q, want %q", path, a.content, want)
 			}
@@ -106,16 +114,21 @@ func TestWhatIsDoneWithAmbiguousPathsIsASetting(t *testing.T) {
 	s := upstream(t, func(c net.Conn, req string) { io.WriteString(c, ok(line(req))) })
 	for _, tt := range []struct{ rule, path, want string }{
 		{"normalize", "/a/../b", "/b"}, {"", "/a/../b", "/b"}, {"keep", "/a/../b", "/a/../b"}, {"refuse", "/a/../b", ""},
-		{"normalize", "/group%2fproject;v=1", "/group%2Fproject;v=1"}, {"keep", "/group%2fproject", "/group%2fproject"}, {"refuse", "/group%2Fproject", ""},
-		{"normalize", "/a/..%2fb", ""}, {"keep", "/a/..%2fb", "/a/..%2fb"}, {"refuse", "/b//c", ""}, {"refuse", "/a;b", ""}, {"refuse", "/%41;", ""},
-		{"refuse", "/plain/%C3%A9?x=..//;", "/plain/%C3%A9?x=..//;"}, {"refuse", "/PAY/x", ""}, {"refuse", "/PAYMENTS", "/PAYMENTS"}, {"normalize", "/PAY/x", "/PAY/x"},
+		{"normalize", "/group%2fproject;v=1", "/group%2Fproject;v=1"}, {"keep", "/group%2fproject", "/group%2fproject"},
+		{"refuse", "/group%2Fproject", ""},
+		{"normalize", "/a/..%2fb", ""}, {"keep", "/a/..%2fb", "/a/..%2fb"}, {"refuse", "/b//c", ""}, {"refuse", "/a;b", ""},
+		{"refuse", "/%41;", ""},
+		{"refuse", "/plain/%C3%A9?x=..//;", "/plain/%C3%A9?x=..//;"}, {"refuse", "/PAY/x", ""},
+		{"refuse", "/PAYMENTS", "/PAYMENTS"}, {"normalize", "/PAY/x", "/PAY/x"},
 	} {
 		key := ""
 		if tt.rule != "" {
 			key = "ambiguousPaths: " + tt.rule
 		}
 		routes := strings.Replace(single([]string{s.url}), "{path: /}", "{path: /}, {path: /pay}", 1)
-		for name, r := range map[string]*running{"egress": start(t, routes+key+"\n"), "ingress": protect(t, guardOf(s.url, key, "routes: [{path: /}, {path: /pay}]"))} {
+		for name, r := range map[string]*running{
+			"egress": start(t, routes+key+"\n"), "ingress": protect(t, guardOf(s.url, key, "routes: [{path: /}, {path: /pay}]")),
+		} {
 			a := r.get(tt.path)
 			if tt.want == "" {
 				refusedBy400(t, a)
@@ -128,12 +141,14 @@ func TestWhatIsDoneWithAmbiguousPathsIsASetting(t *testing.T) {
 
 func refusedBy400(t *testing.T, a reply) {
 	t.Helper()
-	if a.status != 400 || a.header.Get("Abate-Reason") != "ambiguous-path" || !strings.Contains(a.content, "ambiguousPaths") {
+	if a.status != 400 || a.header.Get("Abate-Reason") != "ambiguous-path" ||
+		!strings.Contains(a.content, "ambiguousPaths") {
 		t.Errorf("got %d %s, want a refusal", a.status, a.content)
 	}
 }
 
-// TestARefusedPathIsRefusedInTheWordsOfItsProtocol: a client of gRPC gets a status of its own, and the connection stays.
+// TestARefusedPathIsRefusedInTheWordsOfItsProtocol: a client of gRPC gets a status of its own, and the connection
+// stays.
 func TestARefusedPathIsRefusedInTheWordsOfItsProtocol(t *testing.T) {
 	s := h2c.serve(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("the service got %s", r.URL) })
 	r := start(t, single([]string{s})+"ambiguousPaths: refuse\n")
@@ -144,7 +159,8 @@ func TestARefusedPathIsRefusedInTheWordsOfItsProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != 200 || resp.Header.Get("Grpc-Status") != "3" || resp.Header.Get("Abate-Reason") != "ambiguous-path" {
+	if resp.StatusCode != 200 || resp.Header.Get("Grpc-Status") != "3" ||
+		resp.Header.Get("Abate-Reason") != "ambiguous-path" {
 		t.Errorf("got %d %v", resp.StatusCode, resp.Header)
 	}
 	c := r.dial()
@@ -177,7 +193,8 @@ func TestInForwardProxyModeTheAuthorityDecides(t *testing.T) {
 		{"http://127.0.0.1/v1/x", stockHost, ""},
 		{"http://localhost:" + stockPort + "/v1/x", stockHost, ""},
 		{"http://" + r.addr + "/v1/x", "elsewhere", "payment GET /v1/x HTTP/1.1"}, // the proxy itself
-		{"http://" + strings.Replace(r.addr, "127.0.0.1", "localhost", 1) + "/v1/x", "elsewhere", "payment GET /v1/x HTTP/1.1"},
+		{"http://" + strings.Replace(r.addr, "127.0.0.1", "localhost", 1) + "/v1/x", "elsewhere",
+			"payment GET /v1/x HTTP/1.1"},
 		{"/v1/x", "api.example.org", "payment GET /v1/x HTTP/1.1"},
 		{"/v1/x", "api.example.net", "payment GET /v1/x HTTP/1.1"}, // of two routes the longer path
 	} {
@@ -194,7 +211,8 @@ func FuzzThePathThatIsSentIsCanonical(f *testing.F) {
 		f.Add(p)
 	}
 	s := upstream(f, func(c net.Conn, req string) { io.WriteString(c, ok(strings.Fields(line(req))[1])) })
-	r := start(f, strings.Replace(guardOf(s.url, "routes: [{path: /x}, {path: /admin}]", noShed), "protect:", "protect:\n  rest: {listen: \"127.0.0.1:0\", upstreams: ["+s.url+"], shed: {disabled: true}}", 1),
+	r := start(f, strings.Replace(guardOf(s.url, "routes: [{path: /x}, {path: /admin}]", noShed), "protect:",
+		"protect:\n  rest: {listen: \"127.0.0.1:0\", upstreams: ["+s.url+"], shed: {disabled: true}}", 1),
 		func(c *proxy.Config) { c.LogAll = false })
 	if err := r.proxy.Open(); err != nil {
 		f.Fatal(err)
@@ -213,7 +231,8 @@ func FuzzThePathThatIsSentIsCanonical(f *testing.F) {
 		if second.status != 200 || second.content != first.content {
 			t.Fatalf("%q was sent as %q, and that as %d %q", path, first.content, second.status, second.content)
 		}
-		if bare, _, _ := strings.Cut(first.content, "?"); strings.Contains(bare, "/../") || strings.Contains(bare, "//") || strings.HasSuffix(bare, "/..") {
+		if bare, _, _ := strings.Cut(first.content, "?"); strings.Contains(bare, "/../") || strings.Contains(bare, "//") ||
+			strings.HasSuffix(bare, "/..") {
 			t.Fatalf("%q was sent as %q", path, first.content)
 		}
 	})

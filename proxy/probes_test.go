@@ -11,10 +11,11 @@ import (
 )
 
 // oneProbe opens a circuit after one failure, for a moment, and lets one probe through.
-const oneProbe = "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 100ms, maxWaitDurationInOpenState: 100ms, permittedCallsInHalfOpen: 1, successThreshold: 1, halfOpenPermitLease: 1h, rampUp: 0s}"
+const oneProbe = "circuitBreaker: {failureThreshold: 1, waitDurationInOpenState: 100ms, maxWaitDurationInOpenState: " +
+	"100ms, permittedCallsInHalfOpen: 1, successThreshold: 1, halfOpenPermitLease: 1h, rampUp: 0s}"
 
-// TestAProbeEndsWithItsAnswerWhateverThatIs: a half-open circuit has one place for a probe. An answer that is all there with its head
-// frees it at once, whatever its head says of a length; one that goes on, when the probe's lease is over.
+// TestAProbeEndsWithItsAnswerWhateverThatIs: a half-open circuit has one place for a probe. An answer that is all there
+// with its head frees it at once, whatever its head says of a length; one that goes on, when the probe's lease is over.
 func TestAProbeEndsWithItsAnswerWhateverThatIs(t *testing.T) {
 	if testing.Short() {
 		return // it takes a second or more
@@ -26,19 +27,40 @@ func TestAProbeEndsWithItsAnswerWhateverThatIs(t *testing.T) {
 	}{
 		{name: "HEAD", request: "HEAD / HTTP/1.1\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"},
 		{name: "204", request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 204 No Content\r\n\r\n"},
-		{name: "304", request: "GET / HTTP/1.1\r\nIf-None-Match: x\r\n", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 1000\r\n\r\n"},
+		{name: "304", request: "GET / HTTP/1.1\r\nIf-None-Match: x\r\n",
+			answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 1000\r\n\r\n"},
 		{name: "205", request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n"},
-		{name: "101", request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"},
-		{name: "101 where copies may be sent", request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", more: "hedge: {delay: 59s}"},
-		{name: "426", request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n", answer: "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n"},
-		{name: "events", goesOn: true, request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"},
-		{name: "events where copies may be sent", goesOn: true, request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n", more: "hedge: {delay: 59s}"},
-		{name: "half of a download", goesOn: true, request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf"},
-		{name: "half of one where copies may be sent", goesOn: true, request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf", more: "hedge: {delay: 59s}"},
-		{name: "gzip without a length", goesOn: true, request: "GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n", answer: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"},
-		{name: "chunks with a trailer", goesOn: true, request: "GET / HTTP/1.1\r\nTE: trailers\r\nConnection: TE\r\n", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\nX-Sum: 1\r\n"},
-		{name: "an early answer", goesOn: true, request: "POST / HTTP/1.1\r\nContent-Length: 1000000\r\n", answer: "HTTP/1.1 413 Content Too Large\r\nContent-Length: 1000\r\n\r\nhalf"},
-		{name: "103 first", goesOn: true, request: "GET / HTTP/1.1\r\n", answer: "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf"},
+		{name: "101", request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n",
+			answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"},
+		{
+			name:    "101 where copies may be sent",
+			request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n",
+			answer:  "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+			more:    "hedge: {delay: 59s}",
+		},
+		{name: "426", request: "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: echo\r\n",
+			answer: "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n"},
+		{name: "events", goesOn: true, request: "GET / HTTP/1.1\r\n",
+			answer: "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"},
+		{
+			name:    "events where copies may be sent",
+			goesOn:  true,
+			request: "GET / HTTP/1.1\r\n",
+			answer:  "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+			more:    "hedge: {delay: 59s}",
+		},
+		{name: "half of a download", goesOn: true, request: "GET / HTTP/1.1\r\n",
+			answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf"},
+		{name: "half of one where copies may be sent", goesOn: true, request: "GET / HTTP/1.1\r\n",
+			answer: "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf", more: "hedge: {delay: 59s}"},
+		{name: "gzip without a length", goesOn: true, request: "GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n",
+			answer: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"},
+		{name: "chunks with a trailer", goesOn: true, request: "GET / HTTP/1.1\r\nTE: trailers\r\nConnection: TE\r\n",
+			answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\nX-Sum: 1\r\n"},
+		{name: "an early answer", goesOn: true, request: "POST / HTTP/1.1\r\nContent-Length: 1000000\r\n",
+			answer: "HTTP/1.1 413 Content Too Large\r\nContent-Length: 1000\r\n\r\nhalf"},
+		{name: "103 first", goesOn: true, request: "GET / HTTP/1.1\r\n",
+			answer: "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var ill, probed atomic.Bool
@@ -102,7 +124,11 @@ func TestAProbeWhoseClientLeavesGivesItsPlaceBack(t *testing.T) {
 	}
 	t.Parallel() // it waits
 	for _, more := range []string{"", "hedge: {delay: 59s}", "bulkhead: {maxConcurrentCalls: 1}"} {
-		for _, answer := range []string{"", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"} {
+		for _, answer := range []string{
+			"", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+		} {
 			for _, reset := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %q reset %v", more, answer, reset), func(t *testing.T) {
 					var ill atomic.Bool
@@ -143,7 +169,10 @@ func TestAProbeWhoseClientLeavesGivesItsPlaceBack(t *testing.T) {
 						}
 					})
 					eventually(t, "the place is free", func() bool { return r.get("/").status == 200 })
-					eventually(t, "nothing is left", func() bool { g := r.guard(); return g.Bulkhead.Running == 0 && g.Endpoints[0].Pending == 0 })
+					eventually(t, "nothing is left", func() bool {
+						g := r.guard()
+						return g.Bulkhead.Running == 0 && g.Endpoints[0].Pending == 0
+					})
 				})
 			}
 		}

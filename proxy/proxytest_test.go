@@ -54,7 +54,8 @@ type running struct {
 	once  sync.Once
 }
 
-// start runs a proxy with a policy file on a port of loopback. It is shut down, which must not take long, when the test ends.
+// start runs a proxy with a policy file on a port of loopback. It is shut down, which must not take long, when the test
+// ends.
 func start(t testing.TB, policyYAML string, change ...func(*proxy.Config)) *running {
 	t.Helper()
 	r := &running{t: t, file: filepath.Join(t.TempDir(), "policy.yaml")}
@@ -140,8 +141,8 @@ func (r *running) adminGet(path string) string {
 	return w.Body.String()
 }
 
-// single is a policy with one service, "s", for every host, with these upstreams and more keys of the service, if any, as
-// lines like "maxRetries: 0".
+// single is a policy with one service, "s", for every host, with these upstreams and more keys of the service, if any,
+// as lines like "maxRetries: 0".
 func single(upstreams []string, keys ...string) string {
 	lines := append([]string{`upstreams: ["` + strings.Join(upstreams, `", "`) + `"]`, "routes: [{path: /}]"}, keys...)
 	return "services:\n  s:\n    " + strings.Join(lines, "\n    ") + "\n"
@@ -179,7 +180,8 @@ type server struct {
 	requests []string
 }
 
-// rawUpstream runs serve for every connection, which is the nth, from 1. It is closed when serve returns or the test ends.
+// rawUpstream runs serve for every connection, which is the nth, from 1. It is closed when serve returns or the test
+// ends.
 func rawUpstream(t testing.TB, serve func(c net.Conn, n int)) *server {
 	t.Helper()
 	l := listen(t)
@@ -210,8 +212,8 @@ func rawUpstream(t testing.TB, serve func(c net.Conn, n int)) *server {
 	return s
 }
 
-// upstream answers requests one after the other with answer, which writes to c whatever it likes. req is a whole request as
-// the proxy wrote it, head and body, chunks not decoded. A request that is not complete is never seen.
+// upstream answers requests one after the other with answer, which writes to c whatever it likes. req is a whole
+// request as the proxy wrote it, head and body, chunks not decoded. A request that is not complete is never seen.
 func upstream(t testing.TB, answer func(c net.Conn, req string)) *server {
 	t.Helper()
 	ready := make(chan *server, 1)
@@ -442,8 +444,8 @@ func soon[T any](t testing.TB, what string, ch <-chan T) {
 	}
 }
 
-// goroutinesLeft returns the stacks of goroutines that run code of the proxy, "" when there are none, after giving them a
-// while to end. Tests that run in parallel have theirs too.
+// goroutinesLeft returns the stacks of goroutines that run code of the proxy, "" when there are none, after giving them
+// a while to end. Tests that run in parallel have theirs too.
 func goroutinesLeft() string {
 	var left string
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -453,7 +455,8 @@ func goroutinesLeft() string {
 		buf = buf[:runtime.Stack(buf, true)]
 		left = ""
 		for stack := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(stack, "abate/proxy.") || strings.Contains(stack, "abate/proxy/h2.") || strings.Contains(stack, "net/http.") {
+			if strings.Contains(stack, "abate/proxy.") || strings.Contains(stack, "abate/proxy/h2.") ||
+				strings.Contains(stack, "net/http.") {
 				left += stack + "\n\n"
 			}
 		}

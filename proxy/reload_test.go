@@ -103,7 +103,8 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 			t.Errorf("upstream %d got no request of %d", i, done.Load())
 		}
 	}
-	if n := strings.Count(r.adminGet("/metrics"), "\nabate_policy_changes_total{service=\"s\"} "); n != 1 || r.shape().Policy.Error != "" {
+	if n := strings.Count(r.adminGet("/metrics"), "\nabate_policy_changes_total{service=\"s\"} "); n != 1 ||
+		r.shape().Policy.Error != "" {
 		t.Errorf("changes: %s, error %q", grep(r.adminGet("/metrics"), "policy_changes"), r.shape().Policy.Error)
 	}
 }
@@ -159,7 +160,10 @@ func TestAReloadKeepsWhatHasBeenLearned(t *testing.T) {
 	eventually(t, "the bad one is out", func() bool { r.get("/"); return r.ejected()[0] })
 	good.down.Store(true)
 	eventually(t, "the breaker opens", func() bool { r.get("/"); return r.guard().Breaker.State == "open" })
-	eventually(t, "all is given back", func() bool { e := r.guard().Endpoints; return e[0].Pending+e[1].Pending == 0 && e[1].Idle > 0 })
+	eventually(t, "all is given back", func() bool {
+		e := r.guard().Endpoints
+		return e[0].Pending+e[1].Pending == 0 && e[1].Idle > 0
+	})
 	before := r.guard()
 	r.put(policy("20s", good.url, bad.url)) // in another order
 	if err := r.proxy.Reload(); err != nil {
@@ -234,7 +238,8 @@ func TestADrainFinishesWhatIsUnderWay(t *testing.T) {
 				hold(t, goOn)
 				io.WriteString(w, "done")
 			})
-			r := start(t, "services:\n  s: {upstreams: [\""+slow+"\"], routes: [{path: /slow}]}\n  a: {upstreams: [\""+s.url+"\"], routes: [{path: /}]}\n")
+			r := start(t, "services:\n  s: {upstreams: "+
+				"[\""+slow+"\"], routes: [{path: /slow}]}\n  a: {upstreams: [\""+s.url+"\"], routes: [{path: /}]}\n")
 			idle := r.dial()
 			idle.get("/")
 			b := begin(t, in.client(t), newRequest(t, "GET", "http://"+r.addr+"/slow", nil))

@@ -74,7 +74,10 @@ func TestASlowBodyIsNotHeldAgainstTheService(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it waits
 			url := c.out.serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-			r := start(t, single([]string{url}, "attemptTimeout: "+long.String(), counting), stallTimeout(long+2*short), func(p *proxy.Config) { p.MaxBufferedBody = c.limit })
+			r := start(t, single([]string{url}, "attemptTimeout: "+long.String(), counting), stallTimeout(long+2*short),
+				func(p *proxy.Config) {
+					p.MaxBufferedBody = c.limit
+				})
 			conn := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 10\r\n\r\nabc")
 			a := conn.answer()
 			if a.status != 408 {
@@ -140,9 +143,10 @@ func TestAPanicGivesEverythingBack(t *testing.T) {
 		for _, in := range []wire{http1, h2c} {
 			t.Run(in.name+" "+name, func(t *testing.T) {
 				s := echo(t)
-				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}", "throttle: {k: 2}"), func(c *proxy.Config) {
-					c.Adjust = func(_ string, p *abate.Policy) { broken(p) }
-				})
+				r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}", "throttle: {k: 2}"),
+					func(c *proxy.Config) {
+						c.Adjust = func(_ string, p *abate.Policy) { broken(p) }
+					})
 				resp, err := in.client(t).Do(newRequest(t, "GET", "http://"+r.addr+"/", nil))
 				if (err == nil) != strings.HasPrefix(name, "observer") {
 					t.Errorf("%v", err)
@@ -277,9 +281,12 @@ func TestAConnectionThatTookAPartOfARequestIsNotUsedAgain(t *testing.T) {
 		}
 		io.WriteString(c, ok("good"))
 	})
-	r := start(t, single([]string{s.url}, noRetries), stallTimeout(long), func(c *proxy.Config) { c.MaxBufferedBody = size })
+	r := start(t, single([]string{s.url}, noRetries), stallTimeout(long), func(c *proxy.Config) {
+		c.MaxBufferedBody = size
+	})
 	c := r.dial()
-	go io.WriteString(c, "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: "+fmt.Sprint(size)+"\r\n\r\n"+strings.Repeat("a", size))
+	go io.WriteString(c, "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: "+fmt.Sprint(
+		size)+"\r\n\r\n"+strings.Repeat("a", size))
 	if a := c.answer(); a.status != 413 {
 		t.Errorf("got %+v", a)
 	}

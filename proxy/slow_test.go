@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// short is a time limit that a test waits for, long is one that it waits for and must stay below meanwhile, although the
-// machine may stand still for a second.
+// short is a time limit that a test waits for, long is one that it waits for and must stay below meanwhile, although
+// the machine may stand still for a second.
 const (
 	short = 250 * time.Millisecond
 	long  = 2 * time.Second
@@ -71,7 +71,9 @@ func TestSlowHeadIsRefused(t *testing.T) {
 		"stops in the preface":      func(c *client) { c.send("PRI * HTTP/2.0\r\n\r\nSM") },
 		"goes on and on":            func(c *client) { c.send("GET / HTTP/1.1\r\nHost: s.test\r\n").drip("A: b\r\n") },
 		"after a good request":      func(c *client) { c.get("/good"); c.send("GET / HT") },
-		"behind a good request":     func(c *client) { c.send("GET /good HTTP/1.1\r\nHost: s.test\r\n\r\nGET / HT").answer() },
+		"behind a good request": func(c *client) {
+			c.send("GET /good HTTP/1.1\r\nHost: s.test\r\n\r\nGET / HT").answer()
+		},
 	} {
 		conns[name] = r.dial()
 		send(conns[name])
@@ -126,7 +128,8 @@ func TestSlowBodyIsRefused(t *testing.T) {
 		{"held in chunks", "GET / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n"},
 		{"streamed", "POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 1000000\r\n\r\n", "abc"},
 		{"streamed in chunks", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nab"},
-		{"streamed without the last chunk", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n", "3\r\nabc\r\n0\r\nA: b\r\n"},
+		{"streamed without the last chunk", "POST / HTTP/1.1\r\nHost: s.test\r\nTransfer-Encoding: chunked\r\n\r\n",
+			"3\r\nabc\r\n0\r\nA: b\r\n"},
 	}
 	var conns []*client
 	for _, c := range rows {
@@ -165,7 +168,9 @@ func TestSlowBodyThatGoesOnIsTaken(t *testing.T) {
 	t.Parallel()
 	s := echo(t)
 	const limit = 3 * time.Second
-	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(limit), func(c *proxy.Config) { c.MaxBufferedBody = 20 })
+	r := start(t, single([]string{s.url}, noBreaker), stallTimeout(limit), func(c *proxy.Config) {
+		c.MaxBufferedBody = 20
+	})
 	held := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 20\r\n\r\n")
 	streamed := r.dial().send("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: 40\r\n\r\n")
 	for range 4 {
@@ -231,7 +236,8 @@ func TestSlowReaderGetsAllOfItsAnswer(t *testing.T) {
 		every        time.Duration
 	}{
 		{"Content-Length", ok(big), 24 * time.Millisecond}, // 128 reads at least: longer than anybody may stall
-		{"chunks", okHead + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big), time.Millisecond},
+		{"chunks", okHead + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big),
+			time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := upstream(t, func(conn net.Conn, _ string) { io.WriteString(conn, c.answer) })
@@ -273,13 +279,19 @@ var slowAnswers = []struct {
 	{"says nothing", func(net.Conn) {}, 504, false},
 	{"stops in the status line", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 2") }, 504, false},
 	{"stops in the head", func(c net.Conn) { io.WriteString(c, okHead+"A: b") }, 504, false},
-	{"stops behind an interim answer", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\n") }, 504, false},
+	{"stops behind an interim answer", func(c net.Conn) {
+		io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\n")
+	}, 504, false},
 	{"stops in the content", func(c net.Conn) { io.WriteString(c, okHead+"Content-Length: 10\r\n\r\nabc") }, 200, true},
 	{"stops in the first 200 KB of content", func(c net.Conn) {
 		io.WriteString(c, okHead+"Content-Length: 1000000\r\n\r\n"+strings.Repeat("a", 200000))
 	}, 200, true},
-	{"stops in a chunk", func(c net.Conn) { io.WriteString(c, okHead+"Transfer-Encoding: chunked\r\n\r\n5\r\nabc") }, 200, true},
-	{"stops before the last chunk", func(c net.Conn) { io.WriteString(c, okHead+"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n") }, 200, true},
+	{"stops in a chunk", func(c net.Conn) {
+		io.WriteString(c, okHead+"Transfer-Encoding: chunked\r\n\r\n5\r\nabc")
+	}, 200, true},
+	{"stops before the last chunk", func(c net.Conn) {
+		io.WriteString(c, okHead+"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+	}, 200, true},
 }
 
 func TestSlowAnswersEndWithTheirTimeLimit(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// A client of a sidecar that retries by itself and says so draws from the budget, and earns none. Strangers in front of a gateway, and
-// callers of a protected service, draw from nobody's.
+// A client of a sidecar that retries by itself and says so draws from the budget, and earns none. Strangers in front of
+// a gateway, and callers of a protected service, draw from nobody's.
 func TestRetriesOfTheProxysClientsStayWithinTheBudget(t *testing.T) {
 	const users, tries = 60, 3
 	for _, tt := range []struct {
@@ -24,7 +24,8 @@ func TestRetriesOfTheProxysClientsStayWithinTheBudget(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := inTurn(t, status(503))
-			r := start(t, single([]string{s.url}, "maxRetries: 1", "initialDelay: 1ms", "retryBudget: {ratio: 0.1, reserve: 5}", "circuitBreaker: {disabled: true}"), tt.change)
+			r := start(t, single([]string{s.url}, "maxRetries: 1", "initialDelay: 1ms", "retryBudget: {ratio: 0.1, reserve: 5}",
+				"circuitBreaker: {disabled: true}"), tt.change)
 			for range users {
 				for try := range tries {
 					c := r.dial()
@@ -43,10 +44,12 @@ func TestTheProxySendsNoInternalHeadersWhereThePolicyOmitsThem(t *testing.T) {
 	for key, leave := range map[string]bool{"internalHeaders: omit": false, "internalHeaders: send": true} {
 		s := inTurn(t, ok(""))
 		r := start(t, single([]string{s.url}, key, "attemptTimeout: 5s"))
-		r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\nAbate-Retry-Allowance: 1\r\nAbate-Priority: CRITICAL\r\nX-Envoy-Max-Retries: 2\r\nX-Other: kept\r\n\r\n").answer()
+		r.dial().send("GET / HTTP/1.1\r\nHost: s.test\r\nAbate-Retry-Allowance: 1\r\nAbate-Priority: " +
+			"CRITICAL\r\nX-Envoy-Max-Retries: 2\r\nX-Other: kept\r\n\r\n").answer()
 		for _, req := range s.seen() {
 			low := strings.ToLower(req)
-			if got := strings.Contains(low, "\r\nabate-") || strings.Contains(low, "\r\nx-envoy-"); got != leave || !strings.Contains(low, "\r\nx-other: kept") {
+			if got := strings.Contains(low, "\r\nabate-") || strings.Contains(low, "\r\nx-envoy-"); got != leave ||
+				!strings.Contains(low, "\r\nx-other: kept") {
 				t.Errorf("%s: %q", key, req)
 			}
 		}

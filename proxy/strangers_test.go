@@ -12,15 +12,20 @@ import (
 
 // Fields in which proxies tell services who a user is, and some that only look so.
 const (
-	toldOfUsers = "Remote-User REMOTE_USER X-Remote-User X-Remote-Extra-Scopes X-Auth-Request-User X-Auth-Request-Email X-Authenticated-Userid X-WebAuth-User X-Client-Cert Client-Cert Client-Cert-Chain " +
-		"X-SSL-Client-S-DN X-SSL-Client-Verify Ssl-Client-Cert X_SSL_Client_Cert x.ssl.cert X-Tls-Client-Cert X-Amzn-Oidc-Identity X-Amzn-Oidc-Data X-Amzn-Mtls-Clientcert-Leaf X-Ms-Client-Principal " +
-		"X-Ms-Client-Principal-Name X-Goog-Authenticated-User-Email X-Goog-Iap-Jwt-Assertion Cf-Access-Authenticated-User-Email Tailscale-User-Login OIDC_CLAIM_sub SM_USER iv-user $WSRU X-Consumer-Username Shib-Identity"
+	toldOfUsers = "Remote-User REMOTE_USER X-Remote-User X-Remote-Extra-Scopes X-Auth-Request-User X-Auth-Request-Email " +
+		"X-Authenticated-Userid X-WebAuth-User X-Client-Cert Client-Cert Client-Cert-Chain " +
+		"X-SSL-Client-S-DN X-SSL-Client-Verify Ssl-Client-Cert X_SSL_Client_Cert x.ssl.cert X-Tls-Client-Cert " +
+		"X-Amzn-Oidc-Identity X-Amzn-Oidc-Data X-Amzn-Mtls-Clientcert-Leaf X-Ms-Client-Principal " +
+		"X-Ms-Client-Principal-Name X-Goog-Authenticated-User-Email X-Goog-Iap-Jwt-Assertion " +
+		"Cf-Access-Authenticated-User-Email Tailscale-User-Login OIDC_CLAIM_sub SM_USER iv-user $WSRU X-Consumer-Username " +
+		"Shib-Identity"
 	alwaysTold = "X-Forwarded-User X-Forwarded-Client-Cert X-Forwarded-Email X_Forwarded_Groups x.forwarded.for"
-	ownWords   = "X-Auth-Token X-Auth-User X-Auth-Email X-Api-Key X-User-Id Remote-Users-Guide Client-Certificate-Help X-Consumer Tailscale X-Clients Accept Cf-Access-Client-Id Sm-Size"
+	ownWords   = "X-Auth-Token X-Auth-User X-Auth-Email X-Api-Key X-User-Id Remote-Users-Guide Client-Certificate-Help " +
+		"X-Consumer Tailscale X-Clients Accept Cf-Access-Client-Id Sm-Size"
 )
 
-// TestStrangersDoNotSayWhoAUserIs: what other proxies put into headers is believed by services, so that only trusted peers may send it
-// where callers have to prove who they are, and elsewhere if the file says so.
+// TestStrangersDoNotSayWhoAUserIs: what other proxies put into headers is believed by services, so that only trusted
+// peers may send it where callers have to prove who they are, and elsewhere if the file says so.
 func TestStrangersDoNotSayWhoAUserIs(t *testing.T) {
 	up := mirror(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -39,7 +44,8 @@ func TestStrangersDoNotSayWhoAUserIs(t *testing.T) {
 		{"authentication of a trusted peer", []string{known, trustLoop}, "", false},
 		{"nothing", nil, "", false},
 		{"the file says remove", []string{"identityHeaders: remove"}, "", true},
-		{"authentication beside it", nil, "  other: {listen: '127.0.0.1:0', upstreams: ['" + up.url + "'], routes: [{path: /admin}], " + known + "}\n", true},
+		{"authentication beside it", nil, "  other: {listen: '127.0.0.1:0', upstreams: ['" + up.url +
+			"'], routes: [{path: /admin}], " + known + "}\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := protect(t, guardOf(up.url, append(tt.keys, noShed)...)+tt.more)
@@ -59,7 +65,8 @@ func TestAGatewayBelievesWhomItIsTold(t *testing.T) {
 		gateway     bool
 		believed    bool
 	}{
-		{"nobody has said whom", "", true, true}, {"a stranger", "192.0.2.0/24", true, false}, {"a peer", "127.0.0.0/8", true, true}, {"a sidecar", "192.0.2.0/24", false, true},
+		{"nobody has said whom", "", true, true}, {"a stranger", "192.0.2.0/24", true, false},
+		{"a peer", "127.0.0.0/8", true, true}, {"a sidecar", "192.0.2.0/24", false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := start(t, single([]string{up.url}), func(c *proxy.Config) {

@@ -19,7 +19,8 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// events is an upstream that sends the head of an event stream, and an event for each string that comes from its channel.
+// events is an upstream that sends the head of an event stream, and an event for each string that comes from its
+// channel.
 func events(w http.ResponseWriter, r *http.Request, from <-chan string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	flush(w)
@@ -52,7 +53,9 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	}
 	eachWay(t, func(t *testing.T, in, out wire) {
 		send := make(chan string)
-		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) { events(w, r, send) })}, "attemptTimeout: "+long.String()))
+		r := start(t, single([]string{out.serve(t, func(w http.ResponseWriter, r *http.Request) {
+			events(w, r, send)
+		})}, "attemptTimeout: "+long.String()))
 		b := begin(t, in.client(t), newRequest(t, "GET", "http://"+r.addr+"/", nil))
 		b.head() // before the first event
 		tick := time.NewTicker(long + short)
@@ -91,10 +94,11 @@ func TestOtherAnswersHaveTheAttemptsTimeLimit(t *testing.T) {
 // TestAServiceIsReleasedWhenItsClientLeaves: also where it is silent, in a stream, or in the middle of a long answer.
 func TestAServiceIsReleasedWhenItsClientLeaves(t *testing.T) {
 	for name, answer := range map[string]string{
-		"before the head":    "",
-		"in an event stream": "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n",
-		"in a short answer":  "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nevent",
-		"in a long answer":   "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\nevent",
+		"before the head": "",
+		"in an event stream": "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n5\r\nevent\r\n",
+		"in a short answer": "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nevent",
+		"in a long answer":  "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\nevent",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -480,7 +484,8 @@ func TestClientsOfHTTP10AreServed(t *testing.T) {
 		c := r.dial()
 		c.send("GET /chunked HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
 		whole, err := io.ReadAll(c.in)
-		if got := string(whole); err != nil || content(got) != "abcdef" || field(got, "Transfer-Encoding") != "" || field(got, "Connection") != "close" {
+		if got := string(whole); err != nil || content(got) != "abcdef" || field(got, "Transfer-Encoding") != "" ||
+			field(got, "Connection") != "close" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
@@ -536,7 +541,8 @@ func TestAConnectionIsUsedAgainAfterALongBody(t *testing.T) {
 	r := start(t, single([]string{s.url}, "attemptTimeout: "+limit.String(), noRetries), stallTimeout(limit))
 	c := r.dial()
 	for _, size := range []int{50_000, large} { // held, and streamed
-		if a := c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n\r\n", size) + strings.Repeat("x", size)).answer(); a.content != fmt.Sprint(size) {
+		if a := c.send(fmt.Sprintf("POST / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n\r\n", size) +
+			strings.Repeat("x", size)).answer(); a.content != fmt.Sprint(size) {
 			t.Fatalf("got %+v", a)
 		}
 		tick := time.NewTicker(limit + short)

@@ -18,9 +18,9 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Forty requests are being done when Redis holds its breath for longer than its timeout, just as they end. The leases go by.
-// Nobody crashed, so nothing may be done twice: 25 to 37 of the 40 were, when the end of a try was told once. And nobody who
-// has done his work may be refused for a breath: the forty get their answers, a little late.
+// Forty requests are being done when Redis holds its breath for longer than its timeout, just as they end. The leases
+// go by. Nobody crashed, so nothing may be done twice: 25 to 37 of the 40 were, when the end of a try was told once.
+// And nobody who has done his work may be refused for a breath: the forty get their answers, a little late.
 func TestAStutterOfRedisRunsNothingAgain(t *testing.T) {
 	const many, term = 40, 3 * time.Second
 	s := needsredis.Start(t)
@@ -38,7 +38,9 @@ func TestAStutterOfRedisRunsNothingAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(f.Close)
-		g, err := inbound.NewGate("shop", inbound.Protection{Store: f.Store(1000), Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
+		g, err := inbound.NewGate("shop", inbound.Protection{
+			Store: f.Store(1000), Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,8 +63,11 @@ func newAuthority() authority {
 func (a authority) issue(t testing.TB, change ...func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a service"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: "a service"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:    time.Now().Add(-24 * time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
 	}
 	for _, f := range change {
 		f(c)
@@ -81,7 +84,8 @@ func (a authority) issue(t testing.TB, change ...func(*x509.Certificate)) tls.Ce
 }
 
 // serveTLS runs an upstream with that certificate. accepted counts its connections.
-func serveTLS(t testing.TB, cert tls.Certificate, protocols *http.Protocols, h http.HandlerFunc) (url string, accepted *atomic.Int32) {
+func serveTLS(t testing.TB, cert tls.Certificate, protocols *http.Protocols, h http.HandlerFunc) (
+	url string, accepted *atomic.Int32) {
 	t.Helper()
 	accepted = new(atomic.Int32)
 	l := counted{listen(t), accepted}
@@ -203,14 +207,19 @@ func TestAnUpstreamThatCannotBeTrustedIsNotAskedAgain(t *testing.T) {
 	}{
 		{"unknown authority", stranger.issue(t), "unknown authority"},
 		{"expired", trusted.issue(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), "expired"},
-		{"another host", trusted.issue(t, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.test"} }), "127.0.0.1"},
+		{"another host", trusted.issue(t, func(c *x509.Certificate) {
+			c.IPAddresses, c.DNSNames = nil, []string{"other.test"}
+		}), "127.0.0.1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			url, accepted := serveTLS(t, tt.cert, http1.protocols, func(http.ResponseWriter, *http.Request) { t.Error("a request reached the service") })
+			url, accepted := serveTLS(t, tt.cert, http1.protocols, func(http.ResponseWriter, *http.Request) {
+				t.Error("a request reached the service")
+			})
 			r := start(t, single([]string{url}, quickRetry))
 			a := r.get("/")
 			p := a.problem(t)
-			if a.status != 502 || p.Reason != "upstream-error" || p.Attempts != 1 || p.Service != "s" || a.header.Get("X-Should-Retry") != "false" {
+			if a.status != 502 || p.Reason != "upstream-error" || p.Attempts != 1 || p.Service != "s" ||
+				a.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("got %d %+v", a.status, p)
 			}
 			if !strings.Contains(p.Detail, tt.says) || !strings.Contains(p.Detail, "certificate") {
@@ -245,10 +254,13 @@ func TestATLSHandshakeHasATimeLimit(t *testing.T) {
 	quick := func(c *proxy.Config) { c.ConnectTimeout = long }
 	r := start(t, single([]string{url}, quickRetry, "maxRetries: 1"), quick)
 	a := r.get("/")
-	if p := a.problem(t); a.status != 504 || p.Attempts != 2 || silent.connections() != 2 || !strings.Contains(p.Detail, "TLS handshake") {
+	if p := a.problem(t); a.status != 504 || p.Attempts != 2 || silent.connections() != 2 ||
+		!strings.Contains(p.Detail, "TLS handshake") {
 		t.Errorf("got %d %+v after %d connections", a.status, p, silent.connections())
 	}
-	good, _ := serveTLS(t, trusted.issue(t), http1.protocols, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "good") })
+	good, _ := serveTLS(t, trusted.issue(t), http1.protocols, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "good")
+	})
 	r = start(t, single([]string{url, good}, quickRetry, noEjection), quick)
 	for before := silent.connections(); silent.connections() == before; { // until it was the first to be asked
 		if a := r.get("/"); a.content != "good" {

@@ -75,7 +75,8 @@ func TestAnUpgradedConnectionPassesBytesBothWays(t *testing.T) {
 	c := r.dial()
 	c.send(askUpgrade + "too early\n")
 	h := c.switched()
-	if h.Get("Upgrade") != "websocket" || h.Get("Connection") != "Upgrade" || h.Get("Sec-Websocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
+	if h.Get("Upgrade") != "websocket" || h.Get("Connection") != "Upgrade" ||
+		h.Get("Sec-Websocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
 		t.Errorf("the client got %v", h)
 	}
 	c.expect("early\n<too early\n")
@@ -87,7 +88,8 @@ func TestAnUpgradedConnectionPassesBytesBothWays(t *testing.T) {
 	c.expect("<two\nlast\n") // the service goes on after the client has finished
 	c.closed()
 	head := wait(t, "the handshake", heads)
-	if field(head, "Connection") != "Upgrade" || field(head, "Upgrade") != "websocket" || field(head, "Sec-WebSocket-Key") != "dGhlIHNhbXBsZSBub25jZQ==" {
+	if field(head, "Connection") != "Upgrade" || field(head, "Upgrade") != "websocket" ||
+		field(head, "Sec-WebSocket-Key") != "dGhlIHNhbXBsZSBub25jZQ==" {
 		t.Errorf("the service got %q", head)
 	}
 	eventually(t, "nothing pending", func() bool { return r.guard().Endpoints[0].Pending == 0 })
@@ -190,9 +192,10 @@ func TestATunnelHasNoTimeLimit(t *testing.T) {
 		echoLines(c, in)
 	})
 	const limit = long // the service has to agree within it
-	r := start(t, single([]string{s.url}, "timeout: "+limit.String(), "attemptTimeout: "+limit.String()), func(c *proxy.Config) {
-		c.StallTimeout, c.IdleTimeout, c.HeaderTimeout = limit, limit, limit
-	})
+	r := start(t, single([]string{s.url}, "timeout: "+limit.String(), "attemptTimeout: "+limit.String()),
+		func(c *proxy.Config) {
+			c.StallTimeout, c.IdleTimeout, c.HeaderTimeout = limit, limit, limit
+		})
 	c := r.dial()
 	c.send(askUpgrade).switched()
 	tick := time.NewTicker(limit + short)

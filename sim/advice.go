@@ -177,7 +177,10 @@ func policyCandidates(p abate.Policy, caller, callee, listed string) []candidate
 		})
 	}
 	for n := p.MaxRetries - 1; n >= 0; n-- {
-		add("maxRetries", fmt.Sprintf("maxRetries: %d", n), fmt.Sprint(p.MaxRetries), math.Log2(float64(p.MaxRetries+1)/float64(n+1)), func(p *abate.Policy) { p.MaxRetries = n })
+		add("maxRetries", fmt.Sprintf("maxRetries: %d", n), fmt.Sprint(p.MaxRetries),
+			math.Log2(float64(p.MaxRetries+1)/float64(n+1)), func(p *abate.Policy) {
+				p.MaxRetries = n
+			})
 	}
 	on := func(disabled bool) string { // a part that is switched off has to be switched on, too
 		if disabled {
@@ -187,15 +190,17 @@ func policyCandidates(p abate.Policy, caller, callee, listed string) []candidate
 	}
 	if !p.RetryBudget.Enabled() && p.MaxRetries > 0 {
 		for _, ratio := range []float64{0.2, 0.1} {
-			add("retryBudget", fmt.Sprintf("retryBudget: {%sratio: %v}", on(p.RetryBudget.Disabled), ratio), "off", 1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
-				p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio, Reserve: 10}
-			})
+			add("retryBudget", fmt.Sprintf("retryBudget: {%sratio: %v}", on(p.RetryBudget.Disabled), ratio), "off",
+				1+math.Log2(0.2/ratio)/4, func(p *abate.Policy) {
+					p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio, Reserve: 10}
+				})
 		}
 	}
 	if !p.CircuitBreaker.Enabled() {
-		add("circuitBreaker", "circuitBreaker: {"+on(p.CircuitBreaker.Disabled)+"failureRateThreshold: 0.5, rampUp: 2s}", "off", 1.5, func(p *abate.Policy) {
-			p.CircuitBreaker = breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
-		})
+		add("circuitBreaker", "circuitBreaker: {"+on(p.CircuitBreaker.Disabled)+"failureRateThreshold: 0.5, rampUp: 2s}",
+			"off", 1.5, func(p *abate.Policy) {
+				p.CircuitBreaker = breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second}
+			})
 	}
 	if t := p.AttemptTimeout; t > 0 {
 		for _, factor := range []float64{2, 0.5, 4, 0.25} {
@@ -203,13 +208,18 @@ func policyCandidates(p abate.Policy, caller, callee, listed string) []candidate
 			if other == 0 || other == t {
 				continue
 			}
-			add("attemptTimeout", "attemptTimeout: "+other.String(), t.String(), math.Abs(math.Log2(factor)), func(p *abate.Policy) { p.AttemptTimeout = other })
+			add("attemptTimeout", "attemptTimeout: "+other.String(), t.String(), math.Abs(math.Log2(factor)),
+				func(p *abate.Policy) {
+					p.AttemptTimeout = other
+				})
 		}
 	}
-	if p.MaxRetries > 0 && (p.Backoff == retry.FixedBackoff || p.Backoff == retry.NoBackoff || p.Jitter == retry.NoJitter) {
-		add("backoff", "backoff: exponential, jitter: full", fmt.Sprintf("%s, %s", p.Backoff, p.Jitter), 1, func(p *abate.Policy) {
-			p.Backoff, p.Jitter, p.Multiplier = retry.ExponentialBackoff, retry.FullJitter, 2
-		})
+	if p.MaxRetries > 0 && (p.Backoff == retry.FixedBackoff || p.Backoff == retry.NoBackoff ||
+		p.Jitter == retry.NoJitter) {
+		add("backoff", "backoff: exponential, jitter: full", fmt.Sprintf("%s, %s", p.Backoff, p.Jitter),
+			1, func(p *abate.Policy) {
+				p.Backoff, p.Jitter, p.Multiplier = retry.ExponentialBackoff, retry.FullJitter, 2
+			})
 	}
 	return list
 }
@@ -237,7 +247,9 @@ func queueCandidates(x *scenario.Service) []candidate {
 	case q.Work > 0:
 		was, bound = "work: "+q.Work.String(), q.Work
 	}
-	for _, d := range []time.Duration{time.Second, 500 * time.Millisecond, 250 * time.Millisecond, 100 * time.Millisecond} {
+	for _, d := range []time.Duration{
+		time.Second, 500 * time.Millisecond, 250 * time.Millisecond, 100 * time.Millisecond,
+	} {
 		if d > x.ServiceTime.Mean()/2 && (bound == 0 || d < bound) {
 			step := 2 + math.Log2(float64(time.Second)/float64(d))
 			if bound > 0 {

@@ -77,10 +77,20 @@ func faultText(f *scenario.Fault, length time.Duration) FaultText {
 func percent(share float64) string { return fmt.Sprintf("%.4g%%", 100*share) }
 
 // newVariantResult puts together what the runs of a variant came to.
-func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, standard []expect.Expectation, all []outcome) *VariantResult {
+func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, standard []expect.Expectation,
+	all []outcome) *VariantResult {
 	r := &VariantResult{
-		Name: v.Name, About: v.About, Runs: len(all), Verdict: None, Expectations: []ExpectationResult{}, Measures: []Measure{},
-		Notes: notes(s, v, all), Recovery: recoveries(all), Fan: fanOf(all, all[0].record), Policy: policies(s, v), Paths: []Path{},
+		Name:         v.Name,
+		About:        v.About,
+		Runs:         len(all),
+		Verdict:      None,
+		Expectations: []ExpectationResult{},
+		Measures:     []Measure{},
+		Notes:        notes(s, v, all),
+		Recovery:     recoveries(all),
+		Fan:          fanOf(all, all[0].record),
+		Policy:       policies(s, v),
+		Paths:        []Path{},
 	}
 	collapsed := 0
 	for i := range all {
@@ -105,7 +115,9 @@ func newVariantResult(s *scenario.Scenario, v *scenario.Variant, expected, stand
 		r.Expectations = append(r.Expectations, e)
 	}
 	for i := range standard {
-		r.Measures = append(r.Measures, measureOf(&standard[i], column(all, func(o *outcome) float64 { return o.measures[i] })))
+		r.Measures = append(r.Measures, measureOf(&standard[i], column(all, func(o *outcome) float64 {
+			return o.measures[i]
+		})))
 	}
 	r.Run = seriesOf(all[0].record, s, v)
 	return r
@@ -173,8 +185,8 @@ func policies(s *scenario.Scenario, v *scenario.Variant) string {
 	return b.String()
 }
 
-// Gates writes what protects the services of a variant, every default written out, as a policy file has it; nothing where
-// there are no gates.
+// Gates writes what protects the services of a variant, every default written out, as a policy file has it; nothing
+// where there are no gates.
 func Gates(s *scenario.Scenario, v *scenario.Variant) string {
 	var file policyfile.File
 	for _, x := range s.ServicesOf(v) {
@@ -204,8 +216,8 @@ func edges(s *scenario.Scenario, v *scenario.Variant, visit func(caller string, 
 	}
 }
 
-// amplificationBound is how many attempts per call the budgets of a service's callers allow; 0 if a caller that may make
-// more than one has none.
+// amplificationBound is how many attempts per call the budgets of a service's callers allow; 0 if a caller that may
+// make more than one has none.
 func amplificationBound(s *scenario.Scenario, v *scenario.Variant, service string) float64 {
 	bound, bounded := 0.0, true
 	edges(s, v, func(caller string, c *scenario.Call) {

@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/sim"
 )
 
-// hanging is a service of so many requests per second that hangs for 10 s under 100 requests per second with four attempts
-// each and an unbounded queue.
+// hanging is a service of so many requests per second that hangs for 10 s under 100 requests per second with four
+// attempts each and an unbounded queue.
 func hanging(perSecond int, more string) string {
 	return fmt.Sprintf(`
 name: hanging
@@ -37,8 +37,9 @@ func margin(t *testing.T, v *sim.VariantResult, dimension string) sim.Margin {
 	return sim.Margin{}
 }
 
-// A system with retries is stable while the load is below capacity / amplification (OSDI '22, theorem 2): here a quarter.
-// At its full size the cliff of this storm is between 3.9 and 4.4 times the load; a hundredth of it has more chance in it.
+// A system with retries is stable while the load is below capacity / amplification (OSDI '22, theorem 2): here a
+// quarter. At its full size the cliff of this storm is between 3.9 and 4.4 times the load; a hundredth of it has more
+// chance in it.
 func TestTheCliffIsWhereTheTheoryPutsIt(t *testing.T) {
 	for _, c := range []struct {
 		capacity int
@@ -51,7 +52,8 @@ func TestTheCliffIsWhereTheTheoryPutsIt(t *testing.T) {
 		}
 		within(t, fmt.Sprintf("capacity / load at the cliff, from %d", c.capacity), float64(c.capacity)/load.Cliff, 3.8, 4.7)
 		capacity := margin(t, v, "capacity")
-		within(t, fmt.Sprintf("capacity at the cliff / load, from %d", c.capacity), capacity.Cliff*float64(c.capacity)/100, 3.8, 4.7)
+		within(t, fmt.Sprintf("capacity at the cliff / load, from %d", c.capacity),
+			capacity.Cliff*float64(c.capacity)/100, 3.8, 4.7)
 		if high := load.High / load.Low; high > 1.15 {
 			t.Errorf("the bracket from %v to %v is too wide", load.Low, load.High)
 		}
@@ -73,7 +75,8 @@ func TestTheCliffMovesWithTheTrouble(t *testing.T) {
 }
 
 func TestTheMapShowsTheCliff(t *testing.T) {
-	m := study(t, read(t, strings.Replace(hanging(600, ""), "duration: 60s", "duration: 40s", 1)), sim.Options{Runs: 1, Map: true}).Variants[0].Map
+	m := study(t, read(t, strings.Replace(hanging(600, ""), "duration: 60s", "duration: 40s", 1)),
+		sim.Options{Runs: 1, Map: true}).Variants[0].Map
 	if m == nil || len(m.Collapse) != len(m.Lengths) || len(m.Collapse[0]) != len(m.Loads) {
 		t.Fatalf("map %+v", m)
 	}
@@ -98,7 +101,8 @@ func advised(t *testing.T, s string) []sim.Advice {
 			t.Errorf("advice %+v", a)
 		}
 		if i > 0 && a.Step < v.Advice[i-1].Step {
-			t.Errorf("%s (step %v) comes after %s (step %v), but is smaller", a.Change, a.Step, v.Advice[i-1].Change, v.Advice[i-1].Step)
+			t.Errorf("%s (step %v) comes after %s (step %v), but is smaller", a.Change, a.Step, v.Advice[i-1].Change,
+				v.Advice[i-1].Step)
 		}
 	}
 	return v.Advice
@@ -115,7 +119,8 @@ func TestAdviceFindsWhatHelps(t *testing.T) {
 		if _, queue, ok := strings.Cut(a.YAML, "{queue: "); ok {
 			text = strings.Replace(text, "exponential 100ms", "exponential 100ms, queue: "+strings.TrimSuffix(queue, "}}"), 1)
 		} else {
-			text = strings.Replace(text, "circuitBreaker: {disabled: true}}}", "circuitBreaker: {disabled: true}}, "+a.YAML+"}", 1)
+			text = strings.Replace(text, "circuitBreaker: {disabled: true}}}",
+				"circuitBreaker: {disabled: true}}, "+a.YAML+"}", 1)
 		}
 		if text == storm {
 			t.Fatalf("cannot follow %q", a.YAML)
@@ -136,8 +141,9 @@ func TestAdviceFindsWhatHelps(t *testing.T) {
 
 func TestNoAdviceWhereNoneIsNeededOrNoneHelps(t *testing.T) {
 	for name, text := range map[string]string{
-		"it passes":                hanging(800, "") + "expect: [collapse < 10%]\n",
-		"the storm is expected":    strings.Replace(hanging(150, ""), "60s", "30s", 1) + "expect: [collapse > 90%, goodput > 99%]\n",
+		"it passes": hanging(800, "") + "expect: [collapse < 10%]\n",
+		"the storm is expected": strings.Replace(hanging(150, ""), "60s", "30s", 1) +
+			"expect: [collapse > 90%, goodput > 99%]\n",
 		"nothing of it can help":   strings.Replace(hanging(150, ""), "60s", "30s", 1) + "expect: [goodput > 99%]\n",
 		"nothing is expected here": strings.Replace(hanging(150, ""), "60s", "30s", 1),
 	} {

@@ -75,7 +75,9 @@ func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, 
 	}
 	for i := range s.Faults {
 		x := &s.Faults[i]
-		c.Outages = append(c.Outages, population.Outage{From: x.At, To: x.At + x.For, Hang: x.Mode != scenario.Refuse && x.Mode != scenario.Fail})
+		c.Outages = append(c.Outages, population.Outage{
+			From: x.At, To: x.At + x.For, Hang: x.Mode != scenario.Refuse && x.Mode != scenario.Fail,
+		})
 	}
 	return c, c.Validate()
 }

@@ -23,8 +23,8 @@ func newBaseline(standard []expect.Expectation, all []outcome) *baseline {
 	return b
 }
 
-// differences compares a variant with the first one, seed by seed: what both owe to the same random numbers cancels out.
-// What fewer than two seeds measured under both is left out.
+// differences compares a variant with the first one, seed by seed: what both owe to the same random numbers cancels
+// out. What fewer than two seeds measured under both is left out.
 func (b *baseline) differences(standard []expect.Expectation, all []outcome) []Difference {
 	var list []Difference
 	for i := range standard {
@@ -44,7 +44,9 @@ func (b *baseline) differences(standard []expect.Expectation, all []outcome) []D
 		}
 		s := expect.NewSample(pairs)
 		mean, half := s.Mean(), float64(student(s.N()-1)*s.SD())/math.Sqrt(float64(s.N()))
-		list = append(list, Difference{Measure: label(x), Unit: unitOf(x), Mean: mean, Low: mean - half, High: mean + half, Pairs: s.N()})
+		list = append(list, Difference{
+			Measure: label(x), Unit: unitOf(x), Mean: mean, Low: mean - half, High: mean + half, Pairs: s.N(),
+		})
 	}
 	return list
 }

@@ -60,7 +60,8 @@ func TestVariantsAreComparedSeedBySeed(t *testing.T) {
 
 // The differences of independent runs have the spread of both; on the same seeds what the arrivals do cancels out.
 func TestTheSameSeedsMakeTheIntervalNarrow(t *testing.T) {
-	s := read(t, "duration: 20s", "clients: {f: {rate: 50, calls: [s]}}", "services: {s: {workers: 6, serviceTime: exponential 100ms}}",
+	s := read(t, "duration: 20s", "clients: {f: {rate: 50, calls: [s]}}",
+		"services: {s: {workers: 6, serviceTime: exponential 100ms}}",
 		"variants: {one: "+plain+", two: "+strings.TrimSuffix(plain, "}")+", services: {s: {workers: 7}}}}")
 	v := &study(t, s, sim.Options{Runs: 10, Exactly: true}).Variants[1]
 	d, m := difference(t, v, "utilization(s)"), mean(t, v, "utilization(s)")
@@ -96,7 +97,8 @@ func TestTheIntervalIsStudents(t *testing.T) {
 		if sd == 0 {
 			t.Fatal("nothing varies")
 		}
-		within(t, fmt.Sprintf("quantile with %d degrees of freedom", freedom), (d.High-d.Low)/2/sd*math.Sqrt(float64(n)), want*0.997, want*1.003)
+		within(t, fmt.Sprintf("quantile with %d degrees of freedom", freedom), (d.High-d.Low)/2/sd*math.Sqrt(float64(n)),
+			want*0.997, want*1.003)
 	}
 }
 
@@ -125,15 +127,26 @@ func TestBoundsAndLinesComeFromThePolicies(t *testing.T) {
 		boundFront, bound float64
 		stable            float64
 	}{
-		"no budgets":           {front: "maxRetries: 3, " + off, back: "maxRetries: 1, " + off, stable: 400.0 / (10 * 4 * 2 * 2)},
-		"budgets":              {front: "retryBudget: {ratio: 0.5}", back: "retryBudget: {ratio: 0.25}", boundFront: 1.5, bound: 1.25, stable: 400 / (10 * 1.5 * 2 * 1.25)},
-		"defaults":             {boundFront: 1.1, bound: 1.1, stable: 400 / (20 * 1.21)},
-		"adaptive":             {front: "maxRetries: 0", back: "retryBudget: {kind: adaptive, maxRatio: 0.4}", bound: 1.4, stable: 400 / (20 * 1.4)},
-		"tokens":               {front: "maxRetries: 0", back: "maxRetries: 2, retryBudget: {kind: tokens}", stable: 400.0 / (20 * 3)},
-		"hedges":               {front: "maxRetries: 0", back: "maxRetries: 1, hedge: {delay: 1s, maxHedges: 2}, " + off, stable: 400.0 / (20 * 2 * 3)},
+		"no budgets": {
+			front: "maxRetries: 3, " + off, back: "maxRetries: 1, " + off, stable: 400.0 / (10 * 4 * 2 * 2),
+		},
+		"budgets": {front: "retryBudget: {ratio: 0.5}", back: "retryBudget: {ratio: 0.25}", boundFront: 1.5,
+			bound: 1.25, stable: 400 / (10 * 1.5 * 2 * 1.25)},
+		"defaults": {boundFront: 1.1, bound: 1.1, stable: 400 / (20 * 1.21)},
+		"adaptive": {
+			front: "maxRetries: 0", back: "retryBudget: {kind: adaptive, maxRatio: 0.4}", bound: 1.4, stable: 400 / (20 * 1.4),
+		},
+		"tokens": {
+			front: "maxRetries: 0", back: "maxRetries: 2, retryBudget: {kind: tokens}", stable: 400.0 / (20 * 3),
+		},
+		"hedges": {front: "maxRetries: 0", back: "maxRetries: 1, hedge: {delay: 1s, maxHedges: 2}, " + off,
+			stable: 400.0 / (20 * 2 * 3)},
 		"no retries, no bound": {front: "maxRetries: 0", back: "maxRetries: 0", stable: 400.0 / 20},
-		"another caller":       {front: "maxRetries: 0", back: "retryBudget: {ratio: 0.5}", more: "b: {rate: 20, calls: [back]}", bound: 1.5, stable: 400 / (40 * 1.5)},
-		"users offer no rate":  {front: "maxRetries: 0", back: "maxRetries: 0", more: "u: {users: 2, think: 1s, calls: [back]}"},
+		"another caller": {front: "maxRetries: 0", back: "retryBudget: {ratio: 0.5}",
+			more: "b: {rate: 20, calls: [back]}", bound: 1.5, stable: 400 / (40 * 1.5)},
+		"users offer no rate": {
+			front: "maxRetries: 0", back: "maxRetries: 0", more: "u: {users: 2, think: 1s, calls: [back]}",
+		},
 	} {
 		text := fmt.Sprintf(layers(c.front, c.back), c.more)
 		text = strings.Replace(text, ", }", "}", 1)
@@ -147,13 +160,15 @@ func TestBoundsAndLinesComeFromThePolicies(t *testing.T) {
 
 func TestOneCallerWithoutABudgetLeavesNoBound(t *testing.T) {
 	s := read(t, "duration: 2s", "clients: {a: {rate: 10, calls: [s]}, b: {rate: 10, calls: [s]}}", "services: {s: {}}",
-		"variants: {only: {policy: {services: {a -> s: {retryBudget: {ratio: 0.5}}, b -> s: {retryBudget: {disabled: true}}}}}}")
+		"variants: {only: {policy: {services: {a -> s: {retryBudget: {ratio: 0.5}}, b -> s: {retryBudget: {disabled: "+
+			"true}}}}}}")
 	r := study(t, s, sim.Options{Runs: 1})
 	equal(t, "bound", r.Variants[0].Run.Services[0].AmplificationBound, 0)
 }
 
 func TestAServiceThatBeginsNoWorkHasNoWait(t *testing.T) {
-	s := read(t, "duration: 10s", "warmUp: 0s", "clients: {f: {rate: 50, calls: [s]}}", "services: {s: {workers: 20, serviceTime: 10ms}}",
+	s := read(t, "duration: 10s", "warmUp: 0s", "clients: {f: {rate: 50, calls: [s]}}",
+		"services: {s: {workers: 20, serviceTime: 10ms}}",
 		"faults: [{outage: s, at: 4s, for: 3s, mode: refuse}]", "variants: {only: "+plain+"}")
 	run := study(t, s, sim.Options{Runs: 1}).Variants[0].Run
 	for i, w := range run.Services[0].Wait {

@@ -96,7 +96,8 @@ func times(n int, factor float64) int {
 }
 
 // withPolicy changes the policy of the calls to a service.
-func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string, change func(*abate.Policy)) (*scenario.Scenario, *scenario.Variant) {
+func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string, change func(*abate.Policy)) (
+	*scenario.Scenario, *scenario.Variant) {
 	s, v = clone(s, v)
 	p := v.PolicyOf(caller, callee)
 	change(&p)
@@ -117,7 +118,9 @@ func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string
 // listedAs is the name under which a policy file configures a call.
 func listedAs(v *scenario.Variant, caller, callee string) string {
 	if v.Guards != nil {
-		if edge := caller + " -> " + callee; slices.ContainsFunc(v.Guards.Services, func(x policyfile.Service) bool { return x.Name == edge }) {
+		if edge := caller + " -> " + callee; slices.ContainsFunc(v.Guards.Services, func(x policyfile.Service) bool {
+			return x.Name == edge
+		}) {
 			return edge
 		}
 	}
@@ -125,7 +128,8 @@ func listedAs(v *scenario.Variant, caller, callee string) string {
 }
 
 // withService changes a service.
-func withService(s *scenario.Scenario, v *scenario.Variant, name string, change func(*scenario.Service)) (*scenario.Scenario, *scenario.Variant) {
+func withService(s *scenario.Scenario, v *scenario.Variant, name string, change func(*scenario.Service)) (
+	*scenario.Scenario, *scenario.Variant) {
 	s, v = clone(s, v)
 	for i := range v.Overrides {
 		if v.Overrides[i].Name == name {

@@ -14,7 +14,8 @@ import (
 // plain is a policy without opinions, naive three retries one second apart.
 const (
 	plain = "{policy: {defaults: {maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}"
-	naive = "{policy: {defaults: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}"
+	naive = "{policy: {defaults: {attemptTimeout: 1s, maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none, " +
+		"retryBudget: {disabled: true}, circuitBreaker: {disabled: true}}}}"
 )
 
 func read(t testing.TB, lines ...string) *scenario.Scenario {
@@ -50,7 +51,8 @@ func within(t *testing.T, what string, got, low, high float64) {
 	}
 }
 
-// nobodyLeft waits until as many goroutines run as before: one that has done its work may need a moment to be gone, on a busy machine a long one.
+// nobodyLeft waits until as many goroutines run as before: one that has done its work may need a moment to be gone, on
+// a busy machine a long one.
 func nobodyLeft(t *testing.T, before int) {
 	t.Helper()
 	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(30*time.Second)

@@ -12,7 +12,8 @@ import (
 const bare = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
 
 func TestCapacityMarginCountsWholeWorkers(t *testing.T) {
-	s := read(t, "duration: 30s", "clients: {w: {rate: 10, calls: [db]}}", "services: {db: {workers: 1, serviceTime: 10ms}}",
+	s := read(t, "duration: 30s", "clients: {w: {rate: 10, calls: [db]}}",
+		"services: {db: {workers: 1, serviceTime: 10ms}}",
 		"faults: [{outage: db, at: 10s, for: 1s}]", "variants: {v: {policy: {defaults: {"+bare+"}}}}")
 	for _, m := range study(t, s, sim.Options{Margin: true, Runs: 8}).Variants[0].Margins {
 		if m.Dimension == "capacity" && !strings.Contains(m.Text, "100%") {
@@ -22,7 +23,8 @@ func TestCapacityMarginCountsWholeWorkers(t *testing.T) {
 }
 
 func TestMapAgreesWithMargin(t *testing.T) {
-	s := read(t, "duration: 30s", "clients: {w: {rate: 80, calls: [db]}}", "services: {db: {workers: 10, serviceTime: 100ms, queue: {limit: 10}}}",
+	s := read(t, "duration: 30s", "clients: {w: {rate: 80, calls: [db]}}",
+		"services: {db: {workers: 10, serviceTime: 100ms, queue: {limit: 10}}}",
 		"faults: [{outage: db, at: 10s, for: 2s}]", "variants: {v: {policy: {defaults: {"+bare+"}}}}")
 	v := study(t, s, sim.Options{Margin: true, Map: true, Runs: 8}).Variants[0]
 	row := v.Map.Collapse[3] // the trouble as it is
@@ -34,7 +36,8 @@ func TestMapAgreesWithMargin(t *testing.T) {
 }
 
 func TestAdviceDoesNotThrowRequestsAway(t *testing.T) {
-	s := read(t, "duration: 30s", "clients: {w: {rate: 50, calls: [db]}}", "services: {db: {workers: 100, serviceTime: '50% 50ms, 50% 150ms'}}",
+	s := read(t, "duration: 30s", "clients: {w: {rate: 50, calls: [db]}}",
+		"services: {db: {workers: 100, serviceTime: '50% 50ms, 50% 150ms'}}",
 		"expect: ['latency(p99) < 90ms']", "variants: {v: {policy: {defaults: {"+bare+", attemptTimeout: 200ms}}}}")
 	for _, a := range study(t, s, sim.Options{Advice: true}).Variants[0].Advice {
 		t.Errorf("advice that loses half of the answers: %s", a.Change)
@@ -42,9 +45,11 @@ func TestAdviceDoesNotThrowRequestsAway(t *testing.T) {
 }
 
 func TestAdviceIsAboutTheListedEdge(t *testing.T) {
-	s := read(t, "duration: 60s", "clients: {w: {rate: 100, calls: [db]}}", "services: {db: {workers: 100, serviceTime: 50ms}}",
+	s := read(t, "duration: 60s", "clients: {w: {rate: 100, calls: [db]}}",
+		"services: {db: {workers: 100, serviceTime: 50ms}}",
 		"faults: [{outage: db, mode: refuse, at: 10s, for: 20s}]", "expect: ['amplification(db) < 1.2']",
-		"variants: {v: {policy: {defaults: {"+bare+"}, services: {'w -> db': {maxRetries: 3, backoff: fixed, initialDelay: 1s, jitter: none}}}}}")
+		"variants: {v: {policy: {defaults: {"+bare+"}, services: {'w -> db': {maxRetries: 3, backoff: fixed, initialDelay: "+
+			"1s, jitter: none}}}}}")
 	all := study(t, s, sim.Options{Advice: true}).Variants[0].Advice
 	if len(all) == 0 || !strings.Contains(all[0].YAML, `"w -> db"`) {
 		t.Errorf("advice %+v, want some about w -> db", all)
@@ -52,14 +57,17 @@ func TestAdviceIsAboutTheListedEdge(t *testing.T) {
 }
 
 func TestWhatWouldHaveNoEffectIsRefused(t *testing.T) {
-	crowd := "duration: 120s\nclients: {p: {users: 50000, think: exponential 10s, method: exact, calls: [db]}}\nservices: {db: {workers: 100, serviceTime: 20ms}}\n" +
+	crowd := "duration: 120s\nclients: {p: {users: 50000, think: exponential 10s, method: exact, calls: " +
+		"[db]}}\nservices: {db: {workers: 100, serviceTime: 20ms}}\n" +
 		"variants: {v: {policy: {defaults: {" + bare + ", attemptTimeout: 1s}}}}\n"
 	for text, want := range map[string]string{
 		crowd + "expect: ['queue(db) < 10']":          "has no queue",
 		crowd + "expect: ['utilization(db) < 1%']":    "has no utilization",
 		crowd + "model: {cancellation: propagates}\n": "has no effect",
-		"duration: 30s\nclients: {w: {users: 10, think: 1s, calls: [db]}}\nservices: {db: {}}\nfaults: [{surge: w, at: 1s, for: 1s, factor: 9}]\n":                                    "closed loop",
-		"duration: 30s\nclients: {w: {rate: 10, calls: [db]}}\nservices: {db: {replicas: 9, workers: 1, serviceTime: 1ms}}\nfaults: [{capacity: db, at: 1s, for: 1s, factor: 0.1}]\n": "as many as before",
+		"duration: 30s\nclients: {w: {users: 10, think: 1s, calls: [db]}}\nservices: {db: {}}\nfaults: [{surge: w, at: 1s, " +
+			"for: 1s, factor: 9}]\n": "closed loop",
+		"duration: 30s\nclients: {w: {rate: 10, calls: [db]}}\nservices: {db: {replicas: 9, workers: 1, serviceTime: " +
+			"1ms}}\nfaults: [{capacity: db, at: 1s, for: 1s, factor: 0.1}]\n": "as many as before",
 	} {
 		if _, err := scenario.Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -68,7 +76,8 @@ func TestWhatWouldHaveNoEffectIsRefused(t *testing.T) {
 }
 
 func TestGatesAreSaidMeasuredAndExplained(t *testing.T) {
-	s := read(t, "duration: 30s", "clients: {w: {rate: 100, calls: [{to: db, naive: true}]}}", "services: {db: {workers: 1, serviceTime: 20ms, refusalCost: 10us}}",
+	s := read(t, "duration: 30s", "clients: {w: {rate: 100, calls: [{to: db, naive: true}]}}",
+		"services: {db: {workers: 1, serviceTime: 20ms, refusalCost: 10us}}",
 		"expect: ['yield(db) > 80%', 'shed(db) > 30%']",
 		"variants: {open: {policy: {defaults: {"+bare+", attemptTimeout: 1s}}}, gated: {policy: {defaults: {"+bare+", attemptTimeout: 1s}, protect: {db: {rateLimit: {limit: 90/s, burst: 10}, shed: {cpu: 0.99}}}}}}")
 	r := study(t, s, sim.Options{Runs: 8, Exactly: true})
@@ -86,7 +95,9 @@ func TestGatesAreSaidMeasuredAndExplained(t *testing.T) {
 	if reasons["rate-limited"] == 0 || reasons["queue-full"]+reasons["queue-delay"]+reasons["cpu"] == 0 {
 		t.Errorf("refusals by reason: %v", reasons)
 	}
-	for _, name := range []string{"yield(db)", "response(p99, db)", "shed(db)", "rateLimited(db)", "gateWait(p99, db)", "limit(db)"} {
+	for _, name := range []string{
+		"yield(db)", "response(p99, db)", "shed(db)", "rateLimited(db)", "gateWait(p99, db)", "limit(db)",
+	} {
 		if !slices.ContainsFunc(gated.Measures, func(m sim.Measure) bool { return m.Name == name && m.Finite == 8 }) {
 			t.Errorf("%s is not among the measures", name)
 		}
@@ -95,7 +106,9 @@ func TestGatesAreSaidMeasuredAndExplained(t *testing.T) {
 	for _, a := range sim.Assumptions(s, &s.Variants[1]) {
 		said = append(said, a.Setting)
 	}
-	for _, want := range []string{"services.db.gate", "services.db.refusalCost", "services.db.shed.cpu", "clients.w.calls.db.naive", "call trees"} {
+	for _, want := range []string{
+		"services.db.gate", "services.db.refusalCost", "services.db.shed.cpu", "clients.w.calls.db.naive", "call trees",
+	} {
 		if !slices.Contains(said, want) {
 			t.Errorf("no assumption about %s: %q", want, said)
 		}

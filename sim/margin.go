@@ -46,9 +46,12 @@ func dimensionsOf(s *scenario.Scenario) []dimension {
 	for _, x := range s.Services {
 		if x.Workers > 0 {
 			return append(all, dimension{
-				name: "capacity", unit: "share", change: less, harder: 16,
-				here: func(*scenario.Scenario, *scenario.Variant) float64 { return 1 },
-				say:  func(v float64) string { return percent(math.Round(v*1000)/1000) + " of the capacity" },
+				name:   "capacity",
+				unit:   "share",
+				change: less,
+				harder: 16,
+				here:   func(*scenario.Scenario, *scenario.Variant) float64 { return 1 },
+				say:    func(v float64) string { return percent(math.Round(v*1000)/1000) + " of the capacity" },
 			})
 		}
 	}
@@ -60,8 +63,8 @@ func less(s *scenario.Scenario, v *scenario.Variant, factor float64) (*scenario.
 	return withCapacity(s, v, 1/factor)
 }
 
-// lessComesTo is by how much the capacity is really divided: by the least of all services, because there are whole workers
-// only. Nobody may say of a scenario that it stands with a capacity that it was not tried with.
+// lessComesTo is by how much the capacity is really divided: by the least of all services, because there are whole
+// workers only. Nobody may say of a scenario that it stands with a capacity that it was not tried with.
 func lessComesTo(s *scenario.Scenario, v *scenario.Variant, factor float64) float64 {
 	_, w := less(s, v, factor)
 	least := math.Inf(1)
@@ -81,7 +84,8 @@ func lessComesTo(s *scenario.Scenario, v *scenario.Variant, factor float64) floa
 	return least
 }
 
-// loadOf is what all fleets offer per second before anything goes wrong, in full size; for users and once, their number.
+// loadOf is what all fleets offer per second before anything goes wrong, in full size; for users and once, their
+// number.
 func loadOf(s *scenario.Scenario, _ *scenario.Variant) float64 {
 	var sum float64
 	for i := range s.Clients {
@@ -110,8 +114,8 @@ func (st *study) margins(s *scenario.Scenario, v *scenario.Variant) ([]Margin, e
 	return all, nil
 }
 
-// margin looks for the cliff by doubling, then by halving the gap on a logarithmic scale. At each factor up to three runs
-// vote whether goodput collapses.
+// margin looks for the cliff by doubling, then by halving the gap on a logarithmic scale. At each factor up to three
+// runs vote whether goodput collapses.
 func (st *study) margin(s *scenario.Scenario, v *scenario.Variant, d *dimension) (Margin, error) {
 	m := Margin{Dimension: d.name, Unit: d.unit, Here: d.here(s, v)}
 	real := func(factor float64) float64 { // what it comes to in whole workers
@@ -204,7 +208,8 @@ func (m *Margin) describe(d *dimension, good, bad float64) {
 
 // vote makes up to three runs at a factor; the majority may be clear after two. A run in which goodput is down even
 // before the trouble, against normal, counts as collapsed; the first vote sets normal.
-func (st *study) vote(s *scenario.Scenario, v *scenario.Variant, change edit, factor float64, normal *float64) (expect.Tally, error) {
+func (st *study) vote(s *scenario.Scenario, v *scenario.Variant, change edit, factor float64, normal *float64) (
+	expect.Tally, error) {
 	s, v = change(s, v, factor)
 	var votes expect.Tally
 	for votes.Runs < perStep {
@@ -248,7 +253,8 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 	if end == begin {
 		return nil, nil
 	}
-	m := &CliffMap{Loads: mapLoads, Runs: runsPerCell, HereLoad: 1, HereLen: (end - begin).Seconds(), StableLoad: stableLoad(s, v)}
+	m := &CliffMap{Loads: mapLoads, Runs: runsPerCell, HereLoad: 1, HereLen: (end - begin).Seconds(),
+		StableLoad: stableLoad(s, v)}
 	var normal float64 // as margin has it: of the scenario as it is
 	if _, err := st.vote(s, v, withLoad, 1, &normal); err != nil {
 		return nil, err
@@ -287,9 +293,9 @@ func (st *study) cliffMap(s *scenario.Scenario, v *scenario.Variant) (*CliffMap,
 	return m, nil
 }
 
-// stableLoad is the factor of the load at which the first service is full if every call takes all attempts that its policy
-// allows: below it retries alone cannot keep a system down (L. Huang and others, Metastable failures in the wild, OSDI 2022).
-// It is 0 where that is not known.
+// stableLoad is the factor of the load at which the first service is full if every call takes all attempts that its
+// policy allows: below it retries alone cannot keep a system down (L. Huang and others, Metastable failures in the
+// wild, OSDI 2022). It is 0 where that is not known.
 func stableLoad(s *scenario.Scenario, v *scenario.Variant) float64 {
 	attempts := map[string]float64{} // per second that arrive at a node, all tries of all layers above it included
 	for i := range s.Clients {

@@ -65,8 +65,10 @@ func standardMeasures(s *scenario.Scenario, v *scenario.Variant) []expect.Expect
 	return all
 }
 
-// consumerMeasures adds what is measured of fleets that consume, and how hard the services that they call are hit afterwards.
-func consumerMeasures(s *scenario.Scenario, v *scenario.Variant, last expect.Window, add func(measure, subject string, w expect.Window, quantile float64)) {
+// consumerMeasures adds what is measured of fleets that consume, and how hard the services that they call are hit
+// afterwards.
+func consumerMeasures(s *scenario.Scenario, v *scenario.Variant, last expect.Window,
+	add func(measure, subject string, w expect.Window, quantile float64)) {
 	begin, _ := s.Trouble()
 	var called []string
 	for i := range s.Clients {
@@ -93,7 +95,8 @@ func consumerMeasures(s *scenario.Scenario, v *scenario.Variant, last expect.Win
 }
 
 // gateMeasures adds what is measured at gates, and what they are there for.
-func gateMeasures(service string, windows []expect.Window, add func(measure, subject string, w expect.Window, quantile float64)) {
+func gateMeasures(service string, windows []expect.Window,
+	add func(measure, subject string, w expect.Window, quantile float64)) {
 	if len(windows) > 1 {
 		add("yield", service, expect.All, 0)
 		add("shed", service, expect.All, 0)
@@ -126,13 +129,15 @@ func label(x *expect.Expectation) string {
 func unitOf(x *expect.Expectation) string {
 	for _, m := range expect.Measures() {
 		if m.Name == x.Measure {
-			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s", expect.Rate: "1/s"}[m.Kind]
+			return [...]string{expect.Number: "", expect.Count: "count", expect.Share: "share", expect.Duration: "s",
+				expect.Rate: "1/s"}[m.Kind]
 		}
 	}
 	return ""
 }
 
-// quantiles of values over the runs. Runs with nothing to measure are left out; where the value was never reached it is nil.
+// quantiles of values over the runs. Runs with nothing to measure are left out; where the value was never reached it is
+// nil.
 func quantiles(values []float64) Quantiles {
 	s := expect.NewSample(values)
 	at := func(q float64) *float64 {

@@ -21,15 +21,19 @@ func notes(s *scenario.Scenario, v *scenario.Variant, all []outcome) []string {
 		}
 	}
 	if len(v.Naive) > 0 {
-		list = append(list, fmt.Sprintf("without Abate: %s; what they call is told nothing, and what answers say of trying again is ignored", strings.Join(v.Naive, ", ")))
+		list = append(list, fmt.Sprintf("without Abate: %s; what they call is told nothing, and what answers say of trying "+
+			"again is ignored", strings.Join(v.Naive, ", ")))
 	}
 	if names := patient(s, v); len(names) > 0 {
-		list = append(list, fmt.Sprintf("%s waits for ever: no attemptTimeout, no timeout and no patience, so an answer after any time is goodput; look at latency", strings.Join(names, ", ")))
+		list = append(list, fmt.Sprintf("%s waits for ever: no attemptTimeout, no timeout and no patience, so an answer "+
+			"after any time is goodput; look at latency", strings.Join(names, ", ")))
 	}
 	if begin, _ := s.Trouble(); begin > 0 && begin < s.Duration && !s.Crowd() {
 		before := expect.NewSample(column(all, func(o *outcome) float64 { return o.before }))
 		if median := before.Quantile(0.5); before.N() > 0 && median < healthy {
-			list = append(list, fmt.Sprintf("goodput is %.1f %% before the trouble: overloaded or failing anyway, and recovery is relative to that", 100*median))
+			list = append(
+				list, fmt.Sprintf("goodput is %.1f %% before the trouble: overloaded or failing anyway, and recovery is relative "+
+					"to that", 100*median))
 		}
 	}
 	return list
@@ -57,7 +61,8 @@ func patient(s *scenario.Scenario, v *scenario.Variant) []string {
 			continue
 		}
 		for k := range f.Calls {
-			if p := v.PolicyOf(f.Name, f.Calls[k].To); p.Timeout == 0 && p.AttemptTimeout == 0 && !slices.Contains(names, f.Name) {
+			if p := v.PolicyOf(f.Name, f.Calls[k].To); p.Timeout == 0 && p.AttemptTimeout == 0 &&
+				!slices.Contains(names, f.Name) {
 				names = append(names, f.Name)
 			}
 		}

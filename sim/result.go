@@ -8,8 +8,8 @@ import (
 const Version = 1
 
 // Result is what came of a study: a scenario, run under each of its variants on the same random numbers. The same
-// scenario, options and version give the same bytes on every machine. Times are in seconds, shares between 0 and 1. What
-// was never reached, such as the recovery of a run that collapsed, is null in JSON and NaN-free everywhere.
+// scenario, options and version give the same bytes on every machine. Times are in seconds, shares between 0 and 1.
+// What was never reached, such as the recovery of a run that collapsed, is null in JSON and NaN-free everywhere.
 type Result struct {
 	Version     int             `json:"version"`
 	Name        string          `json:"name"`
@@ -50,22 +50,24 @@ type VariantResult struct {
 	Runs         int                 `json:"runs"`
 	Verdict      string              `json:"verdict"`
 	Expectations []ExpectationResult `json:"expectations"`
-	Notes        []string            `json:"notes"`                 // what a reader should know before he believes the numbers
-	Collapse     Share               `json:"collapse"`              // runs in which goodput stayed down
-	Recovery     []float64           `json:"recoveries"`            // seconds, of the runs that recovered, ascending
-	NoRecovery   int                 `json:"recoveriesUnmeasured"`  // runs with nothing to recover to, or in which nothing was offered after the trouble
-	Measures     []Measure           `json:"measures"`              // a standard list, for tables
-	Differences  []Difference        `json:"differences,omitempty"` // of those from the first variant, which has none
-	Fan          Fan                 `json:"fan"`
-	Paths        []Path              `json:"paths"` // of the first runs, for a phase portrait
-	Run          Series              `json:"run"`   // of the first run
-	Margins      []Margin            `json:"margins,omitempty"`
-	Map          *CliffMap           `json:"map,omitempty"`
-	Advice       []Advice            `json:"advice,omitempty"`
-	Policy       string              `json:"policy"`           // of every edge, in force, as YAML
-	Cohort       *CohortCheck        `json:"cohort,omitempty"` // of a fleet counted in cohorts
-	Events       int64               `json:"events"`
-	Attempts     int64               `json:"attempts"`
+	// what a reader should know before he believes the numbers
+	Notes    []string  `json:"notes"`
+	Collapse Share     `json:"collapse"`   // runs in which goodput stayed down
+	Recovery []float64 `json:"recoveries"` // seconds, of the runs that recovered, ascending
+	// runs with nothing to recover to, or in which nothing was offered after the trouble
+	NoRecovery  int          `json:"recoveriesUnmeasured"`
+	Measures    []Measure    `json:"measures"`              // a standard list, for tables
+	Differences []Difference `json:"differences,omitempty"` // of those from the first variant, which has none
+	Fan         Fan          `json:"fan"`
+	Paths       []Path       `json:"paths"` // of the first runs, for a phase portrait
+	Run         Series       `json:"run"`   // of the first run
+	Margins     []Margin     `json:"margins,omitempty"`
+	Map         *CliffMap    `json:"map,omitempty"`
+	Advice      []Advice     `json:"advice,omitempty"`
+	Policy      string       `json:"policy"`           // of every edge, in force, as YAML
+	Cohort      *CohortCheck `json:"cohort,omitempty"` // of a fleet counted in cohorts
+	Events      int64        `json:"events"`
+	Attempts    int64        `json:"attempts"`
 }
 
 // CohortCheck says how well cohorts agree with clients that are played one by one.
@@ -152,22 +154,25 @@ type Series struct {
 
 // ServiceSeries is one service in one run.
 type ServiceSeries struct {
-	Name          string    `json:"name"`
-	Attempts      []float64 `json:"attemptsPerSecond"`
-	Retries       []float64 `json:"retriesPerSecond"`
-	Served        []float64 `json:"servedPerSecond"`
-	Wasted        []float64 `json:"wastedPerSecond"` // work finished for callers that had left
-	Rejected      []float64 `json:"rejectedPerSecond"`
-	Amplification []float64 `json:"amplification"`    // attempts per request that needs the service; 0 where none was offered
+	Name     string    `json:"name"`
+	Attempts []float64 `json:"attemptsPerSecond"`
+	Retries  []float64 `json:"retriesPerSecond"`
+	Served   []float64 `json:"servedPerSecond"`
+	Wasted   []float64 `json:"wastedPerSecond"` // work finished for callers that had left
+	Rejected []float64 `json:"rejectedPerSecond"`
+	// attempts per request that needs the service; 0 where none was offered
+	Amplification []float64 `json:"amplification"`
 	Wait          []float64 `json:"queueWaitSeconds"` // mean of the requests that left the queue; -1 where none did
 	Waiting       []float64 `json:"waiting"`
-	Gated         bool      `json:"gated"`                 // gates stand in front of its replicas
-	Shed          []float64 `json:"shedPerSecond"`         // refused by them for overload, or because a deadline had passed
-	RateLimited   []float64 `json:"rateLimitedPerSecond"`  // refused by their rate limit
-	Limit         []float64 `json:"concurrencyLimit"`      // attempts that they let in at once, all together; 0 without such a limit
-	Refusals      []Refusal `json:"refusals"`              // what they refused, by why
-	Capacity      float64   `json:"capacityPerSecond"`     // 0 for no limit
-	Timeout       float64   `json:"attemptTimeoutSeconds"` // the shortest of its callers'; 0 for none
+	Gated         bool      `json:"gated"` // gates stand in front of its replicas
+	// refused by them for overload, or because a deadline had passed
+	Shed        []float64 `json:"shedPerSecond"`
+	RateLimited []float64 `json:"rateLimitedPerSecond"` // refused by their rate limit
+	// attempts that they let in at once, all together; 0 without such a limit
+	Limit    []float64 `json:"concurrencyLimit"`
+	Refusals []Refusal `json:"refusals"`              // what they refused, by why
+	Capacity float64   `json:"capacityPerSecond"`     // 0 for no limit
+	Timeout  float64   `json:"attemptTimeoutSeconds"` // the shortest of its callers'; 0 for none
 
 	// AmplificationBound is how many attempts per call the retry budgets of its direct callers allow in the long run,
 	// 1 + ratio, the largest of them; 0 if a caller that retries has no such budget. Reserves, what was saved up within

@@ -26,7 +26,8 @@ faults: [{outage: pay, at: 5s, for: 5s}]
 
 func TestTheSameStudyGivesTheSameBytes(t *testing.T) {
 	needs.Whole(t)
-	s := read(t, storm, "variants: {naive: "+naive+", guarded: {policy: {defaults: {attemptTimeout: 1s}}}}", "expect: [collapse > 50%]")
+	s := read(t, storm, "variants: {naive: "+naive+", guarded: {policy: {defaults: {attemptTimeout: 1s}}}}",
+		"expect: [collapse > 50%]")
 	bytes := func(o sim.Options) string {
 		o.Runs = 8
 		b, err := json.Marshal(study(t, s, o))
@@ -79,13 +80,23 @@ func numbers(path string, v reflect.Value, visit func(path string, f float64)) {
 func TestNoResultHasWhatIsNoNumber(t *testing.T) {
 	needs.Whole(t)
 	for name, lines := range map[string][]string{
-		"nothing is ever answered": {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 1h}}", "faults: [{outage: s, at: 1s, for: 2s}]"},
-		"everything fails":         {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {errorRate: 100%}}", "faults: [{outage: s, at: 1s, for: 2s}]"},
-		"nothing is offered":       {"clients: {f: {rate: 0.000001, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 1ms}}", "faults: [{outage: s, at: 1s, for: 2s}]"},
-		"no limits at all":         {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {}}", "faults: [{outage: s, at: 1s, for: 2s, mode: refuse}]"},
-		"from the first moment":    {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {workers: 3, serviceTime: 1ms}}", "faults: [{outage: s, at: 0s, for: 2s}]"},
-		"a burst and then nothing": {"clients: {f: {once: 20, calls: [s]}}", "services: {s: {workers: 3, serviceTime: 1ms}}", "faults: [{outage: s, at: 1s, for: 2s}]"},
-		"pools":                    {"clients: {f: {rate: 20, calls: [{to: s, pool: 2}]}}", "services: {s: {workers: 3, serviceTime: 1ms, connections: {max: 5}}}", "faults: [{restart: s, at: 1s, for: 2s}]"},
+		"nothing is ever answered": {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 1h}}",
+			"faults: [{outage: s, at: 1s, for: 2s}]"},
+		"everything fails": {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {errorRate: 100%}}",
+			"faults: [{outage: s, at: 1s, for: 2s}]"},
+		"nothing is offered": {
+			"clients: {f: {rate: 0.000001, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 1ms}}",
+			"faults: [{outage: s, at: 1s, for: 2s}]",
+		},
+		"no limits at all": {
+			"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {}}", "faults: [{outage: s, at: 1s, for: 2s, mode: refuse}]",
+		},
+		"from the first moment": {"clients: {f: {rate: 20, calls: [s]}}", "services: {s: {workers: 3, serviceTime: 1ms}}",
+			"faults: [{outage: s, at: 0s, for: 2s}]"},
+		"a burst and then nothing": {"clients: {f: {once: 20, calls: [s]}}", "services: {s: {workers: 3, serviceTime: 1ms}}",
+			"faults: [{outage: s, at: 1s, for: 2s}]"},
+		"pools": {"clients: {f: {rate: 20, calls: [{to: s, pool: 2}]}}",
+			"services: {s: {workers: 3, serviceTime: 1ms, connections: {max: 5}}}", "faults: [{restart: s, at: 1s, for: 2s}]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, append(lines, "duration: 5s", "variants: {a: "+plain+", b: {}}",
@@ -140,7 +151,8 @@ func TestAssumptionsNameEveryChoiceOfTheModel(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{"scale", "warmUp", "duration", "clients.shop.arrivals", "clients.shop.instances", "services.pay.workers", "services.pay.queue", "services.pay.queue.order"} {
+	for _, key := range []string{"scale", "warmUp", "duration", "clients.shop.arrivals", "clients.shop.instances",
+		"services.pay.workers", "services.pay.queue", "services.pay.queue.order"} {
 		if _, named := byName[key]; !named {
 			t.Errorf("%s is not among the assumptions", key)
 		}
@@ -174,6 +186,8 @@ expect: ["goodput > 99%%"]
 
 func TestAStudyLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
-	study(t, read(t, storm, "variants: {only: "+naive+"}", "expect: [collapse < 10%]"), sim.Options{Parallel: 8, Runs: 20, Margin: true})
+	study(t, read(t, storm, "variants: {only: "+naive+"}", "expect: [collapse < 10%]"), sim.Options{
+		Parallel: 8, Runs: 20, Margin: true,
+	})
 	nobodyLeft(t, before)
 }

@@ -134,7 +134,8 @@ func (r *Result) Err() error {
 		v := &r.Variants[i]
 		for _, x := range v.Expectations {
 			if x.Verdict != Pass {
-				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs)", r.Name, v.Name, x.Verdict, x.Text, x.Held, x.Runs))
+				problems = append(problems, fmt.Errorf("%s, variant %s: %s: %s (held in %d of %d runs)", r.Name, v.Name, x.Verdict,
+					x.Text, x.Held, x.Runs))
 			}
 		}
 	}

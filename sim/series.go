@@ -73,10 +73,17 @@ func seriesOf(r *engine.Record, s *scenario.Scenario, v *scenario.Variant) Serie
 
 func serviceSeries(r *engine.Record, s *engine.ServiceRecord, per, count int) ServiceSeries {
 	out := ServiceSeries{
-		Name:     s.Name,
-		Attempts: rate(r, s.Arrived, per, count), Retries: rate(r, s.Retries, per, count), Served: rate(r, s.Served, per, count),
-		Wasted: rate(r, s.Wasted, per, count), Rejected: rate(r, s.Rejected, per, count), Waiting: last(s.Waiting, per, count),
-		Shed: rate(r, s.Shed, per, count), RateLimited: rate(r, s.Limited, per, count), Limit: last(s.Limit, per, count), Refusals: refusals(r, s),
+		Name:        s.Name,
+		Attempts:    rate(r, s.Arrived, per, count),
+		Retries:     rate(r, s.Retries, per, count),
+		Served:      rate(r, s.Served, per, count),
+		Wasted:      rate(r, s.Wasted, per, count),
+		Rejected:    rate(r, s.Rejected, per, count),
+		Waiting:     last(s.Waiting, per, count),
+		Shed:        rate(r, s.Shed, per, count),
+		RateLimited: rate(r, s.Limited, per, count),
+		Limit:       last(s.Limit, per, count),
+		Refusals:    refusals(r, s),
 	}
 	for i := range out.Limit {
 		out.Limit[i] *= float64(r.Scale)
@@ -194,7 +201,8 @@ func waitsOf(r *engine.Record) []float64 {
 // fanOf is how the goodput of all runs spreads.
 func fanOf(all []outcome, r *engine.Record) Fan {
 	per, count := columns(r, fanColumns)
-	fan := Fan{BinSeconds: r.Bin.Seconds() * float64(per), Low: make([]float64, count), Mid: make([]float64, count), High: make([]float64, count)}
+	fan := Fan{BinSeconds: r.Bin.Seconds() * float64(per), Low: make([]float64, count), Mid: make([]float64, count),
+		High: make([]float64, count)}
 	for b := range count {
 		s := expect.NewSample(column(all, func(o *outcome) float64 { return o.goodput[b] }))
 		fan.Low[b], fan.Mid[b], fan.High[b] = s.Quantile(0.05), s.Quantile(0.5), s.Quantile(0.95)

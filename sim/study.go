@@ -38,7 +38,8 @@ type outcome struct {
 
 // batch runs a variant with so many seeds, from a first one on, and returns the outcomes in the order of the seeds.
 // There are fewer when the study was interrupted. look chooses what is kept of a run; it may run on several goroutines.
-func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count int, detail bool, look func(i int, r *engine.Record) outcome) ([]outcome, error) {
+func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count int, detail bool,
+	look func(i int, r *engine.Record) outcome) ([]outcome, error) {
 	outcomes := make([]outcome, count)
 	var (
 		next    atomic.Int64

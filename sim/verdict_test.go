@@ -23,10 +23,14 @@ variants: {only: ` + plain + `}`
 
 func TestVerdictsJustInsideAndJustOutside(t *testing.T) {
 	for text, want := range map[string]string{
-		"goodput > 49.9%": sim.Pass, "goodput >= 50%": sim.Pass, "goodput > 50%": sim.Fail, "goodput < 50.1%": sim.Pass, "goodput < 50%": sim.Fail,
-		"goodput(during) < 0.1%": sim.Pass, "goodput(after) > 99.9%": sim.Pass, "userVisible <= 5s": sim.Pass, "userVisible < 5s": sim.Fail,
-		"amplification(s) <= 1": sim.Pass, "amplification(s) < 1": sim.Fail, "collapse < 5%": sim.Pass, "collapse > 50%": sim.Fail,
-		"recovery <= 100ms": sim.Pass, "failures <= 50%": sim.Pass, "failures < 50% in 1% of runs": sim.Fail, "latency(p99, during) < 1s": sim.Fail,
+		"goodput > 49.9%": sim.Pass, "goodput >= 50%": sim.Pass, "goodput > 50%": sim.Fail, "goodput < 50.1%": sim.Pass,
+		"goodput < 50%":          sim.Fail,
+		"goodput(during) < 0.1%": sim.Pass, "goodput(after) > 99.9%": sim.Pass, "userVisible <= 5s": sim.Pass,
+		"userVisible < 5s":      sim.Fail,
+		"amplification(s) <= 1": sim.Pass, "amplification(s) < 1": sim.Fail, "collapse < 5%": sim.Pass,
+		"collapse > 50%":    sim.Fail,
+		"recovery <= 100ms": sim.Pass, "failures <= 50%": sim.Pass, "failures < 50% in 1% of runs": sim.Fail,
+		"latency(p99, during) < 1s": sim.Fail,
 	} {
 		r := study(t, read(t, halves, "expect: ['"+text+"']"), sim.Options{})
 		if r.Verdict != want || r.Variants[0].Expectations[0].Verdict != want {
@@ -50,7 +54,8 @@ expect: ["offered > 100/s in 50% of runs"]
 	equal(t, "verdict", r.Verdict, sim.Undecided)
 	x := r.Variants[0].Expectations[0]
 	if x.Runs != 40 || x.Held95.Low >= 0.5 || x.Held95.High <= 0.5 {
-		t.Errorf("undecided after %d runs with the interval %v to %v; want 40 runs, and 0.5 within it", x.Runs, x.Held95.Low, x.Held95.High)
+		t.Errorf("undecided after %d runs with the interval %v to %v; want 40 runs, and 0.5 within it", x.Runs, x.Held95.Low,
+			x.Held95.High)
 	}
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "UNDECIDED") {
 		t.Errorf("Err is %v, want one that says UNDECIDED", err)
@@ -76,7 +81,8 @@ variants:
 		t.Errorf("%v and in all %s, want %v and FAIL", all, r.Verdict, want)
 	}
 	err := r.Err()
-	if err == nil || strings.Contains(err.Error(), "variant good") || !strings.Contains(err.Error(), "variant bad: FAIL: goodput < 99%") {
+	if err == nil || strings.Contains(err.Error(), "variant good") ||
+		!strings.Contains(err.Error(), "variant bad: FAIL: goodput < 99%") {
 		t.Errorf("Err is %v, want the failed expectation and only that", err)
 	}
 }
@@ -88,7 +94,8 @@ func TestRunsStopWhenEverythingIsDecided(t *testing.T) {
 		t.Errorf("%d runs for %s, want a PASS after few", few.Runs, few.Verdict)
 	}
 	equal(t, "runs, exactly", study(t, s, sim.Options{Runs: 7, Exactly: true}).Variants[0].Runs, 7)
-	equal(t, "runs without expectations", study(t, read(t, halves), sim.Options{Runs: 3, Exactly: true}).Variants[0].Runs, 3)
+	equal(t, "runs without expectations", study(t, read(t, halves), sim.Options{Runs: 3, Exactly: true}).Variants[0].Runs,
+		3)
 	rare := study(t, read(t, halves, "expect: [goodput > 40% in 99% of runs]"), sim.Options{}).Variants[0]
 	if rare.Runs <= few.Runs {
 		t.Errorf("%d runs show 99%% of runs, %d show 90%%", rare.Runs, few.Runs)
@@ -96,13 +103,15 @@ func TestRunsStopWhenEverythingIsDecided(t *testing.T) {
 }
 
 func TestOnlyTheVariantsAskedFor(t *testing.T) {
-	const two = "duration: 1s\nclients: {f: {once: 1, calls: [s]}}\nservices: {s: {}}\nvariants: {a: " + plain + ", b: " + plain + "}"
+	const two = "duration: 1s\nclients: {f: {once: 1, calls: [s]}}\nservices: {s: {}}\nvariants: {a: " + plain + ", b: " +
+		plain + "}"
 	r := study(t, read(t, two), sim.Options{Variants: []string{"b"}, Runs: 1})
 	if len(r.Variants) != 1 || r.Variants[0].Name != "b" {
 		t.Errorf("asked for b, got %d variants", len(r.Variants))
 	}
 	_, err := sim.Run(context.Background(), read(t, two), sim.Options{Variants: []string{"c", "a", "d"}})
-	if err == nil || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), `"d"`) || !strings.Contains(err.Error(), "a, b") {
+	if err == nil || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), `"d"`) ||
+		!strings.Contains(err.Error(), "a, b") {
 		t.Errorf("asked for c and d, got the error %v; want both named, and a, b as what there is", err)
 	}
 }
@@ -129,7 +138,8 @@ func TestAnInterruptedStudyTellsWhatIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Interrupted || len(r.Variants) != 1 || r.Variants[0].Runs < 8 {
-		t.Errorf("interrupted %v, %d variants, %d runs of the first; want the first, with what it had", r.Interrupted, len(r.Variants), r.Variants[0].Runs)
+		t.Errorf("interrupted %v, %d variants, %d runs of the first; want the first, with what it had", r.Interrupted,
+			len(r.Variants), r.Variants[0].Runs)
 	}
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "stopped") {
 		t.Errorf("Err is %v, want one that says that the study was stopped", err)
@@ -149,13 +159,14 @@ func TestAStudyThatNeverBeganIsAnError(t *testing.T) {
 func TestProgressIsToldAndOnlyGrows(t *testing.T) {
 	last := sim.Progress{}
 	told := 0
-	study(t, read(t, halves, "expect: [goodput > 40%]"), sim.Options{Runs: 50, Margin: true, Advice: true, Map: true, Progress: func(p sim.Progress) {
-		told++
-		if p.Events < last.Events || p.Done > p.Of || p.Variant != "only" || p.Stage == last.Stage && p.Done < last.Done {
-			t.Errorf("%+v after %+v", p, last)
-		}
-		last = p
-	}})
+	study(t, read(t, halves, "expect: [goodput > 40%]"),
+		sim.Options{Runs: 50, Margin: true, Advice: true, Map: true, Progress: func(p sim.Progress) {
+			told++
+			if p.Events < last.Events || p.Done > p.Of || p.Variant != "only" || p.Stage == last.Stage && p.Done < last.Done {
+				t.Errorf("%+v after %+v", p, last)
+			}
+			last = p
+		}})
 	if told < 3 || last.Events == 0 {
 		t.Errorf("told %d times, the last time %+v", told, last)
 	}

@@ -103,7 +103,9 @@ func (f *file) options() Options {
 	}
 	o.Forgotten = func(s idempotency.Shortened) {
 		for _, name := range slices.Sorted(maps.Keys(observers)) {
-			observers[name].ObserveGate(inbound.GateEvent{Kind: inbound.KeysForgotten, Gate: name, At: core.Now(), Delay: s.Held})
+			observers[name].ObserveGate(inbound.GateEvent{
+				Kind: inbound.KeysForgotten, Gate: name, At: core.Now(), Delay: s.Held,
+			})
 		}
 	}
 	return o

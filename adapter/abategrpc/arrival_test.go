@@ -38,7 +38,8 @@ func raw(t *testing.T, address string, fields http.Header) (code string) {
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+address+"/shop.Payment/Charge", bytes.NewReader(make([]byte, 5)))
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+address+"/shop.Payment/Charge",
+		bytes.NewReader(make([]byte, 5)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,10 @@ func TestMalformedTimeLimitsGetTheRightCodes(t *testing.T) {
 		"Envoy's, a day":        {http.Header{"X-Envoy-Expected-Rq-Timeout-Ms": {"999999999999999999"}}, "11"},
 		"Envoy's, over":         {http.Header{"X-Envoy-Expected-Rq-Timeout-Ms": {"0"}}, "4"},
 		"the least of both":     {http.Header{"Grpc-Timeout": {"20S"}, "X-Envoy-Expected-Rq-Timeout-Ms": {"x", "0"}}, "4"},
-		"attempt numbers":       {http.Header{"Grpc-Previous-Rpc-Attempts": {"-1", "x", "99999999999999999999"}, "Abate-Retry-Allowance": {"-3", "9e9", `1;owner="`}}, "0"},
+		"attempt numbers": {
+			http.Header{"Grpc-Previous-Rpc-Attempts": {"-1", "x", "99999999999999999999"},
+				"Abate-Retry-Allowance": {"-3", "9e9", `1;owner="`}}, "0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := raw(t, conn.Target(), c.fields); got != c.want {
@@ -115,16 +119,25 @@ func TestWhoACallIsFrom(t *testing.T) {
 		one, other []string
 		same       bool
 	}{
-		"one address":                     {inbound.Protection{}, nil, nil, true},
-		"two clients behind a peer":       {trusting(inbound.Protection{}), []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, false},
-		"what a stranger says of clients": {inbound.Protection{}, []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, true},
-		"what the client invented":        {trusting(inbound.Protection{}), []string{"x-forwarded-for", "1.1.1.1, 203.0.113.1"}, []string{"x-forwarded-for", "2.2.2.2,203.0.113.1"}, true},
-		"behind two trusted hops":         {trusting(inbound.Protection{}), []string{"x-forwarded-for", "203.0.113.1, 127.0.0.1"}, []string{"x-forwarded-for", "203.0.113.2, 127.0.0.1"}, false},
-		"one customer's network":          {trusting(inbound.Protection{}), []string{"x-forwarded-for", "2001:db8::1"}, []string{"x-forwarded-for", "[2001:db8::2]:80"}, true},
-		"what is no address":              {trusting(inbound.Protection{}), []string{"x-forwarded-for", "unknown"}, nil, true},
-		"two tenants":                     {trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, false},
-		"one tenant":                      {trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "forged", "x-tenant", "a"}, true},
-		"tenants that strangers invent":   {tenant, []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, true},
+		"one address": {inbound.Protection{}, nil, nil, true},
+		"two clients behind a peer": {trusting(inbound.Protection{}), []string{"x-forwarded-for", "203.0.113.1"},
+			[]string{"x-forwarded-for", "203.0.113.2"}, false},
+		"what a stranger says of clients": {
+			inbound.Protection{}, []string{"x-forwarded-for", "203.0.113.1"}, []string{"x-forwarded-for", "203.0.113.2"}, true,
+		},
+		"what the client invented": {trusting(inbound.Protection{}), []string{"x-forwarded-for", "1.1.1.1, 203.0.113.1"},
+			[]string{"x-forwarded-for", "2.2.2.2,203.0.113.1"}, true},
+		"behind two trusted hops": {trusting(inbound.Protection{}), []string{
+			"x-forwarded-for", "203.0.113.1, 127.0.0.1",
+		}, []string{"x-forwarded-for", "203.0.113.2, 127.0.0.1"}, false},
+		"one customer's network": {trusting(inbound.Protection{}), []string{"x-forwarded-for", "2001:db8::1"},
+			[]string{"x-forwarded-for", "[2001:db8::2]:80"}, true},
+		"what is no address": {trusting(inbound.Protection{}), []string{"x-forwarded-for", "unknown"}, nil, true},
+		"two tenants":        {trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, false},
+		"one tenant": {
+			trusting(tenant), []string{"x-tenant", "a"}, []string{"x-tenant", "forged", "x-tenant", "a"}, true,
+		},
+		"tenants that strangers invent": {tenant, []string{"x-tenant", "a"}, []string{"x-tenant", "b"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sameBucket(t, c.protection, c.one, c.other); got != c.same {
@@ -207,7 +220,9 @@ func TestCallersByCertificate(t *testing.T) {
 	}
 	p := inbound.Protection{Caller: "mtls", RateLimit: perMinute(1)}
 	p.RateLimit.Key = "caller"
-	config := &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+	}
 	s := &shop{charge: echo}
 	plain := s.serve(t, append(abategrpc.ServerOptions(newGate(t, p)), grpc.Creds(credentials.NewTLS(config)))...)
 	roots := x509.NewCertPool()
@@ -223,14 +238,16 @@ func TestCallersByCertificate(t *testing.T) {
 	}
 }
 
-// FuzzMetadata has a server read whatever metadata there can be: it does not panic, and refuses only for the deadline or the key.
+// FuzzMetadata has a server read whatever metadata there can be: it does not panic, and refuses only for the deadline
+// or the key.
 func FuzzMetadata(f *testing.F) {
 	f.Add("abate-retry-allowance", `2;owner="edge"`, "x-forwarded-for", "1.1.1.1, 127.0.0.1", true)
 	f.Add("x-envoy-expected-rq-timeout-ms", "-1", "grpc-previous-rpc-attempts", "999999", true)
 	f.Add("idempotency-key", `"a\"b"`, "x-idempotency-key", "b", false)
 	f.Add("abate-priority", "SHEDDABLE", "x-tenant", "\xff", true)
 	f.Add("x-envoy-attempt-count", "0", "x-envoy-expected-rq-timeout-ms", "0", false)
-	p := inbound.Protection{Caller: "header:x-tenant", Shed: shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.9}, Idempotency: keyed().Idempotency}
+	p := inbound.Protection{Caller: "header:x-tenant", Shed: shed.Config{Concurrency: shed.Gradient, MaxCallerShare: 0.9},
+		Idempotency: keyed().Idempotency}
 	p.RateLimit = perMinute(1_000_000_000)
 	p.RateLimit.Key = "caller"
 	strict := p
@@ -246,7 +263,8 @@ func FuzzMetadata(f *testing.F) {
 			intercept = trusts
 		}
 		resp, err := intercept(ctx, new(text), charging, func(ctx context.Context, _ any) (any, error) {
-			if a, limited := core.CallTreeOf(ctx).Allowance(); limited && (!trusted || a.Left < 0 || a.Left > core.MaxAllowance) {
+			if a, limited := core.CallTreeOf(ctx).Allowance(); limited &&
+				(!trusted || a.Left < 0 || a.Left > core.MaxAllowance) {
 				t.Errorf("allowance %+v", a)
 			}
 			return new(text), nil

@@ -14,8 +14,8 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// A stream counts as a success with its first message. One that fails after that is a failure, once, unless its caller has left or the
-// answer is one.
+// A stream counts as a success with its first message. One that fails after that is a failure, once, unless its caller
+// has left or the answer is one.
 func TestAStreamThatBreaksOffIsAFailureThatTheBreakerSees(t *testing.T) {
 	for _, row := range []struct {
 		name   string

@@ -18,10 +18,11 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// Classify is a Policy.Classify for functions under abate.Do that call gRPC clients without this package's interceptors: UNAVAILABLE,
-// RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED are retried, UNKNOWN, INTERNAL, DATA_LOSS and CANCELLED are failures that are not, and the other
-// codes are good answers to bad questions, for which the call ends at once. A google.rpc.RetryInfo among the details
-// makes the failure an overload and is a lower bound for the wait. An error that is no status is a failure that is retried.
+// Classify is a Policy.Classify for functions under abate.Do that call gRPC clients without this package's
+// interceptors: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED are retried, UNKNOWN, INTERNAL, DATA_LOSS and
+// CANCELLED are failures that are not, and the other codes are good answers to bad questions, for which the call ends
+// at once. A google.rpc.RetryInfo among the details makes the failure an overload and is a lower bound for the wait. An
+// error that is no status is a failure that is retried.
 func Classify(err error) abate.Outcome {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -103,15 +104,19 @@ func pauseIn(st *status.Status) (longest time.Duration) {
 	return longest
 }
 
-// unsendable is how grpc-go begins the errors about messages that are too large to send or take, or cannot be written. They have no
-// types. Some may come from the server, for the same reason: another attempt finds the same, and nobody has too much to do.
+// unsendable is how grpc-go begins the errors about messages that are too large to send or take, or cannot be written.
+// They have no types. Some may come from the server, for the same reason: another attempt finds the same, and nobody
+// has too much to do.
 var unsendable = []string{
-	"grpc: error while marshaling", "trying to send message larger than max", "grpc: trying to send message larger than max",
-	"grpc: message too large", "grpc: received message larger than max", "grpc: received message after decompression larger than max",
+	"grpc: error while marshaling", "trying to send message larger than max",
+	"grpc: trying to send message larger than max",
+	"grpc: message too large", "grpc: received message larger than max",
+	"grpc: received message after decompression larger than max",
 	"grpc: message after decompression larger than max",
 }
 
-// callersFault tells whether an attempt failed for something that the caller did, and that says nothing about the dependency.
+// callersFault tells whether an attempt failed for something that the caller did, and that says nothing about the
+// dependency.
 func callersFault(st *status.Status, unsent bool, err error) bool {
 	switch st.Code() {
 	case codes.Canceled:
@@ -148,8 +153,9 @@ func (e *callError) Error() string { return e.end.Error() }
 // Unwrap lets errors.Is and errors.As see the *abate.Error and all that is in it.
 func (e *callError) Unwrap() error { return e.end }
 
-// GRPCStatus is what status.Code and status.FromError see: the last attempt's status, with its details, if there was one. It goes
-// to the client of a handler that returns it, so it does not tell of the other calls that opened a circuit.
+// GRPCStatus is what status.Code and status.FromError see: the last attempt's status, with its details, if there was
+// one. It goes to the client of a handler that returns it, so it does not tell of the other calls that opened a
+// circuit.
 func (e *callError) GRPCStatus() *status.Status {
 	switch {
 	case e.end.Reason == context.Canceled:

@@ -60,7 +60,8 @@ func TestClassify(t *testing.T) {
 		{grpc.ErrClientConnClosing, abate.Ignored, true, 0},
 	} {
 		o := abategrpc.Classify(c.err)
-		if o.Class != c.class || o.Class == abate.Failure && o.NoRetry != c.final || o.RetryAfter != c.after || o.Err != c.err {
+		if o.Class != c.class || o.Class == abate.Failure && o.NoRetry != c.final || o.RetryAfter != c.after ||
+			o.Err != c.err {
 			t.Errorf("%v: %+v", c.err, o)
 		}
 	}
@@ -93,12 +94,16 @@ func TestMethodsThatAreDeclaredIdempotentAreRepeated(t *testing.T) {
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: proto.String("abategrpc_test.proto"), Package: proto.String("declared"), Syntax: proto.String("proto3"),
 		Dependency: []string{"google/protobuf/empty.proto"},
-		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Store"), Method: []*descriptorpb.MethodDescriptorProto{
-			{Name: proto.String("Get"), InputType: empty, OutputType: empty, Options: level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS)},
-			{Name: proto.String("Put"), InputType: empty, OutputType: empty, Options: level(descriptorpb.MethodOptions_IDEMPOTENT)},
-			{Name: proto.String("Add"), InputType: empty, OutputType: empty, Options: level(descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN)},
-			{Name: proto.String("Sub"), InputType: empty, OutputType: empty},
-		}}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Store"),
+			Method: []*descriptorpb.MethodDescriptorProto{
+				{Name: proto.String("Get"), InputType: empty, OutputType: empty,
+					Options: level(descriptorpb.MethodOptions_NO_SIDE_EFFECTS)},
+				{Name: proto.String("Put"), InputType: empty, OutputType: empty,
+					Options: level(descriptorpb.MethodOptions_IDEMPOTENT)},
+				{Name: proto.String("Add"), InputType: empty, OutputType: empty,
+					Options: level(descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN)},
+				{Name: proto.String("Sub"), InputType: empty, OutputType: empty},
+			}}},
 	}, protoregistry.GlobalFiles)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +118,11 @@ func TestMethodsThatAreDeclaredIdempotentAreRepeated(t *testing.T) {
 	client := abategrpc.NewClient(guard(t, p))
 	for name, want := range map[string]int{"Get": 4, "Put": 4, "Add": 1, "Sub": 1, "None": 1} {
 		calls := 0
-		_ = client.Unary(t.Context(), "/declared.Store/"+name, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-			calls++
-			return errNo
-		})
+		_ = client.Unary(t.Context(), "/declared.Store/"+name, nil, nil,
+			nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				calls++
+				return errNo
+			})
 		if calls != want {
 			t.Errorf("%s was called %d times, not %d", name, calls, want)
 		}
@@ -144,19 +150,24 @@ func TestRefusalsBeforeAnyAttemptHaveCodes(t *testing.T) {
 
 func TestAGuardThatIsNotThereChangesNothing(t *testing.T) {
 	var client abategrpc.Client
-	err := client.Unary(t.Context(), chargeMethod, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return errNo })
+	err := client.Unary(t.Context(), chargeMethod, nil, nil, nil,
+		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			return errNo
+		})
 	if err != errNo {
 		t.Errorf("error %v", err)
 	}
-	_, err = client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-		return nil, errNo
-	})
+	_, err = client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk",
+		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, errNo
+		})
 	if err != errNo {
 		t.Errorf("error %v", err)
 	}
 }
 
-// What a handler returns of a call that it made goes to its own client, who may be anybody: another call's failure is not for them.
+// What a handler returns of a call that it made goes to its own client, who may be anybody: another call's failure is
+// not for them.
 func TestAStatusDoesNotShowAnotherCallsFailure(t *testing.T) {
 	p := eager()
 	p.MaxRetries, p.CircuitBreaker = 0, staysOpen(1)
@@ -166,7 +177,8 @@ func TestAStatusDoesNotShowAnotherCallsFailure(t *testing.T) {
 	_, _ = b.call(t.Context())
 	_, err := b.call(t.Context())
 	var refusal *abate.Error
-	if !errors.As(err, &refusal) || !strings.Contains(refusal.Opened, "secret") || !strings.Contains(err.Error(), "secret") {
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Opened, "secret") ||
+		!strings.Contains(err.Error(), "secret") {
 		t.Fatalf("%v", err)
 	}
 	if got := status.Convert(err).Message(); got != "payments: circuit open, call refused" {

@@ -11,12 +11,12 @@ import (
 	"github.com/abate-go/abate/internal/repeats"
 )
 
-// Client puts the calls of a grpc.ClientConn under guards. Set the fields before the first call; after that a Client is safe for
-// concurrent use, and must not be copied. One Client may serve several connections to the same server.
+// Client puts the calls of a grpc.ClientConn under guards. Set the fields before the first call; after that a Client is
+// safe for concurrent use, and must not be copied. One Client may serve several connections to the same server.
 //
-// A call that fails returns the last attempt's own error, or one in which errors.As finds an *abate.Error. status.Code and
-// status.FromError work on both: they yield the last attempt's status or, if there was no attempt, UNAVAILABLE (circuit
-// open, bulkhead full, throttled), RESOURCE_EXHAUSTED (rate limit), DEADLINE_EXCEEDED or CANCELLED.
+// A call that fails returns the last attempt's own error, or one in which errors.As finds an *abate.Error. status.Code
+// and status.FromError work on both: they yield the last attempt's status or, if there was no attempt, UNAVAILABLE
+// (circuit open, bulkhead full, throttled), RESOURCE_EXHAUSTED (rate limit), DEADLINE_EXCEEDED or CANCELLED.
 type Client struct {
 	// Guard is the guard of all calls. Nil means that calls pass as if there were no Client.
 	Guard *abate.Guard
@@ -24,24 +24,25 @@ type Client struct {
 	// Methods have guards of their own, instead of Guard.
 	Methods []Guarded
 
-	// Select, if set, chooses the guard by the full name of the method ("/shop.Payment/Get") instead of Guard and Methods. It
-	// must be quick and safe for concurrent use. A call for which it returns nil passes.
+	// Select, if set, chooses the guard by the full name of the method ("/shop.Payment/Get") instead of Guard and
+	// Methods. It must be quick and safe for concurrent use. A call for which it returns nil passes.
 	Select func(method string) *abate.Guard
 
-	// MaxBuffered is how many bytes of the messages that were sent on a stream are held in memory, as protobuf, so that they can
-	// be sent again while nothing has come back. A stream that has sent more is not repeated. It matters only for
-	// methods that may be repeated, under a policy that retries. Zero means 64 KiB; a negative number means never to hold any.
-	// With more than 64 KiB a repeat may wait for a server that does not read, and its answer with it.
+	// MaxBuffered is how many bytes of the messages that were sent on a stream are held in memory, as protobuf, so that
+	// they can be sent again while nothing has come back. A stream that has sent more is not repeated. It matters only
+	// for methods that may be repeated, under a policy that retries. Zero means 64 KiB; a negative number means never
+	// to hold any. With more than 64 KiB a repeat may wait for a server that does not read, and its answer with it.
 	MaxBuffered int
 
-	// OmitHeaders leaves out the metadata that tells the server the attempt's number, the work's priority and what is left of the
-	// call tree's retries, takes off all other metadata that begins with abate- or x-envoy-, and does not look at what the answers
-	// count. Set it for servers of other companies. A policy's InternalHeaders does the same for one guard.
+	// OmitHeaders leaves out the metadata that tells the server the attempt's number, the work's priority and what is
+	// left of the call tree's retries, takes off all other metadata that begins with abate- or x-envoy-, and does not
+	// look at what the answers count. Set it for servers of other companies. A policy's InternalHeaders does the same
+	// for one guard.
 	OmitHeaders bool
 
-	// WaitForReady makes calls wait for a connection, until their time is up, instead of failing at once while there is none:
-	// grpc.WaitForReady as the default in DialOptions. Such a wait is not a failed attempt, and draws nothing from the budget;
-	// set a time limit in the policy or in the context, else it may last for ever.
+	// WaitForReady makes calls wait for a connection, until their time is up, instead of failing at once while there is
+	// none: grpc.WaitForReady as the default in DialOptions. Such a wait is not a failed attempt, and draws nothing
+	// from the budget; set a time limit in the policy or in the context, else it may last for ever.
 	WaitForReady bool
 
 	// Observer, if set, is told of retries by method; the guards' own observers know more, but no methods.
@@ -54,7 +55,8 @@ type Client struct {
 
 // Guarded gives some methods a guard of their own.
 type Guarded struct {
-	// Methods are full names ("/shop.Payment/Get"), or all methods of a service ("/shop.Payment/*"); a full name counts more.
+	// Methods are full names ("/shop.Payment/Get"), or all methods of a service ("/shop.Payment/*"); a full name counts
+	// more.
 	Methods []string
 	// Guard decides about them. Nil lets them pass.
 	Guard *abate.Guard
@@ -65,20 +67,22 @@ type Guarded struct {
 // RetryObserver is told of retries by method. Its methods must be quick and safe for concurrent use. The metrics
 // grpc_client_retry_attempts_total and grpc_client_retry_budget_exhausted_total are made of it.
 type RetryObserver interface {
-	// RetryAttempt is called when an attempt after the first of its call, a retry or a hedge, has ended. status is the name of its
-	// code as in the specification of gRPC: "OK", "UNAVAILABLE". Of a stream it is what is known when the first message comes.
+	// RetryAttempt is called when an attempt after the first of its call, a retry or a hedge, has ended. status is the
+	// name of its code as in the specification of gRPC: "OK", "UNAVAILABLE". Of a stream it is what is known when the
+	// first message comes.
 	RetryAttempt(method, status string)
-	// BudgetExhausted is called when a call ends with a failure that would have been repeated, had the retry budget not been empty.
+	// BudgetExhausted is called when a call ends with a failure that would have been repeated, had the retry budget not
+	// been empty.
 	BudgetExhausted(method string)
 }
 
 // NewClient returns a Client with one guard for everything, and guards of their own for some methods.
 func NewClient(g *abate.Guard, others ...Guarded) *Client { return &Client{Guard: g, Methods: others} }
 
-// DialOptions are the options with which grpc.NewClient makes a connection whose calls are under g, with other guards for some
-// methods. They chain: interceptors that were set before them see calls, those set after see every attempt, and so do stats
-// handlers, OpenTelemetry's among them. They switch off the retries that a service config may ask grpc-go for: two retriers
-// would multiply.
+// DialOptions are the options with which grpc.NewClient makes a connection whose calls are under g, with other guards
+// for some methods. They chain: interceptors that were set before them see calls, those set after see every attempt,
+// and so do stats handlers, OpenTelemetry's among them. They switch off the retries that a service config may ask
+// grpc-go for: two retriers would multiply.
 //
 //	conn, err := grpc.NewClient(target, append(abategrpc.DialOptions(guard), credentials)...)
 func DialOptions(g *abate.Guard, others ...Guarded) []grpc.DialOption {
@@ -102,16 +106,19 @@ func (c *Client) DialOptions() []grpc.DialOption {
 	return options
 }
 
-// ForMethods makes a guard with policy p for some methods of the server that g guards. It shares the retry budget of g, so that
-// however many methods there are, their retries together stay within it; if g has none, p's own counts. Everything else is its own. Its name in
-// errors and metrics is that of g with the first method's. An invalid policy and a method that is none are errors.
+// ForMethods makes a guard with policy p for some methods of the server that g guards. It shares the retry budget of g,
+// so that however many methods there are, their retries together stay within it; if g has none, p's own counts.
+// Everything else is its own. Its name in errors and metrics is that of g with the first method's. An invalid policy
+// and a method that is none are errors.
 func ForMethods(g *abate.Guard, p abate.Policy, methods ...string) (Guarded, error) {
 	if len(methods) == 0 {
-		return Guarded{}, fmt.Errorf("abategrpc: a policy for methods of %q names none; give full names such as /shop.Payment/Get or /shop.Payment/*", g.Name())
+		return Guarded{}, fmt.Errorf("abategrpc: a policy for methods of %q names none; give full names such as "+
+			"/shop.Payment/Get or /shop.Payment/*", g.Name())
 	}
 	for _, m := range methods {
 		if !fullName(m) {
-			return Guarded{}, fmt.Errorf("abategrpc: %q is no method of %q; give a full name such as /shop.Payment/Get or /shop.Payment/*", m, g.Name())
+			return Guarded{}, fmt.Errorf("abategrpc: %q is no method of %q; give a full name such as /shop.Payment/Get or "+
+				"/shop.Payment/*", m, g.Name())
 		}
 	}
 	if shared := g.Budget(); shared != nil {

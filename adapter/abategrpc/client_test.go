@@ -35,7 +35,9 @@ const chargeMethod = "/shop.Payment/Charge"
 
 // eager retries every method three times, at once.
 func eager() abate.Policy {
-	return abate.Policy{Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}, RetryMethods: []string{"/shop.Payment/*"}}
+	return abate.Policy{
+		Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}, RetryMethods: []string{"/shop.Payment/*"},
+	}
 }
 
 func guard(t testing.TB, p abate.Policy) *abate.Guard {
@@ -86,8 +88,8 @@ type (
 	talks   = func(n int, ss grpc.ServerStream) error
 )
 
-// stand starts a shop on loopback, and a connection to it under c. n in the handlers counts the calls from 1. Goroutines that are
-// left at the end fail the test.
+// stand starts a shop on loopback, and a connection to it under c. n in the handlers counts the calls from 1.
+// Goroutines that are left at the end fail the test.
 func stand(t testing.TB, c *abategrpc.Client, charge charges, talk talks, options ...grpc.DialOption) *backend {
 	t.Helper()
 	checkGoroutines(t)
@@ -287,7 +289,8 @@ func TestRetryInfoIsALowerBoundForTheWait(t *testing.T) {
 			return wrapperspb.String("yes"), nil
 		}
 		st, err := status.New(codes.Unavailable, "no").WithDetails(
-			&errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)}, &errdetails.RetryInfo{}, &errdetails.ErrorInfo{Reason: "x"})
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)}, &errdetails.RetryInfo{},
+			&errdetails.ErrorInfo{Reason: "x"})
 		if err != nil {
 			return nil, err
 		}
@@ -479,7 +482,10 @@ func TestACallerThatLeavesIsNobodysFailure(t *testing.T) {
 
 func TestACallerThatLeavesDuringAWaitIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: retry.NoJitter}, RetryMethods: []string{chargeMethod}}
+	p := abate.Policy{
+		Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour,
+			Jitter: retry.NoJitter}, RetryMethods: []string{chargeMethod},
+	}
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
 		if e.Kind == core.RetryScheduled {
 			cancel()
@@ -487,7 +493,8 @@ func TestACallerThatLeavesDuringAWaitIsCancelled(t *testing.T) {
 	})
 	b := stand(t, abategrpc.NewClient(guard(t, p)), fails(codes.Unavailable), nil)
 	_, err := b.call(ctx)
-	if status.Code(err) != codes.Canceled || !errors.Is(err, context.Canceled) || !errors.Is(err, status.Error(codes.Unavailable, "no")) {
+	if status.Code(err) != codes.Canceled || !errors.Is(err, context.Canceled) ||
+		!errors.Is(err, status.Error(codes.Unavailable, "no")) {
 		t.Errorf("error %v", err)
 	}
 }

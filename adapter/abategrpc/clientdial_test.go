@@ -43,7 +43,8 @@ func TestInterceptorsAndStatsHandlersBelowSeeEveryAttempt(t *testing.T) {
 	log := new(statsLog)
 	var above, below atomic.Int32
 	count := func(n *atomic.Int32) grpc.UnaryClientInterceptor {
-		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
+			opts ...grpc.CallOption) error {
 			n.Add(1)
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}
@@ -63,7 +64,9 @@ func TestRetriesOfAServiceConfigAreSwitchedOff(t *testing.T) {
 		"backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 	p := eager()
 	p.MaxRetries = 1
-	b := stand(t, abategrpc.NewClient(guard(t, p)), fails(codes.Unavailable), func(int, grpc.ServerStream) error { return errNo }, grpc.WithDefaultServiceConfig(config))
+	b := stand(t, abategrpc.NewClient(guard(t, p)), fails(codes.Unavailable), func(int, grpc.ServerStream) error {
+		return errNo
+	}, grpc.WithDefaultServiceConfig(config))
 	if _, err := b.call(t.Context()); status.Code(err) != codes.Unavailable || b.calls.Load() != 2 {
 		t.Errorf("error %v after %d calls", err, b.calls.Load())
 	}
@@ -89,7 +92,9 @@ func TestMethodsShareTheBudgetOfTheirServer(t *testing.T) {
 		}
 		others = append(others, own)
 	}
-	b := stand(t, abategrpc.NewClient(g, others...), fails(codes.Unavailable), func(int, grpc.ServerStream) error { return errNo })
+	b := stand(t, abategrpc.NewClient(g, others...), fails(codes.Unavailable), func(int, grpc.ServerStream) error {
+		return errNo
+	})
 	for range 5 {
 		_, _ = b.call(t.Context())
 		for _, kind := range []string{"Watch", "Talk"} {
@@ -114,13 +119,19 @@ func TestMethodsMayHaveGuardsOfTheirOwn(t *testing.T) {
 	all, service, method, short := named("all"), named("service"), named("method"), named("short")
 	client := abategrpc.NewClient(all, abategrpc.Guarded{Methods: []string{"/a.S/*"}, Guard: service},
 		abategrpc.Guarded{Methods: []string{"/a.S/Get", "/b.T/Put"}, Guard: method},
-		abategrpc.Guarded{Methods: []string{"/a.S/X"}, Guard: short}, abategrpc.Guarded{Methods: []string{"/grpc.health.v1.Health/*"}})
+		abategrpc.Guarded{Methods: []string{"/a.S/X"}, Guard: short}, abategrpc.Guarded{
+			Methods: []string{"/grpc.health.v1.Health/*"},
+		})
 	for name, want := range map[string]string{
-		"/a.S/Get": "method", "/b.T/Put": "method", "/a.S/Other": "service", "/a.S/X": "short", "/a.SX/Get": "all", "/b.T/Get": "all",
+		"/a.S/Get": "method", "/b.T/Put": "method", "/a.S/Other": "service", "/a.S/X": "short", "/a.SX/Get": "all",
+		"/b.T/Get":                     "all",
 		"/grpc.health.v1.Health/Check": "", "": "all", "/": "all", "nonsense": "all",
 	} {
 		for range 2 {
-			err := client.Unary(t.Context(), name, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil })
+			err := client.Unary(t.Context(), name, nil, nil, nil,
+				func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+					return nil
+				})
 			var e *abate.Error
 			if errors.As(err, &e); want == "" && err != nil || want != "" && (e == nil || e.Guard != want) {
 				t.Errorf("%q is under %v, not %q", name, err, want)
@@ -145,8 +156,10 @@ func TestMethodsMayHaveGuardsOfTheirOwn(t *testing.T) {
 
 func TestForMethodsSaysWhatIsWrong(t *testing.T) {
 	g := guard(t, eager())
-	for _, methods := range [][]string{nil, {""}, {"Get"}, {"shop.Payment/Get"}, {"/shop.Payment"}, {"/shop.Payment/"}, {"/shop.Payment/a/b"}, {"//x"}, {"/a/b", "c"}} {
-		if _, err := abategrpc.ForMethods(g, eager(), methods...); err == nil || !strings.Contains(err.Error(), "/shop.Payment/Get") {
+	for _, methods := range [][]string{nil, {""}, {"Get"}, {"shop.Payment/Get"}, {"/shop.Payment"}, {"/shop.Payment/"},
+		{"/shop.Payment/a/b"}, {"//x"}, {"/a/b", "c"}} {
+		if _, err := abategrpc.ForMethods(g, eager(), methods...); err == nil ||
+			!strings.Contains(err.Error(), "/shop.Payment/Get") {
 			t.Errorf("%q: %v", methods, err)
 		}
 	}
@@ -179,7 +192,8 @@ func TestACallThatNeverLeftMayBeRepeatedWhateverItsMethod(t *testing.T) {
 		}
 	})
 	client := abategrpc.NewClient(guard(t, p))
-	conn, err := grpc.NewClient(refusing(t), append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient(refusing(t),
+		append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,13 +229,14 @@ func TestWaitForReadyWaitsForAConnection(t *testing.T) {
 			client := abategrpc.NewClient(guard(t, abate.Policy{}))
 			set(client)
 			var dials atomic.Int32
-			conn, err := grpc.NewClient("passthrough:///x", append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-					if dials.Add(1) == 1 {
-						return nil, errors.New("not yet")
-					}
-					return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
-				}))...)
+			conn, err := grpc.NewClient("passthrough:///x",
+				append(client.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+						if dials.Add(1) == 1 {
+							return nil, errors.New("not yet")
+						}
+						return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+					}))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +256,9 @@ func TestWaitForReadyWaitsForAConnection(t *testing.T) {
 }
 
 func TestAServerThatStopsIsAskedAgain(t *testing.T) {
-	for name, stop := range map[string]func(*grpc.Server){"Stop": (*grpc.Server).Stop, "GracefulStop": (*grpc.Server).GracefulStop} {
+	for name, stop := range map[string]func(*grpc.Server){
+		"Stop": (*grpc.Server).Stop, "GracefulStop": (*grpc.Server).GracefulStop,
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := eager()
 			p.Backoff, p.InitialDelay = "fixed", 5*time.Millisecond
@@ -257,7 +274,9 @@ func TestAServerThatStopsIsAskedAgain(t *testing.T) {
 				return new(net.Dialer).DialContext(ctx, "tcp", *address.Load())
 			}))
 			address.Store(&b.address)
-			next = stand(t, abategrpc.NewClient(nil), func(int, context.Context, *text) (*text, error) { return wrapperspb.String("second"), nil }, nil)
+			next = stand(t, abategrpc.NewClient(nil), func(int, context.Context, *text) (*text, error) {
+				return wrapperspb.String("second"), nil
+			}, nil)
 			go func() {
 				<-inside
 				address.Store(&next.address)
@@ -283,9 +302,12 @@ func TestAServerThatStopsIsAskedAgain(t *testing.T) {
 	}
 }
 
-// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine stands still.
+// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine
+// stands still.
 func staysOpen(failures int) breaker.Config {
-	return breaker.Config{FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
+	return breaker.Config{
+		FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour,
+	}
 }
 
 func TestTheBreakerOpensAndRefuses(t *testing.T) {
@@ -300,7 +322,8 @@ func TestTheBreakerOpensAndRefuses(t *testing.T) {
 	if _, err := b.call(t.Context()); status.Code(err) != codes.Unavailable || !errors.Is(err, abate.ErrCircuitOpen) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := b.conn.NewStream(t.Context(), kinds["Watch"], "/shop.Payment/Watch"); status.Code(err) != codes.Unavailable || !errors.Is(err, abate.ErrCircuitOpen) {
+	if _, err := b.conn.NewStream(t.Context(), kinds["Watch"], "/shop.Payment/Watch"); status.Code(err) !=
+		codes.Unavailable || !errors.Is(err, abate.ErrCircuitOpen) {
 		t.Errorf("stream: error %v", err)
 	}
 	if b.calls.Load() != 2 {

@@ -78,7 +78,8 @@ func TestCallsOfSeveralTreesDoNotMixUp(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		owner := "edge-" + string('a'+rune(i%3))
-		if _, err := b.call(core.WithCallTree(t.Context(), core.NewCallTree(core.Allowance{Left: 5, Owner: owner}))); err != nil {
+		if _, err := b.call(core.WithCallTree(t.Context(), core.NewCallTree(core.Allowance{Left: 5, Owner: owner}))); err !=
+			nil {
 			t.Fatal(err)
 		}
 		want = append(want, strconv.Itoa(min(i*2, 2))+`;owner="`+owner+`"`)
@@ -97,13 +98,14 @@ func TestPushbackIsPassedUp(t *testing.T) {
 }
 
 func TestStreamsBelongToATreeToo(t *testing.T) {
-	b := stand(t, abategrpc.NewClient(guard(t, eager())), speaking("0", failsUntil(1)), func(n int, ss grpc.ServerStream) error {
-		ss.SetTrailer(metadata.Pairs("abate-retries-made", "0"))
-		if n < 4 {
-			return errNo
-		}
-		return ss.SendMsg(wrapperspb.String("yes"))
-	})
+	b := stand(t, abategrpc.NewClient(guard(t, eager())), speaking("0", failsUntil(1)),
+		func(n int, ss grpc.ServerStream) error {
+			ss.SetTrailer(metadata.Pairs("abate-retries-made", "0"))
+			if n < 4 {
+				return errNo
+			}
+			return ss.SendMsg(wrapperspb.String("yes"))
+		})
 	if _, err := b.call(t.Context()); err != nil { // from now on the server is known to speak
 		t.Fatal(err)
 	}
@@ -124,13 +126,14 @@ func TestStreamsBelongToATreeToo(t *testing.T) {
 	}
 }
 
-// The trailer of a stream comes too late for the guard: that nothing has been said by its first message must not be taken for
-// silence.
+// The trailer of a stream comes too late for the guard: that nothing has been said by its first message must not be
+// taken for silence.
 func TestStreamsDoNotMakeTheirServerSeemDeaf(t *testing.T) {
-	b := stand(t, abategrpc.NewClient(guard(t, eager())), speaking("0", failsUntil(1)), func(_ int, ss grpc.ServerStream) error {
-		ss.SetTrailer(metadata.Pairs("abate-retries-made", "0"))
-		return ss.SendMsg(wrapperspb.String("yes"))
-	})
+	b := stand(t, abategrpc.NewClient(guard(t, eager())), speaking("0", failsUntil(1)),
+		func(_ int, ss grpc.ServerStream) error {
+			ss.SetTrailer(metadata.Pairs("abate-retries-made", "0"))
+			return ss.SendMsg(wrapperspb.String("yes"))
+		})
 	watch := func(n int) {
 		for range n {
 			ss := b.stream(t, t.Context(), "Watch")
@@ -219,7 +222,8 @@ func TestMetadataOfTheHopBeforeDoesNotPass(t *testing.T) {
 			client := abategrpc.NewClient(guard(t, c.policy))
 			client.OmitHeaders = c.omit
 			b := stand(t, client, speaking("0", failsUntil(1)), nil)
-			ctx := metadata.AppendToOutgoingContext(t.Context(), "abate-retry-allowance", "5;x", "grpc-previous-rpc-attempts", "7", "mine", "kept")
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "abate-retry-allowance", "5;x", "grpc-previous-rpc-attempts",
+				"7", "mine", "kept")
 			ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("grpc-previous-rpc-attempts", "7")) // it is passed on
 			if c.tree {
 				if _, err := b.call(t.Context()); err != nil { // so that it is known to speak
@@ -251,15 +255,17 @@ func TestMetadataOfTheHopBeforeDoesNotPass(t *testing.T) {
 func TestEveryAttemptCarriesTheCallersMetadata(t *testing.T) {
 	for name, p := range map[string]abate.Policy{"retries": eager(), "hedges": hasty()} {
 		t.Run(name, func(t *testing.T) {
-			b := stand(t, abategrpc.NewClient(guard(t, p)), speaking("0", func(n int, ctx context.Context, in *text) (*text, error) {
-				if name == "hedges" { // slow enough for a copy
-					pause := time.NewTimer(5 * time.Millisecond)
-					defer pause.Stop()
-					<-pause.C
-				}
-				return failsUntil(4)(n, ctx, in)
-			}), nil)
-			ctx := core.WithPriority(metadata.AppendToOutgoingContext(t.Context(), "mine", "kept", "abate-priority", "other"), shed.Sheddable)
+			b := stand(t, abategrpc.NewClient(guard(t, p)),
+				speaking("0", func(n int, ctx context.Context, in *text) (*text, error) {
+					if name == "hedges" { // slow enough for a copy
+						pause := time.NewTimer(5 * time.Millisecond)
+						defer pause.Stop()
+						<-pause.C
+					}
+					return failsUntil(4)(n, ctx, in)
+				}), nil)
+			ctx := core.WithPriority(metadata.AppendToOutgoingContext(t.Context(), "mine", "kept", "abate-priority", "other"),
+				shed.Sheddable)
 			for range 4 {
 				_, _ = b.call(ctx)
 			}
@@ -315,7 +321,8 @@ func TestTheObserverIsToldOfRetriesByMethod(t *testing.T) {
 	ss := b.stream(t, t.Context(), "Watch")
 	send(t, ss, "a")
 	_, _ = collect(ss)
-	want := []string{chargeMethod + " UNAVAILABLE", chargeMethod + " OK", "/shop.Payment/Watch UNAVAILABLE", "/shop.Payment/Watch exhausted"}
+	want := []string{chargeMethod + " UNAVAILABLE", chargeMethod + " OK", "/shop.Payment/Watch UNAVAILABLE",
+		"/shop.Payment/Watch exhausted"}
 	if !slices.Equal(log.told, want) {
 		t.Errorf("told %q", log.told)
 	}

@@ -13,8 +13,8 @@ import (
 // errTooLate is what becomes of a hedge that is sent when its call has just ended. Nobody sees it.
 var errTooLate = abate.Ignore(errors.New("abategrpc: no hedge: the call has ended"))
 
-// copies returns a message of its own for the request and the reply of one more copy: the caller may have his back, and use them,
-// while a copy that has lost is still on its way out. A nil request means that he has them back already.
+// copies returns a message of its own for the request and the reply of one more copy: the caller may have his back, and
+// use them, while a copy that has lost is still on its way out. A nil request means that he has them back already.
 func (u *unary) copies() (req, reply any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,7 +30,8 @@ func isMessage(v any) bool {
 	return m != nil && m.ProtoReflect().IsValid()
 }
 
-// protoOf returns v as a message; old tells that it is one of the first version of the Go API, as grpc-go's own codec still takes.
+// protoOf returns v as a message; old tells that it is one of the first version of the Go API, as grpc-go's own codec
+// still takes.
 func protoOf(v any) (m proto.Message, old bool) {
 	switch m := v.(type) {
 	case proto.Message:
@@ -54,8 +55,8 @@ func cloned(v any) any {
 	return as(proto.Clone(m), old)
 }
 
-// kind is what kind of message a reply is. It is asked before the first copy is sent: the codec that reads an answer into a message resets
-// all of it, so that from then on the message cannot even tell that.
+// kind is what kind of message a reply is. It is asked before the first copy is sent: the codec that reads an answer
+// into a message resets all of it, so that from then on the message cannot even tell that.
 type kind struct {
 	of  protoreflect.MessageType
 	old bool

@@ -42,7 +42,8 @@ func TestAHedgeWinsAndTheLoserIsCancelled(t *testing.T) {
 	}, nil)
 	var header, trailer metadata.MD
 	out := wrapperspb.String("stale")
-	err := b.conn.Invoke(t.Context(), chargeMethod, wrapperspb.String("x"), out, grpc.Header(&header), grpc.Trailer(&trailer))
+	err := b.conn.Invoke(t.Context(), chargeMethod, wrapperspb.String("x"), out, grpc.Header(&header),
+		grpc.Trailer(&trailer))
 	if err != nil || out.Value != "copy 2" || header.Get("h")[0] != "2" || trailer.Get("t")[0] != "2" {
 		t.Errorf("%q, error %v, header %v, trailer %v", out.Value, err, header, trailer)
 	}
@@ -52,7 +53,8 @@ func TestAHedgeWinsAndTheLoserIsCancelled(t *testing.T) {
 	}
 }
 
-// The caller gets his messages back with the answer, whatever a copy that has lost still does with its own. It is for -race.
+// The caller gets his messages back with the answer, whatever a copy that has lost still does with its own. It is for
+// -race.
 func TestCopiesTouchNeitherRequestNorReplyOfTheCaller(t *testing.T) {
 	p := hasty()
 	p.Hedge.MaxHedges = 3
@@ -122,16 +124,17 @@ func (w *watchedText) ProtoReflect() protoreflect.Message {
 func TestNobodyLooksAtAReplyThatACopyIsReadInto(t *testing.T) {
 	client := abategrpc.NewClient(guard(t, hasty()))
 	reply := &watchedText{text: wrapperspb.String("stale")}
-	err := client.Unary(t.Context(), chargeMethod, wrapperspb.String("x"), reply, nil, func(ctx context.Context, _ string, _, to any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-		if w, ok := to.(*watchedText); ok { // the first copy
-			w.busy.Store(true)
-			defer w.busy.Store(false)
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		to.(*text).Value = "the second"
-		return nil
-	})
+	err := client.Unary(t.Context(), chargeMethod, wrapperspb.String("x"), reply,
+		nil, func(ctx context.Context, _ string, _, to any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			if w, ok := to.(*watchedText); ok { // the first copy
+				w.busy.Store(true)
+				defer w.busy.Store(false)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			to.(*text).Value = "the second"
+			return nil
+		})
 	if err != nil || reply.Value != "the second" || reply.asked.Load() != 0 {
 		t.Errorf("%q, error %v; it was asked %d times", reply.Value, err, reply.asked.Load())
 	}
@@ -171,15 +174,16 @@ func TestOtherCodecsAreRetriedAndNotHedged(t *testing.T) {
 	var calls atomic.Int32
 	client := abategrpc.NewClient(guard(t, p))
 	reply := ""
-	err := client.Unary(t.Context(), chargeMethod, new(string), &reply, nil, func(ctx context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-		if calls.Add(1) < 3 {
-			pause := time.NewTimer(30 * time.Millisecond)
-			<-pause.C // long enough for a hedge
-			return status.Error(codes.Unavailable, "no")
-		}
-		*reply.(*string) = "yes"
-		return nil
-	})
+	err := client.Unary(t.Context(), chargeMethod, new(string), &reply, nil,
+		func(ctx context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			if calls.Add(1) < 3 {
+				pause := time.NewTimer(30 * time.Millisecond)
+				<-pause.C // long enough for a hedge
+				return status.Error(codes.Unavailable, "no")
+			}
+			*reply.(*string) = "yes"
+			return nil
+		})
 	if err != nil || reply != "yes" || calls.Load() != 3 {
 		t.Errorf("%q, error %v, after %d calls", reply, err, calls.Load())
 	}

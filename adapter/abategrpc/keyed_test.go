@@ -68,13 +68,16 @@ func TestACallWithAKeyIsDoneOnce(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	for _, md := range [][]string{
-		{"idempotency-key", "k1"}, {"x-idempotency-key", "k1"}, {"idempotency-key", `"k1"`}, {"idempotency-key", "k1", "x-idempotency-key", "k1"},
+		{"idempotency-key", "k1"}, {"x-idempotency-key", "k1"}, {"idempotency-key", `"k1"`},
+		{"idempotency-key", "k1", "x-idempotency-key", "k1"},
 	} {
 		again := charge(t.Context(), conn, "a", md...)
-		if again.err != nil || again.text != "#a" || again.one(t, "idempotency-replayed") != "true" || again.one(t, "took") != "1ms" {
+		if again.err != nil || again.text != "#a" || again.one(t, "idempotency-replayed") != "true" ||
+			again.one(t, "took") != "1ms" {
 			t.Errorf("%v: %+v", md, again)
 		}
-		if got := again.header["location"]; len(got) != 1 || got[0] != "/charges/1" || again.header["x-bin"][0] != "\x00\xff" {
+		if got := again.header["location"]; len(got) != 1 || got[0] != "/charges/1" ||
+			again.header["x-bin"][0] != "\x00\xff" {
 			t.Errorf("header %v", again.header)
 		}
 		if len(again.trailer["set-cookie"]) != 0 {
@@ -94,9 +97,11 @@ func TestACallWithAKeyIsDoneOnce(t *testing.T) {
 
 func TestWhichAnswersAreKept(t *testing.T) {
 	for code, kept := range map[string]bool{
-		"INVALID_ARGUMENT": true, "NOT_FOUND": true, "ALREADY_EXISTS": true, "PERMISSION_DENIED": true, "FAILED_PRECONDITION": true, "OUT_OF_RANGE": true,
-		"CANCELLED": false, "UNKNOWN": false, "DEADLINE_EXCEEDED": false, "RESOURCE_EXHAUSTED": false, "ABORTED": false, "UNIMPLEMENTED": false,
-		"INTERNAL": false, "UNAVAILABLE": false, "DATA_LOSS": false, "UNAUTHENTICATED": false, "plain": false,
+		"INVALID_ARGUMENT": true, "NOT_FOUND": true, "ALREADY_EXISTS": true, "PERMISSION_DENIED": true,
+		"FAILED_PRECONDITION": true, "OUT_OF_RANGE": true,
+		"CANCELLED": false, "UNKNOWN": false, "DEADLINE_EXCEEDED": false, "RESOURCE_EXHAUSTED": false, "ABORTED": false,
+		"UNIMPLEMENTED": false,
+		"INTERNAL":      false, "UNAVAILABLE": false, "DATA_LOSS": false, "UNAUTHENTICATED": false, "plain": false,
 	} {
 		t.Run(code, func(t *testing.T) {
 			var runs atomic.Int32
@@ -142,12 +147,20 @@ func TestBadKeysAreRefused(t *testing.T) {
 		reason     string
 	}{
 		"none where one is needed": {required, nil, nil, codes.InvalidArgument, "idempotency-key-missing"},
-		"an empty one":             {keyed(), nil, []string{"idempotency-key", ""}, codes.InvalidArgument, "idempotency-key-invalid"},
-		"two of them":              {keyed(), nil, []string{"idempotency-key", "a", "idempotency-key", "b"}, codes.InvalidArgument, "idempotency-key-invalid"},
-		"two under two names":      {keyed(), nil, []string{"idempotency-key", "a", "x-idempotency-key", "b"}, codes.InvalidArgument, "idempotency-key-invalid"},
-		"a long one":               {keyed(), nil, []string{"idempotency-key", strings.Repeat("k", 256)}, codes.InvalidArgument, "idempotency-key-invalid"},
-		"a control character":      {keyed(), nil, []string{"idempotency-key", "a b"}, codes.InvalidArgument, "idempotency-key-invalid"},
-		"another message":          {keyed(), []string{"idempotency-key", "k"}, []string{"idempotency-key", "k"}, codes.FailedPrecondition, "idempotency-mismatch"},
+		"an empty one": {
+			keyed(), nil, []string{"idempotency-key", ""}, codes.InvalidArgument, "idempotency-key-invalid",
+		},
+		"two of them": {keyed(), nil, []string{"idempotency-key", "a", "idempotency-key", "b"}, codes.InvalidArgument,
+			"idempotency-key-invalid"},
+		"two under two names": {keyed(), nil, []string{"idempotency-key", "a", "x-idempotency-key", "b"},
+			codes.InvalidArgument, "idempotency-key-invalid"},
+		"a long one": {keyed(), nil, []string{"idempotency-key", strings.Repeat("k", 256)}, codes.InvalidArgument,
+			"idempotency-key-invalid"},
+		"a control character": {
+			keyed(), nil, []string{"idempotency-key", "a b"}, codes.InvalidArgument, "idempotency-key-invalid",
+		},
+		"another message": {keyed(), []string{"idempotency-key", "k"}, []string{"idempotency-key", "k"},
+			codes.FailedPrecondition, "idempotency-mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var runs atomic.Int32
@@ -172,7 +185,8 @@ func TestBadKeysAreRefused(t *testing.T) {
 			t.Fatal(a.err)
 		}
 		a := charge(t.Context(), conn, "a long one", "idempotency-key", "k")
-		if info, _ := a.details(t); a.code() != codes.AlreadyExists || info.Reason != "idempotency-not-stored" || runs.Load() != 1 {
+		if info, _ := a.details(t); a.code() != codes.AlreadyExists || info.Reason != "idempotency-not-stored" ||
+			runs.Load() != 1 {
 			t.Error(a.err, info)
 		}
 	})
@@ -194,7 +208,8 @@ func TestARepeatOfWhatIsRunningComesLater(t *testing.T) {
 	}
 	close(leave)
 	all.Wait()
-	if a = charge(t.Context(), conn, "a", "idempotency-key", "k"); a.err != nil || a.text != "done" || a.one(t, "idempotency-replayed") != "true" {
+	if a = charge(t.Context(), conn, "a", "idempotency-key", "k"); a.err != nil || a.text != "done" ||
+		a.one(t, "idempotency-replayed") != "true" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -207,7 +222,8 @@ func TestWhatAClientDidNotWaitForIsDoneAndStored(t *testing.T) {
 		runs.Add(1)
 		close(inside)
 		<-leave
-		ended <- errors.Join(ctx.Err(), grpc.SetHeader(ctx, metadata.Pairs("a", "b")), grpc.SetTrailer(ctx, metadata.Pairs("c", "d")))
+		ended <- errors.Join(ctx.Err(), grpc.SetHeader(ctx, metadata.Pairs("a", "b")),
+			grpc.SetTrailer(ctx, metadata.Pairs("c", "d")))
 		return wrapperspb.String("done"), nil
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,7 +245,8 @@ func TestWhatAClientDidNotWaitForIsDoneAndStored(t *testing.T) {
 
 func TestAPanicLetsTheKeyGo(t *testing.T) {
 	var runs atomic.Int32
-	recovering := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	recovering := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (
+		resp any, err error) {
 		defer func() {
 			if recover() != nil {
 				err = status.Error(codes.Internal, "panic")
@@ -243,11 +260,13 @@ func TestAPanicLetsTheKeyGo(t *testing.T) {
 		}
 		return wrapperspb.String("done"), nil
 	}}
-	conn := s.serve(t, append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(recovering)}, abategrpc.ServerOptions(newGate(t, keyed()))...)...)
+	conn := s.serve(t, append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(recovering)},
+		abategrpc.ServerOptions(newGate(t, keyed()))...)...)
 	if a := charge(t.Context(), conn, "a", "idempotency-key", "k"); a.code() != codes.Internal {
 		t.Fatal(a.err)
 	}
-	if a := charge(t.Context(), conn, "a", "idempotency-key", "k"); a.text != "done" || len(a.trailer["idempotency-replayed"]) != 0 {
+	if a := charge(t.Context(), conn, "a", "idempotency-key", "k"); a.text != "done" ||
+		len(a.trailer["idempotency-replayed"]) != 0 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -271,7 +290,8 @@ func TestAStoreThatIsAway(t *testing.T) {
 		if want == codes.OK {
 			continue
 		}
-		if info, retry := a.details(t); info.Reason != "idempotency-unavailable" || retry < time.Second || a.one(t, "grpc-retry-pushback-ms") == "" {
+		if info, retry := a.details(t); info.Reason != "idempotency-unavailable" || retry < time.Second ||
+			a.one(t, "grpc-retry-pushback-ms") == "" {
 			t.Error(info, retry)
 		}
 	}
@@ -325,7 +345,8 @@ func fail(ctx context.Context, t *testing.T) {
 func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
 	for when, want := range map[string]codes.Code{"": codes.Unavailable, "open": codes.OK} {
 		p := keyed()
-		p.Store, p.Idempotency.WhenAway, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, core.Now)}, when, 200*time.Millisecond
+		p.Store, p.Idempotency.WhenAway, p.Idempotency.Lease = forgetful{idempotency.NewMemory(1<<20, core.Now)}, when,
+			200*time.Millisecond
 		conn, _, log := protect(t, p, echo)
 		a := charge(t.Context(), conn, "a", "idempotency-key", "k")
 		if a.code() != want || !strings.Contains(log.decided(), "unrecorded") {
@@ -376,16 +397,23 @@ func TestTheHandlerIsToldOfItsTry(t *testing.T) {
 func TestMessagesThatAreNotProtobufCannotBeKeyed(t *testing.T) {
 	intercept := abategrpc.UnaryServerInterceptor(newGate(t, keyed("POST")))
 	called := false
-	_, err := intercept(arriving("idempotency-key", "k"), "text", charging, func(context.Context, any) (any, error) { called = true; return nil, nil })
+	_, err := intercept(arriving("idempotency-key", "k"), "text", charging, func(context.Context, any) (any, error) {
+		called = true
+		return nil, nil
+	})
 	if status.Code(err) != codes.Unimplemented || called {
 		t.Error(err, called)
 	}
 	// An answer that is none is given, and reported to the repeats.
-	resp, err := intercept(arriving("idempotency-key", "k2"), wrapperspb.String("a"), charging, func(context.Context, any) (any, error) { return 5, nil })
+	resp, err := intercept(arriving("idempotency-key", "k2"), wrapperspb.String("a"), charging,
+		func(context.Context, any) (any, error) {
+			return 5, nil
+		})
 	if resp != 5 || err != nil {
 		t.Error(resp, err)
 	}
-	if _, err = intercept(arriving("idempotency-key", "k2"), wrapperspb.String("a"), charging, fine); status.Code(err) != codes.AlreadyExists {
+	if _, err = intercept(arriving("idempotency-key", "k2"), wrapperspb.String("a"), charging, fine); status.Code(err) !=
+		codes.AlreadyExists {
 		t.Error(err)
 	}
 }
@@ -438,7 +466,8 @@ func TestARetryWithAKeyGetsTheAnswerOfTheRunningTry(t *testing.T) {
 		return wrapperspb.String("done"), nil
 	}}
 	plain := s.serve(t, abategrpc.ServerOptions(newGate(t, p))...)
-	g, err := abate.New("payments", alone(abate.Policy{AttemptTimeout: time.Second, Retry: abate.Retry{MaxRetries: 5, InitialDelay: time.Millisecond}}))
+	g, err := abate.New("payments",
+		alone(abate.Policy{AttemptTimeout: time.Second, Retry: abate.Retry{MaxRetries: 5, InitialDelay: time.Millisecond}}))
 	if err != nil {
 		t.Fatal(err)
 	}

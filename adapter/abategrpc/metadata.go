@@ -34,7 +34,8 @@ type outgoing struct {
 	priority shed.Priority
 }
 
-// open reads what the caller sends. keyed tells whether an idempotency key is among it. It allocates only if there is something.
+// open reads what the caller sends. keyed tells whether an idempotency key is among it. It allocates only if there is
+// something.
 func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed bool) {
 	o.omit = c.OmitHeaders || p.InternalHeaders == core.OmitInternal
 	if !o.omit {
@@ -67,14 +68,14 @@ func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed 
 
 func hasText(values []string) bool { return len(values) > 0 && values[0] != "" }
 
-// passesOn tells whether an allowance that the caller has taken over from a call that arrived goes to the next hop as it is: only if
-// nothing is repeated here and nobody has read it, so that this hop is not one of those that share it.
+// passesOn tells whether an allowance that the caller has taken over from a call that arrived goes to the next hop as
+// it is: only if nothing is repeated here and nobody has read it, so that this hop is not one of those that share it.
 func passesOn(ctx context.Context, p *abate.Policy) bool {
 	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != core.OwnerNone && core.CallTreeOf(ctx) == nil
 }
 
-// carrying is an attempt's context with the metadata that it sends. It finds that in a holder, which first attempts share: one
-// allocation less for each, and none if its memory is part of the call.
+// carrying is an attempt's context with the metadata that it sends. It finds that in a holder, which first attempts
+// share: one allocation less for each, and none if its memory is part of the call.
 type carrying struct {
 	context.Context
 	holder context.Context // holds metadata, and nothing else
@@ -108,8 +109,8 @@ func (o *outgoing) context(ctx context.Context, m *method, s core.Sending, memor
 	return memory
 }
 
-// write returns the metadata of attempt n, which is the one with that number if those are counted that were made above. The first may have base itself, unless a copy of it is made at the same time; from then
-// on that is only read.
+// write returns the metadata of attempt n, which is the one with that number if those are counted that were made above.
+// The first may have base itself, unless a copy of it is made at the same time; from then on that is only read.
 func (o *outgoing) write(m *method, t told, n, number int) metadata.MD {
 	md := o.base
 	if n == 1 && !o.shared && md != nil {
@@ -138,7 +139,8 @@ type told struct {
 	priority  shed.Priority
 }
 
-// toldCache remembers what attempts have told last, as metadata: there is little of it, and it is the same again and again.
+// toldCache remembers what attempts have told last, as metadata: there is little of it, and it is the same again and
+// again.
 type toldCache struct {
 	last [8]atomic.Pointer[toldMetadata]
 }

@@ -24,7 +24,8 @@ type method struct {
 	told       toldCache
 }
 
-// consent is whether a policy lets a method be repeated. It is remembered, since looking through a policy's lists is slow.
+// consent is whether a policy lets a method be repeated. It is remembered, since looking through a policy's lists is
+// slow.
 type consent struct {
 	policy *abate.Policy
 	again  bool
@@ -43,11 +44,12 @@ func (m *method) repeatable(p *abate.Policy, keyed bool) bool {
 	return c.again
 }
 
-// maxMethods bounds the memory of a Client that is given names from outside, as in a proxy. Who calls more different methods
-// pays for finding out about them anew.
+// maxMethods bounds the memory of a Client that is given names from outside, as in a proxy. Who calls more different
+// methods pays for finding out about them anew.
 const maxMethods = 2048
 
-// methodCache finds methods by name without an allocation. It is copied when it grows: methods are few, and all called early.
+// methodCache finds methods by name without an allocation. It is copied when it grows: methods are few, and all called
+// early.
 type methodCache struct {
 	known atomic.Pointer[map[string]*method]
 	mu    sync.Mutex // held by who adds one

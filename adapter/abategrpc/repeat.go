@@ -18,8 +18,8 @@ import (
 // numberNames are the metadata by which a retrier above says which attempt of its call this is.
 var numberNames = [...]string{attemptsName, attemptCountName, "x-retry-attempty", "x-goog-api-client"}
 
-// numberOf returns how many attempts were made before, as the caller's metadata says, and whether it says anything. What a server has got
-// and only passes on was written by somebody else, and does not count.
+// numberOf returns how many attempts were made before, as the caller's metadata says, and whether it says anything.
+// What a server has got and only passes on was written by somebody else, and does not count.
 func numberOf(ctx context.Context, md metadata.MD) (earlier int, said bool) {
 	for _, name := range numberNames {
 		values := md[name]
@@ -38,8 +38,8 @@ func numberOf(ctx context.Context, md metadata.MD) (earlier int, said bool) {
 	return earlier, said
 }
 
-// sign is by what a failed call is known again that somebody above makes once more: the same request value, with the same content, under
-// the same context. One who passes a request value that everybody shares has a context of his own.
+// sign is by what a failed call is known again that somebody above makes once more: the same request value, with the
+// same content, under the same context. One who passes a request value that everybody shares has a context of his own.
 type sign struct {
 	guard   *abate.Guard
 	method  string
@@ -66,7 +66,8 @@ func digest(message any) (uint64, bool) {
 // longestDigest is the size up to which a message is hashed.
 const longestDigest = 64 << 10
 
-// signOf returns the sign of a call; false if it has none that could be compared, or its context may last as long as the program.
+// signOf returns the sign of a call; false if it has none that could be compared, or its context may last as long as
+// the program.
 func signOf(ctx context.Context, g *abate.Guard, method string, request any) (sign, bool) {
 	if !isPointer(request) || !isPointer(ctx) {
 		return sign{}, false
@@ -99,7 +100,8 @@ func (u *unary) lookBack() {
 // Repeated tells core.Run whether somebody above has made this call before.
 func (u *unary) Repeated() bool { return u.out.earlier > 0 }
 
-// remember notes a call that has failed: who made it may make it again. What the caller has broken off is no such failure.
+// remember notes a call that has failed: who made it may make it again. What the caller has broken off is no such
+// failure.
 func (u *unary) remember(err error) {
 	took := u.out.earlier > 0
 	if u.out.numbered || !took && (!u.begun || err == nil) {
@@ -112,7 +114,8 @@ func (u *unary) remember(err error) {
 	if u.begun {
 		u.sent = core.Now()
 	}
-	answered := err == nil || hops.ServedCode(hops.Code(status.Code(err))) == abate.Success // if not the answer that was hoped for
+	// if not the answer that was hoped for
+	answered := err == nil || hops.ServedCode(hops.Code(status.Code(err))) == abate.Success
 	if !answered && u.ctx.Err() != context.Canceled {
 		u.client.failed.Add(u.sent, []sign{s}, took, nil)
 	} else if took {

@@ -42,7 +42,8 @@ func TestServerErrorsAreKeptIfTheProtectionSaysSo(t *testing.T) {
 	p := keyed("POST")
 	p.Idempotency.KeepServerErrors = true
 	for code, kept := range map[string]bool{
-		"CANCELLED": true, "UNKNOWN": true, "DEADLINE_EXCEEDED": true, "UNIMPLEMENTED": true, "INTERNAL": true, "UNAVAILABLE": true, "DATA_LOSS": true,
+		"CANCELLED": true, "UNKNOWN": true, "DEADLINE_EXCEEDED": true, "UNIMPLEMENTED": true, "INTERNAL": true,
+		"UNAVAILABLE": true, "DATA_LOSS": true,
 		"RESOURCE_EXHAUSTED": false, "ABORTED": false, "UNAUTHENTICATED": false,
 	} {
 		var runs atomic.Int32
@@ -70,7 +71,8 @@ func TestKeysThatDisagreeAreRefused(t *testing.T) {
 		t.Error("it was done")
 		return nil, status.Error(codes.Internal, "no")
 	})
-	if got := charge(t.Context(), conn, "a", "idempotency-key", "k", "x-idempotency-key", "j"); status.Code(got.err) != codes.InvalidArgument {
+	if got := charge(t.Context(), conn, "a", "idempotency-key", "k", "x-idempotency-key", "j"); status.Code(got.err) !=
+		codes.InvalidArgument {
 		t.Errorf("%+v", got)
 	}
 }

@@ -23,8 +23,8 @@ import (
 //
 //   - RESOURCE_EXHAUSTED for the rate limit; UNAVAILABLE, which clients repeat by themselves, when there is too much to
 //     do; DEADLINE_EXCEEDED when its time is over already. For keys: INVALID_ARGUMENT (missing or no key), ABORTED
-//     (another try is running), FAILED_PRECONDITION (used for another message), ALREADY_EXISTS (done, and its answer could
-//     not be kept).
+//     (another try is running), FAILED_PRECONDITION (used for another message), ALREADY_EXISTS (done, and its answer
+//     could not be kept).
 //   - Details: google.rpc.ErrorInfo, see ErrorDomain, and google.rpc.RetryInfo if it should come again.
 //   - Trailers: grpc-retry-pushback-ms, which is -1 if coming again is in vain; abate-reason; abate-retries-made for
 //     those who sent abate-retry-allowance. The last, and the -1, are on failures of the service as well.

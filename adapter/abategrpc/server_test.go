@@ -88,7 +88,8 @@ type (
 	streams = func(ss grpc.ServerStream) error
 )
 
-// shop is a service made by hand: /shop.Payment/Charge is unary, Talk streams both ways, Watch from the server, and Upload from the client.
+// shop is a service made by hand: /shop.Payment/Charge is unary, Talk streams both ways, Watch from the server, and
+// Upload from the client.
 type shop struct {
 	charge unary
 	talk   streams
@@ -140,7 +141,8 @@ func (s *shop) serve(t testing.TB, options ...grpc.ServerOption) *grpc.ClientCon
 
 func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	options = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry()}, options...)
+	options = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry()},
+		options...)
 	conn, err := grpc.NewClient(address, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +176,8 @@ func charge(ctx context.Context, conn *grpc.ClientConn, in string, md ...string)
 	defer cancel()
 	ctx = metadata.AppendToOutgoingContext(ctx, md...)
 	out := new(text)
-	a.err = conn.Invoke(ctx, "/shop.Payment/Charge", wrapperspb.String(in), out, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
+	a.err = conn.Invoke(ctx, "/shop.Payment/Charge", wrapperspb.String(in), out, grpc.Header(&a.header),
+		grpc.Trailer(&a.trailer))
 	a.text = out.Value
 	return a
 }
@@ -220,7 +223,10 @@ func (a answer) one(t testing.TB, name string) string {
 
 // places is a protection with so many places and so long a queue.
 func places(n, queue int) inbound.Protection {
-	return inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
+	return inbound.Protection{
+		Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0,
+			QueueTarget: time.Minute, QueueInterval: time.Minute},
+	}
 }
 
 func trusting(p inbound.Protection) inbound.Protection {
@@ -229,7 +235,9 @@ func trusting(p inbound.Protection) inbound.Protection {
 }
 
 func perMinute(n int) inbound.ArrivalLimit {
-	return inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: float64(n), Per: time.Minute}, Burst: n}}
+	return inbound.ArrivalLimit{
+		Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: float64(n), Per: time.Minute}, Burst: n},
+	}
 }
 
 func echo(_ context.Context, in *text) (*text, error) { return wrapperspb.String(in.Value), nil }
@@ -252,7 +260,9 @@ func TestTheGateLearnsWhatTheHandlerAnswered(t *testing.T) {
 		"a code nobody knows": {status.Error(99, "x"), 99, abate.Failure},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, g, log := protect(t, places(1, 0), func(context.Context, *text) (*text, error) { return wrapperspb.String("ok"), c.err })
+			conn, g, log := protect(t, places(1, 0), func(context.Context, *text) (*text, error) {
+				return wrapperspb.String("ok"), c.err
+			})
 			if got := charge(t.Context(), conn, "x").code(); got != c.code {
 				t.Errorf("code %v, want %v", got, c.code)
 			}
@@ -329,7 +339,10 @@ func TestWhatWillNeverPassIsToldSo(t *testing.T) {
 
 func TestADeadlineThatHasPassedIsNotWorkedFor(t *testing.T) {
 	called := false
-	conn, _, log := protect(t, inbound.Protection{}, func(context.Context, *text) (*text, error) { called = true; return new(text), nil })
+	conn, _, log := protect(t, inbound.Protection{}, func(context.Context, *text) (*text, error) {
+		called = true
+		return new(text), nil
+	})
 	a := charge(t.Context(), conn, "x", "x-envoy-expected-rq-timeout-ms", "0")
 	if info, _ := a.details(t); a.code() != codes.DeadlineExceeded || info.Reason != "deadline" || called {
 		t.Errorf("%v, called: %v", a.err, called)
@@ -345,10 +358,12 @@ func TestTheLeastDeadlineEndsTheHandlersContext(t *testing.T) {
 		md      []string
 		least   time.Duration
 	}{
-		"the client's own":   {0, nil, patience},
-		"the gate's":         {10 * time.Second, nil, 10 * time.Second},
-		"Envoy's":            {time.Minute, []string{"x-envoy-expected-rq-timeout-ms", "20000"}, 20 * time.Second},
-		"the least of two":   {0, []string{"x-envoy-expected-rq-timeout-ms", "50000", "x-envoy-expected-rq-timeout-ms", "30000"}, 30 * time.Second},
+		"the client's own": {0, nil, patience},
+		"the gate's":       {10 * time.Second, nil, 10 * time.Second},
+		"Envoy's":          {time.Minute, []string{"x-envoy-expected-rq-timeout-ms", "20000"}, 20 * time.Second},
+		"the least of two": {
+			0, []string{"x-envoy-expected-rq-timeout-ms", "50000", "x-envoy-expected-rq-timeout-ms", "30000"}, 30 * time.Second,
+		},
 		"a malformed one":    {0, []string{"x-envoy-expected-rq-timeout-ms", "-5"}, patience},
 		"one without sense":  {0, []string{"x-envoy-expected-rq-timeout-ms", "99999999999999999999"}, patience},
 		"one beyond the day": {0, []string{"x-envoy-expected-rq-timeout-ms", "999999999999999"}, patience},
@@ -371,10 +386,11 @@ func TestTheLeastDeadlineEndsTheHandlersContext(t *testing.T) {
 }
 
 func TestAHandlerThatNoticesTheEndAnswersSo(t *testing.T) {
-	conn, _, log := protect(t, inbound.Protection{Timeout: 20 * time.Millisecond, Shed: places(1, 0).Shed}, func(ctx context.Context, _ *text) (*text, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
+	conn, _, log := protect(t, inbound.Protection{Timeout: 20 * time.Millisecond, Shed: places(1, 0).Shed},
+		func(ctx context.Context, _ *text) (*text, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
 	if a := charge(t.Context(), conn, "x"); a.code() != codes.DeadlineExceeded {
 		t.Error(a.err)
 	}

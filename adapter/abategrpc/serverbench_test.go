@@ -52,14 +52,18 @@ func prices() map[string]struct {
 		md         []string
 		most       float64
 	}{
-		"pass-through":             {inbound.Protection{}, nil, 2},
-		"shed":                     {inbound.DefaultProtection(), nil, 2},
-		"limit by caller":          {inbound.Protection{RateLimit: byCaller}, nil, 3},
-		"trusted peer":             {inbound.Protection{TrustedPeers: trusted, Shed: inbound.DefaultProtection().Shed}, nil, 2},
-		"trusted peer's allowance": {inbound.Protection{TrustedPeers: trusted}, []string{"abate-retry-allowance", `2;owner="edge"`}, 4},
-		"time limit":               {inbound.Protection{Timeout: time.Second}, nil, 6},
-		"refused":                  {inbound.Protection{RateLimit: closed}, nil, 15},
-		"refused for a while":      {inbound.Protection{RateLimit: slow}, nil, 23},
+		"pass-through":    {inbound.Protection{}, nil, 2},
+		"shed":            {inbound.DefaultProtection(), nil, 2},
+		"limit by caller": {inbound.Protection{RateLimit: byCaller}, nil, 3},
+		"trusted peer": {
+			inbound.Protection{TrustedPeers: trusted, Shed: inbound.DefaultProtection().Shed}, nil, 2,
+		},
+		"trusted peer's allowance": {
+			inbound.Protection{TrustedPeers: trusted}, []string{"abate-retry-allowance", `2;owner="edge"`}, 4,
+		},
+		"time limit":          {inbound.Protection{Timeout: time.Second}, nil, 6},
+		"refused":             {inbound.Protection{RateLimit: closed}, nil, 15},
+		"refused for a while": {inbound.Protection{RateLimit: slow}, nil, 23},
 	}
 }
 

@@ -67,9 +67,13 @@ func TestAStreamHoldsItsPlaceUntilItsAnswerBegins(t *testing.T) {
 		begin func(grpc.ServerStream) error
 		want  abate.Class
 	}{
-		"a message to one question": {"Watch", func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) }, abate.Success},
-		"a header":                  {"Watch", func(ss grpc.ServerStream) error { return ss.SendHeader(metadata.MD{}) }, abate.Success},
-		"a message in a talk":       {"Talk", func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) }, abate.Ignored},
+		"a message to one question": {"Watch", func(ss grpc.ServerStream) error {
+			return ss.SendMsg(new(text))
+		}, abate.Success},
+		"a header": {"Watch", func(ss grpc.ServerStream) error {
+			return ss.SendHeader(metadata.MD{})
+		}, abate.Success},
+		"a message in a talk": {"Talk", func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) }, abate.Ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inside, begin, leave := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -126,14 +130,17 @@ func TestTheEndOfAStreamWithoutMessagesIsJudged(t *testing.T) {
 }
 
 func TestAStreamIsRefusedBeforeItsHandler(t *testing.T) {
-	conn, _, _ := protectStreams(t, inbound.Protection{RateLimit: perMinute(1)}, func(ss grpc.ServerStream) error { return ss.SendMsg(new(text)) })
+	conn, _, _ := protectStreams(t, inbound.Protection{RateLimit: perMinute(1)}, func(ss grpc.ServerStream) error {
+		return ss.SendMsg(new(text))
+	})
 	if n, err := drain(open(t, t.Context(), conn, "Watch")); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	ss := open(t, t.Context(), conn, "Talk")
 	_, err := drain(ss)
 	a := answer{err: err, trailer: ss.Trailer()}
-	if _, retry := a.details(t); a.code() != codes.ResourceExhausted || retry <= 0 || a.one(t, "grpc-retry-pushback-ms") == "" {
+	if _, retry := a.details(t); a.code() != codes.ResourceExhausted || retry <= 0 ||
+		a.one(t, "grpc-retry-pushback-ms") == "" {
 		t.Error(a.err, a.trailer)
 	}
 }
@@ -169,12 +176,14 @@ func TestTheGatesTimeLimitHoldsForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watch := abategrpc.StreamServerInterceptor(newGate(t, inbound.Protection{Timeout: 500 * time.Millisecond}))
 		ss, began := &costlessStream{ctx: arriving()}, time.Now()
-		err := watch(nil, ss, &grpc.StreamServerInfo{FullMethod: "/shop.Payment/Watch", IsServerStream: true}, func(_ any, ss grpc.ServerStream) error {
-			_ = ss.SendMsg(new(text))
-			<-ss.Context().Done()
-			return ss.Context().Err()
-		})
-		if took := time.Since(began); ss.sent != 1 || !errors.Is(err, context.DeadlineExceeded) || took != 500*time.Millisecond {
+		err := watch(nil, ss, &grpc.StreamServerInfo{FullMethod: "/shop.Payment/Watch", IsServerStream: true},
+			func(_ any, ss grpc.ServerStream) error {
+				_ = ss.SendMsg(new(text))
+				<-ss.Context().Done()
+				return ss.Context().Err()
+			})
+		if took := time.Since(began); ss.sent != 1 || !errors.Is(err, context.DeadlineExceeded) ||
+			took != 500*time.Millisecond {
 			t.Errorf("%d messages, %v after %v", ss.sent, err, took)
 		}
 	})

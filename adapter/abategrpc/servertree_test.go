@@ -43,17 +43,33 @@ func TestRetriesBehindAreReported(t *testing.T) {
 		pushback  string
 		ratelimit string
 	}{
-		"nobody asked, and all was tried":           {2, trusting, nil, down, "", "-1", ""},
-		"asked, and all was tried":                  {2, trusting, []string{"abate-retry-allowance", "5"}, down, "2;final", "-1", ""},
-		"the allowance was less":                    {2, trusting, []string{"abate-retry-allowance", "1"}, down, "1", "", ""},
-		"nothing was left":                          {2, trusting, []string{"abate-retry-allowance", "0"}, down, "0", "", ""},
-		"the least of several":                      {2, trusting, []string{"abate-retry-allowance", "5", "abate-retry-allowance", "1"}, down, "1", "", ""},
-		"a stranger is not limited":                 {2, untrusting, []string{"abate-retry-allowance", "0"}, down, "2;final", "-1", ""},
-		"an allowance that is none":                 {2, trusting, []string{"abate-retry-allowance", "-1"}, down, "2;final", "-1", ""},
-		"the service made the best of it":           {2, trusting, []string{"abate-retry-allowance", "5"}, func(error) error { return nil }, "2", "", ""},
-		"the caller's mistake":                      {2, trusting, []string{"abate-retry-allowance", "5"}, func(error) error { return status.Error(codes.InvalidArgument, "x") }, "2", "", ""},
-		"Envoy is told in its own words":            {2, trusting, []string{"x-envoy-attempt-count", "1"}, down, "", "-1", "true"},
-		"a stranger who speaks like Envoy":          {2, untrusting, []string{"x-envoy-attempt-count", "1"}, down, "", "-1", ""},
+		"nobody asked, and all was tried": {2, trusting, nil, down, "", "-1", ""},
+		"asked, and all was tried": {
+			2, trusting, []string{"abate-retry-allowance", "5"}, down, "2;final", "-1", "",
+		},
+		"the allowance was less": {2, trusting, []string{"abate-retry-allowance", "1"}, down, "1", "", ""},
+		"nothing was left":       {2, trusting, []string{"abate-retry-allowance", "0"}, down, "0", "", ""},
+		"the least of several": {
+			2, trusting, []string{"abate-retry-allowance", "5", "abate-retry-allowance", "1"}, down, "1", "", "",
+		},
+		"a stranger is not limited": {
+			2, untrusting, []string{"abate-retry-allowance", "0"}, down, "2;final", "-1", "",
+		},
+		"an allowance that is none": {
+			2, trusting, []string{"abate-retry-allowance", "-1"}, down, "2;final", "-1", "",
+		},
+		"the service made the best of it": {2, trusting, []string{"abate-retry-allowance", "5"}, func(error) error {
+			return nil
+		}, "2", "", ""},
+		"the caller's mistake": {2, trusting, []string{"abate-retry-allowance", "5"}, func(error) error {
+			return status.Error(codes.InvalidArgument, "x")
+		}, "2", "", ""},
+		"Envoy is told in its own words": {
+			2, trusting, []string{"x-envoy-attempt-count", "1"}, down, "", "-1", "true",
+		},
+		"a stranger who speaks like Envoy": {
+			2, untrusting, []string{"x-envoy-attempt-count", "1"}, down, "", "-1", "",
+		},
 		"a layer that does not repeat says no more": {0, trusting, []string{"abate-retry-allowance", "5"}, down, "0", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +78,11 @@ func TestRetriesBehindAreReported(t *testing.T) {
 				return new(text), c.answer(call(ctx))
 			})
 			a := charge(t.Context(), conn, "x", c.md...)
-			made, pushback, limited := a.one(t, "abate-retries-made"), a.one(t, "grpc-retry-pushback-ms"), a.one(t, "x-envoy-ratelimited")
+			made, pushback, limited := a.one(t, "abate-retries-made"), a.one(t, "grpc-retry-pushback-ms"),
+				a.one(t, "x-envoy-ratelimited")
 			if made != c.made || pushback != c.pushback || limited != c.ratelimit {
-				t.Errorf("made %q, pushback %q, ratelimited %q; want %q, %q, %q", made, pushback, limited, c.made, c.pushback, c.ratelimit)
+				t.Errorf("made %q, pushback %q, ratelimited %q; want %q, %q, %q", made, pushback, limited, c.made, c.pushback,
+					c.ratelimit)
 			}
 		})
 	}
@@ -129,14 +147,22 @@ func TestPriorityAndAttemptCountOnlyFromTrustedPeers(t *testing.T) {
 		attempt    int
 		says       bool
 	}{
-		"a trusted peer":    {trusting(inbound.Protection{}), md, shed.Sheddable, 4, true},
-		"a stranger":        {inbound.Protection{}, md, shed.Critical, 1, false},
-		"nothing said":      {trusting(inbound.Protection{}), nil, shed.Critical, 1, false},
-		"a default":         {inbound.Protection{Priority: inbound.PriorityRule{Default: shed.SheddablePlus}}, md, shed.SheddablePlus, 1, true},
-		"a word unknown":    {trusting(inbound.Protection{}), []string{"abate-priority", "MOST"}, shed.Critical, 1, true},
-		"the nearest hop":   {trusting(inbound.Protection{}), []string{"abate-priority", "CRITICAL_PLUS", "abate-priority", "SHEDDABLE"}, shed.Sheddable, 1, true},
-		"malformed numbers": {trusting(inbound.Protection{}), []string{"grpc-previous-rpc-attempts", "-1", "grpc-previous-rpc-attempts", "99999999999"}, shed.Critical, 1, false},
-		"several numbers":   {trusting(inbound.Protection{}), []string{"grpc-previous-rpc-attempts", "1", "grpc-previous-rpc-attempts", "5"}, shed.Critical, 6, false},
+		"a trusted peer": {trusting(inbound.Protection{}), md, shed.Sheddable, 4, true},
+		"a stranger":     {inbound.Protection{}, md, shed.Critical, 1, false},
+		"nothing said":   {trusting(inbound.Protection{}), nil, shed.Critical, 1, false},
+		"a default": {
+			inbound.Protection{Priority: inbound.PriorityRule{Default: shed.SheddablePlus}}, md, shed.SheddablePlus, 1, true,
+		},
+		"a word unknown": {trusting(inbound.Protection{}), []string{"abate-priority", "MOST"}, shed.Critical, 1, true},
+		"the nearest hop": {trusting(inbound.Protection{}), []string{
+			"abate-priority", "CRITICAL_PLUS", "abate-priority", "SHEDDABLE",
+		}, shed.Sheddable, 1, true},
+		"malformed numbers": {trusting(inbound.Protection{}), []string{
+			"grpc-previous-rpc-attempts", "-1", "grpc-previous-rpc-attempts", "99999999999",
+		}, shed.Critical, 1, false},
+		"several numbers": {trusting(inbound.Protection{}), []string{
+			"grpc-previous-rpc-attempts", "1", "grpc-previous-rpc-attempts", "5",
+		}, shed.Critical, 6, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got shed.Priority
@@ -181,10 +207,15 @@ func TestMethodsMayHaveGatesOfTheirOwn(t *testing.T) {
 		main    *inbound.Gate
 		want    codes.Code
 	}{
-		"the main gate":              {nil, none, codes.ResourceExhausted},
-		"a method's own":             {[]abategrpc.Gated{{Methods: []string{"/shop.Payment/Charge"}, Gate: open}}, none, codes.OK},
-		"a service's own":            {[]abategrpc.Gated{{Methods: []string{"/shop.Payment/*"}, Gate: open}}, none, codes.OK},
-		"the method counts more":     {[]abategrpc.Gated{{Methods: []string{"/shop.Payment/*"}, Gate: open}, {Methods: []string{"/shop.Payment/Charge"}, Gate: none}}, open, codes.ResourceExhausted},
+		"the main gate": {nil, none, codes.ResourceExhausted},
+		"a method's own": {
+			[]abategrpc.Gated{{Methods: []string{"/shop.Payment/Charge"}, Gate: open}}, none, codes.OK,
+		},
+		"a service's own": {[]abategrpc.Gated{{Methods: []string{"/shop.Payment/*"}, Gate: open}}, none, codes.OK},
+		"the method counts more": {
+			[]abategrpc.Gated{{Methods: []string{"/shop.Payment/*"}, Gate: open},
+				{Methods: []string{"/shop.Payment/Charge"}, Gate: none}}, open, codes.ResourceExhausted,
+		},
 		"no gate at all":             {[]abategrpc.Gated{{Methods: []string{"/shop.Payment/Charge"}}}, none, codes.OK},
 		"another service's":          {[]abategrpc.Gated{{Methods: []string{"/shop.Pay/*"}, Gate: none}}, open, codes.OK},
 		"no main gate, others' only": {[]abategrpc.Gated{{Methods: []string{"/shop.Pay/*"}, Gate: none}}, nil, codes.OK},
@@ -200,12 +231,15 @@ func TestMethodsMayHaveGatesOfTheirOwn(t *testing.T) {
 
 func TestOversizedMetadataIsRefusedByTheTransport(t *testing.T) {
 	conn, _, log := protect(t, trusting(inbound.Protection{}), echo)
-	// In many values: HPACK reads a long one again from its beginning with every frame, which took half a minute under -race.
-	a := charge(t.Context(), conn, "x", slices.Repeat([]string{"abate-retry-allowance", strings.Repeat("1", 16<<10)}, 17<<6)...)
+	// In many values: HPACK reads a long one again from its beginning with every frame, which took half a minute under
+	// -race.
+	a := charge(t.Context(), conn, "x",
+		slices.Repeat([]string{"abate-retry-allowance", strings.Repeat("1", 16<<10)}, 17<<6)...)
 	if a.err == nil || len(log.all(inbound.RequestAdmitted)) != 0 {
 		t.Error(a.err)
 	}
-	if a = charge(t.Context(), conn, "x", "abate-retry-allowance", strings.Repeat("1", 1<<20)); a.err != nil || a.one(t, "abate-retries-made") != "0" {
+	if a = charge(t.Context(), conn, "x", "abate-retry-allowance", strings.Repeat("1", 1<<20)); a.err != nil ||
+		a.one(t, "abate-retries-made") != "0" {
 		t.Errorf("a long value that is within the transport's limits: %v, %v", a.err, a.trailer)
 	}
 }
@@ -219,12 +253,15 @@ func TestTheInterceptorWorksWithoutAServerAroundIt(t *testing.T) {
 	}
 }
 
-// Three services call each other, each of which may try three times, and the last is down: it sees three calls, and not 27.
+// Three services call each other, each of which may try three times, and the last is down: it sees three calls, and not
+// 27.
 func TestAChainOfServicesSharesOneAllowance(t *testing.T) {
 	for owner, most := range map[core.RetryOwner]int32{core.OwnerNearest: 3, core.OwnerEdge: 3, core.OwnerNone: 27} {
 		t.Run(string(owner), func(t *testing.T) {
 			var calls atomic.Int32
-			policy := abate.Policy{RetryOwner: owner, RetryOn: []string{"UNAVAILABLE"}, Retry: abate.Retry{MaxRetries: 2, InitialDelay: time.Millisecond}}
+			policy := abate.Policy{RetryOwner: owner, RetryOn: []string{"UNAVAILABLE"}, Retry: abate.Retry{
+				MaxRetries: 2, InitialDelay: time.Millisecond,
+			}}
 			next, _, _ := protect(t, trusting(inbound.Protection{}), func(context.Context, *text) (*text, error) {
 				calls.Add(1)
 				return nil, status.Error(codes.Unavailable, "down")

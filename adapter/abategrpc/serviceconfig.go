@@ -11,13 +11,13 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// ServiceConfig is what a service config of gRPC says about time limits, retries and hedging, as policies. ParseServiceConfig
-// reads one, JSON writes one.
+// ServiceConfig is what a service config of gRPC says about time limits, retries and hedging, as policies.
+// ParseServiceConfig reads one, JSON writes one.
 type ServiceConfig struct {
 	// Methods are the policies, each for some methods: one for each methodConfig.
 	Methods []MethodPolicy
-	// Notes say what the service config has that is done differently here, or is not looked at: it may be nothing to worry about,
-	// but is not silently dropped.
+	// Notes say what the service config has that is done differently here, or is not looked at: it may be nothing to
+	// worry about, but is not silently dropped.
 	Notes []string
 }
 
@@ -38,12 +38,13 @@ const everything = "*"
 // mostAttempts is how many attempts gRPC makes of a call at most, whatever a service config says (gRFC A6).
 const mostAttempts = 5
 
-// Client makes a guard for each policy, and a Client with them: its DialOptions are for a connection to that server. name is
-// that of the guard for all methods; guards for some are called after it and their first method. They share one retry
-// budget, as retryThrottling is one for a server. adjust may change each policy before that: abateprom's Metrics.Adjust fits, and so does
-// a function that adds a circuit breaker, which no service config has.
+// Client makes a guard for each policy, and a Client with them: its DialOptions are for a connection to that server.
+// name is that of the guard for all methods; guards for some are called after it and their first method. They share one
+// retry budget, as retryThrottling is one for a server. adjust may change each policy before that: abateprom's
+// Metrics.Adjust fits, and so does a function that adds a circuit breaker, which no service config has.
 //
-// The resolver's own service config is not looked at by a Client, and its retries are switched off: this is instead of it.
+// The resolver's own service config is not looked at by a Client, and its retries are switched off: this is instead of
+// it.
 func (c *ServiceConfig) Client(name string, adjust ...func(guard string, p *abate.Policy)) (*Client, error) {
 	if _, _, err := c.JSON(); err != nil { // names and policies are all there
 		return nil, err
@@ -69,7 +70,9 @@ func (c *ServiceConfig) Client(name string, adjust ...func(guard string, p *abat
 	}
 	client := &Client{Guard: g, waits: main.WaitForReady} // what is more exact counts, so it does not hold for all
 	for _, m := range c.Methods {
-		if named := slices.DeleteFunc(slices.Clone(m.Methods), func(name string) bool { return name == everything }); len(named) < len(m.Methods) {
+		if named := slices.DeleteFunc(slices.Clone(m.Methods), func(name string) bool {
+			return name == everything
+		}); len(named) < len(m.Methods) {
 			client.Methods = append(client.Methods, Guarded{Methods: named, Guard: g, WaitForReady: m.WaitForReady})
 			continue
 		}
@@ -106,7 +109,8 @@ func nameOf(pattern string) (configName, error) {
 		return configName{}, nil
 	}
 	if !fullName(pattern) || strings.ContainsAny(pattern, " \t\r\n") {
-		return configName{}, fmt.Errorf(`%q is no method; give a full name such as "/shop.Payment/Get", "/shop.Payment/*" or "*"`, pattern)
+		return configName{},
+			fmt.Errorf(`%q is no method; give a full name such as "/shop.Payment/Get", "/shop.Payment/*" or "*"`, pattern)
 	}
 	service, method, _ := strings.Cut(pattern[1:], "/")
 	if method == "*" {

@@ -70,14 +70,16 @@ func TestAServiceConfigBecomesPolicies(t *testing.T) {
 		},
 		{
 			Methods: []string{"/shop.Search/*"},
-			Policy:  abate.Policy{Hedge: hedge.Config{Delay: 50 * time.Millisecond, MaxHedges: 2}, RetryOn: []string{"INTERNAL"}, RetryBudget: tokens},
+			Policy: abate.Policy{Hedge: hedge.Config{Delay: 50 * time.Millisecond, MaxHedges: 2}, RetryOn: []string{"INTERNAL"},
+				RetryBudget: tokens},
 		},
 		{Methods: []string{"*"}, Policy: abate.Policy{Timeout: 30 * time.Second, RetryBudget: tokens}},
 	}
 	if !reflect.DeepEqual(c.Methods, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c.Methods, want)
 	}
-	if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, "loadBalancingConfig: ") || !strings.Contains(notes, "methodConfig[1].hedgingPolicy.nonFatalStatusCodes: ") {
+	if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, "loadBalancingConfig: ") ||
+		!strings.Contains(notes, "methodConfig[1].hedgingPolicy.nonFatalStatusCodes: ") {
 		t.Error(notes)
 	}
 }
@@ -107,21 +109,37 @@ func TestMistakesInAServiceConfigHaveAPlace(t *testing.T) {
 		method(`"timeout": 1`):        {m0 + ".timeout: is not a time"},
 		method(`"timeout": "1ms"`):    {m0 + ".timeout: is not a time"},
 		method(`"waitForReady": "y"`): {m0 + ".waitForReady: is neither true nor false"},
-		method(`"retryPolicy": {` + sane + `"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]}, "hedgingPolicy": {}`): {h0 + ": stands beside a retryPolicy"},
-		retried(``): {r0 + ".maxAttempts: is not a whole number", r0 + ".maxBackoff: is not a time", r0 + ".initialBackoff: is not a time",
+		method(`"retryPolicy": {` + sane + `"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]}, "hedgingPolicy": ` +
+			`{}`): {h0 + ": stands beside a retryPolicy"},
+		retried(``): {r0 + ".maxAttempts: is not a whole number", r0 + ".maxBackoff: is not a time",
+			r0 + ".initialBackoff: is not a time",
 			r0 + ".backoffMultiplier: is not a number above 0", r0 + ".retryableStatusCodes: names no codes"},
-		retried(sane + `"maxAttempts": 1, "retryableStatusCodes": ["UNAVAILABLE"]`):   {r0 + ".maxAttempts: 1 is out of range; allowed: 2 to 5"},
-		retried(sane + `"maxAttempts": 2.5, "retryableStatusCodes": ["UNAVAILABLE"]`): {r0 + ".maxAttempts: is not a whole number"},
+		retried(sane + `"maxAttempts": 1, "retryableStatusCodes": ["UNAVAILABLE"]`): {
+			r0 + ".maxAttempts: 1 is out of range; allowed: 2 to 5",
+		},
+		retried(sane + `"maxAttempts": 2.5, "retryableStatusCodes": ["UNAVAILABLE"]`): {
+			r0 + ".maxAttempts: is not a whole number",
+		},
 		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["OK", "GONE", 17, null]`): {
-			r0 + `.retryableStatusCodes[1]: "GONE" is no code`, r0 + ".retryableStatusCodes[2]: 17 is no code", r0 + ".retryableStatusCodes: names no codes"},
-		retried(`"initialBackoff": "2h", "maxBackoff": "48h", "backoffMultiplier": 0.5, "maxAttempts": 2, "retryableStatusCodes": [14]`): {
+			r0 + `.retryableStatusCodes[1]: "GONE" is no code`, r0 + ".retryableStatusCodes[2]: 17 is no code",
+			r0 + ".retryableStatusCodes: names no codes"},
+		retried(`"initialBackoff": "2h", "maxBackoff": "48h", "backoffMultiplier": 0.5, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [14]`): {
 			r0 + ".maxBackoff: is not a time", r0 + ".initialBackoff: is not a time"},
-		method(`"hedgingPolicy": {"maxAttempts": 0, "hedgingDelay": "7200s"}`):          {h0 + ".maxAttempts: 0 is out of range"},
-		method(`"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "7200s"}`):          {h0 + ".hedgingDelay: 2h0m0s is out of range"},
-		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1001, "tokenRatio": 0}}`: {"retryThrottling.maxTokens: 1001 is out of range", "retryThrottling.tokenRatio: is not a number above 0"},
-		`{"methodConfig": [], "retryThrottling": {"maxTokens": "10"}}`:                  {"retryThrottling.maxTokens: is not a number above 0", "retryThrottling.tokenRatio: is not a number above 0"},
-		`{"loadBalancingConfig": [{"nobody_knows_it": {}}]}`:                            {"the document: is refused by grpc-go: "},
-		`{"methodConfig": [{"waitForReady": 1}]}`:                                       {"the document: is refused by grpc-go: "},
+		method(`"hedgingPolicy": {"maxAttempts": 0, "hedgingDelay": "7200s"}`): {
+			h0 + ".maxAttempts: 0 is out of range",
+		},
+		method(`"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "7200s"}`): {
+			h0 + ".hedgingDelay: 2h0m0s is out of range",
+		},
+		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1001, "tokenRatio": 0}}`: {
+			"retryThrottling.maxTokens: 1001 is out of range", "retryThrottling.tokenRatio: is not a number above 0",
+		},
+		`{"methodConfig": [], "retryThrottling": {"maxTokens": "10"}}`: {
+			"retryThrottling.maxTokens: is not a number above 0", "retryThrottling.tokenRatio: is not a number above 0",
+		},
+		`{"loadBalancingConfig": [{"nobody_knows_it": {}}]}`: {"the document: is refused by grpc-go: "},
+		`{"methodConfig": [{"waitForReady": 1}]}`:            {"the document: is refused by grpc-go: "},
 	} {
 		_, err := abategrpc.ParseServiceConfig([]byte(text))
 		if err == nil {
@@ -145,24 +163,35 @@ func TestMistakesInAServiceConfigHaveAPlace(t *testing.T) {
 
 func TestWhatIsDoneDifferentlyIsNoted(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"methodConfig": [{}]}`:                                                    "methodConfig[0]: has no name",
-		`{"methodConfig": null}`:                                                    "",
-		`{"retryPolicy": {}}`:                                                       "retryPolicy: is not known",
-		method(`"timeout": "999999s"`):                                              "methodConfig[0].timeout: more than a day",
-		method(`"maxRequestMessageBytes": 1`):                                       "methodConfig[0].maxRequestMessageBytes: is not looked at",
-		retried(sane + `"maxAttempts": 9, "retryableStatusCodes": [14]`):            "methodConfig[0].retryPolicy.maxAttempts: 9 is more than gRPC makes: 5",
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]`): "retryThrottling: is not there",
-		retried(`"initialBackoff": "0.0001s", "maxBackoff": "1s", "backoffMultiplier": 2, "maxAttempts": 2, "retryableStatusCodes": [14]`): "methodConfig[0].retryPolicy.initialBackoff: less than a millisecond",
-		method(`"hedgingPolicy": {"maxAttempts": 5}`):                                   "methodConfig[0].hedgingPolicy.maxAttempts: 4 copies",
-		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1, "tokenRatio": 1}}`:    "retryThrottling.maxTokens: less than 2",
-		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1, "tokenRatio": 2000}}`: "retryThrottling.tokenRatio: 2000 is as 1000",
+		`{"methodConfig": [{}]}`:              "methodConfig[0]: has no name",
+		`{"methodConfig": null}`:              "",
+		`{"retryPolicy": {}}`:                 "retryPolicy: is not known",
+		method(`"timeout": "999999s"`):        "methodConfig[0].timeout: more than a day",
+		method(`"maxRequestMessageBytes": 1`): "methodConfig[0].maxRequestMessageBytes: is not looked at",
+		retried(sane +
+			`"maxAttempts": 9, "retryableStatusCodes": [14]`): "methodConfig[0].retryPolicy.maxAttempts: 9 is more than gRPC " +
+			"makes: 5",
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]`): "retryThrottling: is not there",
+		retried(`"initialBackoff": "0.0001s", "maxBackoff": "1s", "backoffMultiplier": 2, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [14]`): "methodConfig[0].retryPolicy.initialBackoff: less than a millisecond",
+		method(`"hedgingPolicy": {"maxAttempts": ` +
+			`5}`): "methodConfig[0].hedgingPolicy.maxAttempts: 4 copies",
+		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1, "tokenRatio": ` +
+			`1}}`: "retryThrottling.maxTokens: less than 2",
+		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1, "tokenRatio": 2000}}`: "retryThrottling.tokenRatio: 2000 " +
+			"is as 1000",
 		`{"MethodConfig": []}`: "MethodConfig: is read as methodConfig, as by grpc-go; gRPC in other languages does not",
-		`{"methodConfig": [{"name": [{"service": "a/b"}, {"service": "a", "method": "*"}]}]}`: `methodConfig[0].name[0]: "a/b " is the name of no method`,
+		`{"methodConfig": [{"name": [{"service": "a/b"}, {"service": "a", "method": "*"}]}]}`: `methodConfig[0].name[0]: ` +
+			`"a/b " is the name of no method`,
 		method(`"timeout": "0s"`):  "methodConfig[0].timeout: leaves no time",
 		method(`"timeout": "-1s"`): "methodConfig[0].timeout: leaves no time",
-		retried(`"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 0.5, "maxAttempts": 2, "retryableStatusCodes": [14]`):       "backoffMultiplier: 0.5 is as 1",
-		retried(`"initialBackoff": "7200s", "maxBackoff": "172800s", "backoffMultiplier": 200, "maxAttempts": 2, "retryableStatusCodes": [14]`): "maxBackoff: 48h0m0s is as 24h0m0s",
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": [0, "OK", null]`):                                                             "retryableStatusCodes: names no failure, so nothing is repeated",
+		retried(`"initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 0.5, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [14]`): "backoffMultiplier: 0.5 is as 1",
+		retried(`"initialBackoff": "7200s", "maxBackoff": "172800s", "backoffMultiplier": 200, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [14]`): "maxBackoff: 48h0m0s is as 24h0m0s",
+		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": [0, "OK", null]`): "retryableStatusCodes: names no " +
+			"failure, so nothing is repeated",
 	} {
 		c := parseConfig(t, text)
 		if notes := strings.Join(c.Notes, "\n"); !strings.Contains(notes, want) || want == "" && notes != "" {
@@ -173,7 +202,8 @@ func TestWhatIsDoneDifferentlyIsNoted(t *testing.T) {
 
 // accepted has grpc-go itself read a service config.
 func accepted(text []byte) error {
-	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(string(text)))
+	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(string(text)))
 	if err == nil {
 		err = conn.Close()
 	}
@@ -195,8 +225,10 @@ func TestGRPCTakesWhatIsWrittenAndRefusesWhatIsRefused(t *testing.T) {
 		t.Error(notes)
 	}
 	for _, text := range []string{
-		retried(``), retried(sane + `"maxAttempts": 1, "retryableStatusCodes": [14]`), `{"methodConfig": [], "retryThrottling": {"maxTokens": 1001, "tokenRatio": 1}}`,
-		method(`"timeout": "1"`), `{"methodConfig": [{"name": [{"method": "Get"}]}]}`, `{"methodConfig": [{"name": [{}]}, {"name": [{}]}]}`,
+		retried(``), retried(sane + `"maxAttempts": 1, "retryableStatusCodes": [14]`),
+		`{"methodConfig": [], "retryThrottling": {"maxTokens": 1001, "tokenRatio": 1}}`,
+		method(`"timeout": "1"`), `{"methodConfig": [{"name": [{"method": "Get"}]}]}`,
+		`{"methodConfig": [{"name": [{}]}, {"name": [{}]}]}`,
 	} {
 		if _, err := abategrpc.ParseServiceConfig([]byte(text)); err == nil || accepted([]byte(text)) == nil {
 			t.Errorf("%s: %v here, %v there", text, err, accepted([]byte(text)))
@@ -204,7 +236,8 @@ func TestGRPCTakesWhatIsWrittenAndRefusesWhatIsRefused(t *testing.T) {
 	}
 }
 
-// What grpc-go takes means the same here, and what it refuses is refused. taken says what becomes of it; nil if it is refused.
+// What grpc-go takes means the same here, and what it refuses is refused. taken says what becomes of it; nil if it is
+// refused.
 func TestAServiceConfigIsReadAsByGRPC(t *testing.T) {
 	timeout := func(want time.Duration) func(abate.Policy) bool {
 		return func(p abate.Policy) bool { return p.Timeout == want }
@@ -239,33 +272,54 @@ func TestAServiceConfigIsReadAsByGRPC(t *testing.T) {
 		method(`"TIMEOUT": "1s"`):                  timeout(time.Second),
 		method(`"timeout": "2s", "Timeout": "1s"`): timeout(time.Second),
 		method(`"Timeout": "1s", "timeout": "2s"`): timeout(2 * time.Second),
-		`{"METHODCONFIG": [{"Name": [{"SERVICE": "a", "Method": "b"}], "tiMeouT": "1s"}]}`:                                                                                                      timeout(time.Second),
-		`{"methodConfig": [{"name": [null], "timeout": "1s"}, null]}`:                                                                                                                           timeout(time.Second),
-		`{"methodConfig": [{"name": [{"service": "a"}]}, {"name": [{"service": "a", "method": ""}]}]}`:                                                                                          nil,
-		retried(`"MaxAttempts": 3, "INITIALBACKOFF": ".01s", "maxbackoff": "1.s", "BackoffMultiplier": 2, "retryablestatuscodes": ["UNAVAILABLE"]`):                                             retries(2, 10*time.Millisecond),
-		method(`"RetryPolicy": {"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "1s"}, "retryPolicy": {"backoffMultiplier": 1, "initialBackoff": ".5s", "retryableStatusCodes": [14]}`): retries(2, 500*time.Millisecond),
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["OK"]`):                                                                                                                      retries(0, 0),
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["unavailable"]`):                                                                                                             nil,
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["\u0055NAVAILABLE"]`):                                                                                                        nil,
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["CANCELED"]`):                                                                                                                nil,
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": [1.0]`):                                                                                                                       nil,
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": [-1]`):                                                                                                                        nil,
-		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": [16]`):                                                                                                                        retries(1, 100*time.Millisecond),
-		retried(sane + `"maxAttempts": 1e1, "retryableStatusCodes": [14]`):                                                                                                                      nil,
-		retried(sane + `"maxAttempts": 100, "retryableStatusCodes": [14]`):                                                                                                                      retries(4, 100*time.Millisecond),
-		retried(`"initialBackoff": "0s", "maxBackoff": "1s", "backoffMultiplier": 2, "maxAttempts": 2, "retryableStatusCodes": [14]`):                                                           nil,
-		method(`"retryPolicy": null`):                                                                  retries(0, 0),
-		method(`"maxRequestMessageBytes": "1"`):                                                        nil,
-		`{"methodConfig": [{"retryPolicy": {"maxAttempts": "many"}}]}`:                                 nil,
-		`{"methodConfig": [{"name": [{}]}, {"retryPolicy": {"maxAttempts": 1}}]}`:                      any,
-		`{"methodConfig": [{"name": []}, {"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}`:          nil,
-		`{"methodConfig": [{"name": [{}]}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 5000}}`: func(p abate.Policy) bool { return p.RetryBudget.DepositPerSuccess == 1000 },
-		`{"methodConfig": [{"name": [{}]}], "RetryThrottling": {"MaxTokens": 10, "tokenratio": 1}}`:    func(p abate.Policy) bool { return p.RetryBudget.MaxTokens == 5 },
-		`{"methodConfig": [{"name": [{}]}], "retryThrottling": null}`:                                  any,
-		`{"methodConfig": [{"name": [{}]}], "loadBalancingPolicy": 5}`:                                 nil,
-		`{"methodConfig": [{"name": [{}]}], "loadBalancingPolicy": "nobody knows it"}`:                 any,
-		`{"methodConfig": [{"name": [{}]}], "healthCheckConfig": []}`:                                  nil,
-		`{"methodConfig": [{"name": [{}]}]} {}`:                                                        nil,
+		`{"METHODCONFIG": [{"Name": [{"SERVICE": "a", "Method": "b"}], "tiMeouT": ` +
+			`"1s"}]}`: timeout(time.Second),
+		`{"methodConfig": [{"name": [null], "timeout": "1s"}, ` +
+			`null]}`: timeout(time.Second),
+		`{"methodConfig": [{"name": [{"service": "a"}]}, {"name": [{"service": "a", "method": ` +
+			`""}]}]}`: nil,
+		retried(`"MaxAttempts": 3, "INITIALBACKOFF": ".01s", "maxbackoff": "1.s", "BackoffMultiplier": 2, ` +
+			`"retryablestatuscodes": ["UNAVAILABLE"]`): retries(2, 10*time.Millisecond),
+		method(`"RetryPolicy": {"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "1s"}, "retryPolicy": ` +
+			`{"backoffMultiplier": 1, "initialBackoff": ".5s", "retryableStatusCodes": [14]}`): retries(2, 500*time.Millisecond),
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": ["OK"]`): retries(0, 0),
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": ["unavailable"]`): nil,
+		retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ` +
+			`["\u0055NAVAILABLE"]`): nil,
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": ["CANCELED"]`): nil,
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": [1.0]`): nil,
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": [-1]`): nil,
+		retried(sane +
+			`"maxAttempts": 2, "retryableStatusCodes": [16]`): retries(1, 100*time.Millisecond),
+		retried(sane +
+			`"maxAttempts": 1e1, "retryableStatusCodes": [14]`): nil,
+		retried(sane +
+			`"maxAttempts": 100, "retryableStatusCodes": [14]`): retries(4, 100*time.Millisecond),
+		retried(`"initialBackoff": "0s", "maxBackoff": "1s", "backoffMultiplier": 2, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [14]`): nil,
+		method(`"retryPolicy": null`):                                                         retries(0, 0),
+		method(`"maxRequestMessageBytes": "1"`):                                               nil,
+		`{"methodConfig": [{"retryPolicy": {"maxAttempts": "many"}}]}`:                        nil,
+		`{"methodConfig": [{"name": [{}]}, {"retryPolicy": {"maxAttempts": 1}}]}`:             any,
+		`{"methodConfig": [{"name": []}, {"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}`: nil,
+		`{"methodConfig": [{"name": [{}]}], "retryThrottling": {"maxTokens": 10, "tokenRatio": ` +
+			`5000}}`: func(p abate.Policy) bool {
+			return p.RetryBudget.DepositPerSuccess == 1000
+		},
+		`{"methodConfig": [{"name": [{}]}], "RetryThrottling": {"MaxTokens": 10, "tokenratio": ` +
+			`1}}`: func(p abate.Policy) bool {
+			return p.RetryBudget.MaxTokens == 5
+		},
+		`{"methodConfig": [{"name": [{}]}], "retryThrottling": null}`:                  any,
+		`{"methodConfig": [{"name": [{}]}], "loadBalancingPolicy": 5}`:                 nil,
+		`{"methodConfig": [{"name": [{}]}], "loadBalancingPolicy": "nobody knows it"}`: any,
+		`{"methodConfig": [{"name": [{}]}], "healthCheckConfig": []}`:                  nil,
+		`{"methodConfig": [{"name": [{}]}]} {}`:                                        nil,
 	} {
 		c, err := abategrpc.ParseServiceConfig([]byte(text))
 		if theirs := accepted([]byte(text)); (theirs == nil) != (err == nil) {
@@ -280,9 +334,11 @@ func TestAServiceConfigIsReadAsByGRPC(t *testing.T) {
 		}
 	}
 	for text, ok := range map[string]bool{
-		`null`: true, `{}`: true, `{"methodConfig": null}`: true, `{"retryThrottling": {"maxTokens": 5000}}`: true, `{"healthCheckConfig": {"serviceName": "a"}}`: true,
-		``: false, `[]`: false, `{"methodConfig": {}}`: false, `{"retryThrottling": {"maxTokens": "5000"}}`: false, `{"healthCheckConfig": {"serviceName": 1}}`: false,
-		`{"loadBalancingConfig": []}`: false, `{"loadBalancingConfig": [{"round_robin": {}}]}`: true,
+		`null`: true, `{}`: true, `{"methodConfig": null}`: true, `{"retryThrottling": {"maxTokens": 5000}}`: true,
+		`{"healthCheckConfig": {"serviceName": "a"}}`: true,
+		``: false, `[]`: false, `{"methodConfig": {}}`: false, `{"retryThrottling": {"maxTokens": "5000"}}`: false,
+		`{"healthCheckConfig": {"serviceName": 1}}`: false,
+		`{"loadBalancingConfig": []}`:               false, `{"loadBalancingConfig": [{"round_robin": {}}]}`: true,
 	} {
 		c, err := abategrpc.ParseServiceConfig([]byte(text))
 		if theirs := accepted([]byte(text)); (theirs == nil) != ok || (err == nil) != ok || ok && len(c.Methods) > 0 {
@@ -293,8 +349,10 @@ func TestAServiceConfigIsReadAsByGRPC(t *testing.T) {
 
 func TestAServiceConfigComesBackAsItWas(t *testing.T) {
 	for _, text := range []string{
-		fullConfig, `{}`, method(`"timeout": "0.000000001s"`), method(`"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0s"}`),
-		retried(`"initialBackoff": "5s", "maxBackoff": "1s", "backoffMultiplier": 1.3, "maxAttempts": 2, "retryableStatusCodes": [1, 1, 2]`),
+		fullConfig, `{}`, method(`"timeout": "0.000000001s"`),
+		method(`"hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0s"}`),
+		retried(`"initialBackoff": "5s", "maxBackoff": "1s", "backoffMultiplier": 1.3, "maxAttempts": 2, ` +
+			`"retryableStatusCodes": [1, 1, 2]`),
 	} {
 		before := parseConfig(t, text)
 		written, _, err := before.JSON()
@@ -309,14 +367,18 @@ func TestAServiceConfigComesBackAsItWas(t *testing.T) {
 
 func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 	full := abate.Policy{
-		AttemptTimeout: time.Second, Timeout: 3 * time.Second, RetryOwner: core.OwnerEdge, RetryOn: []string{"UNAVAILABLE", "reset", "ABORTED"}, NeverRetryOn: []string{"ABORTED"},
+		AttemptTimeout: time.Second, Timeout: 3 * time.Second, RetryOwner: core.OwnerEdge, RetryOn: []string{
+			"UNAVAILABLE", "reset", "ABORTED",
+		}, NeverRetryOn: []string{"ABORTED"},
 		Retry: abate.Retry{MaxRetries: 9, Backoff: retry.LinearBackoff}, RetryBudget: budget.Config{Ratio: 0.2, Reserve: 10},
 		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5}, Hedge: hedge.Config{Delay: time.Second},
 	}
 	c := abategrpc.ServiceConfig{Methods: []abategrpc.MethodPolicy{
 		{Methods: []string{"*"}, Policy: full},
 		{Methods: []string{"/a.B/C"}, Policy: abate.DefaultPolicy()},
-		{Methods: []string{"/a.B/D"}, Policy: abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff}, RetryMethods: []string{"/a.B/*"}}},
+		{Methods: []string{"/a.B/D"}, Policy: abate.Policy{
+			Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff}, RetryMethods: []string{"/a.B/*"},
+		}},
 	}}
 	text, notes, err := c.JSON()
 	if err != nil {
@@ -330,10 +392,13 @@ func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 	}
 	all := strings.Join(notes, "\n")
 	for _, want := range []string{
-		"methodConfig[0]: maxRetries 9 is written as 4", "methodConfig[0]: backoff linear", "methodConfig[0]: jitter full", "methodConfig[0]: hedge is left out",
-		"methodConfig[0]: retryBudget ratio is written as retryThrottling", "methodConfig[0]: attemptTimeout cannot", "methodConfig[0]: retryOwner cannot",
+		"methodConfig[0]: maxRetries 9 is written as 4", "methodConfig[0]: backoff linear", "methodConfig[0]: jitter full",
+		"methodConfig[0]: hedge is left out",
+		"methodConfig[0]: retryBudget ratio is written as retryThrottling", "methodConfig[0]: attemptTimeout cannot",
+		"methodConfig[0]: retryOwner cannot",
 		"methodConfig[0]: circuitBreaker cannot", "methodConfig[0]: a word other than a code",
-		"methodConfig[1]: retries are left out", "methodConfig[1]: retryBudget differs", "methodConfig[1]: outlierDetection cannot",
+		"methodConfig[1]: retries are left out", "methodConfig[1]: retryBudget differs",
+		"methodConfig[1]: outlierDetection cannot",
 		"methodConfig[2]: has no retryBudget", "methodConfig[2]: jitter full",
 	} {
 		if !strings.Contains(all, want) {
@@ -341,10 +406,12 @@ func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 		}
 	}
 	back := parseConfig(t, string(text)).Methods
-	if p := back[0].Policy; p.MaxRetries != 4 || !slices.Equal(p.RetryOn, []string{"UNAVAILABLE"}) || p.RetryBudget.MaxTokens != 10 || p.RetryBudget.DepositPerSuccess != 0.2 {
+	if p := back[0].Policy; p.MaxRetries != 4 || !slices.Equal(p.RetryOn, []string{"UNAVAILABLE"}) ||
+		p.RetryBudget.MaxTokens != 10 || p.RetryBudget.DepositPerSuccess != 0.2 {
 		t.Errorf("%+v", p)
 	}
-	if back[1].Policy.MaxRetries != 0 || back[2].Policy.MaxRetries != 1 || back[2].Policy.MaxDelay != 100*time.Millisecond {
+	if back[1].Policy.MaxRetries != 0 || back[2].Policy.MaxRetries != 1 ||
+		back[2].Policy.MaxDelay != 100*time.Millisecond {
 		t.Errorf("%+v", back)
 	}
 }
@@ -354,7 +421,8 @@ func TestPoliciesThatAreWrongAreNotWritten(t *testing.T) {
 		{Methods: []string{"Get", "*", "*"}, Policy: abate.Policy{Retry: abate.Retry{Multiplier: 0.5}}}, {},
 	}}
 	_, _, err := c.JSON()
-	for _, want := range []string{`methodConfig[0]: "Get" is no method`, "methodConfig[0]: * has a policy already", "methodConfig[0]: multiplier: 0.5 is out of range", "methodConfig[1]: is for no method"} {
+	for _, want := range []string{`methodConfig[0]: "Get" is no method`, "methodConfig[0]: * has a policy already",
+		"methodConfig[0]: multiplier: 0.5 is out of range", "methodConfig[1]: is for no method"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in %v", want, err)
 		}
@@ -389,10 +457,12 @@ func TestAClientIsMadeOfAServiceConfig(t *testing.T) {
 	if got := fmt.Sprint(names); got != "[payments payments/shop.Payment/Charge]" {
 		t.Error(got)
 	}
-	if len(client.Methods) != 2 || !client.Methods[0].WaitForReady || client.Methods[1].Guard != client.Guard || client.Methods[1].Methods[0] != "/other.Service/*" {
+	if len(client.Methods) != 2 || !client.Methods[0].WaitForReady || client.Methods[1].Guard != client.Guard ||
+		client.Methods[1].Methods[0] != "/other.Service/*" {
 		t.Errorf("%+v", client.Methods)
 	}
-	if own := client.Methods[0].Guard; own.Budget() == nil || own.Budget() != client.Guard.Budget() || own.Breaker() == nil {
+	if own := client.Methods[0].Guard; own.Budget() == nil || own.Budget() != client.Guard.Budget() ||
+		own.Breaker() == nil {
 		t.Error("the guards share no budget, or have no breaker")
 	}
 	conn := dial(t, plain.Target(), client.DialOptions()...)
@@ -438,10 +508,13 @@ func twice(text []byte) bool {
 
 func FuzzServiceConfig(f *testing.F) {
 	for _, text := range []string{
-		fullConfig, `{}`, retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]`), method(`"hedgingPolicy": {"maxAttempts": 5, "hedgingDelay": "0s"}`),
-		`{"methodConfig":[{"name":[{"service":"a","method":"b"}],"timeout":"99999999999.999999999s"}]}`, `{"retryThrottling":{"maxTokens":1e3,"tokenRatio":1e-9}}`,
+		fullConfig, `{}`, retried(sane + `"maxAttempts": 2, "retryableStatusCodes": ["UNAVAILABLE"]`),
+		method(`"hedgingPolicy": {"maxAttempts": 5, "hedgingDelay": "0s"}`),
+		`{"methodConfig":[{"name":[{"service":"a","method":"b"}],"timeout":"99999999999.999999999s"}]}`,
+		`{"retryThrottling":{"maxTokens":1e3,"tokenRatio":1e-9}}`,
 		`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":1e1}}]}`, method(`"Timeout": ".01s"`), `null`,
-		retried(`"MaxAttempts": 3, "initialBackoff": ".01s", "maxBackoff": "-1.s", "backoffMultiplier": 2, "retryableStatusCodes": [null, 16, "OK"]`),
+		retried(`"MaxAttempts": 3, "initialBackoff": ".01s", "maxBackoff": "-1.s", "backoffMultiplier": 2, ` +
+			`"retryableStatusCodes": [null, 16, "OK"]`),
 	} {
 		f.Add([]byte(text))
 	}

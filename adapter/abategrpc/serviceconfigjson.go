@@ -15,19 +15,22 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// askGRPC has grpc-go itself read the service config, as the default of a connection that is never made: what it refuses is refused,
-// load balancing that this program does not know among it.
+// askGRPC has grpc-go itself read the service config, as the default of a connection that is never made: what it
+// refuses is refused, load balancing that this program does not know among it.
 func (r *configReader) askGRPC(text []byte) {
-	conn, err := grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(string(text)))
+	conn, err := grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(string(text)))
 	if err != nil {
-		r.add("the document", "is refused by grpc-go: "+err.Error(), "write what grpc-go takes; an empty service config is {}")
+		r.add("the document", "is refused by grpc-go: "+err.Error(),
+			"write what grpc-go takes; an empty service config is {}")
 		return
 	}
 	conn.Close()
 }
 
-// object reads an object with these keys, in any case, as grpc-go does. Those that are null are as if they were not there, and what
-// stands there twice counts as it does to grpc-go: the last, and of objects all together. what names an object without a path.
+// object reads an object with these keys, in any case, as grpc-go does. Those that are null are as if they were not
+// there, and what stands there twice counts as it does to grpc-go: the last, and of objects all together. what names an
+// object without a path.
 func (r *configReader) object(what, path string, raw json.RawMessage, keys ...string) map[string]json.RawMessage {
 	if path != "" {
 		what = path
@@ -160,8 +163,8 @@ func (r *configReader) pause(path string, raw json.RawMessage, most time.Duratio
 	return d
 }
 
-// secondsOf reads a duration as grpc-go does: seconds with an "s" behind them, before or behind whose point the digits may be missing, and
-// which may have signs. What no time.Duration can say is the longest there is.
+// secondsOf reads a duration as grpc-go does: seconds with an "s" behind them, before or behind whose point the digits
+// may be missing, and which may have signs. What no time.Duration can say is the longest there is.
 func secondsOf(raw json.RawMessage) (time.Duration, bool) {
 	var s string
 	if raw == nil || json.Unmarshal(raw, &s) != nil {

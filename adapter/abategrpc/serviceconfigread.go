@@ -16,15 +16,16 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// ParseServiceConfig reads a service config in JSON, as resolvers and grpc.WithDefaultServiceConfig take it. The error joins one
-// *abate.FieldError for each mistake, whose Path is the place in the JSON (methodConfig[2].retryPolicy.maxBackoff); it finds what
-// grpc-go refuses, and a hedgingPolicy that is none, which grpc-go does not look at. What grpc-go takes is taken: keys in any case, times
-// such as ".5s" and "2.s", and what no policy can say to the letter is said as nearly as possible, with a note.
+// ParseServiceConfig reads a service config in JSON, as resolvers and grpc.WithDefaultServiceConfig take it. The error
+// joins one *abate.FieldError for each mistake, whose Path is the place in the JSON
+// (methodConfig[2].retryPolicy.maxBackoff); it finds what grpc-go refuses, and a hedgingPolicy that is none, which
+// grpc-go does not look at. What grpc-go takes is taken: keys in any case, times such as ".5s" and "2.s", and what no
+// policy can say to the letter is said as nearly as possible, with a note.
 //
-//   - A retryPolicy becomes maxRetries, with the codes as retryOn, so that all its methods are repeated; more than 5 attempts are
-//     5, as in gRPC. Delays vary by 20 %, as in gRPC.
-//   - A hedgingPolicy becomes hedges. A copy that fails while no other is in the air ends the call, where gRPC would send the next at
-//     once, and four copies are the most.
+//   - A retryPolicy becomes maxRetries, with the codes as retryOn, so that all its methods are repeated; more than 5
+//     attempts are 5, as in gRPC. Delays vary by 20 %, as in gRPC.
+//   - A hedgingPolicy becomes hedges. A copy that fails while no other is in the air ends the call, where gRPC would
+//     send the next at once, and four copies are the most.
 //   - retryThrottling becomes a retryBudget of the kind tokens with half of maxTokens: gRPC stops at half a bucket.
 func ParseServiceConfig(text []byte) (*ServiceConfig, error) {
 	r := &configReader{seen: make(map[string]string)}
@@ -54,7 +55,8 @@ func (r *configReader) note(path, text string) {
 
 // config reads all of it.
 func (r *configReader) config(text []byte) {
-	all := r.object("the document", "", text, "methodConfig", "retryThrottling", "loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig")
+	all := r.object("the document", "", text, "methodConfig", "retryThrottling", "loadBalancingPolicy",
+		"loadBalancingConfig", "healthCheckConfig")
 	for _, key := range []string{"loadBalancingPolicy", "loadBalancingConfig", "healthCheckConfig"} {
 		if _, ok := all[key]; ok {
 			r.note(key, "is not looked at; leave it in the service config that grpc-go itself gets")
@@ -70,7 +72,8 @@ func (r *configReader) config(text []byte) {
 
 // method reads one methodConfig.
 func (r *configReader) method(path string, raw json.RawMessage) {
-	all := r.object("", path, raw, "name", "waitForReady", "timeout", "retryPolicy", "hedgingPolicy", "maxRequestMessageBytes", "maxResponseMessageBytes")
+	all := r.object("", path, raw, "name", "waitForReady", "timeout", "retryPolicy", "hedgingPolicy",
+		"maxRequestMessageBytes", "maxResponseMessageBytes")
 	switch {
 	case all == nil:
 		return
@@ -145,7 +148,8 @@ func (r *configReader) names(path string, raw json.RawMessage) (patterns []strin
 		case twice:
 			r.add(at, "names the methods of "+before+" again", "remove one of them")
 		case strings.ContainsAny(n.Service+n.Method, "/ \t\r\n") || n.Method == "*":
-			r.note(at, strconv.Quote(n.Service+" "+n.Method)+" is the name of no method, so it is for none; without method it would be all methods of the service")
+			r.note(at, strconv.Quote(n.Service+" "+n.Method)+" is the name of no method, so it is for none; without method it "+
+				"would be all methods of the service")
 		default:
 			patterns = append(patterns, n.pattern())
 		}
@@ -163,7 +167,8 @@ func (r *configReader) text(path string, raw json.RawMessage) (s string) {
 
 // retries reads a retryPolicy.
 func (r *configReader) retries(path string, raw json.RawMessage, p *abate.Policy) {
-	all := r.object("", path, raw, "maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier", "retryableStatusCodes")
+	all := r.object("", path, raw, "maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
+		"retryableStatusCodes")
 	if all == nil {
 		return
 	}
@@ -175,7 +180,8 @@ func (r *configReader) retries(path string, raw json.RawMessage, p *abate.Policy
 		p.InitialDelay = min(p.InitialDelay, p.MaxDelay) // that is how long the first one lasts
 	}
 	at := path + ".backoffMultiplier"
-	if p.Multiplier = r.number(at, all["backoffMultiplier"]); p.Multiplier > 0 && (p.Multiplier < 1 || p.Multiplier > 100) {
+	if p.Multiplier = r.number(at, all["backoffMultiplier"]); p.Multiplier > 0 &&
+		(p.Multiplier < 1 || p.Multiplier > 100) {
 		nearest := min(max(p.Multiplier, 1), 100)
 		r.note(at, fmt.Sprintf("%v is as %v: a policy has 1 to 100", p.Multiplier, nearest))
 		p.Multiplier = nearest
@@ -226,7 +232,8 @@ func (r *configReader) throttling(raw json.RawMessage) {
 	repeats := func(m MethodPolicy) bool { return m.Policy.MaxRetries > 0 || m.Policy.Hedge.Enabled() }
 	if raw == nil {
 		if slices.ContainsFunc(r.out.Methods, repeats) {
-			r.note("retryThrottling", `is not there, so nothing bounds the retries of all calls together; add for example {"maxTokens": 10, "tokenRatio": 0.1}`)
+			r.note("retryThrottling", `is not there, so nothing bounds the retries of all calls together; add for example `+
+				`{"maxTokens": 10, "tokenRatio": 0.1}`)
 		}
 		return
 	}
@@ -234,7 +241,8 @@ func (r *configReader) throttling(raw json.RawMessage) {
 	if all == nil {
 		return
 	}
-	most, ratio := r.number("retryThrottling.maxTokens", all["maxTokens"]), r.number("retryThrottling.tokenRatio", all["tokenRatio"])
+	most, ratio := r.number("retryThrottling.maxTokens", all["maxTokens"]),
+		r.number("retryThrottling.tokenRatio", all["tokenRatio"])
 	if most > 1000 {
 		r.add("retryThrottling.maxTokens", fmt.Sprintf("%v is out of range", most), "allowed: above 0, to 1000")
 	}
@@ -271,21 +279,24 @@ func (r *configReader) attempts(path string, raw json.RawMessage) int {
 	return min(n, mostAttempts)
 }
 
-// codes reads a list of codes, by name or number. sound tells whether there is one, and no mistake. loose takes OK, and null, which
-// is OK to grpc-go: it is no failure, so that naming it says nothing.
+// codes reads a list of codes, by name or number. sound tells whether there is one, and no mistake. loose takes OK, and
+// null, which is OK to grpc-go: it is no failure, so that naming it says nothing.
 func (r *configReader) codes(path string, raw json.RawMessage, loose bool) (names []string, sound bool) {
 	all := r.list(path, raw)
 	sound = len(all) > 0
 	for i, raw := range all {
 		number, err := strconv.ParseUint(string(raw), 10, 32)
 		if err != nil {
-			number = uint64(slices.IndexFunc(core.GRPCCodes[:], func(name string) bool { return string(raw) == strconv.Quote(name) }))
+			number = uint64(slices.IndexFunc(core.GRPCCodes[:], func(name string) bool {
+				return string(raw) == strconv.Quote(name)
+			}))
 		}
 		switch {
 		case loose && (number == 0 || string(raw) == "null"):
 			r.note(fmt.Sprintf("%s[%d]", path, i), "OK is no failure")
 		case number == 0 || number >= uint64(len(core.GRPCCodes)):
-			r.add(fmt.Sprintf("%s[%d]", path, i), string(raw)+" is no code of a failure", "allowed: "+strings.Join(core.GRPCCodes[1:], ", "))
+			r.add(fmt.Sprintf("%s[%d]", path, i), string(raw)+" is no code of a failure",
+				"allowed: "+strings.Join(core.GRPCCodes[1:], ", "))
 			sound = false
 		case !slices.Contains(names, core.GRPCCodes[number]):
 			names = append(names, core.GRPCCodes[number])

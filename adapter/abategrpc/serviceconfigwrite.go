@@ -47,12 +47,12 @@ type jsonThrottling struct {
 	TokenRatio float64 `json:"tokenRatio"`
 }
 
-// JSON writes the policies as a service config, for clients without Abate: of other languages, or behind a resolver that
-// hands it out. The notes say what of the policies it cannot say, and what it says only roughly. The error joins what is wrong
-// with names and policies.
+// JSON writes the policies as a service config, for clients without Abate: of other languages, or behind a resolver
+// that hands it out. The notes say what of the policies it cannot say, and what it says only roughly. The error joins
+// what is wrong with names and policies.
 //
-// Retries are written only for policies that name codes in retryOn, or all the methods in retryMethods: a service config repeats every
-// call, whatever it does.
+// Retries are written only for policies that name codes in retryOn, or all the methods in retryMethods: a service
+// config repeats every call, whatever it does.
 func (c *ServiceConfig) JSON() (text []byte, notes []string, err error) {
 	w := &configWriter{seen: make(map[string]bool)}
 	for i := range c.Methods {
@@ -94,7 +94,8 @@ func (w *configWriter) method(path string, m *MethodPolicy) {
 	}
 	eachField(m.Policy.Validate(), func(e *abate.FieldError) { w.found = append(w.found, fmt.Errorf("%s: %w", path, e)) })
 	p := m.Policy.WithDefaults()
-	p.RetryBudget, p.CircuitBreaker = m.Policy.RetryBudget.WithDefaults(), m.Policy.CircuitBreaker // as written: the rest is the guard's
+	// as written: the rest is the guard's
+	p.RetryBudget, p.CircuitBreaker = m.Policy.RetryBudget.WithDefaults(), m.Policy.CircuitBreaker
 	if p.Timeout > 0 {
 		out.Timeout = seconds(p.Timeout)
 	}
@@ -121,7 +122,8 @@ func (w *configWriter) retries(path string, m *MethodPolicy, p *abate.Policy) *j
 	case p.MaxRetries == 0:
 		return nil
 	case !m.repeatsAll():
-		w.note(path, "retries are left out: the policy repeats only calls that may be, and a service config would repeat all; name codes in retryOn, for example UNAVAILABLE, or the methods in retryMethods")
+		w.note(path, "retries are left out: the policy repeats only calls that may be, and a service config would repeat "+
+			"all; name codes in retryOn, for example UNAVAILABLE, or the methods in retryMethods")
 		return nil
 	case len(codes) == 0:
 		w.note(path, "retries are left out: retryOn and neverRetryOn leave no code of gRPC")
@@ -129,7 +131,8 @@ func (w *configWriter) retries(path string, m *MethodPolicy, p *abate.Policy) *j
 	}
 	out := &jsonRetry{min(p.MaxRetries+1, mostAttempts), seconds(p.InitialDelay), seconds(p.MaxDelay), p.Multiplier, codes}
 	if p.MaxRetries >= mostAttempts {
-		w.note(path, fmt.Sprintf("maxRetries %d is written as %d: gRPC makes %d attempts at most", p.MaxRetries, mostAttempts-1, mostAttempts))
+		w.note(path, fmt.Sprintf("maxRetries %d is written as %d: gRPC makes %d attempts at most", p.MaxRetries,
+			mostAttempts-1, mostAttempts))
 	}
 	switch p.Backoff {
 	case retry.FixedBackoff:
@@ -161,7 +164,8 @@ func (w *configWriter) hedges(path string, m *MethodPolicy, p *abate.Policy, ret
 		w.note(path, "hedge is left out: a service config needs hedge.delay, it cannot learn it")
 		return nil
 	case !m.repeatsAll():
-		w.note(path, "hedge is left out: the policy hedges only calls that may be repeated, and a service config would hedge all; name codes in retryOn, for example UNAVAILABLE, or the methods in retryMethods")
+		w.note(path, "hedge is left out: the policy hedges only calls that may be repeated, and a service config would "+
+			"hedge all; name codes in retryOn, for example UNAVAILABLE, or the methods in retryMethods")
 		return nil
 	}
 	if p.Hedge.Quantile > 0 {
@@ -200,7 +204,8 @@ func (w *configWriter) throttling(path string, p *abate.Policy, repeats bool) {
 		if b.Kind == budget.Adaptive {
 			out.TokenRatio = b.MaxRatio
 		}
-		w.note(path, fmt.Sprintf("retryBudget %s is written as retryThrottling, which is stricter in an outage: only successes earn retries", b.Kind))
+		w.note(path, fmt.Sprintf("retryBudget %s is written as retryThrottling, which is stricter in an outage: only "+
+			"successes earn retries", b.Kind))
 	}
 	w.unsaid(path, "retryBudget.clients", b.Clients > 1)
 	w.unsaid(path, "retryBudget.fleet", b.Fleet)

@@ -18,8 +18,8 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// stacked makes calls of a service that is down through the default policy without a circuit breaker, which would hide what the
-// budget does. try makes one attempt of a retrier above.
+// stacked makes calls of a service that is down through the default policy without a circuit breaker, which would hide
+// what the budget does. try makes one attempt of a retrier above.
 func stacked(t *testing.T) (try func(ctx context.Context, req *wrapperspb.StringValue) error, sent *int) {
 	p := abate.DefaultPolicy()
 	p.CircuitBreaker.Disabled, p.Backoff, p.RetryMethods = true, retry.NoBackoff, []string{chargeMethod}
@@ -42,10 +42,14 @@ func TestRetriesStackedAboveStayWithinTheBudget(t *testing.T) {
 		}
 	}
 	for name, with := range map[string]func(context.Context, int) context.Context{
-		"grpc-previous-rpc-attempts":              numbered("grpc-previous-rpc-attempts", strconv.Itoa),
-		"x-retry-attempty":                        numbered("x-retry-attempty", strconv.Itoa),
-		"x-envoy-attempt-count":                   numbered("x-envoy-attempt-count", func(try int) string { return strconv.Itoa(try + 1) }),
-		"x-goog-api-client":                       numbered("x-goog-api-client", func(try int) string { return "gl-go/1 gccl-attempt-count/" + strconv.Itoa(try+1) }),
+		"grpc-previous-rpc-attempts": numbered("grpc-previous-rpc-attempts", strconv.Itoa),
+		"x-retry-attempty":           numbered("x-retry-attempty", strconv.Itoa),
+		"x-envoy-attempt-count": numbered("x-envoy-attempt-count", func(try int) string {
+			return strconv.Itoa(try + 1)
+		}),
+		"x-goog-api-client": numbered("x-goog-api-client", func(try int) string {
+			return "gl-go/1 gccl-attempt-count/" + strconv.Itoa(try+1)
+		}),
 		"the same request under the same context": func(ctx context.Context, _ int) context.Context { return ctx },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +77,13 @@ func TestCallsThatOnlyLookAlikeAreCallsOfTheirOwn(t *testing.T) {
 		ctx func() context.Context
 		req func() *wrapperspb.StringValue
 	}{
-		"other requests under one context": {func() context.Context { return bounded }, func() *wrapperspb.StringValue { return wrapperspb.String("order") }},
-		"a request that everybody shares":  {t.Context, func() *wrapperspb.StringValue { return shared }},
-		"one request value with other content each time": {func() context.Context { return bounded }, func() *wrapperspb.StringValue {
+		"other requests under one context": {func() context.Context {
+			return bounded
+		}, func() *wrapperspb.StringValue { return wrapperspb.String("order") }},
+		"a request that everybody shares": {t.Context, func() *wrapperspb.StringValue { return shared }},
+		"one request value with other content each time": {func() context.Context {
+			return bounded
+		}, func() *wrapperspb.StringValue {
 			reused.Value += "x"
 			return reused
 		}},

@@ -17,19 +17,21 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// Stream is the interceptor for streams. A stream is repeated, if its method may be, until the first message has come back or the
-// caller has seen the header: what was sent until then is kept, up to MaxBuffered, and sent again. A stream that could not be opened
-// at all is repeated whatever its method.
+// Stream is the interceptor for streams. A stream is repeated, if its method may be, until the first message has come
+// back or the caller has seen the header: what was sent until then is kept, up to MaxBuffered, and sent again. A stream
+// that could not be opened at all is repeated whatever its method.
 //
-// For the guard the call ends, as a success, when the first message that comes back is read: the time to the first answer is what
-// it learns, and a stream that lasts an hour holds no place of a bulkhead. A stream that fails after that is a failure for the
-// circuit breaker, once, when that is read. From there on attemptTimeout is over. The policy's timeout is the deadline of the
-// whole stream, as that of a service config is, and the server hears of it; a stream that may go on for longer needs a guard
-// without one, and one that may stay silent for long a guard without attemptTimeout. A stream that ends before its first message
-// is judged by its status. Streams are never hedged.
+// For the guard the call ends, as a success, when the first message that comes back is read: the time to the first
+// answer is what it learns, and a stream that lasts an hour holds no place of a bulkhead. A stream that fails after
+// that is a failure for the circuit breaker, once, when that is read. From there on attemptTimeout is over. The
+// policy's timeout is the deadline of the whole stream, as that of a service config is, and the server hears of it; a
+// stream that may go on for longer needs a guard without one, and one that may stay silent for long a guard without
+// attemptTimeout. A stream that ends before its first message is judged by its status. Streams are never hedged.
 //
-// The rules of grpc.ClientConn.NewStream hold: read a stream to its end, or cancel its context. Either gives all permits back.
-func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, name string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+// The rules of grpc.ClientConn.NewStream hold: read a stream to its end, or cancel its context. Either gives all
+// permits back.
+func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, name string,
+	streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	m := c.method(name)
 	if m.waits {
 		opts = append([]grpc.CallOption{waitForReady}, opts...)
@@ -50,8 +52,8 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	return s, nil
 }
 
-// stream is what the caller gets: a driver of core.Call, which goes on in the caller's own calls, beside the stream of the attempt
-// in the air. While a retry waits and sends again what was sent, mu is held, and a sender waits too.
+// stream is what the caller gets: a driver of core.Call, which goes on in the caller's own calls, beside the stream of
+// the attempt in the air. While a retry waits and sends again what was sent, mu is held, and a sender waits too.
 type stream struct {
 	client   *Client
 	method   *method
@@ -109,8 +111,8 @@ func (s *stream) lasting(ends time.Duration) (context.Context, context.CancelFun
 	return context.WithTimeout(s.ctx, ends-core.Now())
 }
 
-// SendMsg sends a message. While the stream may still be repeated, an end of it that is noticed here is retried at once, and
-// io.EOF means, as always, that nothing more need be sent and RecvMsg knows why.
+// SendMsg sends a message. While the stream may still be repeated, an end of it that is noticed here is retried at
+// once, and io.EOF means, as always, that nothing more need be sent and RecvMsg knows why.
 func (s *stream) SendMsg(m any) error {
 	t := s.try.Load()
 	if !s.settled.Load() {
@@ -134,8 +136,8 @@ func (s *stream) SendMsg(m any) error {
 	return io.EOF
 }
 
-// resent is told that try t has ended while the caller sent. It tells whether another has taken its place, and has been sent
-// all that t has.
+// resent is told that try t has ended while the caller sent. It tells whether another has taken its place, and has been
+// sent all that t has.
 func (s *stream) resent(t *streamTry) bool {
 	if s.try.Load() != t { // whoever reads was quicker
 		return !s.ended()

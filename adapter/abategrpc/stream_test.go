@@ -183,7 +183,8 @@ func TestAStreamIsNotRepeatedWithoutConsent(t *testing.T) {
 	}
 	ss = b.stream(t, abategrpc.WithIdempotencyKey(t.Context(), "k"), "Watch")
 	send(t, ss, "a")
-	if _, err := collect(ss); !errors.Is(err, abate.ErrAttemptsExhausted) || status.Code(err) != codes.Unavailable || b.calls.Load() != 5 {
+	if _, err := collect(ss); !errors.Is(err, abate.ErrAttemptsExhausted) || status.Code(err) != codes.Unavailable ||
+		b.calls.Load() != 5 {
 		t.Errorf("error %v after %d tries", err, b.calls.Load())
 	}
 	if _, err := collect(ss); status.Code(err) != codes.Unavailable {
@@ -225,7 +226,8 @@ func TestAStreamThatHasSentMuchIsNotRepeated(t *testing.T) {
 			_ = ss.CloseSend()
 			out := new(text)
 			err := ss.RecvMsg(out)
-			if b.calls.Load() != c.tries || (err == nil) != (c.tries > 1) || err == nil && out.Value != strconv.Itoa(len(c.sizes)) {
+			if b.calls.Load() != c.tries || (err == nil) != (c.tries > 1) ||
+				err == nil && out.Value != strconv.Itoa(len(c.sizes)) {
 				t.Errorf("%q, error %v, after %d tries", out.Value, err, b.calls.Load())
 			}
 		})
@@ -255,8 +257,8 @@ func TestMessagesMayBeUsedAgainAfterSendMsg(t *testing.T) {
 	}
 }
 
-// A long upload whose server fails at once is repeated while it is sent, not only when it asks for the answer: by then it
-// would have sent too much.
+// A long upload whose server fails at once is repeated while it is sent, not only when it asks for the answer: by then
+// it would have sent too much.
 func TestAnUploadNoticesThatItHasToBeRepeated(t *testing.T) {
 	begun := make(chan int, 8)
 	b := stand(t, abategrpc.NewClient(guard(t, eager())), nil, func(n int, ss grpc.ServerStream) error {
@@ -309,11 +311,12 @@ func TestAMessageThatWasSentAgainMeanwhileIsSent(t *testing.T) {
 	first := &slowSend{play{ctx: t.Context()}, make(chan struct{}), make(chan struct{})}
 	second := &play{ctx: t.Context(), patience: -1, answers: 2}
 	tries := []grpc.ClientStream{first, second}
-	ss, err := client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-		next := tries[0]
-		tries = tries[1:]
-		return next, nil
-	})
+	ss, err := client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk",
+		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			next := tries[0]
+			tries = tries[1:]
+			return next, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,11 +361,12 @@ func TestASenderDoesNotWaitForTheReaderOfTheNextTry(t *testing.T) {
 	first := &asked{quiet{play{ctx: t.Context()}, make(chan struct{}), make(chan struct{})}, make(chan struct{})}
 	second := &quiet{play{ctx: t.Context(), patience: -1, answers: 2}, make(chan struct{}), make(chan struct{})}
 	tries := []grpc.ClientStream{first, second}
-	ss, err := client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-		next := tries[0]
-		tries = tries[1:]
-		return next, nil
-	})
+	ss, err := client.Stream(t.Context(), kinds["Talk"], nil, "/shop.Payment/Talk",
+		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			next := tries[0]
+			tries = tries[1:]
+			return next, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +467,9 @@ func TestHeaderAndTrailerAreThoseOfTheLastTry(t *testing.T) {
 	})
 	var trailer metadata.MD
 	var finished []error
-	ss := b.stream(t, t.Context(), "Watch", grpc.Trailer(&trailer), grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+	ss := b.stream(t, t.Context(), "Watch", grpc.Trailer(&trailer), grpc.OnFinish(func(err error) {
+		finished = append(finished, err)
+	}))
 	send(t, ss, "a")
 	_ = ss.CloseSend()
 	header, err := ss.Header() // nothing has been read yet: it repeats the stream
@@ -530,13 +536,22 @@ func TestAStreamGivesItsPlaceBack(t *testing.T) {
 		talk talks
 		end  func(cancel func(), b *backend, ss grpc.ClientStream)
 	}{
-		"with its first message":        {speaks, func(_ func(), _ *backend, ss grpc.ClientStream) { _ = ss.RecvMsg(new(text)) }},
+		"with its first message": {speaks, func(_ func(), _ *backend, ss grpc.ClientStream) {
+			_ = ss.RecvMsg(new(text))
+		}},
 		"when it is abandoned":          {hangs, leave},
 		"when its connection is closed": {hangs, func(_ func(), b *backend, _ grpc.ClientStream) { _ = b.conn.Close() }},
-		"when its server stops":         {hangs, func(_ func(), b *backend, ss grpc.ClientStream) { b.server.Stop(); _, _ = collect(ss) }},
-		"at its end":                    {func(int, grpc.ServerStream) error { return nil }, func(_ func(), _ *backend, ss grpc.ClientStream) { _, _ = collect(ss) }},
-		"after all tries":               {func(int, grpc.ServerStream) error { return errNo }, func(_ func(), _ *backend, ss grpc.ClientStream) { _, _ = collect(ss) }},
-		"when it cannot send":           {hangs, func(_ func(), _ *backend, ss grpc.ClientStream) { _ = ss.SendMsg("no message") }},
+		"when its server stops": {hangs, func(_ func(), b *backend, ss grpc.ClientStream) {
+			b.server.Stop()
+			_, _ = collect(ss)
+		}},
+		"at its end": {func(int, grpc.ServerStream) error {
+			return nil
+		}, func(_ func(), _ *backend, ss grpc.ClientStream) { _, _ = collect(ss) }},
+		"after all tries": {func(int, grpc.ServerStream) error {
+			return errNo
+		}, func(_ func(), _ *backend, ss grpc.ClientStream) { _, _ = collect(ss) }},
+		"when it cannot send": {hangs, func(_ func(), _ *backend, ss grpc.ClientStream) { _ = ss.SendMsg("no message") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t, one())
@@ -547,7 +562,8 @@ func TestAStreamGivesItsPlaceBack(t *testing.T) {
 			if g.State().Bulkhead.InFlight != 1 {
 				t.Fatalf("%+v", g.State().Bulkhead)
 			}
-			if _, err := b.conn.NewStream(ctx, kinds["Talk"], "/shop.Payment/Talk"); !errors.Is(err, abate.ErrBulkheadFull) || status.Code(err) != codes.Unavailable {
+			if _, err := b.conn.NewStream(ctx, kinds["Talk"], "/shop.Payment/Talk"); !errors.Is(err, abate.ErrBulkheadFull) ||
+				status.Code(err) != codes.Unavailable {
 				t.Errorf("a second stream: %v", err)
 			}
 			c.end(cancel, b, ss)
@@ -587,13 +603,14 @@ func TestATimeLimitEndsWithTheFirstMessage(t *testing.T) {
 	later := time.NewTimer(2 * p.AttemptTimeout)
 	<-later.C
 	close(goOn)
-	if got, err := collect(ss); err != nil || !slices.Equal(got, []string{"second"}) || until < 2 || tries.Load() != until {
+	if got, err := collect(ss); err != nil || !slices.Equal(got, []string{"second"}) || until < 2 ||
+		tries.Load() != until {
 		t.Errorf("%q, error %v, after %d tries, %d before the first message", got, err, tries.Load(), until)
 	}
 }
 
-// The timeout is the deadline of the whole stream, as that of a service config is. Where the first message is the end, an
-// attempt's time limit is one too. A caller's own deadline is never made longer.
+// The timeout is the deadline of the whole stream, as that of a service config is. Where the first message is the end,
+// an attempt's time limit is one too. A caller's own deadline is never made longer.
 func TestATimeoutIsTheDeadlineOfAStreamThatTheServerHears(t *testing.T) {
 	for name, c := range map[string]struct {
 		method           string
@@ -640,7 +657,8 @@ func TestATimeoutIsTheDeadlineOfAStreamThatTheServerHears(t *testing.T) {
 			if _, err := collect(ss); err != nil {
 				t.Error(err)
 			}
-			if left := <-had; left > c.want+time.Second || left < c.want-5*time.Minute || (left == 0) != (c.want == 0) { // grpc-go rounds up
+			// grpc-go rounds up
+			if left := <-had; left > c.want+time.Second || left < c.want-5*time.Minute || (left == 0) != (c.want == 0) {
 				t.Errorf("the server had %v, want %v", left, c.want)
 			}
 		})
@@ -738,7 +756,8 @@ func (u *unhurried) expire(wait func()) {
 	}
 }
 
-// The guard may hear of a deadline before grpc-go does, and lets the try go: the caller is told of the deadline all the same.
+// The guard may hear of a deadline before grpc-go does, and lets the try go: the caller is told of the deadline all the
+// same.
 func TestAStreamWhoseTimeIsUpIsNotCalledCancelled(t *testing.T) {
 	g := guard(t, one())
 	b := stand(t, abategrpc.NewClient(g), nil, func(_ int, ss grpc.ServerStream) error {
@@ -761,7 +780,10 @@ func TestAStreamWhoseTimeIsUpIsNotCalledCancelled(t *testing.T) {
 
 func TestAStreamWhoseCallerLeavesDuringAWaitIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := abate.Policy{Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour}, RetryMethods: []string{"/shop.Payment/*"}}
+	p := abate.Policy{
+		Retry:        abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff, InitialDelay: time.Hour, MaxDelay: time.Hour},
+		RetryMethods: []string{"/shop.Payment/*"},
+	}
 	p.Observer = abate.ObserverFunc(func(e abate.Event) {
 		if e.Kind == core.RetryScheduled {
 			cancel()

@@ -155,8 +155,8 @@ func (s *stream) arrived(t *streamTry) {
 	}
 }
 
-// success is what the first message says. What the callee has to say of its own attempts comes with the trailer, at the end; a
-// callee may show in the header that it has something to say.
+// success is what the first message says. What the callee has to say of its own attempts comes with the trailer, at the
+// end; a callee may show in the header that it has something to say.
 func (s *stream) success(t *streamTry, whole bool) (o abate.Outcome) {
 	switch {
 	case whole:
@@ -173,8 +173,8 @@ func (s *stream) success(t *streamTry, whole bool) (o abate.Outcome) {
 	return o
 }
 
-// tryEnded is told that reading try t has ended with err. It returns errAgain if another one is in the air, else what the
-// caller gets.
+// tryEnded is told that reading try t has ended with err. It returns errAgain if another one is in the air, else what
+// the caller gets.
 func (s *stream) tryEnded(t *streamTry, err error) error {
 	s.mu.Lock()
 	defer s.unlock()
@@ -235,7 +235,8 @@ func (s *stream) broken(err error) {
 	s.noteEnd(err)
 }
 
-// closedBelow is called by grpc-go when it has ended try t, on whose goroutine so ever: mu may be held by who called this.
+// closedBelow is called by grpc-go when it has ended try t, on whose goroutine so ever: mu may be held by who called
+// this.
 func (s *stream) closedBelow(t *streamTry, err error) {
 	t.ending = err
 	t.closed.Store(true)

@@ -63,8 +63,9 @@ func (p *play) RecvMsg(m any) error {
 	return nil
 }
 
-// FuzzStream has a caller do what the bytes say on a stream whose tries fail as the others say. Whatever happens, the try that
-// answers has been sent what the caller sent, in order and once; no try follows an answer; and all permits come back.
+// FuzzStream has a caller do what the bytes say on a stream whose tries fail as the others say. Whatever happens, the
+// try that answers has been sent what the caller sent, in order and once; no try follows an answer; and all permits
+// come back.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("ssscr"), []byte{0, 1, 255}, false)
 	f.Add([]byte("ssssssssssssssssr"), []byte{2, 5, 7}, false)
@@ -80,7 +81,8 @@ func FuzzStream(f *testing.F) {
 		client := abategrpc.NewClient(g)
 		client.MaxBuffered = 400
 		var tries []*play
-		open := func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+		open := func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (
+			grpc.ClientStream, error) {
 			s := &play{ctx: ctx, patience: -1, answers: 2}
 			if n := len(tries); n < len(fails) && fails[n] != 255 {
 				s.patience, s.header = int(fails[n]&15), fails[n]&128 != 0

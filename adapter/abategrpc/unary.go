@@ -15,13 +15,15 @@ import (
 	"github.com/abate-go/abate/hops"
 )
 
-// Unary is the interceptor for unary calls. Each attempt is an RPC of its own: interceptors and stats handlers below see every
-// one, with the context's deadline of that attempt. grpc.Header, grpc.Trailer and grpc.Peer yield what the attempt brought
-// that the caller gets, and grpc.OnFinish is called once.
+// Unary is the interceptor for unary calls. Each attempt is an RPC of its own: interceptors and stats handlers below
+// see every one, with the context's deadline of that attempt. grpc.Header, grpc.Trailer and grpc.Peer yield what the
+// attempt brought that the caller gets, and grpc.OnFinish is called once.
 //
-// Under a policy that hedges, copies of a call that may be repeated are made with a message of their own for the reply, and one for the
-// request: what is not a protobuf message is not hedged. The winner's reply is copied into the caller's.
-func (c *Client) Unary(ctx context.Context, name string, req, reply any, conn *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// Under a policy that hedges, copies of a call that may be repeated are made with a message of their own for the reply,
+// and one for the request: what is not a protobuf message is not hedged. The winner's reply is copied into the
+// caller's.
+func (c *Client) Unary(ctx context.Context, name string, req, reply any, conn *grpc.ClientConn,
+	invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	m := c.method(name)
 	if m.waits {
 		opts = append([]grpc.CallOption{waitForReady}, opts...)
@@ -77,8 +79,8 @@ type unary struct {
 // unaries saves the better half of what a call that succeeds at once would allocate.
 var unaries = sync.Pool{New: func() any { return &unary{end: newEnding()} }}
 
-// attempt is what one attempt hands out: interceptors, stats handlers and whatever they have started may keep it as long as they
-// like, so it is never used again.
+// attempt is what one attempt hands out: interceptors, stats handlers and whatever they have started may keep it as
+// long as they like, so it is never used again.
 type attempt struct {
 	context carrying
 	trailer metadata.MD
@@ -148,7 +150,8 @@ func (u *unary) Attempt(ctx context.Context, s core.Sending) (*attempt, error) {
 			a.brought = &brought{reply: reply}
 		}
 	}
-	err := u.invoker(u.out.context(ctx, u.method, s, &a.context), u.method.name, req, reply, u.conn, a.callOptions(u, end)...)
+	err := u.invoker(u.out.context(ctx, u.method, s, &a.context), u.method.name, req, reply, u.conn,
+		a.callOptions(u, end)...)
 	a.unsent = end.take() && err != nil && a.trailer == nil
 	if s.Number > 1 && u.client.Observer != nil {
 		u.client.Observer.RetryAttempt(u.method.name, hops.Code(statusOf(err).Code()).String())
@@ -226,7 +229,8 @@ type brought struct {
 	peer   peer.Peer
 }
 
-// split takes the options out that must not be there twice: grpc-go would write into them with every attempt, and with two at once.
+// split takes the options out that must not be there twice: grpc-go would write into them with every attempt, and with
+// two at once.
 func split(opts []grpc.CallOption) ([]grpc.CallOption, *wanted) {
 	for i, o := range opts {
 		switch o.(type) {
@@ -277,10 +281,12 @@ func (w *wanted) deliver(a *attempt, err error) {
 	}
 }
 
-// ending notices that grpc-go has ended an RPC. If it has, and has not written a trailer, not even an empty one, then there
-// was no stream: the call has not left. The end alone, or the missing trailer alone, may be the doing of another interceptor.
+// ending notices that grpc-go has ended an RPC. If it has, and has not written a trailer, not even an empty one, then
+// there was no stream: the call has not left. The end alone, or the missing trailer alone, may be the doing of another
+// interceptor.
 //
-// One that is used again and fires late, as grpc-go does not, could at worst do half of what it takes to call an attempt unsent.
+// One that is used again and fires late, as grpc-go does not, could at worst do half of what it takes to call an
+// attempt unsent.
 type ending struct {
 	seen   atomic.Bool
 	option grpc.CallOption

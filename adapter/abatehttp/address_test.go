@@ -19,7 +19,8 @@ import (
 
 func TestAnIPv6CallerIsItsNetwork(t *testing.T) {
 	for text, want := range map[string]string{
-		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "::1": "::/64",
+		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
+		"fe80::1%eth0": "fe80::/64", "::1": "::/64",
 	} {
 		if got := string(hops.AppendCaller(nil, netip.MustParseAddr(text))); got != want {
 			t.Errorf("%s is %q, want %q", text, got, want)
@@ -48,7 +49,8 @@ func TestADeadlineFarAwayIsNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), math.MaxInt64)
 	defer cancel()
 	w := httptest.NewRecorder()
-	abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+	abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.NotFoundHandler()).ServeHTTP(
+		w, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
 	if w.Code != 404 {
 		t.Errorf("%d", w.Code)
 	}
@@ -66,7 +68,8 @@ func TestACertificateHasOneName(t *testing.T) {
 		certificate x509.Certificate
 		want        string
 	}{
-		{x509.Certificate{URIs: []*url.URL{uri, {Scheme: "x"}}, DNSNames: []string{"d"}, Subject: pkix.Name{CommonName: "c"}}, "spiffe://example.org/a"},
+		{x509.Certificate{URIs: []*url.URL{uri, {Scheme: "x"}}, DNSNames: []string{"d"}, Subject: pkix.Name{CommonName: "c"}},
+			"spiffe://example.org/a"},
 		{x509.Certificate{DNSNames: []string{"d", "e"}, Subject: pkix.Name{CommonName: "c"}}, "d"},
 		{x509.Certificate{Subject: pkix.Name{CommonName: "c"}}, "c"},
 		{x509.Certificate{}, ""},

@@ -23,8 +23,10 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// told sends one request through a guard to a base that answers the n-th attempt, and returns the allowances that it was told.
-func told(t *testing.T, p abate.Policy, req *http.Request, answerTo func(n int, req *http.Request) (*http.Response, error)) (all [][]string) {
+// told sends one request through a guard to a base that answers the n-th attempt, and returns the allowances that it
+// was told.
+func told(t *testing.T, p abate.Policy, req *http.Request,
+	answerTo func(n int, req *http.Request) (*http.Response, error)) (all [][]string) {
 	t.Helper()
 	transport := abatehttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
 		all = append(all, slices.Clone(r.Header[hops.Allowance]))
@@ -71,22 +73,39 @@ func TestEachAttemptTellsWhatIsLeft(t *testing.T) {
 		want    [][]string
 	}{
 		"a callee that does not speak": {eager(), within(t, nil), saying(503, ""),
-			[][]string{one(`0;owner="payments"`), one(`0;owner="payments"`), one(`0;owner="payments"`), one(`0;owner="payments"`)}},
+			[][]string{one(`0;owner="payments"`), one(`0;owner="payments"`), one(`0;owner="payments"`),
+				one(`0;owner="payments"`)}},
 		"a callee that speaks": {eager(), within(t, nil), saying(503, "0"),
-			[][]string{one(`0;owner="payments"`), one(`1;owner="payments"`), one(`0;owner="payments"`), one(`0;owner="payments"`)}},
+			[][]string{one(`0;owner="payments"`), one(`1;owner="payments"`), one(`0;owner="payments"`),
+				one(`0;owner="payments"`)}},
 		"a callee that has retried": {eager(), within(t, nil), saying(503, "1"),
 			[][]string{one(`0;owner="payments"`), one(`0;owner="payments"`)}},
-		"a callee that has retried all":     {eager(), within(t, nil), saying(503, "3"), [][]string{one(`0;owner="payments"`)}},
-		"a callee that is through":          {eager(), within(t, nil), saying(503, "0;final"), [][]string{one(`0;owner="payments"`)}},
-		"in a tree without anything left":   {eager(), within(t, core.NewCallTree(core.Allowance{Owner: "shop"})), saying(503, "0"), [][]string{one(`0;owner="shop"`)}},
-		"in a tree, by one who does not":    {none, within(t, core.NewCallTree(core.Allowance{Left: 2, Owner: "shop"})), saying(200, "0"), [][]string{one(`0;owner="shop"`)}},
-		"a root that repeats nothing":       {none, within(t, nil), saying(503, ""), [][]string{nil}},
-		"an arriving one is replaced":       {eager(), within(t, nil, hops.Allowance, "9", hops.Allowance, "8"), saying(200, ""), [][]string{one(`0;owner="payments"`)}},
-		"an arriving one, nobody repeats":   {none, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{one("9")}},
-		"an arriving one, not believed":     {none, within(t, core.NewOpenCallTree(), hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
-		"an arriving one, each for itself":  {alone, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
-		"each for itself says nothing":      {alone, within(t, core.NewCallTree(core.Allowance{})), saying(503, "0"), [][]string{nil, nil, nil, nil}},
-		"a success that cannot be repeated": {eager(), within(t, nil), saying(404, "7;final"), [][]string{one(`0;owner="payments"`)}},
+		"a callee that has retried all": {
+			eager(), within(t, nil), saying(503, "3"), [][]string{one(`0;owner="payments"`)},
+		},
+		"a callee that is through": {
+			eager(), within(t, nil), saying(503, "0;final"), [][]string{one(`0;owner="payments"`)},
+		},
+		"in a tree without anything left": {eager(), within(t, core.NewCallTree(core.Allowance{Owner: "shop"})),
+			saying(503, "0"), [][]string{one(`0;owner="shop"`)}},
+		"in a tree, by one who does not": {none, within(t, core.NewCallTree(core.Allowance{Left: 2, Owner: "shop"})),
+			saying(200, "0"), [][]string{one(`0;owner="shop"`)}},
+		"a root that repeats nothing": {none, within(t, nil), saying(503, ""), [][]string{nil}},
+		"an arriving one is replaced": {eager(), within(t, nil, hops.Allowance, "9", hops.Allowance, "8"),
+			saying(200, ""), [][]string{one(`0;owner="payments"`)}},
+		"an arriving one, nobody repeats": {
+			none, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{one("9")},
+		},
+		"an arriving one, not believed": {
+			none, within(t, core.NewOpenCallTree(), hops.Allowance, "9"), saying(200, ""), [][]string{nil},
+		},
+		"an arriving one, each for itself": {alone, within(t, nil, hops.Allowance, "9"), saying(200, ""), [][]string{nil}},
+		"each for itself says nothing": {
+			alone, within(t, core.NewCallTree(core.Allowance{})), saying(503, "0"), [][]string{nil, nil, nil, nil},
+		},
+		"a success that cannot be repeated": {
+			eager(), within(t, nil), saying(404, "7;final"), [][]string{one(`0;owner="payments"`)},
+		},
 	} {
 		if got := told(t, c.policy, c.request, c.answers); !slices.EqualFunc(got, c.want, slices.Equal) {
 			t.Errorf("%s: told %q, want %q", name, got, c.want)
@@ -156,8 +175,10 @@ func TestAReverseProxyDoesNotPassOnWhatItWasTold(t *testing.T) {
 	}
 }
 
-// madeAfter reports what a call of url makes of a tree that has so much left, under a guard whose callee speaks if it does at warm.
-func madeAfter(t *testing.T, client *http.Client, transport *abatehttp.Transport, warm string, url string, left int) core.Below {
+// madeAfter reports what a call of url makes of a tree that has so much left, under a guard whose callee speaks if it
+// does at warm.
+func madeAfter(t *testing.T, client *http.Client, transport *abatehttp.Transport, warm string, url string,
+	left int) core.Below {
 	t.Helper()
 	if warm != "" { // the guard learns that its callee speaks
 		mustDo(t, client, newRequest(t, "GET", warm, nil))
@@ -207,7 +228,9 @@ func TestWhatWasNotSentHasUsedNothing(t *testing.T) {
 // TestABaseWithoutTraceIsBelievedOnlyItsDialErrors: what does not say that it looks for a connection may have sent it.
 func TestABaseWithoutTraceIsBelievedOnlyItsDialErrors(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
-	for err, want := range map[error]int{dial: 0, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("reset")}: 1, io.ErrUnexpectedEOF: 1} {
+	for err, want := range map[error]int{
+		dial: 0, &net.OpError{Op: "read", Net: "tcp", Err: errors.New("reset")}: 1, io.ErrUnexpectedEOF: 1,
+	} {
 		asked := 0
 		g := guard(t, abate.Policy{Retry: abate.Retry{MaxRetries: 2}, NeverRetryOn: []string{"error"}})
 		transport := abatehttp.NewTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -216,7 +239,8 @@ func TestABaseWithoutTraceIsBelievedOnlyItsDialErrors(t *testing.T) {
 			}
 			return nil, err
 		}), g)
-		if got := madeAfter(t, &http.Client{Transport: transport}, transport, "http://x.test", "http://x.test", 2); got.Made != want {
+		if got := madeAfter(t, &http.Client{Transport: transport}, transport, "http://x.test", "http://x.test",
+			2); got.Made != want {
 			t.Errorf("%v: %d extra attempts are reported, want %d", err, got.Made, want)
 		}
 		if o := abatehttp.ClassifyError(g, err, true); o.Unsent != (want == 0) {
@@ -260,7 +284,8 @@ func TestACallerWhoLeavesBeforeThereIsAConnectionGetsTheErrorAsItIs(t *testing.T
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	_, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil).WithContext(ctx))
+	_, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(
+		newRequest(t, "GET", "http://payments.test", nil).WithContext(ctx))
 	if err != context.Canceled {
 		t.Errorf("%T: %v", err, err)
 	}
@@ -280,7 +305,9 @@ func TestAServerThatAsksNotToBeAskedIsFinalForAll(t *testing.T) {
 
 func TestEveryAnswerSaysWhatWasMade(t *testing.T) {
 	g := guard(t, eager())
-	for status, final := range map[int]bool{200: false, 204: false, 302: false, 404: false, 408: true, 429: true, 501: true, 503: true} {
+	for status, final := range map[int]bool{
+		200: false, 204: false, 302: false, 404: false, 408: true, 429: true, 501: true, 503: true,
+	} {
 		o := abatehttp.ClassifyStatus(g, status, http.Header{hops.Made: {"2", "1;final"}}, true)
 		if want := (core.Below{Said: true, Made: 2, Final: final}); o.Below != want {
 			t.Errorf("%d: %+v, want %+v", status, o.Below, want)

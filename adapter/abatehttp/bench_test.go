@@ -33,7 +33,8 @@ func BenchmarkClient(b *testing.B) {
 		name   string
 		policy *abate.Policy
 		omit   bool
-	}{{"plain", nil, false}, {"guarded", &full, false}, {"guarded-timeouts", &timed, false}, {"guarded-timeouts-no-headers", &timed, true}} {
+	}{{"plain", nil, false}, {"guarded", &full, false}, {"guarded-timeouts", &timed, false},
+		{"guarded-timeouts-no-headers", &timed, true}} {
 		b.Run(c.name, func(b *testing.B) {
 			client := &http.Client{Transport: stub{body: "ok"}}
 			if c.policy != nil {

@@ -35,7 +35,8 @@ func halfServer(t *testing.T) (url string) {
 	return s.URL
 }
 
-// A body that dies is a failure of the service, whose head came in time. It counts once, and only for what the service did.
+// A body that dies is a failure of the service, whose head came in time. It counts once, and only for what the service
+// did.
 func TestABodyThatDiesIsAFailureThatTheBreakerSees(t *testing.T) {
 	url := halfServer(t)
 	for _, row := range []struct {
@@ -61,7 +62,9 @@ func TestABodyThatDiesIsAFailureThatTheBreakerSees(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := guard(t, abate.Policy{AttemptTimeout: row.timeout, CircuitBreaker: breaker.Config{FailureRateThreshold: 1, MinimumNumberOfCalls: 100}})
+			g := guard(t, abate.Policy{
+				AttemptTimeout: row.timeout, CircuitBreaker: breaker.Config{FailureRateThreshold: 1, MinimumNumberOfCalls: 100},
+			})
 			client := &http.Client{Transport: abatehttp.NewTransport(nil, g)}
 			for range 15 {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -56,7 +56,8 @@ func (c *call) prepare() {
 	c.content.open(c.request, hold)
 	// Two copies of a request that takes the connection over would be two conversations. The values of a trailer come
 	// with the reading of the caller's body, too late for the other copy.
-	c.hedged = c.again && p.Hedge.Enabled() && c.content.replayable() && c.request.Header["Upgrade"] == nil && c.request.Trailer == nil
+	c.hedged = c.again && p.Hedge.Enabled() && c.content.replayable() && c.request.Header["Upgrade"] == nil &&
+		c.request.Trailer == nil
 	if c.hedged {
 		// A hedge that has lost may still be on its way when the caller, who has the answer, uses the request again.
 		c.source = c.request.Clone(c.request.Context())
@@ -79,12 +80,14 @@ func (c *call) lookBack() {
 // Repeated tells core.Run whether somebody above has made this call before.
 func (c *call) Repeated() bool { return c.earlier > 0 }
 
-// remember notes a call that has failed: who made it may make it again. What the caller has broken off or got wrong is no such failure.
+// remember notes a call that has failed: who made it may make it again. What the caller has broken off or got wrong is
+// no such failure.
 func (c *call) remember(resp *http.Response, err error) {
 	if c.numbered {
 		return
 	}
-	failed := err == nil && hops.StatusFailed(resp.StatusCode) || err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
+	failed := err == nil && hops.StatusFailed(resp.StatusCode) ||
+		err != nil && c.request.Context().Err() != context.Canceled && !c.callersFault(err)
 	if c.begun {
 		c.sent = core.Now()
 	}
@@ -99,8 +102,8 @@ func (c *call) remember(resp *http.Response, err error) {
 }
 
 // context is the caller's, made to end when the caller closes Request.Cancel: net/http looks at that during an attempt,
-// and nobody would during the waits. In a request with a deadline the waits end with that: there it is http.Client.Timeout
-// that sets Cancel, for every request, and a goroutine each would be dear.
+// and nobody would during the waits. In a request with a deadline the waits end with that: there it is
+// http.Client.Timeout that sets Cancel, for every request, and a goroutine each would be dear.
 func (c *call) context() context.Context {
 	ctx := c.request.Context()
 	//lint:ignore SA1019 callers still use it
@@ -140,8 +143,8 @@ func repeatable(req *http.Request, methods []string) bool {
 	return Repeatable(req.Method, keyed(req.Header, "Idempotency-Key") || keyed(req.Header, "X-Idempotency-Key"), methods)
 }
 
-// Repeatable tells whether sending a request twice does no harm: it is keyed (it has an Idempotency-Key), or its method is
-// one of methods, a policy's RetryMethods. None means the safe methods. An empty method is GET.
+// Repeatable tells whether sending a request twice does no harm: it is keyed (it has an Idempotency-Key), or its method
+// is one of methods, a policy's RetryMethods. None means the safe methods. An empty method is GET.
 func Repeatable(method string, keyed bool, methods []string) bool {
 	if len(methods) == 0 {
 		methods = safeMethods
@@ -175,7 +178,8 @@ func (c *call) Attempt(ctx context.Context, s core.Sending) (*http.Response, err
 	} else {
 		a.request.Header = c.header(a, ctx, s, n == 1 && c.content.hold > 0)
 	}
-	if _, guarded := c.transport.Base.(*Transport); c.transport.NoHiddenRetries && !guarded { // that one has retries of its own
+	// that one has retries of its own
+	if _, guarded := c.transport.Base.(*Transport); c.transport.NoHiddenRetries && !guarded {
 		sendOnce(&a.request)
 	}
 	resp, err := c.transport.base().RoundTrip(&a.request)
@@ -221,8 +225,8 @@ func (c *call) received(a *attempt, resp *http.Response, err error) (*http.Respo
 // Discard makes the connection of an unwanted response free for the next request.
 func (c *call) Discard(resp *http.Response) { drain(resp) }
 
-// repeats tells whether another attempt may be sent. One that has certainly not reached the server has done nothing there, so
-// what follows it is a first request, whatever its method.
+// repeats tells whether another attempt may be sent. One that has certainly not reached the server has done nothing
+// there, so what follows it is a first request, whatever its method.
 func (c *call) repeats(unsent bool) bool {
 	return c.again && c.content.replayable() || unsent && c.content.untouched()
 }

@@ -97,7 +97,9 @@ func TestAttemptsAreCountedAsFarAsTheyGo(t *testing.T) {
 }
 
 func TestTimeLeftIsRoundedUpAndNeverZero(t *testing.T) {
-	for limit, want := range map[time.Duration]string{time.Second: "1000", 1500 * time.Microsecond: "2", time.Nanosecond: "1"} {
+	for limit, want := range map[time.Duration]string{
+		time.Second: "1000", 1500 * time.Microsecond: "2", time.Nanosecond: "1",
+	} {
 		var got string
 		base := roundTrip(func(req *http.Request) (*http.Response, error) {
 			got = req.Header.Get("X-Envoy-Expected-Rq-Timeout-Ms")
@@ -150,7 +152,8 @@ func TestBaseSeesTheCallersContext(t *testing.T) {
 			return answer(req, 200, nil, ""), nil
 		})
 		req := newRequest(t, "GET", "http://payments.test", nil)
-		resp, err := abatehttp.NewTransport(base, guard(t, p)).RoundTrip(req.WithContext(context.WithValue(req.Context(), key{}, "trace 7")))
+		resp, err := abatehttp.NewTransport(base, guard(t, p)).RoundTrip(
+			req.WithContext(context.WithValue(req.Context(), key{}, "trace 7")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +253,8 @@ func TestBasesThatBreakTheContractAreBorne(t *testing.T) {
 		"nothing": func(*http.Request) (*http.Response, error) { return nil, nil },
 		"both":    func(req *http.Request) (*http.Response, error) { return &http.Response{Body: body}, io.EOF },
 	} {
-		if resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil)); resp != nil || err == nil {
+		if resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(
+			newRequest(t, "GET", "http://payments.test", nil)); resp != nil || err == nil {
 			t.Errorf("%s: %v, %v", name, resp, err)
 		}
 	}

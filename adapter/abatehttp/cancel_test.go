@@ -47,7 +47,8 @@ func TestCallersCancellationIsNobodysFailure(t *testing.T) {
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-entered; cancel() }()
-		if _, err := client.Do(newRequest(t, "GET", b.URL, nil).WithContext(ctx)); !errors.Is(err, context.Canceled) || errors.Is(err, abate.ErrCircuitOpen) {
+		if _, err := client.Do(newRequest(t, "GET", b.URL, nil).WithContext(ctx)); !errors.Is(err, context.Canceled) ||
+			errors.Is(err, abate.ErrCircuitOpen) {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -78,7 +79,9 @@ func TestOldCancelChannelIsNobodysFailure(t *testing.T) {
 }
 
 func TestOldCancelChannelEndsTheWaits(t *testing.T) {
-	backoff := abate.Policy{Retry: abate.Retry{MaxRetries: 1, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: retry.NoJitter}}
+	backoff := abate.Policy{
+		Retry: abate.Retry{MaxRetries: 1, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: retry.NoJitter},
+	}
 	queue := abate.Policy{Bulkhead: bulkhead.Config{MaxConcurrentCalls: 1, MaxQueue: 1, MaxWait: time.Hour}}
 	for name, p := range map[string]abate.Policy{"back-off": backoff, "queue": queue, "reading the body": eager()} {
 		t.Run(name, func(t *testing.T) {

@@ -21,13 +21,14 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// trouble is a chain of three services that go wrong at random: a user's client → checkout → payment → a leaf that knows nothing of
-// Abate. Each of the three callers tries three times.
+// trouble is a chain of three services that go wrong at random: a user's client → checkout → payment → a leaf that
+// knows nothing of Abate. Each of the three callers tries three times.
 type trouble struct {
-	mu      sync.Mutex
-	dice    map[string]*rand.Rand // one for each user's request, so that a seed gives the same troubles in any order of requests
-	leaf    map[string]int        // requests that the leaf got, for each user's request
-	extra   map[string]int        // retries and hedges, for each user's request
+	mu sync.Mutex
+	// one for each user's request, so that a seed gives the same troubles in any order of requests
+	dice    map[string]*rand.Rand
+	leaf    map[string]int // requests that the leaf got, for each user's request
+	extra   map[string]int // retries and hedges, for each user's request
 	seed    uint64
 	clients []*http.Transport
 	busy    atomic.Int32 // goroutines at work
@@ -163,7 +164,8 @@ func (c *trouble) run(t *testing.T, n int) {
 		})
 	}
 	crowd.Wait()
-	for _, b := range []*backend{checkout, payment, database} { // each waits for its handlers, also for those whose callers have left
+	// each waits for its handlers, also for those whose callers have left
+	for _, b := range []*backend{checkout, payment, database} {
 		b.Close()
 	}
 	for _, base := range c.clients {
@@ -172,11 +174,13 @@ func (c *trouble) run(t *testing.T, n int) {
 }
 
 func newTrouble(seed uint64, reuse bool) *trouble {
-	return &trouble{dice: map[string]*rand.Rand{}, leaf: map[string]int{}, extra: map[string]int{}, seed: seed, reuse: reuse}
+	return &trouble{dice: map[string]*rand.Rand{}, leaf: map[string]int{}, extra: map[string]int{}, seed: seed,
+		reuse: reuse}
 }
 
-// TestWhateverGoesWrongTheLeafSeesThreeAttempts is the promise of the call tree: three layers, three tries each, and one user's
-// request never comes to more than three at the end of the chain, although requests, answers and connections get lost.
+// TestWhateverGoesWrongTheLeafSeesThreeAttempts is the promise of the call tree: three layers, three tries each, and
+// one user's request never comes to more than three at the end of the chain, although requests, answers and connections
+// get lost.
 func TestWhateverGoesWrongTheLeafSeesThreeAttempts(t *testing.T) {
 	for name, reuse := range map[string]bool{"new connections": false, "kept-alive connections": true} {
 		t.Run(name, func(t *testing.T) {
@@ -196,8 +200,8 @@ func TestWhateverGoesWrongTheLeafSeesThreeAttempts(t *testing.T) {
 	}
 }
 
-// TestATreeWithBranchesKeepsToItsAllowance: services that ask several others at once, with hedges, share the root's two extra
-// attempts, whatever goes wrong.
+// TestATreeWithBranchesKeepsToItsAllowance: services that ask several others at once, with hedges, share the root's two
+// extra attempts, whatever goes wrong.
 func TestATreeWithBranchesKeepsToItsAllowance(t *testing.T) {
 	needs.Whole(t)
 	var attempts atomic.Int32
@@ -259,33 +263,34 @@ func (c *trouble) watch(ctx context.Context, id string, attempts *atomic.Int32) 
 
 // fork is a service that asks the next one three times at once, and does not wait for all answers if one is bad.
 func (c *trouble) fork(t *testing.T, next *http.Client, url string, attempts *atomic.Int32) *backend {
-	h := abatehttp.NewHandler(newGate(t, inbound.Protection{TrustedPeers: []string{"127.0.0.1"}}), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get("X-User-Request")
-		good := make(chan bool, 3)
-		for range 3 {
-			c.busy.Add(1)
-			go func() {
-				defer c.busy.Add(-1)
-				ctx := c.watch(r.Context(), id, attempts)
-				if c.roll(id, 4) == 0 {
-					ctx = context.WithoutCancel(ctx)
-				}
-				req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
-				req.Header.Set("X-User-Request", id)
-				resp, err := next.Do(req)
-				if err == nil {
-					resp.Body.Close()
-				}
-				good <- err == nil && resp.StatusCode < 400
-			}()
-		}
-		for range 3 {
-			if !<-good && c.roll(id, 2) == 0 {
-				w.WriteHeader(502)
-				return
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{TrustedPeers: []string{"127.0.0.1"}}),
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			id := r.Header.Get("X-User-Request")
+			good := make(chan bool, 3)
+			for range 3 {
+				c.busy.Add(1)
+				go func() {
+					defer c.busy.Add(-1)
+					ctx := c.watch(r.Context(), id, attempts)
+					if c.roll(id, 4) == 0 {
+						ctx = context.WithoutCancel(ctx)
+					}
+					req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+					req.Header.Set("X-User-Request", id)
+					resp, err := next.Do(req)
+					if err == nil {
+						resp.Body.Close()
+					}
+					good <- err == nil && resp.StatusCode < 400
+				}()
 			}
-		}
-	}))
+			for range 3 {
+				if !<-good && c.roll(id, 2) == 0 {
+					w.WriteHeader(502)
+					return
+				}
+			}
+		}))
 	return serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		c.busy.Add(1)
 		defer c.busy.Add(-1)

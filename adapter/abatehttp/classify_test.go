@@ -26,7 +26,8 @@ func TestStatusesAreClassified(t *testing.T) {
 		attempts int
 	}{
 		{200, abate.Success, 1}, {204, abate.Success, 1}, {302, abate.Success, 1}, {304, abate.Success, 1},
-		{400, abate.Success, 1}, {401, abate.Success, 1}, {404, abate.Success, 1}, {409, abate.Success, 1}, {425, abate.Success, 1},
+		{400, abate.Success, 1}, {401, abate.Success, 1}, {404, abate.Success, 1}, {409, abate.Success, 1},
+		{425, abate.Success, 1},
 		{408, abate.Failure, 4}, {429, abate.Overload, 4},
 		{500, abate.Failure, 4}, {502, abate.Failure, 4}, {503, abate.Overload, 4}, {504, abate.Failure, 4},
 		{501, abate.Failure, 1}, {505, abate.Failure, 1}, {599, abate.Failure, 1},
@@ -64,7 +65,9 @@ func TestPolicySaysWhichStatusesAreRetried(t *testing.T) {
 }
 
 func TestServerCanForbidTheRetry(t *testing.T) {
-	for header, value := range map[string]string{"X-Envoy-Ratelimited": "true", "Finagle-Http-Nonretryable-Nack": "true", "X-Should-Retry": "False"} {
+	for header, value := range map[string]string{
+		"X-Envoy-Ratelimited": "true", "Finagle-Http-Nonretryable-Nack": "true", "X-Should-Retry": "False",
+	} {
 		if _, _, attempts := judge(t, eager(), answering(503, http.Header{header: {value}})); attempts != 1 {
 			t.Errorf("%s: %s: %d attempts", header, value, attempts)
 		}
@@ -101,7 +104,8 @@ func asked(t testing.TB, status int, header http.Header) time.Duration {
 			got = s.RetryAfter
 		}
 	})}
-	resp, err := abatehttp.NewTransport(answering(status, header), guard(t, p)).RoundTrip(httptest.NewRequest("GET", "http://payments.test", nil))
+	resp, err := abatehttp.NewTransport(answering(status, header), guard(t, p)).RoundTrip(
+		httptest.NewRequest("GET", "http://payments.test", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +159,9 @@ func TestRetryAfterDateIsReadOnTheServersClock(t *testing.T) {
 	// The server's clock is an hour behind ours.
 	synctest.Test(t, func(t *testing.T) {
 		server := time.Now().Add(-time.Hour).UTC()
-		header := http.Header{"Date": {server.Format(http.TimeFormat)}, "Retry-After": {server.Add(20 * time.Second).Format(http.TimeFormat)}}
+		header := http.Header{
+			"Date": {server.Format(http.TimeFormat)}, "Retry-After": {server.Add(20 * time.Second).Format(http.TimeFormat)},
+		}
 		if got := asked(t, 503, header); got != 20*time.Second {
 			t.Errorf("with a Date: %v", got)
 		}
@@ -180,7 +186,8 @@ func TestRetryAfterIsWaitedForAndNeverLess(t *testing.T) {
 				}
 				return answer(req, 200, nil, ""), nil
 			})
-			resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+			resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(
+				newRequest(t, "GET", "http://payments.test", nil))
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatal(resp, err)
 			}
@@ -284,7 +291,8 @@ func TestRefusedConnectionsAreRetried(t *testing.T) {
 	client, _ := newClient(t, guard(t, eager()))
 	_, err = client.Get("http://" + l.Addr().String())
 	var end *abate.Error
-	if !errors.Is(err, abate.ErrAttemptsExhausted) || !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &end) || end.Attempts != 4 {
+	if !errors.Is(err, abate.ErrAttemptsExhausted) || !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &end) ||
+		end.Attempts != 4 {
 		t.Errorf("error %v", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
-// GitHub says in X-RateLimit-Reset when the bucket is full, others in how many seconds. The other headers are the same in both.
+// GitHub says in X-RateLimit-Reset when the bucket is full, others in how many seconds. The other headers are the same
+// in both.
 func TestXRateLimitResetIsTheUnixTimeIfThePolicySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(2), Reset: "epoch"}}
@@ -23,7 +24,8 @@ func TestXRateLimitResetIsTheUnixTimeIfThePolicySaysSo(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 			got := w.Header()
-			if want := fmt.Sprint(time.Now().Unix() + wait); got.Get("X-RateLimit-Reset") != want || !strings.HasSuffix(got.Get("RateLimit"), fmt.Sprint(";t=", wait)) {
+			if want := fmt.Sprint(time.Now().Unix() + wait); got.Get("X-RateLimit-Reset") != want ||
+				!strings.HasSuffix(got.Get("RateLimit"), fmt.Sprint(";t=", wait)) {
 				t.Errorf("request %d: %v, want a reset at %s", n+1, got, want)
 			}
 		}

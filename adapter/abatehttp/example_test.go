@@ -60,7 +60,8 @@ func ExampleHandler() {
 			panic(err)
 		}
 		resp.Body.Close()
-		fmt.Printf("%s, %s left of %s\n", resp.Status, resp.Header.Get("X-RateLimit-Remaining"), resp.Header.Get("RateLimit-Policy"))
+		fmt.Printf("%s, %s left of %s\n", resp.Status, resp.Header.Get("X-RateLimit-Remaining"),
+			resp.Header.Get("RateLimit-Policy"))
 	}
 	// Output:
 	// 200 OK, 0 left of "default";q=1;w=60

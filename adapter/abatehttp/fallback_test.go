@@ -59,7 +59,8 @@ func TestFallbackReplacesAFailedCall(t *testing.T) {
 
 func TestFallbackHasItsBody(t *testing.T) {
 	client := &http.Client{Transport: abatehttp.NewTransport(answering(503, nil), guard(t, degrading()))}
-	if status, body := mustDo(t, client, newRequest(t, "GET", "http://payments.test", nil)); status != 203 || body != `{"degraded":true}` {
+	if status, body := mustDo(t, client, newRequest(t, "GET", "http://payments.test", nil)); status != 203 ||
+		body != `{"degraded":true}` {
 		t.Errorf("%d %q", status, body)
 	}
 	if status, body := mustDo(t, client, newRequest(t, "HEAD", "http://payments.test", nil)); status != 203 || body != "" {
@@ -69,8 +70,11 @@ func TestFallbackHasItsBody(t *testing.T) {
 
 func TestFallbackClosesTheAnswerItReplaces(t *testing.T) {
 	body := &closing{Reader: strings.NewReader("x")}
-	base := roundTrip(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 501, Body: body}, nil })
-	resp, err := abatehttp.NewTransport(base, guard(t, degrading())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+	base := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 501, Body: body}, nil
+	})
+	resp, err := abatehttp.NewTransport(base, guard(t, degrading())).RoundTrip(
+		newRequest(t, "GET", "http://payments.test", nil))
 	if err != nil || resp.StatusCode != 203 || !body.closed.Load() {
 		t.Errorf("%v, error %v, closed %v", resp, err, body.closed.Load())
 	}
@@ -86,7 +90,8 @@ func TestFallbackIsNotForAnswersNorForCallersWhoLeft(t *testing.T) {
 		cancel()
 		return nil, req.Context().Err()
 	})
-	_, err := abatehttp.NewTransport(base, guard(t, degrading())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil).WithContext(ctx))
+	_, err := abatehttp.NewTransport(base, guard(t, degrading())).RoundTrip(
+		newRequest(t, "GET", "http://payments.test", nil).WithContext(ctx))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

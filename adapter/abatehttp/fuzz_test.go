@@ -6,7 +6,9 @@ import (
 )
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, v := range []string{"1", "-1", "1000000000000000000", "soon", "Fri, 20 Nov 2026 08:00:30 GMT", "", "0x10", "१"} {
+	for _, v := range []string{
+		"1", "-1", "1000000000000000000", "soon", "Fri, 20 Nov 2026 08:00:30 GMT", "", "0x10", "१",
+	} {
 		f.Add(v, "Fri, 20 Nov 2026 08:00:00 GMT")
 		f.Add("2", v)
 	}

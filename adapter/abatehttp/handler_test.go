@@ -69,7 +69,10 @@ func protect(t *testing.T, p inbound.Protection, handle http.HandlerFunc) (*back
 
 // places is a protection with so many places and so long a queue.
 func places(n, queue int) inbound.Protection {
-	return inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0, QueueTarget: time.Minute, QueueInterval: time.Minute}}
+	return inbound.Protection{
+		Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: n, MaxQueue: queue, NoQueue: queue == 0,
+			QueueTarget: time.Minute, QueueInterval: time.Minute},
+	}
 }
 
 func perMinute(n int) ratelimit.Config {
@@ -113,7 +116,8 @@ func problem(t *testing.T, resp *http.Response) map[string]any {
 	if err := json.Unmarshal([]byte(body), &p); err != nil {
 		t.Fatalf("status %d, %q is no JSON: %v", resp.StatusCode, body, err)
 	}
-	if resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Cache-Control") != "no-store" || p["status"] != float64(resp.StatusCode) || p["service"] != "payments" {
+	if resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Cache-Control") != "no-store" ||
+		p["status"] != float64(resp.StatusCode) || p["service"] != "payments" {
 		t.Errorf("header %v, problem %v", resp.Header, p)
 	}
 	if resp.Header.Get("Abate-Reason") != p["code"] {
@@ -127,13 +131,16 @@ func TestTheGateLearnsWhatTheHandlerAnswered(t *testing.T) {
 		handle http.HandlerFunc
 		want   abate.Class
 	}{
-		"nothing":              {func(http.ResponseWriter, *http.Request) {}, abate.Success},
-		"a body":               {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }, abate.Success},
-		"404":                  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, abate.Success},
-		"500":                  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, abate.Failure},
-		"503":                  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, abate.Overload},
-		"429":                  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, abate.Overload},
-		"502 after early hint": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(502) }, abate.Failure},
+		"nothing": {func(http.ResponseWriter, *http.Request) {}, abate.Success},
+		"a body":  {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }, abate.Success},
+		"404":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, abate.Success},
+		"500":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, abate.Failure},
+		"503":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, abate.Overload},
+		"429":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, abate.Overload},
+		"502 after early hint": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(103)
+			w.WriteHeader(502)
+		}, abate.Failure},
 		"the first head": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
 			w.WriteHeader(200)
@@ -169,7 +176,8 @@ func TestAPanicFreesThePlaceAndGoesOn(t *testing.T) {
 				t.Errorf("answered %d", resp.StatusCode)
 			}
 			http.DefaultClient.CloseIdleConnections()
-			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Failure || g.State().Shed.InFlight != 0 {
+			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Failure ||
+				g.State().Shed.InFlight != 0 {
 				t.Errorf("%+v, state %+v", done, g.State().Shed)
 			}
 		})
@@ -186,17 +194,20 @@ func TestAboveTheRateLimitThereIs429(t *testing.T) {
 	}{{200, "1"}, {200, "0"}, {429, "0"}} {
 		resp := get(t, b.URL)
 		h := resp.Header
-		if resp.StatusCode != want.status || h.Get("X-RateLimit-Remaining") != want.remaining || h.Get("X-RateLimit-Limit") != "2" || h.Get("RateLimit-Policy") != `"default";q=2;w=3600` {
+		if resp.StatusCode != want.status || h.Get("X-RateLimit-Remaining") != want.remaining ||
+			h.Get("X-RateLimit-Limit") != "2" || h.Get("RateLimit-Policy") != `"default";q=2;w=3600` {
 			t.Fatalf("request %d: status %d, header %v", n, resp.StatusCode, h)
 		}
-		if limit := fmt.Sprintf(`"default";r=%s;t=%s`, want.remaining, h.Get("X-RateLimit-Reset")); h.Get("RateLimit") != limit {
+		if limit := fmt.Sprintf(`"default";r=%s;t=%s`, want.remaining, h.Get("X-RateLimit-Reset")); h.Get("RateLimit") !=
+			limit {
 			t.Errorf("request %d: RateLimit %q, want %q", n, h.Get("RateLimit"), limit)
 		}
 		if want.status == 429 {
 			problem := problem(t, resp)
 			after, err := strconv.Atoi(h.Get("Retry-After"))
 			reset, _ := strconv.Atoi(h.Get("X-RateLimit-Reset"))
-			if err != nil || after < reset || reset < 1740 || reset > 1800 || problem["code"] != "rate-limited" || problem["retryAfter"] != float64(after) {
+			if err != nil || after < reset || reset < 1740 || reset > 1800 || problem["code"] != "rate-limited" ||
+				problem["retryAfter"] != float64(after) {
 				t.Errorf("header %v, problem %v", h, problem)
 			}
 		}
@@ -223,10 +234,13 @@ func TestHeadersFollowTheLimitWhenItChanges(t *testing.T) {
 }
 
 func TestAClosedLimitTellsThatTryingAgainIsInVain(t *testing.T) {
-	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}
+	p := inbound.Protection{
+		RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}},
+	}
 	b, _, _ := protect(t, p, func(http.ResponseWriter, *http.Request) { t.Error("it came through") })
 	resp := get(t, b.URL)
-	if problem(t, resp); resp.StatusCode != 429 || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get("Retry-After") != "" {
+	if problem(t, resp); resp.StatusCode != 429 || resp.Header.Get("X-Should-Retry") != "false" ||
+		resp.Header.Get("Retry-After") != "" {
 		t.Errorf("status %d, header %v", resp.StatusCode, resp.Header)
 	}
 }
@@ -234,7 +248,9 @@ func TestAClosedLimitTellsThatTryingAgainIsInVain(t *testing.T) {
 func TestCostsBelowZeroRefillNothing(t *testing.T) {
 	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(3)}}
 	cost := -1000.0
-	h := abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Cost: func(*http.Request) float64 { return cost }}
+	h := abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Cost: func(*http.Request) float64 {
+		return cost
+	}}
 	status := func() int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
@@ -283,7 +299,8 @@ func TestWithoutAPlaceThereIs503(t *testing.T) {
 	<-began
 	resp := get(t, b.URL)
 	p := problem(t, resp)
-	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); resp.StatusCode != 503 || err != nil || after < 1 || p["code"] != "overloaded" || p["reason"] == nil {
+	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); resp.StatusCode != 503 || err != nil || after < 1 ||
+		p["code"] != "overloaded" || p["reason"] == nil {
 		t.Errorf("status %d, header %v, problem %v", resp.StatusCode, resp.Header, p)
 	}
 	close(end)
@@ -362,14 +379,22 @@ func TestTheLeastDeadlineHolds(t *testing.T) {
 		headers []string
 		want    time.Duration // 0 for none
 	}{
-		"none":                               {},
-		"the gate's":                         {timeout: time.Hour, want: time.Hour},
-		"the caller's":                       {timeout: 2 * time.Hour, headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "3600000"}, want: time.Hour},
-		"the least of the headers":           {headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "7200000", "Grpc-Timeout", "1H"}, want: time.Hour},
-		"the least, the other way":           {headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "3600000", "Grpc-Timeout", "2H"}, want: time.Hour},
-		"the least of a list, the other way": {headers: []string{"Grpc-Timeout", "1H", "Grpc-Timeout", "2H"}, want: time.Hour},
-		"the least of a list":                {headers: []string{"Grpc-Timeout", "2H", "Grpc-Timeout", "1H"}, want: time.Hour},
-		"nonsense":                           {headers: []string{"Grpc-Timeout", "soon", "X-Envoy-Expected-Rq-Timeout-Ms", "-1"}},
+		"none":       {},
+		"the gate's": {timeout: time.Hour, want: time.Hour},
+		"the caller's": {
+			timeout: 2 * time.Hour, headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "3600000"}, want: time.Hour,
+		},
+		"the least of the headers": {
+			headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "7200000", "Grpc-Timeout", "1H"}, want: time.Hour,
+		},
+		"the least, the other way": {
+			headers: []string{"X-Envoy-Expected-Rq-Timeout-Ms", "3600000", "Grpc-Timeout", "2H"}, want: time.Hour,
+		},
+		"the least of a list, the other way": {
+			headers: []string{"Grpc-Timeout", "1H", "Grpc-Timeout", "2H"}, want: time.Hour,
+		},
+		"the least of a list": {headers: []string{"Grpc-Timeout", "2H", "Grpc-Timeout", "1H"}, want: time.Hour},
+		"nonsense":            {headers: []string{"Grpc-Timeout", "soon", "X-Envoy-Expected-Rq-Timeout-Ms", "-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var left time.Duration
@@ -387,23 +412,28 @@ func TestTheLeastDeadlineHolds(t *testing.T) {
 }
 
 func TestAHandlerThatStopsAtTheDeadlineWithoutAWordIsAnsweredFor(t *testing.T) {
-	b, _, log := protect(t, inbound.Protection{Timeout: time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	b, _, log := protect(t, inbound.Protection{Timeout: time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	})
 	resp := get(t, b.URL)
 	if p := problem(t, resp); resp.StatusCode != 504 || p["code"] != "deadline" {
 		t.Errorf("status %d, problem %v", resp.StatusCode, p)
 	}
-	if !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) || log.all(inbound.RequestDone)[0].Class != abate.Failure {
+	if !settles(func() bool {
+		return len(log.all(inbound.RequestDone)) == 1
+	}) || log.all(inbound.RequestDone)[0].Class != abate.Failure {
 		t.Errorf("%+v", log.all(inbound.RequestDone))
 	}
 }
 
 func TestTheContextEndsWithTheRequest(t *testing.T) {
 	var ctx context.Context
-	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Timeout: time.Hour}), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if ctx = r.Context(); ctx.Err() != nil {
-			t.Error("it is over before")
-		}
-	}))
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Timeout: time.Hour}),
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if ctx = r.Context(); ctx.Err() != nil {
+				t.Error("it is over before")
+			}
+		}))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	if ctx.Err() != context.Canceled {
 		t.Error(ctx.Err())
@@ -427,7 +457,9 @@ func TestAStreamIsDoneForTheLimitsAtItsFirstFlush(t *testing.T) {
 		if _, err := io.ReadFull(resp.Body, event); string(event) != "data: hello\n\n" || err != nil {
 			t.Fatalf("status %d, %q, %v", resp.StatusCode, event, err)
 		}
-		if !settles(func() bool { return len(log.all(inbound.RequestDone)) == n+1 }) || log.all(inbound.RequestDone)[n].Class != abate.Success || g.State().Shed.InFlight != 0 {
+		if !settles(func() bool {
+			return len(log.all(inbound.RequestDone)) == n+1
+		}) || log.all(inbound.RequestDone)[n].Class != abate.Success || g.State().Shed.InFlight != 0 {
 			t.Errorf("stream %d is not done: %+v", n, g.State().Shed)
 		}
 	}
@@ -444,7 +476,9 @@ func TestAStreamIsDoneForTheLimitsAtItsFirstFlush(t *testing.T) {
 
 func TestATakenOverConnectionIsDoneForTheLimits(t *testing.T) {
 	for name, hijack := range map[string]func(http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error){
-		"by assertion": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) { return w.(http.Hijacker).Hijack() },
+		"by assertion": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
+			return w.(http.Hijacker).Hijack()
+		},
 		"by controller": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
 			return http.NewResponseController(w).Hijack()
 		},
@@ -485,7 +519,8 @@ func TestATakenOverConnectionIsDoneForTheLimits(t *testing.T) {
 					t.Errorf("%q, %v", got, err)
 				}
 			}
-			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Ignored || g.State().Shed.InFlight != 0 {
+			if done := log.all(inbound.RequestDone); len(done) != 1 || done[0].Class != abate.Ignored ||
+				g.State().Shed.InFlight != 0 {
 				t.Errorf("%+v, %+v", done, g.State().Shed)
 			}
 		})
@@ -523,11 +558,12 @@ func TestTheHandlerCanDoWhatTheWriterBelowCan(t *testing.T) {
 		"nothing, but wrapped": {wrapped{plain}, false, false},
 	} {
 		var flushes, hijacks, reads bool
-		h := abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, flushes = w.(http.Flusher)
-			_, hijacks = w.(http.Hijacker)
-			_, reads = w.(io.ReaderFrom)
-		}))
+		h := abatehttp.NewHandler(newGate(t, inbound.Protection{}),
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, flushes = w.(http.Flusher)
+				_, hijacks = w.(http.Hijacker)
+				_, reads = w.(io.ReaderFrom)
+			}))
 		h.ServeHTTP(c.below, httptest.NewRequest("GET", "/", nil))
 		if flushes != c.flushes || hijacks != c.hijacks || reads != c.hijacks {
 			t.Errorf("%s: flush %v, hijack %v, read from %v", name, flushes, hijacks, reads)
@@ -538,20 +574,23 @@ func TestTheHandlerCanDoWhatTheWriterBelowCan(t *testing.T) {
 func TestFilesGoTheShortWay(t *testing.T) {
 	below := &sink{ResponseWriter: httptest.NewRecorder()}
 	log := new(gateLog)
-	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Observer: log}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n, err := io.Copy(w, io.LimitReader(strings.NewReader("content"), 5)); n != 5 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-	}))
+	h := abatehttp.NewHandler(newGate(t, inbound.Protection{Observer: log}),
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if n, err := io.Copy(w, io.LimitReader(strings.NewReader("content"), 5)); n != 5 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		}))
 	h.ServeHTTP(below, httptest.NewRequest("GET", "/", nil))
 	if below.readFrom != 1 {
 		t.Error("ReadFrom of the writer below was not used")
 	}
-	above := abatehttp.NewHandler(newGate(t, inbound.Protection{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.Copy(w, struct{ io.Reader }{strings.NewReader("content")})
-	}))
+	above := abatehttp.NewHandler(newGate(t, inbound.Protection{}),
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.Copy(w, struct{ io.Reader }{strings.NewReader("content")})
+		}))
 	recorder := httptest.NewRecorder()
-	above.ServeHTTP(wrapped{&sink{ResponseWriter: recorder}}, httptest.NewRequest("GET", "/", nil)) // whose ReadFrom is hidden
+	// whose ReadFrom is hidden
+	above.ServeHTTP(wrapped{&sink{ResponseWriter: recorder}}, httptest.NewRequest("GET", "/", nil))
 	if recorder.Body.String() != "content" {
 		t.Errorf("%q", recorder.Body)
 	}
@@ -561,8 +600,9 @@ func TestAResponseControllerReachesTheConnection(t *testing.T) {
 	b, _, _ := protect(t, places(1, 0), func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		for name, err := range map[string]error{
-			"read deadline": c.SetReadDeadline(time.Now().Add(time.Hour)), "write deadline": c.SetWriteDeadline(time.Now().Add(time.Hour)),
-			"full duplex": c.EnableFullDuplex(), "flush": c.Flush(),
+			"read deadline":  c.SetReadDeadline(time.Now().Add(time.Hour)),
+			"write deadline": c.SetWriteDeadline(time.Now().Add(time.Hour)),
+			"full duplex":    c.EnableFullDuplex(), "flush": c.Flush(),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -582,12 +622,14 @@ func TestEarlyHintsAndTrailersPass(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"X-Late", "7")
 	})
 	var hints []int
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
-		hints = append(hints, code)
-		return nil
-	}})
+	ctx := httptrace.WithClientTrace(t.Context(),
+		&httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
+			hints = append(hints, code)
+			return nil
+		}})
 	resp := send(t, newRequest(t, "GET", b.URL, nil).WithContext(ctx))
-	if body := read(t, resp); body != "content" || resp.Trailer.Get("X-Sum") != "42" || resp.Trailer.Get("X-Late") != "7" || len(hints) != 1 || hints[0] != 103 {
+	if body := read(t, resp); body != "content" || resp.Trailer.Get("X-Sum") != "42" ||
+		resp.Trailer.Get("X-Late") != "7" || len(hints) != 1 || hints[0] != 103 {
 		t.Errorf("%q, trailer %v, hints %v", body, resp.Trailer, hints)
 	}
 }
@@ -621,7 +663,9 @@ func TestHTTP2StreamsPass(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	first := make([]byte, 3)
-	if _, err := io.ReadFull(resp.Body, first); string(first) != "one" || err != nil || !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) {
+	if _, err := io.ReadFull(resp.Body, first); string(first) != "one" || err != nil || !settles(func() bool {
+		return len(log.all(inbound.RequestDone)) == 1
+	}) {
 		t.Errorf("%q, %v, %+v", first, err, log.all(inbound.RequestDone))
 	}
 	close(more)
@@ -642,14 +686,18 @@ func TestAClientThatLeavesSaysNothingAboutTheService(t *testing.T) {
 	<-began
 	leave()
 	<-status
-	if !settles(func() bool { return len(log.all(inbound.RequestDone)) == 1 }) || log.all(inbound.RequestDone)[0].Class != abate.Ignored {
+	if !settles(func() bool {
+		return len(log.all(inbound.RequestDone)) == 1
+	}) || log.all(inbound.RequestDone)[0].Class != abate.Ignored {
 		t.Errorf("%+v", log.all(inbound.RequestDone))
 	}
 }
 
 func TestWithoutAGateRequestsPass(t *testing.T) {
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	closed := newGate(t, inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}})
+	closed := newGate(t, inbound.Protection{
+		RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}},
+	})
 	for name, h := range map[string]*abatehttp.Handler{
 		"none":        {Next: next},
 		"none chosen": {Next: next, Gate: closed, Select: func(*http.Request) *inbound.Gate { return nil }},
@@ -665,7 +713,9 @@ func TestWithoutAGateRequestsPass(t *testing.T) {
 func TestAuthenticationFailsClosed(t *testing.T) {
 	p := inbound.Protection{Authentication: inbound.Authentication{BearerTokens: "/tokens"}}
 	served := 0
-	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })}
+	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		served++
+	})}
 	status := func() int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))

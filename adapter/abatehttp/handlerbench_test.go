@@ -41,11 +41,19 @@ func prices() map[string]struct {
 		"shed fairly":     {inbound.Protection{Shed: crowded}, nil, 1},
 		"limit":           {inbound.Protection{RateLimit: limit}, nil, 2},
 		"limit by caller": {inbound.Protection{RateLimit: byCaller}, nil, 2},
-		"priority":        {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Priority", "CRITICAL"}, 3},
-		"deadline":        {inbound.Protection{Timeout: time.Second}, nil, 6},
-		"allowance":       {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Retry-Allowance", `2;owner="shop"`}, 4},
-		"attempt":         {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"X-Envoy-Attempt-Count", "1"}, 4},
-		"refused":         {inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}}}, nil, 6},
+		"priority": {
+			inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"Abate-Priority", "CRITICAL"}, 3,
+		},
+		"deadline": {inbound.Protection{Timeout: time.Second}, nil, 6},
+		"allowance": {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{
+			"Abate-Retry-Allowance", `2;owner="shop"`,
+		}, 4},
+		"attempt": {inbound.Protection{TrustedPeers: []string{"192.0.2.0/24"}}, []string{"X-Envoy-Attempt-Count", "1"}, 4},
+		"refused": {
+			inbound.Protection{
+				RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: time.Second}}},
+			}, nil, 6,
+		},
 	}
 }
 

@@ -25,9 +25,13 @@ func FuzzRefusal(f *testing.F) {
 	f.Add("\"\\\n\x00\x7f\xff\u2028😀", "\r\n\"", int64(-1), uint8(2))
 	f.Fuzz(func(t *testing.T, gate, detail string, after int64, n uint8) {
 		reasons := []error{abate.ErrRateLimited, abate.ErrOverloaded, abate.ErrDeadline}
-		r := &inbound.Refusal{Reason: reasons[int(n)%len(reasons)], Shed: shed.Reason(n % 8), RetryAfter: time.Duration(after), NoRetry: n%2 == 0}
+		r := &inbound.Refusal{
+			Reason: reasons[int(n)%len(reasons)], Shed: shed.Reason(n % 8), RetryAfter: time.Duration(after), NoRetry: n%2 == 0,
+		}
 		status, code := abatehttp.RefusalStatus(r)
-		for _, body := range [][]byte{abatehttp.AppendRefusal(nil, gate, r), abatehttp.KeyInvalid.Append(nil, gate, detail, time.Duration(after))} {
+		for _, body := range [][]byte{
+			abatehttp.AppendRefusal(nil, gate, r), abatehttp.KeyInvalid.Append(nil, gate, detail, time.Duration(after)),
+		} {
 			var p struct {
 				Status, RetryAfter    int64
 				Code, Detail, Service string
@@ -35,10 +39,12 @@ func FuzzRefusal(f *testing.F) {
 			if err := json.Unmarshal(body, &p); err != nil {
 				t.Fatalf("%q: %v", body, err)
 			}
-			if p.Service != strings.ToValidUTF8(gate, "\ufffd") && utf8.ValidString(gate) || p.RetryAfter != abatehttp.WholeSeconds(time.Duration(after)) {
+			if p.Service != strings.ToValidUTF8(gate, "\ufffd") && utf8.ValidString(gate) ||
+				p.RetryAfter != abatehttp.WholeSeconds(time.Duration(after)) {
 				t.Errorf("%q, of gate %q", body, gate)
 			}
-			if p.Code == code && p.Status != int64(status) || p.Code != code && (p.Status != 400 || utf8.ValidString(detail) && !strings.HasSuffix(p.Detail, detail)) {
+			if p.Code == code && p.Status != int64(status) || p.Code != code &&
+				(p.Status != 400 || utf8.ValidString(detail) && !strings.HasSuffix(p.Detail, detail)) {
 				t.Errorf("%q", body)
 			}
 		}
@@ -50,11 +56,15 @@ func FuzzForwardedFor(f *testing.F) {
 	for _, text := range []string{"", "192.0.2.9", "10.0.0.1, 192.0.2.9", "unknown,", "[::1]:1", ",,", "10.0.0.1:99999"} {
 		f.Add(text)
 	}
-	p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "ip", Config: perMinute(1)}}
+	p := inbound.Protection{
+		TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "ip", Config: perMinute(1)},
+	}
 	f.Fuzz(func(t *testing.T, invented string) {
 		h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		var status []int
-		for _, forwarded := range []string{"198.51.100.1", invented + ",198.51.100.1", invented + ", 198.51.100.1 , 10.1.2.3"} {
+		for _, forwarded := range []string{
+			"198.51.100.1", invented + ",198.51.100.1", invented + ", 198.51.100.1 , 10.1.2.3",
+		} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, from("10.0.0.1:1", "X-Forwarded-For", forwarded))
 			status = append(status, w.Code)
@@ -68,8 +78,8 @@ func FuzzForwardedFor(f *testing.F) {
 	})
 }
 
-// FuzzKeyedAnswer: however a handler writes its answer, the client gets what it would get without a gate, and the repeat
-// gets the same, or 409.
+// FuzzKeyedAnswer: however a handler writes its answer, the client gets what it would get without a gate, and the
+// repeat gets the same, or 409.
 func FuzzKeyedAnswer(f *testing.F) {
 	f.Add("wwf", uint16(40))
 	f.Add("lhwFwlw", uint16(100))
@@ -117,7 +127,8 @@ func FuzzKeyedAnswer(f *testing.F) {
 			if len(body) <= 100 {
 				t.Errorf("%d bytes are not stored", len(body))
 			}
-		case second.StatusCode != want.StatusCode || string(again) != string(got) || second.Header.Get("X-Order") != "1" || second.Header.Get("X-Late") != first.Header.Get("X-Late"):
+		case second.StatusCode != want.StatusCode || string(again) != string(got) || second.Header.Get("X-Order") != "1" ||
+			second.Header.Get("X-Late") != first.Header.Get("X-Late"):
 			t.Errorf("status %d, %q, header %v", second.StatusCode, again, second.Header)
 		}
 	})
@@ -141,7 +152,9 @@ func TestTheProxysPiecesWriteWhatTheyShould(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	for d, want := range map[time.Duration]int64{-1: 0, 0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, 1<<63 - 1: 9223372037} {
+	for d, want := range map[time.Duration]int64{
+		-1: 0, 0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, 1<<63 - 1: 9223372037,
+	} {
 		if got := abatehttp.WholeSeconds(d); got != want {
 			t.Errorf("%v is %d s, want %d", d, got, want)
 		}

@@ -30,10 +30,11 @@ var counts = func() (c [32]string) {
 	return c
 }()
 
-// header copies the caller's header and adds the attempt's number, counted from 1, the whole milliseconds that the attempt
-// has, and what is left of the call tree's retries; late tells that it began some time ago. Values that came with the request
-// do not pass: they were about the hop before this one. Only the map is new. The lists in it are shared, and cut so that adding
-// to one makes a copy. The priority of the work goes on to the next hop; without one, the caller's own header does.
+// header copies the caller's header and adds the attempt's number, counted from 1, the whole milliseconds that the
+// attempt has, and what is left of the call tree's retries; late tells that it began some time ago. Values that came
+// with the request do not pass: they were about the hop before this one. Only the map is new. The lists in it are
+// shared, and cut so that adding to one makes a copy. The priority of the work goes on to the next hop; without one,
+// the caller's own header does.
 func (c *call) header(a *attempt, ctx context.Context, s core.Sending, late bool) http.Header {
 	t, from, n := c.transport, c.source.Header, s.Number+c.earlier
 	h := make(http.Header, len(from)+3)
@@ -62,8 +63,8 @@ func (c *call) header(a *attempt, ctx context.Context, s core.Sending, late bool
 	return h
 }
 
-// passesOn tells whether an allowance that came with the request goes to the next hop as it is: only if nothing is repeated
-// here and nobody has read it, so that this hop is not one of those that share it.
+// passesOn tells whether an allowance that came with the request goes to the next hop as it is: only if nothing is
+// repeated here and nobody has read it, so that this hop is not one of those that share it.
 func (c *call) passesOn(ctx context.Context) bool {
 	p := c.guard.Describe()
 	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != core.OwnerNone && core.CallTreeOf(ctx) == nil

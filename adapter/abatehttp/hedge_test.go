@@ -69,7 +69,8 @@ func TestHedgeWhoseCopiesAllFailReturnsAtOnce(t *testing.T) {
 			return nil, broken
 		})
 		begin := time.Now()
-		_, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		_, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(
+			newRequest(t, "GET", "http://payments.test", nil))
 		if !errors.Is(err, broken) || time.Since(begin) != time.Second || sent.Load() != 2 {
 			t.Errorf("error %v after %v and %d copies", err, time.Since(begin), sent.Load())
 		}
@@ -87,7 +88,8 @@ func TestLosersBodyIsClosed(t *testing.T) {
 			}
 			return answer(req, 200, nil, "fast"), nil
 		})
-		resp, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		resp, err := abatehttp.NewTransport(base, guard(t, hedging(time.Second))).RoundTrip(
+			newRequest(t, "GET", "http://payments.test", nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,12 +111,16 @@ func TestOnlyWhatMayRunTwiceIsHedged(t *testing.T) {
 		body   func() io.Reader
 		want   int64
 	}{
-		"GET":                 {method: "GET", want: 2},
-		"POST":                {method: "POST", want: 1},
-		"POST with a key":     {method: "POST", header: "Idempotency-Key", want: 2},
-		"stream with a key":   {method: "POST", header: "Idempotency-Key", body: func() io.Reader { return strings.NewReader(strings.Repeat("a", 1<<20)) }, want: 1},
-		"GET for an upgrade":  {method: "GET", header: "Upgrade", want: 1},
-		"short body with key": {method: "POST", header: "Idempotency-Key", body: func() io.Reader { return strings.NewReader("a") }, want: 2},
+		"GET":             {method: "GET", want: 2},
+		"POST":            {method: "POST", want: 1},
+		"POST with a key": {method: "POST", header: "Idempotency-Key", want: 2},
+		"stream with a key": {method: "POST", header: "Idempotency-Key", body: func() io.Reader {
+			return strings.NewReader(strings.Repeat("a", 1<<20))
+		}, want: 1},
+		"GET for an upgrade": {method: "GET", header: "Upgrade", want: 1},
+		"short body with key": {method: "POST", header: "Idempotency-Key", body: func() io.Reader {
+			return strings.NewReader("a")
+		}, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -226,7 +232,8 @@ func TestHedgeThatCannotHelpDoesNotEndTheFirstCopy(t *testing.T) {
 				req := newRequest(t, "PUT", "http://payments.test", strings.NewReader("x"))
 				req.Header.Set("Idempotency-Key", "k1")
 				spoil(&p, req)
-				if status, body := mustDo(t, &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p))}, req); status != 200 || body != "ok" {
+				if status, body := mustDo(t, &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p))}, req); status !=
+					200 || body != "ok" {
 					t.Errorf("%d %q", status, body)
 				}
 			})
@@ -253,7 +260,8 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 	b := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
 	policy := hedging(20 * time.Millisecond)
 	policy.Observer = abate.ObserverFunc(func(e abate.Event) {
-		if e.Kind == core.AttemptEnded && e.Class == abate.Overload { // of the copy that came second and found the other one running
+		// of the copy that came second and found the other one running
+		if e.Kind == core.AttemptEnded && e.Class == abate.Overload {
 			close(released)
 		}
 	})
@@ -267,7 +275,8 @@ func TestAHedgeThatMeetsItsOwnFirstCopyIsNoAnswer(t *testing.T) {
 
 func TestAConflictWithARunningTryIsNobodysFailure(t *testing.T) {
 	header := http.Header{"Abate-Reason": {abatehttp.KeyRunning.Code}, "Retry-After": {"1"}}
-	if o := abatehttp.ClassifyStatus(guard(t, abate.Policy{}), http.StatusConflict, header, true); !o.Neutral || o.NoRetry || o.Class != abate.Overload {
+	if o := abatehttp.ClassifyStatus(guard(t, abate.Policy{}), http.StatusConflict, header, true); !o.Neutral ||
+		o.NoRetry || o.Class != abate.Overload {
 		t.Errorf("%+v", o)
 	}
 	if o := abatehttp.ClassifyStatus(guard(t, abate.Policy{}), http.StatusServiceUnavailable, header, true); o.Neutral {

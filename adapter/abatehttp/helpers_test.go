@@ -26,9 +26,12 @@ func eager() abate.Policy {
 	return abate.Policy{Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}}
 }
 
-// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine stands still.
+// staysOpen is a circuit that opens at so many failures and lets nothing through for an hour, however long the machine
+// stands still.
 func staysOpen(failures int) breaker.Config {
-	return breaker.Config{FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour}
+	return breaker.Config{
+		FailureThreshold: failures, WaitDurationInOpenState: time.Hour, MaxWaitDurationInOpenState: time.Hour,
+	}
 }
 
 // alone declines in words what a policy that retries or hedges gets if it says nothing: budget and circuit breaker.
@@ -95,7 +98,8 @@ func checkGoroutines(t *testing.T) {
 	t.Cleanup(func() {
 		if !settles(func() bool { return runtime.NumGoroutine() <= before }) {
 			stacks := make([]byte, 1<<16)
-			t.Errorf("%d goroutines are left, %d were there before\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			t.Errorf("%d goroutines are left, %d were there before\n%s", runtime.NumGoroutine(), before,
+				stacks[:runtime.Stack(stacks, true)])
 		}
 	})
 }

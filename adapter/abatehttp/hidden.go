@@ -11,9 +11,9 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// connCounter counts the connections that one attempt was given. One behind another that brought no answer means that the base sent
-// it again, and none that it was never sent, if it has looked for one. One behind an answer is another request: the base follows a
-// redirect, or answers a challenge.
+// connCounter counts the connections that one attempt was given. One behind another that brought no answer means that
+// the base sent it again, and none that it was never sent, if it has looked for one. One behind an answer is another
+// request: the base follows a redirect, or answers a challenge.
 type connCounter struct {
 	trace  httptrace.ClientTrace
 	holder context.Context // holds the trace, and nothing else
@@ -69,8 +69,8 @@ func (w *watchedContext) begin(ctx context.Context) context.Context {
 	return w
 }
 
-// end returns how often the base sent the attempt again, and whether an attempt that ended with err was certainly never sent.
-// The context stays good for those who still hold it.
+// end returns how often the base sent the attempt again, and whether an attempt that ended with err was certainly never
+// sent. The context stays good for those who still hold it.
 func (w *watchedContext) end(err error) (again int, unsent bool) {
 	c := w.counter
 	seen, n := c.seen.Load(), c.again.Load()

@@ -23,8 +23,8 @@ func dying(t *testing.T) string {
 	})
 }
 
-// reuses returns the request so that *reused tells in the end whether it was sent on a connection that had been used before: on a
-// busy machine net/http may drop one that it could use again.
+// reuses returns the request so that *reused tells in the end whether it was sent on a connection that had been used
+// before: on a busy machine net/http may drop one that it could use again.
 func reuses(req *http.Request) (_ *http.Request, reused *bool) {
 	reused = new(bool)
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { *reused = *reused || info.Reused }}

@@ -100,7 +100,8 @@ func TestRetriesReplayBodyAndTrailerOverHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if content, err := io.ReadAll(resp.Body); string(content) != "content" || err != nil || resp.Trailer.Get("X-Sum") != "42" || n != 4 {
+	if content, err := io.ReadAll(resp.Body); string(content) != "content" || err != nil ||
+		resp.Trailer.Get("X-Sum") != "42" || n != 4 {
 		t.Errorf("%q after %d requests, trailer %v, error %v", content, n, resp.Trailer, err)
 	}
 }

@@ -33,7 +33,8 @@ func withoutInternal(h http.Header) http.Header {
 	return kept
 }
 
-// redirected tells whether http.Client sends the request because another host said so: what is meant for that one is not for this.
+// redirected tells whether http.Client sends the request because another host said so: what is meant for that one is
+// not for this.
 func redirected(req *http.Request) bool {
 	from := req.Response
 	return from != nil && from.Request != nil && endpoint(from.Request) != endpoint(req)

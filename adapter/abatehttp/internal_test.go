@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// What is meant for services of one's own does not go to hosts that nobody has named, unless the policy says so; nor to where a
-// redirect leads.
+// What is meant for services of one's own does not go to hosts that nobody has named, unless the policy says so; nor to
+// where a redirect leads.
 func TestInternalHeadersDoNotLeaveForHostsOutside(t *testing.T) {
 	perHost := func(p abate.Policy) func(*testing.T) *abatehttp.Transport {
 		return func(t *testing.T) *abatehttp.Transport {

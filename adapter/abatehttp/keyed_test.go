@@ -63,7 +63,8 @@ func TestARepeatGetsTheFirstAnswer(t *testing.T) {
 	var answers []*http.Response
 	for n := range 3 {
 		resp := post(t, b.URL+"/orders?x=1", `"k 1"`, "order")
-		if body := read(t, resp); resp.StatusCode != 201 || body != "order" || resp.Header.Get("Location") != "/orders/1" || fmt.Sprint(resp.Header["X-Many"]) != "[a b]" || resp.Header.Get("X-Too-Late") != "" {
+		if body := read(t, resp); resp.StatusCode != 201 || body != "order" || resp.Header.Get("Location") != "/orders/1" ||
+			fmt.Sprint(resp.Header["X-Many"]) != "[a b]" || resp.Header.Get("X-Too-Late") != "" {
 			t.Fatalf("try %d: status %d, header %v, body %q", n, resp.StatusCode, resp.Header, body)
 		}
 		answers = append(answers, resp)
@@ -90,7 +91,8 @@ func TestOneKeyBelongsToOneRequestOfOneCaller(t *testing.T) {
 	p.TrustedPeers = []string{"127.0.0.1"}
 	b, _, log := protect(t, p, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) })
 	post(t, b.URL+"/a", "k", "order")
-	if resp := post(t, b.URL+"/a", "k", "another"); resp.StatusCode != 422 || problem(t, resp)["code"] != "idempotency-mismatch" {
+	if resp := post(t, b.URL+"/a", "k", "another"); resp.StatusCode != 422 ||
+		problem(t, resp)["code"] != "idempotency-mismatch" {
 		t.Errorf("another body: status %d", resp.StatusCode)
 	}
 	if resp := post(t, b.URL+"/b", "k", "order"); resp.StatusCode != 422 {
@@ -129,7 +131,9 @@ func TestKeysAreReadWithCare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := false
-			h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { done = true }))
+			h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				done = true
+			}))
 			r := httptest.NewRequest(c.method, "/", strings.NewReader("body"))
 			if c.keys != nil {
 				r.Header["Idempotency-Key"] = c.keys
@@ -142,7 +146,8 @@ func TestKeysAreReadWithCare(t *testing.T) {
 				}
 				return
 			}
-			if got := problem(t, w.Result()); done || w.Code != 400 || got["code"] != c.code || len(got["detail"].(string)) > 500 {
+			if got := problem(t, w.Result()); done || w.Code != 400 || got["code"] != c.code ||
+				len(got["detail"].(string)) > 500 {
 				t.Errorf("status %d, problem %.1000v", w.Code, got)
 			}
 		})
@@ -168,7 +173,8 @@ func TestTheSameKeyAtOnceIsDoneOnce(t *testing.T) {
 		all = append(all, async(request()))
 	}
 	<-began
-	if resp := send(t, request()); resp.StatusCode != 409 || resp.Header.Get("Retry-After") != "1" || problem(t, resp)["code"] != "idempotency-running" {
+	if resp := send(t, request()); resp.StatusCode != 409 || resp.Header.Get("Retry-After") != "1" ||
+		problem(t, resp)["code"] != "idempotency-running" {
 		t.Errorf("status %d, header %v", resp.StatusCode, resp.Header)
 	}
 	if !settles(func() bool { return b.requests.Load() == 9 }) {
@@ -212,7 +218,8 @@ func TestAnAnswerThatIsNotForGoodIsNotKept(t *testing.T) {
 		r.Header.Set("Idempotency-Key", strings.ReplaceAll(name, " ", "-"))
 		<-async(r)
 		do.Store(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "done") }))
-		if resp := post(t, b.URL, strings.ReplaceAll(name, " ", "-"), "order"); resp.StatusCode != 200 || read(t, resp) != "done" {
+		if resp := post(t, b.URL, strings.ReplaceAll(name, " ", "-"), "order"); resp.StatusCode != 200 ||
+			read(t, resp) != "done" {
 			t.Errorf("after %s: status %d", name, resp.StatusCode)
 		}
 	}
@@ -294,7 +301,8 @@ func TestALargeAnswerPassesAndIsNotReplayed(t *testing.T) {
 	if resp := post(t, b.URL, "k", ""); len(read(t, resp)) != 1100 || resp.StatusCode != 200 {
 		t.Errorf("status %d", resp.StatusCode)
 	}
-	if resp := post(t, b.URL, "k", ""); resp.StatusCode != 409 || problem(t, resp)["code"] != "idempotency-not-stored" || runs != 1 {
+	if resp := post(t, b.URL, "k", ""); resp.StatusCode != 409 || problem(t, resp)["code"] != "idempotency-not-stored" ||
+		runs != 1 {
 		t.Errorf("status %d, %d runs", resp.StatusCode, runs)
 	}
 }
@@ -325,7 +333,8 @@ func TestAnswersAreReplayedWithTheirTrailers(t *testing.T) {
 			t.Errorf("%s: %q, trailer %v", name, body, resp.Trailer)
 		}
 		resp = post(t, b.URL, "k", "")
-		if body := read(t, resp); resp.StatusCode != 200 || resp.Header.Get("Idempotency-Replayed") != "true" || body != "content" || fmt.Sprint(resp.Trailer["X-Sum"]) != "[42]" {
+		if body := read(t, resp); resp.StatusCode != 200 || resp.Header.Get("Idempotency-Replayed") != "true" ||
+			body != "content" || fmt.Sprint(resp.Trailer["X-Sum"]) != "[42]" {
 			t.Errorf("%s: the repeat got %d, %q, trailer %v", name, resp.StatusCode, body, resp.Trailer)
 		}
 	}
@@ -359,7 +368,8 @@ type slowStore struct {
 	completing, complete chan struct{}
 }
 
-func (s *slowStore) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *slowStore) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	s.completing <- struct{}{}
 	<-s.complete
 	return s.Store.Complete(ctx, key, token, r, retention)
@@ -465,7 +475,8 @@ func (s *awayStore) set(err error) {
 	s.complete = err
 }
 
-func (s *awayStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (s *awayStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	if s.err != nil {
 		return idempotency.Begun{}, s.err
 	}
@@ -481,7 +492,8 @@ func (s *awayStore) Renew(ctx context.Context, key string, token uint64, lease t
 	return s.Store.Renew(ctx, key, token, lease)
 }
 
-func (s *awayStore) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *awayStore) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.complete != nil {
@@ -546,15 +558,18 @@ func TestAnAnswerThatIsNotRecordedIsNotGivenOut(t *testing.T) {
 					io.WriteString(w, "done")
 				}))
 				first := keyedTo(h, "/")
-				if first.Code != c.status || fmt.Sprint(log.details()) != c.details || (first.Header().Get("Location") != "") != (c.status == 201) {
+				if first.Code != c.status || fmt.Sprint(log.details()) != c.details ||
+					(first.Header().Get("Location") != "") != (c.status == 201) {
 					t.Errorf("status %d, header %v, details %v", first.Code, first.Header(), log.details())
 				}
-				if c.status == 503 && (first.Header().Get("Abate-Reason") != "idempotency-unrecorded" || first.Header().Get("Retry-After") == "") {
+				if c.status == 503 && (first.Header().Get("Abate-Reason") != "idempotency-unrecorded" ||
+					first.Header().Get("Retry-After") == "") {
 					t.Errorf("header %v", first.Header())
 				}
 				store.set(nil)
 				time.Sleep(3 * time.Second)
-				if again := keyedTo(h, "/"); c.err != idempotency.ErrLost && (again.Code != 201 || again.Header().Get("Idempotency-Replayed") != "true" || again.Body.String() != "done") {
+				if again := keyedTo(h, "/"); c.err != idempotency.ErrLost &&
+					(again.Code != 201 || again.Header().Get("Idempotency-Replayed") != "true" || again.Body.String() != "done") {
 					t.Errorf("with the store back the repeat gets %d %s, details %v", again.Code, again.Body, log.details())
 				}
 			})
@@ -659,9 +674,12 @@ func TestALongTryKeepsItsKeyAndACrashedOneDoesNot(t *testing.T) {
 			t.Errorf("status %d, header %v", w.Code, w.Header())
 		}
 
-		nobody, compared := idempotency.Principal("", idempotency.Sender{Host: "example.com", Field: func(string) string { return "" }})
+		nobody, compared := idempotency.Principal("", idempotency.Sender{Host: "example.com", Field: func(string) string {
+			return ""
+		}})
 		crashed := idempotency.StoreKey("payments", nobody, "k2")
-		if _, err := store.Begin(t.Context(), crashed, idempotency.FingerprintOf("POST", "/", nil).With(compared), time.Second); err != nil {
+		if _, err := store.Begin(t.Context(), crashed, idempotency.FingerprintOf("POST", "/", nil).With(compared),
+			time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if w := request("k2"); w.Code != 409 {
@@ -697,7 +715,8 @@ func TestHeadersOfOtherMiddlewareAreNotReplayed(t *testing.T) {
 		r.Header.Set("Idempotency-Key", "k")
 		w := httptest.NewRecorder()
 		outer.ServeHTTP(w, r)
-		if got := w.Header(); got.Get("X-Request-Id") != fmt.Sprint(n) || got.Get("X-Order") != "1" || len(got["Cache-Control"]) != 1 || got.Get("Cache-Control") != "private" {
+		if got := w.Header(); got.Get("X-Request-Id") != fmt.Sprint(n) || got.Get("X-Order") != "1" ||
+			len(got["Cache-Control"]) != 1 || got.Get("Cache-Control") != "private" {
 			t.Errorf("%v", got)
 		}
 	}
@@ -718,15 +737,16 @@ func TestAnAnswerWithoutABodyIsKept(t *testing.T) {
 	} {
 		b, _, _ := protect(t, once(), c.handle)
 		for n := range 2 {
-			if resp := post(t, b.URL, "k", ""); resp.StatusCode != c.status || read(t, resp) != "" || (resp.Header.Get("Idempotency-Replayed") != "") != (n == 1) {
+			if resp := post(t, b.URL, "k", ""); resp.StatusCode != c.status || read(t, resp) != "" ||
+				(resp.Header.Get("Idempotency-Replayed") != "") != (n == 1) {
 				t.Errorf("%s, try %d: status %d, header %v", name, n, resp.StatusCode, resp.Header)
 			}
 		}
 	}
 }
 
-// Answers that are held back while they are written take a bounded memory. One for which there is none left passes as it
-// comes, whole, and is not done again.
+// Answers that are held back while they are written take a bounded memory. One for which there is none left passes as
+// it comes, whole, and is not done again.
 func TestAnAnswerThatThereIsNoMemoryForPassesAndIsNotDoneTwice(t *testing.T) {
 	const free, all = 64 << 10, 64 << 20
 	var others serving.Hold

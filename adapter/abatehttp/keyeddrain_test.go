@@ -17,8 +17,8 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// A server of HTTP/2 waits for open streams, and not for handlers whose client has left: such a run would be cut off by the end
-// of the process, and done again by the next try.
+// A server of HTTP/2 waits for open streams, and not for handlers whose client has left: such a run would be cut off by
+// the end of the process, and done again by the next try.
 func TestDrainWaitsForARunWhoseClientHasLeft(t *testing.T) {
 	for name, leave := range map[string]func(cancel func(), c *http.Transport){
 		"the stream is reset":      func(cancel func(), _ *http.Transport) { cancel() },
@@ -37,10 +37,11 @@ func TestDrainWaitsForARunWhoseClientHasLeft(t *testing.T) {
 			}))
 			var protocols http.Protocols
 			protocols.SetUnencryptedHTTP2(true)
-			server := &http.Server{Protocols: &protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				context.AfterFunc(r.Context(), func() { close(left) })
-				h.ServeHTTP(w, r)
-			})}
+			server := &http.Server{Protocols: &protocols,
+				Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					context.AfterFunc(r.Context(), func() { close(left) })
+					h.ServeHTTP(w, r)
+				})}
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -88,8 +89,8 @@ func principalOf(r *http.Request) string {
 	return principal
 }
 
-// A handler that panics behind the head of an answer for good has done its work, as far as anybody knows: so does a reverse proxy
-// when the service behind it breaks off. The next try must not do it again.
+// A handler that panics behind the head of an answer for good has done its work, as far as anybody knows: so does a
+// reverse proxy when the service behind it breaks off. The next try must not do it again.
 func TestAnAnswerThatBreaksOffIsNotDoneTwice(t *testing.T) {
 	var charged atomic.Int32
 	service := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -118,7 +119,8 @@ func TestAnAnswerThatBreaksOffIsNotDoneTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			charged.Store(0)
 			b, _, decided := protect(t, once(), handle)
-			first, again := newRequest(t, "POST", b.URL, strings.NewReader("order")), newRequest(t, "POST", b.URL, strings.NewReader("order"))
+			first, again := newRequest(t, "POST", b.URL, strings.NewReader("order")),
+				newRequest(t, "POST", b.URL, strings.NewReader("order"))
 			first.Header.Set("Idempotency-Key", "k")
 			again.Header.Set("Idempotency-Key", "k")
 			<-async(first)

@@ -26,15 +26,16 @@ func TestABodyThatDoReturnsIsReadToItsEnd(t *testing.T) {
 	defer base.CloseIdleConnections()
 	client := &http.Client{Transport: base}
 	over := make(chan struct{})
-	resp, err := abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: 2 * time.Second}), func(ctx context.Context) (*http.Response, error) {
-		deadline, _ := ctx.Deadline()
-		time.AfterFunc(time.Until(deadline)+10*time.Millisecond, func() { close(over) })
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-		if err != nil {
-			return nil, err
-		}
-		return client.Do(req)
-	})
+	resp, err := abate.Do(t.Context(), guard(t, abate.Policy{AttemptTimeout: 2 * time.Second}),
+		func(ctx context.Context) (*http.Response, error) {
+			deadline, _ := ctx.Deadline()
+			time.AfterFunc(time.Until(deadline)+10*time.Millisecond, func() { close(over) })
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			if err != nil {
+				return nil, err
+			}
+			return client.Do(req)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

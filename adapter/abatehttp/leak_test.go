@@ -80,8 +80,8 @@ func TestTenThousandRetriedAnswersLeaveNothingBehind(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// Net/http dials when the connection just used is not back in its pool yet, so that there may be a few more. One whose
-			// answer took too long to be read away is not used again, which happens on a busy machine.
+			// Net/http dials when the connection just used is not back in its pool yet, so that there may be a few
+			// more. One whose answer took too long to be read away is not used again, which happens on a busy machine.
 			if opened := b.opened.Load(); opened > 3*workers+base.cut.Load() {
 				t.Errorf("%d connections for %d workers, and %d that were given up", opened, workers, base.cut.Load())
 			}

@@ -74,13 +74,16 @@ func TestLoopsThatRetryNothingAreNoRepeats(t *testing.T) {
 		"pages by the URL, with one request": {same(func(req *http.Request, i int) {
 			req.URL.RawQuery = "page=" + strconv.Itoa(i)
 		}), failing},
-		"pages by a header, with one request": {same(func(req *http.Request, i int) { req.Header.Set("X-Cursor", strconv.Itoa(i)) }), failing},
+		"pages by a header, with one request": {same(func(req *http.Request, i int) {
+			req.Header.Set("X-Cursor", strconv.Itoa(i))
+		}), failing},
 		"pages by the body, with one header": {same(func(req *http.Request, i int) {
 			next := newRequest(t, "POST", "http://api.test/search", strings.NewReader("cursor "+strconv.Itoa(i)))
 			req.Method, req.Body, req.GetBody, req.ContentLength = "POST", next.Body, next.GetBody, next.ContentLength
 		}), failing},
 		"parts of a stream, with one header": {same(func(req *http.Request, i int) {
-			req.Method, req.Body, req.ContentLength = "POST", newRequest(t, "POST", "/", strings.NewReader("part "+strconv.Itoa(i))).Body, -1
+			req.Method, req.Body, req.ContentLength = "POST",
+				newRequest(t, "POST", "/", strings.NewReader("part "+strconv.Itoa(i))).Body, -1
 		}), failing},
 		"other tenants' tokens under one context": {fresh(func(req *http.Request, i int) {
 			req.Header.Set("Authorization", "Bearer "+strconv.Itoa(i))
@@ -140,8 +143,8 @@ func TestACallAfterOneThatWasBrokenOffIsNoRepeat(t *testing.T) {
 	}
 }
 
-// Workers that make the same call again and again, under one context, are no retriers: that shows as soon as two have failed. One call
-// may have been taken for a repeat until then.
+// Workers that make the same call again and again, under one context, are no retriers: that shows as soon as two have
+// failed. One call may have been taken for a repeat until then.
 func TestWorkersThatMakeOneCallAreNoRetriers(t *testing.T) {
 	for name, shared := range map[string]bool{"under one context": false, "with one header": true} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +184,8 @@ func TestWorkersThatMakeOneCallAreNoRetriers(t *testing.T) {
 	}
 }
 
-// A program that polls, pages, reads ranges, fans out and retries by hand, of a service that fails now and then, has no call refused.
+// A program that polls, pages, reads ranges, fans out and retries by hand, of a service that fails now and then, has no
+// call refused.
 func TestAHealthyProgramWithLoopsHasNoCallRefused(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// errSentOnce is what an attempt comes to whose connection ended with the request on it, where net/http would have sent it again.
-// For retryOn it is a reset.
+// errSentOnce is what an attempt comes to whose connection ended with the request on it, where net/http would have sent
+// it again. For retryOn it is a reset.
 var errSentOnce = fmt.Errorf("abatehttp: the connection ended without an answer: %w", io.ErrUnexpectedEOF)
 
-// sentOnce is the body of a request that has none. It is there to be asked for again: net/http sends a request without a body
-// again whenever it likes, and one with a body only if GetBody lets it.
+// sentOnce is the body of a request that has none. It is there to be asked for again: net/http sends a request without
+// a body again whenever it likes, and one with a body only if GetBody lets it.
 type sentOnce struct{ begun atomic.Bool }
 
 // Read is called when the head of the request has been written to the connection.
@@ -53,8 +53,8 @@ func sendOnce(r *http.Request) {
 	r.Body, r.GetBody, r.ContentLength, r.TransferEncoding = once, once.again, 0, identity
 }
 
-// repeatedByItself are the methods that net/http takes for safe. Others without a body need a Content-Length of 0, which only
-// net/http can write.
+// repeatedByItself are the methods that net/http takes for safe. Others without a body need a Content-Length of 0,
+// which only net/http can write.
 func repeatedByItself(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

@@ -10,16 +10,16 @@ import (
 )
 
 // PerHost returns a function for Transport.Select that gives each host (with its port, unless that is the scheme's own)
-// a guard under the policy, named after the host. It keeps at most max guards, 1024 if max is zero or less, and
-// forgets the one that was not used for the longest time: memory stays bounded whatever hosts are asked for. It fails when the
+// a guard under the policy, named after the host. It keeps at most max guards, 1024 if max is zero or less, and forgets
+// the one that was not used for the longest time: memory stays bounded whatever hosts are asked for. It fails when the
 // policy is not valid. A choice costs a short lock and no allocation.
 //
 // The hosts are not told what is meant for services of your own, unless the policy's InternalHeaders says so.
 //
-// What is forgotten gives nothing away. The first max hosts have a retry budget each; hosts that come later, or again, share one budget,
-// so that whatever hosts are asked for, all together send ratio × first attempts and max + 1 reserves of extra attempts at most. A guard
-// with calls under way, or whose rate limit is not full again, is not forgotten; while no other can go, further hosts share a guard,
-// "(other hosts)".
+// What is forgotten gives nothing away. The first max hosts have a retry budget each; hosts that come later, or again,
+// share one budget, so that whatever hosts are asked for, all together send ratio × first attempts and max + 1 reserves
+// of extra attempts at most. A guard with calls under way, or whose rate limit is not full again, is not forgotten;
+// while no other can go, further hosts share a guard, "(other hosts)".
 func PerHost(policy abate.Policy, max int) (func(*http.Request) *abate.Guard, error) {
 	policy = policy.ForStrangers()
 	shared, err := abate.New("(other hosts)", policy)
@@ -80,8 +80,8 @@ func (h *hostGuards) guard(req *http.Request) *abate.Guard {
 	return g
 }
 
-// makeRoom forgets a guard that was not used for long, and tells whether one could go. Those that cannot go to the front, so that the
-// next host finds others.
+// makeRoom forgets a guard that was not used for long, and tells whether one could go. Those that cannot go to the
+// front, so that the next host finds others.
 func (h *hostGuards) makeRoom() bool {
 	for range min(looked, h.byUse.Len()) {
 		e := h.byUse.Back()
@@ -95,8 +95,8 @@ func (h *hostGuards) makeRoom() bool {
 	return false
 }
 
-// endpoint is whom a request goes to, written in one way: lower case, without the dot that ends a full name and without the port that the
-// scheme implies.
+// endpoint is whom a request goes to, written in one way: lower case, without the dot that ends a full name and without
+// the port that the scheme implies.
 func endpoint(req *http.Request) string {
 	if req.URL == nil {
 		return ""

@@ -35,11 +35,14 @@ func TestAHostThatIsForgottenGetsNoFreshBudget(t *testing.T) {
 	}
 }
 
-// A guard whose calls are under way, or whose rate limit is not full again, is not forgotten: another would let as many through again.
+// A guard whose calls are under way, or whose rate limit is not full again, is not forgotten: another would let as many
+// through again.
 func TestAGuardThatIsInUseIsNotForgotten(t *testing.T) {
 	for name, p := range map[string]abate.Policy{
-		"rate limit": {RateLimit: abate.AttemptLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: 24 * time.Hour}, Burst: 3}}},
-		"bulkhead":   {Bulkhead: bulkhead.Config{MaxConcurrentCalls: 3}},
+		"rate limit": {RateLimit: abate.AttemptLimit{
+			Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: 1, Per: 24 * time.Hour}, Burst: 3},
+		}},
+		"bulkhead": {Bulkhead: bulkhead.Config{MaxConcurrentCalls: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			choose, err := abatehttp.PerHost(p, 2)
@@ -79,7 +82,8 @@ func TestAHostHasOneGuardHoweverItIsWritten(t *testing.T) {
 			}
 		}
 	}
-	if a, b := choose(newRequest(t, "GET", "https://api.test:80/", nil)), choose(newRequest(t, "GET", "http://api.test/", nil)); a == b {
+	if a, b := choose(newRequest(t, "GET", "https://api.test:80/", nil)),
+		choose(newRequest(t, "GET", "http://api.test/", nil)); a == b {
 		t.Error("another port has the same guard")
 	}
 }

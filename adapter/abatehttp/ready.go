@@ -13,12 +13,14 @@ import (
 	"github.com/abate-go/abate/startup"
 )
 
-// readyLimit is how long the checks of a readiness may take together: a kubelet gives up after a second, unless told otherwise.
+// readyLimit is how long the checks of a readiness may take together: a kubelet gives up after a second, unless told
+// otherwise.
 const readyLimit = 900 * time.Millisecond
 
-// ReadyHandler answers a readiness probe: 200 when everything is there, else 503, with a line of text for each dependency and
-// check, or the same as JSON if the request accepts application/json. It takes GET and HEAD. The checks may take 900 ms together.
-// The reasons are the errors of drivers, with names of hosts and users: serve it where probes ask, not to everybody.
+// ReadyHandler answers a readiness probe: 200 when everything is there, else 503, with a line of text for each
+// dependency and check, or the same as JSON if the request accepts application/json. It takes GET and HEAD. The checks
+// may take 900 ms together. The reasons are the errors of drivers, with names of hosts and users: serve it where probes
+// ask, not to everybody.
 //
 //	mux.Handle("/readyz", abatehttp.ReadyHandler(ready))
 func ReadyHandler(r *startup.Readiness) http.Handler {

@@ -29,7 +29,8 @@ func probed(r *startup.Readiness, method, accept string) *httptest.ResponseRecor
 func TestReadyHandlerTellsProbesAndPeople(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r startup.Readiness
-		if w := probed(&r, "GET", ""); w.Code != 200 || w.Body.String() != "ready\n" || w.Header().Get("Cache-Control") != "no-store" {
+		if w := probed(&r, "GET", ""); w.Code != 200 || w.Body.String() != "ready\n" ||
+			w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%d %q %v", w.Code, w.Body, w.Header())
 		}
 		ctx := startup.ContextWithLogger(t.Context(), nil)
@@ -48,13 +49,16 @@ func TestReadyHandlerTellsProbesAndPeople(t *testing.T) {
 		r.Await("cache").Ready()
 		r.Check("disk", func(context.Context) error { return errors.New("full") })
 		time.Sleep(150 * time.Millisecond)
-		want := "not ready\n  postgres: not ready after 2 attempts in 150ms, next in 150ms: connection refused; by both hosts\n  cache: ready\n  disk: not ready: full\n"
-		if w := probed(&r, "GET", "*/*"); w.Code != 503 || w.Body.String() != want || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		want := "not ready\n  postgres: not ready after 2 attempts in 150ms, next in 150ms: connection refused; by both " +
+			"hosts\n  cache: ready\n  disk: not ready: full\n"
+		if w := probed(&r, "GET", "*/*"); w.Code != 503 || w.Body.String() != want ||
+			w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("%d\n%s", w.Code, w.Body)
 		}
 		<-h.Done()
 		r.Drain("shutting down")
-		if w := probed(&r, "GET", ""); w.Code != 503 || !strings.HasPrefix(w.Body.String(), "not ready: shutting down\n  postgres: ready after 3 attempts in 300ms\n") {
+		if w := probed(&r, "GET", ""); w.Code != 503 ||
+			!strings.HasPrefix(w.Body.String(), "not ready: shutting down\n  postgres: ready after 3 attempts in 300ms\n") {
 			t.Errorf("%d\n%s", w.Code, w.Body)
 		}
 	})
@@ -70,10 +74,12 @@ func TestReadyHandlerAsJSON(t *testing.T) {
 		Parts    []struct{ Name, Error string }
 	}
 	w := probed(&r, "GET", "text/html, application/json;q=0.9")
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 503 || got.Ready || got.Draining != "shutting down" || len(got.Parts) != 1 || got.Parts[0].Error != "down" {
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 503 || got.Ready ||
+		got.Draining != "shutting down" || len(got.Parts) != 1 || got.Parts[0].Error != "down" {
 		t.Errorf("%d %q: %v", w.Code, w.Body, err)
 	}
-	if w := probed(&startup.Readiness{}, "GET", "application/json"); w.Code != 200 || w.Body.String() != `{"ready":true,"parts":[]}`+"\n" || w.Header().Get("Content-Type") != "application/json" {
+	if w := probed(&startup.Readiness{}, "GET", "application/json"); w.Code != 200 ||
+		w.Body.String() != `{"ready":true,"parts":[]}`+"\n" || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
 	for _, accept := range []string{"application/json;q=0", "application/jsonx", "text/plain", "*/*", ";;;"} {
@@ -93,7 +99,8 @@ func TestReadyHandlerTakesOnlyQuestions(t *testing.T) {
 	}
 }
 
-// A probe that leaves must not make the next one believe that the check has failed; one that hangs must not hold up all others.
+// A probe that leaves must not make the next one believe that the check has failed; one that hangs must not hold up all
+// others.
 func TestChecksHaveATimeLimitOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r startup.Readiness
@@ -106,7 +113,8 @@ func TestChecksHaveATimeLimitOfTheirOwn(t *testing.T) {
 		began := time.Now()
 		w := httptest.NewRecorder()
 		abatehttp.ReadyHandler(&r).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil).WithContext(left))
-		if took := time.Since(began); took != 900*time.Millisecond || w.Code != 503 || !strings.Contains(w.Body.String(), "disk: not ready: context deadline exceeded") {
+		if took := time.Since(began); took != 900*time.Millisecond || w.Code != 503 ||
+			!strings.Contains(w.Body.String(), "disk: not ready: context deadline exceeded") {
 			t.Errorf("%d %q after %v", w.Code, w.Body, took)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/inbound"
 )
 
-// A client runs the time limit that it sends, and hears of the end first: it began to wait earlier. A service that is too
-// slow for its callers has too much to do, whoever notices.
+// A client runs the time limit that it sends, and hears of the end first: it began to wait earlier. A service that is
+// too slow for its callers has too much to do, whoever notices.
 func TestAClientThatLeavesAtItsDeadlineWaitedTooLong(t *testing.T) {
 	for leaves, want := range map[time.Duration]abate.Class{
 		50 * time.Millisecond: abate.Ignored,
@@ -40,8 +40,8 @@ func TestAClientThatLeavesAtItsDeadlineWaitedTooLong(t *testing.T) {
 	}
 }
 
-// A gate behind this one may say that another try is running. That is no answer to the request: as one it would be given
-// out as long as the key lives, and its client would never learn what came of it.
+// A gate behind this one may say that another try is running. That is no answer to the request: as one it would be
+// given out as long as the key lives, and its client would never learn what came of it.
 func TestThatAnotherTryIsRunningIsNotKept(t *testing.T) {
 	runs := 0
 	h := abatehttp.NewHandler(newGate(t, once()), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -61,8 +61,8 @@ func TestThatAnotherTryIsRunningIsNotKept(t *testing.T) {
 	}
 }
 
-// That a handler said nothing until its deadline is an answer like others. If it is kept, it goes out once it is recorded,
-// for which there is no time left.
+// That a handler said nothing until its deadline is an answer like others. If it is kept, it goes out once it is
+// recorded, for which there is no time left.
 func TestTheAnswerForASilentHandlerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := once()
@@ -75,7 +75,8 @@ func TestTheAnswerForASilentHandlerIsKept(t *testing.T) {
 			t.Errorf("status %d, %d problems: %s", first.Code, n, first.Body)
 		}
 		again := keyedTo(h, "/")
-		if again.Code != http.StatusGatewayTimeout || again.Header().Get("Abate-Reason") != "deadline" || again.Body.Len() == 0 {
+		if again.Code != http.StatusGatewayTimeout || again.Header().Get("Abate-Reason") != "deadline" ||
+			again.Body.Len() == 0 {
 			t.Errorf("the repeat got %d %v %q", again.Code, again.Header(), again.Body)
 		}
 	})

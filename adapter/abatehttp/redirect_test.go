@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// signing is a transport that sends a copy of the request with a credential, and closes the body whatever becomes of it, as that of
-// golang.org/x/oauth2 does.
+// signing is a transport that sends a copy of the request with a credential, and closes the body whatever becomes of
+// it, as that of golang.org/x/oauth2 does.
 type signing struct{ base http.RoundTripper }
 
 func (s signing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -34,7 +34,8 @@ func (f following) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&http.Client{Transport: f.base}).Do(out)
 }
 
-// Whoever follows redirects, above the guard or below it, and whoever signs: each request that goes out is counted once, and has its body.
+// Whoever follows redirects, above the guard or below it, and whoever signs: each request that goes out is counted
+// once, and has its body.
 func TestRedirectsAreCountedOnceAndLoseNoBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain func(*abate.Guard, http.RoundTripper) http.RoundTripper
@@ -74,7 +75,9 @@ func TestRedirectsAreCountedOnceAndLoseNoBody(t *testing.T) {
 				}
 			})
 			g := guard(t, abate.Policy{
-				Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{Ratio: 0.5, Reserve: 10, Window: time.Hour},
+				Retry: abate.Retry{MaxRetries: 3, Backoff: retry.NoBackoff}, RetryBudget: budget.Config{
+					Ratio: 0.5, Reserve: 10, Window: time.Hour,
+				},
 			})
 			base := http.DefaultTransport.(*http.Transport).Clone()
 			t.Cleanup(base.CloseIdleConnections)
@@ -88,7 +91,8 @@ func TestRedirectsAreCountedOnceAndLoseNoBody(t *testing.T) {
 			if got := read(t, resp); got != "done" || last != c.last {
 				t.Errorf("got %q after %d attempts", got, last)
 			}
-			if left, want := fmt.Sprintf("%.2f", g.Budget().Balance(core.Now())), fmt.Sprintf("%.2f", 10+float64(c.calls)/2-2); left != want {
+			if left, want := fmt.Sprintf("%.2f", g.Budget().Balance(core.Now())),
+				fmt.Sprintf("%.2f", 10+float64(c.calls)/2-2); left != want {
 				t.Errorf("the budget has %s left, want %s", left, want)
 			}
 		})

@@ -32,8 +32,9 @@ func (c *believedContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numberOf is the highest number that a header of the request says, at least 1, and whether one says any. A request that a server has
-// got and only passes on, as httputil.ReverseProxy does, says what somebody else wrote: that counts if a Handler believes him.
+// numberOf is the highest number that a header of the request says, at least 1, and whether one says any. A request
+// that a server has got and only passes on, as httputil.ReverseProxy does, says what somebody else wrote: that counts
+// if a Handler believes him.
 func numberOf(req *http.Request) (most int, said bool) {
 	most = 1
 	if len(req.Header) == 0 {
@@ -46,7 +47,8 @@ func numberOf(req *http.Request) (most int, said bool) {
 			}
 		}
 	}
-	if arrived := req.RequestURI != "" || req.RemoteAddr != ""; said && arrived && req.Context().Value(believedKey{}) == nil {
+	if arrived := req.RequestURI != "" || req.RemoteAddr != ""; said && arrived &&
+		req.Context().Value(believedKey{}) == nil {
 		return 1, false
 	}
 	return most, said
@@ -68,10 +70,10 @@ var callNames = [...]string{"Idempotency-Key", "X-Idempotency-Key", "X-Ms-Client
 
 var signSeed = maphash.MakeSeed()
 
-// signs are by what a call with this request is known again. A name says it all. Else it is the header, if it is the very same map:
-// who retries by himself sends the same request again, or one made around its header; or the context, if it is that of a piece of work,
-// which ends by itself. Both only with the same method, URL, body and header: who asks for the next page or range with what is
-// left of the last request makes another call.
+// signs are by what a call with this request is known again. A name says it all. Else it is the header, if it is the
+// very same map: who retries by himself sends the same request again, or one made around its header; or the context, if
+// it is that of a piece of work, which ends by itself. Both only with the same method, URL, body and header: who asks
+// for the next page or range with what is left of the last request makes another call.
 func signs(g *abate.Guard, req *http.Request) (all [2]sign, n int) {
 	if req.URL == nil {
 		return all, 0
@@ -103,11 +105,13 @@ func signs(g *abate.Guard, req *http.Request) (all [2]sign, n int) {
 	return all, n
 }
 
-// changing are headers that may be others in each attempt of one call: traces, dates, cookies, which http.Client adds each time, and
-// what retriers say of their attempts.
+// changing are headers that may be others in each attempt of one call: traces, dates, cookies, which http.Client adds
+// each time, and what retriers say of their attempts.
 var changing = []string{
-	"Amz-Sdk-Request", "B3", "Baggage", "Cookie", "Date", "Grpc-Timeout", "Request-Id", "Traceparent", "Tracestate", "Uber-Trace-Id",
-	"X-Amz-Date", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Goog-Api-Client", "X-Request-Id", "X-Request-Start",
+	"Amz-Sdk-Request", "B3", "Baggage", "Cookie", "Date", "Grpc-Timeout", "Request-Id", "Traceparent", "Tracestate",
+	"Uber-Trace-Id",
+	"X-Amz-Date", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Goog-Api-Client", "X-Request-Id",
+	"X-Request-Start",
 }
 
 // changingPrefixes are how such headers begin.
@@ -138,8 +142,8 @@ func digestHeader(header http.Header) (sum uint64) {
 	return sum
 }
 
-// ofWork tells whether ctx belongs to a piece of work: it has a deadline, or is that of a request that a server has got. Others may
-// last as long as the program, and then the same request is often just the next one.
+// ofWork tells whether ctx belongs to a piece of work: it has a deadline, or is that of a request that a server has
+// got. Others may last as long as the program, and then the same request is often just the next one.
 func ofWork(ctx context.Context) bool {
 	if reflect.TypeOf(ctx).Kind() != reflect.Pointer { // else it may be no key of a map
 		return false
@@ -153,8 +157,8 @@ func ofWork(ctx context.Context) bool {
 // longestDigest is up to how many bytes of a body are read to tell it from another.
 const longestDigest = 64 << 10
 
-// digest hashes the request's body, or its length and beginning if it is long; ok is false if that cannot be had without taking it
-// from the attempt.
+// digest hashes the request's body, or its length and beginning if it is long; ok is false if that cannot be had
+// without taking it from the attempt.
 func digest(req *http.Request) (sum uint64, whole, ok bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return 0, true, true

@@ -26,11 +26,13 @@ func TestOnlyHarmlessRequestsAreRepeated(t *testing.T) {
 		{name: "DELETE", method: "DELETE", want: 1},
 		{name: "POST with a key", method: "POST", header: http.Header{"Idempotency-Key": {"k1"}}, want: 4},
 		{name: "POST with the older key", method: "POST", header: http.Header{"X-Idempotency-Key": {"k1"}}, want: 4},
-		{name: "a header without a value is net/http's way to say so", method: "POST", header: http.Header{"Idempotency-Key": nil}, want: 4},
+		{name: "a header without a value is net/http's way to say so", method: "POST",
+			header: http.Header{"Idempotency-Key": nil}, want: 4},
 		{name: "an empty key is no key", method: "POST", header: http.Header{"Idempotency-Key": {""}}, want: 1},
 		{name: "PUT by policy", method: "PUT", methods: []string{"PUT"}, want: 4},
 		{name: "GET not, by policy", method: "GET", methods: []string{"PUT"}, want: 1},
-		{name: "key over policy", method: "POST", methods: []string{"PUT"}, header: http.Header{"Idempotency-Key": {"k1"}}, want: 4},
+		{name: "key over policy", method: "POST", methods: []string{"PUT"},
+			header: http.Header{"Idempotency-Key": {"k1"}}, want: 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.requests.Store(0)
@@ -88,7 +90,8 @@ func TestATransportBehindATransportIsNotRepeatedAgain(t *testing.T) {
 			}
 			return resp, nil
 		}), guard(t, eager()))
-		resp, err := abatehttp.NewTransport(inner, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		resp, err := abatehttp.NewTransport(inner, guard(t, eager())).RoundTrip(
+			newRequest(t, "GET", "http://payments.test", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

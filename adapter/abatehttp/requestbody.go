@@ -25,8 +25,8 @@ type requestBody struct {
 	mu  sync.Mutex            // held over GetBody, which does not promise to bear two hedges at once
 }
 
-// open decides how the body of req is sent. One of unknown kind and at most hold bytes is held in memory; a negative hold
-// means never. Nothing is read yet: a call that is refused should not have waited for its body.
+// open decides how the body of req is sent. One of unknown kind and at most hold bytes is held in memory; a negative
+// hold means never. Nothing is read yet: a call that is refused should not have waited for its body.
 func (b *requestBody) open(req *http.Request, hold int64) {
 	switch {
 	case req.Body == nil || req.Body == http.NoBody || req.GetBody != nil:
@@ -54,10 +54,11 @@ func (b *requestBody) finish() {
 func (b *requestBody) replayable() bool { return b.stream == nil }
 
 // errNoCopy is what becomes of a hedge that comes before its time.
-var errNoCopy = errors.New("abatehttp: no hedge: the request's body is still being read, or too long to be held in memory")
+var errNoCopy = errors.New(
+	"abatehttp: no hedge: the request's body is still being read, or too long to be held in memory")
 
-// copy returns the body of attempt n of req. The first attempt takes the caller's own, and is the one that reads it into
-// memory; that ends with ctx.
+// copy returns the body of attempt n of req. The first attempt takes the caller's own, and is the one that reads it
+// into memory; that ends with ctx.
 func (b *requestBody) copy(ctx context.Context, req *http.Request, n int) (io.ReadCloser, error) {
 	if b.hold > 0 {
 		if n == 1 {
@@ -101,7 +102,8 @@ func (b *requestBody) fill(ctx context.Context, req *http.Request) error {
 		b.stream.prefix = prefix
 	case req.ContentLength > 0 && req.ContentLength != int64(len(prefix)):
 		req.Body.Close()
-		return fmt.Errorf("abatehttp: the request says ContentLength %d, but its body has %d bytes", req.ContentLength, len(prefix))
+		return fmt.Errorf("abatehttp: the request says ContentLength %d, but its body has %d bytes", req.ContentLength,
+			len(prefix))
 	default:
 		b.buffered = prefix
 		if err := req.Body.Close(); err != nil {
@@ -118,8 +120,8 @@ const growAtOnce = 1 << 20
 // readAll reads r to its end, or one byte further than limit. A size that is known saves the growing. What it returns
 // without an error is not nil.
 //
-// It returns when ctx is done, also if r hangs and does not wake up by being closed. The goroutine that reads r then goes
-// when r does, as the one does by which net/http sends a body.
+// It returns when ctx is done, also if r hangs and does not wake up by being closed. The goroutine that reads r then
+// goes when r does, as the one does by which net/http sends a body.
 func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error) {
 	if limit < math.MaxInt64 {
 		limit++
@@ -147,9 +149,9 @@ func (b *requestBody) failed(err error) bool {
 	return cause != nil && errors.Is(err, *cause)
 }
 
-// stream is a body that remembers how reading it failed, so that a broken upload is not held against the server. One that is
-// closed before anybody has read of it stays open below, until the call is over: net/http closes the body of a request for
-// which it has found no connection, and the next attempt needs it.
+// stream is a body that remembers how reading it failed, so that a broken upload is not held against the server. One
+// that is closed before anybody has read of it stays open below, until the call is over: net/http closes the body of a
+// request for which it has found no connection, and the next attempt needs it.
 type stream struct {
 	prefix []byte // read already
 	rest   io.ReadCloser
@@ -183,8 +185,8 @@ func (s *stream) last() {
 
 func (b *requestBody) watch(body io.ReadCloser) *stream { return &stream{rest: body, err: &b.err} }
 
-// watched is watch, except for bodies that cannot fail: net/http sends those in one write with the header, if it sees what
-// they are.
+// watched is watch, except for bodies that cannot fail: net/http sends those in one write with the header, if it sees
+// what they are.
 func (b *requestBody) watched(body io.ReadCloser) io.ReadCloser {
 	if body == nil || body == http.NoBody || inMemory(body) {
 		return body

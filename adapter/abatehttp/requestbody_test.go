@@ -333,7 +333,8 @@ func TestBrokenCopyOfABodyIsNotHeldAgainstTheServer(t *testing.T) {
 // Net/http sends a short body in one write with its header, if it can see that reading the body will not block.
 func TestBodiesInMemoryReachTheBaseAsTheyAre(t *testing.T) {
 	for name, content := range map[string]io.Reader{
-		"string": strings.NewReader("x"), "bytes": bytes.NewReader([]byte("x")), "buffer": bytes.NewBufferString("x"), "empty": strings.NewReader(""),
+		"string": strings.NewReader("x"), "bytes": bytes.NewReader([]byte("x")), "buffer": bytes.NewBufferString("x"),
+		"empty": strings.NewReader(""),
 	} {
 		req := newRequest(t, "PUT", "http://payments.test", content)
 		req.Header.Set("Idempotency-Key", "k1")
@@ -380,7 +381,8 @@ func TestReadingABodyThatTheBaseHasClosedIsNotTheCallersFault(t *testing.T) {
 		return nil, err
 	})
 	r, _ := io.Pipe()
-	if _, err := abatehttp.NewTransport(base, guard(t, p)).RoundTrip(newRequest(t, "POST", "http://payments.test", r)); err == nil {
+	if _, err := abatehttp.NewTransport(base, guard(t, p)).RoundTrip(
+		newRequest(t, "POST", "http://payments.test", r)); err == nil {
 		t.Error("no error")
 	}
 	if e := events.all(core.AttemptEnded)[0]; e.Class != abate.Failure {

@@ -165,7 +165,8 @@ func TestRefusedCallsDoNotReadTheirBody(t *testing.T) {
 				}()
 				synctest.Wait()
 				body := &closing{Reader: iotest.ErrReader(errors.New("the body was read"))}
-				if _, err := transport.RoundTrip(put(t, "http://payments.test", body)); !errors.Is(err, c.want) || !body.closed.Load() {
+				if _, err := transport.RoundTrip(put(t, "http://payments.test", body)); !errors.Is(err, c.want) ||
+					!body.closed.Load() {
 					t.Errorf("error %v, body closed %v", err, body.closed.Load())
 				}
 				cancel()
@@ -183,7 +184,8 @@ func TestReadingTheBodyHoldsAPermit(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if resp, err := transport.RoundTrip(put(t, "http://payments.test", io.NopCloser(&late{time.Second, "content"}))); err != nil || resp.StatusCode != 200 {
+			if resp, err := transport.RoundTrip(
+				put(t, "http://payments.test", io.NopCloser(&late{time.Second, "content"}))); err != nil || resp.StatusCode != 200 {
 				t.Errorf("%v, error %v", resp, err)
 			}
 		}()
@@ -225,7 +227,8 @@ func TestBodyThatLiesAboutItsLengthIsNotSent(t *testing.T) {
 		req := put(t, "http://payments.test", body)
 		req.ContentLength = length
 		_, err := transport.RoundTrip(req)
-		if want := fmt.Sprintf("the request says ContentLength %d, but its body has 5 bytes", length); err == nil || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("the request says ContentLength %d, but its body has 5 bytes", length); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		if !body.closed.Load() {
@@ -287,7 +290,8 @@ func TestNoHedgeIsSentBeforeItsBodyIsThere(t *testing.T) {
 					return echoing(req)
 				})
 				body := io.NopCloser(&late{c.delay, c.content})
-				status, got := mustDo(t, &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p))}, put(t, "http://payments.test", body))
+				status, got := mustDo(t, &http.Client{Transport: abatehttp.NewTransport(base, guard(t, p))},
+					put(t, "http://payments.test", body))
 				if status != 200 || got != c.content || len(sent) != c.sent {
 					t.Errorf("%d with %d bytes after %d copies, want %d", status, len(got), len(sent), c.sent)
 				}
@@ -316,7 +320,9 @@ func TestRequestTrailerComesWithEveryAttempt(t *testing.T) {
 			req := put(t, b.URL, nil)
 			req.Trailer = http.Header{"X-Sum": nil}
 			body := func() (io.ReadCloser, error) {
-				return io.NopCloser(io.MultiReader(strings.NewReader("content"), atEnd(func() { req.Trailer.Set("X-Sum", "42") }))), nil
+				return io.NopCloser(io.MultiReader(strings.NewReader("content"), atEnd(func() {
+					req.Trailer.Set("X-Sum", "42")
+				}))), nil
 			}
 			req.Body, _ = body()
 			if rewinds {

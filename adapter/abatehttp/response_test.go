@@ -145,7 +145,8 @@ func TestResponseNamesTheCallersRequest(t *testing.T) {
 	resp.Body.Close()
 }
 
-// duplex is one end of a connection in memory, either direction of which can be closed, so that testing/synctest can have it wait.
+// duplex is one end of a connection in memory, either direction of which can be closed, so that testing/synctest can
+// have it wait.
 type duplex struct {
 	net.Conn
 	in  *io.PipeReader
@@ -237,15 +238,17 @@ func listen(r *bufio.Reader) bool {
 
 func TestBrokenAnswersAreRetried(t *testing.T) {
 	for name, first := range map[string]string{
-		"closes without a word":      "",
-		"ends inside its header":     "HTTP/1.1 200 OK\r\nContent-Le",
-		"speaks something else":      "SSH-2.0-OpenSSH_9.6\r\n",
-		"shorter than its length":    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1000\r\n\r\nshort",
-		"longer than its length":     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: close\r\n\r\nmuch longer",
-		"absurd length":              "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9223372036854775807\r\n\r\n",
-		"two lengths":                "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-		"broken chunks":              "HTTP/1.1 503 Service Unavailable\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab",
-		"Retry-After that overflows": "HTTP/1.1 503 Service Unavailable\r\nRetry-After: -1\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n",
+		"closes without a word":   "",
+		"ends inside its header":  "HTTP/1.1 200 OK\r\nContent-Le",
+		"speaks something else":   "SSH-2.0-OpenSSH_9.6\r\n",
+		"shorter than its length": "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1000\r\n\r\nshort",
+		"longer than its length": "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: " +
+			"close\r\n\r\nmuch longer",
+		"absurd length": "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9223372036854775807\r\n\r\n",
+		"two lengths":   "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+		"broken chunks": "HTTP/1.1 503 Service Unavailable\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab",
+		"Retry-After that overflows": "HTTP/1.1 503 Service Unavailable\r\nRetry-After: -1\r\nRetry-After: " +
+			"soon\r\nContent-Length: 0\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := speak(t, func(n int, conn net.Conn, r *bufio.Reader) {
@@ -329,7 +332,8 @@ func TestUnwantedAnswersAreReadOnlySoFar(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 503, Body: body, ContentLength: length}, nil
 		})
-		resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(newRequest(t, "GET", "http://payments.test", nil))
+		resp, err := abatehttp.NewTransport(base, guard(t, eager())).RoundTrip(
+			newRequest(t, "GET", "http://payments.test", nil))
 		if err != nil || resp.StatusCode != 200 || body.n > most {
 			t.Errorf("length %d: %d bytes were read, error %v", length, body.n, err)
 		}

@@ -21,15 +21,15 @@ type responseBody struct {
 	refused bool               // the policy, and not only the server, ended the call: see refusedInside
 }
 
-// refusedInside tells whether an answer comes from a Transport below this one whose policy has ended the call. As with an
-// *abate.Error, what it has repeated as often as it may must not be repeated again: 3 × 3 = 9.
+// refusedInside tells whether an answer comes from a Transport below this one whose policy has ended the call. As with
+// an *abate.Error, what it has repeated as often as it may must not be repeated again: 3 × 3 = 9.
 func refusedInside(resp *http.Response) bool {
 	b, ok := resp.Body.(*responseBody)
 	return ok && b.refused
 }
 
-// attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1, and
-// nobody reads those to their end: bodiless says that this is one.
+// attach takes over the response that the caller gets. HTTP/2 marks the answers without a body otherwise than HTTP/1,
+// and nobody reads those to their end: bodiless says that this is one.
 func (b *responseBody) attach(c *call, resp *http.Response, release core.Release, bodiless bool) {
 	b.call = c
 	switch {

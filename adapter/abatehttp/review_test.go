@@ -103,7 +103,8 @@ func TestAClosedLimitNamesNoTime(t *testing.T) {
 	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Per: 1e9}}}}
 	w := httptest.NewRecorder()
 	abatehttp.NewHandler(newGate(t, p), http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if h := w.Header(); w.Code != 429 || h.Get("RateLimit") != `"default";r=0` || h["X-Ratelimit-Reset"] != nil || h.Get("X-RateLimit-Remaining") != "0" {
+	if h := w.Header(); w.Code != 429 || h.Get("RateLimit") != `"default";r=0` || h["X-Ratelimit-Reset"] != nil ||
+		h.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("%d %v", w.Code, h)
 	}
 }

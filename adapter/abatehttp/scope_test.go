@@ -37,11 +37,13 @@ func posted(h http.Handler, addr string, fields ...string) *httptest.ResponseRec
 
 func TestTwoUsersBehindOneAddressDoNotGetEachOthersAnswers(t *testing.T) {
 	h, _ := countingRuns(t, once())
-	ann, bob := posted(h, "192.0.2.1", "Authorization", "Bearer ann"), posted(h, "192.0.2.1", "Authorization", "Bearer bob")
+	ann, bob := posted(h, "192.0.2.1", "Authorization", "Bearer ann"),
+		posted(h, "192.0.2.1", "Authorization", "Bearer bob")
 	if ann.Body.String() != "run 1" || bob.Body.String() != "run 2" {
 		t.Errorf("%q and %q", ann.Body, bob.Body)
 	}
-	if again := posted(h, "192.0.2.1", "Authorization", "Bearer bob"); again.Body.String() != "run 2" || again.Header().Get("Idempotency-Replayed") != "true" {
+	if again := posted(h, "192.0.2.1", "Authorization", "Bearer bob"); again.Body.String() != "run 2" ||
+		again.Header().Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the repeat of the second: %v %q", again.Header(), again.Body)
 	}
 }
@@ -57,9 +59,10 @@ func TestAUserWhoComesBackFromAnotherAddressIsNotServedTwice(t *testing.T) {
 		"known to the program": {change: func(_ *inbound.Protection, h *abatehttp.Handler) {
 			h.Caller = func(*http.Request) string { return "ann" }
 		}},
-		"by a named cookie": {fields: []string{"Cookie", "sid=ann"}, change: func(p *inbound.Protection, _ *abatehttp.Handler) {
-			p.Idempotency.Scope = "cookie:sid"
-		}},
+		"by a named cookie": {fields: []string{"Cookie", "sid=ann"},
+			change: func(p *inbound.Protection, _ *abatehttp.Handler) {
+				p.Idempotency.Scope = "cookie:sid"
+			}},
 	} {
 		p := once()
 		var h abatehttp.Handler
@@ -138,8 +141,13 @@ func TestServerErrorsAreKeptIfTheProtectionSaysSo(t *testing.T) {
 		status int
 		code   string
 	}{
-		"an answer of 500":               {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); io.WriteString(w, "half done") }, 500, ""},
-		"a panic":                        {func(http.ResponseWriter, *http.Request) { panic("after the effect") }, 409, "idempotency-effect-unknown"},
+		"an answer of 500": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(500)
+			io.WriteString(w, "half done")
+		}, 500, ""},
+		"a panic": {func(http.ResponseWriter, *http.Request) {
+			panic("after the effect")
+		}, 409, "idempotency-effect-unknown"},
 		"429 says that nothing was done": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +176,9 @@ func TestServerErrorsAreKeptIfTheProtectionSaysSo(t *testing.T) {
 func TestAnAnswerLargerThan64KiBIsReplayed(t *testing.T) {
 	p := inbound.Protection{Idempotency: idempotency.Config{Methods: []string{"POST"}}}
 	large := strings.Repeat("x", 3<<20)
-	h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, large) }))
+	h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, large)
+	}))
 	for n := range 2 {
 		if w := posted(h, "192.0.2.1"); w.Code != 200 || w.Body.String() != large {
 			t.Errorf("try %d: %d with %d bytes", n, w.Code, w.Body.Len())

@@ -47,21 +47,25 @@ func TestWhoARequestIsFrom(t *testing.T) {
 		request *http.Request
 		want    string
 	}{
-		"the peer":                                   {from("192.0.2.1:1"), "192.0.2.1"},
-		"the peer, without a port":                   {from("192.0.2.1"), "192.0.2.1"},
-		"the peer over IPv6":                         {from("[2001:db8::1]:1"), "2001:db8::1"},
-		"an untrusted peer that says otherwise":      {from("192.0.2.1:1", xff, "192.0.2.9"), "192.0.2.1"},
-		"a trusted peer that says nothing":           {from("10.0.0.1:1"), "10.0.0.1"},
-		"behind a trusted peer":                      {from("10.0.0.1:1", xff, "192.0.2.1"), "192.0.2.1"},
-		"behind a trusted peer, with a port":         {from("10.0.0.1:1", xff, "192.0.2.1:99"), "192.0.2.1"},
-		"behind a trusted peer over IPv6":            {from("10.0.0.1:1", xff, "2001:db8::1"), "2001:db8::1"},
-		"behind a trusted peer over IPv6 with port":  {from("10.0.0.1:1", xff, "[2001:db8::1]:99"), "2001:db8::1"},
-		"behind a trusted peer over IPv6, brackets":  {from("10.0.0.1:1", xff, "[2001:db8::1]"), "2001:db8::1"},
-		"an IPv4 address in IPv6":                    {from("10.0.0.1:1", xff, "::ffff:192.0.2.1"), "192.0.2.1"},
-		"a trusted peer, an IPv4 address in IPv6":    {from("[::ffff:10.0.0.1]:1", xff, "192.0.2.1"), "192.0.2.1"},
-		"through two trusted hops":                   {from("10.0.0.1:1", xff, "192.0.2.1, 10.0.0.2"), "192.0.2.1"},
-		"what the client invented is not looked at":  {from("10.0.0.1:1", xff, "127.0.0.1, 192.0.2.9, 192.0.2.1,10.0.0.2"), "192.0.2.1"},
-		"over several lines":                         {from("10.0.0.1:1", xff, "192.0.2.9, 192.0.2.1", xff, "10.0.0.2"), "192.0.2.1"},
+		"the peer":                                  {from("192.0.2.1:1"), "192.0.2.1"},
+		"the peer, without a port":                  {from("192.0.2.1"), "192.0.2.1"},
+		"the peer over IPv6":                        {from("[2001:db8::1]:1"), "2001:db8::1"},
+		"an untrusted peer that says otherwise":     {from("192.0.2.1:1", xff, "192.0.2.9"), "192.0.2.1"},
+		"a trusted peer that says nothing":          {from("10.0.0.1:1"), "10.0.0.1"},
+		"behind a trusted peer":                     {from("10.0.0.1:1", xff, "192.0.2.1"), "192.0.2.1"},
+		"behind a trusted peer, with a port":        {from("10.0.0.1:1", xff, "192.0.2.1:99"), "192.0.2.1"},
+		"behind a trusted peer over IPv6":           {from("10.0.0.1:1", xff, "2001:db8::1"), "2001:db8::1"},
+		"behind a trusted peer over IPv6 with port": {from("10.0.0.1:1", xff, "[2001:db8::1]:99"), "2001:db8::1"},
+		"behind a trusted peer over IPv6, brackets": {from("10.0.0.1:1", xff, "[2001:db8::1]"), "2001:db8::1"},
+		"an IPv4 address in IPv6":                   {from("10.0.0.1:1", xff, "::ffff:192.0.2.1"), "192.0.2.1"},
+		"a trusted peer, an IPv4 address in IPv6":   {from("[::ffff:10.0.0.1]:1", xff, "192.0.2.1"), "192.0.2.1"},
+		"through two trusted hops":                  {from("10.0.0.1:1", xff, "192.0.2.1, 10.0.0.2"), "192.0.2.1"},
+		"what the client invented is not looked at": {
+			from("10.0.0.1:1", xff, "127.0.0.1, 192.0.2.9, 192.0.2.1,10.0.0.2"), "192.0.2.1",
+		},
+		"over several lines": {
+			from("10.0.0.1:1", xff, "192.0.2.9, 192.0.2.1", xff, "10.0.0.2"), "192.0.2.1",
+		},
 		"empty elements say nothing":                 {from("10.0.0.1:1", xff, "192.0.2.9, 192.0.2.1, , ,"), "192.0.2.1"},
 		"all hops are trusted":                       {from("10.0.0.1:1", xff, "10.0.0.3, 10.0.0.2"), "10.0.0.3"},
 		"nonsense ends the search":                   {from("10.0.0.1:1", xff, "192.0.2.9, unknown, 10.0.0.2"), "10.0.0.2"},
@@ -98,20 +102,41 @@ func TestCallersByHeaderAndCertificate(t *testing.T) {
 		a, b *http.Request
 		same bool
 	}{
-		"one tenant":                     {"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "a"), from("10.0.0.2:1", "X-Tenant", "a"), true},
-		"two tenants":                    {"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "a"), from("10.0.0.1:1", "X-Tenant", "b"), false},
-		"the nearest hop wrote the last": {"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "x", "X-Tenant", "a"), from("10.0.0.1:1", "X-Tenant", "a"), true},
-		"a tenant that nobody trusts":    {"header:X-Tenant", from("192.0.2.1:1", "X-Tenant", "a"), from("192.0.2.1:1", "X-Tenant", "b"), true},
-		"no tenant":                      {"header:X-Tenant", from("10.0.0.1:1"), from("10.0.0.1:2", "X-Tenant", ""), true},
-		"a tenant of 10 MB":              {"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", strings.Repeat("a", 10<<20)), from("10.0.0.1:1", "X-Tenant", "a"), false},
-		"one certificate":                {"mtls", certified("192.0.2.1:1", web, true), certified("192.0.2.2:1", web, true), true},
-		"one that was not verified":      {"mtls", certified("192.0.2.1:1", web, false), certified("192.0.2.2:1", web, true), false},
-		"a URI before the name":          {"mtls", certified("192.0.2.1:1", web, true), certified("192.0.2.1:1", x509.Certificate{URIs: []*url.URL{spiffe}, Subject: web.Subject}, true), false},
-		"a DNS name before the name":     {"mtls", certified("192.0.2.1:1", web, true), certified("192.0.2.1:1", x509.Certificate{DNSNames: []string{"shop"}, Subject: web.Subject}, true), false},
-		"no certificate":                 {"mtls", from("192.0.2.1:1"), from("192.0.2.1:2"), true},
+		"one tenant": {
+			"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "a"), from("10.0.0.2:1", "X-Tenant", "a"), true,
+		},
+		"two tenants": {
+			"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "a"), from("10.0.0.1:1", "X-Tenant", "b"), false,
+		},
+		"the nearest hop wrote the last": {
+			"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", "x", "X-Tenant", "a"), from("10.0.0.1:1", "X-Tenant", "a"), true,
+		},
+		"a tenant that nobody trusts": {
+			"header:X-Tenant", from("192.0.2.1:1", "X-Tenant", "a"), from("192.0.2.1:1", "X-Tenant", "b"), true,
+		},
+		"no tenant": {"header:X-Tenant", from("10.0.0.1:1"), from("10.0.0.1:2", "X-Tenant", ""), true},
+		"a tenant of 10 MB": {"header:X-Tenant", from("10.0.0.1:1", "X-Tenant", strings.Repeat("a", 10<<20)),
+			from("10.0.0.1:1", "X-Tenant", "a"), false},
+		"one certificate": {
+			"mtls", certified("192.0.2.1:1", web, true), certified("192.0.2.2:1", web, true), true,
+		},
+		"one that was not verified": {
+			"mtls", certified("192.0.2.1:1", web, false), certified("192.0.2.2:1", web, true), false,
+		},
+		"a URI before the name": {
+			"mtls", certified("192.0.2.1:1", web, true),
+			certified("192.0.2.1:1", x509.Certificate{URIs: []*url.URL{spiffe}, Subject: web.Subject}, true), false,
+		},
+		"a DNS name before the name": {
+			"mtls", certified("192.0.2.1:1", web, true),
+			certified("192.0.2.1:1", x509.Certificate{DNSNames: []string{"shop"}, Subject: web.Subject}, true), false,
+		},
+		"no certificate": {"mtls", from("192.0.2.1:1"), from("192.0.2.1:2"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "caller"}, Caller: c.word}
+			p := inbound.Protection{
+				TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "caller"}, Caller: c.word,
+			}
 			if c.word == "mtls" {
 				p.TLS = inbound.TLS{Certificate: "/c", Key: "/k", ClientCA: "/ca"}
 			}
@@ -124,7 +149,9 @@ func TestCallersByHeaderAndCertificate(t *testing.T) {
 
 func TestTheHandlersOwnFunctionsComeFirst(t *testing.T) {
 	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(1), Key: "caller"}}
-	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Caller: func(r *http.Request) string { return r.Header.Get("X-User") }}
+	h := &abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Caller: func(r *http.Request) string {
+		return r.Header.Get("X-User")
+	}}
 	status := func(user, key string) int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, from("192.0.2.1:1", "X-User", user, "X-Key", key))
@@ -145,22 +172,32 @@ func TestOnlyTrustedPeersSayPriorityAndAttempt(t *testing.T) {
 		priority shed.Priority
 		attempt  int
 	}{
-		"trusted":              {from("10.0.0.1:1", "Abate-Priority", "CRITICAL_PLUS", "X-Envoy-Attempt-Count", "3"), shed.CriticalPlus, 3},
-		"trusted, nothing":     {from("10.0.0.1:1"), shed.SheddablePlus, 1},
-		"trusted, nonsense":    {from("10.0.0.1:1", "Abate-Priority", "URGENT", "X-Envoy-Attempt-Count", "-1"), shed.SheddablePlus, 1},
-		"trusted, over gRPC":   {from("10.0.0.1:1", "Grpc-Previous-Rpc-Attempts", "1"), shed.SheddablePlus, 2},
-		"trusted, the highest": {from("10.0.0.1:1", "X-Envoy-Attempt-Count", "1", "X-Number-Of-Retry-Attempts", "3"), shed.SheddablePlus, 4},
-		"untrusted":            {from("192.0.2.1:1", "Abate-Priority", "CRITICAL_PLUS", "X-Envoy-Attempt-Count", "3"), shed.SheddablePlus, 1},
+		"trusted": {
+			from("10.0.0.1:1", "Abate-Priority", "CRITICAL_PLUS", "X-Envoy-Attempt-Count", "3"), shed.CriticalPlus, 3,
+		},
+		"trusted, nothing": {from("10.0.0.1:1"), shed.SheddablePlus, 1},
+		"trusted, nonsense": {
+			from("10.0.0.1:1", "Abate-Priority", "URGENT", "X-Envoy-Attempt-Count", "-1"), shed.SheddablePlus, 1,
+		},
+		"trusted, over gRPC": {from("10.0.0.1:1", "Grpc-Previous-Rpc-Attempts", "1"), shed.SheddablePlus, 2},
+		"trusted, the highest": {
+			from("10.0.0.1:1", "X-Envoy-Attempt-Count", "1", "X-Number-Of-Retry-Attempts", "3"), shed.SheddablePlus, 4,
+		},
+		"untrusted": {from("192.0.2.1:1", "Abate-Priority", "CRITICAL_PLUS", "X-Envoy-Attempt-Count", "3"),
+			shed.SheddablePlus, 1},
 	} {
 		log := new(gateLog)
-		p := inbound.Protection{TrustedPeers: []string{"10.0.0.0/8"}, Priority: inbound.PriorityRule{Default: shed.SheddablePlus}, Observer: log}
+		p := inbound.Protection{
+			TrustedPeers: []string{"10.0.0.0/8"}, Priority: inbound.PriorityRule{Default: shed.SheddablePlus}, Observer: log,
+		}
 		h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if got, ok := core.PriorityOf(r.Context()); !ok || got != c.priority {
 				t.Errorf("%s: the handler sees %v, %v", name, got, ok)
 			}
 		}))
 		h.ServeHTTP(httptest.NewRecorder(), c.request)
-		if got := log.all(inbound.RequestAdmitted); len(got) != 1 || got[0].Priority != c.priority || got[0].Attempt != c.attempt {
+		if got := log.all(inbound.RequestAdmitted); len(got) != 1 || got[0].Priority != c.priority ||
+			got[0].Attempt != c.attempt {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

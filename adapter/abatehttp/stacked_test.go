@@ -62,13 +62,19 @@ func TestRetriesStackedAboveStayWithinTheBudget(t *testing.T) {
 		}
 	}
 	for name, call := range map[string]func(*testing.T, *http.Client, int){
-		"Amz-Sdk-Request":            with("Amz-Sdk-Request", func(_, try int) string { return "attempt=" + strconv.Itoa(try+1) + "; max=5" }),
-		"X-Envoy-Attempt-Count":      with("X-Envoy-Attempt-Count", func(_, try int) string { return strconv.Itoa(try + 1) }),
-		"Grpc-Previous-Rpc-Attempts": with("Grpc-Previous-Rpc-Attempts", func(_, try int) string { return strconv.Itoa(try) }),
-		"X-Goog-Api-Client":          with("X-Goog-Api-Client", func(_, try int) string { return "gl-go/1 gccl-attempt-count/" + strconv.Itoa(try+1) }),
-		"X-Stainless-Retry-Count":    with("X-Stainless-Retry-Count", func(_, try int) string { return strconv.Itoa(try) }),
-		"Idempotency-Key":            with("Idempotency-Key", func(user, _ int) string { return strconv.Itoa(user) }),
-		"X-Ms-Client-Request-Id":     with("X-Ms-Client-Request-Id", func(user, _ int) string { return strconv.Itoa(user) }),
+		"Amz-Sdk-Request": with("Amz-Sdk-Request", func(_, try int) string {
+			return "attempt=" + strconv.Itoa(try+1) + "; max=5"
+		}),
+		"X-Envoy-Attempt-Count": with("X-Envoy-Attempt-Count", func(_, try int) string { return strconv.Itoa(try + 1) }),
+		"Grpc-Previous-Rpc-Attempts": with("Grpc-Previous-Rpc-Attempts", func(_, try int) string {
+			return strconv.Itoa(try)
+		}),
+		"X-Goog-Api-Client": with("X-Goog-Api-Client", func(_, try int) string {
+			return "gl-go/1 gccl-attempt-count/" + strconv.Itoa(try+1)
+		}),
+		"X-Stainless-Retry-Count": with("X-Stainless-Retry-Count", func(_, try int) string { return strconv.Itoa(try) }),
+		"Idempotency-Key":         with("Idempotency-Key", func(user, _ int) string { return strconv.Itoa(user) }),
+		"X-Ms-Client-Request-Id":  with("X-Ms-Client-Request-Id", func(user, _ int) string { return strconv.Itoa(user) }),
 		"the same request value": func(t *testing.T, client *http.Client, _ int) {
 			req := newRequest(t, "POST", "http://down.test/", strings.NewReader("order"))
 			for range tries {
@@ -240,8 +246,8 @@ func TestTheMemoryOfFailedCallsIsBounded(t *testing.T) {
 	}
 }
 
-// The bound holds with hedges, which draw from the same budget, with a guard for each host, and with several guards for one host, each
-// with its own reserve.
+// The bound holds with hedges, which draw from the same budget, with a guard for each host, and with several guards for
+// one host, each with its own reserve.
 func TestTheBoundHoldsWithHedgesAndSeveralGuards(t *testing.T) {
 	const users, tries = 400, 4
 	hedges := unbroken()

@@ -22,9 +22,9 @@ type Transport struct {
 	// Guard is the guard of all requests. Nil means that requests pass through unguarded.
 	Guard *abate.Guard
 
-	// Select, if set, chooses the guard of each request instead. It must be quick and safe for concurrent use, must
-	// not change the request and must not read its body. A request for which it returns nil passes through unguarded, without headers
-	// that begin with Abate- or X-Envoy-.
+	// Select, if set, chooses the guard of each request instead. It must be quick and safe for concurrent use, must not
+	// change the request and must not read its body. A request for which it returns nil passes through unguarded,
+	// without headers that begin with Abate- or X-Envoy-.
 	Select func(*http.Request) *abate.Guard
 
 	// MaxBufferedBody is the size, in bytes, up to which a request body is held in memory so that it can be sent
@@ -38,19 +38,19 @@ type Transport struct {
 	// io.NopCloser, the goroutine that reads it stays until it does.
 	MaxBufferedBody int64
 
-	// OmitHeaders leaves out the request headers that tell the server the attempt's number, the time left for it and what is
-	// left of the call tree's retries, takes off all others that begin with Abate- or X-Envoy-, and does not look at what the answers
-	// count. Set it for servers of other companies. A policy's InternalHeaders does the same for one guard, and a request that
-	// http.Client sends because of a redirect to another host is sent so anyway.
+	// OmitHeaders leaves out the request headers that tell the server the attempt's number, the time left for it and
+	// what is left of the call tree's retries, takes off all others that begin with Abate- or X-Envoy-, and does not
+	// look at what the answers count. Set it for servers of other companies. A policy's InternalHeaders does the same
+	// for one guard, and a request that http.Client sends because of a redirect to another host is sent so anyway.
 	OmitHeaders bool
 
-	// NoHiddenRetries keeps net/http from sending a request again by itself when a kept-alive connection ends with the request on
-	// it. It does that with GET, HEAD, OPTIONS, TRACE and with whatever has an Idempotency-Key, although the server may have done
-	// the request; see HiddenRetries. Set it where a server must never see more attempts than the policy and the call tree allow.
-	// The price: an idle connection that the server closes at just the wrong moment is a failed attempt of the policy's, and each
-	// request costs four more allocations. Over HTTP/2, which has no such retries, a request without a body then ends in
-	// an empty DATA frame. Requests of other methods without a body, but with a key, are not covered.
-	// Above another Transport it does nothing: set it there.
+	// NoHiddenRetries keeps net/http from sending a request again by itself when a kept-alive connection ends with the
+	// request on it. It does that with GET, HEAD, OPTIONS, TRACE and with whatever has an Idempotency-Key, although the
+	// server may have done the request; see HiddenRetries. Set it where a server must never see more attempts than the
+	// policy and the call tree allow. The price: an idle connection that the server closes at just the wrong moment is
+	// a failed attempt of the policy's, and each request costs four more allocations. Over HTTP/2, which has no such
+	// retries, a request without a body then ends in an empty DATA frame. Requests of other methods without a body, but
+	// with a key, are not covered. Above another Transport it does nothing: set it there.
 	NoHiddenRetries bool
 
 	hidden     atomic.Uint64
@@ -68,11 +68,12 @@ func NewTransport(base http.RoundTripper, g *abate.Guard) *Transport {
 var unguarded = (*abate.Guard)(nil).Describe()
 
 // RoundTrip sends req under its guard: as often as the policy allows, and not at all when it must not be sent. It never
-// changes req, and always closes its body. Under a policy that hedges, copies are made from a copy of req, since one that
-// lost may still be on its way when RoundTrip returns; only GetBody may be called as late as that.
+// changes req, and always closes its body. Under a policy that hedges, copies are made from a copy of req, since one
+// that lost may still be on its way when RoundTrip returns; only GetBody may be called as late as that.
 //
-// The old Request.Cancel ends attempts, and in requests without a deadline the waits between them too, at the price of a
-// goroutine until the answer's body is closed. In a request with a deadline, waits end with that and with the context only.
+// The old Request.Cancel ends attempts, and in requests without a deadline the waits between them too, at the price of
+// a goroutine until the answer's body is closed. In a request with a deadline, waits end with that and with the context
+// only.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := t.Guard
 	if t.Select != nil {
@@ -94,8 +95,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // HiddenRetries returns how often Base sent a request again by itself. An http.Transport does that, unasked, when a
-// kept-alive connection turns out to be dead: attempts that no policy has allowed, unless NoHiddenRetries is set. They are
-// few, one for each connection that died; they are drawn from the guard's retry budget and from what the call tree has left, and told to its observer.
+// kept-alive connection turns out to be dead: attempts that no policy has allowed, unless NoHiddenRetries is set. They
+// are few, one for each connection that died; they are drawn from the guard's retry budget and from what the call tree
+// has left, and told to its observer.
 func (t *Transport) HiddenRetries() uint64 { return t.hidden.Load() }
 
 // CloseIdleConnections closes the idle connections of Base, if it has any. http.Client.CloseIdleConnections calls it.

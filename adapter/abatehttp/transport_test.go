@@ -65,10 +65,12 @@ func TestPerHostGivesEachHostAGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(u string) *abate.Guard { return choose(newRequest(t, "GET", u, nil)) }
-	if g := at("http://a.test/x"); g == nil || g.Name() != "a.test" || g != at("http://A.test:80/y?z=1") || g != at("https://a.test:443") {
+	if g := at("http://a.test/x"); g == nil || g.Name() != "a.test" || g != at("http://A.test:80/y?z=1") ||
+		g != at("https://a.test:443") {
 		t.Errorf("one host, several guards")
 	}
-	if at("http://a.test") == at("http://b.test") || at("http://a.test") == at("http://a.test:8080") || at("http://a.test:443") == at("https://a.test") {
+	if at("http://a.test") == at("http://b.test") || at("http://a.test") == at("http://a.test:8080") ||
+		at("http://a.test:443") == at("https://a.test") {
 		t.Error("two hosts, one guard")
 	}
 	if choose(&http.Request{}) != nil || choose(&http.Request{URL: new(url.URL)}) != nil {

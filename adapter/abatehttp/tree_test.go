@@ -33,11 +33,15 @@ func TestWhatARequestTellsOfItsCallTree(t *testing.T) {
 		left    int
 		owner   string
 	}{
-		"nothing":                        {request: from("10.0.0.1:1")},
-		"an allowance":                   {from("10.0.0.1:1", hops.Allowance, `2;owner="shop"`), true, true, 2, "shop"},
-		"nothing left":                   {from("10.0.0.1:1", hops.Allowance, "0"), true, true, 0, ""},
-		"several":                        {from("10.0.0.1:1", hops.Allowance, `5;owner="a"`, hops.Allowance, `1;owner="b"`), true, true, 1, "b"},
-		"far too much":                   {from("10.0.0.1:1", hops.Allowance, "999999999999999"), true, true, core.MaxAllowance, ""},
+		"nothing":      {request: from("10.0.0.1:1")},
+		"an allowance": {from("10.0.0.1:1", hops.Allowance, `2;owner="shop"`), true, true, 2, "shop"},
+		"nothing left": {from("10.0.0.1:1", hops.Allowance, "0"), true, true, 0, ""},
+		"several": {
+			from("10.0.0.1:1", hops.Allowance, `5;owner="a"`, hops.Allowance, `1;owner="b"`), true, true, 1, "b",
+		},
+		"far too much": {
+			from("10.0.0.1:1", hops.Allowance, "999999999999999"), true, true, core.MaxAllowance, "",
+		},
 		"nonsense":                       {from("10.0.0.1:1", hops.Allowance, "many"), true, false, 0, ""},
 		"from somebody":                  {from("192.0.2.1:1", hops.Allowance, "2"), true, false, 0, ""},
 		"an attempt of Envoy's":          {from("10.0.0.1:1", hops.AttemptCount, "2"), true, false, 0, ""},
@@ -91,19 +95,38 @@ func TestTheAnswerSaysWhatBecameOfTheTree(t *testing.T) {
 		handle  http.HandlerFunc
 		want    map[string]string
 	}{
-		"no allowance, nothing said":          {from("10.0.0.1:1"), failing(t, retries(2), 503, ""), map[string]string{made: "", should: "", limited: ""}},
-		"a good answer":                       {allow("2"), func(http.ResponseWriter, *http.Request) {}, map[string]string{made: "0", should: ""}},
-		"a good answer with a head":           {allow("2"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, map[string]string{made: "0"}},
-		"retried, and exhausted":              {allow("9"), failing(t, retries(2), 503, ""), map[string]string{made: "2;final", should: "false", limited: ""}},
-		"exhausted, but the answer is good":   {allow("9"), failing(t, retries(2), 200, ""), map[string]string{made: "2", should: ""}},
-		"exhausted, an answer without a word": {allow("9"), failing(t, retries(2), 0, ""), map[string]string{made: "2", should: ""}},
-		"exhausted, and a client's mistake":   {allow("9"), failing(t, retries(2), 404, ""), map[string]string{made: "2", should: ""}},
-		"nothing left is not final":           {allow("1"), failing(t, retries(2), 503, ""), map[string]string{made: "1", should: ""}},
-		"final from below goes up":            {allow("9"), failing(t, retries(2), 502, "3;final"), map[string]string{made: "3;final", should: "false"}},
-		"many":                                {allow("900"), failing(t, retries(20), 503, ""), map[string]string{made: "20;final"}},
-		"not believed, but reported":          {from("192.0.2.1:1", hops.Allowance, "0", hops.AttemptCount, "1"), failing(t, retries(2), 503, ""), map[string]string{made: "2;final", should: "false", limited: ""}},
-		"Envoy asks":                          {from("10.0.0.1:1", hops.AttemptCount, "1"), failing(t, retries(2), 503, ""), map[string]string{made: "", should: "false", limited: "true"}},
-		"Envoy asks, and may retry":           {from("10.0.0.1:1", hops.AttemptCount, "1"), failing(t, retries(0), 503, ""), map[string]string{made: "", should: "", limited: ""}},
+		"no allowance, nothing said": {
+			from("10.0.0.1:1"), failing(t, retries(2), 503, ""), map[string]string{made: "", should: "", limited: ""},
+		},
+		"a good answer": {
+			allow("2"), func(http.ResponseWriter, *http.Request) {}, map[string]string{made: "0", should: ""},
+		},
+		"a good answer with a head": {allow("2"), func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(204)
+		}, map[string]string{made: "0"}},
+		"retried, and exhausted": {
+			allow("9"), failing(t, retries(2), 503, ""), map[string]string{made: "2;final", should: "false", limited: ""},
+		},
+		"exhausted, but the answer is good": {
+			allow("9"), failing(t, retries(2), 200, ""), map[string]string{made: "2", should: ""},
+		},
+		"exhausted, an answer without a word": {
+			allow("9"), failing(t, retries(2), 0, ""), map[string]string{made: "2", should: ""},
+		},
+		"exhausted, and a client's mistake": {
+			allow("9"), failing(t, retries(2), 404, ""), map[string]string{made: "2", should: ""},
+		},
+		"nothing left is not final": {allow("1"), failing(t, retries(2), 503, ""), map[string]string{made: "1", should: ""}},
+		"final from below goes up": {
+			allow("9"), failing(t, retries(2), 502, "3;final"), map[string]string{made: "3;final", should: "false"},
+		},
+		"many": {allow("900"), failing(t, retries(20), 503, ""), map[string]string{made: "20;final"}},
+		"not believed, but reported": {from("192.0.2.1:1", hops.Allowance, "0", hops.AttemptCount, "1"),
+			failing(t, retries(2), 503, ""), map[string]string{made: "2;final", should: "false", limited: ""}},
+		"Envoy asks": {from("10.0.0.1:1", hops.AttemptCount, "1"), failing(t, retries(2), 503, ""),
+			map[string]string{made: "", should: "false", limited: "true"}},
+		"Envoy asks, and may retry": {from("10.0.0.1:1", hops.AttemptCount, "1"), failing(t, retries(0), 503, ""),
+			map[string]string{made: "", should: "", limited: ""}},
 		"the handler knows better": {allow("9"), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(should, "true")
 			failing(t, retries(2), 503, "")(w, r)
@@ -125,7 +148,9 @@ func TestTheAnswerSaysWhatBecameOfTheTree(t *testing.T) {
 func TestRefusalsSayThatNothingWasMade(t *testing.T) {
 	limit := func(n float64) inbound.Protection {
 		p := trusting
-		p.RateLimit = inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: time.Hour}, Burst: 1}}
+		p.RateLimit = inbound.ArrivalLimit{
+			Config: ratelimit.Config{Limit: ratelimit.Rate{Tokens: n, Per: time.Hour}, Burst: 1},
+		}
 		return p
 	}
 	locked := trusting
@@ -145,7 +170,9 @@ func TestRefusalsSayThatNothingWasMade(t *testing.T) {
 		"without a key":    {keyed, 400, "0"},
 		"too late already": {late, 504, "0"},
 	} {
-		h := abatehttp.NewHandler(newGate(t, c.protection), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		h := abatehttp.NewHandler(newGate(t, c.protection), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}))
 		for _, headers := range [][]string{nil, {hops.Allowance, "2", hops.AttemptCount, "1"}} {
 			if name == "for now" {
 				ahead := httptest.NewRecorder()
@@ -159,7 +186,8 @@ func TestRefusalsSayThatNothingWasMade(t *testing.T) {
 			if headers != nil {
 				made = c.made
 			}
-			if w.Code != c.status || w.Header().Get(hops.Made) != made || (w.Header().Get("X-Should-Retry") == "false") != final {
+			if w.Code != c.status || w.Header().Get(hops.Made) != made ||
+				(w.Header().Get("X-Should-Retry") == "false") != final {
 				t.Errorf("%s: %d, %v", name, w.Code, w.Header())
 			}
 			if (w.Header().Get(hops.Ratelimited) == "true") != (final && headers != nil) {
@@ -221,7 +249,8 @@ func TestWhatIsStillOutCountsAsMade(t *testing.T) {
 		return answer(r, 200, http.Header{hops.Made: {"0"}}, ""), nil
 	}), guard(t, eager()))
 	call := func(r *http.Request) {
-		if resp, err := transport.RoundTrip(newRequest(t, "GET", "http://leaf.test", nil).WithContext(r.Context())); err == nil {
+		if resp, err := transport.RoundTrip(newRequest(t, "GET", "http://leaf.test", nil).WithContext(r.Context())); err ==
+			nil {
 			resp.Body.Close()
 		}
 	}
@@ -242,13 +271,16 @@ func TestWhatIsStillOutCountsAsMade(t *testing.T) {
 func TestAHandlerThatIsTooLateReportsOnce(t *testing.T) {
 	p := trusting
 	p.Timeout = 20 * time.Millisecond
-	w := handled(t, p, from("10.0.0.1:1", hops.Allowance, "2"), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	w := handled(t, p, from("10.0.0.1:1", hops.Allowance, "2"), func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	})
 	if got := w.Header().Values(hops.Made); w.Code != 504 || len(got) != 1 || got[0] != "0" {
 		t.Errorf("%d, made %q", w.Code, got)
 	}
 }
 
-// FuzzAllowanceOnArrival: whatever a caller sends, it never gets more than its header says, and strangers change nothing.
+// FuzzAllowanceOnArrival: whatever a caller sends, it never gets more than its header says, and strangers change
+// nothing.
 func FuzzAllowanceOnArrival(f *testing.F) {
 	for _, v := range []string{"2", "-1", "", `1;owner="x\"y"`, "2;owner", "1e3", "0;call=\"a\"", "999999999999999", ";"} {
 		f.Add(v, "1", true)
@@ -285,7 +317,8 @@ func TestHandlersBehindEachOtherShareOneAllowance(t *testing.T) {
 		return answer(r, 503, nil, ""), nil
 	}), guard(t, p))
 	ask := func(r *http.Request) {
-		if resp, err := transport.RoundTrip(newRequest(t, "GET", "http://leaf.test", nil).WithContext(r.Context())); err == nil {
+		if resp, err := transport.RoundTrip(newRequest(t, "GET", "http://leaf.test", nil).WithContext(r.Context())); err ==
+			nil {
 			resp.Body.Close()
 		}
 	}

@@ -56,7 +56,9 @@ func TestAPostThatNeverLeftIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := failingDialer(2, err)
 			defer base.CloseIdleConnections()
-			for what, body := range map[string]io.Reader{"stream": &upload{Reader: strings.NewReader("order")}, "string": strings.NewReader("order"), "none": nil} {
+			for what, body := range map[string]io.Reader{
+				"stream": &upload{Reader: strings.NewReader("order")}, "string": strings.NewReader("order"), "none": nil,
+			} {
 				want := "order"
 				if body == nil {
 					want = ""

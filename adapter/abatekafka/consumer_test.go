@@ -21,7 +21,9 @@ import (
 
 func TestMessageIDNamesThePlaceTheTimestampAndTheContent(t *testing.T) {
 	rec := &kgo.Record{Topic: "payments", Partition: 3, Offset: 1042, Timestamp: time.UnixMilli(1760000000000)}
-	m := abatekafka.Message{Topic: "payments", Partition: 3, Offset: 1042, Key: []byte("k"), Value: []byte("v"), Record: rec}
+	m := abatekafka.Message{
+		Topic: "payments", Partition: 3, Offset: 1042, Key: []byte("k"), Value: []byte("v"), Record: rec,
+	}
 	if m.ID() != "payments/3/1042@1760000000000~FmDMML540UsY-EO0" {
 		t.Errorf("%q", m.ID())
 	}
@@ -161,7 +163,8 @@ func FuzzEndOfABatchIsNeverBehind(f *testing.F) {
 
 func TestOnlyBytesThatCannotBeReadArePoison(t *testing.T) {
 	for _, err := range []error{
-		kerr.TopicAuthorizationFailed, kerr.UnknownTopicID, &kgo.ErrDataLoss{}, &kgo.ErrGroupSession{Err: io.EOF}, kgo.ErrClientClosed, context.Canceled,
+		kerr.TopicAuthorizationFailed, kerr.UnknownTopicID, &kgo.ErrDataLoss{}, &kgo.ErrGroupSession{Err: io.EOF},
+		kgo.ErrClientClosed, context.Canceled,
 		context.DeadlineExceeded, &net.OpError{Op: "read", Err: io.EOF},
 	} {
 		if abatekafka.Undecodable(err) {
@@ -175,7 +178,8 @@ func TestOnlyBytesThatCannotBeReadArePoison(t *testing.T) {
 
 // What a drain is told is what could be delivered: it goes by that when it ends, and what it says it will take.
 func TestBehindIsWhatIsDueAndNotHeldByAFlood(t *testing.T) {
-	over, flooded, later := abatekafka.Waiting{Due: -time.Minute}, abatekafka.Waiting{Due: -time.Hour / 2, Flooded: true}, abatekafka.Waiting{Due: time.Minute}
+	over, flooded, later := abatekafka.Waiting{Due: -time.Minute}, abatekafka.Waiting{Due: -time.Hour / 2, Flooded: true},
+		abatekafka.Waiting{Due: time.Minute}
 	for _, test := range []struct {
 		what   string
 		window []abatekafka.Waiting
@@ -197,14 +201,23 @@ func TestBehindIsWhatIsDueAndNotHeldByAFlood(t *testing.T) {
 func TestReloadChangesWhatIsNotFixed(t *testing.T) {
 	names := redelivery.Config{Tiers: []time.Duration{time.Second}}.WithDefaults()
 	next := redelivery.Config{
-		Tiers: []time.Duration{time.Minute}, Naming: redelivery.NamingSpring, Order: redelivery.ParkKey, ExactlyOnce: true, DLTStrategy: redelivery.DropLast,
-		HandlerTimeout: time.Hour, NeverRetryErrors: []string{"x"}, Timeout: 5 * time.Hour, Concurrency: 7,
+		Tiers:            []time.Duration{time.Minute},
+		Naming:           redelivery.NamingSpring,
+		Order:            redelivery.ParkKey,
+		ExactlyOnce:      true,
+		DLTStrategy:      redelivery.DropLast,
+		HandlerTimeout:   time.Hour,
+		NeverRetryErrors: []string{"x"},
+		Timeout:          5 * time.Hour,
+		Concurrency:      7,
 	}.WithDefaults()
 	got := abatekafka.KeepNames(next, names)
-	if !reflect.DeepEqual(got.Tiers, names.Tiers) || got.Naming != names.Naming || got.Order != names.Order || got.ExactlyOnce || got.DLTStrategy != names.DLTStrategy {
+	if !reflect.DeepEqual(got.Tiers, names.Tiers) || got.Naming != names.Naming || got.Order != names.Order ||
+		got.ExactlyOnce || got.DLTStrategy != names.DLTStrategy {
 		t.Errorf("what topics and clients depend on has changed: %+v", got)
 	}
-	if got.HandlerTimeout != time.Hour || len(got.NeverRetryErrors) != 1 || got.Timeout != 5*time.Hour || got.Concurrency != 7 {
+	if got.HandlerTimeout != time.Hour || len(got.NeverRetryErrors) != 1 || got.Timeout != 5*time.Hour ||
+		got.Concurrency != 7 {
 		t.Errorf("what can change has not: %+v", got)
 	}
 }

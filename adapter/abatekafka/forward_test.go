@@ -24,14 +24,19 @@ type chainOf30s5m struct {
 func newForwarder() *chainOf30s5m {
 	f := &chainOf30s5m{now: time.UnixMilli(1760000000000).UTC()}
 	c := redelivery.Config{Tiers: []time.Duration{30 * time.Second, 5 * time.Minute}, MaxTrace: 40}
-	f.Forwarder = abatekafka.NewForwarder(abatekafka.NewChain("payments", "billing", c), c, func() time.Time { return f.now })
+	f.Forwarder = abatekafka.NewForwarder(abatekafka.NewChain("payments", "billing", c), c, func() time.Time {
+		return f.now
+	})
 	return f
 }
 
 func original() *kgo.Record {
 	return &kgo.Record{
-		Topic: "payments", Partition: 3, Offset: 1042, Timestamp: time.UnixMilli(1759999990000).UTC(), Key: []byte("k"), Value: []byte("v"),
-		Headers: []kgo.RecordHeader{{Key: "a", Value: []byte("1")}, {Key: "a"}, {Key: "kafka_original-topic", Value: []byte("mine")}},
+		Topic: "payments", Partition: 3, Offset: 1042, Timestamp: time.UnixMilli(1759999990000).UTC(), Key: []byte("k"),
+		Value: []byte("v"),
+		Headers: []kgo.RecordHeader{
+			{Key: "a", Value: []byte("1")}, {Key: "a"}, {Key: "kafka_original-topic", Value: []byte("mine")},
+		},
 	}
 }
 
@@ -79,7 +84,8 @@ func TestMessageKeepsItselfThroughTheChain(t *testing.T) {
 			t.Errorf("timestamp %v: retention must count from when it is sent", rec.Timestamp)
 		}
 		m = read(t, stored(rec, 7, f.now), tier)
-		if m.ID() != read(t, source, redelivery.Main).ID() || m.Delivery != tier+2 || !m.Timestamp.Equal(source.Timestamp) || !m.Letter.Due.Equal(f.now.Add(delay)) {
+		if m.ID() != read(t, source, redelivery.Main).ID() || m.Delivery != tier+2 || !m.Timestamp.Equal(source.Timestamp) ||
+			!m.Letter.Due.Equal(f.now.Add(delay)) {
 			t.Errorf("tier %d: %s, delivery %d, timestamp %v, due %v", tier, m.ID(), m.Delivery, m.Timestamp, m.Letter.Due)
 		}
 		if !reflect.DeepEqual(m.Headers, source.Headers) || string(m.Key) != "k" || string(m.Value) != "v" {
@@ -93,11 +99,14 @@ func TestMessageKeepsItselfThroughTheChain(t *testing.T) {
 	}
 	start := time.UnixMilli(1760000000000).UTC()
 	want := letter.Letter{
-		Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 3, Offset: 1042}, Timestamp: source.Timestamp, TimestampType: "CreateTime", Group: "billing",
+		Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 3, Offset: 1042},
+		Timestamp: source.Timestamp, TimestampType: "CreateTime", Group: "billing",
 		Identity: letter.IdentityOf(source),
-		Failures: 3, Delivery: 4, First: start.Add(time.Minute), Last: start.Add(3 * time.Minute), ID: "billing/payments/3/1042/3", Hops: 3,
+		Failures: 3, Delivery: 4, First: start.Add(time.Minute), Last: start.Add(3 * time.Minute),
+		ID: "billing/payments/3/1042/3", Hops: 3,
 		Class: "error", Message: "charge: refused", Reason: "exhausted",
-		History: []letter.Past{{Topic: "payments", At: start.Add(time.Minute), Class: "error"}, {Topic: "payments-retry-30s", At: start.Add(2 * time.Minute), Class: "error"},
+		History: []letter.Past{{Topic: "payments", At: start.Add(time.Minute), Class: "error"},
+			{Topic: "payments-retry-30s", At: start.Add(2 * time.Minute), Class: "error"},
 			{Topic: "payments-retry-5m", At: start.Add(3 * time.Minute), Class: "error"}},
 		Key: []byte("k"), Value: []byte("v"), Headers: source.Headers,
 	}
@@ -116,7 +125,8 @@ func TestForwardGoesToThePartitionItWasReadFrom(t *testing.T) {
 	rec.Partition = 1
 	m := read(t, rec, 0)
 	dead, l := f.Dead(m, redelivery.Verdict{}, errors.New("x"))
-	if next := f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")); next.Partition != 1 || dead.Partition != 1 || l.Original.Partition != 3 {
+	if next := f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")); next.Partition != 1 || dead.Partition != 1 ||
+		l.Original.Partition != 3 {
 		t.Errorf("partitions %d and %d, original %d; want 1, 1, 3", next.Partition, dead.Partition, l.Original.Partition)
 	}
 }
@@ -149,7 +159,8 @@ func TestExcusedDeliveryDoesNotCountButHasAnIdentityOfItsOwn(t *testing.T) {
 	m := read(t, original(), redelivery.Main)
 	seen := map[string]bool{}
 	for range 5 { // in the last retry topic, as long as the circuit is open
-		rec := f.Hop(m, redelivery.Verdict{Tier: 1, Delay: 5 * time.Minute, Excused: true, Reason: "excused"}, errors.New("x"))
+		rec := f.Hop(m, redelivery.Verdict{Tier: 1, Delay: 5 * time.Minute, Excused: true, Reason: "excused"},
+			errors.New("x"))
 		m = read(t, stored(rec, 7, f.now), 1)
 		if m.Delivery != 1 || m.Letter.Failures != 0 || m.Letter.Reason != "excused" {
 			t.Errorf("delivery %d, %d failures, %s", m.Delivery, m.Letter.Failures, m.Letter.Reason)
@@ -184,7 +195,9 @@ func TestIdentitiesDifferAlsoWhereSpringForwardsInBetween(t *testing.T) {
 			t.Errorf("identity %s again", m.Letter.ID)
 		}
 		seen[m.Letter.ID] = true
-		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: "retry_topic-attempts", Value: binary.BigEndian.AppendUint32(nil, attempts)})
+		rec.Headers = append(rec.Headers, kgo.RecordHeader{
+			Key: "retry_topic-attempts", Value: binary.BigEndian.AppendUint32(nil, attempts),
+		})
 		m = read(t, stored(rec, 8, f.now), 1)
 		if m.Delivery != int(attempts) || seen[m.Letter.ID] {
 			t.Errorf("after Spring: delivery %d, want %d; identity %s", m.Delivery, attempts, m.Letter.ID)
@@ -197,7 +210,8 @@ func TestParkedMessageHasNothingCountedAgainstIt(t *testing.T) {
 	f := newForwarder()
 	rec := f.Parked(read(t, original(), redelivery.Main), 0)
 	m := read(t, stored(rec, 7, f.now), 0)
-	if rec.Topic != "payments-retry-30s" || m.Delivery != 1 || m.Letter.Failures != 0 || m.Letter.Reason != "parked" || len(m.Letter.History) != 0 || !m.Letter.First.IsZero() {
+	if rec.Topic != "payments-retry-30s" || m.Delivery != 1 || m.Letter.Failures != 0 || m.Letter.Reason != "parked" ||
+		len(m.Letter.History) != 0 || !m.Letter.First.IsZero() {
 		t.Errorf("%s, %+v", rec.Topic, m.Letter)
 	}
 	if !m.Letter.Due.Equal(f.now.Add(30 * time.Second)) {
@@ -216,7 +230,8 @@ func (traceable) Trace() string { return strings.Repeat("frame\n", 100) }
 
 func TestTraceIsBoundedByThePolicy(t *testing.T) {
 	f := newForwarder()
-	_, l := f.Dead(read(t, original(), redelivery.Main), redelivery.Verdict{Reason: "permanent"}, fmt.Errorf("y: %w", traceable{}))
+	_, l := f.Dead(read(t, original(), redelivery.Main), redelivery.Verdict{Reason: "permanent"},
+		fmt.Errorf("y: %w", traceable{}))
 	if l.Class != "panic" || len(l.Trace) > 40 || !strings.HasPrefix(l.Trace, "frame\n") {
 		t.Errorf("class %q, trace %q", l.Class, l.Trace)
 	}
@@ -229,7 +244,8 @@ func TestPoisonLetterSaysWhereTheRecordsAre(t *testing.T) {
 	if problems != nil || rec.Topic != "payments-dlq" || rec.Partition != 3 || rec.Key != nil || rec.Value != nil {
 		t.Errorf("%v, %v", rec, problems)
 	}
-	if l.Original != (letter.Place{Topic: "payments", Partition: 3, Offset: 100}) || !l.Pointer || l.Class != "poison-batch" ||
+	if l.Original != (letter.Place{Topic: "payments", Partition: 3, Offset: 100}) || !l.Pointer ||
+		l.Class != "poison-batch" ||
 		l.Message != "offsets 100 to 119 of payments/3 cannot be decoded and were left out: crc mismatch" {
 		t.Errorf("%+v", l)
 	}
@@ -250,7 +266,9 @@ func TestPolicyWithoutDeadLettersHasNone(t *testing.T) {
 func TestReplayedMessageIsNewButRemembersItsReplays(t *testing.T) {
 	f := newForwarder()
 	source := original()
-	source.Headers = append(source.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("2")}, kgo.RecordHeader{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/9")})
+	source.Headers = append(source.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("2")}, kgo.RecordHeader{
+		Key: "abate-replayed-from", Value: []byte("payments-dlq/3/9"),
+	})
 	m := read(t, source, redelivery.Main)
 	if m.Delivery != 1 || m.Letter.Replays != 2 || !reflect.DeepEqual(m.Headers, original().Headers) {
 		t.Errorf("%+v", m)
@@ -267,19 +285,23 @@ func TestRecordCopiedByHandOutOfARetryTopicIsTheSameMessageDeliveredAnew(t *test
 	rec.Topic, rec.Partition = "payments", 5
 	m := read(t, stored(rec, 2000, f.now), redelivery.Main)
 	want := letter.Letter{Identity: letter.IdentityOf(original())}
-	if m.ID() != read(t, original(), redelivery.Main).ID() || m.Delivery != 1 || m.Offset != 2000 || !reflect.DeepEqual(m.Headers, original().Headers) || !reflect.DeepEqual(m.Letter, want) {
+	if m.ID() != read(t, original(), redelivery.Main).ID() || m.Delivery != 1 || m.Offset != 2000 ||
+		!reflect.DeepEqual(m.Headers, original().Headers) || !reflect.DeepEqual(m.Letter, want) {
 		t.Errorf("%s, %+v", m.ID(), m)
 	}
 }
 
 func TestForeignRecordInARetryTopicIsDelivered(t *testing.T) {
 	f := newForwarder()
-	rec := &kgo.Record{Topic: "payments-retry-30s", Partition: 1, Offset: 5, Timestamp: f.now, Value: []byte("v"), Headers: []kgo.RecordHeader{{Key: "retry_topic-attempts", Value: []byte("junk")}}}
+	rec := &kgo.Record{Topic: "payments-retry-30s", Partition: 1, Offset: 5, Timestamp: f.now, Value: []byte("v"),
+		Headers: []kgo.RecordHeader{{Key: "retry_topic-attempts", Value: []byte("junk")}}}
 	m, problems := abatekafka.NewMessage(rec, 0)
-	if len(problems) != 1 || m.Identity().String() != "payments-retry-30s/1/5@1760000000000" || m.Delivery != 1 || !m.Timestamp.Equal(f.now) || !m.Letter.Due.IsZero() {
+	if len(problems) != 1 || m.Identity().String() != "payments-retry-30s/1/5@1760000000000" || m.Delivery != 1 ||
+		!m.Timestamp.Equal(f.now) || !m.Letter.Due.IsZero() {
 		t.Errorf("%+v, %v", m, problems)
 	}
-	if hop := f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")); header(hop, "kafka_original-topic") != "payments-retry-30s" {
+	if hop := f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")); header(hop, "kafka_original-topic") !=
+		"payments-retry-30s" {
 		t.Errorf("it comes from %q", header(hop, "kafka_original-topic"))
 	}
 }
@@ -288,14 +310,16 @@ func TestFirstFailureThatSpringDidNotTellIsTheLastThatIsKnown(t *testing.T) {
 	f := newForwarder()
 	failed := f.now.Add(-30 * time.Second)
 	rec := &kgo.Record{Topic: "payments-retry-30s", Timestamp: failed, Headers: []kgo.RecordHeader{
-		{Key: "retry_topic-attempts", Value: []byte{2}}, {Key: "retry_topic-backoff-timestamp", Value: []byte{0x01, 0x99, 0xc8, 0x2c, 0xc0, 0x00}}}}
+		{Key: "retry_topic-attempts", Value: []byte{2}},
+		{Key: "retry_topic-backoff-timestamp", Value: []byte{0x01, 0x99, 0xc8, 0x2c, 0xc0, 0x00}}}}
 	_, l := f.Dead(read(t, rec, 0), redelivery.Verdict{Reason: "permanent"}, errors.New("x"))
 	if !l.First.Equal(failed) || !l.Last.Equal(f.now) || l.Failures != 2 {
 		t.Errorf("first %v, last %v, %d failures", l.First, l.Last, l.Failures)
 	}
 }
 
-// When it failed first bounds how long a message is held while there is a flood, so what a clock that was not set has written there is not carried on.
+// When it failed first bounds how long a message is held while there is a flood, so what a clock that was not set has
+// written there is not carried on.
 func TestFirstFailureThatCannotBeBoundsNothing(t *testing.T) {
 	for _, wrong := range []string{"1970-01-01T00:00:12.000Z", "2199-01-01T00:00:00.000Z"} {
 		f := newForwarder()
@@ -308,7 +332,8 @@ func TestFirstFailureThatCannotBeBoundsNothing(t *testing.T) {
 		f.now = f.now.Add(time.Hour)
 		again := f.Hop(read(t, stored(hop, 5, f.now), 0), redelivery.Verdict{Tier: 0, Reason: "flood"}, errors.New("x"))
 		f.now = f.now.Add(time.Hour)
-		if _, since := abatekafka.Ages(f.now, read(t, stored(again, 6, f.now), 0)); since != 2*time.Hour { // since the last failure that is known
+		// since the last failure that is known
+		if _, since := abatekafka.Ages(f.now, read(t, stored(again, 6, f.now), 0)); since != 2*time.Hour {
 			t.Errorf("%s: it failed first %v ago", wrong, since)
 		}
 	}
@@ -321,12 +346,14 @@ func TestMainMessageWithoutMarksCostsOneAllocation(t *testing.T) {
 	}
 }
 
-// Offsets begin with 0 again when a topic is deleted and made anew: what stands there then is another message, not a repeat.
+// Offsets begin with 0 again when a topic is deleted and made anew: what stands there then is another message, not a
+// repeat.
 func TestMessageOfATopicThatWasMadeAnewIsNoRepeat(t *testing.T) {
 	f := newForwarder()
 	v := redelivery.Verdict{Action: redelivery.Forward, Delay: 30 * time.Second, Reason: "retry"}
 	forwarded := func(source *kgo.Record) string {
-		return abatekafka.ForwardID(read(t, stored(f.Hop(read(t, source, redelivery.Main), v, errors.New("no")), 1, f.now), 0))
+		return abatekafka.ForwardID(
+			read(t, stored(f.Hop(read(t, source, redelivery.Main), v, errors.New("no")), 1, f.now), 0))
 	}
 	first, anew := original(), original()
 	anew.Timestamp = anew.Timestamp.Add(time.Millisecond)
@@ -350,7 +377,8 @@ func TestMessageOfATopicThatWasMadeAnewIsNoRepeat(t *testing.T) {
 func TestMessageWithoutATimestampIsNotGivenThatOfARetryTopic(t *testing.T) {
 	f := newForwarder()
 	v := redelivery.Verdict{Action: redelivery.Forward, Delay: 30 * time.Second, Reason: "retry"}
-	for _, at := range []time.Time{time.UnixMilli(-1), time.UnixMilli(1760000000000000)} { // none, and microseconds taken for milliseconds
+	// none, and microseconds taken for milliseconds
+	for _, at := range []time.Time{time.UnixMilli(-1), time.UnixMilli(1760000000000000)} {
 		source := original()
 		source.Timestamp = at
 		m := read(t, source, redelivery.Main)
@@ -366,8 +394,12 @@ func TestMessageWithoutATimestampIsNotGivenThatOfARetryTopic(t *testing.T) {
 
 func TestPointerToNowhereIsNotDeliveredEmpty(t *testing.T) {
 	for name, headers := range map[string][]kgo.RecordHeader{
-		"that says so":                   {{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("unknown")}},
-		"that cannot be read":            {{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("payments")}},
+		"that says so": {
+			{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("unknown")},
+		},
+		"that cannot be read": {
+			{Key: "abate-letter", Value: []byte("0")}, {Key: "abate-pointer", Value: []byte("payments")},
+		},
 		"that somebody has made himself": {{Key: "abate-pointer"}},
 	} {
 		m, _ := abatekafka.NewMessage(&kgo.Record{Topic: "payments-retry-30s", Partition: 1, Offset: 7, Headers: headers}, 0)
@@ -382,24 +414,28 @@ func TestPointerToNowhereIsNotDeliveredEmpty(t *testing.T) {
 	}
 }
 
-// Somebody may well put what a connector gave up on into a retry topic. It is not left to the connector, which reads none.
+// Somebody may well put what a connector gave up on into a retry topic. It is not left to the connector, which reads
+// none.
 func TestDeadLetterOfAConnectorInARetryTopicIsOurs(t *testing.T) {
 	m := read(t, &kgo.Record{Topic: "payments-retry-30s", Value: []byte("v"), Headers: []kgo.RecordHeader{
 		{Key: "__connect.errors.topic", Value: []byte("payments")}, {Key: "__connect.errors.partition", Value: []byte("3")},
-		{Key: "__connect.errors.offset", Value: []byte("1042")}, {Key: "__connect.errors.connector.name", Value: []byte("s3")},
+		{Key: "__connect.errors.offset", Value: []byte("1042")},
+		{Key: "__connect.errors.connector.name", Value: []byte("s3")},
 	}}, 0)
 	if m.Letter.Dialect != letter.Connect || m.Letter.Group != "" || m.Identity().String() != "payments/3/1042@-1" {
 		t.Errorf("%+v", m.Letter)
 	}
 }
 
-// A replay that was killed may have sent a dead letter twice: that is one message, whatever the time of sending, also if the replay did not
-// write who it is, as earlier ones did not.
+// A replay that was killed may have sent a dead letter twice: that is one message, whatever the time of sending, also
+// if the replay did not write who it is, as earlier ones did not.
 func TestDeadLetterThatWasReplayedTwiceIsOneMessageToOnce(t *testing.T) {
 	key := func(offset int64, value string) (string, bool) {
 		rec := original()
 		rec.Offset, rec.Value, rec.Timestamp = offset, []byte(value), rec.Timestamp.Add(time.Duration(offset)*time.Second)
-		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("1")}, kgo.RecordHeader{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/5")})
+		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("1")}, kgo.RecordHeader{
+			Key: "abate-replayed-from", Value: []byte("payments-dlq/3/5"),
+		})
 		key, _, compared, _ := (&abatekafka.Deduper{}).EventOf(read(t, rec, redelivery.Main))
 		return key, compared
 	}

@@ -18,7 +18,9 @@ func replayed(offset int64, identity, value string) *kgo.Record {
 	rec := original()
 	rec.Offset, rec.Value, rec.Timestamp = offset, []byte(value), rec.Timestamp.Add(time.Hour)
 	rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("1")},
-		kgo.RecordHeader{Key: "abate-identity", Value: []byte(identity)}, kgo.RecordHeader{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/5")})
+		kgo.RecordHeader{Key: "abate-identity", Value: []byte(identity)}, kgo.RecordHeader{
+			Key: "abate-replayed-from", Value: []byte("payments-dlq/3/5"),
+		})
 	return rec
 }
 
@@ -69,8 +71,8 @@ func TestForgedIdentitySuppressesNoOtherMessage(t *testing.T) {
 	})
 }
 
-// A program that reads a replayed message and writes others, as a stream processor does, copies its headers along: those are messages of their own, also
-// when they are alike, and none of them was replayed.
+// A program that reads a replayed message and writes others, as a stream processor does, copies its headers along:
+// those are messages of their own, also when they are alike, and none of them was replayed.
 func TestMessagesMadeFromAReplayedOneAreNotTakenForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
@@ -88,7 +90,8 @@ func TestMessagesMadeFromAReplayedOneAreNotTakenForIt(t *testing.T) {
 		}
 		// Replayed into another topic than its own, it says so, and is itself.
 		elsewhere := replayed(7, source.Identity().String(), "v")
-		elsewhere.Topic, elsewhere.Headers = "bookings", append(elsewhere.Headers, kgo.RecordHeader{Key: "abate-replayed-to", Value: []byte("bookings")})
+		elsewhere.Topic, elsewhere.Headers = "bookings",
+			append(elsewhere.Headers, kgo.RecordHeader{Key: "abate-replayed-to", Value: []byte("bookings")})
 		if m := read(t, elsewhere, redelivery.Main); m.ID() != source.ID() || m.Letter.Replays != 1 {
 			t.Errorf("replayed elsewhere: %s, want %s", m.ID(), source.ID())
 		}
@@ -107,16 +110,20 @@ func TestMessageThatSpringForwardedIsKnownByItsOriginalHeaders(t *testing.T) {
 	for _, ms := range []int64{1759999990000, 0, -1, 1 << 60} { // whatever stands in the log
 		rec := original()
 		rec.Timestamp, rec.Headers = time.UnixMilli(ms), nil
-		spring := &kgo.Record{Topic: "payments-retry-30000", Partition: 3, Offset: 4, Timestamp: time.UnixMilli(1760000000000), Key: rec.Key, Value: rec.Value, Headers: []kgo.RecordHeader{
-			{Key: "kafka_original-topic", Value: []byte("payments")}, {Key: "kafka_original-partition", Value: binary.BigEndian.AppendUint32(nil, 3)},
-			{Key: "kafka_original-offset", Value: binary.BigEndian.AppendUint64(nil, 1042)}, {Key: "kafka_original-timestamp", Value: binary.BigEndian.AppendUint64(nil, uint64(ms))},
-			{Key: "retry_topic-attempts", Value: []byte{2}}}}
+		spring := &kgo.Record{Topic: "payments-retry-30000", Partition: 3, Offset: 4,
+			Timestamp: time.UnixMilli(1760000000000), Key: rec.Key, Value: rec.Value, Headers: []kgo.RecordHeader{
+				{Key: "kafka_original-topic", Value: []byte("payments")},
+				{Key: "kafka_original-partition", Value: binary.BigEndian.AppendUint32(nil, 3)},
+				{Key: "kafka_original-offset", Value: binary.BigEndian.AppendUint64(nil, 1042)},
+				{Key: "kafka_original-timestamp", Value: binary.BigEndian.AppendUint64(nil, uint64(ms))},
+				{Key: "retry_topic-attempts", Value: []byte{2}}}}
 		m, _ := abatekafka.NewMessage(spring, 0)
 		if want := read(t, rec, redelivery.Main); m.ID() != want.ID() {
 			t.Errorf("timestamp %d: %s, at first %s", ms, m.ID(), want.ID())
 		}
 		f := newForwarder()
-		if hop, _ := abatekafka.NewMessage(stored(f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")), 1, f.now), 1); hop.ID() != m.ID() {
+		if hop, _ := abatekafka.NewMessage(stored(f.Hop(m, redelivery.Verdict{Tier: 1}, errors.New("x")), 1, f.now),
+			1); hop.ID() != m.ID() {
 			t.Errorf("timestamp %d: after a forward of ours %s", ms, hop.ID())
 		}
 	}
@@ -143,7 +150,8 @@ func TestTimestampThatCannotBeSaysNothingOfTheAgeOfAMessage(t *testing.T) {
 			m.Letter.First = now.Add(-tt.failed)
 		}
 		if age, since := abatekafka.Ages(now, m); age != tt.age || since != tt.since {
-			t.Errorf("%s (%s): age %v, failed first %v ago, want %v, %v", tt.about, strconv.FormatInt(tt.ms, 10), age, since, tt.age, tt.since)
+			t.Errorf("%s (%s): age %v, failed first %v ago, want %v, %v", tt.about, strconv.FormatInt(tt.ms, 10), age, since,
+				tt.age, tt.since)
 		}
 	}
 }

@@ -39,11 +39,12 @@ func newDesk() *desk {
 
 // handle delivers m once.
 func (d *desk) handle(ctx context.Context, m *abatekafka.Message, handler abatekafka.Handler) error {
-	wrapped := d.Wrap("billing", redelivery.Config{}, slog.New(slog.NewTextHandler(&d.log, nil)), handler, func(m *abatekafka.Message) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.duplicates = append(d.duplicates, m.ID())
-	})
+	wrapped := d.Wrap("billing", redelivery.Config{}, slog.New(slog.NewTextHandler(&d.log, nil)), handler,
+		func(m *abatekafka.Message) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.duplicates = append(d.duplicates, m.ID())
+		})
 	return wrapped(ctx, m)
 }
 
@@ -85,7 +86,8 @@ func (s *flaky) asked(ctx context.Context, method string) error {
 	return ctx.Err()
 }
 
-func (s *flaky) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (s *flaky) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	if err := s.asked(ctx, "begin"); err != nil {
 		return idempotency.Begun{}, err
 	}
@@ -99,7 +101,8 @@ func (s *flaky) Renew(ctx context.Context, key string, token uint64, lease time.
 	return s.Store.Renew(ctx, key, token, lease)
 }
 
-func (s *flaky) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (s *flaky) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	if err := s.asked(ctx, "complete"); err != nil {
 		return err
 	}
@@ -266,7 +269,8 @@ func TestTheNextAfterACrashIsToldThatTheEffectMayHaveHappened(t *testing.T) {
 	})
 }
 
-// The one that sleeps through its lease is ended as soon as it can be known, and is not counted as a failure of the message.
+// The one that sleeps through its lease is ended as soon as it can be known, and is not counted as a failure of the
+// message.
 func TestADeliveryThatWasTakenOverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
@@ -324,7 +328,8 @@ func TestAHandledMessageIsDoneThoughTheStoreIsAway(t *testing.T) {
 		if n, err := d.runs(t, message(8, ""), nil); n != 1 || err != nil {
 			t.Errorf("away for good: %d runs, %v", n, err)
 		}
-		if got := d.log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "offset=8") || !strings.Contains(got, "connection refused") {
+		if got := d.log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "offset=8") ||
+			!strings.Contains(got, "connection refused") {
 			t.Errorf("nobody was told: %s", got)
 		}
 	})
@@ -343,7 +348,8 @@ func TestEventsAreRecognisedWhereverTheyCome(t *testing.T) {
 		}
 		n, err := d.runs(t, message(10, `{"amount":2}`, "event-id", "e1"), nil)
 		classed, _ := err.(interface{ Class() string })
-		if n != 0 || !abatekafka.Reused(err) || classed == nil || classed.Class() != "event-id-reused" || abatekafka.Reused(errDown) {
+		if n != 0 || !abatekafka.Reused(err) || classed == nil || classed.Class() != "event-id-reused" ||
+			abatekafka.Reused(errDown) {
 			t.Errorf("the id with another value: %d runs, %v", n, err)
 		}
 		d.TrustIDs = true

@@ -42,7 +42,8 @@ func TestEventIDs(t *testing.T) {
 		{"no JSON", "", "id", message(7, "\x00\x01"), own, `no field "id"`},
 		{"cut off", "", "id", message(7, `{"id":"f"`), own, `no field "id"`},
 		{"array", "", "id", message(7, `[{"id":"f"}]`), own, `no field "id"`},
-		{"neither header nor field there", "h", "id", message(7, `{}`), own, "no header \"h\" with an id\nits value has no field"},
+		{"neither header nor field there", "h", "id", message(7, `{}`), own,
+			"no header \"h\" with an id\nits value has no field"},
 		{"an event called like a record", "h", "", message(7, "", "h", "payments/3/7"), "event payments/3/7", ""},
 	} {
 		d := abatekafka.Deduper{Header: tt.header, Field: tt.field}
@@ -50,7 +51,8 @@ func TestEventIDs(t *testing.T) {
 		if strings.HasPrefix(tt.key, own) {
 			tt.key = "record " + tt.m.ID()
 		}
-		if key != tt.key || (problem == nil) != (tt.problem == "") || problem != nil && !strings.Contains(problem.Error(), tt.problem) {
+		if key != tt.key || (problem == nil) != (tt.problem == "") ||
+			problem != nil && !strings.Contains(problem.Error(), tt.problem) {
 			t.Errorf("%s: %q, %v, want %q, %q", tt.name, key, problem, tt.key, tt.problem)
 		}
 		if compared != strings.HasPrefix(key, "event ") {
@@ -72,16 +74,22 @@ func TestRetentionCoversTheChain(t *testing.T) {
 		c                          redelivery.Config
 		required, retention, lease time.Duration
 	}{
-		{"the issue's chain", abatekafka.Deduper{}, chain, 35*time.Minute + 30*time.Second, 35*time.Minute + 30*time.Second + (168+720)*time.Hour, 30 * time.Second},
-		{"one topic, several deliveries", abatekafka.Deduper{}, same, 5 * time.Minute, 5*time.Minute + (168+720)*time.Hour, 30 * time.Second},
-		{"no dead letters", abatekafka.Deduper{}, forgets, 35*time.Minute + 30*time.Second, 35*time.Minute + 30*time.Second + 168*time.Hour, 30 * time.Second},
-		{"quick handlers", abatekafka.Deduper{}, quick, 35*time.Minute + 30*time.Second, 35*time.Minute + 30*time.Second + (168+720)*time.Hour, 2 * time.Second},
-		{"set", abatekafka.Deduper{Retention: time.Hour, Lease: time.Minute}, quick, 35*time.Minute + 30*time.Second, time.Hour, time.Minute},
+		{"the issue's chain", abatekafka.Deduper{}, chain, 35*time.Minute + 30*time.Second,
+			35*time.Minute + 30*time.Second + (168+720)*time.Hour, 30 * time.Second},
+		{"one topic, several deliveries", abatekafka.Deduper{}, same, 5 * time.Minute, 5*time.Minute + (168+720)*time.Hour,
+			30 * time.Second},
+		{"no dead letters", abatekafka.Deduper{}, forgets, 35*time.Minute + 30*time.Second,
+			35*time.Minute + 30*time.Second + 168*time.Hour, 30 * time.Second},
+		{"quick handlers", abatekafka.Deduper{}, quick, 35*time.Minute + 30*time.Second,
+			35*time.Minute + 30*time.Second + (168+720)*time.Hour, 2 * time.Second},
+		{"set", abatekafka.Deduper{Retention: time.Hour, Lease: time.Minute}, quick, 35*time.Minute + 30*time.Second,
+			time.Hour, time.Minute},
 		{"off", abatekafka.Deduper{}, redelivery.Config{}, 0, 24 * time.Hour, 30 * time.Second},
 	} {
 		required, retention, lease := tt.d.Kept(tt.c)
 		if required != tt.required || retention != tt.retention || lease != tt.lease {
-			t.Errorf("%s: required %v, retention %v, lease %v, want %v, %v, %v", tt.name, required, retention, lease, tt.required, tt.retention, tt.lease)
+			t.Errorf("%s: required %v, retention %v, lease %v, want %v, %v, %v", tt.name, required, retention, lease,
+				tt.required, tt.retention, tt.lease)
 		}
 	}
 }

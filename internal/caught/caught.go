@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Panics are those of one guard or gate: an observer's, and that of a copy whose call is over. The zero Panics only counts.
+// Panics are those of one guard or gate: an observer's, and that of a copy whose call is over. The zero Panics only
+// counts.
 type Panics struct {
 	// Log is called for each one; nil for nobody.
 	Log func(who string, nth uint64, of string, value any)
@@ -27,12 +28,13 @@ func (p *Panics) Note(who, of string, value any) {
 	}
 }
 
-// Log writes a panic to slog.Default: the first of a guard or gate, the second, the fourth and so on, because an observer that
-// is broken breaks with every event.
+// Log writes a panic to slog.Default: the first of a guard or gate, the second, the fourth and so on, because an
+// observer that is broken breaks with every event.
 func Log(who string, nth uint64, of string, value any) {
 	if bits.OnesCount64(nth) != 1 {
 		return
 	}
 	defer func() { _ = recover() }() // a handler of slog that panics, too, is nobody's to fix here
-	slog.Default().Error("abate: caught a panic", "of", of, "at", who, "panic", value, "nth", nth, "stack", string(debug.Stack()))
+	slog.Default().Error("abate: caught a panic", "of", of, "at", who, "panic", value, "nth", nth, "stack",
+		string(debug.Stack()))
 }

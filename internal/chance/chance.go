@@ -9,6 +9,6 @@ import (
 // Source is the random source of a policy that names none: no lock, seeded by the runtime.
 var Source = rand.Uint64
 
-// Seed is the seed of the hashes by which keys are told apart: nobody outside this process can choose keys that collide.
-// It decides nothing else, so runs of a simulator are the same under any.
+// Seed is the seed of the hashes by which keys are told apart: nobody outside this process can choose keys that
+// collide. It decides nothing else, so runs of a simulator are the same under any.
 var Seed = maphash.MakeSeed()

@@ -14,7 +14,8 @@ import (
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
-// FieldError is one thing wrong with a Policy or a Protection. Path names the field as the policy file does ("circuitBreaker.rampUp").
+// FieldError is one thing wrong with a Policy or a Protection. Path names the field as the policy file does
+// ("circuitBreaker.rampUp").
 type FieldError struct {
 	Path    string
 	Problem string // what is wrong, with the value: "0.2 is out of range"
@@ -94,7 +95,8 @@ func (v *Errors) Below(path string, d time.Duration, limitName string, limit tim
 func (v *Errors) Rate(path string, r ratelimit.Rate) {
 	if r.IsZero() {
 		if r.Tokens != 0 {
-			v.Add(path, fmt.Sprintf("%v tokens in no time", r.Tokens), "set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}")
+			v.Add(path, fmt.Sprintf("%v tokens in no time", r.Tokens),
+				"set Per, for example ratelimit.Rate{Tokens: 1000, Per: time.Second}")
 		}
 		return
 	}
@@ -109,7 +111,8 @@ func (v *Errors) Upstreams(urls []string) {
 	for i, raw := range urls {
 		u, err := url.Parse(raw)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c") {
-			v.Add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL", `allowed: http, https or h2c with a host, for example "http://payments:8080"`)
+			v.Add(fmt.Sprintf("upstreams[%d]", i), strconv.Quote(raw)+" is not a base URL",
+				`allowed: http, https or h2c with a host, for example "http://payments:8080"`)
 		}
 	}
 }
@@ -129,11 +132,13 @@ func (v *Errors) Route(i int, host, path string) {
 
 // Method checks the name of an HTTP method.
 func (v *Errors) Method(path, m string) {
-	if rpc := strings.HasPrefix(m, "/"); rpc && strings.Count(m, "/") == 2 && !strings.HasSuffix(m, "/") && !strings.ContainsAny(m, " \t\r\n") {
+	if rpc := strings.HasPrefix(m, "/"); rpc && strings.Count(m, "/") == 2 && !strings.HasSuffix(m, "/") &&
+		!strings.ContainsAny(m, " \t\r\n") {
 		return
 	}
 	if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n/") {
-		v.Add(path, strconv.Quote(m)+" is no method", `allowed: upper-case HTTP methods, for example PUT, and full names of gRPC methods, for example "/shop.Payment/Get"`)
+		v.Add(path, strconv.Quote(m)+" is no method", `allowed: upper-case HTTP methods, for example PUT, and full names `+
+			`of gRPC methods, for example "/shop.Payment/Get"`)
 	}
 }
 

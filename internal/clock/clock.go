@@ -12,8 +12,8 @@ const Never time.Duration = math.MaxInt64
 // origin is where the clock starts. Only differences count.
 var origin = time.Now()
 
-// Now returns the time since the origin: monotonic, one register wide, and half the price of time.Now (a bench of the floor:
-// 24 against 43 ns).
+// Now returns the time since the origin: monotonic, one register wide, and half the price of time.Now (a bench of the
+// floor: 24 against 43 ns).
 func Now() time.Duration { return time.Since(origin) }
 
 // At returns the place of t on the clock.

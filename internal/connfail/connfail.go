@@ -1,5 +1,5 @@
-// Package connfail judges why a connection could not be opened, or a statement not be carried out: what a second try may
-// mend, what it cannot, and when the other side has too much to do.
+// Package connfail judges why a connection could not be opened, or a statement not be carried out: what a second try
+// may mend, what it cannot, and when the other side has too much to do.
 //
 // It knows the errors of PostgreSQL, MySQL and Redis by what their drivers have in common, and imports none of them: a
 // method SQLState, a method RedisError, a text. Rules is the whole of what it knows, and docs/connections.md shows it.
@@ -25,8 +25,8 @@ func Classify(err error) abate.Outcome {
 	return rule.Opening.outcome(err)
 }
 
-// ClassifyStatement is Classify for a statement that may be repeated, and for what may go wrong before it: most of what a
-// database says to a statement is an answer, and no failure of the database.
+// ClassifyStatement is Classify for a statement that may be repeated, and for what may go wrong before it: most of what
+// a database says to a statement is an answer, and no failure of the database.
 func ClassifyStatement(err error) abate.Outcome {
 	if err == nil {
 		return abate.Outcome{}
@@ -60,9 +60,9 @@ func mark(g *abate.Guard, err error, classify func(error) abate.Outcome) error {
 	return err
 }
 
-// Explain says in one line for people what err means for the opening of a connection, what is done about it and what they
-// can do: "wrong user or password (28P01): not tried again; check the user and the secret". It does not repeat err. Of nil
-// it says nothing.
+// Explain says in one line for people what err means for the opening of a connection, what is done about it and what
+// they can do: "wrong user or password (28P01): not tried again; check the user and the secret". It does not repeat
+// err. Of nil it says nothing.
 func Explain(err error) string {
 	if err == nil {
 		return ""

@@ -68,8 +68,10 @@ var judgements = []struct {
 	{"statement_timeout", sqlError("57014"), again, final},
 	{"connection failure", sqlError("08006"), again, again},
 	{"read-only", sqlError("25006"), again, again},
-	{"a replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is in standby mode")), again, again},
-	{"no replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is not in hot standby mode")), again, again},
+	{"a replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is in standby mode")),
+		again, again},
+	{"no replica, finds pgx", fmt.Errorf("ValidateConnect failed: %w", errors.New("server is not in hot standby mode")),
+		again, again},
 	{"duplicate key", sqlError("23505"), again, answer},
 	{"failed transaction", sqlError("25P02"), again, answer},
 	{"serialization failure", sqlError("40001"), again, again},
@@ -78,10 +80,12 @@ var judgements = []struct {
 	{"a code that is none", sqlError("what?"), again, answer},
 	{"wrapped", fmt.Errorf("failed to connect: %w", sqlError("28P01")), final, final},
 
-	{"MySQL: access denied", errors.New("Error 1045 (28000): Access denied for user 'x'@'y' (using password: YES)"), final, final},
+	{"MySQL: access denied", errors.New("Error 1045 (28000): Access denied for user 'x'@'y' (using password: YES)"),
+		final, final},
 	{"MySQL: unknown database", errors.New("Error 1049 (42000): Unknown database 'x'"), final, final},
 	{"MySQL: too many connections", errors.New("Error 1040: Too many connections"), slower, slower},
-	{"MySQL: read-only", errors.New("Error 1290 (HY000): The MySQL server is running with the --read-only option"), again, again},
+	{"MySQL: read-only", errors.New("Error 1290 (HY000): The MySQL server is running with the --read-only option"),
+		again, again},
 	{"MySQL: by SQLSTATE", errors.New("Error 1064 (42000): You have an error in your SQL syntax"), final, answer},
 	{"MySQL: duplicate", errors.New("Error 1062 (23000): Duplicate entry"), again, answer},
 	{"not MySQL", errors.New("Error 10 times in a row"), again, again},
@@ -89,7 +93,8 @@ var judgements = []struct {
 	{"Redis: wrong password", redisError("WRONGPASS invalid username-password pair or user is disabled."), final, final},
 	{"Redis: no password", redisError("NOAUTH Authentication required."), final, final},
 	{"Redis: not permitted", redisError("NOPERM this user has no permissions to run the 'get' command"), final, final},
-	{"Redis: password not expected", redisError("ERR AUTH <password> called without any password configured for the default user."), final, final},
+	{"Redis: password not expected",
+		redisError("ERR AUTH <password> called without any password configured for the default user."), final, final},
 	{"Redis: protected mode", redisError("DENIED Redis is running in protected mode"), final, final},
 	{"Redis: loading", redisError("LOADING Redis is loading the dataset in memory"), again, again},
 	{"Redis: busy", redisError("BUSY Redis is busy running a script."), again, again},
@@ -103,7 +108,8 @@ var judgements = []struct {
 	{"Redis: none", redisError("redis: nil"), again, answer},
 	{"the words of Redis from somebody else", errors.New("WRONGPASS"), again, again},
 
-	{"refused", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, again, again},
+	{"refused", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		again, again},
 	{"no socket yet", os.NewSyscallError("connect", syscall.ENOENT), again, again},
 	{"reset", os.NewSyscallError("read", syscall.ECONNRESET), again, again},
 	{"closed", io.EOF, again, again},
@@ -120,12 +126,16 @@ var judgements = []struct {
 	{"an unknown authority", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, final, final},
 	{"another host's certificate", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "db"}, final, final},
 	{"no TLS there", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, final, final},
-	{"TLS refused before it began", fmt.Errorf("tls error: %w", errors.New("server refused TLS connection")), final, final},
+	{"TLS refused before it began", fmt.Errorf("tls error: %w", errors.New("server refused TLS connection")),
+		final, final},
 	{"TLS that MySQL does not have", errors.New("TLS requested but server does not support TLS"), final, final},
 	{"an alert", &net.OpError{Op: "remote error", Err: tls.AlertError(42)}, final, final},
-	{"an alert that is the other side's own fault", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, again, again},
+	{"an alert that is the other side's own fault", &net.OpError{Op: "remote error", Err: tls.AlertError(80)},
+		again, again},
 	{"Kafka: wrong password", errors.New("SASL_AUTHENTICATION_FAILED: SASL Authentication failed"), final, final},
-	{"Kafka: no TLS where there is some", errors.New("invalid large response size 352518912 > limit 104857600; the first three bytes received appear to be a tls alert record for TLS v1.2; is this a plaintext connection speaking to a tls endpoint?"), final, final},
+	{"Kafka: no TLS where there is some",
+		errors.New("invalid large response size 352518912 > limit 104857600; the first three bytes received appear to be a " +
+			"tls alert record for TLS v1.2; is this a plaintext connection speaking to a tls endpoint?"), final, final},
 
 	{"no rows", sql.ErrNoRows, final, answer},
 	{"a wrong Scan", fmt.Errorf(`sql: Scan error on column index 0, name "n": %w`, strconv.ErrSyntax), final, answer},
@@ -144,12 +154,14 @@ func TestErrorsAreJudgedAsAnOperatorWould(t *testing.T) {
 			if o := connfail.Classify(test.err); o.Err != test.err {
 				t.Errorf("the outcome has lost the error: %v", o.Err)
 			}
-			if text := connfail.Explain(test.err); !strings.Contains(text, ": "+string(test.opening)) || strings.Contains(text, "\n") {
+			if text := connfail.Explain(test.err); !strings.Contains(text, ": "+string(test.opening)) ||
+				strings.Contains(text, "\n") {
 				t.Errorf("explained as %q", text)
 			}
 		})
 	}
-	if o := connfail.Classify(nil); o != (abate.Outcome{}) || connfail.ClassifyStatement(nil) != o || connfail.Explain(nil) != "" {
+	if o := connfail.Classify(nil); o != (abate.Outcome{}) || connfail.ClassifyStatement(nil) != o ||
+		connfail.Explain(nil) != "" {
 		t.Errorf("no error is %+v, %q", o, connfail.Explain(nil))
 	}
 }
@@ -214,8 +226,10 @@ func TestOfSeveralAddressesTheOneThatAnsweredCounts(t *testing.T) {
 		{"sslmode=prefer, then full", errors.Join(noTLS, sqlError("53300")), "53300"},
 		{"sslmode=prefer, then gone", errors.Join(noTLS, refused), "ECONNREFUSED"},
 		{"no TLS at all", errors.Join(noTLS, noTLS), "server refused TLS connection"},
-		{"one refused, one with another's certificate", errors.Join(refused, x509.HostnameError{Certificate: &x509.Certificate{}}), "x509"},
-		{"deep down", fmt.Errorf("a: %w", errors.Join(errors.New("b"), fmt.Errorf("c: %w", errors.Join(sqlError("28P01"))))), "28P01"},
+		{"one refused, one with another's certificate",
+			errors.Join(refused, x509.HostnameError{Certificate: &x509.Certificate{}}), "x509"},
+		{"deep down", fmt.Errorf("a: %w", errors.Join(errors.New("b"), fmt.Errorf("c: %w", errors.Join(sqlError("28P01"))))),
+			"28P01"},
 	} {
 		if _, sign := connfail.Find(test.err); sign != test.want {
 			t.Errorf("%s: judged by %q, want %q", test.name, sign, test.want)
@@ -244,7 +258,9 @@ func TestWhoKnowsBetterGoesFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, mark := range map[string]func(*abate.Guard, error) error{"opening": connfail.Mark, "statement": connfail.MarkStatement} {
+		for what, mark := range map[string]func(*abate.Guard, error) error{
+			"opening": connfail.Mark, "statement": connfail.MarkStatement,
+		} {
 			if got := decision(g.Judge(mark(g, test.err))); got != test.want {
 				t.Errorf("%s, %s: %s, want %s", test.name, what, got, test.want)
 			}
@@ -260,7 +276,9 @@ func TestARefusalOfTheGuardIsExplainedAsOne(t *testing.T) {
 	if got := connfail.Explain(refusal); !strings.Contains(got, "circuit open") || !strings.Contains(got, "sent nothing") {
 		t.Errorf("%q", got)
 	}
-	if got := connfail.Explain(&abate.Error{Guard: "db", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: sqlError("57P03")}); !strings.HasPrefix(got, "the server takes no connections now (57P03)") {
+	if got := connfail.Explain(&abate.Error{
+		Guard: "db", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: sqlError("57P03"),
+	}); !strings.HasPrefix(got, "the server takes no connections now (57P03)") {
 		t.Errorf("%q", got)
 	}
 }

@@ -24,9 +24,11 @@ func read(t *testing.T, path string) string {
 // table is the rules as the documentation shows them.
 func table() string {
 	var b strings.Builder
-	b.WriteString("| What is wrong | Recognised by | When a connection is opened | When a statement is carried out | What to do |\n|---|---|---|---|---|\n")
+	b.WriteString("| What is wrong | Recognised by | When a connection is opened | When a statement is carried out | " +
+		"What to do |\n|---|---|---|---|---|\n")
 	for _, r := range connfail.Rules {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.Name, strings.Join(r.Signs, "`, `"), r.Opening, r.Statement, r.Hint)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.Name, strings.Join(r.Signs, "`, `"), r.Opening,
+			r.Statement, r.Hint)
 	}
 	return b.String()
 }

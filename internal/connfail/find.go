@@ -49,7 +49,8 @@ func (f *finder) take(sign string) {
 	if rule == nil {
 		return
 	}
-	if f.sign == "" || rule.weight > f.rule.weight || rule.weight == f.rule.weight && rule.Opening.hope() > f.rule.Opening.hope() {
+	if f.sign == "" || rule.weight > f.rule.weight || rule.weight == f.rule.weight &&
+		rule.Opening.hope() > f.rule.Opening.hope() {
 		f.rule, f.sign = rule, sign
 	}
 }

@@ -72,15 +72,18 @@ func dnsSign(e *net.DNSError) string {
 
 // errnos are the errors of the operating system that have a rule.
 var errnos = map[syscall.Errno]string{
-	syscall.ECONNREFUSED: "ECONNREFUSED", syscall.ENOENT: "ENOENT", syscall.ECONNRESET: "ECONNRESET", syscall.ECONNABORTED: "ECONNABORTED",
-	syscall.EPIPE: "EPIPE", syscall.ETIMEDOUT: "ETIMEDOUT", syscall.ENETUNREACH: "ENETUNREACH", syscall.EHOSTUNREACH: "EHOSTUNREACH",
-	syscall.ENETDOWN: "ENETDOWN", syscall.EHOSTDOWN: "EHOSTDOWN", syscall.EACCES: "EACCES", syscall.EPERM: "EPERM",
-	syscall.EAFNOSUPPORT: "EAFNOSUPPORT", syscall.EPROTONOSUPPORT: "EPROTONOSUPPORT", syscall.EMFILE: "EMFILE", syscall.ENFILE: "ENFILE",
+	syscall.ECONNREFUSED: "ECONNREFUSED", syscall.ENOENT: "ENOENT", syscall.ECONNRESET: "ECONNRESET",
+	syscall.ECONNABORTED: "ECONNABORTED",
+	syscall.EPIPE:        "EPIPE", syscall.ETIMEDOUT: "ETIMEDOUT", syscall.ENETUNREACH: "ENETUNREACH",
+	syscall.EHOSTUNREACH: "EHOSTUNREACH",
+	syscall.ENETDOWN:     "ENETDOWN", syscall.EHOSTDOWN: "EHOSTDOWN", syscall.EACCES: "EACCES", syscall.EPERM: "EPERM",
+	syscall.EAFNOSUPPORT: "EAFNOSUPPORT", syscall.EPROTONOSUPPORT: "EPROTONOSUPPORT", syscall.EMFILE: "EMFILE",
+	syscall.ENFILE:        "ENFILE",
 	syscall.EADDRNOTAVAIL: "EADDRNOTAVAIL", syscall.ENOBUFS: "ENOBUFS", syscall.ENOMEM: "ENOMEM", syscall.EAGAIN: "EAGAIN",
 }
 
-// textSign recognises errors that have no type of their own. But for one of database/sql, only an error that wraps nothing
-// is read: the text of others quotes what may be anybody's words.
+// textSign recognises errors that have no type of their own. But for one of database/sql, only an error that wraps
+// nothing is read: the text of others quotes what may be anybody's words.
 func textSign(err error) string {
 	switch err {
 	case io.EOF, io.ErrUnexpectedEOF:
@@ -99,7 +102,8 @@ func textSign(err error) string {
 	if n := mysqlNumber(text); n != "" {
 		return mysqlSign(n, text)
 	}
-	if strings.HasPrefix(text, "invalid large response size") && strings.Contains(text, "tls alert record") { // of franz-go
+	// of franz-go
+	if strings.HasPrefix(text, "invalid large response size") && strings.Contains(text, "tls alert record") {
 		return "tls alert record"
 	}
 	for _, t := range texts {
@@ -172,7 +176,9 @@ func mysqlSign(number, text string) string {
 func redisSign(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if word == "ERR" {
-		for _, known := range [...]string{"ERR max number of clients", "ERR AUTH", "ERR invalid password", "ERR Client sent AUTH"} {
+		for _, known := range [...]string{
+			"ERR max number of clients", "ERR AUTH", "ERR invalid password", "ERR Client sent AUTH",
+		} {
 			if strings.HasPrefix(text, known) {
 				return known
 			}

@@ -1,5 +1,5 @@
-// Package cpu measures which share of the processor time that this process may use is used: of its container's limit, or
-// else of the machine. It has no goroutine, and does nothing before the first call.
+// Package cpu measures which share of the processor time that this process may use is used: of its container's limit,
+// or else of the machine. It has no goroutine, and does nothing before the first call.
 package cpu
 
 import (
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Share is the share of the processor time used since the last call, 0 to 1: of the limit of this process' control group
-// (cgroup v2, or v1) and those around it, whichever is used most, else of the machine's processors. It counts what all
-// processes in the group, or on the machine, use together.
+// Share is the share of the processor time used since the last call, 0 to 1: of the limit of this process' control
+// group (cgroup v2, or v1) and those around it, whichever is used most, else of the machine's processors. It counts
+// what all processes in the group, or on the machine, use together.
 //
-// The first call answers 0, and so do all where nothing can be read: other systems than Linux, or a container without /proc.
-// Calls that follow within 100 ms get the same answer again: several callers do not disturb each other. A call reads two
-// small files for each limit, or /proc/stat, which takes some 10 µs; it allocates nothing after the second.
+// The first call answers 0, and so do all where nothing can be read: other systems than Linux, or a container without
+// /proc. Calls that follow within 100 ms get the same answer again: several callers do not disturb each other. A call
+// reads two small files for each limit, or /proc/stat, which takes some 10 µs; it allocates nothing after the second.
 func Share() float64 { return process.share(time.Now()) }
 
 var process meter

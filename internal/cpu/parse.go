@@ -33,8 +33,8 @@ func field(b []byte) (word, rest []byte) {
 	return b[:i], b[i:]
 }
 
-// parseMax reads cpu.max of cgroup v2, "max 100000" or "50000 100000": how many processors the group may use. Infinity if
-// there is no limit; false if it says neither.
+// parseMax reads cpu.max of cgroup v2, "max 100000" or "50000 100000": how many processors the group may use. Infinity
+// if there is no limit; false if it says neither.
 func parseMax(b []byte) (processors float64, ok bool) {
 	quota, rest := field(b)
 	if string(quota) == "max" {
@@ -88,8 +88,9 @@ func parseNanoseconds(b []byte) (time.Duration, bool) {
 	return time.Duration(n), ok
 }
 
-// parseStat reads the first line of /proc/stat: how long the machine's processors were busy, and how long they were there,
-// in ticks of whatever length. What a hypervisor has kept for others was not there to be used, so it counts as busy.
+// parseStat reads the first line of /proc/stat: how long the machine's processors were busy, and how long they were
+// there, in ticks of whatever length. What a hypervisor has kept for others was not there to be used, so it counts as
+// busy.
 func parseStat(b []byte) (busy, total time.Duration, ok bool) {
 	name, rest := field(b)
 	if string(name) != "cpu" {
@@ -112,8 +113,8 @@ func parseStat(b []byte) (busy, total time.Duration, ok bool) {
 	return busy, total, true
 }
 
-// groupPath finds in /proc/self/cgroup the path of this process' group: in the hierarchy that has the controller, or with
-// an empty controller in that of cgroup v2.
+// groupPath finds in /proc/self/cgroup the path of this process' group: in the hierarchy that has the controller, or
+// with an empty controller in that of cgroup v2.
 func groupPath(b []byte, controller string) (string, bool) {
 	for line := range strings.Lines(string(b)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -135,8 +136,8 @@ func lists(names, name string) bool {
 	return false
 }
 
-// mountOf finds in /proc/self/mountinfo where a hierarchy is mounted, and which of its groups that is: that of cgroup v2, or
-// with a controller that of cgroup v1.
+// mountOf finds in /proc/self/mountinfo where a hierarchy is mounted, and which of its groups that is: that of cgroup
+// v2, or with a controller that of cgroup v1.
 func mountOf(b []byte, controller string) (point, root string, ok bool) {
 	for line := range strings.Lines(string(b)) {
 		before, after, _ := strings.Cut(line, " - ")

@@ -20,7 +20,9 @@ func TestLimitsAreRead(t *testing.T) {
 			t.Errorf("cpu.max %q: %s, want %s", text, got, want)
 		}
 	}
-	for text, want := range map[string]string{"-1\n": "+Inf true", "50000\n": "0.5 true", "": "0 false", "x": "0 false", "-2": "0 false"} {
+	for text, want := range map[string]string{
+		"-1\n": "+Inf true", "50000\n": "0.5 true", "": "0 false", "x": "0 false", "-2": "0 false",
+	} {
 		n, ok := cpu.ParseQuota([]byte(text), []byte("100000\n"))
 		if got := fmt.Sprint(n, ok); got != want {
 			t.Errorf("quota %q: %s, want %s", text, got, want)
@@ -62,14 +64,19 @@ func TestTheMachinesTimesAreRead(t *testing.T) {
 
 func TestGroupsAreFound(t *testing.T) {
 	const groups = "9:name=systemd:/s\n4:cpu,cpuacct:/a:b\n1:cpuset:/c\n0::/d\n"
-	for controller, want := range map[string]string{"": "/d true", "cpu": "/a:b true", "cpuacct": "/a:b true", "memory": " false"} {
+	for controller, want := range map[string]string{
+		"": "/d true", "cpu": "/a:b true", "cpuacct": "/a:b true", "memory": " false",
+	} {
 		group, ok := cpu.GroupPath([]byte(groups), controller)
 		if got := fmt.Sprint(group, " ", ok); got != want {
 			t.Errorf("%q: %s, want %s", controller, got, want)
 		}
 	}
-	const mounts = "30 23 0:26 /root /sys/fs/cgroup\\040x rw,nosuid shared:9 - cgroup2 cgroup2 rw\n32 31 0:29 / /cpu rw - cgroup cgroup rw,cpu\n"
-	for controller, want := range map[string]string{"": "/sys/fs/cgroup x /root true", "cpu": "/cpu / true", "memory": "  false"} {
+	const mounts = "30 23 0:26 /root /sys/fs/cgroup\\040x rw,nosuid shared:9 - cgroup2 cgroup2 rw\n32 31 0:29 / /cpu rw " +
+		"- cgroup cgroup rw,cpu\n"
+	for controller, want := range map[string]string{
+		"": "/sys/fs/cgroup x /root true", "cpu": "/cpu / true", "memory": "  false",
+	} {
 		point, root, ok := cpu.MountOf([]byte(mounts), controller)
 		if got := fmt.Sprint(point, " ", root, " ", ok); got != want {
 			t.Errorf("%q: %s, want %s", controller, got, want)

@@ -69,7 +69,8 @@ func openLimit(limited, counted string, v2 bool) (l limit, err error) {
 	if v2 {
 		l.max, l.usage = open(limited, "cpu.max"), open(counted, "cpu.stat")
 	} else {
-		l.max, l.period, l.usage = open(limited, "cpu.cfs_quota_us"), open(limited, "cpu.cfs_period_us"), open(counted, "cpuacct.usage")
+		l.max, l.period, l.usage = open(limited, "cpu.cfs_quota_us"), open(limited, "cpu.cfs_period_us"),
+			open(counted, "cpuacct.usage")
 	}
 	return l, err
 }
@@ -114,7 +115,8 @@ func (s *sources) processors(l *limit) float64 {
 	return n
 }
 
-// read returns the share used in the time that has passed since the last call, 0 in the first; false if nothing can be read.
+// read returns the share used in the time that has passed since the last call, 0 in the first; false if nothing can be
+// read.
 func (s *sources) read(passed time.Duration) (share float64, ok bool) {
 	for i := range s.limits {
 		l := &s.limits[i]

@@ -75,7 +75,8 @@ func TestAnActIsRunInOrder(t *testing.T) {
 	if err := d.Run(t.Context(), a, b); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"set up", "load", "turn at 0s", "turn at 100ms", "drain", "tear down"}; !slices.Equal(a.did, want) {
+	if want := []string{"set up", "load", "turn at 0s", "turn at 100ms", "drain", "tear down"}; !slices.Equal(
+		a.did, want) {
 		t.Errorf("it did %q, want %q", a.did, want)
 	}
 	if want := []string{"set up", "load", "drain", "tear down"}; !slices.Equal(b.did, want) {

@@ -28,7 +28,9 @@ func TestPlotDrawsWhatWasDoneInFrontOfAttempts(t *testing.T) {
 }
 
 func TestPlotTopIsARoundNumberAboveEverything(t *testing.T) {
-	for attempts, want := range map[float64]float64{0: 1, 2: 2, 110: 120, 252: 260, 1000: 1000, 1130: 1200, 99_998: 100_000} {
+	for attempts, want := range map[float64]float64{
+		0: 1, 2: 2, 110: 120, 252: 260, 1000: 1000, 1130: 1200, 99_998: 100_000,
+	} {
 		r := Report{Acts: []ActReport{{Plot: Plot{Columns: []Column{{Attempts: attempts}}}}}}
 		if got := r.top(); got != want {
 			t.Errorf("top for %v attempts/s = %v, want %v", attempts, got, want)
@@ -44,9 +46,10 @@ func TestWhatIsFarAboveTheCapacityIsCutOff(t *testing.T) {
 }
 
 func TestHalfACellIsShadedAndANoteFitsTheLine(t *testing.T) {
-	p := Plot{Done: "answers", BinSeconds: 1, From: 20, To: 20, Note: "note of some length, longer than what is left of a line for it", Columns: []Column{
-		{3, 0}, {4, 0}, {60, 13}, {1e9, 1e9},
-	}}
+	p := Plot{Done: "answers", BinSeconds: 1, From: 20, To: 20,
+		Note: "note of some length, longer than what is left of a line for it", Columns: []Column{
+			{3, 0}, {4, 0}, {60, 13}, {1e9, 1e9},
+		}}
 	_, got, _ := strings.Cut(p.draw("x", 64), "\n")
 	want := `      64 ┤  ░█
          ┤  ░█

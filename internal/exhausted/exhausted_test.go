@@ -20,11 +20,14 @@ func TestOnlyOwnExhaustionIsOwn(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{dial(syscall.EMFILE), true}, {dial(syscall.ENFILE), true}, {dial(syscall.ENOMEM), true}, {dial(syscall.ENOBUFS), true}, {dial(syscall.EADDRNOTAVAIL), true},
+		{dial(syscall.EMFILE), true}, {dial(syscall.ENFILE), true}, {dial(syscall.ENOMEM), true},
+		{dial(syscall.ENOBUFS), true}, {dial(syscall.EADDRNOTAVAIL), true},
 		{fmt.Errorf("GET: %w", dial(syscall.EMFILE)), true}, {errors.Join(io.EOF, dial(syscall.ENFILE)), true},
 		{&net.DNSError{Err: "dial udp 127.0.0.53:53: socket: too many open files", Name: "db"}, true},
-		{dial(syscall.ECONNREFUSED), false}, {dial(syscall.EAGAIN), false}, {&net.DNSError{Err: "no such host", Name: "db"}, false},
-		{io.EOF, false}, {nil, false}, {errors.Join(io.EOF, io.EOF), false}, {errors.New("too many open files"), false}, // a server's own words
+		{dial(syscall.ECONNREFUSED), false}, {dial(syscall.EAGAIN), false},
+		{&net.DNSError{Err: "no such host", Name: "db"}, false},
+		// a server's own words
+		{io.EOF, false}, {nil, false}, {errors.Join(io.EOF, io.EOF), false}, {errors.New("too many open files"), false},
 	} {
 		if got := exhausted.Own(c.err); got != c.want {
 			t.Errorf("%v is our own: %v", c.err, got)

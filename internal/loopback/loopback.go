@@ -1,7 +1,9 @@
-// Package loopback finds ports of this machine's loopback interface at which a server can listen, be killed, and listen again.
+// Package loopback finds ports of this machine's loopback interface at which a server can listen, be killed, and listen
+// again.
 //
-// A port that the system chooses ("127.0.0.1:0") lies among those it gives to outgoing connections. While the server is down the next of
-// them may get it, or even reach itself there, so that the server cannot come back: rare, until a storm opens thousands.
+// A port that the system chooses ("127.0.0.1:0") lies among those it gives to outgoing connections. While the server is
+// down the next of them may get it, or even reach itself there, so that the server cannot come back: rare, until a
+// storm opens thousands.
 package loopback
 
 import (

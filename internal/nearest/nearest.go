@@ -3,8 +3,8 @@ package nearest
 
 import "strings"
 
-// To returns the known word that key is most likely a slip for: other letter case or separators, or few wrong letters for a
-// word of its length. It is empty when none is near, or key is longer than 64 bytes.
+// To returns the known word that key is most likely a slip for: other letter case or separators, or few wrong letters
+// for a word of its length. It is empty when none is near, or key is longer than 64 bytes.
 func To(key string, known []string) string {
 	const longest = 64
 	if len(key) > longest {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Cached returns a folder in this user's cache, abate/NAME-HASH, that fill fills the first time; what is what it is made from. Nobody may
-// write into it later. Test binaries that want it at the same time wait for the first. fill is given an empty folder that becomes the
-// cached one when it returns: it ends the test if it cannot fill it.
+// Cached returns a folder in this user's cache, abate/NAME-HASH, that fill fills the first time; what is what it is
+// made from. Nobody may write into it later. Test binaries that want it at the same time wait for the first. fill is
+// given an empty folder that becomes the cached one when it returns: it ends the test if it cannot fill it.
 func Cached(t testing.TB, name string, what []byte, fill func(folder string)) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()

@@ -69,7 +69,9 @@ func TestMavenRunsOnceAtATime(t *testing.T) {
 	cacheIn(t)
 	dir := t.TempDir()
 	busy := filepath.Join(dir, "busy")
-	for name, script := range map[string]string{"javac": "exit 0", "mvn": "mkdir '" + busy + "' && sleep 0.2 && rmdir '" + busy + "'"} {
+	for name, script := range map[string]string{
+		"javac": "exit 0", "mvn": "mkdir '" + busy + "' && sleep 0.2 && rmdir '" + busy + "'",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

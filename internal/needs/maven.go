@@ -16,8 +16,9 @@ import (
 // mavenLimit is how long Maven may take: it downloads some 100 MB the first time.
 const mavenLimit = 10 * time.Minute
 
-// Maven builds a Maven project once for this user and returns its folder, which holds the project and what the goals made of it.
-// See Cached: it is made anew when a file or a goal changes. Without a JDK, Maven or Maven Central the test ends as with Program.
+// Maven builds a Maven project once for this user and returns its folder, which holds the project and what the goals
+// made of it. See Cached: it is made anew when a file or a goal changes. Without a JDK, Maven or Maven Central the test
+// ends as with Program.
 func Maven(t testing.TB, name string, project fs.FS, goals ...string) string {
 	t.Helper()
 	mvn := Program(t, "mvn")
@@ -37,7 +38,8 @@ func Maven(t testing.TB, name string, project fs.FS, goals ...string) string {
 		cmd := exec.CommandContext(ctx, mvn, slices.Concat([]string{"-q", "-B", "-ntp"}, goals)...)
 		cmd.Dir = folder
 		if out, err := cmd.CombinedOutput(); err != nil {
-			end(t, fmt.Sprintf("this test needs Maven to build %s, which reads Maven Central the first time: %v\n%s", name, err, bytes.TrimSpace(out)))
+			end(t, fmt.Sprintf("this test needs Maven to build %s, which reads Maven Central the first time: %v\n%s", name,
+				err, bytes.TrimSpace(out)))
 		}
 	})
 }

@@ -1,7 +1,7 @@
-// Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one place
-// where a test may be skipped: for a user without the program, saying what to install; where CI is "true" a missing
-// program is a failure, so that nobody believes in tests that did not run; under -short, see Whole; and until the
-// machine is free, see Alone.
+// Package needs finds the programs that some tests drive, and keeps for them what takes long to make. It is the one
+// place where a test may be skipped: for a user without the program, saying what to install; where CI is "true" a
+// missing program is a failure, so that nobody believes in tests that did not run; under -short, see Whole; and until
+// the machine is free, see Alone.
 package needs
 
 import (
@@ -13,8 +13,10 @@ import (
 )
 
 // packages are the Debian packages of programs that have another name.
-var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs", "java": "default-jdk-headless",
-	"javac": "default-jdk-headless", "mvn": "maven", "redis-cli": "redis-tools", "grpc": "python3-grpcio", "initdb": "postgresql", "postgres": "postgresql"}
+var packages = map[string]string{"promtool": "prometheus", "nginx": "nginx-light", "node": "nodejs",
+	"java":  "default-jdk-headless",
+	"javac": "default-jdk-headless", "mvn": "maven", "redis-cli": "redis-tools", "grpc": "python3-grpcio",
+	"initdb": "postgresql", "postgres": "postgresql"}
 
 // elsewhere is where programs stand that are in nobody's path: Debian's PostgreSQL keeps one folder for each version.
 const elsewhere = "/usr/lib/postgresql/*/bin"
@@ -62,8 +64,8 @@ func Python(t testing.TB, module string) string {
 // jars is where Debian keeps libraries of Java.
 const jars = "/usr/share/java/"
 
-// Jars returns a class path of libraries of Java, named by patterns such as "netty-*.jar". pkg is the package of the first.
-// It ends the test as Program does.
+// Jars returns a class path of libraries of Java, named by patterns such as "netty-*.jar". pkg is the package of the
+// first. It ends the test as Program does.
 func Jars(t testing.TB, pkg string, patterns ...string) string {
 	t.Helper()
 	Whole(t)
@@ -87,9 +89,9 @@ func Whole(t testing.TB) {
 	}
 }
 
-// Alone is for tests that play against real time what fills the whole machine: the tests that run beside them would fail, and so
-// would they. It ends the test, skipped, unless the environment says ABATE_ALONE=1, as make storms does, which runs such tests one
-// after the other with nothing beside them.
+// Alone is for tests that play against real time what fills the whole machine: the tests that run beside them would
+// fail, and so would they. It ends the test, skipped, unless the environment says ABATE_ALONE=1, as make storms does,
+// which runs such tests one after the other with nothing beside them.
 func Alone(t testing.TB) {
 	t.Helper()
 	if os.Getenv("ABATE_ALONE") != "1" {

@@ -8,7 +8,8 @@ import (
 
 func TestEveryModuleThatSomebodyImportsHasATag(t *testing.T) {
 	r := &release{version: "v0.2.0"}
-	const dirs = ". adapter/abategrpc adapter/abatekafka/embedded bench cmd deploy examples proxy tests tools adapter/atest"
+	const dirs = ". adapter/abategrpc adapter/abatekafka/embedded bench cmd deploy examples proxy tests tools " +
+		"adapter/atest"
 	for dir := range strings.FieldsSeq(dirs) {
 		r.modules = append(r.modules, module{dir: dir})
 	}

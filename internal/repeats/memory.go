@@ -1,8 +1,8 @@
-// Package repeats remembers calls that have failed, for adapters whose callers may retry by themselves: a call that is made again is
-// known by a sign. What a sign is, the adapter knows.
+// Package repeats remembers calls that have failed, for adapters whose callers may retry by themselves: a call that is
+// made again is known by a sign. What a sign is, the adapter knows.
 //
-// Who retries waits for one try to fail before he makes the next. Two calls with one sign that overlap are not from one who retries, so
-// a sign that such calls have shared tells nothing any more.
+// Who retries waits for one try to fail before he makes the next. Two calls with one sign that overlap are not from one
+// who retries, so a sign that such calls have shared tells nothing any more.
 package repeats
 
 import (
@@ -11,14 +11,16 @@ import (
 	"time"
 )
 
-// For is how long a failed call is remembered, since its last attempt that was sent. A retrier that waits longer makes calls of
-// their own.
+// For is how long a failed call is remembered, since its last attempt that was sent. A retrier that waits longer makes
+// calls of their own.
 const For = 30 * time.Second
 
-// Most is how many signs of failed calls are kept. Beyond that the oldest is forgotten, and a repeat of it counts as a call of its own.
+// Most is how many signs of failed calls are kept. Beyond that the oldest is forgotten, and a repeat of it counts as a
+// call of its own.
 const Most = 1 << 13
 
-// Memory is what is known of failed calls. The zero Memory is ready to use, by many at once. While nothing has failed it costs one load.
+// Memory is what is known of failed calls. The zero Memory is ready to use, by many at once. While nothing has failed
+// it costs one load.
 type Memory[S comparable] struct {
 	n    atomic.Int32
 	mu   sync.Mutex
@@ -43,8 +45,8 @@ type dated[S comparable] struct {
 // Len is how many signs are kept.
 func (m *Memory[S]) Len() int { return int(m.n.Load()) }
 
-// Take tells whether a call with these signs repeats one that has failed, and when an attempt of that was sent last. A failure is
-// repeated once, so who has taken it says how that ended, with Add or Done.
+// Take tells whether a call with these signs repeats one that has failed, and when an attempt of that was sent last. A
+// failure is repeated once, so who has taken it says how that ended, with Add or Done.
 func (m *Memory[S]) Take(now time.Duration, signs []S) (sent time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,8 +68,8 @@ func (m *Memory[S]) Take(now time.Duration, signs []S) (sent time.Duration, ok b
 	return sent, ok
 }
 
-// Add remembers a call that has failed, of which an attempt was sent last at that time; took tells that Take has called it a repeat.
-// keep is kept with it, so that its address does not become that of something else.
+// Add remembers a call that has failed, of which an attempt was sent last at that time; took tells that Take has called
+// it a repeat. keep is kept with it, so that its address does not become that of something else.
 func (m *Memory[S]) Add(sent time.Duration, signs []S, took bool, keep any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,11 @@ func TestARequestWaitsForAPlaceForAsLongAsItsGateAndItsClientDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := inbound.Protection{Shed: shed.Config{Concurrency: shed.Fixed, MaxConcurrency: 1, QueueTarget: 5 * time.Second, QueueInterval: 10 * time.Second}}
+				p := inbound.Protection{
+					Shed: shed.Config{
+						Concurrency: shed.Fixed, MaxConcurrency: 1, QueueTarget: 5 * time.Second, QueueInterval: 10 * time.Second,
+					},
+				}
 				g, err := inbound.NewGate("shop", p)
 				if err != nil {
 					t.Fatal(err)

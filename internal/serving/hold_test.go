@@ -42,7 +42,8 @@ func (d *diary) note(ctx context.Context, what string, errs *[]error) (err error
 	return err
 }
 
-func (d *diary) Begin(ctx context.Context, _ string, _ idempotency.Fingerprint, _ time.Duration) (idempotency.Begun, error) {
+func (d *diary) Begin(ctx context.Context, _ string, _ idempotency.Fingerprint, _ time.Duration) (
+	idempotency.Begun, error) {
 	_ = d.note(ctx, "begin", nil)
 	time.Sleep(d.late)
 	return d.begin, nil
@@ -183,7 +184,8 @@ func TestAnAnswerThatIsNotRecordedWaitsForTheStore(t *testing.T) {
 		if b, err := repeat.Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Running {
 			t.Errorf("a repeat is told %v, %v", b.State, err)
 		}
-		if b, err := repeat.Begin(idempotency.Fingerprint{1}, core.NoDeadline); err != nil || b.State != idempotency.Mismatch {
+		if b, err := repeat.Begin(idempotency.Fingerprint{1}, core.NoDeadline); err != nil ||
+			b.State != idempotency.Mismatch {
 			t.Errorf("another request is told %v, %v", b.State, err)
 		}
 		hurry, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -209,7 +211,8 @@ func TestARepeatGetsTheAnswerWhenItIsRecorded(t *testing.T) {
 		h := s.begun(t)
 		go h.Complete(idempotency.Response{Status: 201}, core.Now())
 		synctest.Wait()
-		if b, err := s.hold().Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != idempotency.Replay || b.Response.Status != 201 {
+		if b, err := s.hold().Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil ||
+			b.State != idempotency.Replay || b.Response.Status != 201 {
 			t.Errorf("a repeat is told %+v, %v", b, err)
 		}
 	})
@@ -252,7 +255,8 @@ type picky struct {
 	large error
 }
 
-func (p *picky) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (p *picky) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	if !r.Truncated {
 		return p.large
 	}
@@ -273,7 +277,9 @@ func TestAMarkedTryCannotFailAnyMore(t *testing.T) {
 }
 
 func TestAnAnswerOfBeginThatCameTooLateIsRenewedFirst(t *testing.T) {
-	for want, renew := range map[idempotency.State][]error{idempotency.Run: nil, idempotency.Running: {idempotency.ErrLost}} {
+	for want, renew := range map[idempotency.State][]error{
+		idempotency.Run: nil, idempotency.Running: {idempotency.ErrLost},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, &diary{late: 31 * time.Second, renew: renew})
 			if b, err := s.hold().Begin(idempotency.Fingerprint{}, core.NoDeadline); err != nil || b.State != want {
@@ -292,7 +298,8 @@ func TestAFailureIsToldUntilTheLeaseIsOver(t *testing.T) {
 		if time.Since(began) != 0 {
 			t.Error("the client waits for it")
 		}
-		if err := serving.Drain(t.Context()); err != nil || time.Since(began) < 30*time.Second || time.Since(began) > 35*time.Second {
+		if err := serving.Drain(t.Context()); err != nil || time.Since(began) < 30*time.Second ||
+			time.Since(began) > 35*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

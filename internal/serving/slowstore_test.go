@@ -16,7 +16,8 @@ type hanging struct {
 	well chan struct{}
 }
 
-func (h *hanging) Complete(ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration) error {
+func (h *hanging) Complete(ctx context.Context, key string, token uint64, r idempotency.Response,
+	retention time.Duration) error {
 	if err := h.wait(ctx); err != nil {
 		return err
 	}

@@ -47,15 +47,28 @@ variants:
 func TestEveryKindIsRead(t *testing.T) {
 	got, at := decode(t, good)
 	got.Policy, got.Variants = yaml.Node{}, nil
-	want := plant{Title: "north", Runs: 7, Seed: math.MaxUint64, Offset: math.MinInt64, Share: 0.3, Factor: 2.5,
-		Wait: 90 * time.Second, Skew: -10 * time.Millisecond, Fast: true, Mode: "closed", Tags: []string{"a", "b"},
-		Marks: []time.Duration{time.Second, 0}, Expect: []claim{{"recovery < 10s"}, {"goodput(after) > 95%"}}, First: claim{"1 > 0"},
+	want := plant{
+		Title:  "north",
+		Runs:   7,
+		Seed:   math.MaxUint64,
+		Offset: math.MinInt64,
+		Share:  0.3,
+		Factor: 2.5,
+		Wait:   90 * time.Second,
+		Skew:   -10 * time.Millisecond,
+		Fast:   true,
+		Mode:   "closed",
+		Tags:   []string{"a", "b"},
+		Marks:  []time.Duration{time.Second, 0},
+		Expect: []claim{{"recovery < 10s"}, {"goodput(after) > 95%"}},
+		First:  claim{"1 > 0"},
 		Faults: []fault{{5 * time.Second, "down"}, {At: 6 * time.Second}},
 		Services: []service{
 			{Name: "shop", Workers: 4, Calls: []call{{To: "pay"}, {"mail", true}}, Steps: []step{{"scan", 2}, {Name: "pack"}}},
 			{Name: "pay", Queue: queue{5, "lifo"}},
 			{Name: "a.b", Workers: 9},
-		}}
+		},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -63,14 +76,16 @@ func TestEveryKindIsRead(t *testing.T) {
 		"title": "2:8", "services": "18:3", "services.shop": "18:3", "services.shop.calls[1].optional": "20:39",
 		"services.shop.calls[0]": "20:13", "services.shop.calls[0].to": "20:13", "services.pay.queue.limit": "1:25",
 		"services.a.b.workers": "24:23", "marks[1]": "13:13", "faults[1].at": "16:37", "expect[1]": "14:26",
-		"services.shop.queue.limit": "18:3", "services.pay.calls": "22:3", "faults[1].kind": "16:32", "nothing": "1:1", "": "1:1",
+		"services.shop.queue.limit": "18:3", "services.pay.calls": "22:3", "faults[1].kind": "16:32",
+		"nothing": "1:1", "": "1:1",
 	} {
 		line, col := at.Place(path)
 		if got := fmt.Sprintf("%d:%d", line, col); got != want {
 			t.Errorf("%s is at %s, want %s", path, got, want)
 		}
 	}
-	if !at.Has("services.shop.calls[0].to") || at.Has("services.shop.calls[0].optional") || at.Has("limits") || at.Has("faults[2]") {
+	if !at.Has("services.shop.calls[0].to") || at.Has("services.shop.calls[0].optional") || at.Has("limits") ||
+		at.Has("faults[2]") {
 		t.Error("Has tells of a key that is not there, or misses one")
 	}
 }
@@ -78,9 +93,12 @@ func TestEveryKindIsRead(t *testing.T) {
 func TestWhatIsThereAlreadyStays(t *testing.T) {
 	first := []service{{Name: "pay", Workers: 3, Queue: queue{9, "fifo"}}, {Name: "mail", Workers: 2}}
 	got := plant{Runs: 50, Limits: limits{1, 2}, Tags: []string{"old"}, Services: first}
-	_, errs := form.Decode("p.yaml", []byte("limits: {width: 5}\ntags: [new]\nservices: {shop: {workers: 1}, pay: {queue: {limit: 4}}}"), &got)
+	_, errs := form.Decode("p.yaml",
+		[]byte("limits: {width: 5}\ntags: [new]\nservices: {shop: {workers: 1}, pay: {queue: {limit: 4}}}"), &got)
 	want := plant{Runs: 50, Limits: limits{1, 5}, Tags: []string{"new"},
-		Services: []service{{Name: "pay", Workers: 3, Queue: queue{4, "fifo"}}, {Name: "mail", Workers: 2}, {Name: "shop", Workers: 1}}}
+		Services: []service{
+			{Name: "pay", Workers: 3, Queue: queue{4, "fifo"}}, {Name: "mail", Workers: 2}, {Name: "shop", Workers: 1},
+		}}
 	if errs != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", errs, got, want)
 	}
@@ -90,7 +108,8 @@ func TestWhatIsThereAlreadyStays(t *testing.T) {
 }
 
 func TestRawFieldsAreTakenAsTheyAre(t *testing.T) {
-	got, _ := decode(t, "x-p: &p {defaults: {maxRetries: 3}}\npolicy: *p\nvariants: {a: {services: }, b: {}, c: {services: [1]}}")
+	got, _ := decode(t, "x-p: &p {defaults: {maxRetries: 3}}\npolicy: *p\nvariants: {a: {services: }, b: {}, c: "+
+		"{services: [1]}}")
 	if n := got.Policy; n.Kind != yaml.MappingNode || n.Line != 1 || n.Content[0].Value != "defaults" {
 		t.Errorf("policy: %+v", n)
 	}
@@ -121,12 +140,20 @@ var mistakes = []struct {
 }{
 	{"", []string{"1:1: the file is empty; it needs a title; for example title: north"}},
 	{"[]", []string{"1:1: a list is not a mapping; it needs a title; for example title: north"}},
-	{"title: a\n---\ntitle: b", []string{"3:1: a second YAML document begins here; one file holds one plant: remove what follows the ---"}},
-	{"title: a\n---", []string{"2:1: a second YAML document begins here; one file holds one plant: remove what follows the ---"}},
-	{"title: a\n title: b", []string{"2:2: not valid YAML: mapping values are not allowed in this context; look at this line and the one before it: a colon, the space after it, or the indentation is wrong"}},
+	{"title: a\n---\ntitle: b", []string{
+		"3:1: a second YAML document begins here; one file holds one plant: remove what follows the ---",
+	}},
+	{"title: a\n---", []string{
+		"2:1: a second YAML document begins here; one file holds one plant: remove what follows the ---",
+	}},
+	{"title: a\n title: b", []string{
+		"2:2: not valid YAML: mapping values are not allowed in this context; look at this line and the one before it: a " +
+			"colon, the space after it, or the indentation is wrong",
+	}},
 	{"titel: a\nx-: 1\n[]: 1", []string{
 		`1:1: unknown key "titel"; did you mean title?`,
-		`2:1: unknown key "x-"; allowed: title, runs, seed, offset, share, factor, wait, skew, fast, mode, tags, marks, expect, first, faults, services, policy, variants, limits`,
+		`2:1: unknown key "x-"; allowed: title, runs, seed, offset, share, factor, wait, skew, fast, mode, tags, marks, ` +
+			`expect, first, faults, services, policy, variants, limits`,
 		`3:1: a list cannot be a key; keys are plain words, for example title`}},
 	{"title: a\ntitle: b", []string{`2:1: duplicate key "title"; it stands on line 1 already: remove one of the two`}},
 	{"limits: &a {<<: *a}", []string{"1:17: limits: this is merged into itself; remove this alias"}},
@@ -145,8 +172,12 @@ var mistakes = []struct {
 	{"share: -1%\nfactor: 250%", []string{
 		"1:8: share: -1% is out of range; allowed: 0 to 1; for example 30%",
 		`2:9: factor: the text "250%" is not a number; write 2.5`}},
-	{"share: 0x1p3%", []string{`1:8: share: the text "0x1p3%" is not a number or a percentage; allowed: 0 to 1; for example 30%`}},
-	{"share: half", []string{`1:8: share: the text "half" is not a number or a percentage; allowed: 0 to 1; for example 30%`}},
+	{"share: 0x1p3%", []string{
+		`1:8: share: the text "0x1p3%" is not a number or a percentage; allowed: 0 to 1; for example 30%`,
+	}},
+	{"share: half", []string{
+		`1:8: share: the text "half" is not a number or a percentage; allowed: 0 to 1; for example 30%`,
+	}},
 	{"share: .nan\nfactor: 1e999", []string{
 		"1:8: share: .nan is not a finite number; allowed: 0 to 1; for example 30%",
 		"2:9: factor: 1e999 is out of range; allowed: 1 to 10"}},
@@ -154,7 +185,8 @@ var mistakes = []struct {
 		"1:7: wait: -1s is out of range; allowed: at least 0s; for example 5s",
 		"2:7: skew: -2m is out of range; allowed: -1m to 1m; for example -10ms",
 		"3:13: marks[1]: -1s is out of range; allowed: 0s to 1h; for example [1s, 2s]",
-		`3:18: marks[2]: 2 has no unit; write "2s" for seconds or "2ms" for milliseconds; allowed: 0s to 1h; for example [1s, 2s]`,
+		`3:18: marks[2]: 2 has no unit; write "2s" for seconds or "2ms" for milliseconds; allowed: 0s to 1h; for example ` +
+			`[1s, 2s]`,
 		"3:21: marks[3]: a list is not a duration; allowed: 0s to 1h; for example [1s, 2s]"}},
 	{"fast: yes please\nmode: opened\ntags: a", []string{
 		`1:7: fast: the text "yes please" is not true or false; allowed: true or false`,
@@ -184,8 +216,10 @@ var mistakes = []struct {
 		`1:31: services.a.steps: duplicate step "b"; it stands on line 1 already: remove one of the two`}},
 	{"services:\nlimits:", []string{"1:10: services: has no value; write {} or remove the key"}},
 	{"services: [a]\nvariants: a", []string{
-		"1:11: services: a list is not a mapping; write the name of each service, a colon, and a mapping of: workers, queue, calls, steps",
-		`2:11: variants: the text "a" is not a mapping; write the name of each variant, a colon, and a mapping of: services, limits`}},
+		"1:11: services: a list is not a mapping; write the name of each service, a colon, and a mapping of: workers, " +
+			"queue, calls, steps",
+		`2:11: variants: the text "a" is not a mapping; write the name of each variant, a colon, and a mapping of: ` +
+			`services, limits`}},
 	{"services: {a: {limit: 3, depth: 1, queue: {workers: 2, runs: 1}}}", []string{
 		`1:16: services.a: unknown key "limit"; limit belongs in the section queue`,
 		`1:26: services.a: unknown key "depth"; depth belongs in the section limits`,
@@ -197,13 +231,15 @@ func TestSizesAreBounded(t *testing.T) {
 	var p plant
 	big := append([]byte("title: a\n#"), bytes.Repeat([]byte("x"), strictyaml.MaxBytes)...)
 	at, errs := form.Decode("p.yaml", big, &p)
-	if got := complaints(errs); got != "1:1: the file is larger than 1 MiB; allowed: at most 1048576 bytes; this is hardly a plant file" || at.Has("title") {
+	if got := complaints(errs); got != "1:1: the file is larger than 1 MiB; allowed: at most 1048576 bytes; this is "+
+		"hardly a plant file" || at.Has("title") {
 		t.Errorf("got %s", got)
 	}
 	if _, err := form.Read("p.yaml", bytes.NewReader(big)); err == nil || err.Error() != errs.Error() {
 		t.Errorf("Read: %v", err)
 	}
-	if data, err := form.Read("p.yaml", bytes.NewReader(big[:strictyaml.MaxBytes])); err != nil || len(data) != strictyaml.MaxBytes {
+	if data, err := form.Read("p.yaml", bytes.NewReader(big[:strictyaml.MaxBytes])); err != nil ||
+		len(data) != strictyaml.MaxBytes {
 		t.Errorf("Read: %v", err)
 	}
 	var names strings.Builder
@@ -231,7 +267,8 @@ func TestAliasesCannotBlowTheWorkUp(t *testing.T) {
 	}
 	var p plant
 	_, errs := form.Decode("p.yaml", []byte(text), &p)
-	if got := complaints(errs); !strings.HasSuffix(got, "the aliases in this file expand to more than 1000000 values; write fewer of them") || len(errs) != 1 {
+	if got := complaints(errs); !strings.HasSuffix(
+		got, "the aliases in this file expand to more than 1000000 values; write fewer of them") || len(errs) != 1 {
 		t.Errorf("got %s", got)
 	}
 }
@@ -258,12 +295,14 @@ func TestMoreMistakesCanBeAdded(t *testing.T) {
 
 func TestZerosAndFailuresAreRemembered(t *testing.T) {
 	var p plant
-	at, _ := form.Decode("p.yaml", []byte("seed: 0\noffset: 0\nshare: 0%\nruns: x\nservices: {a: 1, b: {queu: 1}}\ntags: [b, 1]\ntitl: x\nelse: 1"), &p)
+	at, _ := form.Decode("p.yaml",
+		[]byte("seed: 0\noffset: 0\nshare: 0%\nruns: x\nservices: {a: 1, b: {queu: 1}}\ntags: [b, 1]\ntitl: x\nelse: 1"), &p)
 	var zeros []string
 	for _, f := range at.Zeros() {
 		zeros = append(zeros, f.Path)
 	}
-	if got, want := fmt.Sprint(zeros, at.Failed()), "[seed share] [runs services.a services.b.queue tags[1] title]"; got != want {
+	if got, want := fmt.Sprint(zeros, at.Failed()),
+		"[seed share] [runs services.a services.b.queue tags[1] title]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -61,7 +61,9 @@ func (d *Document) Errors() Errors {
 	}
 	list := append(Errors(nil), d.errs...).sorted()
 	if d.more {
-		list = append(list, Error{File: d.File, Problem: fmt.Sprintf("and more: only the first %d mistakes are listed", maxErrors)})
+		list = append(list, Error{
+			File: d.File, Problem: fmt.Sprintf("and more: only the first %d mistakes are listed", maxErrors),
+		})
 	}
 	return list
 }
@@ -76,7 +78,8 @@ func (d *Document) visit(n *yaml.Node) bool {
 	}
 	d.visits++
 	if d.visits > maxVisits {
-		d.Fail(n, "", "", fmt.Sprintf("the aliases in this file expand to more than %d values", maxVisits), "write fewer of them")
+		d.Fail(n, "", "", fmt.Sprintf("the aliases in this file expand to more than %d values", maxVisits),
+			"write fewer of them")
 		return false
 	}
 	return true
@@ -97,7 +100,8 @@ func IsNull(n *yaml.Node) bool {
 }
 
 // Entries lists the keys of a mapping in the order of the file, merged ones (<<) last. An empty value is an empty
-// mapping. Duplicate and odd keys are reported and left out. mend is said when n is something else, and ok is false then.
+// mapping. Duplicate and odd keys are reported and left out. mend is said when n is something else, and ok is false
+// then.
 func (d *Document) Entries(n *yaml.Node, service, field, mend string) (list []Entry, ok bool) {
 	return d.entries(n, service, field, "key", mend)
 }
@@ -107,12 +111,14 @@ func (d *Document) Names(n *yaml.Node, service, field, mend string) (list []Entr
 	all, ok := d.entries(n, service, field, singular(field), mend)
 	if len(all) > MaxNames {
 		what := field[strings.LastIndexByte(field, '.')+1:]
-		d.Fail(all[MaxNames].Key, service, field, fmt.Sprintf("%d %s are too many", len(all), what), fmt.Sprintf("allowed: at most %d", MaxNames))
+		d.Fail(all[MaxNames].Key, service, field, fmt.Sprintf("%d %s are too many", len(all), what),
+			fmt.Sprintf("allowed: at most %d", MaxNames))
 		return nil, false
 	}
 	for _, e := range all {
 		if problem := nameProblem(e.Key.Value); problem != "" {
-			d.Fail(e.Key, service, field, Quote(e.Key.Value)+" "+problem, `allowed: 1 to 253 printable characters without spaces around; for example payment-service`)
+			d.Fail(e.Key, service, field, Quote(e.Key.Value)+" "+problem,
+				`allowed: 1 to 253 printable characters without spaces around; for example payment-service`)
 			continue
 		}
 		list = append(list, e)
@@ -129,7 +135,8 @@ func (d *Document) entries(n *yaml.Node, service, field, noun, mend string) ([]E
 		d.Fail(n, service, field, Describe(n)+" is not a mapping", mend)
 		return nil, false
 	}
-	m := &merger{d: d, field: field, service: service, noun: noun, seen: map[string]bool{}, state: map[*yaml.Node]mergeState{}}
+	m := &merger{d: d, field: field, service: service, noun: noun, seen: map[string]bool{},
+		state: map[*yaml.Node]mergeState{}}
 	m.collect(n, 0)
 	return m.list, true
 }

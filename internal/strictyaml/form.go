@@ -24,7 +24,8 @@ type Form struct {
 	Key   string // a key that could stand in it: "maxRetries"
 }
 
-// Read reads a file from r, and refuses more than MaxBytes, with an Errors, without reading on. file stands in the message.
+// Read reads a file from r, and refuses more than MaxBytes, with an Errors, without reading on. file stands in the
+// message.
 func (f Form) Read(file string, r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err == nil && len(data) > MaxBytes {
@@ -41,10 +42,10 @@ func (f Form) tooLarge(file string) Errors {
 		Mend: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", MaxBytes, f.Noun)}}
 }
 
-// Decode reads the file's one YAML document over the struct that into points to. file stands in the messages. Keys of the
-// top level that begin with x- are not looked at: anchors have a place to stand. With mistakes the struct holds what could
-// be read. The Positions is never nil: more mistakes can be added to it, and its Errors are then all of them. No input
-// makes it panic, and its work is bounded whatever the aliases in the file say.
+// Decode reads the file's one YAML document over the struct that into points to. file stands in the messages. Keys of
+// the top level that begin with x- are not looked at: anchors have a place to stand. With mistakes the struct holds
+// what could be read. The Positions is never nil: more mistakes can be added to it, and its Errors are then all of
+// them. No input makes it panic, and its work is bounded whatever the aliases in the file say.
 func (f Form) Decode(file string, data []byte, into any) (*Positions, Errors) {
 	d := &Document{Form: f, File: file}
 	p := &Positions{Document: d, open: true}

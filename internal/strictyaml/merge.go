@@ -16,8 +16,8 @@ type merger struct {
 	list           []Entry
 }
 
-// mergeState is how far a mapping, or a list of them, has been merged. Doing it twice would change nothing, so it is done
-// once: merges of merges of merges stay as cheap as the file is small.
+// mergeState is how far a mapping, or a list of them, has been merged. Doing it twice would change nothing, so it is
+// done once: merges of merges of merges stay as cheap as the file is small.
 type mergeState uint8
 
 const (
@@ -35,7 +35,8 @@ func (m *merger) collect(n *yaml.Node, depth int) {
 		case key.Tag == "!!merge":
 			merges = append(merges, value)
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null":
-			m.d.Fail(key, m.service, m.field, Describe(key)+" cannot be a key", "keys are plain words, for example "+m.d.Form.Key)
+			m.d.Fail(key, m.service, m.field, Describe(key)+" cannot be a key",
+				"keys are plain words, for example "+m.d.Form.Key)
 		case first != nil:
 			m.duplicate(key, first)
 		default:
@@ -54,7 +55,8 @@ func (m *merger) collect(n *yaml.Node, depth int) {
 
 func (m *merger) duplicate(key, first *yaml.Node) {
 	line, _ := m.d.place(first.Line, first.Column)
-	m.d.Fail(key, m.service, m.field, "duplicate "+m.noun+" "+Quote(key.Value), fmt.Sprintf("it stands on line %d already: remove one of the two", line))
+	m.d.Fail(key, m.service, m.field, "duplicate "+m.noun+" "+Quote(key.Value),
+		fmt.Sprintf("it stands on line %d already: remove one of the two", line))
 }
 
 // merge takes in the value of a << key: a mapping, or a list of mappings.
@@ -77,6 +79,7 @@ func (m *merger) merge(value *yaml.Node, depth int) {
 		}
 		m.state[target] = merged
 	default:
-		m.d.Fail(value, m.service, m.field, Describe(target)+" cannot be merged", "<< takes an alias of a mapping, for example <<: *common")
+		m.d.Fail(value, m.service, m.field, Describe(target)+" cannot be merged",
+			"<< takes an alias of a mapping, for example <<: *common")
 	}
 }

@@ -15,7 +15,8 @@ limits: {depth: 1, width: 2}
 `
 
 func TestAnOverlayChangesACopy(t *testing.T) {
-	got, at := decode(t, base+"variants:\n  v:\n    services: {pay: {queue: {limit: 3}}, shop: {calls: [{to: mail}], steps: {pack: , scan: {cost: 5}}}}\n    limits: {width: 7}\n")
+	got, at := decode(t, base+"variants:\n  v:\n    services: {pay: {queue: {limit: 3}}, shop: {calls: [{to: mail}], "+
+		"steps: {pack: , scan: {cost: 5}}}}\n    limits: {width: 7}\n")
 	before, _ := decode(t, base)
 	services, lim := got.Services, got.Limits
 	at.DecodeNode("variants.v.services", got.Variants[0].Services, &services)
@@ -46,13 +47,16 @@ func TestAnOverlayKnowsOnlyTheNamesOfItsBase(t *testing.T) {
 	for _, c := range []struct{ overlay, want string }{
 		{"{pya: {}, mail: {}}", `6:18: variants.v.services: no such service "pya"; did you mean pay?` + "\n" +
 			`6:27: variants.v.services: no such service "mail"; allowed: shop, pay`},
-		{"{pay: {workers: 0}, pay: {}}", "6:33: variants.v.services.pay.workers: 0 is out of range; allowed: 1 to 100; for example 8\n" +
+		{"{pay: {workers: 0}, pay: {}}", "6:33: variants.v.services.pay.workers: 0 is out of range; allowed: 1 to 100; for " +
+			"example 8\n" +
 			`6:37: variants.v.services: duplicate service "pay"; it stands on line 6 already: remove one of the two`},
 		{"{pay: {limit: 1}}", `6:24: variants.v.services.pay: unknown key "limit"; limit belongs in the section queue`},
-		{"[]", "6:17: variants.v.services: a list is not a mapping; write the name of each service, a colon, and a mapping of: workers, queue, calls, steps"},
+		{"[]", "6:17: variants.v.services: a list is not a mapping; write the name of each service, a colon, and a mapping " +
+			"of: workers, queue, calls, steps"},
 		{"", "6:17: variants.v.services: has no value; write {} or remove the key"},
 	} {
-		got, at := decode(t, strings.TrimSuffix(base, "limits: {depth: 1, width: 2}\n")+"variants:\n\n  v: {services: "+c.overlay+"}")
+		got, at := decode(
+			t, strings.TrimSuffix(base, "limits: {depth: 1, width: 2}\n")+"variants:\n\n  v: {services: "+c.overlay+"}")
 		services := got.Services
 		at.DecodeNode("variants.v.services", got.Variants[0].Services, &services)
 		if got := complaints(at.Errors()); got != c.want {
@@ -95,7 +99,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		at.DecodeNode("policy", &p.Policy, &limits{})
 		at.Add("services.nobody.queue", "is not there", "")
-		lines := 1 + strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\u0085") + strings.Count(text, "\u2028") + strings.Count(text, "\u2029")
+		lines := 1 + strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\u0085") +
+			strings.Count(text, "\u2028") + strings.Count(text, "\u2029")
 		last := 0
 		for _, e := range at.Errors() {
 			if e.Line == 0 && strings.HasPrefix(e.Problem, "and more") {

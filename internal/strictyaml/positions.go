@@ -11,10 +11,10 @@ import (
 	"github.com/abate-go/abate/internal/nearest"
 )
 
-// Positions reads mappings over structs, and remembers what stands where. Paths are keys joined with dots, names of a keyed
-// list among them, and list members by their index from 0: "services.payment-db.queue.limit", "faults[2].at". A scalar in
-// place of a list member stands at the member's path and at that of the field it sets. Where a name has dots itself two
-// paths can be the same; the later one in the file counts.
+// Positions reads mappings over structs, and remembers what stands where. Paths are keys joined with dots, names of a
+// keyed list among them, and list members by their index from 0: "services.payment-db.queue.limit", "faults[2].at". A
+// scalar in place of a list member stands at the member's path and at that of the field it sets. Where a name has dots
+// itself two paths can be the same; the later one in the file counts.
 type Positions struct {
 	*Document
 	Service string     // the service that all of it is about; may be empty
@@ -34,9 +34,9 @@ func (p *Positions) Read(s *Shape, n *yaml.Node, into reflect.Value) {
 	p.section(s, n, into, "")
 }
 
-// DecodeNode reads a mapping over what into points to: a struct, or a keyed list, whose names the mapping must not add to;
-// the list is replaced by a copy then. path is where n stands, the beginning of all paths in it. A raw field that the file
-// left out, nil or zero, changes nothing.
+// DecodeNode reads a mapping over what into points to: a struct, or a keyed list, whose names the mapping must not add
+// to; the list is replaced by a copy then. path is where n stands, the beginning of all paths in it. A raw field that
+// the file left out, nil or zero, changes nothing.
 func (p *Positions) DecodeNode(path string, n *yaml.Node, into any) {
 	if n == nil || n.IsZero() {
 		return
@@ -63,7 +63,8 @@ func (p *Positions) DecodeNode(path string, n *yaml.Node, into any) {
 // Has tells whether a path stands in the file.
 func (p *Positions) Has(path string) bool { return p.at[path] != nil }
 
-// Failed are the paths whose value could not be taken, or whose key is misspelt: what follows from that is no mistake of its own.
+// Failed are the paths whose value could not be taken, or whose key is misspelt: what follows from that is no mistake
+// of its own.
 func (p *Positions) Failed() []string { return p.failed }
 
 // Zeros are the fields that were set to zero explicitly and have limits.
@@ -224,8 +225,8 @@ func (p *Positions) list(f *Field, n *yaml.Node, into reflect.Value, path string
 	into.Set(list)
 }
 
-// table overlays a copy of the list that is there: members that the mapping names are read over, new ones are put behind
-// them, or with fixed are a mistake.
+// table overlays a copy of the list that is there: members that the mapping names are read over, new ones are put
+// behind them, or with fixed are a mistake.
 func (p *Positions) table(s *Shape, f *Field, n *yaml.Node, into reflect.Value, path string, fixed bool) {
 	if IsNull(n) { // perhaps the rest of the file is missing
 		p.Reject(path, "has no value", "write {} or remove the key")
@@ -233,7 +234,8 @@ func (p *Positions) table(s *Shape, f *Field, n *yaml.Node, into reflect.Value, 
 	}
 	mend := f.Mend()
 	if mend == "" {
-		mend = fmt.Sprintf("write the name of each %s, a colon, and a mapping of: %s", singular(path), strings.Join(s.keys, ", "))
+		mend = fmt.Sprintf("write the name of each %s, a colon, and a mapping of: %s", singular(path),
+			strings.Join(s.keys, ", "))
 	}
 	entries, ok := p.Names(n, p.Service, p.name(path), mend)
 	if !ok {

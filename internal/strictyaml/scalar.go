@@ -17,8 +17,8 @@ import (
 	"github.com/abate-go/abate/internal/nearest"
 )
 
-// Scalar reads one value, of a kind that is a scalar, into the field, or says what is wrong with it. After that the value
-// of into means nothing.
+// Scalar reads one value, of a kind that is a scalar, into the field, or says what is wrong with it. After that the
+// value of into means nothing.
 func (f *Field) Scalar(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	const short = 1 << 10 // names and addresses: messages quote them
 	longest := cmp.Or(f.Longest, short)
@@ -85,7 +85,8 @@ func (f *Field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	}
 }
 
-// readCustom hands the text to its type, whose error says what is wrong, and with a method Mend() string what would be right.
+// readCustom hands the text to its type, whose error says what is wrong, and with a method Mend() string what would be
+// right.
 func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	if n.Value == "" {
 		return "has no value", f.mendNothing()
@@ -192,7 +193,8 @@ func (f *Field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend st
 	v, err := time.ParseDuration(n.Value)
 	switch tag := n.ShortTag(); {
 	case err != nil && lacksUnit(n.Value): // only its writer knows which one is meant
-		return show(n) + " has no unit", fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", Quote(n.Value+"s"), Quote(n.Value+"ms"), f.Mend())
+		return show(n) + " has no unit",
+			fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", Quote(n.Value+"s"), Quote(n.Value+"ms"), f.Mend())
 	case (tag == "!!int" || tag == "!!float") && n.Value != "0":
 		return show(n) + " has no unit", "units are ms, s, m and h; " + f.Mend()
 	case tag != "!!str" && n.Value != "0":

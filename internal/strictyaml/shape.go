@@ -33,8 +33,10 @@ const (
 
 // Field is one key of the file: a field of a struct, and what its tags say.
 type Field struct {
-	Key     string
-	Path    string // from the outermost struct: "circuitBreaker.rampUp"; below a list member "routes[].path", in a table "services[].queue"
+	Key string
+	// from the outermost struct: "circuitBreaker.rampUp"; below a list member "routes[].path", in a table
+	// "services[].queue"
+	Path    string
 	Kind    Kind
 	Limits  string   // the range tag; without it "0s.." of durations and "0.." of uint64
 	Allowed []string // the enum tag

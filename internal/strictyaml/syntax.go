@@ -31,7 +31,8 @@ func (d *Document) Root(data []byte) *yaml.Node {
 			if last, _ := positionAt(data, len(data)); line > last { // nothing follows the ---
 				line, col = last, 1
 			}
-			d.FailAt(line, col, "a second YAML document begins here", "one file holds one "+d.Form.Noun+": remove what follows the ---")
+			d.FailAt(line, col, "a second YAML document begins here",
+				"one file holds one "+d.Form.Noun+": remove what follows the ---")
 			return nil
 		}
 	}
@@ -95,7 +96,8 @@ func (d *Document) syntax(data []byte, err error) {
 }
 
 func missesColon(problem string) bool {
-	return strings.Contains(problem, "mapping values are not allowed") || strings.Contains(problem, "could not find expected ':'")
+	return strings.Contains(problem, "mapping values are not allowed") ||
+		strings.Contains(problem, "could not find expected ':'")
 }
 
 func mendSyntax(problem, noun string) string {

@@ -12,8 +12,9 @@ var world = source{
 		"func clock() time.Duration { return time.Since(origin) }\n",
 	"core/do.go": "package core\n\nimport \"time\"\n\ntype driven struct{}\n\n" +
 		"func (driven) started() bool { return time.Now().IsZero() }\n",
-	"internal/clock/clock.go": "package clock\n\nimport \"time\"\n\nfunc Now() time.Duration { return time.Since(time.Time{}) }\n",
-	"internal/cpu/cpu.go":     "package cpu\n\nimport \"os\"\n\nfunc Share() int { return os.Getpid() }\n",
+	"internal/clock/clock.go": "package clock\n\nimport \"time\"\n\nfunc Now() time.Duration { return " +
+		"time.Since(time.Time{}) }\n",
+	"internal/cpu/cpu.go": "package cpu\n\nimport \"os\"\n\nfunc Share() int { return os.Getpid() }\n",
 }
 
 // with is the world and one file more. The body of a file in a folder of the root follows its package clause.
@@ -205,7 +206,8 @@ func TestPurityRuleKnowsItsExceptions(t *testing.T) {
 	})
 	door := func(body string) source {
 		return with("core/guard.go",
-			"package core\n\nimport (ours \"github.com/abate-go/abate/internal/clock\"; \"time\")\n\nfunc StateAt(now time.Duration, n int) int { return n }\n\n"+body+"\n")
+			"package core\n\nimport (ours \"github.com/abate-go/abate/internal/clock\"; \"time\")\n\nfunc StateAt(now "+
+				"time.Duration, n int) int { return n }\n\n"+body+"\n")
 	}
 	provoke(t, exceptions{}.impurities, []example{
 		{"a door", "", door("func State() int { return StateAt(ours.Now(), 1) }")},
@@ -220,7 +222,8 @@ func TestPurityRuleKnowsItsExceptions(t *testing.T) {
 
 func TestPurityRuleShowsTheWholeWay(t *testing.T) {
 	found := with("core/call.go", "package core\n\nfunc f(d driven) bool { return g(d) }\n",
-		"core/race.go", "package core\n\nfunc g(d driven) bool {\n\treturn d.started()\n}\n").check(t, exceptions{}.impurities)
+		"core/race.go", "package core\n\nfunc g(d driven) bool {\n\treturn d.started()\n}\n").check(
+		t, exceptions{}.impurities)
 	const want = "core/call.go:3: error: time.Now is banned in a decision, use the argument now (" + whyPure + ")\n" +
 		"\tcore/call.go:3: core.f → core.g\n\tcore/race.go:4: core.g → core.driven.started\n" +
 		"\tcore/do.go:7: core.driven.started → time.Now"

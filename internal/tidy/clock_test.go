@@ -11,8 +11,8 @@ import (
 // machines are the packages whose files are state machines, but for the drivers.
 var machines = []string{"core", "inbound"}
 
-// drivers are the files of machines that may read the clock, start timers and goroutines. Every other file of them, and all
-// of policy/, only decides.
+// drivers are the files of machines that may read the clock, start timers and goroutines. Every other file of them, and
+// all of policy/, only decides.
 var drivers = []string{
 	"core/admit.go", "core/clock.go", "core/context.go", "core/do.go", "core/guards.go", "core/leash.go", "core/loser.go",
 	"core/race.go", "core/run.go", "inbound/arrivalasks.go",
@@ -21,7 +21,8 @@ var drivers = []string{
 // decided are the packages of ours that the state machines may import. The drivers have more. What the state machines
 // may call in them, the graph of calls tells: see pure_test.go.
 var decided = []string{
-	"policy/", "core", "internal/exhausted", "internal/clock", "internal/chance", "internal/caught", "internal/check", "internal/listeners",
+	"policy/", "core", "internal/exhausted", "internal/clock", "internal/chance", "internal/caught", "internal/check",
+	"internal/listeners",
 }
 
 // inMachine reports whether a file is part of a state machine.
@@ -34,8 +35,10 @@ const whyPure = "decisions are pure: the simulator drives the same code in virtu
 // harmless are the packages that only compute, and those of which harmful names
 // the part that does more. Nothing else may be imported by a decision.
 var harmless = []string{
-	"bytes", "cmp", "container/heap", "context", "crypto/sha256", "encoding/binary", "errors", "fmt", "hash", "hash/maphash", "io", "maps", "math", "math/big", "math/bits",
-	"math/rand", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+	"bytes", "cmp", "container/heap", "context", "crypto/sha256", "encoding/binary", "errors", "fmt", "hash",
+	"hash/maphash", "io", "maps", "math", "math/big", "math/bits",
+	"math/rand", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings", "sync", "sync/atomic",
+	"time", "unicode", "unicode/utf8",
 }
 
 // errorsOf are the names of worldly packages that the root's state machines need to
@@ -170,46 +173,62 @@ func TestClockRuleFails(t *testing.T) {
 	provoke(t, clock, []example{
 		{"policy reads the time", "policy/retry/a.go:5: error: time.Now is banned here, use the argument now (",
 			uses("policy/retry/a.go", "time", "_ = time.Now()")},
-		{"policy keeps the clock as a value", "policy/retry/a.go:5:", uses("policy/retry/a.go", "time", "now := time.Now; _ = now")},
+		{"policy keeps the clock as a value", "policy/retry/a.go:5:",
+			uses("policy/retry/a.go", "time", "now := time.Now; _ = now")},
 		{"policy renames the import", "policy/retry/a.go:5:",
 			source{"policy/retry/a.go": "package p\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n"}},
 		{"policy dot-imports", "policy/retry/a.go:3:",
 			source{"policy/retry/a.go": "package p\n\nimport . \"time\"\n\nfunc f() { _ = Now() }\n"}},
 		{"policy measures", "policy/retry/a.go:5:", uses("policy/retry/a.go", "time", "_ = time.Since(time.Time{})")},
 		{"policy starts a timer", "policy/retry/a.go:5:", uses("policy/retry/a.go", "time", "time.AfterFunc(1, nil)")},
-		{"policy starts a goroutine", "policy/retry/a.go:5: error: a go statement", uses("policy/retry/a.go", "fmt", "go fmt.Sprint()")},
+		{"policy starts a goroutine", "policy/retry/a.go:5: error: a go statement",
+			uses("policy/retry/a.go", "fmt", "go fmt.Sprint()")},
 		{"policy draws globally", "policy/retry/a.go:5:", uses("policy/retry/a.go", "math/rand/v2", "_ = rand.Uint64()")},
-		{"policy draws globally, old package", "policy/retry/a.go:5:", uses("policy/retry/a.go", "math/rand", "_ = rand.Int()")},
+		{"policy draws globally, old package", "policy/retry/a.go:5:",
+			uses("policy/retry/a.go", "math/rand", "_ = rand.Int()")},
 		{"policy draws from the system", "policy/retry/a.go:3:", uses("policy/retry/a.go", "crypto/rand", "_ = rand.Reader")},
 		{"policy opens sockets", "policy/retry/a.go:3:", uses("policy/retry/a.go", "net/http", "_ = http.MethodGet")},
 		{"policy reads files", "policy/retry/a.go:3:", uses("policy/retry/a.go", "os", "_ = os.Args")},
-		{"policy sets a deadline", "policy/retry/a.go:5:", uses("policy/retry/a.go", "context", "context.WithTimeout(nil, 1)")},
+		{"policy sets a deadline", "policy/retry/a.go:5:",
+			uses("policy/retry/a.go", "context", "context.WithTimeout(nil, 1)")},
 		{"policy links to the runtime", "policy/retry/a.go:3: error: go:linkname",
 			source{"policy/retry/a.go": "package p\n\n//go:linkname nanotime runtime.nanotime\nfunc nanotime() int64\n"}},
 		{"state machine reads the time", "core/call.go:5:", uses("core/call.go", "time", "_ = time.Now()")},
 		{"state machine starts a goroutine", "core/step.go:5:", uses("core/step.go", "fmt", "go fmt.Sprint()")},
 		{"policy starts a goroutine by a method", "policy/retry/a.go:5: error: a method called Go",
 			uses("policy/retry/a.go", "sync", "new(sync.WaitGroup).Go(f)")},
-		{"policy pulls, on a coroutine", "policy/retry/a.go:3: error: import of iter", uses("policy/retry/a.go", "iter", "iter.Pull[int](nil)")},
-		{"policy draws a hash's seed", "policy/retry/a.go:5:", uses("policy/retry/a.go", "hash/maphash", "_ = maphash.MakeSeed()")},
+		{"policy pulls, on a coroutine", "policy/retry/a.go:3: error: import of iter",
+			uses("policy/retry/a.go", "iter", "iter.Pull[int](nil)")},
+		{"policy draws a hash's seed", "policy/retry/a.go:5:",
+			uses("policy/retry/a.go", "hash/maphash", "_ = maphash.MakeSeed()")},
 		{"policy prints", "policy/retry/a.go:5:", uses("policy/retry/a.go", "fmt", "fmt.Println()")},
-		{"policy looks into errors of the network", "policy/retry/a.go:3:", uses("policy/retry/a.go", "net", "_ = net.ErrClosed")},
-		{"state machine starts a goroutine by a method", "core/call.go:5:", uses("core/call.go", "sync", "start := new(sync.WaitGroup).Go; start(f)")},
-		{"state machine sends a request", "core/call.go:3: error: import of net/http", uses("core/call.go", "net/http", "http.Get(\"\")")},
+		{"policy looks into errors of the network", "policy/retry/a.go:3:",
+			uses("policy/retry/a.go", "net", "_ = net.ErrClosed")},
+		{"state machine starts a goroutine by a method", "core/call.go:5:",
+			uses("core/call.go", "sync", "start := new(sync.WaitGroup).Go; start(f)")},
+		{"state machine sends a request", "core/call.go:3: error: import of net/http",
+			uses("core/call.go", "net/http", "http.Get(\"\")")},
 		{"state machine reads the environment", "core/call.go:3:", uses("core/call.go", "os", "os.Getenv(\"\")")},
 		{"state machine pulls, on a coroutine", "core/call.go:3:", uses("core/call.go", "iter", "iter.Pull[int](nil)")},
-		{"state machine draws a hash's seed", "core/call.go:5:", uses("core/call.go", "hash/maphash", "_ = maphash.MakeSeed()")},
+		{"state machine draws a hash's seed", "core/call.go:5:",
+			uses("core/call.go", "hash/maphash", "_ = maphash.MakeSeed()")},
 		{"state machine draws from the system", "core/call.go:3:", uses("core/call.go", "crypto/rand", "_ = rand.Reader")},
-		{"state machine dials", "core/call.go:5: error: net.Dial is banned here, use only its Error, ", uses("core/call.go", "net", "net.Dial(\"\", \"\")")},
-		{"state machine dials by a type", "core/call.go:5:", uses("core/call.go", "net", "var d net.Dialer; d.Dial(\"\", \"\")")},
+		{"state machine dials", "core/call.go:5: error: net.Dial is banned here, use only its Error, ",
+			uses("core/call.go", "net", "net.Dial(\"\", \"\")")},
+		{"state machine dials by a type", "core/call.go:5:",
+			uses("core/call.go", "net", "var d net.Dialer; d.Dial(\"\", \"\")")},
 		{"state machine calls the system", "core/call.go:5:", uses("core/call.go", "syscall", "syscall.Getpid()")},
 		{"state machine looks into errors of the network", "", uses("core/call.go", "net", "_ = net.ErrClosed")},
 		{"state machine looks into an address", "", uses("core/call.go", "net/url", "url.Parse(\"\")")},
-		{"state machine imports the processor's load", "core/call.go:3: error: import of " + ours + "/internal/cpu is banned here, use an argument (",
+		{"state machine imports the processor's load", "core/call.go:3: error: import of " + ours +
+			"/internal/cpu is banned here, use an argument (",
 			uses("core/call.go", ours+"/internal/cpu", "_ = cpu.Share()")},
-		{"state machine imports it for nothing", "core/call.go:3:", source{"core/call.go": "package core\n\nimport _ \"" + ours + "/internal/cpu\"\n"}},
+		{"state machine imports it for nothing", "core/call.go:3:", source{
+			"core/call.go": "package core\n\nimport _ \"" + ours + "/internal/cpu\"\n",
+		}},
 		{"state machine imports a policy", "", uses("core/call.go", ours+"/policy/retry", "_ = retry.New")},
-		{"a driver imports the processor's load", "", uses("inbound/arrivalasks.go", ours+"/internal/cpu", "_ = cpu.Share()")},
+		{"a driver imports the processor's load", "",
+			uses("inbound/arrivalasks.go", ours+"/internal/cpu", "_ = cpu.Share()")},
 		{"the guard is no driver", "core/guard.go:5:", uses("core/guard.go", "time", "_ = time.Now()")},
 		{"a driver may", "", uses("core/do.go", "time", "go time.Sleep(1)")},
 		{"a test may", "", uses("policy/retry/a_test.go", "time", "_ = time.Now()")},

@@ -19,7 +19,9 @@ func comments(t *tree) []finding {
 			continue
 		}
 		missing := func(n ast.Node, name string) {
-			found = append(found, finding{f.path, t.line(n), "exported " + name + " has no doc comment: say what it is, its units and its promises"})
+			found = append(found, finding{
+				f.path, t.line(n), "exported " + name + " has no doc comment: say what it is, its units and its promises",
+			})
 		}
 		for _, decl := range f.ast.Decls {
 			switch decl := decl.(type) {
@@ -110,7 +112,8 @@ func TestCommentRuleFails(t *testing.T) {
 		{"constant", "adapter/abatehttp/a.go:3:", in("adapter/abatehttp", "const C = 1")},
 		{"variable in a group", "a.go:6: error: exported B ", in(".", "var (\n\t// A is.\n\tA = 1\n\tB = 2\n)")},
 		{"type in a group", "a.go:5: error: exported B ", in(".", "// Types.\ntype (\n\tB int\n)")},
-		{"configuration field", "policy/retry/a.go:5: error: exported field Max ", in("policy/retry", "// Config is.\ntype Config struct {\n\tMax int\n}")},
+		{"configuration field", "policy/retry/a.go:5: error: exported field Max ",
+			in("policy/retry", "// Config is.\ntype Config struct {\n\tMax int\n}")},
 		{"a described group", "", in(".", "// Kinds.\nconst (\n\tA = 1\n\tB = 2\n)")},
 		{"comments at the line's end", "", in(".", "const (\n\tA = 1 // is\n)")},
 		{"unexported", "", in(".", "func f() {}\n\ntype t int\n\nfunc (t) M() {}")},

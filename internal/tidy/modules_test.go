@@ -82,8 +82,9 @@ func requires(t *tree) []finding {
 	var found []finding
 	for _, e := range root.entries {
 		if e.verb == "require" && e.args[0] != yaml {
-			found = append(found, banned(root.path, e.line, "a requirement on "+e.args[0], "the standard library or a nested module",
-				"importing abate must move no version of the importer's"))
+			found = append(
+				found, banned(root.path, e.line, "a requirement on "+e.args[0], "the standard library or a nested module",
+					"importing abate must move no version of the importer's"))
 		}
 	}
 	return found
@@ -115,8 +116,8 @@ func replaces(t *tree) []finding {
 	return found
 }
 
-// newer are the modules with the embedded Kafka broker, and the programs with them: the broker's module wants a newer Go
-// than what people import of ours does. The workspace has their line.
+// newer are the modules with the embedded Kafka broker, and the programs with them: the broker's module wants a newer
+// Go than what people import of ours does. The workspace has their line.
 var newer = []string{"adapter/abatekafka/embedded", "examples", "tests", "cmd"}
 
 const newerGo = "1.26.0"
@@ -148,7 +149,9 @@ func goLines(t *tree) []finding {
 		}
 	}
 	if got, line := work.first("go"); got != highest {
-		found = append(found, finding{"go.work", line, fmt.Sprintf("go %s must be go %s, the highest of its modules", got, highest)})
+		found = append(found, finding{
+			"go.work", line, fmt.Sprintf("go %s must be go %s, the highest of its modules", got, highest),
+		})
 	}
 	return found
 }
@@ -211,10 +214,12 @@ func TestLockstepRuleFails(t *testing.T) {
 			house(source{"bench/go.mod": "module " + ours + "/bench\n\ngo 1.26.0\n"})},
 		{"a module with the broker", "", house(source{"cmd/go.mod": "module " + ours + "/cmd\n\ngo " + newerGo + "\n",
 			"go.work": "go " + newerGo + "\n\nuse .\nuse ./bench\nuse ./cmd\n"})},
-		{"a module with the broker that is not newer", "cmd/go.mod:3: error: go 1.25.0 must be go " + newerGo, house(source{"cmd/go.mod": "module " + ours + "/cmd\n\ngo 1.25.0\n",
-			"go.work": "go " + newerGo + "\n\nuse .\nuse ./bench\nuse ./cmd\n"})},
+		{"a module with the broker that is not newer", "cmd/go.mod:3: error: go 1.25.0 must be go " + newerGo,
+			house(source{"cmd/go.mod": "module " + ours + "/cmd\n\ngo 1.25.0\n",
+				"go.work": "go " + newerGo + "\n\nuse .\nuse ./bench\nuse ./cmd\n"})},
 		{"a newer workspace", "go.work:1:", house(source{"go.work": "go 1.26.0\n\nuse .\nuse ./bench\n"})},
-		{"not in the workspace", "bench/go.mod:1: error: module is not listed", house(source{"go.work": "go 1.25.0\n\nuse .\n"})},
+		{"not in the workspace", "bench/go.mod:1: error: module is not listed",
+			house(source{"go.work": "go 1.25.0\n\nuse .\n"})},
 		{"a name that is not the folder's", "tools/go.mod:1: error: module example.com/x must be called",
 			house(source{"tools/go.mod": "module example.com/x\n\ngo 1.26.0\n"})},
 	})

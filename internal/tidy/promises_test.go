@@ -48,8 +48,12 @@ func TestNamedTestsExist(t *testing.T) { holds(t, missingTests) }
 func TestNamedTestRuleFails(t *testing.T) {
 	provoke(t, missingTests, []example{
 		{"a test that is there", "", source{"a.md": "`TestA`", "a_test.go": "package p\n\nfunc TestA() {}\n"}},
-		{"one that is not", "a.md:2: error: there is no test TestB", source{"a.md": "x\n`TestB`", "a_test.go": "package p\n\nfunc TestA() {}\n"}},
-		{"a function that is no test", "a.md:1: error: there is no test TestA", source{"a.md": "TestA", "a.go": "package p\n\nfunc TestA() {}\n"}},
+		{"one that is not", "a.md:2: error: there is no test TestB", source{
+			"a.md": "x\n`TestB`", "a_test.go": "package p\n\nfunc TestA() {}\n",
+		}},
+		{"a function that is no test", "a.md:1: error: there is no test TestA", source{
+			"a.md": "TestA", "a.go": "package p\n\nfunc TestA() {}\n",
+		}},
 		{"a form", "", source{"a.md": "go test -run TestName"}},
 	})
 }

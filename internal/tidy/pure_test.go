@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// decides are the folders and files of which every function is pure, besides policy/ and the state machines: what the simulator runs on, and what is said in so many words to do no I/O.
+// decides are the folders and files of which every function is pure, besides policy/ and the state machines: what the
+// simulator runs on, and what is said in so many words to do no I/O.
 var decides = []string{
 	"sim/engine", "sim/kernel", "sim/population", "sim/distribution", "sim/expect", "sim/figures",
 	"hops", "proxy/h1", "internal/pathform", "internal/exhausted", "internal/repeats",

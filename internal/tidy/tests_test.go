@@ -16,14 +16,16 @@ var onRealClock = []string{"bench"}
 func waits(t *tree) []finding {
 	limits := timeLimits(t)
 	return selectors(t, func(f *goFile, sel *ast.SelectorExpr) (finding, bool) {
-		if !f.test || f.packageOf(sel) != "time" || f.imports()["synctest"] == "testing/synctest" || slices.Contains(onRealClock, f.dir) {
+		if !f.test || f.packageOf(sel) != "time" || f.imports()["synctest"] == "testing/synctest" ||
+			slices.Contains(onRealClock, f.dir) {
 			return finding{}, false
 		}
 		name := sel.Sel.Name
 		if name != "Sleep" && name != "Tick" && (name != "After" || limits[sel]) {
 			return finding{}, false
 		}
-		return banned(f.path, t.line(sel), "time."+name, "testing/synctest or explicit times; as a time limit, a case of a select with another case",
+		return banned(f.path, t.line(sel), "time."+name,
+			"testing/synctest or explicit times; as a time limit, a case of a select with another case",
 			"a sleeping test is slow when it passes and flaky when it does not"), true
 	})
 }
@@ -67,7 +69,8 @@ func skips(t *tree) []finding {
 		if !isSkip || f.path == skipper || !f.test && f.imports()["testing"] != "testing" {
 			return finding{}, false
 		}
-		return banned(f.path, t.line(sel), sel.Sel.Name, "a test that runs everywhere, or needs.Program", "nobody notices a skipped test"), true
+		return banned(f.path, t.line(sel), sel.Sel.Name, "a test that runs everywhere, or needs.Program",
+			"nobody notices a skipped test"), true
 	})
 }
 
@@ -97,8 +100,12 @@ func TestSleepRuleFails(t *testing.T) {
 		return source{"a_test.go": "package p\n\nimport \"time\"\n\nfunc f(c chan int) { " + body + " }\n"}
 	}
 	provoke(t, waits, []example{
-		{"a test sleeps", "policy/retry/a_test.go:5: error: time.Sleep is banned here", source{"policy/retry/a_test.go": body}},
-		{"a test sleeps in virtual time", "", source{"policy/retry/a_test.go": strings.Replace(body, "import", "import \"testing/synctest\"\nimport", 1)}},
+		{"a test sleeps", "policy/retry/a_test.go:5: error: time.Sleep is banned here", source{
+			"policy/retry/a_test.go": body,
+		}},
+		{"a test sleeps in virtual time", "", source{
+			"policy/retry/a_test.go": strings.Replace(body, "import", "import \"testing/synctest\"\nimport", 1),
+		}},
 		{"a test waits for a timer", "a_test.go:5: error: time.After is banned here", does("<-time.After(time.Second)")},
 		{"a test waits for a tick", "a_test.go:5:", does("<-time.Tick(time.Second)")},
 		{"a test waits in a select", "a_test.go:5:", does("select { case <-time.After(time.Second): }")},
@@ -114,12 +121,17 @@ func TestSleepRuleFails(t *testing.T) {
 func TestSkipRuleFails(t *testing.T) {
 	const body = "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Skip(\"later\") }\n"
 	provoke(t, skips, []example{
-		{"a bare skip", "a_test.go:5: error: Skip is banned here, use a test that runs everywhere", source{"a_test.go": body}},
+		{"a bare skip", "a_test.go:5: error: Skip is banned here, use a test that runs everywhere",
+			source{"a_test.go": body}},
 		{"under another name", "a_test.go:5:", source{"a_test.go": strings.ReplaceAll(body, "t.Skip", "tt.Skip")}},
 		{"through a field", "a_test.go:5:", source{"a_test.go": strings.ReplaceAll(body, "t.Skip", "suite.t.SkipNow")}},
 		{"as a value", "a_test.go:5:", source{"a_test.go": strings.ReplaceAll(body, "t.Skip", "(*testing.T).Skipf")}},
-		{"a skip in a helper", "internal/drill/a.go:5:", source{"internal/drill/a.go": strings.ReplaceAll(body, "t.Skip", "t.Skipf")}},
-		{"the skip for a missing program", "", source{"internal/needs/needs.go": strings.ReplaceAll(body, "t.Skip", "t.Skipf")}},
+		{"a skip in a helper", "internal/drill/a.go:5:", source{
+			"internal/drill/a.go": strings.ReplaceAll(body, "t.Skip", "t.Skipf"),
+		}},
+		{"the skip for a missing program", "", source{
+			"internal/needs/needs.go": strings.ReplaceAll(body, "t.Skip", "t.Skipf"),
+		}},
 		{"another skip beside it", "internal/needs/b.go:5:", source{"internal/needs/b.go": body}},
 		{"a scanner skips", "", source{"a.go": "package p\n\nfunc f(s interface{ Skip() }) { s.Skip() }\n"}},
 	})

@@ -10,7 +10,8 @@ import (
 // The words and folders are put together here so that this file does not match
 // itself.
 var (
-	leftover = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "WI" + "P"}, "|") + `)\b`)
+	leftover = regexp.MustCompile(
+		`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "WI" + "P"}, "|") + `)\b`)
 
 	// machinePath is a folder of somebody's machine at the start of a path.
 	machinePath = regexp.MustCompile("(?m)(?:^|[\\s\"'`(=:,>\\[])(" +

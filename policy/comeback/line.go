@@ -8,9 +8,10 @@ import (
 
 // What those who are refused are told, wherever nothing better is known.
 const (
-	Soonest   = time.Second           // nobody who was refused for load should come earlier
-	LongAway  = 30 * time.Second      // nor later, however long the line is
-	UnknownBy = 50 * time.Millisecond // between one and the next, for a service of which nobody knows what it can do: 20 a second
+	Soonest  = time.Second      // nobody who was refused for load should come earlier
+	LongAway = 30 * time.Second // nor later, however long the line is
+	// between one and the next, for a service of which nobody knows what it can do: 20 a second
+	UnknownBy = 50 * time.Millisecond
 )
 
 // Terms say how those who are refused can be taken.

@@ -14,7 +14,8 @@ func TestAppend(t *testing.T) {
 		name      string
 		got, want string
 	}{
-		{"request", string(h1.AppendRequest([]byte("x"), &request, []byte("a:80"), []byte("/b?c"))), "xPUT /b?c HTTP/1.1\r\nHost: a:80\r\n"},
+		{"request", string(h1.AppendRequest([]byte("x"), &request, []byte("a:80"), []byte("/b?c"))),
+			"xPUT /b?c HTTP/1.1\r\nHost: a:80\r\n"},
 		{"200", string(h1.AppendStatus([]byte("x"), 200, nil)), "xHTTP/1.1 200 OK\r\n"},
 		{"200 with its own reason", string(h1.AppendStatus(nil, 200, []byte("Fine"))), "HTTP/1.1 200 Fine\r\n"},
 		{"200 with its usual reason", string(h1.AppendStatus(nil, 200, []byte("OK"))), "HTTP/1.1 200 OK\r\n"},
@@ -28,7 +29,8 @@ func TestAppend(t *testing.T) {
 		{"empty chunk", string(h1.AppendChunk([]byte("x"), nil)), "x"},
 		{"chunk size", string(h1.AppendChunkSize([]byte("x"), 1<<20)), "x100000\r\n"},
 		{"last chunk", string(h1.AppendLastChunk([]byte("x"), nil)), "x0\r\n\r\n"},
-		{"last chunk with trailer", string(h1.AppendLastChunk([]byte("x"), []h1.Field{field("A", "b")})), "x0\r\nA: b\r\n\r\n"},
+		{"last chunk with trailer", string(h1.AppendLastChunk([]byte("x"), []h1.Field{field("A", "b")})),
+			"x0\r\nA: b\r\n\r\n"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
@@ -62,8 +64,10 @@ func appendFraming(b []byte, length int64, chunked bool) []byte {
 func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 	for _, in := range []string{
 		typicalRequest,
-		head("POST http://b/c?d HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Expect: 100-continue", "X:1", "Connection: y", "Y: 2"),
-		head("GET /%41 HTTP/1.1", "Host: a", "Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", "Content-Length: 5"),
+		head("POST http://b/c?d HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Expect: 100-continue", "X:1",
+			"Connection: y", "Y: 2"),
+		head("GET /%41 HTTP/1.1", "Host: a", "Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x",
+			"Content-Length: 5"),
 	} {
 		var r, again h1.Request
 		if err := r.Parse([]byte(in)); err != nil {

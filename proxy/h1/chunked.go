@@ -15,8 +15,9 @@ const (
 )
 
 var (
-	errChunkSize     = bad("chunk size is not a hexadecimal number of at most 16 digits below 2^63")
-	errChunkLine     = bad("chunk size is followed by something else than CR LF or an extension that begins with a semicolon")
+	errChunkSize = bad("chunk size is not a hexadecimal number of at most 16 digits below 2^63")
+	errChunkLine = bad(
+		"chunk size is followed by something else than CR LF or an extension that begins with a semicolon")
 	errExtension     = bad("control character in a chunk extension")
 	errLongExtension = bad("chunk extension of more than 256 bytes")
 	errExtensions    = bad("chunk extensions are longer than the content")

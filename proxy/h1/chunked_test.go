@@ -57,7 +57,8 @@ func TestChunks(t *testing.T) {
 		{"no content", "0\r\n\r\n", "", 0, nil},
 		{"one chunk", "3\r\nabc\r\n0\r\n\r\n", "abc", 0, nil},
 		{"two chunks", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "abcde", 0, nil},
-		{"digits in both cases", "a\r\n0123456789\r\nA\r\n0123456789\r\n1F\r\n" + long[:31] + "\r\n0\r\n\r\n", "01234567890123456789" + long[:31], 0, nil},
+		{"digits in both cases", "a\r\n0123456789\r\nA\r\n0123456789\r\n1F\r\n" + long[:31] + "\r\n0\r\n\r\n",
+			"01234567890123456789" + long[:31], 0, nil},
 		{"line ends as content", "4\r\n\r\n\r\n\r\n0\r\n\r\n", "\r\n\r\n", 0, nil},
 		{"16 digits", "0000000000000003\r\nabc\r\n000\r\n\r\n", "abc", 0, nil},
 		{"a long chunk", "1388\r\n" + long + "\r\n0\r\n\r\n", long, 0, nil},
@@ -65,11 +66,17 @@ func TestChunks(t *testing.T) {
 		{"extensions", "3;a=b;c=\"d;\xff\"\r\nabc\r\n3; a\r\ndef\r\n0;e\r\n\r\n", "abcdef", 0, nil},
 		{"extension of 256 bytes", "3;" + long[:255] + "\r\nabc\r\n0\r\n\r\n", "abc", 0, nil},
 		{"many chunks of one byte", strings.Repeat("1\r\nx\r\n", 5000) + "0\r\n\r\n", long, 0, nil},
-		{"long extensions on long chunks", strings.Repeat("100;"+long[:200]+"\r\n"+long[:256]+"\r\n", 300) + "0\r\n\r\n", strings.Repeat("x", 300*256), 0, nil},
-		{"as many extensions as may be", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:63] + "\r\nx\r\n0\r\n\r\n", long[:65], 0, nil},
+		{"long extensions on long chunks", strings.Repeat("100;"+long[:200]+"\r\n"+long[:256]+"\r\n", 300) + "0\r\n\r\n",
+			strings.Repeat("x", 300*256), 0, nil},
+		{"as many extensions as may be", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:63] +
+			"\r\nx\r\n0\r\n\r\n", long[:65], 0, nil},
 		{"64 trailer fields", "0\r\n" + strings.Repeat("a:\r\n", 64) + "\r\n", "", 0, slices.Repeat([]string{"a: "}, 64)},
-		{"trailer of 8 KiB", "0\r\na:" + strings.Repeat("x", 8188) + "\r\n\r\n", "", 0, []string{"a: " + strings.Repeat("x", 8188)}},
-		{"trailer", "1\r\nx\r\n0\r\nGrpc-Status: 0\r\ngrpc-message:  a b \t\r\n\r\nbehind", "x", 6, []string{"Grpc-Status: 0", "grpc-message: a b"}},
+		{"trailer of 8 KiB", "0\r\na:" + strings.Repeat("x", 8188) + "\r\n\r\n", "", 0, []string{
+			"a: " + strings.Repeat("x", 8188),
+		}},
+		{"trailer", "1\r\nx\r\n0\r\nGrpc-Status: 0\r\ngrpc-message:  a b \t\r\n\r\nbehind", "x", 6, []string{
+			"Grpc-Status: 0", "grpc-message: a b",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var chunked h1.Chunked
@@ -139,7 +146,8 @@ func TestChunksRefused(t *testing.T) {
 		{"extension of 257 bytes", "3;" + long[:256] + "\r\n", 400, "256 bytes"},
 		{"extension without end", "3;" + long, 400, "256 bytes"},
 		{"more extensions than content", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 65), 400, "longer than the content"},
-		{"one byte more of extensions", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:64] + "\r\nx\r\n", 400, "longer than the content"},
+		{"one byte more of extensions", strings.Repeat("1;"+long[:255]+"\r\nx\r\n", 64) + "1;" + long[:64] + "\r\nx\r\n", 400,
+			"longer than the content"},
 		{"longer than its size", "3\r\nabcd\r\n", 400, "longer or shorter"},
 		{"shorter than its size", "3\r\nab\r\n0", 400, "longer or shorter"},
 		{"content ends with LF", "3\r\nabc\n", 400, "longer or shorter"},
@@ -177,7 +185,8 @@ func TestChunksRefused(t *testing.T) {
 func TestForbiddenTrailerFieldsAreDropped(t *testing.T) {
 	forbidden := []string{
 		"Transfer-Encoding", "Content-Length", "Content-Type", "Content-Encoding", "Content-Range", "Host", "Trailer", "TE",
-		"Connection", "Keep-Alive", "Proxy-Connection", "Upgrade", "HTTP2-Settings", "Expect", "Authorization", "Proxy-Authorization",
+		"Connection", "Keep-Alive", "Proxy-Connection", "Upgrade", "HTTP2-Settings", "Expect", "Authorization",
+		"Proxy-Authorization",
 		"Proxy-Authenticate", "WWW-Authenticate", "Cookie", "Set-Cookie", "Cache-Control", "Pragma", "Range", "If-Match",
 		"Max-Forwards", "Age", "Date", "Expires", "Location", "Retry-After", "Vary", "Via", "Forwarded", "X-Forwarded-For",
 		"Idempotency-Key", "X-Idempotency-Key", "Abate-Attempt", "X-Envoy-Attempt-Count",

@@ -46,7 +46,8 @@ var (
 	errTwoFramings = bad("both Content-Length and Transfer-Encoding: send one of them")
 	errTab         = bad("tab in Content-Length or Transfer-Encoding: send the value without it")
 
-	errOption     = bad("Connection holds something that is not a connection option: options are tokens, separated by commas")
+	errOption = bad("Connection holds something that is not a connection option: options are tokens, separated by " +
+		"commas")
 	errOptions    = bad("Connection names more than 16 options")
 	errUpgrade    = bad("Upgrade is not a list of protocols: a protocol is a token, or a token, a slash and a version")
 	errTwoUpgrade = bad("more than one Upgrade field: send one list")

@@ -21,7 +21,8 @@ func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
 // endToEnd are the fields that net/http read, without those that end here, in the same
 // form as byName.
 func endToEnd(head []byte, header http.Header, request bool) map[string][]string {
-	hop := []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Upgrade", "Content-Length", "Http2-Settings", "Proxy-Authorization", "Trailer"}
+	hop := []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Upgrade", "Content-Length", "Http2-Settings",
+		"Proxy-Authorization", "Trailer"}
 	if request {
 		hop = append(hop, "Expect")
 	}
@@ -39,7 +40,8 @@ func endToEnd(head []byte, header http.Header, request bool) map[string][]string
 			left[name] = values
 		}
 	}
-	if pragma := left["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" && slices.Equal(left["Cache-Control"], []string{"no-cache"}) {
+	if pragma := left["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" &&
+		slices.Equal(left["Cache-Control"], []string{"no-cache"}) {
 		delete(left, "Cache-Control") // which net/http adds
 	}
 	return left
@@ -55,7 +57,8 @@ func byName(fields []h1.Field) map[string][]string {
 			all[name] = append(all[name], string(f.Value))
 		}
 	}
-	if pragma := all["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" && slices.Equal(all["Cache-Control"], []string{"no-cache"}) {
+	if pragma := all["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" &&
+		slices.Equal(all["Cache-Control"], []string{"no-cache"}) {
 		delete(all, "Cache-Control")
 	}
 	return all
@@ -68,8 +71,10 @@ func reader(head []byte) *bufio.Reader {
 // FuzzRequest checks that net/http reads what we accept, and reads the same.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(typicalRequest))
-	f.Add([]byte(head("POST http://[::1]:80?a HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Expect: 100-continue", "X:1", "Connection: y", "Y: 2")))
-	f.Add([]byte(head("GET /%41 HTTP/1.0", "Host: a", "Connection: upgrade, keep-alive", "Upgrade: websocket", "Content-Length: 5")))
+	f.Add([]byte(head("POST http://[::1]:80?a HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Expect: 100-continue",
+		"X:1", "Connection: y", "Y: 2")))
+	f.Add([]byte(head("GET /%41 HTTP/1.0", "Host: a", "Connection: upgrade, keep-alive", "Upgrade: websocket",
+		"Content-Length: 5")))
 	f.Add([]byte("\r\n" + head("OPTIONS * HTTP/1.1", "Host: a.b:1", "Pragma: no-cache", "TE: trailers", "A:\t\xff")))
 	f.Fuzz(func(t *testing.T, in []byte) { agreeOnRequest(t, in) })
 }
@@ -120,9 +125,15 @@ func agreeOnRequest(t *testing.T, in []byte) (good bool) {
 func sameRequest(t *testing.T, in []byte, r *h1.Request, theirs *http.Request) {
 	t.Helper()
 	want := request{
-		Method: theirs.Method, Target: theirs.RequestURI, Host: theirs.Host, Minor: theirs.ProtoMinor,
-		Scheme: theirs.URL.Scheme, Length: theirs.ContentLength, Chunked: slices.Equal(theirs.TransferEncoding, []string{"chunked"}),
-		Close: theirs.Close, Path: pathOf(theirs),
+		Method:  theirs.Method,
+		Target:  theirs.RequestURI,
+		Host:    theirs.Host,
+		Minor:   theirs.ProtoMinor,
+		Scheme:  theirs.URL.Scheme,
+		Length:  theirs.ContentLength,
+		Chunked: slices.Equal(theirs.TransferEncoding, []string{"chunked"}),
+		Close:   theirs.Close,
+		Path:    pathOf(theirs),
 	}
 	got := view(r)
 	got.Fields, got.Upgrade, got.Expect, got.Trailers, got.Keyed = nil, "", false, false, false

@@ -20,9 +20,12 @@ func (p pieces) rarely(what ...string) string {
 }
 
 func (p pieces) field() string {
-	name := p.one("Host", "Content-Length", "Transfer-Encoding", "Connection", "Connection", "TE", "Upgrade", "Expect", "Keep-Alive", "Trailer",
-		"Idempotency-Key", "X-Idempotency-Key", "Proxy-Connection", "X", "x", "Y", "Set-Cookie", "Pragma", "Cache-Control", "Content-Type")
-	value := p.one("", "a", "3", "close", "keep-alive", "x", "X, Y", "upgrade", "no-cache", "a\tb", "\xff", ",", "a,,b", "long enough for eight bytes at a time")
+	name := p.one("Host", "Content-Length", "Transfer-Encoding", "Connection", "Connection", "TE", "Upgrade", "Expect",
+		"Keep-Alive", "Trailer",
+		"Idempotency-Key", "X-Idempotency-Key", "Proxy-Connection", "X", "x", "Y", "Set-Cookie", "Pragma", "Cache-Control",
+		"Content-Type")
+	value := p.one("", "a", "3", "close", "keep-alive", "x", "X, Y", "upgrade", "no-cache", "a\tb", "\xff", ",", "a,,b",
+		"long enough for eight bytes at a time")
 	switch p.IntN(4) * len(name) {
 	case 0:
 	case len("Host"), 2 * len("Host"):
@@ -34,8 +37,10 @@ func (p pieces) field() string {
 	case len("Expect"), 2 * len("Expect"):
 		value = "100-continue"
 	}
-	return p.rarely(" ", "\t") + p.one(name, strings.ToLower(name), strings.ToUpper(name)) + p.rarely(" ", "\t", "\x00", "\r", "(") + ":" +
-		p.one("", " ", "  ", " \t") + value + p.rarely("\x00", "\x0b", "\r", "\n", "\x7f", "\r\n ", "\r\n") + p.one("", "", " ", "\t ")
+	return p.rarely(" ", "\t") + p.one(name, strings.ToLower(name), strings.ToUpper(name)) +
+		p.rarely(" ", "\t", "\x00", "\r", "(") + ":" +
+		p.one("", " ", "  ", " \t") + value + p.rarely("\x00", "\x0b", "\r", "\n", "\x7f", "\r\n ", "\r\n") +
+		p.one("", "", " ", "\t ")
 }
 
 func (p pieces) fields() string {
@@ -47,15 +52,19 @@ func (p pieces) fields() string {
 }
 
 func (p pieces) request() string {
-	target := p.one("/", "/", "/a?b=c", "//a/b", "/%41", "/%4", "/?%", "*", "http://h", "http://h/a", "HTTPS://h:1?a", "http://[::1]/", "http://u@h/", "http:///",
+	target := p.one("/", "/", "/a?b=c", "//a/b", "/%41", "/%4", "/?%", "*", "http://h", "http://h/a", "HTTPS://h:1?a",
+		"http://[::1]/", "http://u@h/", "http:///",
 		"/a;b\\c|d", "/#", "/\xc3", "h:1")
-	return p.rarely("\r\n", "\n", "\r\n\r\n") + p.one("GET", "GET", "POST", "HEAD", "OPTIONS", "CONNECT", "x-y") + " " + p.rarely(" ") +
-		target + p.rarely(" ", "\t", "\x00") + " " + p.one("HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.1", "HTTP/2.0") + p.rarely(" ", "\x00") + "\r\n" +
+	return p.rarely("\r\n", "\n", "\r\n\r\n") + p.one("GET", "GET", "POST", "HEAD", "OPTIONS", "CONNECT", "x-y") + " " +
+		p.rarely(" ") +
+		target + p.rarely(" ", "\t", "\x00") + " " + p.one("HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.1", "HTTP/2.0") +
+		p.rarely(" ", "\x00") + "\r\n" +
 		p.one("", "Host: a\r\n", "Host: a.b:8080\r\n") + p.fields()
 }
 
 func (p pieces) response() string {
-	return p.rarely("\r\n", "\n") + p.one("HTTP/1.1", "HTTP/1.1", "HTTP/1.0") + " " + p.one("200", "200", "204", "304", "100", "101", "103", "205", "503", "99", "600") +
+	return p.rarely("\r\n", "\n") + p.one("HTTP/1.1", "HTTP/1.1", "HTTP/1.0") + " " +
+		p.one("200", "200", "204", "304", "100", "101", "103", "205", "503", "99", "600") +
 		p.one("", " ", " OK", " a b", " \xff") + p.rarely(" ", "\t", "\x00", "\r") + "\r\n" + p.fields()
 }
 

@@ -12,8 +12,10 @@ type Request struct {
 	Minor  int    // of HTTP/1.Minor: 0 or 1
 
 	Scheme []byte // "http" or "https" of an absolute-form target, else nil; do not write to it
-	Host   []byte // whom the request is for: of an absolute-form target (RFC 9112 section 3.2.2), else the Host field; empty only in HTTP/1.0
-	Path   []byte // path and query: begins with '/', or is "*" and the method OPTIONS
+	// whom the request is for: of an absolute-form target (RFC 9112 section 3.2.2), else the Host field; empty only in
+	// HTTP/1.0
+	Host []byte
+	Path []byte // path and query: begins with '/', or is "*" and the method OPTIONS
 
 	// Fields are the end-to-end fields in their order, as many of one name as there are.
 	// Not among them: Host, Content-Length, Transfer-Encoding, Connection and what it

@@ -51,39 +51,85 @@ func TestRequests(t *testing.T) {
 		{"the least", head("GET / HTTP/1.1", "Host: a"), get},
 		{"an empty line before", "\r\n" + head("GET / HTTP/1.1", "Host: a"), get},
 		{"HTTP/1.0 without Host", head("GET / HTTP/1.0"), with(func(r *request) { r.Minor, r.Host, r.Close = 0, "", true })},
-		{"HTTP/1.0 with empty Host", head("GET / HTTP/1.0", "Host: "), with(func(r *request) { r.Minor, r.Host, r.Close = 0, "", true })},
-		{"HTTP/1.0 keep-alive", head("GET / HTTP/1.0", "Host: a", "Connection: Keep-Alive"), with(func(r *request) { r.Minor = 0 })},
-		{"HTTP/1.0 keep-alive and close", head("GET / HTTP/1.0", "Host: a", "Connection: keep-alive, close"), with(func(r *request) { r.Minor, r.Close = 0, true })},
+		{"HTTP/1.0 with empty Host", head("GET / HTTP/1.0", "Host: "), with(func(r *request) {
+			r.Minor, r.Host, r.Close = 0, "", true
+		})},
+		{"HTTP/1.0 keep-alive", head("GET / HTTP/1.0", "Host: a", "Connection: Keep-Alive"), with(func(r *request) {
+			r.Minor = 0
+		})},
+		{"HTTP/1.0 keep-alive and close", head("GET / HTTP/1.0", "Host: a", "Connection: keep-alive, close"),
+			with(func(r *request) {
+				r.Minor, r.Close = 0, true
+			})},
 		{"close", head("GET / HTTP/1.1", "Host: a", "Connection: , CLOSE ,\t, "), with(func(r *request) { r.Close = true })},
-		{"close in the second field", head("GET / HTTP/1.1", "Host: a", "Connection: keep-alive", "Connection: close"), with(func(r *request) { r.Close = true })},
+		{"close in the second field", head("GET / HTTP/1.1", "Host: a", "Connection: keep-alive", "Connection: close"),
+			with(func(r *request) {
+				r.Close = true
+			})},
 		{"Proxy-Connection means nothing", head("GET / HTTP/1.1", "Host: a", "Proxy-Connection: close"), get},
-		{"fields keep order, case and number", head("GET / HTTP/1.1", "B: 2", "host: a", "a:1", "B:\t 3 \t", "C:", "D: x\ty\xff"),
+		{"fields keep order, case and number",
+			head("GET / HTTP/1.1", "B: 2", "host: a", "a:1", "B:\t 3 \t", "C:", "D: x\ty\xff"),
 			with(func(r *request) { r.Fields = []string{"B: 2", "a: 1", "B: 3", "C: ", "D: x\ty\xff"} })},
-		{"hop-by-hop fields are dropped", head("GET / HTTP/1.1", "Host: a", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip",
-			"Upgrade: x", "Proxy-Authorization: Basic eA==", "HTTP2-Settings: AAAA", "X: 1"), with(func(r *request) { r.Fields = []string{"X: 1"} })},
-		{"fields that Connection names are dropped", head("GET / HTTP/1.1", "Host: a", "X-Hop: 1", "Y: 2", "Connection: x-hop, Z,X-HOP", "Z: 3", "Zz: 4"),
+		{"hop-by-hop fields are dropped",
+			head("GET / HTTP/1.1", "Host: a", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip",
+				"Upgrade: x", "Proxy-Authorization: Basic eA==", "HTTP2-Settings: AAAA", "X: 1"), with(func(r *request) {
+				r.Fields = []string{"X: 1"}
+			})},
+		{"fields that Connection names are dropped",
+			head("GET / HTTP/1.1", "Host: a", "X-Hop: 1", "Y: 2", "Connection: x-hop, Z,X-HOP", "Z: 3", "Zz: 4"),
 			with(func(r *request) { r.Fields = []string{"Y: 2", "Zz: 4"} })},
-		{"16 options", head("GET / HTTP/1.1", "Host: a", "Connection: "+strings.Repeat("x,,", 15)+"close"), with(func(r *request) { r.Close = true })},
-		{"Content-Length", head("POST / HTTP/1.1", "Host: a", "Content-Length: 12"), with(func(r *request) { r.Method, r.Length = "POST", 12 })},
-		{"the greatest length", head("POST / HTTP/1.1", "Host: a", "Content-Length: 9223372036854775807"), with(func(r *request) { r.Method, r.Length = "POST", 1<<63-1 })},
-		{"length with zeros", head("POST / HTTP/1.1", "Host: a", "Content-Length: 0000000000000000000000012"), with(func(r *request) { r.Method, r.Length = "POST", 12 })},
+		{"16 options", head("GET / HTTP/1.1", "Host: a", "Connection: "+strings.Repeat("x,,", 15)+"close"),
+			with(func(r *request) {
+				r.Close = true
+			})},
+		{"Content-Length", head("POST / HTTP/1.1", "Host: a", "Content-Length: 12"), with(func(r *request) {
+			r.Method, r.Length = "POST", 12
+		})},
+		{"the greatest length", head("POST / HTTP/1.1", "Host: a", "Content-Length: 9223372036854775807"),
+			with(func(r *request) {
+				r.Method, r.Length = "POST", 1<<63-1
+			})},
+		{"length with zeros", head("POST / HTTP/1.1", "Host: a", "Content-Length: 0000000000000000000000012"),
+			with(func(r *request) {
+				r.Method, r.Length = "POST", 12
+			})},
 		{"GET with a body", head("GET / HTTP/1.1", "Host: a", "Content-Length: 3"), with(func(r *request) { r.Length = 3 })},
-		{"chunked", head("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: Chunked"), with(func(r *request) { r.Method, r.Length, r.Chunked = "POST", -1, true })},
+		{"chunked", head("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: Chunked"), with(func(r *request) {
+			r.Method, r.Length, r.Chunked = "POST", -1, true
+		})},
 		{"Expect", head("POST / HTTP/1.1", "Host: a", "Content-Length: 3", "Expect: 100-Continue"),
 			with(func(r *request) { r.Method, r.Length, r.Expect = "POST", 3, true })},
 		{"Expect without a body", head("GET / HTTP/1.1", "Host: a", "Expect: 100-continue"), get},
 		{"Expect in HTTP/1.0", head("POST / HTTP/1.0", "Host: a", "Content-Length: 3", "Expect: 100-continue"),
 			with(func(r *request) { r.Method, r.Minor, r.Length, r.Close = "POST", 0, 3, true })},
-		{"Upgrade", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: keep-alive, Upgrade"), with(func(r *request) { r.Upgrade = "websocket" })},
-		{"Upgrade to one of several", head("GET / HTTP/1.1", "Host: a", "Upgrade: x/2,, websocket", "Connection: upgrade"), with(func(r *request) { r.Upgrade = "x/2,, websocket" })},
+		{"Upgrade", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: keep-alive, Upgrade"),
+			with(func(r *request) {
+				r.Upgrade = "websocket"
+			})},
+		{"Upgrade to one of several", head("GET / HTTP/1.1", "Host: a", "Upgrade: x/2,, websocket", "Connection: upgrade"),
+			with(func(r *request) {
+				r.Upgrade = "x/2,, websocket"
+			})},
 		{"Upgrade that Connection does not name", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket"), get},
-		{"Upgrade in HTTP/1.0", head("GET / HTTP/1.0", "Host: a", "Upgrade: websocket", "Connection: upgrade"), with(func(r *request) { r.Minor, r.Close = 0, true })},
-		{"h2c", head("GET / HTTP/1.1", "Host: a", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAAA"), get},
+		{"Upgrade in HTTP/1.0", head("GET / HTTP/1.0", "Host: a", "Upgrade: websocket", "Connection: upgrade"),
+			with(func(r *request) {
+				r.Minor, r.Close = 0, true
+			})},
+		{"h2c", head("GET / HTTP/1.1", "Host: a", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings",
+			"HTTP2-Settings: AAAA"), get},
 		{"h2c among others", head("GET / HTTP/1.1", "Host: a", "Upgrade: websocket, H2C/1", "Connection: Upgrade"), get},
-		{"TE", head("GET / HTTP/1.1", "Host: a", "TE: gzip;q=0.5 , Trailers", "Connection: TE"), with(func(r *request) { r.Trailers = true })},
-		{"Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "Idempotency-Key: 1"), with(func(r *request) { r.Keyed, r.Fields = true, []string{"Idempotency-Key: 1"} })},
-		{"X-Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "x-idempotency-key: 1"), with(func(r *request) { r.Keyed, r.Fields = true, []string{"x-idempotency-key: 1"} })},
-		{"empty Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "Idempotency-Key: "), with(func(r *request) { r.Fields = []string{"Idempotency-Key: "} })},
+		{"TE", head("GET / HTTP/1.1", "Host: a", "TE: gzip;q=0.5 , Trailers", "Connection: TE"), with(func(r *request) {
+			r.Trailers = true
+		})},
+		{"Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "Idempotency-Key: 1"), with(func(r *request) {
+			r.Keyed, r.Fields = true, []string{"Idempotency-Key: 1"}
+		})},
+		{"X-Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "x-idempotency-key: 1"), with(func(r *request) {
+			r.Keyed, r.Fields = true, []string{"x-idempotency-key: 1"}
+		})},
+		{"empty Idempotency-Key", head("GET / HTTP/1.1", "Host: a", "Idempotency-Key: "), with(func(r *request) {
+			r.Fields = []string{"Idempotency-Key: "}
+		})},
 		{"any token is a method", head("b-r%w|~ / HTTP/1.1", "Host: a"), with(func(r *request) { r.Method = "b-r%w|~" })},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,7 +171,8 @@ func TestTargets(t *testing.T) {
 			if err := r.Parse([]byte(head(c.method+" "+c.target+" HTTP/1.1", "Host: "+c.field))); err != nil {
 				t.Fatal(err)
 			}
-			if string(r.Target) != c.target || string(r.Scheme) != c.scheme || string(r.Host) != c.host || string(r.Path) != c.path {
+			if string(r.Target) != c.target || string(r.Scheme) != c.scheme || string(r.Host) != c.host ||
+				string(r.Path) != c.path {
 				t.Errorf("got %s, %s, %s, %s", r.Target, r.Scheme, r.Host, r.Path)
 			}
 			if (r.Scheme == nil) != (c.scheme == "") {
@@ -267,8 +314,10 @@ func TestRequestsRefused(t *testing.T) {
 		{"length with a tab behind", field("Content-Length: 3\t"), 400, "tab"},
 		{"length then coding", field("Content-Length: 3", "Transfer-Encoding: chunked"), 400, "both"},
 		{"coding then length", field("Transfer-Encoding: chunked", "Content-Length: 0"), 400, "both"},
-		{"two codings", field("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), 400, "more than one Transfer-Encoding"},
-		{"two codings, the second unknown", field("Transfer-Encoding: chunked", "Transfer-Encoding: x"), 400, "more than one Transfer-Encoding"},
+		{"two codings", field("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+			400, "more than one Transfer-Encoding"},
+		{"two codings, the second unknown", field("Transfer-Encoding: chunked", "Transfer-Encoding: x"), 400,
+			"more than one Transfer-Encoding"},
 		{"two codings, the first unknown", field("Transfer-Encoding: x", "Transfer-Encoding: chunked"), 501, "unknown"},
 		{"chunked twice", field("Transfer-Encoding: chunked, chunked"), 400, "once"},
 		{"chunked first", field("Transfer-Encoding: chunked, gzip"), 400, "nothing after"},
@@ -311,7 +360,8 @@ func TestRequestsRefused(t *testing.T) {
 
 func TestConnectionMayNotNameWhatMatters(t *testing.T) {
 	for _, name := range []string{
-		"Host", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "Content-Type", "Content-Encoding", "Idempotency-Key",
+		"Host", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "Content-Type", "Content-Encoding",
+		"Idempotency-Key",
 		"X-Idempotency-Key", "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "Via", "Cache-Control", "Range", "If-Match",
 		"Expect", "Trailer", "Abate-Retries", "abate-x", "X-Envoy-Attempt-Count",
 	} {
@@ -323,7 +373,8 @@ func TestConnectionMayNotNameWhatMatters(t *testing.T) {
 	}
 	long := "X-Forwarded-" + strings.Repeat("x", 1000)
 	var r h1.Request
-	if err := r.Parse([]byte(head("GET / HTTP/1.1", "Host: a", "Connection: "+long))); err == nil || len(err.Problem) > 200 {
+	if err := r.Parse([]byte(head("GET / HTTP/1.1", "Host: a", "Connection: "+long))); err == nil ||
+		len(err.Problem) > 200 {
 		t.Errorf("a long name: %v", err)
 	}
 	for _, name := range []string{"Hosts", "X-Forwarded", "Abate", "X-Envoy", "If", "Content"} {
@@ -337,18 +388,21 @@ func TestConnectionMayNotNameWhatMatters(t *testing.T) {
 func Test256Fields(t *testing.T) {
 	many := slices.Repeat([]string{"A: b"}, 255)
 	var r h1.Request
-	if err := r.Parse([]byte(head(append([]string{"GET / HTTP/1.1", "Host: a"}, many...)...))); err != nil || len(r.Fields) != 255 {
+	if err := r.Parse([]byte(head(append([]string{"GET / HTTP/1.1", "Host: a"}, many...)...))); err != nil ||
+		len(r.Fields) != 255 {
 		t.Errorf("%v, %d fields", err, len(r.Fields))
 	}
 	var a h1.Response
-	if err := a.Parse([]byte(head(append([]string{"HTTP/1.1 200 OK", "Content-Length: 0"}, many...)...)), false); err != nil || len(a.Fields) != 255 {
+	if err := a.Parse([]byte(head(append([]string{"HTTP/1.1 200 OK", "Content-Length: 0"}, many...)...)), false); err !=
+		nil || len(a.Fields) != 255 {
 		t.Errorf("response: %v, %d fields", err, len(a.Fields))
 	}
 }
 
 // What an earlier request said, or a broken one, may not show in the next.
 func TestRequestIsReused(t *testing.T) {
-	full := head("POST http://b/c HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Connection: x, close, upgrade", "X: 1",
+	full := head("POST http://b/c HTTP/1.1", "Host: a", "Transfer-Encoding: chunked",
+		"Connection: x, close, upgrade", "X: 1",
 		"Upgrade: websocket", "Expect: 100-continue", "TE: trailers", "Idempotency-Key: 1", "Y: 2")
 	least := head("GET / HTTP/1.0", "X: 1")
 	var fresh, used h1.Request

@@ -19,7 +19,8 @@ type response struct {
 }
 
 func viewResponse(r *h1.Response) response {
-	return response{r.Status, r.Minor, string(r.Reason), string(r.Upgrade), fieldLines(r.Fields), r.Length, r.Announced, r.Chunked, !r.KeepAlive}
+	return response{r.Status, r.Minor, string(r.Reason), string(r.Upgrade), fieldLines(r.Fields), r.Length, r.Announced,
+		r.Chunked, !r.KeepAlive}
 }
 
 func TestResponses(t *testing.T) {
@@ -39,41 +40,68 @@ func TestResponses(t *testing.T) {
 		want   response
 	}{
 		{"a length", false, head("HTTP/1.1 200 OK", "Content-Length: 3"), ok},
-		{"length 0", false, head("HTTP/1.1 200 OK", "Content-Length: 0"), with(func(r *response) { r.Length, r.Announced = 0, 0 })},
+		{"length 0", false, head("HTTP/1.1 200 OK", "Content-Length: 0"), with(func(r *response) {
+			r.Length, r.Announced = 0, 0
+		})},
 		{"no reason", false, head("HTTP/1.1 200 ", "Content-Length: 3"), with(func(r *response) { r.Reason = "" })},
 		{"not even a space", false, head("HTTP/1.1 200", "Content-Length: 3"), with(func(r *response) { r.Reason = "" })},
-		{"a long reason", false, head("HTTP/1.1 200 All is\twell \xff", "Content-Length: 3"), with(func(r *response) { r.Reason = "All is\twell \xff" })},
-		{"the greatest status", false, head("HTTP/1.1 599 OK", "Content-Length: 3"), with(func(r *response) { r.Status = 599 })},
+		{"a long reason", false, head("HTTP/1.1 200 All is\twell \xff", "Content-Length: 3"), with(func(r *response) {
+			r.Reason = "All is\twell \xff"
+		})},
+		{"the greatest status", false, head("HTTP/1.1 599 OK", "Content-Length: 3"), with(func(r *response) {
+			r.Status = 599
+		})},
 		{"an empty line before", false, "\r\n" + head("HTTP/1.1 200 OK", "Content-Length: 3"), ok},
-		{"chunked", false, head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), with(func(r *response) { r.Length, r.Announced, r.Chunked = -1, -1, true })},
-		{"until the connection closes", false, head("HTTP/1.1 200 OK"), with(func(r *response) { r.Length, r.Announced, r.Close = -1, -1, true })},
-		{"close", false, head("HTTP/1.1 200 OK", "Content-Length: 3", "Connection: close"), with(func(r *response) { r.Close = true })},
-		{"HTTP/1.0", false, head("HTTP/1.0 200 OK", "Content-Length: 3"), with(func(r *response) { r.Minor, r.Close = 0, true })},
-		{"HTTP/1.0 keep-alive", false, head("HTTP/1.0 200 OK", "Content-Length: 3", "Connection: keep-alive"), with(func(r *response) { r.Minor = 0 })},
+		{"chunked", false, head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), with(func(r *response) {
+			r.Length, r.Announced, r.Chunked = -1, -1, true
+		})},
+		{"until the connection closes", false, head("HTTP/1.1 200 OK"), with(func(r *response) {
+			r.Length, r.Announced, r.Close = -1, -1, true
+		})},
+		{"close", false, head("HTTP/1.1 200 OK", "Content-Length: 3", "Connection: close"), with(func(r *response) {
+			r.Close = true
+		})},
+		{"HTTP/1.0", false, head("HTTP/1.0 200 OK", "Content-Length: 3"), with(func(r *response) {
+			r.Minor, r.Close = 0, true
+		})},
+		{"HTTP/1.0 keep-alive", false, head("HTTP/1.0 200 OK", "Content-Length: 3", "Connection: keep-alive"),
+			with(func(r *response) {
+				r.Minor = 0
+			})},
 		{"HTTP/1.0 keep-alive without a length", false, head("HTTP/1.0 200 OK", "Connection: keep-alive"),
 			with(func(r *response) { r.Minor, r.Length, r.Announced, r.Close = 0, -1, -1, true })},
-		{"fields", false, head("HTTP/1.1 200 OK", "Set-Cookie: a", "Content-Length: 3", "Set-Cookie: b", "Keep-Alive: timeout=5", "X: 1", "Connection: x",
-			"Proxy-Connection: close", "TE: trailers", "Trailer: Y", "Proxy-Authenticate: Basic", "Expect: 5", "Host: h", "Idempotency-Key: k"),
+		{"fields", false, head("HTTP/1.1 200 OK", "Set-Cookie: a", "Content-Length: 3", "Set-Cookie: b",
+			"Keep-Alive: timeout=5", "X: 1", "Connection: x",
+			"Proxy-Connection: close", "TE: trailers", "Trailer: Y", "Proxy-Authenticate: Basic", "Expect: 5", "Host: h",
+			"Idempotency-Key: k"),
 			with(func(r *response) {
-				r.Fields = []string{"Set-Cookie: a", "Set-Cookie: b", "Trailer: Y", "Proxy-Authenticate: Basic", "Expect: 5", "Host: h", "Idempotency-Key: k"}
+				r.Fields = []string{"Set-Cookie: a", "Set-Cookie: b", "Trailer: Y", "Proxy-Authenticate: Basic", "Expect: 5",
+					"Host: h", "Idempotency-Key: k"}
 			})},
 		{"to HEAD", true, head("HTTP/1.1 200 OK", "Content-Length: 3"), with(func(r *response) { r.Length = 0 })},
 		{"to HEAD, chunked", true, head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), noBody(200, "OK", -1)},
 		{"to HEAD, nothing announced", true, head("HTTP/1.1 200 OK"), noBody(200, "OK", -1)},
 		{"304", false, head("HTTP/1.1 304 Not Modified", "Content-Length: 3"), noBody(304, "Not Modified", 3)},
-		{"304 chunked", false, head("HTTP/1.1 304 Not Modified", "Transfer-Encoding: chunked"), noBody(304, "Not Modified", -1)},
+		{"304 chunked", false, head("HTTP/1.1 304 Not Modified", "Transfer-Encoding: chunked"),
+			noBody(304, "Not Modified", -1)},
 		{"204", false, head("HTTP/1.1 204 No Content"), noBody(204, "No Content", -1)},
 		{"204 with length 0", false, head("HTTP/1.1 204 No Content", "Content-Length: 0"), noBody(204, "No Content", 0)},
-		{"204 that announces a body", false, head("HTTP/1.1 204 X", "Content-Length: 1"), response{Status: 204, Minor: 1, Reason: "X", Announced: 1, Close: true}},
-		{"204 chunked", false, head("HTTP/1.1 204 X", "Transfer-Encoding: chunked"), response{Status: 204, Minor: 1, Reason: "X", Announced: -1, Close: true}},
+		{"204 that announces a body", false, head("HTTP/1.1 204 X", "Content-Length: 1"), response{
+			Status: 204, Minor: 1, Reason: "X", Announced: 1, Close: true,
+		}},
+		{"204 chunked", false, head("HTTP/1.1 204 X", "Transfer-Encoding: chunked"), response{
+			Status: 204, Minor: 1, Reason: "X", Announced: -1, Close: true,
+		}},
 		{"205", false, head("HTTP/1.1 205 OK", "Content-Length: 3"), with(func(r *response) { r.Status = 205 })},
 		{"100", false, head("HTTP/1.1 100 Continue"), noBody(100, "Continue", -1)},
 		{"103", false, head("HTTP/1.1 103 Early Hints", "Content-Length: 0", "Link: </a>"),
 			response{Status: 103, Minor: 1, Reason: "Early Hints", Fields: []string{"Link: </a>"}}},
 		{"101", false, head("HTTP/1.1 101 X", "Connection: upgrade", "Upgrade: websocket"),
 			response{Status: 101, Minor: 1, Reason: "X", Upgrade: "websocket", Announced: -1}},
-		{"an offer to upgrade", false, head("HTTP/1.1 200 OK", "Content-Length: 3", "Upgrade: h2,h2c", "Connection: Upgrade"), ok},
-		{"a bad offer to upgrade", false, head("HTTP/1.1 200 OK", "Content-Length: 3", "Upgrade: a b", "Upgrade: x", "Upgrade: y", "Connection: Upgrade"),
+		{"an offer to upgrade", false, head("HTTP/1.1 200 OK", "Content-Length: 3", "Upgrade: h2,h2c", "Connection: Upgrade"),
+			ok},
+		{"a bad offer to upgrade", false,
+			head("HTTP/1.1 200 OK", "Content-Length: 3", "Upgrade: a b", "Upgrade: x", "Upgrade: y", "Connection: Upgrade"),
 			with(func(r *response) { r.Upgrade = "x" })},
 	} {
 		t.Run(c.name, func(t *testing.T) {

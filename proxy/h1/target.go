@@ -102,13 +102,16 @@ func validHost(host []byte) bool {
 	if i := bytes.IndexByte(host, ':'); i >= 0 {
 		name, port = host[:i], host[i:]
 	}
-	return len(name) > 0 && all(name, isHost) && name[0] != '.' && !bytes.Contains(name, twoDots) && (len(port) == 0 || validPort(port))
+	return len(name) > 0 && all(name, isHost) && name[0] != '.' && !bytes.Contains(name, twoDots) &&
+		(len(port) == 0 || validPort(port))
 }
 
-// twoDots is an empty label, which some servers take for none: the host would have a second name. One dot at the end is in order.
+// twoDots is an empty label, which some servers take for none: the host would have a second name. One dot at the end is
+// in order.
 var twoDots = []byte("..")
 
-// validPort reports whether b is a colon and a port number, as everybody writes it: a zero before it would make it a second name.
+// validPort reports whether b is a colon and a port number, as everybody writes it: a zero before it would make it a
+// second name.
 func validPort(b []byte) bool {
 	if b[0] != ':' || len(b) < 2 || len(b) > len(":65535") || b[1] == '0' && len(b) > 2 {
 		return false

@@ -279,8 +279,8 @@ func (r slowRaw) Write(f func(fd uintptr) bool) error {
 	return err
 }
 
-// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a request that
-// was never sent: it would be done again.
+// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a
+// request that was never sent: it would be done again.
 func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

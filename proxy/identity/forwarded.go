@@ -9,9 +9,9 @@ import (
 )
 
 // Client is the address of the client that a request began at, as far as it can be known: the peer's, or if the peer is
-// trusted what X-Forwarded-For says, read from right to left. Every proxy adds the address it was called from at the right,
-// so that what stands left of the first address that is not trusted was written by somebody who is not: it is not looked
-// at. A word that is no address ends the walk too, at the last proxy that is known. It allocates nothing.
+// trusted what X-Forwarded-For says, read from right to left. Every proxy adds the address it was called from at the
+// right, so that what stands left of the first address that is not trusted was written by somebody who is not: it is
+// not looked at. A word that is no address ends the walk too, at the last proxy that is known. It allocates nothing.
 //
 // Addresses may carry a port, "192.0.2.1:4711" and "[2001:db8::1]:4711", as some load balancers write them.
 func Client(fields []h1.Field, peer netip.Addr, trusts func(netip.Addr) bool) netip.Addr {

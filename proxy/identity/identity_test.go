@@ -17,14 +17,18 @@ const (
 )
 
 func TestTokensNameTheirCallers(t *testing.T) {
-	tokens, err := identity.ParseTokens("tokens", []byte("# who may come in\n\nshop\t"+good+"\r\n  shop "+other+"  \nback-office A-._~+/9876543210zz"))
+	tokens, err := identity.ParseTokens(
+		"tokens", []byte("# who may come in\n\nshop\t"+good+"\r\n  shop "+other+"  \nback-office A-._~+/9876543210zz"))
 	if err != nil || tokens.Len() != 3 {
 		t.Fatal(tokens, err)
 	}
 	for authorization, want := range map[string]string{
-		"Bearer " + good: "shop", "bearer  " + good: "shop", "BEARER " + other: "shop", "Bearer A-._~+/9876543210zz": "back-office",
-		"": "", "Bearer": "", "Bearer ": "", good: "", "Basic " + good: "", "Bearer\t" + good: "", "Bearer " + good + " ": "", "Bearer " + good + "," + other: "",
-		"Bearer " + strings.ToUpper(good): "", "Bearer " + good[1:]: "", "Bearer fedcba9876543210=": "", "Bearer #": "", "Bearerx" + good: "",
+		"Bearer " + good: "shop", "bearer  " + good: "shop", "BEARER " + other: "shop",
+		"Bearer A-._~+/9876543210zz": "back-office",
+		"":                           "", "Bearer": "", "Bearer ": "", good: "", "Basic " + good: "", "Bearer\t" + good: "",
+		"Bearer " + good + " ": "", "Bearer " + good + "," + other: "",
+		"Bearer " + strings.ToUpper(good): "", "Bearer " + good[1:]: "", "Bearer fedcba9876543210=": "", "Bearer #": "",
+		"Bearerx" + good:                       "",
 		"Bearer " + strings.Repeat("x", 1<<20): "",
 	} {
 		if got, ok := tokens.Caller([]byte(authorization)); got != want || ok != (want != "") {
@@ -43,11 +47,19 @@ func TestBadTokenFilesNameEveryMistakeAndNoToken(t *testing.T) {
 	}{
 		{"nothing", "", []string{"f: has no token, so nobody could come in"}},
 		{"comments only", "# " + good, []string{"f: has no token"}},
-		{"words", "shop\n\nshop a b\nshop " + good, []string{"f:1: has 1 words: write a name and a token", "f:3: has 3 words"}},
-		{"too short", "shop 0123456789abcde\nshop 12345678901234==", []string{"f:1: the token has 15 characters, which can be guessed: it needs 16", "f:2: the token has 14 characters"}},
+		{"words", "shop\n\nshop a b\nshop " + good, []string{
+			"f:1: has 1 words: write a name and a token", "f:3: has 3 words",
+		}},
+		{"too short", "shop 0123456789abcde\nshop 12345678901234==", []string{
+			"f:1: the token has 15 characters, which can be guessed: it needs 16", "f:2: the token has 14 characters",
+		}},
 		{"too long", "shop " + strings.Repeat("a", 1025), []string{"f:1: the token has 1025 characters, at most 1024"}},
-		{"not a token", "shop 0123456789abcde!f\nshop 0123=456789abcdef", []string{"f:1: character 16 of the token cannot stand in one", "f:2: character 5 of the token"}},
-		{"names", "caf\xc3\xa9 " + good + "\n" + strings.Repeat("n", 129) + " " + other, []string{"f:1: the name has a character that is not visible ASCII", "f:2: the name has 129 characters"}},
+		{"not a token", "shop 0123456789abcde!f\nshop 0123=456789abcdef", []string{
+			"f:1: character 16 of the token cannot stand in one", "f:2: character 5 of the token",
+		}},
+		{"names", "caf\xc3\xa9 " + good + "\n" + strings.Repeat("n", 129) + " " + other, []string{
+			"f:1: the name has a character that is not visible ASCII", "f:2: the name has 129 characters",
+		}},
 		{"twice", "a " + good + "\nb " + good, []string{"f:2: the token is that of line 1: give each caller one of its own"}},
 		{"huge", strings.Repeat("# x\n", 1<<18+1), []string{"f: has 1048580 bytes"}},
 	} {
@@ -112,7 +124,9 @@ func FuzzParseTokens(f *testing.F) {
 func hops(values ...string) []h1.Field {
 	fields := []h1.Field{{Name: []byte("Host"), Value: []byte("s")}}
 	for _, v := range values {
-		fields = append(fields, h1.Field{Name: []byte("X-Forwarded-For"), Value: []byte(v)}, h1.Field{Name: []byte("Accept"), Value: []byte("192.0.2.99")})
+		fields = append(fields, h1.Field{Name: []byte("X-Forwarded-For"), Value: []byte(v)}, h1.Field{
+			Name: []byte("Accept"), Value: []byte("192.0.2.99"),
+		})
 	}
 	return fields
 }

@@ -5,8 +5,8 @@ import "strings"
 // Named reports whether a field has this name, which is in lower case, as many servers see it; see Begins.
 func Named(name []byte, want string) bool { return len(name) == len(want) && Begins(name, want) }
 
-// Begins reports whether a field's name begins with a prefix, which is in lower case. An underscore, a dot and every other sign is
-// a dash: it is to servers that turn names into variables, as with CGI, WSGI and Rack.
+// Begins reports whether a field's name begins with a prefix, which is in lower case. An underscore, a dot and every
+// other sign is a dash: it is to servers that turn names into variables, as with CGI, WSGI and Rack.
 func Begins(name []byte, prefix string) bool {
 	if len(name) < len(prefix) {
 		return false
@@ -39,9 +39,9 @@ func lower(c byte) byte {
 // isSign reports whether a character of a name, in lower case, is neither a letter nor a digit.
 func isSign(c byte) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 
-// Told reports whether a field is one in which proxies tell services who a user is, after they have asked him: Remote-User,
-// X-Auth-Request-User, X-Client-Cert, X-Amzn-Oidc-Data and their like. No client sends one in good faith. The fields X-Forwarded-... are
-// not among them, nor are those that clients use themselves, such as X-Auth-Token.
+// Told reports whether a field is one in which proxies tell services who a user is, after they have asked him:
+// Remote-User, X-Auth-Request-User, X-Client-Cert, X-Amzn-Oidc-Data and their like. No client sends one in good faith.
+// The fields X-Forwarded-... are not among them, nor are those that clients use themselves, such as X-Auth-Token.
 func Told(name []byte) bool {
 	if len(name) == 0 {
 		return false
@@ -54,7 +54,8 @@ func Told(name []byte) bool {
 	return false
 }
 
-// tellers is the names of those fields, by the lower five bits of the first letter. A name that ends with a dash stands for all that begin so.
+// tellers is the names of those fields, by the lower five bits of the first letter. A name that ends with a dash stands
+// for all that begin so.
 var tellers = func() (by [32][]string) {
 	for _, name := range strings.Fields(`
 		remote-user remote-users remote-name remote-email remote-group remote-groups remote-extra- x-remote-user x-remote-name x-remote-email x-remote-group

@@ -19,21 +19,22 @@ const (
 	MaxName = 128
 )
 
-// Tokens are the bearer tokens of a file, each with the name of a caller. They are kept as their SHA-256 only, so that the
-// time of a look-up tells nothing about them.
+// Tokens are the bearer tokens of a file, each with the name of a caller. They are kept as their SHA-256 only, so that
+// the time of a look-up tells nothing about them.
 type Tokens struct {
 	names map[[sha256.Size]byte]string
 }
 
-// ParseTokens reads the content of a token file: on each line a name and a token with white space between them. Empty lines,
-// and lines that begin with #, are skipped. A name may stand on several lines, so that a token can be replaced without a
-// moment in which neither the old nor the new one is good; a token may stand on one line only.
+// ParseTokens reads the content of a token file: on each line a name and a token with white space between them. Empty
+// lines, and lines that begin with #, are skipped. A name may stand on several lines, so that a token can be replaced
+// without a moment in which neither the old nor the new one is good; a token may stand on one line only.
 //
-// Names are visible ASCII, tokens what RFC 6750 allows: letters, digits and -._~+/ with = at the end. The error joins one
-// for each mistake, "file:line: what, and how to mend it", and never shows a token.
+// Names are visible ASCII, tokens what RFC 6750 allows: letters, digits and -._~+/ with = at the end. The error joins
+// one for each mistake, "file:line: what, and how to mend it", and never shows a token.
 func ParseTokens(file string, data []byte) (*Tokens, error) {
 	if len(data) > MaxTokenFile {
-		return nil, fmt.Errorf("%s: has %d bytes, a token file may have %d: is it the right file?", file, len(data), MaxTokenFile)
+		return nil, fmt.Errorf("%s: has %d bytes, a token file may have %d: is it the right file?", file, len(data),
+			MaxTokenFile)
 	}
 	t := &Tokens{names: map[[sha256.Size]byte]string{}}
 	lines := map[[sha256.Size]byte]int{}
@@ -68,7 +69,8 @@ func ParseTokens(file string, data []byte) (*Tokens, error) {
 		}
 	}
 	if len(t.names) == 0 && len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("%s: has no token, so nobody could come in: write a name and a token on a line", file))
+		problems = append(problems,
+			fmt.Errorf("%s: has no token, so nobody could come in: write a name and a token on a line", file))
 	}
 	return t, errors.Join(problems...)
 }
@@ -94,7 +96,8 @@ func tokenProblem(token []byte) string {
 	}
 	switch {
 	case len(body) < MinToken:
-		return fmt.Sprintf(`the token has %d characters, which can be guessed: it needs %d; "openssl rand -hex 32" makes one`, len(body), MinToken)
+		return fmt.Sprintf(`the token has %d characters, which can be guessed: it needs %d; "openssl rand -hex 32" makes one`,
+			len(body), MinToken)
 	case len(token) > MaxToken:
 		return fmt.Sprintf("the token has %d characters, at most %d are taken", len(token), MaxToken)
 	}
@@ -102,7 +105,8 @@ func tokenProblem(token []byte) string {
 }
 
 func isTokenChar(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || bytes.IndexByte([]byte("-._~+/"), c) >= 0
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		bytes.IndexByte([]byte("-._~+/"), c) >= 0
 }
 
 // Caller is the name that belongs to the value of an Authorization field, which must be "Bearer TOKEN". It allocates

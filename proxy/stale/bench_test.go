@@ -11,10 +11,12 @@ import (
 
 // Heads of usual size.
 var (
-	usualRequest = lines("Host: stock.example", "User-Agent: python-requests/2.32.3", "Accept-Encoding: gzip, deflate", "Accept: */*",
+	usualRequest = lines("Host: stock.example", "User-Agent: python-requests/2.32.3", "Accept-Encoding: gzip, deflate",
+		"Accept: */*",
 		"Connection: keep-alive", "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	usualResponse = lines("Date: Fri, 20 Nov 2026 14:00:00 GMT", "Content-Type: application/json", "Content-Length: 1024",
-		"Cache-Control: max-age=60, stale-if-error=600", "Vary: Accept-Encoding", "ETag: \"33a64df551425fcc55e4d42a148795d9f25f89d4\"",
+		"Cache-Control: max-age=60, stale-if-error=600", "Vary: Accept-Encoding",
+		"ETag: \"33a64df551425fcc55e4d42a148795d9f25f89d4\"",
 		"Server: nginx", "Connection: keep-alive")
 )
 

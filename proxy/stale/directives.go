@@ -11,8 +11,8 @@ type directives struct {
 	staleIfError              seconds
 }
 
-// seconds is the argument of a directive. One that cannot be read counts as 0, as RFC 9111 section 4.2.1 advises, and of
-// several the least is taken.
+// seconds is the argument of a directive. One that cannot be read counts as 0, as RFC 9111 section 4.2.1 advises, and
+// of several the least is taken.
 type seconds struct {
 	given bool
 	value time.Duration
@@ -40,8 +40,8 @@ func number(digits []byte) int64 {
 	return n
 }
 
-// read takes in the value of one Cache-Control field. A value that breaks the syntax counts as no-store: whoever wrote it
-// meant to forbid something as likely as not. Directives may have a quoted argument, and empty elements and spaces
+// read takes in the value of one Cache-Control field. A value that breaks the syntax counts as no-store: whoever wrote
+// it meant to forbid something as likely as not. Directives may have a quoted argument, and empty elements and spaces
 // around "=" are let pass.
 func (d *directives) read(value []byte) {
 	for {

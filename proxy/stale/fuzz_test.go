@@ -137,7 +137,8 @@ func (m *model) get(path string, request []h1.Field, maxAge time.Duration) {
 	case ok && !there:
 		m.t.Fatalf("%s with %q: got %s, want nothing", path, text(request), idOf(e))
 	case ok && (idOf(e) != want.id || string(e.Body) != want.body || e.Age != m.now-want.received):
-		m.t.Fatalf("%s with %q: got %s aged %v, want %s aged %v", path, text(request), idOf(e), e.Age, want.id, m.now-want.received)
+		m.t.Fatalf("%s with %q: got %s aged %v, want %s aged %v", path, text(request), idOf(e), e.Age, want.id,
+			m.now-want.received)
 	case !ok && there && m.roomy():
 		m.t.Fatalf("%s with %q: got nothing, want %s", path, text(request), want.id)
 	}

@@ -17,8 +17,8 @@ var whose = strings.Fields(`
 	identity identity-id oidc-data groups group roles role scope scopes client-dn session-id sessionid sid jwt auth claims
 	credential credentials password passwd signature signature-input custom-id consumer-id impersonate-user impersonate-group stripe-context`)
 
-// steers are the beginnings of names of request fields that some services believe instead of the request line and Host, so that
-// they say something else to the same request. What is one client's word may not be kept for others.
+// steers are the beginnings of names of request fields that some services believe instead of the request line and Host,
+// so that they say something else to the same request. What is one client's word may not be kept for others.
 var steers = strings.Fields(`
 	x-forwarded-host x-forwarded-proto x-forwarded-scheme x-forwarded-port x-forwarded-prefix x-forwarded-path x-forwarded-uri x-forwarded-server
 	x-forwarded-ssl x-host x-original- x-rewrite-url x-http- x-method-override x-scheme x-url-scheme x-script-name front-end-https`)
@@ -51,8 +51,8 @@ func isOf(names []string, name []byte) bool {
 	return false
 }
 
-// AppendRules appends to a key by what rules it was decided that an answer is kept: whether all are for everybody, and which names tell
-// whose they are. What was kept by other rules is not found by these.
+// AppendRules appends to a key by what rules it was decided that an answer is kept: whether all are for everybody, and
+// which names tell whose they are. What was kept by other rules is not found by these.
 func AppendRules(dst []byte, shared bool, names []string) []byte {
 	if shared {
 		dst = append(dst, 1)

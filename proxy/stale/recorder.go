@@ -11,8 +11,8 @@ import (
 // With less, many clients at once would push each other's recorders out and few would ever be complete.
 const patience = 1024
 
-// Recorder collects the body of a response on its way to the client. It belongs to one goroutine at a time. One that
-// is neither committed nor dropped holds its memory, which counts, until others need it. A nil Recorder, and one that gave
+// Recorder collects the body of a response on its way to the client. It belongs to one goroutine at a time. One that is
+// neither committed nor dropped holds its memory, which counts, until others need it. A nil Recorder, and one that gave
 // up, does nothing.
 type Recorder struct {
 	store   *Store
@@ -21,11 +21,11 @@ type Recorder struct {
 }
 
 // Record begins to keep the response to a request that may fill the store (see Asks); it is nil if the response may not
-// be kept (see Keeps) or there is no room. Everything is copied. Fields about the connection and framing may be among those
-// given: they are left out.
+// be kept (see Keeps) or there is no room. Everything is copied. Fields about the connection and framing may be among
+// those given: they are left out.
 //
-// Recording 1 KiB takes about 2 µs and as much memory again. Get with a maxAge of a second tells in a tenth of that whether
-// there is one so new that another is not worth it.
+// Recording 1 KiB takes about 2 µs and as much memory again. Get with a maxAge of a second tells in a tenth of that
+// whether there is one so new that another is not worth it.
 func (s *Store) Record(key []byte, requestFields []h1.Field, status int, fields []h1.Field) *Recorder {
 	t, ok := examine(status, fields)
 	if !ok || t.length > s.entryMax {
@@ -103,7 +103,8 @@ func (s *Store) touch(v *variant) {
 	v.touched = s.touches
 }
 
-// reserve makes room for v, which costs so much and is not on the list, so that the responses under way take at most most.
+// reserve makes room for v, which costs so much and is not on the list, so that the responses under way take at most
+// most.
 func (s *Store) reserve(v *variant, cost, most int64) bool {
 	for s.pending.bytes+cost > most {
 		last := s.pending.last()
@@ -116,9 +117,9 @@ func (s *Store) reserve(v *variant, cost, most int64) bool {
 	return true
 }
 
-// Commit keeps the response: the caller has seen its end, and Write got all of it. A body shorter than its Content-Length
-// is not kept. received is when the head of the response arrived (not the end of the body, which a slow client may put
-// off: the response would seem newer than it is), and a response received later is not replaced.
+// Commit keeps the response: the caller has seen its end, and Write got all of it. A body shorter than its
+// Content-Length is not kept. received is when the head of the response arrived (not the end of the body, which a slow
+// client may put off: the response would seem newer than it is), and a response received later is not replaced.
 func (r *Recorder) Commit(received time.Duration) {
 	v := r.end()
 	if v == nil || r.length >= 0 && int64(len(v.body)) != r.length {

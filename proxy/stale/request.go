@@ -6,13 +6,14 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// Asks tells whether a request may be answered from the store, and whether its response may fill it. A GET may do both, a
-// HEAD only be answered. It may do neither when it says who is asking (see the package comment), has content, asks for a
-// part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says no-store.
-// Fields whose names are in identity are the caller's affair, see AppendIdentity. With no-cache it may fill only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
+// Asks tells whether a request may be answered from the store, and whether its response may fill it. A GET may do both,
+// a HEAD only be answered. It may do neither when it says who is asking (see the package comment), has content, asks
+// for a part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says
+// no-store. Fields whose names are in identity are the caller's affair, see AppendIdentity. With no-cache it may fill
+// only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
 //
-// Other methods cost a few nanoseconds. Nothing is allocated. Content that none of the fields announces is the caller's to
-// check: h1.Request.Fields has no framing in it, and HTTP/2 needs none.
+// Other methods cost a few nanoseconds. Nothing is allocated. Content that none of the fields announces is the caller's
+// to check: h1.Request.Fields has no framing in it, and HTTP/2 needs none.
 func Asks(method []byte, fields []h1.Field, identity ...string) (answer, fill bool) {
 	get := string(method) == "GET"
 	if !get && string(method) != "HEAD" {
@@ -77,8 +78,8 @@ func personal(name []byte) bool {
 
 // AppendKey appends the name of a resource to dst: the service, the host in lower case (it may carry a port, never a
 // scheme), and the path with its query as they were sent. Each part has its length in front, so that no two resources
-// share a name, and the caller may append what else tells them apart. The method is no part of it: only what GET gets is
-// kept.
+// share a name, and the caller may append what else tells them apart. The method is no part of it: only what GET gets
+// is kept.
 func AppendKey(dst []byte, service string, host, path []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(service)))
 	dst = append(dst, service...)
@@ -90,7 +91,8 @@ func AppendKey(dst []byte, service string, host, path []byte) []byte {
 	return append(dst, path...)
 }
 
-// placeOf is how much of a key AppendKey has written: three parts with their lengths in front. What is no such key is all of it.
+// placeOf is how much of a key AppendKey has written: three parts with their lengths in front. What is no such key is
+// all of it.
 func placeOf(key []byte) int {
 	at := 0
 	for range 3 {

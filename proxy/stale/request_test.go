@@ -74,7 +74,8 @@ func TestWhichRequestsMayUseTheStore(t *testing.T) {
 }
 
 func TestAllCacheControlLinesOfARequestCount(t *testing.T) {
-	answer, fill := stale.Asks([]byte("GET"), lines("Cache-Control: max-age=1", "Cache-Control: no-cache", "Cache-Control: no-store"))
+	answer, fill := stale.Asks([]byte("GET"),
+		lines("Cache-Control: max-age=1", "Cache-Control: no-cache", "Cache-Control: no-store"))
 	if answer || fill {
 		t.Errorf("answer %v, fill %v", answer, fill)
 	}
@@ -125,7 +126,8 @@ func FuzzKeysAreTheSameOnlyForTheSameResource(f *testing.F) {
 	f.Add("a\x00", "b", "/", "a", "\x00b", "/")
 	f.Add("", "Ä", "/", "", "ä", "/")
 	f.Fuzz(func(t *testing.T, s1, h1, p1, s2, h2, p2 string) {
-		same := bytes.Equal(stale.AppendKey(nil, s1, []byte(h1), []byte(p1)), stale.AppendKey(nil, s2, []byte(h2), []byte(p2)))
+		same := bytes.Equal(stale.AppendKey(nil, s1, []byte(h1), []byte(p1)),
+			stale.AppendKey(nil, s2, []byte(h2), []byte(p2)))
 		if want := s1 == s2 && asciiLower(h1) == asciiLower(h2) && p1 == p2; same != want {
 			t.Errorf("same key %v, same resource %v", same, want)
 		}

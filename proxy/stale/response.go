@@ -22,12 +22,13 @@ type terms struct {
 	varyNames int
 }
 
-// Keeps tells whether a response may be kept. length is that of the body in bytes, negative when it is not known yet: it
-// is then collected until it grows too large.
+// Keeps tells whether a response may be kept. length is that of the body in bytes, negative when it is not known yet:
+// it is then collected until it grows too large.
 //
-// Only 200 is kept. The other statuses that caches may keep (RFC 9110 section 15.1) are a part of something (206), or say
-// where it went or that it is gone: none of them is a good answer to give while the service is away. An event stream is
-// not kept, because its end is a break and not its completion. What the fields forbid stands in the package comment.
+// Only 200 is kept. The other statuses that caches may keep (RFC 9110 section 15.1) are a part of something (206), or
+// say where it went or that it is gone: none of them is a good answer to give while the service is away. An event
+// stream is not kept, because its end is a break and not its completion. What the fields forbid stands in the package
+// comment.
 func (s *Store) Keeps(status int, fields []h1.Field, length int64) bool {
 	_, ok := examine(status, fields)
 	return ok && length <= s.entryMax
@@ -87,8 +88,8 @@ func (t *terms) read(f *h1.Field) bool {
 	return true
 }
 
-// readVary counts the names of a Vary field. It is false for "*", for what is not the name of a field, and for fields that the
-// proxy itself writes: what it tells the service is not among the fields that requests are told apart by.
+// readVary counts the names of a Vary field. It is false for "*", for what is not the name of a field, and for fields
+// that the proxy itself writes: what it tells the service is not among the fields that requests are told apart by.
 func (t *terms) readVary(list []byte) bool {
 	for {
 		var name []byte

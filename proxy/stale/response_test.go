@@ -11,7 +11,9 @@ import (
 
 func TestOnlyCompleteGoodResponsesAreKept(t *testing.T) {
 	s := stale.New(1 << 20)
-	for _, status := range []int{0, 100, 101, 199, 201, 203, 204, 206, 226, 300, 301, 304, 404, 410, 451, 500, 503, 600, -200} {
+	for _, status := range []int{
+		0, 100, 101, 199, 201, 203, 204, 206, 226, 300, 301, 304, 404, 410, 451, 500, 503, 600, -200,
+	} {
 		if s.Keeps(status, nil, 0) || s.Record(key("/"), nil, status, nil) != nil {
 			t.Errorf("status %d is kept", status)
 		}
@@ -206,8 +208,10 @@ func TestMaxAgeIsCountedFromWhenTheResponseWasReceived(t *testing.T) {
 
 func TestFieldsOfOneConnectionOrMessageAreLeftOut(t *testing.T) {
 	s := stale.New(1 << 20)
-	put(s, "/", nil, lines("Date: now", "CONNECTION: close, X-Hop", "connection: , x-other,", "Keep-Alive: timeout=5", "X-HOP: 1",
-		"x-other: 2", "X-Ho: stays", "Proxy-Connection: close", "TE: trailers", "Trailer: X-Sum", "Transfer-Encoding: chunked", "Upgrade: h2c",
+	put(s, "/", nil, lines("Date: now", "CONNECTION: close, X-Hop", "connection: , x-other,", "Keep-Alive: timeout=5",
+		"X-HOP: 1",
+		"x-other: 2", "X-Ho: stays", "Proxy-Connection: close", "TE: trailers", "Trailer: X-Sum",
+		"Transfer-Encoding: chunked", "Upgrade: h2c",
 		"Age: 7", "Content-Length: 1", "ETag: \"1\"", "Link: a", "Link: b"), "x", noon)
 	e, ok := s.Get(key("/"), nil, noon, forever)
 	if !ok {
@@ -221,8 +225,8 @@ func TestFieldsOfOneConnectionOrMessageAreLeftOut(t *testing.T) {
 	}
 }
 
-// reference reads a Cache-Control value another way: with quoted strings cut out first, and then by splitting. ok is false
-// if it is not clean enough for that.
+// reference reads a Cache-Control value another way: with quoted strings cut out first, and then by splitting. ok is
+// false if it is not clean enough for that.
 func reference(value string) (names map[string]string, ok bool) {
 	var plain strings.Builder
 	for i := 0; i < len(value); i++ {
@@ -272,8 +276,10 @@ func reference(value string) (names map[string]string, ok bool) {
 
 func FuzzDirectives(f *testing.F) {
 	for _, seed := range []string{
-		"", "no-store", "max-age=60, stale-if-error=30", "STALE-IF-ERROR=\"5\"", "private=\"a, b\"", "x=\"\\\"no-store\"", "a=,b = c ,,",
-		"must-revalidate, max-age=1", "s-maxage=99999999999999999999", "x=\"no-store", "; no-store", "no-cache\t,\tno-transform",
+		"", "no-store", "max-age=60, stale-if-error=30", "STALE-IF-ERROR=\"5\"", "private=\"a, b\"", "x=\"\\\"no-store\"",
+		"a=,b = c ,,",
+		"must-revalidate, max-age=1", "s-maxage=99999999999999999999", "x=\"no-store", "; no-store",
+		"no-cache\t,\tno-transform",
 	} {
 		f.Add(seed)
 	}

@@ -14,8 +14,8 @@ const (
 	maxVariants = 8
 )
 
-// Store keeps the last good response of each resource, in as much memory as it was given. When that is full, the response
-// that was neither renewed nor given for the longest time goes. All methods are safe for concurrent use.
+// Store keeps the last good response of each resource, in as much memory as it was given. When that is full, the
+// response that was neither renewed nor given for the longest time goes. All methods are safe for concurrent use.
 type Store struct {
 	entryMax, keptMax, pendingMax int64
 
@@ -36,9 +36,9 @@ type resource struct {
 	variants []*variant // newest first
 }
 
-// New returns a store that takes up at most maxBytes, a quarter of it for responses under way. Keys, fields and what the
-// store itself needs are counted. One response takes at most maxBytes/16, and at most 1 MiB; a store of less than about
-// 16 KiB therefore keeps nothing.
+// New returns a store that takes up at most maxBytes, a quarter of it for responses under way. Keys, fields and what
+// the store itself needs are counted. One response takes at most maxBytes/16, and at most 1 MiB; a store of less than
+// about 16 KiB therefore keeps nothing.
 func New(maxBytes int64) *Store {
 	maxBytes = max(maxBytes, 0)
 	s := &Store{
@@ -50,14 +50,14 @@ func New(maxBytes int64) *Store {
 	return s
 }
 
-// Entry is a response from the store. Fields and Body are shared with everybody who gets the same one: nobody may change
-// them.
+// Entry is a response from the store. Fields and Body are shared with everybody who gets the same one: nobody may
+// change them.
 type Entry struct {
 	// Status is always 200.
 	Status int
 	// Fields are the response's without those about one connection or message: Connection and what it names,
-	// Transfer-Encoding, Trailer, Content-Length, Age and their like. Whoever sends the response adds Content-Length, which
-	// is len(Body) also in answer to HEAD, and Age; a response that came without Date is kept without.
+	// Transfer-Encoding, Trailer, Content-Length, Age and their like. Whoever sends the response adds Content-Length,
+	// which is len(Body) also in answer to HEAD, and Age; a response that came without Date is kept without.
 	Fields []h1.Field
 	// Body is complete and as it was sent, Content-Encoding included.
 	Body []byte
@@ -66,9 +66,9 @@ type Entry struct {
 	Age time.Duration
 }
 
-// Get returns the response to a request with this key and these fields that was received at most maxAge before now, unless
-// the response itself asks not to be used for so long. now is on the same clock as in Commit. Neither body nor fields are
-// copied.
+// Get returns the response to a request with this key and these fields that was received at most maxAge before now,
+// unless the response itself asks not to be used for so long. now is on the same clock as in Commit. Neither body nor
+// fields are copied.
 func (s *Store) Get(key []byte, requestFields []h1.Field, now, maxAge time.Duration) (*Entry, bool) {
 	var e Entry // here and not in get, so that it need not be on the heap
 	if !s.get(&e, key, requestFields, now, maxAge) {
@@ -109,8 +109,8 @@ func (r *resource) find(selection []byte) *variant {
 	return nil
 }
 
-// Forget removes all that is kept under a key: when the service itself answers a GET with a definite no (401, 403, 404, 410), or with
-// something that may not be kept. A response under way is not stopped.
+// Forget removes all that is kept under a key: when the service itself answers a GET with a definite no (401, 403, 404,
+// 410), or with something that may not be kept. A response under way is not stopped.
 func (s *Store) Forget(key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *Store) Forget(key []byte) {
 	}
 }
 
-// ForgetAll removes all that is kept of the resource that a key begins with, whosever it is: after a POST, PUT, PATCH or DELETE that
-// did not fail (RFC 9111 section 4.4). A response under way is not stopped.
+// ForgetAll removes all that is kept of the resource that a key begins with, whosever it is: after a POST, PUT, PATCH
+// or DELETE that did not fail (RFC 9111 section 4.4). A response under way is not stopped.
 func (s *Store) ForgetAll(key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// member splits the first member that is not empty off a comma-separated list (RFC 9110 section 5.6.1). At the list's end
-// it is empty.
+// member splits the first member that is not empty off a comma-separated list (RFC 9110 section 5.6.1). At the list's
+// end it is empty.
 func member(list []byte) (first, rest []byte) {
 	for len(list) > 0 {
 		first, list, _ = bytes.Cut(list, []byte{','})
@@ -49,9 +49,9 @@ func appendConnection(list []byte, fields []h1.Field) []byte {
 
 var acceptEncoding = []byte("accept-encoding")
 
-// varyOf returns the names in a response's Vary in lower case with commas between them, "" if there are none. A response
-// with an encoding depends on Accept-Encoding even when its service forgot to say so, as some do by default: a client
-// that cannot decode it must not get it.
+// varyOf returns the names in a response's Vary in lower case with commas between them, "" if there are none. A
+// response with an encoding depends on Accept-Encoding even when its service forgot to say so, as some do by default: a
+// client that cannot decode it must not get it.
 func varyOf(fields []h1.Field) string {
 	var room [128]byte
 	names, encoded := room[:0], false
@@ -81,9 +81,9 @@ func appendName(names, name []byte) []byte {
 	return names
 }
 
-// appendSelection appends what a request has in the fields that vary names. Two requests get the same variant if this is
-// the same (RFC 9111 section 4.1): the same lines in the same order, or the field absent in both. Unlike that section
-// says one may, values that mean the same but are written differently are not taken for equal.
+// appendSelection appends what a request has in the fields that vary names. Two requests get the same variant if this
+// is the same (RFC 9111 section 4.1): the same lines in the same order, or the field absent in both. Unlike that
+// section says one may, values that mean the same but are written differently are not taken for equal.
 func appendSelection(dst []byte, vary string, fields []h1.Field) []byte {
 	for name := ""; vary != ""; {
 		name, vary, _ = strings.Cut(vary, ",")

@@ -67,7 +67,8 @@ func TestEncodedResponsesVaryThoughTheirServiceForgotToSaySo(t *testing.T) {
 	put(s, "/", lines("Accept-Encoding: gzip"), lines("Content-Encoding: gzip"), "zipped", noon)
 	expect(t, s, "/", lines("Accept-Encoding: gzip"), "zipped")
 	expect(t, s, "/", nil, "nothing")
-	put(s, "/", lines("Accept-Encoding: gzip"), lines("Vary: Accept-Encoding", "Content-Encoding: gzip"), "zipped again", noon)
+	put(s, "/", lines("Accept-Encoding: gzip"), lines("Vary: Accept-Encoding", "Content-Encoding: gzip"),
+		"zipped again", noon)
 	expect(t, s, "/", lines("Accept-Encoding: gzip"), "zipped again")
 	put(s, "/", nil, lines("Vary: Accept-Encoding"), "plain", noon)
 	expect(t, s, "/", lines("Accept-Encoding: gzip"), "zipped again")

@@ -72,7 +72,8 @@ func (r *reader) mixture() Distribution {
 		}
 		share, isShare := strings.CutSuffix(words[0], "%")
 		if !isShare {
-			r.fail(strconv.Quote(words[0])+" has no share", "every part of a mixture starts with its share, as in 90% 5ms, 10% 50ms")
+			r.fail(strconv.Quote(words[0])+" has no share",
+				"every part of a mixture starts with its share, as in 90% 5ms, 10% 50ms")
 			r.shape(words)
 			continue
 		}
@@ -183,7 +184,9 @@ func (r *reader) lognormal() Distribution {
 		return Distribution{}
 	}
 	ss := kernel.Log(1 + float64(cv*cv))
-	return Distribution{kind: lognormalMean, a: mean, cv: cv, x: kernel.Log(float64(mean)) - float64(ss/2), y: math.Sqrt(ss)}
+	return Distribution{
+		kind: lognormalMean, a: mean, cv: cv, x: kernel.Log(float64(mean)) - float64(ss/2), y: math.Sqrt(ss),
+	}
 }
 
 func (r *reader) uniform() Distribution {
@@ -232,7 +235,8 @@ func (r *reader) quantiles() Distribution {
 		d.points = append(d.points, point{percent: percent, value: value, share: percent / 100})
 	}
 	if n := len(d.points); !r.broken && (n < 2 || d.points[0].percent != 0 || d.points[n-1].percent != 100) {
-		r.fail("the quantiles do not reach from p0 to p100", "give the smallest value as p0 and the largest as p100; for example "+r.example)
+		r.fail("the quantiles do not reach from p0 to p100",
+			"give the smallest value as p0 and the largest as p100; for example "+r.example)
 	}
 	if len(d.points) > maxPoints {
 		r.fail(fmt.Sprintf("%d quantiles", len(d.points)), fmt.Sprintf("allowed: at most %d", maxPoints))

@@ -105,9 +105,11 @@ func (r *reader) parseDuration(word string) time.Duration {
 	d, err := time.ParseDuration(word)
 	switch {
 	case err != nil && strings.Trim(word, "0123456789.") == "" && word != "":
-		r.fail(strconv.Quote(word)+" has no unit", "did you mean "+word+"ms? a duration is a number and a unit (ns, us, ms, s, m, h)")
+		r.fail(strconv.Quote(word)+" has no unit", "did you mean "+word+"ms? a duration is a number and a unit (ns, us, "+
+			"ms, s, m, h)")
 	case err != nil:
-		r.fail(strconv.Quote(word)+" is not a duration", "a duration is a number and a unit (ns, us, ms, s, m, h), as in 50ms; at most 168h")
+		r.fail(strconv.Quote(word)+" is not a duration",
+			"a duration is a number and a unit (ns, us, ms, s, m, h), as in 50ms; at most 168h")
 	case d < 0:
 		r.fail(strconv.Quote(word)+" is negative", "allowed: 0s to 168h")
 	case d > Longest:

@@ -76,7 +76,8 @@ func (a *audit) topic(f *engine.FleetRecord) {
 	var written, handled, dead int64
 	for b := range f.Offered {
 		written, handled, dead = written+int64(f.Offered[b]), handled+int64(f.Answered[b]), dead+int64(f.Topic.Dead[b])
-		a.same(fmt.Sprintf("%s: written and handled, dead or left by bin %d", f.Name, b), written, handled+dead+int64(f.Topic.Left[b]))
+		a.same(fmt.Sprintf("%s: written and handled, dead or left by bin %d", f.Name, b), written,
+			handled+dead+int64(f.Topic.Left[b]))
 	}
 	a.same(f.Name+": failed and dead", total(f.Failed), dead)
 	a.atMost(f.Name+": handled", handled, total(f.Topic.Deliveries))
@@ -98,7 +99,8 @@ func (a *audit) service(x *engine.ServiceRecord, s *scenario.Service) {
 	a.atMost(x.Name+": retries", total(x.Retries), total(x.Arrived))
 	a.atMost(x.Name+": refused at the gate", total(x.Shed)+total(x.Limited), total(x.Rejected))
 	if a.scenario.WarmUp == 0 {
-		a.atMost(x.Name+": refused or let in by the gate", total(x.Shed)+total(x.Limited)+x.GateWait[0].Total+x.GateWait[1].Total+x.GateWait[2].Total, arrived)
+		a.atMost(x.Name+": refused or let in by the gate",
+			total(x.Shed)+total(x.Limited)+x.GateWait[0].Total+x.GateWait[1].Total+x.GateWait[2].Total, arrived)
 	}
 	for b := range x.Busy {
 		a.instant(x, s, b, replicas)
@@ -135,7 +137,8 @@ func (a *audit) instant(x *engine.ServiceRecord, s *scenario.Service, b int, rep
 	a.atMost(at+"waits", x.WaitNS[b], math.MaxInt64)
 }
 
-// losesWorkers tells whether workers may be busy that are no longer there: a service that shrinks finishes what it began.
+// losesWorkers tells whether workers may be busy that are no longer there: a service that shrinks finishes what it
+// began.
 func (a *audit) losesWorkers(name string) bool {
 	for i := range a.scenario.Faults {
 		f := &a.scenario.Faults[i]

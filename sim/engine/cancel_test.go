@@ -10,7 +10,8 @@ const (
 	propagates = "model: {cancellation: propagates}"
 )
 
-// Three requests meet one worker of 400 ms. The two callers in the queue leave after 100 ms, the one at work after 300 ms.
+// Three requests meet one worker of 400 ms. The two callers in the queue leave after 100 ms, the one at work after 300
+// ms.
 func TestAbandonedWorkCostsCapacityUnlessCancellationPropagates(t *testing.T) {
 	for name, c := range map[string]struct {
 		model       string
@@ -21,7 +22,8 @@ func TestAbandonedWorkCostsCapacityUnlessCancellationPropagates(t *testing.T) {
 		"propagates": {propagates, 300 * ms, 0, 1},       // the worker is free at once, and those in the queue are gone
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, "clients: {f: {once: 1, patience: 300ms, calls: [s]}, g: {once: 2, patience: 100ms, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 400ms}}", c.model))
+			r := play(t, world(plain, "clients: {f: {once: 1, patience: 300ms, calls: [s]}, g: {once: 2, patience: 100ms, "+
+				"calls: [s]}}", "services: {s: {workers: 1, serviceTime: 400ms}}", c.model))
 			wantEnds(t, r, "1 timed-out")
 			s := service1(t, r)
 			equal(t, "work", time.Duration(total(s.WorkNS)), c.work)
@@ -35,7 +37,8 @@ func TestAbandonedWorkCostsCapacityUnlessCancellationPropagates(t *testing.T) {
 
 // The first request holds the only worker until its caller leaves; then, with cancellation, it is the second one's.
 func TestAWorkerThatCancellationFreesTakesTheNext(t *testing.T) {
-	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [s]}, g: {once: 1, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: 500ms}}"
+	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [s]}, g: {once: 1, calls: [s]}}\nservices: {s: " +
+		"{workers: 1, serviceTime: 500ms}}"
 	_, largest := latencies(play(t, world(plain, lines, ignored)))
 	equal(t, "latency of the patient one, ignored", largest, 1000*ms)
 	_, largest = latencies(play(t, world(plain, lines, propagates)))
@@ -43,7 +46,8 @@ func TestAWorkerThatCancellationFreesTakesTheNext(t *testing.T) {
 }
 
 func TestCancellationReachesTheCallsBelow(t *testing.T) {
-	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [a]}}\nservices: {a: {workers: 1, calls: [b]}, b: {workers: 1, calls: [c]}, c: {workers: 1, serviceTime: 900ms}}"
+	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [a]}}\nservices: {a: {workers: 1, calls: [b]}, b: " +
+		"{workers: 1, calls: [c]}, c: {workers: 1, serviceTime: 900ms}}"
 	for model, want := range map[string]time.Duration{ignored: 900 * ms, propagates: 200 * ms} {
 		r := play(t, world(plain, lines, model))
 		for i := range r.Services {
@@ -58,8 +62,8 @@ func TestCancellationReachesTheCallsBelow(t *testing.T) {
 	}
 }
 
-// The first request's caller leaves while its call below holds the bulkhead's only permit; in the second scenario two more
-// leave while they wait for it. A permit that did not come back would keep the last request out.
+// The first request's caller leaves while its call below holds the bulkhead's only permit; in the second scenario two
+// more leave while they wait for it. A permit that did not come back would keep the last request out.
 func TestCancellationGivesBulkheadPermitsBack(t *testing.T) {
 	const lines = `
 clients: {f: {once: 2, patience: 200ms, calls: [m]}, g: {curve: [{at: 0s, rate: 0}, {at: 1s, rate: 1}, {at: 2s, rate: 0}], arrivals: even, calls: [m]}}
@@ -84,8 +88,10 @@ variants: {only: {policy: {defaults: {` + plain + `}, services: {s: {bulkhead: {
 }
 
 func TestACancelledAttemptClosesItsConnection(t *testing.T) {
-	const lines = "clients: {f: {once: 1, calls: [{to: s, pool: 1}]}}\nservices: {s: {workers: 1, serviceTime: 300ms, connections: {max: 5, cost: 10ms}}}"
-	policy := "maxRetries: 4, backoff: fixed, jitter: none, initialDelay: 50ms, attemptTimeout: 100ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
+	const lines = "clients: {f: {once: 1, calls: [{to: s, pool: 1}]}}\nservices: {s: {workers: 1, serviceTime: 300ms, " +
+		"connections: {max: 5, cost: 10ms}}}"
+	policy := "maxRetries: 4, backoff: fixed, jitter: none, initialDelay: 50ms, attemptTimeout: 100ms, retryBudget: " +
+		"{disabled: true}, circuitBreaker: {disabled: true}"
 	r := play(t, world(policy, lines, propagates))
 	wantEnds(t, r, "1 timed-out")
 	s := service1(t, r)

@@ -13,8 +13,10 @@ import (
 
 // consuming is a world with one consumer group, whose messages are written evenly.
 func consuming(policy, topic, service, faults string) string {
-	return "warmUp: 0s\nduration: 20s\nclients: {orders: {rate: 100, arrivals: even, instances: 2, topic: {" + topic + "}, calls: [stock]}}\n" +
-		"services: {stock: {" + service + "}}\nfaults: [" + faults + "]\nvariants: {only: {policy: {defaults: {" + policy + "}}}}\n"
+	return "warmUp: 0s\nduration: 20s\nclients: {orders: {rate: 100, arrivals: even, instances: 2, topic: {" + topic +
+		"}, calls: [stock]}}\n" +
+		"services: {stock: {" + service + "}}\nfaults: [" + faults + "]\nvariants: {only: {policy: {defaults: {" +
+		policy + "}}}}\n"
 }
 
 const (
@@ -67,15 +69,18 @@ func TestRetryTopicsAloneBurnTheirTiersInAnOutage(t *testing.T) {
 
 // With the circuit open the consumers wait, nothing is given up, and the backlog comes at a bounded rate.
 func TestGuardedConsumersWaitAndDrainGently(t *testing.T) {
-	text := strings.Replace(consuming(tiers, "partitions: 4", "workers: 10, serviceTime: 10ms", "{outage: stock, at: 20s, for: 9s, mode: refuse}"), "duration: 20s", "duration: 3m", 1)
+	text := strings.Replace(consuming(tiers, "partitions: 4", "workers: 10, serviceTime: 10ms",
+		"{outage: stock, at: 20s, for: 9s, mode: refuse}"), "duration: 20s", "duration: 3m", 1)
 	r := play(t, text)
 	equal(t, "dead letters", value(t, r, "deadLetters(orders) < 9"), 0)
 	equal(t, "handled", r.Fleets[0].Ends[engine.Answered], total(r.Fleets[0].Offered))
 	within(t, "busiest second afterwards", value(t, r, "load(stock, after) < 9"), 1.1, 1.25)
 	within(t, "drained", value(t, r, "drained(orders) < 9s"), 20, 110)
 	// Until the circuit opens: half of what its window knows have to fail first.
-	within(t, "attempts in the outage", float64(between(r, r.Services[0].Arrived, 20*time.Second, 29*time.Second)), 300, 800)
-	within(t, "attempts in its second half", float64(between(r, r.Services[0].Arrived, 24*time.Second, 29*time.Second)), 1, 40)
+	within(t, "attempts in the outage", float64(between(r, r.Services[0].Arrived, 20*time.Second, 29*time.Second)), 300,
+		800)
+	within(t, "attempts in its second half", float64(between(r, r.Services[0].Arrived, 24*time.Second, 29*time.Second)), 1,
+		40)
 }
 
 func TestRetryTopicsDeliverOnTime(t *testing.T) {
@@ -84,7 +89,8 @@ func TestRetryTopicsDeliverOnTime(t *testing.T) {
 	within(t, "deliveries", value(t, r, "deliveries(orders) < 9"), 1.06, 1.16)
 }
 
-// A message that nobody can handle stops its partition where it is tried in place, and nobody else's where there are retry topics.
+// A message that nobody can handle stops its partition where it is tried in place, and nobody else's where there are
+// retry topics.
 func TestPoison(t *testing.T) {
 	topic := "partitions: 4, poison: 1%"
 	blocking := play(t, consuming(plain, topic, "workers: 10, serviceTime: 10ms", ""))
@@ -93,13 +99,15 @@ func TestPoison(t *testing.T) {
 	}
 	later := play(t, consuming(tiers, topic, "workers: 10, serviceTime: 10ms", ""))
 	within(t, "handled", float64(later.Fleets[0].Ends[engine.Answered]), 1960, 1995)
-	equal(t, "answered or given up", later.Fleets[0].Ends[engine.Answered]+later.Fleets[0].Ends[engine.ServerError], total(later.Fleets[0].Offered))
+	equal(t, "answered or given up", later.Fleets[0].Ends[engine.Answered]+later.Fleets[0].Ends[engine.ServerError],
+		total(later.Fleets[0].Offered))
 }
 
 // With park-key a message whose key is being retried waits behind it, undelivered.
 func TestParkedMessagesAreNotDelivered(t *testing.T) {
 	text := func(order string) string {
-		return consuming(plain+", kafka: {tiers: [1s, 2s], order: "+order+"}", "partitions: 4, keys: 4", "workers: 10, serviceTime: 5ms", "{outage: stock, at: 5s, for: 500ms, mode: refuse}")
+		return consuming(plain+", kafka: {tiers: [1s, 2s], order: "+order+"}", "partitions: 4, keys: 4",
+			"workers: 10, serviceTime: 5ms", "{outage: stock, at: 5s, for: 500ms, mode: refuse}")
 	}
 	tried := func(r *engine.Record) int64 {
 		return between(r, topicOf(t, r).Deliveries, 5*time.Second, 5500*time.Millisecond)
@@ -124,8 +132,10 @@ func TestWhatIsLeftIsUnanswered(t *testing.T) {
 }
 
 func TestMeasuresOfSeveralConsumersAddUp(t *testing.T) {
-	text := strings.Replace(consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms", "{outage: stock, at: 5s, for: 9s, mode: refuse}"),
-		"clients: {", "clients: {more: {rate: 50, arrivals: even, topic: {partitions: 2}, calls: [stock]}, people: {rate: 10, calls: [stock]}, ", 1)
+	text := strings.Replace(consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms",
+		"{outage: stock, at: 5s, for: 9s, mode: refuse}"),
+		"clients: {", "clients: {more: {rate: 50, arrivals: even, topic: {partitions: 2}, calls: [stock]}, people: {rate: "+
+			"10, calls: [stock]}, ", 1)
 	r := play(t, text)
 	for _, measure := range []string{"deadLetters", "deadLetters(during)"} {
 		one, other := strings.Replace(measure, "(", "(orders, ", 1), strings.Replace(measure, "(", "(more, ", 1)
@@ -145,10 +155,14 @@ func TestMeasuresOfSeveralConsumersAddUp(t *testing.T) {
 
 // Every consumer keeps its books: what was written is handled, given up or left, whatever happens. See books_test.go.
 func TestConsumersLoseNothing(t *testing.T) {
-	for i, fault := range []string{refusing, "{outage: stock, at: 5s, for: 4s}", "{errors: stock, at: 5s, for: 4s, rate: 60%}", "{slowdown: stock, at: 5s, for: 4s, factor: 40}",
-		"{restart: stock, at: 5s, for: 1s}", "{surge: orders, at: 5s, for: 4s, factor: 3}", "{operator: orders, action: stop-retries, at: 5s, for: 4s}, " + refusing} {
-		for _, policy := range []string{plain, reckless, tiers, "attemptTimeout: 300ms, " + tiers, "bulkhead: {maxConcurrentCalls: 2}, " + tiers,
-			tiers[:len(tiers)-1] + ", dltStrategy: retry-last}", tiers[:len(tiers)-1] + ", dltStrategy: drop, timeout: 3s}", tiers[:len(tiers)-1] + ", order: park-key, window: 3}"} {
+	for i, fault := range []string{refusing, "{outage: stock, at: 5s, for: 4s}",
+		"{errors: stock, at: 5s, for: 4s, rate: 60%}", "{slowdown: stock, at: 5s, for: 4s, factor: 40}",
+		"{restart: stock, at: 5s, for: 1s}", "{surge: orders, at: 5s, for: 4s, factor: 3}",
+		"{operator: orders, action: stop-retries, at: 5s, for: 4s}, " + refusing} {
+		for _, policy := range []string{plain, reckless, tiers, "attemptTimeout: 300ms, " + tiers,
+			"bulkhead: {maxConcurrentCalls: 2}, " + tiers,
+			tiers[:len(tiers)-1] + ", dltStrategy: retry-last}", tiers[:len(tiers)-1] + ", dltStrategy: drop, timeout: 3s}",
+			tiers[:len(tiers)-1] + ", order: park-key, window: 3}"} {
 			t.Run(fmt.Sprint(i, " ", policy), func(t *testing.T) {
 				s := read(t, consuming(policy, "partitions: 4, keys: 50, poison: 0.5%", "workers: 3, serviceTime: 20ms", fault))
 				for seed := range uint64(3) {
@@ -171,7 +185,8 @@ func bounded(t *testing.T, s *scenario.Scenario, r *engine.Record) {
 // A run of consumers is the same on an engine that was used before, and on a new one.
 func TestConsumersAreTheSameWithTheSameSeed(t *testing.T) {
 	for _, policy := range []string{plain, reckless, tiers, tiers[:len(tiers)-1] + ", order: park-key}"} {
-		s := read(t, consuming(policy, "partitions: 4, keys: 50, poison: 0.5%", "workers: 3, serviceTime: exponential 20ms", refusing))
+		s := read(
+			t, consuming(policy, "partitions: 4, keys: 50, poison: 0.5%", "workers: 3, serviceTime: exponential 20ms", refusing))
 		e, err := engine.New(s, &s.Variants[0])
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +209,8 @@ func TestConsumersAreTheSameWithTheSameSeed(t *testing.T) {
 // A circuit that looks often whether the service is back does so with messages, and none of them pays for it.
 func TestProbesOfAnOpenCircuitCountAgainstNoMessage(t *testing.T) {
 	eager := tiers + ", circuitBreaker: {waitDurationInOpenState: 100ms, maxWaitDurationInOpenState: 100ms}"
-	text := strings.Replace(consuming(eager, "partitions: 4", "workers: 10, serviceTime: 10ms", "{outage: stock, at: 20s, for: 30s, mode: refuse}"), "duration: 20s", "duration: 5m", 1)
+	text := strings.Replace(consuming(eager, "partitions: 4", "workers: 10, serviceTime: 10ms",
+		"{outage: stock, at: 20s, for: 30s, mode: refuse}"), "duration: 20s", "duration: 5m", 1)
 	r := play(t, text)
 	if probes := between(r, r.Services[0].Arrived, 25*time.Second, 50*time.Second); probes < 150 {
 		t.Errorf("%d attempts while the circuit was open are too few to show anything", probes)

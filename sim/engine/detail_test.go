@@ -39,7 +39,8 @@ const impatient = "attemptTimeout: 50ms, " // before the work of 200 ms is done
 func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 	faults := "faults: [{outage: idle, at: 0s, for: 1ms}]"
 	for name, c := range map[string]struct{ text, want string }{
-		"one after the other": {world(impatient+thrice("10ms"), "clients: {f: {once: 1, calls: [s]}, other: {rate: 0.000001, calls: [idle]}}",
+		"one after the other": {world(impatient+thrice("10ms"),
+			"clients: {f: {once: 1, calls: [s]}, other: {rate: 0.000001, calls: [idle]}}",
 			"services: {s: {workers: 1, serviceTime: 200ms}, idle: {}}", faults), `
 0 request f 0s-170ms
 1 call s 0s-170ms
@@ -53,7 +54,8 @@ func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 2 attempt s 120ms-170ms
 3 queue s 120ms-400ms
 3 work s 400ms-600ms`},
-		"the newest first": {world(impatient+thrice("10ms"), "clients: {f: {once: 1, calls: [s]}, other: {rate: 0.000001, calls: [idle]}}",
+		"the newest first": {world(impatient+thrice("10ms"),
+			"clients: {f: {once: 1, calls: [s]}, other: {rate: 0.000001, calls: [idle]}}",
 			"services: {s: {workers: 1, serviceTime: 200ms, queue: {order: lifo}}, idle: {}}", faults), `
 0 request f 0s-170ms
 1 call s 0s-170ms
@@ -67,8 +69,10 @@ func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 2 attempt s 120ms-170ms
 3 queue s 120ms-200ms
 3 work s 200ms-400ms`},
-		"calls go on, too": {world(impatient+"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 10ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
-			"clients: {f: {once: 1, calls: [a]}, other: {rate: 0.000001, calls: [idle]}}", "services: {a: {workers: 5, serviceTime: 80ms, calls: [b]}, b: {workers: 5, serviceTime: 30ms}, idle: {}}", faults), `
+		"calls go on, too": {world(impatient+"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 10ms, "+
+			"retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
+			"clients: {f: {once: 1, calls: [a]}, other: {rate: 0.000001, calls: [idle]}}", "services: {a: {workers: 5, "+
+				"serviceTime: 80ms, calls: [b]}, b: {workers: 5, serviceTime: 30ms}, idle: {}}", faults), `
 0 request f 0s-110ms
 1 call a 0s-110ms
 2 attempt a 0s-50ms
@@ -82,8 +86,10 @@ func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 3 call b 140ms-170ms
 4 attempt b 140ms-170ms
 5 work b 140ms-170ms`},
-		"two calls at the same moment": {world(impatient+"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 10ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
-			"clients: {f: {once: 1, parallel: true, calls: [{to: s, times: 2}]}, other: {rate: 0.000001, calls: [idle]}}", "services: {s: {workers: 1, serviceTime: 200ms}, idle: {}}", faults), `
+		"two calls at the same moment": {world(impatient+"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 10ms, "+
+			"retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
+			"clients: {f: {once: 1, parallel: true, calls: [{to: s, times: 2}]}, other: {rate: 0.000001, calls: [idle]}}",
+			"services: {s: {workers: 1, serviceTime: 200ms}, idle: {}}", faults), `
 0 request f 0s-110ms
 1 call s 0s-110ms
 2 attempt s 0s-50ms
@@ -101,7 +107,9 @@ func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 3 queue s 60ms-600ms
 3 work s 600ms-800ms`},
 		"calls before work": {world(impatient+plain,
-			"clients: {f: {once: 1, calls: [a]}, other: {rate: 0.000001, calls: [idle]}}", "services: {a: {workers: 1, serviceTime: 80ms, calls: [b, c], callsFirst: true}, b: {serviceTime: 30ms}, c: {serviceTime: 40ms}, idle: {}}", faults), `
+			"clients: {f: {once: 1, calls: [a]}, other: {rate: 0.000001, calls: [idle]}}",
+			"services: {a: {workers: 1, serviceTime: 80ms, calls: [b, c], callsFirst: true}, b: {serviceTime: 30ms}, c: "+
+				"{serviceTime: 40ms}, idle: {}}", faults), `
 0 request f 0s-50ms
 1 call a 0s-50ms
 2 attempt a 0s-50ms
@@ -122,14 +130,21 @@ func TestWorkForCallersThatLeftHangsBelowItsAttempt(t *testing.T) {
 // Whatever overlaps: only the request itself is at the left edge, and every line is one step below another at most.
 func TestEveryLineOfASampleHangsBelowAnother(t *testing.T) {
 	for name, lines := range map[string][]string{
-		"a storm in layers": {"clients: {f: {rate: 100, calls: [a]}}", "services: {a: {workers: 20, serviceTime: exponential 20ms, calls: [b, c], parallel: true}, b: {workers: 4, serviceTime: exponential 50ms}, c: {}}"},
-		"a slow network":    {"clients: {f: {rate: 100, parallel: true, calls: [{to: b, times: 2, latency: exponential 20ms}]}}", "services: {b: {workers: 4, serviceTime: exponential 50ms}}"},
+		"a storm in layers": {
+			"clients: {f: {rate: 100, calls: [a]}}", "services: {a: {workers: 20, serviceTime: exponential 20ms, calls: [b, " +
+				"c], parallel: true}, b: {workers: 4, serviceTime: exponential 50ms}, c: {}}",
+		},
+		"a slow network": {"clients: {f: {rate: 100, parallel: true, calls: [{to: b, times: 2, latency: exponential 20ms}]}}",
+			"services: {b: {workers: 4, serviceTime: exponential 50ms}}"},
 	} {
-		d := detailed(t, world("attemptTimeout: 100ms, hedge: {delay: 50ms}, "+thrice("10ms"), append(lines, "faults: [{outage: b, at: 2s, for: 3s}]")...))
+		d := detailed(t, world("attemptTimeout: 100ms, hedge: {delay: 50ms}, "+thrice("10ms"),
+			append(lines, "faults: [{outage: b, at: 2s, for: 3s}]")...))
 		if len(d.Sample) < 10 || d.Sample[0].Kind != "request" {
 			t.Fatalf("%s: a sample of %d lines", name, len(d.Sample))
 		}
-		inside := map[string][]string{"request": {"call"}, "call": {"attempt", "backoff"}, "attempt": {"queue", "work", "call"}}
+		inside := map[string][]string{
+			"request": {"call"}, "call": {"attempt", "backoff"}, "attempt": {"queue", "work", "call"},
+		}
 		var above []engine.Span
 		ended := map[time.Duration]bool{} // attempts of the call, by when
 		for i, s := range d.Sample {
@@ -157,7 +172,8 @@ func TestEveryLineOfASampleHangsBelowAnother(t *testing.T) {
 
 func TestLatenciesAreInTheirRow(t *testing.T) {
 	for latency, row := range map[string]int{
-		"10us": 0, "1ms": 0, "1.414ms": 0, "1.415ms": 1, "1.999ms": 1, "2ms": 2, "2.828ms": 2, "2.829ms": 3, "4ms": 4, "5.657ms": 5, "1024ms": 20, "1449ms": 21,
+		"10us": 0, "1ms": 0, "1.414ms": 0, "1.415ms": 1, "1.999ms": 1, "2ms": 2, "2.828ms": 2, "2.829ms": 3, "4ms": 4,
+		"5.657ms": 5, "1024ms": 20, "1449ms": 21,
 	} {
 		d := detailed(t, world(plain, "clients: {f: {once: 1, calls: [s]}}", "services: {s: {serviceTime: "+latency+"}}"))
 		for _, column := range d.Heat {

@@ -13,7 +13,8 @@ func guarded(policy, connections string, lines ...string) string {
 }
 
 // evenly is a policy for connections that opens ten a second, and nothing else.
-const evenly = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 0, pacing: {perSecond: 10, jitter: 0.001, maxWait: 10s}"
+const evenly = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 0, pacing: {perSecond: " +
+	"10, jitter: 0.001, maxWait: 10s}"
 
 func TestConnectionsAreOpenedUnderTheirOwnPolicy(t *testing.T) {
 	const clients = "clients: {f: {once: 3, calls: [{to: s, pool: 3, connect: c}]}}"
@@ -21,7 +22,8 @@ func TestConnectionsAreOpenedUnderTheirOwnPolicy(t *testing.T) {
 	r := play(t, guarded(plain, evenly, clients, service))
 	wantEnds(t, r, "3 answered")
 	sum, largest := latencies(r)
-	within(t, "sum of latencies", sum.Seconds(), 0.3445, 0.3455) // 15 ms each, and the second and third wait for 100 ms and 200 ms
+	// 15 ms each, and the second and third wait for 100 ms and 200 ms
+	within(t, "sum of latencies", sum.Seconds(), 0.3445, 0.3455)
 	within(t, "largest latency", largest.Seconds(), 0.2145, 0.2155)
 	s := service1(t, r)
 	equal(t, "attempts to connect", total(s.Connects), 3)
@@ -31,7 +33,8 @@ func TestConnectionsAreOpenedUnderTheirOwnPolicy(t *testing.T) {
 }
 
 func TestAnIdleConnectionNeedsNoTurn(t *testing.T) {
-	r := play(t, guarded(plain, evenly, "clients: {f: {once: 40, within: 2s, calls: [{to: s, pool: 3, connect: c}]}}", "services: {s: {serviceTime: 10ms}}"))
+	r := play(t, guarded(plain, evenly, "clients: {f: {once: 40, within: 2s, calls: [{to: s, pool: 3, connect: c}]}}",
+		"services: {s: {serviceTime: 10ms}}"))
 	wantEnds(t, r, "40 answered")
 	_, largest := latencies(r)
 	equal(t, "largest latency", largest, 10*ms)
@@ -40,7 +43,8 @@ func TestAnIdleConnectionNeedsNoTurn(t *testing.T) {
 
 func TestWithoutAPolicyForThemConnectionsAreOpenedAsBefore(t *testing.T) {
 	text := world(plain, "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms}]}}",
-		"services: {s: {workers: 4, serviceTime: exponential 20ms, connections: {max: 20, cost: 1ms}}}", "faults: [{at: 5s, for: 1s, restart: s}]")
+		"services: {s: {workers: 4, serviceTime: exponential 20ms, connections: {max: 20, cost: 1ms}}}",
+		"faults: [{at: 5s, for: 1s, restart: s}]")
 	want := hash(t, play(t, text))
 	with := strings.Replace(text, "pool: 4", "pool: 4, connect: c", 1)
 	with = strings.TrimSuffix(with, "}\n") + ", other: {policy: {services: {c: {preset: connections}}}}}\n"
@@ -54,8 +58,10 @@ func TestWithoutAPolicyForThemConnectionsAreOpenedAsBefore(t *testing.T) {
 
 // A refused connection is tried again by the policy for connections, and by no other.
 func TestARefusedConnectionIsTriedAgainByItsOwnPolicy(t *testing.T) {
-	const twice = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 100ms"
-	r := play(t, guarded(thrice("10ms"), twice, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}", "services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
+	const twice = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 1, backoff: fixed, " +
+		"jitter: none, initialDelay: 100ms"
+	r := play(t, guarded(thrice("10ms"), twice, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
+		"services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
 	wantEnds(t, r, "1 answered, 3 no-connection")
 	equal(t, "attempts of calls", edge(t, r, "f", "s").Attempts, 4)
 	equal(t, "attempts to connect", total(service1(t, r).Connects), 7)
@@ -65,8 +71,10 @@ func TestARefusedConnectionIsTriedAgainByItsOwnPolicy(t *testing.T) {
 }
 
 func TestAnOpenCircuitForConnectionsRefusesRequestsThatNeedOne(t *testing.T) {
-	const once = "maxRetries: 0, circuitBreaker: {disabled: false, failureThreshold: 1, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 1h}"
-	r := play(t, guarded(thrice("10ms"), once, "clients: {f: {once: 5, within: 500ms, calls: [{to: s, pool: 4, connect: c}]}}", "services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
+	const once = "maxRetries: 0, circuitBreaker: {disabled: false, failureThreshold: 1, waitDurationInOpenState: 1h, " +
+		"maxWaitDurationInOpenState: 1h}"
+	r := play(t, guarded(thrice("10ms"), once, "clients: {f: {once: 5, within: 500ms, calls: [{to: s, pool: 4, connect: "+
+		"c}]}}", "services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
 	wantEnds(t, r, "1 answered, 1 no-connection, 3 circuit-open")
 	equal(t, "attempts to connect", total(service1(t, r).Connects), 2)
 	equal(t, "attempts of calls", edge(t, r, "f", "s").Attempts, 5)
@@ -74,17 +82,21 @@ func TestAnOpenCircuitForConnectionsRefusesRequestsThatNeedOne(t *testing.T) {
 
 func TestATurnThatIsTooFarAwayIsARefusal(t *testing.T) {
 	short := strings.Replace(evenly, "maxWait: 10s", "maxWait: 150ms", 1)
-	r := play(t, guarded(plain, short, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}", "services: {s: {serviceTime: 1s}}"))
+	r := play(t, guarded(plain, short, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
+		"services: {s: {serviceTime: 1s}}"))
 	wantEnds(t, r, "2 answered, 2 attempts-limited")
 }
 
 func TestAnAttemptToConnectHasATimeoutOfItsOwn(t *testing.T) {
-	const impatient = "attemptTimeout: 50ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 100ms"
-	r := play(t, guarded(plain, impatient, "clients: {f: {once: 1, calls: [{to: s, pool: 4, connect: c}]}}", "services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 120ms, cores: 2}}}"))
+	const impatient = "attemptTimeout: 50ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, " +
+		"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 100ms"
+	r := play(t, guarded(plain, impatient, "clients: {f: {once: 1, calls: [{to: s, pool: 4, connect: c}]}}",
+		"services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 120ms, cores: 2}}}"))
 	wantEnds(t, r, "1 timed-out")
 	s := service1(t, r)
 	equal(t, "attempts to connect", total(s.Connects), 2)
-	equal(t, "connections while they are made", slices.Max(s.Conns), 1) // the first is done, for nobody, before the second begins
+	// the first is done, for nobody, before the second begins
+	equal(t, "connections while they are made", slices.Max(s.Conns), 1)
 	equal(t, "connections at the end", s.Conns[len(s.Conns)-1], 0)
 }
 
@@ -94,12 +106,16 @@ func TestARequestThatGivesUpGivesUpItsConnection(t *testing.T) {
 		connections, service, ends string
 		open                       uint32
 	}{
-		"while it connects":           {plain, "serviceTime: 1ms, connections: {cost: 200ms, cores: 9}", "3 timed-out", 0},
-		"before it waits for a turn":  {strings.Replace(evenly, "perSecond: 10,", "perSecond: 1,", 1), "serviceTime: 1ms", "1 answered, 2 attempts-limited", 1},
-		"before it waits for a retry": {thrice("1s"), "serviceTime: 1ms, connections: {max: 1}", "1 answered, 2 no-connection", 1},
+		"while it connects": {plain, "serviceTime: 1ms, connections: {cost: 200ms, cores: 9}", "3 timed-out", 0},
+		"before it waits for a turn": {strings.Replace(evenly, "perSecond: 10,", "perSecond: 1,", 1), "serviceTime: 1ms",
+			"1 answered, 2 attempts-limited", 1},
+		"before it waits for a retry": {
+			thrice("1s"), "serviceTime: 1ms, connections: {max: 1}", "1 answered, 2 no-connection", 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, guarded(plain+", attemptTimeout: 100ms", c.connections, "clients: {f: {once: 3, calls: [{to: s, pool: 9, connect: c}]}}", "services: {s: {"+c.service+"}}"))
+			r := play(t, guarded(plain+", attemptTimeout: 100ms", c.connections,
+				"clients: {f: {once: 3, calls: [{to: s, pool: 9, connect: c}]}}", "services: {s: {"+c.service+"}}"))
 			wantEnds(t, r, c.ends)
 			s := service1(t, r)
 			equal(t, "connections at the end", s.Conns[len(s.Conns)-1], c.open)
@@ -109,12 +125,16 @@ func TestARequestThatGivesUpGivesUpItsConnection(t *testing.T) {
 
 // A restart breaks all connections. The guards open their circuits, and let connections back slowly when it is over.
 func TestAfterARestartConnectionsComeBackAtThePace(t *testing.T) {
-	lines := []string{"duration: 20s", "clients: {f: {users: 200, think: 50ms, instances: 10, calls: [{to: s, pool: 20, connect: c, latency: 100us}]}}",
-		"services: {s: {workers: 4, serviceTime: 1ms, connections: {max: 100, cost: 3ms, cores: 2}}}", "faults: [{at: 8s, for: 2s, restart: s}]"}
-	naive := play(t, world(plain, slices.Concat(lines[:1], []string{strings.Replace(lines[1], "connect: c, ", "", 1)}, lines[2:])...))
+	lines := []string{"duration: 20s", "clients: {f: {users: 200, think: 50ms, instances: 10, calls: [{to: s, pool: 20, " +
+		"connect: c, latency: 100us}]}}",
+		"services: {s: {workers: 4, serviceTime: 1ms, connections: {max: 100, cost: 3ms, cores: 2}}}",
+		"faults: [{at: 8s, for: 2s, restart: s}]"}
+	naive := play(
+		t, world(plain, slices.Concat(lines[:1], []string{strings.Replace(lines[1], "connect: c, ", "", 1)}, lines[2:])...))
 	paced := play(t, guarded(plain, "preset: connections", lines...))
 	n, p := service1(t, naive), service1(t, paced)
-	if a, b := between(naive, n.Connects, 8*time.Second, 20*time.Second), between(paced, p.Connects, 8*time.Second, 20*time.Second); b*20 > a {
+	if a, b := between(naive, n.Connects, 8*time.Second, 20*time.Second),
+		between(paced, p.Connects, 8*time.Second, 20*time.Second); b*20 > a {
 		t.Errorf("%d attempts to connect under a guard, %d without", b, a)
 	}
 	within(t, "time until all serve", value(t, paced, "serving < 5s"), 0.01, 5)
@@ -129,15 +149,21 @@ func TestAfterARestartConnectionsComeBackAtThePace(t *testing.T) {
 
 func TestGuardedConnectionsSurviveEveryFault(t *testing.T) {
 	for name, fault := range map[string]string{
-		"refuse": "outage: s, mode: refuse", "fail": "outage: s, mode: fail", "hang": "outage: s", "blackhole": "outage: s, mode: blackhole",
-		"restart of the service": "restart: s", "restart of the fleet": "restart: f", "loss": "loss: s, rate: 50%", "slowdown": "slowdown: s, factor: 50",
+		"refuse": "outage: s, mode: refuse", "fail": "outage: s, mode: fail", "hang": "outage: s",
+		"blackhole":              "outage: s, mode: blackhole",
+		"restart of the service": "restart: s", "restart of the fleet": "restart: f", "loss": "loss: s, rate: 50%",
+		"slowdown": "slowdown: s, factor: 50",
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
-			r := play(t, guarded(policy, "preset: connections, attemptTimeout: 150ms", "duration: 30s", "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms, connect: c}]}}",
-				"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: 20, cost: 1ms, cores: 4}}}", "faults: [{at: 10s, for: 5s, "+fault+"}]"))
+			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, " +
+				"circuitBreaker: {disabled: true}"
+			r := play(t, guarded(policy, "preset: connections, attemptTimeout: 150ms", "duration: 30s",
+				"clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms, connect: c}]}}",
+				"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: "+
+					"20, cost: 1ms, cores: 4}}}", "faults: [{at: 10s, for: 5s, "+fault+"}]"))
 			within(t, "goodput before it", value(t, r, "goodput(before) > 50%"), 0.75, 1)
-			within(t, "goodput at the end", float64(between(r, r.Fleets[0].Good, 25*time.Second, 30*time.Second))/float64(between(r, r.Fleets[0].Offered, 25*time.Second, 30*time.Second)), 0.97, 1)
+			within(t, "goodput at the end", float64(between(r, r.Fleets[0].Good, 25*time.Second, 30*time.Second))/float64(
+				between(r, r.Fleets[0].Offered, 25*time.Second, 30*time.Second)), 0.97, 1)
 			s := service1(t, r)
 			if last := s.Conns[len(s.Conns)-1]; last > 12 || last == 0 {
 				t.Errorf("%d connections at the end, of three pools of four", last)

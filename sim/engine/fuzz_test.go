@@ -39,12 +39,14 @@ func list(items ...string) string {
 }
 
 func (d *dice) time() string {
-	return d.pick("10ms", "exponential 20ms", "1ms", "lognormal median 10ms p99 200ms", "'90% 5ms, 10% 300ms'", "uniform 1ms..50ms")
+	return d.pick("10ms", "exponential 20ms", "1ms", "lognormal median 10ms p99 200ms", "'90% 5ms, 10% 300ms'",
+		"uniform 1ms..50ms")
 }
 
 func (d *dice) call(to string) string {
 	return "{" + list("to: "+to, d.maybe("times: 2", "times: 3"), d.maybe("share: 30%"), d.maybe("optional: true"),
-		d.maybe("latency: 1ms", "latency: exponential 2ms"), d.maybe("pool: 1", "pool: 3", "pool: 2, connect: connections", "pool: 3, connect: connections"),
+		d.maybe("latency: 1ms", "latency: exponential 2ms"),
+		d.maybe("pool: 1", "pool: 3", "pool: 2, connect: connections", "pool: 3, connect: connections"),
 		d.maybe("naive: true"), d.maybe("priority: SHEDDABLE", "priority: CRITICAL_PLUS")) + "}"
 }
 
@@ -65,34 +67,44 @@ func (d *dice) service(calls string) string {
 		calls = list(calls, d.maybe("parallel: true"), d.maybe("callsFirst: true"))
 	}
 	return "{" + list("serviceTime: "+d.time(), replicas, "workers: "+d.pick("1", "4", "20"),
-		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"), d.maybe("retryAfter: 300ms"),
+		d.maybe("slowsDown: 0.1"), d.maybe("slowsQueued: 0.01"), "queue: {"+queue+"}", d.maybe("errorRate: 20%"),
+		d.maybe("retryAfter: 300ms"),
 		d.maybe("optimisticLock: true"), calls, "connections: {"+list("max: 4", cost)+"}") + "}"
 }
 
 func (d *dice) fleet(calls string) string {
-	load := d.pick("rate: 50", "rate: 200, arrivals: even", "rate: 60, arrivals: jittered", "users: 8, think: exponential 50ms", "once: 70", "once: 70, within: 2s",
+	load := d.pick("rate: 50", "rate: 200, arrivals: even", "rate: 60, arrivals: jittered",
+		"users: 8, think: exponential 50ms", "once: 70", "once: 70, within: 2s",
 		"curve: [{at: 0s, rate: 5}, {at: 2s, rate: 100}, {at: 3s, rate: 0}], between: ramps")
 	if d.roll(5) == 1 {
 		called, _, _ := strings.Cut(strings.TrimPrefix(calls, "{to: "), ",")
-		return "{" + list(strings.Replace(load, "users: 8, think: exponential 50ms", "rate: 80", 1), d.maybe("instances: 3"), "topic: {"+list("partitions: "+d.pick("3", "7"), "keys: 5", d.maybe("poison: 5%"))+"}",
-			"calls: [{"+list("to: "+strings.Trim(called, "{}"), d.maybe("latency: exponential 2ms"), "pool: 2", d.maybe("naive: true"))+"}]") + "}"
+		return "{" + list(strings.Replace(load, "users: 8, think: exponential 50ms", "rate: 80", 1), d.maybe("instances: 3"),
+			"topic: {"+list("partitions: "+d.pick("3", "7"), "keys: 5", d.maybe("poison: 5%"))+"}",
+			"calls: [{"+list("to: "+strings.Trim(called, "{}"), d.maybe("latency: exponential 2ms"), "pool: 2",
+				d.maybe("naive: true"))+"}]") + "}"
 	}
-	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]", d.maybe("parallel: true")) + "}"
+	return "{" + list(load, d.maybe("instances: 3"), d.maybe("patience: 400ms"), "calls: ["+calls+"]",
+		d.maybe("parallel: true")) + "}"
 }
 
 // kafka is what becomes of messages.
 func (d *dice) kafka() string {
-	return "kafka: {" + list(d.pick("tiers: [200ms, 500ms]", "delay: 300ms, multiplier: 1, attempts: 4"), d.maybe("concurrency: 3"), d.maybe("window: 4"), d.maybe("order: key", "order: park-key"),
-		d.maybe("dltStrategy: retry-last", "dltStrategy: drop"), d.maybe("timeout: 1s"), d.maybe("drain: {disabled: true}", "drain: {maxRate: 40}")) + "}"
+	return "kafka: {" + list(d.pick("tiers: [200ms, 500ms]", "delay: 300ms, multiplier: 1, attempts: 4"),
+		d.maybe("concurrency: 3"), d.maybe("window: 4"), d.maybe("order: key", "order: park-key"),
+		d.maybe("dltStrategy: retry-last", "dltStrategy: drop"), d.maybe("timeout: 1s"),
+		d.maybe("drain: {disabled: true}", "drain: {maxRate: 40}")) + "}"
 }
 
 func (d *dice) fault() string {
 	target := d.pick("a", "b")
-	what := d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail", "slowdown: %s, factor: 5", "slowdown: %s, add: 100ms, requests: 30%%",
-		"errors: %s, rate: 40%%", "capacity: %s, factor: 0.3", "loss: %s, rate: 30%%", "restart: %s", "deploy: %s, factor: 3, rate: 20%%", "operator: %s, action: scale, factor: 2",
+	what := d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail",
+		"slowdown: %s, factor: 5", "slowdown: %s, add: 100ms, requests: 30%%",
+		"errors: %s, rate: 40%%", "capacity: %s, factor: 0.3", "loss: %s, rate: 30%%", "restart: %s",
+		"deploy: %s, factor: 3, rate: 20%%", "operator: %s, action: scale, factor: 2",
 		"operator: %s, action: empty-queue", "operator: %s, action: restart", "operator: %s, action: stop-retries")
 	if d.roll(4) == 1 {
-		target, what = "f", d.pick("restart: %s", "surge: %s, factor: 3", "operator: %s, action: shed, rate: 50%%", "operator: %s, action: stop-retries", "operator: %s, action: restart")
+		target, what = "f", d.pick("restart: %s", "surge: %s, factor: 3", "operator: %s, action: shed, rate: 50%%",
+			"operator: %s, action: stop-retries", "operator: %s, action: restart")
 	}
 	length, share := fmt.Sprintf("for: %dms", 250+250*d.roll(4)), d.maybe("share: 50%", "share: 10%")
 	if strings.Contains(what, "action: restart") || strings.Contains(what, "empty-queue") {
@@ -105,13 +117,17 @@ func (d *dice) fault() string {
 }
 
 func (d *dice) policy() string {
-	return list("maxRetries: "+d.pick("0", "3", "1"), d.maybe("backoff: fixed", "backoff: none"), d.maybe("jitter: none", "jitter: decorrelated", "jitter: equal"), d.maybe("initialDelay: 20ms"),
+	return list("maxRetries: "+d.pick("0", "3", "1"), d.maybe("backoff: fixed", "backoff: none"),
+		d.maybe("jitter: none", "jitter: decorrelated", "jitter: equal"), d.maybe("initialDelay: 20ms"),
 		d.maybe("attemptTimeout: 100ms", "attemptTimeout: 300ms"), d.maybe("timeout: 500ms"),
 		d.maybe("retryBudget: {disabled: true}", "retryBudget: {kind: tokens}", "retryBudget: {kind: adaptive}"),
-		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, slowCallDurationThreshold: 50ms}"),
-		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
+		d.maybe("circuitBreaker: {disabled: true}", "circuitBreaker: {failureThreshold: 3, slowCallRateThreshold: 0.5, "+
+			"slowCallDurationThreshold: 50ms}"),
+		d.pick("", d.kafka()), d.maybe("bulkhead: {maxConcurrentCalls: 3}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: "+
+			"4, maxWait: 60ms}", "bulkhead: {maxConcurrentCalls: 2, maxQueue: 9, order: lifo}"),
 		d.maybe("hedge: {delay: 20ms, maxHedges: 2}", "hedge: {quantile: 0.9}"),
-		d.maybe("rateLimit: {limit: 20/s, maxWait: 200ms}", "rateLimit: {limit: 30/s, burst: 2}"), d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"))
+		d.maybe("rateLimit: {limit: 20/s, maxWait: 200ms}", "rateLimit: {limit: 30/s, burst: 2}"),
+		d.maybe("throttle: {k: 1.5, minimumNumberOfCalls: 3}"))
 }
 
 // gate is an entry of protect.
@@ -122,7 +138,9 @@ func (d *dice) gate() string {
 		queue = list(queue, d.maybe("queueTarget: 10ms"), d.maybe("maxCallerShare: 0.5"))
 	}
 	shed := "shed: {" + list("concurrency: "+concurrency, queue, d.maybe("cpu: 0.7")) + "}"
-	return "{" + list(d.pick(shed, "shed: {disabled: true}"), d.maybe("timeout: 100ms"), d.maybe("rateLimit: {limit: 20/s}", "rateLimit: {limit: 10/s, key: ip, burst: 1}", "rateLimit: {limit: 30/s, fleet: true, cost: 2}"),
+	return "{" + list(d.pick(shed, "shed: {disabled: true}"), d.maybe("timeout: 100ms"),
+		d.maybe("rateLimit: {limit: 20/s}", "rateLimit: {limit: 10/s, key: ip, burst: 1}",
+			"rateLimit: {limit: 30/s, fleet: true, cost: 2}"),
 		d.maybe("priority: {default: SHEDDABLE}")) + "}"
 }
 
@@ -131,16 +149,19 @@ func (d *dice) protect() string {
 	if d.roll(3) == 0 {
 		return ""
 	}
-	return ", redis: {embedded: true}, protect: {" + list(d.pick("a: "+d.gate(), ""), d.pick("", "b: "+d.gate()), "c: "+d.gate()) + "}"
+	return ", redis: {embedded: true}, protect: {" +
+		list(d.pick("a: "+d.gate(), ""), d.pick("", "b: "+d.gate()), "c: "+d.gate()) + "}"
 }
 
 // scenario makes a scenario of 5 s: two fleets, three services, some faults, two policies.
 func (d *dice) scenario() string {
 	var b strings.Builder
 	b.WriteString("duration: 5s\n" + d.pick("warmUp: 0s", "warmUp: 1s") + "\n")
-	b.WriteString("model: {" + list(d.maybe("cancellation: propagates"), d.maybe("serviceTimeDrawn: arrival"), d.maybe("ties: timeout-first"), "drain: "+d.pick("2s", "0s", "30s")) + "}\n")
+	b.WriteString("model: {" + list(d.maybe("cancellation: propagates"), d.maybe("serviceTimeDrawn: arrival"),
+		d.maybe("ties: timeout-first"), "drain: "+d.pick("2s", "0s", "30s")) + "}\n")
 	b.WriteString("clients:\n  f: " + d.fleet(d.call("a")) + "\n  g: " + d.fleet(d.call("b")+", "+d.call("c")) + "\n")
-	b.WriteString("services:\n  a: " + d.service("calls: ["+d.call("b")+", "+d.call("c")+"]") + "\n  b: " + d.service("calls: ["+d.call("c")+"]") + "\n  c: " + d.service("") + "\n")
+	b.WriteString("services:\n  a: " + d.service("calls: ["+d.call("b")+", "+d.call("c")+"]") + "\n  b: " +
+		d.service("calls: ["+d.call("c")+"]") + "\n  c: " + d.service("") + "\n")
 	var faults []string
 	for range d.roll(4) {
 		faults = append(faults, d.fault())
@@ -148,9 +169,11 @@ func (d *dice) scenario() string {
 	b.WriteString("faults: [" + strings.Join(faults, ", ") + "]\n")
 	services := "c: {" + d.policy() + "}"
 	if strings.Contains(b.String(), "connect: connections") {
-		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"), d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
+		services = list(services, "connections: {"+list("preset: connections", d.maybe("attemptTimeout: 4ms"),
+			d.maybe("pacing: {disabled: true}", "pacing: {perSecond: 50, burst: 2}"), d.maybe("maxRetries: 9"))+"}")
 	}
-	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {" + services + "}" + d.protect() + "}}\n")
+	b.WriteString("variants:\n  x: {policy: {defaults: {" + d.policy() + "}, services: {" + services + "}" +
+		d.protect() + "}}\n")
 	return b.String()
 }
 

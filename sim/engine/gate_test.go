@@ -26,13 +26,21 @@ func TestAGateAdmitsQueuesAndRefuses(t *testing.T) {
 		reason                    shed.Reason
 		last                      time.Duration
 	}{
-		"no gate's settings":  {"shed: {disabled: true}", slow, "10 answered", 0, 100 * ms},
-		"limit and queue":     {two, slow, "5 answered, 5 overloaded", shed.QueueFull, 300 * ms},
-		"limit without queue": {"shed: {concurrency: fixed, maxConcurrency: 2, noQueue: true}", slow, "2 answered, 8 overloaded", shed.QueueFull, 100 * ms},
-		"short patience":      {strings.Replace(two, "250ms", "150ms", 1), slow, "4 answered, 6 overloaded", shed.QueueFull, 200 * ms},
-		"shadow":              {"shed: {concurrency: fixed, maxConcurrency: 2, shadow: true}", slow, "10 answered", 0, 100 * ms},
-		"limit above workers": {two, "services: {s: {workers: 1, serviceTime: 100ms}}", "4 answered, 6 overloaded", shed.QueueDelay, 400 * ms},
-		"the queue behind it": {two, "services: {s: {workers: 1, serviceTime: 100ms, queue: {none: true}}}", "1 answered, 9 queue-full", 0, 100 * ms},
+		"no gate's settings": {"shed: {disabled: true}", slow, "10 answered", 0, 100 * ms},
+		"limit and queue":    {two, slow, "5 answered, 5 overloaded", shed.QueueFull, 300 * ms},
+		"limit without queue": {"shed: {concurrency: fixed, maxConcurrency: 2, noQueue: true}", slow,
+			"2 answered, 8 overloaded", shed.QueueFull, 100 * ms},
+		"short patience": {
+			strings.Replace(two, "250ms", "150ms", 1), slow, "4 answered, 6 overloaded", shed.QueueFull, 200 * ms,
+		},
+		"shadow": {
+			"shed: {concurrency: fixed, maxConcurrency: 2, shadow: true}", slow, "10 answered", 0, 100 * ms,
+		},
+		"limit above workers": {
+			two, "services: {s: {workers: 1, serviceTime: 100ms}}", "4 answered, 6 overloaded", shed.QueueDelay, 400 * ms,
+		},
+		"the queue behind it": {two, "services: {s: {workers: 1, serviceTime: 100ms, queue: {none: true}}}",
+			"1 answered, 9 queue-full", 0, 100 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, gated(plain, c.protection, burst("10"), c.service))
@@ -51,7 +59,8 @@ func TestTheGateOfAReplicaIsItsOwn(t *testing.T) {
 	const limit = "shed: {disabled: true}, rateLimit: {limit: 1/s, burst: 5%s}"
 	replicas := "services: {s: {replicas: 4, balancing: round-robin, serviceTime: 1ms}}"
 	wantEnds(t, play(t, gated(plain, fmt.Sprintf(limit, ""), burst("100"), replicas)), "20 answered, 80 rate-limited")
-	shared := strings.Replace(gated(plain, fmt.Sprintf(limit, ", fleet: true"), burst("100"), replicas), "protect:", "redis: {embedded: true}, protect:", 1)
+	shared := strings.Replace(gated(plain, fmt.Sprintf(limit, ", fleet: true"), burst("100"), replicas), "protect:",
+		"redis: {embedded: true}, protect:", 1)
 	wantEnds(t, play(t, shared), "5 answered, 95 rate-limited")
 	equal(t, "limit of four gates", value(t, play(t, gated(plain, two, burst("1"), replicas)), "limit(s) > 1"), 8)
 }
@@ -62,31 +71,39 @@ func TestKeysOfARateLimitTellCallersApart(t *testing.T) {
 		protection string
 		limited    int64 // of 40
 	}{
-		"one for all":             {"", 38},
-		"instances by address":    {", key: ip", 32},
-		"callers, by address":     {", key: caller", 32},
-		"callers, by a header":    {", key: caller}, caller: 'header:X-Tenant', trustedPeers: [10.0.0.0/8], priority: {default: CRITICAL", 36},
-		"a header of its own":     {", key: 'header:X-Tenant'}, trustedPeers: [10.0.0.0/8], priority: {default: CRITICAL", 36},
+		"one for all":          {"", 38},
+		"instances by address": {", key: ip", 32},
+		"callers, by address":  {", key: caller", 32},
+		"callers, by a header": {
+			", key: caller}, caller: 'header:X-Tenant', trustedPeers: [10.0.0.0/8], priority: {default: CRITICAL", 36,
+		},
+		"a header of its own": {
+			", key: 'header:X-Tenant'}, trustedPeers: [10.0.0.0/8], priority: {default: CRITICAL", 36,
+		},
 		"a cost of two":           {", cost: 2", 39},
 		"a limit that is watched": {", shadow: true", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 2"+c.protection+"}", fleets, "services: {s: {}}"))
+			r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 2"+c.protection+"}", fleets,
+				"services: {s: {}}"))
 			equal(t, "refused", total(r.Services[0].Limited), c.limited)
-			within(t, "rateLimited(s)", value(t, r, "rateLimited(s) < 1%"), float64(c.limited)/40-1e-9, float64(c.limited)/40+1e-9)
+			within(t, "rateLimited(s)", value(t, r, "rateLimited(s) < 1%"), float64(c.limited)/40-1e-9,
+				float64(c.limited)/40+1e-9)
 		})
 	}
 }
 
 func TestATokenBucketAdmitsItsBurstAndItsRate(t *testing.T) {
-	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 20/s, burst: 50}", "clients: {f: {rate: 400, arrivals: even, calls: [s]}}", "services: {s: {}}"))
+	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 20/s, burst: 50}",
+		"clients: {f: {rate: 400, arrivals: even, calls: [s]}}", "services: {s: {}}"))
 	within(t, "admitted in 10 s", float64(r.Fleets[0].Ends[engine.Answered]), 50+20*10-1, 50+20*10)
 }
 
 // A caller under a guard obeys what the gate answers; one that is naive comes back after its own 100 ms.
 func TestCallersHeedWhatAGateAnswers(t *testing.T) {
 	const once = "shed: {disabled: true}, rateLimit: {limit: 1/s, burst: 1}"
-	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
+	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, " +
+		"circuitBreaker: {disabled: true}"
 	calls := func(more string) string { return "clients: {f: {once: 2, calls: [{to: s" + more + "}]}}" }
 	heeds := play(t, gated(policy, once, calls(""), "services: {s: {}}"))
 	wantEnds(t, heeds, "2 answered")
@@ -106,7 +123,8 @@ func TestCallersThatAreToldNotToComeAgainDoNot(t *testing.T) {
 	told := play(t, gated(policy, closed, fleet(""), stuck))
 	naive := play(t, gated(policy, closed, fleet(", naive: true"), stuck))
 	equal(t, "attempts of those who do not listen", naive.Attempts, 3*1000-2)
-	// Nearly all of the second attempts: they come spread over half a minute, so that the first ones are told when to come, and not yet to stay away.
+	// Nearly all of the second attempts: they come spread over half a minute, so that the first ones are told when to
+	// come, and not yet to stay away.
 	within(t, "attempts of those who do", float64(told.Attempts), 1000, 2200)
 }
 
@@ -132,31 +150,39 @@ func TestWhatMattersLessIsRefusedFirst(t *testing.T) {
 	fleet := func(name, priority string) string {
 		return name + ": {rate: 300, calls: [{to: s" + priority + "}]}"
 	}
-	r := play(t, gated(plain, limit, "clients: {"+fleet("f", ", priority: SHEDDABLE")+", "+fleet("g", ", priority: CRITICAL_PLUS")+"}", service))
+	r := play(
+		t, gated(plain, limit, "clients: {"+fleet("f", ", priority: SHEDDABLE")+", "+fleet(
+			"g", ", priority: CRITICAL_PLUS")+"}", service))
 	low, high := value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%")
 	if low > high/4 {
 		t.Errorf("%.0f%% of the sheddable requests were answered, %.0f%% of the critical ones", 100*low, 100*high)
 	}
 	// One that says nothing has the default of the gate.
-	r = play(t, gated(plain, limit+", priority: {default: SHEDDABLE}", "clients: {"+fleet("f", "")+", "+fleet("g", ", priority: CRITICAL")+"}", service))
+	r = play(t, gated(plain, limit+", priority: {default: SHEDDABLE}",
+		"clients: {"+fleet("f", "")+", "+fleet("g", ", priority: CRITICAL")+"}", service))
 	if low, high = value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%"); low > high/4 {
-		t.Errorf("%.0f%% of the requests with a sheddable default were answered, %.0f%% of the critical ones", 100*low, 100*high)
+		t.Errorf("%.0f%% of the requests with a sheddable default were answered, %.0f%% of the critical ones",
+			100*low, 100*high)
 	}
 }
 
 func TestAServicePassesThePriorityOfItsRequestsOn(t *testing.T) {
 	const limit = "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 5}"
-	fleets := "clients: {f: {rate: 300, calls: [{to: m, priority: SHEDDABLE}]}, g: {rate: 300, calls: [{to: m, priority: CRITICAL_PLUS}]}}"
+	fleets := "clients: {f: {rate: 300, calls: [{to: m, priority: SHEDDABLE}]}, g: {rate: 300, calls: [{to: m, " +
+		"priority: CRITICAL_PLUS}]}}"
 	of := func(call string) (low, high float64) {
-		r := play(t, gated(plain, limit, fleets, "services: {m: {calls: ["+call+"]}, s: {workers: 10, serviceTime: exponential 50ms}}"))
+		r := play(t,
+			gated(plain, limit, fleets, "services: {m: {calls: ["+call+"]}, s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%")
 	}
 	if low, high := of("s"); low > high/4 {
-		t.Errorf("through a service %.0f%% of the sheddable requests were answered, %.0f%% of the critical ones", 100*low, 100*high)
+		t.Errorf("through a service %.0f%% of the sheddable requests were answered, %.0f%% of the critical ones",
+			100*low, 100*high)
 	}
 	for _, call := range []string{"{to: s, naive: true}", "{to: s, priority: CRITICAL}"} {
 		if low, high := of(call); low < high/2 {
-			t.Errorf("with %s %.0f%% of the sheddable requests were answered, %.0f%% of the critical ones: nobody should tell them apart", call, 100*low, 100*high)
+			t.Errorf("with %s %.0f%% of the sheddable requests were answered, %.0f%% of the critical ones: nobody should tell "+
+				"them apart", call, 100*low, 100*high)
 		}
 	}
 }
@@ -164,7 +190,8 @@ func TestAServicePassesThePriorityOfItsRequestsOn(t *testing.T) {
 func TestLaterAttemptsAreRefusedFirst(t *testing.T) {
 	const limit = "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 5, maxRetryShare: 10}"
 	firsts := func(more string) float64 {
-		r := play(t, gated(thrice("50ms"), limit, "clients: {f: {rate: 400, calls: [{to: s, "+more+"}]}}", "services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
+		r := play(t, gated(thrice("50ms"), limit, "clients: {f: {rate: 400, calls: [{to: s, "+more+"}]}}",
+			"services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return float64(r.Services[0].Reasons[shed.LaterAttempt])
 	}
 	if n := firsts("times: 1"); n == 0 {
@@ -176,7 +203,8 @@ func TestLaterAttemptsAreRefusedFirst(t *testing.T) {
 func TestNoCallerTakesAllPlaces(t *testing.T) {
 	fleets := "clients: {loud: {rate: 2000, calls: [s]}, quiet: {rate: 50, calls: [s]}}"
 	quiet := func(more string) float64 {
-		r := play(t, gated(plain, "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 10"+more+"}", fleets, "services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
+		r := play(t, gated(plain, "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 10"+more+"}", fleets,
+			"services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return value(t, r, "goodput(quiet) > 1%")
 	}
 	if fair, unfair := quiet(", maxCallerShare: 0.5"), quiet(""); fair < 2*unfair {
@@ -185,19 +213,24 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 }
 
 func TestAGateIsNewAfterARestart(t *testing.T) {
-	r := play(t, gated(plain, two, "clients: {f: {once: 10, within: 500ms, calls: [s]}}", "services: {s: {serviceTime: 5s}}", "faults: [{restart: s, at: 1s, for: 1s}]"))
+	r := play(t, gated(plain, two, "clients: {f: {once: 10, within: 500ms, calls: [s]}}",
+		"services: {s: {serviceTime: 5s}}", "faults: [{restart: s, at: 1s, for: 1s}]"))
 	wantEnds(t, r, "2 reset, 8 overloaded")
-	r = play(t, gated(plain, two, "clients: {f: {rate: 50, arrivals: even, calls: [s]}}", "services: {s: {serviceTime: 10ms}}", "faults: [{restart: s, at: 2s, for: 1s}, {restart: s, at: 5s, for: 1s}]"))
-	equal(t, "answered in the last second: no permit was lost", between(r, r.Fleets[0].Answered, 9*time.Second, 10*time.Second), 50)
+	r = play(t, gated(plain, two, "clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
+		"services: {s: {serviceTime: 10ms}}", "faults: [{restart: s, at: 2s, for: 1s}, {restart: s, at: 5s, for: 1s}]"))
+	equal(t, "answered in the last second: no permit was lost",
+		between(r, r.Fleets[0].Answered, 9*time.Second, 10*time.Second), 50)
 	const waiting = "shed: {concurrency: fixed, maxConcurrency: 2, maxQueue: 3, queueInterval: 5s, queueTarget: 5s}"
-	r = play(t, gated(plain, waiting, burst("5"), "services: {s: {serviceTime: 5s}}", "faults: [{restart: s, at: 1s, for: 1s}]"))
+	r = play(t, gated(plain, waiting, burst("5"), "services: {s: {serviceTime: 5s}}",
+		"faults: [{restart: s, at: 1s, for: 1s}]"))
 	wantEnds(t, r, "5 reset")
 }
 
 func TestCallersThatLeaveGiveTheirPlacesBack(t *testing.T) {
 	const gate = "shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 9, queueInterval: 5s, queueTarget: 5s}"
 	// The first is worked on for 2 s, the second waits, and both leave after 500 ms. The third comes after that.
-	fleet := "clients: {f: {once: 2, calls: [{to: s, naive: true}]}, g: {curve: [{at: 0s, rate: 0}, {at: 1s, rate: 10}, {at: 1100ms, rate: 0}], arrivals: even, calls: [{to: s, naive: true}]}}"
+	fleet := "clients: {f: {once: 2, calls: [{to: s, naive: true}]}, g: {curve: [{at: 0s, rate: 0}, {at: 1s, rate: 10}, " +
+		"{at: 1100ms, rate: 0}], arrivals: even, calls: [{to: s, naive: true}]}}"
 	for model, want := range map[string]int64{"ignored": 0, "propagates": 1} {
 		r := play(t, gated(plain+", attemptTimeout: 500ms", gate, fleet, "services: {s: {serviceTime: 400ms}}",
 			"faults: [{slowdown: s, factor: 5, at: 0s, for: 900ms}]", "model: {cancellation: "+model+"}"))
@@ -207,15 +240,18 @@ func TestCallersThatLeaveGiveTheirPlacesBack(t *testing.T) {
 
 func TestAServiceBehindAGateComesBackAfterItHung(t *testing.T) {
 	for _, mode := range []string{"hang", "blackhole", "refuse", "fail"} {
-		r := play(t, gated(plain+", attemptTimeout: 300ms", "shed: {concurrency: gradient}", "clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
+		r := play(t, gated(plain+", attemptTimeout: 300ms", "shed: {concurrency: gradient}",
+			"clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
 			"services: {s: {workers: 2, serviceTime: 20ms}}", "faults: [{outage: s, at: 2s, for: 2s, mode: "+mode+"}]"))
-		within(t, mode+": goodput in the last two seconds", float64(between(r, r.Fleets[0].Answered, 8*time.Second, 10*time.Second)), 95, 101)
+		within(t, mode+": goodput in the last two seconds",
+			float64(between(r, r.Fleets[0].Answered, 8*time.Second, 10*time.Second)), 95, 101)
 	}
 }
 
 func TestRefusalsCostWhatTheScenarioSays(t *testing.T) {
 	served := func(cost string) int64 {
-		r := play(t, gated(plain, two, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}", "services: {s: {workers: 2, serviceTime: 20ms"+cost+"}}"))
+		r := play(t, gated(plain, two, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
+			"services: {s: {workers: 2, serviceTime: 20ms"+cost+"}}"))
 		return total(r.Services[0].Served)
 	}
 	free, dear := served(""), served(", refusalCost: 1ms")
@@ -226,7 +262,10 @@ func TestRefusalsCostWhatTheScenarioSays(t *testing.T) {
 
 func TestBusyWorkersStandForTheProcessor(t *testing.T) {
 	shedAt := func(rate int) float64 {
-		r := play(t, gated(plain, "shed: {cpu: 0.6}", fmt.Sprintf("clients: {f: {rate: %d, arrivals: even, calls: [{to: s, priority: SHEDDABLE}]}}", rate), "services: {s: {workers: 10, serviceTime: 50ms}}"))
+		r := play(
+			t, gated(plain, "shed: {cpu: 0.6}",
+				fmt.Sprintf("clients: {f: {rate: %d, arrivals: even, calls: [{to: s, priority: SHEDDABLE}]}}", rate),
+				"services: {s: {workers: 10, serviceTime: 50ms}}"))
 		return value(t, r, "shed(s) < 1%")
 	}
 	equal(t, "shed at half of the capacity", shedAt(100), 0)
@@ -246,13 +285,15 @@ func TestAnAttemptWaitsForItsTurn(t *testing.T) {
 }
 
 func TestYieldAndResponse(t *testing.T) {
-	r := play(t, gated(plain, two, "clients: {f: {rate: 40, arrivals: even, calls: [s]}}", "services: {s: {workers: 2, serviceTime: 100ms}}"))
+	r := play(t, gated(plain, two, "clients: {f: {rate: 40, arrivals: even, calls: [s]}}",
+		"services: {s: {workers: 2, serviceTime: 100ms}}"))
 	within(t, "yield at twice the capacity", value(t, r, "yield(s) > 1%"), 0.98, 1)
 	within(t, "least of its seconds", value(t, r, "yield(s, p1) > 1%"), 0.9, 1)
 	within(t, "shed", value(t, r, "shed(s) < 1%"), 0.45, 0.52)
 	within(t, "longest response", value(t, r, "response(p99, s) < 1s"), 0.1, 0.5)
 	within(t, "limit", value(t, r, "limit(s) < 9"), 2, 2)
-	r = play(t, world(plain, "clients: {f: {rate: 10, arrivals: even, calls: [s]}}", "services: {s: {workers: 2, serviceTime: 100ms}}"))
+	r = play(t, world(plain, "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
+		"services: {s: {workers: 2, serviceTime: 100ms}}"))
 	within(t, "yield at half of it", value(t, r, "yield(s) > 1%"), 0.98, 1)
 	within(t, "response without a gate", value(t, r, "response(p50, s) < 1s"), 0.097, 0.103)
 }
@@ -260,7 +301,9 @@ func TestYieldAndResponse(t *testing.T) {
 // Who leaves the queue of the gate, or that of the service behind it, leaves room for the next.
 func TestWhoLeavesAQueueLeavesRoom(t *testing.T) {
 	for name, c := range map[string]struct{ protection, workers string }{
-		"at the gate":        {"shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 1, queueInterval: 9s, queueTarget: 9s}", ""},
+		"at the gate": {
+			"shed: {concurrency: fixed, maxConcurrency: 1, maxQueue: 1, queueInterval: 9s, queueTarget: 9s}", "",
+		},
 		"at the service":     {"shed: {concurrency: fixed, maxConcurrency: 2, noQueue: true}", "workers: 1, "},
 		"while it is worked": {"shed: {concurrency: fixed, maxConcurrency: 2, noQueue: true}", ""},
 	} {
@@ -282,13 +325,15 @@ variants: {only: {policy: {defaults: {`+plain+`}, services: {"g -> s": {attemptT
 }
 
 func TestARestartFillsTheBuckets(t *testing.T) {
-	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 5}", "clients: {f: {once: 20, within: 8s, calls: [s]}}", "services: {s: {}}",
+	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 5}",
+		"clients: {f: {once: 20, within: 8s, calls: [s]}}", "services: {s: {}}",
 		"faults: [{restart: s, at: 5s, for: 10ms}]"))
 	wantEnds(t, r, "10 answered, 10 rate-limited")
 }
 
 func TestYieldOfTheWorstStretches(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 500ms", "clients: {f: {rate: 10, arrivals: even, calls: [s]}}", "services: {s: {workers: 20, serviceTime: 100ms}}", "faults: [{outage: s, at: 2s, for: 2s, mode: refuse}]"))
+	r := play(t, world(plain+", attemptTimeout: 500ms", "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
+		"services: {s: {workers: 20, serviceTime: 100ms}}", "faults: [{outage: s, at: 2s, for: 2s, mode: refuse}]"))
 	within(t, "yield", value(t, r, "yield(s) > 1%"), 0.75, 0.82)
 	within(t, "yield of the worst tenth of its seconds", value(t, r, "yield(s, p10) > 1%"), 0, 0)
 	within(t, "median", value(t, r, "yield(s, p50) > 1%"), 0.9, 1.1)

@@ -26,7 +26,9 @@ func TestAnswersAndTimeoutsAtTheSameInstant(t *testing.T) {
 			wantEnds(t, play(t, world(c.policy, fleet, second)), "2 answered")
 			wantEnds(t, play(t, world(c.policy, fleet, second, "model: {ties: timeout-first}")), "2 timed-out")
 			wantEnds(t, play(t, world(c.policy, fleet, "services: {s: {serviceTime: 1.000000001s}}")), "2 timed-out")
-			wantEnds(t, play(t, world(c.policy, fleet, "services: {s: {serviceTime: 0.999999999s}}", "model: {ties: timeout-first}")), "2 answered")
+			wantEnds(
+				t, play(t, world(c.policy, fleet, "services: {s: {serviceTime: 0.999999999s}}", "model: {ties: timeout-first}")),
+				"2 answered")
 		})
 	}
 }
@@ -47,15 +49,25 @@ func TestRetriesComeAfterThePolicysDelays(t *testing.T) {
 		policy string
 		want   []time.Duration
 	}{
-		"fixed":       {"maxRetries: 3, backoff: fixed, initialDelay: 500ms" + off, []time.Duration{0, 500 * ms, 1000 * ms, 1500 * ms}},
-		"exponential": {"maxRetries: 4, initialDelay: 100ms" + off, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms}},
-		"capped":      {"maxRetries: 4, initialDelay: 100ms, maxDelay: 200ms" + off, []time.Duration{0, 100 * ms, 300 * ms, 500 * ms, 700 * ms}},
-		"linear":      {"maxRetries: 3, backoff: linear, initialDelay: 100ms" + off, []time.Duration{0, 100 * ms, 300 * ms, 600 * ms}},
-		"at once":     {"maxRetries: 2, backoff: none" + off, []time.Duration{0, 0, 0}},
-		"none":        {"maxRetries: 0" + off, []time.Duration{0}},
-		"elapsed":     {"maxRetries: 9, backoff: fixed, initialDelay: 500ms, maxElapsed: 1200ms" + off, []time.Duration{0, 500 * ms, 1000 * ms}},
-		"timeout":     {"maxRetries: 9, backoff: fixed, initialDelay: 500ms, timeout: 1200ms" + off, []time.Duration{0, 500 * ms, 1000 * ms}},
-		"never on":    {"maxRetries: 9, neverRetryOn: [connect-failure]" + off, []time.Duration{0}},
+		"fixed": {"maxRetries: 3, backoff: fixed, initialDelay: 500ms" + off, []time.Duration{
+			0, 500 * ms, 1000 * ms, 1500 * ms,
+		}},
+		"exponential": {"maxRetries: 4, initialDelay: 100ms" + off, []time.Duration{
+			0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms,
+		}},
+		"capped": {"maxRetries: 4, initialDelay: 100ms, maxDelay: 200ms" + off, []time.Duration{
+			0, 100 * ms, 300 * ms, 500 * ms, 700 * ms,
+		}},
+		"linear": {"maxRetries: 3, backoff: linear, initialDelay: 100ms" + off, []time.Duration{
+			0, 100 * ms, 300 * ms, 600 * ms,
+		}},
+		"at once": {"maxRetries: 2, backoff: none" + off, []time.Duration{0, 0, 0}},
+		"none":    {"maxRetries: 0" + off, []time.Duration{0}},
+		"elapsed": {"maxRetries: 9, backoff: fixed, initialDelay: 500ms, maxElapsed: 1200ms" + off,
+			[]time.Duration{0, 500 * ms, 1000 * ms}},
+		"timeout": {"maxRetries: 9, backoff: fixed, initialDelay: 500ms, timeout: 1200ms" + off,
+			[]time.Duration{0, 500 * ms, 1000 * ms}},
+		"never on": {"maxRetries: 9, neverRetryOn: [connect-failure]" + off, []time.Duration{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(c.policy, burst("1"), gone))
@@ -70,7 +82,8 @@ func TestRetriesComeAfterThePolicysDelays(t *testing.T) {
 }
 
 func TestFullJitterSpreadsRetries(t *testing.T) {
-	r := play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 1s, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}", burst("10000"), gone))
+	r := play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 1s, retryBudget: {disabled: true}, circuitBreaker: "+
+		"{disabled: true}", burst("10000"), gone))
 	for b, n := range r.Services[0].Retries[:10] {
 		within(t, fmt.Sprintf("retries in bin %d", b), float64(n), 1000-4*30, 1000+4*30)
 	}
@@ -95,7 +108,8 @@ func TestTheBudgetBoundsExtraAttempts(t *testing.T) {
 }
 
 func TestTheBreakerOpensProbesAndRampsUp(t *testing.T) {
-	const policy = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureThreshold: 5, waitDurationInOpenState: 1s, waitDurationMultiplier: 1, rampUp: 5s}"
+	const policy = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureThreshold: 5, " +
+		"waitDurationInOpenState: 1s, waitDurationMultiplier: 1, rampUp: 5s}"
 	r := play(t, world(policy, "duration: 20s", "clients: {f: {rate: 100, arrivals: even, calls: [s]}}",
 		"services: {s: {serviceTime: 1ms}}", "faults: [{outage: s, at: 2s, for: 3s, mode: refuse}]"))
 	f, s := &r.Fleets[0], service1(t, r)
@@ -108,7 +122,8 @@ func TestTheBreakerOpensProbesAndRampsUp(t *testing.T) {
 	begin := 6500 * ms // by now the last wait, at most 1.25 s, is over and three probes have succeeded
 	early, late = between(r, f.Refused, begin, begin+2*second), between(r, f.Refused, begin+2*second, begin+4*second)
 	if early <= late || late == 0 {
-		t.Errorf("%d refusals in the first two seconds of the ramp-up, %d in the next two: they should fade away", early, late)
+		t.Errorf("%d refusals in the first two seconds of the ramp-up, %d in the next two: they should fade away",
+			early, late)
 	}
 	equal(t, "refusals after the ramp-up", between(r, f.Refused, 12*second, 20*second), 0)
 	equal(t, "refused", f.Ends[engine.CircuitOpen], total(f.Refused))
@@ -120,9 +135,10 @@ func TestTheBulkheadQueuesAndRefuses(t *testing.T) {
 		largest        time.Duration
 		last           time.Duration
 	}{
-		"no queue":       {"maxConcurrentCalls: 2", "2 answered, 3 bulkhead-full", 100 * ms, 100 * ms},
-		"a short queue":  {"maxConcurrentCalls: 1, maxQueue: 2", "3 answered, 2 bulkhead-full", 300 * ms, 300 * ms},
-		"short patience": {"maxConcurrentCalls: 1, maxQueue: 4, maxWait: 150ms, order: fifo", "2 answered, 3 bulkhead-full", 200 * ms, 200 * ms},
+		"no queue":      {"maxConcurrentCalls: 2", "2 answered, 3 bulkhead-full", 100 * ms, 100 * ms},
+		"a short queue": {"maxConcurrentCalls: 1, maxQueue: 2", "3 answered, 2 bulkhead-full", 300 * ms, 300 * ms},
+		"short patience": {"maxConcurrentCalls: 1, maxQueue: 4, maxWait: 150ms, order: fifo", "2 answered, 3 bulkhead-full",
+			200 * ms, 200 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(plain+", bulkhead: {"+c.bulkhead+"}", burst("5"), "services: {s: {serviceTime: 100ms}}"))
@@ -181,7 +197,8 @@ func TestAHedgeCutsTheTail(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
-	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
+	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, " +
+		"circuitBreaker: {disabled: true}"
 	busy := func(more string) time.Duration {
 		r := play(t, world(policy, burst("2"), "services: {s: {workers: 1, serviceTime: 50ms, queue: {none: true}"+more+"}}"))
 		wantEnds(t, r, "2 answered")
@@ -193,8 +210,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 func TestOverloadDrawsItsOwnCost(t *testing.T) {
-	const policy = "maxRetries: 1, initialDelay: 10ms, circuitBreaker: {disabled: true}, retryBudget: {ratio: 0.1, reserve: 0, overloadCost: 2}"
-	const load = "clients: {f: {once: 1000, within: 8s, calls: [s]}}\nservices: {s: {serviceTime: 1ms}}\nfaults: [{outage: s, at: 0s, for: 9s, mode: "
+	const policy = "maxRetries: 1, initialDelay: 10ms, circuitBreaker: {disabled: true}, retryBudget: {ratio: 0.1, " +
+		"reserve: 0, overloadCost: 2}"
+	const load = "clients: {f: {once: 1000, within: 8s, calls: [s]}}\nservices: {s: {serviceTime: 1ms}}\nfaults: " +
+		"[{outage: s, at: 0s, for: 9s, mode: "
 	equal(t, "retries of refused connections", play(t, world(policy, load+"refuse}]")).Attempts-1000, 100)
 	equal(t, "retries of 503", play(t, world(policy, load+"fail}]")).Attempts-1000, 50)
 }
@@ -217,9 +236,12 @@ variants:
 // n attempts at a service that fails with probability p: 1 − pⁿ succeed, and it takes (1 − pⁿ)/(1 − p) attempts.
 func TestAttemptsOfIndependentFailures(t *testing.T) {
 	const n = 20_000
-	r := play(t, world("maxRetries: 3, backoff: fixed, initialDelay: 1ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
+	r := play(t, world("maxRetries: 3, backoff: fixed, initialDelay: 1ms, jitter: none, retryBudget: {disabled: true}, "+
+		"circuitBreaker: {disabled: true}",
 		"clients: {f: {once: 20000, calls: [s]}}", "services: {s: {errorRate: 50%}}"))
 	success := 1 - math.Pow(0.5, 4)
-	within(t, "success", float64(r.Fleets[0].Ends[engine.Answered])/n, success-4*math.Sqrt(success*(1-success)/n), success+4*math.Sqrt(success*(1-success)/n))
-	within(t, "attempts per request", float64(r.Attempts)/n, 1.875-4*1.1/math.Sqrt(n), 1.875+4*1.1/math.Sqrt(n)) // sd of a request's attempts is 1.05
+	within(t, "success", float64(r.Fleets[0].Ends[engine.Answered])/n, success-4*math.Sqrt(success*(1-success)/n),
+		success+4*math.Sqrt(success*(1-success)/n))
+	// sd of a request's attempts is 1.05
+	within(t, "attempts per request", float64(r.Attempts)/n, 1.875-4*1.1/math.Sqrt(n), 1.875+4*1.1/math.Sqrt(n))
 }

@@ -16,7 +16,8 @@ const plain = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {di
 
 // thrice is a policy of three attempts, so long apart, and nothing else.
 func thrice(delay string) string {
-	return "maxRetries: 2, backoff: fixed, jitter: none, initialDelay: " + delay + ", retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
+	return "maxRetries: 2, backoff: fixed, jitter: none, initialDelay: " + delay +
+		", retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
 }
 
 // world is a scenario of 10 s without a warm-up, under one policy.

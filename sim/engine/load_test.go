@@ -69,23 +69,48 @@ func TestCurves(t *testing.T) {
 		fleet, more string
 		want        []stretch
 	}{
-		"steps":          {"curve: [{at: 0s, rate: 100}, {at: 4s, rate: 300}]", "", []stretch{{0, 4 * s, 400}, {4 * s, 10 * s, 1800}}},
-		"ramp up":        {"curve: [{at: 0s, rate: 0}, {at: 10s, rate: 200}], between: ramps", "", []stretch{{0, 5 * s, 250}, {5 * s, 10 * s, 750}}},
-		"ramp down":      {"curve: [{at: 0s, rate: 200}, {at: 10s, rate: 0}], between: ramps", "", []stretch{{0, 5 * s, 750}, {5 * s, 10 * s, 250}}},
-		"level after":    {"curve: [{at: 0s, rate: 0}, {at: 2s, rate: 100}], between: ramps", "", []stretch{{0, 2 * s, 100}, {2 * s, 10 * s, 800}}},
-		"level before":   {"curve: [{at: 5s, rate: 100}, {at: 6s, rate: 10}]", "", []stretch{{0, 6 * s, 600}, {6 * s, 10 * s, 40}}},
-		"a gap":          {"curve: [{at: 0s, rate: 100}, {at: 2s, rate: 0}, {at: 8s, rate: 100}]", "", []stretch{{0, 2 * s, 200}, {2 * s, 8 * s, 0}, {8 * s, 10 * s, 200}}},
-		"a gap, ramped":  {"curve: [{at: 0s, rate: 100}, {at: 2s, rate: 0}, {at: 8s, rate: 0}, {at: 10s, rate: 100}], between: ramps", "", []stretch{{0, 2 * s, 100}, {2 * s, 8 * s, 0}, {8 * s, 10 * s, 100}}},
-		"surge":          {"rate: 100", "faults: [{surge: f, at: 2s, for: 3s, factor: 4}]", []stretch{{0, 2 * s, 200}, {2 * s, 5 * s, 1200}, {5 * s, 10 * s, 500}}},
-		"surge on surge": {"rate: 100", "faults: [{surge: f, at: 2s, for: 4s, factor: 2}, {surge: f, at: 4s, for: 4s, factor: 3}]", []stretch{{0, 2 * s, 200}, {2 * s, 4 * s, 400}, {4 * s, 6 * s, 1200}, {6 * s, 8 * s, 600}, {8 * s, 10 * s, 200}}},
-		"surge of ramp":  {"curve: [{at: 0s, rate: 0}, {at: 10s, rate: 100}], between: ramps", "faults: [{surge: f, at: 5s, for: 4s, factor: 2}]", []stretch{{0, 5 * s, 125}, {5 * s, 9 * s, 560}, {9 * s, 10 * s, 95}}},
+		"steps": {"curve: [{at: 0s, rate: 100}, {at: 4s, rate: 300}]", "", []stretch{
+			{0, 4 * s, 400}, {4 * s, 10 * s, 1800},
+		}},
+		"ramp up": {"curve: [{at: 0s, rate: 0}, {at: 10s, rate: 200}], between: ramps", "", []stretch{
+			{0, 5 * s, 250}, {5 * s, 10 * s, 750},
+		}},
+		"ramp down": {"curve: [{at: 0s, rate: 200}, {at: 10s, rate: 0}], between: ramps", "", []stretch{
+			{0, 5 * s, 750}, {5 * s, 10 * s, 250},
+		}},
+		"level after": {"curve: [{at: 0s, rate: 0}, {at: 2s, rate: 100}], between: ramps", "", []stretch{
+			{0, 2 * s, 100}, {2 * s, 10 * s, 800},
+		}},
+		"level before": {"curve: [{at: 5s, rate: 100}, {at: 6s, rate: 10}]", "", []stretch{
+			{0, 6 * s, 600}, {6 * s, 10 * s, 40},
+		}},
+		"a gap": {"curve: [{at: 0s, rate: 100}, {at: 2s, rate: 0}, {at: 8s, rate: 100}]", "", []stretch{
+			{0, 2 * s, 200}, {2 * s, 8 * s, 0}, {8 * s, 10 * s, 200},
+		}},
+		"a gap, ramped": {
+			"curve: [{at: 0s, rate: 100}, {at: 2s, rate: 0}, {at: 8s, rate: 0}, {at: 10s, rate: 100}], between: ramps", "",
+			[]stretch{{0, 2 * s, 100}, {2 * s, 8 * s, 0}, {8 * s, 10 * s, 100}},
+		},
+		"surge": {"rate: 100", "faults: [{surge: f, at: 2s, for: 3s, factor: 4}]", []stretch{
+			{0, 2 * s, 200}, {2 * s, 5 * s, 1200}, {5 * s, 10 * s, 500},
+		}},
+		"surge on surge": {
+			"rate: 100", "faults: [{surge: f, at: 2s, for: 4s, factor: 2}, {surge: f, at: 4s, for: 4s, factor: 3}]", []stretch{
+				{0, 2 * s, 200}, {2 * s, 4 * s, 400}, {4 * s, 6 * s, 1200}, {6 * s, 8 * s, 600}, {8 * s, 10 * s, 200},
+			},
+		},
+		"surge of ramp": {
+			"curve: [{at: 0s, rate: 0}, {at: 10s, rate: 100}], between: ramps", "faults: [{surge: f, at: 5s, for: 4s, factor: " +
+				"2}]", []stretch{{0, 5 * s, 125}, {5 * s, 9 * s, 560}, {9 * s, 10 * s, 95}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, warm := range []string{"warmUp: 0s", "warmUp: 3s"} {
 				r := offered(t, c.fleet+", arrivals: even, instances: 2", c.more, warm)
 				for _, w := range c.want {
 					got := between(r, r.Fleets[0].Offered, w.from, w.to)
-					within(t, "arrivals from "+w.from.String()+" to "+w.to.String()+", "+warm, float64(got), float64(w.want-2), float64(w.want+2))
+					within(t, "arrivals from "+w.from.String()+" to "+w.to.String()+", "+warm, float64(got), float64(w.want-2),
+						float64(w.want+2))
 				}
 			}
 		})
@@ -114,15 +139,18 @@ func TestOnceSpreadsItsRequests(t *testing.T) {
 }
 
 func TestAClosedLoopWaitsForItsAnswers(t *testing.T) {
-	r := play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}", "services: {s: {serviceTime: 100ms}}"))
+	r := play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
+		"services: {s: {serviceTime: 100ms}}"))
 	equal(t, "requests of 10 users in 100 s, one per second each", total(r.Fleets[0].Offered), 1000)
 	// With one worker of 500 ms the users are held up: throughput is the worker's.
-	r = play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 500ms}}"))
+	r = play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
+		"services: {s: {workers: 1, serviceTime: 500ms}}"))
 	within(t, "answers in 100 s of one worker with 500 ms", float64(total(r.Fleets[0].Answered)), 195, 200)
 }
 
 func TestAClosedLoopKeepsTheLawOfThinkingAndResponse(t *testing.T) {
-	r := play(t, world(plain, "duration: 1000s", "warmUp: 20s", "clients: {f: {users: 50, think: exponential 2s, calls: [s]}}", "services: {s: {workers: 5, serviceTime: exponential 100ms}}"))
+	r := play(t, world(plain, "duration: 1000s", "warmUp: 20s", "clients: {f: {users: 50, think: exponential 2s, calls: "+
+		"[s]}}", "services: {s: {workers: 5, serviceTime: exponential 100ms}}"))
 	f := &r.Fleets[0]
 	response := f.Latency[engine.Before].Mean()
 	rate := float64(total(f.Answered)) / 1000
@@ -131,6 +159,9 @@ func TestAClosedLoopKeepsTheLawOfThinkingAndResponse(t *testing.T) {
 
 func TestEveryInstanceHasAGuardOfItsOwn(t *testing.T) {
 	one := plain + ", bulkhead: {maxConcurrentCalls: 1}"
-	wantEnds(t, play(t, world(one, "clients: {f: {once: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")), "1 answered, 4 bulkhead-full")
-	wantEnds(t, play(t, world(one, "clients: {f: {once: 5, instances: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")), "5 answered")
+	wantEnds(t, play(t, world(one, "clients: {f: {once: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
+		"1 answered, 4 bulkhead-full")
+	wantEnds(
+		t, play(t, world(one, "clients: {f: {once: 5, instances: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
+		"5 answered")
 }

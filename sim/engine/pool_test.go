@@ -19,12 +19,21 @@ func TestConnectionsCostTheirMaking(t *testing.T) {
 		sum, largest     time.Duration
 		most             uint32
 	}{
-		"one connection for all":    {pooled("3", "1"), "serviceTime: 100ms, connections: {cost: 10ms}", 110*ms + 210*ms + 310*ms, 310 * ms, 1},
-		"one each, one core":        {pooled("3", "3"), "serviceTime: 100ms, connections: {cost: 10ms}", 110*ms + 120*ms + 130*ms, 130 * ms, 3},
-		"one each, three cores":     {pooled("3", "3"), "serviceTime: 100ms, connections: {cost: 10ms, cores: 3}", 330 * ms, 110 * ms, 3},
-		"fewer than there might be": {pooled("3", "9"), "serviceTime: 100ms, connections: {cost: 10ms, cores: 3}", 330 * ms, 110 * ms, 3},
-		"a handshake takes its way": {"clients: {f: {once: 1, calls: [{to: s, pool: 1, latency: 5ms}]}}", "serviceTime: 100ms, connections: {cost: 10ms}", 130 * ms, 130 * ms, 1},
-		"without cost":              {pooled("2", "1"), "serviceTime: 100ms", 300 * ms, 200 * ms, 1},
+		"one connection for all": {
+			pooled("3", "1"), "serviceTime: 100ms, connections: {cost: 10ms}", 110*ms + 210*ms + 310*ms, 310 * ms, 1,
+		},
+		"one each, one core": {
+			pooled("3", "3"), "serviceTime: 100ms, connections: {cost: 10ms}", 110*ms + 120*ms + 130*ms, 130 * ms, 3,
+		},
+		"one each, three cores": {
+			pooled("3", "3"), "serviceTime: 100ms, connections: {cost: 10ms, cores: 3}", 330 * ms, 110 * ms, 3,
+		},
+		"fewer than there might be": {
+			pooled("3", "9"), "serviceTime: 100ms, connections: {cost: 10ms, cores: 3}", 330 * ms, 110 * ms, 3,
+		},
+		"a handshake takes its way": {"clients: {f: {once: 1, calls: [{to: s, pool: 1, latency: 5ms}]}}",
+			"serviceTime: 100ms, connections: {cost: 10ms}", 130 * ms, 130 * ms, 1},
+		"without cost": {pooled("2", "1"), "serviceTime: 100ms", 300 * ms, 200 * ms, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(plain, c.clients, "services: {s: {"+c.service+"}}"))
@@ -39,7 +48,8 @@ func TestConnectionsCostTheirMaking(t *testing.T) {
 }
 
 func TestAServiceRefusesFurtherConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 10, instances: 10, calls: [{to: s, pool: 4}]}}", "services: {s: {serviceTime: 100ms, connections: {max: 6}}}"))
+	r := play(t, world(plain, "clients: {f: {once: 10, instances: 10, calls: [{to: s, pool: 4}]}}",
+		"services: {s: {serviceTime: 100ms, connections: {max: 6}}}"))
 	wantEnds(t, r, "6 answered, 4 no-connection")
 	equal(t, "most connections", slices.Max(service1(t, r).Conns), 6)
 	equal(t, "refused", total(service1(t, r).Rejected), 4)
@@ -47,7 +57,8 @@ func TestAServiceRefusesFurtherConnections(t *testing.T) {
 
 // 50 instances with 20 connections each at a database for 100: the others have to try again.
 func TestAConnectionStorm(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 1000, instances: 50, calls: [{to: s, pool: 20}]}}", "services: {s: {serviceTime: 1s, connections: {max: 100, cost: 5ms}}}"))
+	r := play(t, world(plain, "clients: {f: {once: 1000, instances: 50, calls: [{to: s, pool: 20}]}}",
+		"services: {s: {serviceTime: 1s, connections: {max: 100, cost: 5ms}}}"))
 	wantEnds(t, r, "100 answered, 900 no-connection")
 }
 
@@ -58,7 +69,8 @@ func TestWaitingForAConnectionHasATimeout(t *testing.T) {
 }
 
 func TestATimeoutClosesItsConnectionAndTheNextConnectsAgain(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 150ms", "clients: {f: {once: 4, within: 2s, calls: [{to: s, pool: 1}]}}", "services: {s: {serviceTime: 200ms, connections: {cost: 50ms}}}"))
+	r := play(t, world(plain+", attemptTimeout: 150ms", "clients: {f: {once: 4, within: 2s, calls: [{to: s, pool: 1}]}}",
+		"services: {s: {serviceTime: 200ms, connections: {cost: 50ms}}}"))
 	wantEnds(t, r, "4 timed-out")
 	s := service1(t, r)
 	equal(t, "work for nobody", time.Duration(total(s.WasteNS)), 800*ms)
@@ -66,7 +78,8 @@ func TestATimeoutClosesItsConnectionAndTheNextConnectsAgain(t *testing.T) {
 }
 
 func TestAGivenUpHandshakeLeavesNothingBehind(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 50ms", pooled("5", "5"), "services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 100ms}}}"))
+	r := play(t, world(plain+", attemptTimeout: 50ms", pooled("5", "5"),
+		"services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 100ms}}}"))
 	wantEnds(t, r, "5 timed-out")
 	s := service1(t, r)
 	equal(t, "connections while they are made", s.Conns[0], 5)
@@ -74,7 +87,8 @@ func TestAGivenUpHandshakeLeavesNothingBehind(t *testing.T) {
 }
 
 func TestARestartOfTheServiceBreaksConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 20, within: 2s, calls: [{to: s, pool: 1}]}}", "services: {s: {serviceTime: 10ms, connections: {max: 4, cost: 30ms}}}",
+	r := play(t, world(plain, "clients: {f: {once: 20, within: 2s, calls: [{to: s, pool: 1}]}}",
+		"services: {s: {serviceTime: 10ms, connections: {max: 4, cost: 30ms}}}",
 		"faults: [{restart: s, at: 550ms, for: 100ms}]"))
 	wantEnds(t, r, "19 answered, 1 refused") // the one at 600 ms
 	sum, largest := latencies(r)
@@ -86,7 +100,8 @@ func TestARestartOfTheServiceBreaksConnections(t *testing.T) {
 }
 
 func TestARestartOfTheCallerClosesItsConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 40, within: 4s, instances: 2, calls: [{to: s, pool: 3}]}}", "services: {s: {serviceTime: 150ms, connections: {max: 50}}}",
+	r := play(t, world(plain, "clients: {f: {once: 40, within: 4s, instances: 2, calls: [{to: s, pool: 3}]}}",
+		"services: {s: {serviceTime: 150ms, connections: {max: 50}}}",
 		"faults: [{restart: f, at: 2050ms, for: 500ms}]"))
 	s := service1(t, r)
 	equal(t, "connections before", s.Conns[19], 2)
@@ -96,7 +111,8 @@ func TestARestartOfTheCallerClosesItsConnections(t *testing.T) {
 
 // Handshakes under way when connections begin to be refused are refused too.
 func TestARefusingOutageBreaksHandshakes(t *testing.T) {
-	r := play(t, world(plain, pooled("5", "5"), "services: {s: {serviceTime: 10ms, connections: {max: 9, cost: 100ms}}}", "faults: [{outage: s, at: 150ms, for: 2s, mode: refuse}]"))
+	r := play(t, world(plain, pooled("5", "5"), "services: {s: {serviceTime: 10ms, connections: {max: 9, cost: 100ms}}}",
+		"faults: [{outage: s, at: 150ms, for: 2s, mode: refuse}]"))
 	wantEnds(t, r, "1 answered, 4 refused") // one was made by then, and the others were on their way
 	s := service1(t, r)
 	for b, n := range s.Conns[2:] {
@@ -106,13 +122,18 @@ func TestARefusingOutageBreaksHandshakes(t *testing.T) {
 
 func TestPoolsSurviveEveryFault(t *testing.T) {
 	for name, fault := range map[string]string{
-		"refuse": "outage: s, mode: refuse", "fail": "outage: s, mode: fail", "hang": "outage: s", "blackhole": "outage: s, mode: blackhole",
-		"restart of the service": "restart: s", "restart of the fleet": "restart: f", "loss": "loss: s, rate: 50%", "slowdown": "slowdown: s, factor: 50",
+		"refuse": "outage: s, mode: refuse", "fail": "outage: s, mode: fail", "hang": "outage: s",
+		"blackhole":              "outage: s, mode: blackhole",
+		"restart of the service": "restart: s", "restart of the fleet": "restart: f", "loss": "loss: s, rate: 50%",
+		"slowdown": "slowdown: s, factor: 50",
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}"
-			r := play(t, world(policy, "duration: 20s", "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms}]}}",
-				"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: 20, cost: 1ms, cores: 4}}}", "faults: [{at: 5s, for: 5s, "+fault+"}]"))
+			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, " +
+				"circuitBreaker: {disabled: true}"
+			r := play(t,
+				world(policy, "duration: 20s", "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms}]}}",
+					"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: "+
+						"20, cost: 1ms, cores: 4}}}", "faults: [{at: 5s, for: 5s, "+fault+"}]"))
 			s := service1(t, r)
 			equal(t, "connections at the end, of three pools of four", s.Conns[len(s.Conns)-1], 12)
 			within(t, "goodput after it", value(t, r, "goodput(after) > 50%"), 0.9, 1)

@@ -12,7 +12,8 @@ import (
 	"github.com/abate-go/abate/sim/engine"
 )
 
-// everything is a small scenario with most of what there is: two layers, pools, hedges, breakers, bulkheads, gates, faults.
+// everything is a small scenario with most of what there is: two layers, pools, hedges, breakers, bulkheads, gates,
+// faults.
 const everything = `
 duration: 8s
 warmUp: 1s
@@ -67,7 +68,8 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := hash(t, r); got != fresh {
-					t.Errorf("%s, seed %d: %s on an engine that was used before, %s on a new one", s.Variants[v].Name, seed, got, fresh)
+					t.Errorf("%s, seed %d: %s on an engine that was used before, %s on a new one", s.Variants[v].Name, seed,
+						got, fresh)
 				}
 			}
 			if other := seen[fresh]; other != "" {
@@ -86,7 +88,8 @@ func TestARunIsWhatItWas(t *testing.T) {
 	r := playVariant(t, read(t, everything), 0, 1)
 	r.Events = 0 // how many steps the engine takes is its own affair
 	if got := hash(t, r); got != golden {
-		t.Errorf("the run with seed 1 has the hash %s, it was %s: results of the simulator have changed. If that is meant, set golden in same_test.go to the new hash, and say in the change log what moved", got, golden)
+		t.Errorf("the run with seed 1 has the hash %s, it was %s: results of the simulator have changed. If that is meant, "+
+			"set golden in same_test.go to the new hash, and say in the change log what moved", got, golden)
 	}
 }
 
@@ -142,21 +145,24 @@ func TestVariantsMeetTheSameArrivals(t *testing.T) {
 }
 
 func TestAddingOneThingMovesNoOther(t *testing.T) {
-	const alone = "clients: {f: {rate: 100, instances: 3, calls: [s]}%s}\nservices: {s: {workers: 9, serviceTime: exponential 50ms}%s}"
+	const alone = "clients: {f: {rate: 100, instances: 3, calls: [s]}%s}\nservices: {s: {workers: 9, serviceTime: " +
+		"exponential 50ms}%s}"
 	with := func(clients, services, faults string) *engine.Record {
 		text := strings.Replace(strings.Replace(alone, "%s", clients, 1), "%s", services, 1)
 		return play(t, world("attemptTimeout: 200ms", text, faults))
 	}
 	before := with("", "", "")
 	for name, after := range map[string]*engine.Record{
-		"another fleet and service":  with(", g: {rate: 50, calls: [x]}", ", x: {serviceTime: exponential 1ms}", ""),
-		"a closed loop":              with(", g: {users: 9, think: exponential 1s, calls: [x]}", ", x: {}", ""),
-		"a fault of another service": with(", g: {rate: 50, calls: [x]}", ", x: {serviceTime: exponential 1ms}", "faults: [{outage: x, at: 2s, for: 2s}]"),
+		"another fleet and service": with(", g: {rate: 50, calls: [x]}", ", x: {serviceTime: exponential 1ms}", ""),
+		"a closed loop":             with(", g: {users: 9, think: exponential 1s, calls: [x]}", ", x: {}", ""),
+		"a fault of another service": with(", g: {rate: 50, calls: [x]}", ", x: {serviceTime: exponential 1ms}",
+			"faults: [{outage: x, at: 2s, for: 2s}]"),
 	} {
 		if !reflect.DeepEqual(before.Fleets[0].Offered, after.Fleets[0].Offered) {
 			t.Errorf("%s moves the arrivals", name)
 		}
-		if !reflect.DeepEqual(before.Services[0].WorkNS, after.Services[0].WorkNS) || !reflect.DeepEqual(before.Fleets[0].Good, after.Fleets[0].Good) {
+		if !reflect.DeepEqual(before.Services[0].WorkNS, after.Services[0].WorkNS) ||
+			!reflect.DeepEqual(before.Fleets[0].Good, after.Fleets[0].Good) {
 			t.Errorf("%s moves the service times", name)
 		}
 	}
@@ -167,7 +173,8 @@ func TestAddingOneThingMovesNoOther(t *testing.T) {
 }
 
 func TestInstancesDrawFromTheirOwnStreams(t *testing.T) {
-	const two = "clients: {f: {once: 200, instances: 2, calls: [s]}}\nservices: {s: {replicas: 2, balancing: round-robin, serviceTime: exponential 100ms}}"
+	const two = "clients: {f: {once: 200, instances: 2, calls: [s]}}\nservices: {s: {replicas: 2, balancing: " +
+		"round-robin, serviceTime: exponential 100ms}}"
 	r := play(t, world(plain, two))
 	one := play(t, world(plain, strings.Replace(two, "replicas: 2, balancing: round-robin, ", "", 1)))
 	if total(r.Services[0].WorkNS) == total(one.Services[0].WorkNS) {

@@ -18,25 +18,44 @@ func TestQueueingArithmetic(t *testing.T) {
 		ends                     string
 		sum, largest             time.Duration
 	}{
-		"no limit":             {plain, burst("3"), "serviceTime: 100ms", "3 answered", 300 * ms, 100 * ms},
-		"one worker":           {plain, burst("10"), "workers: 1, serviceTime: 100ms", "10 answered", 5500 * ms, 1000 * ms},
-		"two workers":          {plain, burst("5"), "workers: 2, serviceTime: 100ms", "5 answered", 900 * ms, 300 * ms},
-		"fifo":                 {plain, "clients: {f: {once: 3, within: 30ms, calls: [s]}}", "workers: 1, serviceTime: 100ms", "3 answered", 570 * ms, 280 * ms},
-		"lifo":                 {plain, "clients: {f: {once: 3, within: 30ms, calls: [s]}}", "workers: 1, serviceTime: 100ms, queue: {order: lifo}", "3 answered", 570 * ms, 290 * ms},
-		"a full queue":         {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2}", "3 answered, 2 queue-full", 600 * ms, 300 * ms},
-		"no queue":             {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {none: true}", "1 answered, 4 queue-full", 100 * ms, 100 * ms},
-		"seconds of work":      {plain, burst("10"), "workers: 2, serviceTime: 100ms, queue: {work: 250ms}", "7 answered, 3 queue-full", 1600 * ms, 400 * ms},
-		"a silent full queue":  {plain + ", attemptTimeout: 1s", burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2, whenFull: silence}", "3 answered, 2 timed-out", 600 * ms, 300 * ms},
-		"slower together":      {plain, burst("3"), "serviceTime: 100ms, slowsDown: 0.5", "3 answered", 450 * ms, 200 * ms},
-		"slower with a queue":  {plain, burst("4"), "workers: 1, serviceTime: 100ms, slowsQueued: 0.1", "4 answered", 1080 * ms, 430 * ms},
-		"slower, but not more": {plain, burst("4"), "workers: 1, serviceTime: 100ms, slowsQueued: 1, slowsQueuedMax: 1.5", "4 answered", 1250 * ms, 500 * ms},
-		"latency both ways":    {plain, "clients: {f: {once: 2, calls: [{to: s, latency: 10ms}]}}", "workers: 1, serviceTime: 100ms", "2 answered", 340 * ms, 220 * ms},
-		"always an error":      {plain, burst("3"), "serviceTime: 100ms, errorRate: 100%", "3 server-error", 0, 0},
-		"the same row":         {plain, burst("3"), "serviceTime: 100ms, optimisticLock: true", "1 answered, 2 conflict", 100 * ms, 100 * ms},
-		"the same row, again":  {thrice("10ms"), burst("3"), "serviceTime: 100ms, optimisticLock: true", "3 answered", 630 * ms, 320 * ms},
-		"impatient callers":    {plain, "clients: {f: {once: 5, patience: 250ms, calls: [s]}}", "workers: 1, serviceTime: 100ms", "2 answered, 3 timed-out", 300 * ms, 200 * ms},
-		"round robin":          {plain, burst("8"), "replicas: 4, balancing: round-robin, workers: 1, serviceTime: 100ms", "8 answered", 1200 * ms, 200 * ms},
-		"least queue":          {plain, burst("8"), "replicas: 4, balancing: least-queue, workers: 1, serviceTime: 100ms", "8 answered", 1200 * ms, 200 * ms},
+		"no limit":    {plain, burst("3"), "serviceTime: 100ms", "3 answered", 300 * ms, 100 * ms},
+		"one worker":  {plain, burst("10"), "workers: 1, serviceTime: 100ms", "10 answered", 5500 * ms, 1000 * ms},
+		"two workers": {plain, burst("5"), "workers: 2, serviceTime: 100ms", "5 answered", 900 * ms, 300 * ms},
+		"fifo": {plain, "clients: {f: {once: 3, within: 30ms, calls: [s]}}", "workers: 1, serviceTime: 100ms",
+			"3 answered", 570 * ms, 280 * ms},
+		"lifo": {plain, "clients: {f: {once: 3, within: 30ms, calls: [s]}}",
+			"workers: 1, serviceTime: 100ms, queue: {order: lifo}", "3 answered", 570 * ms, 290 * ms},
+		"a full queue": {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2}",
+			"3 answered, 2 queue-full", 600 * ms, 300 * ms},
+		"no queue": {plain, burst("5"), "workers: 1, serviceTime: 100ms, queue: {none: true}",
+			"1 answered, 4 queue-full", 100 * ms, 100 * ms},
+		"seconds of work": {plain, burst("10"), "workers: 2, serviceTime: 100ms, queue: {work: 250ms}",
+			"7 answered, 3 queue-full", 1600 * ms, 400 * ms},
+		"a silent full queue": {
+			plain + ", attemptTimeout: 1s", burst("5"), "workers: 1, serviceTime: 100ms, queue: {limit: 2, whenFull: silence}",
+			"3 answered, 2 timed-out", 600 * ms, 300 * ms,
+		},
+		"slower together": {plain, burst("3"), "serviceTime: 100ms, slowsDown: 0.5", "3 answered", 450 * ms, 200 * ms},
+		"slower with a queue": {
+			plain, burst("4"), "workers: 1, serviceTime: 100ms, slowsQueued: 0.1", "4 answered", 1080 * ms, 430 * ms,
+		},
+		"slower, but not more": {plain, burst("4"), "workers: 1, serviceTime: 100ms, slowsQueued: 1, slowsQueuedMax: 1.5",
+			"4 answered", 1250 * ms, 500 * ms},
+		"latency both ways": {plain, "clients: {f: {once: 2, calls: [{to: s, latency: 10ms}]}}",
+			"workers: 1, serviceTime: 100ms", "2 answered", 340 * ms, 220 * ms},
+		"always an error": {plain, burst("3"), "serviceTime: 100ms, errorRate: 100%", "3 server-error", 0, 0},
+		"the same row": {
+			plain, burst("3"), "serviceTime: 100ms, optimisticLock: true", "1 answered, 2 conflict", 100 * ms, 100 * ms,
+		},
+		"the same row, again": {
+			thrice("10ms"), burst("3"), "serviceTime: 100ms, optimisticLock: true", "3 answered", 630 * ms, 320 * ms,
+		},
+		"impatient callers": {plain, "clients: {f: {once: 5, patience: 250ms, calls: [s]}}", "workers: 1, serviceTime: 100ms",
+			"2 answered, 3 timed-out", 300 * ms, 200 * ms},
+		"round robin": {plain, burst("8"), "replicas: 4, balancing: round-robin, workers: 1, serviceTime: 100ms",
+			"8 answered", 1200 * ms, 200 * ms},
+		"least queue": {plain, burst("8"), "replicas: 4, balancing: least-queue, workers: 1, serviceTime: 100ms",
+			"8 answered", 1200 * ms, 200 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(c.policy, c.clients, "services: {s: {"+c.service+"}}"))
@@ -60,19 +79,29 @@ func TestRandomReplicasAreUneven(t *testing.T) {
 
 func service1(t *testing.T, r *engine.Record) *engine.ServiceRecord { return service(t, r, "s") }
 
-// Little's law: the mean number waiting is the rate of arrivals times the mean wait, as sums: ∫ waiting dt = Σ waits. All
-// times here lie in the middle of a bin of 100 ms, so that the samples at the ends of the bins are the whole integral.
+// Little's law: the mean number waiting is the rate of arrivals times the mean wait, as sums: ∫ waiting dt = Σ waits.
+// All times here lie in the middle of a bin of 100 ms, so that the samples at the ends of the bins are the whole
+// integral.
 func TestLittlesLaw(t *testing.T) {
 	const link = ", calls: [{to: s, latency: 50ms}]}}"
 	for name, lines := range map[string][]string{
-		"fifo":         {"clients: {f: {once: 40" + link, "services: {s: {workers: 1, serviceTime: 100ms}}"},
-		"lifo":         {"clients: {f: {once: 40, within: 4s" + link, "services: {s: {workers: 1, serviceTime: 200ms, queue: {order: lifo}}}"},
-		"replicas":     {"clients: {f: {once: 60, within: 6s" + link, "services: {s: {replicas: 3, workers: 2, serviceTime: 600ms, balancing: round-robin}}"},
-		"a hang":       {"clients: {f: {once: 40, within: 4s" + link, "services: {s: {workers: 1, serviceTime: 100ms}}", "faults: [{outage: s, at: 2050ms, for: 2s}]"},
-		"a chain":      {"clients: {f: {once: 20, within: 2s, calls: [{to: m, latency: 50ms}]}}", "services: {m: {workers: 2, serviceTime: 100ms, calls: [{to: s, latency: 100ms}]}, s: {workers: 1, serviceTime: 300ms}}"},
-		"left behind":  {"clients: {f: {once: 20, patience: 300ms" + link, "services: {s: {workers: 1, serviceTime: 100ms}}"},
-		"fewer hands":  {"clients: {f: {once: 40, within: 4s" + link, "services: {s: {workers: 4, serviceTime: 400ms}}", "faults: [{capacity: s, at: 1050ms, for: 3s, factor: 0.5}]"},
-		"a full queue": {"clients: {f: {once: 40" + link, "services: {s: {workers: 1, serviceTime: 200ms, queue: {limit: 30}}}"},
+		"fifo": {"clients: {f: {once: 40" + link, "services: {s: {workers: 1, serviceTime: 100ms}}"},
+		"lifo": {"clients: {f: {once: 40, within: 4s" + link,
+			"services: {s: {workers: 1, serviceTime: 200ms, queue: {order: lifo}}}"},
+		"replicas": {"clients: {f: {once: 60, within: 6s" + link,
+			"services: {s: {replicas: 3, workers: 2, serviceTime: 600ms, balancing: round-robin}}"},
+		"a hang": {"clients: {f: {once: 40, within: 4s" + link, "services: {s: {workers: 1, serviceTime: 100ms}}",
+			"faults: [{outage: s, at: 2050ms, for: 2s}]"},
+		"a chain": {
+			"clients: {f: {once: 20, within: 2s, calls: [{to: m, latency: 50ms}]}}", "services: {m: {workers: 2, serviceTime: " +
+				"100ms, calls: [{to: s, latency: 100ms}]}, s: {workers: 1, serviceTime: 300ms}}",
+		},
+		"left behind": {"clients: {f: {once: 20, patience: 300ms" + link, "services: {s: {workers: 1, serviceTime: 100ms}}"},
+		"fewer hands": {"clients: {f: {once: 40, within: 4s" + link, "services: {s: {workers: 4, serviceTime: 400ms}}",
+			"faults: [{capacity: s, at: 1050ms, for: 3s, factor: 0.5}]"},
+		"a full queue": {
+			"clients: {f: {once: 40" + link, "services: {s: {workers: 1, serviceTime: 200ms, queue: {limit: 30}}}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(plain, append(lines, "duration: 20s")...))
@@ -86,10 +115,11 @@ func TestLittlesLaw(t *testing.T) {
 	}
 }
 
-// One worker of 10 ms meets a request every 5 ms. At 20 ms, for the first time, one has waited for 5 ms or more and left
-// another one behind, so the first drop is at 120 ms; the next follow after 100/√n ms, when a worker is free.
+// One worker of 10 ms meets a request every 5 ms. At 20 ms, for the first time, one has waited for 5 ms or more and
+// left another one behind, so the first drop is at 120 ms; the next follow after 100/√n ms, when a worker is free.
 func TestCoDelDropsByItsControlLaw(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 200, within: 1s, calls: [s]}}", "services: {s: {workers: 1, serviceTime: 10ms, queue: {order: codel}}}"))
+	r := play(t, world(plain, "clients: {f: {once: 200, within: 1s, calls: [s]}}",
+		"services: {s: {workers: 1, serviceTime: 10ms, queue: {order: codel}}}"))
 	drops := service1(t, r).Rejected
 	var want [6]uint32
 	at, n := 120.0, 1
@@ -108,7 +138,8 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 
 func TestExpiredRequestsAreDroppedWhenTheirTurnComes(t *testing.T) {
 	five := func(queue string) *engine.ServiceRecord {
-		r := play(t, world(plain+", attemptTimeout: 250ms", burst("5"), "services: {s: {workers: 1, serviceTime: 100ms"+queue+"}}"))
+		r := play(
+			t, world(plain+", attemptTimeout: 250ms", burst("5"), "services: {s: {workers: 1, serviceTime: 100ms"+queue+"}}"))
 		wantEnds(t, r, "2 answered, 3 timed-out")
 		return service1(t, r)
 	}
@@ -122,7 +153,8 @@ func TestExpiredRequestsAreDroppedWhenTheirTurnComes(t *testing.T) {
 
 func TestAShareOfRequestsFails(t *testing.T) {
 	r := play(t, world(plain, burst("10000"), "services: {s: {serviceTime: 1ms, errorRate: 30%}}"))
-	within(t, "errors of 10,000", float64(r.Fleets[0].Ends[engine.ServerError]), 3000-4*math.Sqrt(2100), 3000+4*math.Sqrt(2100))
+	within(t, "errors of 10,000", float64(r.Fleets[0].Ends[engine.ServerError]), 3000-4*math.Sqrt(2100),
+		3000+4*math.Sqrt(2100))
 }
 
 func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
@@ -132,7 +164,8 @@ func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
 	equal(t, "arrivals", total(arrival.Fleets[0].Offered), total(start.Fleets[0].Offered))
 	// First come, first served: the k-th arrival gets the k-th draw either way.
 	equal(t, "work", total(arrival.Services[0].WorkNS), total(start.Services[0].WorkNS))
-	const upside = "clients: {f: {rate: 80, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: exponential 10ms, queue: {order: lifo}}}"
+	const upside = "clients: {f: {rate: 80, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: exponential 10ms, " +
+		"queue: {order: lifo}}}"
 	start, arrival = play(t, world(plain, upside)), play(t, world(plain, upside, "model: {serviceTimeDrawn: arrival}"))
 	a, _ := latencies(start)
 	b, _ := latencies(arrival)
@@ -150,16 +183,31 @@ func TestCallsOfAService(t *testing.T) {
 		sum, largest time.Duration
 		a, b         int64
 	}{
-		"in sequence":            {"s: {serviceTime: 10ms, calls: [a, b]}" + ab, "2 answered", 620 * ms, 310 * ms, 2, 2},
-		"in parallel":            {"s: {serviceTime: 10ms, calls: [a, b], parallel: true}" + ab, "2 answered", 420 * ms, 210 * ms, 2, 2},
-		"several times":          {"s: {serviceTime: 10ms, calls: [{to: a, times: 3}]}" + a, "2 answered", 620 * ms, 310 * ms, 6, 0},
-		"several at once":        {"s: {serviceTime: 10ms, calls: [{to: a, times: 3}], parallel: true}" + a, "2 answered", 220 * ms, 110 * ms, 6, 0},
-		"the second fails":       {"s: {serviceTime: 10ms, calls: [a, b]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}", "2 bad-gateway", 0, 0, 2, 2},
-		"the first fails":        {"s: {serviceTime: 10ms, calls: [b, a]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}", "2 bad-gateway", 0, 0, 0, 2},
-		"an optional one fails":  {"s: {serviceTime: 10ms, calls: [{to: b, optional: true}, a]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}", "2 answered", 220 * ms, 110 * ms, 2, 2},
-		"own work fails":         {"s: {serviceTime: 10ms, calls: [a], errorRate: 100%}" + a, "2 server-error", 0, 0, 0, 0},
-		"own work fails at last": {"s: {serviceTime: 10ms, calls: [a], callsFirst: true, errorRate: 100%}" + a, "2 server-error", 0, 0, 2, 0},
-		"the worker waits":       {"s: {workers: 1, serviceTime: 10ms, calls: [a]}" + a, "2 answered", 330 * ms, 220 * ms, 2, 0},
+		"in sequence": {"s: {serviceTime: 10ms, calls: [a, b]}" + ab, "2 answered", 620 * ms, 310 * ms, 2, 2},
+		"in parallel": {
+			"s: {serviceTime: 10ms, calls: [a, b], parallel: true}" + ab, "2 answered", 420 * ms, 210 * ms, 2, 2,
+		},
+		"several times": {
+			"s: {serviceTime: 10ms, calls: [{to: a, times: 3}]}" + a, "2 answered", 620 * ms, 310 * ms, 6, 0,
+		},
+		"several at once": {
+			"s: {serviceTime: 10ms, calls: [{to: a, times: 3}], parallel: true}" + a, "2 answered", 220 * ms, 110 * ms, 6, 0,
+		},
+		"the second fails": {
+			"s: {serviceTime: 10ms, calls: [a, b]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}", "2 bad-gateway", 0, 0, 2, 2,
+		},
+		"the first fails": {
+			"s: {serviceTime: 10ms, calls: [b, a]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}", "2 bad-gateway", 0, 0, 0, 2,
+		},
+		"an optional one fails": {
+			"s: {serviceTime: 10ms, calls: [{to: b, optional: true}, a]}, a: {serviceTime: 100ms}, b: {errorRate: 100%}",
+			"2 answered", 220 * ms, 110 * ms, 2, 2,
+		},
+		"own work fails": {"s: {serviceTime: 10ms, calls: [a], errorRate: 100%}" + a, "2 server-error", 0, 0, 0, 0},
+		"own work fails at last": {
+			"s: {serviceTime: 10ms, calls: [a], callsFirst: true, errorRate: 100%}" + a, "2 server-error", 0, 0, 2, 0,
+		},
+		"the worker waits": {"s: {workers: 1, serviceTime: 10ms, calls: [a]}" + a, "2 answered", 330 * ms, 220 * ms, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := play(t, world(plain, burst("2"), "services: {"+c.services+"}"))

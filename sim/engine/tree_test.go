@@ -11,7 +11,8 @@ import (
 
 // chained is three layers of three attempts each: f calls a, a calls b, b calls c.
 func chained(more string, lines ...string) string {
-	text := world(thrice("10ms")+more, append([]string{"services: {a: {calls: [b]}, b: {calls: [c]}, c: {errorRate: 100%}}"}, lines...)...)
+	text := world(thrice("10ms")+more,
+		append([]string{"services: {a: {calls: [b]}, b: {calls: [c]}, c: {errorRate: 100%}}"}, lines...)...)
 	if !strings.Contains(text, "clients:") {
 		text = "clients: {f: {once: 1, calls: [a]}}\n" + text
 	}
@@ -43,7 +44,9 @@ func TestALayerThatKnowsTheOthersSharesItsAttempts(t *testing.T) {
 }
 
 func TestALayerThatIsNaiveMultiplies(t *testing.T) {
-	for naive, want := range map[string]int64{"": 3, "f": 9, "a": 27, "b": 9, "f, b": 27, "a, b": 27, "f, a": 27, "f, a, b": 27} {
+	for naive, want := range map[string]int64{
+		"": 3, "f": 9, "a": 27, "b": 9, "f, b": 27, "a, b": 27, "f, a": 27, "f, a, b": 27,
+	} {
 		text := strings.Replace(chained(""), "{only: {", "{only: {naive: ["+naive+"], ", 1)
 		equal(t, "attempts at the end, naive: "+naive, total(service(t, play(t, text), "c").Arrived), want)
 	}
@@ -51,18 +54,22 @@ func TestALayerThatIsNaiveMultiplies(t *testing.T) {
 	equal(t, "attempts at the end of a naive call", total(service(t, play(t, text), "c").Arrived), 9)
 }
 
-// Whatever goes wrong, wherever: one request is never more than three attempts at the end of the chain, if the first call
-// does not hedge. Its hedges are its own affair.
+// Whatever goes wrong, wherever: one request is never more than three attempts at the end of the chain, if the first
+// call does not hedge. Its hedges are its own affair.
 func TestNoTroubleMakesAChainExceedItsFirstCall(t *testing.T) {
 	for _, owner := range []string{"nearest", "edge"} {
 		for _, trouble := range []string{
-			"outage: c, mode: refuse", "outage: c, mode: hang", "outage: c, mode: blackhole", "outage: c, mode: fail", "outage: b, mode: hang", "outage: a, mode: blackhole",
-			"loss: c, rate: 50%", "loss: b, rate: 50%", "loss: a, rate: 60%", "errors: b, rate: 70%", "errors: a, rate: 70%", "slowdown: c, add: 300ms", "slowdown: b, add: exponential 100ms",
+			"outage: c, mode: refuse", "outage: c, mode: hang", "outage: c, mode: blackhole", "outage: c, mode: fail",
+			"outage: b, mode: hang", "outage: a, mode: blackhole",
+			"loss: c, rate: 50%", "loss: b, rate: 50%", "loss: a, rate: 60%", "errors: b, rate: 70%", "errors: a, rate: 70%",
+			"slowdown: c, add: 300ms", "slowdown: b, add: exponential 100ms",
 		} {
 			for _, model := range []string{"", "model: {cancellation: propagates}", "model: {ties: timeout-first}"} {
-				text := chained(", attemptTimeout: 100ms, hedge: {delay: 30ms}, retryOwner: "+owner, "clients: {f: {once: 200, within: 9s, calls: [{to: a, latency: 1ms}]}}",
+				text := chained(", attemptTimeout: 100ms, hedge: {delay: 30ms}, retryOwner: "+owner,
+					"clients: {f: {once: 200, within: 9s, calls: [{to: a, latency: 1ms}]}}",
 					"faults: [{"+trouble+", at: 2s, for: 5s}, {errors: c, rate: 50%, at: 0s, for: 9s}]", model)
-				text = strings.Replace(text, "retryOwner: "+owner+"}", "retryOwner: "+owner+"}, services: {a: {hedge: {disabled: true}}}", 1)
+				text = strings.Replace(text, "retryOwner: "+owner+"}",
+					"retryOwner: "+owner+"}, services: {a: {hedge: {disabled: true}}}", 1)
 				text = strings.Replace(text, "c: {errorRate: 100%}", "c: {workers: 5, serviceTime: exponential 20ms}", 1)
 				if n := total(service(t, play(t, text), "c").Arrived); n > 3*200 {
 					t.Errorf("%s, %s, %s: 200 requests became %d attempts, allowed are 600", owner, trouble, model, n)
@@ -79,20 +86,29 @@ func FuzzChain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte, seed uint64) {
 		d := &dice{bytes: bytes}
 		fault := func() string {
-			return "{" + d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole", "outage: %s, mode: fail", "loss: %s, rate: 50%%", "errors: %s, rate: 60%%",
-				"slowdown: %s, add: 150ms", "restart: %s") + ", at: " + d.pick("0s", "30ms", "200ms") + ", for: " + d.pick("10ms", "100ms", "1s") + "}"
+			return "{" + d.pick("outage: %s", "outage: %s, mode: refuse", "outage: %s, mode: blackhole",
+				"outage: %s, mode: fail", "loss: %s, rate: 50%%", "errors: %s, rate: 60%%",
+				"slowdown: %s, add: 150ms", "restart: %s") + ", at: " + d.pick("0s", "30ms", "200ms") + ", for: " +
+				d.pick("10ms", "100ms", "1s") + "}"
 		}
-		faults := fmt.Sprintf(fault()+", "+fault()+", "+fault(), d.pick("a", "b", "c"), d.pick("a", "b", "c"), d.pick("a", "b", "c"))
+		faults := fmt.Sprintf(fault()+", "+fault()+", "+fault(), d.pick("a", "b", "c"), d.pick("a", "b", "c"),
+			d.pick("a", "b", "c"))
 		layer := func(name string) string {
-			return name + ": {" + list("maxRetries: "+d.pick("2", "0", "1", "7"), "attemptTimeout: "+d.pick("50ms", "200ms", "1s"), d.maybe("retryOwner: edge"),
-				d.maybe("hedge: {delay: 5ms, maxHedges: 3}", "hedge: {delay: 20ms}"), d.maybe("timeout: 1s"), d.maybe("circuitBreaker: {disabled: false, failureRateThreshold: 0.5, minimumNumberOfCalls: 2}")) + "}"
+			return name + ": {" + list("maxRetries: "+d.pick("2", "0", "1", "7"),
+				"attemptTimeout: "+d.pick("50ms", "200ms", "1s"), d.maybe("retryOwner: edge"),
+				d.maybe("hedge: {delay: 5ms, maxHedges: 3}", "hedge: {delay: 20ms}"), d.maybe("timeout: 1s"),
+				d.maybe("circuitBreaker: {disabled: false, failureRateThreshold: 0.5, minimumNumberOfCalls: 2}")) + "}"
 		}
-		text := "clients: {f: {once: 3, within: 2s, calls: [" + d.pick("a", "{to: a, pool: 2}", "{to: a, latency: 5ms}") + "]}}\n" +
-			"services: {a: {replicas: " + d.pick("1", "3") + ", calls: [b]}, b: {workers: " + d.pick("1", "9") + ", calls: [c]}, c: {workers: 2, serviceTime: 10ms}}\n" +
+		text := "clients: {f: {once: 3, within: 2s, calls: [" + d.pick("a", "{to: a, pool: 2}", "{to: a, latency: 5ms}") +
+			"]}}\n" +
+			"services: {a: {replicas: " + d.pick("1", "3") + ", calls: [b]}, b: {workers: " + d.pick("1", "9") +
+			", calls: [c]}, c: {workers: 2, serviceTime: 10ms}}\n" +
 			"faults: [" + faults + "]\nmodel: {cancellation: " + d.pick("ignored", "propagates") + "}\n"
 		retries := d.pick("2", "1", "5")
-		text += "variants: {only: {policy: {" + d.maybe("protect: {b: {shed: {concurrency: fixed, maxConcurrency: 1}}}, ", "protect: {c: {}}, ") +
-			"defaults: {" + thrice("10ms") + "}, services: {" + layer("b") + ", " + layer("c") + ", a: {maxRetries: " + retries + ", attemptTimeout: 500ms}}}}}\n"
+		text += "variants: {only: {policy: {" +
+			d.maybe("protect: {b: {shed: {concurrency: fixed, maxConcurrency: 1}}}, ", "protect: {c: {}}, ") +
+			"defaults: {" + thrice("10ms") + "}, services: {" + layer("b") + ", " + layer("c") + ", a: {maxRetries: " + retries +
+			", attemptTimeout: 500ms}}}}}\n"
 		s := read(t, "duration: 5s\nwarmUp: 0s\n"+text)
 		r := playVariant(t, s, 0, seed)
 		allowed, _ := strconv.ParseInt(retries, 10, 64)
@@ -117,14 +133,17 @@ func TestACalleeThatDoesNotAnswerHasUsedWhatItWasGiven(t *testing.T) {
 		{"s: {}", "protect: {s: {}}, ", "fail", 4}, // it says that it has used nothing
 		{"s: {calls: [x]}, x: {}", "", "hang", 2},
 	} {
-		const retries = "maxRetries: 3, backoff: fixed, jitter: none, initialDelay: 10ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, attemptTimeout: 100ms"
-		text := world(retries, "clients: {f: {once: 2, within: 4s, calls: [s]}}", "services: {"+c.service+"}", "faults: [{outage: s, at: 1s, for: 5s, mode: "+c.mode+"}]")
+		const retries = "maxRetries: 3, backoff: fixed, jitter: none, initialDelay: 10ms, retryBudget: {disabled: true}, " +
+			"circuitBreaker: {disabled: true}, attemptTimeout: 100ms"
+		text := world(retries, "clients: {f: {once: 2, within: 4s, calls: [s]}}", "services: {"+c.service+"}",
+			"faults: [{outage: s, at: 1s, for: 5s, mode: "+c.mode+"}]")
 		r := play(t, strings.Replace(text, "{policy: {", "{policy: {"+c.gate, 1))
 		equal(t, fmt.Sprintf("%s, %s%s: attempts", c.service, c.gate, c.mode), total(service(t, r, "s").Arrived), 1+c.want)
 	}
 }
 
-// A layer that has tried what its own policy allows says that this was all. A caller that has no part in it does not hear it.
+// A layer that has tried what its own policy allows says that this was all. A caller that has no part in it does not
+// hear it.
 func TestALayerThatHasTriedWhatItMaySaysSo(t *testing.T) {
 	for owner, want := range map[string][2]int64{
 		"nearest": {2 + 1, 1 + 2 + 2}, // the first attempt of all finds out that a speaks, and leaves it nothing

@@ -14,8 +14,10 @@ import (
 // measured has a value for everything that can be measured: 1 request per bin of 100 ms; the
 // worker takes 20 ms; from 2 s to 4 s connections are refused, twice per request.
 func measured(t *testing.T) *engine.Record {
-	return play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 10ms, jitter: none, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}",
-		"clients: {f: {once: 100, within: 10s, calls: [{to: s, pool: 2, latency: 1ms}]}}", "services: {s: {workers: 2, serviceTime: 20ms}}",
+	return play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 10ms, jitter: none, retryBudget: {disabled: "+
+		"true}, circuitBreaker: {disabled: true}",
+		"clients: {f: {once: 100, within: 10s, calls: [{to: s, pool: 2, latency: 1ms}]}}",
+		"services: {s: {workers: 2, serviceTime: 20ms}}",
 		"faults: [{outage: s, at: 2s, for: 2s, mode: refuse}]"))
 }
 
@@ -24,9 +26,12 @@ func TestMeasuresAreWhatTheySay(t *testing.T) {
 	for text, want := range map[string]float64{
 		"collapse < 1%": 0, "recovery < 10s": 0, "goodput > 1%": 0.8, "goodput(f, during) > 1%": 0, "goodput(after) > 1%": 1,
 		"amplification(s) < 9": 1.2, "amplification(s, during) < 9": 2, "amplification(s, before) < 9": 1,
-		"attempts(s) < 9/s": 12, "attempts(s, during) < 9/s": 20, "retries(s, during) < 9/s": 10, "retries < 9/s": 2, "retries(s, after) < 9/s": 0,
-		"failures > 1%": 0.2, "failures(during) > 1%": 1, "refused < 1%": 0, "offered(f) > 1/s": 10, "offered(before) > 1/s": 10,
-		"userVisible < 45s": 2, "served(p50) < 9s": 3, "queueWait(s) < 1s": 0, "queue(s) < 9": 0, "waste(s, after) < 5%": 0,
+		"attempts(s) < 9/s": 12, "attempts(s, during) < 9/s": 20, "retries(s, during) < 9/s": 10, "retries < 9/s": 2,
+		"retries(s, after) < 9/s": 0,
+		"failures > 1%":           0.2, "failures(during) > 1%": 1, "refused < 1%": 0, "offered(f) > 1/s": 10,
+		"offered(before) > 1/s": 10,
+		"userVisible < 45s":     2, "served(p50) < 9s": 3, "queueWait(s) < 1s": 0, "queue(s) < 9": 0,
+		"waste(s, after) < 5%":        0,
 		"utilization(s, before) < 9%": 0.1, "utilization(s, during) < 9%": 0, "peak(s) < 9/s": 100, "connections(s) < 9": 1,
 	} {
 		if got := value(t, r, text); math.Abs(got-want) > 1e-9 {
@@ -48,7 +53,8 @@ func TestEveryMeasureHasAValueInEveryWindow(t *testing.T) {
 			switch {
 			case w != expect.All && !m.Window, m.Name == "gateWait", slices.Contains(ofConsumers, m.Name):
 				continue
-			case w == expect.During && (m.Name == "latency" || m.Name == "queueWait" || m.Name == "waste" || m.Name == "response"):
+			case w == expect.During && (m.Name == "latency" || m.Name == "queueWait" || m.Name == "waste" ||
+				m.Name == "response"):
 				continue // nobody is answered then, and there is no work
 			}
 			if m.Subject == expect.Service && m.SubjectNeed == expect.Required {
@@ -80,7 +86,8 @@ func TestWhatCannotBeMeasuredIsNotANumber(t *testing.T) {
 }
 
 func TestMeasuresOfSeveralFleets(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 30, calls: [s]}, g: {once: 10, calls: [x]}}", "services: {s: {}, x: {errorRate: 100%}}"))
+	r := play(t, world(plain, "clients: {f: {once: 30, calls: [s]}, g: {once: 10, calls: [x]}}",
+		"services: {s: {}, x: {errorRate: 100%}}"))
 	equal(t, "goodput", value(t, r, "goodput > 1%"), 0.75)
 	equal(t, "goodput of f", value(t, r, "goodput(f) > 1%"), 1)
 	equal(t, "goodput of g", value(t, r, "goodput(g) > 1%"), 0)
@@ -170,7 +177,8 @@ func TestCollapseIsGoodputThatStaysDown(t *testing.T) {
 
 func TestBinsAreCoarserInLongRuns(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
-		time.Second: 100 * ms, 10 * time.Minute: 100 * ms, 10*time.Minute + 1: 200 * ms, 4 * time.Hour: 2400 * ms, 168 * time.Hour: 100800 * ms,
+		time.Second: 100 * ms, 10 * time.Minute: 100 * ms, 10*time.Minute + 1: 200 * ms, 4 * time.Hour: 2400 * ms,
+		168 * time.Hour: 100800 * ms,
 	} {
 		equal(t, fmt.Sprintf("bin of %v", length), engine.BinOf(length), want)
 	}

@@ -72,7 +72,8 @@ func (q *Queue) Push(at int64, target, meta uint32) {
 }
 
 func (q *Queue) backwards(at int64) {
-	panic(fmt.Sprintf("kernel: event pushed at %d ns, but it is %d ns already; push at or after the event popped last", at, q.now))
+	panic(fmt.Sprintf("kernel: event pushed at %d ns, but it is %d ns already; push at or after the event popped last",
+		at, q.now))
 }
 
 // file puts an event into the slot where it belongs.

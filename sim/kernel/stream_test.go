@@ -85,7 +85,8 @@ func TestVariatesHaveTheirMoments(t *testing.T) {
 		}
 		for k := 1; k < len(sums); k++ {
 			want := row.moment(k)
-			near(t, row.name+" to the power "+string(rune('0'+k)), sums[k]/draws, want, math.Sqrt(row.moment(2*k)-want*want), draws)
+			near(t, row.name+" to the power "+string(rune('0'+k)), sums[k]/draws, want,
+				math.Sqrt(row.moment(2*k)-want*want), draws)
 		}
 	}
 }

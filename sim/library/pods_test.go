@@ -27,8 +27,8 @@ func TestPodsAreGuardedByTheConnectionPolicy(t *testing.T) {
 	}
 }
 
-// 1,000 workers that try again 100 ms after a refusal, which takes 0.2 ms to come back, are 1,000 / 0.1002 attempts a second
-// once all of them have failed, which is so 1.5 s after the server has gone.
+// 1,000 workers that try again 100 ms after a refusal, which takes 0.2 ms to come back, are 1,000 / 0.1002 attempts a
+// second once all of them have failed, which is so 1.5 s after the server has gone.
 func TestPodsKnockTenThousandTimesASecond(t *testing.T) {
 	s := load(t, "pods-reconnect.yaml")
 	var rates []float64
@@ -48,10 +48,12 @@ func TestGuardedPodsComeBackGently(t *testing.T) {
 		value := func(variant, measure, subject string) float64 {
 			return play(t, s, variant, seed).Value(&expect.Expectation{Measure: measure, Subject: subject})
 		}
-		if naive, guarded := value("unguarded", "connectPeak", "postgres"), value("guarded", "connectPeak", "postgres"); guarded > 0.1*naive {
+		if naive, guarded := value("unguarded", "connectPeak", "postgres"),
+			value("guarded", "connectPeak", "postgres"); guarded > 0.1*naive {
 			t.Errorf("seed %d: at most %v attempts to connect in 100 ms, unguarded %v", seed, guarded, naive)
 		}
-		if naive, guarded := value("unguarded", "unopened", "postgres"), value("guarded", "unopened", "postgres"); guarded > 0.05*naive {
+		if naive, guarded := value("unguarded", "unopened", "postgres"),
+			value("guarded", "unopened", "postgres"); guarded > 0.05*naive {
 			t.Errorf("seed %d: %v refused connections, unguarded %v", seed, guarded, naive)
 		}
 		if serving := value("guarded", "serving", "pods"); !(serving <= 5) {

@@ -68,8 +68,8 @@ func near(t *testing.T, what string, values []float64, want, wantSD float64) {
 	}
 }
 
-// 10,000 requests/s that are refused for 30 s and tried again after 1, 2 and 3 s: 10,000 × (30 + 29 + 28 + 27) attempts,
-// 40,000/s from the fourth second on.
+// 10,000 requests/s that are refused for 30 s and tried again after 1, 2 and 3 s: 10,000 × (30 + 29 + 28 + 27)
+// attempts, 40,000/s from the fourth second on.
 func TestCheckoutSends1140000AttemptsIntoTheOutage(t *testing.T) {
 	s := load(t, "checkout-outage.yaml")
 	s.Clients[0].Arrivals = scenario.Even
@@ -86,8 +86,8 @@ func TestCheckoutSends1140000AttemptsIntoTheOutage(t *testing.T) {
 	}
 }
 
-// What holds while the database fails and nothing cuts a request short: every layer multiplies, unless it shares its attempts
-// with the layer that called it.
+// What holds while the database fails and nothing cuts a request short: every layer multiplies, unless it shares its
+// attempts with the layer that called it.
 func TestChainMultipliesAttempts(t *testing.T) {
 	var none [3]int64
 	for _, c := range []struct {
@@ -110,14 +110,15 @@ func TestChainMultipliesAttempts(t *testing.T) {
 		for i, want := range c.want {
 			e := &r.Edges[i]
 			if got := e.Attempts; got != want*requests+c.learning[i] {
-				t.Errorf("%s: %d attempts from %s to %s for %d requests, want %d each", c.variant, got, e.Caller, e.Callee, requests, want)
+				t.Errorf("%s: %d attempts from %s to %s for %d requests, want %d each", c.variant, got, e.Caller, e.Callee,
+					requests, want)
 			}
 		}
 	}
 }
 
-// 1,000 clients, refused for 60 s. Every second: 60 attempts each. After 1, 2, 3 … s: at 0, 1, 3, 6, 10, 15, 21, 28, 36,
-// 45 and 55 s. After 1, 2, 4 … s: at 0, 1, 3, 7, 15 and 31 s.
+// 1,000 clients, refused for 60 s. Every second: 60 attempts each. After 1, 2, 3 … s: at 0, 1, 3, 6, 10, 15, 21, 28,
+// 36, 45 and 55 s. After 1, 2, 4 … s: at 0, 1, 3, 7, 15 and 31 s.
 func TestThousandClientsSendAsManyAttemptsAsThereAre(t *testing.T) {
 	for variant, want := range map[string]struct{ attempts, retries int }{
 		"fixed": {60_000, 59_000}, "linear": {11_000, 10_000}, "exponential": {6_000, 5_000},
@@ -179,7 +180,8 @@ func TestPodsAreRefusedNineHundredConnections(t *testing.T) {
 	}
 }
 
-// 200 threads, 30 % of requests hold one for 10 s and the others for 0.1 s: 200 / (0.3·10 + 0.7·0.1) = 65.15 requests/s.
+// 200 threads, 30 % of requests hold one for 10 s and the others for 0.1 s: 200 / (0.3·10 + 0.7·0.1) = 65.15
+// requests/s.
 func TestGatewayHasACeiling(t *testing.T) {
 	s := load(t, "gateway-slowdown.yaml")
 	s.Faults = s.Faults[:1]
@@ -195,7 +197,8 @@ func TestGatewayHasACeiling(t *testing.T) {
 	near(t, "requests/s", rates, 200/(0.3*10+0.7*0.1), 0)
 }
 
-// The storm ends with the load: at 4h10m of the run, four hours after the outage, 2,500/s × 4 attempts fall below 12,000/s.
+// The storm ends with the load: at 4h10m of the run, four hours after the outage, 2,500/s × 4 attempts fall below
+// 12,000/s.
 func TestFourHourStormEndsWhenLoadFallsBelowAQuarter(t *testing.T) {
 	s := load(t, "checkout-four-hours.yaml")
 	r := play(t, s, "unguarded", 1)
@@ -205,7 +208,8 @@ func TestFourHourStormEndsWhenLoadFallsBelowAQuarter(t *testing.T) {
 	}
 }
 
-// What an exact run of 10,000,000 came to, which call once within the 2 minutes of the outage, and again after 1, 2, 4 … 60 s.
+// What an exact run of 10,000,000 came to, which call once within the 2 minutes of the outage, and again after 1, 2, 4
+// … 60 s.
 func TestPhonesNeedAsManyAttemptsAsThereAre(t *testing.T) {
 	s := load(t, "ten-million-phones.yaml")
 	fleet, service := &s.Clients[0], &s.Services[0]
@@ -219,8 +223,13 @@ func TestPhonesNeedAsManyAttemptsAsThereAre(t *testing.T) {
 		}
 		outage := population.Outage{From: s.Faults[0].At, To: s.Faults[0].At + s.Faults[0].For}
 		c, err := population.Cohort(population.Config{
-			Clients: fleet.Once, Within: fleet.Within, Retry: v.PolicyOf(fleet.Name, service.Name).Retry, Capacity: service.Capacity(),
-			Outages: []population.Outage{outage}, Duration: s.Duration, Slot: 10 * time.Millisecond,
+			Clients:  fleet.Once,
+			Within:   fleet.Within,
+			Retry:    v.PolicyOf(fleet.Name, service.Name).Retry,
+			Capacity: service.Capacity(),
+			Outages:  []population.Outage{outage},
+			Duration: s.Duration,
+			Slot:     10 * time.Millisecond,
 		})
 		if err != nil {
 			t.Fatal(err)

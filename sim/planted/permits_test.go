@@ -11,23 +11,29 @@ import (
 	"time"
 )
 
-// leaks are permits that are lost, or given back twice, in one place each. The programs of permits_fuzz_test.go and places_fuzz_test.go have
-// to find every one of them.
+// leaks are permits that are lost, or given back twice, in one place each. The programs of permits_fuzz_test.go and
+// places_fuzz_test.go have to find every one of them.
 var leaks = []bug{
-	{"core/call.go", "if c.admitted = true; cause == nil {", "if c.admitted = cause == nil; cause == nil {"}, // a permit arrives as its caller leaves
-	{"core/attempt.go", "if !ok || wait > 0 {", "if !ok {"},                                                  // nothing is given back before the wait for a turn
-	{"core/call.go", "	if c.admitted {\n		c.admitted = false\n", "	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
+	// a permit arrives as its caller leaves
+	{"core/call.go", "if c.admitted = true; cause == nil {", "if c.admitted = cause == nil; cause == nil {"},
+	{"core/attempt.go", "if !ok || wait > 0 {", "if !ok {"}, // nothing is given back before the wait for a turn
+	{"core/call.go", "	if c.admitted {\n		c.admitted = false\n",
+		"	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
 	{"core/call.go", "		c.turn = false\n		c.returnTurn()\n", "		c.turn = false\n"},
 	{"core/call.go", "		c.s.tellBreaker(now, a, breaker.Neutral)\n", ""},
 	{"core/call.go", "		c.dropCopies(now)             // also one that was let pass and is not sent\n", ""},
-	{"core/attempt.go", "			s.tellThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n", "			return ErrCircuitOpen\n"},
+	{"core/attempt.go", "			s.tellThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n",
+		"			return ErrCircuitOpen\n"},
 	{"core/attempt.go", "	if reason != nil {\n		s.giveBack(now, a)\n", "	if reason != nil {\n"},
 	{"core/attempt.go", "		a.asked &^= askedThrottle\n", ""},
 	{"policy/bulkhead/bulkhead.go", "	b.queue.remove(w)\n	b.word.Add(^uint64(oneWaiting - 1))\n", "	b.queue.remove(w)\n"},
-	{"policy/breaker/breaker.go", "		if !drawn {\n			b.takeBack(permit)\n", "		if !drawn && permit.gen == 0 {\n			b.takeBack(permit)\n"},
+	{"policy/breaker/breaker.go", "		if !drawn {\n			b.takeBack(permit)\n",
+		"		if !drawn && permit.gen == 0 {\n			b.takeBack(permit)\n"},
 	{"core/call.go", "		if !dropped {\n			c.AnswerEnded", "		if dropped && c.s == nil {\n			c.AnswerEnded"},
-	{"core/call.go", "	defer c.finish(now, reason, err) // none is in the air by then\n	dropped := false\n", "	dropped := false\n	defer func() {\n		if dropped {\n			c.finish(now, reason, err)\n		}\n	}()\n"},
-	{"core/repeat.go", "s.breaker.ClosedOff(now) {\n		return ErrCircuitOpen\n", "s.breaker.Rejecting(now) {\n		return nil\n"},
+	{"core/call.go", "	defer c.finish(now, reason, err) // none is in the air by then\n	dropped := false\n",
+		"	dropped := false\n	defer func() {\n		if dropped {\n			c.finish(now, reason, err)\n		}\n	}()\n"},
+	{"core/repeat.go", "s.breaker.ClosedOff(now) {\n		return ErrCircuitOpen\n",
+		"s.breaker.Rejecting(now) {\n		return nil\n"},
 	{"core/repeat.go", "		c.returnTurn()\n		return ErrBudgetExhausted\n", "		return ErrBudgetExhausted\n"},
 	{"core/budgets.go", "	if _, ok := s.shared.Repeat(now); ok {", "	if _, ok := s.shared.Repeat(now); ok || true {"},
 	{"core/calltree.go", "		c.tree.giveBack(handed - used)\n", ""},
@@ -37,23 +43,31 @@ var leaks = []bug{
 	{"core/call.go", "		defer c.AnswerEnded(now, nil) // which nobody will read\n", ""},
 	{"core/answer.go", "		if !told {\n			c.AnswerEnded(now, nil)\n		}\n", "		_ = told\n"},
 	{"core/attempt.go", "	c.reserved = false\n", ""},
-	{"core/attempt.go", "		c.returnTurn()\n		reason = ErrBudgetExhausted\n", "		reason = ErrBudgetExhausted\n"}, // others were quicker
+	// others were quicker
+	{"core/attempt.go", "		c.returnTurn()\n		reason = ErrBudgetExhausted\n", "		reason = ErrBudgetExhausted\n"},
 	{"core/budgets.go", "		s.budget.Return(now, c)\n", "		_ = c\n"},
-	{"core/budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"}, // of a repeat that was not paid
+	// of a repeat that was not paid
+	{"core/budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"},
 	{"core/calltree.go", "		c.tree.take(used-handed, false)\n", "		_ = used\n"},
-	{"policy/breaker/answer.go", "		b.report(now, permit, r)\n", "		if r == Failure {\n			b.report(now, permit, r)\n		}\n"},
+	{"policy/breaker/answer.go", "		b.report(now, permit, r)\n",
+		"		if r == Failure {\n			b.report(now, permit, r)\n		}\n"},
 	{"policy/breaker/breaker.go", "		if !notified {\n", "		if notified && permit == (Permit{}) {\n"},
 	{"policy/bulkhead/bulkhead.go", "	b.mu.Unlock()\n	b.admit()\n", "	b.mu.Unlock()\n"},
 
-	{"inbound/arrival.go", "		a.s.shedder.Release(now, permit, shed.Ignored)\n		return a.refuse(now, core.ErrDeadline, shed.Expired)\n", "		return a.refuse(now, core.ErrDeadline, shed.Expired)\n"},
-	{"inbound/arrival.go", "if permit, reason := w.Outcome(); !left && reason == shed.None {", "if permit, reason := w.Outcome(); left && reason == shed.None {"},
-	{"inbound/arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n", "		if class != core.Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
+	{"inbound/arrival.go", "		a.s.shedder.Release(now, permit, shed.Ignored)\n		return a.refuse(now, core.ErrDeadline, " +
+		"shed.Expired)\n", "		return a.refuse(now, core.ErrDeadline, shed.Expired)\n"},
+	{"inbound/arrival.go", "if permit, reason := w.Outcome(); !left && reason == shed.None {",
+		"if permit, reason := w.Outcome(); left && reason == shed.None {"},
+	{"inbound/arrival.go", "		a.s.shedder.Release(now, a.permit, a.result(now, class))\n",
+		"		if class != core.Ignored {\n			a.s.shedder.Release(now, a.permit, a.result(now, class))\n		}\n"},
 	{"policy/shed/shedder.go", "	s.count(p.caller, -1)\n", ""},
-	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.admissions, w.permit.caller)\n", "	w.permit = s.permit(now, s.admissions, 0)\n"},
+	{"policy/shed/wait.go", "	w.permit = s.permit(now, s.admissions, w.permit.caller)\n",
+		"	w.permit = s.permit(now, s.admissions, 0)\n"},
 
 	{"inbound/arrival.go", "		if !told && a.held {\n", "		if !told && a.limited && !a.held {\n"},
 	{"policy/shed/wait.go", "	s.count(caller, 1)\n	w.rank", "	w.rank"},
-	{"policy/shed/wait.go", "		s.giveUp(now, s.queue.lists[least].newest, least.below(k), woken)\n", "		s.queue.remove(s.queue.lists[least].newest)\n"},
+	{"policy/shed/wait.go", "		s.giveUp(now, s.queue.lists[least].newest, least.below(k), woken)\n",
+		"		s.queue.remove(s.queue.lists[least].newest)\n"},
 	{"policy/shed/settings.go", "	s.serve(now, &woken)\n	s.unlock(now, &woken)\n", "	s.unlock(now, &woken)\n"},
 }
 

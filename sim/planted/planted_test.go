@@ -1,5 +1,5 @@
-// Package planted_test holds the promise that the simulator runs the policies of production: a bug of one line, planted in
-// any of them, changes what is simulated.
+// Package planted_test holds the promise that the simulator runs the policies of production: a bug of one line, planted
+// in any of them, changes what is simulated.
 package planted_test
 
 import (
@@ -20,15 +20,19 @@ import (
 type bug struct{ file, right, wrong string }
 
 var bugs = []bug{
-	{"policy/retry/policy.go", "case retries >= c.MaxRetries-max(q.Elsewhere, 0):", "case retries > c.MaxRetries-max(q.Elsewhere, 0):"},
+	{"policy/retry/policy.go", "case retries >= c.MaxRetries-max(q.Elsewhere, 0):",
+		"case retries > c.MaxRetries-max(q.Elsewhere, 0):"},
 	{"policy/retry/policy.go", "case retries >= c.MaxRetries-max(q.Elsewhere, 0):", "case retries >= c.MaxRetries:"},
 	{"policy/retry/jitter.go", "return span{floor(interval), interval}", "return span{interval / 2, interval}"},
-	{"policy/retry/policy.go", "delay = max(delay, q.RetryAfter+extra.draw(q.Rand))", "delay = max(delay, extra.draw(q.Rand))"},
+	{"policy/retry/policy.go", "delay = max(delay, q.RetryAfter+extra.draw(q.Rand))",
+		"delay = max(delay, extra.draw(q.Rand))"},
 	{"policy/budget/bank.go", "if k.deposited.Load()-spent < cost {", "if k.deposited.Load()-spent < cost-one {"},
 	{"policy/budget/bank.go", "least := k.marks[0].deposited - s.floor", "least := k.marks[slots-1].deposited - s.floor"},
 	{"policy/budget/bucket.go", "k.tokens -= cost", "k.tokens -= cost / 2"},
-	{"policy/breaker/breaker.go", "if b.probes.successes >= c.SuccessThreshold {", "if b.probes.successes > c.SuccessThreshold {"},
-	{"policy/breaker/phase.go", "return unit(draw) < p.cfg.RampUpFrom+(1-p.cfg.RampUpFrom)*done", "return unit(draw) < p.cfg.RampUpFrom+done"},
+	{"policy/breaker/breaker.go", "if b.probes.successes >= c.SuccessThreshold {",
+		"if b.probes.successes > c.SuccessThreshold {"},
+	{"policy/breaker/phase.go", "return unit(draw) < p.cfg.RampUpFrom+(1-p.cfg.RampUpFrom)*done",
+		"return unit(draw) < p.cfg.RampUpFrom+done"},
 	{"policy/breaker/hanging.go", "ticks >= overdueTicks {", "ticks > 2*overdueTicks {"},
 	{"policy/hedge/policy.go", "if samples >= MinSamples {", "if samples > 5*MinSamples {"},
 	{"policy/bulkhead/bulkhead.go", "2*waiting(word) > int64(b.maxQueue)", "2*waiting(word) < int64(b.maxQueue)"},
@@ -43,9 +47,12 @@ var bugs = []bug{
 	{"core/attempt.go", "return min(c.deadline, clock.Later(now, t))", "return clock.Later(now, t)"},
 	{"core/attempt.go", "if wait > 0 {", "if wait < 0 {"},
 	{"policy/comeback/line.go", "add(at, each), true", "add(at, 0*each), true"},
-	{"inbound/arrival.go", "case class == core.Overload, class == core.Failure && now >= a.deadline:", "case class == core.Failure && now >= a.deadline:"},
-	{"inbound/arrival.go", "r := shed.Request{Priority: a.request.Priority, Attempt: a.request.Attempt, Caller: a.request.Caller}", "r := shed.Request{Priority: a.request.Priority, Caller: a.request.Caller}"},
-	{"inbound/arrival.go", "a.s.shedder.Release(now, a.permit, a.result(now, class))", "a.s.shedder.Release(now, a.permit, shed.Ignored)"},
+	{"inbound/arrival.go", "case class == core.Overload, class == core.Failure && now >= a.deadline:",
+		"case class == core.Failure && now >= a.deadline:"},
+	{"inbound/arrival.go", "r := shed.Request{Priority: a.request.Priority, Attempt: a.request.Attempt, Caller: " +
+		"a.request.Caller}", "r := shed.Request{Priority: a.request.Priority, Caller: a.request.Caller}"},
+	{"inbound/arrival.go", "a.s.shedder.Release(now, a.permit, a.result(now, class))",
+		"a.s.shedder.Release(now, a.permit, shed.Ignored)"},
 	{"inbound/arrival.go", "s.shedder.SetCPU(now, share)", "s.shedder.SetCPU(now, 0)"},
 	{"policy/throttle/window.go", "accepts += share * float64(out)", "accepts += (1 - share) * float64(out)"},
 	{"policy/ratelimit/settings.go", "a.full, a.over = full+price, false", "a.full, a.over = full, false"},
@@ -100,7 +107,9 @@ func overlay(t *testing.T, dir string, b *bug) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{replacement: []byte(strings.Replace(string(text), b.right, b.wrong, 1)), list: replaced} {
+	for name, data := range map[string][]byte{
+		replacement: []byte(strings.Replace(string(text), b.right, b.wrong, 1)), list: replaced,
+	} {
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ type checker struct {
 }
 
 func newChecker(at *strictyaml.Positions, s *Scenario) *checker {
-	c := &checker{Positions: at, s: s, base: map[string]bool{}, called: map[string]bool{}, pooled: map[string]bool{}, connect: map[string]bool{},
+	c := &checker{Positions: at, s: s, base: map[string]bool{}, called: map[string]bool{}, pooled: map[string]bool{},
+		connect: map[string]bool{},
 		isFleet: map[string]bool{}, isService: map[string]bool{}}
 	for i := range s.Clients {
 		c.fleets = append(c.fleets, s.Clients[i].Name)
@@ -79,7 +80,9 @@ type rule struct {
 // obey reports the rules that are broken at a path.
 func (c *checker) obey(path string, rules []rule) {
 	for _, r := range rules {
-		if !r.wrong || slices.ContainsFunc(append(r.needs, r.key), func(key string) bool { return c.broken(below(path, key)) }) {
+		if !r.wrong || slices.ContainsFunc(append(r.needs, r.key), func(key string) bool {
+			return c.broken(below(path, key))
+		}) {
 			continue
 		}
 		c.Add(below(path, r.key), r.problem, r.mend)
@@ -110,8 +113,10 @@ func (c *checker) check() {
 	s := c.s
 	c.obey("", []rule{
 		{!c.Has("duration"), "duration", "is missing", "for example duration: 3m", nil},
-		{len(s.Clients) == 0, "clients", "no fleet offers load", "for example clients: {shop: {rate: 100, calls: [payment]}}", nil},
-		{len(s.Services) == 0, "services", "there is no service to call", "for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}", nil},
+		{len(s.Clients) == 0, "clients", "no fleet offers load", "for example clients: {shop: {rate: 100, calls: [payment]}}",
+			nil},
+		{len(s.Services) == 0, "services", "there is no service to call",
+			"for example services: {payment: {workers: 50, serviceTime: exponential 50ms}}", nil},
 	})
 	c.names()
 	for i := range s.Clients {
@@ -134,7 +139,8 @@ func (c *checker) check() {
 
 // names reports names that two things have, or that no expectation could speak of.
 func (c *checker) names() {
-	const mend = "allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, before, during, after and p99"
+	const mend = "allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, " +
+		"before, during, after and p99"
 	for _, list := range []struct {
 		path  string
 		names []string
@@ -168,7 +174,8 @@ func (c *checker) unused() {
 		s := &c.s.Services[i]
 		c.obey("services."+s.Name, []rule{
 			{!c.called[s.Name], "", "nobody calls it", "add it to the calls of a fleet or service, or remove it", nil},
-			{s.RefusalCost > 0 && !c.gated(s.Name), "refusalCost", "has no effect, because no variant has a gate in front of " + s.Name,
+			{s.RefusalCost > 0 && !c.gated(s.Name), "refusalCost",
+				"has no effect, because no variant has a gate in front of " + s.Name,
 				"write protect: {" + s.Name + ": {}} in the policy of a variant, or remove it", nil},
 			{c.called[s.Name] && !c.pooled[s.Name] && c.Has("services."+s.Name+".connections"), "connections",
 				"has no effect, because no caller has a pool", "write the call as {to: " + s.Name + ", pool: 20}", nil},

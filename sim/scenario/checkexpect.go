@@ -30,7 +30,8 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			continue
 		}
 		quoted := strictyaml.Quote(e.Text)
-		afterwards := e.Measure == "recovery" || e.Measure == "collapse" || e.Measure == "userVisible" || e.Measure == "serving" || e.Measure == "drained"
+		afterwards := e.Measure == "recovery" || e.Measure == "collapse" || e.Measure == "userVisible" ||
+			e.Measure == "serving" || e.Measure == "drained"
 		gates := e.Measure == "shed" || e.Measure == "rateLimited" || e.Measure == "gateWait" || e.Measure == "limit"
 		queues := e.Measure == "queueWait" || e.Measure == "queue" || e.Measure == "utilization"
 		switch {
@@ -40,17 +41,22 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		case faults && begin == 0 && e.Window == expect.Before:
 			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
 		case slices.Contains(aboutConnections, e.Measure) && !c.pooled[e.Subject]:
-			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool", "write the call as {to: "+e.Subject+", pool: 20}")
+			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool",
+				"write the call as {to: "+e.Subject+", pool: 20}")
 		case gates && !c.gated(e.Subject):
-			c.Add(at, quoted+" needs a gate in front of "+e.Subject+", and no variant has one", "write protect: {"+e.Subject+": {}} in the policy of a variant")
+			c.Add(at, quoted+" needs a gate in front of "+e.Subject+", and no variant has one",
+				"write protect: {"+e.Subject+": {}} in the policy of a variant")
 		case slices.Contains(aboutConsumers, e.Measure) && !c.consumes(e):
 			c.Add(at, quoted+" needs a fleet that consumes", "write topic: {partitions: 10} in the fleet, or remove this")
 		case e.Measure == "lateness" && !c.retriesLater(e.Subject):
-			c.Add(at, quoted+" needs retry topics, and no variant has any", "write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
+			c.Add(at, quoted+" needs retry topics, and no variant has any",
+				"write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
 		case e.Measure == "load" && begin == 0:
 			c.Add(at, quoted+" compares with the time before the first fault, which begins at 0s", "let it begin later")
-		case c.s.Scale > 1 && (e.Measure == "queue" || slices.Contains(aboutConnections, e.Measure) || e.Measure == "peak" || e.Measure == "load" || e.Measure == "deadLetters" || e.Measure == "lag"):
-			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance", c.s.Scale), "expect queueWait, attempts or utilization instead, or write scale: 1")
+		case c.s.Scale > 1 && (e.Measure == "queue" || slices.Contains(aboutConnections, e.Measure) || e.Measure == "peak" ||
+			e.Measure == "load" || e.Measure == "deadLetters" || e.Measure == "lag"):
+			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance",
+				c.s.Scale), "expect queueWait, attempts or utilization instead, or write scale: 1")
 		case queues && c.unlimited(e.Subject) && !c.hangs(e.Subject):
 			c.Add(at, quoted+" needs a service with workers, and "+e.Subject+" has none", "set its workers")
 		}

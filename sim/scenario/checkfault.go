@@ -51,7 +51,10 @@ func (c *checker) fault(f *Fault, path string) {
 	}
 	if len(kinds) != 1 {
 		if len(kinds) == 0 {
-			c.obey(path, []rule{{true, "", "the fault does not say what goes wrong", "write one of " + strings.Join(faultNames[1:], ", ") + "; for example outage: payment-db", nil}})
+			c.obey(path, []rule{
+				{true, "", "the fault does not say what goes wrong", "write one of " + strings.Join(faultNames[1:], ", ") +
+					"; for example outage: payment-db", nil},
+			})
 			return
 		}
 		c.Add(path+"."+kinds[1].String(), kinds[1].String()+" excludes "+kinds[0].String(), "write two faults")
@@ -75,7 +78,9 @@ func (c *checker) fault(f *Fault, path string) {
 	c.target(path+"."+kind.String(), target, what, form.service, form.fleet)
 	for _, key := range faultKeys {
 		if c.Has(path+"."+key) && !slices.Contains(form.takes, key) {
-			c.obey(path, []rule{{true, key, "does not belong to " + what, "remove it; allowed: at, " + strings.Join(form.takes, ", "), nil}})
+			c.obey(path, []rule{
+				{true, key, "does not belong to " + what, "remove it; allowed: at, " + strings.Join(form.takes, ", "), nil},
+			})
 		}
 	}
 	c.consumerFault(f, kind, path, target)
@@ -106,13 +111,22 @@ func (c *checker) strength(f *Fault, kind FaultKind, path, target string) {
 	has := func(key string) bool { return c.Has(path + "." + key) }
 	scales := kind == OperatorFault && f.Action == DoScale
 	c.obey(path, []rule{
-		{kind == SlowdownFault && !has("factor") && !has("add"), "", "the slowdown does not say how much slower", "write factor: 10 or add: 2s", nil},
-		{kind == DeployFault && !has("factor") && !has("rate"), "", "the deploy does not say what is bad about it", "write factor: 3 or rate: 30%", nil},
-		{(kind == CapacityFault || kind == SurgeFault || scales) && !has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
-		{kind == SurgeFault && c.closed(target), kind.String(), strictyaml.Quote(target) + " is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once", nil},
-		{kind == CapacityFault && f.Factor < 1 && c.tooSmall(target, f.Factor), "factor", fmt.Sprintf("%v of the workers of one replica of %s is as many as before, rounded", f.Factor, target), "give a replica more workers, or hit a share of the replicas", nil},
-		{kind == CapacityFault && f.Factor >= 1, "factor", fmt.Sprintf("%v is no loss of capacity", f.Factor), "allowed: above 0 and below 1; for example 0.5", nil},
-		{(kind == CapacityFault || scales) && c.isService[target] && c.unlimited(target), kind.String(), strictyaml.Quote(target) + " has no workers to change", "set its workers", nil},
+		{kind == SlowdownFault && !has("factor") && !has("add"), "", "the slowdown does not say how much slower",
+			"write factor: 10 or add: 2s", nil},
+		{kind == DeployFault && !has("factor") && !has("rate"), "", "the deploy does not say what is bad about it",
+			"write factor: 3 or rate: 30%", nil},
+		{(kind == CapacityFault || kind == SurgeFault || scales) &&
+			!has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
+		{kind == SurgeFault && c.closed(target), kind.String(), strictyaml.Quote(target) +
+			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
+			nil},
+		{kind == CapacityFault && f.Factor < 1 && c.tooSmall(target, f.Factor), "factor",
+			fmt.Sprintf("%v of the workers of one replica of %s is as many as before, rounded", f.Factor, target),
+			"give a replica more workers, or hit a share of the replicas", nil},
+		{kind == CapacityFault && f.Factor >= 1, "factor", fmt.Sprintf("%v is no loss of capacity", f.Factor),
+			"allowed: above 0 and below 1; for example 0.5", nil},
+		{(kind == CapacityFault || scales) && c.isService[target] &&
+			c.unlimited(target), kind.String(), strictyaml.Quote(target) + " has no workers to change", "set its workers", nil},
 	})
 }
 
@@ -137,10 +151,14 @@ func (c *checker) times(f *Fault, kind FaultKind, path string) {
 		last = "rollout"
 	}
 	c.obey(path, []rule{
-		{past, "at", fmt.Sprintf("%s is past the end of the run, %s", short(f.At), short(end)), "lower it or raise duration", nil},
+		{past, "at", fmt.Sprintf("%s is past the end of the run, %s", short(f.At), short(end)),
+			"lower it or raise duration", nil},
 		{lasting && f.For == 0, "for", missing, "for example for: 30s", nil},
-		{!past && end > 0 && f.End() > end, last, fmt.Sprintf("%s from %s on ends after the run of %s", short(f.End()-f.At), short(f.At), short(end)), "lower it or raise duration", []string{"at"}},
-		{kind != RestartFault && f.Rollout > f.For, "rollout", fmt.Sprintf("%s is longer than the fault, for %s", short(f.Rollout), short(f.For)), "lower it or raise for", []string{"for"}},
+		{!past && end > 0 && f.End() > end, last, fmt.Sprintf("%s from %s on ends after the run of %s", short(f.End()-f.At),
+			short(f.At), short(end)), "lower it or raise duration", []string{"at"}},
+		{kind != RestartFault && f.Rollout > f.For, "rollout",
+			fmt.Sprintf("%s is longer than the fault, for %s", short(f.Rollout), short(f.For)), "lower it or raise for",
+			[]string{"for"}},
 	})
 }
 
@@ -165,8 +183,10 @@ func (c *checker) aftermath() {
 		key = "at"
 	}
 	left, least := s.Duration-f.End(), max(time.Second, s.Model.Hold)
-	c.obey(path, []rule{{left >= 0 && left < least, key, fmt.Sprintf("the last fault ends %s before the end of the run of %s", short(left), short(s.Duration)),
-		fmt.Sprintf("leave at least %s to see what comes after it: raise duration", short(least)), []string{"at"}}})
+	c.obey(path,
+		[]rule{{left >= 0 && left < least, key,
+			fmt.Sprintf("the last fault ends %s before the end of the run of %s", short(left), short(s.Duration)),
+			fmt.Sprintf("leave at least %s to see what comes after it: raise duration", short(least)), []string{"at"}}})
 }
 
 // closed tells whether a fleet is a closed loop, or sends a fixed number of requests.

@@ -25,26 +25,34 @@ func (c *checker) fleet(f *Fleet) {
 		{has("arrivals") && !open, "arrivals", "has no effect without rate or curve", remove, nil},
 		{has("between") && !has("curve"), "between", "has no effect without curve", remove, nil},
 		{has("daily") && !has("rate"), "daily", "has no effect without rate, the mean of the day", remove, nil},
-		{has("daily") && f.Daily.Swing == 0, "daily", "has no effect without a swing", "for example daily: {swing: 40%}", []string{"daily.swing"}},
+		{has("daily") && f.Daily.Swing == 0, "daily", "has no effect without a swing", "for example daily: {swing: 40%}",
+			[]string{"daily.swing"}},
 		{has("within") && !has("once"), "within", "has no effect without once", remove, nil},
 		{has("within") && c.s.Duration > 0 && f.Within > c.s.Duration, "within",
-			fmt.Sprintf("%s is longer than the run of %s", short(f.Within), short(c.s.Duration)), "lower it or raise duration", nil},
+			fmt.Sprintf("%s is longer than the run of %s", short(f.Within), short(c.s.Duration)),
+			"lower it or raise duration", nil},
 		{has("think") && !has("users"), "think", "has no effect without users", remove, nil},
 		{has("users") && !has("think"), "", "users need a think time", "for example think: exponential 5s", nil},
 		{has("users") && has("think") && f.Think.Mean() < leastThink, "think",
-			fmt.Sprintf("a mean of %s makes users ask without end at one moment", short(f.Think.Mean())), "allowed: a mean of at least 1ms; for example exponential 5s", nil},
+			fmt.Sprintf("a mean of %s makes users ask without end at one moment", short(f.Think.Mean())),
+			"allowed: a mean of at least 1ms; for example exponential 5s", nil},
 		{has("method") && !closed, "method", "has no effect without users or once", remove, nil},
 		{len(f.Calls) == 0, "calls", "the fleet calls no service", "for example calls: [payment-service]", nil},
 	})
 	for i := 1; i < len(f.Curve); i++ {
 		at := fmt.Sprintf("curve[%d].at", i)
 		before, now := f.Curve[i-1].At, f.Curve[i].At
-		c.obey(path, []rule{{now <= before, at, fmt.Sprintf("%s is not after the point before it, %s", short(now), short(before)), "put the points in order of time",
-			[]string{fmt.Sprintf("curve[%d].at", i-1)}}})
+		c.obey(path,
+			[]rule{{now <= before, at, fmt.Sprintf("%s is not after the point before it, %s", short(now), short(before)),
+				"put the points in order of time",
+				[]string{fmt.Sprintf("curve[%d].at", i-1)}}})
 	}
 	for i := range f.Curve {
 		at, end := f.Curve[i].At, c.s.Duration
-		c.obey(path, []rule{{end > 0 && at > end, fmt.Sprintf("curve[%d].at", i), fmt.Sprintf("%s is past the end of the run, %s", short(at), short(end)), "remove the point or raise duration", nil}})
+		c.obey(path, []rule{
+			{end > 0 && at > end, fmt.Sprintf("curve[%d].at", i),
+				fmt.Sprintf("%s is past the end of the run, %s", short(at), short(end)), "remove the point or raise duration", nil},
+		})
 	}
 	c.calls("clients", f.Name, f.Calls)
 	c.topic(f, path)
@@ -59,7 +67,9 @@ func (c *checker) oneLoad(path string, has func(string) bool) {
 		}
 	}
 	if len(ways) == 0 {
-		c.obey(path, []rule{{true, "", "the fleet offers no load", "write rate, curve, users or once; for example rate: 100", nil}})
+		c.obey(path, []rule{
+			{true, "", "the fleet offers no load", "write rate, curve, users or once; for example rate: 100", nil},
+		})
 		return
 	}
 	for _, way := range ways[1:] {
@@ -90,7 +100,8 @@ func (c *checker) calls(prefix, caller string, calls []Call) {
 			c.unclear = true
 			c.found(prefix, at+".to", "no such service "+name, suggest(call.To, c.services))
 		case seen[call.To]:
-			c.found(prefix, at+".to", name+" is called a second time", "write one call with times: 2, or with the sum of the times")
+			c.found(prefix, at+".to", name+" is called a second time",
+				"write one call with times: 2, or with the sum of the times")
 		}
 		seen[call.To] = true
 	}
@@ -110,7 +121,8 @@ func (c *checker) connects(prefix, at string, call *Call) {
 	case call.Pool == 0 && !c.broken(prefix+"."+at+".pool"):
 		c.found(prefix, at+".connect", "has no effect without a pool", "set pool, for example pool: 20")
 	case !listed:
-		c.found(prefix, at+".connect", "no variant's policy lists "+strictyaml.Quote(call.Connect), "for example policy: {services: {"+call.Connect+": {preset: connections}}}")
+		c.found(prefix, at+".connect", "no variant's policy lists "+strictyaml.Quote(call.Connect),
+			"for example policy: {services: {"+call.Connect+": {preset: connections}}}")
 	}
 }
 
@@ -142,7 +154,8 @@ func (c *checker) cycles(prefix string, services []Service) {
 			case !ok || state[next] == done:
 			case state[next] == onPath:
 				circle := append(slices.Clone(path[slices.Index(path, call.To):]), call.To)
-				c.found(prefix, fmt.Sprintf("%s.calls[%d].to", services[i].Name, k), "the calls go in a circle: "+shorten(circle), "remove one of them")
+				c.found(prefix, fmt.Sprintf("%s.calls[%d].to", services[i].Name, k), "the calls go in a circle: "+shorten(circle),
+					"remove one of them")
 			default:
 				visit(next)
 			}

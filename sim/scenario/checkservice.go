@@ -10,8 +10,8 @@ import (
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
-// found reports a mistake in a list of services, or of fleets: in those of a variant only if those of the scenario do not
-// have it already, or the variant says it itself.
+// found reports a mistake in a list of services, or of fleets: in those of a variant only if those of the scenario do
+// not have it already, or the variant says it itself.
 func (c *checker) found(prefix, at, problem, mend string) {
 	what := at + ": " + problem
 	if prefix == "services" {
@@ -51,20 +51,29 @@ func (c *checker) service(prefix string, s *Service) {
 	idle := s.Workers == 0 && !c.hangs(s.Name)
 	none := len(s.Calls) == 0
 	for _, r := range []rule{
-		{s.Workers > 0 && s.ServiceTime.IsZero() && none, "serviceTime", "workers that need no time have endless capacity", "for example serviceTime: exponential 50ms, or remove workers", []string{"workers", "calls"}},
+		{s.Workers > 0 && s.ServiceTime.IsZero() && none, "serviceTime", "workers that need no time have endless capacity",
+			"for example serviceTime: exponential 50ms, or remove workers", []string{"workers", "calls"}},
 		{s.Parallel && none, "parallel", "has no effect without calls", remove, []string{"calls"}},
 		{s.CallsFirst && none, "callsFirst", "has no effect without calls", remove, []string{"calls"}},
-		{s.SlowsQueued > 0 && idle, "slowsQueued", "has no effect without workers: nobody waits", "remove it or set workers", []string{"workers"}},
-		{s.SlowsQueuedMax > 0 && s.SlowsQueued == 0, "slowsQueuedMax", "has no effect without slowsQueued", remove, []string{"slowsQueued"}},
-		{*q != (Queue{}) && idle, "queue", "has no effect without workers: nobody waits", "remove it or set workers", []string{"workers"}},
+		{s.SlowsQueued > 0 && idle, "slowsQueued", "has no effect without workers: nobody waits", "remove it or set workers",
+			[]string{"workers"}},
+		{s.SlowsQueuedMax > 0 && s.SlowsQueued == 0, "slowsQueuedMax", "has no effect without slowsQueued", remove,
+			[]string{"slowsQueued"}},
+		{*q != (Queue{}) && idle, "queue", "has no effect without workers: nobody waits", "remove it or set workers",
+			[]string{"workers"}},
 		{q.None && q.Limit > 0, "queue.none", "excludes limit", "keep one of the two", nil},
 		{q.None && q.Work > 0, "queue.none", "excludes work", "keep one of the two", nil},
 		{q.Limit > 0 && q.Work > 0, "queue.work", "excludes limit", "keep one of the two", nil},
-		{q.Work > 0 && s.ServiceTime.IsZero(), "queue.work", "has no effect without a serviceTime", "bound the queue with limit", []string{"serviceTime"}},
-		{q.WhenFull != "" && !bounded, "queue.whenFull", "has no effect on a queue without bound", "set limit, work or none, or remove it", []string{"queue.limit", "queue.work", "queue.none"}},
-		{q.Target > 0 && q.Order != CoDel, "queue.target", "has no effect without order: codel", remove, []string{"queue.order"}},
-		{q.Interval > 0 && q.Order != CoDel, "queue.interval", "has no effect without order: codel", remove, []string{"queue.order"}},
-		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove, []string{"connections.cost"}},
+		{q.Work > 0 && s.ServiceTime.IsZero(), "queue.work", "has no effect without a serviceTime",
+			"bound the queue with limit", []string{"serviceTime"}},
+		{q.WhenFull != "" && !bounded, "queue.whenFull", "has no effect on a queue without bound",
+			"set limit, work or none, or remove it", []string{"queue.limit", "queue.work", "queue.none"}},
+		{q.Target > 0 && q.Order != CoDel, "queue.target", "has no effect without order: codel", remove,
+			[]string{"queue.order"}},
+		{q.Interval > 0 && q.Order != CoDel, "queue.interval", "has no effect without order: codel", remove,
+			[]string{"queue.order"}},
+		{s.Connections.Cores > 0 && s.Connections.Cost.IsZero(), "connections.cores", "has no effect without a cost", remove,
+			[]string{"connections.cost"}},
 	} {
 		at := s.Name + "." + r.key
 		depends := func(key string) bool { return c.broken(prefix + "." + s.Name + "." + key) }
@@ -78,7 +87,9 @@ func (c *checker) service(prefix string, s *Service) {
 
 // hangs tells whether a fault makes requests wait at a service, with or without workers.
 func (c *checker) hangs(service string) bool {
-	return slices.ContainsFunc(c.s.Faults, func(f Fault) bool { return f.Outage == service && (f.Mode == "" || f.Mode == Hang) })
+	return slices.ContainsFunc(c.s.Faults, func(f Fault) bool {
+		return f.Outage == service && (f.Mode == "" || f.Mode == Hang)
+	})
 }
 
 // variant reports what is wrong with a variant.
@@ -118,7 +129,8 @@ func (c *checker) connectPolicies(v *Variant) {
 	for i := range v.Guards.Services {
 		s := &v.Guards.Services[i]
 		if c.connect[s.Name] && s.Policy.Bulkhead.Enabled() {
-			c.Fail(c.policyNode(v, "services", s.Name), "", "variants."+v.Name+".policy.services", "the policy for connections "+strictyaml.Quote(s.Name)+" has a bulkhead, which the simulator does not give them",
+			c.Fail(c.policyNode(v, "services", s.Name), "", "variants."+v.Name+".policy.services",
+				"the policy for connections "+strictyaml.Quote(s.Name)+" has a bulkhead, which the simulator does not give them",
 				"the pool bounds how many are opened at once: remove the bulkhead")
 		}
 	}
@@ -152,7 +164,8 @@ func (c *checker) policyOf(name string, edges []string) (problem, mend string) {
 	case strings.Contains(name, "->"):
 		return "no call goes " + quoted, suggest(name, edges)
 	case c.isFleet[name]:
-		return quoted + " is a fleet, not a service", "a policy is about the service that is called, or about one call, such as " + strictyaml.Quote(name+" -> payment")
+		return quoted + " is a fleet, not a service", "a policy is about the service that is called, or about one call, " +
+			"such as " + strictyaml.Quote(name+" -> payment")
 	default:
 		return "no such service " + quoted, suggest(name, c.services)
 	}

@@ -19,12 +19,15 @@ func (c *checker) topic(f *Fleet, path string) {
 	const unread = "has no effect on a fleet that consumes"
 	c.obey(path, []rule{
 		{t.Partitions == 0, "topic", "needs partitions", "for example topic: {partitions: 10}", []string{"topic.partitions"}},
-		{has("users"), "users", "users wait for answers, and a topic has none", "write rate, curve or once: the messages that are written to the topic", nil},
+		{has("users"), "users", "users wait for answers, and a topic has none",
+			"write rate, curve or once: the messages that are written to the topic", nil},
 		{has("patience"), "patience", unread, "expect latency(p99, " + f.Name + "), or set kafka.timeout in the policy", nil},
 		{has("parallel"), "parallel", unread, remove, nil},
-		{t.Partitions > 0 && f.Instances > t.Partitions, "instances", fmt.Sprintf("%d instances share %d partitions, so that some have none", f.Instances, t.Partitions),
+		{t.Partitions > 0 && f.Instances > t.Partitions, "instances",
+			fmt.Sprintf("%d instances share %d partitions, so that some have none", f.Instances, t.Partitions),
 			"lower it, or raise topic.partitions", []string{"topic.partitions"}},
-		{len(f.Calls) > 1, "calls", "a consumer has one guard, that of the service it calls", "name one service here; it may call the others", nil},
+		{len(f.Calls) > 1, "calls", "a consumer has one guard, that of the service it calls",
+			"name one service here; it may call the others", nil},
 	})
 	if len(f.Calls) != 1 {
 		return
@@ -40,7 +43,10 @@ func (c *checker) topic(f *Fleet, path string) {
 		order := v.PolicyOf(f.Name, call.To).Kafka.Order
 		return order == redelivery.ByKey || order == redelivery.ParkKey
 	}
-	c.obey(path, []rule{{t.Keys == 0 && slices.ContainsFunc(c.s.Variants, keeps), "topic", "a variant keeps the order of each key, and there are no keys", "for example keys: 1000", []string{"topic.keys"}}})
+	c.obey(path, []rule{
+		{t.Keys == 0 && slices.ContainsFunc(c.s.Variants, keeps), "topic",
+			"a variant keeps the order of each key, and there are no keys", "for example keys: 1000", []string{"topic.keys"}},
+	})
 }
 
 // consumerFault reports faults that the simulator does not know of consumers: they would have to hand partitions over.
@@ -52,7 +58,10 @@ func (c *checker) consumerFault(f *Fault, kind FaultKind, path, target string) {
 		if kind == OperatorFault {
 			key = "action"
 		}
-		c.obey(path, []rule{{true, key, strictyaml.Quote(target) + " consumes, and partitions that change hands are not modelled", "allowed for consumers: surge, and the action stop-retries", nil}})
+		c.obey(path, []rule{
+			{true, key, strictyaml.Quote(target) + " consumes, and partitions that change hands are not modelled",
+				"allowed for consumers: surge, and the action stop-retries", nil},
+		})
 	}
 }
 
@@ -61,7 +70,9 @@ var aboutConsumers = []string{"deadLetters", "deliveries", "lag", "lateness", "d
 
 // consumes tells whether an expectation's fleet consumes; of none named, whether any does.
 func (c *checker) consumes(e *expect.Expectation) bool {
-	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool { return f.Consumes() && (e.Subject == "" || f.Name == e.Subject) })
+	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool {
+		return f.Consumes() && (e.Subject == "" || f.Name == e.Subject)
+	})
 }
 
 // retriesLater tells whether a fleet that consumes has retry topics in any variant.

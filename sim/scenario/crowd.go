@@ -16,8 +16,8 @@ import (
 // guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
 const guardedClients = 500_000
 
-// Crowd tells whether the scenario is one very large fleet without guards, for package population: a fleet names a method, or
-// has more than 500,000 users or requests.
+// Crowd tells whether the scenario is one very large fleet without guards, for package population: a fleet names a
+// method, or has more than 500,000 users or requests.
 func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
 
 func (s *Scenario) crowdFleet() *Fleet {
@@ -40,17 +40,21 @@ func (c *checker) crowd() {
 	has := func(key string) bool { return c.Has(path + "." + key) }
 	c.obey("", []rule{
 		{len(c.s.Clients) > 1, path, "stands beside other fleets", why, nil},
-		{len(c.s.Services) > 1, "services", fmt.Sprintf("there are %d services", len(c.s.Services)), "a very large fleet calls one service; " + why, nil},
+		{len(c.s.Services) > 1, "services", fmt.Sprintf("there are %d services", len(c.s.Services)),
+			"a very large fleet calls one service; " + why, nil},
 	})
 	memoryless := reflect.DeepEqual(f.Think, distribution.Exponential(f.Think.Mean()))
 	c.obey(path, []rule{
 		{has("instances"), "instances", "has no effect on a very large fleet", remove, nil},
-		{has("topic"), "topic", "a very large fleet does not consume", fmt.Sprintf("allowed: at most %d messages at once", guardedClients), nil},
-		{f.Users > 0 && !memoryless, "think", "a very large fleet thinks exponentially", "for example think: exponential 60s", nil},
+		{has("topic"), "topic", "a very large fleet does not consume",
+			fmt.Sprintf("allowed: at most %d messages at once", guardedClients), nil},
+		{f.Users > 0 && !memoryless, "think", "a very large fleet thinks exponentially",
+			"for example think: exponential 60s", nil},
 	})
 	for i := range f.Calls {
 		if call := f.Calls[i]; !reflect.DeepEqual(call, Call{To: call.To}) {
-			c.Add(fmt.Sprintf("%s.calls[%d]", path, i), "a very large fleet makes plain calls", "write only the name of the service")
+			c.Add(fmt.Sprintf("%s.calls[%d]", path, i), "a very large fleet makes plain calls",
+				"write only the name of the service")
 		}
 	}
 	for i := range c.s.Services {
@@ -77,24 +81,34 @@ func (c *checker) crowd() {
 func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
 	for i := range list {
 		if x := &list[i]; (x.Measure == "goodput" || x.Measure == "failures") && x.Window != expect.All {
-			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their requests", "leave the window away, or expect served(p99) or recovery")
+			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their "+
+				"requests", "leave the window away, or expect served(p99) or recovery")
 		}
 		switch list[i].Measure {
-		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "connects", "connectPeak", "unopened", "serving", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":
-			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
+		case "queue", "queueWait", "utilization", "waste", "latency", "connections", "connects", "connectPeak", "unopened",
+			"serving", "refused", "yield", "response", "shed", "rateLimited", "gateWait", "limit", "load":
+			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet has no "+list[i].Measure, "allowed: goodput, recovery, "+
+				"collapse, served, userVisible, failures, offered, attempts, retries, amplification and peak")
 		}
 	}
 }
 
 // crowdService reports what the service of a very large fleet cannot have: it is a capacity and a line.
 func (c *checker) crowdService(prefix string, s *Service) {
-	plain := Service{Name: s.Name, Replicas: s.Replicas, Balancing: s.Balancing, Workers: s.Workers, ServiceTime: s.ServiceTime,
-		Queue: Queue{Limit: s.Queue.Limit, None: s.Queue.None}}
+	plain := Service{
+		Name:        s.Name,
+		Replicas:    s.Replicas,
+		Balancing:   s.Balancing,
+		Workers:     s.Workers,
+		ServiceTime: s.ServiceTime,
+		Queue:       Queue{Limit: s.Queue.Limit, None: s.Queue.None},
+	}
 	given, allowed := reflect.ValueOf(*s), reflect.ValueOf(plain)
 	for i := range given.NumField() {
 		key := given.Type().Field(i).Tag.Get("yaml")
 		if !reflect.DeepEqual(given.Field(i).Interface(), allowed.Field(i).Interface()) {
-			c.found(prefix, s.Name+"."+key, "a very large fleet knows nothing of it", "remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none")
+			c.found(prefix, s.Name+"."+key, "a very large fleet knows nothing of it",
+				"remove it; allowed: replicas, workers, serviceTime, queue.limit and queue.none")
 		}
 	}
 }
@@ -151,9 +165,12 @@ func (c *checker) crowdFaults() {
 		overlaps := slices.ContainsFunc(c.s.Faults[:i], func(o Fault) bool { return o.At < f.At+f.For && f.At < o.At+o.For })
 		kind, _ := f.Kind()
 		c.obey(path, []rule{
-			{kind != OutageFault, kind.String(), "a very large fleet knows no fault but an outage", "write outage, with mode hang or refuse", nil},
-			{kind == OutageFault && f.Mode != "" && f.Mode != Hang && f.Mode != Refuse, "mode", "a very large fleet knows no " + f.Mode, "allowed: hang, refuse", nil},
-			{kind == OutageFault && f.Share > 0 && f.Share < 1, "share", "a very large fleet knows only the whole service", remove, nil},
+			{kind != OutageFault, kind.String(), "a very large fleet knows no fault but an outage",
+				"write outage, with mode hang or refuse", nil},
+			{kind == OutageFault && f.Mode != "" && f.Mode != Hang &&
+				f.Mode != Refuse, "mode", "a very large fleet knows no " + f.Mode, "allowed: hang, refuse", nil},
+			{kind == OutageFault && f.Share > 0 && f.Share < 1, "share", "a very large fleet knows only the whole service",
+				remove, nil},
 			{overlaps, "at", "the fault overlaps another one", "join them to one", nil},
 		})
 	}

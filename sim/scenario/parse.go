@@ -15,9 +15,10 @@ import (
 
 // form is how messages call a scenario.
 var form = strictyaml.Form{
-	Noun:  "scenario",
-	Least: `it needs duration, clients and services; for example "{duration: 1m, clients: {shop: {rate: 100, calls: [db]}}, services: {db: {}}}"`,
-	Key:   "duration",
+	Noun: "scenario",
+	Least: `it needs duration, clients and services; for example "{duration: 1m, clients: {shop: {rate: 100, calls: ` +
+		`[db]}}, services: {db: {}}}"`,
+	Key: "duration",
 }
 
 // Load reads and checks a scenario file, as Parse does. Files above 1 MiB are refused without reading on.
@@ -41,9 +42,9 @@ func Load(path string) (*Scenario, error) {
 	return Parse(path, data)
 }
 
-// Parse checks a scenario, fills in its defaults and divides it by its scale. name stands in messages, and paths of policy
-// files are relative to its folder. The error lists every mistake, one per line, in the order of the file; those in policy
-// files come last. No input makes it panic, and its work is bounded whatever the aliases in the file say.
+// Parse checks a scenario, fills in its defaults and divides it by its scale. name stands in messages, and paths of
+// policy files are relative to its folder. The error lists every mistake, one per line, in the order of the file; those
+// in policy files come last. No input makes it panic, and its work is bounded whatever the aliases in the file say.
 func Parse(name string, data []byte) (*Scenario, error) {
 	s := withDefaults()
 	s.File = name
@@ -179,7 +180,8 @@ func (c *checker) policyFile(path, file string) *policyfile.File {
 	}
 	switch list := policyErrors(err); {
 	case errors.As(err, &at):
-		c.Add(path, strictyaml.Quote(file)+" cannot be read: "+at.Err.Error(), "the path is relative to the folder of the scenario")
+		c.Add(path, strictyaml.Quote(file)+" cannot be read: "+at.Err.Error(),
+			"the path is relative to the folder of the scenario")
 	case err != nil && list == nil:
 		c.Add(path, strictyaml.Quote(file)+" cannot be read: "+err.Error(), "")
 	default:

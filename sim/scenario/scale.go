@@ -40,7 +40,8 @@ type part struct {
 // pools are the same; only where there is but one instance it has to get smaller itself.
 func fleetParts(f *Fleet, n int) []part {
 	path := "clients." + f.Name
-	list := []part{{path + ".users", &f.Users, n}, {path + ".once", &f.Once, n}, {path + ".topic.partitions", &f.Topic.Partitions, n}, {path + ".topic.keys", &f.Topic.Keys, n}}
+	list := []part{{path + ".users", &f.Users, n}, {path + ".once", &f.Once, n},
+		{path + ".topic.partitions", &f.Topic.Partitions, n}, {path + ".topic.keys", &f.Topic.Keys, n}}
 	if f.Instances > 1 {
 		return append(list, part{path + ".instances", &f.Instances, n})
 	}
@@ -91,7 +92,8 @@ func (s *Scenario) misfits(n int) []string {
 	check := func(parts []part, drop string) {
 		for _, p := range parts {
 			if *p.value%p.by != 0 {
-				add(strings.TrimPrefix(p.path, drop)+strconv.Itoa(*p.value), fmt.Sprintf("%d does not divide %s (%d)", n, p.path, *p.value))
+				add(strings.TrimPrefix(p.path, drop)+strconv.Itoa(*p.value),
+					fmt.Sprintf("%d does not divide %s (%d)", n, p.path, *p.value))
 			}
 		}
 	}
@@ -116,16 +118,20 @@ func (s *Scenario) misfits(n int) []string {
 				add(x.Name+" cores", fmt.Sprintf("%d does not divide %s.%s.connections.cores (1, the default)", n, prefix, x.Name))
 			}
 			for k := range s.Faults {
-				if f := &s.Faults[k]; f.Share > 0 && f.hits(x.Name) && !keepsShare(max(x.Replicas, 1), gcd(max(x.Replicas, 1), n), f.Share) {
-					add(fmt.Sprint(x.Name, k), fmt.Sprintf("%d leaves too few replicas in %s.%s for the share of faults[%d]", n, prefix, x.Name, k))
+				if f := &s.Faults[k]; f.Share > 0 && f.hits(x.Name) &&
+					!keepsShare(max(x.Replicas, 1), gcd(max(x.Replicas, 1), n), f.Share) {
+					add(fmt.Sprint(x.Name, k),
+						fmt.Sprintf("%d leaves too few replicas in %s.%s for the share of faults[%d]", n, prefix, x.Name, k))
 				}
 			}
 		}
 	})
 	for k := range s.Faults {
 		for i := range s.Clients {
-			if f, x := &s.Faults[k], &s.Clients[i]; f.Share > 0 && f.hits(x.Name) && x.Instances > 1 && !keepsShare(x.Instances, n, f.Share) {
-				add(fmt.Sprint(x.Name, k), fmt.Sprintf("%d leaves too few instances in clients.%s for the share of faults[%d]", n, x.Name, k))
+			if f, x := &s.Faults[k], &s.Clients[i]; f.Share > 0 && f.hits(x.Name) && x.Instances > 1 &&
+				!keepsShare(x.Instances, n, f.Share) {
+				add(fmt.Sprint(x.Name, k), fmt.Sprintf("%d leaves too few instances in clients.%s for the share of faults[%d]",
+					n, x.Name, k))
 			}
 		}
 	}
@@ -143,13 +149,17 @@ func (s *Scenario) absolute(f *Fleet, n int) string {
 			p := s.Variants[i].PolicyOf(f.Name, c.To)
 			switch {
 			case f.Consumes() && p.Kafka.Drain.MaxRate > 0:
-				return fmt.Sprintf("%d leaves the drain of variant %s as fast as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+				return fmt.Sprintf("%d leaves the drain of variant %s as fast as in full size, for the one instance of clients.%s",
+					n, s.Variants[i].Name, f.Name)
 			case p.RateLimit.Enabled():
-				return fmt.Sprintf("%d leaves the rate limit of variant %s as high as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+				return fmt.Sprintf("%d leaves the rate limit of variant %s as high as in full size, for the one instance of "+
+					"clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.Bulkhead.Enabled():
-				return fmt.Sprintf("%d leaves the bulkhead of variant %s as wide as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+				return fmt.Sprintf("%d leaves the bulkhead of variant %s as wide as in full size, for the one instance of "+
+					"clients.%s", n, s.Variants[i].Name, f.Name)
 			case p.RetryBudget.Enabled() && p.RetryBudget.Kind == budget.Tokens:
-				return fmt.Sprintf("%d leaves the retry budget's tokens of variant %s as many as in full size, for the one instance of clients.%s", n, s.Variants[i].Name, f.Name)
+				return fmt.Sprintf("%d leaves the retry budget's tokens of variant %s as many as in full size, for the one "+
+					"instance of clients.%s", n, s.Variants[i].Name, f.Name)
 			}
 		}
 	}
@@ -188,7 +198,9 @@ func keepsShare(instances, by int, share float64) bool {
 // otherScales names scales near n that the scenario could have.
 func (s *Scenario) otherScales(n int) string {
 	candidates := s.divisors()
-	slices.SortFunc(candidates, func(a, b int) int { return cmp.Or(cmp.Compare(distance(a, n), distance(b, n)), cmp.Compare(a, b)) })
+	slices.SortFunc(candidates, func(a, b int) int {
+		return cmp.Or(cmp.Compare(distance(a, n), distance(b, n)), cmp.Compare(a, b))
+	})
 	const most, tries = 3, 40
 	var good []int
 	for i, m := range candidates {

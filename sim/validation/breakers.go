@@ -34,10 +34,12 @@ warmUp: 0s
 clients: {callers: {once: %d, within: 100s, instances: %d, calls: [server]}}
 services: {server: {errorRate: %v}}
 `, clientsPerRun*(q.window+1), clientsPerRun, q.failing) +
-				policy(`maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureRateThreshold: %v, slidingWindow: "%d", minimumNumberOfCalls: %d, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 24h}`,
+				policy(`maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureRateThreshold: %v, slidingWindow: `+
+					`"%d", minimumNumberOfCalls: %d, waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 24h}`,
 					float64(q.trip)/float64(q.window), q.window, q.window),
 			claims: []claim{
-				{id: id + "one", what: what + "P(a client trips)", published: q.one, how: Wilson, trials: clientsPerRun, record: tripped},
+				{id: id + "one", what: what + "P(a client trips)", published: q.one, how: Wilson, trials: clientsPerRun,
+					record: tripped},
 				{id: id + "any", what: what + "P(any of 50 trips)", published: q.any, how: Wilson,
 					record: func(r *engine.Record) float64 { return yes(tripped(r) > 0) }},
 			},
@@ -67,12 +69,15 @@ services: {leaf: {serviceTime: "90% 10ms, 10% 1s"}}
 	failed := func(r *engine.Record) float64 { return 1 - success(r) }
 	return []experiment{
 		{source: fan, runs: 30, model: leaves + plain(), claims: []claim{{
-			id: "tail/fan-out", what: "100 parallel calls, each slow with 1 %: share of slow requests", published: 0.633967659, how: Mean, record: failed,
+			id: "tail/fan-out", what: "100 parallel calls, each slow with 1 %: share of slow requests", published: 0.633967659,
+			how: Mean, record: failed,
 		}}},
-		{source: hedge, runs: 30, model: slow + policy("maxRetries: 0, hedge: {delay: 100ms, maxHedges: 1}, "+bare), claims: []claim{
-			{id: "tail/hedge", what: "slow with 10 %, a copy after 100 ms: share of slow requests", published: 0.01, how: Mean, record: failed},
-			{id: "tail/hedges", what: "the same: copies per request", published: 0.1, how: Mean,
-				record: func(r *engine.Record) float64 { return float64(r.Edges[0].Hedges) / float64(r.Edges[0].Calls) }},
-		}},
+		{source: hedge, runs: 30, model: slow + policy("maxRetries: 0, hedge: {delay: 100ms, maxHedges: 1}, "+bare),
+			claims: []claim{
+				{id: "tail/hedge", what: "slow with 10 %, a copy after 100 ms: share of slow requests", published: 0.01, how: Mean,
+					record: failed},
+				{id: "tail/hedges", what: "the same: copies per request", published: 0.1, how: Mean,
+					record: func(r *engine.Record) float64 { return float64(r.Edges[0].Hedges) / float64(r.Edges[0].Calls) }},
+			}},
 	}
 }

@@ -3,9 +3,9 @@ package validation
 import "fmt"
 
 // buckets are "Fixing retries with token buckets and circuit breakers": one run of the published simulator, of 40,000
-// calls, which are five times the calls of a run here. Without a bucket the models are the same, and the published number
-// is one more draw. The bucket of a client begins with five retries in both; there a retry needs more than one token,
-// here one is enough: those rows have the table's ±0.005.
+// calls, which are five times the calls of a run here. Without a bucket the models are the same, and the published
+// number is one more draw. The bucket of a client begins with five retries in both; there a retry needs more than one
+// token, here one is enough: those rows have the table's ±0.005.
 func buckets() []experiment {
 	const (
 		source = "M. Brooker, Fixing retries with token buckets and circuit breakers (2022): one run of its simulator"
@@ -36,7 +36,8 @@ services: {server: {errorRate: %v}}
 		}{
 			{"none", "maxRetries: 0, " + bare, q.none},
 			{"three", "maxRetries: 3, backoff: none, " + bare, q.three},
-			{"bucket", "maxRetries: 100, backoff: none, retryBudget: {ratio: 0.1, reserve: 5}, circuitBreaker: {disabled: true}", q.buckets},
+			{"bucket", "maxRetries: 100, backoff: none, retryBudget: {ratio: 0.1, reserve: 5}, circuitBreaker: {disabled: true}",
+				q.buckets},
 		} {
 			id := fmt.Sprintf("token-buckets/%v-%s/", q.failing, kind.name)
 			what := fmt.Sprintf("%v fail, retries: %s: ", q.failing, kind.name)

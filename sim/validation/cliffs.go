@@ -14,7 +14,8 @@ const (
 
 // cliffs are on which side of C = λ × attempts a storm ends that an outage of 30 s began.
 func cliffs() []experiment {
-	const source = "L. Huang and others, Metastable Failures in the Wild (OSDI 2022), theorem 2: stable if C > λ × attempts"
+	const source = "L. Huang and others, Metastable Failures in the Wild (OSDI 2022), theorem 2: stable if C > λ × " +
+		"attempts"
 	var all []experiment
 	id := map[string]string{fixedDelay: "fixed", jitterDelay: "jitter"}
 	for _, q := range []struct {

@@ -17,6 +17,7 @@ func RunSome(ctx context.Context, chosen func(id string) bool, change func(model
 // Judge is the row of a claim with these settings.
 func Judge(published float64, how Comparison, within, deviation, alike float64, trials int, values []float64) Row {
 	return judge("source", &claim{
-		id: "id", what: "what", published: published, how: how, within: within, deviation: deviation, alike: alike, trials: trials,
+		id: "id", what: "what", published: published, how: how, within: within, deviation: deviation, alike: alike,
+		trials: trials,
 	}, values)
 }

@@ -24,7 +24,9 @@ func TestPublishedNumbersFollowTheirFormulas(t *testing.T) {
 		{"timeouts/%g-%g-%g", func(x []float64) float64 { return math.Exp(-(x[1] - x[0]) * x[2]) }},
 		{"m-m-1-k/%g-%g/refused", func(x []float64) float64 { return refusedOf(x[0], x[1]) }},
 		{"m-m-1-k/%g-%g/number", func(x []float64) float64 { return numberOf(x[0], x[1]) }},
-		{"m-m-1-k/%g-%g/time", func(x []float64) float64 { return numberOf(x[0], x[1]) / x[0] / (1 - refusedOf(x[0], x[1])) }},
+		{"m-m-1-k/%g-%g/time", func(x []float64) float64 {
+			return numberOf(x[0], x[1]) / x[0] / (1 - refusedOf(x[0], x[1]))
+		}},
 		{"patience/%g-%g-%g", func(x []float64) float64 { return gone(x[0], x[1], x[2]) }},
 		{"m-g-1/%g-constant", func(x []float64) float64 { return x[0] / 2 / (1 - x[0]) }},
 		{"m-g-1/%g-mixture", func(x []float64) float64 { return x[0] * 5 / 2 / (1 - x[0]) }},

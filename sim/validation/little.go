@@ -8,8 +8,8 @@ import (
 
 // conservation is Little's law, L = λW, at every node of a chain with timeouts and retries that ends empty.
 //
-// With constant work the queue moves in steps of the work alone; all times here are then whole bins, and what is seen at
-// the end of each bin is the exact integral.
+// With constant work the queue moves in steps of the work alone; all times here are then whole bins, and what is seen
+// at the end of each bin is the exact integral.
 func conservation() []experiment {
 	const source = "J. D. C. Little 1961: L = λW, at every node"
 	names := []string{"gateway", "orders", "database"}
@@ -33,7 +33,9 @@ services:
 ` + policy("maxRetries: 3, initialDelay: 100ms, attemptTimeout: 1s, "+bare)}
 	for n, name := range names {
 		steps.claims = append(steps.claims, claim{
-			id: "little/exact/" + name, published: 1, how: Exact, record: func(r *engine.Record) float64 { return busyLaw(r, n) },
+			id: "little/exact/" + name, published: 1, how: Exact, record: func(r *engine.Record) float64 {
+				return busyLaw(r, n)
+			},
 			what: fmt.Sprintf("%s, work in whole bins, retries: busy ÷ (rate × work)", name),
 		})
 		paths.claims = append(paths.claims, claim{

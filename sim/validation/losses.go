@@ -94,18 +94,22 @@ func abandonments() []experiment {
 		{200, 100, 20, 0.5, 0.5},
 	} {
 		all = append(all, experiment{
-			source: "M/M/c with constant patience (D. Y. Barrer 1957; F. Baccelli, G. Hebuterne 1981), by policy/bulkhead", runs: 40,
+			source: "M/M/c with constant patience (D. Y. Barrer 1957; F. Baccelli, G. Hebuterne 1981), by policy/bulkhead",
+			runs:   40,
 			model: fmt.Sprintf(`
 duration: %ds
 warmUp: 10s
 clients: {callers: {rate: %v, calls: [server]}}
 services: {server: {serviceTime: exponential 100ms}}
 `, q.seconds, q.load/unit) +
-				policy("maxRetries: 0, bulkhead: {maxConcurrentCalls: %d, maxQueue: 1000000, maxWait: %vms, order: fifo}, "+bare, q.servers, q.patience*unit*1000),
+				policy("maxRetries: 0, bulkhead: {maxConcurrentCalls: %d, maxQueue: 1000000, maxWait: %vms, order: fifo}, "+bare,
+					q.servers, q.patience*unit*1000),
 			claims: []claim{{
-				id: fmt.Sprintf("patience/%v-%d-%v", q.load, q.servers, q.patience), published: q.gone, how: Mean,
-				what:   fmt.Sprintf("load %v, %d permits, patience %v service times: who leaves", q.load, q.servers, q.patience),
-				record: func(r *engine.Record) float64 { return share(r, engine.BulkheadFull) },
+				id:        fmt.Sprintf("patience/%v-%d-%v", q.load, q.servers, q.patience),
+				published: q.gone,
+				how:       Mean,
+				what:      fmt.Sprintf("load %v, %d permits, patience %v service times: who leaves", q.load, q.servers, q.patience),
+				record:    func(r *engine.Record) float64 { return share(r, engine.BulkheadFull) },
 			}},
 		})
 	}

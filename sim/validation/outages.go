@@ -26,10 +26,11 @@ faults: [{at: 2s, for: 30s, outage: payment, mode: fail}]
 		claims: []claim{
 			{id: "outage/attempts", what: what + "attempts in it", published: 1_140_000, how: Exact, record: during(0, 30)},
 			{id: "outage/plateau", what: what + "attempts in its 4th s", published: 40_000, how: Exact, record: during(3, 4)},
-			{id: "outage/in-air", what: what + "in the air at its end", published: 30_000, how: Exact, record: func(r *engine.Record) float64 {
-				f := &r.Fleets[0]
-				return between(r, f.Offered, 0, 32) - between(r, f.Answered, 0, 32) - between(r, f.Failed, 0, 32)
-			}},
+			{id: "outage/in-air", what: what + "in the air at its end", published: 30_000, how: Exact,
+				record: func(r *engine.Record) float64 {
+					f := &r.Fleets[0]
+					return between(r, f.Offered, 0, 32) - between(r, f.Answered, 0, 32) - between(r, f.Failed, 0, 32)
+				}},
 		},
 	}}
 	return append(append(all, minutes()...), threads())
@@ -77,7 +78,8 @@ services: {gateway: {workers: 200, serviceTime: "30% 10s, 70% 100ms"}}
 ` + plain(),
 	}
 	x.claims = []claim{{
-		id: "threads/100", what: "30 % hang 10 s, 200 threads, 100/s offered: answers per second", published: 65.1465798, how: Mean,
+		id: "threads/100", what: "30 % hang 10 s, 200 threads, 100/s offered: answers per second",
+		published: 65.1465798, how: Mean,
 		record: func(r *engine.Record) float64 { return total(r.Services[0].Served) / r.Duration.Seconds() },
 	}}
 	return x
@@ -93,7 +95,8 @@ services: {postgres: {connections: {max: %d, cost: 20ms, cores: 4}}}
 `
 	return []experiment{
 		{source: arithmetic, runs: 2, model: fmt.Sprintf(world, 100) + plain(), claims: []claim{
-			{id: "pool/connects", what: "50 pods × pool of 20, max_connections 100: connects", published: 1000, how: Exact, record: arrived(0)},
+			{id: "pool/connects", what: "50 pods × pool of 20, max_connections 100: connects", published: 1000, how: Exact,
+				record: arrived(0)},
 			{id: "pool/refused", what: "the same: refused", published: 900, how: Exact,
 				record: func(r *engine.Record) float64 { return float64(r.Fleets[0].Ends[engine.NoConnection]) }},
 		}},

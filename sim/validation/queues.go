@@ -76,17 +76,19 @@ services: {server: {workers: 1, serviceTime: exponential %v}}
 `, 100000/q.service, q.arrivals, time.Duration(1e9/q.service)) +
 				policy("maxRetries: 0, attemptTimeout: %vs, "+bare, q.timeout),
 			claims: []claim{{
-				id: fmt.Sprintf("timeouts/%v-%v-%v", q.arrivals, q.service, q.timeout), published: q.share, how: Mean,
-				what:   fmt.Sprintf("%v/s at %v/s, timeout %v s: share that times out", q.arrivals, q.service, q.timeout),
-				record: func(r *engine.Record) float64 { return share(r, engine.TimedOut) },
+				id:        fmt.Sprintf("timeouts/%v-%v-%v", q.arrivals, q.service, q.timeout),
+				published: q.share,
+				how:       Mean,
+				what:      fmt.Sprintf("%v/s at %v/s, timeout %v s: share that times out", q.arrivals, q.service, q.timeout),
+				record:    func(r *engine.Record) float64 { return share(r, engine.TimedOut) },
 			}},
 		})
 	}
 	return all
 }
 
-// lawsOfWork are service laws of mean 1, by name. The mixture has the means of its two halves balanced: each carries half
-// of the work.
+// lawsOfWork are service laws of mean 1, by name. The mixture has the means of its two halves balanced: each carries
+// half of the work.
 var lawsOfWork = map[string]string{
 	"constant":    "100ms",
 	"exponential": exponential,
@@ -114,9 +116,11 @@ func laws() []experiment {
 			source: "Pollaczek (1930) and Khinchin (1932): Wq = ρ(1+cv²)/(2(1−ρ))", runs: 40,
 			model: queue(q.load, lawsOfWork[q.law], q.seconds, "workers: 1"),
 			claims: []claim{{
-				id: fmt.Sprintf("m-g-1/%v-%s", q.load, q.law), published: q.wait, how: Mean,
-				what:   fmt.Sprintf("one server, load %v, %s service: mean wait, service times", q.load, q.law),
-				record: func(r *engine.Record) float64 { return meanWait(r) / unit },
+				id:        fmt.Sprintf("m-g-1/%v-%s", q.load, q.law),
+				published: q.wait,
+				how:       Mean,
+				what:      fmt.Sprintf("one server, load %v, %s service: mean wait, service times", q.load, q.law),
+				record:    func(r *engine.Record) float64 { return meanWait(r) / unit },
 			}},
 		})
 	}
@@ -129,8 +133,10 @@ clients: {callers: {rate: 7.279345, calls: [server]}}
 services: {server: {workers: 1, serviceTime: "99.9% exponential 100ms, 0.1% exponential 10s"}}
 ` + plain(),
 		claims: []claim{
-			{id: "bimodal/wait", what: "1 in 1000 takes 100 times as long, load 0.8: mean wait, s", published: 4.003276, how: Mean, record: meanWait},
-			{id: "bimodal/latency", what: "the same: mean time from request to answer, s", published: 4.113176, how: Mean, record: latency},
+			{id: "bimodal/wait", what: "1 in 1000 takes 100 times as long, load 0.8: mean wait, s", published: 4.003276,
+				how: Mean, record: meanWait},
+			{id: "bimodal/latency", what: "the same: mean time from request to answer, s", published: 4.113176, how: Mean,
+				record: latency},
 		},
 	})
 }

@@ -40,8 +40,10 @@ func retries() []experiment {
 			source: "geometric series: success 1−pⁿ, load (1−pⁿ)/(1−p)", runs: runsOf(q.failing == 1),
 			model: chain(1, 3, q.failing, 100),
 			claims: []claim{
-				{id: id + "success", what: what + "share answered", published: q.success, how: how(q.failing == 1), record: success},
-				{id: id + "load", what: what + "attempts per request", published: q.load, how: how(q.failing == 1), record: attempts},
+				{id: id + "success", what: what + "share answered", published: q.success, how: how(q.failing == 1),
+					record: success},
+				{id: id + "load", what: what + "attempts per request", published: q.load, how: how(q.failing == 1),
+					record: attempts},
 			},
 		})
 	}
@@ -97,10 +99,14 @@ func chains() []experiment {
 		what := fmt.Sprintf("%d layers × %d attempts, %v fail in the last: ", q.layers, q.retries+1, q.failing)
 		x := experiment{
 			source: q.source, runs: runsOf(q.failing == 1), model: chain(q.layers, q.retries, q.failing, q.seconds),
-			claims: []claim{{id: id + "load", what: what + "its calls per request", published: q.load, how: how(q.failing == 1), record: leaf}},
+			claims: []claim{
+				{id: id + "load", what: what + "its calls per request", published: q.load, how: how(q.failing == 1), record: leaf},
+			},
 		}
 		if q.failing == 0.9 || q.failing == 1 {
-			x.claims = append(x.claims, claim{id: id + "success", what: what + "share answered", published: q.success, how: how(q.failing == 1), record: success})
+			x.claims = append(x.claims, claim{
+				id: id + "success", what: what + "share answered", published: q.success, how: how(q.failing == 1), record: success,
+			})
 		}
 		all = append(all, x)
 	}
@@ -151,12 +157,16 @@ services: {server: {errorRate: 1}}
 	const source = "Site Reliability Engineering (2016), ch. 21: three attempts, and a budget of 10 % per client"
 	return []experiment{
 		{source: source, runs: 2, model: world + policy("maxRetries: 2, backoff: none, "+bare), claims: []claim{{
-			id: "sre-21/attempts", what: "50 clients, all fails, at most 3 attempts: load", published: 3, how: Exact, record: attempts,
+			id: "sre-21/attempts", what: "50 clients, all fails, at most 3 attempts: load", published: 3, how: Exact,
+			record: attempts,
 		}}},
-		{source: source, runs: 30, model: world + policy("maxRetries: 2, backoff: none, retryBudget: {ratio: 0.1}, circuitBreaker: {disabled: true}"), claims: []claim{{
-			id: "sre-21/budget", what: "the same with a budget of 10 % per client: load", published: 1.1, how: Mean, record: attempts,
+		{source: source, runs: 30, model: world + policy(
+			"maxRetries: 2, backoff: none, retryBudget: {ratio: 0.1}, circuitBreaker: {disabled: true}"), claims: []claim{{
+			id: "sre-21/budget", what: "the same with a budget of 10 % per client: load", published: 1.1, how: Mean,
+			record: attempts,
 		}}},
-		{source: "Site Reliability Engineering (2016), ch. 22: failures come back every second, +100 each time", runs: 3, model: `
+		{source: "Site Reliability Engineering (2016), ch. 22: failures come back every second, +100 each time",
+			runs: 3, model: `
 duration: 10s
 warmUp: 0s
 clients: {callers: {rate: 10100, arrivals: even, calls: [backend]}}

@@ -48,8 +48,15 @@ func (r *Row) Fits(published float64) bool {
 func judge(source string, c *claim, values []float64) Row {
 	sample := expect.NewSample(values)
 	r := Row{
-		ID: c.id, Source: source, What: c.what, Published: c.published, Measured: sample.Mean(), Runs: len(values), Compared: c.how,
-		Low: math.Inf(1), High: math.Inf(-1), // nothing fits what could not be measured
+		ID:        c.id,
+		Source:    source,
+		What:      c.what,
+		Published: c.published,
+		Measured:  sample.Mean(),
+		Runs:      len(values),
+		Compared:  c.how,
+		Low:       math.Inf(1),
+		High:      math.Inf(-1), // nothing fits what could not be measured
 	}
 	if sample.N() == len(values) && !math.IsInf(r.Measured, 0) {
 		r.interval(c, &sample)

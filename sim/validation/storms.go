@@ -43,19 +43,28 @@ faults: [{at: 60s, for: 10s, surge: caller, factor: 5}]
 	const what = "8/s of 20/s, 3 attempts, 10 s of 40/s: "
 	later := func(r *engine.Record, series []uint32) float64 { return between(r, series, 200, 300) }
 	all := []experiment{
-		{source: cluster, runs: 50, model: world + policy("maxRetries: 2, backoff: none, attemptTimeout: 750ms, "+bare), claims: []claim{
-			{id: "sregym/before", what: what + "goodput before", published: 1, how: Exact, record: func(r *engine.Record) float64 { return good(r, 0, 60) }},
-			{id: "sregym/after", what: what + "goodput 130 s after", published: 0, how: Exact, record: func(r *engine.Record) float64 { return good(r, 200, 300) }},
-			{id: "sregym/attempts", what: what + "attempts per request", published: 3, within: 0.005, how: Stated,
-				record: func(r *engine.Record) float64 {
-					return later(r, r.Services[0].Arrived) / later(r, r.Fleets[0].Offered)
-				}},
-			{id: "sregym/queue", what: what + "length of the queue", published: 254.5, within: 1.5, how: Stated,
-				record: func(r *engine.Record) float64 { return later(r, r.Services[0].Waiting) / 1000 }},
-		}},
-		{source: cluster, runs: 50, model: world + policy("maxRetries: 1, backoff: none, attemptTimeout: 750ms, "+bare), claims: []claim{
-			{id: "sregym/two-attempts", what: "the same with 2 attempts, 16/s: it recovers", published: 1, how: Wilson, record: alive},
-		}},
+		{source: cluster, runs: 50, model: world + policy("maxRetries: 2, backoff: none, attemptTimeout: 750ms, "+bare),
+			claims: []claim{
+				{id: "sregym/before", what: what + "goodput before", published: 1, how: Exact,
+					record: func(r *engine.Record) float64 {
+						return good(r, 0, 60)
+					}},
+				{id: "sregym/after", what: what + "goodput 130 s after", published: 0, how: Exact,
+					record: func(r *engine.Record) float64 {
+						return good(r, 200, 300)
+					}},
+				{id: "sregym/attempts", what: what + "attempts per request", published: 3, within: 0.005, how: Stated,
+					record: func(r *engine.Record) float64 {
+						return later(r, r.Services[0].Arrived) / later(r, r.Fleets[0].Offered)
+					}},
+				{id: "sregym/queue", what: what + "length of the queue", published: 254.5, within: 1.5, how: Stated,
+					record: func(r *engine.Record) float64 { return later(r, r.Services[0].Waiting) / 1000 }},
+			}},
+		{source: cluster, runs: 50, model: world + policy("maxRetries: 1, backoff: none, attemptTimeout: 750ms, "+bare),
+			claims: []claim{
+				{id: "sregym/two-attempts", what: "the same with 2 attempts, 16/s: it recovers", published: 1, how: Wilson,
+					record: alive},
+			}},
 	}
 	return append(append(all, outageOfTen()...), collection())
 }
@@ -122,11 +131,15 @@ clients:
 services: {server: {workers: 100, serviceTime: 416667us, slowsQueued: 0.001, slowsQueuedMax: 1.678}}
 ` + plain(),
 		claims: []claim{
-			{id: "osdi-gc/220", what: what + "220/s makes no queue at first", published: 1, how: Wilson, record: grows(5, 240, -100, 100)},
+			{id: "osdi-gc/220", what: what + "220/s makes no queue at first", published: 1, how: Wilson,
+				record: grows(5, 240, -100, 100)},
 			{id: "osdi-gc/260", what: what + "260/s does", published: 1, how: Wilson, record: grows(240, 480, 10000, 1e9)},
-			{id: "osdi-gc/220-again", what: what + "220/s does after it", published: 1, how: Wilson, record: grows(480, 720, 10000, 1e9)},
-			{id: "osdi-gc/180", what: what + "180/s does after it", published: 1, how: Wilson, record: grows(720, 960, 5000, 1e9)},
-			{id: "osdi-gc/140", what: what + "140/s holds it level", published: 1, how: Wilson, record: grows(960, 1200, -2500, 2500)},
+			{id: "osdi-gc/220-again", what: what + "220/s does after it", published: 1, how: Wilson,
+				record: grows(480, 720, 10000, 1e9)},
+			{id: "osdi-gc/180", what: what + "180/s does after it", published: 1, how: Wilson,
+				record: grows(720, 960, 5000, 1e9)},
+			{id: "osdi-gc/140", what: what + "140/s holds it level", published: 1, how: Wilson,
+				record: grows(960, 1200, -2500, 2500)},
 			{id: "osdi-gc/60", what: what + "60/s ends it, and 220/s is well", published: 1, how: Wilson,
 				record: func(r *engine.Record) float64 { return yes(waiting(r, 2160) == 0 && waiting(r, 2400) < 100) }},
 		},

@@ -47,7 +47,8 @@ func TestPublishedNumbersFit(t *testing.T) {
 	}
 	for _, r := range rows {
 		if !r.Pass {
-			t.Errorf("%s (%s, %s): published %v, measured %v; from %v to %v would fit", r.ID, r.Source, r.What, r.Published, r.Measured, r.Low, r.High)
+			t.Errorf("%s (%s, %s): published %v, measured %v; from %v to %v would fit", r.ID, r.Source, r.What, r.Published,
+				r.Measured, r.Low, r.High)
 		}
 	}
 }
@@ -82,7 +83,8 @@ func TestRowsCanFail(t *testing.T) {
 		}
 	}
 	if least := len(rows) * 9 / 10; moved < least {
-		t.Errorf("%d of %d rows fail when the published number is moved by a few standard errors, want %d", moved, len(rows), least)
+		t.Errorf("%d of %d rows fail when the published number is moved by a few standard errors, want %d", moved,
+			len(rows), least)
 	}
 }
 
@@ -140,17 +142,20 @@ func TestNoBackoffIsDoneFirstWithMostCalls(t *testing.T) {
 		of := func(kind, what string) float64 { return measured["aws-backoff/"+n+"-"+kind+"/"+what] }
 		for _, kind := range []string{"exponential", "equal", "full"} {
 			if of("none", "time") >= of(kind, "time") || of("none", "calls") <= of(kind, "calls") {
-				t.Errorf("%s clients: no backoff takes %v ms and %v calls, %s %v and %v", n, of("none", "time"), of("none", "calls"), kind, of(kind, "time"), of(kind, "calls"))
+				t.Errorf("%s clients: no backoff takes %v ms and %v calls, %s %v and %v", n, of("none", "time"),
+					of("none", "calls"), kind, of(kind, "time"), of(kind, "calls"))
 			}
 		}
 		if of("full", "calls") > of("exponential", "calls")/2 {
-			t.Errorf("%s clients: full jitter makes %v calls, want less than half of %v", n, of("full", "calls"), of("exponential", "calls"))
+			t.Errorf("%s clients: full jitter makes %v calls, want less than half of %v", n, of("full", "calls"),
+				of("exponential", "calls"))
 		}
 	}
 }
 
 func quick(id string) bool {
-	return strings.HasPrefix(id, "aws-backoff/20-") || strings.HasPrefix(id, "ratio/") || strings.HasPrefix(id, "sregym/") ||
+	return strings.HasPrefix(id, "aws-backoff/20-") || strings.HasPrefix(id, "ratio/") ||
+		strings.HasPrefix(id, "sregym/") ||
 		strings.HasPrefix(id, "little/exact/") || strings.HasPrefix(id, "minute/")
 }
 
@@ -204,7 +209,9 @@ func TestAnotherWorldDoesNotFit(t *testing.T) {
 		{"threads/100", "workers: 200", "workers: 204"},
 	} {
 		changed := false
-		rows, err := validation.RunSome(context.Background(), func(id string) bool { return strings.HasPrefix(id, tt.id) }, func(model string) string {
+		rows, err := validation.RunSome(context.Background(), func(id string) bool {
+			return strings.HasPrefix(id, tt.id)
+		}, func(model string) string {
 			changed = strings.Contains(model, tt.was)
 			return strings.Replace(model, tt.was, tt.is, 1)
 		})
@@ -237,8 +244,11 @@ func TestStopsWhenToldTo(t *testing.T) {
 }
 
 func TestBrokenModelIsNamed(t *testing.T) {
-	_, err := validation.RunSome(context.Background(), func(id string) bool { return strings.HasPrefix(id, "minute/") }, func(string) string { return "duration: 1 minute" })
-	if err == nil || !strings.Contains(err.Error(), "minute/fixed/attempts") || !strings.Contains(err.Error(), "minute/linear/attempts") {
+	_, err := validation.RunSome(context.Background(), func(id string) bool {
+		return strings.HasPrefix(id, "minute/")
+	}, func(string) string { return "duration: 1 minute" })
+	if err == nil || !strings.Contains(err.Error(), "minute/fixed/attempts") ||
+		!strings.Contains(err.Error(), "minute/linear/attempts") {
 		t.Errorf("%v, want all experiments that cannot be played", err)
 	}
 }
@@ -261,7 +271,8 @@ func TestTableIsNarrowAndCounts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nFAIL " + rows[3].What, rows[3].ID + ": values from ", rows[4].ID + ": some run had nothing to measure",
-		"of " + number(len(rows)) + " published numbers fit.\n", "\n" + rows[0].Source + "\n", "1140000", "> 0.", "\nTried, not matched, and not counted\nDecorrelated",
+		"of " + number(len(rows)) + " published numbers fit.\n", "\n" + rows[0].Source + "\n", "1140000", "> 0.",
+		"\nTried, not matched, and not counted\nDecorrelated",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table has no %q", want)

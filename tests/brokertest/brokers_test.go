@@ -21,7 +21,8 @@ import (
 	"github.com/abate-go/abate/internal/needs/kafka"
 )
 
-// patience is how long a test waits for anything. It is long because a machine may be busy: nothing waits so long unless it is broken.
+// patience is how long a test waits for anything. It is long because a machine may be busy: nothing waits so long
+// unless it is broken.
 const patience = 90 * time.Second
 
 // broker is one that a test talks to: the embedded fake or a real Kafka. Copies are the same broker.
@@ -39,15 +40,15 @@ type fake struct {
 	config embedded.Config
 }
 
-// eachBroker runs a test on the embedded broker, and on a real one. Both are shared or kept in memory: a test that kills
-// its broker uses eachBrokerOfItsOwn.
+// eachBroker runs a test on the embedded broker, and on a real one. Both are shared or kept in memory: a test that
+// kills its broker uses eachBrokerOfItsOwn.
 func eachBroker(t *testing.T, fn func(t *testing.T, b broker)) {
 	t.Helper()
 	each(t, false, nil, fn)
 }
 
-// eachBrokerOfItsOwn runs a test on brokers that it may kill and restart: what was acknowledged is still there then. more are lines of the real
-// one's configuration.
+// eachBrokerOfItsOwn runs a test on brokers that it may kill and restart: what was acknowledged is still there then.
+// more are lines of the real one's configuration.
 func eachBrokerOfItsOwn(t *testing.T, fn func(t *testing.T, b broker), more ...string) {
 	t.Helper()
 	each(t, true, more, fn)
@@ -185,8 +186,8 @@ func (b broker) create(t testing.TB, name string, partitions int, config ...stri
 	})
 }
 
-// produce writes records and waits until all are acknowledged. Their topic may be empty: then it is the given one. Partitions are those of the
-// records.
+// produce writes records and waits until all are acknowledged. Their topic may be empty: then it is the given one.
+// Partitions are those of the records.
 func (b broker) produce(t testing.TB, topic string, records ...*kgo.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -198,13 +199,14 @@ func (b broker) produce(t testing.TB, topic string, records ...*kgo.Record) {
 	}
 }
 
-// consume reads n records of a topic from its beginning, as a read-committed reader without a group, and returns them in the order in which they
-// came: in order within a partition.
+// consume reads n records of a topic from its beginning, as a read-committed reader without a group, and returns them
+// in the order in which they came: in order within a partition.
 func (b broker) consume(t testing.TB, topic string, n int) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := b.client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	c := b.client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMaxWait(100*time.Millisecond))
 	defer c.Close()
 	var all []*kgo.Record
@@ -238,7 +240,8 @@ func (b broker) everything(t testing.TB, topic string) []*kgo.Record {
 			left[o.Partition] = o.Offset
 		}
 	})
-	c := b.client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	c := b.client(t, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
 	defer c.Close()
 	var all []*kgo.Record

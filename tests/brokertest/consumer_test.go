@@ -94,7 +94,10 @@ func (s *seen) list() []string {
 
 // shortTiers are retry topics that a test can wait for.
 func shortTiers() redelivery.Config {
-	return redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, Flood: redelivery.Flood{Disabled: true}} // tests give up what they like
+	// tests give up what they like
+	return redelivery.Config{
+		Tiers: []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, Flood: redelivery.Flood{Disabled: true},
+	}
 }
 
 // guardOf makes a guard with this kafka section and nothing else, unless change adds something.
@@ -202,7 +205,8 @@ func TestFailingMessageGoesThroughTheTiersIntoTheDeadLetterTopic(t *testing.T) {
 			t.Errorf("the dead letter is %q = %q in partition %d", dead.Key, dead.Value, dead.Partition)
 		}
 		for i, h := range bad.Headers {
-			if got := dead.Headers[i]; got.Key != h.Key || string(got.Value) != string(h.Value) || (got.Value == nil) != (h.Value == nil) {
+			if got := dead.Headers[i]; got.Key != h.Key || string(got.Value) != string(h.Value) ||
+				(got.Value == nil) != (h.Value == nil) {
 				t.Errorf("header %d is %q = %v, want %q = %v", i, got.Key, got.Value, h.Key, h.Value)
 			}
 		}
@@ -240,7 +244,8 @@ func TestPermanentFailureGoesStraightToTheDeadLetterTopic(t *testing.T) {
 		runConsumer(t, c)
 		select {
 		case l := <-told:
-			if l.Reason != "permanent" || l.Message != "cannot be parsed" || l.Original.Topic != topic || l.Original.Offset != 0 || l.Failures != 1 {
+			if l.Reason != "permanent" || l.Message != "cannot be parsed" || l.Original.Topic != topic ||
+				l.Original.Offset != 0 || l.Failures != 1 {
 				t.Errorf("the letter says %+v", l)
 			}
 		case <-time.After(patience):
@@ -333,7 +338,8 @@ func TestOpenCircuitPausesInsteadOfUsingUpTiers(t *testing.T) {
 		c := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events,
 			Guard: guardOf(t, shortTiers(), func(p *abate.Policy) {
-				p.CircuitBreaker = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: 300 * time.Millisecond, WaitDurationMultiplier: 1, RampUp: time.Second}
+				p.CircuitBreaker = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: 300 * time.Millisecond,
+					WaitDurationMultiplier: 1, RampUp: time.Second}
 			}),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				tries.note(m.ID())
@@ -523,7 +529,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		eventually(t, "all messages", func() bool { return got.distinct() == 100 })
 		stop()
 	}
-	eventually(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before+8 }) // connections of the broker end a little later
+	// connections of the broker end a little later
+	eventually(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before+8 })
 }
 
 func TestConsumerThatIsNotFitSaysEverythingAtOnce(t *testing.T) {
@@ -533,7 +540,10 @@ func TestConsumerThatIsNotFitSaysEverythingAtOnce(t *testing.T) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
-	c := &abatekafka.Consumer{Brokers: []string{"x:1"}, Group: "g", Topics: []string{"a"}, Handler: func(context.Context, *abatekafka.Message) error { return nil }}
+	c := &abatekafka.Consumer{Brokers: []string{"x:1"}, Group: "g", Topics: []string{"a"},
+		Handler: func(context.Context, *abatekafka.Message) error {
+			return nil
+		}}
 	c.Guard = guardOf(t, redelivery.Config{})
 	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "kafka.tiers") {
 		t.Errorf("a policy without retry topics: %v", err)

@@ -34,11 +34,12 @@ func crashRounds(t testing.TB) int {
 	return n
 }
 
-// Consumers are killed at each point between poll and commit, one after the other on the same messages and their retries. In every other round
-// they hang at the point before, long enough for a commit of all else. What is left after the last one: each message has had one effect or is a dead
-// letter, as planned, and nothing is stuck.
+// Consumers are killed at each point between poll and commit, one after the other on the same messages and their
+// retries. In every other round they hang at the point before, long enough for a commit of all else. What is left after
+// the last one: each message has had one effect or is a dead letter, as planned, and nothing is stuck.
 func TestNothingIsLostOrDoneTwiceWhereverAConsumerIsKilled(t *testing.T) {
-	crashes(t, false, eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (crashed int) {
+	crashes(t, false, eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (
+		crashed int) {
 		for _, p := range points {
 			l.write(t)
 			c := l.child("member-0")
@@ -60,7 +61,8 @@ func TestNothingIsLostOrDoneTwiceWhereverARebalanceBegins(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
-	crashes(t, someCrashes(), eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (crashed int) {
+	crashes(t, someCrashes(), eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (
+		crashed int) {
 		for i, p := range points {
 			l.write(t)
 			c := l.child("member-0")
@@ -85,7 +87,8 @@ func TestNothingIsLostOrDoneTwiceWhereverARebalanceBegins(t *testing.T) {
 	})
 }
 
-// The broker is killed while a consumer is at a point, and comes back. The consumer goes on all the time, or is killed there too.
+// The broker is killed while a consumer is at a point, and comes back. The consumer goes on all the time, or is killed
+// there too.
 func TestNothingIsLostOrDoneTwiceWhereverTheBrokerIsKilled(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
@@ -116,8 +119,8 @@ func TestNothingIsLostOrDoneTwiceWhereverTheBrokerIsKilled(t *testing.T) {
 		})
 }
 
-// often bounds at which of its visits something happens at a point: all messages of a write come by there, but commits come once a second and
-// what is in a transaction comes together.
+// often bounds at which of its visits something happens at a point: all messages of a write come by there, but commits
+// come once a second and what is in a transaction comes together.
 func often(p point) int64 {
 	switch p {
 	case polled, beforeEffect, decided:
@@ -130,9 +133,10 @@ func often(p point) int64 {
 	return 1
 }
 
-// crashes runs rounds of a crash test, at least once and exactly once, and says what they came to. A round goes through all points, or through
-// some of them.
-func crashes(t *testing.T, some bool, each func(*testing.T, func(*testing.T, broker)), round func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) int) {
+// crashes runs rounds of a crash test, at least once and exactly once, and says what they came to. A round goes through
+// all points, or through some of them.
+func crashes(t *testing.T, some bool, each func(*testing.T, func(*testing.T, broker)),
+	round func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) int) {
 	if !testing.Short() { // with it, eachBroker does
 		t.Parallel() // they wait most of the time
 	}
@@ -161,7 +165,8 @@ func crashes(t *testing.T, some bool, each func(*testing.T, func(*testing.T, bro
 						t.Logf("round %d, points %q", n, points)
 					}
 				}
-				t.Logf("%s, %s: %d rounds, %d crashes in %v; %v", b.name, name, rounds, crashed, time.Since(began).Round(time.Second), all)
+				t.Logf("%s, %s: %d rounds, %d crashes in %v; %v", b.name, name, rounds, crashed,
+					time.Since(began).Round(time.Second), all)
 			})
 		}
 	})
@@ -269,7 +274,8 @@ func (m *member) killed(t testing.TB) bool {
 	m.ends(t, fmt.Sprintf("being killed: it never was at %q for the time no. %d", m.At, m.Nth))
 	m.dead = true
 	_ = m.cmd.Wait()
-	if status, _ := m.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
+	if status, _ := m.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
+		status.Signal() != syscall.SIGKILL {
 		t.Fatalf("%s ended with %v instead of killing itself at %q", m.Instance, m.cmd.ProcessState, m.At)
 	}
 	return true
@@ -312,7 +318,8 @@ func (m *member) kill() {
 	_ = m.cmd.Wait()
 }
 
-// end lets the member end by itself: it finishes what it has begun, and leaves its groups. One that was killed has ended.
+// end lets the member end by itself: it finishes what it has begun, and leaves its groups. One that was killed has
+// ended.
 func (m *member) end(t testing.TB) {
 	t.Helper()
 	if m.dead {

@@ -78,7 +78,8 @@ type child struct {
 // chainOf is the policy of the crash tests. Three deliveries.
 func chainOf(exactlyOnce bool) redelivery.Config {
 	return redelivery.Config{
-		Tiers: []time.Duration{100 * time.Millisecond, 250 * time.Millisecond}, Concurrency: 4, HandlerTimeout: 30 * time.Second, ExactlyOnce: exactlyOnce,
+		Tiers: []time.Duration{100 * time.Millisecond, 250 * time.Millisecond}, Concurrency: 4,
+		HandlerTimeout: 30 * time.Second, ExactlyOnce: exactlyOnce,
 		Flood: redelivery.Flood{Disabled: true}, // a tenth of the messages dies, and nobody waits for the end of a flood
 	}
 }
@@ -130,8 +131,10 @@ func (c *childProcess) run(ctx context.Context) (err error) {
 	consumer := &abatekafka.Consumer{
 		Brokers: []string{c.Addr}, Group: c.Group, Topics: []string{c.Topic}, Instance: c.Instance, SessionTimeout: c.Session,
 		Guard: guard, Handler: c.handle, Replication: 1,
-		Options: []kgo.Opt{kgo.WithHooks(c), kgo.FetchMaxWait(100 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Options: []kgo.Opt{
+			kgo.WithHooks(c), kgo.FetchMaxWait(100 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	if c.Dedupes {
 		consumer.Once = abatekafka.Once(c.effects)
@@ -140,14 +143,18 @@ func (c *childProcess) run(ctx context.Context) (err error) {
 	return consumer.Run(ctx)
 }
 
-// replay puts the dead letters back, and is killed somewhere on the way. It waits for nobody: the consumers are killed, too.
+// replay puts the dead letters back, and is killed somewhere on the way. It waits for nobody: the consumers are killed,
+// too.
 func (c *childProcess) replay(ctx context.Context) error {
-	d, err := dlq.Open(ctx, dlq.Config{Brokers: []string{c.Addr}, Topic: c.Replays, By: c.Instance, Options: []kgo.Opt{kgo.WithHooks(c)}})
+	d, err := dlq.Open(ctx, dlq.Config{
+		Brokers: []string{c.Addr}, Topic: c.Replays, By: c.Instance, Options: []kgo.Opt{kgo.WithHooks(c)},
+	})
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	p, err := d.Replay(ctx, dlq.Replay{Filter: dlq.All(), Rate: 2000, Settle: 10 * time.Millisecond, MaxFailures: 1, MaxReplays: 100, Unjudged: true, TakeOver: true})
+	p, err := d.Replay(ctx, dlq.Replay{Filter: dlq.All(), Rate: 2000, Settle: 10 * time.Millisecond, MaxFailures: 1,
+		MaxReplays: 100, Unjudged: true, TakeOver: true})
 	fmt.Fprintf(os.Stderr, "%+v\n", p)
 	return err
 }
@@ -215,7 +222,8 @@ func (c *childProcess) handle(ctx context.Context, m *abatekafka.Message) error 
 func (c *childProcess) effect(ctx context.Context, task task, m *abatekafka.Message) error {
 	if claim, _ := abatekafka.ClaimOf(ctx); claim.TakenOver {
 		var there int
-		if err := c.db.QueryRowContext(ctx, `SELECT count(*) FROM `+c.Effects+` WHERE message = $1`, m.ID()).Scan(&there); err != nil || there > 0 {
+		if err := c.db.QueryRowContext(ctx, `SELECT count(*) FROM `+c.Effects+` WHERE message = $1`, m.ID()).Scan(
+			&there); err != nil || there > 0 {
 			return err
 		}
 	}

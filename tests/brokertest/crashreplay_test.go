@@ -30,13 +30,15 @@ func manyMessages(t testing.TB) int {
 	return n
 }
 
-// Consumers are killed at each point between poll and commit, and what replays their dead letters is killed between sending, the
-// acknowledgement and the note of it. A tenth of the messages are dead letters that a replay mends, the first, the second or the third.
+// Consumers are killed at each point between poll and commit, and what replays their dead letters is killed between
+// sending, the acknowledgement and the note of it. A tenth of the messages are dead letters that a replay mends, the
+// first, the second or the third.
 func TestNothingIsLostOrDoneTwiceWhereverAConsumerOrAReplayIsKilled(t *testing.T) {
 	killsAndReplays(t, false)
 }
 
-// The same with Consumer.Once: its record is not in the effect's transaction, but who takes a delivery over is told so, and looks whether there is the effect.
+// The same with Consumer.Once: its record is not in the effect's transaction, but who takes a delivery over is told so,
+// and looks whether there is the effect.
 func TestNothingIsLostOrDoneTwiceWhereverAConsumerWithOnceOrAReplayIsKilled(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds: a claim that was left is waited for
@@ -46,7 +48,8 @@ func TestNothingIsLostOrDoneTwiceWhereverAConsumerWithOnceOrAReplayIsKilled(t *t
 
 func killsAndReplays(t *testing.T, dedupes bool) {
 	twins, replayed := 0, 0
-	crashes(t, false, eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (crashed int) {
+	crashes(t, false, eachBroker, func(t *testing.T, l *ledger, round int, points []point, random *rand.Rand) (
+		crashed int) {
 		const lives = 3 // of each letter at most
 		messages := manyMessages(t)
 		l.dedupes = dedupes
@@ -119,7 +122,8 @@ func (l *ledger) mendable(t testing.TB, n int) {
 	l.b.produce(t, l.chain.Topic, records...)
 }
 
-// replayKilled lets a process replay and kill itself at a point. There may be too few letters to come by there so often: then it ends.
+// replayKilled lets a process replay and kill itself at a point. There may be too few letters to come by there so
+// often: then it ends.
 func (l *ledger) replayKilled(t testing.TB, p point, random *rand.Rand) (crashed int) {
 	t.Helper()
 	c := l.child(fmt.Sprint("replay-", random.Uint32()))
@@ -138,7 +142,9 @@ func (l *ledger) replayAll(t testing.TB) dlq.Progress {
 	t.Helper()
 	d := l.desk(t)
 	defer d.Close()
-	p, err := d.Replay(t.Context(), dlq.Replay{Filter: dlq.All(), Rate: 100_000, MaxFailures: 1, MaxReplays: 100, TakeOver: true, Patience: patience})
+	p, err := d.Replay(t.Context(), dlq.Replay{
+		Filter: dlq.All(), Rate: 100_000, MaxFailures: 1, MaxReplays: 100, TakeOver: true, Patience: patience,
+	})
 	if err != nil {
 		t.Fatalf("%v %+v", err, p)
 	}
@@ -154,8 +160,8 @@ func (l *ledger) desk(t testing.TB) *dlq.Desk {
 	return d
 }
 
-// shownOnce fails the test for a dead letter that is shown more than once, and returns how many records are not shown because they are a
-// letter's second one.
+// shownOnce fails the test for a dead letter that is shown more than once, and returns how many records are not shown
+// because they are a letter's second one.
 func (l *ledger) shownOnce(t testing.TB) (twins int) {
 	t.Helper()
 	d := l.desk(t)

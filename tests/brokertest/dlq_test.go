@@ -52,12 +52,25 @@ func within(t *testing.T) context.Context {
 // failed is a dead letter as the consumer writes it: of message n of the main topic.
 func (c chain) failed(n int, partition int32, class, message string) *kgo.Record {
 	l := letter.Letter{
-		Original: letter.Place{Topic: c.main, Partition: partition, Offset: int64(n)}, Timestamp: time.UnixMilli(1760000000000 + int64(n)), TimestampType: "CreateTime",
-		Group: "billing", Failures: 4, First: time.UnixMilli(1760000001000), Last: time.UnixMilli(1760002000000), Class: class, Message: message, Reason: "exhausted",
-		Headers: []kgo.RecordHeader{{Key: "event-id", Value: fmt.Appendf(nil, "e%d", n)}, {Key: "none"}, {Key: "event-id", Value: []byte{0xff, byte(n)}}},
+		Original:      letter.Place{Topic: c.main, Partition: partition, Offset: int64(n)},
+		Timestamp:     time.UnixMilli(1760000000000 + int64(n)),
+		TimestampType: "CreateTime",
+		Group:         "billing",
+		Failures:      4,
+		First:         time.UnixMilli(1760000001000),
+		Last:          time.UnixMilli(1760002000000),
+		Class:         class,
+		Message:       message,
+		Reason:        "exhausted",
+		Headers: []kgo.RecordHeader{{Key: "event-id", Value: fmt.Appendf(nil, "e%d", n)}, {Key: "none"},
+			{Key: "event-id", Value: []byte{0xff, byte(n)}}},
 	}
-	return &kgo.Record{Partition: partition, Key: fmt.Appendf(nil, "cust-%d", n%10), Value: fmt.Appendf(nil, `{"order":{"amount":%d,"currency":"eur"}}`, n),
-		Headers: l.AppendHeaders(nil, letter.Abate)}
+	return &kgo.Record{
+		Partition: partition,
+		Key:       fmt.Appendf(nil, "cust-%d", n%10),
+		Value:     fmt.Appendf(nil, `{"order":{"amount":%d,"currency":"eur"}}`, n),
+		Headers:   l.AppendHeaders(nil, letter.Abate),
+	}
 }
 
 // seed writes n dead letters, with two classes, over the partitions.
@@ -93,7 +106,8 @@ func TestDeskGroupsDeadLettersByTheirMistake(t *testing.T) {
 			t.Fatalf("%v %+v", err, groups)
 		}
 		g := groups[0]
-		if g.Class != "*net.OpError" || g.Count != 75 || g.Pattern != "dial tcp <n>:<n>: connection refused after <n> ms" || g.Topics[c.main] != 75 || g.States[dlq.Waiting] != 75 ||
+		if g.Class != "*net.OpError" || g.Count != 75 || g.Pattern != "dial tcp <n>:<n>: connection refused after <n> ms" ||
+			g.Topics[c.main] != 75 || g.States[dlq.Waiting] != 75 ||
 			g.First.IsZero() || g.Last.Before(g.First) || !strings.HasPrefix(g.Message, "dial tcp 10.0.0.") {
 			t.Errorf("%+v", g)
 		}
@@ -102,7 +116,8 @@ func TestDeskGroupsDeadLettersByTheirMistake(t *testing.T) {
 		}
 		f := dlq.All()
 		f.Group = groups[1].ID[:4]
-		if list := every(t, d, f); len(list) != 25 || list[0].Letter.Class != "card-declined" || list[0].Group != groups[1].ID {
+		if list := every(t, d, f); len(list) != 25 || list[0].Letter.Class != "card-declined" ||
+			list[0].Group != groups[1].ID {
 			t.Errorf("%d letters of the group", len(list))
 		}
 	})
@@ -142,15 +157,18 @@ func TestDeskChoosesByPlaceTimeAndExpression(t *testing.T) {
 			}
 		}
 		e, err := d.Get(within(t), 1, 5)
-		if err != nil || e.Letter.Original.Offset != 16 || string(e.Letter.Key) != "cust-6" || e.Letter.Failures != 4 || e.Letter.Class != "*net.OpError" ||
+		if err != nil || e.Letter.Original.Offset != 16 || string(e.Letter.Key) != "cust-6" || e.Letter.Failures != 4 ||
+			e.Letter.Class != "*net.OpError" ||
 			len(e.Letter.Headers) != 3 || e.Letter.Headers[1].Value != nil || len(e.Problems) > 0 || e.State != dlq.Waiting {
 			t.Errorf("%v %+v", err, e)
 		}
-		if _, err := d.Get(within(t), 1, 5000); err == nil || !strings.Contains(err.Error(), "there is no dead letter at "+c.dead+"/1/5000") {
+		if _, err := d.Get(within(t), 1, 5000); err == nil ||
+			!strings.Contains(err.Error(), "there is no dead letter at "+c.dead+"/1/5000") {
 			t.Error(err)
 		}
 		f := dlq.Filter{Partition: 7, Where: "clas == 1", State: "gone"}
-		if err := d.Each(within(t), f, nil); err == nil || !strings.Contains(err.Error(), `"gone"`) || !strings.Contains(err.Error(), `column 1: "clas" is not known`) {
+		if err := d.Each(within(t), f, nil); err == nil || !strings.Contains(err.Error(), `"gone"`) ||
+			!strings.Contains(err.Error(), `column 1: "clas" is not known`) {
 			t.Errorf("not everything that is wrong: %v", err)
 		}
 	})
@@ -210,12 +228,14 @@ func TestDeskSaysWhatIsWrongWithItsTopic(t *testing.T) {
 		}
 	})
 	_, err := dlq.Open(t.Context(), dlq.Config{Audit: "x"})
-	if err == nil || !strings.Contains(err.Error(), "Brokers is empty") || !strings.Contains(err.Error(), "Topic is empty") {
+	if err == nil || !strings.Contains(err.Error(), "Brokers is empty") ||
+		!strings.Contains(err.Error(), "Topic is empty") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("over"))
 	defer cancel()
-	if _, err := dlq.Open(ctx, dlq.Config{Brokers: []string{"127.0.0.1:1"}, Topic: "a-dlq"}); err == nil || !strings.Contains(err.Error(), "connect to 127.0.0.1:1") {
+	if _, err := dlq.Open(ctx, dlq.Config{Brokers: []string{"127.0.0.1:1"}, Topic: "a-dlq"}); err == nil ||
+		!strings.Contains(err.Error(), "connect to 127.0.0.1:1") {
 		t.Error(err)
 	}
 }

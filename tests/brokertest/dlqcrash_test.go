@@ -56,13 +56,15 @@ func TestReplayThatIsKilledLosesNothingAndRepeatsAChunkAtMost(t *testing.T) {
 				list, err := d.Replays(within(t))
 				return err == nil && len(list) > 0 && list[0].By == "child" && !list[0].Phase.Ended()
 			})
-			if _, err := d.Replay(within(t), quick()); err == nil || !strings.Contains(err.Error(), "is being replayed by child") {
+			if _, err := d.Replay(within(t), quick()); err == nil ||
+				!strings.Contains(err.Error(), "is being replayed by child") {
 				t.Errorf("a replay within a minute: %v", err)
 			}
 			// The child's place is free after a minute; the next of them takes it, as somebody would who knows that it is dead.
 			stop := dlq.All()
 			stop.Where = "at.offset < 0"
-			if p := replay(t, d, dlq.Replay{Filter: stop, TakeOver: true, Settle: time.Millisecond}); p.Phase != dlq.Done || p.Chosen != 0 {
+			if p := replay(t, d, dlq.Replay{Filter: stop, TakeOver: true, Settle: time.Millisecond}); p.Phase != dlq.Done ||
+				p.Chosen != 0 {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -74,7 +76,8 @@ func TestReplayThatIsKilledLosesNothingAndRepeatsAChunkAtMost(t *testing.T) {
 		if first.Phase != dlq.Stopped || !strings.Contains(first.Why, "no sign of life") {
 			t.Errorf("%+v", first)
 		}
-		if p := replay(t, d, dlq.Replay{Resume: first.ID, Rate: 100_000, Settle: time.Millisecond}); !over(p) || p.Waiting != p.Sent {
+		if p := replay(t, d, dlq.Replay{Resume: first.ID, Rate: 100_000, Settle: time.Millisecond}); !over(p) ||
+			p.Waiting != p.Sent {
 			t.Errorf("%+v", p)
 		}
 		times := map[string]int{}
@@ -168,7 +171,9 @@ func TestReplaySurvivesABrokerThatIsKilled(t *testing.T) {
 		if !over(p) {
 			ctx, cancel := context.WithTimeout(within(t), patience)
 			defer cancel()
-			again, err := c.desk(t).Replay(ctx, dlq.Replay{Resume: p.ID, Rate: 100_000, Settle: time.Millisecond, TakeOver: true})
+			again, err := c.desk(t).Replay(ctx, dlq.Replay{
+				Resume: p.ID, Rate: 100_000, Settle: time.Millisecond, TakeOver: true,
+			})
 			if err != nil || !over(again) {
 				t.Fatalf("%v %+v", err, again)
 			}

@@ -88,7 +88,8 @@ func TestReplayIsCancelledWhateverTheClocksSay(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
 		b.create(t, c.dead+"-audit", 1, "retention.ms=-1")
-		c.acted(t, time.Now().Add(-3*time.Minute), `{"action":"replay-start","id":"r-1","session":"s-1","by":"bob","spec":{"filter":{"partition":-1},"rate":1,"ends":{}}}`)
+		c.acted(t, time.Now().Add(-3*time.Minute),
+			`{"action":"replay-start","id":"r-1","session":"s-1","by":"bob","spec":{"filter":{"partition":-1},"rate":1,"ends":{}}}`)
 		d := c.desk(t)
 		if err := d.Cancel(within(t), "r-1"); err != nil {
 			t.Errorf("a replay that runs, of which this machine's clock says that it is silent: %v", err)
@@ -105,10 +106,13 @@ func TestReplayWritesNeitherToTheDeadLettersNorToTheirAudit(t *testing.T) {
 		c.seed(t, 1, 1)
 		forged := letter.Letter{Original: letter.Place{Topic: c.dead + "-audit"}, Failures: 1}
 		back := letter.Letter{Original: letter.Place{Topic: c.dead}, Failures: 1}
-		c.produce(t, c.dead, &kgo.Record{Value: []byte(`{"action":"delete","by":"ann@bastion","place":"` + c.dead + `/0/0"}`), Headers: forged.AppendHeaders(nil, letter.Abate)},
+		c.produce(t, c.dead, &kgo.Record{Value: []byte(`{"action":"delete","by":"ann@bastion","place":"` + c.dead + `/0/0"}`),
+			Headers: forged.AppendHeaders(nil, letter.Abate)},
 			&kgo.Record{Headers: back.AppendHeaders(nil, letter.Abate)})
 		d := c.desk(t, func(c *dlq.Config) { c.AllowEdit = true })
-		if _, err := d.Edit(within(t), letter.Place{Topic: c.dead, Offset: 1}, dlq.Change{Value: []byte(`{"action":"delete"}`)}); err == nil || !strings.Contains(err.Error(), "that is the dead-letter topic or its audit") {
+		if _, err := d.Edit(within(t), letter.Place{Topic: c.dead, Offset: 1}, dlq.Change{
+			Value: []byte(`{"action":"delete"}`),
+		}); err == nil || !strings.Contains(err.Error(), "that is the dead-letter topic or its audit") {
 			t.Error(err)
 		}
 		r := quick()
@@ -120,7 +124,8 @@ func TestReplayWritesNeitherToTheDeadLettersNorToTheirAudit(t *testing.T) {
 			t.Errorf("%d letters wait, of %d", n, c.records(t, c.dead))
 		}
 		r.To = c.dead + "-audit"
-		if _, err := d.Replay(within(t), r); err == nil || !strings.Contains(err.Error(), "that is the dead-letter topic or its audit") {
+		if _, err := d.Replay(within(t), r); err == nil ||
+			!strings.Contains(err.Error(), "that is the dead-letter topic or its audit") {
 			t.Error(err)
 		}
 	})
@@ -208,7 +213,10 @@ func TestDeskGoesOnWithAnAuditThatIsCreatedAnew(t *testing.T) {
 		}
 		c.anew(t, d.Audit(), "retention.ms=-1")
 		f.Max = 1
-		eventually(t, "the audit to be found again", func() bool { n, err := d.Delete(within(t), f); return n == 1 && err == nil })
+		eventually(t, "the audit to be found again", func() bool {
+			n, err := d.Delete(within(t), f)
+			return n == 1 && err == nil
+		})
 		if n := len(every(t, d, dlq.All())); n != 1 {
 			t.Errorf("%d letters wait", n)
 		}
@@ -223,7 +231,8 @@ func TestGroupsStaySmallWhateverIsInTheLetters(t *testing.T) {
 		c := newChain(t, b, 1)
 		var records []*kgo.Record
 		for i := range 300 {
-			headers := []kgo.RecordHeader{{Key: "kafka_original-topic", Value: fmt.Appendf(nil, "topic-%d", i)}, {Key: "kafka_exception-fqcn", Value: []byte(strings.Repeat("C", 10_000))},
+			headers := []kgo.RecordHeader{{Key: "kafka_original-topic", Value: fmt.Appendf(nil, "topic-%d", i)},
+				{Key: "kafka_exception-fqcn", Value: []byte(strings.Repeat("C", 10_000))},
 				{Key: "kafka_exception-message", Value: []byte("m")}}
 			records = append(records, &kgo.Record{Headers: headers})
 		}
@@ -232,8 +241,10 @@ func TestGroupsStaySmallWhateverIsInTheLetters(t *testing.T) {
 		if err != nil || len(groups) != 1 {
 			t.Fatal(len(groups), err)
 		}
-		if g := groups[0]; g.Count != 300 || len(g.Class) > letter.MaxClass || len(g.Topics) != 101 || g.Topics["others"] != 200 {
-			t.Errorf("%d letters, a class of %d bytes, %d topics, %d others", g.Count, len(g.Class), len(g.Topics), g.Topics["others"])
+		if g := groups[0]; g.Count != 300 || len(g.Class) > letter.MaxClass || len(g.Topics) != 101 ||
+			g.Topics["others"] != 200 {
+			t.Errorf("%d letters, a class of %d bytes, %d topics, %d others", g.Count, len(g.Class), len(g.Topics),
+				g.Topics["others"])
 		}
 	})
 }
@@ -254,7 +265,8 @@ func TestResumedReplayGoesWhereItWent(t *testing.T) {
 		if err != nil || p.Phase != dlq.Cancelled {
 			t.Fatalf("%v %+v", err, p)
 		}
-		if _, err := d.Replay(within(t), dlq.Replay{Resume: p.ID, To: c.main}); err == nil || !strings.Contains(err.Error(), "goes to the topic where each letter came from, not to "+c.main) {
+		if _, err := d.Replay(within(t), dlq.Replay{Resume: p.ID, To: c.main}); err == nil ||
+			!strings.Contains(err.Error(), "goes to the topic where each letter came from, not to "+c.main) {
 			t.Error(err)
 		}
 		if again := replay(t, d, dlq.Replay{Resume: p.ID, Settle: time.Millisecond}); !over(again) || again.Sent != 10 {

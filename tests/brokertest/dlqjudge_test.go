@@ -16,14 +16,18 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// consuming runs a consumer of the chain's main topic, in the group that failed at its letters, until the test ends or stop is called.
+// consuming runs a consumer of the chain's main topic, in the group that failed at its letters, until the test ends or
+// stop is called.
 func (c chain) consuming(t *testing.T, handle abatekafka.Handler) (stop func()) {
 	t.Helper()
-	guard, err := abate.New("bank", abate.Policy{Kafka: redelivery.Config{Tiers: []time.Duration{time.Minute}, DLTRetention: 24 * time.Hour}})
+	guard, err := abate.New("bank", abate.Policy{
+		Kafka: redelivery.Config{Tiers: []time.Duration{time.Minute}, DLTRetention: 24 * time.Hour},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	consumer := &abatekafka.Consumer{Brokers: []string{c.addr}, Group: "billing", Topics: []string{c.main}, Guard: guard, Handler: handle, Replication: 1,
+	consumer := &abatekafka.Consumer{Brokers: []string{c.addr}, Group: "billing", Topics: []string{c.main}, Guard: guard,
+		Handler: handle, Replication: 1,
 		Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -45,19 +49,22 @@ func TestReplayToATopicThatNobodyReadsSaysSo(t *testing.T) {
 		c.seed(t, 100, 2)
 		d := c.desk(t)
 		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: 50 * time.Millisecond})
-		if p.Phase != dlq.Stopped || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 || !strings.Contains(p.Why, "1 still waiting for group billing") ||
+		if p.Phase != dlq.Stopped || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 ||
+			!strings.Contains(p.Why, "1 still waiting for group billing") ||
 			!strings.Contains(p.Why, "nobody reads it") {
 			t.Fatalf("%+v", p)
 		}
 		one := dlq.At(0, 1)
 		one.State = dlq.Waiting
-		if p := replay(t, d, dlq.Replay{Filter: one, Settle: 50 * time.Millisecond}); p.Phase != dlq.Pending || p.Waiting != 1 || p.Sent != 1 {
+		if p := replay(t, d, dlq.Replay{Filter: one, Settle: 50 * time.Millisecond}); p.Phase != dlq.Pending ||
+			p.Waiting != 1 || p.Sent != 1 {
 			t.Errorf("the last batch: %+v", p)
 		}
 		// With a consumer, the replay that is resumed judges what was sent before, too.
 		c.consuming(t, func(context.Context, *abatekafka.Message) error { return nil })
 		again := replay(t, d, dlq.Replay{Resume: p.ID, Patience: patience})
-		if again.Phase != dlq.Done || again.Sent != 99 || again.Handled != 99 || again.Waiting != 0 || again.Back != 0 || again.Why != "" {
+		if again.Phase != dlq.Done || again.Sent != 99 || again.Handled != 99 || again.Waiting != 0 || again.Back != 0 ||
+			again.Why != "" {
 			t.Errorf("%+v", again)
 		}
 	})
@@ -75,11 +82,12 @@ func TestReplayIsJudgedWhenTheGroupHasPassedIt(t *testing.T) {
 			return nil
 		})
 		var mu atomic.Int64
-		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Rate: 10_000, MaxFailures: 0.5, Patience: patience, Progress: func(p dlq.Progress) {
-			if p.Handled+p.Back+p.Waiting > p.Sent {
-				mu.Add(1)
-			}
-		}})
+		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Rate: 10_000, MaxFailures: 0.5, Patience: patience,
+			Progress: func(p dlq.Progress) {
+				if p.Handled+p.Back+p.Waiting > p.Sent {
+					mu.Add(1)
+				}
+			}})
 		if p.Phase != dlq.Done || p.Sent != 40 || p.Back != 2 || p.Handled != 38 || p.Waiting != 0 || mu.Load() > 0 {
 			t.Errorf("%+v, %d times more than were sent", p, mu.Load())
 		}
@@ -105,7 +113,8 @@ func TestReplayWaitsForAGroupThatStandsStillAsLongAsItIsTold(t *testing.T) {
 		d := c.desk(t)
 		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: time.Millisecond, Patience: 3 * time.Second})
 		close(hold)
-		if p.Phase != dlq.Stopped || p.Sent != 3 || p.Handled != 1 || p.Waiting != 2 || !strings.Contains(p.Why, "still waiting for group billing") {
+		if p.Phase != dlq.Stopped || p.Sent != 3 || p.Handled != 1 || p.Waiting != 2 ||
+			!strings.Contains(p.Why, "still waiting for group billing") {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -116,7 +125,8 @@ func TestReplayElsewhereIsJudgedByWhoeverReadsThere(t *testing.T) {
 		c := newChain(t, b, 1)
 		c.seed(t, 10, 1)
 		elsewhere := b.topic(t, 1)
-		reader := b.client(t, kgo.ConsumeTopics(elsewhere), kgo.ConsumerGroup("tools-"+elsewhere), kgo.AutoCommitInterval(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		reader := b.client(t, kgo.ConsumeTopics(elsewhere), kgo.ConsumerGroup("tools-"+elsewhere),
+			kgo.AutoCommitInterval(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		b.produce(t, elsewhere, &kgo.Record{Value: []byte("earlier")})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})

@@ -28,8 +28,13 @@ func (c chain) commits(t *testing.T, group string, offset int64) {
 // failedAgain is what a consumer forwards of a message that was replayed from a place among the dead letters.
 func (c chain) failedAgain(partition int32, offset int64) *kgo.Record {
 	l := letter.Letter{
-		Original: letter.Place{Topic: c.main, Partition: 0, Offset: 0}, Group: "billing", Failures: 1, Class: "error", Reason: "retry",
-		Replays: 1, ReplayedFrom: letter.Place{Topic: c.dead, Partition: 0, Offset: offset},
+		Original:     letter.Place{Topic: c.main, Partition: 0, Offset: 0},
+		Group:        "billing",
+		Failures:     1,
+		Class:        "error",
+		Reason:       "retry",
+		Replays:      1,
+		ReplayedFrom: letter.Place{Topic: c.dead, Partition: 0, Offset: offset},
 	}
 	return &kgo.Record{Partition: partition, Value: []byte("again"), Headers: l.AppendHeaders(nil, letter.Abate)}
 }
@@ -44,7 +49,8 @@ func whenSettling(fn func()) func(dlq.Progress) {
 	}
 }
 
-// A topic that is deleted and made anew begins with offset 0 again: commits of the new one say nothing of what was sent to the old one.
+// A topic that is deleted and made anew begins with offset 0 again: commits of the new one say nothing of what was sent
+// to the old one.
 func TestLettersThatWentToATopicThatWasMadeAnewAreNotCalledHandled(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
@@ -61,13 +67,19 @@ func TestLettersThatWentToATopicThatWasMadeAnewAreNotCalledHandled(t *testing.T)
 			c.produce(t, c.main, kgo.StringRecord("1"), kgo.StringRecord("2"), kgo.StringRecord("3"))
 			c.commits(t, "billing", 3)
 		}
-		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: patience, Patience: patience, Progress: whenSettling(makeAnew)})
-		if p.Phase != dlq.Stopped || p.Sent != 1 || p.Gone != 1 || p.Handled != 0 || p.Waiting != 0 || !strings.Contains(p.Why, "1 were sent to a topic that was deleted") {
+		p := replay(t, d, dlq.Replay{
+			Filter: dlq.All(), Rate: 10_000, Settle: patience, Patience: patience, Progress: whenSettling(makeAnew),
+		})
+		if p.Phase != dlq.Stopped || p.Sent != 1 || p.Gone != 1 || p.Handled != 0 || p.Waiting != 0 ||
+			!strings.Contains(p.Why, "1 were sent to a topic that was deleted") {
 			t.Fatalf("while it waited: %+v", p)
 		}
 		d.Close()
 		// What is gone stops no replay a second time, and is never called handled.
-		left := replay(t, c.desk(t), dlq.Replay{Resume: p.ID, Rate: 10_000, Settle: time.Millisecond, Progress: whenSettling(func() { c.commits(t, "billing", 6) })})
+		left := replay(t, c.desk(t),
+			dlq.Replay{Resume: p.ID, Rate: 10_000, Settle: time.Millisecond, Progress: whenSettling(func() {
+				c.commits(t, "billing", 6)
+			})})
 		if left.Sent != 4 || left.Gone != 1 || left.Handled+left.Waiting != 3 || left.Phase == dlq.Done && left.Why == "" {
 			t.Errorf("resumed: %+v", left)
 		}
@@ -92,14 +104,17 @@ func TestFailuresInAPartitionThatWasAddedMeanwhileAreSeen(t *testing.T) {
 			c.produce(t, retry, c.failedAgain(1, 0))
 			c.commits(t, "billing", 1)
 		}
-		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1, Progress: whenSettling(raise)})
+		p := replay(t, c.desk(t), dlq.Replay{
+			Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1, Progress: whenSettling(raise),
+		})
 		if p.Phase != dlq.Done || p.Sent != 1 || p.Back != 1 || p.Handled != 0 {
 			t.Errorf("%+v", p)
 		}
 	})
 }
 
-// The clock of the consumer that forwards may be slow: where a replay that is resumed begins to look is not a matter of timestamps.
+// The clock of the consumer that forwards may be slow: where a replay that is resumed begins to look is not a matter of
+// timestamps.
 func TestResumedReplaySeesFailuresWhateverTheClocksOfConsumersSay(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
@@ -149,14 +164,16 @@ func TestGroupThatReadsIsWaitedForThoughAnotherHasNoMembers(t *testing.T) {
 			return nil
 		})
 		looks := 0
-		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: time.Millisecond, Patience: patience, Progress: func(p dlq.Progress) {
-			if p.Phase == dlq.Settling && p.Sent == 3 {
-				if looks++; looks == 20 {
-					close(goOn)
+		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Rate: 10_000, Settle: time.Millisecond, Patience: patience,
+			Progress: func(p dlq.Progress) {
+				if p.Phase == dlq.Settling && p.Sent == 3 {
+					if looks++; looks == 20 {
+						close(goOn)
+					}
 				}
-			}
-		}})
-		if p.Sent != 3 || p.Handled != 2 || p.Waiting != 1 || p.Phase != dlq.Pending || !strings.Contains(p.Why, "group shipping") {
+			}})
+		if p.Sent != 3 || p.Handled != 2 || p.Waiting != 1 || p.Phase != dlq.Pending ||
+			!strings.Contains(p.Why, "group shipping") {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -173,17 +190,19 @@ func TestFailuresInRetryTopicsOfAnyNameAreSeen(t *testing.T) {
 			dead.History = append(dead.History, letter.Past{Topic: topic, At: time.Now(), Class: "error"})
 		}
 		c.produce(t, c.dead, &kgo.Record{Key: dead.Key, Value: dead.Value, Headers: dead.AppendHeaders(nil, letter.Abate)})
-		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1, Progress: whenSettling(func() {
-			c.produce(t, later, c.failedAgain(0, 0))
-			c.commits(t, "billing", 1)
-		})})
+		p := replay(t, c.desk(t), dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: patience, MaxFailures: 1,
+			Progress: whenSettling(func() {
+				c.produce(t, later, c.failedAgain(0, 0))
+				c.commits(t, "billing", 1)
+			})})
 		if p.Phase != dlq.Done || p.Sent != 1 || p.Back != 1 || p.Handled != 0 {
 			t.Errorf("%+v", p)
 		}
 	})
 }
 
-// Another producer has left a transaction open in the retry topic, and what failed again stands behind it: it is committed, and cannot be read yet.
+// Another producer has left a transaction open in the retry topic, and what failed again stands behind it: it is
+// committed, and cannot be read yet.
 func TestFailuresBehindAnOpenTransactionAreNotCalledHandled(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
@@ -198,11 +217,13 @@ func TestFailuresBehindAnOpenTransactionAreNotCalledHandled(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := c.desk(t)
-		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: time.Second, MaxFailures: 1, Progress: whenSettling(func() {
-			c.produce(t, retry, c.failedAgain(0, 0))
-			c.commits(t, "billing", 1)
-		})})
-		if p.Phase != dlq.Pending || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 || !strings.Contains(p.Why, retry+"/0 is not readable to its end") {
+		p := replay(t, d, dlq.Replay{Filter: dlq.All(), Settle: patience, Patience: time.Second, MaxFailures: 1,
+			Progress: whenSettling(func() {
+				c.produce(t, retry, c.failedAgain(0, 0))
+				c.commits(t, "billing", 1)
+			})})
+		if p.Phase != dlq.Pending || p.Sent != 1 || p.Handled != 0 || p.Back != 0 || p.Waiting != 1 ||
+			!strings.Contains(p.Why, retry+"/0 is not readable to its end") {
 			t.Errorf("while it is open: %+v", p)
 		}
 		if err := other.EndTransaction(within(t), kgo.TryAbort); err != nil {

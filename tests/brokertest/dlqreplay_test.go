@@ -18,7 +18,8 @@ import (
 
 // quick is a replay that does not wait longer than a test must.
 func quick() dlq.Replay {
-	return dlq.Replay{Filter: dlq.All(), Rate: 100_000, Settle: time.Millisecond, Unjudged: true} // nobody reads in most tests
+	// nobody reads in most tests
+	return dlq.Replay{Filter: dlq.All(), Rate: 100_000, Settle: time.Millisecond, Unjudged: true}
 }
 
 // over reports whether all was sent, read or not.
@@ -66,7 +67,8 @@ func TestReplayPutsEachLetterBackByteForByte(t *testing.T) {
 		if p.Chosen != 40 || p.Sent != 40 || !over(p) || p.Batches != 6 || p.Back != 0 || p.By != "ann@bastion" {
 			t.Errorf("%+v", p)
 		}
-		if want := []dlq.Phase{dlq.Counting, dlq.Running, dlq.Settling}; !slices.Equal(phases[:3], want) || phases[len(phases)-1] != dlq.Pending {
+		if want := []dlq.Phase{dlq.Counting, dlq.Running, dlq.Settling}; !slices.Equal(phases[:3], want) ||
+			phases[len(phases)-1] != dlq.Pending {
 			t.Errorf("phases %v", phases)
 		}
 		came := c.everything(t, c.main)
@@ -80,11 +82,15 @@ func TestReplayPutsEachLetterBackByteForByte(t *testing.T) {
 			if string(m.Key) != string(want.Key) || !bytes.Equal(m.Value, want.Value) || m.Partition != want.Partition {
 				t.Errorf("message %d came as %s %s in %d", n, m.Key, m.Value, m.Partition)
 			}
-			if h := m.Headers; len(h) != 6 || h[0].Key != "event-id" || string(h[0].Value) != fmt.Sprint("e", n) || h[1].Key != "none" || h[1].Value != nil ||
-				!bytes.Equal(h[2].Value, []byte{0xff, byte(n)}) || h[3].Key != "abate-replays" || string(h[3].Value) != "1" || string(h[4].Value) != fmt.Sprintf("%s/%d/%d@%d", c.main, n%3, n, 1760000000000+n) || h[5].Key != "abate-replayed-from" {
+			if h := m.Headers; len(h) != 6 || h[0].Key != "event-id" || string(h[0].Value) != fmt.Sprint("e", n) ||
+				h[1].Key != "none" || h[1].Value != nil ||
+				!bytes.Equal(h[2].Value, []byte{0xff, byte(n)}) || h[3].Key != "abate-replays" || string(h[3].Value) != "1" ||
+				string(h[4].Value) != fmt.Sprintf("%s/%d/%d@%d", c.main, n%3, n, 1760000000000+n) ||
+				h[5].Key != "abate-replayed-from" {
 				t.Errorf("message %d has headers %v", n, h)
 			}
-			if l, problems := letter.Read(m); l.Replays != 1 || l.ReplayedFrom.Topic != c.dead || len(l.Headers) != 3 || len(problems) > 0 {
+			if l, problems := letter.Read(m); l.Replays != 1 || l.ReplayedFrom.Topic != c.dead || len(l.Headers) != 3 ||
+				len(problems) > 0 {
 				t.Errorf("message %d is read as %+v %v", n, l, problems)
 			}
 			if time.Since(m.Timestamp) > time.Hour {
@@ -96,7 +102,8 @@ func TestReplayPutsEachLetterBackByteForByte(t *testing.T) {
 		}
 		done := dlq.All()
 		done.State = dlq.Replayed
-		if all := every(t, c.desk(t), done); len(all) != 40 || all[0].By != "ann@bastion" || all[0].Replay != p.ID || all[0].Changed.IsZero() {
+		if all := every(t, c.desk(t), done); len(all) != 40 || all[0].By != "ann@bastion" || all[0].Replay != p.ID ||
+			all[0].Changed.IsZero() {
 			t.Errorf("another desk sees %d replayed letters", len(all))
 		}
 		if p := replay(t, d, quick()); p.Chosen != 0 || p.Sent != 0 || p.Phase != dlq.Done {
@@ -105,11 +112,13 @@ func TestReplayPutsEachLetterBackByteForByte(t *testing.T) {
 	})
 }
 
-// failing consumes the main topic and puts what fails into where it says, as a consumer with retry topics does, until the test ends.
+// failing consumes the main topic and puts what fails into where it says, as a consumer with retry topics does, until
+// the test ends.
 func (c chain) failing(t *testing.T, to string, fails func(n int) bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	reader := c.client(t, kgo.ConsumeTopics(c.main), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(20*time.Millisecond))
+	reader := c.client(t, kgo.ConsumeTopics(c.main), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxWait(20*time.Millisecond))
 	writer := c.client(t)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -121,8 +130,11 @@ func (c chain) failing(t *testing.T, to string, fails func(n int) bool) {
 					return
 				}
 				l, _ := letter.Read(m)
-				l.Original, l.Class, l.Message, l.Failures = letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset}, "again", "it failed again", 1
-				_ = writer.ProduceSync(ctx, &kgo.Record{Topic: to, Key: m.Key, Value: m.Value, Headers: l.AppendHeaders(nil, letter.Abate)})
+				l.Original, l.Class, l.Message, l.Failures = letter.Place{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset},
+					"again", "it failed again", 1
+				_ = writer.ProduceSync(ctx, &kgo.Record{
+					Topic: to, Key: m.Key, Value: m.Value, Headers: l.AppendHeaders(nil, letter.Abate),
+				})
 			})
 		}
 	})
@@ -143,7 +155,8 @@ func TestReplayStopsWhenTooManyFailAgain(t *testing.T) {
 				r := quick()
 				r.Settle, r.Rate = 2*time.Second, 1000
 				p := replay(t, d, r)
-				if p.Phase != dlq.Stopped || !strings.Contains(p.Why, "failed again, more than 10 %") || p.Sent < 2 || p.Sent > 8 || p.Back == 0 || p.Chosen != 100 {
+				if p.Phase != dlq.Stopped || !strings.Contains(p.Why, "failed again, more than 10 %") || p.Sent < 2 || p.Sent > 8 ||
+					p.Back == 0 || p.Chosen != 100 {
 					t.Fatalf("%+v", p)
 				}
 				list, err := d.Replays(within(t))
@@ -185,7 +198,8 @@ func TestReplayThatIsResumedSendsTheRest(t *testing.T) {
 		}()
 		running := <-id
 		_, err := elsewhere.Replay(within(t), quick())
-		if err == nil || !strings.Contains(err.Error(), "is being replayed by ann@bastion") || !strings.Contains(err.Error(), "abate dlq cancel "+running) {
+		if err == nil || !strings.Contains(err.Error(), "is being replayed by ann@bastion") ||
+			!strings.Contains(err.Error(), "abate dlq cancel "+running) {
 			t.Errorf("a second replay at the same time: %v", err)
 		}
 		if err := elsewhere.Cancel(within(t), running); err != nil {
@@ -204,7 +218,8 @@ func TestReplayThatIsResumedSendsTheRest(t *testing.T) {
 		}
 		c.produce(t, c.dead, c.failed(1000, 0, "later", "a letter that came after the replay began"))
 		rest := dlq.Replay{Resume: running, Settle: time.Millisecond}
-		if _, err := elsewhere.Replay(within(t), dlq.Replay{Resume: "r-nothing"}); err == nil || !strings.Contains(err.Error(), `no replay "r-nothing"`) {
+		if _, err := elsewhere.Replay(within(t), dlq.Replay{Resume: "r-nothing"}); err == nil ||
+			!strings.Contains(err.Error(), `no replay "r-nothing"`) {
 			t.Error(err)
 		}
 		p = replay(t, elsewhere, rest)
@@ -234,26 +249,34 @@ func TestReplayLeavesOutWhatCannotOrShouldNotGo(t *testing.T) {
 		c := newChain(t, b, 1)
 		elsewhere := b.topic(t, 5)
 		often := c.failed(1, 0, "x", "y")
-		often.Headers = append(often.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("3")}, kgo.RecordHeader{Key: "abate-replayed-from", Value: []byte(c.dead + "/0/0")})
+		often.Headers = append(often.Headers, kgo.RecordHeader{Key: "abate-replays", Value: []byte("3")}, kgo.RecordHeader{
+			Key: "abate-replayed-from", Value: []byte(c.dead + "/0/0"),
+		})
 		gone := letter.Letter{Original: letter.Place{Topic: c.main + "-gone", Offset: 1}, Failures: 1}
 		pointer := func(offset int64) *kgo.Record {
 			l := letter.Letter{Original: letter.Place{Topic: c.main, Offset: offset}, Failures: 1, Pointer: true}
 			return &kgo.Record{Key: []byte("large"), Headers: l.AppendHeaders(nil, letter.Abate)}
 		}
-		large := &kgo.Record{Key: []byte("large"), Value: []byte(`{"order":{"amount":5}}`), Headers: []kgo.RecordHeader{{Key: "h", Value: []byte("v")}}}
+		large := &kgo.Record{Key: []byte("large"), Value: []byte(`{"order":{"amount":5}}`), Headers: []kgo.RecordHeader{
+			{Key: "h", Value: []byte("v")},
+		}}
 		c.produce(t, c.main, large)
-		c.produce(t, c.dead, often, &kgo.Record{Value: []byte("nobody knows where from")}, &kgo.Record{Headers: gone.AppendHeaders(nil, letter.Abate)}, pointer(0), pointer(7), c.failed(2, 0, "x", "y"))
+		c.produce(t, c.dead, often, &kgo.Record{Value: []byte("nobody knows where from")}, &kgo.Record{
+			Headers: gone.AppendHeaders(nil, letter.Abate),
+		}, pointer(0), pointer(7), c.failed(2, 0, "x", "y"))
 		d := c.desk(t)
 		r := quick()
 		why := map[int64]string{}
 		r.Tell = func(e *dlq.Entry, to, skip string) { why[e.At.Offset] = skip }
 		p := replay(t, d, r)
-		if p.Sent != 2 || p.Skipped != 4 || len(p.Skips) != 4 || !strings.Contains(why[0], "too often") || !strings.Contains(why[1], "where it came from") ||
+		if p.Sent != 2 || p.Skipped != 4 || len(p.Skips) != 4 || !strings.Contains(why[0], "too often") ||
+			!strings.Contains(why[1], "where it came from") ||
 			!strings.Contains(why[2], "does not exist") || why[3] != "" || !strings.Contains(why[4], "is gone") || why[5] != "" {
 			t.Errorf("%+v %v", p, why)
 		}
 		came := c.everything(t, c.main)
-		if len(came) != 3 || string(came[1].Key) != "large" || string(came[1].Value) != string(large.Value) || came[1].Headers[0].Key != "h" || len(came[1].Headers) != 4 {
+		if len(came) != 3 || string(came[1].Key) != "large" || string(came[1].Value) != string(large.Value) ||
+			came[1].Headers[0].Key != "h" || len(came[1].Headers) != 4 {
 			t.Errorf("%v", came)
 		}
 		r = quick()
@@ -262,7 +285,8 @@ func TestReplayLeavesOutWhatCannotOrShouldNotGo(t *testing.T) {
 			t.Errorf("to another topic: %+v", p)
 		}
 		if _, err := d.Replay(within(t), dlq.Replay{Filter: dlq.All(), To: c.dead, Rate: -1, MaxFailures: 2}); err == nil ||
-			!strings.Contains(err.Error(), "is the dead-letter topic") || !strings.Contains(err.Error(), "Rate -1") || !strings.Contains(err.Error(), "MaxFailures 2") {
+			!strings.Contains(err.Error(), "is the dead-letter topic") || !strings.Contains(err.Error(), "Rate -1") ||
+			!strings.Contains(err.Error(), "MaxFailures 2") {
 			t.Error(err)
 		}
 	})

@@ -12,15 +12,18 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
 )
 
-// A consumer that is killed between writing a letter and committing writes it again, and so does whoever takes its partition over.
+// A consumer that is killed between writing a letter and committing writes it again, and so does whoever takes its
+// partition over.
 func TestTwinsAreOneLetterInEverything(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 2)
 		again := c.failed(1, 1, "x", "y")
 		l, _ := letter.Read(again)
-		l.Failures, l.History = l.Failures+1, []letter.Past{{Topic: c.main, At: time.UnixMilli(1760000003000), Class: "z"}} // by another life, which had tried it once more
+		// by another life, which had tried it once more
+		l.Failures, l.History = l.Failures+1, []letter.Past{{Topic: c.main, At: time.UnixMilli(1760000003000), Class: "z"}}
 		again.Headers = l.AppendHeaders(nil, letter.Abate)
-		c.produce(t, c.dead, c.failed(0, 0, "x", "y"), c.failed(0, 0, "x", "y"), c.failed(1, 1, "x", "y"), again, c.failed(2, 0, "x", "y"), c.failed(2, 1, "x", "y"))
+		c.produce(t, c.dead, c.failed(0, 0, "x", "y"), c.failed(0, 0, "x", "y"), c.failed(1, 1, "x", "y"), again,
+			c.failed(2, 0, "x", "y"), c.failed(2, 1, "x", "y"))
 		d := c.desk(t) // letters 0 and 1 twice, and two that differ in their partition alone
 		if list := every(t, d, dlq.All()); len(list) != 4 {
 			t.Errorf("%d letters are listed, want 4", len(list))
@@ -30,7 +33,8 @@ func TestTwinsAreOneLetterInEverything(t *testing.T) {
 			t.Errorf("%v %+v", err, groups)
 		}
 		var lines bytes.Buffer
-		if n, err := d.Export(within(t), dlq.All(), &lines); err != nil || n != 4 || strings.Count(lines.String(), "\n") != 4 {
+		if n, err := d.Export(within(t), dlq.All(), &lines); err != nil || n != 4 ||
+			strings.Count(lines.String(), "\n") != 4 {
 			t.Errorf("exported %d: %v", n, err)
 		}
 		if n, err := d.Delete(within(t), dlq.At(0, 1)); err != nil || n != 1 { // the second of letter 0
@@ -117,7 +121,9 @@ func TestTimestampThatCannotBeDoesNotSayWhenALetterGoes(t *testing.T) {
 		}
 		b.create(t, c.dead, 1, settings...)
 		failed := time.UnixMilli(1760002000000)
-		for i, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(1), time.Now().Add(59 * 24 * time.Hour), time.Now()} {
+		for i, at := range []time.Time{
+			time.UnixMilli(0), time.UnixMilli(1), time.Now().Add(59 * 24 * time.Hour), time.Now(),
+		} {
 			r := c.failed(i, 0, "x", "y")
 			r.Timestamp = at
 			b.produce(t, c.dead, r)

@@ -35,15 +35,26 @@ func text(pairs ...string) (h []kgo.RecordHeader) {
 func TestDeskReadsFiveDialects(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
-		spring := append(text("user", "data", "kafka_original-topic", c.main, "kafka_exception-fqcn", "org.springframework.kafka.listener.ListenerExecutionFailedException",
-			"kafka_exception-cause-fqcn", "java.net.ConnectException", "kafka_exception-message", "Listener failed; refused 10.0.0.1", "kafka_dlt-original-consumer-group", "billing"),
-			kgo.RecordHeader{Key: "retry_topic-attempts", Value: []byte{0, 0, 0, 5}}, kgo.RecordHeader{Key: "retry_topic-backoff-timestamp", Value: []byte{1, 0x99, 0xc8, 0x2c, 0xc0, 0}},
-			kgo.RecordHeader{Key: "kafka_original-partition", Value: []byte{0, 0, 0, 0}}, kgo.RecordHeader{Key: "kafka_original-offset", Value: binary.BigEndian.AppendUint64(nil, 3)})
-		connect := text("user", "data", "__connect.errors.topic", c.main, "__connect.errors.partition", "0", "__connect.errors.offset", "4", "__connect.errors.connector.name", "sink",
-			"__connect.errors.exception.class.name", "org.apache.kafka.connect.errors.DataException", "__connect.errors.exception.message", "bad row 7")
-		streams := text("user", "data", "__streams.errors.topic", c.main, "__streams.errors.partition", "0", "__streams.errors.offset", "5", "__streams.errors.exception", "java.lang.NullPointerException",
-			"__streams.errors.message", "null", "__streams.errors.stacktrace", "java.lang.NullPointerException\n\tat com.shop.Topology.map(Topology.java:9)\n")
-		share := text("__dlq.errors.topic", c.main, "__dlq.errors.partition", "0", "__dlq.errors.offset", "6", "__dlq.errors.group", "sharers", "__dlq.errors.delivery.count", "5", "__dlq.errors.message", "rejected")
+		spring := append(text("user", "data", "kafka_original-topic", c.main, "kafka_exception-fqcn",
+			"org.springframework.kafka.listener.ListenerExecutionFailedException",
+			"kafka_exception-cause-fqcn", "java.net.ConnectException", "kafka_exception-message",
+			"Listener failed; refused 10.0.0.1", "kafka_dlt-original-consumer-group", "billing"),
+			kgo.RecordHeader{Key: "retry_topic-attempts", Value: []byte{0, 0, 0, 5}}, kgo.RecordHeader{
+				Key: "retry_topic-backoff-timestamp", Value: []byte{1, 0x99, 0xc8, 0x2c, 0xc0, 0},
+			},
+			kgo.RecordHeader{Key: "kafka_original-partition", Value: []byte{0, 0, 0, 0}}, kgo.RecordHeader{
+				Key: "kafka_original-offset", Value: binary.BigEndian.AppendUint64(nil, 3),
+			})
+		connect := text("user", "data", "__connect.errors.topic", c.main, "__connect.errors.partition", "0",
+			"__connect.errors.offset", "4", "__connect.errors.connector.name", "sink",
+			"__connect.errors.exception.class.name", "org.apache.kafka.connect.errors.DataException",
+			"__connect.errors.exception.message", "bad row 7")
+		streams := text("user", "data", "__streams.errors.topic", c.main, "__streams.errors.partition", "0",
+			"__streams.errors.offset", "5", "__streams.errors.exception", "java.lang.NullPointerException",
+			"__streams.errors.message", "null", "__streams.errors.stacktrace",
+			"java.lang.NullPointerException\n\tat com.shop.Topology.map(Topology.java:9)\n")
+		share := text("__dlq.errors.topic", c.main, "__dlq.errors.partition", "0", "__dlq.errors.offset", "6",
+			"__dlq.errors.group", "sharers", "__dlq.errors.delivery.count", "5", "__dlq.errors.message", "rejected")
 		ours := c.failed(7, 0, "*net.OpError", "refused")
 		for _, h := range [][]kgo.RecordHeader{spring, connect, streams, share, ours.Headers, text("user", "data")} {
 			c.produce(t, c.dead, &kgo.Record{Key: []byte("k"), Value: []byte("v"), Headers: h})
@@ -55,13 +66,15 @@ func TestDeskReadsFiveDialects(t *testing.T) {
 			offset  int64
 			fails   int
 		}{
-			{letter.Spring, "java.net.ConnectException", 3, 4}, {letter.Connect, "org.apache.kafka.connect.errors.DataException", 4, -1}, {letter.Streams, "java.lang.NullPointerException", 5, -1},
+			{letter.Spring, "java.net.ConnectException", 3, 4}, {letter.Connect, "org.apache.kafka.connect.errors.DataException",
+				4, -1}, {letter.Streams, "java.lang.NullPointerException", 5, -1},
 			{letter.Share, "", 6, 5}, {letter.Abate, "*net.OpError", 7, 4}, {letter.None, "", -1, 0},
 		}
 		all := every(t, d, dlq.All())
 		for i, w := range want {
 			l := all[i].Letter
-			if l.Dialect != w.dialect || l.Class != w.class || l.Original.Offset != w.offset || w.fails >= 0 && l.Failures != w.fails || len(all[i].Problems) > 0 {
+			if l.Dialect != w.dialect || l.Class != w.class || l.Original.Offset != w.offset ||
+				w.fails >= 0 && l.Failures != w.fails || len(all[i].Problems) > 0 {
 				t.Errorf("%s is read as %+v, %v", w.dialect, l, all[i].Problems)
 			}
 		}
@@ -70,7 +83,8 @@ func TestDeskReadsFiveDialects(t *testing.T) {
 		}
 		for i, m := range c.everything(t, c.main) {
 			for _, h := range m.Headers {
-				if strings.HasPrefix(h.Key, "kafka_") || strings.HasPrefix(h.Key, "retry_topic") || strings.HasPrefix(h.Key, "__") || h.Key == "abate-letter" {
+				if strings.HasPrefix(h.Key, "kafka_") || strings.HasPrefix(h.Key, "retry_topic") ||
+					strings.HasPrefix(h.Key, "__") || h.Key == "abate-letter" {
 					t.Errorf("message %d still has %s", i, h.Key)
 				}
 			}
@@ -147,7 +161,9 @@ func TestReplayOfWhatStillFailsStopsAndOfWhatIsMendedSucceeds(t *testing.T) {
 		r.Settle, r.MaxReplays = time.Hour, 2 // it ends when the letter is back
 		for round := range 2 {
 			p := replay(t, d, r)
-			if want := []dlq.Phase{dlq.Stopped, dlq.Done}[round]; p.Phase != want || !strings.Contains(p.Why, "failed again") || p.Sent != 1 || p.Back != 1 { // the second has one letter: nothing to stop
+			// the second has one letter: nothing to stop
+			if want := []dlq.Phase{dlq.Stopped, dlq.Done}[round]; p.Phase != want || !strings.Contains(p.Why, "failed again") ||
+				p.Sent != 1 || p.Back != 1 {
 				t.Fatalf("%+v", p)
 			}
 			eventually(t, "the letter to be back", func() bool { return dead.Load() == int32(21+round) })
@@ -182,7 +198,11 @@ func TestLetterThatIsSentTwiceIsHandledOnce(t *testing.T) {
 		store := idempotency.NewMemory(1<<20, core.Now)
 		var got seen
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: c.main, Topics: []string{c.main}, Guard: guardOf(t, shortTiers()), Once: abatekafka.Once(store),
+			Brokers: []string{b.addr},
+			Group:   c.main,
+			Topics:  []string{c.main},
+			Guard:   guardOf(t, shortTiers()),
+			Once:    abatekafka.Once(store),
 			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
 		})
 		d := c.desk(t)
@@ -210,7 +230,8 @@ func TestEditSendsAChangedCopyOnce(t *testing.T) {
 		c := newChain(t, b, 2)
 		c.seed(t, 4, 2)
 		at := letter.Place{Topic: c.dead, Partition: 1, Offset: 0}
-		if _, err := c.desk(t).Edit(within(t), at, dlq.Change{Value: []byte("x")}); err == nil || !strings.Contains(err.Error(), "editing is off") {
+		if _, err := c.desk(t).Edit(within(t), at, dlq.Change{Value: []byte("x")}); err == nil ||
+			!strings.Contains(err.Error(), "editing is off") {
 			t.Error(err)
 		}
 		d := c.desk(t, func(c *dlq.Config) { c.AllowEdit = true })
@@ -220,13 +241,15 @@ func TestEditSendsAChangedCopyOnce(t *testing.T) {
 		}
 		m := c.everything(t, c.main)[0]
 		last := m.Headers[len(m.Headers)-1]
-		if string(m.Value) != `{"mended":true}` || string(m.Key) != "cust-1" || last.Key != "abate-edited-from" || string(last.Value) != at.String() || len(m.Headers) != 5 {
+		if string(m.Value) != `{"mended":true}` || string(m.Key) != "cust-1" || last.Key != "abate-edited-from" ||
+			string(last.Value) != at.String() || len(m.Headers) != 5 {
 			t.Errorf("%s %s %v", m.Key, m.Value, m.Headers)
 		}
 		if e, err := d.Get(within(t), 1, 0); err != nil || e.State != dlq.Replayed {
 			t.Errorf("%v %+v", err, e)
 		}
-		if _, err := d.Edit(within(t), at, dlq.Change{Value: []byte("x")}); err == nil || !strings.Contains(err.Error(), "is replayed already, by ann@bastion") {
+		if _, err := d.Edit(within(t), at, dlq.Change{Value: []byte("x")}); err == nil ||
+			!strings.Contains(err.Error(), "is replayed already, by ann@bastion") {
 			t.Error(err)
 		}
 		if p := replay(t, d, quick()); p.Sent != 3 {
@@ -247,13 +270,15 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		}
 		var large bytes.Buffer
 		large.Write(lines.Bytes())
-		fmt.Fprintf(&large, `{"at":"x-dlq/0/0","key":null,"value":{"text":"%s"},"headers":[]}`+"\n", strings.Repeat("x", 5000))
+		fmt.Fprintf(&large, `{"at":"x-dlq/0/0","key":null,"value":{"text":"%s"},"headers":[]}`+"\n",
+			strings.Repeat("x", 5000))
 		other, err := dlq.Open(within(t), dlq.Config{Brokers: []string{b.addr}, Topic: small})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(other.Close)
-		if n, err := other.Import(within(t), bytes.NewReader(large.Bytes()), false); n != 0 || err == nil || !strings.Contains(err.Error(), "nothing was imported") {
+		if n, err := other.Import(within(t), bytes.NewReader(large.Bytes()), false); n != 0 || err == nil ||
+			!strings.Contains(err.Error(), "nothing was imported") {
 			t.Errorf("%d, %v", n, err)
 		}
 		if n := len(c.everything(t, small)); n != 0 {
@@ -272,7 +297,9 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		}
 		for _, r := range to {
 			was := byPlace[fmt.Sprint(r.Partition, string(r.Value))]
-			if was == nil || !bytes.Equal(was.Key, r.Key) || fmt.Sprint(was.Headers) != fmt.Sprint(r.Headers[:len(r.Headers)-1]) || r.Headers[len(r.Headers)-1].Key != "abate-imported" {
+			if was == nil || !bytes.Equal(was.Key, r.Key) ||
+				fmt.Sprint(was.Headers) != fmt.Sprint(r.Headers[:len(r.Headers)-1]) ||
+				r.Headers[len(r.Headers)-1].Key != "abate-imported" {
 				t.Errorf("%v", r)
 			}
 		}
@@ -351,14 +378,16 @@ func TestLinesThatTwoImportAtTheSameTimeAreImportedOnce(t *testing.T) {
 	})
 }
 
-// A compacted topic takes no message without a key, and the broker refuses all of a batch for one such record. The letters beside it go.
+// A compacted topic takes no message without a key, and the broker refuses all of a batch for one such record. The
+// letters beside it go.
 func TestReplayIntoACompactedTopicLeavesOutOnlyWhatItDoesNotTake(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
 		compacted := b.topic(t, 1, "cleanup.policy=compact")
 		keyless := c.failed(3, 0, "error", "x")
 		keyless.Key = nil
-		c.produce(t, c.dead, c.failed(0, 0, "error", "x"), c.failed(1, 0, "error", "x"), c.failed(2, 0, "error", "x"), keyless, c.failed(4, 0, "error", "x"), c.failed(5, 0, "error", "x"))
+		c.produce(t, c.dead, c.failed(0, 0, "error", "x"), c.failed(1, 0, "error", "x"), c.failed(2, 0, "error", "x"),
+			keyless, c.failed(4, 0, "error", "x"), c.failed(5, 0, "error", "x"))
 		r := quick()
 		r.To = compacted
 		told := ""
@@ -384,13 +413,15 @@ func TestReplayIntoACompactedTopicLeavesOutOnlyWhatItDoesNotTake(t *testing.T) {
 	})
 }
 
-// A line of an export may be mended and imported: it is replayed as it is then, also where the letter had only said where its value is.
+// A line of an export may be mended and imported: it is replayed as it is then, also where the letter had only said
+// where its value is.
 func TestLineThatWasGivenAValueIsReplayedWithIt(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := newChain(t, b, 1)
 		c.produce(t, c.main, &kgo.Record{Key: []byte("k"), Value: []byte("too large and wrong")})
 		is := letter.IdentityOf(c.everything(t, c.main)[0])
-		l := letter.Letter{Original: is.At, Identity: is, Group: "billing", Failures: 4, Class: "error", Reason: "exhausted", Pointer: true}
+		l := letter.Letter{Original: is.At, Identity: is, Group: "billing", Failures: 4, Class: "error", Reason: "exhausted",
+			Pointer: true}
 		c.produce(t, c.dead, &kgo.Record{Key: []byte("k"), Headers: l.AppendHeaders(nil, letter.Abate)})
 		d := c.desk(t)
 		var lines bytes.Buffer

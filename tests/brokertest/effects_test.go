@@ -31,7 +31,8 @@ type task struct {
 // dies tells whether it ends as a dead letter; else it has one effect.
 func (k task) dies() bool { return (k.Permanent || k.Fails > 2) && k.Mended == 0 }
 
-// ledger is a topic of tasks, its retry topics, and the table of their effects: everything by which it is known whether something was lost or done twice.
+// ledger is a topic of tasks, its retry topics, and the table of their effects: everything by which it is known whether
+// something was lost or done twice.
 type ledger struct {
 	b       broker
 	admin   *kadm.Client
@@ -61,7 +62,8 @@ func (v *verdict) add(o verdict) {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%d messages: %d effects, %d dead letters; lost %d, duplicate effects %d, other ends than planned %d, second copies of records %d",
+	return fmt.Sprintf("%d messages: %d effects, %d dead letters; lost %d, duplicate effects %d, other ends than "+
+		"planned %d, second copies of records %d",
 		v.tasks, v.effects, v.letters, v.lost, v.twice, v.unplanned, v.moreCopies)
 }
 
@@ -85,7 +87,8 @@ func newLedger(t testing.TB, b broker, exactlyOnce bool) *ledger {
 		err = store.CreateTable(t.Context())
 	}
 	if err == nil {
-		_, err = db.Exec(`CREATE TABLE ` + l.effects + ` (task text, message text)`) // without a key: a second effect is to be seen
+		// without a key: a second effect is to be seen
+		_, err = db.Exec(`CREATE TABLE ` + l.effects + ` (task text, message text)`)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -95,14 +98,16 @@ func newLedger(t testing.TB, b broker, exactlyOnce bool) *ledger {
 
 // child is a member of the ledger's group.
 func (l *ledger) child(instance string) child {
-	return child{Addr: l.b.addr, DSN: l.dsn, Effects: l.effects, Topic: l.chain.Topic, Group: l.chain.Group, Instance: instance, ExactlyOnce: l.once, Dedupes: l.dedupes}
+	return child{Addr: l.b.addr, DSN: l.dsn, Effects: l.effects, Topic: l.chain.Topic, Group: l.chain.Group,
+		Instance: instance, ExactlyOnce: l.once, Dedupes: l.dedupes}
 }
 
 // write produces one task of each kind and some more that succeed, on all partitions.
 func (l *ledger) write(t testing.TB) {
 	t.Helper()
 	var records []*kgo.Record
-	for i, k := range []task{{}, {Fails: 1}, {Fails: 2}, {Fails: 3}, {}, {Permanent: true}, {Fails: 1}, {}, {Fails: 2}, {}, {Permanent: true}, {Fails: 1}} {
+	for i, k := range []task{{}, {Fails: 1}, {Fails: 2}, {Fails: 3}, {}, {Permanent: true}, {Fails: 1}, {}, {Fails: 2}, {},
+		{Permanent: true}, {Fails: 1}} {
 		k.ID = fmt.Sprint("task-", len(l.tasks))
 		l.tasks[k.ID] = k
 		value, err := json.Marshal(k)
@@ -129,7 +134,8 @@ func (l *ledger) lag(t testing.TB) (n int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	groups := l.topics()
-	order := []string{l.chain.Topic} // the way that messages go: what has left one topic is in the next, which is looked at later
+	// the way that messages go: what has left one topic is in the next, which is looked at later
+	order := []string{l.chain.Topic}
 	for _, hop := range l.chain.Hops {
 		order = append(order, hop.Topic)
 	}
@@ -178,7 +184,9 @@ func (l *ledger) judge(t testing.TB) (v verdict) {
 		letters[k.ID]++
 		v.letters++
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(l.tasks), func(a, b string) int { return cmp.Or(len(a)-len(b), cmp.Compare(a, b)) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(l.tasks), func(a, b string) int {
+		return cmp.Or(len(a)-len(b), cmp.Compare(a, b))
+	}) {
 		k := l.tasks[id]
 		v.tasks++
 		v.effects += effects[id]
@@ -200,7 +208,8 @@ func (l *ledger) judge(t testing.TB) (v verdict) {
 	}
 	v.moreCopies = l.copies(t)
 	if l.once && v.moreCopies > 0 {
-		t.Errorf("%d records of the retry and dead-letter topics are there more than once, though forwarding is exactly once", v.moreCopies)
+		t.Errorf("%d records of the retry and dead-letter topics are there more than once, though forwarding is exactly once",
+			v.moreCopies)
 	}
 	return v
 }

@@ -73,7 +73,8 @@ func TestForwardAndOffsetAreCommittedTogether(t *testing.T) {
 		b.produce(t, topic, spread(400, 2)...)
 		var got seen
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()), Instance: topic + "-0", Handler: failsInMain(&got),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()),
+			Instance: topic + "-0", Handler: failsInMain(&got),
 		}
 		runConsumer(t, c)
 		eventually(t, "all deliveries", func() bool { return len(got.list()) >= 600 })
@@ -94,7 +95,8 @@ func TestForwardAndOffsetAreCommittedTogether(t *testing.T) {
 	})
 }
 
-// TestTransactionIsMadeOnceWhicheverAnswerIsLost lets the broker do each request of a transaction, and loses the answer.
+// TestTransactionIsMadeOnceWhicheverAnswerIsLost lets the broker do each request of a transaction, and loses the
+// answer.
 func TestTransactionIsMadeOnceWhicheverAnswerIsLost(t *testing.T) {
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.AddOffsetsToTxn, kmsg.TxnOffsetCommit, kmsg.EndTxn} {
 		t.Run(kmsg.NameForKey(int16(key)), func(t *testing.T) {
@@ -105,7 +107,8 @@ func TestTransactionIsMadeOnceWhicheverAnswerIsLost(t *testing.T) {
 				cut := &cutter{key: int16(key)}
 				cut.left.Store(1)
 				c := &abatekafka.Consumer{
-					Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()), Instance: topic + "-0", Handler: failsInMain(&got),
+					Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()),
+					Instance: topic + "-0", Handler: failsInMain(&got),
 					Options: []kgo.Opt{kgo.Dialer(cut.dial)},
 				}
 				runConsumer(t, c)

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A producer poisons one partition, so that there is a flood, and more messages than a window has room for are held in its retry topic. The other
-// partition goes on, and so do those behind them that only need another delivery.
+// A producer poisons one partition, so that there is a flood, and more messages than a window has room for are held in
+// its retry topic. The other partition goes on, and so do those behind them that only need another delivery.
 func TestFloodHoldsNoMessageThatNothingIsWrongWith(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds: a message that is held is looked at every ten
@@ -28,7 +28,8 @@ func TestFloodHoldsNoMessageThatNothingIsWrongWith(t *testing.T) {
 				c := redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}, Window: 8, ExactlyOnce: exactlyOnce,
 					Flood: redelivery.Flood{Letters: 5, Window: time.Hour}}
 				runConsumer(t, &abatekafka.Consumer{
-					Brokers: []string{b.addr}, Group: "g-" + topic, Topics: []string{topic}, Instance: "member-0", Replication: 1, Guard: guardOf(t, c), Observer: j,
+					Brokers: []string{b.addr}, Group: "g-" + topic, Topics: []string{topic}, Instance: "member-0", Replication: 1,
+					Guard: guardOf(t, c), Observer: j,
 					Handler: func(_ context.Context, m *abatekafka.Message) error {
 						if string(m.Value) == "poison" {
 							return abate.Permanent(errors.New("it cannot be"))
@@ -45,7 +46,9 @@ func TestFloodHoldsNoMessageThatNothingIsWrongWith(t *testing.T) {
 					records[i] = kgo.StringRecord("poison")
 				}
 				b.produce(t, topic, records...)
-				eventually(t, "more to be held than a window has room for", func() bool { return j.count(redelivery.Forwarded, "flood") > 8 })
+				eventually(t, "more to be held than a window has room for", func() bool {
+					return j.count(redelivery.Forwarded, "flood") > 8
+				})
 				for i := range 6 {
 					records[i] = &kgo.Record{Value: fmt.Append(nil, "healthy ", i), Partition: int32(i % 2)}
 				}

@@ -18,7 +18,9 @@ import (
 func (b broker) narrow(t *testing.T, topics ...string) {
 	t.Helper()
 	small := "3000"
-	if _, err := b.admin(t).AlterTopicConfigs(within(t), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &small}}, topics...); err != nil {
+	if _, err := b.admin(t).AlterTopicConfigs(within(t), []kadm.AlterConfig{
+		{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &small},
+	}, topics...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -31,7 +33,9 @@ func large() *kgo.Record {
 		x = x*1664525 + 1013904223
 		value[i] = byte(x >> 24)
 	}
-	return &kgo.Record{Key: []byte("k"), Value: value, Headers: []kgo.RecordHeader{{Key: "h", Value: []byte{1}}, {Key: "h"}}}
+	return &kgo.Record{Key: []byte("k"), Value: value, Headers: []kgo.RecordHeader{
+		{Key: "h", Value: []byte{1}}, {Key: "h"},
+	}}
 }
 
 // A record that a retry topic does not take goes there as a pointer, and is delivered whole.
@@ -62,7 +66,8 @@ func TestRecordTooLargeForItsTopicsIsNeverLost(t *testing.T) {
 		b.produce(t, main, sent)
 		dead := b.consume(t, main+"-dlq", 1)[0]
 		l, problems := letter.Read(dead)
-		if problems != nil || !l.Pointer || l.Value != nil || l.Failures != 3 || l.Original.Topic != main || l.Message != "no such account" {
+		if problems != nil || !l.Pointer || l.Value != nil || l.Failures != 3 || l.Original.Topic != main ||
+			l.Message != "no such account" {
 			t.Errorf("%+v, %v", l, problems)
 		}
 		for _, topic := range []string{main, main + "-retry-200ms", main + "-retry-400ms"} {
@@ -70,7 +75,8 @@ func TestRecordTooLargeForItsTopicsIsNeverLost(t *testing.T) {
 				t.Errorf("%s: delivered %d times whole and %d times not", topic, whole.count(topic), torn.count(topic))
 			}
 		}
-		if r, err := letter.Fetch(within(t), l.Original, kgo.SeedBrokers(b.addr)); err != nil || !bytes.Equal(r.Value, sent.Value) {
+		if r, err := letter.Fetch(within(t), l.Original, kgo.SeedBrokers(b.addr)); err != nil ||
+			!bytes.Equal(r.Value, sent.Value) {
 			t.Errorf("the value cannot be fetched: %v", err)
 		}
 	})
@@ -80,10 +86,13 @@ func TestPointerIsWholeAgainOnceItsTopicTakesIt(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
-		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers)})
+		fit(t, b, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+		})
 		sent := large()
 		b.produce(t, main, sent)
-		l := letter.Letter{Original: letter.Place{Topic: main, Partition: 0, Offset: 1}, Group: main, Failures: 1, Pointer: true, ID: main + "/" + main + "/0/1/1"}
+		l := letter.Letter{Original: letter.Place{Topic: main, Partition: 0, Offset: 1}, Group: main, Failures: 1,
+			Pointer: true, ID: main + "/" + main + "/0/1/1"}
 		b.produce(t, main+"-retry-200ms", &kgo.Record{Headers: l.AppendHeaders(nil, letter.Abate)})
 		runConsumer(t, &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
@@ -95,8 +104,10 @@ func TestPointerIsWholeAgainOnceItsTopicTakesIt(t *testing.T) {
 			},
 		})
 		dead, problems := letter.Read(b.consume(t, main+"-dlq", 1)[0])
-		if problems != nil || dead.Pointer || !bytes.Equal(dead.Value, sent.Value) || string(dead.Key) != "k" || len(dead.Headers) != 2 || dead.Failures != 2 {
-			t.Errorf("a pointer: %v, %d bytes, headers %q, %d failures, %v", dead.Pointer, len(dead.Value), dead.Headers, dead.Failures, problems)
+		if problems != nil || dead.Pointer || !bytes.Equal(dead.Value, sent.Value) || string(dead.Key) != "k" ||
+			len(dead.Headers) != 2 || dead.Failures != 2 {
+			t.Errorf("a pointer: %v, %d bytes, headers %q, %d failures, %v", dead.Pointer, len(dead.Value), dead.Headers,
+				dead.Failures, problems)
 		}
 	})
 }
@@ -105,9 +116,12 @@ func TestPointerToAValueThatIsGoneIsADeadLetter(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
-		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers)})
+		fit(t, b, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+		})
 		b.produce(t, main, large(), &kgo.Record{Value: []byte("newest")})
-		l := letter.Letter{Original: letter.Place{Topic: main, Partition: 0, Offset: 1}, Group: main, Failures: 1, Pointer: true, ID: main + "/" + main + "/0/1/1"}
+		l := letter.Letter{Original: letter.Place{Topic: main, Partition: 0, Offset: 1}, Group: main, Failures: 1,
+			Pointer: true, ID: main + "/" + main + "/0/1/1"}
 		b.produce(t, main+"-retry-200ms", &kgo.Record{Headers: l.AppendHeaders(nil, letter.Abate)})
 		ends := kadm.Offsets{}
 		ends.AddOffset(main, 0, 2, -1)
@@ -120,7 +134,8 @@ func TestPointerToAValueThatIsGoneIsADeadLetter(t *testing.T) {
 			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
 		})
 		dead, problems := letter.Read(b.consume(t, main+"-dlq", 1)[0])
-		if problems != nil || dead.Class != "value-gone" || dead.Reason != "permanent" || !dead.Pointer || dead.Original != l.Original {
+		if problems != nil || dead.Class != "value-gone" || dead.Reason != "permanent" || !dead.Pointer ||
+			dead.Original != l.Original {
 			t.Errorf("%+v, %v", dead, problems)
 		}
 		if n := got.count(main + "-retry-200ms"); n != 0 {
@@ -134,7 +149,9 @@ func TestPointerIntoATopicThatWasMadeAnewBringsNobodyElsesValue(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
-		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers)})
+		fit(t, b, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+		})
 		other := large()
 		other.Key = []byte("somebody else")
 		b.produce(t, main, other)
@@ -176,7 +193,8 @@ func TestFetchSaysWhatIsGone(t *testing.T) {
 				t.Errorf("offset %d: %v, %v", offset, r, err)
 			}
 		}
-		if _, err := letter.Fetch(within(t), letter.Place{Topic: main + "-none", Partition: 0, Offset: 1}, kgo.SeedBrokers(b.addr)); !errors.Is(err, letter.ErrGone) {
+		if _, err := letter.Fetch(within(t), letter.Place{Topic: main + "-none", Partition: 0, Offset: 1},
+			kgo.SeedBrokers(b.addr)); !errors.Is(err, letter.ErrGone) {
 			t.Errorf("a topic that is not there: %v", err)
 		}
 	})
@@ -187,9 +205,13 @@ func TestLargestMessageIsForwardedWhole(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
 		value := bytes.Repeat(large().Value, 21)[:1_040_000] // kgo's own limit is 1,000,012, the topic's 1,048,588
-		client := b.client(t, kgo.DefaultProduceTopic(main), kgo.ProducerBatchMaxBytes(1_048_588), kgo.ProducerBatchCompression(kgo.NoCompression()))
+		client := b.client(t, kgo.DefaultProduceTopic(main), kgo.ProducerBatchMaxBytes(1_048_588),
+			kgo.ProducerBatchCompression(kgo.NoCompression()))
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}),
+			Brokers: []string{b.addr},
+			Group:   main,
+			Topics:  []string{main},
+			Guard:   guardOf(t, redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}),
 			Handler: func(context.Context, *abatekafka.Message) error { return errors.New("no such account") },
 		})
 		if err := client.ProduceSync(within(t), &kgo.Record{Value: value}).FirstErr(); err != nil {

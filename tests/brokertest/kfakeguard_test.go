@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Older commits of kfake fail this: records of a transaction that was abandoned became visible when the same transactional id came
-// back and committed. Exactly-once forwarding leans on it, so it is looked at on every broker.
+// Older commits of kfake fail this: records of a transaction that was abandoned became visible when the same
+// transactional id came back and committed. Exactly-once forwarding leans on it, so it is looked at on every broker.
 func TestAbandonedTransactionStaysInvisibleWhenItsIDComesBack(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)

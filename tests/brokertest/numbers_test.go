@@ -21,8 +21,9 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// TestNumbers takes the measures that we promise. `make kafka` sets ABATE_KAFKA_NUMBERS: on a real Kafka, at full size, against the targets. Without it
-// the same programs run in small, and only what must be right at any size is checked: whether everything came, once, and in time.
+// TestNumbers takes the measures that we promise. `make kafka` sets ABATE_KAFKA_NUMBERS: on a real Kafka, at full size,
+// against the targets. Without it the same programs run in small, and only what must be right at any size is checked:
+// whether everything came, once, and in time.
 func TestNumbers(t *testing.T) {
 	full := os.Getenv("ABATE_KAFKA_NUMBERS") != ""
 	measure := func(t *testing.T, b broker) {
@@ -119,7 +120,8 @@ func (n *numbers) running(t *testing.T, c *abatekafka.Consumer) (stop func()) {
 	return stop
 }
 
-// numbered are records whose value begins with their number and is of some length, made of noise that does not compress.
+// numbered are records whose value begins with their number and is of some length, made of noise that does not
+// compress.
 func numbered(from, count, length int) []*kgo.Record {
 	records := make([]*kgo.Record, count)
 	for i := range records {

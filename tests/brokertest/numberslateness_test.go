@@ -21,8 +21,14 @@ func (n *numbers) lateness(t *testing.T) {
 	var late []time.Duration
 	seen := newOnce(count)
 	n.running(t, &abatekafka.Consumer{
-		Brokers: []string{n.b.addr}, Group: topic, Topics: []string{topic}, Replication: 1, Logger: quietLog(),
-		Guard:   n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{tier, 24 * time.Hour}, Concurrency: 4}),
+		Brokers:     []string{n.b.addr},
+		Group:       topic,
+		Topics:      []string{topic},
+		Replication: 1,
+		Logger:      quietLog(),
+		Guard: n.guard(t, abate.Policy{}, redelivery.Config{
+			Tiers: []time.Duration{tier, 24 * time.Hour}, Concurrency: 4,
+		}),
 		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			if m.Delivery == 1 {
@@ -46,7 +52,8 @@ func (n *numbers) lateness(t *testing.T) {
 		t.Errorf("a message came %v before it was due", -first)
 	}
 	t.Logf("%v tier: late by %v at the median, p99 %v, at most %v", tier, p50, p99, last)
-	n.add("lateness of a 30 s tier, p99, 500 messages/s", "≤ 250 ms", p99 <= 250*time.Millisecond, "%v (median %v, most %v)",
+	n.add("lateness of a 30 s tier, p99, 500 messages/s", "≤ 250 ms", p99 <= 250*time.Millisecond,
+		"%v (median %v, most %v)",
 		p99.Round(time.Millisecond/10), p50.Round(time.Millisecond/10), last.Round(time.Millisecond/10))
 }
 
@@ -61,7 +68,8 @@ type flow struct {
 }
 
 func (n *numbers) flow(t *testing.T, topic string, partitions int) *flow {
-	return &flow{n: n, t: t, topic: topic, partitions: partitions, client: n.b.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))}
+	return &flow{n: n, t: t, topic: topic, partitions: partitions,
+		client: n.b.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))}
 }
 
 // at writes count messages of 100 bytes, so many in a second. It returns when the last has been given to the client.

@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// dependency is the service that the handler calls: it takes a while for each call, and is down for a while. It counts the calls that it gets in
-// each tenth of a second.
+// dependency is the service that the handler calls: it takes a while for each call, and is down for a while. It counts
+// the calls that it gets in each tenth of a second.
 type dependency struct {
 	mu    sync.Mutex
 	down  bool
@@ -81,7 +81,9 @@ func (n *numbers) outage(t *testing.T) {
 	topic := n.b.topic(t, partitions)
 	seen, service := newOnce(total), &dependency{began: time.Now()}
 	policy := abate.DefaultPolicy()
-	config := redelivery.Config{Tiers: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, Concurrency: 16}
+	config := redelivery.Config{
+		Tiers: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, Concurrency: 16,
+	}
 	if !n.full {
 		policy.CircuitBreaker.SlidingWindow = breaker.Window{Duration: time.Second} // as short as the outage
 	}
@@ -116,11 +118,14 @@ func (n *numbers) outage(t *testing.T) {
 	if letters > 0 {
 		t.Errorf("%d dead letters of an outage", letters)
 	}
-	t.Logf("%d messages, %d of them during %v of outage: load %.0f/s, during the outage %.0f/s, afterwards at most %.0f/s for a second and %.0f/s for ten; all handled %v after the recovery",
+	t.Logf("%d messages, %d of them during %v of outage: load %.0f/s, during the outage %.0f/s, afterwards at most "+
+		"%.0f/s for a second and %.0f/s for ten; all handled %v after the recovery",
 		total, arrive(down), down, normal, during, peak, sustained, seen.ends.Sub(back).Round(time.Second))
 	n.add("100,000 messages during a 60 s outage: handled more than once", "0", twice == 0, "%d", twice)
 	n.add("... dead letters", "0", letters == 0, "%d", letters)
-	n.add("... load after the recovery, busiest 10 s ÷ that before", "≤ 1.2", sustained < 1.205*normal, "%.2f (%.0f ÷ %.0f calls/s)", sustained/normal, sustained, normal)
+	n.add("... load after the recovery, busiest 10 s ÷ that before", "≤ 1.2", sustained < 1.205*normal,
+		"%.2f (%.0f ÷ %.0f calls/s)", sustained/normal, sustained, normal)
 	n.add("... busiest second ÷ the same", "≤ 1.2", peak < 1.205*normal, "%.2f (%.0f calls/s)", peak/normal, peak)
-	n.add("... load during the outage ÷ normal", "", true, "%.2f; everything handled %v after the recovery", during/normal, seen.ends.Sub(back).Round(time.Second))
+	n.add("... load during the outage ÷ normal", "", true, "%.2f; everything handled %v after the recovery", during/normal,
+		seen.ends.Sub(back).Round(time.Second))
 }

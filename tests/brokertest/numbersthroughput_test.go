@@ -19,8 +19,8 @@ import (
 
 func cpus() int { return runtime.NumCPU() }
 
-// throughput compares our consumer with the loop that franz-go's documentation suggests, on one partition with messages of 1 KB and a handler
-// that does nothing: one after the other in pairs, so that whatever else goes on meets both.
+// throughput compares our consumer with the loop that franz-go's documentation suggests, on one partition with messages
+// of 1 KB and a handler that does nothing: one after the other in pairs, so that whatever else goes on meets both.
 func (n *numbers) throughput(t *testing.T) {
 	count, pairs := n.size(400_000, 2000), n.size(7, 1)
 	topic := n.b.topic(t, 1)
@@ -38,12 +38,17 @@ func (n *numbers) throughput(t *testing.T) {
 			turns[(k+i)%len(turns)]()
 		}
 		ours, poisoned = append(ours, healthy), append(poisoned, sick)
-		toBare, toLazy, toHealthy = append(toBare, healthy/bare[i]), append(toLazy, healthy/lazy[i]), append(toHealthy, sick/healthy)
-		t.Logf("messages per second: bare loop %.0f, with automatic commits %.0f, ours %.0f, others than poison %.0f", bare[i], lazy[i], healthy, sick)
+		toBare, toLazy, toHealthy = append(toBare, healthy/bare[i]), append(toLazy, healthy/lazy[i]),
+			append(toHealthy, sick/healthy)
+		t.Logf("messages per second: bare loop %.0f, with automatic commits %.0f, ours %.0f, others than poison %.0f",
+			bare[i], lazy[i], healthy, sick)
 	}
-	n.add("healthy, 1 KB, one partition, ÷ bare franz-go loop", "≥ 0.9", median(toBare) >= 0.9, "%.2f (%.0f ÷ %.0f messages/s)", median(toBare), median(ours), median(bare))
-	n.add("the same ÷ a bare loop with automatic commits", "", true, "%.2f (%.0f messages/s)", median(toLazy), median(lazy))
-	n.add("others while 1 in 100 fails ÷ healthy", "≥ 0.9", median(toHealthy) >= 0.9, "%.2f (%.0f messages/s)", median(toHealthy), median(poisoned))
+	n.add("healthy, 1 KB, one partition, ÷ bare franz-go loop", "≥ 0.9", median(toBare) >= 0.9,
+		"%.2f (%.0f ÷ %.0f messages/s)", median(toBare), median(ours), median(bare))
+	n.add("the same ÷ a bare loop with automatic commits", "", true, "%.2f (%.0f messages/s)", median(toLazy),
+		median(lazy))
+	n.add("others while 1 in 100 fails ÷ healthy", "≥ 0.9", median(toHealthy) >= 0.9, "%.2f (%.0f messages/s)",
+		median(toHealthy), median(poisoned))
 }
 
 // bare is the rate of a franz-go loop without anything around it: poll, handle, commit.
@@ -51,7 +56,8 @@ func (n *numbers) bare(t *testing.T, topic string, count int, commits bool) floa
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	opts := []kgo.Opt{kgo.SeedBrokers(n.b.addr), kgo.ConsumerGroup(unique(t)), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
+	opts := []kgo.Opt{kgo.SeedBrokers(n.b.addr), kgo.ConsumerGroup(unique(t)), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
 	if commits {
 		opts = append(opts, kgo.DisableAutoCommit())
 	}
@@ -86,7 +92,8 @@ func (n *numbers) bare(t *testing.T, topic string, count int, commits bool) floa
 
 var errPoison = errors.New("poison")
 
-// ours is the rate of the consumer, of messages that are handled. One in so many fails, and goes to a retry topic; 0 for none.
+// ours is the rate of the consumer, of messages that are handled. One in so many fails, and goes to a retry topic; 0
+// for none.
 func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) float64 {
 	t.Helper()
 	var began, ended atomic.Int64
@@ -120,7 +127,8 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	stop()
 	if poison > 0 {
 		chain := abatekafka.NewChain(topic, group, guard.Describe().Kafka)
-		if forwarded := len(n.b.everything(t, chain.Hops[0].Topic)); forwarded != int(failed.Load()) || forwarded != count/poison {
+		if forwarded := len(n.b.everything(t, chain.Hops[0].Topic)); forwarded != int(failed.Load()) ||
+			forwarded != count/poison {
 			t.Errorf("%d messages in the retry topic, %d failed, want %d", forwarded, failed.Load(), count/poison)
 		}
 	}

@@ -24,7 +24,8 @@ type busyStore struct {
 	asked int
 }
 
-func (s *busyStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (idempotency.Begun, error) {
+func (s *busyStore) Begin(ctx context.Context, key string, fp idempotency.Fingerprint, lease time.Duration) (
+	idempotency.Begun, error) {
 	s.mu.Lock()
 	s.asked++
 	asked := s.asked
@@ -68,8 +69,11 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		event := func(id, value string) *kgo.Record {
 			return &kgo.Record{Value: []byte(value), Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte(id)}}}
 		}
-		b.produce(t, topic, event("e1", "first"), event("e2", "fails once"), event("e1", "first"), event("e1", "another event"), event("e3", "last"))
-		guard, err := abate.New("ledger", abate.Policy{Kafka: redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}})
+		b.produce(t, topic, event("e1", "first"), event("e2", "fails once"), event("e1", "first"),
+			event("e1", "another event"), event("e3", "last"))
+		guard, err := abate.New("ledger", abate.Policy{
+			Kafka: redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,9 +82,11 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		observer := &told{}
 		ctx, cancel := context.WithCancel(t.Context())
 		consumer := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guard, Replication: 1, Observer: observer, Logger: quietLog(),
-			Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
-			Once:    &abatekafka.Deduper{Store: &busyStore{Store: idempotency.NewMemory(1<<20, core.Now)}, Header: "event-id"},
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guard, Replication: 1, Observer: observer,
+			Logger: quietLog(),
+			Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100 * time.Millisecond),
+				kgo.MetadataMinAge(100 * time.Millisecond)},
+			Once: &abatekafka.Deduper{Store: &busyStore{Store: idempotency.NewMemory(1<<20, core.Now)}, Header: "event-id"},
 			Handler: func(ctx context.Context, m *abatekafka.Message) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -97,7 +103,8 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- consumer.Run(ctx) }()
 		eventually(t, "three events to be handled, one to be a duplicate and one a dead letter", func() bool {
-			return observer.count(redelivery.Handled) == 3 && observer.count(redelivery.Duplicate) == 1 && observer.count(redelivery.DeadLettered) == 1
+			return observer.count(redelivery.Handled) == 3 && observer.count(redelivery.Duplicate) == 1 &&
+				observer.count(redelivery.DeadLettered) == 1
 		})
 		cancel()
 		if err := <-ended; err != nil {

@@ -75,13 +75,19 @@ func (s *served) ask(t *testing.T, path string, body any, to any) (status int, t
 type all = map[string]any
 
 // hostile does something if anybody takes it for more than text.
-const hostile = "</script><script>console.error(1)</script><img src=x onerror=\"console.error(2)\"><svg onload=alert(3)>\u202e{{1}}javascript:alert(4)"
+const hostile = "</script><script>console.error(1)</script><img src=x onerror=\"console.error(2)\"><svg " +
+	"onload=alert(3)>\u202e{{1}}javascript:alert(4)"
 
 // poisoned is a dead letter in which every text is hostile.
 func (c chain) poisoned() *kgo.Record {
-	l := letter.Letter{Original: letter.Place{Topic: c.main, Offset: 666}, Group: hostile, Failures: 4, Class: hostile, Message: hostile, Trace: hostile + "\nmain.go:1", Reason: hostile,
-		Headers: []kgo.RecordHeader{{Key: hostile, Value: []byte(hostile)}}, History: []letter.Past{{Topic: hostile, At: time.UnixMilli(1760000000000), Class: hostile}}}
-	return &kgo.Record{Key: []byte(hostile), Value: fmt.Appendf(nil, `{"a":%q}`, hostile), Headers: l.AppendHeaders(nil, letter.Abate)}
+	l := letter.Letter{Original: letter.Place{Topic: c.main, Offset: 666}, Group: hostile, Failures: 4, Class: hostile,
+		Message: hostile, Trace: hostile + "\nmain.go:1", Reason: hostile,
+		Headers: []kgo.RecordHeader{{Key: hostile, Value: []byte(hostile)}}, History: []letter.Past{
+			{Topic: hostile, At: time.UnixMilli(1760000000000), Class: hostile},
+		}}
+	return &kgo.Record{
+		Key: []byte(hostile), Value: fmt.Appendf(nil, `{"a":%q}`, hostile), Headers: l.AppendHeaders(nil, letter.Abate),
+	}
 }
 
 func TestPageIsWorkedWithInABrowser(t *testing.T) {
@@ -99,7 +105,8 @@ func TestPageIsWorkedWithInABrowser(t *testing.T) {
 		w.WholePicture("groups")
 		w.Fill("f-where", `class = "card-declined"`)
 		w.Press("Enter")
-		w.Until(`document.getElementById('f-error').innerText.length > 10 && document.getElementById('f-where').getAttribute('aria-invalid') === 'true'`)
+		w.Until(`document.getElementById('f-error').innerText.length > 10 && ` +
+			`document.getElementById('f-where').getAttribute('aria-invalid') === 'true'`)
 		w.WholePicture("condition")
 		w.Fill("f-where", `class == "card-declined"`)
 		w.Press("Enter")
@@ -141,7 +148,9 @@ func TestPageIsWorkedWithInABrowser(t *testing.T) {
 			t.Fatalf("looking has sent %d", len(got))
 		}
 		w.Fill("r-rate", "1000")
-		w.Until(`![...document.querySelectorAll('dialog button')].some(e => e.offsetParent && e.textContent.startsWith('Replay'))`) // the form is another now
+		// the form is another now
+		w.Until(`![...document.querySelectorAll('dialog button')].some(e => e.offsetParent && ` +
+			`e.textContent.startsWith('Replay'))`)
 		w.Click("Look first")
 		w.Click("Replay 10 letters")
 		w.Shows("10 of 10 sent")
@@ -174,7 +183,10 @@ func TestNothingOfALetterRunsInABrowser(t *testing.T) {
 	s.ask(t, "note", all{"group": found.Groups[0].ID, "text": hostile}, &all{})
 	w := chromium.Start(t, "--hide-scrollbars")
 	for _, width := range []int{1280, 390, 320} {
-		for address, text := range map[string]string{"": "1 letter in 1 group", "#/group/" + found.Groups[0].ID: "Edit the note", "#/letters": "1 letter", "#/letter/0/0": "Earlier failures", "#/audit": "left a note"} {
+		for address, text := range map[string]string{
+			"": "1 letter in 1 group", "#/group/" + found.Groups[0].ID: "Edit the note", "#/letters": "1 letter",
+			"#/letter/0/0": "Earlier failures", "#/audit": "left a note",
+		} {
 			w.Size(width, true)
 			w.Open(s.url + "/" + address)
 			w.Shows(text)
@@ -191,10 +203,12 @@ func TestNothingOfALetterRunsInABrowser(t *testing.T) {
 	w.Press("r")
 	w.Click("Look first")
 	w.Shows("1 letter would be sent")
-	if n := w.Eval(`document.querySelectorAll('img, iframe, object, embed, [onerror], [onload], [style], script:not(body > script)').length`); n != "0" {
+	if n := w.Eval(`document.querySelectorAll('img, iframe, object, embed, [onerror], [onload], [style], ` +
+		`script:not(body > script)').length`); n != "0" {
 		t.Errorf("%s elements that no page of ours has", n)
 	}
-	for _, address := range []string{"#/group/%00%ff", "#/letter/x/y", "#/letter/0/99999", "#/" + url.PathEscape(hostile), "#/groups?where=" + url.QueryEscape(hostile) + "&state=" + url.QueryEscape(hostile)} {
+	for _, address := range []string{"#/group/%00%ff", "#/letter/x/y", "#/letter/0/99999", "#/" + url.PathEscape(hostile),
+		"#/groups?where=" + url.QueryEscape(hostile) + "&state=" + url.QueryEscape(hostile)} {
 		w.Open(s.url + "/" + address)
 		w.Until(`document.getElementById('main').innerText.length > 5 && !document.querySelector('.loading')`)
 	}
@@ -267,11 +281,12 @@ func TestPageAsksForATokenAndTheAuditNamesItsOwner(t *testing.T) {
 	var audit struct {
 		Actions []struct{ By, Action string }
 	}
-	eventually(t, "the audit to have the deletion, the start, the letter and the end, which is written after it is told", func() bool {
-		audit.Actions = nil
-		s.ask(t, "actions", nil, &audit)
-		return len(audit.Actions) >= 4
-	})
+	eventually(t, "the audit to have the deletion, the start, the letter and the end, which is written after it is told",
+		func() bool {
+			audit.Actions = nil
+			s.ask(t, "actions", nil, &audit)
+			return len(audit.Actions) >= 4
+		})
 	if len(audit.Actions) != 4 {
 		t.Fatalf("%+v", audit)
 	}
@@ -302,12 +317,17 @@ func TestPageAsksForATokenAndTheAuditNamesItsOwner(t *testing.T) {
 
 func TestHiddenValuesAreInNoAnswer(t *testing.T) {
 	c := newChain(t, newFake(t, false), 1)
-	l := letter.Letter{Original: letter.Place{Topic: c.main}, Class: "card-declined", Message: "declined", Headers: []kgo.RecordHeader{{Key: "who", Value: []byte("s3cret-header")}}}
-	c.produce(t, c.dead, &kgo.Record{Key: []byte("s3cret-key"), Value: []byte("s3cret-value"), Headers: l.AppendHeaders(l.Headers, letter.Abate)})
+	l := letter.Letter{Original: letter.Place{Topic: c.main}, Class: "card-declined", Message: "declined",
+		Headers: []kgo.RecordHeader{{Key: "who", Value: []byte("s3cret-header")}}}
+	c.produce(t, c.dead, &kgo.Record{
+		Key: []byte("s3cret-key"), Value: []byte("s3cret-value"), Headers: l.AppendHeaders(l.Headers, letter.Abate),
+	})
 	for hide, want := range map[bool]bool{true: false, false: true} {
 		s := c.page(t, page.Config{HideValues: hide})
 		seen := false
-		for _, path := range []string{"desk", "groups", "letters", "letters/0/0", "letters/0/0/value", "export", "replay", "actions"} {
+		for _, path := range []string{
+			"desk", "groups", "letters", "letters/0/0", "letters/0/0/value", "export", "replay", "actions",
+		} {
 			_, text := s.ask(t, path, nil, nil)
 			seen = seen || strings.Contains(text, "s3cret")
 		}
@@ -411,7 +431,8 @@ func TestWhatWasDoneToManyAtOnceIsOneLineOfTheAudit(t *testing.T) {
 		t.Errorf("each for itself: %d", len(each.Actions))
 	}
 	first := read("limit=3")
-	if second := read("limit=3&before=" + first.Next); len(first.Actions) != 3 || len(second.Actions) != 1 || second.Actions[0].Count != 20 {
+	if second := read("limit=3&before=" + first.Next); len(first.Actions) != 3 || len(second.Actions) != 1 ||
+		second.Actions[0].Count != 20 {
 		t.Errorf("page by page: %+v, then %+v", first, second)
 	}
 }
@@ -424,14 +445,15 @@ func TestReplayThatRunsElsewhereIsShownAndCanBeTakenOver(t *testing.T) {
 	began, ended := make(chan dlq.Progress, 1), make(chan dlq.Progress, 1)
 	other := c.desk(t)
 	go func() {
-		p, _ := other.Replay(within(t), dlq.Replay{Filter: dlq.All(), Rate: 1, Settle: time.Millisecond, Unjudged: true, Progress: func(p dlq.Progress) {
-			if p.Sent > 0 {
-				select {
-				case began <- p:
-				default:
+		p, _ := other.Replay(within(t),
+			dlq.Replay{Filter: dlq.All(), Rate: 1, Settle: time.Millisecond, Unjudged: true, Progress: func(p dlq.Progress) {
+				if p.Sent > 0 {
+					select {
+					case began <- p:
+					default:
+					}
 				}
-			}
-		}})
+			}})
 		ended <- p
 	}()
 	select {
@@ -462,7 +484,10 @@ func TestReplayThatRunsElsewhereIsShownAndCanBeTakenOver(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the other one does not end")
 	}
-	eventually(t, "the replay ends", func() bool { p, ok := s.Progress(); return ok && p.ID == elsewhere && p.Phase.Ended() })
+	eventually(t, "the replay ends", func() bool {
+		p, ok := s.Progress()
+		return ok && p.ID == elsewhere && p.Phase.Ended()
+	})
 	if p, _ := s.Progress(); !over(p) || p.Sent < 39 {
 		t.Errorf("%+v", p)
 	}
@@ -472,7 +497,9 @@ func TestALetterThatIsNotThereIsNotFound(t *testing.T) {
 	c := newChain(t, newFake(t, false), 1)
 	c.seed(t, 2, 1)
 	s := c.page(t, page.Config{})
-	for path, want := range map[string]int{"letters/0/1": 200, "letters/0/2": 404, "letters/x/0": 400, "letters/0/-1": 400, "letters/99999999999/0": 400} {
+	for path, want := range map[string]int{
+		"letters/0/1": 200, "letters/0/2": 404, "letters/x/0": 400, "letters/0/-1": 400, "letters/99999999999/0": 400,
+	} {
 		if status, text := s.ask(t, path, nil, nil); status != want {
 			t.Errorf("%s: %d %s", path, status, text)
 		}

@@ -15,12 +15,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// producePoison writes a batch of n records into partition 0 that says it is compressed and is not. Only the fake takes such a batch.
+// producePoison writes a batch of n records into partition 0 that says it is compressed and is not. Only the fake takes
+// such a batch.
 func (b broker) producePoison(t *testing.T, topic string, n int32) {
 	t.Helper()
 	batch := kmsg.RecordBatch{
-		PartitionLeaderEpoch: -1, Magic: 2, Attributes: 1, LastOffsetDelta: n - 1, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
-		NumRecords: n, Records: []byte("this is no gzip"),
+		PartitionLeaderEpoch: -1,
+		Magic:                2,
+		Attributes:           1,
+		LastOffsetDelta:      n - 1,
+		ProducerID:           -1,
+		ProducerEpoch:        -1,
+		FirstSequence:        -1,
+		NumRecords:           n,
+		Records:              []byte("this is no gzip"),
 	}
 	raw := batch.AppendTo(nil)
 	binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))

@@ -90,14 +90,20 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 func TestPreflightCreatesTopicsThatFit(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 3, "max.message.bytes=2000000")
-		c := redelivery.Config{Tiers: []time.Duration{time.Second, time.Hour}, Outage: 48 * time.Hour, DLTRetention: 100 * time.Hour}
-		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, c), Replication: 1})
+		c := redelivery.Config{
+			Tiers: []time.Duration{time.Second, time.Hour}, Outage: 48 * time.Hour, DLTRetention: 100 * time.Hour,
+		}
+		fit(t, b, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, c), Replication: 1,
+		})
 		for topic, retention := range map[string]time.Duration{
 			main + "-retry-1s": 48*time.Hour + time.Second, main + "-retry-1h": 49 * time.Hour, main + "-dlq": 100 * time.Hour,
 		} {
 			got, partitions := settings(t, b, topic)
-			if partitions != 3 || got["retention.ms"] != milliseconds(retention) || got["cleanup.policy"] != "delete" || got["max.message.bytes"] != "2065536" {
-				t.Errorf("%s: %d partitions, retention.ms %s, cleanup.policy %s, max.message.bytes %s", topic, partitions, got["retention.ms"], got["cleanup.policy"], got["max.message.bytes"])
+			if partitions != 3 || got["retention.ms"] != milliseconds(retention) || got["cleanup.policy"] != "delete" ||
+				got["max.message.bytes"] != "2065536" {
+				t.Errorf("%s: %d partitions, retention.ms %s, cleanup.policy %s, max.message.bytes %s", topic, partitions,
+					got["retention.ms"], got["cleanup.policy"], got["max.message.bytes"])
 			}
 		}
 	})
@@ -111,8 +117,13 @@ func TestMembersThatStartTogetherCreateTheTopicsOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				runConsumer(t, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
-					Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil }})
+				runConsumer(t, &abatekafka.Consumer{
+					Brokers: []string{b.addr},
+					Group:   main,
+					Topics:  []string{main},
+					Guard:   guardOf(t, shortTiers()),
+					Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
+				})
 			})
 		}
 		all.Wait()
@@ -127,7 +138,8 @@ func TestPreflightOnlyChecksIfToldSo(t *testing.T) {
 			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second}})}
 		contains(t, misfit(t, c),
 			"topic "+main+"-retry-30s is missing", "topic "+main+"-dlq is missing",
-			"kafka-topics.sh --bootstrap-server "+b.addr+" --create --topic "+main+"-retry-30s --partitions 3 --replication-factor 1 --config cleanup.policy=delete --config retention.ms=604830000")
+			"kafka-topics.sh --bootstrap-server "+b.addr+" --create --topic "+main+"-retry-30s --partitions 3 "+
+				"--replication-factor 1 --config cleanup.policy=delete --config retention.ms=604830000")
 		topics, err := b.admin(t).ListTopics(within(t))
 		if err != nil || topics.Has(main+"-retry-30s") || topics.Has(main+"-dlq") {
 			t.Errorf("it created topics (%v)", err)
@@ -141,14 +153,17 @@ func TestPreflightTellsAllMisfitsAtOnceAndTheCommandsMendThem(t *testing.T) {
 		hop, dead := main+"-retry-30s", main+"-dlq"
 		b.create(t, hop, 1, "cleanup.policy=compact", "retention.ms=1000", "max.message.bytes=1000")
 		b.create(t, dead, 1, "retention.ms=1000", "cleanup.policy=compact,delete")
-		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second}})}
+		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main},
+			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second}})}
 		message := misfit(t, c)
 		contains(t, message,
 			"topic "+hop+" has fewer partitions (1) than "+main+" (3)", "--alter --topic "+hop+" --partitions 3",
 			"topic "+hop+" has cleanup.policy=compact", "--entity-name "+hop+" --add-config cleanup.policy=delete",
 			"topic "+hop+" has max.message.bytes=1000", "--add-config max.message.bytes=1114124",
-			"topic "+hop+" has retention.ms=1000, which is 1s, but messages must be kept for 168h0m30s", "--add-config retention.ms=604830000",
-			"topic "+dead+" has cleanup.policy=compact,delete", "topic "+dead+" has retention.ms=1000", "--entity-name "+dead+" --add-config retention.ms=2592000000")
+			"topic "+hop+" has retention.ms=1000, which is 1s, but messages must be kept for 168h0m30s",
+			"--add-config retention.ms=604830000",
+			"topic "+dead+" has cleanup.policy=compact,delete", "topic "+dead+" has retention.ms=1000",
+			"--entity-name "+dead+" --add-config retention.ms=2592000000")
 		b.obey(t, message)
 		fit(t, b, c)
 	})
@@ -169,7 +184,8 @@ func (b broker) obey(t *testing.T, message string) {
 		switch words[0] {
 		case "kafka-configs.sh":
 			key, value, _ := strings.Cut(flag("--add-config"), "=")
-			_, err = admin.AlterTopicConfigs(within(t), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, flag("--entity-name"))
+			_, err = admin.AlterTopicConfigs(within(t), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}},
+				flag("--entity-name"))
 		case "kafka-topics.sh":
 			n, _ := strconv.Atoi(flag("--partitions"))
 			_, err = admin.UpdatePartitions(within(t), n, flag("--topic"))
@@ -183,7 +199,9 @@ func (b broker) obey(t *testing.T, message string) {
 func TestPreflightMissesTheMainTopic(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := unique(t)
-		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers())}
+		c := &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+		}
 		contains(t, misfit(t, c), "topic "+main+" is not there", "--create --topic "+main)
 		if topics, err := b.admin(t).ListTopics(within(t), main); err != nil || topics.Has(main) {
 			t.Errorf("asking for it created it (%v)", err)
@@ -199,13 +217,26 @@ func TestPreflightRefusesNamesThatCannotBe(t *testing.T) {
 		config  redelivery.Config
 		message []string
 	}{
-		"a retry topic is consumed": {[]string{"a", "a-retry-1s"}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}}, []string{"topic a-retry-1s is the topic that is consumed and also the retry topic of a after 1s"}},
-		"dead letters are consumed": {[]string{"a", "a-dlq"}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}}, []string{"topic a-dlq is", "dead-letter topic of a"}},
-		"too long":                  {[]string{long}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}}, []string{"has a name of 254 characters, and Kafka takes 249"}},
-		"illegal group in names":    {[]string{"a"}, "my group", redelivery.Config{Tiers: []time.Duration{time.Second}, GroupInNames: true}, []string{`topic "a-my group-retry-1s"`, "Kafka takes only letters"}},
+		"a retry topic is consumed": {
+			[]string{"a", "a-retry-1s"}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}}, []string{
+				"topic a-retry-1s is the topic that is consumed and also the retry topic of a after 1s",
+			},
+		},
+		"dead letters are consumed": {[]string{"a", "a-dlq"}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}},
+			[]string{"topic a-dlq is", "dead-letter topic of a"}},
+		"too long": {[]string{long}, "g", redelivery.Config{Tiers: []time.Duration{time.Second}}, []string{
+			"has a name of 254 characters, and Kafka takes 249",
+		}},
+		"illegal group in names": {
+			[]string{"a"}, "my group", redelivery.Config{Tiers: []time.Duration{time.Second}, GroupInNames: true}, []string{
+				`topic "a-my group-retry-1s"`, "Kafka takes only letters",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			contains(t, misfit(t, &abatekafka.Consumer{Brokers: []string{"127.0.0.1:1"}, Group: c.group, Topics: c.topics, Guard: guardOf(t, c.config)}), c.message...)
+			contains(t, misfit(t, &abatekafka.Consumer{
+				Brokers: []string{"127.0.0.1:1"}, Group: c.group, Topics: c.topics, Guard: guardOf(t, c.config),
+			}), c.message...)
 		})
 	}
 }
@@ -226,17 +257,22 @@ func TestTwoGroupsDoNotShareRetryTopics(t *testing.T) {
 		if err := admin.CommitAllOffsets(within(t), first+"-retry-200ms", offsets); err != nil {
 			t.Fatal(err)
 		}
-		contains(t, misfit(t, consumer(second, false)), "topic "+main+"-retry-200ms is read by group "+first+"-retry-200ms, too", "kafka.groupInNames", main+"-"+second+"-retry-200ms")
+		contains(t, misfit(t, consumer(second, false)),
+			"topic "+main+"-retry-200ms is read by group "+first+"-retry-200ms, too", "kafka.groupInNames",
+			main+"-"+second+"-retry-200ms")
 		fit(t, b, consumer(second, true))
 		fit(t, b, consumer(first, false))
 	})
 }
 
-// Of two groups that begin together neither sees the other. Each passes over what the other failed at, so they live, and must live through a restart.
+// Of two groups that begin together neither sees the other. Each passes over what the other failed at, so they live,
+// and must live through a restart.
 func TestGroupThatHasRunStartsAgainThoughAnotherReadsItsRetryTopics(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
-		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: "first-" + main, Topics: []string{main}, Guard: guardOf(t, shortTiers())}
+		c := &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: "first-" + main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+		}
 		fit(t, b, c)
 		offsets := kadm.Offsets{}
 		offsets.AddOffset(main+"-retry-200ms", 0, 0, -1)
@@ -254,7 +290,9 @@ func TestGroupThatHasRunStartsAgainThoughAnotherReadsItsRetryTopics(t *testing.T
 func TestTopicsThatTakeAnySizeKeepNobodyFromStarting(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1, "max.message.bytes=2147483647")
-		fit(t, b, &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers())})
+		fit(t, b, &abatekafka.Consumer{
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+		})
 	})
 }
 
@@ -262,7 +300,9 @@ func TestTopicsThatTakeAnySizeKeepNobodyFromStarting(t *testing.T) {
 func TestPreflightWaitsForTopicsThatAreBeingCreated(t *testing.T) {
 	b := newFake(t, false)
 	main := b.topic(t, 3)
-	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers())}
+	c := &abatekafka.Consumer{
+		Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+	}
 	fit(t, b, c)
 	for _, topic := range []string{main + "-retry-200ms", main} {
 		left := 3
@@ -313,14 +353,17 @@ func TestOnceMustRememberForAsLongAsTheChain(t *testing.T) {
 }
 
 func TestBrokersThatAreAwayAreTold(t *testing.T) {
-	c := &abatekafka.Consumer{Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"}, Guard: guardOf(t, shortTiers()), Options: []kgo.Opt{kgo.RetryTimeout(time.Second)}}
+	c := &abatekafka.Consumer{Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"},
+		Guard: guardOf(t, shortTiers()), Options: []kgo.Opt{kgo.RetryTimeout(time.Second)}}
 	contains(t, misfit(t, c), "brokers 127.0.0.1:1: ", "connection refused", "see whether they are up")
 }
 
 func TestPreflightEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := &abatekafka.Consumer{Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"}, Guard: guardOf(t, shortTiers()), Handler: ignore}
+	c := &abatekafka.Consumer{
+		Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"}, Guard: guardOf(t, shortTiers()), Handler: ignore,
+	}
 	if err := c.Run(ctx); err != nil {
 		t.Errorf("told to stop while it began: %v", err)
 	}

@@ -15,7 +15,8 @@ import (
 // guardedBroker is a fake one that lets the user "app" do only what the rules say. The user "root" may do anything.
 func guardedBroker(t *testing.T, rules ...kfake.ACL) string {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", "root"), kfake.User("PLAIN", "app", "app", rules...))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser("PLAIN", "root", "root"), kfake.User("PLAIN", "app", "app", rules...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,8 @@ func guardedBroker(t *testing.T, rules ...kfake.ACL) string {
 func as(user string) kgo.Opt { return kgo.SASL(plain.Auth{User: user, Pass: user}.AsMechanism()) }
 
 func may(op kmsg.ACLOperation, topic string) kfake.ACL {
-	return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+	return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: op, Allow: true}
 }
 
 func createAs(t *testing.T, addr string, topics ...string) {
@@ -48,21 +50,31 @@ func createAs(t *testing.T, addr string, topics ...string) {
 }
 
 func TestPreflightNamesTheRightsThatAreMissing(t *testing.T) {
-	addr := guardedBroker(t, may(kmsg.ACLOperationRead, "payments"), may(kmsg.ACLOperationRead, "payments-retry-1s"), may(kmsg.ACLOperationDescribe, "payments-dlq"))
+	addr := guardedBroker(t, may(kmsg.ACLOperationRead, "payments"), may(kmsg.ACLOperationRead, "payments-retry-1s"),
+		may(kmsg.ACLOperationDescribe, "payments-dlq"))
 	createAs(t, addr, "payments", "payments-retry-1s", "payments-retry-2s", "payments-dlq")
-	c := &abatekafka.Consumer{Brokers: []string{addr}, Group: "billing", Topics: []string{"payments"}, Options: []kgo.Opt{as("app")},
-		Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second, 2 * time.Second}})}
+	c := &abatekafka.Consumer{
+		Brokers: []string{addr},
+		Group:   "billing",
+		Topics:  []string{"payments"},
+		Options: []kgo.Opt{as("app")},
+		Guard:   guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second, 2 * time.Second}}),
+	}
 	contains(t, misfit(t, c),
-		"topic payments-retry-1s: this consumer may not write it. Run: kafka-acls.sh --bootstrap-server "+addr+" --add --allow-principal User:... --operation Write --topic payments-retry-1s",
+		"topic payments-retry-1s: this consumer may not write it. Run: kafka-acls.sh "+
+			"--bootstrap-server "+addr+" --add --allow-principal User:... --operation Write --topic payments-retry-1s",
 		"topic payments-retry-2s: this consumer may not even see it",
 		"topic payments-dlq: this consumer may not write it")
 }
 
 func TestPreflightTellsWhoMayNotCreate(t *testing.T) {
-	addr := guardedBroker(t, may(kmsg.ACLOperationRead, "payments"), may(kmsg.ACLOperationDescribe, "payments-retry-1s"), may(kmsg.ACLOperationDescribe, "payments-dlq"))
+	addr := guardedBroker(t, may(kmsg.ACLOperationRead, "payments"), may(kmsg.ACLOperationDescribe, "payments-retry-1s"),
+		may(kmsg.ACLOperationDescribe, "payments-dlq"))
 	createAs(t, addr, "payments")
-	c := &abatekafka.Consumer{Brokers: []string{addr}, Group: "billing", Topics: []string{"payments"}, Options: []kgo.Opt{as("app")}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}})}
-	contains(t, misfit(t, c), "topic payments-retry-1s is missing and cannot be created: TOPIC_AUTHORIZATION_FAILED", "have somebody who may run: kafka-topics.sh", "--operation Create --topic payments-retry-1s")
+	c := &abatekafka.Consumer{Brokers: []string{addr}, Group: "billing", Topics: []string{"payments"},
+		Options: []kgo.Opt{as("app")}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}})}
+	contains(t, misfit(t, c), "topic payments-retry-1s is missing and cannot be created: TOPIC_AUTHORIZATION_FAILED",
+		"have somebody who may run: kafka-topics.sh", "--operation Create --topic payments-retry-1s")
 }
 
 // What is being retried is as safe as what is not.
@@ -74,11 +86,14 @@ func TestRetryTopicsAreCopiedAsOftenAsTheMainTopic(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	b := broker{name: "three", addr: cluster.ListenAddrs()[0]}
 	two := "2"
-	if _, err := b.admin(t).CreateTopic(within(t), 2, 3, map[string]*string{"min.insync.replicas": &two}, "payments"); err != nil {
+	if _, err := b.admin(t).CreateTopic(within(t), 2, 3, map[string]*string{"min.insync.replicas": &two},
+		"payments"); err != nil {
 		t.Fatal(err)
 	}
-	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: "billing", Topics: []string{"payments"}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}), Check: true}
-	contains(t, misfit(t, c), "--topic payments-retry-1s --partitions 2 --replication-factor 3 ", "--config min.insync.replicas=2")
+	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: "billing", Topics: []string{"payments"},
+		Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}), Check: true}
+	contains(t, misfit(t, c), "--topic payments-retry-1s --partitions 2 --replication-factor 3 ",
+		"--config min.insync.replicas=2")
 	c.Check = false
 	fit(t, b, c)
 	topics, err := b.admin(t).ListTopics(within(t))

@@ -61,7 +61,8 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 				}
 				member := func() *abatekafka.Consumer {
 					return &abatekafka.Consumer{
-						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Handler: l.handler(fail), SessionTimeout: 30 * time.Second,
+						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+						Handler: l.handler(fail), SessionTimeout: 30 * time.Second,
 					}
 				}
 				var produced atomic.Int64
@@ -69,7 +70,9 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 					var records []*kgo.Record
 					for range n {
 						i := produced.Add(1)
-						records = append(records, &kgo.Record{Key: fmt.Append(nil, i%50), Value: fmt.Append(nil, i), Partition: int32(i % 6)})
+						records = append(records, &kgo.Record{
+							Key: fmt.Append(nil, i%50), Value: fmt.Append(nil, i), Partition: int32(i % 6),
+						})
 					}
 					b.produce(t, topic, records...)
 				}
@@ -93,7 +96,8 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 	}
 }
 
-// TestPausedPartitionThatIsLostAndRegainedIsConsumed holds against a client that keeps a partition paused in its memory after it was lost.
+// TestPausedPartitionThatIsLostAndRegainedIsConsumed holds against a client that keeps a partition paused in its memory
+// after it was lost.
 func TestPausedPartitionThatIsLostAndRegainedIsConsumed(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
@@ -115,7 +119,8 @@ func TestPausedPartitionThatIsLostAndRegainedIsConsumed(t *testing.T) {
 		free := make(chan struct{})
 		member := func() *abatekafka.Consumer {
 			return &abatekafka.Consumer{
-				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), SessionTimeout: 30 * time.Second, Observer: &events,
+				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+				SessionTimeout: 30 * time.Second, Observer: &events,
 				Handler: func(ctx context.Context, m *abatekafka.Message) error {
 					if blocked.Load() {
 						select {
@@ -184,7 +189,8 @@ func TestHandlerGetsTimeToFinishWhenItsPartitionIsRevoked(t *testing.T) {
 			Options: []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}, // eager: everything is revoked when anybody joins
 		}
 		second := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()), Options: first.Options,
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Options: first.Options,
 			Handler: func(context.Context, *abatekafka.Message) error { got.note("second"); return nil },
 		}
 		runConsumer(t, first)
@@ -230,8 +236,12 @@ func TestForwardThatFailsStopsItsPartitionAndLosesNothing(t *testing.T) {
 	b.produce(t, topic, spread(40, 2)...)
 	refuse.Store(true)
 	runConsumer(t, c)
-	eventually(t, "the forward to fail again and again", func() bool { return events.count(redelivery.ForwardFailed, "") >= 3 })
-	eventually(t, "the partition to be said to stop", func() bool { return events.count(redelivery.Paused, "forward-failed") >= 1 })
+	eventually(t, "the forward to fail again and again", func() bool {
+		return events.count(redelivery.ForwardFailed, "") >= 3
+	})
+	eventually(t, "the partition to be said to stop", func() bool {
+		return events.count(redelivery.Paused, "forward-failed") >= 1
+	})
 	eventually(t, "the other partition", func() bool { return tries.count("partition 1") == 20 })
 	if n := tries.count("m-6"); n != 1 {
 		t.Errorf("the message was handled %d times while only its forward failed", n)

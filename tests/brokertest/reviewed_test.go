@@ -14,12 +14,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A guard inside the handler that refuses is an illness of what it calls: the message makes room for others, and is no dead letter.
+// A guard inside the handler that refuses is an illness of what it calls: the message makes room for others, and is no
+// dead letter.
 func TestWhatAGuardInsideTheHandlerRefusesGoesToARetryTopic(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
 		b.produce(t, topic, spread(5, 1)...)
-		stock, err := abate.New("stock", abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Hour}})
+		stock, err := abate.New("stock", abate.Policy{
+			CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: time.Hour},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +44,8 @@ func TestWhatAGuardInsideTheHandlerRefusesGoesToARetryTopic(t *testing.T) {
 	})
 }
 
-// A reload that takes the section away cannot take the topics away. What is handled must not have a limit of 0 s from then on.
+// A reload that takes the section away cannot take the topics away. What is handled must not have a limit of 0 s from
+// then on.
 func TestAReloadWithoutTheSectionStopsNothing(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
@@ -83,7 +87,9 @@ func TestAnotherGroupsMessageIsPassedOverAndCounted(t *testing.T) {
 			l := letter.Letter{Original: letter.Place{Topic: topic, Offset: 7}, Group: group, Failures: 1, Timestamp: time.Now()}
 			b.produce(t, topic+"-retry-200ms", &kgo.Record{Key: []byte(group), Headers: l.AppendHeaders(nil, letter.Abate)})
 		}
-		eventually(t, "the other group's to be passed over", func() bool { return events.count(redelivery.Foreign, "another-group") == 1 })
+		eventually(t, "the other group's to be passed over", func() bool {
+			return events.count(redelivery.Foreign, "another-group") == 1
+		})
 		eventually(t, "its own", func() bool { return got.distinct() == 1 })
 		caughtUp(t, b, topic+"-retry-200ms", topic+"-retry-200ms")
 		if n := got.distinct(); n != 1 || got.count("another") != 0 {

@@ -35,13 +35,15 @@ type shared struct {
 	theirs spring.Config
 }
 
-// shareChain makes the topics of a chain. With one partition, the member of a group that has it keeps it when another comes.
+// shareChain makes the topics of a chain. With one partition, the member of a group that has it keeps it when another
+// comes.
 func shareChain(t *testing.T, partitions, attempts int, delay time.Duration) shared {
 	t.Helper()
 	s := shared{broker: newReal(t, false)}
 	topic := s.topic(t, partitions)
 	s.ours = redelivery.Config{Delay: delay, Multiplier: 2, Attempts: attempts, Naming: redelivery.NamingSpring}
-	s.theirs = spring.Config{Broker: s.addr, Topic: topic, Group: "billing-" + topic, Attempts: attempts, Delay: delay, Multiplier: 2, MaxDelay: time.Hour}
+	s.theirs = spring.Config{Broker: s.addr, Topic: topic, Group: "billing-" + topic, Attempts: attempts, Delay: delay,
+		Multiplier: 2, MaxDelay: time.Hour}
 	s.chain = abatekafka.NewChain(topic, s.theirs.Group, s.ours)
 	for _, hop := range s.chain.Hops {
 		s.create(t, hop.Topic, partitions, "retention.ms=-1", "max.message.bytes=1200000")
@@ -54,7 +56,8 @@ func shareChain(t *testing.T, partitions, attempts int, delay time.Duration) sha
 func original() *kgo.Record {
 	return &kgo.Record{
 		Key: []byte("order-7"), Value: []byte{0, 1, 0xfe, 0xff}, Timestamp: time.UnixMilli(time.Now().UnixMilli() - 5000),
-		Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte{7, 0}}, {Key: "same", Value: []byte("a")}, {Key: "same", Value: nil}, {Key: "empty", Value: []byte{}}},
+		Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte{7, 0}}, {Key: "same", Value: []byte("a")},
+			{Key: "same", Value: nil}, {Key: "empty", Value: []byte{}}},
 	}
 }
 
@@ -70,7 +73,8 @@ func header(e spring.Event, key string) []byte {
 
 // read is a record as Spring read it, for our reader.
 func read(e spring.Event) (letter.Letter, []error) {
-	r := &kgo.Record{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: time.UnixMilli(e.Timestamp), Key: e.Key, Value: e.Value}
+	r := &kgo.Record{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: time.UnixMilli(e.Timestamp),
+		Key: e.Key, Value: e.Value}
 	for _, h := range e.Headers {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
 	}
@@ -88,13 +92,17 @@ func TestSpringGivesAChainTheNamesThatWeGiveIt(t *testing.T) {
 	}{
 		{redelivery.Config{Delay: 30 * time.Second, Multiplier: 10, MaxDelay: 30 * time.Minute, Attempts: 4},
 			"orders orders-dlt orders-retry-1800000 orders-retry-30000 orders-retry-300000"},
-		{redelivery.Config{Delay: time.Second, Multiplier: 1, MaxDelay: time.Second, Attempts: 3}, "orders orders-dlt orders-retry"},
-		{redelivery.Config{Delay: time.Second, Multiplier: 2, MaxDelay: 2 * time.Second, Attempts: 5}, "orders orders-dlt orders-retry-1000 orders-retry-2000"},
-		{redelivery.Config{Delay: time.Second, Multiplier: 2, MaxDelay: time.Minute, Attempts: 2}, "orders orders-dlt orders-retry"},
+		{redelivery.Config{Delay: time.Second, Multiplier: 1, MaxDelay: time.Second, Attempts: 3},
+			"orders orders-dlt orders-retry"},
+		{redelivery.Config{Delay: time.Second, Multiplier: 2, MaxDelay: 2 * time.Second, Attempts: 5},
+			"orders orders-dlt orders-retry-1000 orders-retry-2000"},
+		{redelivery.Config{Delay: time.Second, Multiplier: 2, MaxDelay: time.Minute, Attempts: 2},
+			"orders orders-dlt orders-retry"},
 	} {
 		c.config.Naming = redelivery.NamingSpring
-		theirs := spring.ChainOf(t, spring.Config{Broker: b.addr, Topic: "orders", Group: "billing", Attempts: c.config.Attempts,
-			Delay: c.config.Delay, Multiplier: c.config.Multiplier, MaxDelay: c.config.MaxDelay})
+		theirs := spring.ChainOf(
+			t, spring.Config{Broker: b.addr, Topic: "orders", Group: "billing", Attempts: c.config.Attempts,
+				Delay: c.config.Delay, Multiplier: c.config.Multiplier, MaxDelay: c.config.MaxDelay})
 		if got := strings.Join(slices.Sorted(maps.Keys(theirs)), " "); got != c.want {
 			t.Errorf("%+v: Spring's topics are %s, want %s", c.config, got, c.want)
 		}
@@ -123,28 +131,35 @@ func TestSpringRetriesWhatWeFailedAt(t *testing.T) {
 	s.produce(t, s.chain.Topic, sent)
 	var events journal
 	stop := runConsumer(t, &abatekafka.Consumer{
-		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t, s.ours), Observer: &events,
-		Handler: func(context.Context, *abatekafka.Message) error { return errors.New("no such order") },
+		Brokers:  []string{s.addr},
+		Group:    s.chain.Group,
+		Topics:   []string{s.chain.Topic},
+		Guard:    guardOf(t, s.ours),
+		Observer: &events,
+		Handler:  func(context.Context, *abatekafka.Message) error { return errors.New("no such order") },
 	})
 	eventually(t, "our forward", func() bool { return events.count(redelivery.Forwarded, "retry") == 1 })
 	stop() // what is due from now on is Spring's alone
 	for i, hop := range s.chain.Hops {
 		e := app.Next(t)
-		if e.Event != "delivery" || e.Topic != hop.Topic || string(header(e, "retry_topic-attempts")) != string([]byte{0, 0, 0, byte(i + 2)}) {
+		if e.Event != "delivery" || e.Topic != hop.Topic ||
+			string(header(e, "retry_topic-attempts")) != string([]byte{0, 0, 0, byte(i + 2)}) {
 			t.Fatalf("delivery %d: %s of %s with attempt %x", i+2, e.Event, e.Topic, header(e, "retry_topic-attempts"))
 		}
 		if string(e.Key) != string(sent.Key) || string(e.Value) != string(sent.Value) || !begins(e, sent.Headers) {
 			t.Errorf("delivery %d: %q = %x with %v", i+2, e.Key, e.Value, e.Headers)
 		}
 		l, problems := read(e)
-		if len(problems) > 0 || l.Original != (letter.Place{Topic: s.chain.Topic}) || l.Delivery != i+2 || l.Group != s.chain.Group {
+		if len(problems) > 0 || l.Original != (letter.Place{Topic: s.chain.Topic}) || l.Delivery != i+2 ||
+			l.Group != s.chain.Group {
 			t.Errorf("delivery %d: %+v (%v)", i+2, l, problems)
 		}
 		if early := l.Due.UnixMilli() - e.At; early > 0 {
 			t.Errorf("delivery %d came %d ms before it was due", i+2, early)
 		}
 		if wait := l.Due.Sub(time.UnixMilli(e.Timestamp)); l.Due.Before(failed.Add(hop.Delay)) || wait > 2*hop.Delay {
-			t.Errorf("delivery %d was due %v after it was forwarded and %v after the one before, want about %v", i+2, wait, l.Due.Sub(failed), hop.Delay)
+			t.Errorf("delivery %d was due %v after it was forwarded and %v after the one before, want about %v", i+2, wait,
+				l.Due.Sub(failed), hop.Delay)
 		}
 		failed = time.UnixMilli(e.At)
 	}
@@ -159,7 +174,8 @@ func begins(e spring.Event, want []kgo.RecordHeader) bool {
 		return false
 	}
 	for i, h := range want {
-		if got := e.Headers[i]; got.Key != h.Key || string(got.Value) != string(h.Value) || (got.Value == nil) != (h.Value == nil) {
+		if got := e.Headers[i]; got.Key != h.Key || string(got.Value) != string(h.Value) ||
+			(got.Value == nil) != (h.Value == nil) {
 			return false
 		}
 	}
@@ -184,7 +200,8 @@ func TestWeRetryWhatSpringFailedAtAndSpringReadsOurDeadLetter(t *testing.T) {
 	var got []abatekafka.Message
 	var events journal
 	stop := runConsumer(t, &abatekafka.Consumer{
-		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t, s.ours), Observer: &events,
+		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t, s.ours),
+		Observer: &events,
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -198,14 +215,17 @@ func TestWeRetryWhatSpringFailedAtAndSpringReadsOurDeadLetter(t *testing.T) {
 		t.Fatalf("%d deliveries, want 2", len(got))
 	}
 	for i, m := range got {
-		if m.Delivery != i+2 || m.Topic != s.chain.Topic || m.Partition != 0 || m.Offset != 0 || !m.Timestamp.Equal(sent.Timestamp) {
+		if m.Delivery != i+2 || m.Topic != s.chain.Topic || m.Partition != 0 || m.Offset != 0 ||
+			!m.Timestamp.Equal(sent.Timestamp) {
 			t.Errorf("delivery %d is number %d of %s at %v, want of %v", i+2, m.Delivery, m.ID(), m.Timestamp, sent.Timestamp)
 		}
-		if string(m.Key) != string(sent.Key) || string(m.Value) != string(sent.Value) || fmt.Sprint(m.Headers) != fmt.Sprint(sent.Headers) {
+		if string(m.Key) != string(sent.Key) || string(m.Value) != string(sent.Value) ||
+			fmt.Sprint(m.Headers) != fmt.Sprint(sent.Headers) {
 			t.Errorf("delivery %d: %q = %x with %v, want %v", i+2, m.Key, m.Value, m.Headers, sent.Headers)
 		}
 	}
-	if first := got[0].Letter; first.Dialect != letter.Spring || first.Class != "java.lang.IllegalStateException" || first.Group != s.chain.Group {
+	if first := got[0].Letter; first.Dialect != letter.Spring || first.Class != "java.lang.IllegalStateException" ||
+		first.Group != s.chain.Group {
 		t.Errorf("Spring's letter is %+v", first)
 	}
 	for _, e := range events.of(redelivery.Delivered) {
@@ -215,7 +235,8 @@ func TestWeRetryWhatSpringFailedAtAndSpringReadsOurDeadLetter(t *testing.T) {
 	}
 	dead := app.Next(t)
 	l, problems := read(dead)
-	if dead.Event != "dead" || len(problems) > 0 || l.Failures != 3 || l.Original != (letter.Place{Topic: s.chain.Topic}) || !l.Timestamp.Equal(sent.Timestamp) {
+	if dead.Event != "dead" || len(problems) > 0 || l.Failures != 3 ||
+		l.Original != (letter.Place{Topic: s.chain.Topic}) || !l.Timestamp.Equal(sent.Timestamp) {
 		t.Errorf("Spring got %s %+v (%v)", dead.Event, l, problems)
 	}
 	if string(dead.Key) != string(sent.Key) || string(dead.Value) != string(sent.Value) || !begins(dead, sent.Headers) {
@@ -333,13 +354,17 @@ func TestSpringsOwnDeadLetterIsRead(t *testing.T) {
 // springLetter checks what is the same in all letters about a message that Spring failed at.
 func springLetter(t *testing.T, l letter.Letter, sent *kgo.Record, chain abatekafka.Chain) {
 	t.Helper()
-	if l.Original != (letter.Place{Topic: chain.Topic}) || !l.Timestamp.Equal(sent.Timestamp) || l.TimestampType != "CreateTime" || l.Group != chain.Group {
-		t.Errorf("original %v at %v (%s) of group %s, want %s at %v", l.Original, l.Timestamp, l.TimestampType, l.Group, chain.Topic, sent.Timestamp)
+	if l.Original != (letter.Place{Topic: chain.Topic}) || !l.Timestamp.Equal(sent.Timestamp) ||
+		l.TimestampType != "CreateTime" || l.Group != chain.Group {
+		t.Errorf("original %v at %v (%s) of group %s, want %s at %v", l.Original, l.Timestamp, l.TimestampType, l.Group,
+			chain.Topic, sent.Timestamp)
 	}
-	if l.Class != "java.lang.IllegalStateException" || !strings.Contains(l.Message, "no stock for order-7") || !strings.Contains(l.Trace, "abate.Main") {
+	if l.Class != "java.lang.IllegalStateException" || !strings.Contains(l.Message, "no stock for order-7") ||
+		!strings.Contains(l.Trace, "abate.Main") {
 		t.Errorf("error %q, %q, trace %q", l.Class, l.Message, l.Trace)
 	}
-	if string(l.Key) != string(sent.Key) || string(l.Value) != string(sent.Value) || fmt.Sprint(l.Headers) != fmt.Sprint(sent.Headers) {
+	if string(l.Key) != string(sent.Key) || string(l.Value) != string(sent.Value) ||
+		fmt.Sprint(l.Headers) != fmt.Sprint(sent.Headers) {
 		t.Errorf("%q = %x with %v, want %v", l.Key, l.Value, l.Headers, sent.Headers)
 	}
 }
@@ -363,8 +388,8 @@ func TestDeadLetterOfSpringsPlainRecovererIsRead(t *testing.T) {
 	golden(t, "spring-recoverer.json", dead)
 }
 
-// golden keeps records of a real Spring for the tests of package letter, which need no Java: with -update. Without, it checks that Spring still
-// writes headers of those names and sizes, but for texts and the sizes of stack traces.
+// golden keeps records of a real Spring for the tests of package letter, which need no Java: with -update. Without, it
+// checks that Spring still writes headers of those names and sizes, but for texts and the sizes of stack traces.
 func golden(t *testing.T, name string, records []*kgo.Record) {
 	t.Helper()
 	path := filepath.Join("..", "..", "adapter", "abatekafka", "letter", "testdata", name)

@@ -32,18 +32,23 @@ func (l *linesOf) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The client brings the error of a topic that was deleted and made anew with every fetch: that is one line that says what to do, and not thousands, and
-// other topics go on.
+// The client brings the error of a topic that was deleted and made anew with every fetch: that is one line that says
+// what to do, and not thousands, and other topics go on.
 func TestTopicThatWasMadeAnewIsToldOnceAndOthersGoOn(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		anew, other := b.topic(t, 1), b.topic(t, 1)
 		lines := &linesOf{topic: anew}
 		var seen seen
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: "g-" + anew, Topics: []string{anew, other}, Replication: 1, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}),
-			Handler: func(_ context.Context, m *abatekafka.Message) error { seen.note(string(m.Value)); return nil },
-			Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMaxAge(500 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
-			Logger:  slog.New(slog.NewTextHandler(lines, nil)),
+			Brokers:     []string{b.addr},
+			Group:       "g-" + anew,
+			Topics:      []string{anew, other},
+			Replication: 1,
+			Guard:       guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}),
+			Handler:     func(_ context.Context, m *abatekafka.Message) error { seen.note(string(m.Value)); return nil },
+			Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+				kgo.MetadataMaxAge(500 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
+			Logger: slog.New(slog.NewTextHandler(lines, nil)),
 		})
 		b.produce(t, anew, kgo.StringRecord("first"))
 		eventually(t, "the topic to be read", func() bool { return seen.count("first") == 1 })
@@ -55,7 +60,9 @@ func TestTopicThatWasMadeAnewIsToldOnceAndOthersGoOn(t *testing.T) {
 			resp, err := b.admin(t).CreateTopic(within(t), 1, 1, nil, anew)
 			return err == nil && resp.Err == nil
 		})
-		eventually(t, "the consumer to say what to do", func() bool { return lines.hints.Load() > 0 || lines.all.Load() > 100 })
+		eventually(t, "the consumer to say what to do", func() bool {
+			return lines.hints.Load() > 0 || lines.all.Load() > 100
+		})
 		for i := range 20 {
 			value := fmt.Sprint("other ", i)
 			b.produce(t, other, kgo.StringRecord(value))
@@ -67,7 +74,8 @@ func TestTopicThatWasMadeAnewIsToldOnceAndOthersGoOn(t *testing.T) {
 	})
 }
 
-// Exactly once: what is under way when its topic is made anew is forwarded, but its offset is not the new topic's, whose first messages would be passed over.
+// Exactly once: what is under way when its topic is made anew is forwarded, but its offset is not the new topic's,
+// whose first messages would be passed over.
 func TestOffsetOfATopicThatIsGoneIsNotCommittedForTheNewOne(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
@@ -76,8 +84,13 @@ func TestOffsetOfATopicThatIsGoneIsNotCommittedForTheNewOne(t *testing.T) {
 		release := make(chan struct{})
 		run := func() (stop func()) {
 			return runConsumer(t, &abatekafka.Consumer{
-				Brokers: []string{b.addr}, Group: "g-" + topic, Topics: []string{topic}, Replication: 1, Instance: "member-0", Observer: j,
-				Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}, ExactlyOnce: true}),
+				Brokers:     []string{b.addr},
+				Group:       "g-" + topic,
+				Topics:      []string{topic},
+				Replication: 1,
+				Instance:    "member-0",
+				Observer:    j,
+				Guard:       guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}, ExactlyOnce: true}),
 				Handler: func(ctx context.Context, m *abatekafka.Message) error {
 					seen.note(string(m.Value))
 					if string(m.Value) != "old" {
@@ -89,8 +102,9 @@ func TestOffsetOfATopicThatIsGoneIsNotCommittedForTheNewOne(t *testing.T) {
 					}
 					return abate.Permanent(errors.New("no"))
 				},
-				Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMaxAge(500 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
-				Logger:  slog.New(slog.NewTextHandler(lines, nil)),
+				Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+					kgo.MetadataMaxAge(500 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
+				Logger: slog.New(slog.NewTextHandler(lines, nil)),
 			})
 		}
 		stop := run()

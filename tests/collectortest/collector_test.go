@@ -46,7 +46,8 @@ func collect(t *testing.T) *collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{server: grpc.NewServer(), addr: listener.Addr().String(), scopes: map[string]bool{}, metrics: map[string]*metrics.Metric{}}
+	c := &collector{server: grpc.NewServer(), addr: listener.Addr().String(), scopes: map[string]bool{},
+		metrics: map[string]*metrics.Metric{}}
 	traceservice.RegisterTraceServiceServer(c.server, c)
 	metricservice.RegisterMetricsServiceServer(c.server, metricReceiver{collector: c})
 	served := make(chan error, 1)
@@ -61,7 +62,8 @@ func collect(t *testing.T) *collector {
 }
 
 // Export takes spans.
-func (c *collector) Export(_ context.Context, req *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (c *collector) Export(_ context.Context, req *traceservice.ExportTraceServiceRequest) (
+	*traceservice.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range req.GetResourceSpans() {
@@ -74,7 +76,8 @@ func (c *collector) Export(_ context.Context, req *traceservice.ExportTraceServi
 }
 
 // Export takes metrics.
-func (c metricReceiver) Export(_ context.Context, req *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
+func (c metricReceiver) Export(_ context.Context, req *metricservice.ExportMetricsServiceRequest) (
+	*metricservice.ExportMetricsServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range req.GetResourceMetrics() {
@@ -106,8 +109,11 @@ func (c *collector) sdk(t *testing.T) sdk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sdk{traces: sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans)), meters: metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(points)))}
-	s.Telemetry, err = abateotel.New(abateotel.Config{TracerProvider: s.traces, MeterProvider: s.meters, Propagator: propagation.TraceContext{}})
+	s := sdk{traces: sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans)),
+		meters: metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(points)))}
+	s.Telemetry, err = abateotel.New(abateotel.Config{
+		TracerProvider: s.traces, MeterProvider: s.meters, Propagator: propagation.TraceContext{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,8 @@ func TestTheCollectorGetsEveryAttemptOfARetriedRequest(t *testing.T) {
 	sdk.shutdown(t)
 
 	call := c.named(t, "call payment-service", 1)[0]
-	if value(call.GetAttributes(), "abate.attempts") != "3" || value(call.GetAttributes(), "abate.outcome") != "success" || len(call.GetEvents()) != 2 ||
+	if value(call.GetAttributes(), "abate.attempts") != "3" || value(call.GetAttributes(), "abate.outcome") != "success" ||
+		len(call.GetEvents()) != 2 ||
 		call.GetStatus().GetCode() != trace.Status_STATUS_CODE_UNSET {
 		t.Errorf("the call: %v", call)
 	}
@@ -105,10 +106,12 @@ func TestTheCollectorGetsEveryAttemptOfARetriedRequest(t *testing.T) {
 		if got, want := value(a, "url.full"), s.URL+"/charge?sig=REDACTED"; got != want {
 			t.Errorf("attempt %d: url.full %q, want %q", i+1, got, want)
 		}
-		if attempt.GetKind() != trace.Span_SPAN_KIND_CLIENT || string(attempt.GetParentSpanId()) != string(call.GetSpanId()) || s.told[i] != traceparent(attempt) {
+		if attempt.GetKind() != trace.Span_SPAN_KIND_CLIENT ||
+			string(attempt.GetParentSpanId()) != string(call.GetSpanId()) || s.told[i] != traceparent(attempt) {
 			t.Errorf("attempt %d: the server was told %s: %v", i+1, s.told[i], attempt)
 		}
-		if attempt.GetStartTimeUnixNano() < call.GetStartTimeUnixNano() || attempt.GetEndTimeUnixNano() > call.GetEndTimeUnixNano() {
+		if attempt.GetStartTimeUnixNano() < call.GetStartTimeUnixNano() ||
+			attempt.GetEndTimeUnixNano() > call.GetEndTimeUnixNano() {
 			t.Errorf("attempt %d lies outside of its call", i+1)
 		}
 	}
@@ -127,7 +130,8 @@ func TestTheCollectorGetsTheMetrics(t *testing.T) {
 	sdk.shutdown(t)
 	sum := func(name, key, want string) (n int64) {
 		for _, p := range c.metrics[name].GetSum().GetDataPoints() {
-			if value(p.GetAttributes(), "abate.guard") == "payment-service" && (key == "" || value(p.GetAttributes(), key) == want) {
+			if value(p.GetAttributes(), "abate.guard") == "payment-service" &&
+				(key == "" || value(p.GetAttributes(), key) == want) {
 				n += p.GetAsInt()
 			}
 		}
@@ -145,7 +149,8 @@ func TestTheCollectorGetsTheMetrics(t *testing.T) {
 	if n := sum("abate.circuit_breaker.state", "abate.circuit_breaker.state", "closed"); n != 1 {
 		t.Errorf("the circuit is not closed: %v", c.metrics["abate.circuit_breaker.state"])
 	}
-	if m := c.metrics["abate.client.call.duration"]; m.GetUnit() != "s" || m.GetHistogram().GetDataPoints()[0].GetCount() != 2 {
+	if m := c.metrics["abate.client.call.duration"]; m.GetUnit() != "s" ||
+		m.GetHistogram().GetDataPoints()[0].GetCount() != 2 {
 		t.Errorf("durations: %v", m)
 	}
 	if !c.scopes["github.com/abate-go/abate/adapter/abateotel"] || len(c.scopes) != 1 {
@@ -164,7 +169,8 @@ func TestARefusedAnswerSaysWhyOnTheCall(t *testing.T) {
 	resp.Body.Close()
 	sdk.shutdown(t)
 	call := c.named(t, "call payment-service", 1)[0]
-	if resp.StatusCode != 503 || value(call.GetAttributes(), "abate.reason") != "attempts_exhausted" || call.GetStatus().GetCode() != trace.Status_STATUS_CODE_ERROR {
+	if resp.StatusCode != 503 || value(call.GetAttributes(), "abate.reason") != "attempts_exhausted" ||
+		call.GetStatus().GetCode() != trace.Status_STATUS_CODE_ERROR {
 		t.Errorf("the caller got %s and no error; the span: %v", resp.Status, call)
 	}
 }
@@ -238,13 +244,16 @@ func TestTheHedgeThatLostIsCancelledAndNoError(t *testing.T) {
 	}
 	sdk.shutdown(t)
 	copies := c.named(t, "GET", 2)
-	if value(copies[0].GetAttributes(), "error.type") != "canceled" || copies[0].GetStatus().GetCode() != trace.Status_STATUS_CODE_UNSET {
+	if value(copies[0].GetAttributes(), "error.type") != "canceled" ||
+		copies[0].GetStatus().GetCode() != trace.Status_STATUS_CODE_UNSET {
 		t.Errorf("the loser: %v", copies[0])
 	}
-	if value(copies[1].GetAttributes(), "http.request.resend_count") != "1" || value(copies[1].GetAttributes(), "http.response.status_code") == "" {
+	if value(copies[1].GetAttributes(), "http.request.resend_count") != "1" ||
+		value(copies[1].GetAttributes(), "http.response.status_code") == "" {
 		t.Errorf("the winner: %v", copies[1])
 	}
-	if call := c.named(t, "call payment-service", 1)[0]; len(call.GetEvents()) != 1 || call.GetEvents()[0].GetName() != "abate.hedge.sent" {
+	if call := c.named(t, "call payment-service", 1)[0]; len(call.GetEvents()) != 1 ||
+		call.GetEvents()[0].GetName() != "abate.hedge.sent" {
 		t.Errorf("the call: %v", call)
 	}
 }

@@ -1,5 +1,6 @@
-// Package interoptest has other projects' tests of conformance run through Abate: grpc-go's interoperability test, client and server, and
-// h2spec. They are a module of their own so that nobody who imports the proxy gets what they need.
+// Package interoptest has other projects' tests of conformance run through Abate: grpc-go's interoperability test,
+// client and server, and h2spec. They are a module of their own so that nobody who imports the proxy gets what they
+// need.
 package interoptest_test
 
 import (
@@ -58,7 +59,8 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// namesItself fills in the server's name, which pick_first_unary asks for and grpc-go's test server leaves to who runs it.
+// namesItself fills in the server's name, which pick_first_unary asks for and grpc-go's test server leaves to who runs
+// it.
 func namesItself(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	reply, err := next(ctx, req)
 	if asked, ok := req.(*testgrpc.SimpleRequest); ok && err == nil && asked.GetFillServerId() {
@@ -135,12 +137,15 @@ type manner struct {
 var manners = []manner{
 	{"passed on", "{maxRetries: 0}", func() abate.Policy { return abate.Policy{} }},
 	{"default policy", "{}", abate.DefaultPolicy},
-	{"retried", "{retryMethods: ['/grpc.testing.TestService/*'], retryBudget: {ratio: 1}, timeout: 1h, attemptTimeout: 30m}", func() abate.Policy {
+	{"retried", "{retryMethods: ['/grpc.testing.TestService/*'], retryBudget: {ratio: 1}, timeout: 1h, attemptTimeout: " +
+		"30m}", func() abate.Policy {
 		p := abate.DefaultPolicy()
-		p.RetryMethods, p.RetryBudget.Ratio, p.Timeout, p.AttemptTimeout = []string{"/grpc.testing.TestService/*"}, 1, time.Hour, 30*time.Minute
+		p.RetryMethods, p.RetryBudget.Ratio, p.Timeout, p.AttemptTimeout = []string{"/grpc.testing.TestService/*"},
+			1, time.Hour, 30*time.Minute
 		return p
 	}},
-	{"hedged", "{retryMethods: ['/grpc.testing.TestService/*'], retryBudget: {ratio: 1}, hedge: {delay: 1ms, maxHedges: 2}}", func() abate.Policy {
+	{"hedged", "{retryMethods: ['/grpc.testing.TestService/*'], retryBudget: {ratio: 1}, hedge: {delay: 1ms, maxHedges: " +
+		"2}}", func() abate.Policy {
 		p := abate.DefaultPolicy()
 		p.RetryMethods, p.RetryBudget.Ratio = []string{"/grpc.testing.TestService/*"}, 1
 		p.Hedge = hedge.Config{Delay: time.Millisecond, MaxHedges: 2}
@@ -162,7 +167,8 @@ func ingress(t testing.TB, url string, keys ...string) string {
 	for _, key := range keys {
 		more += ", " + key
 	}
-	run(t, fmt.Sprintf("protect: {s: {listen: '%s', upstreams: ['%s'], shed: {concurrency: fixed, maxConcurrency: %d}%s}}\n", addr, url, places, more))
+	run(t, fmt.Sprintf("protect: {s: {listen: '%s', upstreams: ['%s'], shed: {concurrency: fixed, maxConcurrency: "+
+		"%d}%s}}\n", addr, url, places, more))
 	return addr
 }
 
@@ -186,7 +192,8 @@ func (m manner) guarded(t testing.TB) []grpc.DialOption {
 	return abategrpc.DialOptions(g)
 }
 
-// arrangement is where Abate stands between a client and a service. begin returns where the client dials, and with what.
+// arrangement is where Abate stands between a client and a service. begin returns where the client dials, and with
+// what.
 type arrangement struct {
 	name  string
 	begin func(t *testing.T, m manner) (addr string, options []grpc.DialOption)
@@ -198,7 +205,9 @@ var arrangements = []arrangement{
 	{"proxy, ingress", func(t *testing.T, _ manner) (string, []grpc.DialOption) { return ingress(t, h2c(serve(t))), nil }},
 	{"library, client", func(t *testing.T, m manner) (string, []grpc.DialOption) { return serve(t), m.guarded(t) }},
 	{"library, server", func(t *testing.T, _ manner) (string, []grpc.DialOption) { return serve(t, gated(t)...), nil }},
-	{"library, both", func(t *testing.T, m manner) (string, []grpc.DialOption) { return serve(t, gated(t)...), m.guarded(t) }},
+	{"library, both", func(t *testing.T, m manner) (string, []grpc.DialOption) {
+		return serve(t, gated(t)...), m.guarded(t)
+	}},
 	{"library to proxy", func(t *testing.T, m manner) (string, []grpc.DialOption) {
 		return m.egress(t, h2c(ingress(t, h2c(serve(t))))), m.guarded(t)
 	}},
@@ -207,7 +216,8 @@ var arrangements = []arrangement{
 // dial makes a connection as grpc-go's test client does.
 func dial(t testing.TB, addr string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient("passthrough:///"+addr,
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,14 +37,16 @@ var standard = []struct {
 	}},
 	{"rpc_soak", func(ctx context.Context, conn *grpc.ClientConn) {
 		interop.DoSoakTest(ctx, interop.SoakTestConfig{
-			RequestSize: 271828, ResponseSize: 314159, PerIterationMaxAcceptableLatency: patience, OverallTimeout: patience, ServerAddr: conn.Target(),
+			RequestSize: 271828, ResponseSize: 314159, PerIterationMaxAcceptableLatency: patience, OverallTimeout: patience,
+			ServerAddr: conn.Target(),
 			NumWorkers: 4, Iterations: 20, ChannelForTest: func() (*grpc.ClientConn, func()) { return conn, func() {} },
 		})
 	}},
 }
 
 // client has a case of the test use conn.
-func client(test func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)) func(context.Context, *grpc.ClientConn) {
+func client(test func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)) func(
+	context.Context, *grpc.ClientConn) {
 	return func(ctx context.Context, conn *grpc.ClientConn) { test(ctx, testgrpc.NewTestServiceClient(conn)) }
 }
 

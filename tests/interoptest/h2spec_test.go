@@ -26,17 +26,25 @@ import (
 	"github.com/abate-go/abate/proxy"
 )
 
-// deviation is a case of h2spec that the proxy does not pass, and why RFC 9113 has it so: h2spec tests its predecessor, RFC 7540.
+// deviation is a case of h2spec that the proxy does not pass, and why RFC 9113 has it so: h2spec tests its predecessor,
+// RFC 7540.
 type deviation struct {
 	why       string
 	plainOnly bool // over TLS it passes
 }
 
 var deviations = map[string]deviation{
-	"http2/3.5/2": {"without TLS a listener speaks HTTP/1.1 too: what is not the preface of HTTP/2 is a request of HTTP/1.1, which gets 400, " +
-		"and then the connection is closed; it has never been one of HTTP/2 (RFC 9113 §3.3, §3.4)", true},
-	"http2/5.3.1/1": {"RFC 9113 §5.3.2 has no dependencies between streams any more: a HEADERS frame may name any stream, and nobody looks at it", false},
-	"http2/5.3.1/2": {"RFC 9113 §5.3.2 and §6.3 have no dependencies between streams any more: a PRIORITY frame may name any stream, and nobody looks at it", false},
+	"http2/3.5/2": {"without TLS a listener speaks HTTP/1.1 too: what is not the preface of HTTP/2 is a request of " +
+		"HTTP/1.1, which gets 400, and then the connection is closed; it has never been one of HTTP/2 (RFC 9113 §3.3, §3.4)",
+		true},
+	"http2/5.3.1/1": {
+		"RFC 9113 §5.3.2 has no dependencies between streams any more: a HEADERS frame may name any stream, and nobody " +
+			"looks at it", false,
+	},
+	"http2/5.3.1/2": {
+		"RFC 9113 §5.3.2 and §6.3 have no dependencies between streams any more: a PRIORITY frame may name any stream, and " +
+			"nobody looks at it", false,
+	},
 }
 
 // eachCase calls f for every case of h2spec, strict ones too, by names such as "http2/6.5.2/1".
@@ -62,7 +70,8 @@ func pair(t testing.TB) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	signed, err := x509.CreateCertificate(rand.Reader, form, form, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +82,9 @@ func pair(t testing.TB) (certificate, key string) {
 	}
 	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+	for file, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: der},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +100,10 @@ var listeners = []struct {
 }{
 	{"egress, h2c", false, func(t *testing.T, upstream string) string { return manners[1].egress(t, upstream) }},
 	{"gateway, h2c", false, func(t *testing.T, upstream string) string {
-		return run(t, fmt.Sprintf("services: {s: {upstreams: ['%s'], routes: [{path: /}]}}\n", upstream), func(c *proxy.Config) { c.Gateway = true })
+		return run(t, fmt.Sprintf("services: {s: {upstreams: ['%s'], routes: [{path: /}]}}\n", upstream),
+			func(c *proxy.Config) {
+				c.Gateway = true
+			})
 	}},
 	{"ingress, h2c", false, func(t *testing.T, upstream string) string { return ingress(t, upstream) }},
 	{"ingress, TLS", true, func(t *testing.T, upstream string) string {
@@ -99,7 +113,9 @@ var listeners = []struct {
 }
 
 func TestH2specPassesButForWhatRFC9113Changed(t *testing.T) {
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "hello")
+	}))
 	t.Cleanup(service.Close)
 	for _, l := range listeners {
 		host, port, err := net.SplitHostPort(l.start(t, service.URL))
@@ -113,7 +129,9 @@ func TestH2specPassesButForWhatRFC9113Changed(t *testing.T) {
 		all, known := 0, 0
 		eachCase(func(id string, test *spec.TestCase) {
 			all++
-			c := &config.Config{Host: host, Port: n, Path: "/", Timeout: patience / 2, MaxHeaderLen: 4000, Strict: true, TLS: l.tls, Insecure: true}
+			c := &config.Config{
+				Host: host, Port: n, Path: "/", Timeout: patience / 2, MaxHeaderLen: 4000, Strict: true, TLS: l.tls, Insecure: true,
+			}
 			d, deviates := deviations[id]
 			if deviates = deviates && !(d.plainOnly && l.tls); deviates {
 				known++

@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A connection to PostgreSQL, opened, used for one statement and closed: how much of a processor the server spends on it.
+// A connection to PostgreSQL, opened, used for one statement and closed: how much of a processor the server spends on
+// it.
 func BenchmarkPostgresConnection(b *testing.B) {
 	s := startPostgres(b, 100)
 	before := serverTicks(b, s)

@@ -117,7 +117,8 @@ func (f *fleet) serving(from time.Time) (pods int, last time.Time) {
 	return pods, last
 }
 
-// await waits until every pod has had an answer after a moment, or the test has taken too long, and returns how many have.
+// await waits until every pod has had an answer after a moment, or the test has taken too long, and returns how many
+// have.
 func (f *fleet) await(from time.Time) int {
 	over := time.NewTimer(limit)
 	defer over.Stop()

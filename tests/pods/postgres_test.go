@@ -55,7 +55,8 @@ func openPostgres(o order, seen *tally) (query, error) {
 	}, nil
 }
 
-// connecting marks the context of a connection for the pool. pgx opens one more whenever one breaks in the middle of a query, to cancel it.
+// connecting marks the context of a connection for the pool. pgx opens one more whenever one breaks in the middle of a
+// query, to cancel it.
 type connecting struct{}
 
 // witness stands between guard and driver and counts what becomes of connections.

@@ -47,8 +47,8 @@ func openRedis(o order, seen *tally) (query, error) {
 	}, nil
 }
 
-// heard is a connection that counts as refused when what comes first is an error: a Redis without a connection to spare accepts
-// one more, says so and closes it. All else is the driver's: it also looks at the socket itself.
+// heard is a connection that counts as refused when what comes first is an error: a Redis without a connection to spare
+// accepts one more, says so and closes it. All else is the driver's: it also looks at the socket itself.
 type heard struct {
 	*net.TCPConn
 	seen *tally

@@ -19,8 +19,8 @@ type plan struct {
 	calm, down, recovery time.Duration
 }
 
-// thePlan is the restart that the numbers in the package comment are of, or with -short a small one. In both the server has
-// two connections for each pod, which may open 20.
+// thePlan is the restart that the numbers in the package comment are of, or with -short a small one. In both the server
+// has two connections for each pod, which may open 20.
 func thePlan(t *testing.T) plan {
 	needs.Alone(t)
 	if testing.Short() {
@@ -69,7 +69,8 @@ func (p plan) play(t *testing.T, s server, o order) *storm {
 	over := time.Now()
 	if o.Guarded {
 		if n := f.await(up); n < p.pods {
-			t.Errorf("only %d of %d guarded pods had an answer since the restart, %v ago", n, p.pods, time.Since(up).Round(time.Second))
+			t.Errorf("only %d of %d guarded pods had an answer since the restart, %v ago", n, p.pods,
+				time.Since(up).Round(time.Second))
 		}
 	}
 	pass(t, 2*slot) // until the last slot is told
@@ -103,8 +104,8 @@ func (f *fleet) sum(down, up, over time.Time) *storm {
 	return s
 }
 
-// compare plays the same restart without and with a guard, prints the table and holds the two against each other. The room
-// is for machines under load; the table has the numbers.
+// compare plays the same restart without and with a guard, prints the table and holds the two against each other. The
+// room is for machines under load; the table has the numbers.
 func (p plan) compare(t *testing.T, s server, o order) {
 	t.Helper()
 	naive := p.play(t, s, o)
@@ -114,23 +115,27 @@ func (p plan) compare(t *testing.T, s server, o order) {
 	guarded := p.play(t, s, o)
 	t.Log(p.table(o.Kind, naive, guarded))
 	if guarded.peak*5 > naive.peak {
-		t.Errorf("guarded pods began up to %d connections in %v, unguarded ones %d; want at most a fifth", guarded.peak, slot, naive.peak)
+		t.Errorf("guarded pods began up to %d connections in %v, unguarded ones %d; want at most a fifth", guarded.peak, slot,
+			naive.peak)
 	}
 	if guarded.refusals()*10 > naive.refusals() {
-		t.Errorf("%d connections of guarded pods came to nothing, of unguarded ones %d; want at most a tenth", guarded.refusals(), naive.refusals())
+		t.Errorf("%d connections of guarded pods came to nothing, of unguarded ones %d; want at most a tenth",
+			guarded.refusals(), naive.refusals())
 	}
 }
 
 func (p plan) table(kind string, naive, guarded *storm) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s restarted under %d pods of %d connections, %v away, %v watched\n", kind, p.pods, pool, p.down, p.recovery)
+	fmt.Fprintf(&b, "%s restarted under %d pods of %d connections, %v away, %v watched\n", kind, p.pods, pool, p.down,
+		p.recovery)
 	row := func(what, format string, values ...any) {
 		fmt.Fprintf(&b, "%-42s"+format+"\n", append([]any{what}, values...)...)
 	}
 	ratio := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 	row("", "%12s %12s %8s", "unguarded", "guarded", "ratio")
 	row("peak of attempts in 100 ms", "%12d %12d %8.3f", naive.peak, guarded.peak, ratio(guarded.peak, naive.peak))
-	row("  with what drivers open to cancel queries", "%12d %12d %8.3f", naive.wire, guarded.wire, ratio(guarded.wire, naive.wire))
+	row("  with what drivers open to cancel queries", "%12d %12d %8.3f", naive.wire, guarded.wire,
+		ratio(guarded.wire, naive.wire))
 	row("attempts", "%12d %12d %8.3f", naive.Dials, guarded.Dials, ratio(guarded.Dials, naive.Dials))
 	row("refused", "%12d %12d %8.3f", naive.refusals(), guarded.refusals(), ratio(guarded.refusals(), naive.refusals()))
 	both := maps.Clone(naive.Refused)

@@ -22,13 +22,14 @@ const slot = 100 * time.Millisecond
 
 // beat is what one pod saw in one slot.
 type beat struct {
-	Slot        int64          // since the epoch
-	Dials       int            // connections that it began to open
-	Cancels     int            // connections that the driver opened to cancel a query, which no pool sees
-	Refused     map[string]int // connections that came to nothing, by reason
-	Served      int            // queries answered
-	Failed      int            // queries not answered
-	First, Last int64          // when a query was answered, in microseconds of the wall clock, which all processes of a machine share
+	Slot    int64          // since the epoch
+	Dials   int            // connections that it began to open
+	Cancels int            // connections that the driver opened to cancel a query, which no pool sees
+	Refused map[string]int // connections that came to nothing, by reason
+	Served  int            // queries answered
+	Failed  int            // queries not answered
+	// when a query was answered, in microseconds of the wall clock, which all processes of a machine share
+	First, Last int64
 }
 
 // tally counts and tells.
@@ -117,9 +118,11 @@ func reason(err error) string {
 		return state.SQLState()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "ECONNREFUSED"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
 		return "reset"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &timeout) &&
+		timeout.Timeout():
 		return "timeout"
 	}
 	return strings.ReplaceAll(err.Error(), "\n", " ")

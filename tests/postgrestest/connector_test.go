@@ -84,7 +84,8 @@ func TestWhatTheServerRefusesForGoodIsAskedOnce(t *testing.T) {
 	for _, test := range []struct{ name, dsn, sign string }{
 		{"no such user", as(t, dsn, "nobody_we_know", "secret"), "28000"},
 		{"no such database", strings.Replace(dsn, "/postgres?", "/nowhere?", 1), "3D000"},
-		{"no TLS on the server", strings.Replace(dsn, "sslmode=disable", "sslmode=require", 1), "server refused TLS connection"},
+		{"no TLS on the server", strings.Replace(dsn, "sslmode=disable", "sslmode=require", 1),
+			"server refused TLS connection"},
 		{"an unknown setting", dsn + "&nosuchsetting=1", "42704"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -40,7 +40,8 @@ func TestAnAcknowledgedEffectIsNeverRunAgainWhateverPostgreSQLDoes(t *testing.T)
 	}
 	o.Save = func(key string) (any, error) {
 		var r row
-		err := db.QueryRowContext(t.Context(), `SELECT fingerprint, token, taken_over, lease_until::text, forget_at::text, answer FROM faults WHERE key = $1`, hash(key)).
+		err := db.QueryRowContext(t.Context(), `SELECT fingerprint, token, taken_over, lease_until::text, forget_at::text, `+
+			`answer FROM faults WHERE key = $1`, hash(key)).
 			Scan(&r.fingerprint, &r.token, &r.takenOver, &r.lease, &r.due, &r.answer)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, nil
@@ -50,7 +51,8 @@ func TestAnAcknowledgedEffectIsNeverRunAgainWhateverPostgreSQLDoes(t *testing.T)
 	o.Load = func(key string, saved any) error {
 		_, err := db.ExecContext(t.Context(), `DELETE FROM faults WHERE key = $1`, hash(key))
 		if r, ok := saved.(row); ok && err == nil {
-			_, err = db.ExecContext(t.Context(), `INSERT INTO faults (key, fingerprint, token, taken_over, lease_until, forget_at, answer)
+			_, err = db.ExecContext(t.Context(),
+				`INSERT INTO faults (key, fingerprint, token, taken_over, lease_until, forget_at, answer)
 				VALUES ($1, $2, $3, $4, $5::text::timestamptz, $6::text::timestamptz, $7)`, hash(key), r.fingerprint, r.token, r.takenOver, r.lease, r.due, r.answer)
 		}
 		return err

@@ -46,7 +46,8 @@ func TestAReplicaTakesNoWritesUntilItIsPromoted(t *testing.T) {
 	name := fmt.Sprint("promoted_", tables.Add(1))
 	do(t, primary.open(t), `CREATE TABLE `+name+` (n int)`)
 	standby := primary.Standby(t)
-	db, d, g := guarded(t, standby.DSN(), func(p *abate.Policy) { p.Rand = func() uint64 { return 1 << 63 } }) // gaps of the pace as they are on average
+	// gaps of the pace as they are on average
+	db, d, g := guarded(t, standby.DSN(), func(p *abate.Policy) { p.Rand = func() uint64 { return 1 << 63 } })
 	began := time.Now()
 	write := func() error { _, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` VALUES (1)`); return err }
 	for range 12 {
@@ -67,7 +68,8 @@ func TestAReplicaTakesNoWritesUntilItIsPromoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = tx.ExecContext(t.Context(), `INSERT INTO `+name+` VALUES (1)`); !is(err, "25006") || tx.Rollback() != nil || db.Stats().OpenConnections != 1 {
+	if _, err = tx.ExecContext(t.Context(), `INSERT INTO `+name+` VALUES (1)`); !is(err, "25006") ||
+		tx.Rollback() != nil || db.Stats().OpenConnections != 1 {
 		t.Errorf("a transaction that was to read: %v, %d connections", err, db.Stats().OpenConnections)
 	}
 	standby.Promote(t)
@@ -79,7 +81,8 @@ func TestAReplicaTakesNoWritesUntilItIsPromoted(t *testing.T) {
 		}
 	}
 	if d.n.Load() != before || g.State().Breaker.State.String() != "closed" {
-		t.Errorf("%d connections for writes on one that is open; the circuit is %s", d.n.Load()-before, g.State().Breaker.State)
+		t.Errorf("%d connections for writes on one that is open; the circuit is %s", d.n.Load()-before,
+			g.State().Breaker.State)
 	}
 }
 
@@ -100,7 +103,8 @@ func TestAfterAFailoverThePoolWritesToThePromotedReplica(t *testing.T) {
 	primary.Crash()
 	eventually(t, "an error that tells of both servers", func() bool {
 		err := db.PingContext(t.Context())
-		return err != nil && strings.Contains(err.Error(), "connection refused") && strings.Contains(err.Error(), "read only connection")
+		return err != nil && strings.Contains(err.Error(), "connection refused") &&
+			strings.Contains(err.Error(), "read only connection")
 	})
 	eventually(t, "an open circuit", func() bool { return errors.Is(db.PingContext(t.Context()), abate.ErrCircuitOpen) })
 	if n := knocks(t, db, d); n > 30 {
@@ -160,7 +164,8 @@ func TestAServerThatIsStoppedGentlyAndThenFast(t *testing.T) {
 	if err := s.Drain(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.PingContext(t.Context()); !is(err, "57P03") || !strings.Contains(err.Error(), "shutting down") || d.n.Load() != 2+3 {
+	if err := db.PingContext(t.Context()); !is(err, "57P03") || !strings.Contains(err.Error(), "shutting down") ||
+		d.n.Load() != 2+3 {
 		t.Errorf("a new connection: asked %d times, error %v", d.n.Load()-2, err)
 	}
 	if n := knocks(t, db, d); n > 30 || g.State().Breaker.State.String() == "closed" {
@@ -176,7 +181,8 @@ func TestAServerThatIsStoppedGentlyAndThenFast(t *testing.T) {
 	}()
 	eventually(t, "the statement", func() bool {
 		var n int
-		err := quiet.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()`).Scan(&n)
+		err := quiet.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query `+
+			`LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()`).Scan(&n)
 		return err == nil && n == 1
 	})
 	s.Stop()
@@ -230,7 +236,8 @@ func TestAServerThatIsFullIsOverload(t *testing.T) {
 			})
 		})
 		err := db.PingContext(t.Context())
-		if !is(err, "53300") || !strings.Contains(err.Error(), test.says) || d.n.Load() != 3 || fmt.Sprint(classes) != "[overload overload overload]" {
+		if !is(err, "53300") || !strings.Contains(err.Error(), test.says) || d.n.Load() != 3 ||
+			fmt.Sprint(classes) != "[overload overload overload]" {
 			t.Errorf("asked %d times, %v, error %v", d.n.Load(), classes, err)
 		}
 		if n := knocks(t, db, d); n > 30 {

@@ -211,7 +211,8 @@ func TestOnceInAnAbortedTransactionSaysSo(t *testing.T) {
 	s := newStore(t, db, abatesql.Config{})
 	tx := begin(t, db)
 	_, _ = tx.Exec(`SELECT nonsense`)
-	if ran, err := s.Once(t.Context(), tx, "key", nothing); ran || err == nil || !strings.Contains(err.Error(), "abatesql: once: ") {
+	if ran, err := s.Once(t.Context(), tx, "key", nothing); ran || err == nil ||
+		!strings.Contains(err.Error(), "abatesql: once: ") {
 		t.Errorf("ran %v, %v", ran, err)
 	}
 	if err := tx.Commit(); !errors.Is(err, sql.ErrTxDone) {

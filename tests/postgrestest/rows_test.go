@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate"
 )
 
-// A query's rows are read after Do has returned, also after the time limit of the attempt. pgx cancels a query whose context ends, and
-// database/sql closes its rows.
+// A query's rows are read after Do has returned, also after the time limit of the attempt. pgx cancels a query whose
+// context ends, and database/sql closes its rows.
 func TestRowsThatDoReturnsAreReadToTheirEnd(t *testing.T) {
 	const rows, limit = 1000, 5 * time.Second
 	db := running(t).open(t)
@@ -28,7 +28,8 @@ func TestRowsThatDoReturnsAreReadToTheirEnd(t *testing.T) {
 			var attempt context.Context
 			found, err := do(t.Context(), g, func(ctx context.Context) (*sql.Rows, error) {
 				attempt = ctx
-				return db.QueryContext(ctx, `SELECT n, repeat('x', 1000) FROM generate_series(1, $1::int) AS n`, rows) // more than one read
+				// more than one read
+				return db.QueryContext(ctx, `SELECT n, repeat('x', 1000) FROM generate_series(1, $1::int) AS n`, rows)
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// Forty requests are being done when the database stops answering, just as they end. The leases go by. Nobody crashed, so
-// nothing may be done twice.
+// Forty requests are being done when the database stops answering, just as they end. The leases go by. Nobody crashed,
+// so nothing may be done twice.
 func TestAStutterOfPostgreSQLRunsNothingAgain(t *testing.T) {
 	s := running(t)
 	admin := s.open(t)
@@ -59,7 +59,9 @@ func stuttered(t *testing.T, db *sql.DB, table string, stutter func(meanwhile fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := inbound.NewGate("shop", inbound.Protection{Store: store, Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term}})
+	g, err := inbound.NewGate("shop", inbound.Protection{
+		Store: store, Idempotency: idempotency.Config{Methods: []string{"POST"}, Lease: term},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

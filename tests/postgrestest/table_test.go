@@ -31,10 +31,12 @@ func TestManyInstancesMakeTheTableAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := count(t, db, `SELECT count(*) FROM pg_indexes WHERE schemaname = 'Shop' AND tablename = 'Keys_of_all'`); n != 2 {
+	if n := count(t, db, `SELECT count(*) FROM pg_indexes WHERE schemaname = 'Shop' AND tablename = 'Keys_of_all'`); n !=
+		2 {
 		t.Errorf("%d indexes, want 2", n)
 	}
-	if b, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err != nil || b.State != idempotency.Run {
+	if b, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err != nil ||
+		b.State != idempotency.Run {
 		t.Errorf("%+v, %v", b, err)
 	}
 	do(t, db, s.Schema()) // as a migration; it is there already
@@ -56,7 +58,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Errorf("without a table: %v", err)
 	}
 	s := newStore(t, db, abatesql.Config{Table: "readable"})
-	replica, err := abatesql.NewStore(server.open(t, "default_transaction_read_only=on"), abatesql.Config{Table: "readable"})
+	replica, err := abatesql.NewStore(server.open(t, "default_transaction_read_only=on"),
+		abatesql.Config{Table: "readable"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +67,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "abatesql: begin: ") || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("on a server that only reads: %v", err)
 	}
-	do(t, db, `INSERT INTO readable (key, fingerprint, lease_until, forget_at, answer) SELECT sha256('kkey'), '\x', now(), now() + interval '1 hour', 'nonsense'`)
+	do(t, db, `INSERT INTO readable (key, fingerprint, lease_until, forget_at, answer) SELECT sha256('kkey'), '\x', `+
+		`now(), now() + interval '1 hour', 'nonsense'`)
 	do(t, db, `UPDATE readable SET fingerprint = decode(repeat('00', 32), 'hex')`)
-	if b, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err == nil || b.State != 0 || b.Token != 0 {
+	if b, err := s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err == nil || b.State != 0 ||
+		b.Token != 0 {
 		t.Errorf("a row of somebody else: %+v, %v", b, err)
 	}
 }
@@ -191,23 +196,27 @@ func TestKeysOutliveTheServer(t *testing.T) {
 	if err = s.Complete(t.Context(), "key", b.Token, idempotency.Response{Status: 201}, time.Hour); err != nil {
 		t.Error(err)
 	}
-	if again, err = s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err != nil || again.Response.Status != 201 {
+	if again, err = s.Begin(t.Context(), "key", idempotency.Fingerprint{}, time.Hour); err != nil ||
+		again.Response.Status != 201 {
 		t.Errorf("after the crash of the server: %+v, %v; want the answer", again, err)
 	}
 }
 
-// overtaken lets a Begin wait for the row of its key, which it could have when it asked, while another instance takes it by
-// the statement, and returns the answer.
-func overtaken(t *testing.T, db *sql.DB, s *abatesql.Store, table, statement string) (b idempotency.Begun, token uint64) {
+// overtaken lets a Begin wait for the row of its key, which it could have when it asked, while another instance takes
+// it by the statement, and returns the answer.
+func overtaken(t *testing.T, db *sql.DB, s *abatesql.Store, table, statement string) (
+	b idempotency.Begun, token uint64) {
 	t.Helper()
 	b = meanwhile(t, db, s, table, func(tx *sql.Tx) error {
-		return tx.QueryRow(`UPDATE ` + table + ` SET token = nextval(pg_get_serial_sequence('` + table + `', 'token')), ` + statement + ` RETURNING token`).Scan(&token)
+		return tx.QueryRow(`UPDATE ` + table + ` SET token = nextval(pg_get_serial_sequence('` + table + `', 'token')), ` +
+			statement + ` RETURNING token`).Scan(&token)
 	})
 	return b, token
 }
 
 // meanwhile lets a Begin wait for the row of its key, while another instance changes it, and returns the answer.
-func meanwhile(t *testing.T, db *sql.DB, s *abatesql.Store, table string, change func(*sql.Tx) error) idempotency.Begun {
+func meanwhile(t *testing.T, db *sql.DB, s *abatesql.Store, table string,
+	change func(*sql.Tx) error) idempotency.Begun {
 	t.Helper()
 	tx := begin(t, db)
 	if _, err := tx.Exec(`SELECT FROM ` + table + ` FOR UPDATE`); err != nil {
@@ -249,7 +258,8 @@ func TestWhoeverWaitsForATryThatFailsHasTakenNothingOver(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", table, b, err)
 		}
 		b = meanwhile(t, db, s, table, func(tx *sql.Tx) error { // what Fail does, at a time after that of Begin
-			_, err := tx.Exec(`UPDATE ` + table + ` SET token = 0, lease_until = 'epoch', forget_at = CASE WHEN taken_over THEN forget_at ELSE statement_timestamp() END`)
+			_, err := tx.Exec(`UPDATE ` + table + ` SET token = 0, lease_until = 'epoch', forget_at = CASE WHEN taken_over ` +
+				`THEN forget_at ELSE statement_timestamp() END`)
 			return err
 		})
 		if b.State != idempotency.Run || b.TakenOver != before {

@@ -144,7 +144,8 @@ func (w worker) run(t testing.TB, seen func(point, key string) (kill bool)) {
 	}
 }
 
-// all kills a worker when all its keys have told this point, and fails the test if they tell anything else or end before.
+// all kills a worker when all its keys have told this point, and fails the test if they tell anything else or end
+// before.
 func (w worker) all(t testing.TB, point string) {
 	t.Helper()
 	left := len(w.Keys)
@@ -175,8 +176,8 @@ func howMany(all int) int {
 	return all
 }
 
-// Each key's worker is killed between effect and commit (some also before the effect), then between commit and the news of
-// it, and then the key is tried again.
+// Each key's worker is killed between effect and commit (some also before the effect), then between commit and the news
+// of it, and then the key is tried again.
 func TestEachKeyHasOneEffectWhereverItsWorkerIsKilled(t *testing.T) {
 	s := running(t)
 	db := s.open(t)

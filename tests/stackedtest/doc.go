@@ -1,2 +1,3 @@
-// Package stackedtest puts client libraries that retry by themselves above a guard: the AWS SDK, resty, go-retryablehttp and go-redis.
+// Package stackedtest puts client libraries that retry by themselves above a guard: the AWS SDK, resty,
+// go-retryablehttp and go-redis.
 package stackedtest

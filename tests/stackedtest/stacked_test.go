@@ -31,7 +31,9 @@ type caller func(ctx context.Context, transport http.RoundTripper)
 
 func awsSDK(change func(*sso.Options)) caller {
 	return func(ctx context.Context, transport http.RoundTripper) {
-		o := sso.Options{Region: "eu-central-1", BaseEndpoint: aws.String(url), HTTPClient: &http.Client{Transport: transport}}
+		o := sso.Options{
+			Region: "eu-central-1", BaseEndpoint: aws.String(url), HTTPClient: &http.Client{Transport: transport},
+		}
 		if change != nil {
 			change(&o)
 		}
@@ -86,8 +88,8 @@ func (d *down) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// attempts is what so many calls, of users who come one after the other, send to a service that is down, in virtual time. Without a
-// guard that is what the library does by itself.
+// attempts is what so many calls, of users who come one after the other, send to a service that is down, in virtual
+// time. Without a guard that is what the library does by itself.
 func attempts(t *testing.T, policy *abate.Policy, users int, call caller) (sent int) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(down)
@@ -116,12 +118,14 @@ func TestStackedRetriersSendAFifthMoreAtMost(t *testing.T) {
 		call  caller
 		alone int // attempts of a call without us
 	}{
-		"AWS SDK v2":                      {awsSDK(nil), 3},
-		"resty v2":                        {restyV2(3, 0), 4},
-		"resty v2, with a time limit":     {restyV2(3, time.Minute), 4},
-		"resty v3, under a deadline":      {restyV3(3, nil), 4},
-		"go-retryablehttp":                {retryable(nil), 5},
-		"go-retryablehttp, with a limit":  {retryable(func(c *retryablehttp.Client) { c.HTTPClient.Timeout = time.Minute }), 5},
+		"AWS SDK v2":                  {awsSDK(nil), 3},
+		"resty v2":                    {restyV2(3, 0), 4},
+		"resty v2, with a time limit": {restyV2(3, time.Minute), 4},
+		"resty v3, under a deadline":  {restyV3(3, nil), 4},
+		"go-retryablehttp":            {retryable(nil), 5},
+		"go-retryablehttp, with a limit": {retryable(func(c *retryablehttp.Client) {
+			c.HTTPClient.Timeout = time.Minute
+		}), 5},
 		"resty v3, which says its number": {restyV3(3, tellNumber), 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +237,9 @@ func TestTheOneLinerSwitchesTheRetriesOfGoRedisOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, commands := redisDown(t)
-			options := &redis.Options{Addr: address, DisableIdentity: true, Protocol: 2, MinRetryBackoff: -1, MaxRetryBackoff: -1}
+			options := &redis.Options{
+				Addr: address, DisableIdentity: true, Protocol: 2, MinRetryBackoff: -1, MaxRetryBackoff: -1,
+			}
 			c.options(options)
 			client := redis.NewClient(options)
 			defer client.Close()

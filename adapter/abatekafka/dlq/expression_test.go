@@ -17,12 +17,15 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func example() *dlq.Entry {
 	return &dlq.Entry{
 		At:      letter.Place{Topic: "payments-dlq", Partition: 3, Offset: 1042},
-		Written: noon.Add(-90 * time.Minute), Group: "ab12",
+		Written: noon.Add(-90 * time.Minute),
+		Group:   "ab12",
 		Letter: letter.Letter{
 			Dialect: letter.Abate, Original: letter.Place{Topic: "payments", Partition: 2, Offset: 77},
 			Timestamp: noon.Add(-2 * time.Hour), Group: "billing", Failures: 4,
-			First: noon.Add(-100 * time.Minute), Class: "*net.OpError", Message: "refused", Reason: "exhausted", Key: []byte("cust-42"),
-			Value: []byte(`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true,"big":1748592847362847361}`),
+			First: noon.Add(-100 * time.Minute), Class: "*net.OpError", Message: "refused", Reason: "exhausted",
+			Key: []byte("cust-42"),
+			Value: []byte(
+				`{"order":{"amount":12.5,"items":[{"id":"a"},{"id":7}],"paid":false,"note":null},"eur":true,"big":1748592847362847361}`),
 			Headers: []kgo.RecordHeader{{Key: "event-id", Value: []byte("6")}, {Key: "event-id", Value: []byte("7")},
 				{Key: "empty"}},
 		},
@@ -31,20 +34,30 @@ func example() *dlq.Entry {
 
 func TestExpressionsHold(t *testing.T) {
 	for text, want := range map[string]bool{
-		`class == "*net.OpError"`: true, `class != "*net.OpError"`: false, `key ~ "^cust-[0-9]+$"`: true, `key ~ "^4"`: false, `value contains "eur"`: true,
-		`message contains 'fus'`: true, `reason == "exhausted" && group == "billing" && topic == "payments" && dialect == "abate" && id == "ab12" && trace == ""`: true,
-		`failures > 3`: true, `failures > 4`: false, `failures >= 4 && failures <= 4 && failures == 4.0 && failures != 5 && failures < 5`: true,
+		`class == "*net.OpError"`: true, `class != "*net.OpError"`: false, `key ~ "^cust-[0-9]+$"`: true, `key ~ "^4"`: false,
+		`value contains "eur"`:   true,
+		`message contains 'fus'`: true, `reason == "exhausted" && group == "billing" && topic == "payments" && dialect == ` +
+			`"abate" && id == "ab12" && trace == ""`: true,
+		`failures > 3`: true, `failures > 4`: false, `failures >= 4 && failures <= 4 && failures == 4.0 && failures != 5 ` +
+			`&& failures < 5`: true,
 		`replays == 0 && partition == 2 && offset == 77 && size > 10 && at.partition == 3 && at.offset == 1042`: true,
 		`age < 2h`: true, `age < 1h`: false, `age > 1h29m && age <= 90m`: true, `age < 7d`: true, `age > -1s`: true,
-		`written > "2026-01-31"`: true, `written > "2026-01-31T10:30:01Z"`: false, `written == "2026-01-31T11:30:00+01:00"`: true, `last < "2030-01-01"`: false, `timestamp < "2026-01-31T12:00"`: true,
-		`header("event-id") == "7"`: true, `header("event-id") == 7`: true, `header("event-id") == "6"`: false, `header("empty") == ""`: true, `header("none")`: false, `header("empty")`: true,
-		`header("none") != "x"`: true, `header("none") == ""`: false, `!header("none")`: true, `header("event-id") > 6.5`: true,
-		`json("big") == 1748592847362847361`: true, `json("big") == 1748592847362847362`: false, `json("big") > 1748592847362847360`: true, `json("big") < 1e30`: true,
-		`json("order.amount") > 10`: true, `json("order.amount") == "12.5"`: true, `json("order.items.1.id") == 7`: true, `json("order.items.0.id") == "a"`: true, `json("order.items.9.id")`: false,
-		`json("order.items.0.id") > 3`: false, `json("order.items.0.id") != 3`: true, `json("order.paid") == false`: true, `json("eur") == true`: true, `json("eur") != true`: false, `json("order.note")`: false,
+		`written > "2026-01-31"`: true, `written > "2026-01-31T10:30:01Z"`: false,
+		`written == "2026-01-31T11:30:00+01:00"`: true, `last < "2030-01-01"`: false, `timestamp < "2026-01-31T12:00"`: true,
+		`header("event-id") == "7"`: true, `header("event-id") == 7`: true, `header("event-id") == "6"`: false,
+		`header("empty") == ""`: true, `header("none")`: false, `header("empty")`: true,
+		`header("none") != "x"`: true, `header("none") == ""`: false, `!header("none")`: true,
+		`header("event-id") > 6.5`:           true,
+		`json("big") == 1748592847362847361`: true, `json("big") == 1748592847362847362`: false,
+		`json("big") > 1748592847362847360`: true, `json("big") < 1e30`: true,
+		`json("order.amount") > 10`: true, `json("order.amount") == "12.5"`: true, `json("order.items.1.id") == 7`: true,
+		`json("order.items.0.id") == "a"`: true, `json("order.items.9.id")`: false,
+		`json("order.items.0.id") > 3`: false, `json("order.items.0.id") != 3`: true, `json("order.paid") == false`: true,
+		`json("eur") == true`: true, `json("eur") != true`: false, `json("order.note")`: false,
 		`json("order.items") contains "\"id\":7"`: true, `json("order.amount.deeper")`: false,
 		`pointer`: false, `!pointer`: true, `!!pointer`: false,
-		`pointer || failures == 4 && class == "x"`: false, `(pointer || failures == 4) && !(class == "x")`: true, `failures == 4 || pointer && pointer`: true,
+		`pointer || failures == 4 && class == "x"`: false, `(pointer || failures == 4) && !(class == "x")`: true,
+		`failures == 4 || pointer && pointer`:   true,
 		`json("big") < 12345678901234567890123`: true, `offset == 12345678901234567890123`: false,
 		`class == "x" and failures > 3 or not pointer`: true,
 		`!failures > 4`: true, `!!json("eur") == true`: true, `!header("none") == "x"`: true,
@@ -78,13 +91,18 @@ func TestExpressionsTellEverythingThatIsWrong(t *testing.T) {
 		`class = "x"`:      {`column 7: "=" is not expected here; write == to compare`},
 		`failures > 3h || age < 5`: {`column 12: "3h" is not a number`,
 			`column 24: "5" is not a duration; write one with its unit and without quotes, for example age < 2h`},
-		`class > "a" && failures ~ "1"`: {`column 7: text has no order: ">" cannot compare class; write ==, !=, ~ or contains`, `column 25: failures is not text`},
+		`class > "a" && failures ~ "1"`: {
+			`column 7: text has no order: ">" cannot compare class; write ==, !=, ~ or contains`,
+			`column 25: failures is not text`,
+		},
 		`key ~ "(" && key == 42`: {`column 7: the regular expression cannot be read: missing closing )`,
 			`column 21: key is text; put the value in quotes: key == "42"`},
-		`written > "yesterday"`:           {`column 11: "yesterday" is not a time; write one in quotes`},
-		`(failures > 3`:                   {"column 1: the bracket is not closed; write )"},
-		`failures > 3)`:                   {`column 13: ")" is not expected here`},
-		`failures > 3 failures > 4`:       {`column 14: "failures" is not expected here; between two comparisons stands && or ||`},
+		`written > "yesterday"`: {`column 11: "yesterday" is not a time; write one in quotes`},
+		`(failures > 3`:         {"column 1: the bracket is not closed; write )"},
+		`failures > 3)`:         {`column 13: ")" is not expected here`},
+		`failures > 3 failures > 4`: {
+			`column 14: "failures" is not expected here; between two comparisons stands && or ||`,
+		},
 		`failures`:                        {"column 1: failures is compared with nothing; write failures > 3"},
 		`header == "x"`:                   {`column 1: header needs a name; write a name in brackets and quotes`},
 		`header(x) == "x" || json()`:      {"column 8: header needs a name", "column 21: json needs a name"},
@@ -183,7 +201,8 @@ func TestHostileExpressionsAndLettersAreBounded(t *testing.T) {
 	}
 	for _, text := range []string{
 		`map(0..1e9, #)`, `let a = value; a contains a`, `value + value == "a"`, `key ~ value`, `"a" in [1]`, `key == value`,
-		`$env["value"] == "a"`, `json(value) == "a"`, `value[0] == "a"`, `value.len > 3`, `repeat("a", 1e9) == key`, `holds(letter, 1)`,
+		`$env["value"] == "a"`, `json(value) == "a"`, `value[0] == "a"`, `value.len > 3`, `repeat("a", 1e9) == key`,
+		`holds(letter, 1)`,
 		`size ** 9 > 1`, `pointer ? pointer : pointer`, `key ?? key`, `duration("1h") > age`, `1 < failures < 9`,
 	} {
 		if _, err := dlq.ParseExpression(text); err == nil {

@@ -29,15 +29,27 @@ func TestLedgerGrantsOneReplayAtATime(t *testing.T) {
 		{"the first", []*dlq.Action{start(0, "r-1", "a")}, "r-1/a"},
 		{"a second while it is alive", []*dlq.Action{start(0, "r-1", "a"), start(59, "r-2", "b")}, "r-1/a"},
 		{"a second after it was silent for a minute", []*dlq.Action{start(0, "r-1", "a"), start(60, "r-2", "b")}, "r-2/b"},
-		{"a second after a sign of life", []*dlq.Action{start(0, "r-1", "a"), sign(50, dlq.ReplayAlive, "r-1", "a"), start(109, "r-2", "b")}, "r-1/a"},
-		{"a sign of life of a stranger", []*dlq.Action{start(0, "r-1", "a"), sign(50, dlq.ReplayAlive, "r-1", "x"), start(60, "r-2", "b")}, "r-2/b"},
-		{"the first comes back too late", []*dlq.Action{start(0, "r-1", "a"), start(60, "r-2", "b"), sign(61, dlq.ReplayAlive, "r-1", "a")}, "r-2/b"},
+		{"a second after a sign of life", []*dlq.Action{
+			start(0, "r-1", "a"), sign(50, dlq.ReplayAlive, "r-1", "a"), start(109, "r-2", "b"),
+		}, "r-1/a"},
+		{"a sign of life of a stranger", []*dlq.Action{
+			start(0, "r-1", "a"), sign(50, dlq.ReplayAlive, "r-1", "x"), start(60, "r-2", "b"),
+		}, "r-2/b"},
+		{"the first comes back too late", []*dlq.Action{
+			start(0, "r-1", "a"), start(60, "r-2", "b"), sign(61, dlq.ReplayAlive, "r-1", "a"),
+		}, "r-2/b"},
 		{"its end", []*dlq.Action{start(0, "r-1", "a"), sign(1, dlq.ReplayStop, "r-1", "a")}, ""},
 		{"the end that a stranger tells", []*dlq.Action{start(0, "r-1", "a"), sign(1, dlq.ReplayStop, "r-1", "x")}, "r-1/a"},
-		{"a second after its end", []*dlq.Action{start(0, "r-1", "a"), sign(1, dlq.ReplayStop, "r-1", "a"), start(2, "r-2", "b")}, "r-2/b"},
-		{"the late end of the first", []*dlq.Action{start(0, "r-1", "a"), start(60, "r-2", "b"), sign(61, dlq.ReplayStop, "r-1", "a")}, "r-2/b"},
+		{"a second after its end", []*dlq.Action{
+			start(0, "r-1", "a"), sign(1, dlq.ReplayStop, "r-1", "a"), start(2, "r-2", "b"),
+		}, "r-2/b"},
+		{"the late end of the first", []*dlq.Action{
+			start(0, "r-1", "a"), start(60, "r-2", "b"), sign(61, dlq.ReplayStop, "r-1", "a"),
+		}, "r-2/b"},
 		{"resumed while it runs", []*dlq.Action{start(0, "r-1", "a"), start(5, "r-1", "b")}, "r-1/a"},
-		{"resumed after silence", []*dlq.Action{start(0, "r-1", "a"), start(60, "r-1", "b"), sign(61, dlq.ReplayStop, "r-1", "a")}, "r-1/b"},
+		{"resumed after silence", []*dlq.Action{
+			start(0, "r-1", "a"), start(60, "r-1", "b"), sign(61, dlq.ReplayStop, "r-1", "a"),
+		}, "r-1/b"},
 		{"taken over", []*dlq.Action{start(0, "r-1", "a"), taking}, "r-2/b"},
 		{"a start without a spec", []*dlq.Action{{Time: at(0), Kind: dlq.ReplayStart, ID: "r-1", Session: "a"}}, ""},
 	} {
@@ -112,7 +124,8 @@ func TestLedgerKeepsTheLastStateOfALetter(t *testing.T) {
 	}
 }
 
-// The order of the audit says what was done last, for every record of a letter: the broker that stamps it now may have a clock that is behind.
+// The order of the audit says what was done last, for every record of a letter: the broker that stamps it now may have
+// a clock that is behind.
 func TestClocksDoNotSayWhatWasDoneToALetterLast(t *testing.T) {
 	const same = "000102030405060708090a0b0c0d0e0f"
 	l := dlq.NewLedger("payments-dlq")
@@ -151,7 +164,8 @@ func TestRestoredLetterIsWhatItWas(t *testing.T) {
 
 func TestLedgerForgetsATopicThatHadTheSameName(t *testing.T) {
 	l := dlq.NewLedger("payments-dlq")
-	l.Fold(&dlq.Action{Time: at(0), Kind: dlq.Sent, ID: "r-1", Place: "payments-dlq/0/1"}) // by a version that did not say the topic's ID
+	// by a version that did not say the topic's ID
+	l.Fold(&dlq.Action{Time: at(0), Kind: dlq.Sent, ID: "r-1", Place: "payments-dlq/0/1"})
 	l.Fold(&dlq.Action{Time: at(0), Kind: dlq.Sent, ID: "r-1", Place: "payments-dlq/0/2", TopicID: "first"})
 	for _, step := range []struct {
 		id   string
@@ -166,8 +180,10 @@ func TestLedgerForgetsATopicThatHadTheSameName(t *testing.T) {
 
 // FuzzLedger folds any lines: at most one session holds the topic, and only one that asked.
 func FuzzLedger(f *testing.F) {
-	f.Add([]byte(`{"action":"replay-start","id":"r","session":"s","spec":{}}` + "\n" + `{"action":"replay-alive","id":"r","session":"s","progress":{"phase":"running"}}`))
-	f.Add([]byte(`{"action":"replayed","id":"r","place":"d/0/1"}` + "\n" + `{"action":"delete","place":"d/0/1"}` + "\n" + `{"action":"note","group":"g","text":"t"}`))
+	f.Add([]byte(`{"action":"replay-start","id":"r","session":"s","spec":{}}` + "\n" +
+		`{"action":"replay-alive","id":"r","session":"s","progress":{"phase":"running"}}`))
+	f.Add([]byte(`{"action":"replayed","id":"r","place":"d/0/1"}` + "\n" + `{"action":"delete","place":"d/0/1"}` + "\n" +
+		`{"action":"note","group":"g","text":"t"}`))
 	f.Add([]byte(`{"action":"cancel","id":"r"}` + "\n" + `{"action":"replay-stop","id":"r","session":"s"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		l := dlq.NewLedger("d")
@@ -192,7 +208,8 @@ func FuzzLedger(f *testing.F) {
 			if a.Kind == dlq.ReplayStart {
 				asked[a.ID] = true
 			}
-			if id := l.Active(); id != "" && !asked[id] || id != before && a.Kind != dlq.ReplayStart && a.Kind != dlq.ReplayStop {
+			if id := l.Active(); id != "" && !asked[id] || id != before && a.Kind != dlq.ReplayStart &&
+				a.Kind != dlq.ReplayStop {
 				t.Fatalf("%q holds the topic after %s", id, line)
 			}
 			e := &dlq.Entry{At: letter.Place{Topic: "d", Offset: 1}}

@@ -18,9 +18,15 @@ import (
 
 func TestLineKeepsEveryByte(t *testing.T) {
 	for _, b := range [][]byte{nil, {}, []byte("text <&> \u2028 ü"), {0xff, 0, 1}, []byte("\ufffd")} {
-		e := &dlq.Entry{At: letter.Place{Topic: "d-dlq", Partition: 2, Offset: 9}, State: dlq.Waiting, Problems: []error{errors.New("a header")},
-			Letter: letter.Letter{Class: "x", History: []letter.Past{{Topic: "d", At: noon, Class: "y"}}},
-			Record: &kgo.Record{Key: b, Value: b, Headers: []kgo.RecordHeader{{Key: "a", Value: b}, {Key: "a"}, {Key: "k\xff", Value: []byte{}}}}}
+		e := &dlq.Entry{
+			At:       letter.Place{Topic: "d-dlq", Partition: 2, Offset: 9},
+			State:    dlq.Waiting,
+			Problems: []error{errors.New("a header")},
+			Letter:   letter.Letter{Class: "x", History: []letter.Past{{Topic: "d", At: noon, Class: "y"}}},
+			Record: &kgo.Record{
+				Key: b, Value: b, Headers: []kgo.RecordHeader{{Key: "a", Value: b}, {Key: "a"}, {Key: "k\xff", Value: []byte{}}},
+			},
+		}
 		text, err := json.Marshal(dlq.NewLine(e))
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +35,9 @@ func TestLineKeepsEveryByte(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if r.Topic != "other-dlq" || r.Partition != 2 || !same(r.Key, b) || !same(r.Value, b) || len(r.Headers) != 4 || r.Headers[3].Key != "abate-imported" || !same(r.Headers[0].Value, b) || r.Headers[1].Value != nil || r.Headers[2].Key != "k\xff" {
+		if r.Topic != "other-dlq" || r.Partition != 2 || !same(r.Key, b) || !same(r.Value, b) || len(r.Headers) != 4 ||
+			r.Headers[3].Key != "abate-imported" || !same(r.Headers[0].Value, b) || r.Headers[1].Value != nil ||
+			r.Headers[2].Key != "k\xff" {
 			t.Errorf("%q comes back as %+v\n%s", b, r, text)
 		}
 	}
@@ -53,7 +61,8 @@ func TestLinesTellWhatIsWrongWithThem(t *testing.T) {
 		{strings.Replace(good, "d-dlq/0/1", "d-dlq", 1), "at: place"},
 		{strings.Replace(good, `{"at"`, `{"more":1,"at"`, 1), `unknown field "more"`},
 	} {
-		if _, err := dlq.ReadLine([]byte(test[0]), "d"); err == nil || !strings.Contains(err.Error(), test[1]) || strings.Contains(err.Error(), "%!") {
+		if _, err := dlq.ReadLine([]byte(test[0]), "d"); err == nil || !strings.Contains(err.Error(), test[1]) ||
+			strings.Contains(err.Error(), "%!") {
 			t.Errorf("%s: %v", test[0], err)
 		}
 	}
@@ -69,7 +78,8 @@ func TestImportTellsOfEveryBadLineOnce(t *testing.T) {
 		t.Error("the ends of lines make another file")
 	}
 	_, _, err = dlq.CheckLines(strings.NewReader(strings.Repeat("x\n", 60) + good))
-	if err == nil || !strings.Contains(err.Error(), "line 50: ") || strings.Contains(err.Error(), "line 51") || !strings.Contains(err.Error(), "10 more lines") {
+	if err == nil || !strings.Contains(err.Error(), "line 50: ") || strings.Contains(err.Error(), "line 51") ||
+		!strings.Contains(err.Error(), "10 more lines") {
 		t.Error(err)
 	}
 	long := strings.Replace(good, `"value":null`, `"value":{"text":"`+strings.Repeat("x", 300_000)+`"}`, 1)
@@ -80,18 +90,21 @@ func TestImportTellsOfEveryBadLineOnce(t *testing.T) {
 
 func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"at":"d-dlq/0/1","key":null,"value":{"text":"a"},"headers":[{"key":"a","value":{"base64":"AA=="}}]}`))
-	f.Add([]byte(`{"at":"d-dlq/0/1","key":{"text":""},"value":{"base64":""},"headers":[{"key":"","keyBase64":"/w==","value":null}]}`))
+	f.Add([]byte(
+		`{"at":"d-dlq/0/1","key":{"text":""},"value":{"base64":""},"headers":[{"key":"","keyBase64":"/w==","value":null}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := dlq.ReadLine(text, "d-dlq")
 		if err != nil {
 			return
 		}
-		again, err := json.Marshal(dlq.NewLine(&dlq.Entry{At: letter.Place{Topic: "d-dlq", Partition: r.Partition}, Record: r}))
+		again, err := json.Marshal(
+			dlq.NewLine(&dlq.Entry{At: letter.Place{Topic: "d-dlq", Partition: r.Partition}, Record: r}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		second, err := dlq.ReadLine(again, "d-dlq")
-		if err != nil || !same(r.Key, second.Key) || !same(r.Value, second.Value) || !reflect.DeepEqual(r.Headers, second.Headers) {
+		if err != nil || !same(r.Key, second.Key) || !same(r.Value, second.Value) ||
+			!reflect.DeepEqual(r.Headers, second.Headers) {
 			t.Fatalf("%s\n%s\n%v", text, again, err)
 		}
 	})
@@ -115,7 +128,8 @@ func TestArrivalsOfAllGroupsShareTheirSlots(t *testing.T) {
 			t.Errorf("%v and %v", a, b)
 		}
 	}
-	if a, b := dlq.Draw(times(noon, time.Minute, 24), times(noon.Add(23*time.Minute), 0, 5)); b[len(b)-1] != 5 || a[0] == 0 {
+	if a, b := dlq.Draw(times(noon, time.Minute, 24), times(noon.Add(23*time.Minute), 0, 5)); b[len(b)-1] != 5 ||
+		a[0] == 0 {
 		t.Errorf("%v and %v", a, b)
 	}
 }

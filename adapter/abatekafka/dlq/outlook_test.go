@@ -7,7 +7,8 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 )
 
-// Somebody resets the group's offsets by hand while a replay waits (kafka-consumer-groups --reset-offsets): it reads, so it moves, and its way is longer.
+// Somebody resets the group's offsets by hand while a replay waits (kafka-consumer-groups --reset-offsets): it reads,
+// so it moves, and its way is longer.
 func TestCommitsThatGoBackAreAMoveAndAreMeasuredAnew(t *testing.T) {
 	o := dlq.NewOutlook(999, at(0))
 	o.Committed(500, at(0))

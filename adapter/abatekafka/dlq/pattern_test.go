@@ -37,10 +37,16 @@ func TestPatternLeavesOutWhatDiffers(t *testing.T) {
 }
 
 func TestTracePatternIsTheInnermostFrames(t *testing.T) {
-	java := "org.springframework.kafka.listener.ListenerExecutionFailedException: Listener failed\n\tat org.springframework.Adapter.invoke(Adapter.java:99)\n" +
-		"Caused by: java.net.ConnectException: refused 10.0.0.1\n\tat com.shop.Bank.charge(Bank.java:42)\n\tat com.shop.Order$1.handle(Order.java:7)\n\tat com.shop.Main.lambda$run$0(Main.java:1)\n\tat x.y.z(Z.java:1)\n\t... 12 more\n"
-	goTrace := "goroutine 12 [running]:\nruntime/debug.Stack()\n\t/usr/lib/go/src/runtime/debug/stack.go:26 +0x5e\npanic({0x1, 0x2})\n\t/usr/lib/go/src/runtime/panic.go:770 +0x132\n" +
-		"example.com/shop.(*Bank).Charge(0xc000, {0x1, 0x2})\n\t/src/shop/bank.go:42 +0x1d\nexample.com/shop.handle(...)\n\t/src/shop/handle.go:7\ncreated by main.main in goroutine 1\n\t/src/main.go:5 +0x3\n"
+	java := "org.springframework.kafka.listener.ListenerExecutionFailedException: Listener failed\n\tat " +
+		"org.springframework.Adapter.invoke(Adapter.java:99)\n" +
+		"Caused by: java.net.ConnectException: refused 10.0.0.1\n\tat com.shop.Bank.charge(Bank.java:42)\n\tat " +
+		"com.shop.Order$1.handle(Order.java:7)\n\tat com.shop.Main.lambda$run$0(Main.java:1)\n\tat x.y.z(Z.java:1)\n\t... " +
+		"12 more\n"
+	goTrace := "goroutine 12 [running]:\nruntime/debug.Stack()\n\t/usr/lib/go/src/runtime/debug/stack.go:26 " +
+		"+0x5e\npanic({0x1, 0x2})\n\t/usr/lib/go/src/runtime/panic.go:770 +0x132\n" +
+		"example.com/shop.(*Bank).Charge(0xc000, {0x1, 0x2})\n\t/src/shop/bank.go:42 " +
+		"+0x1d\nexample.com/shop.handle(...)\n\t/src/shop/handle.go:7\ncreated by main.main in goroutine " +
+		"1\n\t/src/main.go:5 +0x3\n"
 	for _, test := range [][2]string{
 		{java, "com.shop.Bank.charge < com.shop.Order$<n>.handle < com.shop.Main.lambda$run$<n>"},
 		{goTrace, "example.com/shop.(*Bank).Charge < example.com/shop.handle < created by main.main in goroutine <n>"},
@@ -58,12 +64,15 @@ func TestTracePatternIsTheInnermostFrames(t *testing.T) {
 }
 
 func FuzzPattern(f *testing.F) {
-	for _, s := range []string{"a 1 b", `"x" 'y' 0xff`, "2026-01-01T10:00:00Z", "a8098c1a-f86e-11da-bd1a-00112444be1e", "\tat a.b(c:1)\n", "\xff\xfe", "a(\n\tb:1\n"} {
+	for _, s := range []string{"a 1 b", `"x" 'y' 0xff`, "2026-01-01T10:00:00Z", "a8098c1a-f86e-11da-bd1a-00112444be1e",
+		"\tat a.b(c:1)\n", "\xff\xfe", "a(\n\tb:1\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, p := range []string{dlq.Pattern(text), dlq.TracePattern(text)} {
-			if len(p) > 300 || !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsControl(r) }) {
+			if len(p) > 300 || !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool {
+				return unicode.IsDigit(r) || unicode.IsControl(r)
+			}) {
 				t.Errorf("%q makes %q", text, p)
 			}
 		}

@@ -14,7 +14,8 @@ func TestRampGrowsToTenThousand(t *testing.T) {
 		sizes = append(sizes, r.Begin())
 		r.Count(sizes[len(sizes)-1])
 	}
-	if want := []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 10000, 10000}; !slices.Equal(sizes, want) {
+	if want := []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 10000, 10000}; !slices.Equal(
+		sizes, want) {
 		t.Error(sizes)
 	}
 }
@@ -97,7 +98,8 @@ func FuzzRamp(f *testing.F) {
 				r.Again(now)
 			}
 			_, stop := r.Verdict()
-			if want := back > 0 && float64(back) > limit*float64(sent) || allBack > 0 && float64(allBack) > limit*float64(all); stop != want {
+			if want := back > 0 && float64(back) > limit*float64(sent) ||
+				allBack > 0 && float64(allBack) > limit*float64(all); stop != want {
 				t.Fatalf("stop %v with %d of %d, %d of %d, limit %v", stop, back, sent, allBack, all, limit)
 			}
 			if _, hopeless := r.Hopeless(); hopeless && !stop {

@@ -68,7 +68,8 @@ func TestFolderThatCannotBeUsedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := embedded.Start(embedded.Config{Dir: filepath.Join(file, "data")})
-	if err == nil || !strings.Contains(err.Error(), "folder "+file) || !strings.Contains(err.Error(), "name one that can be written") {
+	if err == nil || !strings.Contains(err.Error(), "folder "+file) ||
+		!strings.Contains(err.Error(), "name one that can be written") {
 		t.Errorf("said %v", err)
 	}
 }
@@ -79,7 +80,8 @@ func TestFailedStartLeavesTheFolderFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := embedded.Start(embedded.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "folder "+dir) || strings.Contains(err.Error(), "in use") {
+		if _, err := embedded.Start(embedded.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "folder "+dir) ||
+			strings.Contains(err.Error(), "in use") {
 			t.Fatalf("said %v", err)
 		}
 	}

@@ -75,7 +75,9 @@ func TestClassIsTheInnermostTypeOrWhatTheErrorSays(t *testing.T) {
 
 func TestTextLeavesOutWhatAGuardAdds(t *testing.T) {
 	inner := errors.New("connection refused")
-	guarded := &abate.Error{Guard: "payments", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: &abate.Error{Reason: abate.ErrDeadline, Err: inner}}
+	guarded := &abate.Error{Guard: "payments", Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: &abate.Error{
+		Reason: abate.ErrDeadline, Err: inner,
+	}}
 	for _, c := range []struct {
 		err  error
 		want string

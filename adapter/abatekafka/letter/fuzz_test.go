@@ -15,12 +15,18 @@ import (
 
 // known are the names that readers look at, and some that only look like them.
 var known = []string{
-	"abate-letter", "abate-id", "abate-failures", "abate-due", "abate-first-failure", "abate-last-failure", "abate-reason", "abate-history", "abate-replays",
-	"abate-replayed-from", "abate-pointer", "abate-identity", "abate-imported", "retry_topic-attempts", "retry_topic-backoff-timestamp", "retry_topic-original-timestamp",
-	"kafka_dlt-original-consumer-group", "kafka_original-topic", "kafka_original-partition", "kafka_original-offset", "kafka_original-timestamp",
-	"kafka_original-timestamp-type", "kafka_exception-fqcn", "kafka_exception-cause-fqcn", "kafka_exception-message", "kafka_exception-stacktrace",
-	"kafka_key-exception-fqcn", "kafka_dlt-original-topic", "kafka_dlt-original-offset", "kafka_dlt-exception-message", "springDeserializerExceptionKey",
-	"__connect.errors.topic", "__connect.errors.offset", "__streams.errors.exception", "__dlq.errors.delivery.count", "kafka_correlationId", "tenant", "",
+	"abate-letter", "abate-id", "abate-failures", "abate-due", "abate-first-failure", "abate-last-failure", "abate-reason",
+	"abate-history", "abate-replays",
+	"abate-replayed-from", "abate-pointer", "abate-identity", "abate-imported", "retry_topic-attempts",
+	"retry_topic-backoff-timestamp", "retry_topic-original-timestamp",
+	"kafka_dlt-original-consumer-group", "kafka_original-topic", "kafka_original-partition", "kafka_original-offset",
+	"kafka_original-timestamp",
+	"kafka_original-timestamp-type", "kafka_exception-fqcn", "kafka_exception-cause-fqcn", "kafka_exception-message",
+	"kafka_exception-stacktrace",
+	"kafka_key-exception-fqcn", "kafka_dlt-original-topic", "kafka_dlt-original-offset", "kafka_dlt-exception-message",
+	"springDeserializerExceptionKey",
+	"__connect.errors.topic", "__connect.errors.offset", "__streams.errors.exception", "__dlq.errors.delivery.count",
+	"kafka_correlationId", "tenant", "",
 }
 
 // headers makes headers out of bytes: the index of a name, a length, the value.
@@ -41,7 +47,8 @@ func FuzzRead(f *testing.F) {
 		before := append([]kgo.RecordHeader(nil), r.Headers...)
 		l, problems := letter.Read(r)
 		sameHeaders(t, r.Headers, before) // a record is shared
-		if !bytes.Equal(l.Key, key) || !bytes.Equal(l.Value, value) || l.Delivery != l.Failures+1 || l.Failures < 0 || l.Replays < 0 {
+		if !bytes.Equal(l.Key, key) || !bytes.Equal(l.Value, value) || l.Delivery != l.Failures+1 || l.Failures < 0 ||
+			l.Replays < 0 {
 			t.Errorf("%+v", l)
 		}
 		for _, p := range problems {
@@ -76,11 +83,13 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("written headers have problems: %v", problems)
 		}
 		sameHeaders(t, again.Headers, l.Headers)
-		if again.Failures != l.Failures || again.Replays != l.Replays || again.Original != l.Original && l.Original.Known() || !again.Due.Equal(l.Due.Truncate(time.Millisecond)) {
+		if again.Failures != l.Failures || again.Replays != l.Replays || again.Original != l.Original && l.Original.Known() ||
+			!again.Due.Equal(l.Due.Truncate(time.Millisecond)) {
 			t.Errorf("read %+v\nthen %+v", l, again)
 		}
 		for shrunk := record(&l, letter.Abate); letter.Shrink(shrunk); { // ends
-			if smaller, _ := letter.Read(shrunk); smaller.Failures != l.Failures || smaller.Original != again.Original || smaller.Identity != again.Identity {
+			if smaller, _ := letter.Read(shrunk); smaller.Failures != l.Failures || smaller.Original != again.Original ||
+				smaller.Identity != again.Identity {
 				t.Errorf("shrinking lost something: %+v", smaller)
 			}
 		}
@@ -116,10 +125,23 @@ func anyLetter(r *rand.Rand) letter.Letter {
 		return ms(r.Int63n(1 << 47))
 	}
 	l := letter.Letter{
-		Dialect: letter.Abate, Original: letter.Place{Topic: some("a", "payments.x_y-z", strings.Repeat("n", 249)), Partition: r.Int31(), Offset: r.Int63()},
-		Timestamp: when(), TimestampType: some("", "CreateTime", "NoTimestampType"), Group: some("", "billing", "a/b c"),
-		Failures: r.Intn(100000), First: when(), Last: when(), Due: when(), Class: some("", "x", "*a.B"), Message: some("", "ä\nb", strings.Repeat("m", letter.MaxMessage)),
-		Trace: some("", "t\n"), Reason: some("", "retry", "exhausted"), Replays: r.Intn(3), Pointer: r.Intn(2) == 0,
+		Dialect: letter.Abate,
+		Original: letter.Place{
+			Topic: some("a", "payments.x_y-z", strings.Repeat("n", 249)), Partition: r.Int31(), Offset: r.Int63(),
+		},
+		Timestamp:     when(),
+		TimestampType: some("", "CreateTime", "NoTimestampType"),
+		Group:         some("", "billing", "a/b c"),
+		Failures:      r.Intn(100000),
+		First:         when(),
+		Last:          when(),
+		Due:           when(),
+		Class:         some("", "x", "*a.B"),
+		Message:       some("", "ä\nb", strings.Repeat("m", letter.MaxMessage)),
+		Trace:         some("", "t\n"),
+		Reason:        some("", "retry", "exhausted"),
+		Replays:       r.Intn(3),
+		Pointer:       r.Intn(2) == 0,
 	}
 	if r.Intn(3) > 0 {
 		l.Hops = 1 + r.Intn(1000)
@@ -127,9 +149,13 @@ func anyLetter(r *rand.Rand) letter.Letter {
 	}
 	l.Delivery = l.Failures + 1
 	for range r.Intn(4) {
-		l.History = append(l.History, letter.Past{Topic: some("", "t"), At: ms(r.Int63n(1 << 47)), Class: some("", "c", "two words")})
+		l.History = append(l.History, letter.Past{
+			Topic: some("", "t"), At: ms(r.Int63n(1 << 47)), Class: some("", "c", "two words"),
+		})
 	}
-	l.Identity = letter.Identity{At: letter.Place{Topic: some("a", "first"), Partition: r.Int31(), Offset: r.Int63()}, Millis: r.Int63() - 1<<62}
+	l.Identity = letter.Identity{
+		At: letter.Place{Topic: some("a", "first"), Partition: r.Int31(), Offset: r.Int63()}, Millis: r.Int63() - 1<<62,
+	}
 	if l.Replays > 0 {
 		l.ReplayedFrom = letter.Place{Topic: "d", Partition: 1, Offset: int64(r.Int31())}
 	}

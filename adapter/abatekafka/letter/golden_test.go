@@ -49,17 +49,26 @@ func sample() letter.Letter {
 		TimestampType: "CreateTime",
 		Identity:      letter.Identity{At: letter.Place{Topic: "payments", Partition: 3, Offset: 17}, Millis: 1750000000000},
 		Group:         "billing",
-		Failures:      2, Delivery: 3,
-		First: ms(1760000001000), Last: ms(1760000031500), Due: ms(1760000331500),
-		ID: "billing/payments/3/1042/2", Hops: 2,
-		Class: "*net.OpError", Message: "connection refused", Trace: "main.charge\n\tcharge.go:12", Reason: "retry",
+		Failures:      2,
+		Delivery:      3,
+		First:         ms(1760000001000),
+		Last:          ms(1760000031500),
+		Due:           ms(1760000331500),
+		ID:            "billing/payments/3/1042/2",
+		Hops:          2,
+		Class:         "*net.OpError",
+		Message:       "connection refused",
+		Trace:         "main.charge\n\tcharge.go:12",
+		Reason:        "retry",
 		History: []letter.Past{
 			{Topic: "payments", At: ms(1760000001000), Class: "*net.OpError"},
 			{Topic: "payments-retry-30s", At: ms(1760000031500), Class: "two words"},
 		},
-		Replays: 1, ReplayedFrom: letter.Place{Topic: "payments-dlq", Partition: 3, Offset: 7},
-		Key: []byte("k"), Value: []byte("v"),
-		Headers: []kgo.RecordHeader{{Key: "a", Value: []byte("1")}, {Key: "a", Value: nil}, {Key: "", Value: []byte{}}},
+		Replays:      1,
+		ReplayedFrom: letter.Place{Topic: "payments-dlq", Partition: 3, Offset: 7},
+		Key:          []byte("k"),
+		Value:        []byte("v"),
+		Headers:      []kgo.RecordHeader{{Key: "a", Value: []byte("1")}, {Key: "a", Value: nil}, {Key: "", Value: []byte{}}},
 	}
 }
 
@@ -108,7 +117,9 @@ func TestOwnHeadersAreTextsAndComeAfterTheOriginals(t *testing.T) {
 		{Key: "abate-first-failure", Value: []byte("2025-10-09T08:53:21.000Z")},
 		{Key: "abate-last-failure", Value: []byte("2025-10-09T08:53:51.500Z")},
 		{Key: "abate-reason", Value: []byte("retry")},
-		{Key: "abate-history", Value: []byte("2025-10-09T08:53:21.000Z payments *net.OpError\n2025-10-09T08:53:51.500Z payments-retry-30s two words")},
+		{Key: "abate-history",
+			Value: []byte("2025-10-09T08:53:21.000Z payments *net.OpError\n2025-10-09T08:53:51.500Z payments-retry-30s two " +
+				"words")},
 		{Key: "abate-replays", Value: []byte("1")},
 		{Key: "abate-replayed-from", Value: []byte("payments-dlq/3/7")},
 		{Key: "abate-identity", Value: []byte("payments/3/17@1750000000000")},
@@ -125,7 +136,8 @@ func TestOwnHeadersAreTextsAndComeAfterTheOriginals(t *testing.T) {
 }
 
 func TestNoHeaderIsWrittenEmpty(t *testing.T) {
-	for _, l := range []letter.Letter{{}, {Original: letter.Place{Topic: "t", Partition: -1, Offset: -1}}, {History: []letter.Past{{}}, Timestamp: ms(-1), Due: ms(0)}} {
+	for _, l := range []letter.Letter{{}, {Original: letter.Place{Topic: "t", Partition: -1, Offset: -1}},
+		{History: []letter.Past{{}}, Timestamp: ms(-1), Due: ms(0)}} {
 		for _, h := range l.AppendHeaders(nil, letter.Abate) {
 			if len(h.Value) == 0 {
 				t.Errorf("%+v: %s is empty", l, h.Key)
@@ -135,9 +147,12 @@ func TestNoHeaderIsWrittenEmpty(t *testing.T) {
 }
 
 func TestTimesAreWrittenAsBigIntegers(t *testing.T) {
-	for at, want := range map[int64]string{0: "00", 1: "01", 127: "7f", 128: "0080", 255: "00ff", 32768: "008000", 1760000000000: "0199c82cc000"} {
+	for at, want := range map[int64]string{
+		0: "00", 1: "01", 127: "7f", 128: "0080", 255: "00ff", 32768: "008000", 1760000000000: "0199c82cc000",
+	} {
 		l := letter.Letter{Due: ms(at)}
-		if got := hex.EncodeToString(valueOf(l.AppendHeaders(nil, letter.Spring), "retry_topic-backoff-timestamp")); got != want {
+		if got := hex.EncodeToString(valueOf(l.AppendHeaders(nil, letter.Spring), "retry_topic-backoff-timestamp")); got !=
+			want {
 			t.Errorf("%d: %s, want %s", at, got, want)
 		}
 	}
@@ -178,13 +193,17 @@ func TestSpringDeadLetterTellsFailuresAndLastTime(t *testing.T) {
 	if problems != nil {
 		t.Error(problems)
 	}
-	if l.Dialect != letter.Spring || l.Failures != 4 || l.Delivery != 5 || !l.Last.Equal(ms(0x01A012AB41BF)) || !l.Timestamp.Equal(ms(0x01A009712548)) {
-		t.Errorf("dialect %q, %d failures, delivery %d, last %v, timestamp %v", l.Dialect, l.Failures, l.Delivery, l.Last, l.Timestamp)
+	if l.Dialect != letter.Spring || l.Failures != 4 || l.Delivery != 5 || !l.Last.Equal(ms(0x01A012AB41BF)) ||
+		!l.Timestamp.Equal(ms(0x01A009712548)) {
+		t.Errorf("dialect %q, %d failures, delivery %d, last %v, timestamp %v", l.Dialect, l.Failures, l.Delivery, l.Last,
+			l.Timestamp)
 	}
-	if (l.Original != letter.Place{Topic: "orders", Partition: 1, Offset: 42}) || l.Group != "svc" || l.TimestampType != "CreateTime" {
+	if (l.Original != letter.Place{Topic: "orders", Partition: 1, Offset: 42}) || l.Group != "svc" ||
+		l.TimestampType != "CreateTime" {
 		t.Errorf("original %v, group %q, type %q", l.Original, l.Group, l.TimestampType)
 	}
-	if l.Class != "java.net.ConnectException" || l.Message != "Listener failed; Connection refused" || l.Trace != "at Main.java" {
+	if l.Class != "java.net.ConnectException" || l.Message != "Listener failed; Connection refused" ||
+		l.Trace != "at Main.java" {
 		t.Errorf("class %q, message %q, trace %q", l.Class, l.Message, l.Trace)
 	}
 	if got := names(l.Headers); !slices.Equal(got, []string{"tenant"}) {
@@ -206,8 +225,10 @@ func TestSpringOutsideRetryTopicsIsRead(t *testing.T) {
 		{Key: "kafka_dlt-exception-stacktrace", Value: []byte("t")},
 		{Key: "kafka_correlationId", Value: []byte("7")}, // of the message
 	}})
-	if problems != nil || l.Dialect != letter.Spring || l.Original != (letter.Place{Topic: "orders", Partition: 1, Offset: 42}) ||
-		!l.Timestamp.Equal(ms(0x01A009712548)) || l.TimestampType != "LogAppendTime" || l.Group != "svc" || l.Class != "c.D" || l.Message != "m" || l.Trace != "t" {
+	if problems != nil || l.Dialect != letter.Spring ||
+		l.Original != (letter.Place{Topic: "orders", Partition: 1, Offset: 42}) ||
+		!l.Timestamp.Equal(ms(0x01A009712548)) || l.TimestampType != "LogAppendTime" || l.Group != "svc" ||
+		l.Class != "c.D" || l.Message != "m" || l.Trace != "t" {
 		t.Errorf("%+v, %v", l, problems)
 	}
 	if got := names(l.Headers); !slices.Equal(got, []string{"kafka_correlationId"}) {
@@ -223,17 +244,21 @@ func TestTextDialectsAreRead(t *testing.T) {
 		fields map[string]string
 		want   letter.Letter
 	}{
-		{"connect", "__connect.errors.", map[string]string{"connector.name": "sink", "task.id": "0", "stage": "VALUE_CONVERTER", "class.name": "x.JsonConverter",
+		{"connect", "__connect.errors.", map[string]string{"connector.name": "sink", "task.id": "0",
+			"stage": "VALUE_CONVERTER", "class.name": "x.JsonConverter",
 			"exception.class.name": "a.B", "exception.message": "m", "exception.stacktrace": "t"},
-			letter.Letter{Dialect: letter.Connect, Original: at, Timestamp: ms(1000), Group: "connect-sink", Class: "a.B", Message: "m", Trace: "t", Reason: "VALUE_CONVERTER", Delivery: 1}},
+			letter.Letter{Dialect: letter.Connect, Original: at, Timestamp: ms(1000), Group: "connect-sink", Class: "a.B",
+				Message: "m", Trace: "t", Reason: "VALUE_CONVERTER", Delivery: 1}},
 		{"streams", "__streams.errors.", map[string]string{"exception": "a.B", "message": "m", "stacktrace": "t"},
 			letter.Letter{Dialect: letter.Streams, Original: at, Class: "a.B", Message: "m", Trace: "t", Delivery: 1}},
 		{"share", "__dlq.errors.", map[string]string{"group": "g", "delivery.count": "5", "message": "m"},
-			letter.Letter{Dialect: letter.Share, Original: at, Group: "g", Message: "m", Failures: 5, Delivery: 6, Pointer: true}},
+			letter.Letter{Dialect: letter.Share, Original: at, Group: "g", Message: "m", Failures: 5, Delivery: 6,
+				Pointer: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rec := &kgo.Record{Timestamp: ms(1000), Headers: []kgo.RecordHeader{{Key: "own", Value: []byte("1")},
-				{Key: c.prefix + "topic", Value: []byte("orders")}, {Key: c.prefix + "partition", Value: []byte("1")}, {Key: c.prefix + "offset", Value: []byte("42")}}}
+				{Key: c.prefix + "topic", Value: []byte("orders")}, {Key: c.prefix + "partition", Value: []byte("1")},
+				{Key: c.prefix + "offset", Value: []byte("42")}}}
 			for name, v := range c.fields {
 				rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: c.prefix + name, Value: []byte(v)})
 			}

@@ -46,12 +46,16 @@ func TestWrongHeadersAreToldAndCountAsAbsent(t *testing.T) {
 		{"__dlq.errors.topic", "a b", "no topic's name"},
 	} {
 		t.Run(fmt.Sprintf("%s=%x", c.header, c.value), func(t *testing.T) {
-			r := &kgo.Record{Topic: "payments-dlq", Partition: 3, Offset: 9, Value: []byte("v"), Headers: []kgo.RecordHeader{{Key: c.header, Value: []byte(c.value)}}}
+			r := &kgo.Record{Topic: "payments-dlq", Partition: 3, Offset: 9, Value: []byte("v"), Headers: []kgo.RecordHeader{
+				{Key: c.header, Value: []byte(c.value)},
+			}}
 			l, problems := letter.Read(r)
-			if len(problems) != 1 || !strings.Contains(problems[0].Error(), c.problem) || !strings.HasPrefix(problems[0].Error(), "payments-dlq/3/9, header "+c.header+": ") {
+			if len(problems) != 1 || !strings.Contains(problems[0].Error(), c.problem) ||
+				!strings.HasPrefix(problems[0].Error(), "payments-dlq/3/9, header "+c.header+": ") {
 				t.Errorf("problems: %v, want one with place, header and %q", problems, c.problem)
 			}
-			if l.Failures != 0 || l.Delivery != 1 || string(l.Value) != "v" || !l.Due.IsZero() || l.Original.Known() || l.Replays != 0 {
+			if l.Failures != 0 || l.Delivery != 1 || string(l.Value) != "v" || !l.Due.IsZero() || l.Original.Known() ||
+				l.Replays != 0 {
 				t.Errorf("%+v", l)
 			}
 		})
@@ -60,7 +64,11 @@ func TestWrongHeadersAreToldAndCountAsAbsent(t *testing.T) {
 
 func TestAttemptsAreReadInEveryFormThatSpringTakes(t *testing.T) {
 	for value, want := range map[string]int{"\x05": 5, "\xff": 255, "\x00\x00\x00\x05": 5, "\x00\x00\x7f\xff": 32767} {
-		l, problems := letter.Read(&kgo.Record{Headers: []kgo.RecordHeader{{Key: "retry_topic-attempts", Value: []byte("junk")}, {Key: "retry_topic-attempts", Value: []byte(value)}}})
+		l, problems := letter.Read(&kgo.Record{
+			Headers: []kgo.RecordHeader{
+				{Key: "retry_topic-attempts", Value: []byte("junk")}, {Key: "retry_topic-attempts", Value: []byte(value)},
+			},
+		})
 		if l.Delivery != want || problems != nil {
 			t.Errorf("% x: delivery %d, want %d; %v", value, l.Delivery, want, problems)
 		}
@@ -69,9 +77,12 @@ func TestAttemptsAreReadInEveryFormThatSpringTakes(t *testing.T) {
 
 func TestTimesAreReadInOneToEightBytes(t *testing.T) {
 	for value, want := range map[string]int64{
-		"\x00": 0, "\x7f": 127, "\x00\x80": 128, "\x01\x99\xc8\x2c\xc0\x00": 1760000000000, "\x00\x00\x01\x99\xc8\x2c\xc0\x00": 1760000000000,
+		"\x00": 0, "\x7f": 127, "\x00\x80": 128, "\x01\x99\xc8\x2c\xc0\x00": 1760000000000,
+		"\x00\x00\x01\x99\xc8\x2c\xc0\x00": 1760000000000,
 	} {
-		l, problems := letter.Read(&kgo.Record{Headers: []kgo.RecordHeader{{Key: "retry_topic-backoff-timestamp", Value: []byte(value)}}})
+		l, problems := letter.Read(&kgo.Record{
+			Headers: []kgo.RecordHeader{{Key: "retry_topic-backoff-timestamp", Value: []byte(value)}},
+		})
 		if !l.Due.Equal(ms(want)) || problems != nil {
 			t.Errorf("% x: due %v, want %v; %v", value, l.Due, ms(want), problems)
 		}
@@ -79,7 +90,9 @@ func TestTimesAreReadInOneToEightBytes(t *testing.T) {
 }
 
 func TestRecordWithoutSuchHeadersIsAFirstDelivery(t *testing.T) {
-	r := &kgo.Record{Topic: "t", Key: []byte("k"), Headers: []kgo.RecordHeader{{Key: "abate-tenant"}, {Key: "kafka_replyTopic"}, {Key: "retry_topic-other"}}}
+	r := &kgo.Record{Topic: "t", Key: []byte("k"), Headers: []kgo.RecordHeader{
+		{Key: "abate-tenant"}, {Key: "kafka_replyTopic"}, {Key: "retry_topic-other"},
+	}}
 	l, problems := letter.Read(r)
 	if l.Dialect != letter.None || l.Delivery != 1 || l.Failures != 0 || len(l.Headers) != 3 || problems != nil {
 		t.Errorf("%+v, %v", l, problems)
@@ -119,7 +132,8 @@ func TestPlaceIsReadAsWritten(t *testing.T) {
 	if got, err := letter.ParsePlace(p.String()); err != nil || got != p {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, s := range []string{"", "a", "a/1", "a/1/", "/1/2", "a/-1/2", "a/1/-2", "a/b/1/2", "a b/1/2", "../1/2", strings.Repeat("a", 250) + "/1/2", "a/2147483648/1"} {
+	for _, s := range []string{"", "a", "a/1", "a/1/", "/1/2", "a/-1/2", "a/1/-2", "a/b/1/2", "a b/1/2", "../1/2",
+		strings.Repeat("a", 250) + "/1/2", "a/2147483648/1"} {
 		if got, err := letter.ParsePlace(s); err == nil {
 			t.Errorf("%q was read as %v", s, got)
 		}
@@ -127,13 +141,18 @@ func TestPlaceIsReadAsWritten(t *testing.T) {
 }
 
 func TestEveryHeaderThatMustNotGoOnIsFound(t *testing.T) {
-	for _, name := range []string{"abate-letter", "abate-id", "abate-failures", "abate-due", "abate-first-failure", "abate-last-failure", "abate-reason", "abate-history",
-		"abate-replays", "abate-replayed-from", "abate-pointer", "springDeserializerExceptionKey", "springDeserializerExceptionValue"} {
-		if h := []kgo.RecordHeader{{Key: ""}, {Key: "s"}, {Key: "abate-x"}, {Key: name}}; !letter.Marked(h) || letter.Marked(h[:3]) {
+	for _, name := range []string{"abate-letter", "abate-id", "abate-failures", "abate-due", "abate-first-failure",
+		"abate-last-failure", "abate-reason", "abate-history",
+		"abate-replays", "abate-replayed-from", "abate-pointer", "springDeserializerExceptionKey",
+		"springDeserializerExceptionValue"} {
+		if h := []kgo.RecordHeader{{Key: ""}, {Key: "s"}, {Key: "abate-x"}, {Key: name}}; !letter.Marked(h) ||
+			letter.Marked(h[:3]) {
 			t.Errorf("%s was not found, or something else was", name)
 		}
 	}
-	if letter.Marked([]kgo.RecordHeader{{Key: "kafka_original-topic"}, {Key: "retry_topic-attempts"}, {Key: "abate-tenant"}}) {
+	if letter.Marked([]kgo.RecordHeader{
+		{Key: "kafka_original-topic"}, {Key: "retry_topic-attempts"}, {Key: "abate-tenant"},
+	}) {
 		t.Error("a header that may be the message's own was found")
 	}
 }

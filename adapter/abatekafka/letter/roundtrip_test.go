@@ -50,12 +50,15 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// Whatever the message brought with it, it has again after each of ten forwards: order, duplicates, nil, names that collide with ours.
+// Whatever the message brought with it, it has again after each of ten forwards: order, duplicates, nil, names that
+// collide with ours.
 func TestOriginalHeadersSurviveForwards(t *testing.T) {
 	originals := []kgo.RecordHeader{
-		{Key: "x", Value: nil}, {Key: "x", Value: []byte{}}, {Key: "", Value: []byte("no name")}, {Key: "x", Value: []byte{0xff, 0}},
+		{Key: "x", Value: nil}, {Key: "x", Value: []byte{}}, {Key: "", Value: []byte("no name")},
+		{Key: "x", Value: []byte{0xff, 0}},
 		{Key: "kafka_original-topic", Value: []byte("not what it seems")}, {Key: "retry_topic-attempts", Value: []byte{1, 2}},
-		{Key: "abate-failures", Value: []byte("99")}, {Key: "__connect.errors.topic", Value: []byte("t")}, {Key: "kafka_dlt-exception-fqcn", Value: []byte("c")},
+		{Key: "abate-failures", Value: []byte("99")}, {Key: "__connect.errors.topic", Value: []byte("t")},
+		{Key: "kafka_dlt-exception-fqcn", Value: []byte("c")},
 		{Key: "kafka_correlationId", Value: []byte{7}}, {Key: "abate-tenant", Value: []byte("t")},
 	}
 	l := sample()
@@ -125,10 +128,12 @@ func TestSpringsWordOnAnOlderForwardDoesNotCount(t *testing.T) {
 func TestOwnHeaderThatLooksLikeTheEndOfTheOthersIsKept(t *testing.T) {
 	for _, h := range [][]kgo.RecordHeader{
 		{{Key: "a"}, {Key: "abate-letter", Value: []byte("1")}, {Key: "kafka_original-topic", Value: []byte("mine")}},
-		{{Key: "springDeserializerExceptionKey"}, {Key: "a"}, {Key: "abate-letter", Value: []byte("1")}, {Key: "b"}, {Key: "abate-letter", Value: []byte("4")}},
+		{{Key: "springDeserializerExceptionKey"}, {Key: "a"}, {Key: "abate-letter", Value: []byte("1")}, {Key: "b"},
+			{Key: "abate-letter", Value: []byte("4")}},
 	} {
 		l, _ := letter.ReadMain(&kgo.Record{Topic: "payments", Headers: h})
-		l.Headers = append(l.Headers, kgo.RecordHeader{Key: "abate-letter", Value: []byte(strconv.Itoa(len(l.Headers)))}, kgo.RecordHeader{Key: "last"})
+		l.Headers = append(l.Headers, kgo.RecordHeader{Key: "abate-letter", Value: []byte(strconv.Itoa(len(l.Headers)))},
+			kgo.RecordHeader{Key: "last"})
 		for range 3 {
 			again, problems := letter.Read(record(&l, letter.Abate))
 			if problems != nil {
@@ -143,7 +148,9 @@ func TestOwnHeaderThatLooksLikeTheEndOfTheOthersIsKept(t *testing.T) {
 func TestHeadersAddedLaterAreKept(t *testing.T) {
 	l := sample()
 	r := record(&l, letter.Abate)
-	r.Headers = append(r.Headers, kgo.RecordHeader{Key: "traceparent", Value: []byte("00-1")}, kgo.RecordHeader{Key: "springDeserializerExceptionKey", Value: []byte{0xac}})
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: "traceparent", Value: []byte("00-1")}, kgo.RecordHeader{
+		Key: "springDeserializerExceptionKey", Value: []byte{0xac},
+	})
 	got, _ := letter.Read(r)
 	l.Headers = append(l.Headers, kgo.RecordHeader{Key: "traceparent", Value: []byte("00-1")})
 	same(t, got, l)

@@ -13,7 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// springRecords reads records that a real Spring Kafka wrote: tests/brokertest/spring_test.go keeps them, and checks that Spring still writes such.
+// springRecords reads records that a real Spring Kafka wrote: tests/brokertest/spring_test.go keeps them, and checks
+// that Spring still writes such.
 func springRecords(t *testing.T, name string) (all []*kgo.Record) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
@@ -36,7 +37,8 @@ func springRecords(t *testing.T, name string) (all []*kgo.Record) {
 		t.Fatal(err)
 	}
 	for _, k := range kept {
-		r := &kgo.Record{Topic: k.Topic, Partition: k.Partition, Offset: k.Offset, Timestamp: ms(k.Timestamp), Key: k.Key, Value: k.Value}
+		r := &kgo.Record{Topic: k.Topic, Partition: k.Partition, Offset: k.Offset, Timestamp: ms(k.Timestamp), Key: k.Key,
+			Value: k.Value}
 		for _, h := range k.Headers {
 			var value []byte
 			if h.Text != nil {
@@ -65,16 +67,19 @@ func TestRecordsOfARealSpringAreRead(t *testing.T) {
 			if len(problems) > 0 || l.Dialect != letter.Spring {
 				t.Errorf("%s: dialect %s, problems %v", r.Topic, l.Dialect, problems)
 			}
-			if main, _, _ := strings.Cut(strings.TrimSuffix(r.Topic, "-dlt"), "-retry"); l.Original != (letter.Place{Topic: main}) || l.Group != "billing-"+main {
+			if main, _, _ := strings.Cut(strings.TrimSuffix(r.Topic, "-dlt"), "-retry"); l.Original !=
+				(letter.Place{Topic: main}) || l.Group != "billing-"+main {
 				t.Errorf("%s: original %v of group %s", r.Topic, l.Original, l.Group)
 			}
 			if age := r.Timestamp.Sub(l.Timestamp); age < 5*time.Second || age > time.Hour || l.TimestampType != "CreateTime" {
 				t.Errorf("%s: the original was written at %v (%s), this at %v", r.Topic, l.Timestamp, l.TimestampType, r.Timestamp)
 			}
-			if l.Class != "java.lang.IllegalStateException" || !strings.HasSuffix(l.Message, "no stock for order-7") || !strings.Contains(l.Trace, "abate.Main") {
+			if l.Class != "java.lang.IllegalStateException" || !strings.HasSuffix(l.Message, "no stock for order-7") ||
+				!strings.Contains(l.Trace, "abate.Main") {
 				t.Errorf("%s: class %q, message %q, trace %q", r.Topic, l.Class, l.Message, l.Trace)
 			}
-			if got := names(l.Headers); string(l.Key) != "order-7" || !bytes.Equal(l.Value, []byte{0, 1, 0xfe, 0xff}) || strings.Join(got, " ") != "event-id same same empty" {
+			if got := names(l.Headers); string(l.Key) != "order-7" || !bytes.Equal(l.Value, []byte{0, 1, 0xfe, 0xff}) ||
+				strings.Join(got, " ") != "event-id same same empty" {
 				t.Errorf("%s: %q = %x with %v", r.Topic, l.Key, l.Value, got)
 			} else if l.Headers[2].Value != nil || l.Headers[3].Value == nil {
 				t.Errorf("%s: nil and empty values are not what they were: %v", r.Topic, l.Headers)
@@ -107,7 +112,8 @@ func TestWhatARealSpringWroteWeWriteByteForByte(t *testing.T) {
 			ours := l.AppendHeaders(nil, dialect)
 			compared := 0
 			for _, h := range r.Headers {
-				if !strings.HasPrefix(h.Key, "retry_topic-") && !strings.HasPrefix(h.Key, "kafka_original-") && h.Key != "kafka_dlt-original-consumer-group" {
+				if !strings.HasPrefix(h.Key, "retry_topic-") && !strings.HasPrefix(h.Key, "kafka_original-") &&
+					h.Key != "kafka_dlt-original-consumer-group" {
 					continue
 				}
 				compared++

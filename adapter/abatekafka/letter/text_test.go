@@ -15,7 +15,8 @@ func TestCutKeepsUTF8AndTheLimit(t *testing.T) {
 		limit int
 		want  string
 	}{
-		{"abc", 3, "abc"}, {"abcdef", 5, "ab…"}, {"ääää", 7, "ää…"}, {"ääää", 6, "ä…"}, {"abc", 0, ""}, {"abc", 2, ""}, {"", 5, ""},
+		{"abc", 3, "abc"}, {"abcdef", 5, "ab…"}, {"ääää", 7, "ää…"}, {"ääää", 6, "ä…"}, {"abc", 0, ""}, {"abc", 2, ""},
+		{"", 5, ""},
 		{"a\xffb", 5, "a�b"}, {"\xff\xff\xff", 5, "�"}, {"abc", -1, ""},
 	} {
 		if got := letter.Cut(c.s, c.limit); got != c.want {
@@ -69,7 +70,8 @@ func TestHistoryWithOddNamesIsRead(t *testing.T) {
 	l := sample()
 	l.History = []letter.Past{{Topic: "", At: ms(1), Class: ""}, {Topic: "t", At: ms(2), Class: "two\nlines"}}
 	got, problems := letter.Read(record(&l, letter.Abate))
-	if problems != nil || len(got.History) != 2 || got.History[0] != (letter.Past{At: ms(1)}) || got.History[1].Class != "two lines" {
+	if problems != nil || len(got.History) != 2 || got.History[0] != (letter.Past{At: ms(1)}) ||
+		got.History[1].Class != "two lines" {
 		t.Errorf("%v, %v", got.History, problems)
 	}
 }
@@ -77,7 +79,8 @@ func TestHistoryWithOddNamesIsRead(t *testing.T) {
 func TestTimesAreWrittenToTheMillisecondInUTC(t *testing.T) {
 	l := sample()
 	l.First = time.Date(2026, 1, 31, 16, 4, 5, 123_999_999, time.FixedZone("", 3600))
-	if got := string(valueOf(l.AppendHeaders(nil, letter.Abate), "abate-first-failure")); got != "2026-01-31T15:04:05.123Z" {
+	if got := string(valueOf(l.AppendHeaders(nil, letter.Abate), "abate-first-failure")); got !=
+		"2026-01-31T15:04:05.123Z" {
 		t.Error(got)
 	}
 }

@@ -28,9 +28,11 @@ func Parse(raw string) (*Address, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
 	case !ok && cli.IsAddress(raw):
-		return nil, fmt.Errorf("%q has no scheme: write tcp://%s, or the scheme of what is there: %s", Hidden(raw), Hidden(raw), Schemes)
+		return nil, fmt.Errorf("%q has no scheme: write tcp://%s, or the scheme of what is there: %s", Hidden(raw),
+			Hidden(raw), Schemes)
 	case !ok:
-		return nil, fmt.Errorf("%q is not a target: write for example tcp://127.0.0.1:5432; a program goes after --", Hidden(raw))
+		return nil, fmt.Errorf("%q is not a target: write for example tcp://127.0.0.1:5432; a program goes after --",
+			Hidden(raw))
 	}
 	a := &Address{Raw: strings.ToLower(scheme) + "://" + rest, Scheme: strings.ToLower(scheme)}
 	if strings.Trim(a.Scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "" || scheme == "" {
@@ -96,7 +98,8 @@ func (a *Address) Secrets() (all []string) {
 		all = append(all, a.Password, url.PathEscape(a.Password), url.QueryEscape(a.Password), a.written)
 	}
 	for key, values := range a.Query {
-		if key = strings.ToLower(key); !strings.Contains(key, "pass") && !strings.Contains(key, "secret") && !strings.Contains(key, "token") {
+		if key = strings.ToLower(key); !strings.Contains(key, "pass") && !strings.Contains(key, "secret") &&
+			!strings.Contains(key, "token") {
 			continue
 		}
 		for _, v := range values {
@@ -127,7 +130,8 @@ func (a *Address) List(standard string) (all []string, err error) {
 			wrong = append(wrong, errors.New("the host is missing"))
 		case err != nil && !strings.Contains(strings.TrimSuffix(one, "]"), ":") && standard == "":
 			wrong = append(wrong, fmt.Errorf("the port is missing: write %s://%s:PORT", a.Scheme, one))
-		case err != nil && standard != "" && (!strings.Contains(one, ":") || strings.HasPrefix(one, "[") && strings.HasSuffix(one, "]")):
+		case err != nil && standard != "" &&
+			(!strings.Contains(one, ":") || strings.HasPrefix(one, "[") && strings.HasSuffix(one, "]")):
 			all = append(all, net.JoinHostPort(strings.Trim(one, "[]"), standard))
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%q is not HOST:PORT; an IPv6 address stands in brackets: [::1]:5432", one))
@@ -166,7 +170,8 @@ func WithoutAddress(err error) error {
 const Schemes = "postgres, redis, rediss, kafka, kafka+ssl, http, https, mysql, tcp and unix"
 
 // All are the schemes that some program of ours knows.
-var All = []string{"postgres", "postgresql", "redis", "rediss", "kafka", "kafka+ssl", "http", "https", "mysql", "tcp", "unix"}
+var All = []string{"postgres", "postgresql", "redis", "rediss", "kafka", "kafka+ssl", "http", "https", "mysql",
+	"tcp", "unix"}
 
 // Prober makes the question for an address.
 type Prober func(a *Address) (func(context.Context) error, error)

@@ -37,7 +37,8 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Rate: 100, Partitions: 5, Workers: 15, ServiceTime: 100 * time.Millisecond, Places: 900,
-		Before: 6 * time.Second, Outage: 6 * time.Second, After: 46 * time.Second, Within: 46 * time.Second, MostLoad: 1.5, Seed: 1,
+		Before: 6 * time.Second, Outage: 6 * time.Second, After: 46 * time.Second, Within: 46 * time.Second,
+		MostLoad: 1.5, Seed: 1,
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/abate-go/abate/policyfile"
 )
 
-// small is a drill of a few seconds: long enough for retry topics without a guard to give messages up, too short to work everything off.
+// small is a drill of a few seconds: long enough for retry topics without a guard to give messages up, too short to
+// work everything off.
 func small() kafkadrill.Config {
 	c := kafkadrill.Default()
 	c.Rate, c.Partitions = 60, 2
@@ -24,7 +25,8 @@ func small() kafkadrill.Config {
 	return c
 }
 
-// What is true of every drill, on a machine of any speed: nothing is lost, and nobody but the unguarded act gives messages up.
+// What is true of every drill, on a machine of any speed: nothing is lost, and nobody but the unguarded act gives
+// messages up.
 func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
@@ -38,7 +40,8 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	}
 	for _, a := range r.Acts {
 		if a.Written == 0 || a.Handled == 0 || a.Handled+a.DeadLetters+a.Left != a.Written {
-			t.Errorf("%s: %d written are %d handled, %d dead letters and %d left", a.Act, a.Written, a.Handled, a.DeadLetters, a.Left)
+			t.Errorf("%s: %d written are %d handled, %d dead letters and %d left", a.Act, a.Written, a.Handled,
+				a.DeadLetters, a.Left)
 		}
 		if a.Twice != 0 {
 			t.Errorf("%s: %d messages were handled more than once", a.Act, a.Twice)
@@ -48,7 +51,8 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 			written, attempts = written+p.Written, attempts+p.Attempts
 		}
 		if written != a.Written || attempts != a.Attempts {
-			t.Errorf("%s: the seconds have %d messages and %d attempts, the act %d and %d", a.Act, written, attempts, a.Written, a.Attempts)
+			t.Errorf("%s: the seconds have %d messages and %d attempts, the act %d and %d", a.Act, written, attempts, a.Written,
+				a.Attempts)
 		}
 	}
 	unguarded, guarded := r.Acts[0], r.Acts[1]
@@ -66,7 +70,9 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	}
 	var text strings.Builder
 	r.Report(&text)
-	for _, want := range []string{"messages written", "unguarded: attempts", "guarded: attempts", "▲ outage of 10 s", "Guarded: "} {
+	for _, want := range []string{
+		"messages written", "unguarded: attempts", "guarded: attempts", "▲ outage of 10 s", "Guarded: ",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
@@ -163,7 +169,9 @@ func TestProblemsAreAllTold(t *testing.T) {
 	}
 	c := kafkadrill.Config{Rate: 5, Within: time.Hour}
 	found := strings.Join(c.Problems(), "\n")
-	for _, want := range []string{"rate: 5", "partitions: 0", "workers: 0", "before: 0s", "outage: 0s", "after: 0s", "within: 1h0m0s"} {
+	for _, want := range []string{
+		"rate: 5", "partitions: 0", "workers: 0", "before: 0s", "outage: 0s", "after: 0s", "within: 1h0m0s",
+	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("nothing says %q:\n%s", want, found)
 		}
@@ -191,8 +199,10 @@ func TestBothActsHaveTheSameRetryTopics(t *testing.T) {
 			t.Fatalf("%s has no policy", name)
 		}
 		tiers[i] = p.Kafka.Tiers
-		if guarded := name == kafkadrill.Guarded; p.RetryBudget.Enabled() != guarded || p.CircuitBreaker.Enabled() != guarded || p.Kafka.Drain.Disabled == guarded {
-			t.Errorf("%s: budget %v, breaker %v, drain disabled %v", name, p.RetryBudget.Enabled(), p.CircuitBreaker.Enabled(), p.Kafka.Drain.Disabled)
+		if guarded := name == kafkadrill.Guarded; p.RetryBudget.Enabled() != guarded ||
+			p.CircuitBreaker.Enabled() != guarded || p.Kafka.Drain.Disabled == guarded {
+			t.Errorf("%s: budget %v, breaker %v, drain disabled %v", name, p.RetryBudget.Enabled(), p.CircuitBreaker.Enabled(),
+				p.Kafka.Drain.Disabled)
 		}
 	}
 	if len(tiers[0]) == 0 || !slices.Equal(tiers[0], tiers[1]) {
@@ -223,7 +233,9 @@ func TestEveryWayToFailIsNamed(t *testing.T) {
 
 func TestReportIsAsWideAsATerminal(t *testing.T) {
 	drained := 48.4
-	r := &kafkadrill.Result{Passed: true, Setup: kafkadrill.Setup{CapacityPerSecond: 150, BeforeSeconds: 5, OutageSeconds: 6, AfterSeconds: 54}}
+	r := &kafkadrill.Result{
+		Passed: true, Setup: kafkadrill.Setup{CapacityPerSecond: 150, BeforeSeconds: 5, OutageSeconds: 6, AfterSeconds: 54},
+	}
 	for _, name := range []string{kafkadrill.Unguarded, kafkadrill.Guarded} {
 		a := kafkadrill.ActResult{Act: name, Written: 1_234_567, Handled: 999, DeadLetters: 1000, Load: 12.4}
 		if name == kafkadrill.Guarded {

@@ -28,7 +28,8 @@ type recorder struct {
 
 func newRecorder(since func() time.Duration) *recorder {
 	return &recorder{
-		since: since, writes: map[string]time.Duration{}, handled: map[string]int{}, dead: map[string]bool{}, lastDone: map[string]time.Duration{},
+		since: since, writes: map[string]time.Duration{}, handled: map[string]int{}, dead: map[string]bool{},
+		lastDone: map[string]time.Duration{},
 	}
 }
 

@@ -66,8 +66,10 @@ type Point struct {
 
 func (c Config) setup() Setup {
 	s := Setup{
-		Broker: "embedded", RatePerSecond: c.Rate, CapacityPerSecond: c.Capacity(), Partitions: c.Partitions, BeforeSeconds: c.Before.Seconds(),
-		OutageSeconds: c.Outage.Seconds(), AfterSeconds: c.After.Seconds(), WithinSeconds: c.Within.Seconds(), MostLoad: c.MostLoad,
+		Broker: "embedded", RatePerSecond: c.Rate, CapacityPerSecond: c.Capacity(), Partitions: c.Partitions,
+		BeforeSeconds: c.Before.Seconds(),
+		OutageSeconds: c.Outage.Seconds(), AfterSeconds: c.After.Seconds(), WithinSeconds: c.Within.Seconds(),
+		MostLoad: c.MostLoad,
 	}
 	if len(c.Brokers) > 0 {
 		s.Broker = fmt.Sprint(c.Brokers)
@@ -114,7 +116,8 @@ func (c Config) expectations(a *ActResult) (list []expectation) {
 	count(a.DeadLetters, "a dead letter", "%d messages are dead letters")
 	count(a.Twice, "handled more than once", "%d messages were handled more than once")
 	expect(fmt.Sprintf("busiest second after the outage <= %.3g x before it", c.MostLoad), a.Load <= c.MostLoad, &a.Load,
-		"the busiest second after the outage had %.2f times the load of the busiest before, more than %.2f", a.Load, c.MostLoad)
+		"the busiest second after the outage had %.2f times the load of the busiest before, more than %.2f", a.Load,
+		c.MostLoad)
 	inTime := a.DrainedSeconds != nil && *a.DrainedSeconds <= c.Within.Seconds()
 	expect(fmt.Sprintf("backlog is worked off within %v", c.Within), inTime, a.DrainedSeconds,
 		"the backlog was not worked off within %v", c.Within)
@@ -152,7 +155,8 @@ func (r *recorder) result(c Config, name string) *ActResult {
 		b := sumOf(r.bins[from:min(from+int(time.Second/tick), len(r.bins))])
 		left += b.written - b.handled - b.dead
 		a.Series = append(a.Series, Point{
-			AtSeconds: (time.Duration(from) * tick).Seconds(), Written: b.written, Attempts: b.attempts, Handled: b.handled, Dead: b.dead,
+			AtSeconds: (time.Duration(from) * tick).Seconds(), Written: b.written, Attempts: b.attempts, Handled: b.handled,
+			Dead: b.dead,
 			Left: max(left, 0),
 		})
 	}

@@ -84,7 +84,8 @@ func knownMetrics(t testing.TB) []string {
 }
 
 // namedMetrics are words that can only be metrics of ours.
-var namedMetrics = regexp.MustCompile(`\b(?:abate_[a-z0-9_]+|circuit_breaker_[a-z_]+|http_client_[a-z_]+|grpc_client_[a-z_]+|shed_[a-z_]+|rate_limit_[a-z]+_[a-z_]+|abate:[a-z0-9_:]+)\b`)
+var namedMetrics = regexp.MustCompile(
+	`\b(?:abate_[a-z0-9_]+|circuit_breaker_[a-z_]+|http_client_[a-z_]+|grpc_client_[a-z_]+|shed_[a-z_]+|rate_limit_[a-z]+_[a-z_]+|abate:[a-z0-9_:]+)\b`)
 
 func TestTheRulesReadOnlyMetricsThereAre(t *testing.T) {
 	rules := writtenRules(t, rulesOf(t, everyAlertPolicy))
@@ -145,7 +146,9 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{"# " + name + "\n", "**Means.**", "**Users see**", "**Look here first**", "**Do**", "**Do not**", "**Over when**"} {
+		for _, part := range []string{
+			"# " + name + "\n", "**Means.**", "**Users see**", "**Look here first**", "**Do**", "**Do not**", "**Over when**",
+		} {
 			if !strings.Contains(string(text), part) {
 				t.Errorf("%s has no %s", page, part)
 			}

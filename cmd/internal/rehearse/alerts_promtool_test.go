@@ -55,12 +55,14 @@ type wantAlert struct {
 
 // noAlert wants nothing to have fired from the start until at.
 func noAlert(at time.Duration) exprTest {
-	return exprTest{Expr: `count_over_time(ALERTS{alertstate="firing"}[` + prometheusTime(at) + `])`, At: prometheusTime(at)}
+	return exprTest{Expr: `count_over_time(ALERTS{alertstate="firing"}[` + prometheusTime(at) + `])`,
+		At: prometheusTime(at)}
 }
 
 // noAlertBut is noAlert, but for some alerts, named by a pattern.
 func noAlertBut(at time.Duration, names string) exprTest {
-	return exprTest{Expr: `count_over_time(ALERTS{alertstate="firing", alertname!~"` + names + `"}[` + prometheusTime(at) + `])`, At: prometheusTime(at)}
+	return exprTest{Expr: `count_over_time(ALERTS{alertstate="firing", alertname!~"` + names + `"}[` + prometheusTime(at) +
+		`])`, At: prometheusTime(at)}
 }
 
 // firing wants an alert to be firing at a time.
@@ -72,13 +74,15 @@ func firing(name, severity string, at time.Duration) exprTest {
 
 // notFiring wants an alert not to be firing at a time.
 func notFiring(name, severity string, at time.Duration) exprTest {
-	return exprTest{Expr: `group(ALERTS{alertstate="firing", alertname="` + name + `", severity="` + severity + `"})`, At: prometheusTime(at)}
+	return exprTest{Expr: `group(ALERTS{alertstate="firing", alertname="` + name + `", severity="` + severity + `"})`,
+		At: prometheusTime(at)}
 }
 
 // firstFires wants an alert to fire first after from and at the latest at to, which is at most an hour after from.
 func firstFires(name, severity string, from, to time.Duration) []exprTest {
 	early := notFiring(name, severity, from)
-	early.Expr = `group(last_over_time(ALERTS{alertstate="firing", alertname="` + name + `", severity="` + severity + `"}[` + prometheusTime(from) + `]))`
+	early.Expr = `group(last_over_time(ALERTS{alertstate="firing", alertname="` + name + `", severity="` + severity +
+		`"}[` + prometheusTime(from) + `]))`
 	return []exprTest{early, firing(name, severity, to)}
 }
 
@@ -93,7 +97,8 @@ func rulesOf(t testing.TB, policy string, flags ...string) string {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := ExportCommand(context.Background(), append([]string{"prometheus-rules", "-c", from, "-o", to}, flags...), &out, &errs); code != 0 || out.Len()+errs.Len() > 0 {
+	if code := ExportCommand(context.Background(), append([]string{"prometheus-rules", "-c", from, "-o", to}, flags...),
+		&out, &errs); code != 0 || out.Len()+errs.Len() > 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	return to
@@ -111,7 +116,9 @@ func testRulesEvery(t testing.TB, interval, rules string, tests ...ruleTest) str
 	for i := range tests {
 		tests[i].Interval = prometheusTime(scraping)
 	}
-	text, err := yaml.Marshal(map[string]any{"rule_files": []string{rules}, "evaluation_interval": interval, "tests": tests})
+	text, err := yaml.Marshal(map[string]any{
+		"rule_files": []string{rules}, "evaluation_interval": interval, "tests": tests,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +126,8 @@ func testRulesEvery(t testing.TB, interval, rules string, tests ...ruleTest) str
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "test", "rules", file).CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), needs.Program(t, "promtool", "prometheus"), "test", "rules",
+		file).CombinedOutput()
 	if err == nil {
 		return ""
 	}

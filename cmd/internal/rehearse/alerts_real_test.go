@@ -24,20 +24,23 @@ import (
 )
 
 // At alertscale 1 the alerts and the drill are of full size, and the test takes eight minutes: it needs -timeout 30m.
-var alertScale = flag.Float64("alertscale", 0.1, "factor for all times of the alerts that a real Prometheus watches a drill with")
+var alertScale = flag.Float64("alertscale", 0.1, "factor for all times of the alerts that a real Prometheus watches "+
+	"a drill with")
 
 // realPrometheus starts a Prometheus that scrapes target under rules, and returns its address.
 func realPrometheus(t testing.TB, target, rules string, scrape time.Duration) string {
 	t.Helper()
 	dir, address := t.TempDir(), clitest.FreeAddress(t)
-	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms, evaluation_interval: %[1]dms}\nrule_files: [%[2]q]\nscrape_configs: [{job_name: drill, static_configs: [{targets: [%[3]q]}]}]\n",
+	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms, evaluation_interval: "+
+		"%[1]dms}\nrule_files: [%[2]q]\nscrape_configs: [{job_name: drill, static_configs: [{targets: [%[3]q]}]}]\n",
 		scrape.Milliseconds(), rules, target)
 	file := filepath.Join(dir, "prometheus.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	server := exec.Command(needs.Program(t, "prometheus"), "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	server := exec.Command(needs.Program(t, "prometheus"), "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--storage.tsdb.retention.time=1h", "--web.listen-address="+address, "--log.level=warn")
 	server.Stdout, server.Stderr = &said, &said
 	if err := server.Start(); err != nil {
@@ -128,8 +131,9 @@ func quickstartPolicy(t testing.TB, variant string) string {
 	return ""
 }
 
-// watchedAct plays an act of the built-in drill while a real Prometheus watches it under the rules of the act's policy, and returns which
-// alerts fired when, when the trouble began, and whether the act went as it should: on a machine that is busy with other things it may not.
+// watchedAct plays an act of the built-in drill while a real Prometheus watches it under the rules of the act's policy,
+// and returns which alerts fired when, when the trouble began, and whether the act went as it should: on a machine that
+// is busy with other things it may not.
 func watchedAct(t testing.TB, act string) (alerts map[string]firedFor, began time.Time, passed bool) {
 	t.Helper()
 	const before = 4 * time.Second
@@ -139,12 +143,16 @@ func watchedAct(t testing.TB, act string) (alerts map[string]firedFor, began tim
 	prometheus := realPrometheus(t, target, rules, time.Duration(float64(10*time.Second)**alertScale))
 	var out, errs bytes.Buffer
 	from := time.Now()
-	code := everything.DrillCommand(context.Background(), []string{"--admin", target, "--act", act, "--quiet", "--before", before.String(), "--outage", seconds(30), "--after", seconds(200)}, &out, &errs)
+	code := everything.DrillCommand(context.Background(), []string{
+		"--admin", target, "--act", act, "--quiet", "--before", before.String(), "--outage", seconds(30), "--after",
+		seconds(200),
+	}, &out, &errs)
 	if code > 1 {
 		t.Fatalf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	to := time.Now()
-	calls := seriesSeen(t, prometheus, `abate_calls_total{service="payment-service"} > 0`, from, to, "service")["payment-service"]
+	calls := seriesSeen(t, prometheus, `abate_calls_total{service="payment-service"} > 0`, from, to,
+		"service")["payment-service"]
 	if calls.first.IsZero() {
 		t.Fatal("Prometheus has seen no calls")
 	}

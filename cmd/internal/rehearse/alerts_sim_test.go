@@ -21,12 +21,14 @@ services:
 
 // alertWorld is a scenario: three programs that send 60 requests a second to a service that can do 100.
 func alertWorld(policy string, duration time.Duration, faults ...string) string {
-	return fmt.Sprintf("duration: %v\nwarmUp: 0s\nclients:\n%sservices:\n  payment-service: {workers: 10, serviceTime: exponential 100ms, queue: {limit: 1000}}\nfaults:\n%svariants:\n  only:\n    policy:\n      %s\n",
-		duration, checkoutPods(60), "  - {"+strings.Join(faults, "}\n  - {")+"}\n", strings.ReplaceAll(strings.TrimSpace(policy), "\n", "\n      "))
+	return fmt.Sprintf("duration: %v\nwarmUp: 0s\nclients:\n%sservices:\n  payment-service: {workers: 10, serviceTime: "+
+		"exponential 100ms, queue: {limit: 1000}}\nfaults:\n%svariants:\n  only:\n    policy:\n      %s\n",
+		duration, checkoutPods(60), "  - {"+strings.Join(faults, "}\n  - {")+"}\n",
+		strings.ReplaceAll(strings.TrimSpace(policy), "\n", "\n      "))
 }
 
-// blips is what happens in an hour in which all is well: one request in 200 fails, and now and then more for a moment; a garbage collection, a
-// lost switch, a deployment pod by pod, a crash, a busy quarter of an hour.
+// blips is what happens in an hour in which all is well: one request in 200 fails, and now and then more for a moment;
+// a garbage collection, a lost switch, a deployment pod by pod, a crash, a busy quarter of an hour.
 var blips = []string{
 	"at: 0s, for: 1h, errors: payment-service, rate: 0.005",
 	"at: 3m, for: 5s, outage: payment-service, mode: fail",
@@ -45,7 +47,8 @@ var blips = []string{
 
 // someRetries wants the blips to have been there: without them no alert would be no wonder.
 var someRetries = exprTest{
-	Expr: `max_over_time(abate:retry_share:ratio_rate1m[1h]) > bool 0.05 and max_over_time(abate:circuit_open:instances[1h]) > bool 0`, At: "3600s",
+	Expr: `max_over_time(abate:retry_share:ratio_rate1m[1h]) > bool 0.05 and ` +
+		`max_over_time(abate:circuit_open:instances[1h]) > bool 0`, At: "3600s",
 	Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}},
 }
 
@@ -57,8 +60,9 @@ func TestAnHourOfHealthyTrafficWithBlipsRaisesNoAlert(t *testing.T) {
 	rules := rulesOf(t, guardedPolicy)
 	for seed := range seeds {
 		rulesHold(t, rules, ruleTest{
-			Name: fmt.Sprintf("seed %d", seed), Series: simulated(t, alertWorld(guardedPolicy, time.Hour+time.Minute, blips...), seed),
-			Exprs: []exprTest{noAlert(time.Hour), someRetries},
+			Name:   fmt.Sprintf("seed %d", seed),
+			Series: simulated(t, alertWorld(guardedPolicy, time.Hour+time.Minute, blips...), seed),
+			Exprs:  []exprTest{noAlert(time.Hour), someRetries},
 		})
 	}
 }
@@ -70,16 +74,19 @@ const (
 )
 
 func TestAStormFiresWithinHalfAMinuteOfItsForAndGoesOn(t *testing.T) {
-	series := simulated(t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
+	series := simulated(
+		t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
 	begin, end := stormAt+2*time.Minute, stormAt+2*time.Minute+late
 	exprs := append(firstFires("RequestAmplification", warn, begin, end), firstFires("HighRetryRate", warn, begin, end)...)
 	exprs = append(exprs, firstFires("RequestAmplification", pager, stormAt+time.Minute, stormAt+2*time.Minute)...)
-	exprs = append(exprs, noAlert(stormAt), firing("RequestAmplification", pager, 25*time.Minute)) // long after the outage: the storm feeds itself
+	// long after the outage: the storm feeds itself
+	exprs = append(exprs, noAlert(stormAt), firing("RequestAmplification", pager, 25*time.Minute))
 	rulesHold(t, rulesOf(t, naivePolicy), ruleTest{Series: series, Exprs: exprs})
 }
 
 func TestTheSameOutageUnderAGuardRaisesNoAlert(t *testing.T) {
-	series := simulated(t, alertWorld(guardedPolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
+	series := simulated(
+		t, alertWorld(guardedPolicy, 25*time.Minute, "at: 10m, for: 60s, outage: payment-service, mode: hang"), 1)
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: []exprTest{noAlert(25 * time.Minute)}})
 }
 
@@ -97,7 +104,8 @@ func TestRestartsNeitherRaiseNorEndAnAlert(t *testing.T) {
 	healthy := simulated(t, alertWorld(guardedPolicy, 25*time.Minute, append(all("10m"), all("15m10s")...)...), 1)
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: healthy, Exprs: []exprTest{noAlert(25 * time.Minute)}})
 
-	storm := simulated(t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 10m, errors: payment-service", "at: 15m, for: 20s, restart: checkout-1", "at: 16m, for: 20s, restart: checkout-2"), 1)
+	storm := simulated(t, alertWorld(naivePolicy, 25*time.Minute, "at: 10m, for: 10m, errors: payment-service",
+		"at: 15m, for: 20s, restart: checkout-1", "at: 16m, for: 20s, restart: checkout-2"), 1)
 	var through []exprTest
 	for at := 13 * time.Minute; at < 20*time.Minute; at += 5 * time.Second {
 		through = append(through, firing("RequestAmplification", pager, at))
@@ -109,27 +117,35 @@ func TestALongOutageUnderAGuardOpensTheCircuitAndSaysSo(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
-	series := simulated(t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: fail"), 1)
-	exprs := append(firstFires("CircuitBreakerOpen", pager, stormAt+2*time.Minute, stormAt+2*time.Minute+late), noAlertBut(30*time.Minute, "CircuitBreakerOpen"),
+	series := simulated(
+		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 10m, outage: payment-service, mode: fail"), 1)
+	exprs := append(firstFires("CircuitBreakerOpen", pager, stormAt+2*time.Minute, stormAt+2*time.Minute+late),
+		noAlertBut(30*time.Minute, "CircuitBreakerOpen"),
 		firing("CircuitBreakerOpen", pager, 20*time.Minute), notFiring("CircuitBreakerOpen", pager, 22*time.Minute))
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }
 
 // Retries hide 6 % failures: who looks at errors sees nothing yet.
 func TestADegradedDependencyIsSeenBeforeItsErrorsAre(t *testing.T) {
-	series := simulated(t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 15m, errors: payment-service, rate: 0.06"), 1)
-	exprs := append(firstFires("DependencyDegraded", warn, stormAt+5*time.Minute, stormAt+6*time.Minute), noAlertBut(30*time.Minute, "DependencyDegraded"),
-		exprTest{Expr: "max_over_time(abate:call_failures:ratio_rate1m[30m]) < bool 0.02", At: "1800s", Samples: []sample{{`{job="checkout", service="payment-service"}`, 1}}},
+	series := simulated(
+		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 15m, errors: payment-service, rate: 0.06"), 1)
+	exprs := append(firstFires("DependencyDegraded", warn, stormAt+5*time.Minute, stormAt+6*time.Minute),
+		noAlertBut(30*time.Minute, "DependencyDegraded"),
+		exprTest{Expr: "max_over_time(abate:call_failures:ratio_rate1m[30m]) < bool 0.02", At: "1800s", Samples: []sample{
+			{`{job="checkout", service="payment-service"}`, 1},
+		}},
 		notFiring("DependencyDegraded", warn, 27*time.Minute))
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }
 
 // 30 % failures are too few for the circuit and too many for the budget, which holds the load where it is.
 func TestABudgetAtItsEndSaysSoAndNothingIsAmplified(t *testing.T) {
-	series := simulated(t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 15m, errors: payment-service, rate: 0.3"), 1)
+	series := simulated(
+		t, alertWorld(guardedPolicy, 30*time.Minute, "at: 10m, for: 15m, errors: payment-service, rate: 0.3"), 1)
 	// Most of a window has to pass before most of the budget is seen to be used.
 	exprs := append(firstFires("HighRetryRate", warn, stormAt+2*time.Minute, stormAt+3*time.Minute+late),
 		firstFires("RetryBudgetExhausted", warn, stormAt+5*time.Minute, stormAt+5*time.Minute+late)...)
-	exprs = append(exprs, noAlertBut(30*time.Minute, "HighRetryRate|RetryBudgetExhausted"), notFiring("RetryBudgetExhausted", warn, 27*time.Minute))
+	exprs = append(exprs, noAlertBut(30*time.Minute, "HighRetryRate|RetryBudgetExhausted"),
+		notFiring("RetryBudgetExhausted", warn, 27*time.Minute))
 	rulesHold(t, rulesOf(t, guardedPolicy), ruleTest{Series: series, Exprs: exprs})
 }

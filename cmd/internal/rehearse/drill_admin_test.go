@@ -43,12 +43,14 @@ func TestADrillIsSeenByPrometheusWhileItIsPlayed(t *testing.T) {
 	}
 	for _, via := range [][]string{nil, {"--via", "proxy"}} {
 		o := &onlooker{t: t}
-		args := append([]string{"--admin", "127.0.0.1:0", "--act", "guarded", "--rate", "40", "--clients", "4", "--capacity", "4", "--queue", "40",
+		args := append([]string{"--admin", "127.0.0.1:0", "--act", "guarded", "--rate", "40", "--clients", "4", "--capacity",
+			"4", "--queue", "40",
 			"--before", "1s", "--outage", "500ms", "--after", "2s"}, via...)
 		if code := everything.DrillCommand(context.Background(), args, o, o); code == 2 {
 			t.Fatalf("%v: exit code %d:\n%s", via, code, o.said.String())
 		}
-		for _, want := range []string{`abate_calls_total{outcome="success",service="payment-service"}`, `abate_attempts_total{class="success",service="payment-service"}`} {
+		for _, want := range []string{`abate_calls_total{outcome="success",service="payment-service"}`,
+			`abate_attempts_total{class="success",service="payment-service"}`} {
 			if !strings.Contains(o.metrics, want) {
 				t.Errorf("%v: /metrics has no %s:\n%.2000s", via, want, o.metrics)
 			}
@@ -63,11 +65,13 @@ func TestADrillWhoseAdminAddressIsTakenSaysSo(t *testing.T) {
 	}
 	defer l.Close()
 	var out, complaint strings.Builder
-	if code := everything.DrillCommand(context.Background(), []string{"--admin", l.Addr().String()}, &out, &complaint); code != 1 || !strings.Contains(complaint.String(), "another program listens there already") {
+	if code := everything.DrillCommand(context.Background(), []string{"--admin", l.Addr().String()}, &out,
+		&complaint); code != 1 || !strings.Contains(complaint.String(), "another program listens there already") {
 		t.Errorf("exit code %d, %q", code, complaint.String())
 	}
 	complaint.Reset()
-	if code := everything.DrillCommand(context.Background(), []string{"--admin", "here"}, &out, &complaint); code != 2 || !strings.Contains(complaint.String(), `--admin "here" is not an address`) {
+	if code := everything.DrillCommand(context.Background(), []string{"--admin", "here"}, &out, &complaint); code != 2 ||
+		!strings.Contains(complaint.String(), `--admin "here" is not an address`) {
 		t.Errorf("exit code %d, %q", code, complaint.String())
 	}
 }

@@ -55,20 +55,38 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"many", []string{"--capacity", "0", "--rate", "-1", "--outage=24h", "--seed=x", "--before", "soon", "--act", "third", "--policy", "none.yaml", "no-such-file.yaml", "more"}, []string{
+		{"many", []string{"--capacity", "0", "--rate", "-1", "--outage=24h", "--seed=x", "--before", "soon", "--act", "third",
+			"--policy", "none.yaml", "no-such-file.yaml", "more"}, []string{
 			"--capacity: 0 is out of range", "--rate: -1 is out of range", "--outage: 24h0m0s is out of range", `--seed: "x"`,
-			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`, `"more" is one file too many`, "open no-such-file.yaml", "--policy: open none.yaml"}},
-		{"an unknown flag and what follows it", []string{"--capacty", "3", "--rate", "-1", "-x=7", "--clients", "0", "---queue"}, []string{
-			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "abate drill: -x is not a flag\n", "--clients: 0 is out of range", "---queue is not a flag"}},
-		{"no such file and what follows it", []string{"now", "--queue", "0"}, []string{"open now: ", "--queue: 0 is out of range"}},
-		{"a bad scenario", []string{bad, "--queue", "0"}, []string{bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range"}},
-		{"a scenario that it does not play", []string{far, "--queue", "0"}, []string{"--queue: 0 is out of range", far + ": services.pay.replicas: the drill plays one replica", far + ": services.pay.queue: the drill plays a queue with a limit"}},
+			`--before: "soon" is not a length of time`, `--act: "third" is not known; allowed: unguarded, guarded, both`,
+			`"more" is one file too many`, "open no-such-file.yaml", "--policy: open none.yaml"}},
+		{"an unknown flag and what follows it", []string{
+			"--capacty", "3", "--rate", "-1", "-x=7", "--clients", "0", "---queue",
+		}, []string{
+			"abate drill: --capacty is not a flag\n", "--rate: -1 is out of range", "abate drill: -x is not a flag\n",
+			"--clients: 0 is out of range", "---queue is not a flag"}},
+		{"no such file and what follows it", []string{"now", "--queue", "0"}, []string{
+			"open now: ", "--queue: 0 is out of range",
+		}},
+		{"a bad scenario", []string{bad, "--queue", "0"}, []string{
+			bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range",
+		}},
+		{"a scenario that it does not play", []string{far, "--queue", "0"}, []string{
+			"--queue: 0 is out of range", far + ": services.pay.replicas: the drill plays one replica",
+			far + ": services.pay.queue: the drill plays a queue with a limit",
+		}},
 		{"no value", []string{"--clients", "0", "--seed"}, []string{"--clients: 0 is out of range", "--seed needs a value"}},
-		{"a switch with a value", []string{"--json=maybe", "--clients=0"}, []string{`--json: "maybe" is neither true nor false`, "--clients: 0"}},
+		{"a switch with a value", []string{"--json=maybe", "--clients=0"}, []string{
+			`--json: "maybe" is neither true nor false`, "--clients: 0",
+		}},
 		{"more load than capacity", []string{"--rate", "1000"}, []string{"nine tenths of what payment-service can do"}},
-		{"more within than after", []string{"--after", "3s", "--within", "4s"}, []string{"--within: 4s is out of range; allowed: 1s to 3s"}},
+		{"more within than after", []string{"--after", "3s", "--within", "4s"}, []string{
+			"--within: 4s is out of range; allowed: 1s to 3s",
+		}},
 		{"no such policy file", []string{"--policy", "no-such-file.yaml"}, []string{"--policy: open no-such-file.yaml"}},
-		{"a bad policy file", []string{"--policy", bad, "--clients", "0"}, []string{"--policy: " + bad + ":1:", "--clients: 0"}},
+		{"a bad policy file", []string{"--policy", bad, "--clients", "0"}, []string{
+			"--policy: " + bad + ":1:", "--clients: 0",
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,8 +125,10 @@ func TestDrillHelpKnowsEveryFlag(t *testing.T) {
 }
 
 func TestDrillFlagsReachTheConfig(t *testing.T) {
-	o, err := everything.parseDrill([]string{"--act", "guarded", "--rate", "30", "--clients", "3", "--capacity", "5", "--service-time", "20ms",
-		"--queue", "400", "--before", "2s", "--outage", "3s", "--after", "4s", "--within", "3s", "--seed", "7", "--json", "--quiet", "--compare"})
+	o, err := everything.parseDrill(
+		[]string{"--act", "guarded", "--rate", "30", "--clients", "3", "--capacity", "5", "--service-time", "20ms",
+			"--queue", "400", "--before", "2s", "--outage", "3s", "--after", "4s", "--within", "3s", "--seed", "7", "--json",
+			"--quiet", "--compare"})
 	if err != nil || len(o.problems) > 0 {
 		t.Fatalf("%v %q", err, o.problems)
 	}
@@ -117,10 +137,12 @@ func TestDrillFlagsReachTheConfig(t *testing.T) {
 		t.Errorf("options %+v", o)
 	}
 	fleet, service, fault := c.Scenario.Clients[0], c.Scenario.Services[0], c.Scenario.Faults[0]
-	if fleet.Rate != 30 || fleet.Instances != 3 || service.Workers != 5 || service.ServiceTime.Mean() != 20*time.Millisecond || service.Queue.Limit != 400 {
+	if fleet.Rate != 30 || fleet.Instances != 3 || service.Workers != 5 ||
+		service.ServiceTime.Mean() != 20*time.Millisecond || service.Queue.Limit != 400 {
 		t.Errorf("fleet %+v, service %+v", fleet, service)
 	}
-	if fault.At != 2*time.Second || fault.For != 3*time.Second || c.Scenario.Duration != 9*time.Second || c.Guarded().Expect[1].Value != 3 {
+	if fault.At != 2*time.Second || fault.For != 3*time.Second || c.Scenario.Duration != 9*time.Second ||
+		c.Guarded().Expect[1].Value != 3 {
 		t.Errorf("fault %+v, duration %v, expected %v", fault, c.Scenario.Duration, c.Guarded().Expect)
 	}
 }
@@ -134,7 +156,8 @@ func TestDrillPrintsItsPolicyAndTakesItBack(t *testing.T) {
 	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := everything.parseDrill([]string{"--policy", file}); err != nil || len(o.problems) > 0 || o.config.Policy != file {
+	if o, err := everything.parseDrill([]string{"--policy", file}); err != nil || len(o.problems) > 0 ||
+		o.config.Policy != file {
 		t.Errorf("%v %q, policy %q", err, o.problems, o.config.Policy)
 	}
 }
@@ -152,12 +175,14 @@ func TestDrillPlaysAFileAndComparesIt(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v in %q, %s", err, stdout, stderr)
 	}
-	if len(result.Acts) != 1 || result.Acts[0].Act != "plain" || result.Comparison == nil || len(result.Comparison.Acts) != 1 {
+	if len(result.Acts) != 1 || result.Acts[0].Act != "plain" || result.Comparison == nil ||
+		len(result.Comparison.Acts) != 1 {
 		t.Fatalf("result %+v", result)
 	}
-	// A request that is sent once is sent once, however busy the machine is; whether all come back in time it decides. What was due while
-	// the machine stood still may begin in the last moment of the act, and be sent after it.
-	if a, some := result.Acts[0], 4+int(40*result.Acts[0].LateSeconds); a.Attempts < a.Offered-some || a.Attempts > a.Offered+some {
+	// A request that is sent once is sent once, however busy the machine is; whether all come back in time it decides.
+	// What was due while the machine stood still may begin in the last moment of the act, and be sent after it.
+	if a, some := result.Acts[0], 4+int(40*result.Acts[0].LateSeconds); a.Attempts < a.Offered-some ||
+		a.Attempts > a.Offered+some {
 		t.Errorf("%d attempts for %d requests", a.Attempts, a.Offered)
 	}
 	if want := result.Passed && result.Comparison.Agrees; (code == 0) != want || code > 1 {

@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 )
 
-// replaceFile puts data into a file as a whole or not at all: it is written beside the file, reaches the disk, and takes the file's place.
-// The file keeps its mode, its owner and group too as far as this process may give a file away, and a link stays a link. What cannot be replaced is refused: a file that may not be written, a link to nothing,
-// of which nobody knows what it should lead to. What is there and no file, such as a pipe or a device, is written to.
+// replaceFile puts data into a file as a whole or not at all: it is written beside the file, reaches the disk, and
+// takes the file's place. The file keeps its mode, its owner and group too as far as this process may give a file away,
+// and a link stays a link. What cannot be replaced is refused: a file that may not be written, a link to nothing, of
+// which nobody knows what it should lead to. What is there and no file, such as a pipe or a device, is written to.
 func replaceFile(name string, data []byte) error {
 	target, old, err := replaceable(name)
 	if err != nil {
@@ -24,7 +25,8 @@ func replaceFile(name string, data []byte) error {
 		_, err = f.Write(data)
 		return errors.Join(err, f.Close())
 	}
-	// In a folder of its own the new file has the mode that a new file should have, and no name that a crash could leave in the way.
+	// In a folder of its own the new file has the mode that a new file should have, and no name that a crash could
+	// leave in the way.
 	beside, err := os.MkdirTemp(filepath.Dir(target), ".abate-*")
 	if err != nil {
 		return err
@@ -60,7 +62,8 @@ func replaceable(name string) (target string, old fs.FileInfo, err error) {
 	case !old.Mode().IsRegular():
 		return name, old, nil
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY, 0) // to replace it, the folder's mode would do; who has protected the file means the file
+	// to replace it, the folder's mode would do; who has protected the file means the file
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return "", nil, err
 	}

@@ -61,7 +61,8 @@ func TestAFileThatIsReplacedKeepsItsModeAndANewOneHasTheUsual(t *testing.T) {
 			t.Errorf("exit code %d, %q", code, said)
 		}
 		isWritten(t, out, "rules.yaml")
-		if info, err := os.Stat(out); err != nil || mode != 0 && info.Mode() != want || info.Mode()&^want != 0 || info.Mode()&0o600 != 0o600 {
+		if info, err := os.Stat(out); err != nil || mode != 0 && info.Mode() != want || info.Mode()&^want != 0 ||
+			info.Mode()&0o600 != 0o600 {
 			t.Errorf("%v: mode %v, want %v", err, info.Mode(), want)
 		}
 	}
@@ -90,8 +91,11 @@ func TestAReaderOfTheOldFileSeesNoneOfTheNew(t *testing.T) {
 
 func TestALinkStaysALinkAndTheFileBehindItIsReplaced(t *testing.T) {
 	folder, far := t.TempDir(), t.TempDir()
-	link, second, file := filepath.Join(folder, "rules.yaml"), filepath.Join(folder, "second"), filepath.Join(far, "real.yaml")
-	for _, err := range []error{os.WriteFile(file, []byte("old"), 0o640), os.Symlink(file, second), os.Symlink("second", link)} {
+	link, second, file := filepath.Join(folder, "rules.yaml"), filepath.Join(folder, "second"),
+		filepath.Join(far, "real.yaml")
+	for _, err := range []error{
+		os.WriteFile(file, []byte("old"), 0o640), os.Symlink(file, second), os.Symlink("second", link),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,10 +119,12 @@ func TestWhatCannotBeReplacedIsRefusedAndStays(t *testing.T) {
 		}
 	}
 	for out, want := range map[string]string{
-		nowhere: "is a link to nothing: remove it", circle: "too many levels of symbolic links", folder: "is a folder: name a file in it",
+		nowhere: "is a link to nothing: remove it", circle: "too many levels of symbolic links",
+		folder: "is a folder: name a file in it",
 		filepath.Join(folder, "no", "such", "folder"): "no such file or directory",
 	} {
-		if code, said := exportTo(t, out); code != 1 || !strings.Contains(said, "-o "+out+" was not written: ") || !strings.Contains(said, want) {
+		if code, said := exportTo(t, out); code != 1 || !strings.Contains(said, "-o "+out+" was not written: ") ||
+			!strings.Contains(said, want) {
 			t.Errorf("%s: exit code %d, %q", out, code, said)
 		}
 	}
@@ -135,8 +141,8 @@ func TestADeviceIsWrittenToAndNotReplaced(t *testing.T) {
 	}
 }
 
-// A disk that is full, or a process that is killed, meets the new file and not the old one. Here it is a limit of the shell, above which the
-// kernel takes no byte more.
+// A disk that is full, or a process that is killed, meets the new file and not the old one. Here it is a limit of the
+// shell, above which the kernel takes no byte more.
 func TestAWriteThatFailsHalfWayLeavesTheOldFile(t *testing.T) {
 	folder, program := t.TempDir(), clitest.Built(t, "abate")
 	policy, out := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(folder, "rules.yaml")
@@ -146,7 +152,8 @@ func TestAWriteThatFailsHalfWayLeavesTheOldFile(t *testing.T) {
 	if err := os.WriteFile(out, []byte("the old rules"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	limited := exec.Command("sh", "-c", `ulimit -f 2; trap "" XFSZ; exec "$@"`, "sh", program, "export", "prometheus-rules", "-c", policy, "-o", out)
+	limited := exec.Command("sh", "-c", `ulimit -f 2; trap "" XFSZ; exec "$@"`, "sh", program, "export",
+		"prometheus-rules", "-c", policy, "-o", out)
 	said, err := limited.CombinedOutput()
 	if err == nil || !strings.Contains(string(said), "rules.yaml was not written: ") {
 		t.Fatalf("%v: %s", err, said)

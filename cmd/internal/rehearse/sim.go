@@ -17,7 +17,8 @@ import (
 	"github.com/abate-go/abate/sim/validation"
 )
 
-// The exit codes of "abate sim" that say that there is no verdict. They are those of sysexits.h, so that none is also a verdict.
+// The exit codes of "abate sim" that say that there is no verdict. They are those of sysexits.h, so that none is also a
+// verdict.
 const (
 	exitUsage  = 64 // the words or a scenario were wrong
 	exitOutput = 74 // a result could not be written
@@ -121,7 +122,8 @@ func written(stderr io.Writer, err error) int {
 }
 
 // play runs the scenarios, one after the other, and writes what came of them.
-func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario.Scenario, stdout, stderr io.Writer) int {
+func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario.Scenario, stdout,
+	stderr io.Writer) int {
 	progress := newSimProgress(stderr, o.quiet)
 	var results []*sim.Result
 	var left []string
@@ -168,7 +170,8 @@ func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario
 
 // text prints the results for people, unless a program reads standard output.
 func (o *simOptions) text(stdout io.Writer, results []*sim.Result) error {
-	options := summary.Options{Color: cli.NewLive(stdout).Terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	options := summary.Options{Color: cli.NewLive(stdout).Terminal && os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb"}
 	switch {
 	case o.json == toStdout || o.markdown == toStdout || len(results) == 0:
 		return nil

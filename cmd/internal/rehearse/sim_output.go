@@ -34,7 +34,9 @@ func (o *simOptions) checkOutputs() error {
 		info, err := os.Stat(file)
 		switch {
 		case err == nil && info.IsDir() != folder:
-			word := map[bool]string{true: "a folder is needed, for a report per scenario", false: "this is a folder; name a file in it"}[folder]
+			word := map[bool]string{
+				true: "a folder is needed, for a report per scenario", false: "this is a folder; name a file in it",
+			}[folder]
 			errs = append(errs, fmt.Errorf("--%s %s: %s", name, file, word))
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))

@@ -75,11 +75,14 @@ func (r *recorder) run(ctx context.Context, s *scenario.Scenario, o sim.Options)
 		return nil, errors.New(s.File + ": a run would need 100 GB of memory; lower rate or set scale")
 	}
 	o.Progress(sim.Progress{Variant: "plain", Stage: "runs", Done: 1, Of: 2})
-	result := &sim.Result{Version: sim.Version, Name: s.Name, File: s.File, Seed: o.Seed, Scale: 1, Verdict: verdict, Interrupted: ctx.Err() != nil}
+	result := &sim.Result{Version: sim.Version, Name: s.Name, File: s.File, Seed: o.Seed, Scale: 1, Verdict: verdict,
+		Interrupted: ctx.Err() != nil}
 	for i := range s.Variants {
 		if name := s.Variants[i].Name; o.Variants == nil || slices.Contains(o.Variants, name) {
 			result.Variants = append(result.Variants, sim.VariantResult{Name: name, Runs: 40, Verdict: verdict,
-				Expectations: []sim.ExpectationResult{{Text: "collapse < 50%", Verdict: verdict, Runs: 40, Held: 40, Held95: sim.Share{High: 0.1}}}})
+				Expectations: []sim.ExpectationResult{
+					{Text: "collapse < 50%", Verdict: verdict, Runs: 40, Held: 40, Held95: sim.Share{High: 0.1}},
+				}})
 		}
 	}
 	return result, nil
@@ -98,21 +101,33 @@ func TestSimTellsAllBadWordsAtOnceAndRunsNothing(t *testing.T) {
 		want []string
 	}{
 		{"", []string{"no scenario is named; for example: abate sim scenarios/checkout-outage.yaml"}},
-		{"--colour a.yaml --x=7 -quick --seeds 0", []string{"--colour is not a flag", "--x is not a flag", "-quick is not a flag", `--seeds: "0" is not a whole number from 1 to 1000000`}},
-		{"a.yaml --seed -1 --seeds many --margin=maybe", []string{`--seed: "-1" is not a whole`, `--seeds: "many" is not`, `--margin: "maybe" is neither true nor false`}},
+		{"--colour a.yaml --x=7 -quick --seeds 0", []string{
+			"--colour is not a flag", "--x is not a flag", "-quick is not a flag",
+			`--seeds: "0" is not a whole number from 1 to 1000000`,
+		}},
+		{"a.yaml --seed -1 --seeds many --margin=maybe", []string{
+			`--seed: "-1" is not a whole`, `--seeds: "many" is not`, `--margin: "maybe" is neither true nor false`,
+		}},
 		{"a.yaml --seed 0", []string{`--seed: "0" is not a whole number from 1 to 18446744073709551615`}},
 		{"a.yaml --seeds 1000001 --seed", []string{`--seeds: "1000001" is not`, "--seed needs a value"}},
-		{"--html - --junit - --json= --markdown --quiet a.yaml", []string{"--html: only --json and --markdown can be", "--json needs the name of a file",
-			"--junit: only --json and --markdown", `--markdown: "--quiet" looks like a flag; a file of that name is written ./--quiet`}},
+		{"--html - --junit - --json= --markdown --quiet a.yaml",
+			[]string{"--html: only --json and --markdown can be", "--json needs the name of a file",
+				"--junit: only --json and --markdown", `--markdown: "--quiet" looks like a flag; a file of that name is written ` +
+					`./--quiet`}},
 		{"--json a.yaml b.yaml", []string{`--json: "a.yaml" looks like a scenario, which would be overwritten`}},
 		{"--json - --markdown - a.yaml", []string{"--json and --markdown would write the same file, -"}},
 		{"--json x --junit ./x a.yaml", []string{"--json and --junit would write the same file, ./x"}},
 		{"--schema a.yaml", []string{"--schema stands alone"}},
 		{"--explain --json x a.yaml", []string{"--json: nothing is run, so there is nothing to write"}},
-		{"missing.yaml a.yaml empty none", []string{"stat missing.yaml: no such file", "empty: there is no *.yaml file in this folder", "stat none: no such file"}},
-		{"a.yaml --variant retryng --variant nothing-like-it", []string{`--variant: there is no variant "retryng"; did you mean retrying?`,
-			`--variant: there is no variant "nothing-like-it"; there are: plain, retrying`}},
-		{"--html out a.yaml sub/a.yaml", []string{"--html: the reports of a.yaml and sub/a.yaml would both be called a.html"}},
+		{"missing.yaml a.yaml empty none", []string{
+			"stat missing.yaml: no such file", "empty: there is no *.yaml file in this folder", "stat none: no such file",
+		}},
+		{"a.yaml --variant retryng --variant nothing-like-it",
+			[]string{`--variant: there is no variant "retryng"; did you mean retrying?`,
+				`--variant: there is no variant "nothing-like-it"; there are: plain, retrying`}},
+		{"--html out a.yaml sub/a.yaml", []string{
+			"--html: the reports of a.yaml and sub/a.yaml would both be called a.html",
+		}},
 		{"a.yaml --html out -- --quiet", []string{"stat --quiet: no such file"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -144,7 +159,8 @@ func TestSimTellsAllMistakesOfAllFilesAndRunsNothing(t *testing.T) {
 	if code != 64 || out != "" || len(r.names) > 0 {
 		t.Errorf("exit %d, %q, played %q", code, out, r.names)
 	}
-	for _, want := range []string{"\nbad.yaml:2:1: ", "\nbad.yaml:3:15: ", "\nworse.yaml:1:7: ", "abate sim: --seeds: ", "abate sim: nothing was run; "} {
+	for _, want := range []string{"\nbad.yaml:2:1: ", "\nbad.yaml:3:15: ", "\nworse.yaml:1:7: ", "abate sim: --seeds: ",
+		"abate sim: nothing was run; "} {
 		if !strings.Contains("\n"+errs, want) {
 			t.Errorf("lacks %q:\n%s", want, errs)
 		}
@@ -163,7 +179,8 @@ func TestSimHelpKnowsEveryFlagAndFitsATerminal(t *testing.T) {
 		}
 	}
 	var o simOptions
-	for _, name := range strings.Fields("html json junit markdown seeds seed variant margin advice map fast explain schema quiet") {
+	for _, name := range strings.Fields("html json junit markdown seeds seed variant margin advice map fast explain " +
+		"schema quiet") {
 		if o.define().Lookup(name) == nil || !strings.Contains(simHelp, "\n  --"+name+" ") {
 			t.Errorf("--%s is not a flag, or the help does not explain it", name)
 		}
@@ -175,7 +192,8 @@ func TestSimExitCodeIsTheWorstVerdict(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"PASS", "PASS", 0}, {"NONE", "PASS", 0}, {"PASS", "FAIL", 1}, {"FAIL", "UNDECIDED", 1}, {"UNDECIDED", "PASS", 2}, {"FAIL", "too large", 64}, {"too large", "PASS", 64},
+		{"PASS", "PASS", 0}, {"NONE", "PASS", 0}, {"PASS", "FAIL", 1}, {"FAIL", "UNDECIDED", 1}, {"UNDECIDED", "PASS", 2},
+		{"FAIL", "too large", 64}, {"too large", "PASS", 64},
 	} {
 		scenarios(t, "a.yaml", "b.yaml")
 		r := recorder{verdicts: map[string]string{"a": c.a, "b": c.b}}
@@ -192,7 +210,8 @@ func TestSimExitCodeIsTheWorstVerdict(t *testing.T) {
 func TestSimTakesFlagsAnywhereAndPassesThemOn(t *testing.T) {
 	scenarios(t, "a.yaml")
 	var r recorder
-	if code, _, errs := r.sim(t, "--seed 7 a.yaml -seeds=50 --variant retrying --variant retrying --quiet=false"); code != 0 {
+	if code, _, errs := r.sim(t, "--seed 7 a.yaml -seeds=50 --variant retrying --variant retrying --quiet=false"); code !=
+		0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	o := r.options[0]
@@ -254,7 +273,8 @@ func TestSimLeavesOutScenariosWithoutTheVariant(t *testing.T) {
 	writeFile(t, "b.yaml", strings.ReplaceAll(strings.Replace(scenarioText, "NAME", "b", 1), "retrying:", "other:"))
 	var r recorder
 	code, _, errs := r.sim(t, "--variant retrying b.yaml a.yaml")
-	if code != 0 || !slices.Equal(r.names, []string{"a"}) || !strings.Contains(errs, "b.yaml has none of the variants asked for; it is left out") {
+	if code != 0 || !slices.Equal(r.names, []string{"a"}) ||
+		!strings.Contains(errs, "b.yaml has none of the variants asked for; it is left out") {
 		t.Errorf("exit %d, played %q, %s", code, r.names, errs)
 	}
 }
@@ -277,8 +297,9 @@ func TestSimWritesEveryFile(t *testing.T) {
 	if code != 0 || len(all.Results) != 2 {
 		t.Errorf("exit %d, %s; %d results", code, errs, len(all.Results))
 	}
-	for file, want := range map[string]string{"a.html": "<!doctype html>", "pages/a.html": "<!doctype html>", "pages/b.html": "<!doctype html>",
-		"a.md": "**✅ abate sim: pass**", "all.md": "**✅ abate sim: pass**", "a.xml": "<?xml ", "all.xml": "<?xml "} {
+	for file, want := range map[string]string{"a.html": "<!doctype html>", "pages/a.html": "<!doctype html>",
+		"pages/b.html": "<!doctype html>",
+		"a.md":         "**✅ abate sim: pass**", "all.md": "**✅ abate sim: pass**", "a.xml": "<?xml ", "all.xml": "<?xml "} {
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(strings.ToLower(string(text)), want) {
 			t.Errorf("%s: %v, begins %.40q", file, err, text)
@@ -323,7 +344,9 @@ func TestSimFindsOutputsThatCannotBeWrittenBeforeItRuns(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"a.yaml --json no/a.json --junit d", []string{"--json no/a.json: there is no folder no; make it first", "--junit d: this is a folder; name a file in it"}},
+		{"a.yaml --json no/a.json --junit d", []string{
+			"--json no/a.json: there is no folder no; make it first", "--junit d: this is a folder; name a file in it",
+		}},
 		{"a.yaml --html d", []string{"--html d: this is a folder"}},
 		{"a.yaml b.yaml --html d/x.txt", []string{"--html d/x.txt: a folder is needed"}},
 		{"a.yaml --json d/x.txt/a.json", []string{"--json: stat d/x.txt/a.json: not a directory"}},
@@ -351,7 +374,8 @@ func TestSimSaysWhenOutputFails(t *testing.T) {
 	for _, args := range []string{"a.yaml", "a.yaml --json -", "a.yaml --quiet", "a.yaml --explain", "-h", "--schema"} {
 		var r recorder
 		var errs bytes.Buffer
-		if code := simulate(t.Context(), r.run, strings.Fields(args), broken{}, &errs); code != 74 || !strings.Contains(errs.String(), os.ErrClosed.Error()) {
+		if code := simulate(t.Context(), r.run, strings.Fields(args), broken{}, &errs); code != 74 ||
+			!strings.Contains(errs.String(), os.ErrClosed.Error()) {
 			t.Errorf("%s: exit %d, %s", args, code, errs.String())
 		}
 	}
@@ -365,7 +389,8 @@ func TestSimGoesOnWithTheOtherFilesWhenOneCannotBeWritten(t *testing.T) {
 		}
 	}}
 	code, _, errs := r.sim(t, "a.yaml --html a.html --junit a.xml --json a.json")
-	if code != 74 || !strings.Contains(errs, "--html a.html was not written: ") || !strings.Contains(errs, "--junit a.xml was not written: ") {
+	if code != 74 || !strings.Contains(errs, "--html a.html was not written: ") ||
+		!strings.Contains(errs, "--junit a.xml was not written: ") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	readJSON(t, "a.json", new(sim.Result))
@@ -450,7 +475,8 @@ func TestInterruptedSimPrintsWhatIsKnown(t *testing.T) {
 	r := recorder{stop: interrupt}
 	var out, errs bytes.Buffer
 	code := simulate(ctx, r.run, strings.Fields("a.yaml b.yaml c.yaml --json all.json"), &out, &errs)
-	if code != summary.ExitInterrupted || len(r.names) != 1 || !strings.Contains(errs.String(), "stopped; nothing is known of b.yaml, c.yaml") {
+	if code != summary.ExitInterrupted || len(r.names) != 1 ||
+		!strings.Contains(errs.String(), "stopped; nothing is known of b.yaml, c.yaml") {
 		t.Errorf("exit %d, played %q, %s", code, r.names, errs.String())
 	}
 	if !strings.Contains(out.String(), "stopped before the end") {
@@ -470,7 +496,8 @@ func TestSimExplainsWithoutRunning(t *testing.T) {
 	if code != 0 || errs != "" || len(r.names) > 0 {
 		t.Fatalf("exit %d, %s, played %q", code, errs, r.names)
 	}
-	for _, want := range []string{"Variant retrying", "policy of shop -> db:", "maxRetries: 3", "a run is about ", "Not modelled", "amplification(service"} {
+	for _, want := range []string{"Variant retrying", "policy of shop -> db:", "maxRetries: 3", "a run is about ",
+		"Not modelled", "amplification(service"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}
@@ -482,7 +509,8 @@ func TestSimExplainsWithoutRunning(t *testing.T) {
 
 func TestSimPrintsTheSchema(t *testing.T) {
 	var r recorder
-	if code, out, errs := r.sim(t, "--schema"); code != 0 || errs != "" || out != string(scenario.Schema()) || !json.Valid([]byte(out)) {
+	if code, out, errs := r.sim(t, "--schema"); code != 0 || errs != "" || out != string(scenario.Schema()) ||
+		!json.Valid([]byte(out)) {
 		t.Errorf("exit %d, %s, %s", code, out, errs)
 	}
 }
@@ -507,7 +535,8 @@ func TestSimPlaysAScenarioToTheSameBytes(t *testing.T) {
 		}
 	}
 	var result sim.Result
-	if err := json.Unmarshal([]byte(first), &result); err != nil || result.Verdict != sim.Pass || result.Variants[1].Runs != 20 {
+	if err := json.Unmarshal([]byte(first), &result); err != nil || result.Verdict != sim.Pass ||
+		result.Variants[1].Runs != 20 {
 		t.Errorf("%v, %s", err, first)
 	}
 }
@@ -519,7 +548,8 @@ func TestSimProgress(t *testing.T) {
 	show := p.of("scenarios/a.yaml", 2, 3)
 	for range 11 {
 		now = now.Add(time.Second)
-		show(sim.Progress{Variant: "plain", Stage: "runs", Done: int(now.Sub(time.Time{}) / time.Second), Of: 40, Events: 1e7})
+		show(sim.Progress{Variant: "plain", Stage: "runs", Done: int(now.Sub(time.Time{}) / time.Second), Of: 40,
+			Events: 1e7})
 	}
 	p.End("")
 	want := "a.yaml (2 of 3)  plain: runs 5 of 40 after 5 s\na.yaml (2 of 3)  plain: runs 10 of 40 after 10 s\n"
@@ -536,7 +566,8 @@ func TestSimProgress(t *testing.T) {
 	p.End("")
 	p.End("")
 	lines := strings.Split(out.String(), "\r")
-	if strings.Contains(out.String(), "\n") || len(lines) != 4 || !strings.HasPrefix(lines[1], "████░░░░░░░░░░░░ 10 of 40  12 s  2.0 M events/s  runs  a.yaml (2 of 3): long") {
+	if strings.Contains(out.String(), "\n") || len(lines) != 4 ||
+		!strings.HasPrefix(lines[1], "████░░░░░░░░░░░░ 10 of 40  12 s  2.0 M events/s  runs  a.yaml (2 of 3): long") {
 		t.Errorf("on a terminal: %q", out.String())
 	}
 	for _, line := range lines {

@@ -11,7 +11,8 @@ import (
 )
 
 func TestValidateTellsWhetherAllNumbersFit(t *testing.T) {
-	good := validation.Row{ID: "a/b", Source: "arithmetic", What: "sum", Published: 2, Measured: 2, Low: 2, High: 2, Runs: 1, Compared: validation.Exact, Pass: true}
+	good := validation.Row{ID: "a/b", Source: "arithmetic", What: "sum", Published: 2, Measured: 2, Low: 2, High: 2,
+		Runs: 1, Compared: validation.Exact, Pass: true}
 	bad := good
 	bad.ID, bad.Published, bad.Pass = "a/c", 3, false
 	stopped, stop := context.WithCancel(t.Context())
@@ -40,11 +41,13 @@ func TestValidateTellsWhetherAllNumbersFit(t *testing.T) {
 	}
 	var last bytes.Buffer
 	one := func(context.Context, func(int, int)) ([]validation.Row, error) { return []validation.Row{good}, nil }
-	if code := validate(t.Context(), one, true, &last, &last); code != 0 || last.String() != "1 of 1 published numbers fit.\n" {
+	if code := validate(t.Context(), one, true, &last, &last); code != 0 ||
+		last.String() != "1 of 1 published numbers fit.\n" {
 		t.Errorf("quiet: exit code %d, %q", code, last.String())
 	}
 	var errs bytes.Buffer
-	if code := validate(t.Context(), one, true, brokenPipe{}, &errs); code != exitOutput || !strings.Contains(errs.String(), "broken") {
+	if code := validate(t.Context(), one, true, brokenPipe{}, &errs); code != exitOutput ||
+		!strings.Contains(errs.String(), "broken") {
 		t.Errorf("a table that cannot be written: exit code %d, %q", code, errs.String())
 	}
 }
@@ -54,7 +57,9 @@ type brokenPipe struct{}
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestValidateStandsAlone(t *testing.T) {
-	for _, args := range []string{"--validate a.yaml", "--validate --seeds 3", "--json x --validate", "--validate --schema"} {
+	for _, args := range []string{
+		"--validate a.yaml", "--validate --seeds 3", "--json x --validate", "--validate --schema",
+	} {
 		var r recorder
 		scenarios(t, "a.yaml")
 		code, stdout, stderr := r.sim(t, args)

@@ -28,7 +28,9 @@ func runTop(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // topPage serves a page with a guard that is in trouble and one that is idle, for those with a token.
 func topPage(t *testing.T) *httptest.Server {
 	t.Helper()
-	page := abateadmin.New(abateadmin.Config{Title: "shop", Sees: func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer sesame" }})
+	page := abateadmin.New(abateadmin.Config{Title: "shop", Sees: func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == "Bearer sesame"
+	}})
 	for _, name := range []string{"checkout", "a\x1b[31mred"} {
 		p := abate.DefaultPolicy()
 		page.Adjust(name, &p)
@@ -43,7 +45,9 @@ func topPage(t *testing.T) *httptest.Server {
 		if err := g.Override(abate.OverrideForcedOpen); err != nil {
 			t.Fatal(err)
 		}
-		p.Observer.Observe(abate.Event{Kind: core.AttemptEnded, At: core.Now(), Class: abate.Failure, Err: errors.New("connection refused")})
+		p.Observer.Observe(abate.Event{
+			Kind: core.AttemptEnded, At: core.Now(), Class: abate.Failure, Err: errors.New("connection refused"),
+		})
 	}
 	s := httptest.NewServer(page)
 	t.Cleanup(func() { page.Close(); s.Close() })
@@ -68,7 +72,8 @@ func TestTopPrintsOneTableWhereThereIsNoTerminal(t *testing.T) {
 			if code != 0 || errs != "" || len(lines) != 7 {
 				t.Fatalf("%d %q\n%s", code, errs, out)
 			}
-			for i, want := range []string{"shop", "BY HAND: checkout: circuit breaker forcedOpen, 0 s ago", "", "LEVEL   NAME", "trouble checkout", "idle    a\uFFFD[31mred"} {
+			for i, want := range []string{"shop", "BY HAND: checkout: circuit breaker forcedOpen, 0 s ago", "", "LEVEL   NAME",
+				"trouble checkout", "idle    a\uFFFD[31mred"} {
 				if !strings.HasPrefix(lines[i], want) {
 					t.Errorf("line %d is %q, want %q", i, lines[i], want)
 				}
@@ -83,11 +88,17 @@ func TestTopPrintsOneTableWhereThereIsNoTerminal(t *testing.T) {
 func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 	s, other := topPage(t), httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html>"))
+	}))
 	t.Cleanup(html.Close)
-	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("{}"))
+	}))
 	t.Cleanup(empty.Close)
-	misdirected := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) }))
+	misdirected := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusMisdirectedRequest)
+	}))
 	t.Cleanup(misdirected.Close)
 	nobody := clitest.FreeAddress(t)
 	for _, c := range []struct {
@@ -95,19 +106,28 @@ func TestTopSaysWhatToDoAboutWhatDoesNotAnswer(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{"--admin", nobody}, 1, []string{"nothing listens on " + nobody, "abate proxy -c POLICY", "make drill", "--admin"}},
+		{[]string{"--admin", nobody}, 1, []string{
+			"nothing listens on " + nobody, "abate proxy -c POLICY", "make drill", "--admin",
+		}},
 		{[]string{"--admin", s.URL}, 1, []string{"asks for a token", "--token-file"}},
 		{[]string{"--admin", s.URL, "--token-file", topToken(t, "wrong")}, 1, []string{"does not know the token"}},
 		{[]string{"--admin", other.URL}, 1, []string{"no live page at", "404"}},
-		{[]string{"--admin", strings.Replace(other.URL, "http://", "http://me:hunter2@", 1)}, 1, []string{"no live page at", "404"}},
+		{[]string{"--admin", strings.Replace(other.URL, "http://", "http://me:hunter2@", 1)}, 1,
+			[]string{"no live page at", "404"}},
 		{[]string{"--admin", "ftp://me:hunter2@x"}, 2, []string{"is not an address"}},
 		{[]string{"--admin", misdirected.URL}, 1, []string{"does not answer to the name 127.0.0.1", "localhost"}},
 		{[]string{"--admin", html.URL}, 1, []string{"no live page at", "no JSON"}},
 		{[]string{"--admin", empty.URL}, 1, []string{"no live page at", "something else"}},
-		{[]string{"--admin", "ftp://x", "--token-file", "/nowhere/token", "--ca", "/nowhere/ca", "--cert", "/nowhere/c", "--key", "/nowhere/k"}, 2,
-			[]string{`--admin "ftp://x" is not an address`, "--token-file: open", "--ca: open", "--cert /nowhere/c and --key /nowhere/k"}},
-		{[]string{"--token-file", topToken(t, "\n# nothing\n"), "--ca", topToken(t, "x")}, 2, []string{"there is no token in it", "there is no certificate in it"}},
-		{[]string{"localhost:1", "--cert", "x"}, 2, []string{`"localhost:1" is not a flag; the address goes after --admin`, "--cert and --key go together"}},
+		{[]string{"--admin", "ftp://x", "--token-file", "/nowhere/token", "--ca", "/nowhere/ca", "--cert", "/nowhere/c",
+			"--key", "/nowhere/k"}, 2,
+			[]string{`--admin "ftp://x" is not an address`, "--token-file: open", "--ca: open",
+				"--cert /nowhere/c and --key /nowhere/k"}},
+		{[]string{"--token-file", topToken(t, "\n# nothing\n"), "--ca", topToken(t, "x")}, 2, []string{
+			"there is no token in it", "there is no certificate in it",
+		}},
+		{[]string{"localhost:1", "--cert", "x"}, 2, []string{
+			`"localhost:1" is not a flag; the address goes after --admin`, "--cert and --key go together",
+		}},
 		{[]string{"--colour"}, 2, []string{"-colour"}},
 	} {
 		code, out, errs := runTop(t, c.args...)
@@ -134,7 +154,8 @@ func TestTopSurvivesLevelsItDoesNotKnow(t *testing.T) {
 		_, _ = w.Write([]byte(`{"at": 1, "rows": [{"name": "a", "level": 9}, {"name": "b", "level": -1}]}`))
 	}))
 	t.Cleanup(s.Close)
-	if code, out, errs := runTop(t, "--admin", s.URL); code != 0 || !strings.Contains(out, "trouble a") || !strings.Contains(out, "idle    b") {
+	if code, out, errs := runTop(t, "--admin", s.URL); code != 0 || !strings.Contains(out, "trouble a") ||
+		!strings.Contains(out, "idle    b") {
 		t.Errorf("%d %s\n%s", code, errs, out)
 	}
 }
@@ -149,7 +170,8 @@ func TestTopGoesOnWhenWhatIsOpenedHasGone(t *testing.T) {
 	}
 	v := topView{snapshot: topRows(), width: 100, height: 30, opened: "gone", at: 7}
 	v.take(client.look(t.Context(), "gone", false))
-	if text := strings.Join(v.screen(), "\n"); v.problem != "" || !strings.Contains(text, "gone has gone") || !strings.Contains(text, "BY HAND: checkout") || v.at != 1 {
+	if text := strings.Join(v.screen(), "\n"); v.problem != "" || !strings.Contains(text, "gone has gone") ||
+		!strings.Contains(text, "BY HAND: checkout") || v.at != 1 {
 		t.Errorf("at %d, %q\n%s", v.at, v.problem, text)
 	}
 }
@@ -157,8 +179,10 @@ func TestTopGoesOnWhenWhatIsOpenedHasGone(t *testing.T) {
 // topRows are a few rows.
 func topRows() *abateadmin.Snapshot {
 	return &abateadmin.Snapshot{Title: "shop", At: 100_000, Rows: []abateadmin.Row{
-		{Name: "a", Level: abateadmin.Calm, Calls: 50, Good: 50, Attempts: 50, Amplification: 1, Circuit: "closed", HasBudget: true, Budget: 10, Guards: 1},
-		{Name: "b", Level: abateadmin.Trouble, Calls: 10, Bad: 9.5, Attempts: 34, Amplification: 3.4, RetryShare: .7, Circuit: "off", InFlight: 12, Limit: 20, Guards: 50,
+		{Name: "a", Level: abateadmin.Calm, Calls: 50, Good: 50, Attempts: 50, Amplification: 1, Circuit: "closed",
+			HasBudget: true, Budget: 10, Guards: 1},
+		{Name: "b", Level: abateadmin.Trouble, Calls: 10, Bad: 9.5, Attempts: 34, Amplification: 3.4, RetryShare: .7,
+			Circuit: "off", InFlight: 12, Limit: 20, Guards: 50,
 			Why: "retry storm: 3.4 attempts for each call"},
 		{Name: "c", Gate: true, Level: abateadmin.Idle, Amplification: 1, Guards: 1},
 	}}
@@ -184,7 +208,8 @@ func TestTopIsAsWideAsTheScreen(t *testing.T) {
 	}
 	v = topView{snapshot: topRows(), width: 160, height: 20}
 	want := []string{
-		"trouble b x50         off         3.40         0      9.5        0    70%      12/20       -         -  retry storm: 3.4 attempts for each call",
+		"trouble b x50         off         3.40         0      9.5        0    70%      12/20       -         -  retry " +
+			"storm: 3.4 attempts for each call",
 		"calm    a             closed      1.00        50        0        0     0%          0      10         -",
 		"idle    c (arriving)                 -         0        0        0      -          0       -         -",
 	}
@@ -230,7 +255,12 @@ func TestTopFollowsItsKeys(t *testing.T) {
 	if v.detail != nil {
 		t.Error("it shows the details of another")
 	}
-	v.take(topAnswer{snapshot: topRows(), name: "a", detail: &topDetail{At: 100_000, Errors: []topPast{{At: 5000, Class: "failure", Text: "no\x07thing"}}, Refusals: []topCount{{"circuit open", 3, 40}}}})
+	v.take(topAnswer{
+		snapshot: topRows(), name: "a", detail: &topDetail{
+			At: 100_000, Errors: []topPast{{At: 5000, Class: "failure", Text: "no\x07thing"}},
+			Refusals: []topCount{{"circuit open", 3, 40}},
+		},
+	})
 	screen := strings.Join(v.screen(), "\n")
 	for _, want := range []string{"95 s ago", "failure: no\uFFFDthing", "circuit open", "40"} {
 		if want == "95 s ago" {
@@ -241,7 +271,8 @@ func TestTopFollowsItsKeys(t *testing.T) {
 		}
 	}
 	v.take(topAnswer{err: errors.New("nothing listens")})
-	if screen := strings.Join(v.screen(), "\n"); !strings.Contains(screen, "NO CONNECTION: nothing listens") || !strings.Contains(screen, "CALM") {
+	if screen := strings.Join(v.screen(), "\n"); !strings.Contains(screen, "NO CONNECTION: nothing listens") ||
+		!strings.Contains(screen, "CALM") {
 		t.Errorf("what was there has gone:\n%s", screen)
 	}
 	if v.press("\x1b"); v.opened != "" {
@@ -267,7 +298,8 @@ func FuzzTopTable(f *testing.F) {
 			return
 		}
 		v := topView{snapshot: topRows(), width: width, height: height, colour: true}
-		v.snapshot.Rows[0].Name, v.snapshot.Rows[0].Why, v.snapshot.Rows[0].Level, v.snapshot.Problem = name, why, abateadmin.Level(uint(level)%4), why
+		v.snapshot.Rows[0].Name, v.snapshot.Rows[0].Why, v.snapshot.Rows[0].Level, v.snapshot.Problem = name, why,
+			abateadmin.Level(uint(level)%4), why
 		v.opened = name
 		for _, lines := range [][]string{v.screen(), v.table()} {
 			for _, line := range lines {

@@ -155,7 +155,8 @@ func (c *topClient) get(ctx context.Context, path string, query url.Values, into
 	resp, err := c.http.Do(req)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens on %s: start a proxy (abate proxy -c POLICY) or a drill (make drill), or say with --admin where one is", c.base.Host)
+		return fmt.Errorf("nothing listens on %s: start a proxy (abate proxy -c POLICY) or a drill (make drill), or say "+
+			"with --admin where one is", c.base.Host)
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.base.Host, errors.Unwrap(err))
 	}
@@ -178,7 +179,8 @@ func (c *topClient) get(ctx context.Context, path string, query url.Values, into
 			return errGone
 		}
 	case http.StatusMisdirectedRequest:
-		return fmt.Errorf("the page on this machine does not answer to the name %s: write its address, or localhost, after --admin", c.base.Hostname())
+		return fmt.Errorf("the page on this machine does not answer to the name %s: write its address, or localhost, after "+
+			"--admin", c.base.Hostname())
 	}
 	return c.noPage("it answers " + resp.Status)
 }

@@ -157,7 +157,9 @@ func (v *topView) table() []string {
 	return lines
 }
 
-var levelColours = [...]string{abateadmin.Idle: "2", abateadmin.Calm: "32", abateadmin.Watch: "33", abateadmin.Trouble: "1;31"}
+var levelColours = [...]string{
+	abateadmin.Idle: "2", abateadmin.Calm: "32", abateadmin.Watch: "33", abateadmin.Trouble: "1;31",
+}
 
 func (v *topView) name(r *abateadmin.Row) string {
 	name := harmless(r.Name)
@@ -181,7 +183,8 @@ func (v *topView) head() []string {
 		}
 	}
 	sum := fmt.Sprintf("%s  %s  %d in trouble, %d to watch, %d calm, %d idle  %s calls/s", harmless(v.snapshot.Title),
-		time.UnixMilli(v.snapshot.At).Format(time.TimeOnly), by[abateadmin.Trouble], by[abateadmin.Watch], by[abateadmin.Calm], by[abateadmin.Idle], perSecond(calls))
+		time.UnixMilli(v.snapshot.At).Format(time.TimeOnly), by[abateadmin.Trouble], by[abateadmin.Watch],
+		by[abateadmin.Calm], by[abateadmin.Idle], perSecond(calls))
 	lines := []string{cutWidth(sum, v.width)}
 	if v.problem != "" {
 		lines = append(lines, v.paint("1;31", cutWidth("NO CONNECTION: "+harmless(v.problem), v.width)))
@@ -208,12 +211,15 @@ func (v *topView) head() []string {
 // why is all there is about what is opened.
 func (v *topView) why() []string {
 	lines := v.head()
-	at := slices.IndexFunc(v.snapshot.Rows, func(r abateadmin.Row) bool { return r.Name == v.opened && r.Gate == v.openedGate })
+	at := slices.IndexFunc(v.snapshot.Rows, func(r abateadmin.Row) bool {
+		return r.Name == v.opened && r.Gate == v.openedGate
+	})
 	if at < 0 {
 		return append(lines, cutWidth(harmless(v.opened)+" has gone", v.width))
 	}
 	r := &v.snapshot.Rows[at]
-	lines = append(lines, v.paint(levelColours[r.Level], strings.ToUpper(r.Level.String()))+"  "+cutWidth(v.name(r), v.width-10))
+	lines = append(lines, v.paint(levelColours[r.Level], strings.ToUpper(r.Level.String()))+"  "+cutWidth(
+		v.name(r), v.width-10))
 	for _, word := range strings.Split(r.Why, "; ") {
 		lines = append(lines, cutWidth("  "+harmless(word), v.width))
 	}
@@ -224,15 +230,19 @@ func (v *topView) why() []string {
 	section := func(title string) { lines = append(lines, "", v.paint("2", cutWidth(title, v.width))) }
 	section("NOW")
 	for _, f := range d.Facts {
-		lines = append(lines, cutWidth("  "+fit(harmless(f.Name), 22, true)+harmless(f.Value)+"  "+harmless(f.About), v.width))
+		lines = append(
+			lines, cutWidth("  "+fit(harmless(f.Name), 22, true)+harmless(f.Value)+"  "+harmless(f.About), v.width))
 	}
 	section(fit("COUNTED", 34, true) + fit("last minute", 12, false) + fit("5 minutes", 12, false))
 	for _, c := range slices.Concat(d.Refusals, d.Attempts) {
-		lines = append(lines, cutWidth("  "+fit(harmless(c.Name), 32, true)+fit(strconv.Itoa(c.Minute), 12, false)+fit(strconv.Itoa(c.Five), 12, false), v.width))
+		lines = append(
+			lines, cutWidth("  "+fit(harmless(c.Name), 32, true)+fit(strconv.Itoa(c.Minute), 12, false)+fit(
+				strconv.Itoa(c.Five), 12, false), v.width))
 	}
 	section("LAST ERRORS")
 	for _, e := range d.Errors {
-		lines = append(lines, cutWidth("  "+fit(since(e.At, d.At), 14, true)+harmless(e.Class)+": "+harmless(e.Text), v.width))
+		lines = append(
+			lines, cutWidth("  "+fit(since(e.At, d.At), 14, true)+harmless(e.Class)+": "+harmless(e.Text), v.width))
 	}
 	section("EVENTS")
 	for _, e := range d.Events {

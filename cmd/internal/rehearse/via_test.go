@@ -73,7 +73,9 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 	both.Go(func() { unguarded = drillAct(t, file, "unguarded") })
 	both.Go(func() { guarded = drillAct(t, file, "guarded") })
 	both.Wait()
-	clitest.Eventually(t, "all goroutines of the proxies are gone", func() bool { return runtime.NumGoroutine() <= before })
+	clitest.Eventually(t, "all goroutines of the proxies are gone", func() bool {
+		return runtime.NumGoroutine() <= before
+	})
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
@@ -89,13 +91,17 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 			t.Errorf("%s: %d requests offered, %d ended, %d attempts, %+v", a.Act, a.Offered, ends, a.Attempts, a.Service)
 		}
 	}
-	if d := unguarded.Phases[engine.During]; d.AttemptsPerSecond <= d.OfferedPerSecond || unguarded.BreakerRefused+unguarded.BudgetRefused+unguarded.Refused != 0 {
-		t.Errorf("unguarded: %v attempts/s for %v requests/s in the outage, %d refused", d.AttemptsPerSecond, d.OfferedPerSecond, unguarded.Refused)
+	if d := unguarded.Phases[engine.During]; d.AttemptsPerSecond <= d.OfferedPerSecond ||
+		unguarded.BreakerRefused+unguarded.BudgetRefused+unguarded.Refused != 0 {
+		t.Errorf("unguarded: %v attempts/s for %v requests/s in the outage, %d refused", d.AttemptsPerSecond,
+			d.OfferedPerSecond, unguarded.Refused)
 	}
-	// What was sent in the warm-up earns retries too: of 8 requests not one. And what was due while the machine stood still may be sent in another phase.
+	// What was sent in the warm-up earns retries too: of 8 requests not one. And what was due while the machine stood
+	// still may be sent in another phase.
 	most := 1.1*float64(guarded.Offered-guarded.Refused) + 1 + 40*guarded.LateSeconds
 	if float64(guarded.Attempts) > most || guarded.Refused == 0 || guarded.Refused > guarded.BreakerRefused {
-		t.Errorf("guarded: %v attempts per request with a budget of 10 %% and no reserve, %d refused early, %d by the breakers", guarded.PerSent, guarded.Refused, guarded.BreakerRefused)
+		t.Errorf("guarded: %v attempts per request with a budget of 10 %% and no reserve, %d refused early, %d by the "+
+			"breakers", guarded.PerSent, guarded.Refused, guarded.BreakerRefused)
 	}
 	// A machine that cannot answer in time while all is well has nothing to say about what comes after.
 	if unguarded.Phases[engine.Before].Goodput > 0.9 && !unguarded.Collapsed {
@@ -108,7 +114,9 @@ func TestDrillViaProxyShowsTheStormAndTheRecovery(t *testing.T) {
 
 func TestDrillViaIsAFlagWithOneValue(t *testing.T) {
 	code, stdout, stderr := runDrill(t.Context(), "--via", "junk", "--rate", "-1")
-	if code != 2 || stdout != "" || !strings.Contains(stderr, `abate drill: --via: "junk" is not known; allowed: proxy`+"\n") || !strings.Contains(stderr, "--rate: -1 is out of range") {
+	if code != 2 || stdout != "" ||
+		!strings.Contains(stderr, `abate drill: --via: "junk" is not known; allowed: proxy`+"\n") ||
+		!strings.Contains(stderr, "--rate: -1 is out of range") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if o, err := everything.parseDrill([]string{"--via=proxy"}); err != nil || len(o.problems) > 0 || o.config.Via == nil {
@@ -123,7 +131,9 @@ func TestDrillViaIsAFlagWithOneValue(t *testing.T) {
 }
 
 func TestProxyOfADrillServesAndLeavesNothingBehind(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
 	defer server.Close()
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -159,8 +169,11 @@ func TestProxyOfADrillServesAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(temporary, "missing"))
-	if _, _, err := viaproxy.Start([]byte("services: {}\n"), observer); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, _, err := viaproxy.Start([]byte("services: {}\n"), observer); err == nil ||
+		!strings.Contains(err.Error(), "missing") {
 		t.Errorf("no folder for the policy: %v", err)
 	}
-	clitest.Eventually(t, "all goroutines of the proxies are gone", func() bool { return runtime.NumGoroutine() <= before })
+	clitest.Eventually(t, "all goroutines of the proxies are gone", func() bool {
+		return runtime.NumGoroutine() <= before
+	})
 }

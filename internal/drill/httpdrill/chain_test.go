@@ -41,8 +41,9 @@ variants:
     expect: ["amplification(db, during) > 7", "amplification(db, during) <= 9"]
 `
 
-// heldForItsPace judges an expectation of an outage of 2 s by how slow the machine was: what was due while it stood still may begin
-// before the outage and be sent in it, the outage too may begin late, and of a call that takes long some attempts come after it.
+// heldForItsPace judges an expectation of an outage of 2 s by how slow the machine was: what was due while it stood
+// still may begin before the outage and be sent in it, the outage too may begin late, and of a call that takes long
+// some attempts come after it.
 func heldForItsPace(t *testing.T, a *httpdrill.ActResult, e drill.Expected) bool {
 	t.Helper()
 	words := strings.Fields(e.Text)

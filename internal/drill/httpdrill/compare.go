@@ -201,7 +201,8 @@ func (c *Comparison) report(w io.Writer) {
 			if r.P05 != nil && r.P95 != nil {
 				simulated += fmt.Sprintf(" (%s–%s)", r.text(r.P05), r.text(r.P95))
 			}
-			numbers := figures.PadLeft(r.text(r.Drill), 9) + "   " + figures.Pad(simulated, 27) + figures.PadLeft(r.difference(), 10)
+			numbers := figures.PadLeft(r.text(r.Drill), 9) + "   " +
+				figures.Pad(simulated, 27) + figures.PadLeft(r.difference(), 10)
 			fmt.Fprintln(w, figures.Pad(r.Name, 30)+strings.TrimRight(numbers, " "))
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 // ran is a run that came back, with so many attempts per request.
 func ran(perOffered float64) Numbers {
-	return Numbers{Offered: 1000, Attempts: 1000 * perOffered, Refused: 100, PerOffered: perOffered, PerSent: perOffered / 0.9,
+	return Numbers{Offered: 1000, Attempts: 1000 * perOffered, Refused: 100, PerOffered: perOffered,
+		PerSent: perOffered / 0.9,
 		Goodput: [3]float64{1, 0.1, 0.9}, Recovery: 2, Queue: 300, Waste: 0.2}
 }
 
@@ -43,12 +44,14 @@ func TestComparisonNeedsTheSameAttemptsAndTheSameVerdict(t *testing.T) {
 		{"few storm", stormed(), three(ran(3), ran(3), stormed()), true, false},
 		{"only the simulator storms", ran(3), three(stormed(), stormed(), stormed()), true, false},
 		{"only the drill storms", stormed(), three(ran(3), ran(3), ran(3)), true, false},
-		{"nothing was offered", Numbers{PerOffered: math.NaN(), Recovery: math.NaN()}, three(ran(1), ran(1), ran(1)), false, false},
+		{"nothing was offered", Numbers{PerOffered: math.NaN(), Recovery: math.NaN()}, three(ran(1), ran(1), ran(1)),
+			false, false},
 	}
 	for _, tt := range tests {
 		c := compare("act", tt.drill, tt.runs)
 		if c.SameAttempts != tt.attempts || c.SameVerdict != tt.verdict {
-			t.Errorf("%s: same attempts %v, same verdict %v (%s, %s); want %v and %v", tt.name, c.SameAttempts, c.SameVerdict, c.Drill, c.Simulation, tt.attempts, tt.verdict)
+			t.Errorf("%s: same attempts %v, same verdict %v (%s, %s); want %v and %v", tt.name, c.SameAttempts, c.SameVerdict,
+				c.Drill, c.Simulation, tt.attempts, tt.verdict)
 		}
 	}
 }
@@ -83,7 +86,9 @@ func TestComparisonOfOneNumber(t *testing.T) {
 }
 
 func TestComparisonIsForPeople(t *testing.T) {
-	c := Comparison{Runs: 40, Acts: []ActComparison{compare("unguarded", stormed(), []Numbers{stormed()}), compare("guarded", ran(1), []Numbers{ran(0.995)})}}
+	c := Comparison{Runs: 40, Acts: []ActComparison{
+		compare("unguarded", stormed(), []Numbers{stormed()}), compare("guarded", ran(1), []Numbers{ran(0.995)}),
+	}}
 	var out strings.Builder
 	c.report(&out)
 	for _, want := range []string{
@@ -91,7 +96,8 @@ func TestComparisonIsForPeople(t *testing.T) {
 		"recovery                          never   never                               –\n",
 		"attempts per request              1.000   0.995 (0.995–0.995)            +0.5 %\n",
 		"collapsed                       100.0 %   100.0 %                      +0.0 pts\n",
-		"Attempts per request are within 2 % of the simulation (unguarded +0.0 %;\nguarded +0.5 %), and the verdicts are the same (unguarded never / never;\nguarded recovers / recovers).\n",
+		"Attempts per request are within 2 % of the simulation (unguarded +0.0 %;\nguarded +0.5 %), and the verdicts are " +
+			"the same (unguarded never / never;\nguarded recovers / recovers).\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, out.String())
@@ -103,11 +109,13 @@ func TestComparisonIsForPeople(t *testing.T) {
 		}
 	}
 	c.Acts[1] = compare("guarded", ran(1.1), []Numbers{stormed()})
-	if text := c.verdict(); !strings.Contains(text, "NOT within 2 % of the simulation (unguarded +0.0 %; guarded -63.3 %)") || !strings.Contains(text, "NOT the same (unguarded never / never; guarded recovers / never)") {
+	if text := c.verdict(); !strings.Contains(text, "NOT within 2 % of the simulation (unguarded +0.0 %; guarded -63.3 "+
+		"%)") || !strings.Contains(text, "NOT the same (unguarded never / never; guarded recovers / never)") {
 		t.Errorf("verdict: %s", text)
 	}
 	c.Acts[1] = compare("guarded", ran(1.1), []Numbers{ran(0.9), ran(1), ran(1.2)})
-	if text := c.verdict(); !strings.Contains(text, "NOT within 2 % of the simulation (unguarded +0.0 %; guarded +10.0 %, as far as simulated runs differ among themselves)") {
+	if text := c.verdict(); !strings.Contains(text, "NOT within 2 % of the simulation (unguarded +0.0 %; guarded +10.0 "+
+		"%, as far as simulated runs differ among themselves)") {
 		t.Errorf("verdict: %s", text)
 	}
 }
@@ -122,7 +130,8 @@ func TestSimulationOfTheBuiltInDrillStormsAndRecovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, _ := c.simulate(t.Context(), c.variant(name), 4)
-		if !reflect.DeepEqual(again, runs) && !c.showsStorm(c.variant(name)) { // NaN and infinities are not equal to themselves
+		// NaN and infinities are not equal to themselves
+		if !reflect.DeepEqual(again, runs) && !c.showsStorm(c.variant(name)) {
 			t.Errorf("%s: another simulation gives other numbers", name)
 		}
 		acts = append(acts, ActResult{Act: name, numbers: runs[0]})
@@ -133,7 +142,8 @@ func TestSimulationOfTheBuiltInDrillStormsAndRecovers(t *testing.T) {
 		}
 	}
 	r := Result{Acts: acts}
-	if err := c.Compare(t.Context(), &r); err != nil || !r.Comparison.Agrees || r.Comparison.Runs != CompareRuns || len(r.Comparison.Acts) != 2 {
+	if err := c.Compare(t.Context(), &r); err != nil || !r.Comparison.Agrees || r.Comparison.Runs != CompareRuns ||
+		len(r.Comparison.Acts) != 2 {
 		t.Errorf("%v, a run of the simulator does not agree with it: %+v", err, r.Comparison)
 	}
 }

@@ -32,8 +32,10 @@ func TestBothBuiltInActsWaitAndRetryAlike(t *testing.T) {
 	for i := range c.Scenario.Variants {
 		v := &c.Scenario.Variants[i]
 		p, db := v.PolicyOf("checkout", "payment-service"), v.PolicyOf("payment-service", "payment-db")
-		if p.AttemptTimeout != time.Second || p.MaxRetries != 3 || db.AttemptTimeout != 500*time.Millisecond || db.MaxRetries != 0 {
-			t.Errorf("%s: clients wait %v and retry %d times, the service %v and %d times", v.Name, p.AttemptTimeout, p.MaxRetries, db.AttemptTimeout, db.MaxRetries)
+		if p.AttemptTimeout != time.Second || p.MaxRetries != 3 || db.AttemptTimeout != 500*time.Millisecond ||
+			db.MaxRetries != 0 {
+			t.Errorf("%s: clients wait %v and retry %d times, the service %v and %d times", v.Name, p.AttemptTimeout,
+				p.MaxRetries, db.AttemptTimeout, db.MaxRetries)
 		}
 	}
 }
@@ -44,32 +46,48 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 		from, to string
 		want     string
 	}{
-		{"a poll of users", "rate: 40, arrivals: jittered", "users: 40, think: 1s", "clients.shop: the drill plays an open loop with a rate; use abate sim"},
-		{"a curve", "rate: 40, arrivals: jittered", "curve: [{at: 0s, rate: 40}]", "clients.shop.curve: the drill plays a constant rate"},
-		{"a daily shape", "rate: 40,", "rate: 40, daily: {swing: 40%},", "clients.shop.daily: the drill plays a constant rate"},
-		{"a high rate", "rate: 40,", "rate: 40000,", "clients.shop.rate: 4e+04 is out of range; the drill plays 20 to 5000 requests per second"},
+		{"a poll of users", "rate: 40, arrivals: jittered", "users: 40, think: 1s",
+			"clients.shop: the drill plays an open loop with a rate; use abate sim"},
+		{"a curve", "rate: 40, arrivals: jittered", "curve: [{at: 0s, rate: 40}]",
+			"clients.shop.curve: the drill plays a constant rate"},
+		{"a daily shape", "rate: 40,", "rate: 40, daily: {swing: 40%},",
+			"clients.shop.daily: the drill plays a constant rate"},
+		{"a high rate", "rate: 40,", "rate: 40000,", "clients.shop.rate: 4e+04 is out of range; the drill plays 20 to 5000 " +
+			"requests per second"},
 		{"a low rate", "rate: 40,", "rate: 4,", "clients.shop.rate: 4 is out of range"},
-		{"many instances", "instances: 10", "instances: 10000", "clients.shop.instances: 10000 is out of range; the drill plays at most 1000"},
+		{"many instances", "instances: 10", "instances: 10000",
+			"clients.shop.instances: 10000 is out of range; the drill plays at most 1000"},
 		{"two fleets", "clients: {", "clients: {b: {rate: 40, calls: [pay]}, ", "clients: 2 fleets; the drill plays one"},
-		{"a slow network", "calls: [pay]", "calls: [{to: pay, latency: 5ms}]", "clients.shop.calls.pay.latency: the drill plays this machine's own network"},
-		{"many calls", "calls: [pay]", "calls: [{to: pay, times: 3}]", "clients.shop.calls.pay: the drill plays one call per request"},
-		{"some calls", "calls: [db]", "calls: [{to: db, share: 50%}]", "services.pay.calls.db: the drill plays one call per request"},
-		{"optional calls", "calls: [db]", "calls: [{to: db, optional: true}]", "services.pay.calls.db.optional: the drill plays calls that the request needs"},
-		{"a pool", "calls: [db]", "calls: [{to: db, pool: 3}]", "services.pay.calls.db.pool: the drill plays connections without a limit"},
-		{"replicas", "workers: 3,", "workers: 3, replicas: 2,", "services.pay.replicas: the drill plays one replica of each service"},
+		{"a slow network", "calls: [pay]", "calls: [{to: pay, latency: 5ms}]",
+			"clients.shop.calls.pay.latency: the drill plays this machine's own network"},
+		{"many calls", "calls: [pay]", "calls: [{to: pay, times: 3}]",
+			"clients.shop.calls.pay: the drill plays one call per request"},
+		{"some calls", "calls: [db]", "calls: [{to: db, share: 50%}]",
+			"services.pay.calls.db: the drill plays one call per request"},
+		{"optional calls", "calls: [db]", "calls: [{to: db, optional: true}]",
+			"services.pay.calls.db.optional: the drill plays calls that the request needs"},
+		{"a pool", "calls: [db]", "calls: [{to: db, pool: 3}]",
+			"services.pay.calls.db.pool: the drill plays connections without a limit"},
+		{"replicas", "workers: 3,", "workers: 3, replicas: 2,",
+			"services.pay.replicas: the drill plays one replica of each service"},
 		{"a service that gets slower", "workers: 3,", "workers: 3, slowsDown: 0.1,", "services.pay.slowsDown: "},
-		{"an endless queue", "queue: {limit: 150}, ", "", "services.pay.queue: the drill plays a queue with a limit of at most 1000000, or none"},
+		{"an endless queue", "queue: {limit: 150}, ", "",
+			"services.pay.queue: the drill plays a queue with a limit of at most 1000000, or none"},
 		{"a queue bounded by work", "{limit: 150}", "{work: 1s}", "services.pay.queue"},
 		{"a silent queue", "{limit: 150}", "{limit: 150, whenFull: silence}", "services.pay.queue.whenFull: "},
 		{"the newest first", "{limit: 150}", "{limit: 150, order: lifo}", "services.pay.queue.order: "},
 		{"deadlines", "{limit: 150}", "{limit: 150, dropExpired: true}", "services.pay.queue.dropExpired: "},
-		{"consumers", "rate: 40,", "rate: 40, topic: {partitions: 40},", "clients.shop.topic: the drill plays callers, not consumers; abate drill kafka plays those"},
+		{"consumers", "rate: 40,", "rate: 40, topic: {partitions: 40},",
+			"clients.shop.topic: the drill plays callers, not consumers; abate drill kafka plays those"},
 		{"a lock", "workers: 3,", "workers: 3, optimisticLock: true,", "services.pay.optimisticLock: "},
-		{"half a second of Retry-After", "workers: 3,", "workers: 3, retryAfter: 1500ms,", "services.pay.retryAfter: the drill plays whole seconds"},
+		{"half a second of Retry-After", "workers: 3,", "workers: 3, retryAfter: 1500ms,",
+			"services.pay.retryAfter: the drill plays whole seconds"},
 		{"no workers", "workers: 3, serviceTime: 50ms, queue: {limit: 150}", "serviceTime: 50ms", "services.pay.workers: "},
 		{"workers behind", "db: {}", "db: {workers: 3, serviceTime: 1ms}", "services.db.workers: "},
-		{"a chain", "db: {}", "db: {calls: [x]}\n  x: {}", "services: 3; the drill plays the service that the clients call and at most one behind it"},
-		{"another fault", "outage: db, mode: blackhole", "loss: db, rate: 50%", "faults[0]: loss of db: the drill plays outage, slowdown and errors of a service"},
+		{"a chain", "db: {}", "db: {calls: [x]}\n  x: {}",
+			"services: 3; the drill plays the service that the clients call and at most one behind it"},
+		{"another fault", "outage: db, mode: blackhole", "loss: db, rate: 50%",
+			"faults[0]: loss of db: the drill plays outage, slowdown and errors of a service"},
 		{"no time before", "at: 1s", "at: 200ms", "faults: 200ms before the first; the drill needs at least 1s"},
 		{"no time after", "for: 1500ms", "for: 2500ms", "faults: 1s after the last; the drill needs at least 2s"},
 		{"an hour", "duration: 4500ms", "duration: 1h", "duration: 1h0m0s is out of range; the drill plays at most 10m0s"},
@@ -77,9 +95,12 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 		{"a long drain", "drain: 300ms", "drain: 5m", "model.drain: 5m0s is out of range"},
 		{"cancellation", "drain: 300ms", "drain: 300ms, cancellation: propagates", "model.cancellation: "},
 		{"draws on arrival", "drain: 300ms", "drain: 300ms, serviceTimeDrawn: arrival", "model.serviceTimeDrawn: "},
-		{"more than the service can do", "rate: 40,", "rate: 58,", "clients.shop.rate: 58/s is more than nine tenths of what pay can do (3 workers / 50ms = 60/s)"},
-		{"a service that is slow by nature", "workers: 3, serviceTime: 50ms", "workers: 30, serviceTime: 350ms", "services.pay.serviceTime: 350ms is not below the attemptTimeout of 300ms in storm"},
-		{"too many attempts", "rate: 40, arrivals: jittered", "rate: 2000, arrivals: even", "clients.shop.rate: 2000/s × 4 attempts in storm is more than the 5000 attempts per second"},
+		{"more than the service can do", "rate: 40,", "rate: 58,",
+			"clients.shop.rate: 58/s is more than nine tenths of what pay can do (3 workers / 50ms = 60/s)"},
+		{"a service that is slow by nature", "workers: 3, serviceTime: 50ms", "workers: 30, serviceTime: 350ms",
+			"services.pay.serviceTime: 350ms is not below the attemptTimeout of 300ms in storm"},
+		{"too many attempts", "rate: 40, arrivals: jittered", "rate: 2000, arrivals: even",
+			"clients.shop.rate: 2000/s × 4 attempts in storm is more than the 5000 attempts per second"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,14 +122,16 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 func TestScaledScenariosAreRefused(t *testing.T) {
 	s := read(t, small)
 	s.Scale = 2
-	if found := httpdrill.New(s).Problems(); len(found) != 1 || !strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill plays everything at full size") {
+	if found := httpdrill.New(s).Problems(); len(found) != 1 ||
+		!strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill plays everything at full size") {
 		t.Errorf("problems %q", found)
 	}
 }
 
 func TestAllProblemsAreFoundAtOnce(t *testing.T) {
 	s := read(t, small)
-	s.Services[0].Replicas, s.Services[0].OptimisticLock, s.Clients[0].Instances, s.Duration, s.Faults = 3, true, 1e6, time.Hour, nil
+	s.Services[0].Replicas, s.Services[0].OptimisticLock, s.Clients[0].Instances, s.Duration, s.Faults = 3, true, 1e6,
+		time.Hour, nil
 	found := playing(t, s).Problems()
 	if len(found) != 5 {
 		t.Errorf("%d problems, want 5: %q", len(found), found)
@@ -127,18 +150,23 @@ func TestChangesThatAreWrongNameTheFlag(t *testing.T) {
 		{"no capacity", httpdrill.Changes{Capacity: ptr(0)}, "--capacity: 0 is out of range; allowed: 1 to 10000"},
 		{"negative rate", httpdrill.Changes{Rate: ptr(-5.0)}, "--rate: -5 is out of range"},
 		{"rate is no number", httpdrill.Changes{Rate: ptr(math.NaN())}, "--rate: NaN is out of range"},
-		{"endless rate", httpdrill.Changes{Rate: ptr(math.Inf(1))}, "--rate: +Inf is out of range; allowed: 20 to 5000 requests per second"},
+		{"endless rate", httpdrill.Changes{Rate: ptr(math.Inf(1))},
+			"--rate: +Inf is out of range; allowed: 20 to 5000 requests per second"},
 		{"no clients", httpdrill.Changes{Clients: ptr(0)}, "--clients: 0"},
 		{"no queue", httpdrill.Changes{Queue: ptr(0)}, "--queue: 0"},
 		{"huge queue", httpdrill.Changes{Queue: ptr(math.MaxInt)}, "--queue: "},
 		{"no service time", httpdrill.Changes{ServiceTime: ptr(0 * second)}, "--service-time: 0s is out of range"},
 		{"no time before", httpdrill.Changes{Before: ptr(0 * second)}, "--before: 0s"},
 		{"negative outage", httpdrill.Changes{Outage: ptr(-second)}, "--outage: -1s"},
-		{"outage of a day", httpdrill.Changes{Outage: ptr(24 * time.Hour)}, "--outage: 24h0m0s is out of range; allowed: 500ms to 10m0s"},
+		{"outage of a day", httpdrill.Changes{Outage: ptr(24 * time.Hour)},
+			"--outage: 24h0m0s is out of range; allowed: 500ms to 10m0s"},
 		{"no time after", httpdrill.Changes{After: ptr(second)}, "--after: 1s"},
-		{"more within than after", httpdrill.Changes{Within: ptr(time.Minute)}, "--within: 1m0s is out of range; allowed: 1s to 14s"},
-		{"no answer in time", httpdrill.Changes{ServiceTime: ptr(second), Capacity: ptr(1000)}, "quickstart.yaml: services.payment-service.serviceTime: 1s is not below the attemptTimeout of 1s"},
-		{"more load than capacity", httpdrill.Changes{Rate: ptr(390.0)}, "quickstart.yaml: clients.checkout.rate: 390/s is more than nine tenths"},
+		{"more within than after", httpdrill.Changes{Within: ptr(time.Minute)},
+			"--within: 1m0s is out of range; allowed: 1s to 14s"},
+		{"no answer in time", httpdrill.Changes{ServiceTime: ptr(second), Capacity: ptr(1000)},
+			"quickstart.yaml: services.payment-service.serviceTime: 1s is not below the attemptTimeout of 1s"},
+		{"more load than capacity", httpdrill.Changes{Rate: ptr(390.0)},
+			"quickstart.yaml: clients.checkout.rate: 390/s is more than nine tenths"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,7 +190,8 @@ func TestChangesReachTheScenario(t *testing.T) {
 	}
 	s := c.Scenario
 	x, f := s.Services[0], s.Faults[0]
-	if s.Clients[0].Rate != 30 || s.Clients[0].Instances != 3 || x.Workers != 5 || x.ServiceTime.Mean() != 20*time.Millisecond || x.Queue.Limit != 400 {
+	if s.Clients[0].Rate != 30 || s.Clients[0].Instances != 3 || x.Workers != 5 ||
+		x.ServiceTime.Mean() != 20*time.Millisecond || x.Queue.Limit != 400 {
 		t.Errorf("clients %+v, service %+v", s.Clients[0], x)
 	}
 	if f.At != 2*time.Second || f.For != 3*time.Second || s.Duration != 9*time.Second {
@@ -171,7 +200,8 @@ func TestChangesReachTheScenario(t *testing.T) {
 	if text := c.Guarded().Expect[1].Text; text != "recovery < 4s in 90% of runs" { // there is no more time
 		t.Errorf("expected: %s", text)
 	}
-	if found := c.Change(httpdrill.Changes{Within: ptr(2 * time.Second)}); len(found) > 0 || c.Guarded().Expect[1].Value != 2 {
+	if found := c.Change(httpdrill.Changes{Within: ptr(2 * time.Second)}); len(found) > 0 ||
+		c.Guarded().Expect[1].Value != 2 {
 		t.Errorf("%q, expected %+v", found, c.Guarded().Expect[1])
 	}
 }
@@ -212,9 +242,11 @@ func TestNotesTellWhenNoStormIsToBeExpected(t *testing.T) {
 func TestPolicyOfTheUserIsPlayedAsItIs(t *testing.T) {
 	tests := []struct{ name, yaml, note string }{
 		{"complete", "services: {payment-service: {attemptTimeout: 1s}}", ""},
-		{"another service", "defaults: {attemptTimeout: 1s}\nservices: {other: {maxRetries: 1}}", "my.yaml does not list payment-service"},
+		{"another service", "defaults: {attemptTimeout: 1s}\nservices: {other: {maxRetries: 1}}",
+			"my.yaml does not list payment-service"},
 		{"no timeout", "services: {payment-service: {maxRetries: 1}}", "sets no attemptTimeout"},
-		{"fallback", "services: {payment-service: {attemptTimeout: 1s, fallback: {status: 200}}}", "a degraded answer is not goodput"},
+		{"fallback", "services: {payment-service: {attemptTimeout: 1s, fallback: {status: 200}}}",
+			"a degraded answer is not goodput"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -232,7 +264,8 @@ func TestPolicyOfTheUserIsPlayedAsItIs(t *testing.T) {
 			}
 			want, _ := file.Policy("payment-service")
 			v := c.Guarded()
-			if got := v.PolicyOf("checkout", "payment-service"); got.AttemptTimeout != want.AttemptTimeout || got.MaxRetries != want.MaxRetries || !got.CircuitBreaker.Enabled() {
+			if got := v.PolicyOf("checkout", "payment-service"); got.AttemptTimeout != want.AttemptTimeout ||
+				got.MaxRetries != want.MaxRetries || !got.CircuitBreaker.Enabled() {
 				t.Errorf("clients follow %+v", got)
 			}
 			if got := v.PolicyOf("payment-service", "payment-db"); got.AttemptTimeout != 500*time.Millisecond {
@@ -256,7 +289,8 @@ func TestBuiltInPolicyIsAFileOfItsOwn(t *testing.T) {
 	if !listed || string(policyfile.Format("x", &p)) != string(policyfile.Format("x", &built)) {
 		t.Errorf("it is another one:\n%s", text)
 	}
-	if !strings.HasPrefix(text, "services:\n  payment-service:\n") || !strings.Contains(text, "# all retries together add at most 10 % of load") {
+	if !strings.HasPrefix(text, "services:\n  payment-service:\n") ||
+		!strings.Contains(text, "# all retries together add at most 10 % of load") {
 		t.Errorf("it is not as written:\n%s", text)
 	}
 }

@@ -44,20 +44,24 @@ func TestAGateStandsBeforeTheRealServiceToo(t *testing.T) {
 	}
 	var report strings.Builder
 	r.Report(&report)
-	if text := strings.Join(strings.Fields(report.String()), " "); !strings.Contains(text, "attempts refused by the service's gate") {
+	if text := strings.Join(strings.Fields(report.String()), " "); !strings.Contains(
+		text, "attempts refused by the service's gate") {
 		t.Error(text)
 	}
 }
 
-// TestNaiveClientsHearNothing compares clients who heed what the gate says with those that do not: that they should come
-// back in a second or later. Who does not hear it has used up all attempts in half a second, who heeds it in three, if the act lasts that long.
+// TestNaiveClientsHearNothing compares clients who heed what the gate says with those that do not: that they should
+// come back in a second or later. Who does not hear it has used up all attempts in half a second, who heeds it in
+// three, if the act lasts that long.
 func TestNaiveClientsHearNothing(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
 	closed := []string{
-		"{concurrency: fixed, maxConcurrency: 3, noQueue: true}}}", "{disabled: true}, rateLimit: {limit: 1/s}}}", "maxRetries: 20", "maxRetries: 3",
-		"duration: 5s", "duration: 3600ms", `["shed(pay, after) > 5%", "limit(pay, after) > 2", "response(p50, pay, after) >= 50ms", "rateLimited(pay) <= 0%", "yield(pay, after) > 0%", "queue(pay) < 2"]`, `["rateLimited(pay) > 1%"]`,
+		"{concurrency: fixed, maxConcurrency: 3, noQueue: true}}}", "{disabled: true}, rateLimit: {limit: 1/s}}}",
+		"maxRetries: 20", "maxRetries: 3",
+		"duration: 5s", "duration: 3600ms", `["shed(pay, after) > 5%", "limit(pay, after) > 2", "response(p50, pay, after) ` +
+			`>= 50ms", "rateLimited(pay) <= 0%", "yield(pay, after) > 0%", "queue(pay) < 2"]`, `["rateLimited(pay) > 1%"]`,
 		"at: 1s, for: 1500ms, outage: pay, mode: refuse", "at: 1s, for: 500ms, outage: pay, mode: refuse",
 	}
 	ended := make(map[string]float64)

@@ -29,8 +29,8 @@ func quiet() (Config, cast, *Recorder) {
 	return c, c.cast(v), NewRecorder(c.Scenario, v, 1, begun)
 }
 
-// played records an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after it.
-// Each request that fails has cost so many attempts.
+// played records an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after
+// it. Each request that fails has cost so many attempts.
 func played(name string, back time.Duration, attempts int, failing engine.EndKind) ActResult {
 	c := Default()
 	by := c.cast(c.variant(name))
@@ -58,7 +58,8 @@ func played(name string, back time.Duration, attempts int, failing engine.EndKin
 }
 
 func TestActResultAddsUp(t *testing.T) {
-	u, g := played("unguarded", time.Hour, 5, engine.TimedOut), played("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen)
+	u, g := played("unguarded", time.Hour, 5, engine.TimedOut),
+		played("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen)
 	if u.Offered != 2300 || u.Attempts != 400+5*1900 || u.PerOffered != 9900./2300 || u.PerSent != u.PerOffered {
 		t.Errorf("unguarded: %d offered, %d attempts, amplification %v", u.Offered, u.Attempts, u.PerOffered)
 	}
@@ -68,28 +69,34 @@ func TestActResultAddsUp(t *testing.T) {
 	if !g.Recovered() || *g.RecoverySeconds != 1.5 || g.Collapsed || g.ShowsStorm || !g.passed() {
 		t.Errorf("guarded: %+v", g)
 	}
-	if g.PerSent != 1 || g.Refused != 650 || g.BreakerRefused != 650 || g.Endings["circuit-open"] != 650 || g.Endings["answered"] != 1650 || len(g.Endings) != 2 {
+	if g.PerSent != 1 || g.Refused != 650 || g.BreakerRefused != 650 || g.Endings["circuit-open"] != 650 ||
+		g.Endings["answered"] != 1650 || len(g.Endings) != 2 {
 		t.Errorf("guarded: %v attempts per request sent, endings %v", g.PerSent, g.Endings)
 	}
-	if b := g.Phases[engine.Before]; b.Goodput != 1 || b.GoodputPerSecond != 100 || b.FromSeconds != 0 || b.ToSeconds != 4 {
+	if b := g.Phases[engine.Before]; b.Goodput != 1 || b.GoodputPerSecond != 100 || b.FromSeconds != 0 ||
+		b.ToSeconds != 4 {
 		t.Errorf("guarded, before: %+v", b)
 	}
 	if d := g.Phases[engine.During]; d.GoodputPerSecond != 0 || d.OfferedPerSecond != 100 || d.Goodput != 0 {
 		t.Errorf("guarded, outage: %+v", d)
 	}
-	if a := g.Phases[engine.After]; a.Goodput != 1250./1400 || a.FromSeconds != 9 || a.ToSeconds != 23 || math.Abs(a.AnsweredP50-0.05) > 0.002 {
+	if a := g.Phases[engine.After]; a.Goodput != 1250./1400 || a.FromSeconds != 9 || a.ToSeconds != 23 ||
+		math.Abs(a.AnsweredP50-0.05) > 0.002 {
 		t.Errorf("guarded, after: %+v", a)
 	}
-	if math.Abs(u.FailedP50-4) > 0.2 || math.Abs(u.AnsweredP99-0.05) > 0.002 || u.Service != (ServiceCounts{Worked: 2, Wasted: 1, WastedShare: 0.25, LongestQueue: 80}) {
+	if math.Abs(u.FailedP50-4) > 0.2 || math.Abs(u.AnsweredP99-0.05) > 0.002 ||
+		u.Service != (ServiceCounts{Worked: 2, Wasted: 1, WastedShare: 0.25, LongestQueue: 80}) {
 		t.Errorf("latencies: %v, %v; service %+v", u.FailedP50, u.AnsweredP99, u.Service)
 	}
 }
 
 func TestALateRecoveryIsNotAsExpected(t *testing.T) {
-	if a := played("guarded", 6*time.Second, 0, engine.CircuitOpen); !a.Recovered() || *a.RecoverySeconds != 6 || a.passed() {
+	if a := played("guarded", 6*time.Second, 0, engine.CircuitOpen); !a.Recovered() || *a.RecoverySeconds != 6 ||
+		a.passed() {
 		t.Errorf("recovered after %v, passed %v", a.RecoverySeconds, a.passed())
 	}
-	if a := played("guarded", time.Hour, 0, engine.CircuitOpen); a.Recovered() || a.passed() || a.Expectations[1].Value != nil {
+	if a := played("guarded", time.Hour, 0, engine.CircuitOpen); a.Recovered() || a.passed() ||
+		a.Expectations[1].Value != nil {
 		t.Errorf("recovered %v, passed %v, expected %+v", a.Recovered(), a.passed(), a.Expectations)
 	}
 }
@@ -125,7 +132,8 @@ func TestRecorderTellsTheLastSecond(t *testing.T) {
 	r.Attempt(by.front, 1500*time.Millisecond, true)
 	r.Ended(150*time.Millisecond, 999*time.Millisecond, engine.Answered)
 	r.Ended(900*time.Millisecond, 999*time.Millisecond, engine.CircuitOpen)
-	if got, want := r.Between(by.front, 0, time.Second), (Second{Offered: 2, Attempts: 1, Answered: 1, Refused: 1}); got != want {
+	if got, want := r.Between(by.front, 0, time.Second),
+		(Second{Offered: 2, Attempts: 1, Answered: 1, Refused: 1}); got != want {
 		t.Errorf("first second: %+v, want %+v", got, want)
 	}
 	if got, want := r.Between(by.front, time.Second, 2*time.Second), (Second{Attempts: 1}); got != want {
@@ -204,7 +212,9 @@ func TestEndOfACallIsThatOfItsLastAttempt(t *testing.T) {
 		{"the breaker is open", &abate.Error{Reason: abate.ErrCircuitOpen}, engine.CircuitOpen},
 		{"the bulkhead is full", &abate.Error{Reason: abate.ErrBulkheadFull}, engine.BulkheadFull},
 		{"no time left for the first attempt", &abate.Error{Reason: abate.ErrDeadline}, engine.TimedOut},
-		{"the breaker opened meanwhile", &abate.Error{Reason: abate.ErrCircuitOpen, Attempts: 1, Err: context.DeadlineExceeded}, engine.TimedOut},
+		{"the breaker opened meanwhile", &abate.Error{
+			Reason: abate.ErrCircuitOpen, Attempts: 1, Err: context.DeadlineExceeded,
+		}, engine.TimedOut},
 		{"503", statusError(503), engine.QueueFull},
 		{"502", statusError(502), engine.BadGateway},
 		{"500", statusError(500), engine.ServerError},
@@ -231,7 +241,9 @@ func TestAttemptsAreCountedBelowTheGuard(t *testing.T) {
 	_, by, r := quiet()
 	p := by.clientPolicy()
 	p.InitialDelay, p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = time.Millisecond, true, true
-	one, err := newCaller("x", server.URL, p, r, nil, edge{record: r, service: by.front, since: func() time.Duration { return time.Second }})
+	one, err := newCaller("x", server.URL, p, r, nil, edge{record: r, service: by.front, since: func() time.Duration {
+		return time.Second
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +285,9 @@ func TestSchedulesOfferTheRateInTheirWay(t *testing.T) {
 }
 
 func TestPlotsOfAnyLengthFitTheTerminal(t *testing.T) {
-	for _, length := range []time.Duration{3 * time.Second, 23 * time.Second, 32 * time.Second, 33 * time.Second, 2 * time.Minute, 10 * time.Minute} {
+	for _, length := range []time.Duration{
+		3 * time.Second, 23 * time.Second, 32 * time.Second, 33 * time.Second, 2 * time.Minute, 10 * time.Minute,
+	} {
 		width := columnWidth(length)
 		if columns := (length + width - 1) / width; columns > plotWidth {
 			t.Errorf("%v: %d columns of %v, want at most %d", length, columns, width, plotWidth)

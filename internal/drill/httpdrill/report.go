@@ -23,7 +23,8 @@ func (c Config) Intro(w io.Writer) {
 	}
 	say("%s on 127.0.0.1 can do %d workers / %v = %s requests/s, and %s. %d clients offer it %s/s, on schedule "+
 		"whatever happens. After %s %s; then all is well again, for %s.",
-		a.service().Name, a.service().Workers, a.work(), figures.Thousands(a.capacity()), queue, setup.Clients, figures.Thousands(setup.OfferedPerSecond),
+		a.service().Name, a.service().Workers, a.work(), figures.Thousands(a.capacity()), queue, setup.Clients,
+		figures.Thousands(setup.OfferedPerSecond),
 		drill.Seconds(setup.BeforeSeconds), setup.Trouble, drill.Seconds(setup.AfterSeconds))
 	for _, name := range c.Acts {
 		say("- %s", c.actIntro(c.variant(name)))
@@ -73,7 +74,8 @@ func (p Progress) String() string {
 		state = "TROUBLE"
 	}
 	return fmt.Sprintf("%-9s %3.0f s  attempts %5s/s  answered %4s/s  queue %5s  %s",
-		p.Act, p.Elapsed.Seconds(), figures.Thousands(float64(p.Attempts)), figures.Thousands(float64(p.Answered)), figures.Thousands(float64(p.Waiting)), state)
+		p.Act, p.Elapsed.Seconds(), figures.Thousands(float64(p.Attempts)), figures.Thousands(float64(p.Answered)),
+		figures.Thousands(float64(p.Waiting)), state)
 }
 
 // Report writes what came of the drill for people: a table, plots, and a closing sentence.

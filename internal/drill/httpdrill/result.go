@@ -162,10 +162,19 @@ func (c Config) setup() Setup {
 	s := c.Scenario
 	begin, end := s.Trouble()
 	return Setup{
-		Scenario: s.Name, Seed: c.Seed, Clients: max(s.Clients[0].Instances, 1), OfferedPerSecond: s.Clients[0].Rate,
-		WarmUpSeconds: s.WarmUp.Seconds(), BeforeSeconds: begin.Seconds(), TroubleSeconds: (end - begin).Seconds(), AfterSeconds: (s.Duration - end).Seconds(),
-		Word: c.troubleWord(), Trouble: c.troubleText(), Recovered: s.Model.Recovered, HoldSeconds: s.Model.Hold.Seconds(),
-		Notes: append([]string{}, c.Notes()...),
+		Scenario:         s.Name,
+		Seed:             c.Seed,
+		Clients:          max(s.Clients[0].Instances, 1),
+		OfferedPerSecond: s.Clients[0].Rate,
+		WarmUpSeconds:    s.WarmUp.Seconds(),
+		BeforeSeconds:    begin.Seconds(),
+		TroubleSeconds:   (end - begin).Seconds(),
+		AfterSeconds:     (s.Duration - end).Seconds(),
+		Word:             c.troubleWord(),
+		Trouble:          c.troubleText(),
+		Recovered:        s.Model.Recovered,
+		HoldSeconds:      s.Model.Hold.Seconds(),
+		Notes:            append([]string{}, c.Notes()...),
 	}
 }
 
@@ -196,10 +205,15 @@ func (c Config) troubleText() string {
 func (c Config) setting(a cast) Setting {
 	within, _ := c.within(a.variant)
 	s := Setting{
-		Policy: c.policyName(a.variant), Service: a.service().Name, Workers: a.service().Workers, WorkSeconds: a.work().Seconds(),
-		CapacityPerSecond: a.capacity(), Queue: a.places(), MaxAttempts: a.clientPolicy().MaxRetries + 1,
-		StormPerSecond: a.stormLoad(),
-		WithinSeconds:  within.Seconds(),
+		Policy:            c.policyName(a.variant),
+		Service:           a.service().Name,
+		Workers:           a.service().Workers,
+		WorkSeconds:       a.work().Seconds(),
+		CapacityPerSecond: a.capacity(),
+		Queue:             a.places(),
+		MaxAttempts:       a.clientPolicy().MaxRetries + 1,
+		StormPerSecond:    a.stormLoad(),
+		WithinSeconds:     within.Seconds(),
 	}
 	return s
 }
@@ -219,21 +233,25 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 	record := r.record
 	n := NumbersOf(record, by.front)
 	service := &record.Services[by.front]
-	bins := len(service.Arrived)
-	turnedAway := total(service.Shed, 0, bins) + total(service.Limited, 0, bins)
 	a := ActResult{
-		Act: by.variant.Name, ShowsStorm: c.showsStorm(by.variant), Complete: played >= record.Duration, Setting: c.setting(by),
-		Offered: int(n.Offered), Attempts: int(n.Attempts), PerOffered: finite(n.PerOffered), PerSent: finite(n.PerSent),
-		Expectations: []drill.Expected{}, Endings: make(map[string]int), LateSeconds: r.late.Seconds(), Refused: int(n.Refused),
-		BreakerRefused: r.breakerRefused, BudgetRefused: r.budgetRefused,
-		FailedP50: finite(r.failed.Quantile(0.5)), FailedP99: finite(r.failed.Quantile(0.99)),
-		Service: ServiceCounts{
-			Refused: total(service.Rejected, 0, bins) - turnedAway, TurnedAway: turnedAway,
-			Wasted:      total(service.Wasted, 0, bins),
-			Worked:      total(service.Served, 0, bins) + total(service.Errors, 0, bins) + total(service.Wasted, 0, bins),
-			WastedShare: finite(n.Waste), LongestQueue: int(finite(n.Queue)),
-		},
-		numbers: n,
+		Act:            by.variant.Name,
+		ShowsStorm:     c.showsStorm(by.variant),
+		Complete:       played >= record.Duration,
+		Setting:        c.setting(by),
+		Offered:        int(n.Offered),
+		Attempts:       int(n.Attempts),
+		PerOffered:     finite(n.PerOffered),
+		PerSent:        finite(n.PerSent),
+		Expectations:   []drill.Expected{},
+		Endings:        make(map[string]int),
+		LateSeconds:    r.late.Seconds(),
+		Refused:        int(n.Refused),
+		BreakerRefused: r.breakerRefused,
+		BudgetRefused:  r.budgetRefused,
+		FailedP50:      finite(r.failed.Quantile(0.5)),
+		FailedP99:      finite(r.failed.Quantile(0.99)),
+		Service:        serviceCounts(service, n),
+		numbers:        n,
 	}
 	latency := func(q float64, w expect.Window) float64 {
 		return finite(record.Value(&expect.Expectation{Measure: "latency", Quantile: q, Window: w}))
@@ -264,6 +282,20 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 	return a
 }
 
+// serviceCounts sums up what a service did.
+func serviceCounts(s *engine.ServiceRecord, n Numbers) ServiceCounts {
+	bins := len(s.Arrived)
+	turnedAway := total(s.Shed, 0, bins) + total(s.Limited, 0, bins)
+	return ServiceCounts{
+		Refused:      total(s.Rejected, 0, bins) - turnedAway,
+		TurnedAway:   turnedAway,
+		Wasted:       total(s.Wasted, 0, bins),
+		Worked:       total(s.Served, 0, bins) + total(s.Errors, 0, bins) + total(s.Wasted, 0, bins),
+		WastedShare:  finite(n.Waste),
+		LongestQueue: int(finite(n.Queue)),
+	}
+}
+
 func phaseResult(r *engine.Record, s *engine.ServiceRecord, w engine.Window, from, to time.Duration) PhaseResult {
 	f, seconds := &r.Fleets[0], (to - from).Seconds()
 	first, behind := int(from/r.Bin), int(math.Ceil(float64(to)/float64(r.Bin)))
@@ -283,8 +315,11 @@ func (a *ActResult) series(r *engine.Record, s *engine.ServiceRecord, width, pla
 		from, to := i*per, (i+1)*per
 		a.Series = append(a.Series, SeriesBin{
 			AtSeconds: (time.Duration(i) * width).Seconds(),
-			Offered:   total(f.Offered, from, to), Attempts: total(s.Arrived, from, to),
-			Answered: total(f.Answered, from, to), Refused: total(f.Refused, from, to), Failed: total(f.Failed, from, to),
+			Offered:   total(f.Offered, from, to),
+			Attempts:  total(s.Arrived, from, to),
+			Answered:  total(f.Answered, from, to),
+			Refused:   total(f.Refused, from, to),
+			Failed:    total(f.Failed, from, to),
 		})
 	}
 }

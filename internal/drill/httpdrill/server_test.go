@@ -53,7 +53,8 @@ func serve(t *testing.T, change func(*scenario.Service), backend func(context.Co
 	}
 	begin := time.Now()
 	since := func() time.Duration { return time.Since(begin) }
-	server, err := httpdrill.StartServer(spec, 0, 1, httpdrill.NewRecorder(s, &s.Variants[0], 1, since), since, backend, nil, nil)
+	server, err := httpdrill.StartServer(spec, 0, 1, httpdrill.NewRecorder(s, &s.Variants[0], 1, since), since,
+		backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,9 @@ func TestFaultsBeginAndEnd(t *testing.T) {
 		want  int // status; 0 for an error
 		err   func(error) bool
 	}{
-		{"refuse", scenario.Fault{Outage: "pay", Mode: scenario.Refuse}, 0, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		{"refuse", scenario.Fault{Outage: "pay", Mode: scenario.Refuse}, 0, func(err error) bool {
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}},
 		{"fail", scenario.Fault{Outage: "pay", Mode: scenario.Fail}, http.StatusServiceUnavailable, nil},
 		{"errors", scenario.Fault{Errors: "pay"}, http.StatusInternalServerError, nil},
 	}
@@ -230,7 +233,8 @@ func TestASlowdownMakesWorkLonger(t *testing.T) {
 	if d := took(&scenario.Fault{Slowdown: "pay", Factor: 10}); d < 50*time.Millisecond {
 		t.Errorf("×10: %v", d)
 	}
-	if d := took(&scenario.Fault{Slowdown: "pay", Add: distribution.Fixed(60 * time.Millisecond)}); d < 65*time.Millisecond {
+	if d := took(&scenario.Fault{Slowdown: "pay", Add: distribution.Fixed(60 * time.Millisecond)}); d <
+		65*time.Millisecond {
 		t.Errorf("+60ms: %v", d)
 	}
 }

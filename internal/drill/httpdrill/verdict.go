@@ -50,11 +50,13 @@ func (r *Result) stormStory(a *ActResult) string {
 	case a.Recovered():
 		return fmt.Sprintf("%s, the service recovered by itself %s after the %s: this setup shows no lasting storm (%s/s "+
 			"× %d attempts against %s/s).",
-			drill.Capitalized(a.Act), drill.Seconds(*a.RecoverySeconds), s.Word, figures.Thousands(s.OfferedPerSecond), a.Setting.MaxAttempts, figures.Thousands(capacity))
+			drill.Capitalized(a.Act), drill.Seconds(*a.RecoverySeconds), s.Word, figures.Thousands(s.OfferedPerSecond),
+			a.Setting.MaxAttempts, figures.Thousands(capacity))
 	case after.AttemptsPerSecond <= capacity:
 		return fmt.Sprintf("%s, goodput did not come back within %s of the end of the %s, with %s attempts/s against a "+
 			"capacity of %s/s.",
-			drill.Capitalized(a.Act), drill.Seconds(s.AfterSeconds), s.Word, figures.Thousands(after.AttemptsPerSecond), figures.Thousands(capacity))
+			drill.Capitalized(a.Act), drill.Seconds(s.AfterSeconds), s.Word, figures.Thousands(after.AttemptsPerSecond),
+			figures.Thousands(capacity))
 	}
 	queue := fmt.Sprintf("the queue held up to %s requests", figures.Thousands(float64(a.Service.LongestQueue)))
 	if a.Service.Refused > 0 {
@@ -62,7 +64,8 @@ func (r *Result) stormStory(a *ActResult) string {
 	}
 	return fmt.Sprintf("%s, the %s %s did not end with the %s: every failed request came back up to %d times, %s "+
 		"attempts/s met a capacity of %s/s, %s, and %s of all work was for callers that had left.",
-		drill.Capitalized(a.Act), drill.Seconds(s.TroubleSeconds), s.Word, s.Word, a.Setting.MaxAttempts-1, figures.Thousands(after.AttemptsPerSecond), figures.Thousands(capacity), queue, percent(a.Service.WastedShare))
+		drill.Capitalized(a.Act), drill.Seconds(s.TroubleSeconds), s.Word, s.Word, a.Setting.MaxAttempts-1,
+		figures.Thousands(after.AttemptsPerSecond), figures.Thousands(capacity), queue, percent(a.Service.WastedShare))
 }
 
 // policyStory is of an act whose policy should do well.

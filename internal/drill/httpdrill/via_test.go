@@ -35,16 +35,17 @@ func forwarder(t *testing.T, started *atomic.Int32) httpdrill.Via {
 			g, _ := set.Match(r.URL.Host, r.URL.Path)
 			return g
 		}}
-		relay := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, Transport: guarded, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			var own *abate.Error
-			if errors.As(err, &own) && own.Reason == abate.ErrCircuitOpen && own.Attempts == 0 {
-				_, _ = io.WriteString(w, `{"reason": "circuit-open", "attempts": 0}`)
-				return
-			}
-			_, _ = io.WriteString(w, `{"reason": "attempts-exhausted", "attempts": 1, "cause": "timeout"}`)
-		}}
+		relay := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, Transport: guarded,
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				var own *abate.Error
+				if errors.As(err, &own) && own.Reason == abate.ErrCircuitOpen && own.Attempts == 0 {
+					_, _ = io.WriteString(w, `{"reason": "circuit-open", "attempts": 0}`)
+					return
+				}
+				_, _ = io.WriteString(w, `{"reason": "attempts-exhausted", "attempts": 1, "cause": "timeout"}`)
+			}}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, nil, err
@@ -70,7 +71,8 @@ func TestClientsBehindAProxyAreCountedAsThoseWithAGuard(t *testing.T) {
 		return
 	}
 	var started atomic.Int32
-	c := playing(t, read(t, small, "workers: 3", "workers: 30"), "guarded") // so many that a slow machine lets nobody wait for one
+	// so many that a slow machine lets nobody wait for one
+	c := playing(t, read(t, small, "workers: 3", "workers: 30"), "guarded")
 	c.Via, c.ViaName = forwarder(t, &started), "a proxy of this test"
 	result, err := httpdrill.Run(t.Context(), c)
 	if err != nil {
@@ -88,9 +90,11 @@ func TestClientsBehindAProxyAreCountedAsThoseWithAGuard(t *testing.T) {
 	case act.Offered == 0 || ends != act.Offered:
 		t.Errorf("%d requests offered, %d ends: %v", act.Offered, ends, act.Endings)
 	case act.Attempts == 0 || act.BreakerRefused == 0 || act.Endings["circuit-open"] < act.BreakerRefused:
-		t.Errorf("%d attempts, %d refused by the breaker, endings %v: the guards in the proxies were not heard", act.Attempts, act.BreakerRefused, act.Endings)
+		t.Errorf("%d attempts, %d refused by the breaker, endings %v: the guards in the proxies were not heard", act.Attempts,
+			act.BreakerRefused, act.Endings)
 	case act.Endings["answered"] == 0 || act.Phases[0].Goodput < 0.9 && act.LateSeconds < calm:
-		t.Errorf("goodput before the outage is %.2f, endings %v, late by %v s", act.Phases[0].Goodput, act.Endings, act.LateSeconds)
+		t.Errorf("goodput before the outage is %.2f, endings %v, late by %v s", act.Phases[0].Goodput, act.Endings,
+			act.LateSeconds)
 	}
 	if notes := strings.Join(result.Setup.Notes, "\n"); !strings.Contains(notes, "a proxy of this test") {
 		t.Errorf("the notes do not say what was played: %q", notes)

@@ -1,5 +1,5 @@
-// Package chromium drives a real Chromium for tests: headless, with a profile of its own that is removed, and with a way to
-// nothing but 127.0.0.1.
+// Package chromium drives a real Chromium for tests: headless, with a profile of its own that is removed, and with a
+// way to nothing but 127.0.0.1.
 package chromium
 
 import (
@@ -18,8 +18,8 @@ import (
 // limit bounds every wait for something that must happen. It is long because the machine may be slow.
 const limit = time.Minute
 
-// Tab is the page of a browser. It is driven through a pipe: texts of JSON, each ended by a zero byte. Its methods belong to the
-// goroutine of the test, and end the test if the browser does not do what it is asked.
+// Tab is the page of a browser. It is driven through a pipe: texts of JSON, each ended by a zero byte. Its methods
+// belong to the goroutine of the test, and end the test if the browser does not do what it is asked.
 type Tab struct {
 	t       testing.TB
 	to      *os.File
@@ -41,8 +41,9 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// Start starts a browser with an empty page, which ends with the test. flags are further ones of its command line, such as
-// "--hide-scrollbars". Without Chromium or Chrome the test is skipped, or fails where CI is true. It takes about a second.
+// Start starts a browser with an empty page, which ends with the test. flags are further ones of its command line, such
+// as "--hide-scrollbars". Without Chromium or Chrome the test is skipped, or fails where CI is true. It takes about a
+// second.
 func Start(t testing.TB, flags ...string) *Tab {
 	t.Helper()
 	b := launch(t, flags)
@@ -73,9 +74,11 @@ func launch(t testing.TB, flags []string) *Tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(program, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
-		"--user-data-dir="+filepath.Join(profile, "profile"), "about:blank")...)
+	command := exec.Command(program,
+		append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+			"--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+			"--remote-debugging-pipe",
+			"--user-data-dir="+filepath.Join(profile, "profile"), "about:blank")...)
 	command.ExtraFiles = []*os.File{theirs, theirEnd} // 3 and 4
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,8 @@ func TestWhatComesOnTheConsoleFailsTheTest(t *testing.T) {
 		{`fetch('/status/502').then(() => 0)`, "status of 502"},
 		{`console.log('spoken of: status of 4')`, "spoken of"},
 		{`new Promise(done => { setTimeout(() => { setTimeout(done, 0); throw new Error('thrown') }, 0) })`, "thrown"},
-		{`new Promise(done => { const i = new Image(); i.onerror = done; i.src = '/status/200' })`, "Content Security Policy"},
+		{`new Promise(done => { const i = new Image(); i.onerror = done; i.src = '/status/200' })`,
+			"Content Security Policy"},
 	} {
 		before := strings.Join(test.errors, "\n")
 		b.Eval(c.does)

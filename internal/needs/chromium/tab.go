@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Quiet fails the test if there was anything on the console since the start: a message, an exception, something that the page's
-// policy forbade, a dialog of a script. An answer of 4xx does not count.
+// Quiet fails the test if there was anything on the console since the start: a message, an exception, something that
+// the page's policy forbade, a dialog of a script. An answer of 4xx does not count.
 func (b *Tab) Quiet() {
 	b.t.Helper()
 	b.Eval(`0`) // takes in what has come
@@ -26,7 +26,8 @@ func (b *Tab) Open(url string) {
 	b.call("Page.navigate", map[string]any{"url": url}, nil)
 }
 
-// Eval returns what an expression of JavaScript comes to, as a text. It waits for a promise, and an exception ends the test.
+// Eval returns what an expression of JavaScript comes to, as a text. It waits for a promise, and an exception ends the
+// test.
 func (b *Tab) Eval(expression string) string {
 	b.t.Helper()
 	var r struct {
@@ -35,7 +36,9 @@ func (b *Tab) Eval(expression string) string {
 		} `json:"result"`
 		ExceptionDetails json.RawMessage
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &r)
+	b.call("Runtime.evaluate", map[string]any{
+		"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
+	}, &r)
 	if r.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails)
 	}
@@ -45,7 +48,8 @@ func (b *Tab) Eval(expression string) string {
 // Until waits, a minute at most, for an expression to be true. An exception counts as false.
 func (b *Tab) Until(expression string) {
 	b.t.Helper()
-	script := fmt.Sprintf(`new Promise(done => { const end = Date.now() + %d, look = () => { let is = false; try { is = !!(%s) } catch { }
+	script := fmt.Sprintf(
+		`new Promise(done => { const end = Date.now() + %d, look = () => { let is = false; try { is = !!(%s) } catch { }
 		if (is || Date.now() > end) done(is); else setTimeout(look, 30) }; look() })`, limit.Milliseconds(), expression)
 	if b.Eval(script) != "true" {
 		b.t.Fatalf("it never came to %s; the page shows:\n%s", expression, b.Eval(`document.body.innerText`))
@@ -58,10 +62,12 @@ func (b *Tab) Shows(text string) {
 	b.Until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// Click waits for a button or link that is shown and begins with a text, and presses the first. With a dialog open it looks there only.
+// Click waits for a button or link that is shown and begins with a text, and presses the first. With a dialog open it
+// looks there only.
 func (b *Tab) Click(text string) {
 	b.t.Helper()
-	find := fmt.Sprintf(`[...(document.querySelector('dialog[open]') || document).querySelectorAll('button, a, summary')].find(e => e.offsetParent && e.textContent.trim().startsWith(%q) && !e.disabled)`, text)
+	find := fmt.Sprintf(`[...(document.querySelector('dialog[open]') || document).querySelectorAll('button, a, `+
+		`summary')].find(e => e.offsetParent && e.textContent.trim().startsWith(%q) && !e.disabled)`, text)
 	b.Until(find)
 	b.Eval(find + `.click()`)
 }
@@ -89,24 +95,32 @@ func (b *Tab) Press(keys ...string) {
 		if len(key) > 1 {
 			text = map[string]string{"Enter": "\r"}[key]
 		}
-		b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": codes[key]}, nil)
-		b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": codes[key]}, nil)
+		b.call("Input.dispatchKeyEvent", map[string]any{
+			"type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": codes[key],
+		}, nil)
+		b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": codes[key]},
+			nil)
 	}
 }
 
 // Size makes the window so many pixels wide, and says how wide the page then is. dark is what the reader prefers.
 func (b *Tab) Size(width int, dark bool) (page string) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false,
+	}, nil)
 	scheme := "light"
 	if dark {
 		scheme = "dark"
 	}
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.call("Emulation.setEmulatedMedia", map[string]any{
+		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
+	}, nil)
 	return b.Eval(`document.documentElement.scrollWidth`)
 }
 
-// Picture saves what the window shows as NAME.png in the folder that the environment calls ABATE_PICTURES; without one it does nothing.
+// Picture saves what the window shows as NAME.png in the folder that the environment calls ABATE_PICTURES; without one
+// it does nothing.
 func (b *Tab) Picture(name string) {
 	b.t.Helper()
 	b.picture(name, false)

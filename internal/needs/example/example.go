@@ -1,5 +1,5 @@
-// Package example is for the tests of the examples that wait for a server: it runs the example's program as a process of its own, and
-// follows what the program logs.
+// Package example is for the tests of the examples that wait for a server: it runs the example's program as a process
+// of its own, and follows what the program logs.
 package example
 
 import (
@@ -31,9 +31,9 @@ type Server interface {
 	Crash()       // ends it as a crash would
 }
 
-// SurvivesARestart starts the program, told by env ("NAME=value") where its server will be, while the server does not run. It
-// has to wait for the server, to log "ok", to log "failed" when the server crashes, "ok" again when it is back, and to end
-// without an error when it is interrupted.
+// SurvivesARestart starts the program, told by env ("NAME=value") where its server will be, while the server does not
+// run. It has to wait for the server, to log "ok", to log "failed" when the server crashes, "ok" again when it is back,
+// and to end without an error when it is interrupted.
 func SurvivesARestart(t *testing.T, server Server, env string) {
 	t.Helper()
 	p := start(t, env)
@@ -60,8 +60,8 @@ func Fails(t *testing.T, env, what string) {
 	}
 }
 
-// IsShort holds what the reader of main.go has to read to 30 lines: those from main on that are neither blank nor a comment of
-// their own.
+// IsShort holds what the reader of main.go has to read to 30 lines: those from main on that are neither blank nor a
+// comment of their own.
 func IsShort(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("main.go")

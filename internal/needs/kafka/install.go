@@ -48,7 +48,8 @@ func installed(t testing.TB) installation {
 	return in
 }
 
-// format writes what a new cluster needs. That takes a second: so it is done once, and each cluster is given a copy with ids of its own.
+// format writes what a new cluster needs. That takes a second: so it is done once, and each cluster is given a copy
+// with ids of its own.
 func (in installation) format(t testing.TB, folder string) {
 	t.Helper()
 	data := t.TempDir()

@@ -9,12 +9,12 @@ import (
 // node is the id of the one node.
 const node = 1
 
-// again are lines for a broker that comes back: it may take part only when the controller has missed it, so that is soon. The first time, and
-// on a machine that is busy, there is no need to miss anybody.
+// again are lines for a broker that comes back: it may take part only when the controller has missed it, so that is
+// soon. The first time, and on a machine that is busy, there is no need to miss anybody.
 var again = []string{"broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1000"}
 
-// properties is the configuration of a node; more are lines like "message.max.bytes=2000000", of which the last counts. For {clients}
-// and {controller} in them the ports are put.
+// properties is the configuration of a node; more are lines like "message.max.bytes=2000000", of which the last counts.
+// For {clients} and {controller} in them the ports are put.
 func properties(p ports, data string, more []string) []byte {
 	lines := []string{
 		"process.roles=broker,controller",
@@ -28,7 +28,8 @@ func properties(p ports, data string, more []string) []byte {
 		"log.dirs=" + data,
 		// One of each will do.
 		"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1",
-		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
+		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+		"transaction.state.log.num.partitions=1",
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		"share.coordinator.state.topic.num.partitions=1",
 		"num.partitions=1", "auto.create.topics.enable=false",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ask sends a Metadata request and returns the cluster's id and how many brokers take part. A port that is open says nothing: a broker that
-// does not yet take part can make no topic.
+// ask sends a Metadata request and returns the cluster's id and how many brokers take part. A port that is open says
+// nothing: a broker that does not yet take part can make no topic.
 func ask(addr string) (cluster string, brokers int, err error) {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -20,7 +20,8 @@ func ask(addr string) (cluster string, brokers int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return "", 0, err
 	}
-	// Metadata is request 3. Version 5 is the last whose reading needs no more than this: correlation, no client id, no topics, none created.
+	// Metadata is request 3. Version 5 is the last whose reading needs no more than this: correlation, no client id, no
+	// topics, none created.
 	request := []byte{0, 3, 0, 5, 0, 0, 0, 7, 0xff, 0xff, 0, 0, 0, 0, 0}
 	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...)); err != nil {
 		return "", 0, err

@@ -7,7 +7,8 @@ import (
 	"github.com/abate-go/abate/internal/needs/kafka"
 )
 
-// answers of a broker: correlation 7, throttle 0, brokers of node 1 at 127.0.0.1:9092 without a rack, cluster "abc", the controller and no topics.
+// answers of a broker: correlation 7, throttle 0, brokers of node 1 at 127.0.0.1:9092 without a rack, cluster "abc",
+// the controller and no topics.
 var answers = map[string]struct {
 	bytes   string
 	cluster string

@@ -1,2 +1,3 @@
-// Package postgres starts a real PostgreSQL for tests: of their own, on a free port of loopback, with nothing left behind.
+// Package postgres starts a real PostgreSQL for tests: of their own, on a free port of loopback, with nothing left
+// behind.
 package postgres

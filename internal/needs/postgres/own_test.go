@@ -28,7 +28,8 @@ func TestAServerThatHasEndedByItselfIsStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	_, _ = held.Write([]byte("\x00\x00\x00\x08\x04\xd2\x16\x2f")) // does it speak TLS? The answer is that of a process of its own, for which the server waits
+	// does it speak TLS? The answer is that of a process of its own, for which the server waits
+	_, _ = held.Write([]byte("\x00\x00\x00\x08\x04\xd2\x16\x2f"))
 	if _, err := held.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,8 @@ func TestConfigurationCounts(t *testing.T) {
 	if answer := ask(t, redis.Start(t, "requirepass secret").Addr(), "PING"); !strings.HasPrefix(answer, "-NOAUTH") {
 		t.Errorf("with a password: %s", answer)
 	}
-	if answer := ask(t, redis.Start(t, "sentinel monitor m 127.0.0.1 9 1").Addr(), "SENTINEL get-master-addr-by-name m"); answer != "*2" {
+	if answer := ask(t, redis.Start(t, "sentinel monitor m 127.0.0.1 9 1").Addr(),
+		"SENTINEL get-master-addr-by-name m"); answer != "*2" {
 		t.Errorf("a Sentinel: %s", answer)
 	}
 }

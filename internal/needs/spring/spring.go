@@ -1,5 +1,5 @@
-// Package spring runs a real application with Spring Kafka for tests, from the Maven project in app. It is compiled once for each user, with jars
-// from Maven Central.
+// Package spring runs a real application with Spring Kafka for tests, from the Maven project in app. It is compiled
+// once for each user, with jars from Maven Central.
 package spring
 
 import (
@@ -29,7 +29,8 @@ const limit = 90 * time.Second
 // Config describes an application with one listener.
 type Config struct {
 	Broker, Topic, Group string
-	// Attempts, Delay, Multiplier and MaxDelay are those of @RetryableTopic. Zero Attempts: no retry topics, a plain dead-letter topic.
+	// Attempts, Delay, Multiplier and MaxDelay are those of @RetryableTopic. Zero Attempts: no retry topics, a plain
+	// dead-letter topic.
 	Attempts        int
 	Delay, MaxDelay time.Duration
 	Multiplier      float64
@@ -64,7 +65,8 @@ type App struct {
 	Chain map[string]string
 }
 
-// Start starts an application that ends with the test, which takes some 3 s. It has its partitions when Start returns: those of topics that exist.
+// Start starts an application that ends with the test, which takes some 3 s. It has its partitions when Start returns:
+// those of topics that exist.
 func Start(t testing.TB, c Config) *App {
 	t.Helper()
 	a := start(t, c)
@@ -89,8 +91,11 @@ func start(t testing.TB, c Config) *App {
 	java := needs.Program(t, "java")
 	folder := needs.Maven(t, "spring-kafka", project,
 		"compile", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs")
-	classes := filepath.Join(folder, "target", "classes") + string(filepath.ListSeparator) + filepath.Join(folder, "libs", "*")
-	args := append([]string{"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"},
+	classes := filepath.Join(folder, "target", "classes") + string(filepath.ListSeparator) +
+		filepath.Join(folder, "libs", "*")
+	args := append([]string{
+		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+	},
 		c.properties()...)
 	cmd := exec.Command(java, append(args, "-cp", classes, "abate.Main")...)
 	a := &App{events: make(chan Event, 1000)}
@@ -134,7 +139,8 @@ func (c *Config) properties() []string {
 	}
 	return []string{"-Dbootstrap=" + c.Broker, "-Dtopic=" + c.Topic, "-Dgroup=" + c.Group, "-Dmode=" + mode,
 		"-Dattempts=" + strconv.Itoa(c.Attempts), "-Dmultiplier=" + strconv.FormatFloat(c.Multiplier, 'g', -1, 64),
-		"-Ddelay=" + strconv.FormatInt(c.Delay.Milliseconds(), 10), "-DmaxDelay=" + strconv.FormatInt(c.MaxDelay.Milliseconds(), 10),
+		"-Ddelay=" + strconv.FormatInt(c.Delay.Milliseconds(), 10),
+		"-DmaxDelay=" + strconv.FormatInt(c.MaxDelay.Milliseconds(), 10),
 		"-Dfail=" + strings.Join(fail, ","), "-Donly=" + strings.Join(c.Only, ",")}
 }
 

@@ -182,7 +182,8 @@ func goName(s *strictyaml.Shape, f *strictyaml.Field) string {
 	return path.Base(owner.PkgPath()) + "." + owner.Name() + "." + owner.Field(index[len(index)-1]).Name
 }
 
-// Comments reads the comments of the struct fields in Go files, by "package.Type.Field". Tests among the files are left out.
+// Comments reads the comments of the struct fields in Go files, by "package.Type.Field". Tests among the files are left
+// out.
 func Comments(t testing.TB, patterns ...string) map[string]string {
 	t.Helper()
 	var files []string

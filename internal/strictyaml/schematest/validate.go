@@ -39,11 +39,15 @@ func (v *validator) check(where string, s Object, value any) {
 	if ref, ok := s["$ref"].(string); ok {
 		v.check(where, v.root["$defs"].(Object)[path.Base(ref)].(Object), value)
 	}
-	if types := listOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isType(t, value) }) {
+	if types := listOf(s["type"]); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool {
+		return isType(t, value)
+	}) {
 		v.problems = append(v.problems, fmt.Sprintf("%s: %v is not %v", where, value, types))
 		return
 	}
-	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(c any) bool { return v.holds(c.(Object), value) }) {
+	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(c any) bool {
+		return v.holds(c.(Object), value)
+	}) {
 		v.problems = append(v.problems, fmt.Sprintf("%s: %v is none of %v", where, value, choices))
 	}
 	if one, ok := s["const"]; ok && fmt.Sprint(one) != fmt.Sprint(value) {

@@ -18,20 +18,24 @@ import (
 // ours is the header without which nothing is changed. No form, image or link can send it.
 const ours = "X-Abate-Dlq"
 
-// admit finds out whether a request may be meant for this page: by the host it names, and if it changes something by where it comes from.
+// admit finds out whether a request may be meant for this page: by the host it names, and if it changes something by
+// where it comes from.
 func (p *Page) admit(r *http.Request) error {
 	if !p.hosts(r.Host) {
-		return refuse(http.StatusMisdirectedRequest, "this page is not %q: ask for it by its own address, or allow the name with --host", cut(r.Host, 200))
+		return refuse(http.StatusMisdirectedRequest, "this page is not %q: ask for it by its own address, or allow the "+
+			"name with --host", cut(r.Host, 200))
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		// Other sites can read no answer, but each makes work.
-		if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, "/api/") && site != "" && site != "same-origin" && site != "none" {
+		if site := r.Header.Get("Sec-Fetch-Site"); strings.HasPrefix(r.URL.Path, "/api/") && site != "" &&
+			site != "same-origin" && site != "none" {
 			return refuse(http.StatusForbidden, "the request comes from another web site: ask for the page itself")
 		}
 		return nil
 	}
 	if r.Header.Get(ours) == "" {
-		return refuse(http.StatusForbidden, "the header %s is missing: set it to anything, so that no other web site can send this request", ours)
+		return refuse(http.StatusForbidden, "the header %s is missing: set it to anything, so that no other web site can "+
+			"send this request", ours)
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json, and say so in Content-Type")
@@ -51,7 +55,9 @@ func (p *Page) hosts(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil && addr.IsLoopback() || host == "localhost" {
 		return true
 	}
-	return slices.ContainsFunc(p.config.Hosts, func(allowed string) bool { return allowed == "*" || strings.EqualFold(allowed, host) })
+	return slices.ContainsFunc(p.config.Hosts, func(allowed string) bool {
+		return allowed == "*" || strings.EqualFold(allowed, host)
+	})
 }
 
 // known finds out who asks, and has the audit say so.
@@ -61,7 +67,8 @@ func (p *Page) known(r *http.Request) (*http.Request, error) {
 	}
 	name, ok := p.config.Authenticate(r)
 	if !ok {
-		return r, refuse(http.StatusUnauthorized, "this page is for those with a token of --token-file, in Authorization: Bearer")
+		return r,
+			refuse(http.StatusUnauthorized, "this page is for those with a token of --token-file, in Authorization: Bearer")
 	}
 	return r.WithContext(dlq.As(r.Context(), name)), nil
 }
@@ -87,8 +94,10 @@ var startText string
 var (
 	script = domText + viewsText + replayText + startText
 	html   = strings.NewReplacer("{{style}}", styleText, "{{script}}", script).Replace(shell)
-	policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		"require-trusted-types-for 'script'; trusted-types 'none'; script-src " + digest(script) + "; style-src " + digest(styleText)
+	policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; " +
+		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'; script-src " + digest(script) +
+		"; style-src " +
+		digest(styleText)
 )
 
 func digest(text string) string {

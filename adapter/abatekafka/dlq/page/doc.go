@@ -1,5 +1,5 @@
-// Package page shows a dead-letter topic in a browser: groups of what went wrong, a letter with its value, headers, trace and history,
-// replays with their progress, deleting and restoring, notes, and the audit of all that.
+// Package page shows a dead-letter topic in a browser: groups of what went wrong, a letter with its value, headers,
+// trace and history, replays with their progress, deleting and restoring, notes, and the audit of all that.
 //
 //	p, err := page.New(page.Config{Desk: desk})
 //	server := &http.Server{Handler: p}
@@ -9,18 +9,19 @@
 //
 // # Who may do what
 //
-// Dead letters are customers' data, and a replay moves money. Requests must name a host of this page (Config.Hosts and loopback), so that no
-// name of a stranger can be turned towards it. What changes something is a POST of application/json with the header X-Abate-Dlq, from this page or from no
-// browser at all: other sites cannot send that. With Config.Authenticate every request but the empty page needs to be known, and the audit names who it was.
-// Without it, whoever reaches the address may do all of it: bind loopback. The page loads nothing from anywhere, and its policy lets it run nothing that
-// is in a letter. Config.HideValues shows keys, values and headers to nobody.
+// Dead letters are customers' data, and a replay moves money. Requests must name a host of this page (Config.Hosts and
+// loopback), so that no name of a stranger can be turned towards it. What changes something is a POST of
+// application/json with the header X-Abate-Dlq, from this page or from no browser at all: other sites cannot send that.
+// With Config.Authenticate every request but the empty page needs to be known, and the audit names who it was. Without
+// it, whoever reaches the address may do all of it: bind loopback. The page loads nothing from anywhere, and its policy
+// lets it run nothing that is in a letter. Config.HideValues shows keys, values and headers to nobody.
 //
 // # JSON
 //
 // Everything that the page does, a program can do. A failure is {"error": "..."} with a status of 4xx or 5xx.
 //
-// Filters are the query of a GET, or the object "filter" of a POST, with the keys of dlq.Filter: group, state (waiting, replayed, deleted, any), from
-// and to (RFC 3339), partition, fromOffset, toOffset, where. Nothing means all that wait.
+// Filters are the query of a GET, or the object "filter" of a POST, with the keys of dlq.Filter: group, state (waiting,
+// replayed, deleted, any), from and to (RFC 3339), partition, fromOffset, toOffset, where. Nothing means all that wait.
 //
 //	GET  api/desk                             the topic, its audit, its retention, what is hidden
 //	GET  api/groups?FILTER                    the groups, the largest first
@@ -41,6 +42,6 @@
 //
 // # Cost
 //
-// Kafka has no index: a list of groups or letters reads the topic, up to four at a time; 100,000 letters of 1 KB take 1.5 s. One letter takes 50 ms. Memory
-// holds what is shown.
+// Kafka has no index: a list of groups or letters reads the topic, up to four at a time; 100,000 letters of 1 KB take
+// 1.5 s. One letter takes 50 ms. Memory holds what is shown.
 package page

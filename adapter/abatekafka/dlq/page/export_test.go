@@ -17,7 +17,8 @@ func Show(b []byte, hide bool) Content {
 	return (&Page{config: Config{HideValues: hide}}).show(b, true)
 }
 
-// Pages reads a list page by page, as a browser would, while every page sees the letters in another order. It returns the places in their order.
+// Pages reads a list page by page, as a browser would, while every page sees the letters in another order. It returns
+// the places in their order.
 func Pages(r *rand.Rand, written []int, max int) (places []int64, pages int) {
 	p := &Page{}
 	list, next := []summary(nil), ""
@@ -31,7 +32,9 @@ func Pages(r *rand.Rand, written []int, max int) (places []int64, pages int) {
 			n.after = after
 		}
 		for _, i := range r.Perm(len(written)) {
-			n.offer(&dlq.Entry{At: letter.Place{Partition: int32(i % 3), Offset: int64(i)}, Written: time.Unix(int64(written[i]), 5)})
+			n.offer(&dlq.Entry{
+				At: letter.Place{Partition: int32(i % 3), Offset: int64(i)}, Written: time.Unix(int64(written[i]), 5),
+			})
 		}
 		list, next = n.taken()
 		for _, s := range list {

@@ -58,7 +58,8 @@ func (p *Page) filterOf(q url.Values, more ...string) (dlq.Filter, error) {
 				f.To = at
 			}
 		default:
-			wrong = append(wrong, errors.New("there is no "+cut(key, 40)+" to ask by, but: "+strings.Join(append(filterKeys, more...), ", ")))
+			wrong = append(
+				wrong, errors.New("there is no "+cut(key, 40)+" to ask by, but: "+strings.Join(append(filterKeys, more...), ", ")))
 		}
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -70,7 +71,8 @@ func (p *Page) filterOf(q url.Values, more ...string) (dlq.Filter, error) {
 // check refuses a filter that means nothing, or that asks for what is hidden.
 func (p *Page) check(f dlq.Filter) error {
 	if f.State != "" && f.State != dlq.Any && !slices.Contains(dlq.States, f.State) {
-		return refuse(http.StatusBadRequest, "there is no state %q: write waiting, replayed, deleted or any", cut(string(f.State), 40))
+		return refuse(http.StatusBadRequest, "there is no state %q: write waiting, replayed, deleted or any",
+			cut(string(f.State), 40))
 	}
 	if f.Partition < -1 || f.FromOffset < 0 || f.ToOffset < 0 {
 		return refuse(http.StatusBadRequest, "partition is -1 for all or a number from 0, offsets are numbers from 0")

@@ -25,7 +25,8 @@ type job struct {
 }
 
 // start runs a replay on a goroutine, unless one runs.
-func (j *job) start(ctx context.Context, run func(ctx context.Context, tell func(dlq.Progress)) (dlq.Progress, error)) error {
+func (j *job) start(ctx context.Context,
+	run func(ctx context.Context, tell func(dlq.Progress)) (dlq.Progress, error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.ctx.Err() != nil {
@@ -37,7 +38,9 @@ func (j *job) start(ctx context.Context, run func(ctx context.Context, tell func
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // who asks is named in it; it outlives the request
 	stopped := context.AfterFunc(j.ctx, cancel)
 	done := make(chan struct{})
-	j.running, j.there, j.done, j.cancel, j.progress, j.failure = true, true, done, cancel, dlq.Progress{Phase: dlq.Counting, Started: time.Now(), Updated: time.Now()}, ""
+	j.running, j.there, j.done, j.cancel, j.progress, j.failure = true, true, done, cancel, dlq.Progress{
+		Phase: dlq.Counting, Started: time.Now(), Updated: time.Now(),
+	}, ""
 	go func() {
 		defer close(done)
 		defer stopped()

@@ -42,8 +42,10 @@ type placeReport struct {
 func (p *Page) summary(e *dlq.Entry) summary {
 	l := &e.Letter
 	return summary{
-		Partition: e.At.Partition, Offset: e.At.Offset, Written: e.Written, Purge: e.Purge, State: e.State, Changed: e.Changed, By: e.By, Replay: e.Replay,
-		Group: e.Group, Class: letter.Cut(l.Class, letter.MaxClass), Message: cut(l.Message, 300), Key: p.line(l.Key, 80), Original: placeReport(l.Original),
+		Partition: e.At.Partition, Offset: e.At.Offset, Written: e.Written, Purge: e.Purge, State: e.State,
+		Changed: e.Changed, By: e.By, Replay: e.Replay,
+		Group: e.Group, Class: letter.Cut(l.Class, letter.MaxClass), Message: cut(l.Message, 300), Key: p.line(l.Key, 80),
+		Original: placeReport(l.Original),
 		Failures: l.Failures, Replays: l.Replays, Bytes: len(l.Value), Pointer: l.Pointer,
 	}
 }
@@ -85,10 +87,24 @@ type headerContent struct {
 func (p *Page) detail(e *dlq.Entry) detail {
 	l := &e.Letter
 	d := detail{
-		summary: p.summary(e), Dialect: l.Dialect, Identity: identityOf(e), Reason: l.Reason, Text: l.Message, Trace: l.Trace, ConsumerGroup: l.Group, First: l.First, Last: l.Last,
-		Timestamp: l.Timestamp, TimestampType: l.TimestampType, History: []pastReport{}, KeyContent: p.show(l.Key, true), Value: p.show(l.Value, true),
-		Headers: p.headers(l.Headers), Added: []headerContent{}, Problems: []string{},
-		Command: fmt.Sprintf("abate dlq replay --topic %s %d/%d", e.At.Topic, e.At.Partition, e.At.Offset),
+		summary:       p.summary(e),
+		Dialect:       l.Dialect,
+		Identity:      identityOf(e),
+		Reason:        l.Reason,
+		Text:          l.Message,
+		Trace:         l.Trace,
+		ConsumerGroup: l.Group,
+		First:         l.First,
+		Last:          l.Last,
+		Timestamp:     l.Timestamp,
+		TimestampType: l.TimestampType,
+		History:       []pastReport{},
+		KeyContent:    p.show(l.Key, true),
+		Value:         p.show(l.Value, true),
+		Headers:       p.headers(l.Headers),
+		Added:         []headerContent{},
+		Problems:      []string{},
+		Command:       fmt.Sprintf("abate dlq replay --topic %s %d/%d", e.At.Topic, e.At.Partition, e.At.Offset),
 	}
 	for _, past := range l.History {
 		d.History = append(d.History, pastReport(past))
@@ -133,7 +149,8 @@ func (p *Page) value(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="letter-%d-%d.bin"`, e.At.Partition, e.At.Offset))
+	w.Header().Set("Content-Disposition",
+		fmt.Sprintf(`attachment; filename="letter-%d-%d.bin"`, e.At.Partition, e.At.Offset))
 	_, _ = w.Write(e.Letter.Value) // the reader has left
 	return nil
 }
@@ -148,7 +165,8 @@ func (p *Page) entry(r *http.Request) (*dlq.Entry, error) {
 	at := dlq.At(int32(partition), offset)
 	err = p.config.Desk.Each(r.Context(), at, func(e *dlq.Entry) bool { found = e; return false })
 	if err == nil && found == nil {
-		err = refuse(http.StatusNotFound, "there is no dead letter %d/%d in %s: retention has taken it, or there never was one", partition, offset, p.config.Desk.Topic())
+		err = refuse(http.StatusNotFound, "there is no dead letter %d/%d in %s: retention has taken it, or there never was "+
+			"one", partition, offset, p.config.Desk.Topic())
 	}
 	return found, err
 }

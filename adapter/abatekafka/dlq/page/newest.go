@@ -9,8 +9,8 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 )
 
-// newest keeps the newest letters that come after a place of the list. They are kept as they are shown: an entry would hold on to the
-// whole batch that it was read with.
+// newest keeps the newest letters that come after a place of the list. They are kept as they are shown: an entry would
+// hold on to the whole batch that it was read with.
 type newest struct {
 	after *rank // nil for all
 	max   int

@@ -15,8 +15,8 @@ import (
 type Config struct {
 	// Desk is the dead-letter topic. It stays the caller's: close it after the Page.
 	Desk *dlq.Desk
-	// Hosts are names under which the page may be asked for, without port, besides localhost and the addresses of loopback. "*" allows every name, for
-	// pages that Authenticate protects.
+	// Hosts are names under which the page may be asked for, without port, besides localhost and the addresses of
+	// loopback. "*" allows every name, for pages that Authenticate protects.
 	Hosts []string
 	// Authenticate tells who asks, for the audit. Nil lets everybody in, and the audit names the Desk's own user.
 	Authenticate func(*http.Request) (name string, ok bool)
@@ -47,13 +47,15 @@ func New(c Config) (*Page, error) {
 	}
 	for _, host := range c.Hosts {
 		if host == "*" && c.Authenticate == nil {
-			return nil, errors.New(`page: Hosts has "*" and Authenticate is nil: every web site that somebody opens could use the page; name the hosts, or ask for a token`)
+			return nil, errors.New(`page: Hosts has "*" and Authenticate is nil: every web site that somebody opens could use ` +
+				`the page; name the hosts, or ask for a token`)
 		}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	p := &Page{config: c, mux: http.NewServeMux(), cross: http.NewCrossOriginProtection(), scans: make(chan struct{}, maxScans)}
+	p := &Page{config: c, mux: http.NewServeMux(), cross: http.NewCrossOriginProtection(),
+		scans: make(chan struct{}, maxScans)}
 	p.job.ctx, p.job.stop = context.WithCancel(context.Background())
 	p.routes()
 	return p, nil
@@ -62,8 +64,10 @@ func New(c Config) (*Page, error) {
 func (p *Page) routes() {
 	p.mux.HandleFunc("GET /{$}", serveHTML)
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /api/desk": p.desk, "GET /api/groups": p.groups, "GET /api/letters": p.letters, "GET /api/letters/{partition}/{offset}": p.letter,
-		"GET /api/letters/{partition}/{offset}/value": p.value, "GET /api/export": p.export, "GET /api/replay": p.replays, "GET /api/actions": p.actions,
+		"GET /api/desk": p.desk, "GET /api/groups": p.groups, "GET /api/letters": p.letters,
+		"GET /api/letters/{partition}/{offset}":       p.letter,
+		"GET /api/letters/{partition}/{offset}/value": p.value, "GET /api/export": p.export, "GET /api/replay": p.replays,
+		"GET /api/actions":      p.actions,
 		"POST /api/replay/plan": p.plan, "POST /api/replay": p.replay, "POST /api/replay/cancel": p.cancel,
 		"POST /api/delete": p.delete, "POST /api/restore": p.restore, "POST /api/note": p.note,
 	} {
@@ -84,7 +88,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// Close cancels a replay that runs here, and returns when it has ended. The replay can be resumed. Later replays are refused.
+// Close cancels a replay that runs here, and returns when it has ended. The replay can be resumed. Later replays are
+// refused.
 func (p *Page) Close() { p.job.close() }
 
 // Progress is the replay that runs here or ran last, false if there was none.

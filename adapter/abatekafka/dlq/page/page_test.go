@@ -48,17 +48,21 @@ func TestNewRefusesWhatNobodyCouldMean(t *testing.T) {
 	if _, err := page.New(page.Config{}); err == nil || !strings.Contains(err.Error(), "Desk is nil") {
 		t.Errorf("without a desk: %v", err)
 	}
-	if _, err := page.New(page.Config{Desk: new(dlq.Desk), Hosts: []string{"*"}}); err == nil || !strings.Contains(err.Error(), "ask for a token") {
+	if _, err := page.New(page.Config{Desk: new(dlq.Desk), Hosts: []string{"*"}}); err == nil ||
+		!strings.Contains(err.Error(), "ask for a token") {
 		t.Errorf("for everybody by every name: %v", err)
 	}
 }
 
-// TestAStrangersNameIsRefused: a name that somebody points at this address makes a browser send the page's requests for them.
+// TestAStrangersNameIsRefused: a name that somebody points at this address makes a browser send the page's requests for
+// them.
 func TestAStrangersNameIsRefused(t *testing.T) {
 	p := closed(t, page.Config{Hosts: []string{"dlq.example.com"}})
 	for host, want := range map[string]int{
-		"127.0.0.1:8080": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8080": 200, "127.9.9.9": 200, "dlq.example.com:8443": 200, "DLQ.example.com": 200,
-		"evil.example.com": 421, "evil.example.com:8080": 421, "127.0.0.1.evil.example.com": 421, "10.0.0.1": 421, "": 421, "localhost.evil.example.com": 421, "dlq.example.com.evil": 421,
+		"127.0.0.1:8080": 200, "localhost": 200, "LOCALHOST:1": 200, "[::1]:8080": 200, "127.9.9.9": 200,
+		"dlq.example.com:8443": 200, "DLQ.example.com": 200,
+		"evil.example.com": 421, "evil.example.com:8080": 421, "127.0.0.1.evil.example.com": 421, "10.0.0.1": 421, "": 421,
+		"localhost.evil.example.com": 421, "dlq.example.com.evil": 421,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil)
 		r.Host = host
@@ -83,9 +87,12 @@ func TestOnlyThisPageMayChangeAnything(t *testing.T) {
 			r.Header.Del("Sec-Fetch-Site")
 			r.Header.Set("Origin", "http://evil.example.com")
 		}, 403},
-		"another port of this machine": {func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "http://127.0.0.1:9999") }, 403},
-		"this page":                    {func(*http.Request) {}, 400}, // the body says nothing
-		"no browser":                   {func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, 400},
+		"another port of this machine": {func(r *http.Request) {
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "http://127.0.0.1:9999")
+		}, 403},
+		"this page":  {func(*http.Request) {}, 400}, // the body says nothing
+		"no browser": {func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, 400},
 	} {
 		for _, path := range []string{"delete", "restore", "replay", "replay/plan", "note"} {
 			r := change(path, `{}`)
@@ -118,22 +125,27 @@ func TestOnlyThisPageMayChangeAnything(t *testing.T) {
 func TestAMisspeltFilterChoosesNothing(t *testing.T) {
 	p := closed(t, page.Config{})
 	for _, body := range []string{
-		``, `null`, `{`, `{}`, `{"filter":{"grup":"a"}}`, `{"filters":{}}`, `{"filter":{}} {}`, `{"filter":{"partition":"3"}}`, `{"filter":{"state":"gone"}}`,
+		``, `null`, `{`, `{}`, `{"filter":{"grup":"a"}}`, `{"filters":{}}`, `{"filter":{}} {}`,
+		`{"filter":{"partition":"3"}}`, `{"filter":{"state":"gone"}}`,
 		`{"filter":{"partition":-2}}`, `{"filter":{"fromOffset":-1}}`, `{"filter":{"where":"class =="}}`, `{"filter":[]}`,
 		`{"filter":{"where":"` + strings.Repeat("x", 70000) + `"}}`,
 	} {
 		for _, path := range []string{"delete", "restore", "replay", "replay/plan"} {
-			if status, text := answer(p, change(path, body)); status != 400 && status != 413 || !strings.Contains(text, "error") {
+			if status, text := answer(p, change(path, body)); status != 400 && status != 413 ||
+				!strings.Contains(text, "error") {
 				t.Errorf("%s %.60s: %d %s", path, body, status, text)
 			}
 		}
 	}
-	for _, query := range []string{"grup=a", "state=gone", "partition=x", "partition=99999999999", "from=yesterday", "limit=0", "limit=501", "after=x", "where=class+%3D%3D", "toOffset=-1"} {
-		if status, text := answer(p, httptest.NewRequest(http.MethodGet, "http://localhost/api/letters?"+query, nil)); status != 400 {
+	for _, query := range []string{"grup=a", "state=gone", "partition=x", "partition=99999999999", "from=yesterday",
+		"limit=0", "limit=501", "after=x", "where=class+%3D%3D", "toOffset=-1"} {
+		if status,
+			text := answer(p, httptest.NewRequest(http.MethodGet, "http://localhost/api/letters?"+query, nil)); status != 400 {
 			t.Errorf("%s: %d %s", query, status, text)
 		}
 	}
-	for _, settings := range []string{`"rate":-1`, `"rate":1e7`, `"maxFailures":1.5`, `"maxFailures":-1.5`, `"settleSeconds":-1`, `"settleSeconds":1e6`, `"maxReplays":-1`} {
+	for _, settings := range []string{`"rate":-1`, `"rate":1e7`, `"maxFailures":1.5`, `"maxFailures":-1.5`,
+		`"settleSeconds":-1`, `"settleSeconds":1e6`, `"maxReplays":-1`} {
 		if status, text := answer(p, change("replay", `{"filter":{},`+settings+`}`)); status != 400 {
 			t.Errorf("%s: %d %s", settings, status, text)
 		}
@@ -144,7 +156,8 @@ func TestOnlyThoseWhoAreKnownSeeAnything(t *testing.T) {
 	p := closed(t, page.Config{Hosts: []string{"*"}, Authenticate: func(r *http.Request) (string, bool) {
 		return "ann", r.Header.Get("Authorization") == "Bearer good"
 	}})
-	for _, path := range []string{"api/desk", "api/groups", "api/letters", "api/letters/0/1", "api/letters/0/1/value", "api/export", "api/replay", "api/actions", "api/nothing"} {
+	for _, path := range []string{"api/desk", "api/groups", "api/letters", "api/letters/0/1", "api/letters/0/1/value",
+		"api/export", "api/replay", "api/actions", "api/nothing"} {
 		r := httptest.NewRequest(http.MethodGet, "http://dlq.example.com/"+path, nil)
 		r.Header.Set("Authorization", "Bearer bad")
 		if status, text := answer(p, r); status != 401 || !strings.Contains(text, "token") {
@@ -155,14 +168,16 @@ func TestOnlyThoseWhoAreKnownSeeAnything(t *testing.T) {
 	if status, _ := answer(p, r); status != 401 {
 		t.Errorf("delete: %d", status)
 	}
-	if status, _ := answer(p, httptest.NewRequest(http.MethodGet, "http://dlq.example.com/", nil)); status != 200 { // the page that asks for the token
+	// the page that asks for the token
+	if status, _ := answer(p, httptest.NewRequest(http.MethodGet, "http://dlq.example.com/", nil)); status != 200 {
 		t.Errorf("the empty page: %d", status)
 	}
 }
 
 func TestHiddenValuesStayHidden(t *testing.T) {
 	p := closed(t, page.Config{HideValues: true})
-	for _, path := range []string{"api/letters/0/1/value", "api/export", `api/groups?where=value+contains+"4711"`, `api/letters?where=json("card")+>+1`, `api/letters?where=!(header("a")=="b")`, `api/letters?where=key~"a"`} {
+	for _, path := range []string{"api/letters/0/1/value", "api/export", `api/groups?where=value+contains+"4711"`,
+		`api/letters?where=json("card")+>+1`, `api/letters?where=!(header("a")=="b")`, `api/letters?where=key~"a"`} {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
 		r.URL.Path, r.URL.RawQuery, _ = strings.Cut("/"+path, "?")
 		if status, text := answer(p, r); status != 403 || !strings.Contains(text, "hidden") {
@@ -173,10 +188,12 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 		t.Errorf("to a topic of one's own: %d %s", status, text)
 	}
 	for expression, hidden := range map[string]bool{
-		`class == "value"`: false, `class == "a\"" && value == "x"`: true, `class == "key\\" || key == "b"`: true, `message contains 'header'`: false,
+		`class == "value"`: false, `class == "a\"" && value == "x"`: true, `class == "key\\" || key == "b"`: true,
+		`message contains 'header'`:    false,
 		`class == '\' || value == 'x'`: true, `class == 'a' && !((json("a") > 1))`: true, `size > 3`: false,
 	} {
-		status, text := answer(p, change("replay", `{"rate":-1,"filter":{"where":`+strconv.Quote(expression)+`}}`)) // refused for its rate otherwise
+		// refused for its rate otherwise
+		status, text := answer(p, change("replay", `{"rate":-1,"filter":{"where":`+strconv.Quote(expression)+`}}`))
 		if (status == 403) != hidden {
 			t.Errorf("%s: %d %s", expression, status, text)
 		}
@@ -187,7 +204,8 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 }
 
 func TestContentIsShownAsWhatItIs(t *testing.T) {
-	deep := strings.Repeat("[", 5000) + strings.Repeat("1,", 50_000) + "1" + strings.Repeat("]", 5000) // laid out it would be a gigabyte
+	// laid out it would be a gigabyte
+	deep := strings.Repeat("[", 5000) + strings.Repeat("1,", 50_000) + "1" + strings.Repeat("]", 5000)
 	for _, c := range []struct {
 		bytes        []byte
 		kind, text   string
@@ -196,7 +214,8 @@ func TestContentIsShownAsWhatItIs(t *testing.T) {
 		{nil, "null", "", "", ""},
 		{[]byte{}, "empty", "", "", ""},
 		{[]byte("grüezi\n"), "text", "grüezi\n", "", "67 72 c3"},
-		{[]byte(` {"b":1.0,"a":12345678901234567890,"a":1e400} `), "json", "{\n  \"b\": 1.0,\n  \"a\": 12345678901234567890,\n  \"a\": 1e400\n}", "", "7b"},
+		{[]byte(` {"b":1.0,"a":12345678901234567890,"a":1e400} `), "json",
+			"{\n  \"b\": 1.0,\n  \"a\": 12345678901234567890,\n  \"a\": 1e400\n}", "", "7b"},
 		{[]byte(`{"a":`), "text", `{"a":`, "", "7b"},
 		{[]byte(deep), "text", deep, "", "5b"},
 		{[]byte(`12`), "text", `12`, "", "31"},
@@ -206,12 +225,16 @@ func TestContentIsShownAsWhatItIs(t *testing.T) {
 		{[]byte("nine\x00bytes"), "binary", "", "", "6e 69 6e 65 00"},
 	} {
 		got := page.Show(c.bytes, false)
-		if got.Kind != c.kind || got.Text != c.text || got.Number != c.number || !strings.Contains(got.Hex, c.dump) || got.Bytes != len(c.bytes) || got.Cut {
+		if got.Kind != c.kind || got.Text != c.text || got.Number != c.number || !strings.Contains(got.Hex, c.dump) ||
+			got.Bytes != len(c.bytes) || got.Cut {
 			t.Errorf("%q: %+v", c.bytes, got)
 		}
 	}
-	for _, huge := range [][]byte{[]byte(strings.Repeat("é", 200<<10)), []byte("[" + strings.Repeat("1,", 200<<10) + "1]"), make([]byte, 5000)} {
-		if c := page.Show(huge, false); !c.Cut || len(c.Text) > 256<<10 || len(c.Hex) > 32<<10 || strings.Contains(c.Text, "\uFFFD") {
+	for _, huge := range [][]byte{
+		[]byte(strings.Repeat("é", 200<<10)), []byte("[" + strings.Repeat("1,", 200<<10) + "1]"), make([]byte, 5000),
+	} {
+		if c := page.Show(huge, false); !c.Cut || len(c.Text) > 256<<10 || len(c.Hex) > 32<<10 ||
+			strings.Contains(c.Text, "\uFFFD") {
 			t.Errorf("%d bytes: kind %s, %d of text, %d of dump, cut %v", len(huge), c.Kind, len(c.Text), len(c.Hex), c.Cut)
 		}
 	}
@@ -251,7 +274,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestAListIsTheSamePageByPage: whatever order letters are read in, and however many share a moment, each is shown once and in its place.
+// TestAListIsTheSamePageByPage: whatever order letters are read in, and however many share a moment, each is shown once
+// and in its place.
 func TestAListIsTheSamePageByPage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -267,7 +291,8 @@ func TestAListIsTheSamePageByPage(t *testing.T) {
 	}
 }
 
-// TestThePageRunsItsOwnScriptOnly: the policy names the script and the style by what they are, and the page loads nothing.
+// TestThePageRunsItsOwnScriptOnly: the policy names the script and the style by what they are, and the page loads
+// nothing.
 func TestThePageRunsItsOwnScriptOnly(t *testing.T) {
 	w := httptest.NewRecorder()
 	closed(t, page.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/", nil))
@@ -278,7 +303,8 @@ func TestThePageRunsItsOwnScriptOnly(t *testing.T) {
 			t.Fatalf("%d elements %s", len(found), element)
 		}
 		sum := sha256.Sum256([]byte(found[0][1]))
-		if want := element + "-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(policy, want) {
+		if want := element + "-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'"; !strings.Contains(policy, want) {
 			t.Errorf("%s: the policy is %s", element, policy)
 		}
 	}
@@ -290,10 +316,15 @@ func TestThePageRunsItsOwnScriptOnly(t *testing.T) {
 	if strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy is %s", policy)
 	}
-	if out := regexp.MustCompile(`(?i)(src|href)="(https?:)?//|@import|\Wurl\(|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(`).FindString(html); out != "" {
+	if out := regexp.MustCompile(
+		`(?i)(src|href)="(https?:)?//|@import|\Wurl\(|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(`).FindString(
+		html); out != "" {
 		t.Errorf("the page has %s", out)
 	}
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"Cache-Control": "no-store",
+	} {
 		if got := w.Header().Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}

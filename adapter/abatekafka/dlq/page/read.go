@@ -12,7 +12,8 @@ import (
 func (p *Page) desk(w http.ResponseWriter, _ *http.Request) error {
 	d := p.config.Desk
 	writeJSON(w, http.StatusOK, map[string]any{
-		"topic": d.Topic(), "audit": d.Audit(), "retentionSeconds": d.Retention().Seconds(), "hideValues": p.config.HideValues, "help": dlq.ExpressionHelp, "now": time.Now(),
+		"topic": d.Topic(), "audit": d.Audit(), "retentionSeconds": d.Retention().Seconds(),
+		"hideValues": p.config.HideValues, "help": dlq.ExpressionHelp, "now": time.Now(),
 	})
 	return nil
 }
@@ -152,7 +153,8 @@ func (p *Page) actions(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// actionReport is an audit record and where it stands, or several about one letter each that somebody did at once: Count says how many.
+// actionReport is an audit record and where it stands, or several about one letter each that somebody did at once:
+// Count says how many.
 type actionReport struct {
 	Offset int64 `json:"offset"`
 	dlq.Action

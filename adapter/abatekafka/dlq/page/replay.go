@@ -26,17 +26,21 @@ func (p *Page) wanted(w http.ResponseWriter, r *http.Request) (dlq.Replay, error
 	}
 	switch {
 	case a.Rate < 0 || a.Rate > 1e6 || a.SettleSeconds < 0 || a.SettleSeconds > 86400 || a.MaxReplays < 0:
-		return dlq.Replay{}, refuse(http.StatusBadRequest, "rate is a number to 1000000, settleSeconds one to 86400, maxReplays one from 1; 0 means the default")
+		return dlq.Replay{}, refuse(http.StatusBadRequest,
+			"rate is a number to 1000000, settleSeconds one to 86400, maxReplays one from 1; 0 means the default")
 	case failures > 1 || failures < 0 && failures != -1:
 		return dlq.Replay{}, refuse(http.StatusBadRequest, "maxFailures is a share from 0 to 1")
 	case a.Resume == "" && a.Filter == nil:
 		return dlq.Replay{}, refuse(http.StatusBadRequest, "filter is missing: say which letters, {} for all that wait")
 	case a.To != "" && p.config.HideValues:
-		return dlq.Replay{}, refuse(http.StatusForbidden, "values are hidden here, so letters go to their original topic only")
+		return dlq.Replay{},
+			refuse(http.StatusForbidden, "values are hidden here, so letters go to their original topic only")
 	}
 	return dlq.Replay{
-		Filter: f, To: a.To, Rate: a.Rate, Settle: time.Duration(a.SettleSeconds * float64(time.Second)), MaxFailures: failures, MaxReplays: a.MaxReplays,
-		Reader: a.Reader, Unjudged: a.Unjudged, Resume: a.Resume, TakeOver: a.TakeOver, Guard: p.config.Replay.Guard, Watch: p.config.Replay.Watch,
+		Filter: f, To: a.To, Rate: a.Rate, Settle: time.Duration(a.SettleSeconds * float64(time.Second)),
+		MaxFailures: failures, MaxReplays: a.MaxReplays,
+		Reader: a.Reader, Unjudged: a.Unjudged, Resume: a.Resume, TakeOver: a.TakeOver, Guard: p.config.Replay.Guard,
+		Watch: p.config.Replay.Watch,
 	}, nil
 }
 
@@ -68,7 +72,9 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request) error {
 			targets[to]++
 		}
 		if len(sample) < maxSample {
-			sample = append(sample, sampled{e.At.Partition, e.At.Offset, p.line(e.Letter.Key, 80), letter.Cut(e.Letter.Class, letter.MaxClass), to, skip})
+			sample = append(sample, sampled{
+				e.At.Partition, e.At.Offset, p.line(e.Letter.Key, 80), letter.Cut(e.Letter.Class, letter.MaxClass), to, skip,
+			})
 		}
 	}
 	progress, err := p.config.Desk.Replay(r.Context(), replay)
@@ -88,7 +94,8 @@ func (p *Page) replay(w http.ResponseWriter, r *http.Request) error {
 	err = p.job.start(r.Context(), func(ctx context.Context, tell func(dlq.Progress)) (dlq.Progress, error) {
 		replay.Progress = tell
 		progress, err := p.config.Desk.Replay(ctx, replay)
-		p.config.Logger.Info("dlq page: replay ended", "topic", p.config.Desk.Topic(), "id", progress.ID, "phase", string(progress.Phase), "sent", progress.Sent,
+		p.config.Logger.Info("dlq page: replay ended", "topic", p.config.Desk.Topic(), "id", progress.ID, "phase",
+			string(progress.Phase), "sent", progress.Sent,
 			"back", progress.Back, "why", progress.Why, "error", err)
 		return progress, err
 	})
