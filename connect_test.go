@@ -133,7 +133,7 @@ func TestAPanicIsAnErrorWithItsPlace(t *testing.T) {
 		}); err == nil || !strings.Contains(err.Error(), "panic: a word\n") {
 			t.Errorf("%v", err)
 		}
-		first := true // another attempt may mend it
+		first := true // another attempt may fix it
 		if v, err := startup.Connect(ctx, "postgres", steady(), func(context.Context) (int, error) {
 			if first {
 				first = false
@@ -271,13 +271,13 @@ func TestInTheBackgroundTheProgramIsNotReadyUntilTheDependencyIsThere(t *testing
 	})
 }
 
-// A secret is mended at noon; the pod that has started at ten is still there.
+// A secret is fixed at noon; the pod that has started at ten is still there.
 func TestInTheBackgroundAWrongPasswordIsTriedAgainRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, lines := logged(t.Context())
-		mended, attempts := time.Now().Add(2*time.Hour), 0
+		fixed, attempts := time.Now().Add(2*time.Hour), 0
 		h, err := startup.ConnectInBackground(ctx, nil, "postgres", startup.Policy(), func(context.Context) (int, error) {
-			if attempts++; time.Now().Before(mended) {
+			if attempts++; time.Now().Before(fixed) {
 				return 0, abate.Permanent(errPassword)
 			}
 			return 7, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 )
 
-// passes tells whether a call gets through, and that it is an open circuit that refuses it if not.
+// passes reports whether a call gets through, and that it is an open circuit that refuses it if not.
 func passes(t *testing.T, g *abate.Guard) bool {
 	t.Helper()
 	called := false

@@ -50,7 +50,7 @@ type permitted struct {
 	most     int         // attempts
 }
 
-// repeated tells who has made a call before.
+// repeated reports who has made a call before.
 type repeated int
 
 const (
@@ -59,7 +59,7 @@ const (
 	repeatedBefore
 )
 
-// lent tells that somebody above answers for the first attempt of c, which may pass whatever the budget holds.
+// lent reports that somebody above answers for the first attempt of c, which may pass whatever the budget holds.
 func (c *permitted) lent() bool { return c.repeat == repeatedBefore && c.tree }
 
 func (c *permitted) inAir() (n int) {

@@ -19,7 +19,7 @@ import (
 // ratePerSecond is a rate.
 func ratePerSecond(n float64) ratelimit.Rate { return ratelimit.Rate{Tokens: n, Per: time.Second} }
 
-func TestAProtectionNamesFieldValueAndMend(t *testing.T) {
+func TestAProtectionNamesFieldValueAndFix(t *testing.T) {
 	const address, source = `; allowed: host:port, for example "0.0.0.0:8080"`,
 		`, or "header:NAME", for example "header:X-Tenant"`
 	here := []string{"http://127.0.0.1:9000"}

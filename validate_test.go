@@ -14,7 +14,7 @@ import (
 	"github.com/abate-go/abate/policy/pacing"
 )
 
-func TestValidateNamesFieldValueAndMend(t *testing.T) {
+func TestValidateNamesFieldValueAndFix(t *testing.T) {
 	for _, row := range []struct {
 		change func(*abate.Policy)
 		want   string

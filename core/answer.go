@@ -33,7 +33,7 @@ func (c *Call) goesOn() *attemptCopy {
 	return nil
 }
 
-// AnswerEnded tells how the answer of an attempt ended that was reported as Unfinished: nil if it came to its end, or
+// AnswerEnded reports how the answer of an attempt ended that was reported as Unfinished: nil if it came to its end, or
 // if its caller did not want the rest; else why it broke off, which is a failure of the dependency now. Report it once,
 // after the call has finished. For any other call it does nothing.
 func (c *Call) AnswerEnded(now time.Duration, err error) {
@@ -44,9 +44,9 @@ func (c *Call) AnswerEnded(now time.Duration, err error) {
 	}
 }
 
-// tellEnded tells the observer that the call has ended. If the observer ends the goroutine nobody is left who reads the
-// answer.
-func (c *Call) tellEnded(now time.Duration, reason, err error) {
+// reportEnded tells the observer that the call has ended. If the observer ends the goroutine nobody is left who reads
+// the answer.
+func (c *Call) reportEnded(now time.Duration, reason, err error) {
 	told := false
 	defer func() {
 		if !told {

@@ -20,7 +20,7 @@ func (c *Call) attempt(now time.Duration) Step {
 		return c.stop(now, reason)
 	}
 	if (s.limiter != nil || s.pacer != nil) && !c.reserved {
-		wait, ok := c.turnIn(now, a)
+		wait, ok := c.tokenIn(now, a)
 		if !ok || wait > 0 {
 			s.giveBack(now, a)
 		}
@@ -41,17 +41,17 @@ func (c *Call) attempt(now time.Duration) Step {
 			s.shared.Deposit(now)
 		}
 	}
-	if c.turn {
-		c.turn = false
+	if c.token {
+		c.token = false
 		c.tree.count(1)
 	}
 	c.hedges, c.asked, c.failed = 0, 0, 0
 	return Step{Action: Attempt, Until: c.send(0, now, AttemptBegan)}
 }
 
-// turnIn asks the rate limit and the pacer how long the attempt of a has to wait; false if it would be too long. A
+// tokenIn asks the rate limit and the pacer how long the attempt of a has to wait; false if it would be too long. A
 // probe waits for no pace: it is what the pace after it depends on.
-func (c *Call) turnIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok bool) {
+func (c *Call) tokenIn(now time.Duration, a *attemptCopy) (wait time.Duration, ok bool) {
 	s, patience := c.s, NoDeadline
 	pacer := s.pacer
 	if s.probing(a) {
@@ -123,7 +123,7 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 	if s.breaker != nil {
 		var ok bool
 		if a.permit, ok = s.breaker.Allow(now); !ok {
-			s.tellThrottle(now, now, a, throttle.Neutral)
+			s.recordThrottle(now, now, a, throttle.Neutral)
 			return ErrCircuitOpen
 		}
 		a.asked |= askedBreaker
@@ -133,20 +133,20 @@ func (s *settings) allow(now time.Duration, a *attemptCopy) error {
 
 // giveBack undoes allow for an attempt that is not sent.
 func (s *settings) giveBack(now time.Duration, a *attemptCopy) {
-	s.tellThrottle(now, now, a, throttle.Neutral)
-	s.tellBreaker(now, a, breaker.Neutral)
+	s.recordThrottle(now, now, a, throttle.Neutral)
+	s.recordBreaker(now, a, breaker.Neutral)
 }
 
-// tellThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
-func (s *settings) tellThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
+// recordThrottle tells the throttle what became of an attempt that was begun then, if it waits to hear.
+func (s *settings) recordThrottle(now, began time.Duration, a *attemptCopy, r throttle.Result) {
 	if a.asked&askedThrottle != 0 {
 		a.asked &^= askedThrottle
 		s.throttle.Record(now, began, r)
 	}
 }
 
-// tellBreaker tells the breaker what became of an attempt, if it waits to hear.
-func (s *settings) tellBreaker(now time.Duration, a *attemptCopy, r breaker.Result) {
+// recordBreaker tells the breaker what became of an attempt, if it waits to hear.
+func (s *settings) recordBreaker(now time.Duration, a *attemptCopy, r breaker.Result) {
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker
 		s.breaker.Record(now, a.permit, r)
@@ -168,7 +168,7 @@ func (c *Call) send(n int, now time.Duration, kind EventKind) time.Duration {
 	return c.deadline
 }
 
-// HedgeDelay tells how long after sending one copy the next may follow; false when no (further) copy may.
+// HedgeDelay reports how long after sending one copy the next may follow; false when no (further) copy may.
 func (c *Call) HedgeDelay(now time.Duration) (time.Duration, bool) {
 	if c.s.hedge == nil || int(c.hedges) >= c.s.policy.Hedge.MaxHedges { // as it was when the call began
 		return 0, false
@@ -201,7 +201,7 @@ func (c *Call) Hedge(now time.Duration) (n int, deadline time.Duration, ok bool)
 	case s.obeys && c.tree.take(1, true) == 0:
 		reason = ErrTreeExhausted
 	case !s.withdraw(now, budget.Hedge):
-		c.returnTurn()
+		c.returnToken()
 		reason = ErrBudgetExhausted
 	}
 	if reason != nil {
@@ -229,8 +229,8 @@ func (s *settings) turnNow(now time.Duration) bool {
 	return ok
 }
 
-// land takes copy n out of the air and tells everyone who counts.
-func (c *Call) land(now time.Duration, n int, o *Outcome) {
+// record takes copy n out of the air and tells everyone who counts.
+func (c *Call) record(now time.Duration, n int, o *Outcome) {
 	s, a := c.s, &c.copies[n]
 	a.live = false
 	c.inAir--
@@ -246,7 +246,7 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 	if o.Neutral || class != Success && exhausted.Own(o.Err) {
 		class = Ignored
 	}
-	s.tellThrottle(now, a.start, a, throttleResult[class&3])
+	s.recordThrottle(now, a.start, a, throttleResult[class&3])
 	if class != Ignored {
 		if s.budget != nil {
 			s.budget.Result(now, class == Success)
@@ -266,27 +266,27 @@ func (c *Call) land(now time.Duration, n int, o *Outcome) {
 	// After the others: what follows from a change of state may end in a panic of Policy.Rand.
 	switch {
 	case s.observer != nil:
-		s.landedSeen(now, a, o, class)
+		s.recordedSeen(now, a, o, class)
 	case s.breaker == nil:
 	case class == Success && !o.Unfinished:
 		a.asked &^= askedBreaker
 		s.breaker.Record(now, a.permit, breaker.Success)
 	default:
-		s.landed(now, a, o, class)
+		s.recorded(now, a, o, class)
 	}
 }
 
-// landedSeen is landed for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
-func (s *settings) landedSeen(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+// recordedSeen is recorded for a guard with an observer, which hears of the end whatever becomes of Policy.Rand.
+func (s *settings) recordedSeen(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
 	defer s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: o.Class, Latency: now - a.start,
 		Err: o.Err})
 	if s.breaker != nil {
-		s.landed(now, a, o, class)
+		s.recorded(now, a, o, class)
 	}
 }
 
-// landed tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
-func (s *settings) landed(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
+// recorded tells the breaker what an attempt came to. Of a success whose answer goes on it hears the end later.
+func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, class Class) {
 	result := breakerResult[class&3]
 	if a.asked&askedBreaker != 0 {
 		a.asked &^= askedBreaker

@@ -38,14 +38,14 @@ type Call struct {
 	repeat    repeat // whether somebody above has made it before, see Repeated
 	told      bool   // by the callee: do not try again
 	reserved  bool   // the next attempt's turn has been taken from the rate limit
-	turn      bool   // an extra attempt has been taken from the tree, and is not sent yet
+	token     bool   // an extra attempt has been taken from the tree, and is not sent yet
 	lastClass Class
 	failed    failed
 	last      error // the last failed attempt's error
 	copies    [MaxCopies]attemptCopy
 }
 
-// failed tells whether a copy of the current attempt has failed while others were in the air.
+// failed reports whether a copy of the current attempt has failed while others were in the air.
 type failed uint8
 
 const (
@@ -174,13 +174,13 @@ func (c *Call) LeaveQueue(now time.Duration, w *bulkhead.Waiter, cause error) St
 
 // AttemptDone reports the outcome of copy n, 0 unless Hedge gave another number. A result that comes after the call has
 // finished is ignored. A final outcome decides the call, and makes the copies still in the air neutral: the driver
-// cancels them. A failure that another copy may still mend is an Await, and so is whatever a hedge brings that is not a
+// cancels them. A failure that another copy may still fix is an Await, and so is whatever a hedge brings that is not a
 // success: a copy that was refused, or could not be sent, must not harm the first.
 func (c *Call) AttemptDone(now time.Duration, n int, o Outcome) Step {
 	if c.over || !c.copies[n].live {
 		return Step{Action: Await}
 	}
-	c.land(now, n, &o)
+	c.record(now, n, &o)
 	if o.Class == Ignored && n > 0 { // a hedge that has nothing to say
 		switch {
 		case c.inAir > 0:
@@ -246,10 +246,10 @@ func (c *Call) afterFailure(now time.Duration, o *Outcome) Step {
 		return c.stop(now, ErrTreeExhausted)
 	}
 	if !s.withdraw(now, budgetCost(o.Class)) {
-		c.returnTurn()
+		c.returnToken()
 		return c.stop(now, ErrBudgetExhausted)
 	}
-	c.turn = true
+	c.token = true
 	c.retries++
 	c.delay = delay
 	if s.observer != nil {
@@ -312,16 +312,16 @@ func (c *Call) finish(now time.Duration, reason, err error) Step {
 		return c.finishAll(now, reason, err)
 	}
 	c.conclude(reason)
-	if c.turn {
-		c.turn = false
-		c.returnTurn()
+	if c.token {
+		c.token = false
+		c.returnToken()
 	}
 	if c.admitted {
 		c.admitted = false
 		c.s.bulkhead.Release()
 	}
 	if c.s.observer != nil {
-		c.tellEnded(now, reason, err)
+		c.reportEnded(now, reason, err)
 	}
 	return Step{Action: Finish, Err: err}
 }
@@ -359,11 +359,11 @@ func (c *Call) dropCopies(now time.Duration) {
 			began = a.start
 		}
 		// first: nobody knows any more when it began if the observer ends the goroutine
-		c.s.tellThrottle(now, began, a, throttle.Neutral)
+		c.s.recordThrottle(now, began, a, throttle.Neutral)
 		if live {
 			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
 		}
-		c.s.tellBreaker(now, a, breaker.Neutral)
+		c.s.recordBreaker(now, a, breaker.Neutral)
 	}
 	done = true
 }

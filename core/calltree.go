@@ -33,7 +33,7 @@ type Allowance struct {
 
 // Below is what a callee said about the attempts that were made behind it: Abate-Retries-Made.
 type Below struct {
-	// Said tells that it said anything: it knows what an allowance is.
+	// Said reports that it said anything: it knows what an allowance is.
 	Said bool
 	// Made is how many extra attempts it made, with all that it called.
 	Made int
@@ -148,13 +148,13 @@ func (t *CallTree) count(n int) {
 	}
 }
 
-// empty tells whether nothing is left.
+// empty reports whether nothing is left.
 func (t *CallTree) empty() bool { return t != nil && t.limited && t.left.Load() <= 0 }
 
 // Under makes the call part of a tree. It is called before Begin; a nil tree changes nothing.
 func (c *Call) Under(t *CallTree) { c.tree = t }
 
-// Delegate tells what to tell the callee of copy n, 0 unless Hedge gave another number, and sets that aside. With
+// Delegate reports what to tell the callee of copy n, 0 unless Hedge gave another number, and sets that aside. With
 // OwnerNearest it is what is left but one, of the tree and of MaxRetries, once the callee has shown that it knows what
 // an allowance is; else 0. Drivers that can tell the callee ask once for each copy; false means that nothing is told.
 // What came of it comes back in Outcome.Below.
@@ -189,7 +189,7 @@ func (c *Call) Delegate(n int) (Allowance, bool) {
 		left = min(left, int(c.tree.left.Load()))
 	}
 	if p.MaxRetries > 0 || c.s.hedge != nil {
-		left-- // for when the callee does not answer at all, or not soon, which only this layer can mend
+		left-- // for when the callee does not answer at all, or not soon, which only this layer can fix
 	}
 	a.Left = c.tree.take(max(left, 0), false)
 	c.copies[n].handed = int16(a.Left)
@@ -248,8 +248,8 @@ func (c *Call) conclude(reason error) {
 	c.tree.final.Store(true)
 }
 
-// returnTurn gives an extra attempt back that is not made after all.
-func (c *Call) returnTurn() {
+// returnToken gives an extra attempt back that is not made after all.
+func (c *Call) returnToken() {
 	if c.s.obeys {
 		c.tree.giveBack(1)
 	}

@@ -76,7 +76,7 @@ func (c *conditions) add(word string) bool {
 	return true
 }
 
-// match tells whether a failed attempt is on the list. status is 0 when there was no answer.
+// match reports whether a failed attempt is on the list. status is 0 when there was no answer.
 func (c *conditions) match(status int, err error) bool {
 	if status > 0 && status < len(c.statuses) && c.statuses[status] {
 		return true
@@ -111,7 +111,7 @@ func isTimeout(err error) bool {
 // retryLists is retryOn over an adapter's own judgement, and neverRetryOn over both.
 type retryLists struct{ on, never *conditions }
 
-// forbid tells whether neverRetryOn names err.
+// forbid reports whether neverRetryOn names err.
 func (l retryLists) forbid(err error) bool { return l.never != nil && l.never.match(0, err) }
 
 // allowCode is allow for a gRPC code. A retryOn without codes leaves them to the adapter.

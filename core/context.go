@@ -51,7 +51,7 @@ var released = func() *realContext {
 	return r
 }()
 
-// exists tells whether r is a real context.
+// exists reports whether r is a real context.
 func (r *realContext) exists() bool { return r != nil && r != released }
 
 // loosen ends the time limit.
@@ -144,7 +144,7 @@ func (a *attemptContext) Err() error {
 	return nil
 }
 
-// whatEnds tells what has ended the context by now. mu is held.
+// whatEnds reports what has ended the context by now. mu is held.
 func (a *attemptContext) whatEnds() ending {
 	r := a.real.Load()
 	if r.exists() {

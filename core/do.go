@@ -94,8 +94,8 @@ func (d *Driver) Returned(ctx context.Context, err error) Step {
 	return d.AttemptDone(now, 0, o)
 }
 
-// needsTime tells whether the time at which an attempt ended with o matters: to a part of the policy, to a delay, to a
-// deadline, to the rate limit of the next attempt, or to the caller, in the Elapsed of an error. Reading the clock is
+// needsTime reports whether the time at which an attempt ended with o matters: to a part of the policy, to a delay, to
+// a deadline, to the rate limit of the next attempt, or to the caller, in the Elapsed of an error. Reading the clock is
 // the dearest thing a plain call does.
 func (d *Driver) needsTime(o *Outcome) bool {
 	switch {

@@ -290,7 +290,7 @@ func orNew[T any](part **T, make func() *T) *T {
 	return *part
 }
 
-// delays tells whether a retry after o waits, for which it needs the time and a random number.
+// delays reports whether a retry after o waits, for which it needs the time and a random number.
 func (s *settings) delays(o *Outcome) bool {
 	return s.backsOff || o.RetryAfter > 0
 }
@@ -312,10 +312,10 @@ func (g *Guard) breakerChanged(c breaker.Change) {
 	}
 }
 
-// shadowed tells that the circuit breaker keeps nobody out, whatever its state.
+// shadowed reports that the circuit breaker keeps nobody out, whatever its state.
 func (s *settings) shadowed() bool { return s.policy.CircuitBreaker.Mode == breaker.Shadow }
 
-// recovered tells of a change after which attempts pass that did not before, also if somebody opened and closed the
+// recovered reports a change after which attempts pass that did not before, also if somebody opened and closed the
 // circuit by hand.
 func recovered(c breaker.Change) bool {
 	shut := func(s breaker.State) bool { return s == breaker.Open || s == breaker.HalfOpen }

@@ -154,7 +154,7 @@ func (l *leash) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return l.forget(child) }
 }
 
-// forget takes a child off, and tells whether it was there.
+// forget takes a child off, and reports whether it was there.
 func (l *leash) forget(child *func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

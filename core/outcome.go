@@ -40,14 +40,14 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Below is what the dependency said about extra attempts that were made behind it.
 	Below Below
-	// Unsent tells that the request has certainly not reached the dependency: no connection was made, or it was refused
+	// Unsent reports that the request has certainly not reached the dependency: no connection was made, or it was refused
 	// unread.
 	Unsent bool
-	// Begun tells that the answer has only begun, as that of a stream has with its first message: what the dependency has
-	// to say about extra attempts comes with the end, so that its silence means nothing, and it is taken to use all that
-	// it was told.
+	// Begun reports that the answer has only begun, as that of a stream has with its first message: what the dependency
+	// has to say about extra attempts comes with the end, so that its silence means nothing, and it is taken to use all
+	// that it was told.
 	Begun bool
-	// Unfinished tells of a success whose answer goes on, such as the body of an HTTP response: how it ended comes later,
+	// Unfinished reports a success whose answer goes on, such as the body of an HTTP response: how it ended comes later,
 	// in Call.AnswerEnded or through the Release of Run, and an answer that breaks off makes of the success a failure.
 	Unfinished bool
 	// Resent is how many extra attempts something below the guard may have caused by sending the request again by itself,
@@ -58,7 +58,7 @@ type Outcome struct {
 	Err error
 }
 
-// Permanent marks err as a failure that another attempt cannot mend. The call returns err itself, at once. It still
+// Permanent marks err as a failure that another attempt cannot fix. The call returns err itself, at once. It still
 // counts as a failure of the dependency; for an answer that is nobody's failure ("card declined"), use Ignore. Marks
 // hold for the innermost guard around the function; if there is another one further out, mark what Do returned again.
 func Permanent(err error) error { return mark(err, Outcome{Class: Failure, NoRetry: true}) }
@@ -109,7 +109,7 @@ func (s *settings) classify(ctx context.Context, err error) (o Outcome) {
 	return Outcome{Class: Failure, NoRetry: !s.retries.allow(0, err, true), Err: err}
 }
 
-// Judge tells what err comes to if a function under the guard returns it: by its mark (Permanent, Ignore, RetryAfter)
+// Judge reports what err comes to if a function under the guard returns it: by its mark (Permanent, Ignore, RetryAfter)
 // or by the policy's Classify. It leaves out retryOn and neverRetryOn, which say whether another attempt is worth it at
 // once: it is for adapters that can come back to a failure much later, and need to know whether it is for good.
 func (g *Guard) Judge(err error) (o Outcome) {
@@ -130,7 +130,7 @@ func (g *Guard) Judge(err error) (o Outcome) {
 	return o
 }
 
-// answers tells whether an error of Do's function is an answer: ignored, and not because a guard inside refused the
+// answers reports whether an error of Do's function is an answer: ignored, and not because a guard inside refused the
 // call.
 func (s *settings) answers(err error) bool {
 	o := s.classify(context.Background(), err)

@@ -162,7 +162,7 @@ type Fallback struct {
 	Identity []string `yaml:"identity" example:"[X-Tenant]"`
 }
 
-// Enabled tells whether there is an answer to give.
+// Enabled reports whether there is an answer to give.
 func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
 
 // Route says which requests belong to a service.
@@ -210,7 +210,7 @@ func ConnectionPolicy() Policy {
 	}
 }
 
-// RetriesCodes tells whether RetryOn names codes of gRPC.
+// RetriesCodes reports whether RetryOn names codes of gRPC.
 func (p *Policy) RetriesCodes() bool {
 	for _, word := range p.RetryOn {
 		if slices.Contains(GRPCCodes[1:], word) {

@@ -222,7 +222,7 @@ func (r *race[T]) leave() {
 	}
 }
 
-// leaving is leave as far as it needs mu. It tells whether there is a value that nobody gets.
+// leaving is leave as far as it needs mu. It reports whether there is a value that nobody gets.
 func (r *race[T]) leaving() (lost bool, v T, winner *attemptContext) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

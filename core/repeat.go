@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// repeat tells who has made a call before.
+// repeat reports who has made a call before.
 type repeat uint8
 
 const (
@@ -62,9 +62,9 @@ func (c *Call) draw(now time.Duration) error {
 		return ErrTreeExhausted
 	}
 	if !s.repeat(now) {
-		c.returnTurn()
+		c.returnToken()
 		return ErrBudgetExhausted
 	}
-	c.turn = true
+	c.token = true
 	return nil
 }

@@ -16,7 +16,7 @@ type Operation[T any] interface {
 	Classify(v T, err error) Outcome
 	// Discard releases the value of an attempt that nobody will see.
 	Discard(v T)
-	// MayHedge tells whether two attempts may be in the air at once.
+	// MayHedge reports whether two attempts may be in the air at once.
 	MayHedge() bool
 }
 
@@ -58,7 +58,7 @@ func (r Release) Failed(err error) {
 	r.answer.end(clock.Now(), err)
 }
 
-// Needed tells whether Done and Failed do anything: whether the attempt has a context of its own, or an answer that
+// Needed reports whether Done and Failed do anything: whether the attempt has a context of its own, or an answer that
 // goes on.
 func (r Release) Needed() bool { return r.limit != nil || r.answer.s != nil }
 

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrGaveUp: the time that a program waits for a dependency at its start, maxElapsed, is over.
 	ErrGaveUp = errors.New("gave up waiting")
-	// ErrPermanent: waiting cannot mend the failure, such as a wrong password.
+	// ErrPermanent: waiting cannot fix the failure, such as a wrong password.
 	ErrPermanent = errors.New("permanent failure")
 	// ErrNotReady: a dependency that is waited for in the background is not there yet.
 	ErrNotReady = errors.New("not ready yet")
@@ -28,7 +28,7 @@ const (
 	startupRetries = 100
 	// shortest is how much time has to be left for one more attempt.
 	shortest = 100 * time.Millisecond
-	// rarely is how often at most a permanent failure is tried again in the background: somebody may mend it, and a
+	// rarely is how often at most a permanent failure is tried again in the background: somebody may fix it, and a
 	// server must not be asked the same wrong password more often than that.
 	rarely = time.Minute
 )
@@ -45,7 +45,7 @@ const (
 //   - No wait is longer than maxDelay, unless the dependency asked for it (Retry-After): then that, and its jitter.
 //     Above maxRetryAfter the wait for the dependency ends.
 //   - Back-off "none" is "fixed" here: who does not count attempts must not make them without a pause.
-//   - What another attempt cannot mend (Permanent, Ignore, Classify) ends it. What a guard inside has refused, or has
+//   - What another attempt cannot fix (Permanent, Ignore, Classify) ends it. What a guard inside has refused, or has
 //     given up repeating, is judged by the error behind it: a circuit closes again.
 type Startup struct {
 	// Forever is for the background: no failure ends the wait, and maxElapsed does not count. After a permanent failure
@@ -109,7 +109,7 @@ func (w *Startup) AttemptDone(now time.Duration, o Outcome) Step {
 	if w.over || !w.inAir {
 		return Step{Action: Await}
 	}
-	w.land(now, &o)
+	w.record(now, &o)
 	final := o.NoRetry || o.Class == Ignored
 	switch {
 	case o.Class == Success:
@@ -181,12 +181,12 @@ func (w *Startup) Cancel(now time.Duration, reason, err error) Step {
 		w.last = err
 	}
 	if w.inAir {
-		w.land(now, &Outcome{Class: Ignored, Err: w.last})
+		w.record(now, &Outcome{Class: Ignored, Err: w.last})
 	}
 	return w.stop(now, reason)
 }
 
-// leaving tells whether an error only says that somebody did not want to wait any longer.
+// leaving reports whether an error only says that somebody did not want to wait any longer.
 func leaving(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -200,7 +200,7 @@ func (w *Startup) Began() time.Duration { return w.began }
 // Last returns the error of the last attempt that failed; nil before there is one.
 func (w *Startup) Last() error { return w.last }
 
-// Judge tells what an attempt that ended with err came to, as the policy sees it.
+// Judge reports what an attempt that ended with err came to, as the policy sees it.
 func (w *Startup) Judge(ctx context.Context, err error) Outcome {
 	o := w.s.classify(ctx, err)
 	var inner *Error
@@ -216,8 +216,8 @@ func (w *Startup) Judge(ctx context.Context, err error) Outcome {
 	return o
 }
 
-// land takes the attempt out of the air.
-func (w *Startup) land(now time.Duration, o *Outcome) {
+// record takes the attempt out of the air.
+func (w *Startup) record(now time.Duration, o *Outcome) {
 	w.inAir = false
 	// what was wrong before says more than that the time is up
 	if short := now >= w.limit && leaving(o.Err); o.Class != Success && !(short && w.last != nil) {

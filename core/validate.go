@@ -110,9 +110,9 @@ func (p Policy) Ineffective() error {
 		v.Idle("fallback.contentType", f.ContentType != "", "set status, for example 200")
 	}
 	if !f.Disabled && f.StaleIfError == 0 {
-		const mend = "set staleIfError, for example 5m"
-		v.Idle("fallback.shared", f.Shared, mend)
-		v.Idle("fallback.identity", len(f.Identity) > 0, mend)
+		const fix = "set staleIfError, for example 5m"
+		v.Idle("fallback.shared", f.Shared, fix)
+		v.Idle("fallback.identity", len(f.Identity) > 0, fix)
 	}
 	v.idleKafka(p.Kafka)
 	return v.Join()
@@ -124,14 +124,14 @@ func (v *validator) idlePacing(c pacing.Config) {
 		return
 	}
 	off := c.PerSecond == 0
-	const mend = "set perSecond, for example perSecond: 10"
-	v.Idle("pacing.burst", off && c.Burst != 0, mend)
-	v.Idle("pacing.jitter", off && c.Jitter != 0, mend)
-	v.Idle("pacing.rampUp", off && c.RampUp != 0, mend)
-	v.Idle("pacing.maxWait", off && c.MaxWait != 0, mend)
+	const fix = "set perSecond, for example perSecond: 10"
+	v.Idle("pacing.burst", off && c.Burst != 0, fix)
+	v.Idle("pacing.jitter", off && c.Jitter != 0, fix)
+	v.Idle("pacing.rampUp", off && c.RampUp != 0, fix)
+	v.Idle("pacing.maxWait", off && c.MaxWait != 0, fix)
 	switch {
 	case off:
-		v.Idle("pacing.rampUpFrom", c.RampUpFrom != 0, mend)
+		v.Idle("pacing.rampUpFrom", c.RampUpFrom != 0, fix)
 	case c.RampUp == 0:
 		v.Idle("pacing.rampUpFrom", c.RampUpFrom != 0, "set rampUp, for example rampUp: 5s")
 	}

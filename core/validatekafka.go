@@ -97,11 +97,11 @@ func (v *validator) idleKafka(c redelivery.Config) {
 		return
 	}
 	if c.DLTStrategy == redelivery.DropLast && c.PoisonBatch != redelivery.PoisonDeadLetter {
-		const mend = "remove it, or choose dltStrategy: dead-letter"
+		const fix = "remove it, or choose dltStrategy: dead-letter"
 		// a policy that is written out has these
 		usual := redelivery.Config{Delay: c.Delay, Tiers: c.Tiers, Naming: c.Naming}.WithDefaults()
-		v.Idle("kafka.dltSuffix", c.DLTSuffix != "" && c.DLTSuffix != usual.DLTSuffix, mend)
-		v.Idle("kafka.dltRetention", c.DLTRetention != 0 && c.DLTRetention != usual.DLTRetention, mend)
+		v.Idle("kafka.dltSuffix", c.DLTSuffix != "" && c.DLTSuffix != usual.DLTSuffix, fix)
+		v.Idle("kafka.dltRetention", c.DLTRetention != 0 && c.DLTRetention != usual.DLTRetention, fix)
 	}
 	if full := c.WithDefaults(); full.Window < full.Concurrency {
 		v.Add("kafka.concurrency", fmt.Sprintf("%d is never reached with a window of %d", full.Concurrency, full.Window),
@@ -131,26 +131,26 @@ func (v *validator) neverMade(c redelivery.Config) {
 
 // idleWithoutTiers reports what does nothing because there is no retry topic.
 func (v *validator) idleWithoutTiers(c redelivery.Config) {
-	const mend = "set tiers, for example [30s, 5m, 30m]"
+	const fix = "set tiers, for example [30s, 5m, 30m]"
 	const orDelay = "set delay, for example 30s"
 	d := c.Drain
 	for _, f := range []struct {
-		key  string
-		set  bool
-		mend string
+		key string
+		set bool
+		fix string
 	}{
 		{"multiplier", c.Multiplier != 0, orDelay}, {"maxDelay", c.MaxDelay != 0, orDelay}, {"attempts", c.Attempts != 0,
 			orDelay},
-		{"timeout", c.Timeout != 0, mend}, {"dltStrategy", c.DLTStrategy != "", mend},
-		{"retryErrors", len(c.RetryErrors) > 0, mend}, {"neverRetryErrors", len(c.NeverRetryErrors) > 0, mend},
-		{"naming", c.Naming != "", mend}, {"retrySuffix", c.RetrySuffix != "", mend}, {"dltSuffix", c.DLTSuffix != "",
-			mend}, {"groupInNames", c.GroupInNames, mend},
-		{"concurrency", c.Concurrency != 0, mend}, {"window", c.Window != 0, mend}, {"order", c.Order != "",
-			mend}, {"handlerTimeout", c.HandlerTimeout != 0, mend},
-		{"exactlyOnce", c.ExactlyOnce, mend}, {"poisonBatch", c.PoisonBatch != "", mend},
-		{"outage", c.Outage != 0, mend}, {"dltRetention", c.DLTRetention != 0, mend}, {"maxTrace", c.MaxTrace != 0, mend},
-		{"drain.factor", d.Factor != 0, mend}, {"drain.rampUp", d.RampUp != 0, mend}, {"drain.maxRate", d.MaxRate != 0, mend},
+		{"timeout", c.Timeout != 0, fix}, {"dltStrategy", c.DLTStrategy != "", fix},
+		{"retryErrors", len(c.RetryErrors) > 0, fix}, {"neverRetryErrors", len(c.NeverRetryErrors) > 0, fix},
+		{"naming", c.Naming != "", fix}, {"retrySuffix", c.RetrySuffix != "", fix}, {"dltSuffix", c.DLTSuffix != "",
+			fix}, {"groupInNames", c.GroupInNames, fix},
+		{"concurrency", c.Concurrency != 0, fix}, {"window", c.Window != 0, fix}, {"order", c.Order != "",
+			fix}, {"handlerTimeout", c.HandlerTimeout != 0, fix},
+		{"exactlyOnce", c.ExactlyOnce, fix}, {"poisonBatch", c.PoisonBatch != "", fix},
+		{"outage", c.Outage != 0, fix}, {"dltRetention", c.DLTRetention != 0, fix}, {"maxTrace", c.MaxTrace != 0, fix},
+		{"drain.factor", d.Factor != 0, fix}, {"drain.rampUp", d.RampUp != 0, fix}, {"drain.maxRate", d.MaxRate != 0, fix},
 	} {
-		v.Idle("kafka."+f.key, f.set, f.mend)
+		v.Idle("kafka."+f.key, f.set, f.fix)
 	}
 }

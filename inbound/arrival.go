@@ -57,8 +57,8 @@ type Refusal struct {
 	// to come back one after the other, as the service can do them, or as their bucket fills: at most half a minute later
 	// than the first, or twice as late as the bucket needs for the first. WholeSeconds is what HTTP says.
 	RetryAfter time.Duration
-	// NoRetry tells that the caller should not try again: too many of the requests that arrive are retries already, or it
-	// would never succeed.
+	// NoRetry reports that the caller should not try again: too many of the requests that arrive are retries already,
+	// or it would never succeed.
 	NoRetry bool
 }
 
@@ -261,7 +261,7 @@ func (a *Arrival) Refusal() *Refusal { return &a.refusal }
 // Limit is what the rate limit said, and whether there is one: for the headers of the answer.
 func (a *Arrival) Limit() (ratelimit.Decision, bool) { return a.limit, a.limited }
 
-// NoRetry tells whether the answer should ask its caller not to try again, whatever it is: too many of the requests
+// NoRetry reports whether the answer should ask its caller not to try again, whatever it is: too many of the requests
 // that arrive are retries already.
 func (a *Arrival) NoRetry(now time.Duration) bool {
 	return a.s.shedder != nil && a.s.shedder.RetriesTooMany(now)

@@ -213,7 +213,7 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 // Describe returns the protection in force with every default written out. It is shared: do not change it.
 func (g *Gate) Describe() *Protection { return &g.inForce().protection }
 
-// Trusts tells whether the headers of a peer are believed.
+// Trusts reports whether the headers of a peer are believed.
 func (g *Gate) Trusts(peer netip.Addr) bool {
 	peer = peer.Unmap().WithZone("")
 	for _, p := range g.inForce().trusted {

@@ -38,7 +38,7 @@ func (s *gateSettings) earlierThan(before *gateSettings, now time.Duration) (all
 	return slices.DeleteFunc(all, func(e earlierStore) bool { return now >= e.until || sameStore(e.store, s.store) })
 }
 
-// sameStore tells whether two stores hold the same keys: they are the same value, or one of them says so by a method
+// sameStore reports whether two stores hold the same keys: they are the same value, or one of them says so by a method
 // SameKeys. Those that cannot be compared are taken for the same.
 func sameStore(a, b idempotency.Store) bool {
 	if s, ok := a.(interface {

@@ -66,8 +66,8 @@ type Protection struct {
 	Observer GateObserver `yaml:"-"`
 	// Rand is the source of random numbers; nil takes math/rand/v2. Not in the policy file.
 	Rand func() uint64 `yaml:"-"`
-	// CPU tells which share of the processor time is used, 0 to 1; nil measures this process or its container. It is asked
-	// a few times a second, on the way of a request. Not in the policy file.
+	// CPU reports which share of the processor time is used, 0 to 1; nil measures this process or its container. It is
+	// asked a few times a second, on the way of a request. Not in the policy file.
 	CPU func() float64 `yaml:"-"`
 	// Fleet decides the rate limit for several instances together; nil for this one alone, also if RateLimit.Fleet is set:
 	// then each instance has the whole limit. Not in the policy file.
@@ -88,7 +88,7 @@ type TLS struct {
 	ClientCA string `yaml:"clientCA" example:"/etc/abate/ca.crt"`
 }
 
-// Enabled tells whether there is a certificate to show.
+// Enabled reports whether there is a certificate to show.
 func (t TLS) Enabled() bool { return t.Certificate != "" }
 
 // Authentication says which callers are known.
@@ -100,7 +100,7 @@ type Authentication struct {
 	BearerTokens string `yaml:"bearerTokens" example:"/etc/abate/tokens"`
 }
 
-// Enabled tells whether a token is asked for.
+// Enabled reports whether a token is asked for.
 func (a Authentication) Enabled() bool { return !a.Disabled && a.BearerTokens != "" }
 
 // PriorityRule says how much a request matters.

@@ -87,18 +87,18 @@ func (v *protectionValidator) arriving(p Protection) {
 func (p Protection) Ineffective() error {
 	var v protectionValidator
 	if p.Listen == "" {
-		const mend = "set listen, for example listen: 0.0.0.0:8080; in Go programs remove it"
-		v.Idle("upstreams", len(p.Upstreams) > 0, mend)
-		v.Idle("routes", len(p.Routes) > 0, mend)
-		v.Idle("tls", p.TLS.Enabled(), mend)
-		v.Idle("ambiguousPaths", p.AmbiguousPaths != "", mend)
-		v.Idle("identityHeaders", p.IdentityHeaders != "", mend)
+		const fix = "set listen, for example listen: 0.0.0.0:8080; in Go programs remove it"
+		v.Idle("upstreams", len(p.Upstreams) > 0, fix)
+		v.Idle("routes", len(p.Routes) > 0, fix)
+		v.Idle("tls", p.TLS.Enabled(), fix)
+		v.Idle("ambiguousPaths", p.AmbiguousPaths != "", fix)
+		v.Idle("identityHeaders", p.IdentityHeaders != "", fix)
 	}
 	if len(p.TrustedPeers) == 0 {
-		const mend = "say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]"
-		v.Idle("caller", strings.HasPrefix(p.Caller, "header:"), mend)
-		v.Idle("priority.header", p.Priority.Header != "", mend)
-		v.Idle("rateLimit.key", strings.HasPrefix(p.RateLimit.Key, "header:"), mend)
+		const fix = "say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]"
+		v.Idle("caller", strings.HasPrefix(p.Caller, "header:"), fix)
+		v.Idle("priority.header", p.Priority.Header != "", fix)
+		v.Idle("rateLimit.key", strings.HasPrefix(p.RateLimit.Key, "header:"), fix)
 	}
 	v.idleLimit(p.RateLimit)
 	v.idleShed(p.Shed)
@@ -151,11 +151,11 @@ func (v *protectionValidator) idleShed(s shed.Config) {
 	}
 }
 
-func (v *protectionValidator) idleQueue(s shed.Config, mend string) {
-	v.Idle("shed.maxQueue", s.MaxQueue != 0, mend)
-	v.Idle("shed.queueTarget", s.QueueTarget != 0, mend)
-	v.Idle("shed.queueInterval", s.QueueInterval != 0, mend)
-	v.Idle("shed.maxCallerShare", s.MaxCallerShare != 0, mend)
+func (v *protectionValidator) idleQueue(s shed.Config, fix string) {
+	v.Idle("shed.maxQueue", s.MaxQueue != 0, fix)
+	v.Idle("shed.queueTarget", s.QueueTarget != 0, fix)
+	v.Idle("shed.queueInterval", s.QueueInterval != 0, fix)
+	v.Idle("shed.maxCallerShare", s.MaxCallerShare != 0, fix)
 }
 
 // source checks what tells callers apart.

@@ -15,7 +15,7 @@ type Error struct {
 	Service string // the service it is about; empty for defaults and the top level
 	Field   string // the field as the file nests it: "circuitBreaker.rampUp", "defaults.timeout"; may be empty
 	Problem string // what is wrong, with the value
-	Mend    string // what is allowed, with an example; may be empty
+	Fix     string // what is allowed, with an example; may be empty
 }
 
 // Error reads, for instance,

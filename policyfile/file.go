@@ -76,7 +76,7 @@ func Parse(name string, data []byte) (*File, error) {
 // other file: mistakes are at the lines and columns of its nodes.
 func ParseNode(name string, n *yaml.Node) (*File, error) {
 	if n == nil || n.IsZero() {
-		return nil, Errors{{File: name, Problem: "there is no policy", Mend: form.Least}}
+		return nil, Errors{{File: name, Problem: "there is no policy", Fix: form.Least}}
 	}
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]

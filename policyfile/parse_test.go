@@ -268,7 +268,7 @@ func TestErrorsAreFoundByAs(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	want := policyfile.Error{File: "p.yaml", Line: 2, Col: 19, Service: "a", Field: "maxRetries",
-		Problem: "-1 is out of range", Mend: "allowed: 0 to 100; for example 3"}
+		Problem: "-1 is out of range", Fix: "allowed: 0 to 100; for example 3"}
 	if first != want {
 		t.Errorf("got  %+v\nwant %+v", first, want)
 	}

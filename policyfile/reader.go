@@ -87,7 +87,7 @@ func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base 
 		if base != nil && r.Node(e.Path) == r.Where {
 			problem += " (" + base.gives + ")"
 		}
-		r.Add(e.Path, problem, e.Mend)
+		r.Add(e.Path, problem, e.Fix)
 	}
 	if len(r.wrong) == 0 && len(r.Zeros()) > 0 {
 		r.checkZeros(full)
@@ -98,7 +98,7 @@ func (r *reader) check(invalid, ineffective []*abate.FieldError, full any, base 
 func (r *reader) followsFrom(e *abate.FieldError) bool {
 	named := strings.Fields(e.Problem)
 	if e.Problem == "has no effect" { // without the fields that the fix names
-		named = strings.FieldsFunc(e.Mend, func(c rune) bool { return !unicode.IsLetter(c) })
+		named = strings.FieldsFunc(e.Fix, func(c rune) bool { return !unicode.IsLetter(c) })
 	}
 	for _, path := range r.Failed() {
 		key := path[strings.LastIndexByte(path, '.')+1:]
@@ -114,7 +114,7 @@ func (r *reader) checkZeros(full any) {
 	for _, f := range r.Zeros() {
 		value, ok := r.shape.Value(reflect.ValueOf(full), f.Path)
 		if ok && !value.IsZero() {
-			r.Add(f.Path, "0 would mean the default, "+f.Text(value), "remove the key or write a value above 0; "+f.Mend())
+			r.Add(f.Path, "0 would mean the default, "+f.Text(value), "remove the key or write a value above 0; "+f.Fix())
 		}
 	}
 }

@@ -133,5 +133,5 @@ func (r *Redis) validateEmbedded(m *mistakes) {
 type mistakes []*abate.FieldError
 
 func (m *mistakes) add(path, problem, fix string) {
-	*m = append(*m, &abate.FieldError{Path: path, Problem: problem, Mend: fix})
+	*m = append(*m, &abate.FieldError{Path: path, Problem: problem, Fix: fix})
 }

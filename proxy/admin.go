@@ -106,7 +106,7 @@ type serviceReport struct {
 	Typical  string         `json:"typicalLatency,omitempty"`
 	// RetryOwner says which layer repeats what fails: nearest, edge or none.
 	RetryOwner string `json:"retryOwner"`
-	// Speaks tells that the service has said that it knows what an allowance for retries is.
+	// Speaks reports that the service has said that it knows what an allowance for retries is.
 	Speaks    bool             `json:"speaksAllowances"`
 	Endpoints []endpointReport `json:"endpoints"`
 }

@@ -164,8 +164,8 @@ func TestBadRequestEndsItsPipeline(t *testing.T) {
 	}
 }
 
-// requestsMended are requests that are odd but clear: the service gets them in plain form.
-var requestsMended = []struct {
+// requestsFixed are requests that are odd but clear: the service gets them in plain form.
+var requestsFixed = []struct {
 	name, send string
 	line       string            // that the service got
 	fields     map[string]string // "" for not at all
@@ -216,7 +216,7 @@ var requestsMended = []struct {
 func TestOddRequestsArriveInPlainForm(t *testing.T) {
 	s := echo(t)
 	r := start(t, forward([]string{s.url}, noBreaker))
-	for _, c := range requestsMended {
+	for _, c := range requestsFixed {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(s.seen())
 			conn := dial(t, r.addr).send(c.send)
@@ -325,7 +325,7 @@ func TestBrokenChunksEndTheRequest(t *testing.T) {
 func TestRequestMayComeByteByByte(t *testing.T) {
 	s := echo(t)
 	r := start(t, forward([]string{s.url}, noBreaker))
-	for _, c := range requestsMended {
+	for _, c := range requestsFixed {
 		conn := r.dial()
 		for i := range len(c.send) {
 			conn.send(c.send[i : i+1])

@@ -27,7 +27,7 @@ func newMember(t *testing.T, name string) *member {
 	return m
 }
 
-// ejected tells which endpoints are out, in the order of the file.
+// ejected reports which endpoints are out, in the order of the file.
 func (r *running) ejected() (out []bool) {
 	for _, e := range r.guard().Endpoints {
 		out = append(out, e.Ejected)

@@ -15,7 +15,7 @@ type Config struct {
 	// Policy is the path of the policy file.
 	Policy string
 
-	// Gateway tells that the proxy stands in front of services and is not the sidecar of one program. A gateway repeats
+	// Gateway reports that the proxy stands in front of services and is not the sidecar of one program. A gateway repeats
 	// requests only if the file says gatewayRetries: true, passes the client's Host on, and adds X-Forwarded-For,
 	// X-Forwarded-Host and X-Forwarded-Proto. A sidecar sends the Host of the service's own URL.
 	Gateway bool

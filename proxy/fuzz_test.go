@@ -119,7 +119,7 @@ func (c *client) vanish() {
 // FuzzClientBytes sends bytes to the proxy as a client would. The service must get well-formed requests only, the
 // client well-formed answers, and the next client its own.
 func FuzzClientBytes(f *testing.F) {
-	for _, c := range requestsMended {
+	for _, c := range requestsFixed {
 		f.Add([]byte(c.send))
 	}
 	for _, c := range requestsRefused {

@@ -259,7 +259,7 @@ func refusing(t testing.TB) string {
 // keyed is metadata that makes any call repeatable.
 var keyed = []string{"x-idempotency-key", "k"}
 
-// backHome tells what is left of a time limit as a service sees it.
+// backHome reports what is left of a time limit as a service sees it.
 func backHome(c *rpc) time.Duration {
 	until, ok := c.Context().Deadline()
 	if !ok {

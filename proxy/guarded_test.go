@@ -161,7 +161,7 @@ func TestOnlyWhatMayBeRepeatedIs(t *testing.T) {
 		{name: "GET not by policy", method: "GET", key: "retryMethods: [PUT]", attempts: 1},
 		{name: "a status that is never repeated", method: "GET", key: `neverRetryOn: ["503"]`, attempts: 1},
 		{name: "told not to", method: "GET", answer: status(503, "X-Should-Retry: false"), attempts: 1},
-		{name: "a status that no repetition mends", method: "GET", answer: status(501), attempts: 1},
+		{name: "a status that no repetition fixes", method: "GET", answer: status(501), attempts: 1},
 		{name: "the client's mistake", method: "GET", answer: status(404), attempts: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

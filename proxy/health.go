@@ -147,7 +147,7 @@ func (h health) check(w http.ResponseWriter, _ *http.Request, service string) ho
 	return writeHealth(w, appendServing(nil, s))
 }
 
-// list tells about all services: a map of names to answers of check.
+// list reports about all services: a map of names to answers of check.
 func (h health) list(w http.ResponseWriter, _ *http.Request, _ string) hops.Code {
 	var b []byte
 	for _, name := range append([]string{""}, h.admin.plane.policies.Names()...) {
@@ -161,7 +161,7 @@ func (h health) list(w http.ResponseWriter, _ *http.Request, _ string) hops.Code
 // watchEvery is how often a watched service is looked at.
 const watchEvery = 250 * time.Millisecond
 
-// watch tells how a service is, and again whenever that changes, until the client leaves or the proxy ends.
+// watch reports how a service is, and again whenever that changes, until the client leaves or the proxy ends.
 func (h health) watch(w http.ResponseWriter, r *http.Request, service string) hops.Code {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -35,7 +35,7 @@ func (k *keyed) appendRequest(dst []byte) []byte {
 	return dst
 }
 
-// aboutKey tells of the fields that appendRequest writes: a proxy before this one, which is believed, knows of its
+// aboutKey reports the fields that appendRequest writes: a proxy before this one, which is believed, knows of its
 // own tries only.
 func (k *keyed) aboutKey(f h1.Field) bool { return k != nil && begins(f.Name, "abate-idempotency-") }
 

@@ -50,7 +50,7 @@ func (f *faithless) serve(c net.Conn, n int) {
 	}
 }
 
-// answer writes an answer with the content that belongs to id, and tells whether the connection goes on.
+// answer writes an answer with the content that belongs to id, and reports whether the connection goes on.
 func (f *faithless) answer(c net.Conn, rng *rand.Rand, id string) bool {
 	content := repeated("answer", id)
 	head := "HTTP/1.1 200 OK\r\nX-Id: " + id + "\r\n"
@@ -183,7 +183,7 @@ func asker(t *testing.T, r *running, name string, rng *rand.Rand) (good int) {
 	return good
 }
 
-// ownAnswer checks an answer to the request with that id, and tells whether it is a good one.
+// ownAnswer checks an answer to the request with that id, and reports whether it is a good one.
 func ownAnswer(t *testing.T, id, method string, a reply, err error) bool {
 	switch from := a.header.Get("X-Id"); {
 	case a.status == 0: // nothing came

@@ -184,7 +184,7 @@ func TestAReloadKeepsWhatHasBeenLearned(t *testing.T) {
 	}
 }
 
-// TestABadFileChangesNothing: the mistake is shown where people look, until it is mended.
+// TestABadFileChangesNothing: the mistake is shown where people look, until it is fixed.
 func TestABadFileChangesNothing(t *testing.T) {
 	s := newMember(t, "a")
 	r := start(t, single([]string{s.url}))
@@ -207,7 +207,7 @@ func TestABadFileChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := r.shape().Policy; p.Error != "" || p.Hash == hash {
-		t.Errorf("after it was mended: %+v", p)
+		t.Errorf("after it was fixed: %+v", p)
 	}
 }
 

@@ -65,7 +65,7 @@ func (r *request) repeatable(p *abate.Policy) bool {
 	return abatehttp.Repeatable(text(r.Method), r.Keyed, p.RetryMethods)
 }
 
-// discreet tells that the clients are strangers, who need not know the addresses behind the proxy.
+// discreet reports that the clients are strangers, who need not know the addresses behind the proxy.
 func (r *request) discreet() bool { return r.plane.config.Gateway || r.in != nil }
 
 // keyInUse is the key that the request holds, nil if it holds none.

@@ -149,7 +149,7 @@ func TestSlowBodyIsRefused(t *testing.T) {
 	eventually(t, "the connections to the service are closed", func() bool { return s.open() == 0 })
 }
 
-// calm tells whether nothing is under way.
+// calm reports whether nothing is under way.
 func calm(r *running) bool {
 	g := r.guard()
 	for _, e := range g.Endpoints {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// rawSockets tells that sockets can be read as they are.
+// rawSockets reports that sockets can be read as they are.
 const rawSockets = false
 
 var errWouldBlock = errors.New("would block")

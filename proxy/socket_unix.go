@@ -4,7 +4,7 @@ package proxy
 
 import "syscall"
 
-// rawSockets tells that sockets can be read as they are.
+// rawSockets reports that sockets can be read as they are.
 const rawSockets = true
 
 var errWouldBlock error = syscall.EAGAIN

@@ -71,7 +71,7 @@ func (st *study) advice(s *scenario.Scenario, v *scenario.Variant) ([]Advice, er
 	return found, nil
 }
 
-// wantsCollapse tells of a scenario that is there to show the storm: nobody needs advice against what he expects.
+// wantsCollapse reports a scenario that is there to show the storm: nobody needs advice against what he expects.
 func wantsCollapse(expected []expect.Expectation) bool {
 	for i := range expected {
 		if x := &expected[i]; x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {
@@ -135,7 +135,7 @@ func goodputAll(r *engine.Record) float64 {
 	return r.Value(&expect.Expectation{Measure: "goodput"})
 }
 
-// costs tells of a change that passes because fewer requests are answered: with the same random numbers, a tenth
+// costs reports a change that passes because fewer requests are answered: with the same random numbers, a tenth
 // of all requests or more.
 func costs(all []outcome, base []float64) bool {
 	var now, before float64

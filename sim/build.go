@@ -239,7 +239,7 @@ func amplificationBound(s *scenario.Scenario, v *scenario.Variant, service strin
 	return bound
 }
 
-// rationed tells whether a budget keeps the extra attempts to a share of the calls. A bucket of tokens does not: time
+// rationed reports whether a budget keeps the extra attempts to a share of the calls. A bucket of tokens does not: time
 // fills it, too.
 func rationed(p *abate.Policy) bool {
 	return p.RetryBudget.Enabled() && p.RetryBudget.Kind != budget.Tokens

@@ -111,7 +111,7 @@ func gateMeasures(service string, windows []expect.Window,
 	}
 }
 
-// gated tells whether a service stands behind gates in any variant.
+// gated reports whether a service stands behind gates in any variant.
 func gated(s *scenario.Scenario, service string) bool {
 	return slices.ContainsFunc(s.Variants, func(v scenario.Variant) bool {
 		_, ok := v.ProtectionOf(service)

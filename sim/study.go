@@ -88,7 +88,7 @@ func (st *study) begin(variant, stage string, runs int) {
 	st.mu.Unlock()
 }
 
-// made tells of one more run.
+// made reports one more run.
 func (st *study) made(events int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -187,7 +187,7 @@ func tallies(expected []expect.Expectation, all []outcome) []expect.Tally {
 	return counts
 }
 
-// decided tells whether no expectation is left open. One that failed decides nothing about the others: a reader wants
+// decided reports whether no expectation is left open. One that failed decides nothing about the others: a reader wants
 // to know them all. One or two bad runs among the first few are not yet a FAIL: see expect.Checkpoints.
 func decided(expected []expect.Expectation, all []outcome) bool {
 	const benefit = 2

@@ -48,7 +48,7 @@ func Policy() core.Policy {
 //
 // fn runs on the caller's goroutine. Its context ends with the attempt: connect with it and do not keep it. It has to
 // return when the context is done. What fn opened it has to close again when it returns an error: its value is dropped.
-// A panic of fn is an error that another attempt may mend. The end of ctx ends the wait at once.
+// A panic of fn is an error that another attempt may fix. The end of ctx ends the wait at once.
 //
 // Failures are logged as warnings, one line for each attempt, and the end of a wait that had failures as information,
 // to slog.Default or to the logger of ContextWithLogger. When the wait is over without the dependency, the error is an
@@ -82,7 +82,7 @@ type Connecting[T any] struct {
 
 // ConnectInBackground is Connect on a goroutine of its own, for a program that can start without the dependency: it
 // goes on until fn succeeds or ctx ends. Permanent failures too are tried again, once a minute at most: somebody may
-// mend a wrong password. Until fn has succeeded r is not ready, and says why; r may be nil. After the first failure,
+// fix a wrong password. Until fn has succeeded r is not ready, and says why; r may be nil. After the first failure,
 // what is logged is every new cause, and the same one once a minute. The error is one of the policy or the name: then
 // nothing was started.
 //

@@ -13,10 +13,10 @@ import (
 // depends on.
 const checkEvery = time.Second
 
-// Readiness tells whether a program is ready for work, and if not, why: for the readiness probe of an orchestrator. It
-// knows dependencies that have to be there once (Await, ConnectInBackground), checks that are made when somebody asks
-// (Check), and whether the program is about to end (Drain). The zero Readiness is ready; name what it waits for before
-// it is served. It is safe for concurrent use.
+// Readiness reports whether a program is ready for work, and if not, why: for the readiness probe of an orchestrator.
+// It knows dependencies that have to be there once (Await, ConnectInBackground), checks that are made when somebody
+// asks (Check), and whether the program is about to end (Drain). The zero Readiness is ready; name what it waits for
+// before it is served. It is safe for concurrent use.
 //
 // A dependency that was there once stays ready: when a database goes away, all instances would become unready in the
 // same moment, and nobody would be left to say so to a user. What a circuit breaker is for is not for a probe.

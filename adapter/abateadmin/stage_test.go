@@ -71,7 +71,7 @@ func (s *stage) serve() *httptest.Server {
 	return server
 }
 
-// calls tells of n calls that end at a time: of each thousand, so many fail, and each failure was tried again so often.
+// calls reports n calls that end at a time: of each thousand, so many fail, and each failure was tried again so often.
 func (s *stage) calls(name string, at time.Duration, n, failing, again int) {
 	o := s.tell[name]
 	for i := range n {
@@ -105,7 +105,7 @@ func (s *stage) calls(name string, at time.Duration, n, failing, again int) {
 	}
 }
 
-// refused tells of n calls that were refused.
+// refused reports n calls that were refused.
 func (s *stage) refused(name string, at time.Duration, n int, reason error) {
 	o := s.tell[name]
 	for range n {

@@ -115,7 +115,7 @@ var unsendable = []string{
 	"grpc: message after decompression larger than max",
 }
 
-// callersFault tells whether an attempt failed for something that the caller did, and that says nothing about the
+// callersFault reports whether an attempt failed for something that the caller did, and that says nothing about the
 // dependency.
 func callersFault(st *status.Status, unsent bool, err error) bool {
 	switch st.Code() {

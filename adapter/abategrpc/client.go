@@ -131,7 +131,7 @@ func ForMethods(g *abate.Guard, p abate.Policy, methods ...string) (Guarded, err
 	return Guarded{Methods: methods, Guard: own}, nil
 }
 
-// fullName tells whether m is /service/method.
+// fullName reports whether m is /service/method.
 func fullName(m string) bool {
 	service, method, ok := strings.Cut(strings.TrimPrefix(m, "/"), "/")
 	return ok && m[0] == '/' && service != "" && method != "" && !strings.Contains(method, "/")

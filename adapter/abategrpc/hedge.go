@@ -24,7 +24,7 @@ func (u *unary) copies() (req, reply any) {
 	return cloned(u.request), u.kind.fresh()
 }
 
-// isMessage tells whether v is a protobuf message, of which copies can be made.
+// isMessage reports whether v is a protobuf message, of which copies can be made.
 func isMessage(v any) bool {
 	m, _ := protoOf(v)
 	return m != nil && m.ProtoReflect().IsValid()

@@ -28,7 +28,7 @@ func Drain(ctx context.Context) error { return serving.Drain(ctx) }
 // Server.
 func TryOf(ctx context.Context) (Try, bool) { return serving.TryOf(ctx) }
 
-// keyedMethod tells whether calls of a method are done once for each key: its full name is on the list, or POST,
+// keyedMethod reports whether calls of a method are done once for each key: its full name is on the list, or POST,
 // which is what every call of gRPC is to HTTP.
 func keyedMethod(methods []string, method string) bool {
 	for _, m := range methods {

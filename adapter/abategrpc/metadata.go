@@ -34,7 +34,7 @@ type outgoing struct {
 	priority shed.Priority
 }
 
-// open reads what the caller sends. keyed tells whether an idempotency key is among it. It allocates only if there is
+// open reads what the caller sends. keyed reports whether an idempotency key is among it. It allocates only if there is
 // something.
 func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed bool) {
 	o.omit = c.OmitHeaders || p.InternalHeaders == core.OmitInternal
@@ -68,7 +68,7 @@ func (o *outgoing) open(ctx context.Context, c *Client, p *abate.Policy) (keyed 
 
 func hasText(values []string) bool { return len(values) > 0 && values[0] != "" }
 
-// passesOn tells whether an allowance that the caller has taken over from a call that arrived goes to the next hop as
+// passesOn reports whether an allowance that the caller has taken over from a call that arrived goes to the next hop as
 // it is: only if nothing is repeated here and nobody has read it, so that this hop is not one of those that share it.
 func passesOn(ctx context.Context, p *abate.Policy) bool {
 	return p.MaxRetries == 0 && !p.Hedge.Enabled() && p.RetryOwner != core.OwnerNone && core.CallTreeOf(ctx) == nil

@@ -31,7 +31,7 @@ type consent struct {
 	again  bool
 }
 
-// repeatable tells whether the method may be called twice for one intent, under a guard's policy.
+// repeatable reports whether the method may be called twice for one intent, under a guard's policy.
 func (m *method) repeatable(p *abate.Policy, keyed bool) bool {
 	if keyed || m.idempotent {
 		return true
@@ -99,7 +99,7 @@ func (c *Client) newMethod(name string) *method {
 	return m
 }
 
-// declaredIdempotent tells whether the description of a method that is linked into this program says
+// declaredIdempotent reports whether the description of a method that is linked into this program says
 // idempotency_level = IDEMPOTENT or NO_SIDE_EFFECTS.
 func declaredIdempotent(name string) bool {
 	full := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(name, "/"), "/", "."))

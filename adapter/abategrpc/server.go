@@ -53,8 +53,8 @@ type Server struct {
 	// Key, if set, chooses the bucket of the rate limit, instead of Protection.RateLimit.Key.
 	Key func(ctx context.Context, method string) string
 
-	// Cost, if set, tells how many tokens of the rate limit a call takes. What is not above zero counts as the cost in the
-	// protection.
+	// Cost, if set, returns how many tokens of the rate limit a call takes. What is not above zero counts as the cost
+	// in the protection.
 	Cost func(ctx context.Context, method string) float64
 }
 

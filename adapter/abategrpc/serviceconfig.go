@@ -119,7 +119,7 @@ func nameOf(pattern string) (configName, error) {
 	return configName{service, method}, nil
 }
 
-// repeatsAll tells whether a policy lets all these methods be repeated, so that a service config may say so.
+// repeatsAll reports whether a policy lets all these methods be repeated, so that a service config may say so.
 func (m *MethodPolicy) repeatsAll() bool {
 	if m.Policy.RetriesCodes() {
 		return true

@@ -155,8 +155,8 @@ func TestMistakesInAServiceConfigHaveAPlace(t *testing.T) {
 			t.Errorf("%s: %d mistakes, want %d:\n%v", text, n, len(want), err)
 		}
 		var field *abate.FieldError
-		if !errors.As(err, &field) || field.Mend == "" {
-			t.Errorf("%s: no way to mend it: %v", text, err)
+		if !errors.As(err, &field) || field.Fix == "" {
+			t.Errorf("%s: no way to fix it: %v", text, err)
 		}
 	}
 }
@@ -471,7 +471,7 @@ func TestAClientIsMadeOfAServiceConfig(t *testing.T) {
 	}
 }
 
-// twice tells whether a key of an object stands there more than once, in any case.
+// twice reports whether a key of an object stands there more than once, in any case.
 func twice(text []byte) bool {
 	var seen []map[string]bool // of the objects that are open; nil for a list
 	d := json.NewDecoder(bytes.NewReader(text))

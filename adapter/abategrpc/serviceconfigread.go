@@ -45,8 +45,8 @@ type configReader struct {
 	seen  map[string]string // where each method was named
 }
 
-func (r *configReader) add(path, problem, mend string) {
-	r.found = append(r.found, &abate.FieldError{Path: path, Problem: problem, Mend: mend})
+func (r *configReader) add(path, problem, fix string) {
+	r.found = append(r.found, &abate.FieldError{Path: path, Problem: problem, Fix: fix})
 }
 
 func (r *configReader) note(path, text string) {
@@ -126,7 +126,7 @@ func (r *configReader) check(path string, p *abate.Policy) {
 		if !ok {
 			at = e.Path
 		}
-		r.add(path+"."+at, e.Problem, e.Mend)
+		r.add(path+"."+at, e.Problem, e.Fix)
 	})
 }
 
@@ -279,8 +279,8 @@ func (r *configReader) attempts(path string, raw json.RawMessage) int {
 	return min(n, mostAttempts)
 }
 
-// codes reads a list of codes, by name or number. sound tells whether there is one, and no mistake. loose takes OK, and
-// null, which is OK to grpc-go: it is no failure, so that naming it says nothing.
+// codes reads a list of codes, by name or number. sound reports whether there is one, and no mistake. loose takes OK,
+// and null, which is OK to grpc-go: it is no failure, so that naming it says nothing.
 func (r *configReader) codes(path string, raw json.RawMessage, loose bool) (names []string, sound bool) {
 	all := r.list(path, raw)
 	sound = len(all) > 0

@@ -136,8 +136,8 @@ func (s *stream) SendMsg(m any) error {
 	return io.EOF
 }
 
-// resent is told that try t has ended while the caller sent. It tells whether another has taken its place, and has been
-// sent all that t has.
+// resent is told that try t has ended while the caller sent. It reports whether another has taken its place, and has
+// been sent all that t has.
 func (s *stream) resent(t *streamTry) bool {
 	if s.try.Load() != t { // whoever reads was quicker
 		return !s.ended()

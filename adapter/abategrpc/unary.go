@@ -122,7 +122,7 @@ func (u *unary) forget() {
 // Workspace is for core.Run.
 func (u *unary) Workspace() *core.Workspace { return &u.first.room }
 
-// MayHedge tells whether two copies may be in the air at once.
+// MayHedge reports whether two copies may be in the air at once.
 func (u *unary) MayHedge() bool { return u.hedged }
 
 // Discard has nothing to release.
@@ -298,7 +298,7 @@ func newEnding() *ending {
 	return e
 }
 
-// take tells whether the RPC has ended, and forgets it.
+// take reports whether the RPC has ended, and forgets it.
 func (e *ending) take() bool {
 	seen := e.seen.Load()
 	if seen {

@@ -137,14 +137,14 @@ func (c *call) bodyError(err error, n int) error {
 // safeMethods may be repeated: RFC 9110 §9.2.1.
 var safeMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
 
-// repeatable tells whether sending the request twice does no harm. An Idempotency-Key header with no value at all
+// repeatable reports whether sending the request twice does no harm. An Idempotency-Key header with no value at all
 // counts, as it does in net/http: it says so without sending the header.
 func repeatable(req *http.Request, methods []string) bool {
 	return Repeatable(req.Method, keyed(req.Header, "Idempotency-Key") || keyed(req.Header, "X-Idempotency-Key"), methods)
 }
 
-// Repeatable tells whether sending a request twice does no harm: it is keyed (it has an Idempotency-Key), or its method
-// is one of methods, a policy's RetryMethods. None means the safe methods. An empty method is GET.
+// Repeatable reports whether sending a request twice does no harm: it is keyed (it has an Idempotency-Key), or its
+// method is one of methods, a policy's RetryMethods. None means the safe methods. An empty method is GET.
 func Repeatable(method string, keyed bool, methods []string) bool {
 	if len(methods) == 0 {
 		methods = safeMethods
@@ -225,13 +225,13 @@ func (c *call) received(a *attempt, resp *http.Response, err error) (*http.Respo
 // Discard makes the connection of an unwanted response free for the next request.
 func (c *call) Discard(resp *http.Response) { drain(resp) }
 
-// repeats tells whether another attempt may be sent. One that has certainly not reached the server has done nothing
+// repeats reports whether another attempt may be sent. One that has certainly not reached the server has done nothing
 // there, so what follows it is a first request, whatever its method.
 func (c *call) repeats(unsent bool) bool {
 	return c.again && c.content.replayable() || unsent && c.content.untouched()
 }
 
-// MayHedge tells whether two copies may be on their way at once.
+// MayHedge reports whether two copies may be on their way at once.
 func (c *call) MayHedge() bool { return c.hedged }
 
 // finish makes the end of the call what a RoundTripper returns.
@@ -260,13 +260,13 @@ func (c *call) finish(resp *http.Response, release core.Release, err error) (*ht
 	return resp, nil
 }
 
-// bodiless tells whether the answer to a request has no body whatever its header says: RFC 9110 §6.4.1.
+// bodiless reports whether the answer to a request has no body whatever its header says: RFC 9110 §6.4.1.
 func bodiless(method string, status int) bool {
 	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// degradable tells whether a failed call gets the fallback: not when its caller has left, and not when its caller made
-// a mistake that a degraded answer would hide.
+// degradable reports whether a failed call gets the fallback: not when its caller has left, and not when its caller
+// made a mistake that a degraded answer would hide.
 func (c *call) degradable(err error) bool {
 	return c.request.Context().Err() != context.Canceled && !c.callersFault(err)
 }

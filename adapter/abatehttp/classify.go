@@ -51,7 +51,7 @@ func (c *call) takeResent() int {
 }
 
 // ClassifyError judges an attempt of g that brought no answer, because the connection to the server failed with err
-// or the time was up. again tells whether the request may be sent again. A failure to connect (a *net.OpError of a
+// or the time was up. again reports whether the request may be sent again. A failure to connect (a *net.OpError of a
 // dial) means that it was not sent. Transport judges so; it is exported for data planes that speak HTTP without
 // net/http. What the caller of the request did is not judged here.
 func ClassifyError(g *abate.Guard, err error, again bool) abate.Outcome {
@@ -96,8 +96,8 @@ func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) 
 	return o
 }
 
-// toldNotTo tells whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the header
-// that API providers use.
+// toldNotTo reports whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the
+// header that API providers use.
 func toldNotTo(h http.Header) bool {
 	return h["X-Envoy-Ratelimited"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil ||
 		strings.EqualFold(h.Get("X-Should-Retry"), "false")
@@ -110,7 +110,7 @@ var unsendable = []string{
 	"http: Request.RequestURI", "http2: invalid ", "http2: request header list larger", "http2: request body larger",
 }
 
-// callersFault tells whether an error was made by the caller and says nothing about the dependency: a request that
+// callersFault reports whether an error was made by the caller and says nothing about the dependency: a request that
 // cannot be sent, a body that could not be read, or a cancellation through the old Request.Cancel.
 func (c *call) callersFault(err error) bool {
 	if c.content.failed(err) || c.cancelled() {
@@ -125,7 +125,7 @@ func (c *call) callersFault(err error) bool {
 	return strings.Contains(msg, ": stopped after ") && strings.HasSuffix(msg, " redirects")
 }
 
-// cancelled tells whether the caller closed Request.Cancel. http.Client.Timeout closes it too, when the deadline that
+// cancelled reports whether the caller closed Request.Cancel. http.Client.Timeout closes it too, when the deadline that
 // it sets in the context is over: that is a time limit, not a cancellation.
 func (c *call) cancelled() bool {
 	//lint:ignore SA1019 callers still use it, and it is how http.Client.Timeout ends a request
@@ -139,7 +139,7 @@ func (c *call) cancelled() bool {
 	}
 }
 
-// distrusted tells whether the connection failed because the server is not who it should be, or does not speak TLS.
+// distrusted reports whether the connection failed because the server is not who it should be, or does not speak TLS.
 // Another attempt finds the same.
 func distrusted(err error) bool {
 	var (

@@ -40,8 +40,8 @@ type Handler struct {
 	// Key, if set, chooses the bucket of the rate limit, instead of Protection.RateLimit.Key.
 	Key func(*http.Request) string
 
-	// Cost, if set, tells how many tokens of the rate limit a request takes. What is not above zero counts as the cost in
-	// the protection.
+	// Cost, if set, returns how many tokens of the rate limit a request takes. What is not above zero counts as the
+	// cost in the protection.
 	Cost func(*http.Request) float64
 
 	limits limitTexts

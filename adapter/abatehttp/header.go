@@ -63,7 +63,7 @@ func (c *call) header(a *attempt, ctx context.Context, s core.Sending, late bool
 	return h
 }
 
-// passesOn tells whether an allowance that came with the request goes to the next hop as it is: only if nothing is
+// passesOn reports whether an allowance that came with the request goes to the next hop as it is: only if nothing is
 // repeated here and nobody has read it, so that this hop is not one of those that share it.
 func (c *call) passesOn(ctx context.Context) bool {
 	p := c.guard.Describe()

@@ -86,7 +86,7 @@ func (w *watchedContext) end(err error) (again int, unsent bool) {
 	return int(n), err != nil && got == 0 && (seen != 0 || dialFailed(err))
 }
 
-// dialFailed tells whether an error says that no connection was made.
+// dialFailed reports whether an error says that no connection was made.
 func dialFailed(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// internal tells whether a header is meant for services of one's own, or for the proxies between them.
+// internal reports whether a header is meant for services of one's own, or for the proxies between them.
 func internal(name string) bool {
 	return strings.HasPrefix(name, "Abate-") || strings.HasPrefix(name, "X-Envoy-")
 }
@@ -33,7 +33,7 @@ func withoutInternal(h http.Header) http.Header {
 	return kept
 }
 
-// redirected tells whether http.Client sends the request because another host said so: what is meant for that one is
+// redirected reports whether http.Client sends the request because another host said so: what is meant for that one is
 // not for this.
 func redirected(req *http.Request) bool {
 	from := req.Response

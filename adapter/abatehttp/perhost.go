@@ -80,7 +80,7 @@ func (h *hostGuards) guard(req *http.Request) *abate.Guard {
 	return g
 }
 
-// makeRoom forgets a guard that was not used for long, and tells whether one could go. Those that cannot go to the
+// makeRoom forgets a guard that was not used for long, and reports whether one could go. Those that cannot go to the
 // front, so that the next host finds others.
 func (h *hostGuards) makeRoom() bool {
 	for range min(looked, h.byUse.Len()) {

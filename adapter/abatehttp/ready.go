@@ -49,7 +49,7 @@ func ReadyHandler(r *startup.Readiness) http.Handler {
 	})
 }
 
-// acceptsJSON tells whether the request names JSON: browsers and probes take anything, and get text.
+// acceptsJSON reports whether the request names JSON: browsers and probes take anything, and get text.
 func acceptsJSON(r *http.Request) bool {
 	for _, field := range r.Header.Values("Accept") {
 		for item := range strings.SplitSeq(field, ",") {

@@ -142,7 +142,7 @@ func digestHeader(header http.Header) (sum uint64) {
 	return sum
 }
 
-// ofWork tells whether ctx belongs to a piece of work: it has a deadline, or is that of a request that a server has
+// ofWork reports whether ctx belongs to a piece of work: it has a deadline, or is that of a request that a server has
 // got. Others may last as long as the program, and then the same request is often just the next one.
 func ofWork(ctx context.Context) bool {
 	if reflect.TypeOf(ctx).Kind() != reflect.Pointer { // else it may be no key of a map

@@ -38,7 +38,7 @@ func (b *requestBody) open(req *http.Request, hold int64) {
 	}
 }
 
-// untouched tells whether nothing of the body has been read, or it can be had again.
+// untouched reports whether nothing of the body has been read, or it can be had again.
 func (b *requestBody) untouched() bool {
 	return b.stream == nil || !b.stream.read.Load() && b.stream.prefix == nil
 }
@@ -50,7 +50,7 @@ func (b *requestBody) finish() {
 	}
 }
 
-// replayable tells whether the body can be sent more than once, as far as is known by now.
+// replayable reports whether the body can be sent more than once, as far as is known by now.
 func (b *requestBody) replayable() bool { return b.stream == nil }
 
 // errNoCopy is what becomes of a hedge that comes before its time.
@@ -143,7 +143,7 @@ func readAll(ctx context.Context, r io.Reader, size, limit int64) ([]byte, error
 	}
 }
 
-// failed tells whether err is what reading the caller's own body came to.
+// failed reports whether err is what reading the caller's own body came to.
 func (b *requestBody) failed(err error) bool {
 	cause := b.err.Load()
 	return cause != nil && errors.Is(err, *cause)
@@ -200,7 +200,7 @@ var nopClosers = [...]reflect.Type{
 	reflect.TypeOf(io.NopCloser(struct{ io.Reader }{})),
 }
 
-// inMemory tells whether body is one that http.NewRequest made of bytes or a string.
+// inMemory reports whether body is one that http.NewRequest made of bytes or a string.
 func inMemory(body io.ReadCloser) bool {
 	if t := reflect.TypeOf(body); t != nopClosers[0] && t != nopClosers[1] {
 		return false

@@ -21,8 +21,8 @@ type responseBody struct {
 	refused bool               // the policy, and not only the server, ended the call: see refusedInside
 }
 
-// refusedInside tells whether an answer comes from a Transport below this one whose policy has ended the call. As with
-// an *abate.Error, what it has repeated as often as it may must not be repeated again: 3 × 3 = 9.
+// refusedInside reports whether an answer comes from a Transport below this one whose policy has ended the call. As
+// with an *abate.Error, what it has repeated as often as it may must not be repeated again: 3 × 3 = 9.
 func refusedInside(resp *http.Response) bool {
 	b, ok := resp.Body.(*responseBody)
 	return ok && b.refused

@@ -27,7 +27,7 @@ func from(peer string, headers ...string) *http.Request {
 	return r
 }
 
-// same tells whether two requests come out of one bucket.
+// same reports whether two requests come out of one bucket.
 func same(t *testing.T, p inbound.Protection, a, b *http.Request) bool {
 	t.Helper()
 	p.RateLimit.Config = perMinute(1)

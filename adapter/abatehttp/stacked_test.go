@@ -36,7 +36,7 @@ func (d *down) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(r, 503, nil, ""), nil
 }
 
-// again sends a request as a retrier above does, and tells whether the budget refused it.
+// again sends a request as a retrier above does, and reports whether the budget refused it.
 func again(t *testing.T, client *http.Client, req *http.Request) (refused bool) {
 	t.Helper()
 	if req.GetBody != nil {

@@ -47,7 +47,7 @@ func TestOnceCollapsesAReplayOfWhatWasHandledAndRunsAReplayOfWhatFailed(t *testi
 		if _, err := d.runs(t, first, errors.New("fails")); err == nil {
 			t.Fatal("it did not fail")
 		}
-		for i, want := range []int{1, 0, 0} { // the replay after the mend, and two repeats of it
+		for i, want := range []int{1, 0, 0} { // the replay after the fix, and two repeats of it
 			m := read(t, replayed(2000+int64(i), first.Identity().String(), "v"), redelivery.Main)
 			if n, err := d.runs(t, m, nil); n != want || err != nil {
 				t.Errorf("replay %d ran %d times: %v", i, n, err)

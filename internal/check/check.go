@@ -19,11 +19,11 @@ import (
 type FieldError struct {
 	Path    string
 	Problem string // what is wrong, with the value: "0.2 is out of range"
-	Mend    string // what is allowed, with an example
+	Fix     string // what is allowed, with an example
 }
 
 // Error reads, for instance, "multiplier: 0.5 is out of range; allowed: 1 to 100".
-func (e *FieldError) Error() string { return e.Path + ": " + e.Problem + "; " + e.Mend }
+func (e *FieldError) Error() string { return e.Path + ": " + e.Problem + "; " + e.Fix }
 
 // Errors collects what is wrong with a configuration. The zero Errors is empty.
 type Errors struct{ found []error }
@@ -32,8 +32,8 @@ type Errors struct{ found []error }
 func (v *Errors) Join() error { return errors.Join(v.found...) }
 
 // Add notes a mistake: where it is, what is wrong, and how to fix it.
-func (v *Errors) Add(path, problem, mend string) {
-	v.found = append(v.found, &FieldError{Path: path, Problem: problem, Mend: mend})
+func (v *Errors) Add(path, problem, fix string) {
+	v.found = append(v.found, &FieldError{Path: path, Problem: problem, Fix: fix})
 }
 
 // Walk checks the fields of a struct by their tags `range` and `enum`. prefix stands before their names.
@@ -78,16 +78,16 @@ func (v *Errors) scalar(path string, tag reflect.StructTag, value reflect.Value)
 }
 
 // Idle reports a setting that does nothing.
-func (v *Errors) Idle(path string, set bool, mend string) {
+func (v *Errors) Idle(path string, set bool, fix string) {
 	if set {
-		v.Add(path, "has no effect", mend)
+		v.Add(path, "has no effect", fix)
 	}
 }
 
 // Below reports a duration that is above another one. Where either is zero there is nothing to compare.
-func (v *Errors) Below(path string, d time.Duration, limitName string, limit time.Duration, mend string) {
+func (v *Errors) Below(path string, d time.Duration, limitName string, limit time.Duration, fix string) {
 	if d > limit && limit > 0 {
-		v.Add(path, fmt.Sprintf("%v is above %s %v", d, limitName, limit), mend)
+		v.Add(path, fmt.Sprintf("%v is above %s %v", d, limitName, limit), fix)
 	}
 }
 
@@ -101,8 +101,8 @@ func (v *Errors) Rate(path string, r ratelimit.Rate) {
 		return
 	}
 	if err := new(ratelimit.Rate).UnmarshalText([]byte(r.String())); err != nil {
-		problem, mend, _ := strings.Cut(err.Error(), "; ")
-		v.Add(path, problem, mend)
+		problem, fix, _ := strings.Cut(err.Error(), "; ")
+		v.Add(path, problem, fix)
 	}
 }
 

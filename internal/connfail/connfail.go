@@ -1,5 +1,5 @@
 // Package connfail judges why a connection could not be opened, or a statement not be carried out: what a second try
-// may mend, what it cannot, and when the other side has too much to do.
+// may fix, what it cannot, and when the other side has too much to do.
 //
 // It knows the errors of PostgreSQL, MySQL and Redis by what their drivers have in common, and imports none of them: a
 // method SQLState, a method RedisError, a text. Rules is the whole of what it knows, and docs/connections.md shows it.

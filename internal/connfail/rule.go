@@ -6,11 +6,11 @@ import "github.com/abate-go/abate"
 type Decision string
 
 const (
-	// Again: a failure that a second try may mend.
+	// Again: a failure that a second try may fix.
 	Again Decision = "tried again"
 	// Slower: a refusal for load. It is tried again, and costs the retry budget more.
 	Slower Decision = "tried again, as overload"
-	// Final: a failure that somebody has to mend first. It counts for the circuit breaker, so that even callers who
+	// Final: a failure that somebody has to fix first. It counts for the circuit breaker, so that even callers who
 	// come one after the other do not ask more often than its probes.
 	Final Decision = "not tried again"
 	// Answer: nobody's failure. It is not tried again, and counts for nothing.

@@ -133,7 +133,7 @@ var texts = []struct{ prefix, sign string }{
 	{"CLUSTER_AUTHORIZATION_FAILED:", "CLUSTER_AUTHORIZATION_FAILED"},
 }
 
-// isSQLState tells whether code is five digits or capitals.
+// isSQLState reports whether code is five digits or capitals.
 func isSQLState(code string) bool {
 	if len(code) != 5 {
 		return false

@@ -126,7 +126,7 @@ func groupPath(b []byte, controller string) (string, bool) {
 	return "", false
 }
 
-// lists tells whether a list has a name. The list of cgroup v2 is empty.
+// lists reports whether a list has a name. The list of cgroup v2 is empty.
 func lists(names, name string) bool {
 	for n := range strings.SplitSeq(names, ",") {
 		if n == name {

@@ -45,8 +45,8 @@ type dated[S comparable] struct {
 // Len is how many signs are kept.
 func (m *Memory[S]) Len() int { return int(m.n.Load()) }
 
-// Take tells whether a call with these signs repeats one that has failed, and when an attempt of that was sent last. A
-// failure is repeated once, so who has taken it says how that ended, with Add or Done.
+// Take reports whether a call with these signs repeats one that has failed, and when an attempt of that was sent last.
+// A failure is repeated once, so who has taken it says how that ended, with Add or Done.
 func (m *Memory[S]) Take(now time.Duration, signs []S) (sent time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

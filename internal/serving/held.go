@@ -44,7 +44,7 @@ func (h *Hold) Grow(from, to int) bool {
 	return true
 }
 
-// Shrink tells that the answer is not in memory any more, or waits for the store in the background.
+// Shrink reports that the answer is not in memory any more, or waits for the store in the background.
 func (h *Hold) Shrink() {
 	keeping.Add(-h.grown)
 	h.grown = 0

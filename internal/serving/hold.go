@@ -200,7 +200,7 @@ func (h *Hold) Fate() idempotency.Fate {
 	return h.machine.Fate()
 }
 
-// open tells whether answers go out that the store has not confirmed: whoever says so in the policy takes the risk.
+// open reports whether answers go out that the store has not confirmed: whoever says so in the policy takes the risk.
 func (h *Hold) open() bool { return h.Config.WhenAway == "open" }
 
 // settle has the end recorded, and waits until that is confirmed. If answers go out in any case, it does not wait long.

@@ -26,16 +26,16 @@ type Document struct {
 // Entry is one key of a mapping and its value.
 type Entry struct{ Key, Value *yaml.Node }
 
-// Fail reports a mistake at a node. service and field may be empty, and so may mend.
-func (d *Document) Fail(n *yaml.Node, service, field, problem, mend string) {
+// Fail reports a mistake at a node. service and field may be empty, and so may fix.
+func (d *Document) Fail(n *yaml.Node, service, field, problem, fix string) {
 	line, col := d.place(n.Line, n.Column)
-	d.add(Error{Line: line, Col: col, Service: service, Field: field, Problem: problem, Mend: mend})
+	d.add(Error{Line: line, Col: col, Service: service, Field: field, Problem: problem, Fix: fix})
 }
 
 // FailAt reports a mistake at a place of the document itself.
-func (d *Document) FailAt(line, col int, problem, mend string) {
+func (d *Document) FailAt(line, col int, problem, fix string) {
 	line, col = d.place(line, col)
-	d.add(Error{Line: line, Col: col, Problem: problem, Mend: mend})
+	d.add(Error{Line: line, Col: col, Problem: problem, Fix: fix})
 }
 
 // place is where a position of the document stands in the file.
@@ -68,7 +68,8 @@ func (d *Document) Errors() Errors {
 	return list
 }
 
-// Stopped tells that going on makes no sense: there are too many mistakes already, or the aliases mean too many values.
+// Stopped reports that going on makes no sense: there are too many mistakes already, or the aliases mean too many
+// values.
 func (d *Document) Stopped() bool { return d.more || d.visits > maxVisits }
 
 // visit counts a node and reports once when there are too many: aliases can make a small file mean a huge one.
@@ -93,22 +94,22 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// IsNull tells whether a key has no value.
+// IsNull reports whether a key has no value.
 func IsNull(n *yaml.Node) bool {
 	n = Resolve(n)
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
 // Entries lists the keys of a mapping in the order of the file, merged ones (<<) last. An empty value is an empty
-// mapping. Duplicate and odd keys are reported and left out. mend is said when n is something else, and ok is false
+// mapping. Duplicate and odd keys are reported and left out. fix is said when n is something else, and ok is false
 // then.
-func (d *Document) Entries(n *yaml.Node, service, field, mend string) (list []Entry, ok bool) {
-	return d.entries(n, service, field, "key", mend)
+func (d *Document) Entries(n *yaml.Node, service, field, fix string) (list []Entry, ok bool) {
+	return d.entries(n, service, field, "key", fix)
 }
 
 // Names is Entries for a mapping whose keys are names, such as services: they are checked, and at most MaxNames.
-func (d *Document) Names(n *yaml.Node, service, field, mend string) (list []Entry, ok bool) {
-	all, ok := d.entries(n, service, field, singular(field), mend)
+func (d *Document) Names(n *yaml.Node, service, field, fix string) (list []Entry, ok bool) {
+	all, ok := d.entries(n, service, field, singular(field), fix)
 	if len(all) > MaxNames {
 		what := field[strings.LastIndexByte(field, '.')+1:]
 		d.Fail(all[MaxNames].Key, service, field, fmt.Sprintf("%d %s are too many", len(all), what),
@@ -126,13 +127,13 @@ func (d *Document) Names(n *yaml.Node, service, field, mend string) (list []Entr
 	return list, ok
 }
 
-func (d *Document) entries(n *yaml.Node, service, field, noun, mend string) ([]Entry, bool) {
+func (d *Document) entries(n *yaml.Node, service, field, noun, fix string) ([]Entry, bool) {
 	n = Resolve(n)
 	if IsNull(n) {
 		return nil, true
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Fail(n, service, field, Describe(n)+" is not a mapping", mend)
+		d.Fail(n, service, field, Describe(n)+" is not a mapping", fix)
 		return nil, false
 	}
 	m := &merger{d: d, field: field, service: service, noun: noun, seen: map[string]bool{},
@@ -150,7 +151,7 @@ func singular(field string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// nameProblem tells what is wrong with a name: it becomes a label in errors, logs and metrics.
+// nameProblem reports what is wrong with a name: it becomes a label in errors, logs and metrics.
 func nameProblem(name string) string {
 	const longest = 253
 	switch {

@@ -15,7 +15,7 @@ type Error struct {
 	Service string // the service it is about, when Field begins below it; empty otherwise
 	Field   string // the field as the file nests it: "circuitBreaker.rampUp", "faults[2].at"; may be empty
 	Problem string // what is wrong, with the value
-	Mend    string // what is allowed, with an example; may be empty
+	Fix     string // what is allowed, with an example; may be empty
 }
 
 // Error reads, for instance,
@@ -38,8 +38,8 @@ func (e Error) Error() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Problem)
-	if e.Mend != "" {
-		b.WriteString("; " + e.Mend)
+	if e.Fix != "" {
+		b.WriteString("; " + e.Fix)
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ func (f Form) Read(file string, r io.Reader) ([]byte, error) {
 
 func (f Form) tooLarge(file string) Errors {
 	return Errors{{File: file, Line: 1, Col: 1, Problem: "the file is larger than 1 MiB",
-		Mend: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", MaxBytes, f.Noun)}}
+		Fix: fmt.Sprintf("allowed: at most %d bytes; this is hardly a %s file", MaxBytes, f.Noun)}}
 }
 
 // Decode reads the file's one YAML document over the struct that into points to. file stands in the messages. Keys of
@@ -61,5 +61,5 @@ func (f Form) Decode(file string, data []byte, into any) (*Positions, Errors) {
 	return p, d.Errors()
 }
 
-// Reserved tells of a key of the top level that is not looked at: it begins with x-.
+// Reserved reports a key of the top level that is not looked at: it begins with x-.
 func Reserved(key string) bool { return len(key) > 2 && strings.HasPrefix(key, "x-") }

@@ -60,7 +60,7 @@ func (p *Positions) DecodeNode(path string, n *yaml.Node, into any) {
 	}
 }
 
-// Has tells whether a path stands in the file.
+// Has reports whether a path stands in the file.
 func (p *Positions) Has(path string) bool { return p.at[path] != nil }
 
 // Failed are the paths whose value could not be taken, or whose key is misspelt: what follows from that is no mistake
@@ -91,14 +91,14 @@ func (p *Positions) Place(path string) (line, col int) {
 }
 
 // Add reports a mistake at a path.
-func (p *Positions) Add(path, problem, mend string) {
-	p.Fail(p.Node(path), p.Service, p.name(path), problem, mend)
+func (p *Positions) Add(path, problem, fix string) {
+	p.Fail(p.Node(path), p.Service, p.name(path), problem, fix)
 }
 
 // Reject is Add for a mistake that leaves the path without a value: it is one of Failed then.
-func (p *Positions) Reject(path, problem, mend string) {
+func (p *Positions) Reject(path, problem, fix string) {
 	p.failed = append(p.failed, path)
-	p.Add(path, problem, mend)
+	p.Add(path, problem, fix)
 }
 
 // name is how messages call a path.
@@ -111,14 +111,14 @@ func (p *Positions) name(path string) string {
 
 func (p *Positions) section(s *Shape, n *yaml.Node, into reflect.Value, path string) {
 	outermost := path == "" && p.open
-	mend := "write it as a mapping of: " + strings.Join(s.keys, ", ")
+	fix := "write it as a mapping of: " + strings.Join(s.keys, ", ")
 	switch {
 	case outermost:
-		mend = p.Form.Least
+		fix = p.Form.Least
 	case s.short != nil:
-		mend = "write " + s.short.noun() + " or a mapping of: " + strings.Join(s.keys, ", ")
+		fix = "write " + s.short.noun() + " or a mapping of: " + strings.Join(s.keys, ", ")
 	}
-	entries, ok := p.Entries(n, p.Service, p.name(path), mend)
+	entries, ok := p.Entries(n, p.Service, p.name(path), fix)
 	if !ok {
 		p.failed = append(p.failed, path)
 		return
@@ -142,11 +142,11 @@ func (p *Positions) unknown(s *Shape, key *yaml.Node, path string) {
 	if meant := nearest.To(key.Value, s.keys); meant != "" {
 		p.failed = append(p.failed, strings.TrimPrefix(path+"."+meant, "."))
 	}
-	mend := misplaced(key.Value, s, p.top)
-	if mend == "" {
-		mend = Suggest(key.Value, s.keys)
+	fix := misplaced(key.Value, s, p.top)
+	if fix == "" {
+		fix = Suggest(key.Value, s.keys)
 	}
-	p.Fail(key, p.Service, p.name(path), "unknown key "+Quote(key.Value), mend)
+	p.Fail(key, p.Service, p.name(path), "unknown key "+Quote(key.Value), fix)
 }
 
 func (p *Positions) value(f *Field, n *yaml.Node, into reflect.Value, path string) {
@@ -176,8 +176,8 @@ func (p *Positions) value(f *Field, n *yaml.Node, into reflect.Value, path strin
 // scalar leaves into as it is when the value is a mistake.
 func (p *Positions) scalar(f *Field, n *yaml.Node, into reflect.Value, path string) {
 	fresh := reflect.New(into.Type()).Elem()
-	if problem, mend := f.Scalar(n, fresh); problem != "" {
-		p.Reject(path, problem, mend)
+	if problem, fix := f.Scalar(n, fresh); problem != "" {
+		p.Reject(path, problem, fix)
 		return
 	}
 	if fresh.IsZero() && f.Limits != "" {
@@ -193,7 +193,7 @@ func (p *Positions) list(f *Field, n *yaml.Node, into reflect.Value, path string
 		p.Reject(path, "has no value", f.mendNothing())
 		return
 	case n.Kind != yaml.SequenceNode:
-		p.Reject(path, Describe(n)+" is not a list", f.Mend())
+		p.Reject(path, Describe(n)+" is not a list", f.Fix())
 		return
 	case len(n.Content) == 0 && f.NotEmpty != "":
 		p.Reject(path, "an empty list would mean the default", f.NotEmpty)
@@ -212,8 +212,8 @@ func (p *Positions) list(f *Field, n *yaml.Node, into reflect.Value, path string
 		}
 		switch {
 		case f.Kind == List:
-			if problem, mend := f.Member.Scalar(item, list.Index(i)); problem != "" {
-				p.Reject(at, problem, mend)
+			if problem, fix := f.Member.Scalar(item, list.Index(i)); problem != "" {
+				p.Reject(at, problem, fix)
 			}
 		case f.Inner.short != nil && item.Kind == yaml.ScalarNode:
 			short := f.Inner.short
@@ -232,12 +232,12 @@ func (p *Positions) table(s *Shape, f *Field, n *yaml.Node, into reflect.Value, 
 		p.Reject(path, "has no value", "write {} or remove the key")
 		return
 	}
-	mend := f.Mend()
-	if mend == "" {
-		mend = fmt.Sprintf("write the name of each %s, a colon, and a mapping of: %s", singular(path),
+	fix := f.Fix()
+	if fix == "" {
+		fix = fmt.Sprintf("write the name of each %s, a colon, and a mapping of: %s", singular(path),
 			strings.Join(s.keys, ", "))
 	}
-	entries, ok := p.Names(n, p.Service, p.name(path), mend)
+	entries, ok := p.Names(n, p.Service, p.name(path), fix)
 	if !ok {
 		p.failed = append(p.failed, path)
 		return

@@ -110,13 +110,13 @@ type limits struct {
 	Width int `yaml:"width"`
 }
 
-// claim is text that reads itself and knows how to mend it.
+// claim is text that reads itself and knows how to fix it.
 type claim struct{ text string }
 
-type claimError struct{ problem, mend string }
+type claimError struct{ problem, fix string }
 
 func (e *claimError) Error() string { return e.problem }
-func (e *claimError) Mend() string  { return e.mend }
+func (e *claimError) Fix() string   { return e.fix }
 
 var errPlain = errors.New("is plainly\nwrong")
 
@@ -125,7 +125,7 @@ func (c *claim) UnmarshalText(text []byte) error {
 		return errPlain
 	}
 	if !strings.ContainsAny(c.text, "<>") {
-		return &claimError{problem: strictyaml.Quote(c.text) + " compares nothing", mend: "write < or >"}
+		return &claimError{problem: strictyaml.Quote(c.text) + " compares nothing", fix: "write < or >"}
 	}
 	return nil
 }

@@ -19,29 +19,29 @@ import (
 
 // Scalar reads one value, of a kind that is a scalar, into the field, or says what is wrong with it. After that the
 // value of into means nothing.
-func (f *Field) Scalar(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) Scalar(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	const short = 1 << 10 // names and addresses: messages quote them
 	longest := cmp.Or(f.Longest, short)
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		return Describe(n) + " is not " + f.noun(), f.Mend()
+		return Describe(n) + " is not " + f.noun(), f.Fix()
 	case n.ShortTag() == "!!null":
 		return "has no value", f.mendNothing()
 	case len(n.Value) > longest:
 		return fmt.Sprintf("%d bytes are too long", len(n.Value)), fmt.Sprintf("allowed: at most %d", longest)
 	}
-	problem, mend = f.parse(n, into)
+	problem, fix = f.parse(n, into)
 	switch {
 	case problem == "":
 	case f.readsUnquoted(n, into):
-		mend = "remove the quotes: write " + show(n)
-	case mend == "":
-		mend = f.Mend()
+		fix = "remove the quotes: write " + show(n)
+	case fix == "":
+		fix = f.Fix()
 	}
-	return problem, mend
+	return problem, fix
 }
 
-// readsUnquoted tells whether the quotes around a value are all that is wrong with it. into is overwritten.
+// readsUnquoted reports whether the quotes around a value are all that is wrong with it. into is overwritten.
 func (f *Field) readsUnquoted(n *yaml.Node, into reflect.Value) bool {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		return false
@@ -54,18 +54,18 @@ func (f *Field) readsUnquoted(n *yaml.Node, into reflect.Value) bool {
 var leadingZero = regexp.MustCompile(`^[-+]?0[0-9]`)
 
 // ambiguous says what is wrong with such a number.
-func ambiguous(n *yaml.Node) (problem, mend string) {
-	mend = "write it without the leading zero"
+func ambiguous(n *yaml.Node) (problem, fix string) {
+	fix = "write it without the leading zero"
 	octal, err := strconv.ParseInt(n.Value, 0, 64)
 	decimal, decimalErr := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil || decimalErr != nil || octal == decimal {
-		return show(n) + " has a leading zero", mend
+		return show(n) + " has a leading zero", fix
 	}
-	return fmt.Sprintf("%s could mean %d or %d", show(n), octal, decimal), mend
+	return fmt.Sprintf("%s could mean %d or %d", show(n), octal, decimal), fix
 }
 
-// parse is scalar for a text that may be one. An empty mend stands for the field's own.
-func (f *Field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
+// parse is scalar for a text that may be one. An empty fix stands for the field's own.
+func (f *Field) parse(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	switch f.Kind {
 	case Toggle:
 		return f.readFlag(n, into)
@@ -85,9 +85,9 @@ func (f *Field) parse(n *yaml.Node, into reflect.Value) (problem, mend string) {
 	}
 }
 
-// readCustom hands the text to its type, whose error says what is wrong, and with a method Mend() string what would be
+// readCustom hands the text to its type, whose error says what is wrong, and with a method Fix() string what would be
 // right.
-func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	if n.Value == "" {
 		return "has no value", f.mendNothing()
 	}
@@ -96,18 +96,18 @@ func (f *Field) readCustom(n *yaml.Node, into reflect.Value) (problem, mend stri
 		return "", ""
 	}
 	problem = oneLine(err.Error())
-	var mender interface{ Mend() string }
+	var mender interface{ Fix() string }
 	if errors.As(err, &mender) {
-		mend = oneLine(mender.Mend())
-		problem = strings.TrimSuffix(problem, "; "+mend) // the text of an error may end with it
+		fix = oneLine(mender.Fix())
+		problem = strings.TrimSuffix(problem, "; "+fix) // the text of an error may end with it
 	}
-	return problem, mend
+	return problem, fix
 }
 
 // oneLine keeps a message on the one line that a mistake has.
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
 
-func (f *Field) readFlag(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readFlag(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	if n.ShortTag() != "!!bool" {
 		return Describe(n) + " is not true or false", ""
 	}
@@ -115,7 +115,7 @@ func (f *Field) readFlag(n *yaml.Node, into reflect.Value) (problem, mend string
 	return "", ""
 }
 
-func (f *Field) readWhole(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readWhole(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	v, err := strconv.ParseInt(n.Value, 0, 64)
 	value, unsigned, u := float64(v), into.CanUint(), uint64(v)
 	if unsigned && v > 0 && errors.Is(err, strconv.ErrRange) {
@@ -140,7 +140,7 @@ func (f *Field) readWhole(n *yaml.Node, into reflect.Value) (problem, mend strin
 	return "", ""
 }
 
-func (f *Field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readNumber(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	if f.Percent && strings.HasSuffix(n.Value, "%") {
 		return f.readPercent(n, into)
 	}
@@ -177,7 +177,7 @@ func (f *Field) readNumber(n *yaml.Node, into reflect.Value) (problem, mend stri
 // percentForm is a share of a hundred; strconv alone would take 0x1p3 and 1e9, too.
 var percentForm = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)%$`)
 
-func (f *Field) readPercent(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readPercent(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	if !percentForm.MatchString(n.Value) {
 		return Describe(n) + " is not " + f.noun(), ""
 	}
@@ -189,20 +189,20 @@ func (f *Field) readPercent(n *yaml.Node, into reflect.Value) (problem, mend str
 	return "", ""
 }
 
-func (f *Field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readDuration(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	v, err := time.ParseDuration(n.Value)
 	switch tag := n.ShortTag(); {
 	case err != nil && lacksUnit(n.Value): // only its writer knows which one is meant
 		return show(n) + " has no unit",
-			fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", Quote(n.Value+"s"), Quote(n.Value+"ms"), f.Mend())
+			fmt.Sprintf("write %s for seconds or %s for milliseconds; %s", Quote(n.Value+"s"), Quote(n.Value+"ms"), f.Fix())
 	case (tag == "!!int" || tag == "!!float") && n.Value != "0":
-		return show(n) + " has no unit", "units are ms, s, m and h; " + f.Mend()
+		return show(n) + " has no unit", "units are ms, s, m and h; " + f.Fix()
 	case tag != "!!str" && n.Value != "0":
 		return Describe(n) + " is not a duration", ""
 	case err != nil && durationForm.MatchString(n.Value): // longer than 292 years
 		return show(n) + " is out of range", ""
 	case err != nil:
-		return Describe(n) + " is not a duration", "units are ms, s, m and h; " + f.Mend()
+		return Describe(n) + " is not a duration", "units are ms, s, m and h; " + f.Fix()
 	case !f.holds(float64(v)):
 		return show(n) + " is out of range", ""
 	}
@@ -210,7 +210,7 @@ func (f *Field) readDuration(n *yaml.Node, into reflect.Value) (problem, mend st
 	return "", ""
 }
 
-// lacksUnit tells of a text that a unit at its end would make a duration.
+// lacksUnit reports a text that a unit at its end would make a duration.
 func lacksUnit(s string) bool {
 	_, err := time.ParseDuration(s + "s")
 	return err == nil && strings.ContainsAny(s[len(s)-1:], "0123456789.") // not the m of a minute
@@ -219,7 +219,7 @@ func lacksUnit(s string) bool {
 // durationForm is what time.ParseDuration reads, apart from durations that are too long for it.
 var durationForm = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, mend string) {
+func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, fix string) {
 	if n.ShortTag() != "!!str" {
 		return Describe(n) + " is not text", "write it in quotes: " + Quote(n.Value)
 	}
@@ -234,7 +234,7 @@ func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, mend string
 		}
 	}
 	if near := nearest.To(n.Value, f.Allowed); near != "" {
-		return Quote(n.Value) + " is not known", "did you mean " + near + "? " + f.Mend()
+		return Quote(n.Value) + " is not known", "did you mean " + near + "? " + f.Fix()
 	}
 	return Quote(n.Value) + " is not known", ""
 }

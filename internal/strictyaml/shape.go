@@ -47,7 +47,7 @@ type Field struct {
 
 	// Longest is how many bytes its text may have; 0 means 1024.
 	Longest int
-	// NotEmpty, when it is set, is the mend for an empty list, which would mean the default.
+	// NotEmpty, when it is set, is the fix for an empty list, which would mean the default.
 	NotEmpty string
 
 	index []int // for reflect.Value.FieldByIndex, from the struct it stands in
@@ -138,7 +138,7 @@ func (n *Field) list(t reflect.Type, keyed bool) {
 	}
 }
 
-// scalarOf makes n the kind for a type that is written as one scalar, and tells whether t is such a type.
+// scalarOf makes n the kind for a type that is written as one scalar, and reports whether t is such a type.
 func (n *Field) scalarOf(t reflect.Type) bool {
 	switch {
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
@@ -200,10 +200,10 @@ func (s *Shape) Value(v reflect.Value, path string) (value reflect.Value, ok boo
 	return v, true
 }
 
-// ZeroAllowed tells whether an explicit zero is in the field's limits.
+// ZeroAllowed reports whether an explicit zero is in the field's limits.
 func (f *Field) ZeroAllowed() bool { return f.Allowed == nil && f.Kind != Custom && f.holds(0) }
 
-// holds tells whether v, in the field's unit, is in its limits.
+// holds reports whether v, in the field's unit, is in its limits.
 func (f *Field) holds(v float64) bool {
 	if f.Limits == "" {
 		return true
@@ -213,8 +213,8 @@ func (f *Field) holds(v float64) bool {
 	return (from == "" || v >= low) && (to == "" || v <= high)
 }
 
-// Mend says what may be written for the field, with an example.
-func (f *Field) Mend() string {
+// Fix says what may be written for the field, with an example.
+func (f *Field) Fix() string {
 	parts := make([]string, 0, 2)
 	switch {
 	case f.Allowed != nil:
@@ -230,9 +230,9 @@ func (f *Field) Mend() string {
 	return strings.Join(parts, "; ")
 }
 
-// mendNothing is Mend for a key without a value.
+// mendNothing is Fix for a key without a value.
 func (f *Field) mendNothing() string {
-	return strings.TrimSuffix("write "+f.noun()+" or remove the key; "+f.Mend(), "; ")
+	return strings.TrimSuffix("write "+f.noun()+" or remove the key; "+f.Fix(), "; ")
 }
 
 // noun is what the field wants to be.

@@ -66,7 +66,7 @@ var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
 // the one before or where the surrounding block began.
 func (d *Document) syntax(data []byte, err error) {
 	problem := "not valid YAML: " + yamlPrefix.ReplaceAllString(err.Error(), "")
-	mend := mendSyntax(problem, d.Form.Noun)
+	fix := mendSyntax(problem, d.Form.Noun)
 	noticed, atEnd := whereNoticed(data)
 	begun := whereBegun(data, noticed)
 	line := noticed
@@ -88,11 +88,11 @@ func (d *Document) syntax(data []byte, err error) {
 	}
 	switch {
 	case strings.HasPrefix(text[indent:], "\t"):
-		mend = "a tab cannot indent: use spaces"
+		fix = "a tab cannot indent: use spaces"
 	case lookAt != "":
-		mend = lookAt + wrong
+		fix = lookAt + wrong
 	}
-	d.FailAt(line, indent+1, problem, mend)
+	d.FailAt(line, indent+1, problem, fix)
 }
 
 func missesColon(problem string) bool {

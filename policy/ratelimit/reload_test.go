@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/policy/ratelimit"
 )
 
-// left tells what the bucket holds.
+// left reports what the bucket holds.
 func left(l *ratelimit.Limiter, now time.Duration, key string) int64 {
 	return l.Allow(now, key, 0).Remaining
 }

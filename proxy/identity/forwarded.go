@@ -78,7 +78,7 @@ func parseHop(word []byte) (netip.Addr, bool) {
 	return addr.Unmap(), true
 }
 
-// isPort tells whether b is nothing, or a colon and a port.
+// isPort reports whether b is nothing, or a colon and a port.
 func isPort(b []byte) bool {
 	if len(b) == 0 {
 		return true

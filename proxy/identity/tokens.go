@@ -30,7 +30,7 @@ type Tokens struct {
 // without a moment in which neither the old nor the new one is good; a token may stand on one line only.
 //
 // Names are visible ASCII, tokens what RFC 6750 allows: letters, digits and -._~+/ with = at the end. The error joins
-// one for each mistake, "file:line: what, and how to mend it", and never shows a token.
+// one for each mistake, "file:line: what, and how to fix it", and never shows a token.
 func ParseTokens(file string, data []byte) (*Tokens, error) {
 	if len(data) > MaxTokenFile {
 		return nil, fmt.Errorf("%s: has %d bytes, a token file may have %d: is it the right file?", file, len(data),

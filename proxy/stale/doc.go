@@ -1,7 +1,7 @@
 // Package stale keeps the last good response of each resource in bounded memory, so that the proxy has something to
 // give when a service cannot answer: RFC 5861's stale-if-error. It is no cache: a service that answers is always asked.
 //
-// The life of a response: [Asks] tells whether its request may use the store at all, [AppendKey] names the resource,
+// The life of a response: [Asks] reports whether its request may use the store at all, [AppendKey] names the resource,
 // [Store.Record] hands out a [Recorder] that collects the body on its way to the client, and [Recorder.Commit] makes it
 // the one that [Store.Get] gives. Nothing here reads a clock.
 //

@@ -55,7 +55,7 @@ func selection(vary string, request []h1.Field) string {
 	return fmt.Sprintf("%q", text(request))
 }
 
-// roomy tells that nothing can have been lost for lack of memory.
+// roomy reports that nothing can have been lost for lack of memory.
 func (m *model) roomy() bool { return m.bytes < fuzzedSize/4 }
 
 func (m *model) begin(path, vary string, request []h1.Field, size int, declared bool) {

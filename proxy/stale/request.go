@@ -6,9 +6,9 @@ import (
 	"github.com/abate-go/abate/proxy/h1"
 )
 
-// Asks tells whether a request may be answered from the store, and whether its response may fill it. A GET may do both,
-// a HEAD only be answered. It may do neither when it says who is asking (see the package comment), has content, asks
-// for a part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says
+// Asks reports whether a request may be answered from the store, and whether its response may fill it. A GET may do
+// both, a HEAD only be answered. It may do neither when it says who is asking (see the package comment), has content,
+// asks for a part (Range), states conditions that only the service can judge (If-Match, If-Unmodified-Since), or says
 // no-store. Fields whose names are in identity are the caller's affair, see AppendIdentity. With no-cache it may fill
 // only. If-None-Match and If-Modified-Since change nothing: a full answer is right for them too.
 //
@@ -55,7 +55,7 @@ func Asks(method []byte, fields []h1.Field, identity ...string) (answer, fill bo
 	return !cc.noStore && !cc.noCache, get && !cc.noStore
 }
 
-// personal tells whether a request field of this name says who is asking. Services with keys of their own (X-Api-Key,
+// personal reports whether a request field of this name says who is asking. Services with keys of their own (X-Api-Key,
 // Private-Token, X-Amz-Security-Token and so on) rarely say so in Vary. A field taken for personal by mistake costs a
 // fallback; one overlooked gives away data.
 func personal(name []byte) bool {

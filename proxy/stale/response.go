@@ -22,7 +22,7 @@ type terms struct {
 	varyNames int
 }
 
-// Keeps tells whether a response may be kept. length is that of the body in bytes, negative when it is not known yet:
+// Keeps reports whether a response may be kept. length is that of the body in bytes, negative when it is not known yet:
 // it is then collected until it grows too large.
 //
 // Only 200 is kept. The other statuses that caches may keep (RFC 9110 section 15.1) are a part of something (206), or
@@ -49,7 +49,7 @@ func examine(status int, fields []h1.Field) (t terms, ok bool) {
 	return t, !cc.noStore && !cc.noCache && !cc.private && t.usable() > 0
 }
 
-// read takes in one field, and tells whether the response may still be kept.
+// read takes in one field, and reports whether the response may still be kept.
 func (t *terms) read(f *h1.Field) bool {
 	switch len(f.Name) {
 	case len("age"):
@@ -121,7 +121,7 @@ func (t *terms) usable() time.Duration {
 	return unlimited
 }
 
-// transient tells whether a field is about one connection or one message and not about the response (RFC 9110 section
+// transient reports whether a field is about one connection or one message and not about the response (RFC 9110 section
 // 7.6.1, RFC 9111 section 3.1). Who gives the response from the store writes Content-Length and Age anew.
 func transient(f *h1.Field) bool {
 	switch len(f.Name) {

@@ -24,7 +24,7 @@ func member(list []byte) (first, rest []byte) {
 	return nil, nil
 }
 
-// hasMember tells whether a list of names has this one, in whatever case.
+// hasMember reports whether a list of names has this one, in whatever case.
 func hasMember(list, name []byte) bool {
 	for {
 		var m []byte

@@ -241,7 +241,7 @@ func TestSamplesAreBoundedAndFree(t *testing.T) {
 	}
 }
 
-func TestBadTextSaysWhatAndHowToMend(t *testing.T) {
+func TestBadTextSaysWhatAndHowToFix(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "a duration or a shape is missing; for example 50ms",
 		"50":                       `"50" has no unit; did you mean 50ms?`,
@@ -309,11 +309,11 @@ func TestBadTextSaysWhatAndHowToMend(t *testing.T) {
 			t.Errorf("%q: error %v", text, err)
 			continue
 		}
-		if !strings.Contains(e.Problem+"; "+e.Mend(), want) {
-			t.Errorf("%q:\n got %s\nwant %s", text, e.Problem+"; "+e.Mend(), want)
+		if !strings.Contains(e.Problem+"; "+e.Fix(), want) {
+			t.Errorf("%q:\n got %s\nwant %s", text, e.Problem+"; "+e.Fix(), want)
 		}
-		if e.Text != text || e.Mend() == "" || d.String() != "0s" || !strings.Contains(err.Error(), e.Mend()) {
-			t.Errorf("%q: text %q, mend %q, distribution %v", text, e.Text, e.Mend(), d)
+		if e.Text != text || e.Fix() == "" || d.String() != "0s" || !strings.Contains(err.Error(), e.Fix()) {
+			t.Errorf("%q: text %q, fix %q, distribution %v", text, e.Text, e.Fix(), d)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func FuzzParse(f *testing.F) {
 		d, err := distribution.Parse(text)
 		if err != nil {
 			var e *distribution.Error
-			if !errors.As(err, &e) || e.Problem == "" || e.Mend() == "" {
+			if !errors.As(err, &e) || e.Problem == "" || e.Fix() == "" {
 				t.Errorf("%q: error %#v", text, err)
 			}
 			return

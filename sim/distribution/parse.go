@@ -130,21 +130,21 @@ func (r *reader) shape(words []string) Distribution {
 	if c := words[0][0]; c >= '0' && c <= '9' || strings.IndexByte("+-.", c) >= 0 {
 		return r.constant(words)
 	}
-	mend := "allowed: a duration, exponential, lognormal, uniform, normal, quantiles"
+	fix := "allowed: a duration, exponential, lognormal, uniform, normal, quantiles"
 	if near := nearest.To(words[0], []string{"exponential", "lognormal", "uniform", "normal", "quantiles"}); near != "" {
-		mend = "did you mean " + near + "? " + mend
+		fix = "did you mean " + near + "? " + fix
 	}
-	r.fail(strconv.Quote(words[0])+" is not known", mend)
+	r.fail(strconv.Quote(words[0])+" is not known", fix)
 	return Distribution{}
 }
 
 func (r *reader) constant(words []string) Distribution {
 	if len(words) > 1 {
-		mend := "write one duration, or start with the shape, as in exponential 50ms"
+		fix := "write one duration, or start with the shape, as in exponential 50ms"
 		if slices.Contains([]string{"ns", "us", "ms", "s", "m", "h"}, words[1]) {
-			mend = "did you mean " + words[0] + words[1] + "?"
+			fix = "did you mean " + words[0] + words[1] + "?"
 		}
-		r.fail(strconv.Quote(words[1])+" follows "+strconv.Quote(words[0]), mend)
+		r.fail(strconv.Quote(words[1])+" follows "+strconv.Quote(words[0]), fix)
 		return Distribution{}
 	}
 	r.words, r.example = words, "50ms"

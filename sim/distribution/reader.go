@@ -13,20 +13,20 @@ type Error struct {
 	Text string
 	// Problem names everything that is wrong, separated by "; ".
 	Problem string
-	mend    string
+	fix     string
 }
 
-// Error returns the text, the problem and how to mend it.
+// Error returns the text, the problem and how to fix it.
 func (e *Error) Error() string {
 	text := e.Text
 	if len(text) > 100 {
 		text = text[:100] + "..."
 	}
-	return fmt.Sprintf("distribution %q: %s; %s", text, e.Problem, e.mend)
+	return fmt.Sprintf("distribution %q: %s; %s", text, e.Problem, e.fix)
 }
 
-// Mend returns what is allowed, with an example.
-func (e *Error) Mend() string { return e.mend }
+// Fix returns what is allowed, with an example.
+func (e *Error) Fix() string { return e.fix }
 
 // reader takes a text apart and collects what is wrong with it.
 type reader struct {
@@ -35,25 +35,25 @@ type reader struct {
 	example  string   // of the shape
 	broken   bool     // the shape or share that is being read has a problem
 	problems []string
-	mends    []string
+	fixes    []string
 }
 
-func (r *reader) fail(problem, mend string) {
+func (r *reader) fail(problem, fix string) {
 	r.broken = true
 	r.problems = append(r.problems, problem)
-	for _, m := range r.mends {
-		if m == mend {
+	for _, m := range r.fixes {
+		if m == fix {
 			return
 		}
 	}
-	r.mends = append(r.mends, mend)
+	r.fixes = append(r.fixes, fix)
 }
 
 func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	return &Error{Text: r.text, Problem: strings.Join(r.problems, "; "), mend: strings.Join(r.mends, "; ")}
+	return &Error{Text: r.text, Problem: strings.Join(r.problems, "; "), fix: strings.Join(r.fixes, "; ")}
 }
 
 // next returns the next word, or "" and a problem.

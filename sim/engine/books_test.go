@@ -137,7 +137,7 @@ func (a *audit) instant(x *engine.ServiceRecord, s *scenario.Service, b int, rep
 	a.atMost(at+"waits", x.WaitNS[b], math.MaxInt64)
 }
 
-// losesWorkers tells whether workers may be busy that are no longer there: a service that shrinks finishes what it
+// losesWorkers reports whether workers may be busy that are no longer there: a service that shrinks finishes what it
 // began.
 func (a *audit) losesWorkers(name string) bool {
 	for i := range a.scenario.Faults {

@@ -24,8 +24,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Mend says what to write instead. The text of Error contains it; Problem does not.
-func (e *Error) Mend() string { return e.fix }
+// Fix says what to write instead. The text of Error contains it; Problem does not.
+func (e *Error) Fix() string { return e.fix }
 
 // Errors are all mistakes in a text, in its order. errors.As finds the list and, as an *Error, its first member.
 type Errors []*Error

@@ -83,7 +83,7 @@ func roundTrip(t *testing.T, e expect.Expectation) {
 	}
 }
 
-func TestSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
+func TestSaysWhatIsWrongAndHowToFixIt(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "column 1: there is no expectation; for example goodput(after) > 95% in 99% of runs"},
 		{"godput > 95%", `column 1: "godput" is not a measure; did you mean goodput?`},
@@ -206,7 +206,7 @@ func TestErrorsSayEachPart(t *testing.T) {
 	if !errors.As(err, &list) || len(list) != 2 || !errors.As(err, &first) || first != list[0] {
 		t.Fatalf("%v is not a list of two", err)
 	}
-	if first.Column != 1 || first.Problem != `"godput" is not a measure` || first.Mend() != "did you mean goodput?" {
+	if first.Column != 1 || first.Problem != `"godput" is not a measure` || first.Fix() != "did you mean goodput?" {
 		t.Errorf("first is %+v", first)
 	}
 	if list[1].Column != 8 {
@@ -346,7 +346,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: %+v and the error %v", text, e, err)
 			}
 			for _, one := range list {
-				if one.Column < 1 || one.Column > len(text)+1 || one.Problem == "" || one.Mend() == "" {
+				if one.Column < 1 || one.Column > len(text)+1 || one.Problem == "" || one.Fix() == "" {
 					t.Fatalf("%q: %+v", text, one)
 				}
 			}

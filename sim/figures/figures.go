@@ -11,7 +11,7 @@ import (
 // Nothing stands for a number that is not there.
 const Nothing = "–"
 
-// Finite tells of a number that can be shown.
+// Finite reports a number that can be shown.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Decimals writes a number with at most n decimals and without zeros at their end.

@@ -19,10 +19,10 @@ var leaks = []bug{
 	{"core/attempt.go", "if !ok || wait > 0 {", "if !ok {"}, // nothing is given back before the wait for a turn
 	{"core/call.go", "	if c.admitted {\n		c.admitted = false\n",
 		"	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
-	{"core/call.go", "		c.turn = false\n		c.returnTurn()\n", "		c.turn = false\n"},
-	{"core/call.go", "		c.s.tellBreaker(now, a, breaker.Neutral)\n", ""},
+	{"core/call.go", "		c.token = false\n		c.returnToken()\n", "		c.token = false\n"},
+	{"core/call.go", "		c.s.recordBreaker(now, a, breaker.Neutral)\n", ""},
 	{"core/call.go", "		c.dropCopies(now)             // also one that was let pass and is not sent\n", ""},
-	{"core/attempt.go", "			s.tellThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n",
+	{"core/attempt.go", "			s.recordThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n",
 		"			return ErrCircuitOpen\n"},
 	{"core/attempt.go", "	if reason != nil {\n		s.giveBack(now, a)\n", "	if reason != nil {\n"},
 	{"core/attempt.go", "		a.asked &^= askedThrottle\n", ""},
@@ -34,7 +34,7 @@ var leaks = []bug{
 		"	dropped := false\n	defer func() {\n		if dropped {\n			c.finish(now, reason, err)\n		}\n	}()\n"},
 	{"core/repeat.go", "s.breaker.ClosedOff(now) {\n		return ErrCircuitOpen\n",
 		"s.breaker.Rejecting(now) {\n		return nil\n"},
-	{"core/repeat.go", "		c.returnTurn()\n		return ErrBudgetExhausted\n", "		return ErrBudgetExhausted\n"},
+	{"core/repeat.go", "		c.returnToken()\n		return ErrBudgetExhausted\n", "		return ErrBudgetExhausted\n"},
 	{"core/budgets.go", "	if _, ok := s.shared.Repeat(now); ok {", "	if _, ok := s.shared.Repeat(now); ok || true {"},
 	{"core/calltree.go", "		c.tree.giveBack(handed - used)\n", ""},
 
@@ -44,7 +44,7 @@ var leaks = []bug{
 	{"core/answer.go", "		if !told {\n			c.AnswerEnded(now, nil)\n		}\n", "		_ = told\n"},
 	{"core/attempt.go", "	c.reserved = false\n", ""},
 	// others were quicker
-	{"core/attempt.go", "		c.returnTurn()\n		reason = ErrBudgetExhausted\n", "		reason = ErrBudgetExhausted\n"},
+	{"core/attempt.go", "		c.returnToken()\n		reason = ErrBudgetExhausted\n", "		reason = ErrBudgetExhausted\n"},
 	{"core/budgets.go", "		s.budget.Return(now, c)\n", "		_ = c\n"},
 	// of a repeat that was not paid
 	{"core/budgets.go", "		s.budget.Undo(now, drawn)\n", "		s.budget.Undo(now, max(drawn, budget.Drawn(1_000_000)))\n"},

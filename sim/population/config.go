@@ -126,7 +126,7 @@ func (c Config) Validate() error {
 type validator struct{ found []error }
 
 func (v *validator) add(path, problem, fix string) {
-	v.found = append(v.found, &abate.FieldError{Path: path, Problem: problem, Mend: fix})
+	v.found = append(v.found, &abate.FieldError{Path: path, Problem: problem, Fix: fix})
 }
 
 func (v *validator) number(path string, value, low, high float64, meaning string) {
@@ -150,7 +150,7 @@ func (v *validator) retry(c retry.Config) {
 	for _, err := range list.Unwrap() {
 		var field *abate.FieldError
 		if errors.As(err, &field) {
-			v.add("Retry."+field.Path, field.Problem, field.Mend)
+			v.add("Retry."+field.Path, field.Problem, field.Fix)
 		}
 	}
 }

@@ -55,10 +55,10 @@ func (c *checker) noteFailed() {
 
 // inline reports a mistake of an inline policy, whose place is in this file already.
 func (c *checker) inline(e strictyaml.Error) {
-	c.Fail(&yaml.Node{Line: e.Line, Column: e.Col}, e.Service, e.Field, e.Problem, e.Mend)
+	c.Fail(&yaml.Node{Line: e.Line, Column: e.Col}, e.Service, e.Field, e.Problem, e.Fix)
 }
 
-// broken tells whether a path, or something around it, has no value because of an earlier mistake.
+// broken reports whether a path, or something around it, has no value because of an earlier mistake.
 func (c *checker) broken(path string) bool {
 	for path != "" {
 		if c.failed[path] {
@@ -72,9 +72,9 @@ func (c *checker) broken(path string) bool {
 // rule is one thing that may be wrong. key is where, below the path of what is looked at; needs are the other keys that
 // it depends on: with a mistake in one of them nothing is known.
 type rule struct {
-	wrong              bool
-	key, problem, mend string
-	needs              []string
+	wrong             bool
+	key, problem, fix string
+	needs             []string
 }
 
 // obey reports the rules that are broken at a path.
@@ -85,7 +85,7 @@ func (c *checker) obey(path string, rules []rule) {
 		}) {
 			continue
 		}
-		c.Add(below(path, r.key), r.problem, r.mend)
+		c.Add(below(path, r.key), r.problem, r.fix)
 	}
 }
 
@@ -139,7 +139,7 @@ func (c *checker) check() {
 
 // names reports names that two things have, or that no expectation could speak of.
 func (c *checker) names() {
-	const mend = "allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, " +
+	const fix = "allowed: one word of at most 100 bytes without brackets, commas and comparisons, other than all, " +
 		"before, during, after and p99"
 	for _, list := range []struct {
 		path  string
@@ -154,7 +154,7 @@ func (c *checker) names() {
 				problem = strictyaml.Quote(name) + " reads like a call"
 			}
 			if problem != "" {
-				c.Add(list.path+"."+name, problem, mend)
+				c.Add(list.path+"."+name, problem, fix)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (c *checker) unused() {
 	}
 }
 
-// callsFailed tells whether calls could not be read.
+// callsFailed reports whether calls could not be read.
 func (c *checker) callsFailed() bool {
 	for path := range c.failed {
 		if strings.Contains(path, "calls") || path == "clients" || path == "services" || strings.HasPrefix(path, "variants") {

@@ -25,7 +25,7 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 		var wrong expect.Errors
 		if err := e.Check(c.subjects); errors.As(err, &wrong) {
 			for _, one := range wrong {
-				c.Add(at, one.Problem, one.Mend())
+				c.Add(at, one.Problem, one.Fix())
 			}
 			continue
 		}

@@ -130,7 +130,7 @@ func (c *checker) strength(f *Fault, kind FaultKind, path, target string) {
 	})
 }
 
-// unlimited tells whether a service has workers without number in all variants.
+// unlimited reports whether a service has workers without number in all variants.
 func (c *checker) unlimited(service string) bool {
 	is := func(s Service) bool { return s.Name == service && s.Workers > 0 }
 	return !c.broken("services."+service+".workers") && !slices.ContainsFunc(c.s.Services, is) &&
@@ -189,12 +189,12 @@ func (c *checker) aftermath() {
 			fmt.Sprintf("leave at least %s to see what comes after it: raise duration", short(least)), []string{"at"}}})
 }
 
-// closed tells whether a fleet is a closed loop, or sends a fixed number of requests.
+// closed reports whether a fleet is a closed loop, or sends a fixed number of requests.
 func (c *checker) closed(fleet string) bool {
 	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool { return f.Name == fleet && !f.Open() })
 }
 
-// tooSmall tells whether a replica has so few workers that a part of them is as many.
+// tooSmall reports whether a replica has so few workers that a part of them is as many.
 func (c *checker) tooSmall(service string, factor float64) bool {
 	return slices.ContainsFunc(c.s.Services, func(x Service) bool {
 		return x.Name == service && x.Workers > 0 && max(1, math.Round(float64(x.Workers)*factor)) >= float64(x.Workers)

@@ -34,15 +34,15 @@ func (c *checker) gates(v *Variant) {
 		if c.isService[name] {
 			continue
 		}
-		problem, mend := "no such service "+strictyaml.Quote(name), suggest(name, c.services)
+		problem, fix := "no such service "+strictyaml.Quote(name), suggest(name, c.services)
 		if c.isFleet[name] {
-			problem, mend = strictyaml.Quote(name)+" is a fleet, not a service", "a gate stands in front of a service"
+			problem, fix = strictyaml.Quote(name)+" is a fleet, not a service", "a gate stands in front of a service"
 		}
-		c.Fail(c.policyNode(v, "protect", name), "", "variants."+v.Name+".policy.protect", problem, mend)
+		c.Fail(c.policyNode(v, "protect", name), "", "variants."+v.Name+".policy.protect", problem, fix)
 	}
 }
 
-// gated tells whether a service stands behind gates in any variant.
+// gated reports whether a service stands behind gates in any variant.
 func (c *checker) gated(service string) bool {
 	for i := range c.s.Variants {
 		if _, ok := c.s.Variants[i].ProtectionOf(service); ok {

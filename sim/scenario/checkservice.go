@@ -12,7 +12,7 @@ import (
 
 // found reports a mistake in a list of services, or of fleets: in those of a variant only if those of the scenario do
 // not have it already, or the variant says it itself.
-func (c *checker) found(prefix, at, problem, mend string) {
+func (c *checker) found(prefix, at, problem, fix string) {
 	what := at + ": " + problem
 	if prefix == "services" {
 		c.base[what] = true
@@ -20,7 +20,7 @@ func (c *checker) found(prefix, at, problem, mend string) {
 		return
 	}
 	if !c.broken(prefix + "." + at) {
-		c.Add(prefix+"."+at, problem, mend)
+		c.Add(prefix+"."+at, problem, fix)
 	}
 }
 
@@ -80,12 +80,12 @@ func (c *checker) service(prefix string, s *Service) {
 		// A variant cannot take back what has no effect any more because of what it says.
 		inherited := strings.HasPrefix(r.problem, "has no effect") && !c.Has(prefix+"."+at)
 		if r.wrong && !inherited && !slices.ContainsFunc(r.needs, depends) {
-			c.found(prefix, at, r.problem, r.mend)
+			c.found(prefix, at, r.problem, r.fix)
 		}
 	}
 }
 
-// hangs tells whether a fault makes requests wait at a service, with or without workers.
+// hangs reports whether a fault makes requests wait at a service, with or without workers.
 func (c *checker) hangs(service string) bool {
 	return slices.ContainsFunc(c.s.Faults, func(f Fault) bool {
 		return f.Outage == service && (f.Mode == "" || f.Mode == Hang)
@@ -113,8 +113,8 @@ func (c *checker) variant(v *Variant) {
 		if c.isService[name] || exists[name] || c.connect[name] {
 			continue
 		}
-		problem, mend := c.policyOf(name, edges)
-		c.Fail(c.policyNode(v, "services", name), "", "variants."+v.Name+".policy.services", problem, mend)
+		problem, fix := c.policyOf(name, edges)
+		c.Fail(c.policyNode(v, "services", name), "", "variants."+v.Name+".policy.services", problem, fix)
 		if c.Stopped() {
 			return
 		}
@@ -159,7 +159,7 @@ func (c *checker) naive(v *Variant) {
 }
 
 // policyOf says what is wrong with a name that a policy has, and the scenario has not.
-func (c *checker) policyOf(name string, edges []string) (problem, mend string) {
+func (c *checker) policyOf(name string, edges []string) (problem, fix string) {
 	switch quoted := strictyaml.Quote(name); {
 	case strings.Contains(name, "->"):
 		return "no call goes " + quoted, suggest(name, edges)

@@ -68,14 +68,14 @@ func (c *checker) consumerFault(f *Fault, kind FaultKind, path, target string) {
 // aboutConsumers are the measures of fleets that consume.
 var aboutConsumers = []string{"deadLetters", "deliveries", "lag", "lateness", "drained"}
 
-// consumes tells whether an expectation's fleet consumes; of none named, whether any does.
+// consumes reports whether an expectation's fleet consumes; of none named, whether any does.
 func (c *checker) consumes(e *expect.Expectation) bool {
 	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool {
 		return f.Consumes() && (e.Subject == "" || f.Name == e.Subject)
 	})
 }
 
-// retriesLater tells whether a fleet that consumes has retry topics in any variant.
+// retriesLater reports whether a fleet that consumes has retry topics in any variant.
 func (c *checker) retriesLater(fleet string) bool {
 	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool {
 		return f.Consumes() && len(f.Calls) == 1 && (fleet == "" || f.Name == fleet) &&

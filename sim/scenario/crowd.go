@@ -16,7 +16,7 @@ import (
 // guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
 const guardedClients = 500_000
 
-// Crowd tells whether the scenario is one very large fleet without guards, for package population: a fleet names a
+// Crowd reports whether the scenario is one very large fleet without guards, for package population: a fleet names a
 // method, or has more than 500,000 users or requests.
 func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
 
@@ -145,7 +145,7 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 		where = "variants"
 	}
 	for _, e := range list {
-		c.Add(where, "of the policy of "+strictyaml.Quote(f.Calls[0].To)+", "+e.Path+" "+e.Problem, e.Mend)
+		c.Add(where, "of the policy of "+strictyaml.Quote(f.Calls[0].To)+", "+e.Path+" "+e.Problem, e.Fix)
 	}
 }
 

@@ -101,7 +101,7 @@ func (c *checker) fewEnough() bool {
 	return few && c.fewCalls("services", c.s.Services)
 }
 
-// fewCalls tells whether the calls can all be compared with all policies.
+// fewCalls reports whether the calls can all be compared with all policies.
 func (c *checker) fewCalls(path string, services []Service) bool {
 	n := 0
 	for i := range c.s.Clients {

@@ -20,9 +20,9 @@ func (c *checker) scale() {
 		return
 	}
 	if problems := c.s.misfits(n); len(problems) > 0 {
-		mend := "allowed: " + c.s.otherScales(n)
+		fix := "allowed: " + c.s.otherScales(n)
 		for _, p := range problems {
-			c.Add("scale", p, mend)
+			c.Add("scale", p, fix)
 		}
 		return
 	}
@@ -190,7 +190,7 @@ func hit(instances int, share float64) int {
 	return whole
 }
 
-// keepsShare tells whether a fault hits the same part of the instances once there are fewer.
+// keepsShare reports whether a fault hits the same part of the instances once there are fewer.
 func keepsShare(instances, by int, share float64) bool {
 	return instances%by != 0 || hit(instances, share) == by*hit(instances/by, share)
 }

@@ -21,21 +21,21 @@ func (c *checker) size() {
 		if ratio <= 1 {
 			continue
 		}
-		mend := "a shorter duration"
+		fix := "a shorter duration"
 		if n := c.s.fittingScale(ratio); n > 0 {
-			mend = "scale: " + strconv.Itoa(n) + ", or " + mend
+			fix = "scale: " + strconv.Itoa(n) + ", or " + fix
 		}
 		if e.Bytes > maxBytes {
-			mend += ", or a queue.limit and an attemptTimeout"
+			fix += ", or a queue.limit and an attemptTimeout"
 		}
 		c.Add("duration",
 			fmt.Sprintf("one run of variant %q would need up to %.1f billion events and %.1f GiB of memory", v.Name,
-				float64(e.Events)/1e9, float64(e.Bytes)/(1<<30)), "allowed: 20 billion events and 16 GiB; write "+mend)
+				float64(e.Events)/1e9, float64(e.Bytes)/(1<<30)), "allowed: 20 billion events and 16 GiB; write "+fix)
 		return
 	}
 }
 
-// TooLarge tells whether one run of a variant might need more than a run may: see Parse. A scenario that was read is
+// TooLarge reports whether one run of a variant might need more than a run may: see Parse. A scenario that was read is
 // not; one that was made larger since may be.
 func (s *Scenario) TooLarge(v *Variant) bool {
 	e := s.Estimate(v)

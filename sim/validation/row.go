@@ -34,7 +34,7 @@ type Row struct {
 // deviations is how many standard errors still fit.
 const deviations = 4
 
-// Fits tells whether a published value would agree with the runs.
+// Fits reports whether a published value would agree with the runs.
 func (r *Row) Fits(published float64) bool {
 	if r.Compared == Exact {
 		const rounding = 1e-9

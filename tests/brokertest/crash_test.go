@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// someCrashes tells whether nobody has asked for all of it.
+// someCrashes reports whether nobody has asked for all of it.
 func someCrashes() bool { return os.Getenv("ABATE_CRASH_ROUNDS") == "" }
 
 // crashRounds is how often each crash test goes through its points: 1, or what ABATE_CRASH_ROUNDS says.

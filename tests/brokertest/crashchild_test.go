@@ -190,7 +190,7 @@ func (c *childProcess) handle(ctx context.Context, m *abatekafka.Message) error 
 		return abate.Permanent(err)
 	}
 	switch {
-	case task.Mended > 0 && m.Letter.Replays >= task.Mended:
+	case task.Fixed > 0 && m.Letter.Replays >= task.Fixed:
 	case task.Permanent:
 		return abate.Permanent(errPlanned)
 	case m.Delivery <= task.Fails:

@@ -31,7 +31,7 @@ func manyMessages(t testing.TB) int {
 }
 
 // Consumers are killed at each point between poll and commit, and what replays their dead letters is killed between
-// sending, the acknowledgement and the note of it. A tenth of the messages are dead letters that a replay mends, the
+// sending, the acknowledgement and the note of it. A tenth of the messages are dead letters that a replay fixes, the
 // first, the second or the third.
 func TestNothingIsLostOrDoneTwiceWhereverAConsumerOrAReplayIsKilled(t *testing.T) {
 	killsAndReplays(t, false)
@@ -54,7 +54,7 @@ func killsAndReplays(t *testing.T, dedupes bool) {
 		messages := manyMessages(t)
 		l.dedupes = dedupes
 		for i, p := range points {
-			l.mendable(t, share(messages, i, len(points)))
+			l.fixable(t, share(messages, i, len(points)))
 			c := l.child("member-0")
 			c.At, c.Nth = p, 1+random.Int64N(often(p))
 			if messages >= 1000 && (p == polled || p == beforeEffect) {
@@ -98,17 +98,17 @@ func killsAndReplays(t *testing.T, dedupes bool) {
 // share is the i-th of n parts of a whole.
 func share(whole, i, n int) int { return whole*(i+1)/n - whole*i/n }
 
-// mendable produces n tasks. A tenth of them dies, and is mended by its first, second or third replay.
-func (l *ledger) mendable(t testing.TB, n int) {
+// fixable produces n tasks. A tenth of them dies, and is fixed by its first, second or third replay.
+func (l *ledger) fixable(t testing.TB, n int) {
 	t.Helper()
 	records := make([]*kgo.Record, 0, n)
 	for i := range max(n, 8) {
 		k := task{ID: fmt.Sprint("task-", len(l.tasks))}
 		switch i % 20 {
 		case 1:
-			k.Permanent, k.Mended = true, 1+len(l.tasks)/20%3
+			k.Permanent, k.Fixed = true, 1+len(l.tasks)/20%3
 		case 3:
-			k.Fails, k.Mended = 3, 1+len(l.tasks)/20%3
+			k.Fails, k.Fixed = 3, 1+len(l.tasks)/20%3
 		case 5, 6:
 			k.Fails = 1
 		}

@@ -132,18 +132,18 @@ func TestReplayWaitsWhileTheCircuitIsOpen(t *testing.T) {
 	})
 }
 
-func TestReplayOfWhatStillFailsStopsAndOfWhatIsMendedSucceeds(t *testing.T) {
+func TestReplayOfWhatStillFailsStopsAndOfWhatIsFixedSucceeds(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		c := chain{broker: b, main: b.topic(t, 1)}
 		c.dead = c.main + "-dlq"
-		var mended atomic.Bool
+		var fixed atomic.Bool
 		var mu sync.Mutex
 		handled := map[string]int{}
 		var dead atomic.Int32
 		consumer := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: c.main, Topics: []string{c.main}, Guard: guardOf(t, shortTiers()),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
-				if !mended.Load() {
+				if !fixed.Load() {
 					return errors.New("no such account")
 				}
 				mu.Lock()
@@ -173,7 +173,7 @@ func TestReplayOfWhatStillFailsStopsAndOfWhatIsMendedSucceeds(t *testing.T) {
 		if p := replay(t, d, r); p.Sent != 0 || p.Skipped != 1 || p.Skips["replayed too often already"] != 1 {
 			t.Errorf("a letter that was replayed twice, with 2 at most: %+v", p)
 		}
-		mended.Store(true)
+		fixed.Store(true)
 		r = quick()
 		if p := replay(t, d, r); !over(p) || p.Sent != 20 || p.Back != 0 || p.Handled+p.Waiting != 20 {
 			t.Errorf("%+v", p)
@@ -235,13 +235,13 @@ func TestEditSendsAChangedCopyOnce(t *testing.T) {
 			t.Error(err)
 		}
 		d := c.desk(t, func(c *dlq.Config) { c.AllowEdit = true })
-		to, err := d.Edit(within(t), at, dlq.Change{Value: []byte(`{"mended":true}`)})
+		to, err := d.Edit(within(t), at, dlq.Change{Value: []byte(`{"fixed":true}`)})
 		if err != nil || to != (letter.Place{Topic: c.main, Partition: 1, Offset: 0}) {
 			t.Fatal(to, err)
 		}
 		m := c.everything(t, c.main)[0]
 		last := m.Headers[len(m.Headers)-1]
-		if string(m.Value) != `{"mended":true}` || string(m.Key) != "cust-1" || last.Key != "abate-edited-from" ||
+		if string(m.Value) != `{"fixed":true}` || string(m.Key) != "cust-1" || last.Key != "abate-edited-from" ||
 			string(last.Value) != at.String() || len(m.Headers) != 5 {
 			t.Errorf("%s %s %v", m.Key, m.Value, m.Headers)
 		}
@@ -413,7 +413,7 @@ func TestReplayIntoACompactedTopicLeavesOutOnlyWhatItDoesNotTake(t *testing.T) {
 	})
 }
 
-// A line of an export may be mended and imported: it is replayed as it is then, also where the letter had only said
+// A line of an export may be fixed and imported: it is replayed as it is then, also where the letter had only said
 // where its value is.
 func TestLineThatWasGivenAValueIsReplayedWithIt(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
@@ -428,8 +428,8 @@ func TestLineThatWasGivenAValueIsReplayedWithIt(t *testing.T) {
 		if _, err := d.Export(within(t), dlq.All(), &lines); err != nil {
 			t.Fatal(err)
 		}
-		mended := bytes.Replace(lines.Bytes(), []byte(`"value":null`), []byte(`"value":{"text":"mended"}`), 1)
-		if n, err := d.Import(within(t), bytes.NewReader(mended), false); n != 1 || err != nil {
+		fixed := bytes.Replace(lines.Bytes(), []byte(`"value":null`), []byte(`"value":{"text":"fixed"}`), 1)
+		if n, err := d.Import(within(t), bytes.NewReader(fixed), false); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		r := quick()
@@ -440,7 +440,7 @@ func TestLineThatWasGivenAValueIsReplayedWithIt(t *testing.T) {
 		}
 		came := c.everything(t, c.main)
 		m, _ := letter.ReadMain(came[len(came)-1])
-		if len(came) != 2 || string(m.Value) != "mended" || m.Identity != is {
+		if len(came) != 2 || string(m.Value) != "fixed" || m.Identity != is {
 			t.Errorf("it came as %q, %s, want %s", m.Value, m.Identity, is)
 		}
 	})

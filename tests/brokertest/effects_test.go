@@ -25,11 +25,11 @@ type task struct {
 	ID        string
 	Fails     int  // so many deliveries fail
 	Permanent bool // the first delivery fails for good
-	Mended    int  // after so many replays it succeeds; 0 for never
+	Fixed     int  // after so many replays it succeeds; 0 for never
 }
 
-// dies tells whether it ends as a dead letter; else it has one effect.
-func (k task) dies() bool { return (k.Permanent || k.Fails > 2) && k.Mended == 0 }
+// dies reports whether it ends as a dead letter; else it has one effect.
+func (k task) dies() bool { return (k.Permanent || k.Fails > 2) && k.Fixed == 0 }
 
 // ledger is a topic of tasks, its retry topics, and the table of their effects: everything by which it is known whether
 // something was lost or done twice.
@@ -194,7 +194,7 @@ func (l *ledger) judge(t testing.TB) (v verdict) {
 		case !dead && !done:
 			v.lost++
 			t.Errorf("%+v is lost: neither an effect nor a dead letter", k)
-		case dead != k.dies() && k.Mended == 0 || done == k.dies():
+		case dead != k.dies() && k.Fixed == 0 || done == k.dies():
 			v.unplanned++
 			t.Errorf("%+v has %d effects and %d dead letters", k, effects[id], letters[id])
 		}

@@ -147,7 +147,7 @@ func TestPreflightOnlyChecksIfToldSo(t *testing.T) {
 	})
 }
 
-func TestPreflightTellsAllMisfitsAtOnceAndTheCommandsMendThem(t *testing.T) {
+func TestPreflightTellsAllMisfitsAtOnceAndTheCommandsFixThem(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 3)
 		hop, dead := main+"-retry-30s", main+"-dlq"

@@ -16,7 +16,7 @@ import (
 	"github.com/abate-go/abate/internal/needs/postgres"
 )
 
-// is tells whether err has a SQLSTATE of the server's, which its text shows to whoever reads it.
+// is reports whether err has a SQLSTATE of the server's, which its text shows to whoever reads it.
 func is(err error, code string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == code && strings.Contains(err.Error(), code)
@@ -125,7 +125,7 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		s    *postgres.Server
 		says string
-		mend func()
+		fix  func()
 	}{
 		{starting, "the database system is starting up", proceed},
 		{closed, "the database system is not accepting connections", func() { closed.Promote(t) }},
@@ -142,7 +142,7 @@ func TestAServerThatTakesNoConnectionsIsWaitedFor(t *testing.T) {
 			if n := knocks(t, db, d); n > 30 {
 				t.Errorf("5000 callers knocked %d times", n)
 			}
-			test.mend()
+			test.fix()
 			eventually(t, "a connection", func() bool { return db.PingContext(t.Context()) == nil })
 		})
 	}

@@ -101,7 +101,7 @@ func (w *worker) do(db *sql.DB, store *abatesql.Store, key string) error {
 	return nil
 }
 
-// at tells that key has reached a point, in one write, and waits for its end if that is the one.
+// at reports that key has reached a point, in one write, and waits for its end if that is the one.
 func (w *worker) at(point, key string) {
 	if w.Stop == "" || w.Stop == point {
 		fmt.Println(point, key)

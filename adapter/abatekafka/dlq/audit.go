@@ -166,8 +166,7 @@ func (a *audit) create(ctx context.Context) error {
 	}, d.config.Audit)
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return fmt.Errorf("dlq: create the audit topic %s: %w: create it with one partition, cleanup.policy=delete, "+
-			"retention.ms=-1 and message.timestamp.type=LogAppendTime, "+
-			"or let this user create topics", d.config.Audit, err)
+			"retention.ms=-1 and message.timestamp.type=LogAppendTime, or let this user create topics", d.config.Audit, err)
 	}
 	a.created = true
 	return nil
@@ -181,8 +180,8 @@ func (a *audit) forget() {
 	a.desk.client.PurgeTopicsFromProducing(a.desk.config.Audit)
 }
 
-// remembers tells what is wrong with an audit topic that somebody else has created: one that forgets before the letters
-// are gone has letters wait again that were sent. What the broker does not tell is not wrong.
+// remembers reports what is wrong with an audit topic that somebody else has created: one that forgets before the
+// letters are gone has letters wait again that were sent. What the broker does not tell is not wrong.
 func (a *audit) remembers(ctx context.Context) error {
 	d := a.desk
 	configs, err := d.admin.DescribeTopicConfigs(ctx, d.config.Audit)

@@ -136,7 +136,7 @@ func (d *Desk) entry(r *kgo.Record) *Entry {
 	return e
 }
 
-// unknownTopic tells of errors that only say that a topic does not exist.
+// unknownTopic reports errors that only say that a topic does not exist.
 func unknownTopic(err error) bool {
 	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
 }
@@ -147,7 +147,7 @@ type TopicInfo struct {
 	Records int64  `json:"records"`
 }
 
-// isDead tells by its name that a topic is for dead letters.
+// isDead reports by its name that a topic is for dead letters.
 func isDead(name string) bool {
 	return slices.ContainsFunc([]string{"-dlq", "-dlt", ".DLT"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }

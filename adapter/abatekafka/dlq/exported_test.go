@@ -52,7 +52,7 @@ type Ledger = ledger
 // NewLedger makes one.
 func NewLedger(topic string) *Ledger { return newLedger(topic) }
 
-// Fold takes a record, Held tells whether a session may go on.
+// Fold takes a record, Held reports whether a session may go on.
 func (l *ledger) Fold(a *Action)                         { l.fold(a) }
 func (l *ledger) Held(id, session string) (bool, string) { return l.holds(id, session) }
 func (l *ledger) Called(id string)                       { l.called(id) }

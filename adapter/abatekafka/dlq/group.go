@@ -19,7 +19,7 @@ type Group struct {
 	Class string `json:"class"`
 	// Pattern is the top of the trace or, without one, the message, with numbers, ids and quoted text left out.
 	Pattern string `json:"pattern"`
-	// Traced tells that Pattern is of the trace.
+	// Traced reports that Pattern is of the trace.
 	Traced bool `json:"traced,omitempty"`
 	// Message is that of the newest letter, cut.
 	Message string    `json:"message"`

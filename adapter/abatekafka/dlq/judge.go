@@ -200,7 +200,7 @@ func (x *replaying) settle(ctx context.Context, last bool) error {
 	}
 }
 
-// note tells how the letters stand, and returns how many nobody has got to.
+// note reports how the letters stand, and returns how many nobody has got to.
 func (x *replaying) note(seen watched, now time.Time) (waiting int) {
 	count := x.count()
 	waiting = count.waiting

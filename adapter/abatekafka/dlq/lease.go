@@ -88,7 +88,7 @@ func (x *replaying) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// still tells why the replay may not go on, as far as the audit was read.
+// still reports why the replay may not go on, as far as the audit was read.
 func (x *replaying) still() error {
 	granted, by := x.d.ledger.holds(x.p.ID, x.session)
 	switch {

@@ -217,7 +217,7 @@ func (l *ledger) prune(begin map[int32]span, now time.Time, retention time.Durat
 	maps.DeleteFunc(l.marks, func(at spot, _ mark) bool { return at.offset < begin[at.partition].from })
 }
 
-// holds tells whether a session may go on: it was granted, no other took its place, and nobody asked for its end.
+// holds reports whether a session may go on: it was granted, no other took its place, and nobody asked for its end.
 func (l *ledger) holds(id, session string) (granted bool, cancelledBy string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,7 +228,7 @@ func (l *ledger) holds(id, session string) (granted bool, cancelledBy string) {
 	return true, r.cancelled
 }
 
-// sent tells whether a replay has sent a letter.
+// sent reports whether a replay has sent a letter.
 func (l *ledger) sent(id string, at spot) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

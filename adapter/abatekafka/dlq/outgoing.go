@@ -93,7 +93,7 @@ func (x *replaying) prepare(ctx context.Context, e *Entry) (r *kgo.Record, skip 
 	return named(outgoing(e, to), e), "", nil
 }
 
-// exists tells whether a topic does, asking once for each.
+// exists reports whether a topic does, asking once for each.
 func (x *replaying) exists(ctx context.Context, topic string) (bool, error) {
 	if t, known := x.targets[topic]; known {
 		return t.there, nil

@@ -112,7 +112,7 @@ func shape(word string) (digits, turns int) {
 	return digits, turns
 }
 
-// isHex tells of a word with digits in it: 0x... or 8 or more hexadecimal digits.
+// isHex reports a word with digits in it: 0x... or 8 or more hexadecimal digits.
 func isHex(word string) bool {
 	digits := strings.TrimPrefix(strings.TrimPrefix(word, "0x"), "0X")
 	return (len(digits) < len(word) && digits != "" || len(word) >= 8) && strings.Trim(digits, hexDigits) == ""
@@ -177,7 +177,7 @@ func timeLength(s string) int {
 	return n
 }
 
-// formed tells whether s begins like form, in which d is a digit.
+// formed reports whether s begins like form, in which d is a digit.
 func formed(s, form string) bool {
 	if len(s) < len(form) {
 		return false

@@ -18,7 +18,7 @@ func TestPatternLeavesOutWhatDiffers(t *testing.T) {
 		{"on 2026-01-31 it broke", "on <time> it broke"},
 		{"no row a8098c1a-f86e-11da-bd1a-00112444be1e in users", "no row <id> in users"},
 		{`user "Ann O'Hara" not found, 'x y' neither`, `user "…" not found, '…' neither`},
-		{"it's broken and can't be mended", "it's broken and can't be mended"},
+		{"it's broken and can't be fixed", "it's broken and can't be fixed"},
 		{"trace 4bf92f3577b34da6a3ce929d0e0e4736 at 0xc000123abc", "trace <hex> at <hex>"},
 		{"sha256 of utf8 deadbeef", "sha<n> of utf<n> deadbeef"},
 		{"session x7Kp92mQ4r", "session <id>"},

@@ -70,7 +70,7 @@ const (
 	Done        Phase = "done"
 )
 
-// Ended tells whether it is over. What was stopped or cancelled or is pending can be resumed.
+// Ended reports whether it is over. What was stopped or cancelled or is pending can be resumed.
 func (p Phase) Ended() bool { return p == Stopped || p == Cancelled || p == Pending || p == Done }
 
 // Progress is a replay at one moment.
@@ -95,7 +95,7 @@ type Progress struct {
 	// Batch is the size of the batch under way, and Batches counts them.
 	Batch   int `json:"batch"`
 	Batches int `json:"batches"`
-	// DryRun tells that nothing was sent.
+	// DryRun reports that nothing was sent.
 	DryRun bool  `json:"dryRun,omitempty"`
 	Phase  Phase `json:"phase"`
 	// Why says why it waits or ended, for people, and what to do.

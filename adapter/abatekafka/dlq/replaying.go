@@ -376,7 +376,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tooLarge tells of a record that the broker or the client does not take because of its size: others may go.
+// tooLarge reports a record that the broker or the client does not take because of its size: others may go.
 func tooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }

@@ -143,7 +143,7 @@ func (x *replaying) drop() {
 	x.chunk, x.records = x.chunk[:kept], x.records[:kept]
 }
 
-// notTaken tells of records that their topic will never take, as one without a key where it is compacted: others may
+// notTaken reports records that their topic will never take, as one without a key where it is compacted: others may
 // go.
 func notTaken(err error) bool {
 	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)

@@ -53,7 +53,7 @@ func (d *Desk) forwards(ctx context.Context, targets, failed map[string]bool) ([
 	return found, nil
 }
 
-// forwardsTo tells by its name whether a topic is a retry topic or a dead-letter topic of another.
+// forwardsTo reports by its name whether a topic is a retry topic or a dead-letter topic of another.
 func forwardsTo(topic, name string) bool {
 	rest, ok := strings.CutPrefix(name, topic)
 	return ok && (strings.HasPrefix(rest, "-") && strings.Contains(rest, "-retry") ||

@@ -11,7 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrGone tells that a record is not in its topic any more: retention or compaction took it, or the topic was deleted.
+// ErrGone reports that a record is not in its topic any more: retention or compaction took it, or the topic was
+// deleted.
 var ErrGone error = goneError{}
 
 type goneError struct{}
@@ -52,14 +53,14 @@ func Fetch(ctx context.Context, at Place, opts ...kgo.Opt) (*kgo.Record, error) 
 	return nil, fmt.Errorf("%s could not be read in time: %w", at, context.Cause(ctx))
 }
 
-// Is tells whether a record that stands at Original is the message: timestamp and key are the same, as far as the
+// Is reports whether a record that stands at Original is the message: timestamp and key are the same, as far as the
 // letter has them. Another may stand there when the topic was deleted and made anew, and offsets began with 0 again.
 func (l *Letter) Is(r *kgo.Record) bool {
 	return (l.Timestamp.IsZero() || l.Timestamp.UnixMilli() == r.Timestamp.UnixMilli()) &&
 		(l.Key == nil || bytes.Equal(l.Key, r.Key))
 }
 
-// within tells whether a place lies between the beginning and the end of a log: else a client would wait for it for
+// within reports whether a place lies between the beginning and the end of a log: else a client would wait for it for
 // ever.
 func within(ctx context.Context, admin *kadm.Client, at Place) error {
 	starts, err := admin.ListStartOffsets(ctx, at.Topic)

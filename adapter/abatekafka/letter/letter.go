@@ -55,7 +55,7 @@ type Letter struct {
 	ReplayedFrom Place
 	// Imported is the ID of the import that wrote the dead letter. Two imports of one line are two letters.
 	Imported string
-	// Pointer tells that the value was too large to be forwarded, or never copied: it is still at Original, until that
+	// Pointer reports that the value was too large to be forwarded, or never copied: it is still at Original, until that
 	// topic's retention.
 	Pointer bool
 	// Key, Value and Headers are those of the original record, byte for byte. They are shared with the record that was

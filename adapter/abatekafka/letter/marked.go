@@ -4,8 +4,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Marked tells whether there is anything among the headers that must not go on as one of the message's own: a header of
-// Abate's, or one that only a process of Spring's should see. It allocates nothing.
+// Marked reports whether there is anything among the headers that must not go on as one of the message's own: a header
+// of Abate's, or one that only a process of Spring's should see. It allocates nothing.
 func Marked(h []kgo.RecordHeader) bool {
 	for i := range h {
 		name := h[i].Key

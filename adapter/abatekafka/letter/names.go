@@ -98,7 +98,7 @@ func familyOfSpring(name string) family {
 	return foreign
 }
 
-// firstWins tells whether the first of several headers counts: Spring may append where a message came from at every
+// firstWins reports whether the first of several headers counts: Spring may append where a message came from at every
 // hop.
 func firstWins(name string) bool {
 	return strings.HasPrefix(name, "kafka_original-") || strings.HasPrefix(name, "kafka_dlt-original-")

@@ -24,7 +24,7 @@ func (p Place) String() string {
 	return string(strconv.AppendInt(b, p.Offset, 10))
 }
 
-// Known tells whether it is the place of a record.
+// Known reports whether it is the place of a record.
 func (p Place) Known() bool { return p.Topic != "" && p.Partition >= 0 && p.Offset >= 0 }
 
 // ParsePlace reads what String wrote.
@@ -47,7 +47,7 @@ func cutLast(s string, sep byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// validTopic tells whether Kafka takes it as a topic's name.
+// validTopic reports whether Kafka takes it as a topic's name.
 func validTopic(s string) bool {
 	if s == "" || s == "." || s == ".." || len(s) > 249 {
 		return false

@@ -38,7 +38,7 @@ func Read(r *kgo.Record) (l Letter, problems []error) {
 	return l, rd.problems
 }
 
-// ofReplay tells of the headers that a replayed message has, wherever it fails next, and of those that say who the
+// ofReplay reports the headers that a replayed message has, wherever it fails next, and of those that say who the
 // message is.
 func ofReplay(name string) bool {
 	return name == headReplays || name == headReplayedFrom || name == headReplayedTo || name == headIdentity ||

@@ -156,7 +156,7 @@ func (o *drillOptions) run(ctx context.Context, stdout, stderr io.Writer) int {
 	return console.Finish(&result, err)
 }
 
-// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to mend them one by
+// parseDrill reads the words. It collects everything that is wrong with them, so that nobody has to fix them one by
 // one.
 func (c Clients) parseDrill(args []string) (*drillOptions, error) {
 	o := &drillOptions{config: httpdrill.Default()}

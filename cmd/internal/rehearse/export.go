@@ -179,7 +179,7 @@ func (o exportOptions) export(what exporter, stdout io.Writer) error {
 	return nil
 }
 
-// same tells whether two names are those of one file.
+// same reports whether two names are those of one file.
 func same(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {

@@ -48,7 +48,7 @@ func (v *topView) rows() []abateadmin.Row {
 	return rows
 }
 
-// press does what a key asks for. It tells whether that is to end.
+// press does what a key asks for. It reports whether that is to end.
 func (v *topView) press(key string) (quit bool) {
 	rows := v.rows()
 	switch key {

@@ -138,7 +138,7 @@ func (c *caller) close() {
 	}
 }
 
-// endOf tells how a call ended from its error: by its last attempt, or by a policy before there was one.
+// endOf reports how a call ended from its error: by its last attempt, or by a policy before there was one.
 func endOf(err error) engine.EndKind {
 	if err == nil {
 		return engine.Answered

@@ -150,7 +150,7 @@ func (c Config) expectations(v *scenario.Variant) []expect.Expectation {
 	return append(append([]expect.Expectation(nil), c.Scenario.Expect...), v.Expect...)
 }
 
-// showsStorm tells of a variant that is there to show a collapse.
+// showsStorm reports a variant that is there to show a collapse.
 func (c Config) showsStorm(v *scenario.Variant) bool {
 	for _, x := range c.expectations(v) {
 		if x.Measure == "collapse" && (x.Op == expect.Above || x.Op == expect.AtLeast) {

@@ -93,7 +93,7 @@ func (r *Result) policyStory(a *ActResult) string {
 	return text + ". " + r.queueStory(a)
 }
 
-// queueStory tells how full the service's queue was.
+// queueStory reports how full the service's queue was.
 func (r *Result) queueStory(a *ActResult) string {
 	places := figures.Thousands(float64(a.Setting.Queue))
 	gate := ""

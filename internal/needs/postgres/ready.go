@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answers tells whether a server lets us in. One that is still starting refuses with an error.
+// answers reports whether a server lets us in. One that is still starting refuses with an error.
 func answers(port int) bool {
 	conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
 	if err != nil {

@@ -46,7 +46,7 @@ func (p *Page) admit(r *http.Request) error {
 	return nil
 }
 
-// hosts tells whether the page may be asked for under this name.
+// hosts reports whether the page may be asked for under this name.
 func (p *Page) hosts(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -28,7 +28,7 @@ type content struct {
 	Hex string `json:"hex,omitempty"`
 	// Number is what up to eight bytes that are no text mean as a number, as Spring writes them.
 	Number string `json:"number,omitempty"`
-	// Cut tells that there is more than is shown.
+	// Cut reports that there is more than is shown.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func (p *Page) show(b []byte, whole bool) content {
 	return c
 }
 
-// isText tells whether bytes are meant to be read.
+// isText reports whether bytes are meant to be read.
 func isText(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false

@@ -18,7 +18,7 @@ type Config struct {
 	// Hosts are names under which the page may be asked for, without port, besides localhost and the addresses of
 	// loopback. "*" allows every name, for pages that Authenticate protects.
 	Hosts []string
-	// Authenticate tells who asks, for the audit. Nil lets everybody in, and the audit names the Desk's own user.
+	// Authenticate reports who asks, for the audit. Nil lets everybody in, and the audit names the Desk's own user.
 	Authenticate func(*http.Request) (name string, ok bool)
 	// HideValues shows no keys, values and header values, and refuses expressions about them.
 	HideValues bool

@@ -160,7 +160,7 @@ type actionReport struct {
 	dlq.Action
 }
 
-// alike tells whether a is of the same doing.
+// alike reports whether a is of the same doing.
 func (r *actionReport) alike(a *dlq.Action) bool {
 	return r.Place != "" && a.Place != "" && r.ID != "" && r.ID == a.ID && r.Kind == a.Kind && r.By == a.By
 }
