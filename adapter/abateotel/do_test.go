@@ -77,7 +77,10 @@ func TestHowAFunctionEndsIsOnItsSpans(t *testing.T) {
 			1, "*errors.errorString"},
 		"an answer": {eager(1), abate.Ignore(errDown), "ignored", "", codes.Unset, codes.Unset, 1, ""},
 		"timeout":   {eager(0), context.DeadlineExceeded, "failure", "failure", codes.Error, codes.Error, 1, "timeout"},
-		"refused":   {open, errDown, "refused", "circuit_open", codes.Error, codes.Unset, 0, ""},
+		"a guard inside has given up": {eager(0),
+			abate.Permanent(&abate.Error{Reason: abate.ErrAttemptsExhausted, Err: errDown}), "failure",
+			"failure", codes.Error, codes.Error, 1, "*abate.Error"},
+		"refused": {open, errDown, "refused", "circuit_open", codes.Error, codes.Unset, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := telemetry(t, nil)

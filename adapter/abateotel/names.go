@@ -138,5 +138,8 @@ func errorType(err error) string {
 		}
 		err = inner
 	}
+	if abate.Reason(err) != nil { // of a guard inside: the name that its users know
+		return "*abate.Error"
+	}
 	return semconv.ErrorType(err).Value.AsString()
 }

@@ -37,11 +37,9 @@ func main() {
 	defer pool.Close()
 	pool.SetMaxOpenConns(20) // times the number of instances: not more than the server takes
 
-	policy := startup.Policy()
-	policy.Classify = abatenet.Classify // a wrong password ends the start at once
-	must(startup.Connect(ctx, "postgres", policy, func(c context.Context) (any, error) {
-		return nil, pool.PingContext(c)
-	}))
+	wait := startup.Policy()
+	wait.Classify = abatenet.Classify // a wrong password ends the start at once
+	must(startup.Connect(ctx, "postgres", wait, func(c context.Context) (any, error) { return nil, pool.PingContext(c) }))
 	db := must(gorm.Open(pg.New(pg.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true}))
 	for ctx.Err() == nil {
 		if err := db.WithContext(ctx).Exec("SELECT 1").Error; err != nil {

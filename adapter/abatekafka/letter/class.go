@@ -3,6 +3,7 @@ package letter
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/abate-go/abate"
@@ -45,7 +46,15 @@ func typeOf(err error) (name string, of bool) {
 		"*errors.fundamental", "*errors.withStack", "*errors.withMessage": // the last three are of github.com/pkg/errors
 		return "", false
 	}
-	return name, !strings.HasPrefix(name, "*abate.") && !strings.HasPrefix(name, "abate.")
+	return name, !isWrapper(reflect.TypeOf(err))
+}
+
+// isWrapper reports whether a type is one of the guards' own, which wrap what others say.
+func isWrapper(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == reflect.TypeFor[abate.Error]().PkgPath()
 }
 
 // inner is what an error wraps: the first of several, the attempt's error of a guard's.
