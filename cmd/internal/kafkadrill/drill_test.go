@@ -82,8 +82,8 @@ func TestOutageMakesDeadLettersOnlyWithoutAGuard(t *testing.T) {
 	}
 }
 
-// The report knows a message that is handled as the one that was written: after a short outage it sees in both acts that the
-// backlog is worked off. How much is left at the end of the drill is the machine's affair.
+// The report knows a message that is handled as the one that was written: after a short outage it sees in both acts
+// that the backlog is worked off. How much is left at the end of the drill is the machine's affair.
 func TestABacklogThatIsWorkedOffIsSeenToBe(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
