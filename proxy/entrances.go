@@ -101,11 +101,12 @@ func (e *entrances) gatesAt(listen string) (gates []*inbound.Gate) {
 	return gates
 }
 
-// follow brings files and listeners up to the policy file. found is what is wrong beside them.
-func (e *entrances) follow(found []error) {
+// follow brings files and listeners up to the policy file. refresh does the same for other files, and returns what is
+// wrong with them; it is called by one goroutine at a time.
+func (e *entrances) follow(refresh func() []error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	problems := append(e.secrets.follow(e.plane.policies), found...)
+	problems := append(e.secrets.follow(e.plane.policies), refresh()...)
 	if e.lobby.draining.Load() {
 		return
 	}

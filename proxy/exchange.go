@@ -71,6 +71,7 @@ func (x *exchange) serve() {
 	x.count()
 	x.log(err)
 	r.leaveGate(x.call.got != nil)
+	x.transfer.forget()
 }
 
 // decide has the guard, or the gate, decide about the request, and gives the client its answer.

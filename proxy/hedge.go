@@ -43,7 +43,8 @@ func (g *guardedCall) runHedged() error {
 		a = nil
 	}
 	if a != nil { // what it lasts longer than its copies is the client's own again
-		a.req, a.body = g.req, g.body
+		a.req, a.body, a.tries = g.req, g.body, &g.tries
+		a.head.req, a.head.body = g.req, g.body // the copy of the request is let go
 	}
 	own.tries.mu.Lock()
 	g.got, g.tries.sent, g.tries.last = a, own.tries.sent, own.tries.last

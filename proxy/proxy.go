@@ -112,7 +112,7 @@ func (p *Proxy) Reload() error {
 }
 
 // follow brings files and listeners up to the policy file.
-func (p *Proxy) follow() { p.entrances.follow(p.admin.refresh()) }
+func (p *Proxy) follow() { p.entrances.follow(p.admin.refresh) }
 
 // tick does what is done once a second: look for what the policy file has new, close connections that nobody uses.
 func (p *Proxy) tick() {

@@ -279,10 +279,9 @@ func (r slowRaw) Write(f func(fd uintptr) bool) error {
 	return err
 }
 
-// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a
-// request that was never sent: it would be done again.
-func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
-	t.Parallel()
+// slowly returns a connection whose next write is late once its late is set, and the peer of it.
+func slowly(t *testing.T) (*slow, *h2.Conn, *raw) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +300,7 @@ func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(c.Close)
 	if _, err := io.ReadFull(peer, make([]byte, len(http2.ClientPreface))); err != nil {
 		t.Fatal(err)
 	}
@@ -309,6 +308,11 @@ func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	r.WriteSettings()
 	r.await("the acknowledgement", func(f http2.Frame) bool { s, ok := f.(*http2.SettingsFrame); return ok && s.IsAck() })
 	conn.late.Store(true)
+	return conn, c, r
+}
+
+// ending sends a request and returns how it ended.
+func ending(c *h2.Conn) <-chan *h2.StreamError {
 	ended := make(chan *h2.StreamError, 1)
 	go func() {
 		var e *h2.StreamError
@@ -320,6 +324,15 @@ func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 		errors.As(err, &e)
 		ended <- e
 	}()
+	return ended
+}
+
+// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a request
+// that was never sent: it would be done again.
+func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
+	t.Parallel()
+	conn, c, r := slowly(t)
+	ended := ending(c)
 	<-conn.written
 	r.await("the request", func(f http2.Frame) bool { return f.Header().Type == http2.FrameHeaders })
 	r.Close()
@@ -327,6 +340,29 @@ func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	close(conn.release)
 	if e := <-ended; e == nil || e.Refused {
 		t.Errorf("%+v, want an end that is not called refused", e)
+	}
+}
+
+// A connection on which the peer broke the protocol ends with GOAWAY, behind what waits to be written. A request that goes
+// out so is not one that was never sent.
+func TestARequestThatIsWrittenBeforeTheLastWordIsNotCalledRefused(t *testing.T) {
+	t.Parallel()
+	conn, c, r := slowly(t)
+	first := ending(c)
+	<-conn.written
+	second := ending(c) // waits for the write of the first
+	eventually(t, "two streams", func() bool { return c.Streams() == 2 })
+	r.WriteRawFrame(http2.FrameData, 0, 0, nil) // content of no stream
+	eventually(t, "the end of the connection", func() bool { return c.Err() != nil })
+	close(conn.release)
+	<-first
+	e, sent := <-second, false
+	r.await("GOAWAY", func(f http2.Frame) bool {
+		sent = sent || f.Header().Type == http2.FrameHeaders && f.Header().StreamID == 3
+		return f.Header().Type == http2.FrameGoAway
+	})
+	if e == nil || e.Refused && sent {
+		t.Errorf("%+v, and the peer has got it: %t", e, sent)
 	}
 }
 

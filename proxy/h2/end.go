@@ -119,9 +119,10 @@ func (c *Conn) fail(err error) {
 	c.announce()
 }
 
-// endOf returns what the end of the connection means to a stream. mu is held.
+// endOf returns what the end of the connection means to a stream. Where the end is polite, what waits is still written,
+// so no stream is refused. mu is held.
 func (c *Conn) endOf(s *Stream) *StreamError {
-	e := &StreamError{Code: Cancel, Cause: c.err, Refused: !c.server && s.at >= c.writer.handed}
+	e := &StreamError{Code: Cancel, Cause: c.err, Refused: !c.server && !c.polite && s.at >= c.writer.handed}
 	var why *ConnError
 	if errors.As(c.err, &why) {
 		e.Code = why.Code

@@ -50,7 +50,10 @@ func (c *Conn) check(now time.Duration) (next time.Duration, err error) {
 		return 0, err
 	}
 	input, err := c.pending.check(now, c.pulse.heard, c.config.StallTimeout)
-	return min(wait, pulse, output, input, c.rest(now)), err
+	if err != nil {
+		return 0, err
+	}
+	return min(wait, pulse, output, input, c.rest(now)), nil
 }
 
 // rest ends workers that have nothing to do, drains an idle connection, and goes on with a drain. It returns when to
