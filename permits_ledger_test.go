@@ -18,7 +18,7 @@ type ledger struct {
 	now    time.Duration
 	held   [2]float64
 	cost   [2]float64 // by the events
-	doubt  bool       // nobody can report whether the first attempt of a repeat was paid
+	doubt  bool       // nobody can tell whether the first attempt of a repeat was paid
 }
 
 // open notes what the budgets hold before a step of c.

@@ -143,7 +143,7 @@ func (x *exchange) trail(md metadata.MD) {
 
 // settle tells the gate, once, that the service is through with the call, or that the answer of a stream begins.
 func (x *exchange) settle(class abate.Class) {
-	if x.talks && class == abate.Success {
+	if x.talks && class == abate.Success && x.client.Err() == nil {
 		class = abate.Ignored
 	}
 	if x.stream == nil || x.begun.CompareAndSwap(false, true) {
@@ -154,7 +154,9 @@ func (x *exchange) settle(class abate.Class) {
 // end settles what is left: the handler has returned, or panicked.
 func (x *exchange) end() {
 	if !x.ended {
-		x.settle(abate.Failure)
+		if x.stream == nil || x.begun.CompareAndSwap(false, true) {
+			x.Settle(context.Background(), abate.Failure) // whether or not its client is still there
+		}
 		if x.key != nil {
 			x.key.record.release()
 			x.key.Panicked(0, false)

@@ -80,6 +80,8 @@ func TestHowAFunctionEndsIsOnItsSpans(t *testing.T) {
 		"a guard inside has given up": {eager(0),
 			abate.Permanent(&abate.Error{Reason: abate.ErrAttemptsExhausted, Err: errDown}), "failure",
 			"failure", codes.Error, codes.Error, 1, "*abate.Error"},
+		"a policy is invalid": {eager(0), abate.Permanent(&abate.FieldError{Path: "maxRetries"}), "failure", "failure",
+			codes.Error, codes.Error, 1, "*abate.FieldError"},
 		"refused": {open, errDown, "refused", "circuit_open", codes.Error, codes.Unset, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,5 +141,8 @@ func errorType(err error) string {
 	if abate.Reason(err) != nil { // of a guard inside: the name that its users know
 		return "*abate.Error"
 	}
+	if _, ok := err.(*abate.FieldError); ok {
+		return "*abate.FieldError"
+	}
 	return semconv.ErrorType(err).Value.AsString()
 }

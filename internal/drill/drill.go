@@ -44,10 +44,11 @@ func (d Drill) Run(ctx context.Context, acts ...Act) error {
 	c := &clock{warmUp: d.WarmUp}
 	each(acts, try(func(a Act) error { return a.SetUp(run, c.since) }))
 	if run.Err() == nil {
+		turns := turnsOf(acts)
 		c.start()
 		var load sync.WaitGroup
 		load.Go(func() { each(acts, try(func(a Act) error { return a.Load(run) })) })
-		if err := d.watch(run, c, acts); err != nil {
+		if err := d.watch(run, c, acts, turns); err != nil {
 			cancel(err)
 		}
 		load.Wait()
@@ -61,13 +62,17 @@ func (d Drill) Run(ctx context.Context, acts ...Act) error {
 	return context.Cause(run)
 }
 
-// watch lets the time of the acts pass: what breaks does so at its time, and each second is told of.
-func (d Drill) watch(ctx context.Context, c *clock, acts []Act) error {
-	var turns []Turn
+// turnsOf returns what the acts do at which time, in the order of the times.
+func turnsOf(acts []Act) (turns []Turn) {
 	for _, a := range acts {
 		turns = append(turns, a.Turns()...)
 	}
 	slices.SortStableFunc(turns, func(a, b Turn) int { return cmp.Compare(a.At, b.At) })
+	return turns
+}
+
+// watch lets the time of the acts pass: what breaks does so at its time, and each second is reported.
+func (d Drill) watch(ctx context.Context, c *clock, acts []Act, turns []Turn) error {
 	for at := c.since(); at < d.Length; at = c.since() {
 		wake := min((at + time.Second).Truncate(time.Second), d.Length)
 		if at < 0 { // Truncate rounds towards zero

@@ -66,7 +66,7 @@ var (
 		"an earlier try with this Idempotency-Key reached the service and brought no answer that could be kept; " +
 			"nobody can say whether it took effect, so it is not run again", failedPrecondition}
 	KeyUnavailable = Problem{http.StatusServiceUnavailable, "idempotency-unavailable",
-		"where idempotency keys are kept cannot be reached or is full, so nobody can report whether this request was done " +
+		"where idempotency keys are kept cannot be reached or is full, so nobody can say whether this request was done " +
 			"before", hops.Unavailable}
 	KeyUnrecorded = Problem{http.StatusServiceUnavailable, "idempotency-unrecorded",
 		"what this request came to could not be recorded yet; send it again with the same Idempotency-Key to learn it",

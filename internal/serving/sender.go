@@ -128,7 +128,10 @@ func (s *Sender) bucket() (string, float64) {
 	} else if !ok && word != "" {
 		key = s.name(word)
 	}
-	return key, max(cost, 0)
+	if !(cost > 0) { // NaN too
+		cost = 0
+	}
+	return key, cost
 }
 
 // named is who the request is from if the program itself says so.

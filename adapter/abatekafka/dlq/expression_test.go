@@ -100,6 +100,11 @@ func TestExpressionsTellEverythingThatIsWrong(t *testing.T) {
 		`written > "yesterday"`: {`column 11: "yesterday" is not a time; write one in quotes`},
 		`(failures > 3`:         {"column 1: the bracket is not closed; write )"},
 		`failures > 3)`:         {`column 13: ")" is not expected here`},
+		// what the library would read, and ours never did
+		`class == "x" // && age > 7d`: {`column 14: "//" is not expected here; write a comparison`},
+		`class == "x" /* y */`:        {`column 14: "/*" is not expected here; write a comparison`},
+		`failures > 0x10`:             {`column 12: "0x10" is not a number; write it in decimal digits`},
+		`failures > 1_000`:            {`column 12: "1_000" is not a number; write it in decimal digits`},
 		`failures > 3 failures > 4`: {
 			`column 14: "failures" is not expected here; between two comparisons stands && or ||`,
 		},

@@ -26,7 +26,7 @@ type piece struct{ in, out int }
 
 // words are the parts of a text that decide what is replaced: text in quotes, numbers and durations, names, ~ and
 // brackets.
-var words = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|-?[0-9][\pL\pN.]*|\pL[\pL\pN._]*|[~()"'` + "`]")
+var words = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|-?[0-9][\pL\pN._]*|//|/\*|\pL[\pL\pN._]*|[~()"'` + "`]")
 
 // translate writes a text in the words of package expr.
 func translate(text string) *source {
@@ -58,6 +58,8 @@ func (s *source) replacement(word string) string {
 		s.open = append(s.open, s.length+1)
 	case word == ")" && len(s.open) > 0:
 		s.open = s.open[:len(s.open)-1]
+	case c == '/': // comments of package expr: what they hide would not be asked
+		s.fail(s.length+1, strconv.Quote(word)+" is not expected here", aComparison)
 	case c == '`':
 		s.fail(s.length+1, strconv.Quote(word)+" is not expected here", straightQuotes)
 	case c == '"' || c == '\'':
@@ -73,6 +75,10 @@ func (s *source) replacement(word string) string {
 		}
 		if _, err := strconv.ParseInt(word, 10, 64); errors.Is(err, strconv.ErrRange) {
 			return word + ".0" // it is compared as near as a float comes
+		}
+		_, err := strconv.ParseFloat(word, 64)
+		if strings.Contains(word, "_") || errors.Is(err, strconv.ErrSyntax) && !strings.Contains(word, "..") {
+			s.fail(s.length+1, strconv.Quote(word)+" is not a number", "write it in decimal digits, for example 3 or 0.5")
 		}
 	}
 	return word

@@ -54,7 +54,7 @@ func isWrapper(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.PkgPath() == reflect.TypeFor[abate.Error]().PkgPath()
+	return t.PkgPath() == reflect.TypeFor[abate.Error]().PkgPath() || t == reflect.TypeFor[abate.FieldError]()
 }
 
 // inner is what an error wraps: the first of several, the attempt's error of a guard's.

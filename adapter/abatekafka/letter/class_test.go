@@ -61,6 +61,7 @@ func TestClassIsTheInnermostTypeOrWhatTheErrorSays(t *testing.T) {
 		{fmt.Errorf("a: %w", named{""}), "letter_test.named"},
 		{abate.Permanent(syntax), "*json.SyntaxError"},
 		{abate.Permanent(errors.New("x")), "error"},
+		{fmt.Errorf("a: %w", &abate.FieldError{Path: "maxRetries"}), "error"},
 		{&abate.Error{Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: syntax}, "*json.SyntaxError"},
 		{&abate.Error{Reason: abate.ErrAttemptsExhausted, Attempts: 3, Err: errors.New("x")}, "error"},
 		{&abate.Error{Reason: abate.ErrCircuitOpen}, "circuit-open"},
