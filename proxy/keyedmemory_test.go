@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The answer of a request with a key is as large as idempotency.maxAnswer says. A connection that is idle afterwards must not
-// keep it: the bounds on memory do not know of that.
+// The answer of a request with a key is as large as idempotency.maxAnswer says. A connection that is idle afterwards
+// must not keep it: the bounds on memory do not know of that.
 func TestAnIdleConnectionDoesNotKeepTheAnswerOfItsLastKey(t *testing.T) {
 	const clients, size = 24, 1 << 20
 	large := ok(strings.Repeat("x", size-4096))

@@ -327,8 +327,8 @@ func ending(c *h2.Conn) <-chan *h2.StreamError {
 	return ended
 }
 
-// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a request
-// that was never sent: it would be done again.
+// A peer may have acted on a request whose write has not returned yet. That it went away then must not make it a
+// request that was never sent: it would be done again.
 func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	t.Parallel()
 	conn, c, r := slowly(t)
@@ -343,8 +343,8 @@ func TestARequestWhoseWriteHasNotReturnedIsNotCalledRefused(t *testing.T) {
 	}
 }
 
-// A connection on which the peer broke the protocol ends with GOAWAY, behind what waits to be written. A request that goes
-// out so is not one that was never sent.
+// A connection on which the peer broke the protocol ends with GOAWAY, behind what waits to be written. A request that
+// goes out so is not one that was never sent.
 func TestARequestThatIsWrittenBeforeTheLastWordIsNotCalledRefused(t *testing.T) {
 	t.Parallel()
 	conn, c, r := slowly(t)
