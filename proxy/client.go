@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -64,6 +65,17 @@ type head struct {
 	fields []h1.Field
 	length int64  // of the content, -1 when not known
 	extra  []byte // more fields, as lines
+}
+
+// clone returns the head in memory of its own.
+func (a head) clone() head {
+	a.reason, a.extra = bytes.Clone(a.reason), bytes.Clone(a.extra)
+	fields := make([]h1.Field, len(a.fields))
+	for i, f := range a.fields {
+		fields[i] = h1.Field{Name: bytes.Clone(f.Name), Value: bytes.Clone(f.Value)}
+	}
+	a.fields = fields
+	return a
 }
 
 // says reports whether the answer has a field already.

@@ -24,6 +24,7 @@ func (t *transfer) beginKeyed(h head) (more bool) {
 	case k.over || stays(a.resp.Fields):
 		return t.openKeyed(h, nil)
 	}
+	h = h.clone() // the content is read to where the head lies
 	for {
 		data, err := t.more()
 		if err == io.EOF {
