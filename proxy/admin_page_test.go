@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -363,4 +364,27 @@ func TestShutdownEndsStreams(t *testing.T) {
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Errorf("the stream: %v", err)
 	}
+}
+
+// Reloads may come from a signal, from the page and from the clock at the same time: the page's tokens are read by one
+// of them after the other. The race detector sees it.
+func TestReloadsAtOnceReadTheTokensOneAfterTheOther(t *testing.T) {
+	var file string
+	take := func(c *proxy.Config) { withTokens(t)(c); file = c.AdminTokens }
+	r := start(t, single([]string{"http://127.0.0.1:1"}), take)
+	var all sync.WaitGroup
+	for k := range 4 {
+		all.Go(func() {
+			for i := range 20 {
+				text := fmt.Sprintf("anna %s\nb%d token-that-is-long-enough-%d-%020d\n", pageToken, k, k, i)
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Error(err)
+				}
+				if err := r.proxy.Reload(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -171,6 +171,14 @@ func (g *guardedCall) end(now time.Duration) {
 	if a := g.got; a != nil && a.died {
 		broke, a.result = a.broke, balance.Failure
 	}
+	g.answerEnded(now, broke)
+	if g.got != nil {
+		g.got.release(now, false)
+	}
+}
+
+// answerEnded records how the answer ended, the first time. What it does again finds nothing to do.
+func (g *guardedCall) answerEnded(now time.Duration, broke error) {
 	g.machine.AnswerEnded(now, broke)
 	if broke != nil {
 		g.release.Failed(broke)
@@ -178,9 +186,6 @@ func (g *guardedCall) end(now time.Duration) {
 		g.release.Done()
 	}
 	g.release = core.Release{}
-	if g.got != nil {
-		g.got.release(now, false)
-	}
 }
 
 // abort gives back what a call holds that ended in a panic.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"time"
 
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
@@ -114,7 +113,7 @@ func (k *keyed) unanswered(reached bool) {
 	case !reached:
 		k.Fail()
 	case k.Config.KeepServerErrors:
-		k.Complete(idempotency.Unknown(), core.Now()) // nobody waits for it
+		k.Complete(idempotency.Unknown(), k.Soon())
 	default:
 		k.Leave()
 	}
@@ -129,7 +128,7 @@ func (k *keyed) end() {
 		k.unanswered(true)
 	}
 	if !k.settled {
-		k.over, k.until = true, core.Now() // nobody waits for it
+		k.over, k.until = true, k.Soon()
 		k.complete(nil)
 	}
 	k.Shrink()

@@ -39,6 +39,29 @@ func TestAnIdleConnectionDoesNotKeepTheAnswerOfItsLastKey(t *testing.T) {
 	}
 }
 
+// The copy of a request that a hedged call is made with is as large as what is held for repeats. It ends with the call.
+func TestAnIdleConnectionDoesNotKeepTheCopyOfAHedgedRequest(t *testing.T) {
+	const clients, size = 200, 60 << 10
+	up := upstream(t, func(c net.Conn, _ string) { io.WriteString(c, ok("s")) })
+	r := start(t, single([]string{up.url}, "hedge: {delay: 1m}", "retryMethods: [PUT]"))
+	put := fmt.Sprintf("PUT / HTTP/1.1\r\nHost: s.test\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))
+	var all []*client
+	for range clients {
+		c := r.dial()
+		if a := c.send(put).answer(); a.status != 200 {
+			t.Fatal(a.status)
+		}
+		all = append(all, c)
+	}
+	behind := heap()
+	for _, c := range all {
+		c.send("GET / HTTP/1.1\r\nHost: s.test\r\n\r\n").answer()
+	}
+	if kept := behind - heap(); kept > clients*size/2 {
+		t.Errorf("%d idle connections kept %d KiB until their next request", clients, kept>>10)
+	}
+}
+
 // heap returns how many bytes are in use.
 func heap() int64 {
 	for range 3 { // what pools hold goes with the second

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -263,6 +264,20 @@ func TestCostsBelowZeroRefillNothing(t *testing.T) {
 	}
 	if cost = 1; status() != 404 {
 		t.Error("a cost of 1 does not pass where 1 is left")
+	}
+}
+
+// A program that divides by zero gets the cost that the protection has, as for any cost that is not above zero.
+func TestACostThatIsNoNumberIsTheProtectionsOwn(t *testing.T) {
+	p := inbound.Protection{RateLimit: inbound.ArrivalLimit{Config: perMinute(1)}}
+	h := abatehttp.Handler{Gate: newGate(t, p), Next: http.NotFoundHandler(), Cost: func(*http.Request) float64 {
+		return math.NaN()
+	}}
+	for i, want := range []int{404, 429} {
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code != want {
+			t.Errorf("request %d: status %d, want %d", i, w.Code, want)
+		}
 	}
 }
 

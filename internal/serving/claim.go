@@ -60,15 +60,15 @@ func (x *Exchange) Claim(client context.Context, h *Hold, s *Sender, key string,
 	return Claim{Answer: &begun.Response}
 }
 
-// Panicked ends the try of a handler that panicked, which may have had its effect before. Nobody waits for what the
-// store says. kept reports whether it panicked behind the head of an answer that is kept, with this status: the
-// request was done then. A reverse proxy panics when the service behind it breaks off.
+// Panicked ends the try of a handler that panicked, which may have had its effect before. kept reports whether it
+// panicked behind the head of an answer that is kept, with this status: the request was done then. A reverse proxy
+// panics when the service behind it breaks off.
 func (h *Hold) Panicked(status int, kept bool) {
 	switch {
 	case kept:
-		h.Complete(idempotency.Response{Status: status, Truncated: true}, core.Now())
+		h.Complete(idempotency.Response{Status: status, Truncated: true}, h.Soon())
 	case h.Config.KeepServerErrors:
-		h.Complete(idempotency.Unknown(), core.Now())
+		h.Complete(idempotency.Unknown(), h.Soon())
 	default:
 		h.Fail()
 	}

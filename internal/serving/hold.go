@@ -178,8 +178,12 @@ func (h *Hold) Fail() {
 	h.machine.Failed(core.Now())
 	h.interrupt()
 	h.mu.Unlock()
-	h.driveUntil(core.Now() + h.Config.Lease/10)
+	h.driveUntil(h.Soon())
 }
+
+// Soon is until when a try waits for the store that has no answer to give out: long enough that a repeat, which may
+// come at once, finds what became of it if the store is there.
+func (h *Hold) Soon() time.Duration { return core.Now() + h.Config.Lease/10 }
 
 // Leave ends the hold without a word to the store: whether the request was done nobody knows, and its lease runs out.
 func (h *Hold) Leave() {
