@@ -13,7 +13,7 @@ import (
 
 func main() {
 	policy := abate.DefaultPolicy() // 3 retries, full jitter, 10 % retry budget, circuit breaker
-	policy.Observer = abate.ObserverFunc(tell)
+	policy.Observer = abate.ObserverFunc(report)
 	policy.Rand = sameDelays // for this page; leave it out
 	guard, err := abate.New("payment-service", policy)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // sameDelays draws the same back-off in every run, so that the printed story can stand in the README.
 var sameDelays = rand.New(rand.NewPCG(1, 2)).Uint64
 
-// tell prints what the guard does.
-func tell(e abate.Event) {
+// report prints what the guard does.
+func report(e abate.Event) {
 	switch e.Kind {
 	case core.AttemptEnded:
 		result := e.Class.String()
