@@ -29,7 +29,7 @@ drill: ## See a retry storm, and the same storm guarded: real sockets, under a m
 
 check: lint unit ## The fast gate before a commit: build, lint, unit tests
 
-test: needs check race storms smoke mods release-check ## Everything that CI runs: check, all tests under the race detector, storm library, benchmarks once, a release
+test: needs check race storms smoke mods release-check ## Everything that CI runs: check, all tests (under the race detector), storm library, benchmarks once, a release
 
 needs: ## Install or name what the tests need besides Go and a C compiler
 	@.ci/needs
@@ -44,10 +44,13 @@ unit: $(GOTESTSUM) ## The quick tests, in memory only, without the race detector
 	.ci/test -short -vet=off work
 
 # The tests with real servers begin first: they wait more than they work.
-race: $(GOTESTSUM) ## All tests under the race detector, which needs a C compiler
-	@if [[ $$(go env CGO_ENABLED) == 1 ]]; then set -x; .ci/test -race -vet=off -timeout 30m ./tests/... work; \
+race: $(GOTESTSUM) ## All tests of packages where things happen at the same time, under the race detector, which needs a C compiler
+	@packages="./tests/... $$(comm -23 <(go list work | sort) <(.ci/serial | sort) | tr '\n' ' ')"; \
+	if [[ $$(go env CGO_ENABLED) == 1 ]]; then race=-race; \
 	elif [[ $${CI:-} == true ]]; then echo "error: CI needs a C compiler for go test -race" >&2; exit 1; \
-	else echo "note: no C compiler, so no race detector" >&2; set -x; .ci/test -vet=off -timeout 30m ./tests/... work; fi
+	else echo "note: no C compiler, so no race detector" >&2; race=; fi; \
+	echo ".ci/test $$race -vet=off -timeout 30m ./tests/... and the packages that .ci/serial does not print"; \
+	.ci/test $$race -vet=off -timeout 30m $$packages
 
 leaks: ## Every permit leak that is planted is found by the stateful fuzzers in ten seconds
 	ABATE_LEAKS=1 go test -count=1 -timeout 60m -v -run '^TestAPlantedPermitLeakIsFoundInTenSeconds$$' ./sim/planted
@@ -55,8 +58,8 @@ leaks: ## Every permit leak that is planted is found by the stateful fuzzers in 
 stores: ## Ten thousand random schedules of faults over each store of idempotency keys, in about ten minutes
 	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
 
-storms: ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
-	go test -count=1 ./sim/library ./sim/validation
+storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
+	.ci/test -vet=off -count=1 ./sim/validation $$(.ci/serial)
 	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
 
 smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
