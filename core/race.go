@@ -141,8 +141,15 @@ func (r *race[T]) admitHedge(round int) (c int, s Sending, limit *attemptContext
 // report tells the call how copy c ended. The report that decides the attempt ends the contexts of all other copies;
 // the value of a copy that decides nothing is discarded.
 func (r *race[T]) report(round, c int, limit *attemptContext, v T, err error) {
-	switch {
-	case r.settle(round, c, limit, v, judge(r.s, r.ctx, r.op, v, err)):
+	told := false
+	defer func() {
+		if !told && r.own.fn == nil { // something of the caller's has panicked
+			r.op.Discard(v)
+		}
+	}()
+	kept := r.settle(round, c, limit, v, judge(r.s, r.ctx, r.op, v, err))
+	switch told = true; {
+	case kept:
 	case r.own.fn == nil:
 		r.op.Discard(v)
 	case err == nil:

@@ -92,6 +92,12 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 	)
 	d.room = roomFor(op)
 	d.repeated(op)
+	held := false // v is nobody's yet
+	defer func() {
+		if held { // something of the caller's has panicked
+			op.Discard(v)
+		}
+	}()
 	defer d.Unwind()
 	step := d.Start(ctx, g)
 	for step.Action != Finish {
@@ -100,7 +106,10 @@ func Run[T any](ctx context.Context, g *Guard, op Operation[T]) (T, Release, err
 			continue
 		}
 		v, err = op.Attempt(d.AttemptContext(ctx, step.Until, false), d.sending(0))
-		if step = d.AttemptDone(clock.Now(), 0, judge(d.s, ctx, op, v, err)); step.Action != Finish {
+		held = true
+		step = d.AttemptDone(clock.Now(), 0, judge(d.s, ctx, op, v, err))
+		held = false
+		if step.Action != Finish {
 			op.Discard(v)
 			d.limit.end()
 			v, d.limit = none, nil

@@ -51,8 +51,11 @@ func (a *answer) send(ctx context.Context, n int) error {
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}
-	if err := a.takeBerth(); err != nil {
+	if err := a.takeBerth(ctx); err != nil {
 		return err
+	}
+	if ctx.Err() == context.Canceled { // a copy that has lost while it waited
+		return errGone
 	}
 	for {
 		c := e.pool.get()
@@ -90,7 +93,7 @@ func (a *answer) roundTripUnder(ctx context.Context) error {
 }
 
 // takeBerth waits for a berth, within the attempt's time.
-func (a *answer) takeBerth() error {
+func (a *answer) takeBerth(ctx context.Context) error {
 	r, b := a.req, &a.req.plane.out.berths
 	held := &r.client.origin().berths
 	if a.berth.take(b, held) {
@@ -101,14 +104,15 @@ func (a *answer) takeBerth() error {
 	for !a.berth.take(b, held) {
 		now := core.Now()
 		switch {
-		case a.cancelled.Load() || r.gone():
+		case r.gone() || ctx.Err() == context.Canceled:
 			return errGone
-		case now >= a.until:
+		case now >= a.until || ctx.Err() != nil:
 			return errNoBerth
 		}
 		wait := time.NewTimer(min(glance/4, a.until-now))
 		select {
 		case <-b.freed:
+		case <-ctx.Done():
 		case <-wait.C:
 		}
 		wait.Stop()

@@ -153,6 +153,9 @@ func (g *guardedCall) queue() core.Step {
 		timer.Reset(min(step.Until-now, glance))
 		select {
 		case <-admitted:
+			if g.req.client.gone() { // nothing is done for a client that has left meanwhile
+				return g.machine.LeaveQueue(core.Now(), w, errGone)
+			}
 			return g.machine.Admitted(core.Now())
 		case <-timer.C:
 		case <-g.req.client.context().Done():

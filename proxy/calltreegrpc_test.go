@@ -103,3 +103,29 @@ func TestWhatAGRPCProgramSaysOfItsOwnAttemptsCountsToo(t *testing.T) {
 		}
 	}
 }
+
+// What the service behind a stream that breaks off may have used is in what the caller is told, and the guard knows of
+// the end before.
+func TestACallerIsToldWhatAStreamThatBreaksOffMayHaveUsed(t *testing.T) {
+	heard := make(chan struct{})
+	url := rawHTTP2(t, func(f *frames, stream uint32, n int) {
+		f.write(headersFrame, endHeaders, stream, block(grpcHead...))
+		f.write(dataFrame, 0, stream, message("good"))
+		if n == 1 {
+			f.write(headersFrame, endHeaders|endStream, stream, block("grpc-status", "0", strings.ToLower(made), "0"))
+			return
+		}
+		hold(t, heard)
+		f.write(resetFrame, 0, stream, code(2))
+	})
+	r := start(t, single([]string{url}, "maxRetries: 3", quickRetry, "retryBudget: {ratio: 1}"))
+	cc := dialGRPC(t, r.addr)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), allowance, `9;owner="edge"`)
+	call(t, cc, "/a.B/C", "x", allowance, `9;owner="edge"`) // shows that the service knows what an allowance is
+	c := converseIn(ctx, t, cc, "/a.B/C").say("x").hear("good")
+	close(heard)
+	c.ends(codes.Internal)
+	if got := strings.Join(c.Trailer()[strings.ToLower(made)], ""); !strings.HasPrefix(got, "2") {
+		t.Errorf("the service was handed 2 and has said nothing, and the caller was told that %q were made", got)
+	}
+}

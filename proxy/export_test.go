@@ -11,3 +11,9 @@ func (p *Proxy) Clients() int {
 	defer p.lobby.mu.Unlock()
 	return len(p.lobby.clients)
 }
+
+// Berths sets how many connections to services there are for streams beside each client's own. It returns how many wait.
+func (p *Proxy) Berths(n int64) (waiting func() int) {
+	p.plane.out.berths.stock = n
+	return func() int { return int(p.plane.out.berths.waiting.Load()) }
+}

@@ -28,6 +28,8 @@ type http2Answer struct {
 	complete bool          // nothing comes behind that
 	trailer  []h1.Field    // once the answer has ended
 	firstAt  time.Duration // when content came first; 0 before
+	left     int64         // of the content, to be passed on; 0 if nobody knows
+	all      bool          // has been passed on
 }
 
 // listen has the client's leaving end the waits of the attempt. Most calls are over before it would pay: they look
@@ -147,6 +149,9 @@ func (a *answer) takeHead(head *h2.Head) {
 		r.Length, r.Announced = 0, 0
 	case head.Length > 0:
 		r.Length = head.Length
+		if !q.rpc && !announcesTrailer(fields) {
+			a.h2.left = head.Length
+		}
 	}
 	switch {
 	case q.rpc:
@@ -154,6 +159,15 @@ func (a *answer) takeHead(head *h2.Head) {
 	case stays(fields):
 		a.until = core.NoDeadline
 	}
+}
+
+func announcesTrailer(fields []h1.Field) bool {
+	for _, f := range fields {
+		if f.Is("trailer") {
+			return true
+		}
+	}
+	return false
 }
 
 // take takes what has come. It stays valid until there is more to take.
@@ -192,6 +206,9 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	}
 	for !h.complete {
 		now := core.Now()
+		if now >= a.until && h.all {
+			break // the client has all of it: only the end of the stream is late
+		}
 		if now >= a.until {
 			return nil, &timeLimitError{"no end of the answer"}
 		}
@@ -216,6 +233,17 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	}
 	a.ended = true
 	return nil, io.EOF
+}
+
+// whole notes a piece of the content that is about to go to the client, and reports whether it is the last one although
+// the stream has not ended: the length is known, and no trailer is announced.
+func (h *http2Answer) whole(data []byte) bool {
+	if h.s == nil || h.left <= 0 {
+		return false
+	}
+	h.left -= int64(len(data))
+	h.all = h.left <= 0
+	return h.all
 }
 
 // held reports whether the request holds a place at a gate. It does not when its answer has turned out to be a stream,

@@ -43,7 +43,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 		length = a.resp.Announced // to HEAD, and of 304: what would have come, if the service says so
 	}
 	a.keeping = t.good.begin(&a.resp) || t.key != nil
-	if a.resp.Length == 0 && client.multiplexed() { // the head is all of it: who has that may ask again
+	if a.resp.Length == 0 && (client.multiplexed() || a.h2.s != nil) { // the head is all: who has that may ask again
 		t.good.commit()
 		t.whole()
 	}
@@ -73,7 +73,7 @@ func (t *transfer) pass(a *answer, extra []byte) {
 		t.reply.bytes += int64(len(data))
 		t.good.write(data)
 		t.key.write(data)
-		if a.ended {
+		if a.ended || a.h2.whole(data) {
 			t.good.commit() // before the client has all of it, and may ask again
 			t.whole()
 		}

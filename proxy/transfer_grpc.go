@@ -40,6 +40,9 @@ func (t *transfer) conclude() {
 func (t *transfer) breakOff(err error) {
 	a := t.from
 	a.broke, a.died = err, t.blames(err)
+	if t.call.delivered { // before the client is told what was made
+		t.call.endDelivered()
+	}
 	t.reply.reason = "the answer broke off: " + err.Error()
 	if !t.req.rpc || a.resp.Length == 0 || a.verdict.known || errors.Is(err, errGone) {
 		t.req.client.abort()

@@ -39,11 +39,11 @@ func (t *transfer) splice() (moved bool, err error) {
 	}
 	a.conn.readBy = min(a.until, later(now, glance))
 	a.conn.nc.SetReadDeadline(r.plane.clock.time(a.conn.readBy))
-	piece := io.LimitedReader{R: a.conn.tcp, N: min(a.frame.left, splicePiece)}
+	// The last byte is left to next: what the guard and others learn of the end they learn before the client has all.
+	piece := io.LimitedReader{R: a.conn.tcp, N: min(a.frame.left-1, splicePiece)}
 	n, err := to.ReadFrom(&piece)
 	a.frame.left -= n
 	t.reply.bytes += n
-	a.ended = a.frame.left == 0
 	if errors.Is(err, os.ErrDeadlineExceeded) && core.Now() < stalled { // the service is slow, not the client
 		if n == 0 && r.client.gone() {
 			return false, errGone

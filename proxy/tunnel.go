@@ -1,9 +1,13 @@
 package proxy
 
 import (
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abate-go/abate/internal/untaken"
@@ -15,6 +19,7 @@ type tunnel struct {
 	client, service net.Conn
 	once            sync.Once
 	stall           time.Duration
+	half            atomic.Bool // the service has finished its half
 }
 
 // run copies both ways, and returns how much the service sent.
@@ -23,20 +28,56 @@ func (t *tunnel) run(early []byte) (n int64) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := t.service.Write(early); err == nil {
-			_, _ = io.Copy(t.service, t.client)
-		}
-		closeWrite(t.service)
+		t.upward(early)
 	}()
 	n, err := io.Copy(t.client, t.service)
 	if err != nil {
 		t.close()
 	}
 	closeWrite(t.client)
-	// a service that has gone must not be waited for with a silent client
-	t.client.SetReadDeadline(time.Now().Add(t.stall))
+	t.half.Store(true)
+	t.client.SetReadDeadline(time.Unix(1, 0)) // upward goes on with a limit
 	<-done
 	return n
+}
+
+// upward copies what the client sends. Once the service has finished its half, a client that is silent for too long is
+// not waited for. A service must not take a part for the whole: unless the client has finished, it is cut off.
+func (t *tunnel) upward(early []byte) {
+	_, err := t.service.Write(early)
+	if err == nil {
+		_, err = io.Copy(t.service, t.client)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && t.half.Load() {
+		_, err = io.Copy(t.service, idle{t.client, t.stall})
+	}
+	if err != nil {
+		cut(t.service)
+		return
+	}
+	closeWrite(t.service)
+}
+
+// idle is a connection whose reads have a time limit each.
+type idle struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c idle) Read(b []byte) (int, error) {
+	c.SetReadDeadline(time.Now().Add(c.limit))
+	return c.Conn.Read(b)
+}
+
+// cut ends a connection so that the other end sees that it was broken off.
+func cut(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn() // closed by itself it would say that all had come
+	}
+	if t, ok := c.(*net.TCPConn); ok {
+		t.SetLinger(0)
+	}
+	c.Close()
 }
 
 // closeWrite tells the other end that nothing more comes.

@@ -66,7 +66,6 @@ type stream struct {
 	onFinish []func(error)
 	out      outgoing
 	again    bool          // the stream may be repeated
-	told     bool          // the caller is, of the end
 	limit    time.Duration // the end of the caller's own time
 	ends     time.Duration // the end of the policy's timeout, if that is earlier; else NoDeadline
 
@@ -96,7 +95,7 @@ func (s *stream) prepare(opts []grpc.CallOption) {
 	}
 	for _, o := range opts {
 		if f, ok := o.(grpc.OnFinishCallOption); ok {
-			s.onFinish, s.told = append(s.onFinish, f.OnFinish), true // called once, not for every try
+			s.onFinish = append(s.onFinish, f.OnFinish) // called once, not for every try
 		} else {
 			s.options = append(s.options, o)
 		}

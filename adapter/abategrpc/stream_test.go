@@ -851,3 +851,43 @@ func TestTheEndOfAStreamIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// "Read a stream to its end, or cancel its context. Either gives all permits back."
+func TestAStreamThatIsCancelledGivesTheProbesPermitBack(t *testing.T) {
+	const opened = 10 * time.Millisecond
+	g := guard(t, abate.Policy{CircuitBreaker: breaker.Config{FailureThreshold: 1, WaitDurationInOpenState: opened,
+		MaxWaitDurationInOpenState: opened, PermittedCallsInHalfOpen: 1, SuccessThreshold: 1,
+		HalfOpenPermitLease: time.Hour}})
+	var ill atomic.Bool
+	ill.Store(true)
+	b := stand(t, abategrpc.NewClient(g), nil, func(_ int, ss grpc.ServerStream) error {
+		if ill.Load() {
+			return errNo
+		}
+		if err := ss.SendMsg(wrapperspb.String("one")); err != nil {
+			return err
+		}
+		<-ss.Context().Done()
+		return nil
+	})
+	open := func(ctx context.Context) error {
+		ss := b.stream(t, ctx, "Watch")
+		send(t, ss, "a")
+		_ = ss.CloseSend()
+		return ss.RecvMsg(new(text))
+	}
+	if err := open(t.Context()); err == nil {
+		t.Fatal("it succeeded")
+	}
+	ill.Store(false)
+	eventually(t, func() bool { return g.Breaker().RetryIn(core.Now()) == 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := g.State().Breaker.State; s != breaker.HalfOpen {
+		t.Fatal(s)
+	}
+	cancel() // and reads no more
+	eventually(t, func() bool { return g.State().Breaker.State == breaker.Closed })
+}

@@ -243,13 +243,13 @@ func (s *stream) closedBelow(t *streamTry, err error) {
 	//lint:ignore SA1019 there is no other way to know that the caller has closed the connection
 	closing := errors.Is(err, grpc.ErrClientConnClosing)
 	// Who closes a connection, or cancels a stream, need not read it to its end.
-	if closing || s.told && s.settled.Load() && s.ctx.Err() != nil {
+	if closing || s.settled.Load() && s.ctx.Err() != nil {
 		go func() {
 			if closing {
 				s.abandon()
 			}
 			if s.settled.Load() {
-				s.announce(err)
+				s.letGo(err)
 			}
 		}()
 	}
@@ -299,6 +299,14 @@ func (s *stream) unlock() {
 	if tell != nil {
 		tell()
 	}
+}
+
+// letGo ends a stream whose answer nobody will read to its end.
+func (s *stream) letGo(err error) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.call.AnswerEnded(core.Now(), nil)
+	s.noteEnd(err)
 }
 
 // announce calls the caller's OnFinish, once.

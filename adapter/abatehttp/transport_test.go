@@ -3,12 +3,17 @@ package abatehttp_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/policy/hedge"
 )
 
 func TestRequestWithoutAGuardPassesThrough(t *testing.T) {
@@ -108,3 +113,39 @@ func TestPerHostRefusesAnInvalidPolicy(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Nobody but the transport can close the answer of an attempt behind which the policy panics.
+func TestAPanicOfThePolicyLeavesNoAnswerOpen(t *testing.T) {
+	for name, hedge := range map[string]hedge.Config{"alone": {}, "hedged": {Delay: time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			p := abate.Policy{Delay: func(int, abate.Outcome, uint64) time.Duration { panic("mine") }, Hedge: hedge}
+			p.MaxRetries = 2
+			g, err := abate.New("g", p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := &closeNoted{Reader: strings.NewReader("no")}
+			transport := abatehttp.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 503, Header: http.Header{}, Body: body}, nil
+			}), g)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the panic is gone")
+					}
+				}()
+				_, _ = transport.RoundTrip(httptest.NewRequest("GET", "http://x/", nil))
+			}()
+			if !body.closed {
+				t.Error("the body is never closed: its connection is lost")
+			}
+		})
+	}
+}
+
+type closeNoted struct {
+	io.Reader
+	closed bool
+}
+
+func (b *closeNoted) Close() error { b.closed = true; return nil }

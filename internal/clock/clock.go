@@ -16,8 +16,14 @@ var origin = time.Now()
 // floor: 24 against 43 ns).
 func Now() time.Duration { return time.Since(origin) }
 
-// At returns the place of t on the clock.
-func At(t time.Time) time.Duration { return t.Sub(origin) }
+// At returns the place of t on the clock. One without a monotonic reading, such as a deadline that a header or a row
+// says, is as far away as it is by the wall clock now: that may have been set since the origin.
+func At(t time.Time) time.Duration {
+	if t == t.Round(0) {
+		return Later(Now(), time.Until(t))
+	}
+	return t.Sub(origin)
+}
 
 // Time returns the time at d on the clock.
 func Time(d time.Duration) time.Time { return origin.Add(d) }
