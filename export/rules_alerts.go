@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
@@ -84,7 +83,7 @@ func (a alert) rule(t clockwork, base *url.URL) rule {
 }
 
 // ofPolicy are the alerts about calls under a policy, which has its defaults written out. service matches their series.
-func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
+func ofPolicy(service string, p policyfile.Policy, t clockwork) []alert {
 	var list []alert
 	x := extraOf(service, &p, t)
 	if x.retries > 0 {

@@ -24,7 +24,7 @@ type protected struct {
 	gate  *inbound.Gate
 	full  *inbound.Protection // every default written out
 	local *abate.Guard        // of the way from here to the service
-	to    *abate.Policy       // its policy
+	to    *Policy             // its policy
 }
 
 // Gate returns the gate of a service under protect.
@@ -77,13 +77,13 @@ type gateChange struct {
 
 // planGates makes the gates and local guards that t needs, and returns which of the existing ones have to change. It
 // changes none of them.
-func (s *Set) planGates(t *table) (changes []gateChange, local []change, problems []error) {
+func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 	for i := range t.file.Protect {
 		name, p := t.file.Protect[i].Name, ownProtection(t.file.Protect[i].Protection)
 		for _, f := range s.hooks.Protection {
 			f(name, &p)
 		}
-		to := abate.Policy{Upstreams: p.Upstreams}
+		to := Policy{Upstreams: p.Upstreams}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"
@@ -92,18 +92,18 @@ func (s *Set) planGates(t *table) (changes []gateChange, local []change, problem
 		var err error
 		if old := s.gates[name]; old == nil {
 			if entry.gate, err = inbound.NewGate(name, p); err == nil {
-				entry.local, err = abate.New(name+" (local)", to)
+				entry.local, err = abate.New(name+" (local)", abate.Policy{})
 			}
 		} else if err = p.Validate(); err != nil {
 			err = fmt.Errorf("policyfile: protection of %q: %w", name, err)
 		} else {
 			entry.gate, entry.local = old.gate, old.local
-			changes, local = append(changes, gateChange{old.gate, p}), append(local, change{old.local, to})
+			changes = append(changes, gateChange{old.gate, p})
 		}
 		problems = append(problems, err)
 		t.protected[name] = entry
 	}
-	return changes, local, problems
+	return changes, problems
 }
 
 // putGates has gates follow their new protections.

@@ -14,10 +14,13 @@ import (
 	"github.com/abate-go/abate/policy/shed"
 )
 
+// Format writes the effective policy of a guard as Policy.Format does, with what no guard looks at off.
+func Format(name string, p *abate.Policy) []byte { return (&Policy{Policy: *p}).Format(name) }
+
 // Format writes the effective policy as YAML under its name, every default written out. Keys that are not set, and
 // have no value that could be written, stand in comments, and so does why a section is off. Parse reads the text again,
 // under services, to a policy that behaves the same.
-func Format(name string, p *abate.Policy) []byte {
+func (p *Policy) Format(name string) []byte {
 	w := &writer{}
 	w.policy(name, "", p)
 	return []byte(w.b.String())
@@ -68,7 +71,7 @@ func (w *writer) line(s string) {
 }
 
 // policy writes one policy; without a preset the key is left out.
-func (w *writer) policy(name string, preset Preset, p *abate.Policy) {
+func (w *writer) policy(name string, preset Preset, p *Policy) {
 	full := entry{Preset: preset, Policy: *p}
 	if full.RetryBudget == (budget.Config{}) {
 		full.RetryBudget.Disabled = true // off; left out in a file it would be inherited
