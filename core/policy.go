@@ -150,14 +150,6 @@ type Fallback struct {
 // Enabled reports whether there is an answer to give.
 func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
 
-// Route says which requests belong to a service.
-type Route struct {
-	// Host to match, without scheme; the port counts when it is given. Empty matches every host.
-	Host string `yaml:"host" example:"api.example.com"`
-	// Path is the prefix to match, on whole segments. Empty matches every path.
-	Path string `yaml:"path" example:"/payments"`
-}
-
 // DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries and
 // hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker that opens at 50 %
 // failures of at least 20 attempts in 10 s. It sets no timeout: how long an answer may take, only you know. Fields left

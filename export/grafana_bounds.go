@@ -3,7 +3,6 @@ package export
 import (
 	"math"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -40,7 +39,7 @@ func (l limit) thresholds() fieldThresholds {
 // bound is where the limit of a panel comes from: the policy of a service, what protects it, or always the same.
 type bound struct {
 	guard func(*policyfile.Policy) limit
-	gate  func(*inbound.Protection) limit
+	gate  func(*policyfile.Protection) limit
 	fixed limit
 }
 
@@ -76,7 +75,7 @@ func (b *boundaries) base(of bound) limit {
 	case of.gate != nil && len(b.protect) > 0:
 		return of.gate(&b.protect[0].Protection)
 	case of.gate != nil:
-		none := inbound.Protection{}.WithDefaults()
+		none := policyfile.Protection{}.WithDefaults()
 		return of.gate(&none)
 	}
 	return of.fixed
@@ -170,18 +169,18 @@ func handlerLimit(p *policyfile.Policy) limit {
 }
 
 // queueLimit is for the wait at the gate. Without queueTarget the gate measures its own.
-func queueLimit(p *inbound.Protection) limit {
+func queueLimit(p *policyfile.Protection) limit {
 	return limit{warn: p.Shed.QueueTarget.Seconds(), bad: p.Shed.QueueInterval.Seconds()}
 }
 
 // answerLimit is for how long the service takes: red where the gate gives requests up.
-func answerLimit(p *inbound.Protection) limit {
+func answerLimit(p *policyfile.Protection) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
 // arrivingLimit is for retries among arriving requests: yellow where answers ask callers to stop, as for
 // ArrivingRetries.
-func arrivingLimit(p *inbound.Protection) limit {
+func arrivingLimit(p *policyfile.Protection) limit {
 	at := p.Shed.MaxRetryShare
 	if at == 0 {
 		at = 0.1
@@ -190,6 +189,6 @@ func arrivingLimit(p *inbound.Protection) limit {
 }
 
 // cpuLimit is for the processor time in use: red where requests are refused.
-func cpuLimit(p *inbound.Protection) limit {
+func cpuLimit(p *policyfile.Protection) limit {
 	return limit{warn: rounded(p.Shed.CPU * 0.8), bad: p.Shed.CPU}
 }

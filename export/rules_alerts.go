@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policyfile"
@@ -117,7 +116,7 @@ func ofPolicy(service string, p policyfile.Policy, t clockwork) []alert {
 
 // ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service
 // matches its series.
-func ofProtection(service string, p inbound.Protection, t clockwork) []alert {
+func ofProtection(service string, p policyfile.Protection, t clockwork) []alert {
 	var list []alert
 	if p.Shed.Enabled() {
 		list = append(list, arrivingRetries(service, &p))

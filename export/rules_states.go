@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -126,7 +125,7 @@ func letterFlood(service string) alert {
 
 // arrivingRetries alerts on a storm that others make. A gate that has had fewer than two requests a second asks nobody
 // to stop.
-func arrivingRetries(service string, p *inbound.Protection) alert {
+func arrivingRetries(service string, p *policyfile.Protection) alert {
 	return alert{
 		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
 		expr: fmt.Sprintf("abate:arriving_retries:ratio_rate1m{%[1]s} > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 2",

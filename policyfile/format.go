@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/budget"
@@ -89,7 +88,7 @@ func (w *writer) policy(name string, preset Preset, p *Policy) {
 	w.section(policyShape, reflect.ValueOf(full))
 }
 
-func (w *writer) protection(name string, p *inbound.Protection) {
+func (w *writer) protection(name string, p *Protection) {
 	full := *p
 	if full.Shed == (shed.Config{}) {
 		full.Shed.Disabled = true // off; left out in a file it would be on

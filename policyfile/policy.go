@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/check"
 	"github.com/abate-go/abate/internal/check/kafkacheck"
 	"github.com/abate-go/abate/policy/balance"
@@ -29,7 +28,7 @@ type Policy struct {
 	// to one of their hosts belongs to this service. The proxy balances over them.
 	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
 	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
-	Routes []core.Route `yaml:"routes"`
+	Routes []Route `yaml:"routes"`
 }
 
 // DefaultPolicy is what every service of a policy file begins with, but for those for connections.

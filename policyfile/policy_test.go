@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -20,13 +19,13 @@ func TestValidateNamesWhatIsWrongBesideTheGuard(t *testing.T) {
 		}, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example ` +
 			`"http://payments:8080"`},
 		{func(p *policyfile.Policy) {
-			p.Routes = []core.Route{{}}
+			p.Routes = []policyfile.Route{{}}
 		}, "routes[0]: matches every request; give it a host, a path or both"},
 		{func(p *policyfile.Policy) {
-			p.Routes = []core.Route{{Path: "pay"}}
+			p.Routes = []policyfile.Route{{Path: "pay"}}
 		}, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
 		{func(p *policyfile.Policy) {
-			p.Routes = []core.Route{{Host: "http://x"}}
+			p.Routes = []policyfile.Route{{Host: "http://x"}}
 		}, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
 		{func(p *policyfile.Policy) {
 			p.OutlierDetection.BaseEjectionTime, p.OutlierDetection.MaxEjectionTime = time.Minute, time.Second

@@ -27,7 +27,7 @@ func TestAnEntryOfProtectStartsFromTheDefaultProtection(t *testing.T) {
 		t.Fatalf("entries %q", names)
 	}
 	library, ok := f.Protection("library")
-	if want := inbound.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
+	if want := policyfile.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
 		t.Errorf("an empty entry is %+v, want %+v", library, want)
 	}
 	orders, _ := f.Protection("orders")

@@ -83,7 +83,7 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		index[s.Name] = int32(len(t.nodes))
 		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
 		if p, ok := v.ProtectionOf(s.Name); ok {
-			n.protection = &p
+			n.protection = &p.Protection
 		}
 		t.nodes = append(t.nodes, n)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/expect"
 )
@@ -107,9 +106,9 @@ func (v *Variant) NaiveCall(caller string, c *Call) bool {
 }
 
 // ProtectionOf returns the protection of the gates in front of a service's replicas, and whether there are any.
-func (v *Variant) ProtectionOf(service string) (inbound.Protection, bool) {
+func (v *Variant) ProtectionOf(service string) (policyfile.Protection, bool) {
 	if v.Guards == nil {
-		return inbound.Protection{}, false
+		return policyfile.Protection{}, false
 	}
 	return v.Guards.Protection(service)
 }

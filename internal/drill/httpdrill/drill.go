@@ -99,7 +99,7 @@ func (a *act) protection(n int) *inbound.Protection {
 	if !ok {
 		return nil
 	}
-	return &p
+	return &p.Protection
 }
 
 // client makes one client of the service.
