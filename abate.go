@@ -57,7 +57,7 @@ func NewGuards[K comparable](prefix string, p Policy, max int) (*Guards[K], erro
 // State is a guard's state at one moment, for dashboards and people. Parts that are off are zero.
 type State = core.State
 
-// Policy is everything one guard needs to know: the twin of one service in the policy file, field for key. The zero
+// Policy is everything one guard needs to know: the twin of what the policy file says of it, field for key. The zero
 // Policy is a plain pass-through; DefaultPolicy is where the policy file starts from.
 type Policy = core.Policy
 

@@ -301,7 +301,7 @@ func TestUpdateKeepsWhatWasUsed(t *testing.T) {
 
 func TestAnInvalidProtectionChangesNothing(t *testing.T) {
 	g := gate(t, inbound.Protection{Timeout: time.Second})
-	err := g.Update(inbound.Protection{Timeout: -1, Caller: "nobody", Listen: "x"})
+	err := g.Update(inbound.Protection{Timeout: -1, Caller: "nobody"})
 	var field *abate.FieldError
 	if !errors.As(err, &field) || g.Describe().Timeout != time.Second {
 		t.Errorf("%v, %v", err, g.Describe().Timeout)

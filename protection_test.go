@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
@@ -20,31 +19,12 @@ import (
 func ratePerSecond(n float64) ratelimit.Rate { return ratelimit.Rate{Tokens: n, Per: time.Second} }
 
 func TestAProtectionNamesFieldValueAndFix(t *testing.T) {
-	const address, source = `; allowed: host:port, for example "0.0.0.0:8080"`,
-		`, or "header:NAME", for example "header:X-Tenant"`
-	here := []string{"http://127.0.0.1:9000"}
+	const source = `, or "header:NAME", for example "header:X-Tenant"`
 	for _, row := range []struct {
 		change func(*inbound.Protection)
 		want   string
 	}{
 		{func(p *inbound.Protection) { p.Timeout = -1 }, "timeout: -1ns is out of range; allowed: 0s to 24h"},
-		{func(p *inbound.Protection) { p.Listen, p.Upstreams = "8080", here }, `listen: "8080" is not an address` + address},
-		{func(p *inbound.Protection) {
-			p.Listen, p.Upstreams = ":http", here
-		}, `listen: ":http" is not an address` + address},
-		{func(p *inbound.Protection) {
-			p.Listen, p.Upstreams = ":65536", here
-		}, `listen: ":65536" is not an address` + address},
-		{func(p *inbound.Protection) {
-			p.Listen = ":8080"
-		}, `listen: has no upstreams behind it; for example upstreams: ["http://127.0.0.1:9000"]`},
-		{func(p *inbound.Protection) {
-			p.Upstreams = []string{"orders:80"}
-		}, `upstreams[0]: "orders:80" is not a base URL; allowed: http, https or h2c with a host, for example ` +
-			`"http://payments:8080"`},
-		{func(p *inbound.Protection) {
-			p.Routes = []core.Route{{Path: "/a"}, {}}
-		}, "routes[1]: matches every request; give it a host, a path or both"},
 		{func(p *inbound.Protection) {
 			p.TrustedPeers = []string{"10.0.0.0/8", "lb"}
 		}, `trustedPeers[1]: "lb" is not an address; allowed: an IP address or a CIDR, for example 10.0.0.0/8`},
@@ -62,23 +42,11 @@ func TestAProtectionNamesFieldValueAndFix(t *testing.T) {
 			p.Caller = "header:X\r\nY: z"
 		}, `caller: "header:X\r\nY: z" is not known; allowed: ip, mtls, token` + source},
 		{func(p *inbound.Protection) {
-			p.Caller, p.Listen, p.Upstreams = "mtls", ":8080", here
-		}, "caller: mtls needs client certificates; set tls.clientCA"},
-		{func(p *inbound.Protection) {
 			p.Caller = "token"
 		}, "caller: token needs authentication; set authentication.bearerTokens"},
 		{func(p *inbound.Protection) {
 			p.Caller, p.Authentication = "token", inbound.Authentication{Disabled: true, BearerTokens: "tokens"}
 		}, "caller: token needs authentication; set authentication.bearerTokens"},
-		{func(p *inbound.Protection) {
-			p.TLS = inbound.TLS{Certificate: "a"}
-		}, "tls.key: is missing; set certificate and key together"},
-		{func(p *inbound.Protection) {
-			p.TLS = inbound.TLS{Key: "a"}
-		}, "tls.certificate: is missing; set certificate and key together"},
-		{func(p *inbound.Protection) {
-			p.TLS = inbound.TLS{ClientCA: "a"}
-		}, "tls.certificate: is missing; set certificate and key together"},
 		{func(p *inbound.Protection) {
 			p.Priority.Header = "a b"
 		}, `priority.header: "a b" is not the name of a header; for example Abate-Priority`},
@@ -179,12 +147,6 @@ func TestProtectionsThatAreFine(t *testing.T) {
 		RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(0)}, Cost: 5},
 	}
 	full := inbound.Protection{
-		Listen:    "[::1]:0",
-		Upstreams: []string{"h2c://a"},
-		Routes:    []core.Route{{Path: "/"}},
-		TLS: inbound.TLS{
-			Certificate: "a", Key: "b", ClientCA: "c",
-		},
 		TrustedPeers: []string{"::1", "10.1.2.3/8", "fe80::/10"},
 		Caller:       "mtls",
 		Timeout:      24 * time.Hour,
@@ -212,10 +174,10 @@ func TestProtectionsThatAreFine(t *testing.T) {
 
 func TestEveryMistakeOfAProtectionIsTold(t *testing.T) {
 	p := inbound.Protection{
-		Listen: "x", Caller: "y", Timeout: -1, TrustedPeers: []string{"z"}, RateLimit: inbound.ArrivalLimit{Key: "q"},
+		Caller: "y", Timeout: -1, TrustedPeers: []string{"z"}, RateLimit: inbound.ArrivalLimit{Key: "q"},
 	}
 	err := p.Validate()
-	for _, path := range []string{"timeout", "listen", "trustedPeers[0]", "caller", "rateLimit.key"} {
+	for _, path := range []string{"timeout", "trustedPeers[0]", "caller", "rateLimit.key"} {
 		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+path+": ") {
 			t.Errorf("nothing about %s in:\n%v", path, err)
 		}
@@ -245,7 +207,7 @@ func TestProtectionsDefaultsAreWrittenOutOnce(t *testing.T) {
 		t.Errorf("what was set is now %+v", got)
 	}
 	off := inbound.Protection{}.WithDefaults()
-	if off.RateLimit.Enabled() || off.Shed.Enabled() || off.Idempotency.Enabled() || off.TLS.Enabled() ||
+	if off.RateLimit.Enabled() || off.Shed.Enabled() || off.Idempotency.Enabled() ||
 		off.Authentication.Enabled() {
 		t.Errorf("defaults switch something on: %+v", off)
 	}
@@ -261,8 +223,6 @@ func TestIneffectiveNamesWhatDoesNothingAtAGate(t *testing.T) {
 		p     inbound.Protection
 		paths string
 	}{
-		{"no listen", inbound.Protection{Upstreams: []string{"http://a"}, Routes: []core.Route{{Path: "/"}},
-			TLS: inbound.TLS{Certificate: "a", Key: "b"}}, "upstreams routes tls"},
 		{"nobody is trusted", inbound.Protection{Caller: "header:A", Priority: inbound.PriorityRule{Header: "B"},
 			RateLimit: inbound.ArrivalLimit{Config: ratelimit.Config{Limit: ratePerSecond(1)}, Key: "header:C"}},
 			"caller priority.header rateLimit.key"},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
@@ -61,19 +60,6 @@ func TestValidateNamesFieldValueAndFix(t *testing.T) {
 			p.RetryMethods = []string{"post"}
 		}, `retryMethods[0]: "post" is no method; allowed: upper-case HTTP methods, for example PUT, and full names of ` +
 			`gRPC methods, for example "/shop.Payment/Get"`},
-		{func(p *abate.Policy) {
-			p.Upstreams = []string{"payments:8080"}
-		}, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example ` +
-			`"http://payments:8080"`},
-		{func(p *abate.Policy) {
-			p.Routes = []core.Route{{}}
-		}, "routes[0]: matches every request; give it a host, a path or both"},
-		{func(p *abate.Policy) {
-			p.Routes = []core.Route{{Path: "pay"}}
-		}, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
-		{func(p *abate.Policy) {
-			p.Routes = []core.Route{{Host: "http://x"}}
-		}, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
 		{func(p *abate.Policy) {
 			p.Pacing.PerSecond = math.NaN()
 		}, "pacing.perSecond: NaN is out of range; allowed: 0.01 to 1000000"},

@@ -173,9 +173,8 @@ func (g *Guard) replace(now time.Duration, edit func()) (before, next *settings,
 // clone cuts the policy loose from the caller's slices.
 func (p Policy) clone() Policy {
 	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
-	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	p.RetryMethods = slices.Clone(p.RetryMethods)
 	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
-	p.Kafka = p.Kafka.Clone()
 	return p
 }
 

@@ -4,14 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/hedge"
 	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/ratelimit"
-	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/retry"
 	"github.com/abate-go/abate/policy/throttle"
 )
@@ -19,11 +17,11 @@ import (
 // Retry is the retry part of a Policy. Its keys stand at the top level of a service in the policy file.
 type Retry = retry.Config
 
-// Policy is everything one guard needs to know: the twin of one service in the policy file, field for key. The zero
-// Policy is a plain pass-through; DefaultPolicy is where the policy file starts from. A part is off while its Config is
-// zero, but for two: a policy that asks for retries or hedges gets DefaultPolicy's budget and circuit breaker, unless
-// it says otherwise: with a Config of its own, or with Disabled: true. Copy and change it freely; New and Guard.Update
-// take their own copy.
+// Policy is everything one guard needs to know: the twin of what the policy file says of it, field for key. What the
+// file says of a service beside that is in package policyfile. The zero Policy is a plain pass-through; DefaultPolicy
+// is where the policy file starts from. A part is off while its Config is zero, but for two: a policy that asks for
+// retries or hedges gets DefaultPolicy's budget and circuit breaker, unless it says otherwise: with a Config of its
+// own, or with Disabled: true. Copy and change it freely; New and Guard.Update take their own copy.
 type Policy struct {
 	// Timeout bounds the whole call: waiting for admission, all attempts and all back-off. Of a gRPC call it is the
 	// deadline, of which the service hears in grpc-timeout: a stream ends at it too. 0 means that only the caller's
@@ -76,19 +74,6 @@ type Policy struct {
 	Hedge hedge.Config `yaml:"hedge"`
 	// Fallback is the degraded answer of the HTTP client when the call fails. In Go code use DoWithFallback.
 	Fallback Fallback `yaml:"fallback"`
-
-	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
-	OutlierDetection balance.Config `yaml:"outlierDetection"`
-
-	// Kafka says what a consumer in front of the service does with messages that fail: retry topics, the dead-letter
-	// topic, the drain after an outage. See adapter/abatekafka.
-	Kafka redelivery.Config `yaml:"kafka"`
-
-	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
-	// to one of their hosts belongs to this service. The proxy balances over them.
-	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
-	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
-	Routes []Route `yaml:"routes"`
 
 	// Classify judges an error that Do's function returned; nil takes every error as a retryable failure. Marks
 	// (Permanent, Ignore, RetryAfter) and the caller's cancellation go before it. Not in the policy file.
@@ -165,14 +150,6 @@ type Fallback struct {
 // Enabled reports whether there is an answer to give.
 func (f Fallback) Enabled() bool { return !f.Disabled && f.Status != 0 }
 
-// Route says which requests belong to a service.
-type Route struct {
-	// Host to match, without scheme; the port counts when it is given. Empty matches every host.
-	Host string `yaml:"host" example:"api.example.com"`
-	// Path is the prefix to match, on whole segments. Empty matches every path.
-	Path string `yaml:"path" example:"/payments"`
-}
-
 // DefaultPolicy is storm-safe: 3 retries with exponential back-off from 100 ms (×2, 10 s cap, full jitter), retries and
 // hedges together at most 10 % of first attempts plus a reserve of 10, and a circuit breaker that opens at 50 %
 // failures of at least 20 attempts in 10 s. It sets no timeout: how long an answer may take, only you know. Fields left
@@ -182,8 +159,6 @@ func DefaultPolicy() Policy {
 		Retry:          Retry{MaxRetries: 3},
 		RetryBudget:    budget.Config{Kind: budget.Ratio, Ratio: 0.1, Reserve: 10},
 		CircuitBreaker: breaker.Config{FailureRateThreshold: 0.5, RampUp: 2 * time.Second},
-
-		OutlierDetection: balance.Config{ConsecutiveFailures: 5},
 	}
 }
 
@@ -246,8 +221,6 @@ func (p Policy) WithDefaults() Policy {
 	p.Pacing = p.Pacing.WithDefaults()
 	p.Throttle = p.Throttle.WithDefaults()
 	p.Hedge = p.Hedge.WithDefaults()
-	p.OutlierDetection = p.OutlierDetection.WithDefaults()
-	p.Kafka = p.Kafka.WithDefaults()
 	if p.Fallback.Status != 0 && p.Fallback.ContentType == "" {
 		p.Fallback.ContentType = "application/json"
 	}

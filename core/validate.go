@@ -27,11 +27,6 @@ func (p Policy) Validate() error {
 	v.betweenFields(p, p.WithDefaults())
 	v.Rate("rateLimit.limit", p.RateLimit.Limit)
 	v.lists(p)
-	v.kafka(p.Kafka)
-	v.Upstreams(p.Upstreams)
-	for i, r := range p.Routes {
-		v.Route(i, r.Host, r.Path)
-	}
 	for i, name := range p.Fallback.Identity {
 		if !check.IsToken(name) {
 			v.Add(fmt.Sprintf("fallback.identity[%d]", i), strconv.Quote(name)+" is not the name of a header",
@@ -65,9 +60,6 @@ func (v *validator) betweenFields(p, full Policy) {
 		v.Add("circuitBreaker.slidingWindow", fmt.Sprintf("holds %d calls, fewer than minimumNumberOfCalls %d", n,
 			c.MinimumNumberOfCalls), "raise it or lower the minimum")
 	}
-	o := p.OutlierDetection
-	v.Below("outlierDetection.baseEjectionTime", o.BaseEjectionTime, "maxEjectionTime", o.MaxEjectionTime,
-		"lower it or raise maxEjectionTime")
 	if p.Hedge.Enabled() {
 		v.Below("hedge.delay", p.Hedge.Delay, "attemptTimeout", p.AttemptTimeout,
 			"the hedge would never be sent: lower it or raise attemptTimeout")
@@ -114,7 +106,6 @@ func (p Policy) Ineffective() error {
 		v.Idle("fallback.shared", f.Shared, fix)
 		v.Idle("fallback.identity", len(f.Identity) > 0, fix)
 	}
-	v.idleKafka(p.Kafka)
 	return v.Join()
 }
 

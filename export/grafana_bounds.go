@@ -3,8 +3,6 @@ package export
 import (
 	"math"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -40,8 +38,8 @@ func (l limit) thresholds() fieldThresholds {
 
 // bound is where the limit of a panel comes from: the policy of a service, what protects it, or always the same.
 type bound struct {
-	guard func(*abate.Policy) limit
-	gate  func(*inbound.Protection) limit
+	guard func(*policyfile.Policy) limit
+	gate  func(*policyfile.Protection) limit
 	fixed limit
 }
 
@@ -49,14 +47,14 @@ func (b bound) set() bool { return b.guard != nil || b.gate != nil || b.fixed !=
 
 // boundaries are the policies that limits come from, with every default written out.
 type boundaries struct {
-	defaults abate.Policy
+	defaults policyfile.Policy
 	services []policyfile.Service
 	protect  []policyfile.Protected
 }
 
 func newBoundaries(file *policyfile.File) *boundaries {
 	if file == nil {
-		return &boundaries{defaults: abate.DefaultPolicy().WithDefaults()}
+		return &boundaries{defaults: policyfile.DefaultPolicy().WithDefaults()}
 	}
 	b := &boundaries{defaults: file.Defaults.WithDefaults()}
 	for _, s := range file.Services {
@@ -77,7 +75,7 @@ func (b *boundaries) base(of bound) limit {
 	case of.gate != nil && len(b.protect) > 0:
 		return of.gate(&b.protect[0].Protection)
 	case of.gate != nil:
-		none := inbound.Protection{}.WithDefaults()
+		none := policyfile.Protection{}.WithDefaults()
 		return of.gate(&none)
 	}
 	return of.fixed
@@ -119,14 +117,14 @@ func (b *boundaries) overrides(of bound) []fieldOverride {
 }
 
 // shareLimit is for the share of retries among attempts: yellow for DependencyDegraded, red for HighRetryRate.
-func shareLimit(p *abate.Policy) limit {
+func shareLimit(p *policyfile.Policy) limit {
 	x := extraOf("", p, clockwork{1})
 	return limit{warn: rounded(x.many() / 2), bad: rounded(x.many())}
 }
 
 // timesLimit is for attempts per call: yellow and red as RequestAmplification is a warning and critical. Under a budget
 // that only time fills the warning depends on the load.
-func timesLimit(p *abate.Policy) limit {
+func timesLimit(p *policyfile.Policy) limit {
 	x := extraOf("", p, clockwork{1})
 	if x.bound() == 0 {
 		return limit{}
@@ -142,7 +140,7 @@ func timesLimit(p *abate.Policy) limit {
 func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
 // failingLimit is for the share of attempts that fail: red where the circuit opens.
-func failingLimit(p *abate.Policy) limit {
+func failingLimit(p *policyfile.Policy) limit {
 	if at := p.CircuitBreaker.FailureRateThreshold; p.CircuitBreaker.Enabled() && at > 0 {
 		return limit{warn: rounded(at / 5), bad: at}
 	}
@@ -150,12 +148,12 @@ func failingLimit(p *abate.Policy) limit {
 }
 
 // patienceLimit is for how long calls take: red where they are cut off.
-func patienceLimit(p *abate.Policy) limit {
+func patienceLimit(p *policyfile.Policy) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
 // waitLimit is for the wait for a token of the pacing: red where attempts are refused.
-func waitLimit(p *abate.Policy) limit {
+func waitLimit(p *policyfile.Policy) limit {
 	if !p.Pacing.Enabled() {
 		return limit{}
 	}
@@ -163,7 +161,7 @@ func waitLimit(p *abate.Policy) limit {
 }
 
 // handlerLimit is for how long the handler of a message has been running: red where its context ends.
-func handlerLimit(p *abate.Policy) limit {
+func handlerLimit(p *policyfile.Policy) limit {
 	if !p.Kafka.Enabled() {
 		return limit{}
 	}
@@ -171,18 +169,18 @@ func handlerLimit(p *abate.Policy) limit {
 }
 
 // queueLimit is for the wait at the gate. Without queueTarget the gate measures its own.
-func queueLimit(p *inbound.Protection) limit {
+func queueLimit(p *policyfile.Protection) limit {
 	return limit{warn: p.Shed.QueueTarget.Seconds(), bad: p.Shed.QueueInterval.Seconds()}
 }
 
 // answerLimit is for how long the service takes: red where the gate gives requests up.
-func answerLimit(p *inbound.Protection) limit {
+func answerLimit(p *policyfile.Protection) limit {
 	return limit{warn: rounded(p.Timeout.Seconds() / 2), bad: p.Timeout.Seconds()}
 }
 
 // arrivingLimit is for retries among arriving requests: yellow where answers ask callers to stop, as for
 // ArrivingRetries.
-func arrivingLimit(p *inbound.Protection) limit {
+func arrivingLimit(p *policyfile.Protection) limit {
 	at := p.Shed.MaxRetryShare
 	if at == 0 {
 		at = 0.1
@@ -191,6 +189,6 @@ func arrivingLimit(p *inbound.Protection) limit {
 }
 
 // cpuLimit is for the processor time in use: red where requests are refused.
-func cpuLimit(p *inbound.Protection) limit {
+func cpuLimit(p *policyfile.Protection) limit {
 	return limit{warn: rounded(p.Shed.CPU * 0.8), bad: p.Shed.CPU}
 }

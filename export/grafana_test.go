@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/export"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policyfile"
@@ -410,7 +409,7 @@ func TestDashboardOptionsThatGrafanaRefuses(t *testing.T) {
 
 func TestThresholdsThatAreNoNumbersAreAnError(t *testing.T) {
 	for _, ratio := range []float64{math.NaN(), math.Inf(1)} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.RetryBudget = budget.Config{Kind: budget.Ratio, Ratio: ratio}
 		file := &policyfile.File{Name: "by hand", Services: []policyfile.Service{{Name: "a", Policy: p}}}
 		if _, err := export.Grafana(file, export.GrafanaOptions{}); err == nil ||
@@ -426,10 +425,10 @@ func TestServicesAreFoundWhateverTheirNames(t *testing.T) {
 	for _, name := range []string{
 		"payment-service", `a"b\c`, "{{service}}", "$service", "süd <&>", " ", "\u2028", "\xff\xfe",
 	} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.CircuitBreaker.FailureRateThreshold = 0.25
 		file := &policyfile.File{
-			Name: "policy.yaml", Defaults: abate.DefaultPolicy(), Services: []policyfile.Service{{Name: name, Policy: p}},
+			Name: "policy.yaml", Defaults: policyfile.DefaultPolicy(), Services: []policyfile.Service{{Name: name, Policy: p}},
 		}
 		d, _ := draw(t, file, export.GrafanaOptions{Title: name})
 		overrides := d.panel(t, "Attempts that fail, by service").FieldConfig.Overrides

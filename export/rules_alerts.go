@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policyfile"
@@ -84,7 +82,7 @@ func (a alert) rule(t clockwork, base *url.URL) rule {
 }
 
 // ofPolicy are the alerts about calls under a policy, which has its defaults written out. service matches their series.
-func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
+func ofPolicy(service string, p policyfile.Policy, t clockwork) []alert {
 	var list []alert
 	x := extraOf(service, &p, t)
 	if x.retries > 0 {
@@ -118,7 +116,7 @@ func ofPolicy(service string, p abate.Policy, t clockwork) []alert {
 
 // ofProtection are the alerts about what arrives under a protection, which has its defaults written out. service
 // matches its series.
-func ofProtection(service string, p inbound.Protection, t clockwork) []alert {
+func ofProtection(service string, p policyfile.Protection, t clockwork) []alert {
 	var list []alert
 	if p.Shed.Enabled() {
 		list = append(list, arrivingRetries(service, &p))

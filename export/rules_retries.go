@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/budget"
+	"github.com/abate-go/abate/policyfile"
 )
 
 // extra is what a policy lets retries and hedges add to the first attempts.
@@ -31,14 +31,14 @@ const leastBank, mostBank = 10, 100
 const slack = 1.1
 
 // extraOf reads a policy that has its defaults written out.
-func extraOf(service string, p *abate.Policy, t clockwork) *extra {
+func extraOf(service string, p *policyfile.Policy, t clockwork) *extra {
 	x := &extra{service: service, retries: float64(p.MaxRetries)}
 	if p.Hedge.Enabled() {
 		x.hedges = float64(p.Hedge.MaxHedges)
 	}
 	b := p.RetryBudget
 	if !b.Enabled() {
-		b = abate.DefaultPolicy().RetryBudget.WithDefaults()
+		b = policyfile.DefaultPolicy().RetryBudget.WithDefaults()
 	}
 	switch b.Kind {
 	case budget.Tokens:

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/pacing"
+	"github.com/abate-go/abate/policyfile"
 )
 
 // concurrency alerts on calls that pile up: in a bulkhead that is nearly full, or without one far above what is usual.
-func concurrency(service string, p *abate.Policy, t clockwork) alert {
+func concurrency(service string, p *policyfile.Policy, t clockwork) alert {
 	a := alert{name: "ConcurrencySpike", severity: warning, lasts: 2 * time.Minute}
 	if p.Bulkhead.Enabled() {
 		// Each instance has a bulkhead of its own and refuses on its own. A full one must not be hidden by fifty that
@@ -36,7 +35,7 @@ func concurrency(service string, p *abate.Policy, t clockwork) alert {
 // circuitOpen alerts on a circuit that does not close again. The state is looked for over a window, in which a circuit
 // that opens after every probe is seen open; one that was open for a moment is seen for a window too, and so lasts is
 // longer by that. A service that comes back may be half-open and open again for two waits.
-func circuitOpen(service string, p *abate.Policy) alert {
+func circuitOpen(service string, p *policyfile.Policy) alert {
 	a := alert{
 		name:     "CircuitBreakerOpen",
 		severity: critical,
@@ -126,7 +125,7 @@ func letterFlood(service string) alert {
 
 // arrivingRetries alerts on a storm that others make. A gate that has had fewer than two requests a second asks nobody
 // to stop.
-func arrivingRetries(service string, p *inbound.Protection) alert {
+func arrivingRetries(service string, p *policyfile.Protection) alert {
 	return alert{
 		name: "ArrivingRetries", severity: warning, lasts: 2 * time.Minute,
 		expr: fmt.Sprintf("abate:arriving_retries:ratio_rate1m{%[1]s} > %[2]s\nand abate:arrivals:rate1m{%[1]s} > 2",

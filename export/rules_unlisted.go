@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -37,7 +36,7 @@ func unlisted(file *policyfile.File, t clockwork) []alert {
 	for i := range list {
 		list[i].text += " The policy file does not list {{ $labels.service }}: the thresholds are those of defaults."
 	}
-	gate := inbound.DefaultProtection()
+	gate := policyfile.DefaultProtection()
 	gate.Idempotency.Methods = []string{"POST"} // a gate made in Go may keep keys; without, it has no such series
 	arriving := ofProtection(othersThan(gates), gate.WithDefaults(), t)
 	for i := range arriving {

@@ -151,7 +151,8 @@ func TestTheFileSaysWhomItIsAbout(t *testing.T) {
 }
 
 func TestDefaultsThatAreNoPolicyAreAnError(t *testing.T) {
-	file := &policyfile.File{Name: "made.go", Defaults: abate.Policy{AttemptTimeout: -time.Second}}
+	defaults := policyfile.Policy{Policy: abate.Policy{AttemptTimeout: -time.Second}}
+	file := &policyfile.File{Name: "made.go", Defaults: defaults}
 	if _, err := export.PrometheusRules(file, export.RulesOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "made.go: defaults: ") {
 		t.Error(err)

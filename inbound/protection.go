@@ -4,40 +4,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/shed"
 )
 
-// Protection is everything one Gate needs to know: the twin of one entry of protect in the policy file, field for key.
-// The zero Protection lets everything pass; DefaultProtection is where the policy file starts from. A part is off while
-// its Config is zero.
+// Protection is everything one Gate needs to know: the twin of what the policy file says of it under protect, field for
+// key. What the file says of an entry beside that is in package policyfile. The zero Protection lets everything pass;
+// DefaultProtection is where the policy file starts from. A part is off while its Config is zero.
 type Protection struct {
-	// Listen is the address on which the proxy takes the requests of this service. Several entries may share one: the
-	// routes then say which is meant. The Go library does not need it.
-	Listen string `yaml:"listen" example:"0.0.0.0:8080"`
-	// Upstreams are the base URLs of the service itself, to which the proxy hands what it admits: http, https or h2c, one
-	// per endpoint.
-	Upstreams []string `yaml:"upstreams" example:"[\"http://127.0.0.1:9000\"]"`
-	// Routes choose this entry among those with the same listen, by host and path prefix; the longest prefix wins. An
-	// entry without routes takes what no other takes.
-	Routes []core.Route `yaml:"routes"`
-	// AmbiguousPaths says what the proxy does with a path that two servers may read in two ways: . and .. between slashes,
-	// //, escaped slashes, backslashes, semicolons, control characters, escapes of escapes, bytes that are not UTF-8, and
-	// upper case that decides between routes. refuse answers 400. normalize resolves dots and //, matches and sends that
-	// form, and leaves the rest as it is. keep matches and sends what came. Empty means refuse where a caller at the same
-	// listen has to prove who it is, else normalize; entries with the same listen share the strictest.
-	AmbiguousPaths string `yaml:"ambiguousPaths" enum:"refuse|normalize|keep" example:"refuse"`
-	// IdentityHeaders says what the proxy does with headers in which other proxies tell services who a user is
-	// (Remote-User, X-Auth-Request-User, X-Client-Cert, X-SSL-Client-S-DN, X-Amzn-Oidc-Data and their like;
-	// docs/headers.md lists them), when they come from a peer that is not in trustedPeers: remove takes them off, keep
-	// passes them on. Headers X-Forwarded-... of such peers are taken off in any case. Empty means remove where a caller
-	// at the same listen has to prove who it is, else keep.
-	IdentityHeaders string `yaml:"identityHeaders" enum:"remove|keep" example:"remove"`
-	// TLS is how the proxy speaks to callers on listen. Not set: without TLS. Entries with the same listen share it.
-	TLS TLS `yaml:"tls"`
-
 	// Timeout bounds how long a request may take, from its arrival. A caller's own deadline counts if it is earlier. 0
 	// means that only the caller's counts.
 	Timeout time.Duration `yaml:"timeout" range:"0s..24h" example:"2s"`
@@ -76,20 +51,6 @@ type Protection struct {
 	// is as if the keys could not be reached. Not in the policy file.
 	Store idempotency.Store `yaml:"-"`
 }
-
-// TLS is a server's side of TLS.
-type TLS struct {
-	// Certificate is the path of a PEM file with the certificate chain. It is read again when it changes.
-	Certificate string `yaml:"certificate" example:"/etc/abate/tls.crt"`
-	// Key is the path of the PEM file with its private key.
-	Key string `yaml:"key" example:"/etc/abate/tls.key"`
-	// ClientCA is the path of a PEM file with the authorities whose client certificates are accepted. Set, every caller
-	// needs one: mutual TLS.
-	ClientCA string `yaml:"clientCA" example:"/etc/abate/ca.crt"`
-}
-
-// Enabled reports whether there is a certificate to show.
-func (t TLS) Enabled() bool { return t.Certificate != "" }
 
 // Authentication says which callers are known.
 type Authentication struct {
@@ -140,27 +101,13 @@ func DefaultProtection() Protection {
 
 // Authenticates reports whether callers have to prove who they are.
 func (p Protection) Authenticates() bool {
-	return p.Authentication.Enabled() || p.TLS.ClientCA != "" || p.Caller == "mtls" || p.Caller == "token"
+	return p.Authentication.Enabled() || p.Caller == "mtls" || p.Caller == "token"
 }
 
 // WithDefaults returns the protection with every default written out, as a gate uses it. It is idempotent.
 func (p Protection) WithDefaults() Protection {
 	if p.Caller == "" {
 		p.Caller = "ip"
-	}
-	switch {
-	case p.AmbiguousPaths != "":
-	case p.Authenticates():
-		p.AmbiguousPaths = "refuse"
-	default:
-		p.AmbiguousPaths = "normalize"
-	}
-	switch {
-	case p.IdentityHeaders != "":
-	case p.Authenticates():
-		p.IdentityHeaders = "remove"
-	default:
-		p.IdentityHeaders = "keep"
 	}
 	if p.Priority.Header == "" {
 		p.Priority.Header = "Abate-Priority"
@@ -182,7 +129,6 @@ func (p Protection) WithDefaults() Protection {
 
 // clone cuts the protection loose from the caller's slices.
 func (p Protection) clone() Protection {
-	p.Upstreams, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Routes)
 	p.TrustedPeers, p.Idempotency.Methods = slices.Clone(p.TrustedPeers), slices.Clone(p.Idempotency.Methods)
 	return p
 }

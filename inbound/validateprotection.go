@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"fmt"
-	"net"
 	"reflect"
 	"strconv"
 	"strings"
@@ -19,10 +18,6 @@ type protectionValidator struct{ check.Errors }
 func (p Protection) Validate() error {
 	var v protectionValidator
 	v.Walk("", reflect.ValueOf(p))
-	v.Upstreams(p.Upstreams)
-	for i, r := range p.Routes {
-		v.Route(i, r.Host, r.Path)
-	}
 	v.arriving(p)
 	v.limits(p, p.WithDefaults())
 	return v.Join()
@@ -51,12 +46,6 @@ func (v *protectionValidator) limits(p, full Protection) {
 
 // arriving checks the words and names of a protection.
 func (v *protectionValidator) arriving(p Protection) {
-	if _, port, err := net.SplitHostPort(p.Listen); p.Listen != "" && (err != nil || !isPort(port)) {
-		v.Add("listen", strconv.Quote(p.Listen)+" is not an address", `allowed: host:port, for example "0.0.0.0:8080"`)
-	}
-	if p.Listen != "" && len(p.Upstreams) == 0 {
-		v.Add("listen", "has no upstreams behind it", `for example upstreams: ["http://127.0.0.1:9000"]`)
-	}
 	for i, text := range p.TrustedPeers {
 		if _, ok := parsePrefix(text); !ok {
 			v.Add(fmt.Sprintf("trustedPeers[%d]", i), strconv.Quote(text)+" is not an address",
@@ -69,15 +58,6 @@ func (v *protectionValidator) arriving(p Protection) {
 		v.Add("priority.header", strconv.Quote(h)+" is not the name of a header", "for example Abate-Priority")
 	}
 	v.keys(p.Idempotency)
-	switch t := p.TLS; {
-	case t.Certificate == "" && (t.Key != "" || t.ClientCA != ""):
-		v.Add("tls.certificate", "is missing", "set certificate and key together")
-	case t.Certificate != "" && t.Key == "":
-		v.Add("tls.key", "is missing", "set certificate and key together")
-	}
-	if p.Caller == "mtls" && p.Listen != "" && p.TLS.ClientCA == "" { // a Go service's server is its own
-		v.Add("caller", "mtls needs client certificates", "set tls.clientCA")
-	}
 	if p.Caller == "token" && !p.Authentication.Enabled() {
 		v.Add("caller", "token needs authentication", "set authentication.bearerTokens")
 	}
@@ -86,14 +66,6 @@ func (v *protectionValidator) arriving(p Protection) {
 // Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
 func (p Protection) Ineffective() error {
 	var v protectionValidator
-	if p.Listen == "" {
-		const fix = "set listen, for example listen: 0.0.0.0:8080; in Go programs remove it"
-		v.Idle("upstreams", len(p.Upstreams) > 0, fix)
-		v.Idle("routes", len(p.Routes) > 0, fix)
-		v.Idle("tls", p.TLS.Enabled(), fix)
-		v.Idle("ambiguousPaths", p.AmbiguousPaths != "", fix)
-		v.Idle("identityHeaders", p.IdentityHeaders != "", fix)
-	}
 	if len(p.TrustedPeers) == 0 {
 		const fix = "say whose headers are believed in trustedPeers, for example trustedPeers: [10.0.0.0/8]"
 		v.Idle("caller", strings.HasPrefix(p.Caller, "header:"), fix)
@@ -173,9 +145,4 @@ func (v *protectionValidator) source(path, word string, known ...string) {
 	}
 	v.Add(path, strconv.Quote(word)+" is not known", "allowed: "+strings.Join(known,
 		", ")+`, or "header:NAME", for example "header:X-Tenant"`)
-}
-
-func isPort(s string) bool {
-	n, err := strconv.Atoi(s)
-	return err == nil && n >= 0 && n <= 65535
 }

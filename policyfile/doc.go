@@ -31,8 +31,9 @@
 // left out is inherited, key by key inside sections too; a list replaces the inherited one. The file may be wrapped in
 // a Kubernetes ConfigMap, and positions then point into the outer file. Anchors, aliases and merge keys (<<) work; keys
 // of the top level that begin with x- are not looked at, so that anchors have a place to stand. The keys and their
-// limits are the fields of abate.Policy, inbound.Protection and Redis, and their tags; Schema is the same as a JSON
-// Schema.
+// limits are the fields of Policy, Protection and Redis, and their tags; Schema is the same as a JSON Schema. Policy
+// and Protection hold what a guard or a gate is made of, abate.Policy and inbound.Protection, and beside it what nobody
+// but the reader of a file acts on: the proxy, or a consumer of messages.
 //
 // Cost: a file of 10 services takes well under a millisecond to check. Set.Guard, Set.Match and Set.Entrance are map
 // look-ups without a lock for services that the file lists, and allocate nothing.

@@ -14,7 +14,7 @@ type Entrance struct {
 	Gate *inbound.Gate
 	// Protection is that of the file by which the entrance was found, every default written out. It is shared: do not
 	// change it. The gate may follow a newer one already.
-	Protection *inbound.Protection
+	Protection *Protection
 	// Destination is the service itself: its guard lets everything pass, and its policy has only the upstreams.
 	Destination
 }
@@ -22,9 +22,9 @@ type Entrance struct {
 // protected is one entry of protect in force. It is immutable.
 type protected struct {
 	gate  *inbound.Gate
-	full  *inbound.Protection // every default written out
-	local *abate.Guard        // of the way from here to the service
-	to    *abate.Policy       // its policy
+	full  *Protection  // every default written out
+	local *abate.Guard // of the way from here to the service
+	to    *Policy      // its policy
 }
 
 // Gate returns the gate of a service under protect.
@@ -34,6 +34,16 @@ func (s *Set) Gate(name string) (*inbound.Gate, bool) {
 		return nil, false
 	}
 	return p.gate, true
+}
+
+// Protection returns what the file has for a service under protect, every default written out. It is shared: do not
+// change it.
+func (s *Set) Protection(name string) (*Protection, bool) {
+	p := s.current.Load().protected[name]
+	if p == nil {
+		return nil, false
+	}
+	return p.full, true
 }
 
 // GateNames lists the services under protect in the order of the file.
@@ -77,13 +87,13 @@ type gateChange struct {
 
 // planGates makes the gates and local guards that t needs, and returns which of the existing ones have to change. It
 // changes none of them.
-func (s *Set) planGates(t *table) (changes []gateChange, local []change, problems []error) {
+func (s *Set) planGates(t *table) (changes []gateChange, problems []error) {
 	for i := range t.file.Protect {
-		name, p := t.file.Protect[i].Name, ownProtection(t.file.Protect[i].Protection)
+		name, p := t.file.Protect[i].Name, t.file.Protect[i].Protection.own()
 		for _, f := range s.hooks.Protection {
-			f(name, &p)
+			f(name, &p.Protection)
 		}
-		to := abate.Policy{Upstreams: p.Upstreams}
+		to := Policy{Upstreams: p.Upstreams}
 		full, fullTo := p.WithDefaults(), to.WithDefaults()
 		if p.IdentityHeaders == "" && t.file.authenticatesAt(p.Listen) {
 			full.IdentityHeaders = "remove"
@@ -91,19 +101,19 @@ func (s *Set) planGates(t *table) (changes []gateChange, local []change, problem
 		entry := &protected{full: &full, to: &fullTo}
 		var err error
 		if old := s.gates[name]; old == nil {
-			if entry.gate, err = inbound.NewGate(name, p); err == nil {
-				entry.local, err = abate.New(name+" (local)", to)
+			if entry.gate, err = inbound.NewGate(name, p.Protection); err == nil {
+				entry.local, err = abate.New(name+" (local)", abate.Policy{})
 			}
 		} else if err = p.Validate(); err != nil {
 			err = fmt.Errorf("policyfile: protection of %q: %w", name, err)
 		} else {
 			entry.gate, entry.local = old.gate, old.local
-			changes, local = append(changes, gateChange{old.gate, p}), append(local, change{old.local, to})
+			changes = append(changes, gateChange{old.gate, p.Protection})
 		}
 		problems = append(problems, err)
 		t.protected[name] = entry
 	}
-	return changes, local, problems
+	return changes, problems
 }
 
 // putGates has gates follow their new protections.

@@ -15,10 +15,10 @@ import (
 // what those left out from abate.DefaultPolicy; what one for connections left out from abate.ConnectionPolicy. Fields
 // that are still zero take the default that their comment names.
 type File struct {
-	Name           string       // as given to Parse
-	Defaults       abate.Policy // for services that the file does not list
-	Services       []Service    // in the order of the file
-	GatewayRetries bool         // whether a gateway in front of the services may retry too
+	Name           string    // as given to Parse
+	Defaults       Policy    // for services that the file does not list
+	Services       []Service // in the order of the file
+	GatewayRetries bool      // whether a gateway in front of the services may retry too
 	// what is done with doubtful paths of calls that go out: a word of PathRules; empty means normalize
 	AmbiguousPaths string
 	Protect        []Protected // what is received, in the order of the file
@@ -29,7 +29,7 @@ type File struct {
 type Service struct {
 	Name   string
 	Preset Preset // what it began with; empty means Calls
-	Policy abate.Policy
+	Policy Policy
 }
 
 // Limits of a policy file. More than this is a mistake, not a policy.
@@ -97,13 +97,13 @@ func (d *decoder) result(file *File) (*File, error) {
 }
 
 // Policy is the policy of a service, and whether the file lists it: one that it does not list has the defaults.
-func (f *File) Policy(service string) (p abate.Policy, listed bool) {
+func (f *File) Policy(service string) (p Policy, listed bool) {
 	for i := range f.Services {
 		if f.Services[i].Name == service {
-			return own(f.Services[i].Policy), true
+			return f.Services[i].Policy.own(), true
 		}
 	}
-	return own(f.Defaults), false
+	return f.Defaults.own(), false
 }
 
 func (d *decoder) read(data []byte) *File {
@@ -152,7 +152,7 @@ func (d *decoder) top(entries []strictyaml.Entry) *File {
 		protect, _ = d.Names(e.Value, "", "protect",
 			`for example {orders: {listen: "0.0.0.0:8080", upstreams: ["http://127.0.0.1:9000"]}}`)
 	}
-	defaults := entry{Policy: abate.DefaultPolicy()}
+	defaults := entry{Policy: DefaultPolicy()}
 	base := d.reader(policyShape, "", "defaults", values["defaults"].Key)
 	if e, ok := values["defaults"]; ok {
 		base.policy(&defaults, e.Value)
@@ -198,9 +198,9 @@ func (d *decoder) services(f *File, base *reader, entries []strictyaml.Entry) []
 	for _, e := range entries {
 		name, under, s := e.Key.Value, base, entry{Preset: d.presetOf(e.Value)}
 		if s.Preset == Connections {
-			under, s.Policy = builtIn, abate.ConnectionPolicy()
+			under, s.Policy = builtIn, Policy{Policy: abate.ConnectionPolicy()}
 		} else {
-			s.Policy = own(f.Defaults)
+			s.Policy = f.Defaults.own()
 		}
 		r := d.reader(policyShape, name, "", e.Key)
 		r.policy(&s, e.Value)

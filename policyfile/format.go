@@ -7,17 +7,19 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/shed"
 )
 
+// Format writes the effective policy of a guard as Policy.Format does, with what no guard looks at off.
+func Format(name string, p *abate.Policy) []byte { return (&Policy{Policy: *p}).Format(name) }
+
 // Format writes the effective policy as YAML under its name, every default written out. Keys that are not set, and
 // have no value that could be written, stand in comments, and so does why a section is off. Parse reads the text again,
 // under services, to a policy that behaves the same.
-func Format(name string, p *abate.Policy) []byte {
+func (p *Policy) Format(name string) []byte {
 	w := &writer{}
 	w.policy(name, "", p)
 	return []byte(w.b.String())
@@ -68,7 +70,7 @@ func (w *writer) line(s string) {
 }
 
 // policy writes one policy; without a preset the key is left out.
-func (w *writer) policy(name string, preset Preset, p *abate.Policy) {
+func (w *writer) policy(name string, preset Preset, p *Policy) {
 	full := entry{Preset: preset, Policy: *p}
 	if full.RetryBudget == (budget.Config{}) {
 		full.RetryBudget.Disabled = true // off; left out in a file it would be inherited
@@ -86,7 +88,7 @@ func (w *writer) policy(name string, preset Preset, p *abate.Policy) {
 	w.section(policyShape, reflect.ValueOf(full))
 }
 
-func (w *writer) protection(name string, p *inbound.Protection) {
+func (w *writer) protection(name string, p *Protection) {
 	full := *p
 	if full.Shed == (shed.Config{}) {
 		full.Shed.Disabled = true // off; left out in a file it would be on

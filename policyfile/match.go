@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/internal/pathform"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
@@ -77,7 +76,7 @@ func (x *index) add(to map[place]destination, p place, d destination) {
 	x.longest = max(x.longest, len(p.path))
 }
 
-func (x *index) addRoute(r core.Route, service string) {
+func (x *index) addRoute(r Route, service string) {
 	p, d := routePlace(r.Host, r.Path), destination{service, r.Host + r.Path}
 	x.add(x.routes, p, d)
 	x.add(x.folded, place{p.host, strings.ToLower(p.path)}, d)

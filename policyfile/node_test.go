@@ -6,7 +6,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -73,7 +72,7 @@ func TestAServiceHasItsPolicyOrTheDefaults(t *testing.T) {
 	if !listed || otherListed || pay.MaxRetries != 1 || other.MaxRetries != 4 {
 		t.Errorf("pay %v %d, mail %v %d", listed, pay.MaxRetries, otherListed, other.MaxRetries)
 	}
-	for _, p := range []abate.Policy{pay, other} {
+	for _, p := range []policyfile.Policy{pay, other} {
 		p.RetryOn[0] = "timeout"
 	}
 	if f.Services[0].Policy.RetryOn[0] != "reset" || f.Defaults.RetryOn[0] != "reset" {

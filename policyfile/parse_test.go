@@ -50,7 +50,7 @@ func TestEveryMistakeHasItsMessage(t *testing.T) {
 func TestTheIssuesSampleLoadsPlainAndInAConfigMap(t *testing.T) {
 	for _, path := range []string{"testdata/good/issue.yaml", "testdata/good/issue-configmap.yaml"} {
 		f := parseFile(t, path)
-		want := abate.DefaultPolicy()
+		want := policyfile.DefaultPolicy()
 		want.MaxRetries, want.InitialDelay, want.MaxDelay, want.Multiplier = 3, 100*time.Millisecond, 10*time.Second, 2
 		want.Jitter, want.JitterFactor = "factor", 0.5
 		same(t, "defaults", f.Defaults, want)
@@ -59,7 +59,7 @@ func TestTheIssuesSampleLoadsPlainAndInAConfigMap(t *testing.T) {
 		inventory.MaxRetries, inventory.MaxDelay = 5, 30*time.Second
 		notification.MaxRetries = 1
 		names := []string{"payment-service", "inventory-service", "notification-service"}
-		for i, want := range []abate.Policy{payment, inventory, notification} {
+		for i, want := range []policyfile.Policy{payment, inventory, notification} {
 			if f.Services[i].Name != names[i] {
 				t.Errorf("service %d is %q", i, f.Services[i].Name)
 			}
@@ -288,11 +288,11 @@ func TestFormatReadsBackAsTheSamePolicy(t *testing.T) {
 }
 
 func TestFormatOfOneServiceFitsUnderServices(t *testing.T) {
-	p := abate.DefaultPolicy()
+	p := policyfile.DefaultPolicy()
 	p.Upstreams, p.Fallback = []string{"http://a:1"}, core.Fallback{Status: 200, Body: "{\"x\": [1,\n2]}\u2028<&>"}
 	for _, name := range []string{"payments", "true", "~", "null", "8080", "a b", "with \"quotes\" and: colons", "größe"} {
 		p.Fallback.ContentType = name
-		text := "services:\n" + strings.ReplaceAll("\n"+string(policyfile.Format(name, &p)), "\n", "\n  ")
+		text := "services:\n" + strings.ReplaceAll("\n"+string(p.Format(name)), "\n", "\n  ")
 		f := parse(t, text)
 		if f.Services[0].Name != name {
 			t.Errorf("%q came back as %q", name, f.Services[0].Name)
@@ -302,26 +302,26 @@ func TestFormatOfOneServiceFitsUnderServices(t *testing.T) {
 }
 
 func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
-	everything := abate.DefaultPolicy()
+	everything := policyfile.DefaultPolicy()
 	everything.RetryOn, everything.RetryMethods = []string{"reset"}, []string{"PUT"}
 	everything.Bulkhead.MaxConcurrentCalls, everything.Hedge.Delay, everything.Fallback.Status = 1, time.Second, 200
 	for _, c := range []struct {
-		policy abate.Policy
+		policy policyfile.Policy
 		want   []string
 	}{
-		{abate.DefaultPolicy(),
+		{policyfile.DefaultPolicy(),
 			[]string{"# retryOn: not set (what the adapter retries)", "# retryMethods: not set (GET, HEAD, OPTIONS, TRACE)",
 				"retryBudget:", "circuitBreaker:", "bulkhead: # off: no maxConcurrentCalls", "hedge: # off: no delay or quantile",
 				"fallback: # off: no status", "kafka: # off: no tiers or delay"}},
-		{abate.Policy{}, []string{"retryBudget: # off: disabled", "circuitBreaker: # off: no threshold"}},
-		{abate.Policy{
+		{policyfile.Policy{}, []string{"retryBudget: # off: disabled", "circuitBreaker: # off: no threshold"}},
+		{policyfile.Policy{Policy: abate.Policy{
 			Hedge: hedge.Config{Disabled: true, Delay: time.Second}, CircuitBreaker: breaker.Config{Disabled: true},
-		},
+		}},
 			[]string{"circuitBreaker: # off: disabled", "hedge: # off: disabled"}},
 		{everything, []string{"retryOn: [reset]", "neverRetryOn: []", "retryMethods: [PUT]", "retryBudget:",
 			"circuitBreaker:", "bulkhead:", "hedge:", "fallback:"}},
 	} {
-		printed := string(policyfile.Format("a", &c.policy))
+		printed := string(c.policy.Format("a"))
 		lines := strings.Split(printed, "\n")
 		for _, want := range c.want {
 			if !slices.Contains(lines, "  "+want) {
@@ -329,7 +329,7 @@ func TestFormatSaysWhatIsNotSetAndWhyASectionIsOff(t *testing.T) {
 			}
 		}
 		back := parse(t, "services:\n  "+strings.ReplaceAll(printed, "\n", "\n  ")).Services[0].Policy
-		if got := policyfile.Format("a", &back); string(got) != printed {
+		if got := back.Format("a"); string(got) != printed {
 			t.Errorf("it came back as:\n%s\nfrom:\n%s", got, printed)
 		}
 		if b, p := back, c.policy; b.RetryBudget.Enabled() != p.RetryBudget.Enabled() ||
@@ -446,7 +446,7 @@ func samePrint(t testing.TB, first, second []byte) {
 }
 
 // same compares what can stand in a file; an empty list is as good as none.
-func same(t testing.TB, what string, got, want abate.Policy) {
+func same(t testing.TB, what string, got, want policyfile.Policy) {
 	t.Helper()
 	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
 		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)

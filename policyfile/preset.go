@@ -3,7 +3,6 @@ package policyfile
 import (
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
@@ -26,7 +25,7 @@ type entry struct {
 	// not apply). Empty means calls. Only services have this key, defaults does not.
 	Preset Preset `yaml:"preset" enum:"calls|connections" example:"connections"`
 
-	abate.Policy `yaml:",inline"`
+	Policy `yaml:",inline"`
 }
 
 // presetOf looks for the preset in a service that is read later, which is when its mistakes are reported.

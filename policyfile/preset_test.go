@@ -15,8 +15,8 @@ import (
 
 func TestAServiceForConnectionsBeginsWithTheConnectionPolicyAndNotWithTheDefaults(t *testing.T) {
 	f := parseFile(t, "testdata/good/preset.yaml")
-	want := abate.ConnectionPolicy()
-	policies := map[string]abate.Policy{}
+	want := policyfile.Policy{Policy: abate.ConnectionPolicy()}
+	policies := map[string]policyfile.Policy{}
 	presets := map[string]policyfile.Preset{}
 	for _, s := range f.Services {
 		policies[s.Name], presets[s.Name] = s.Policy, s.Preset
@@ -28,7 +28,7 @@ func TestAServiceForConnectionsBeginsWithTheConnectionPolicyAndNotWithTheDefault
 	if got := policies["cache"]; !reflect.DeepEqual(got.WithDefaults(), want.WithDefaults()) {
 		t.Errorf("cache, where the preset is not the first key\n got %+v\nwant %+v", got, want)
 	}
-	want = abate.ConnectionPolicy()
+	want = policyfile.Policy{Policy: abate.ConnectionPolicy()}
 	want.MaxRetries, want.AttemptTimeout = 0, time.Second
 	if got := policies["session-db"]; !reflect.DeepEqual(got.WithDefaults(), want.WithDefaults()) {
 		t.Errorf("session-db, where the preset is merged\n got %+v\nwant %+v", got, want)
@@ -88,7 +88,7 @@ func TestFormatWritesThePreset(t *testing.T) {
 	if head, _, _ := strings.Cut(text, "services:"); strings.Contains(head, "preset") {
 		t.Errorf("defaults have a preset:\n%s", head)
 	}
-	one := policyfile.Format("db", &parseFile(t, "testdata/good/preset.yaml").Services[0].Policy)
+	one := parseFile(t, "testdata/good/preset.yaml").Services[0].Policy.Format("db")
 	if strings.Contains(string(one), "preset") {
 		t.Errorf("a policy by itself has a preset:\n%s", one)
 	}

@@ -6,33 +6,32 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 )
 
 // Protected is one entry of protect: a service that requests arrive at.
 type Protected struct {
 	Name       string
-	Protection inbound.Protection
+	Protection Protection
 }
 
 // Protection is the protection that the file has for a service, and whether it has one.
-func (f *File) Protection(name string) (inbound.Protection, bool) {
+func (f *File) Protection(name string) (Protection, bool) {
 	for i := range f.Protect {
 		if f.Protect[i].Name == name {
-			return ownProtection(f.Protect[i].Protection), true
+			return f.Protect[i].Protection.own(), true
 		}
 	}
-	return inbound.Protection{}, false
+	return Protection{}, false
 }
 
-var protectShape = strictyaml.ShapeOf(reflect.TypeFor[inbound.Protection]())
+var protectShape = strictyaml.ShapeOf(reflect.TypeFor[Protection]())
 
-// protect reads the entries of protect. Each starts from inbound.DefaultProtection.
+// protect reads the entries of protect. Each starts from DefaultProtection.
 func (d *decoder) protect(f *File, entries []strictyaml.Entry) []*reader {
 	readers := make([]*reader, 0, len(entries))
 	for _, e := range entries {
-		p := inbound.DefaultProtection()
+		p := DefaultProtection()
 		r := d.reader(protectShape, "", "protect."+e.Key.Value, e.Key)
 		r.Read(protectShape, e.Value, reflect.ValueOf(&p).Elem())
 		r.check(fieldErrors(p.Validate()), fieldErrors(p.Ineffective()), p.WithDefaults(), nil)
@@ -127,11 +126,4 @@ func (c *entranceClaims) port(listen string, r *reader) {
 func everyAddress(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
-}
-
-// ownProtection cuts a protection loose from the lists it shares.
-func ownProtection(p inbound.Protection) inbound.Protection {
-	p.Upstreams, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Routes)
-	p.TrustedPeers, p.Idempotency.Methods = slices.Clone(p.TrustedPeers), slices.Clone(p.Idempotency.Methods)
-	return p
 }

@@ -27,7 +27,7 @@ func TestAnEntryOfProtectStartsFromTheDefaultProtection(t *testing.T) {
 		t.Fatalf("entries %q", names)
 	}
 	library, ok := f.Protection("library")
-	if want := inbound.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
+	if want := policyfile.DefaultProtection(); !ok || !reflect.DeepEqual(library, want) {
 		t.Errorf("an empty entry is %+v, want %+v", library, want)
 	}
 	orders, _ := f.Protection("orders")
@@ -153,8 +153,10 @@ func TestBehindAnEntranceNothingIsDecidedTwice(t *testing.T) {
 	if e.Guard.Name() != "orders (local)" || e.Guard == set.Guard("orders") {
 		t.Errorf("the guard behind the gate is %q", e.Guard.Name())
 	}
-	want := abate.Policy{Upstreams: []string{"http://127.0.0.1:9000", "http://127.0.0.1:9001"}}.WithDefaults()
-	if !reflect.DeepEqual(*e.Policy, want) || !reflect.DeepEqual(*e.Guard.Describe(), want) {
+	var want policyfile.Policy
+	want.Upstreams = []string{"http://127.0.0.1:9000", "http://127.0.0.1:9001"}
+	want = want.WithDefaults()
+	if !reflect.DeepEqual(*e.Policy, want) || !reflect.DeepEqual(*e.Guard.Describe(), want.Policy) {
 		t.Errorf("its policy is %+v", *e.Policy)
 	}
 	if e.Protection.Timeout != time.Second || e.Protection.Caller != "ip" || e.Protection.Shed.MaxConcurrency == 0 {
@@ -225,8 +227,8 @@ func TestAReloadMovesEntrancesAllAtOnce(t *testing.T) {
 		after.Load != before.Load+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if got := after.Guard.Describe().Upstreams; !slices.Equal(got, []string{"http://a:2"}) ||
-		!slices.Equal(after.Policy.Upstreams, got) || !slices.Equal(before.Policy.Upstreams, []string{"http://a:1"}) {
+	if got := after.Policy.Upstreams; !slices.Equal(got, []string{"http://a:2"}) ||
+		!slices.Equal(before.Policy.Upstreams, []string{"http://a:1"}) {
 		t.Errorf("upstreams %q", got)
 	}
 	if got := set.Listens(); !slices.Equal(got, []string{"127.0.0.1:2", "127.0.0.1:3"}) {
@@ -322,7 +324,7 @@ func TestHooksSetWhatAFileCannotHold(t *testing.T) {
 }
 
 func TestFormatOfAProtectionThatIsOffReadsBackAsOff(t *testing.T) {
-	f := &policyfile.File{Defaults: abate.DefaultPolicy(), Protect: []policyfile.Protected{{Name: "a b: c"}}}
+	f := &policyfile.File{Defaults: policyfile.DefaultPolicy(), Protect: []policyfile.Protected{{Name: "a b: c"}}}
 	text := f.Format()
 	got, ok := parse(t, string(text)).Protection("a b: c")
 	if !ok || got.Shed.Enabled() || got.RateLimit.Enabled() || got.Idempotency.Enabled() {

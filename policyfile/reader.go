@@ -154,12 +154,3 @@ func fieldErrors(err error) []*abate.FieldError {
 		return []*abate.FieldError{{Problem: err.Error()}}
 	}
 }
-
-// own cuts a policy loose from the lists it shares.
-func own(p abate.Policy) abate.Policy {
-	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
-	p.RetryMethods, p.Upstreams, p.Routes = slices.Clone(p.RetryMethods), slices.Clone(p.Upstreams), slices.Clone(p.Routes)
-	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
-	p.Kafka = p.Kafka.Clone()
-	return p
-}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/internal/strictyaml/schematest"
 	"github.com/abate-go/abate/policy/shed"
@@ -200,11 +198,11 @@ func priorities() string {
 
 // generate makes the schema of a policy file.
 func generate(t *testing.T) object {
-	policy := generator(t, entry{Preset: Calls, Policy: abate.DefaultPolicy().WithDefaults()}).Mapping(policyShape)
+	policy := generator(t, entry{Preset: Calls, Policy: DefaultPolicy().WithDefaults()}).Mapping(policyShape)
 	policy["title"] = "policy"
 	policy["description"] = "What is done about one dependency. A key left out is inherited: a service from defaults, " +
 		"defaults from the built-in policy; a service with preset: connections from the built-in policy for connections."
-	protection := generator(t, inbound.DefaultProtection().WithDefaults()).Mapping(protectShape)
+	protection := generator(t, DefaultProtection().WithDefaults()).Mapping(protectShape)
 	protection["title"] = "protection"
 	protection["description"] = "What is done about the requests that arrive at one service. A key left out takes its " +
 		"default."

@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // maxUnlisted is how many names that the file does not list get a guard of their own.
@@ -50,7 +51,7 @@ type Hooks struct {
 type table struct {
 	file   *File
 	listed map[string]*abate.Guard
-	full   map[string]*abate.Policy // every default written out
+	full   map[string]*Policy // every default written out
 	index  *index
 	number uint64 // of the load
 
@@ -106,7 +107,7 @@ func (s *Set) Guard(name string) *abate.Guard {
 	if name == "" || s.unasked >= maxUnlisted {
 		return s.shared
 	}
-	g, err := abate.New(name, s.adjusted(name, t.file.Defaults.ForStrangers()))
+	g, err := abate.New(name, s.adjusted(name, t.file.Defaults.forStrangers()).Policy)
 	if err != nil { // adjust made the policy invalid for this name only
 		return s.shared
 	}
@@ -147,7 +148,7 @@ type Destination struct {
 	// do not change it. The guard may follow a newer one already; upstreams are to be taken from here, so that a
 	// request that has been routed arrives although the file is replaced meanwhile. Load counts the loads, so that it
 	// can be seen which of two policies is newer.
-	Policy *abate.Policy
+	Policy *Policy
 	Load   uint64
 	// Label is the route as the file writes it, or the host and base path of the upstream: a bounded set, fit for metrics.
 	Label string
@@ -179,6 +180,29 @@ func (s *Set) Service(name string) (Destination, bool) {
 func (t *table) destination(service, label string, upstream bool) (Destination, bool) {
 	g := t.listed[service]
 	return Destination{g, t.full[service], t.number, label, upstream}, g != nil
+}
+
+// FormatPolicy writes the effective policy of the guard of a service, p, and what the file has beside it, as
+// Policy.Format does.
+func (s *Set) FormatPolicy(service string, p *abate.Policy) []byte {
+	all := *s.current.Load().policy(service)
+	all.Policy = *p
+	return all.Format(service)
+}
+
+// Redelivery returns how messages are delivered again that a handler fails for which the guard of this service stands:
+// the Redelivery of a Consumer of adapter/abatekafka. The function that it returns sees reloads. Nobody may change what
+// that returns.
+func (s *Set) Redelivery(service string) func() *redelivery.Config {
+	return func() *redelivery.Config { return &s.current.Load().policy(service).Kafka }
+}
+
+// policy returns the policy of a service, that of the unlisted ones if it is one; every default is written out.
+func (t *table) policy(service string) *Policy {
+	if p := t.full[service]; p != nil {
+		return p
+	}
+	return t.full[sharedName]
 }
 
 // GatewayRetries is the file's gatewayRetries: whether a gateway in front of the services may retry too.
@@ -228,18 +252,18 @@ func (s *Set) apply(file *File) error {
 		t.number = before.number + 1
 	}
 	var changes []change
-	plan := func(name string, old *abate.Guard, p abate.Policy) (*abate.Guard, error) {
+	plan := func(name string, old *abate.Guard, p Policy) (*abate.Guard, error) {
 		p = s.adjusted(name, p)
 		full := p.WithDefaults()
 		full.Fallback.Identity = file.identity(full.Fallback.Identity)
 		t.full[name] = &full
 		if old == nil {
-			return abate.New(name, p)
+			return abate.New(name, p.Policy)
 		}
 		if err := p.Validate(); err != nil {
 			return nil, fmt.Errorf("policyfile: policy of %q: %w", name, err)
 		}
-		changes = append(changes, change{old, p})
+		changes = append(changes, change{old, p.Policy})
 		return old, nil
 	}
 	var problems []error
@@ -249,14 +273,14 @@ func (s *Set) apply(file *File) error {
 		problems = append(problems, err)
 		t.listed[service.Name] = g
 	}
-	gates, local, wrong := s.planGates(t)
-	problems, changes = append(problems, wrong...), append(changes, local...)
+	gates, wrong := s.planGates(t)
+	problems = append(problems, wrong...)
 	listed := len(changes)
-	shared, err := plan(sharedName, s.shared, file.Defaults.ForStrangers())
+	shared, err := plan(sharedName, s.shared, file.Defaults.forStrangers())
 	problems = append(problems, err)
 	gone := s.unlisted(before, t)
 	for name, g := range gone {
-		_, err := plan(name, g, file.Defaults.ForStrangers())
+		_, err := plan(name, g, file.Defaults.forStrangers())
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -273,7 +297,7 @@ func (s *Set) apply(file *File) error {
 
 func newTable(file *File) *table {
 	n := len(file.Services)
-	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*abate.Policy, n),
+	t := &table{file: file, listed: make(map[string]*abate.Guard, n), full: make(map[string]*Policy, n),
 		index: newIndex(file.Services)}
 	t.protected = make(map[string]*protected, len(file.Protect))
 	t.entrances, t.listens = newEntrances(file.Protect)
@@ -330,10 +354,10 @@ func (s *Set) unlisted(before, t *table) map[string]*abate.Guard {
 	return list
 }
 
-func (s *Set) adjusted(name string, p abate.Policy) abate.Policy {
-	p = own(p)
+func (s *Set) adjusted(name string, p Policy) Policy {
+	p = p.own()
 	for _, f := range s.hooks.Policy {
-		f(name, &p)
+		f(name, &p.Policy)
 	}
 	return p
 }

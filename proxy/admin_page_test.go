@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"github.com/abate-go/abate/adapter/abateadmin"
-	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -190,7 +190,7 @@ func TestAClientCertificateIsEnoughForThePage(t *testing.T) {
 	f := newFiles(t, trusted.issue(t), trusted)
 	up := inTurn(t, ok("fine"))
 	r := start(t, single([]string{up.url}), func(c *proxy.Config) {
-		c.AdminTLS, c.Log = inbound.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca},
+		c.AdminTLS, c.Log = policyfile.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca},
 			slog.New(slog.NewTextHandler(&log, nil))
 	})
 	server := httptest.NewUnstartedServer(r.admin)

@@ -67,7 +67,11 @@ func (p *admin) gatesReport() gatesReport {
 	}
 	for _, name := range p.plane.policies.GateNames() {
 		if g, ok := p.plane.policies.Gate(name); ok {
-			r.Gates = append(r.Gates, p.plane.services.addGate(g).report())
+			one := p.plane.services.addGate(g).report()
+			if at, ok := p.plane.policies.Protection(name); ok {
+				one.Listen = at.Listen
+			}
+			r.Gates = append(r.Gates, one)
 		}
 	}
 	return r
@@ -75,7 +79,7 @@ func (p *admin) gatesReport() gatesReport {
 
 func (w *watchpost) report() gateReport {
 	p, state := w.gate.Describe(), w.gate.State()
-	r := gateReport{Gate: w.gate.Name(), Listen: p.Listen, Endpoints: []endpointReport{}}
+	r := gateReport{Gate: w.gate.Name(), Endpoints: []endpointReport{}}
 	if p.Shed.Enabled() {
 		s := state.Shed
 		r.Shed = &shedReport{p.Shed.Shadow, s.Limit, s.InFlight, s.Queued,

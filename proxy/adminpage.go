@@ -5,15 +5,16 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abateadmin"
-	"github.com/abate-go/abate/policyfile"
 )
 
 // newPage makes the live page. Something can be changed from it only where the proxy knows who asks.
 func (p *admin) newPage(reload func() error) *abateadmin.Page {
 	c := abateadmin.Config{
-		Title: "abate proxy", Reload: reload, Format: policyfile.Format, Log: p.plane.config.Log, Who: p.who,
-		Sees: func(r *http.Request) bool { return p.missing(r) == 0 },
+		Title: "abate proxy", Reload: reload, Log: p.plane.config.Log, Who: p.who,
+		Format: func(name string, policy *abate.Policy) []byte { return p.plane.policies.FormatPolicy(name, policy) },
+		Sees:   func(r *http.Request) bool { return p.missing(r) == 0 },
 		File: func() abateadmin.File {
 			s := p.plane.policies.Status()
 			return abateadmin.File{Path: s.Path, Loaded: s.Loaded, Err: s.Err}

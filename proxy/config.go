@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/calltree"
 )
 
@@ -56,7 +56,7 @@ type Config struct {
 	AdminTokens string
 	// AdminTLS is how the admin page is served; the zero TLS is without. With ClientCA, what Admin shows needs a client
 	// certificate.
-	AdminTLS inbound.TLS
+	AdminTLS policyfile.TLS
 
 	// AccessLog gets one record for each request; nil for none.
 	AccessLog *slog.Logger

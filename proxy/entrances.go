@@ -94,7 +94,8 @@ func (e *entrances) list() (all []Entrance) {
 // gatesAt lists the gates behind an address.
 func (e *entrances) gatesAt(listen string) (gates []*inbound.Gate) {
 	for _, name := range e.plane.policies.GateNames() {
-		if g, ok := e.plane.policies.Gate(name); ok && g.Describe().Listen == listen {
+		g, ok := e.plane.policies.Gate(name)
+		if p, listed := e.plane.policies.Protection(name); ok && listed && p.Listen == listen {
 			gates = append(gates, g)
 		}
 	}
@@ -145,7 +146,11 @@ func (e *entrances) openDoors() (problems []error) {
 		if len(gates) == 0 { // a reload is under way
 			continue
 		}
-		secure, err := e.secrets.secureAt(gates[0])
+		p, ok := e.plane.policies.Protection(gates[0].Name())
+		if !ok {
+			continue
+		}
+		secure, err := e.secrets.secureAt(gates[0].Name(), p)
 		if err != nil {
 			problems = append(problems, err)
 			continue

@@ -59,7 +59,7 @@ func (x *exchange) serve() {
 		return
 	}
 	r.fleet = r.route.service.fleetOf(&r.route.Destination)
-	policy := r.fleet.policy
+	policy := &r.fleet.policy.Policy
 	r.again = r.repeatable(policy)
 	x.body.open()
 	r.route.stats.Began()

@@ -59,7 +59,7 @@ func (x *exchange) handle(now, until time.Duration) error {
 		}
 	}
 	x.req.in.joinTree(&x.req)
-	err := x.run(x.req.fleet.policy, now, until)
+	err := x.run(&x.req.fleet.policy.Policy, now, until)
 	if x.call.got == nil {
 		x.req.in.served(x.failure(err))
 		x.req.in.key.unanswered(x.call.reached)

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -332,7 +332,7 @@ func TestFilesThatCannotBeReadAreAllNamedAtTheStart(t *testing.T) {
 	writeFile(t, tokens, "shop short\nshop\n")
 	writeFile(t, policy, guardOf("http://127.0.0.1:1", "authentication: {bearerTokens: "+tokens+"}",
 		"tls: {certificate: /nowhere/tls.crt, key: /nowhere/tls.key}"))
-	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: inbound.TLS{
+	_, err := proxy.New(proxy.Config{Policy: policy, AdminTokens: "/nowhere/admin", AdminTLS: policyfile.TLS{
 		Certificate: "/nowhere/a.crt", Key: "/nowhere/a.key",
 	}, Log: slog.New(slog.DiscardHandler)})
 	for _, want := range []string{"protect.s.authentication.bearerTokens", tokens + ":1: ", tokens + ":2: ",
@@ -348,7 +348,7 @@ func TestTheAdminPageAsksWhoWantsToKnow(t *testing.T) {
 	writeFile(t, tokens, "prometheus 0123456789abcdef\n")
 	f := newFiles(t, trusted.issue(t), trusted)
 	r := start(t, guardOf("http://127.0.0.1:1"), func(c *proxy.Config) {
-		c.AdminTokens, c.AdminTLS = tokens, inbound.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}
+		c.AdminTokens, c.AdminTLS = tokens, policyfile.TLS{Certificate: f.cert, Key: f.key, ClientCA: f.ca}
 	})
 	server := httptest.NewUnstartedServer(r.admin)
 	server.Listener.Close()

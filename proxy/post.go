@@ -13,7 +13,7 @@ import (
 // post is a gate as requests need it: what can be worked out once for each load of the policy file.
 type post struct {
 	gate       *inbound.Gate
-	protection *inbound.Protection
+	protection *policyfile.Protection
 	service    *service                  // behind it
 	tokens     *watched[identity.Tokens] // nil when none are asked for
 	caller     source                    // who a request is from

@@ -30,7 +30,7 @@ type service struct {
 // fleet is the endpoints of a service under one policy. It is made anew when a request comes with another one:
 // comparing one pointer is all that reloads cost a request.
 type fleet struct {
-	policy    *abate.Policy
+	policy    *policyfile.Policy
 	load      uint64 // the number of the policy file's load
 	previous  *fleet // for requests that were routed just before this one was made; it has none itself
 	balancer  *balance.Balancer

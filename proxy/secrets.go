@@ -16,20 +16,19 @@ type secrets struct {
 	log    *slog.Logger
 	mu     sync.Mutex // held while they are read
 	tokens map[string]*watched[identity.Tokens]
-	secure map[inbound.TLS]*watched[tls.Config]
+	secure map[policyfile.TLS]*watched[tls.Config]
 }
 
 // follow reads the files that have changed. Those that nothing names any more are forgotten.
 func (e *secrets) follow(policies *policyfile.Set) (problems []error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	tokens, secure := map[string]*watched[identity.Tokens]{}, map[inbound.TLS]*watched[tls.Config]{}
+	tokens, secure := map[string]*watched[identity.Tokens]{}, map[policyfile.TLS]*watched[tls.Config]{}
 	for _, name := range policies.GateNames() {
-		g, ok := policies.Gate(name)
+		d, ok := policies.Protection(name)
 		if !ok {
 			continue
 		}
-		d := g.Describe()
 		if a := d.Authentication; a.Enabled() && tokens[a.BearerTokens] == nil {
 			w := orMade(e.tokens[a.BearerTokens], func() *watched[identity.Tokens] { return watchTokens(a.BearerTokens) })
 			tokens[a.BearerTokens] = w
@@ -64,9 +63,9 @@ func readAgain[T any](log *slog.Logger, w *watched[T], what string) error {
 	return nil
 }
 
-// secureAt is the certificate to show at a gate's address, nil for none. It is an error while none could be read.
-func (e *secrets) secureAt(g *inbound.Gate) (*watched[tls.Config], error) {
-	t := g.Describe().TLS
+// secureAt is the certificate to show at the address of a gate, nil for none. It is an error while none could be read.
+func (e *secrets) secureAt(gate string, p *policyfile.Protection) (*watched[tls.Config], error) {
+	t := p.TLS
 	if !t.Enabled() {
 		return nil, nil
 	}
@@ -74,7 +73,7 @@ func (e *secrets) secureAt(g *inbound.Gate) (*watched[tls.Config], error) {
 	defer e.mu.Unlock()
 	w := e.secure[t]
 	if w == nil || w.value.Load() == nil {
-		return nil, fmt.Errorf("protect.%s.listen %s: not opened without its certificate", g.Name(), g.Describe().Listen)
+		return nil, fmt.Errorf("protect.%s.listen %s: not opened without its certificate", gate, p.Listen)
 	}
 	return w, nil
 }

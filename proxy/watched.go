@@ -7,7 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy/identity"
 )
 
@@ -63,7 +63,7 @@ func watchTokens(path string) *watched[identity.Tokens] {
 }
 
 // watchTLS watches the certificate of a server, and the authorities of its clients' if it asks for them.
-func watchTLS(t inbound.TLS, clients tls.ClientAuthType) *watched[tls.Config] {
+func watchTLS(t policyfile.TLS, clients tls.ClientAuthType) *watched[tls.Config] {
 	files := []string{t.Certificate, t.Key}
 	if t.ClientCA != "" {
 		files = append(files, t.ClientCA)
@@ -71,7 +71,7 @@ func watchTLS(t inbound.TLS, clients tls.ClientAuthType) *watched[tls.Config] {
 	return &watched[tls.Config]{files: files, read: func() (*tls.Config, error) { return serverTLS(t, clients) }}
 }
 
-func serverTLS(t inbound.TLS, clients tls.ClientAuthType) (*tls.Config, error) {
+func serverTLS(t policyfile.TLS, clients tls.ClientAuthType) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s and key %s: %w", t.Certificate, t.Key, err)

@@ -153,7 +153,7 @@ func candidates(s *scenario.Scenario, v *scenario.Variant) []candidate {
 	edges(s, v, func(caller string, c *scenario.Call) {
 		if !seen[c.To] {
 			seen[c.To] = true
-			list = append(list, policyCandidates(v.PolicyOf(caller, c.To), caller, c.To, listedAs(v, caller, c.To))...)
+			list = append(list, policyCandidates(v.PolicyOf(caller, c.To).Policy, caller, c.To, listedAs(v, caller, c.To))...)
 		}
 	})
 	for _, x := range s.ServicesOf(v) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/expect"
@@ -165,19 +164,19 @@ func policies(s *scenario.Scenario, v *scenario.Variant) string {
 	written := map[string]string{}
 	edges(s, v, func(caller string, c *scenario.Call) {
 		p := v.PolicyOf(caller, c.To)
-		text := string(policyfile.Format(c.To, &p))
+		text := string(p.Format(c.To))
 		if written[c.To] == text {
 			return
 		}
 		if written[c.To] != "" {
-			text = string(policyfile.Format(caller+" -> "+c.To, &p))
+			text = string(p.Format(caller + " -> " + c.To))
 		}
 		written[c.To] = text
 		b.WriteString(text)
 	})
 	edges(s, v, func(_ string, c *scenario.Call) {
 		if p, ok := v.ConnectPolicy(c); ok && written[c.Connect] == "" {
-			written[c.Connect] = string(policyfile.Format(c.Connect, &p))
+			written[c.Connect] = string(p.Format(c.Connect))
 			b.WriteString(written[c.Connect])
 		}
 	})
@@ -241,12 +240,12 @@ func amplificationBound(s *scenario.Scenario, v *scenario.Variant, service strin
 
 // rationed reports whether a budget keeps the extra attempts to a share of the calls. A bucket of tokens does not: time
 // fills it, too.
-func rationed(p *abate.Policy) bool {
+func rationed(p *policyfile.Policy) bool {
 	return p.RetryBudget.Enabled() && p.RetryBudget.Kind != budget.Tokens
 }
 
 // attemptsPerCall is how many attempts a policy, with its defaults, allows per call in the long run.
-func attemptsPerCall(p *abate.Policy) float64 {
+func attemptsPerCall(p *policyfile.Policy) float64 {
 	most := float64(p.MaxRetries + 1)
 	if p.Hedge.Enabled() {
 		most *= float64(p.Hedge.MaxHedges + 1)
@@ -264,11 +263,10 @@ func attemptsPerCall(p *abate.Policy) float64 {
 func shortestTimeout(s *scenario.Scenario, v *scenario.Variant, service string) time.Duration {
 	var shortest time.Duration
 	edges(s, v, func(caller string, c *scenario.Call) {
-		var p abate.Policy
 		if c.To != service {
 			return
 		}
-		p = v.PolicyOf(caller, c.To)
+		p := v.PolicyOf(caller, c.To)
 		if t := p.AttemptTimeout; t > 0 && (shortest == 0 || t < shortest) {
 			shortest = t
 		}

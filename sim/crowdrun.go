@@ -54,7 +54,7 @@ func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, 
 	f := &s.Clients[0]
 	service := &s.ServicesOf(v)[0]
 	p := v.PolicyOf(f.Name, service.Name)
-	if err := population.Supported(p); err != nil {
+	if err := population.Supported(p.Policy); err != nil {
 		return population.Config{}, fmt.Errorf("variant %s: policy of %s: %w", v.Name, service.Name, err)
 	}
 	c := population.Config{

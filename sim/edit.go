@@ -100,9 +100,9 @@ func withPolicy(s *scenario.Scenario, v *scenario.Variant, caller, callee string
 	*scenario.Scenario, *scenario.Variant) {
 	s, v = clone(s, v)
 	p := v.PolicyOf(caller, callee)
-	change(&p)
+	change(&p.Policy)
 	if v.Guards == nil {
-		v.Guards = &policyfile.File{Defaults: abate.DefaultPolicy()}
+		v.Guards = &policyfile.File{Defaults: policyfile.DefaultPolicy()}
 	}
 	name := listedAs(v, caller, callee)
 	for i := range v.Guards.Services {

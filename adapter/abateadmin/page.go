@@ -30,7 +30,8 @@ type Config struct {
 	Reload func() error
 	// File returns the state of the policy file; nil if there is none. It is asked once a second for each reader.
 	File func() File
-	// Format makes a text of a policy, such as policyfile.Format; nil shows no policies.
+	// Format makes a text of a policy, such as policyfile.Format, or Set.FormatPolicy of a policy file; nil shows no
+	// policies.
 	Format func(name string, p *abate.Policy) []byte
 	// Log gets what was changed from the page; nil means slog.Default.
 	Log *slog.Logger

@@ -398,7 +398,6 @@ func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 		"methodConfig[0]: retryOwner cannot",
 		"methodConfig[0]: circuitBreaker cannot", "methodConfig[0]: a word other than a code",
 		"methodConfig[1]: retries are left out", "methodConfig[1]: retryBudget differs",
-		"methodConfig[1]: outlierDetection cannot",
 		"methodConfig[2]: has no retryBudget", "methodConfig[2]: jitter full",
 	} {
 		if !strings.Contains(all, want) {

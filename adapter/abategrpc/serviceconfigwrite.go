@@ -239,7 +239,4 @@ func (w *configWriter) rest(path string, p *abate.Policy) {
 	w.unsaid(path, "rateLimit", p.RateLimit.Enabled())
 	w.unsaid(path, "throttle", p.Throttle.Enabled())
 	w.unsaid(path, "fallback", p.Fallback.Enabled())
-	w.unsaid(path, "outlierDetection", p.OutlierDetection.Enabled())
-	w.unsaid(path, "upstreams", len(p.Upstreams) > 0)
-	w.unsaid(path, "routes", len(p.Routes) > 0)
 }

@@ -27,11 +27,13 @@ type Consumer struct {
 	// Handler gets the messages.
 	Handler Handler
 	// Guard is the service that the handler calls: its retries are made in the process, before any retry topic; while
-	// its circuit is open, nothing is delivered. Its policy's Kafka section says what happens to messages that fail. It
-	// is asked anew for every message, so that a reload holds at once, but for what names topics, the order and
-	// exactlyOnce, which stay until the next Run, and for concurrency and window, which hold for partitions that are
-	// assigned after it.
+	// its circuit is open, nothing is delivered.
 	Guard *abate.Guard
+	// Redelivery returns what happens to messages that fail: redelivery.Config.Always, or Set.Redelivery of a policy
+	// file. It is asked anew for every message, so it must be quick and return the same pointer until something has
+	// changed. A change holds at once, but for what names topics, the order and exactlyOnce, which stay until the next
+	// Run, and for concurrency and window, which hold for partitions that are assigned after it.
+	Redelivery func() *redelivery.Config
 	// Pace is shared by the consumers of one service in one process; nil makes one for this consumer.
 	Pace *redelivery.Pace
 

@@ -4,8 +4,9 @@
 //
 //	consumer := &abatekafka.Consumer{
 //		Brokers: []string{"localhost:9092"}, Group: "billing", Topics: []string{"payments"},
-//		Guard:   guard, // its policy's Kafka section has the retry topics
-//		Handler: func(ctx context.Context, m *abatekafka.Message) error { return charge(ctx, m.Value) },
+//		Guard:      guard, // of what the handler calls
+//		Redelivery: redelivery.Config{Tiers: []time.Duration{30 * time.Second, 5 * time.Minute}}.Always(),
+//		Handler:    func(ctx context.Context, m *abatekafka.Message) error { return charge(ctx, m.Value) },
 //	}
 //	err := consumer.Run(ctx)
 //

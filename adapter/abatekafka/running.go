@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/abate-go/abate/internal/check"
+	"github.com/abate-go/abate/internal/check/kafkacheck"
 	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -51,7 +53,7 @@ func (c *Consumer) begin(ctx context.Context) (*running, error) {
 		},
 	}
 	r.handling = &handling{
-		service: newService(c.Guard, c.Pace, log), handler: c.Handler, alert: c.OnDeadLetter, ctx: handlers,
+		service: newService(c.Guard, c.Redelivery, c.Pace, log), handler: c.Handler, alert: c.OnDeadLetter, ctx: handlers,
 	}
 	if c.Once != nil {
 		r.handling.once = c.Once.wrap(c.Group, r.handling.names, log, attempts, r.duplicate)
@@ -86,14 +88,30 @@ func (c *Consumer) validate() error {
 	}
 	switch {
 	case c.Guard == nil:
-		say("Guard is nil: make one with abate.New; its policy's kafka section names the retry topics")
-	case !c.Guard.Describe().Kafka.Enabled():
+		say("Guard is nil: make one with abate.New")
+	case c.Redelivery == nil:
+		say("Redelivery is nil: give redelivery.Config.Always, or Set.Redelivery of a policy file")
+	default:
+		c.validateRedelivery(say)
+	}
+	return errors.Join(all...)
+}
+
+// validateRedelivery says what is wrong with how messages are delivered again.
+func (c *Consumer) validateRedelivery(say func(format string, args ...any)) {
+	var wrong check.Errors
+	k := *c.Redelivery()
+	kafkacheck.Validate(&wrong, k)
+	if err := wrong.Join(); err != nil {
+		say("%w", err)
+	}
+	switch {
+	case !k.Enabled():
 		say("the policy of %q has no retry topics: set kafka.tiers, for example [30s, 5m, 30m]", c.Guard.Name())
-	case c.Guard.Describe().Kafka.ExactlyOnce && c.Instance == "":
+	case k.ExactlyOnce && c.Instance == "":
 		say("kafka.exactlyOnce of %q needs Consumer.Instance, a name that this member has again after a restart "+
 			"and no other has: a pod's name in a StatefulSet", c.Guard.Name())
 	}
-	return errors.Join(all...)
 }
 
 // connect makes the clients: the producer and one for each group.

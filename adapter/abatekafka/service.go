@@ -12,10 +12,11 @@ import (
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
-// service is what the handlers of one Run call: its guard, the policy in force, and the state that all partitions
-// share.
+// service is what the handlers of one Run call: its guard, how messages are redelivered, and the state that all
+// partitions share.
 type service struct {
 	guard *abate.Guard
+	asked func() *redelivery.Config // what is in force, see Consumer.Redelivery
 	log   *slog.Logger
 	names redelivery.Config // as they were when Run began: what topics are called does not change after that
 	pace  *redelivery.Pace
@@ -29,53 +30,53 @@ type service struct {
 	origin time.Duration
 }
 
-// newService takes the policy that is in force now. A nil pace makes one.
-func newService(guard *abate.Guard, pace *redelivery.Pace, log *slog.Logger) *service {
-	policy := guard.Describe()
-	names := policy.Kafka.WithDefaults()
+// newService takes the configuration that is in force now. A nil pace makes one.
+func newService(guard *abate.Guard, asked func() *redelivery.Config, pace *redelivery.Pace, log *slog.Logger) *service {
+	written := asked()
+	names := written.WithDefaults()
 	if pace == nil {
 		pace = redelivery.NewPace(names.Drain)
 	}
 	s := &service{
-		guard: guard, log: log, names: names, pace: pace, flood: redelivery.NewFloodGuard(names.Flood),
+		guard: guard, asked: asked, log: log, names: names, pace: pace, flood: redelivery.NewFloodGuard(names.Flood),
 		wall: time.Now(), origin: core.Now(),
 	}
-	s.current.Store(&view{policy: policy, c: names, plan: redelivery.NewPlan(names)})
+	s.current.Store(&view{written: written, c: names, plan: redelivery.NewPlan(names)})
 	return s
 }
 
-// view is the policy in force, and what follows from it.
+// view is the configuration in force, and what follows from it.
 type view struct {
-	policy *abate.Policy
-	c      redelivery.Config
-	plan   *redelivery.Plan
+	written *redelivery.Config
+	c       redelivery.Config // its defaults written out, with the names that Run began with
+	plan    *redelivery.Plan
 }
 
-// view is the policy in force. It costs one comparison as long as nothing was reloaded.
+// view returns the configuration in force. It costs one comparison as long as nothing was reloaded.
 func (s *service) view() *view {
-	if v := s.current.Load(); v.policy == s.guard.Describe() {
+	if v := s.current.Load(); v.written == s.asked() {
 		return v
 	}
 	return s.reloaded()
 }
 
-// reloaded takes over a policy that was reloaded, but for what names topics: those were checked when Run began.
+// reloaded takes over a configuration that was reloaded, but for what names topics: those were checked when Run began.
 func (s *service) reloaded() *view {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	policy := s.guard.Describe()
+	written := s.asked()
 	before := s.current.Load()
-	if before.policy == policy {
+	if before.written == written {
 		return before
 	}
-	c := policy.Kafka.WithDefaults()
+	c := written.WithDefaults()
 	if kept := keepNames(c, s.names); !reflect.DeepEqual(kept, c) {
 		s.log.Warn("the policy file changes the retry topics or what is fixed while a consumer runs; "+
 			"those stay as they were until the consumer is restarted",
 			"keys", "kafka.tiers, delay, naming, suffixes, groupInNames, order, exactlyOnce, dltStrategy from or to dead-letter")
 		c = kept.WithDefaults() // a section that was taken away had none
 	}
-	v := &view{policy: policy, c: c, plan: redelivery.NewPlan(c)}
+	v := &view{written: written, c: c, plan: redelivery.NewPlan(c)}
 	s.pace.Reconfigure(c.Drain)
 	s.flood.Reconfigure(c.Flood)
 	s.current.Store(v)

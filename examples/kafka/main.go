@@ -19,6 +19,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/embedded"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/policy/idempotency"
+	"github.com/abate-go/abate/policy/redelivery"
 )
 
 func main() {
@@ -40,10 +41,11 @@ func main() {
 	policy := abate.DefaultPolicy()
 	// By default a message is tried again in the process first.
 	policy.MaxRetries = 0
-	// In earnest 30s, 5m, 30m.
-	policy.Kafka.Tiers = []time.Duration{500 * time.Millisecond, 2 * time.Second, 4 * time.Second}
 	guard, err := abate.New("bank", policy)
 	check(err)
+
+	// In earnest 30s, 5m, 30m.
+	retries := redelivery.Config{Tiers: []time.Duration{500 * time.Millisecond, 2 * time.Second, 4 * time.Second}}
 
 	story := begin(ctx, addresses)
 	consumer := &abatekafka.Consumer{
@@ -51,6 +53,7 @@ func main() {
 		Group:        "billing",
 		Topics:       []string{story.topic},
 		Guard:        guard,
+		Redelivery:   retries.Always(),
 		Handler:      story.prints(charge),
 		Once:         abatekafka.Once(idempotency.NewMemory(64<<20, core.Now)), // in earnest a store in Redis or SQL
 		OnDeadLetter: story.deadLetter,

@@ -63,7 +63,8 @@ var layers = []layer{
 	{"internal/untaken", nil, nothing},
 	{loopback, nil, nothing},
 	{"internal/strictyaml", []string{"internal/nearest", "internal/check"}, yaml},
-	{"policyfile", []string{"internal/strictyaml", "internal/pathform", "core", "inbound", ".", "policy/"}, yaml},
+	{"policyfile", []string{"internal/check", "internal/strictyaml", "internal/pathform", "core", "inbound", ".",
+		"policy/"}, yaml},
 	{"lint", []string{"policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	{"export", []string{"policyfile", "core", "inbound", ".", "policy/"}, yaml},
 	// The simulator, from the bottom up.
@@ -97,7 +98,8 @@ var layers = []layer{
 	{"adapter/abateadmin", []string{"core", "inbound", "startup", ".", "policy/"}, nothing},
 	{"adapter/abatekafka/letter", []string{"core", "inbound", ".", "policy/"}, anybody},
 	{"adapter/abatekafka", []string{
-		"adapter/abatekafka/letter", "internal/connfail", "internal/repeats", "core", "inbound", ".", "policy/",
+		"adapter/abatekafka/letter", "internal/check", "internal/connfail", "internal/repeats", "core", "inbound",
+		".", "policy/",
 	}, anybody},
 	{"adapter/abatekafka/dlq", []string{"adapter/abatekafka/letter", "core", "inbound", ".", "policy/"}, anybody},
 	{"adapter/abatekafka/dlq/page", []string{"adapter/abatekafka/dlq", "adapter/abatekafka/letter"}, anybody},

@@ -132,6 +132,13 @@ func (c Config) Clone() Config {
 	return c
 }
 
+// Always returns a function that returns a copy of c, always the same one: for a consumer whose configuration does not
+// change while it runs.
+func (c Config) Always() func() *Config {
+	c = c.Clone()
+	return func() *Config { return &c }
+}
+
 // WithDefaults returns c with defaults filled in and numbers outside their range moved to the nearest end. A Config
 // without tiers and without a delay stays as it is. Calling it twice changes nothing.
 func (c Config) WithDefaults() Config {

@@ -72,7 +72,7 @@ func (cs *consumers) build() {
 func (cs *consumers) newGroup(n int32) *group {
 	node := &cs.world.nodes[n]
 	g := &group{topic: &node.fleet.Topic, first: int32(len(cs.lanes))}
-	config := cs.world.edges[node.edges[0]].policy.Kafka.WithDefaults()
+	config := cs.world.edges[node.edges[0]].redelivery.WithDefaults()
 	if config.Enabled() {
 		g.config, g.plan = config, redelivery.NewPlan(config)
 		g.hops = g.plan.Hops()

@@ -60,7 +60,7 @@ func (cs *connections) renew(i int32) error {
 			jitter := cs.world.stream(name, number, edge.call.To, "connections", restarts)
 			policy.Rand = jitter.Uint64
 			var err error
-			if guard, err = abate.New(edge.call.Connect, policy); err != nil {
+			if guard, err = abate.New(edge.call.Connect, policy.Policy); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}

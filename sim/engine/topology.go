@@ -6,6 +6,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policy/redelivery"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -61,8 +62,9 @@ type edge struct {
 	hedges         bool
 	gated          bool // the callee has gates
 	policy         abate.Policy
-	timeout        int64         // of an attempt, by the policy; 0 without one
-	priority       shed.Priority // if the call says one
+	redelivery     redelivery.Config // of messages, if the caller consumes
+	timeout        int64             // of an attempt, by the policy; 0 without one
+	priority       shed.Priority     // if the call says one
 	ranked         bool
 }
 
@@ -81,7 +83,7 @@ func newTopology(s *scenario.Scenario, v *scenario.Variant) (topology, error) {
 		index[s.Name] = int32(len(t.nodes))
 		n := node{name: s.Name, index: i, service: s, count: int32(max(s.Replicas, 1)), limit: queueLimit(s)}
 		if p, ok := v.ProtectionOf(s.Name); ok {
-			n.protection = &p
+			n.protection = &p.Protection
 		}
 		t.nodes = append(t.nodes, n)
 	}
@@ -152,10 +154,11 @@ func (n *node) calls() (calls []scenario.Call, parallel, callsFirst bool) {
 
 func (t *topology) newEdge(caller, callee int32, slot int, c *scenario.Call) edge {
 	name := t.nodes[caller].name
+	p := t.variant.PolicyOf(name, c.To)
 	k := edge{
 		caller: caller, callee: callee, slot: slot, call: c, share: c.Share,
 		naive:  t.variant.NaiveCall(name, c),
-		policy: t.variant.PolicyOf(name, c.To),
+		policy: p.Policy, redelivery: p.Kafka,
 	}
 	if k.share == 0 {
 		k.share = 1

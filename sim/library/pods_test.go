@@ -21,7 +21,7 @@ func TestPodsAreGuardedByTheConnectionPolicy(t *testing.T) {
 		if ok != (v.Name == "guarded") {
 			t.Errorf("%s has a policy for connections: %v", v.Name, ok)
 		}
-		if ok && !reflect.DeepEqual(p.WithDefaults(), abate.ConnectionPolicy().WithDefaults()) {
+		if ok && !reflect.DeepEqual(p.Policy.WithDefaults(), abate.ConnectionPolicy().WithDefaults()) {
 			t.Errorf("%s:\n got %+v\nwant %+v", v.Name, p, abate.ConnectionPolicy())
 		}
 	}

@@ -129,7 +129,7 @@ func (c *checker) crowdVariant(f *Fleet, v *Variant) {
 		c.Add(path+".policy", "a very large fleet knows no gates", "remove protect")
 	}
 	var list []*abate.FieldError
-	for _, err := range unjoin(population.Supported(v.PolicyOf(f.Name, f.Calls[0].To))) {
+	for _, err := range unjoin(population.Supported(v.PolicyOf(f.Name, f.Calls[0].To).Policy)) {
 		var one *abate.FieldError
 		if errors.As(err, &one) {
 			list = append(list, one)

@@ -177,9 +177,9 @@ func (e *estimator) calls(caller string, instances int, calls []Call, from traff
 		if c.Share > 0 && c.Share < 1 {
 			made = surely(made)
 		}
-		attempts := e.attemptsOf(&p, made, float64(n*restarts))
+		attempts := e.attemptsOf(&p.Policy, made, float64(n*restarts))
 		e.attempts += attempts
-		e.events += float64(attempts*eventsPerAttempt(&p, c, patience, gated)) + float64(made*eventsPerCall(&p))
+		e.events += float64(attempts*eventsPerAttempt(&p.Policy, c, patience, gated)) + float64(made*eventsPerCall(&p.Policy))
 		guard := guardBytes + float64(p.CircuitBreaker.SlidingWindow.Calls)
 		if p.Hedge.Enabled() {
 			guard += hedgeBytes

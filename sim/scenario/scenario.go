@@ -6,8 +6,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/abate-go/abate"
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/expect"
 )
@@ -82,9 +80,9 @@ func (s *Scenario) ServicesOf(v *Variant) []Service {
 
 // PolicyOf returns the policy of calls from caller to callee: of the service "caller -> callee" if the policy file
 // lists it, else of the callee, else the defaults.
-func (v *Variant) PolicyOf(caller, callee string) abate.Policy {
+func (v *Variant) PolicyOf(caller, callee string) policyfile.Policy {
 	if v.Guards == nil {
-		return abate.DefaultPolicy()
+		return policyfile.DefaultPolicy()
 	}
 	if p, ok := v.Guards.Policy(caller + " -> " + callee); ok {
 		return p
@@ -94,9 +92,9 @@ func (v *Variant) PolicyOf(caller, callee string) abate.Policy {
 }
 
 // ConnectPolicy returns the policy under which the pool of a call opens connections, and whether there is one.
-func (v *Variant) ConnectPolicy(c *Call) (abate.Policy, bool) {
+func (v *Variant) ConnectPolicy(c *Call) (policyfile.Policy, bool) {
 	if v.Guards == nil || c.Connect == "" {
-		return abate.Policy{}, false
+		return policyfile.Policy{}, false
 	}
 	return v.Guards.Policy(c.Connect)
 }
@@ -108,9 +106,9 @@ func (v *Variant) NaiveCall(caller string, c *Call) bool {
 }
 
 // ProtectionOf returns the protection of the gates in front of a service's replicas, and whether there are any.
-func (v *Variant) ProtectionOf(service string) (inbound.Protection, bool) {
+func (v *Variant) ProtectionOf(service string) (policyfile.Protection, bool) {
 	if v.Guards == nil {
-		return inbound.Protection{}, false
+		return policyfile.Protection{}, false
 	}
 	return v.Guards.Protection(service)
 }

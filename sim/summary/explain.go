@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim"
 	"github.com/abate-go/abate/sim/expect"
@@ -80,7 +79,7 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 			}
 			seen[name] = true
 			policy := v.PolicyOf(caller, c.To)
-			text := string(policyfile.Format("policy", &policy))
+			text := string(policy.Format("policy"))
 			if same, ok := first[text]; ok {
 				p.line("  policy of %s: as of %s", name, same)
 				continue
@@ -113,8 +112,8 @@ func (p *page) policies(s *scenario.Scenario, v *scenario.Variant) {
 }
 
 // bodyOf is a policy as a policy file has it, without its name.
-func bodyOf(p *abate.Policy) string {
-	_, body, _ := strings.Cut(string(policyfile.Format("policy", p)), "\n")
+func bodyOf(p *policyfile.Policy) string {
+	_, body, _ := strings.Cut(string(p.Format("policy")), "\n")
 	return body
 }
 

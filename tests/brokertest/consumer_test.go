@@ -100,10 +100,10 @@ func shortTiers() redelivery.Config {
 	}
 }
 
-// guardOf makes a guard with this kafka section and nothing else, unless change adds something.
-func guardOf(t testing.TB, c redelivery.Config, change ...func(*abate.Policy)) *abate.Guard {
+// guardOf makes a guard that lets everything pass, unless change adds something.
+func guardOf(t testing.TB, change ...func(*abate.Policy)) *abate.Guard {
 	t.Helper()
-	p := abate.Policy{Kafka: c}
+	var p abate.Policy
 	for _, f := range change {
 		f(&p)
 	}
@@ -163,8 +163,9 @@ func TestHealthyMessagesAreHandledOnceAndCommitted(t *testing.T) {
 		b.produce(t, topic, spread(3000, 3)...)
 		var got seen
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
-			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
+			Handler:    func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
 		}
 		stop := runConsumer(t, c)
 		eventually(t, "all messages", func() bool { return got.distinct() == 3000 })
@@ -190,7 +191,8 @@ func TestFailingMessageGoesThroughTheTiersIntoTheDeadLetterTopic(t *testing.T) {
 		var got seen
 		var events journal
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()), Observer: &events,
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(), Observer: &events,
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				got.note(string(m.Value))
 				if string(m.Value) == string(bad.Value) {
@@ -228,7 +230,8 @@ func TestPermanentFailureGoesStraightToTheDeadLetterTopic(t *testing.T) {
 		var got seen
 		told := make(chan letter.Letter, 10)
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				got.note(string(m.Value))
 				switch string(m.Value) {
@@ -268,7 +271,8 @@ func TestMessageThatIsRetriedBlocksNoOther(t *testing.T) {
 		var handled seen
 		c := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic},
-			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Hour}}), // longer than any test
+			Guard:      guardOf(t),
+			Redelivery: redelivery.Config{Tiers: []time.Duration{time.Hour}}.Always(), // longer than any test
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if m.Offset%10 == 3 {
 					return errors.New("not now")
@@ -302,7 +306,8 @@ func TestRetryComesWhenItIsDueAndNotBefore(t *testing.T) {
 		var again seen
 		c := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events,
-			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}),
+			Guard:      guardOf(t),
+			Redelivery: redelivery.Config{Tiers: []time.Duration{time.Second}}.Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if m.Delivery == 1 {
 					return errors.New("not now")
@@ -337,10 +342,11 @@ func TestOpenCircuitPausesInsteadOfUsingUpTiers(t *testing.T) {
 		var handled, tries seen
 		c := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events,
-			Guard: guardOf(t, shortTiers(), func(p *abate.Policy) {
+			Guard: guardOf(t, func(p *abate.Policy) {
 				p.CircuitBreaker = breaker.Config{FailureThreshold: 5, WaitDurationInOpenState: 300 * time.Millisecond,
 					WaitDurationMultiplier: 1, RampUp: time.Second}
 			}),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				tries.note(m.ID())
 				if ill.Load() {
@@ -374,7 +380,8 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 		var handled seen
 		told := make(chan letter.Letter, 10)
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if string(m.Value) == "m-1" {
 					panic(errors.New("assignment to entry in nil map"))
@@ -407,7 +414,8 @@ func TestHandlerThatHangsIsToldOfAndSkipsNothing(t *testing.T) {
 	var handled seen
 	free := make(chan struct{})
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Observer: &events,
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: policy.Always(), Observer: &events,
 		Handler: func(ctx context.Context, m *abatekafka.Message) error {
 			if string(m.Value) == "m-0" && m.Delivery == 1 {
 				<-free // whatever ctx says
@@ -441,7 +449,8 @@ func TestPartitionGetsNoFurtherAheadThanItsWindow(t *testing.T) {
 	var handled seen
 	free := make(chan struct{})
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: policy.Always(),
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			if m.Offset == 0 {
 				<-free
@@ -474,7 +483,8 @@ func TestShutdownLetsHandlersFinishAndCommits(t *testing.T) {
 		begun, finish := make(chan struct{}), make(chan struct{})
 		var got seen
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(ctx context.Context, m *abatekafka.Message) error {
 				if got.note(string(m.Value)); m.Offset == 4 {
 					close(begun)
@@ -524,7 +534,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.ID()); return nil },
 		}
 		policy.GroupInNames = true
-		c.Guard = guardOf(t, policy)
+		c.Guard, c.Redelivery = guardOf(t), policy.Always()
 		stop := runConsumer(t, c)
 		eventually(t, "all messages", func() bool { return got.distinct() == 100 })
 		stop()
@@ -544,11 +554,20 @@ func TestConsumerThatIsNotFitSaysEverythingAtOnce(t *testing.T) {
 		Handler: func(context.Context, *abatekafka.Message) error {
 			return nil
 		}}
-	c.Guard = guardOf(t, redelivery.Config{})
+	c.Guard = guardOf(t)
+	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Redelivery is nil") {
+		t.Errorf("no redelivery: %v", err)
+	}
+	c.Redelivery = redelivery.Config{Tiers: []time.Duration{time.Second, time.Second}}.Always()
+	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(),
+		"kafka.tiers[1]: 1s does not come after 1s") {
+		t.Errorf("a mistake: %v", err)
+	}
+	c.Redelivery = redelivery.Config{}.Always()
 	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "kafka.tiers") {
 		t.Errorf("a policy without retry topics: %v", err)
 	}
-	c.Guard = guardOf(t, exactly())
+	c.Redelivery = exactly().Always()
 	if err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Consumer.Instance") {
 		t.Errorf("exactlyOnce without an instance: %v", err)
 	}
@@ -560,7 +579,8 @@ func TestHandlerThatEndsItsGoroutineIsAFailure(t *testing.T) {
 	b.produce(t, topic, spread(3, 1)...)
 	var handled seen
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: shortTiers().Always(),
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			if string(m.Value) == "m-1" && m.Delivery < 3 {
 				runtime.Goexit()

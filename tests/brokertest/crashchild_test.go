@@ -124,13 +124,13 @@ func (c *childProcess) run(ctx context.Context) (err error) {
 	if c.effects, err = abatesql.NewStore(c.db, abatesql.Config{Table: c.Effects + "_keys"}); err != nil {
 		return err
 	}
-	guard, err := abate.New("ledger", abate.Policy{Kafka: chainOf(c.ExactlyOnce)})
+	guard, err := abate.New("ledger", abate.Policy{})
 	if err != nil {
 		return err
 	}
 	consumer := &abatekafka.Consumer{
 		Brokers: []string{c.Addr}, Group: c.Group, Topics: []string{c.Topic}, Instance: c.Instance, SessionTimeout: c.Session,
-		Guard: guard, Handler: c.handle, Replication: 1,
+		Guard: guard, Redelivery: chainOf(c.ExactlyOnce).Always(), Handler: c.handle, Replication: 1,
 		Options: []kgo.Opt{
 			kgo.WithHooks(c), kgo.FetchMaxWait(100 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		},

@@ -20,14 +20,13 @@ import (
 // stop is called.
 func (c chain) consuming(t *testing.T, handle abatekafka.Handler) (stop func()) {
 	t.Helper()
-	guard, err := abate.New("bank", abate.Policy{
-		Kafka: redelivery.Config{Tiers: []time.Duration{time.Minute}, DLTRetention: 24 * time.Hour},
-	})
+	guard, err := abate.New("bank", abate.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	consumer := &abatekafka.Consumer{Brokers: []string{c.addr}, Group: "billing", Topics: []string{c.main}, Guard: guard,
-		Handler: handle, Replication: 1,
+		Redelivery: redelivery.Config{Tiers: []time.Duration{time.Minute}, DLTRetention: 24 * time.Hour}.Always(),
+		Handler:    handle, Replication: 1,
 		Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -141,7 +141,8 @@ func TestReplayOfWhatStillFailsStopsAndOfWhatIsFixedSucceeds(t *testing.T) {
 		handled := map[string]int{}
 		var dead atomic.Int32
 		consumer := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: c.main, Topics: []string{c.main}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: c.main, Topics: []string{c.main}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if !fixed.Load() {
 					return errors.New("no such account")
@@ -198,12 +199,13 @@ func TestLetterThatIsSentTwiceIsHandledOnce(t *testing.T) {
 		store := idempotency.NewMemory(1<<20, core.Now)
 		var got seen
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr},
-			Group:   c.main,
-			Topics:  []string{c.main},
-			Guard:   guardOf(t, shortTiers()),
-			Once:    abatekafka.Once(store),
-			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
+			Brokers:    []string{b.addr},
+			Group:      c.main,
+			Topics:     []string{c.main},
+			Guard:      guardOf(t),
+			Redelivery: shortTiers().Always(),
+			Once:       abatekafka.Once(store),
+			Handler:    func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
 		})
 		d := c.desk(t)
 		// A crash between sending and noting leaves the letter waiting; so does this.

@@ -73,8 +73,9 @@ func TestForwardAndOffsetAreCommittedTogether(t *testing.T) {
 		b.produce(t, topic, spread(400, 2)...)
 		var got seen
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()),
-			Instance: topic + "-0", Handler: failsInMain(&got),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: exactly().Always(),
+			Instance:   topic + "-0", Handler: failsInMain(&got),
 		}
 		runConsumer(t, c)
 		eventually(t, "all deliveries", func() bool { return len(got.list()) >= 600 })
@@ -107,8 +108,9 @@ func TestTransactionIsMadeOnceWhicheverAnswerIsLost(t *testing.T) {
 				cut := &cutter{key: int16(key)}
 				cut.left.Store(1)
 				c := &abatekafka.Consumer{
-					Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, exactly()),
-					Instance: topic + "-0", Handler: failsInMain(&got),
+					Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+					Redelivery: exactly().Always(),
+					Instance:   topic + "-0", Handler: failsInMain(&got),
 					Options: []kgo.Opt{kgo.Dialer(cut.dial)},
 				}
 				runConsumer(t, c)

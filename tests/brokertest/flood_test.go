@@ -29,7 +29,7 @@ func TestFloodHoldsNoMessageThatNothingIsWrongWith(t *testing.T) {
 					Flood: redelivery.Flood{Letters: 5, Window: time.Hour}}
 				runConsumer(t, &abatekafka.Consumer{
 					Brokers: []string{b.addr}, Group: "g-" + topic, Topics: []string{topic}, Instance: "member-0", Replication: 1,
-					Guard: guardOf(t, c), Observer: j,
+					Guard: guardOf(t), Redelivery: c.Always(), Observer: j,
 					Handler: func(_ context.Context, m *abatekafka.Message) error {
 						if string(m.Value) == "poison" {
 							return abate.Permanent(errors.New("it cannot be"))

@@ -45,7 +45,8 @@ func TestRecordTooLargeForItsTopicsIsNeverLost(t *testing.T) {
 		var whole, torn, hello seen
 		sent := large()
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if string(m.Value) == "hello" {
 					hello.note("hello")
@@ -87,7 +88,8 @@ func TestPointerIsWholeAgainOnceItsTopicTakesIt(t *testing.T) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
 		fit(t, b, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
 		})
 		sent := large()
 		b.produce(t, main, sent)
@@ -95,7 +97,8 @@ func TestPointerIsWholeAgainOnceItsTopicTakesIt(t *testing.T) {
 			Pointer: true, ID: main + "/" + main + "/0/1/1"}
 		b.produce(t, main+"-retry-200ms", &kgo.Record{Headers: l.AppendHeaders(nil, letter.Abate)})
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				if m.Record.Topic == main {
 					return nil
@@ -117,7 +120,8 @@ func TestPointerToAValueThatIsGoneIsADeadLetter(t *testing.T) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
 		fit(t, b, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
 		})
 		b.produce(t, main, large(), &kgo.Record{Value: []byte("newest")})
 		l := letter.Letter{Original: letter.Place{Topic: main, Partition: 0, Offset: 1}, Group: main, Failures: 1,
@@ -130,8 +134,9 @@ func TestPointerToAValueThatIsGoneIsADeadLetter(t *testing.T) {
 		}
 		var got seen
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
-			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
+			Handler:    func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
 		})
 		dead, problems := letter.Read(b.consume(t, main+"-dlq", 1)[0])
 		if problems != nil || dead.Class != "value-gone" || dead.Reason != "permanent" || !dead.Pointer ||
@@ -150,7 +155,8 @@ func TestPointerIntoATopicThatWasMadeAnewBringsNobodyElsesValue(t *testing.T) {
 		main := b.topic(t, 1)
 		tiers := redelivery.Config{Tiers: []time.Duration{200 * time.Millisecond}}
 		fit(t, b, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
 		})
 		other := large()
 		other.Key = []byte("somebody else")
@@ -164,8 +170,9 @@ func TestPointerIntoATopicThatWasMadeAnewBringsNobodyElsesValue(t *testing.T) {
 		}
 		var got seen
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, tiers),
-			Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: tiers.Always(),
+			Handler:    func(_ context.Context, m *abatekafka.Message) error { got.note(m.Record.Topic); return nil },
 		})
 		for _, rec := range b.consume(t, main+"-dlq", 2) {
 			if dead, problems := letter.Read(rec); problems != nil || dead.Class != "value-gone" || !dead.Pointer {
@@ -208,11 +215,12 @@ func TestLargestMessageIsForwardedWhole(t *testing.T) {
 		client := b.client(t, kgo.DefaultProduceTopic(main), kgo.ProducerBatchMaxBytes(1_048_588),
 			kgo.ProducerBatchCompression(kgo.NoCompression()))
 		runConsumer(t, &abatekafka.Consumer{
-			Brokers: []string{b.addr},
-			Group:   main,
-			Topics:  []string{main},
-			Guard:   guardOf(t, redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}),
-			Handler: func(context.Context, *abatekafka.Message) error { return errors.New("no such account") },
+			Brokers:    []string{b.addr},
+			Group:      main,
+			Topics:     []string{main},
+			Guard:      guardOf(t),
+			Redelivery: redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}.Always(),
+			Handler:    func(context.Context, *abatekafka.Message) error { return errors.New("no such account") },
 		})
 		if err := client.ProduceSync(within(t), &kgo.Record{Value: value}).FirstErr(); err != nil {
 			t.Fatal(err)

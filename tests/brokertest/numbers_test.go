@@ -18,7 +18,6 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/adapter/abatekafka"
-	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // TestNumbers takes the measures that we promise. `make kafka` sets ABATE_KAFKA_NUMBERS: on a real Kafka, at full size,
@@ -87,9 +86,8 @@ func (n *numbers) size(full, small int) int {
 }
 
 // guard makes one for a service that is only reached through Kafka.
-func (n *numbers) guard(t *testing.T, p abate.Policy, c redelivery.Config) *abate.Guard {
+func (n *numbers) guard(t *testing.T, p abate.Policy) *abate.Guard {
 	t.Helper()
-	p.Kafka = c
 	g, err := abate.New("ledger", p)
 	if err != nil {
 		t.Fatal(err)

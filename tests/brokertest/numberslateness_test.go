@@ -26,10 +26,9 @@ func (n *numbers) lateness(t *testing.T) {
 		Topics:      []string{topic},
 		Replication: 1,
 		Logger:      quietLog(),
-		Guard: n.guard(t, abate.Policy{}, redelivery.Config{
-			Tiers: []time.Duration{tier, 24 * time.Hour}, Concurrency: 4,
-		}),
-		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
+		Guard:       n.guard(t, abate.Policy{}),
+		Redelivery:  redelivery.Config{Tiers: []time.Duration{tier, 24 * time.Hour}, Concurrency: 4}.Always(),
+		Options:     []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			if m.Delivery == 1 {
 				return errPoison

@@ -87,10 +87,11 @@ func (n *numbers) outage(t *testing.T) {
 	if !n.full {
 		policy.CircuitBreaker.SlidingWindow = breaker.Window{Duration: time.Second} // as short as the outage
 	}
-	guard := n.guard(t, policy, config)
+	guard := n.guard(t, policy)
 	consumer := &abatekafka.Consumer{
 		Brokers: []string{n.b.addr}, Group: topic, Topics: []string{topic}, Replication: 1, Logger: quietLog(), Guard: guard,
-		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
+		Redelivery: config.Always(),
+		Options:    []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
 		Handler: func(ctx context.Context, m *abatekafka.Message) error {
 			if err := service.call(ctx); err != nil {
 				return err
@@ -114,7 +115,7 @@ func (n *numbers) outage(t *testing.T) {
 	during := service.load(falls, back, down)
 	peak, sustained := service.load(back, seen.ends, time.Second), service.load(back, seen.ends, 10*time.Second)
 	stop()
-	letters := len(n.b.everything(t, abatekafka.NewChain(topic, topic, guard.Describe().Kafka).DeadLetters))
+	letters := len(n.b.everything(t, abatekafka.NewChain(topic, topic, config).DeadLetters))
 	if letters > 0 {
 		t.Errorf("%d dead letters of an outage", letters)
 	}

@@ -99,10 +99,12 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	var began, ended atomic.Int64
 	var done, failed atomic.Int64
 	all := make(chan struct{})
-	guard := n.guard(t, abate.Policy{}, redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true})
+	guard := n.guard(t, abate.Policy{})
+	retries := redelivery.Config{Tiers: []time.Duration{time.Hour}, GroupInNames: true}
 	stop := n.running(t, &abatekafka.Consumer{
 		Brokers: []string{n.b.addr}, Group: group, Topics: []string{topic}, Guard: guard, Replication: 1, Logger: quietLog(),
-		Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
+		Redelivery: retries.Always(),
+		Options:    []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())},
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			began.CompareAndSwap(0, int64(core.Now()))
 			var err error
@@ -126,7 +128,7 @@ func (n *numbers) ours(t *testing.T, group, topic string, count, poison int) flo
 	}
 	stop()
 	if poison > 0 {
-		chain := abatekafka.NewChain(topic, group, guard.Describe().Kafka)
+		chain := abatekafka.NewChain(topic, group, retries)
 		if forwarded := len(n.b.everything(t, chain.Hops[0].Topic)); forwarded != int(failed.Load()) ||
 			forwarded != count/poison {
 			t.Errorf("%d messages in the retry topic, %d failed, want %d", forwarded, failed.Load(), count/poison)

@@ -71,9 +71,8 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		}
 		b.produce(t, topic, event("e1", "first"), event("e2", "fails once"), event("e1", "first"),
 			event("e1", "another event"), event("e3", "last"))
-		guard, err := abate.New("ledger", abate.Policy{
-			Kafka: redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}},
-		})
+		retries := redelivery.Config{Tiers: []time.Duration{100 * time.Millisecond}}
+		guard, err := abate.New("ledger", abate.Policy{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +82,7 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		consumer := &abatekafka.Consumer{
 			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guard, Replication: 1, Observer: observer,
-			Logger: quietLog(),
+			Logger: quietLog(), Redelivery: retries.Always(),
 			Options: []kgo.Opt{kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100 * time.Millisecond),
 				kgo.MetadataMinAge(100 * time.Millisecond)},
 			Once: &abatekafka.Deduper{Store: &busyStore{Store: idempotency.NewMemory(1<<20, core.Now)}, Header: "event-id"},
@@ -116,7 +115,7 @@ func TestEventsAreHandledOnceByTheirID(t *testing.T) {
 		if n := observer.count(redelivery.Held); n != 2 {
 			t.Errorf("held %d times, want once for the store that was away and once for the other delivery", n)
 		}
-		dead := b.everything(t, abatekafka.NewChain(topic, topic, guard.Describe().Kafka).DeadLetters)
+		dead := b.everything(t, abatekafka.NewChain(topic, topic, retries).DeadLetters)
 		if len(dead) != 1 || string(dead[0].Value) != "another event" {
 			t.Fatalf("dead letters: %v", dead)
 		}

@@ -46,7 +46,8 @@ func TestMessagesWithOneKeyKeepTheirOrder(t *testing.T) {
 		var mu sync.Mutex
 		running, most := map[string]int{}, 0
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: policy.Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				mu.Lock()
 				running[string(m.Key)]++
@@ -79,7 +80,8 @@ func TestFollowersOfAFailedMessageWaitBehindIt(t *testing.T) {
 		var handled, tries seen
 		var events journal
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Observer: &events,
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: policy.Always(), Observer: &events,
 			Handler: func(ctx context.Context, m *abatekafka.Message) error {
 				n := tries.note(string(m.Value))
 				if string(m.Value) == "k5-0005" && n == 2 { // however slowly the others come, its followers find it unfinished
@@ -121,7 +123,8 @@ func TestWhatIsParkedIsKnownAgainAfterARestart(t *testing.T) {
 		var handled, tries seen
 		consumer := func() *abatekafka.Consumer {
 			return &abatekafka.Consumer{
-				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+				Redelivery: policy.Always(),
 				Handler: func(_ context.Context, m *abatekafka.Message) error {
 					if tries.note(string(m.Value)) == 1 && string(m.Value) == "k0-0000" {
 						return errors.New("not now")

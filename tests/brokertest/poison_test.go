@@ -65,7 +65,8 @@ func TestBatchThatCannotBeDecodedIsSteppedOverIfThePolicySaysSo(t *testing.T) {
 	var got seen
 	var events journal
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy), Observer: &events,
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: policy.Always(), Observer: &events,
 		Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
 	}
 	runConsumer(t, c)
@@ -93,7 +94,8 @@ func TestBatchThatCannotBeDecodedStopsItsPartitionOnly(t *testing.T) {
 	var got seen
 	var events journal
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()), Observer: &events,
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: shortTiers().Always(), Observer: &events,
 		Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(m.ID()); return nil },
 	}
 	stop := runConsumer(t, c)

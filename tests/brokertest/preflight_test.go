@@ -94,7 +94,8 @@ func TestPreflightCreatesTopicsThatFit(t *testing.T) {
 			Tiers: []time.Duration{time.Second, time.Hour}, Outage: 48 * time.Hour, DLTRetention: 100 * time.Hour,
 		}
 		fit(t, b, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, c), Replication: 1,
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: c.Always(), Replication: 1,
 		})
 		for topic, retention := range map[string]time.Duration{
 			main + "-retry-1s": 48*time.Hour + time.Second, main + "-retry-1h": 49 * time.Hour, main + "-dlq": 100 * time.Hour,
@@ -118,11 +119,12 @@ func TestMembersThatStartTogetherCreateTheTopicsOnce(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				runConsumer(t, &abatekafka.Consumer{
-					Brokers: []string{b.addr},
-					Group:   main,
-					Topics:  []string{main},
-					Guard:   guardOf(t, shortTiers()),
-					Handler: func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
+					Brokers:    []string{b.addr},
+					Group:      main,
+					Topics:     []string{main},
+					Guard:      guardOf(t),
+					Redelivery: shortTiers().Always(),
+					Handler:    func(_ context.Context, m *abatekafka.Message) error { got.note(string(m.Value)); return nil },
 				})
 			})
 		}
@@ -135,7 +137,7 @@ func TestPreflightOnlyChecksIfToldSo(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 3)
 		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Check: true, Replication: 1,
-			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second}})}
+			Guard: guardOf(t), Redelivery: redelivery.Config{Tiers: []time.Duration{30 * time.Second}}.Always()}
 		contains(t, misfit(t, c),
 			"topic "+main+"-retry-30s is missing", "topic "+main+"-dlq is missing",
 			"kafka-topics.sh --bootstrap-server "+b.addr+" --create --topic "+main+"-retry-30s --partitions 3 "+
@@ -154,7 +156,7 @@ func TestPreflightTellsAllMisfitsAtOnceAndTheCommandsFixThem(t *testing.T) {
 		b.create(t, hop, 1, "cleanup.policy=compact", "retention.ms=1000", "max.message.bytes=1000")
 		b.create(t, dead, 1, "retention.ms=1000", "cleanup.policy=compact,delete")
 		c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main},
-			Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second}})}
+			Guard: guardOf(t), Redelivery: redelivery.Config{Tiers: []time.Duration{30 * time.Second}}.Always()}
 		message := misfit(t, c)
 		contains(t, message,
 			"topic "+hop+" has fewer partitions (1) than "+main+" (3)", "--alter --topic "+hop+" --partitions 3",
@@ -200,7 +202,8 @@ func TestPreflightMissesTheMainTopic(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := unique(t)
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 		}
 		contains(t, misfit(t, c), "topic "+main+" is not there", "--create --topic "+main)
 		if topics, err := b.admin(t).ListTopics(within(t), main); err != nil || topics.Has(main) {
@@ -235,7 +238,8 @@ func TestPreflightRefusesNamesThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			contains(t, misfit(t, &abatekafka.Consumer{
-				Brokers: []string{"127.0.0.1:1"}, Group: c.group, Topics: c.topics, Guard: guardOf(t, c.config),
+				Brokers: []string{"127.0.0.1:1"}, Group: c.group, Topics: c.topics, Guard: guardOf(t),
+				Redelivery: c.config.Always(),
 			}), c.message...)
 		})
 	}
@@ -247,7 +251,8 @@ func TestTwoGroupsDoNotShareRetryTopics(t *testing.T) {
 		consumer := func(group string, inNames bool) *abatekafka.Consumer {
 			c := shortTiers()
 			c.GroupInNames = inNames
-			return &abatekafka.Consumer{Brokers: []string{b.addr}, Group: group, Topics: []string{main}, Guard: guardOf(t, c)}
+			return &abatekafka.Consumer{Brokers: []string{b.addr}, Group: group, Topics: []string{main}, Guard: guardOf(t),
+				Redelivery: c.Always()}
 		}
 		first, second := "first-"+main, "second-"+main
 		fit(t, b, consumer(first, false))
@@ -271,7 +276,8 @@ func TestGroupThatHasRunStartsAgainThoughAnotherReadsItsRetryTopics(t *testing.T
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1)
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: "first-" + main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: "first-" + main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 		}
 		fit(t, b, c)
 		offsets := kadm.Offsets{}
@@ -291,7 +297,8 @@ func TestTopicsThatTakeAnySizeKeepNobodyFromStarting(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		main := b.topic(t, 1, "max.message.bytes=2147483647")
 		fit(t, b, &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 		})
 	})
 }
@@ -301,7 +308,8 @@ func TestPreflightWaitsForTopicsThatAreBeingCreated(t *testing.T) {
 	b := newFake(t, false)
 	main := b.topic(t, 3)
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t, shortTiers()),
+		Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Guard: guardOf(t),
+		Redelivery: shortTiers().Always(),
 	}
 	fit(t, b, c)
 	for _, topic := range []string{main + "-retry-200ms", main} {
@@ -348,13 +356,14 @@ func TestOnceMustRememberForAsLongAsTheChain(t *testing.T) {
 	once := abatekafka.Once(idempotency.NewMemory(1<<20, core.Now))
 	once.Retention = time.Minute
 	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: main, Topics: []string{main}, Once: once,
-		Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{30 * time.Second, 5 * time.Minute}})}
+		Guard:      guardOf(t),
+		Redelivery: redelivery.Config{Tiers: []time.Duration{30 * time.Second, 5 * time.Minute}}.Always()}
 	contains(t, misfit(t, c), "Once.Retention is 1m0s, but a message is on its way through the retry topics for 5m30s")
 }
 
 func TestBrokersThatAreAwayAreTold(t *testing.T) {
 	c := &abatekafka.Consumer{Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"},
-		Guard: guardOf(t, shortTiers()), Options: []kgo.Opt{kgo.RetryTimeout(time.Second)}}
+		Guard: guardOf(t), Redelivery: shortTiers().Always(), Options: []kgo.Opt{kgo.RetryTimeout(time.Second)}}
 	contains(t, misfit(t, c), "brokers 127.0.0.1:1: ", "connection refused", "see whether they are up")
 }
 
@@ -362,7 +371,8 @@ func TestPreflightEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := &abatekafka.Consumer{
-		Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"}, Guard: guardOf(t, shortTiers()), Handler: ignore,
+		Brokers: []string{"127.0.0.1:1"}, Group: "g", Topics: []string{"a"}, Guard: guardOf(t),
+		Redelivery: shortTiers().Always(), Handler: ignore,
 	}
 	if err := c.Run(ctx); err != nil {
 		t.Errorf("told to stop while it began: %v", err)

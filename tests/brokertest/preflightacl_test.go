@@ -54,11 +54,12 @@ func TestPreflightNamesTheRightsThatAreMissing(t *testing.T) {
 		may(kmsg.ACLOperationDescribe, "payments-dlq"))
 	createAs(t, addr, "payments", "payments-retry-1s", "payments-retry-2s", "payments-dlq")
 	c := &abatekafka.Consumer{
-		Brokers: []string{addr},
-		Group:   "billing",
-		Topics:  []string{"payments"},
-		Options: []kgo.Opt{as("app")},
-		Guard:   guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second, 2 * time.Second}}),
+		Brokers:    []string{addr},
+		Group:      "billing",
+		Topics:     []string{"payments"},
+		Options:    []kgo.Opt{as("app")},
+		Guard:      guardOf(t),
+		Redelivery: redelivery.Config{Tiers: []time.Duration{time.Second, 2 * time.Second}}.Always(),
 	}
 	contains(t, misfit(t, c),
 		"topic payments-retry-1s: this consumer may not write it. Run: kafka-acls.sh "+
@@ -72,7 +73,8 @@ func TestPreflightTellsWhoMayNotCreate(t *testing.T) {
 		may(kmsg.ACLOperationDescribe, "payments-dlq"))
 	createAs(t, addr, "payments")
 	c := &abatekafka.Consumer{Brokers: []string{addr}, Group: "billing", Topics: []string{"payments"},
-		Options: []kgo.Opt{as("app")}, Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}})}
+		Options: []kgo.Opt{as("app")}, Guard: guardOf(t),
+		Redelivery: redelivery.Config{Tiers: []time.Duration{time.Second}}.Always()}
 	contains(t, misfit(t, c), "topic payments-retry-1s is missing and cannot be created: TOPIC_AUTHORIZATION_FAILED",
 		"have somebody who may run: kafka-topics.sh", "--operation Create --topic payments-retry-1s")
 }
@@ -91,7 +93,7 @@ func TestRetryTopicsAreCopiedAsOftenAsTheMainTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &abatekafka.Consumer{Brokers: []string{b.addr}, Group: "billing", Topics: []string{"payments"},
-		Guard: guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}), Check: true}
+		Guard: guardOf(t), Redelivery: redelivery.Config{Tiers: []time.Duration{time.Second}}.Always(), Check: true}
 	contains(t, misfit(t, c), "--topic payments-retry-1s --partitions 2 --replication-factor 3 ",
 		"--config min.insync.replicas=2")
 	c.Check = false

@@ -61,8 +61,9 @@ func TestMembersComeAndGoAndEveryMessageIsHandled(t *testing.T) {
 				}
 				member := func() *abatekafka.Consumer {
 					return &abatekafka.Consumer{
-						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
-						Handler: l.handler(fail), SessionTimeout: 30 * time.Second,
+						Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+						Redelivery: policy.Always(),
+						Handler:    l.handler(fail), SessionTimeout: 30 * time.Second,
 					}
 				}
 				var produced atomic.Int64
@@ -119,7 +120,8 @@ func TestPausedPartitionThatIsLostAndRegainedIsConsumed(t *testing.T) {
 		free := make(chan struct{})
 		member := func() *abatekafka.Consumer {
 			return &abatekafka.Consumer{
-				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, policy),
+				Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+				Redelivery:     policy.Always(),
 				SessionTimeout: 30 * time.Second, Observer: &events,
 				Handler: func(ctx context.Context, m *abatekafka.Message) error {
 					if blocked.Load() {
@@ -179,7 +181,8 @@ func TestHandlerGetsTimeToFinishWhenItsPartitionIsRevoked(t *testing.T) {
 		var got seen
 		begun, finish := make(chan struct{}), make(chan struct{})
 		first := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(context.Context, *abatekafka.Message) error {
 				close(begun)
 				<-finish
@@ -189,9 +192,10 @@ func TestHandlerGetsTimeToFinishWhenItsPartitionIsRevoked(t *testing.T) {
 			Options: []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}, // eager: everything is revoked when anybody joins
 		}
 		second := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
-			Options: first.Options,
-			Handler: func(context.Context, *abatekafka.Message) error { got.note("second"); return nil },
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
+			Options:    first.Options,
+			Handler:    func(context.Context, *abatekafka.Message) error { got.note("second"); return nil },
 		}
 		runConsumer(t, first)
 		<-begun
@@ -222,7 +226,8 @@ func TestForwardThatFailsStopsItsPartitionAndLosesNothing(t *testing.T) {
 	var events journal
 	var tries seen
 	c := &abatekafka.Consumer{
-		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()), Observer: &events,
+		Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+		Redelivery: shortTiers().Always(), Observer: &events,
 		Handler: l.handler(func(m *abatekafka.Message) error {
 			tries.note(string(m.Value))
 			tries.note(fmt.Sprint("partition ", m.Partition))
@@ -291,7 +296,8 @@ func TestBrokerThatIsKilledAndComesBackLosesNothing(t *testing.T) {
 		slow.Store(true)
 		gate := make(chan struct{})
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: l.handler(func(m *abatekafka.Message) error {
 				if slow.Load() && m.Offset >= 20 {
 					<-gate

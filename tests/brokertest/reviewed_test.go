@@ -3,6 +3,7 @@ package brokertest_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,8 +34,9 @@ func TestWhatAGuardInsideTheHandlerRefusesGoesToARetryTopic(t *testing.T) {
 		call(context.Background(), errors.New("connection refused"))
 		var events journal
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events, Guard: guardOf(t, shortTiers()),
-			Handler: func(ctx context.Context, _ *abatekafka.Message) error { return call(ctx, nil) },
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
+			Handler:    func(ctx context.Context, _ *abatekafka.Message) error { return call(ctx, nil) },
 		}
 		runConsumer(t, c)
 		eventually(t, "all to be forwarded", func() bool { return events.count(redelivery.Forwarded, "excused") >= 5 })
@@ -50,8 +52,11 @@ func TestAReloadWithoutTheSectionStopsNothing(t *testing.T) {
 	eachBroker(t, func(t *testing.T, b broker) {
 		topic := b.topic(t, 1)
 		var handled seen
+		var retries atomic.Pointer[redelivery.Config]
+		retries.Store(shortTiers().Always()())
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Guard: guardOf(t),
+			Redelivery: retries.Load,
 			Handler: func(ctx context.Context, m *abatekafka.Message) error {
 				handled.note(m.ID())
 				return ctx.Err()
@@ -60,9 +65,7 @@ func TestAReloadWithoutTheSectionStopsNothing(t *testing.T) {
 		b.produce(t, topic, spread(1, 1)...)
 		runConsumer(t, c)
 		eventually(t, "the first message", func() bool { return handled.distinct() == 1 })
-		if err := c.Guard.Update(abate.Policy{}); err != nil {
-			t.Fatal(err)
-		}
+		retries.Store(new(redelivery.Config))
 		b.produce(t, topic, spread(5, 1)...)
 		eventually(t, "the others", func() bool { return handled.distinct() == 6 })
 	})
@@ -75,7 +78,8 @@ func TestAnotherGroupsMessageIsPassedOverAndCounted(t *testing.T) {
 		var got seen
 		var events journal
 		c := &abatekafka.Consumer{
-			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events, Guard: guardOf(t, shortTiers()),
+			Brokers: []string{b.addr}, Group: topic, Topics: []string{topic}, Observer: &events, Guard: guardOf(t),
+			Redelivery: shortTiers().Always(),
 			Handler: func(_ context.Context, m *abatekafka.Message) error {
 				got.note(string(m.Key))
 				return nil

@@ -131,12 +131,13 @@ func TestSpringRetriesWhatWeFailedAt(t *testing.T) {
 	s.produce(t, s.chain.Topic, sent)
 	var events journal
 	stop := runConsumer(t, &abatekafka.Consumer{
-		Brokers:  []string{s.addr},
-		Group:    s.chain.Group,
-		Topics:   []string{s.chain.Topic},
-		Guard:    guardOf(t, s.ours),
-		Observer: &events,
-		Handler:  func(context.Context, *abatekafka.Message) error { return errors.New("no such order") },
+		Brokers:    []string{s.addr},
+		Group:      s.chain.Group,
+		Topics:     []string{s.chain.Topic},
+		Guard:      guardOf(t),
+		Redelivery: s.ours.Always(),
+		Observer:   &events,
+		Handler:    func(context.Context, *abatekafka.Message) error { return errors.New("no such order") },
 	})
 	eventually(t, "our forward", func() bool { return events.count(redelivery.Forwarded, "retry") == 1 })
 	stop() // what is due from now on is Spring's alone
@@ -200,8 +201,9 @@ func TestWeRetryWhatSpringFailedAtAndSpringReadsOurDeadLetter(t *testing.T) {
 	var got []abatekafka.Message
 	var events journal
 	stop := runConsumer(t, &abatekafka.Consumer{
-		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t, s.ours),
-		Observer: &events,
+		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t),
+		Redelivery: s.ours.Always(),
+		Observer:   &events,
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -258,7 +260,8 @@ func TestSpringAndWeShareTheGroupsOfOneChain(t *testing.T) {
 	var mu sync.Mutex
 	ours := make(map[string]int) // "key attempt" → deliveries
 	consumer := &abatekafka.Consumer{
-		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t, s.ours),
+		Brokers: []string{s.addr}, Group: s.chain.Group, Topics: []string{s.chain.Topic}, Guard: guardOf(t),
+		Redelivery: s.ours.Always(),
 		Handler: func(_ context.Context, m *abatekafka.Message) error {
 			mu.Lock()
 			defer mu.Unlock()

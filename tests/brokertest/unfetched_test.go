@@ -44,7 +44,8 @@ func TestTopicThatWasMadeAnewIsToldOnceAndOthersGoOn(t *testing.T) {
 			Group:       "g-" + anew,
 			Topics:      []string{anew, other},
 			Replication: 1,
-			Guard:       guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}}),
+			Guard:       guardOf(t),
+			Redelivery:  redelivery.Config{Tiers: []time.Duration{time.Second}}.Always(),
 			Handler:     func(_ context.Context, m *abatekafka.Message) error { seen.note(string(m.Value)); return nil },
 			Options: []kgo.Opt{kgo.FetchMaxWait(20 * time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 				kgo.MetadataMaxAge(500 * time.Millisecond), kgo.MetadataMinAge(100 * time.Millisecond)},
@@ -90,7 +91,8 @@ func TestOffsetOfATopicThatIsGoneIsNotCommittedForTheNewOne(t *testing.T) {
 				Replication: 1,
 				Instance:    "member-0",
 				Observer:    j,
-				Guard:       guardOf(t, redelivery.Config{Tiers: []time.Duration{time.Second}, ExactlyOnce: true}),
+				Guard:       guardOf(t),
+				Redelivery:  redelivery.Config{Tiers: []time.Duration{time.Second}, ExactlyOnce: true}.Always(),
 				Handler: func(ctx context.Context, m *abatekafka.Message) error {
 					seen.note(string(m.Value))
 					if string(m.Value) != "old" {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/abate-go/abate/inbound"
 	"github.com/abate-go/abate/internal/nearest"
 	"github.com/abate-go/abate/policyfile"
 )
@@ -127,7 +126,7 @@ func SuggestFlag(set *flag.FlagSet, name string) string {
 }
 
 // Parts lists the parts of a protection that are on.
-func Parts(p *inbound.Protection) string {
+func Parts(p *policyfile.Protection) string {
 	var on []string
 	part := func(enabled, shadow bool, text string) {
 		if shadow {

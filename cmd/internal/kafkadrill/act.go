@@ -16,6 +16,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka"
 	"github.com/abate-go/abate/adapter/abatekafka/letter"
 	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/policyfile"
 )
 
 // act is one consumer with a service and topics of its own.
@@ -23,7 +24,7 @@ type act struct {
 	config      Config
 	brokers     *brokers
 	name, topic string
-	policy      abate.Policy
+	policy      policyfile.Policy
 	inventory   *inventory
 	recorder    *recorder
 	consumer    *abatekafka.Consumer
@@ -51,7 +52,7 @@ func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
 	if a.policy, err = policyOf(a.name); err != nil {
 		return err
 	}
-	guard, err := abate.New(service, a.policy)
+	guard, err := abate.New(service, a.policy.Policy)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,8 @@ func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
 	}}
 	a.consumer = &abatekafka.Consumer{
 		Brokers: a.brokers.addresses, Group: a.topic, Topics: []string{a.topic}, Guard: guard, Handler: a.handle,
-		Observer: a.recorder, OnDeadLetter: a.deadLetter, Logger: slog.New(slog.DiscardHandler),
+		Redelivery: a.policy.Kafka.Always(),
+		Observer:   a.recorder, OnDeadLetter: a.deadLetter, Logger: slog.New(slog.DiscardHandler),
 	}
 	// it goes on when the drill is interrupted, until TearDown
 	consuming, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 )
 
@@ -57,10 +56,10 @@ func Policy(act string) string {
 }
 
 // policyOf reads the policy of an act.
-func policyOf(act string) (abate.Policy, error) {
+func policyOf(act string) (policyfile.Policy, error) {
 	file, err := policyfile.Parse(act+".yaml", []byte(Policy(act)))
 	if err != nil {
-		return abate.Policy{}, err
+		return policyfile.Policy{}, err
 	}
 	p, ok := file.Policy(service)
 	if !ok {
@@ -70,7 +69,7 @@ func policyOf(act string) (abate.Policy, error) {
 }
 
 // delays are the delays of an act's retry topics.
-func delays(p *abate.Policy) (list []time.Duration) {
+func delays(p *policyfile.Policy) (list []time.Duration) {
 	for _, h := range p.Kafka.WithDefaults().Hops() {
 		list = append(list, h.Delay)
 	}

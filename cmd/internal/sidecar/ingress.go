@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate/cmd/internal/cli"
-	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/proxy"
 )
 
@@ -18,7 +18,10 @@ func greetEntrances(p *proxy.Proxy, stdout io.Writer) {
 			scheme = "https"
 		}
 		for _, g := range e.Gates {
-			policy := g.Describe()
+			policy, ok := p.Policies().Protection(g.Name())
+			if !ok { // a reload has taken it away
+				continue
+			}
 			fmt.Fprintf(stdout, "  %-22s %s://%s%s -> %s\n", g.Name(), scheme, e.Addr, routes(policy.Routes),
 				upstreams(policy.Upstreams))
 			fmt.Fprintf(stdout, "  %-22s %s\n", "", cli.Parts(policy))
@@ -27,7 +30,7 @@ func greetEntrances(p *proxy.Proxy, stdout io.Writer) {
 }
 
 // routes is what a protected service takes of those at its address.
-func routes(all []core.Route) string {
+func routes(all []policyfile.Route) string {
 	if len(all) == 0 {
 		return ""
 	}

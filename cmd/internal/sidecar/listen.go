@@ -85,8 +85,8 @@ func (f *proxyFlags) entranceProblem(err error) string {
 func (f *proxyFlags) greet(p *proxy.Proxy, l, admin net.Listener, stdout io.Writer) {
 	fmt.Fprintf(stdout, "abate proxy: %s from %s\n", f.contents(p), f.config.Policy)
 	for _, name := range p.Policies().Names() {
-		g, _ := p.Policies().Lookup(name)
-		policy := g.Describe()
+		to, _ := p.Policies().Service(name)
+		policy := to.Policy
 		var from []string
 		for _, r := range policy.Routes {
 			from = append(from, r.Host+r.Path)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/sim/distribution"
 	"github.com/abate-go/abate/sim/expect"
@@ -121,7 +120,7 @@ func (c *Config) follow(file *policyfile.File) {
 	service := fleet.Calls[0].To
 	p, listed := file.Policy(service)
 	c.Policy, c.unlisted = file.Name, !listed
-	guards := &policyfile.File{Defaults: abate.DefaultPolicy()}
+	guards := &policyfile.File{Defaults: policyfile.DefaultPolicy()}
 	if v.Guards != nil {
 		*guards = *v.Guards
 	}

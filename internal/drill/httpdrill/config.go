@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/drill"
+	"github.com/abate-go/abate/policyfile"
 	"github.com/abate-go/abate/scenarios"
 	"github.com/abate-go/abate/sim/expect"
 	"github.com/abate-go/abate/sim/scenario"
@@ -112,7 +112,7 @@ func (c Config) cast(v *scenario.Variant) cast {
 func (a cast) service() *scenario.Service { return &a.services[a.front] }
 
 // clientPolicy is what the clients follow.
-func (a cast) clientPolicy() abate.Policy {
+func (a cast) clientPolicy() policyfile.Policy {
 	return a.variant.PolicyOf(a.fleet.Name, a.service().Name)
 }
 

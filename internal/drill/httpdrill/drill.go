@@ -99,7 +99,7 @@ func (a *act) protection(n int) *inbound.Protection {
 	if !ok {
 		return nil
 	}
-	return &p
+	return &p.Protection
 }
 
 // client makes one client of the service.
@@ -108,7 +108,7 @@ func (a *act) client(url string, e edge) (*caller, error) {
 	if c.Via != nil {
 		return newRelayed(c.Via, a.service().Name, url, a.clientPolicy(), c.Watch, e)
 	}
-	return newCaller(a.service().Name, url, a.clientPolicy(), a.record, c.Watch, e)
+	return newCaller(a.service().Name, url, a.clientPolicy().Policy, a.record, c.Watch, e)
 }
 
 // backend is the call that the service makes for every request, through one guard: it is one program.
@@ -119,7 +119,8 @@ func (a *act) backend() (func(context.Context) error, error) {
 	front, name := a.service(), a.services[a.back].Name
 	naive := a.variant.NaiveCall(front.Name, &front.Calls[0])
 	e := edge{record: a.record, service: a.back, since: a.since, idle: front.Workers, naive: naive}
-	by, err := newCaller(name, a.servers[a.back].URL(), a.variant.PolicyOf(front.Name, name), nil, a.config.Watch, e)
+	p := a.variant.PolicyOf(front.Name, name).Policy
+	by, err := newCaller(name, a.servers[a.back].URL(), p, nil, a.config.Watch, e)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,7 @@ import (
 // one replica.
 func newGate(s *Server, p inbound.Protection, watch Watchers) (*inbound.Gate, *abatehttp.Handler, error) {
 	p.TrustedPeers = []string{"127.0.0.0/8"}
-	p.Authentication, p.TLS, p.Idempotency, p.Store, p.Fleet = inbound.Authentication{}, inbound.TLS{},
-		idempotency.Config{}, nil, nil
+	p.Authentication, p.Idempotency, p.Store, p.Fleet = inbound.Authentication{}, idempotency.Config{}, nil, nil
 	p.RateLimit.Fleet = false
 	p.Observer = gateRecorder{s}
 	watch.adjustGate(s.spec.Name, &p)

@@ -239,7 +239,7 @@ func TestAttemptsAreCountedBelowTheGuard(t *testing.T) {
 	}))
 	defer server.Close()
 	_, by, r := quiet()
-	p := by.clientPolicy()
+	p := by.clientPolicy().Policy
 	p.InitialDelay, p.RetryBudget.Disabled, p.CircuitBreaker.Disabled = time.Millisecond, true, true
 	one, err := newCaller("x", server.URL, p, r, nil, edge{record: r, service: by.front, since: func() time.Duration {
 		return time.Second

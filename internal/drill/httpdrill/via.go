@@ -20,16 +20,16 @@ import (
 type Via func(policy []byte, observer abate.Observer) (proxy *url.URL, end func(), err error)
 
 // relayed is the policy of a client as a file for what stands before the service.
-func relayed(service, upstream string, p abate.Policy) []byte {
+func relayed(service, upstream string, p policyfile.Policy) []byte {
 	p.Fallback.Disabled = true // a degraded answer is not goodput
 	p.Upstreams, p.Routes = []string{upstream}, nil
-	f := policyfile.File{Defaults: abate.DefaultPolicy(), Services: []policyfile.Service{{Name: service, Policy: p}},
-		GatewayRetries: true}
+	f := policyfile.File{Defaults: policyfile.DefaultPolicy(),
+		Services: []policyfile.Service{{Name: service, Policy: p}}, GatewayRetries: true}
 	return f.Format()
 }
 
 // newRelayed returns a caller that knows nothing of policies: it sends every request once, to its HTTP proxy.
-func newRelayed(via Via, service, upstream string, p abate.Policy, watch Watchers, e edge) (*caller, error) {
+func newRelayed(via Via, service, upstream string, p policyfile.Policy, watch Watchers, e edge) (*caller, error) {
 	proxy, end, err := via(relayed(service, upstream, p), watch.observer(service, attemptRecorder{e}))
 	if err != nil {
 		return nil, fmt.Errorf("proxy of %s: %w", service, err)

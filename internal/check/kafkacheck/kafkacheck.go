@@ -1,19 +1,27 @@
-package core
+// Package kafkacheck finds what is wrong with what a consumer of Kafka messages does with those that fail.
+package kafkacheck
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/abate-go/abate/internal/check"
 	"github.com/abate-go/abate/policy/redelivery"
 )
 
 // maxHops bounds the retry topics of one topic: each is a topic with partitions, a consumer group and a connection.
 const maxHops = 20
 
-// kafka checks what no single field of the section tells.
-func (v *validator) kafka(c redelivery.Config) {
+// validator adds to the mistakes in the section of somebody else's configuration.
+type validator struct{ *check.Errors }
+
+// Validate adds everything that is wrong with the section: what the tags of its fields limit, and rules between them.
+func Validate(to *check.Errors, c redelivery.Config) {
+	v := validator{to}
+	v.Walk("kafka.", reflect.ValueOf(c))
 	v.tiers(c)
 	if c.Delay > 0 {
 		v.Below("kafka.delay", c.Delay, "maxDelay", c.MaxDelay, "lower it or raise maxDelay")
@@ -37,7 +45,7 @@ func (v *validator) kafka(c redelivery.Config) {
 }
 
 // tiers checks that there is one way to say the delays, and that they ascend.
-func (v *validator) tiers(c redelivery.Config) {
+func (v validator) tiers(c redelivery.Config) {
 	if len(c.Tiers) == 0 {
 		return
 	}
@@ -67,7 +75,7 @@ func (v *validator) tiers(c redelivery.Config) {
 }
 
 // classes checks patterns for classes of errors.
-func (v *validator) classes(path string, patterns []string) {
+func (v validator) classes(path string, patterns []string) {
 	for i, p := range patterns {
 		if strings.TrimSpace(p) != p || p == "" {
 			v.Add(fmt.Sprintf("%s[%d]", path, i), strconv.Quote(p)+" is no class of errors",
@@ -77,7 +85,7 @@ func (v *validator) classes(path string, patterns []string) {
 }
 
 // suffix checks what ends the name of a topic, if it is given.
-func (v *validator) suffix(path, s, example string) {
+func (v validator) suffix(path, s, example string) {
 	legal := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
 	}
@@ -87,11 +95,12 @@ func (v *validator) suffix(path, s, example string) {
 	}
 }
 
-// idleKafka reports what does nothing in the section.
-func (v *validator) idleKafka(c redelivery.Config) {
+// Ineffective adds the settings that do nothing.
+func Ineffective(to *check.Errors, c redelivery.Config) {
 	if c.Disabled {
 		return
 	}
+	v := validator{to}
 	if !c.Enabled() {
 		v.idleWithoutTiers(c)
 		return
@@ -111,7 +120,7 @@ func (v *validator) idleKafka(c redelivery.Config) {
 }
 
 // neverMade reports a timeout that is over before the last delivery is made, however quick the handler is.
-func (v *validator) neverMade(c redelivery.Config) {
+func (v validator) neverMade(c redelivery.Config) {
 	delays := c.Delays()
 	var made time.Duration // how old a message is at least in delivery i+1
 	over := 0              // the delivery that is the last, because it fails after the timeout
@@ -130,7 +139,7 @@ func (v *validator) neverMade(c redelivery.Config) {
 }
 
 // idleWithoutTiers reports what does nothing because there is no retry topic.
-func (v *validator) idleWithoutTiers(c redelivery.Config) {
+func (v validator) idleWithoutTiers(c redelivery.Config) {
 	const fix = "set tiers, for example [30s, 5m, 30m]"
 	const orDelay = "set delay, for example 30s"
 	d := c.Drain

@@ -1,4 +1,4 @@
-package abate_test
+package policyfile_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/redelivery"
+	"github.com/abate-go/abate/policyfile"
 )
 
 func TestValidateNamesWhatIsWrongWithKafka(t *testing.T) {
@@ -60,7 +61,7 @@ func TestValidateNamesWhatIsWrongWithKafka(t *testing.T) {
 		{redelivery.Config{Delay: time.Second, Concurrency: 1001},
 			"kafka.concurrency: 1001 is out of range; allowed: 1 to 1000"},
 	} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.Kafka = row.kafka
 		err := p.Validate()
 		if err == nil || err.Error() != row.want {
@@ -84,7 +85,7 @@ func TestAKafkaSectionIsValid(t *testing.T) {
 		{Delay: time.Second, Multiplier: 1, Attempts: 100},
 		{Delay: 2 * time.Hour},
 	} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.Kafka = c
 		if err := errors.Join(p.Validate(), p.WithDefaults().Validate(), p.Ineffective(),
 			p.WithDefaults().Ineffective()); err != nil {
@@ -121,7 +122,7 @@ func TestIneffectiveNamesWhatDoesNothingInKafka(t *testing.T) {
 				"deliveries",
 		}},
 	} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.Kafka = row.kafka
 		if err := p.Ineffective(); err == nil || err.Error() != strings.Join(row.want, "\n") {
 			t.Errorf("got  %v\nwant %s", err, strings.Join(row.want, "\n"))
@@ -133,7 +134,7 @@ func TestIneffectiveNamesWhatDoesNothingInKafka(t *testing.T) {
 	}
 	drop.PoisonBatch, short.Timeout = redelivery.PoisonDeadLetter, 61*time.Second
 	for _, c := range []redelivery.Config{drop, short} {
-		p := abate.DefaultPolicy()
+		p := policyfile.DefaultPolicy()
 		p.Kafka = c
 		if err := p.Ineffective(); err != nil {
 			t.Error(err)
@@ -141,19 +142,18 @@ func TestIneffectiveNamesWhatDoesNothingInKafka(t *testing.T) {
 	}
 }
 
-func TestAGuardKeepsItsOwnTiers(t *testing.T) {
-	p := abate.DefaultPolicy()
-	p.Kafka = redelivery.Config{
-		Tiers: []time.Duration{time.Second, time.Minute}, RetryErrors: []string{"a"}, NeverRetryErrors: []string{"b"},
-	}
-	g, err := abate.New("payments", p)
+func TestAFileKeepsItsOwnTiers(t *testing.T) {
+	const text = "services: {payments: {kafka: {tiers: [1s, 1m], retryErrors: [a], neverRetryErrors: [b]}}}"
+	f, err := policyfile.Parse("p.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+	p, _ := f.Policy("payments")
 	p.Kafka.Tiers[0], p.Kafka.RetryErrors[0], p.Kafka.NeverRetryErrors[0] = time.Hour, "x", "x"
-	k := g.Describe().Kafka
+	p, _ = f.Policy("payments")
+	k := p.WithDefaults().Kafka
 	if k.Tiers[0] != time.Second || k.RetryErrors[0] != "a" || k.NeverRetryErrors[0] != "b" {
-		t.Errorf("the guard's policy changed with the caller's lists: %+v", k)
+		t.Errorf("the file's policy changed with the caller's lists: %+v", k)
 	}
 	if k.Concurrency != 1 || k.DLTSuffix != "-dlq" ||
 		!slices.Equal(k.Delays(), []time.Duration{time.Second, time.Minute}) {

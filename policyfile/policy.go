@@ -1,0 +1,85 @@
+package policyfile
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/check"
+	"github.com/abate-go/abate/internal/check/kafkacheck"
+	"github.com/abate-go/abate/policy/balance"
+	"github.com/abate-go/abate/policy/redelivery"
+)
+
+// Policy is one service, or the defaults, as the policy file has it, field for key: the policy of its guard, and what
+// no guard looks at, for those that act on it.
+type Policy struct {
+	abate.Policy `yaml:",inline"`
+
+	// OutlierDetection takes endpoints that fail out of the proxy's balancing for a while.
+	OutlierDetection balance.Config `yaml:"outlierDetection"`
+
+	// Kafka says what a consumer in front of the service does with messages that fail: retry topics, the dead-letter
+	// topic, the drain after an outage. See adapter/abatekafka.
+	Kafka redelivery.Config `yaml:"kafka"`
+
+	// Upstreams are the base URLs of the service, one per endpoint: http, https, or h2c for HTTP/2 without TLS. A request
+	// to one of their hosts belongs to this service. The proxy balances over them.
+	Upstreams []string `yaml:"upstreams" example:"[\"http://payments:8080\"]"`
+	// Routes choose this service for a request by host and path prefix; the longest prefix wins.
+	Routes []Route `yaml:"routes"`
+}
+
+// DefaultPolicy is what every service of a policy file begins with, but for those for connections.
+func DefaultPolicy() Policy {
+	return Policy{Policy: abate.DefaultPolicy(), OutlierDetection: balance.Config{ConsecutiveFailures: 5}}
+}
+
+// Validate returns everything that is wrong with the policy, joined: each part is an *abate.FieldError.
+func (p Policy) Validate() error {
+	var v check.Errors
+	rest := p
+	rest.Policy, rest.Kafka = abate.Policy{}, redelivery.Config{} // they check themselves
+	v.Walk("", reflect.ValueOf(rest))
+	o := p.OutlierDetection
+	v.Below("outlierDetection.baseEjectionTime", o.BaseEjectionTime, "maxEjectionTime", o.MaxEjectionTime,
+		"lower it or raise maxEjectionTime")
+	kafkacheck.Validate(&v, p.Kafka)
+	v.Upstreams(p.Upstreams)
+	for i, r := range p.Routes {
+		v.Route(i, r.Host, r.Path)
+	}
+	return errors.Join(p.Policy.Validate(), v.Join())
+}
+
+// Ineffective returns the settings that do nothing because what they belong to is off, joined like Validate's mistakes.
+func (p Policy) Ineffective() error {
+	var v check.Errors
+	kafkacheck.Ineffective(&v, p.Kafka)
+	return errors.Join(p.Policy.Ineffective(), v.Join())
+}
+
+// WithDefaults returns the policy with every default written out. It is idempotent.
+func (p Policy) WithDefaults() Policy {
+	p.Policy = p.Policy.WithDefaults()
+	p.OutlierDetection = p.OutlierDetection.WithDefaults()
+	p.Kafka = p.Kafka.WithDefaults()
+	return p
+}
+
+// own cuts the policy loose from the lists it shares.
+func (p Policy) own() Policy {
+	p.RetryOn, p.NeverRetryOn = slices.Clone(p.RetryOn), slices.Clone(p.NeverRetryOn)
+	p.RetryMethods = slices.Clone(p.RetryMethods)
+	p.Fallback.Identity = slices.Clone(p.Fallback.Identity)
+	p.Kafka = p.Kafka.Clone()
+	p.Upstreams, p.Routes = slices.Clone(p.Upstreams), slices.Clone(p.Routes)
+	return p
+}
+
+// forStrangers returns the policy for a host that the file does not list.
+func (p Policy) forStrangers() Policy {
+	p.Policy = p.Policy.ForStrangers()
+	return p
+}

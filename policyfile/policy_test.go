@@ -1,0 +1,55 @@
+package policyfile_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/policyfile"
+)
+
+func TestValidateNamesWhatIsWrongBesideTheGuard(t *testing.T) {
+	for _, row := range []struct {
+		change func(*policyfile.Policy)
+		want   string
+	}{
+		{func(p *policyfile.Policy) {
+			p.Upstreams = []string{"payments:8080"}
+		}, `upstreams[0]: "payments:8080" is not a base URL; allowed: http, https or h2c with a host, for example ` +
+			`"http://payments:8080"`},
+		{func(p *policyfile.Policy) {
+			p.Routes = []policyfile.Route{{}}
+		}, "routes[0]: matches every request; give it a host, a path or both"},
+		{func(p *policyfile.Policy) {
+			p.Routes = []policyfile.Route{{Path: "pay"}}
+		}, `routes[0].path: "pay" does not begin with /; for example "/payments"`},
+		{func(p *policyfile.Policy) {
+			p.Routes = []policyfile.Route{{Host: "http://x"}}
+		}, `routes[0].host: "http://x" is not a host; without scheme and path, for example "api.example.com"`},
+		{func(p *policyfile.Policy) {
+			p.OutlierDetection.BaseEjectionTime, p.OutlierDetection.MaxEjectionTime = time.Minute, time.Second
+		}, "outlierDetection.baseEjectionTime: 1m0s is above maxEjectionTime 1s; lower it or raise maxEjectionTime"},
+	} {
+		p := policyfile.DefaultPolicy()
+		row.change(&p)
+		err := p.Validate()
+		if err == nil || err.Error() != row.want {
+			t.Errorf("got  %v\nwant %s", err, row.want)
+		}
+		var field *abate.FieldError
+		if !errors.As(err, &field) {
+			t.Errorf("%v is no FieldError", err)
+		}
+	}
+}
+
+func TestDefaultAndZeroPoliciesOfAFileAreValid(t *testing.T) {
+	for _, p := range []policyfile.Policy{
+		{}, {Policy: abate.ConnectionPolicy()}, policyfile.DefaultPolicy(), policyfile.DefaultPolicy().WithDefaults(),
+	} {
+		if err := p.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
