@@ -16,7 +16,9 @@ var Guard = [...]Policy{
 		Gauges: []Gauge{{"abate_retry_budget_balance",
 			"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: fix the service, do not raise " +
 				"the budget.",
-			func(_ *core.Policy, s *core.State) float64 { return s.Budget }}},
+			func(_ *core.Policy, s *core.State) float64 { return s.Budget },
+			Instrument{Name: "abate.retry_budget.balance", Unit: "{attempt}",
+				Description: "Retries and hedges that could be sent now."}}},
 		Facts: func(p *core.Policy, s *core.State, say Say) {
 			if p.RetryBudget.Enabled() || p.Budget != nil {
 				say("Retry budget", "retries and hedges that could be sent now", "%.1f", s.Budget)
@@ -38,14 +40,18 @@ var Guard = [...]Policy{
 			{"abate_bulkhead_running",
 				"Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see " +
 					"abate_bulkhead_queued.",
-				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.InFlight) }},
+				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.InFlight) },
+				Instrument{"abate.bulkhead.running", "{call}",
+					"Calls that hold a permit of the bulkhead, retries and their waits included.", true}},
 			{"abate_bulkhead_queued",
 				"Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: look " +
 					"at its latency first.",
-				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Queued) }},
+				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Queued) },
+				Instrument{"abate.bulkhead.queued", "{call}", "Calls that wait for a permit of the bulkhead.", true}},
 			{"abate_bulkhead_limit",
 				"Permits that the bulkhead has, as the policy says.",
-				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Limit) }},
+				func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Limit) },
+				Instrument{"abate.bulkhead.limit", "{call}", "Permits that the bulkhead has, as the policy says.", true}},
 		},
 		Panels: []Panel{
 			{Title: "Bulkheads", Runbook: "ConcurrencySpike", Unit: "percentunit", Warn: 0.8, Bad: 1,
@@ -69,7 +75,7 @@ var Guard = [...]Policy{
 		Gauges: []Gauge{{"abate_attempt_rate_limit",
 			"Attempts per second that the rate limit sends at most, as the policy says. Refusals are in " +
 				"abate_call_refusals_total as rate_limited.",
-			func(p *core.Policy, _ *core.State) float64 { return p.RateLimit.Limit.PerSecond() }}},
+			func(p *core.Policy, _ *core.State) float64 { return p.RateLimit.Limit.PerSecond() }, Instrument{}}},
 		Panels: []Panel{{Title: "Rate limits of attempts", Unit: "percentunit", Warn: 0.8, Bad: 1,
 			Aggregate: Rate, Metric: "abate_attempts_total", Of: "abate_attempt_rate_limit",
 			Help: "Attempts per second as a share of what the rate limits allow, all instances together. At 100 % attempts " +
@@ -83,7 +89,7 @@ var Guard = [...]Policy{
 		Gauges: []Gauge{{"abate_throttle_rejection_ratio",
 			"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the " +
 				"throttle's k allows for: fix the service.",
-			func(_ *core.Policy, s *core.State) float64 { return s.Throttle.Rejection }}},
+			func(_ *core.Policy, s *core.State) float64 { return s.Throttle.Rejection }, Instrument{}}},
 		Panels: []Panel{{Title: "Throttles", Unit: "percentunit", Max: 1, Warn: 0.01, Bad: 0.5,
 			Aggregate: Worst, Metric: "abate_throttle_rejection_ratio",
 			Help: "Share of attempts that the throttle does not send, in the worst instance. The service refuses or fails " +
@@ -109,11 +115,13 @@ var Guard = [...]Policy{
 			{"abate_pacing_per_second",
 				"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still " +
 					"ramps up after an outage; no action.",
-				func(_ *core.Policy, s *core.State) float64 { return s.Pacing.PerSecond }},
+				func(_ *core.Policy, s *core.State) float64 { return s.Pacing.PerSecond }, Instrument{}},
 			{"abate_pacing_wait_seconds",
 				"How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are refused " +
 					"as rate_limited: after an outage that ends by itself, on other days perSecond is too low.",
-				func(_ *core.Policy, s *core.State) float64 { return s.Pacing.Wait.Seconds() }},
+				func(_ *core.Policy, s *core.State) float64 { return s.Pacing.Wait.Seconds() },
+				Instrument{Name: "abate.pacing.wait", Unit: "s",
+					Description: "How long an attempt that asked now would wait for its token."}},
 		},
 		Facts: func(p *core.Policy, s *core.State, say Say) {
 			if p.Pacing.Enabled() {

@@ -34,6 +34,14 @@ type Gauge struct {
 	Name string
 	Help string // what it means, and what to do about it
 	Read func(p *core.Policy, s *core.State) float64
+	// Instrument is the same for OpenTelemetry; without a name it has none.
+	Instrument Instrument
+}
+
+// Instrument names a gauge as the semantic conventions of OpenTelemetry want it.
+type Instrument struct {
+	Name, Unit, Description string
+	Adds                    bool // it is a whole number, which adds up over instances
 }
 
 // Say writes down one fact. Format and args make its value; about says what that is of.
