@@ -8,7 +8,6 @@ import (
 
 	"github.com/abate-go/abate/internal/caught"
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/policy/bulkhead"
 )
 
 // Guards are the guards of many dependencies of one kind under one policy: of each tenant, shard or host. There are at
@@ -76,7 +75,7 @@ func (s *Guards[K]) For(key K) *Guard {
 	}
 	g := &Guard{name: fmt.Sprint(s.prefix, "/", key)}
 	g.parts.panics.Log = caught.Log
-	g.parts.bulkhead = bulkhead.New(s.policy.Bulkhead) // counts the calls, also if it is off: see rests
+	g.parts.countCalls(&s.policy)
 	k := &keyedGuard[K]{key: key, guard: g, used: now, shares: s.own >= s.max}
 	if err := g.Update(s.policyOf(k)); err != nil {
 		return s.overflow // cannot be: the policy has been tried

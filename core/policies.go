@@ -106,6 +106,9 @@ func (k *policies) idle(now time.Duration) bool {
 	return k.pacer == nil || k.pacer.State(now).Wait <= 0
 }
 
+// countCalls has the bulkhead count the calls also if it is off, which rests needs to know. It comes before enabled.
+func (k *policies) countCalls(p *Policy) { k.bulkhead = bulkhead.New(p.Bulkhead) }
+
 // rests reports whether new policies would let no more through, the budget aside.
 func (k *policies) rests(now time.Duration) bool {
 	switch {
