@@ -129,11 +129,14 @@ var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)",
 	"retryMethods": " (GET, HEAD, OPTIONS, TRACE)",
 	"default":      " (CRITICAL)", "addresses": " (in this process)"}
 
-// missing is what a section that is off may lack: those of a guard's policies are in the registry.
+// missing is what a section that is off may lack: those of policies are in the registry.
 var missing = func() map[string]string {
 	all := map[string]string{"fallback": "status", "kafka": "tiers or delay", "tls": "certificate",
-		"authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
+		"authentication": "bearerTokens"}
 	for _, p := range registry.Guard {
+		all[p.Key] = p.Needs
+	}
+	for _, p := range registry.Gate {
 		all[p.Key] = p.Needs
 	}
 	return all

@@ -2,7 +2,6 @@ package abateadmin
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -59,27 +58,10 @@ func gateFacts(g *inbound.Gate, now time.Duration) []fact {
 	say := func(name, about, format string, args ...any) {
 		all = append(all, fact{name, fmt.Sprintf(format, args...), about})
 	}
-	if p.Shed.Enabled() {
-		limit := "no limit"
-		if s.Shed.Limit > 0 {
-			limit = fmt.Sprintf("of %d", s.Shed.Limit)
+	for i := range registry.Gate {
+		if facts := registry.Gate[i].Facts; facts != nil {
+			facts(p, &s, say)
 		}
-		say("Handled at once", strconv.Itoa(s.Shed.Queued)+" queued", "%d, %s", s.Shed.InFlight, limit)
-		say("Queue delay", "of the last that left the queue", "%v", s.Shed.QueueDelay.Round(10*time.Microsecond))
-		say("Retries arriving", "for each first attempt, last 10 s", "%.2f", s.Shed.RetryShare)
-		if s.Shed.CPU > 0 {
-			say("Processor", fmt.Sprintf("%.0f %% refused for it", 100*s.Shed.CPURefused), "%.0f %%", 100*s.Shed.CPU)
-		}
-		if s.Shed.Latency > 0 {
-			say("Latency without load", "", "%v", s.Shed.Latency.Round(10*time.Microsecond))
-		}
-		if p.Shed.Shadow {
-			say("Shadow", "", "sheds nothing, only says so")
-		}
-	}
-	if p.RateLimit.Enabled() {
-		say("Rate limit", fmt.Sprintf("burst %d", p.RateLimit.Burst), "%s", p.RateLimit.Limit.String())
-		say("Buckets", "callers with a bucket of their own", "%d", s.RateLimit.Keys)
 	}
 	return all
 }

@@ -39,15 +39,42 @@ var (
 			"back when the emergency is over.", withService([]string{"override"}), nil)
 )
 
-// policyDescs are the gauges of each policy of a guard.
-var policyDescs = func() (all [len(registry.Guard)][]*prometheus.Desc) {
-	for i, p := range registry.Guard {
+// The gauges of the policies of guards and gates.
+var (
+	guardDescs      = descsOf(registry.Guard[:])
+	gatePolicyDescs = descsOf(registry.Gate[:])
+)
+
+// descsOf returns the descriptions of the gauges of each policy.
+func descsOf[P, S any](policies []registry.Policy[P, S]) [][]*prometheus.Desc {
+	all := make([][]*prometheus.Desc, len(policies))
+	for i, p := range policies {
 		for _, g := range p.Gauges {
 			all[i] = append(all[i], gauge(g.Name, g.Help))
 		}
 	}
 	return all
-}()
+}
+
+// collectPolicies reads the gauges of the policies that p has switched on. An empty budget that is off would raise an
+// alert.
+func collectPolicies[P, S any](to chan<- prometheus.Metric, service string, policies []registry.Policy[P, S],
+	descs [][]*prometheus.Desc, p *P, s *S) {
+	for i := range policies {
+		if !policies[i].Enabled(p) {
+			continue
+		}
+		for n, g := range policies[i].Gauges {
+			kind := prometheus.GaugeValue
+			if g.Grows {
+				kind = prometheus.CounterValue
+			}
+			if g.Shown == nil || g.Shown(p) {
+				to <- prometheus.MustNewConstMetric(descs[i][n], kind, g.Read(p, s), service)
+			}
+		}
+	}
+}
 
 func gauge(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, withService(nil), nil)
@@ -65,10 +92,8 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc) {
 		to <- d
 	}
-	for _, descs := range policyDescs {
-		for _, d := range descs {
-			to <- d
-		}
+	for _, d := range slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...) {
+		to <- d
 	}
 }
 
@@ -112,13 +137,7 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
 			service, string(o))
 	}
-	for i := range registry.Guard {
-		if p := &registry.Guard[i]; p.Enabled(policy) {
-			for n := range p.Gauges {
-				to <- value(policyDescs[i][n], service, p.Gauges[n].Read(policy, &state))
-			}
-		}
-	}
+	collectPolicies(to, service, registry.Guard[:], guardDescs, policy, &state)
 }
 
 // overrides are what a guard can be under, shown at 0 too: a dashboard marks when one begins.

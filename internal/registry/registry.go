@@ -1,39 +1,41 @@
-// Package registry lists the policies of a guard and the reasons for which a guard refuses, once, for whoever shows,
-// counts or checks all of them: metrics, dashboards, the admin page, the policy file, the simulator and other formats.
-// They loop over the lists. What a policy decides is none of this package's business: package core asks the policies,
-// one by one.
+// Package registry lists the policies of guards and gates and the reasons for which a guard refuses, once, for whoever
+// shows, counts or checks all of them: metrics, dashboards, the admin page, the policy file, the simulator and other
+// formats. They loop over the lists. What a policy decides is none of this package's business: packages core and
+// inbound ask the policies, one by one.
 //
-// A new policy needs four things: its own folder below policy, a field of core.Policy, its lines in core (made and
-// reconfigured in policies.go, asked in attempt.go or call.go), and its entry here.
+// A new policy of a guard needs four things: its own folder below policy, a field of core.Policy, its lines in core
+// (made, reconfigured and read in policies.go, asked in attempt.go or call.go), and its entry here.
 package registry
 
-import "github.com/abate-go/abate/core"
-
-// Policy is one policy of a guard, as others see it.
-type Policy struct {
+// Policy is one policy as others see it: of a guard, whose settings P are a core.Policy and whose state S is a
+// core.State, or of a gate.
+type Policy[P, S any] struct {
 	// Key is the section of the policy file, and Needs the key in it without which the section is off; empty if there is
 	// none.
 	Key, Needs string
 	// Page is the name of the page in docs/policies.
 	Page string
 	// Enabled reports whether p has it switched on.
-	Enabled func(p *core.Policy) bool
+	Enabled func(p *P) bool
 	// Gauges are read at every scrape while it is on.
-	Gauges []Gauge
+	Gauges []Gauge[P, S]
 	// Panels stand on the dashboard beside those of the other policies.
 	Panels []Panel
-	// Facts says how it stands, for the page of one guard; nil for nothing.
-	Facts func(p *core.Policy, s *core.State, say Say)
+	// Facts says how it stands, for the page of one guard or gate; nil for nothing. It is called while it is off, too.
+	Facts func(p *P, s *S, say Say)
 	// Warning returns what is not as it should be, for the page of all guards, empty while all is well; nil if there is
 	// never anything.
-	Warning func(s *core.State) string
+	Warning func(s *S) string
 }
 
 // Gauge is a metric with one label, the service.
-type Gauge struct {
+type Gauge[P, S any] struct {
 	Name string
 	Help string // what it means, and what to do about it
-	Read func(p *core.Policy, s *core.State) float64
+	Read func(p *P, s *S) float64
+	// Shown reports whether there is such a number under p; nil for always.
+	Shown func(p *P) bool
+	Grows bool // it is a counter
 	// Instrument is the same for OpenTelemetry; without a name it has none.
 	Instrument Instrument
 }

@@ -11,13 +11,18 @@ import (
 	"github.com/abate-go/abate/internal/registry"
 )
 
-// elsewhere are the sections of a policy that have an Enabled and are no policies of the guard: adapters and the proxy
-// read them.
-var elsewhere = []string{"fallback", "outlierDetection", "kafka"}
+// elsewhere are the sections that have an Enabled and are no policies of a guard or gate: adapters and the proxy read
+// them.
+var elsewhere = []string{"fallback", "outlierDetection", "kafka", "tls", "authentication"}
 
 func TestEverySectionIsRegisteredAndDescribed(t *testing.T) {
+	everySection(t, registry.Guard[:])
+	everySection(t, registry.Gate[:])
+}
+
+func everySection[P, S any](t *testing.T, policies []registry.Policy[P, S]) {
 	var listed []string
-	for _, p := range registry.Guard {
+	for _, p := range policies {
 		listed = append(listed, p.Key)
 		page, err := os.ReadFile("../../docs/policies/" + p.Page + ".md")
 		if err != nil {
@@ -29,11 +34,12 @@ func TestEverySectionIsRegisteredAndDescribed(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[core.Policy]()) {
+	settings := reflect.TypeFor[P]()
+	for _, f := range reflect.VisibleFields(settings) {
 		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if _, ok := f.Type.MethodByName("Enabled"); ok && !slices.Contains(elsewhere, key) &&
 			!slices.Contains(listed, key) {
-			t.Errorf("core.Policy has a section %s, which is not in registry.Guard", key)
+			t.Errorf("%v has a section %s, which is not in the registry", settings, key)
 		}
 	}
 }

@@ -55,7 +55,7 @@ var layers = []layer{
 		"internal/cpu",
 		"internal/listeners"}, nothing},
 	{"startup", []string{"core", "policy/", "internal/clock"}, nothing},
-	{"internal/registry", []string{"core"}, nothing},
+	{"internal/registry", []string{"core", "inbound"}, nothing},
 	{".", []string{"core"}, nothing},
 	{"internal/cpu", nil, nothing},
 	{"internal/nearest", nil, nothing},
