@@ -12,6 +12,23 @@ import (
 	"github.com/abate-go/abate/policy/throttle"
 )
 
+// attemptCopy is one attempt in the air.
+type attemptCopy struct {
+	live   bool
+	asked  uint8 // who has let it pass, and has not heard of its end
+	handed int16 // what its callee was told it may use of the tree's extra attempts
+	number int32 // of the attempt, from 1
+	start  time.Duration
+	permit breaker.Permit
+}
+
+// The bits of asked. A throttle that is only a shadow, and would not have let the attempt pass, does not count it.
+const (
+	askedThrottle = 1 << iota
+	askedBreaker
+	askedAnswer // the breaker, which knows that the answer has begun
+)
+
 // attempt asks the throttle, the breaker, the rate limit and the pacer, and sends the next attempt.
 func (c *Call) attempt(now time.Duration) Step {
 	s := c.s
@@ -300,6 +317,33 @@ func (s *settings) recorded(now time.Duration, a *attemptCopy, o *Outcome, class
 	if result == breaker.Failure && o.Err != nil && s.breaker.State() == breaker.Open && !s.shadowed() {
 		s.opening.failed(o.Err)
 	}
+}
+
+// dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends
+// the goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
+func (c *Call) dropCopies(now time.Duration) {
+	done := false
+	defer func() {
+		if !done {
+			c.dropCopies(now) // the rest
+		}
+	}()
+	for n := range c.copies {
+		a := &c.copies[n]
+		live, began := a.live, now
+		if a.live = false; live {
+			c.inAir--
+			c.settle(n, &Outcome{Class: Ignored})
+			began = a.start
+		}
+		// first: nobody knows any more when it began if the observer ends the goroutine
+		c.s.recordThrottle(now, began, a, throttle.Neutral)
+		if live {
+			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
+		}
+		c.s.recordBreaker(now, a, breaker.Neutral)
+	}
+	done = true
 }
 
 var breakerResult = [...]breaker.Result{Success: breaker.Success, Failure: breaker.Failure, Overload: breaker.Failure,

@@ -4,10 +4,8 @@ import (
 	"time"
 
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/retry"
-	"github.com/abate-go/abate/policy/throttle"
 )
 
 // Call is one guarded call as a state machine. It is told what happened and when, and answers what to do next; it
@@ -51,23 +49,6 @@ type failed uint8
 const (
 	failedOnce  failed = iota + 1
 	failedFinal        // one of those said that repeating cannot help
-)
-
-// attemptCopy is one attempt in the air.
-type attemptCopy struct {
-	live   bool
-	asked  uint8 // who has let it pass, and has not heard of its end
-	handed int16 // what its callee was told it may use of the tree's extra attempts
-	number int32 // of the attempt, from 1
-	start  time.Duration
-	permit breaker.Permit
-}
-
-// The bits of asked. A throttle that is only a shadow, and would not have let the attempt pass, does not count it.
-const (
-	askedThrottle = 1 << iota
-	askedBreaker
-	askedAnswer // the breaker, which knows that the answer has begun
 )
 
 // Begin starts c under the guard's current policy. now is on any clock the caller likes, the same for all calls of the
@@ -339,33 +320,6 @@ func (c *Call) finishAll(now time.Duration, reason, err error) Step {
 	c.dropCopies(now)
 	dropped = true
 	return Step{Action: Finish, Err: err}
-}
-
-// dropCopies makes the copies still in the air neutral, and one that was let pass and is not sent. If an observer ends
-// the goroutine in the middle of that, or Policy.Rand panics, the others are dropped all the same.
-func (c *Call) dropCopies(now time.Duration) {
-	done := false
-	defer func() {
-		if !done {
-			c.dropCopies(now) // the rest
-		}
-	}()
-	for n := range c.copies {
-		a := &c.copies[n]
-		live, began := a.live, now
-		if a.live = false; live {
-			c.inAir--
-			c.settle(n, &Outcome{Class: Ignored})
-			began = a.start
-		}
-		// first: nobody knows any more when it began if the observer ends the goroutine
-		c.s.recordThrottle(now, began, a, throttle.Neutral)
-		if live {
-			c.s.emit(Event{Kind: AttemptEnded, At: now, Attempt: int(a.number), Class: Ignored, Latency: now - a.start})
-		}
-		c.s.recordBreaker(now, a, breaker.Neutral)
-	}
-	done = true
 }
 
 func (c *Call) endClass() Class {

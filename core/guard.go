@@ -13,13 +13,8 @@ import (
 	"github.com/abate-go/abate/internal/clock"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
-	"github.com/abate-go/abate/policy/bulkhead"
 	"github.com/abate-go/abate/policy/comeback"
-	"github.com/abate-go/abate/policy/hedge"
-	"github.com/abate-go/abate/policy/pacing"
-	"github.com/abate-go/abate/policy/ratelimit"
 	"github.com/abate-go/abate/policy/retry"
-	"github.com/abate-go/abate/policy/throttle"
 )
 
 // Guard is one named dependency under one policy. It holds the state that calls share (breaker, budget, bulkhead), so
@@ -41,18 +36,12 @@ type Guard struct {
 // parts are what calls share. Once made they stay with the guard, also while the policy has them switched off, so that
 // switching a budget off and on again does not refill it.
 type parts struct {
-	budget   *budget.Budget
-	breaker  *breaker.Breaker
-	bulkhead *bulkhead.Bulkhead
-	limiter  *ratelimit.Limiter
-	pacer    *pacing.Pacer
-	throttle *throttle.Throttle
-	hedge    *hedge.Policy
-	typical  typicalLatency
-	peer     peer
-	opening  opening
-	panics   caught.Panics
-	line     comeback.Line
+	policies
+	typical typicalLatency
+	peer    peer
+	opening opening
+	panics  caught.Panics
+	line    comeback.Line
 }
 
 // inForce returns the settings that a call begins under.
@@ -76,8 +65,8 @@ var unguarded = func() *settings {
 var errUnmade = errors.New("abate: this guard was not made by New: it lets everything pass, and there is nothing to " +
 	"change")
 
-// settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A part that
-// is off is nil.
+// settings is a policy in the form that calls use. It is immutable; the parts it points to are the guard's. A policy
+// that is off is nil.
 type settings struct {
 	name     string
 	policy   Policy  // under the override
@@ -86,17 +75,11 @@ type settings struct {
 	observer Observer
 	retries  retryLists
 
-	retry    *retry.Policy
-	budget   *budget.Budget
-	shared   *budget.Budget // with other guards, beside budget
-	breaker  *breaker.Breaker
-	bulkhead *bulkhead.Bulkhead
-	limiter  *ratelimit.Limiter
-	pacer    *pacing.Pacer
-	throttle *throttle.Throttle
-	hedge    *hedge.Policy
-	typical  *typicalLatency
-	peer     *peer
+	policies
+	retry   *retry.Policy
+	shared  *budget.Budget // with other guards, beside the budget of policies
+	typical *typicalLatency
+	peer    *peer
 
 	override Override
 	budgeted bool // there is a budget, or two
@@ -197,46 +180,20 @@ func (g *Guard) compile(p Policy, now time.Duration) (*settings, breaker.Change)
 	if s.rnd == nil {
 		s.rnd = chance.Source
 	}
-	change := g.parts.reconfigure(p, now)
-	switch {
-	case p.Budget != nil:
-		s.budget = p.Budget
-	case p.RetryBudget.Enabled():
-		s.budget = orNew(&g.parts.budget, func() *budget.Budget { return budget.New(p.RetryBudget) })
-	}
-	if s.shared = p.SharedBudget; s.shared == s.budget {
-		s.shared = nil
-	}
-	s.budgeted = s.budget != nil || s.shared != nil
+	change := g.parts.reconfigure(&p, now)
 	if p.CircuitBreaker.Enabled() {
 		if forced := g.openCircuit(p, now); forced.From != forced.To {
 			change = forced
 		}
-		s.breaker = orNew(&g.parts.breaker, func() *breaker.Breaker {
-			return breaker.New(p.CircuitBreaker, s.rnd, g.breakerChanged)
-		})
 	}
-	if p.Bulkhead.Enabled() || g.parts.bulkhead != nil { // one that was on counts on, so that it can be switched on again
-		s.bulkhead = orNew(&g.parts.bulkhead, func() *bulkhead.Bulkhead { return bulkhead.New(p.Bulkhead) })
+	s.policies = g.parts.enabled(&p, s.rnd, g.breakerChanged)
+	if s.shared = p.SharedBudget; s.shared == s.budget {
+		s.shared = nil
 	}
-	if p.RateLimit.Enabled() {
-		s.limiter = orNew(&g.parts.limiter, func() *ratelimit.Limiter {
-			return ratelimit.New(p.RateLimit.Config, chance.Seed)
-		})
-	}
-	if p.Pacing.Enabled() {
-		s.pacer = orNew(&g.parts.pacer, func() *pacing.Pacer { return pacing.New(p.Pacing) })
-	}
-	if p.Throttle.Enabled() {
-		s.throttle = orNew(&g.parts.throttle, func() *throttle.Throttle { return throttle.New(p.Throttle) })
-	}
-	if p.Hedge.Enabled() {
-		s.hedge = orNew(&g.parts.hedge, func() *hedge.Policy { return hedge.New(p.Hedge) })
-	}
+	s.budgeted = s.budget != nil || s.shared != nil
 	s.obeys, s.backsOff = p.RetryOwner != OwnerNone, p.Backoff != retry.NoBackoff || p.Delay != nil
 	s.limited = p.Timeout > 0 || p.AttemptTimeout > 0
-	s.timed = s.breaker != nil || s.throttle != nil || s.hedge != nil || s.budgeted || s.observer != nil || s.limited ||
-		p.MaxElapsed > 0
+	s.timed = s.timesAttempts() || s.budgeted || s.observer != nil || s.limited || p.MaxElapsed > 0
 	return s, change
 }
 
@@ -253,40 +210,6 @@ func (g *Guard) openCircuit(p Policy, now time.Duration) (change breaker.Change)
 		g.parts.opening.begin(g.name, "")
 	}
 	return change
-}
-
-// reconfigure brings the parts that exist up to p. They keep their state.
-func (k *parts) reconfigure(p Policy, now time.Duration) (change breaker.Change) {
-	if k.budget != nil {
-		k.budget.Reconfigure(now, p.RetryBudget)
-	}
-	if k.breaker != nil {
-		change = k.breaker.Reconfigure(now, p.CircuitBreaker)
-	}
-	if k.bulkhead != nil {
-		k.bulkhead.Reconfigure(p.Bulkhead)
-	}
-	if k.limiter != nil {
-		k.limiter.Reconfigure(now, p.RateLimit.Config)
-	}
-	if k.pacer != nil {
-		k.pacer.Reconfigure(p.Pacing)
-	}
-	if k.throttle != nil {
-		k.throttle.Reconfigure(now, p.Throttle)
-	}
-	if k.hedge != nil {
-		k.hedge.Reconfigure(now, p.Hedge)
-	}
-	return change
-}
-
-// orNew returns the part, made if it is not there yet.
-func orNew[T any](part **T, make func() *T) *T {
-	if *part == nil {
-		*part = make()
-	}
-	return *part
 }
 
 // delays reports whether a retry after o waits, for which it needs the time and a random number.

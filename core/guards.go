@@ -8,8 +8,6 @@ import (
 
 	"github.com/abate-go/abate/internal/caught"
 	"github.com/abate-go/abate/internal/clock"
-	"github.com/abate-go/abate/policy/breaker"
-	"github.com/abate-go/abate/policy/bulkhead"
 )
 
 // Guards are the guards of many dependencies of one kind under one policy: of each tenant, shard or host. There are at
@@ -77,7 +75,7 @@ func (s *Guards[K]) For(key K) *Guard {
 	}
 	g := &Guard{name: fmt.Sprint(s.prefix, "/", key)}
 	g.parts.panics.Log = caught.Log
-	g.parts.bulkhead = bulkhead.New(s.policy.Bulkhead) // counts the calls, also if it is off: see rests
+	g.parts.countCalls(&s.policy)
 	k := &keyedGuard[K]{key: key, guard: g, used: now, shares: s.own >= s.max}
 	if err := g.Update(s.policyOf(k)); err != nil {
 		return s.overflow // cannot be: the policy has been tried
@@ -113,7 +111,7 @@ func (s *Guards[K]) forget(now time.Duration) bool {
 		e := s.byUse.Back()
 		k := e.Value.(*keyedGuard[K])
 		debt := !k.shares && k.guard.earned() < s.fresh
-		if !k.guard.rests(now) || debt && now-k.used < debtKept {
+		if !k.guard.inForce().rests(now) || debt && now-k.used < debtKept {
 			s.byUse.MoveToFront(e)
 			continue
 		}
@@ -131,21 +129,7 @@ func (s *Guards[K]) forget(now time.Duration) bool {
 // and circuit breaker aside: no call holds a permit of its bulkhead, and its rate limit and pace are where they began.
 // It is for those who keep many guards, and have to forget some.
 func (g *Guard) Idle() bool {
-	s, now := g.inForce(), clock.Now()
-	switch {
-	case s.bulkhead != nil && s.bulkhead.State().InFlight > 0:
-		return false
-	case s.limiter != nil && s.limiter.Allow(now, "", 0).Reset > 0:
-		return false
-	}
-	return s.pacer == nil || s.pacer.State(now).Wait <= 0
-}
-
-// rests reports whether a new guard would let no more through, the budget aside.
-func (g *Guard) rests(now time.Duration) bool {
-	st := g.StateAt(now)
-	return g.Idle() && st.Bulkhead.Queued == 0 && (g.Breaker() == nil || st.Breaker.State == breaker.Closed) &&
-		st.Throttle.Rejection <= 0
+	return g.inForce().idle(clock.Now())
 }
 
 // earned is what the guard's own budget holds.

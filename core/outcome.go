@@ -31,8 +31,8 @@ func (c Class) String() string {
 // Outcome is what one attempt came to. Adapters and Policy.Classify make it; a Call decides on it.
 type Outcome struct {
 	Class Class
-	// Neutral keeps the attempt from breaker, throttle and the budget's success rate, whatever its class: the dependency
-	// has refused it because it is at work on an earlier copy of the same call, which says nothing of how it is.
+	// Neutral keeps the attempt from the policies that count outcomes, whatever its class: the dependency has refused it
+	// because it is at work on an earlier copy of the same call, which says nothing of how it is.
 	Neutral bool
 	// NoRetry forbids another attempt: the answer is final, repeating is not safe, or the server asked for it.
 	NoRetry bool

@@ -5,8 +5,8 @@ import "context"
 // ErrPending is the error of an answer that is not there yet: "the job is still running". A guarded function returns
 // it, alone or in a tree of errors, to be called again after the policy's delay, or after the one that RetryAfter asks
 // for. That counts as a retry everywhere, in maxRetries, deadline and budget, but neither for nor against the
-// dependency: circuit breaker and throttle learn nothing. A call that ends on it returns the last answer beside it, so
-// that errors.Is(err, ErrPending) tells "not done" from "failed".
+// dependency: no policy that counts outcomes learns anything. A call that ends on it returns the last answer beside it,
+// so that errors.Is(err, ErrPending) tells "not done" from "failed".
 var ErrPending error = pendingError{}
 
 type pendingError struct{}

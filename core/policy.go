@@ -125,6 +125,19 @@ type AttemptLimit struct {
 	MaxWait time.Duration `yaml:"maxWait" range:"0s..1h" example:"100ms"`
 }
 
+// Ineffective calls idle with each setting that has no effect without Limit, or for a guard, whether it is set, and
+// what to do about it.
+func (l AttemptLimit) Ineffective(idle func(key string, set bool, fix string)) {
+	idle("maxKeys", l.MaxKeys != 0, "remove it: all attempts share one bucket")
+	if l.Disabled || !l.Limit.IsZero() {
+		return
+	}
+	const fix = "set limit, for example limit: 1000/s"
+	idle("burst", l.Burst != 0, fix)
+	idle("shadow", l.Shadow, fix)
+	idle("maxWait", l.MaxWait != 0, fix)
+}
+
 // Fallback is a static HTTP answer for when a call fails: better a stale price than an error page.
 type Fallback struct {
 	// Disabled switches the fallback off.

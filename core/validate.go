@@ -8,7 +8,6 @@ import (
 
 	"github.com/abate-go/abate/internal/check"
 	"github.com/abate-go/abate/policy/budget"
-	"github.com/abate-go/abate/policy/pacing"
 )
 
 // FieldError is one thing wrong with a Policy or a Protection. Path names the field as the policy file does
@@ -71,32 +70,8 @@ func (v *validator) betweenFields(p, full Policy) {
 // meant.
 func (p Policy) Ineffective() error {
 	var v validator
-	b, h, f := p.Bulkhead, p.Hedge, p.Fallback
-	if !b.Disabled && b.MaxConcurrentCalls == 0 {
-		v.Idle("bulkhead.maxQueue", b.MaxQueue != 0, "set maxConcurrentCalls, for example 100")
-		v.Idle("bulkhead.maxWait", b.MaxWait != 0, "set maxConcurrentCalls, for example 100")
-		v.Idle("bulkhead.order", b.Order != "", "set maxConcurrentCalls, for example 100")
-	}
-	v.Idle("retryBudget.fleet", p.RetryBudget.Fleet && p.RetryBudget.Kind == budget.Tokens,
-		"remove it, or choose the kind ratio or adaptive: a bucket of tokens is each instance's own")
-	r := p.RateLimit
-	v.Idle("rateLimit.maxKeys", r.MaxKeys != 0, "remove it: all attempts share one bucket")
-	if !r.Disabled && r.Limit.IsZero() {
-		v.Idle("rateLimit.burst", r.Burst != 0, "set limit, for example limit: 1000/s")
-		v.Idle("rateLimit.shadow", r.Shadow, "set limit, for example limit: 1000/s")
-		v.Idle("rateLimit.maxWait", r.MaxWait != 0, "set limit, for example limit: 1000/s")
-	}
-	v.idlePacing(p.Pacing)
-	if t := p.Throttle; !t.Disabled && t.K == 0 {
-		v.Idle("throttle.shadow", t.Shadow, "set k, for example k: 2")
-		v.Idle("throttle.window", t.Window != 0, "set k, for example k: 2")
-		v.Idle("throttle.maxRejection", t.MaxRejection != 0, "set k, for example k: 2")
-		v.Idle("throttle.minimumNumberOfCalls", t.MinimumNumberOfCalls != 0, "set k, for example k: 2")
-	}
-	if !h.Disabled && !h.Enabled() {
-		v.Idle("hedge.maxHedges", h.MaxHedges != 0, "set delay or quantile, for example delay: 200ms")
-		v.Idle("hedge.minDelay", h.MinDelay != 0, "set delay or quantile, for example delay: 200ms")
-	}
+	v.Ineffective(reflect.ValueOf(p))
+	f := p.Fallback
 	if !f.Disabled && f.Status == 0 {
 		v.Idle("fallback.body", f.Body != "", "set status, for example 200")
 		v.Idle("fallback.contentType", f.ContentType != "", "set status, for example 200")
@@ -107,25 +82,6 @@ func (p Policy) Ineffective() error {
 		v.Idle("fallback.identity", len(f.Identity) > 0, fix)
 	}
 	return v.Join()
-}
-
-// idlePacing reports what a pace lacks.
-func (v *validator) idlePacing(c pacing.Config) {
-	if c.Disabled {
-		return
-	}
-	off := c.PerSecond == 0
-	const fix = "set perSecond, for example perSecond: 10"
-	v.Idle("pacing.burst", off && c.Burst != 0, fix)
-	v.Idle("pacing.jitter", off && c.Jitter != 0, fix)
-	v.Idle("pacing.rampUp", off && c.RampUp != 0, fix)
-	v.Idle("pacing.maxWait", off && c.MaxWait != 0, fix)
-	switch {
-	case off:
-		v.Idle("pacing.rampUpFrom", c.RampUpFrom != 0, fix)
-	case c.RampUp == 0:
-		v.Idle("pacing.rampUpFrom", c.RampUpFrom != 0, "set rampUp, for example rampUp: 5s")
-	}
 }
 
 // lists checks the words in lists.

@@ -1,5 +1,7 @@
 package export
 
+import "github.com/abate-go/abate/internal/registry"
+
 // whyRow separates what the service refused from what the policy refused.
 func whyRow() boardRow {
 	return boardRow{title: "Why", panels: half([]panel{
@@ -52,23 +54,7 @@ func whyRow() boardRow {
 
 // limitsRow is about what bounds calls besides the budget.
 func limitsRow() boardRow {
-	return boardRow{title: "Bulkheads, limits, circuits", panels: third([]panel{
-		{title: "Bulkheads", runbook: "ConcurrencySpike", unit: "percentunit", bound: bound{fixed: limit{warn: 0.8, bad: 1}},
-			shows: []query{
-				{share(total("service", "abate_bulkhead_running"), total("service", "abate_bulkhead_limit")), "{{service}}"}},
-			help: "Permits in use. At 100 % calls queue or are refused: look at the latency of the service first, then at " +
-				"maxConcurrentCalls."},
-		{title: "Calls that queue for a permit", unit: "none", shows: []query{
-			{total("service", "abate_bulkhead_queued"), "{{service}}"},
-		}, help: "Above 0 for long means that the service is slower than its load asks for: look at its latency first."},
-		{title: "Rate limits of attempts", unit: "percentunit", bound: bound{fixed: limit{warn: 0.8, bad: 1}}, shows: []query{
-			{share(attempts, total("service", "abate_attempt_rate_limit")), "{{service}}"}},
-			help: "Attempts per second as a share of what the rate limits allow, all instances together. At 100 % attempts " +
-				"wait or are refused as rate_limited: ask the service's owners for more, or call less."},
-		{title: "Throttles", unit: "percentunit", max: 1, bound: bound{fixed: limit{warn: 0.01, bad: 0.5}}, shows: []query{
-			{highest("service", "abate_throttle_rejection_ratio"), "{{service}}"},
-		}, help: "Share of attempts that the throttle does not send, in the worst instance. The service refuses or fails " +
-			"more than k allows for: fix it."},
+	return boardRow{title: "Bulkheads, limits, circuits", panels: third(append(policyPanels(), []panel{
 		{title: "Circuit changes", unit: "cps", stack: true, shows: []query{
 			{perSecond("to", "abate_circuit_breaker_transitions_total"), "{{to}}"},
 		}, help: "State changes of the circuit breakers. Many in a row mean that a service recovers and falls again: a " +
@@ -77,5 +63,28 @@ func limitsRow() boardRow {
 			{highest("service", "abate_amplification_ratio"), "{{service}}"},
 		}, help: "The worst instance of each service, as the instances count it themselves. If one is far above the " +
 			"others, look at that instance: its policy may be an old one."},
-	})}
+	}...))}
+}
+
+// policyPanels are those that the policies of a guard have in the registry.
+func policyPanels() (all []panel) {
+	for _, policy := range registry.Guard {
+		for _, p := range policy.Panels {
+			var series string
+			switch p.Aggregate {
+			case registry.Sum:
+				series = total("service", p.Metric)
+			case registry.Worst:
+				series = highest("service", p.Metric)
+			case registry.Rate:
+				series = perSecond("service", p.Metric)
+			}
+			if p.Of != "" {
+				series = share(series, total("service", p.Of))
+			}
+			all = append(all, panel{title: p.Title, help: p.Help, runbook: p.Runbook, unit: p.Unit, max: p.Max,
+				bound: bound{fixed: limit{warn: p.Warn, bad: p.Bad}}, shows: []query{{series, "{{service}}"}}})
+		}
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/balance"
 	"github.com/abate-go/abate/policy/budget"
@@ -130,11 +131,18 @@ var whenNotSet = map[string]string{"retryOn": " (what the adapter retries)",
 	"retryMethods": " (GET, HEAD, OPTIONS, TRACE)",
 	"default":      " (CRITICAL)", "addresses": " (in this process)"}
 
-// missing is what a section that is off may lack.
-var missing = map[string]string{"circuitBreaker": "threshold", "bulkhead": "maxConcurrentCalls", "rateLimit": "limit",
-	"pacing": "perSecond", "throttle": "k",
-	"hedge": "delay or quantile", "fallback": "status", "kafka": "tiers or delay", "tls": "certificate",
-	"authentication": "bearerTokens", "shed": "concurrency or cpu", "idempotency": "methods"}
+// missing is what a section that is off may lack: those of policies are in the registry.
+var missing = func() map[string]string {
+	all := map[string]string{"fallback": "status", "kafka": "tiers or delay", "tls": "certificate",
+		"authentication": "bearerTokens"}
+	for _, p := range registry.Guard {
+		all[p.Key] = p.Needs
+	}
+	for _, p := range registry.Gate {
+		all[p.Key] = p.Needs
+	}
+	return all
+}()
 
 // off is the comment on a section that does nothing: a limit of 0 in it could be read as "nothing may pass".
 func off(f *strictyaml.Field, v reflect.Value) string {

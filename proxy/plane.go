@@ -22,5 +22,5 @@ type plane struct {
 	trees    calltree.Table
 	kept     *stale.Store
 	tunnels  tunnels
-	lines    throttle // of the access log
+	lines    lineLimit // of the access log
 }

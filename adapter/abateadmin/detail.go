@@ -87,7 +87,7 @@ func (p *Page) detail(w http.ResponseWriter, r *http.Request, gate bool) error {
 		d.Attempts, d.Refusals = h.counted(now, shedCauses, gateCauses, gateCause)
 		d.Facts = gateFacts(n.gate, now)
 	} else {
-		d.Attempts, d.Refusals = h.counted(now, refusals, len(guardCauses), func(i int) string { return guardCauses[i].name })
+		d.Attempts, d.Refusals = h.counted(now, refusals, len(guardCauses), func(i int) string { return guardCauses[i] })
 		g := n.guards[len(n.guards)-1]
 		d.Facts = guardFacts(g, &n, now)
 		if p.config.Format != nil {

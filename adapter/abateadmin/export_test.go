@@ -39,7 +39,7 @@ func (p *Page) SentAt(name string, now time.Duration, ago int) (firsts, extra in
 // CausesAt counts one cause by its name over n steps of ten seconds.
 func (p *Page) CausesAt(name, cause string, now time.Duration, n int) int {
 	for i := range guardCauses {
-		if guardCauses[i].name == cause {
+		if guardCauses[i] == cause {
 			return p.guards[name].record.causes(now, i, n)
 		}
 	}

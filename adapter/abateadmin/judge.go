@@ -6,6 +6,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -50,6 +51,21 @@ func (v *verdict) say(l Level, format string, args ...any) {
 	v.words[l] = append(v.words[l], fmt.Sprintf(format, args...))
 }
 
+// warn says what the policies of the guards with one name warn of, each once.
+func (v *verdict) warn(states []abate.State) {
+	for _, p := range registry.Guard {
+		for i := range states {
+			if p.Warning == nil {
+				break
+			}
+			if text := p.Warning(&states[i]); text != "" {
+				v.say(Watch, "%s", text)
+				break
+			}
+		}
+	}
+}
+
 // text puts the worst first.
 func (v *verdict) text() string {
 	var all []string
@@ -75,13 +91,7 @@ func (r *Row) judge(t tally, states []abate.State) {
 	if t.Left > 0 && t.Extra+t.Left >= few {
 		v.say(Watch, "retries refused")
 	}
-	throttled := false
-	for i := range states {
-		throttled = throttled || states[i].Throttle.Rejection > refusedShare
-	}
-	if throttled {
-		v.say(Watch, "the throttle holds calls back")
-	}
+	v.warn(states)
 	if r.Queued > 0 {
 		v.say(Watch, "%d wait for a place", r.Queued)
 	}

@@ -10,38 +10,28 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/registry"
 )
 
-// Causes of a guard: how attempts ended, and from refusals on why the policy said no. The last is for what this list
-// does not know.
-var guardCauses = [...]struct {
-	err  error
-	name string
-}{
-	{nil, "success"}, {nil, "failure"}, {nil, "overload"}, {nil, "ignored"},
-	{abate.ErrCircuitOpen, "circuit open"},
-	{abate.ErrBudgetExhausted, "retry budget empty"},
-	{abate.ErrAttemptsExhausted, "attempts exhausted"},
-	{abate.ErrTreeExhausted, "call tree has no retries left"},
-	{abate.ErrBulkheadFull, "bulkhead full"},
-	{abate.ErrRateLimited, "rate limited"},
-	{abate.ErrThrottled, "throttled"},
-	{abate.ErrDeadline, "deadline"},
-	{abate.ErrOverloaded, "retry-after too long"},
-	{nil, "other"},
-}
+// refusals is how many causes of a guard say how attempts ended. Those after them say why the policy said no.
+const refusals = 4
 
-// refusals is where the reasons of refusals begin, and exhausted one that is no refusal: all attempts were made.
-const (
-	refusals  = 4
-	exhausted = 6
-	noBudget  = 5
-)
+// guardCauses are the causes of a guard. The last is for what this list does not know.
+var guardCauses = func() (all [refusals + len(registry.Reasons) + 1]string) {
+	for i := range refusals {
+		all[i] = abate.Class(i).String()
+	}
+	for i, r := range registry.Reasons {
+		all[refusals+i] = r.Words
+	}
+	all[len(all)-1] = "other"
+	return all
+}()
 
 func causeOf(reason error) int {
-	for i := refusals; i < len(guardCauses)-1; i++ {
-		if guardCauses[i].err == reason {
-			return i
+	for i := range registry.Reasons {
+		if registry.Reasons[i].Err == reason {
+			return refusals + i
 		}
 	}
 	return len(guardCauses) - 1
@@ -147,7 +137,7 @@ func (r *record) callEnded(e *abate.Event) {
 func (r *record) refusedFor(e *abate.Event) {
 	which := causeOf(e.Reason)
 	r.cause(e.At, which)
-	if which == exhausted {
+	if e.Reason == abate.ErrAttemptsExhausted { // all attempts were made: that is no refusal
 		return
 	}
 	if r.heard(e.At, which) {
@@ -157,7 +147,7 @@ func (r *record) refusedFor(e *abate.Event) {
 	if e.Attempt > 0 {
 		what = "first retry refused: "
 	}
-	r.notes.add(e.At, what+guardCauses[which].name)
+	r.notes.add(e.At, what+guardCauses[which])
 }
 
 func (r *record) policyChanged(e *abate.Event) {

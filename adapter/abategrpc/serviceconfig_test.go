@@ -25,6 +25,7 @@ import (
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/hedge"
+	"github.com/abate-go/abate/policy/pacing"
 	"github.com/abate-go/abate/policy/retry"
 )
 
@@ -378,6 +379,7 @@ func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 		{Methods: []string{"/a.B/C"}, Policy: abate.DefaultPolicy()},
 		{Methods: []string{"/a.B/D"}, Policy: abate.Policy{
 			Retry: abate.Retry{MaxRetries: 1, Backoff: retry.FixedBackoff}, RetryMethods: []string{"/a.B/*"},
+			Pacing: pacing.Config{PerSecond: 10},
 		}},
 	}}
 	text, notes, err := c.JSON()
@@ -399,6 +401,7 @@ func TestWhatCannotBeSaidIsNoted(t *testing.T) {
 		"methodConfig[0]: circuitBreaker cannot", "methodConfig[0]: a word other than a code",
 		"methodConfig[1]: retries are left out", "methodConfig[1]: retryBudget differs",
 		"methodConfig[2]: has no retryBudget", "methodConfig[2]: jitter full",
+		"methodConfig[2]: pacing cannot",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("want %q in\n%s", want, all)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/budget"
 	"github.com/abate-go/abate/policy/retry"
 )
@@ -234,9 +235,10 @@ func (w *configWriter) rest(path string, p *abate.Policy) {
 	w.unsaid(path, "a word other than a code of gRPC in retryOn or neverRetryOn", words)
 	w.unsaid(path, "attemptTimeout", p.AttemptTimeout > 0)
 	w.unsaid(path, "retryOwner", p.RetryOwner != core.OwnerNearest)
-	w.unsaid(path, "circuitBreaker", p.CircuitBreaker.Enabled())
-	w.unsaid(path, "bulkhead", p.Bulkhead.Enabled())
-	w.unsaid(path, "rateLimit", p.RateLimit.Enabled())
-	w.unsaid(path, "throttle", p.Throttle.Enabled())
+	for i := range registry.Guard {
+		if part := &registry.Guard[i]; part.Key != "retryBudget" && part.Key != "hedge" { // for which there are words
+			w.unsaid(path, part.Key, part.Enabled(p))
+		}
+	}
 	w.unsaid(path, "fallback", p.Fallback.Enabled())
 }

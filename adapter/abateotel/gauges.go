@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/registry"
 )
 
 // gauged is a guard whose state is shown, with the attributes of its series.
@@ -18,9 +19,9 @@ type gauged struct {
 	states [len(states)]metric.MeasurementOption
 }
 
-// Add shows the state of these guards whenever metrics are collected: breaker, retry budget and bulkhead. Adding a
-// guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added is never
-// forgotten.
+// Add shows the state of these guards whenever metrics are collected: breaker, and the other policies that are
+// on. Adding a guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added
+// is never forgotten.
 func (t *Telemetry) Add(guards ...*abate.Guard) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,8 +37,16 @@ func (t *Telemetry) Add(guards ...*abate.Guard) {
 
 // gauges are read when metrics are collected, so that they cannot be stale.
 type gauges struct {
-	state, calls, attempts, running, queued, limit metric.Int64ObservableUpDownCounter
-	balance, wait                                  metric.Float64ObservableGauge
+	state, calls, attempts metric.Int64ObservableUpDownCounter
+	policies               []policyGauge
+}
+
+// policyGauge is a gauge of a policy of guards: one of the two instruments.
+type policyGauge struct {
+	enabled func(*abate.Policy) bool
+	read    func(*abate.Policy, *abate.State) float64
+	adds    metric.Int64ObservableUpDownCounter
+	single  metric.Float64ObservableGauge
 }
 
 // make makes all of them. The error names those that could not be made.
@@ -58,18 +67,34 @@ func (g *gauges) make(m metric.Meter) error {
 	g.attempts = sum("abate.client.active_attempts", "{attempt}",
 		"Attempts that are with the service now, hedges included.")
 	g.state = sum("abate.circuit_breaker.state", "1", "1 for the state that the circuit breaker is in, 0 for the others.")
-	g.running = sum("abate.bulkhead.running", "{call}",
-		"Calls that hold a permit of the bulkhead, retries and their waits included.")
-	g.queued = sum("abate.bulkhead.queued", "{call}", "Calls that wait for a permit of the bulkhead.")
-	g.limit = sum("abate.bulkhead.limit", "{call}", "Permits that the bulkhead has, as the policy says.")
-	g.balance = gauge("abate.retry_budget.balance", "{attempt}", "Retries and hedges that could be sent now.")
-	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its token.")
+	for _, p := range registry.Guard {
+		for _, of := range p.Gauges {
+			made := policyGauge{enabled: p.Enabled, read: of.Read}
+			switch i := of.Instrument; {
+			case i.Name == "":
+				continue
+			case i.Adds:
+				made.adds = sum(i.Name, i.Unit, i.Description)
+			default:
+				made.single = gauge(i.Name, i.Unit, i.Description)
+			}
+			g.policies = append(g.policies, made)
+		}
+	}
 	return errors.Join(failed...)
 }
 
 // all lists them for the registration of a callback.
 func (g *gauges) all() []metric.Observable {
-	return []metric.Observable{g.state, g.calls, g.attempts, g.running, g.queued, g.limit, g.balance, g.wait}
+	all := []metric.Observable{g.state, g.calls, g.attempts}
+	for _, p := range g.policies {
+		if p.adds != nil {
+			all = append(all, p.adds)
+		} else {
+			all = append(all, p.single)
+		}
+	}
+	return all
 }
 
 // collect reads all guards. The lock is held for no longer than copying takes: a slow exporter must not hold up a
@@ -101,15 +126,13 @@ func (g *gauges) read(of *gauged, to metric.Observer) {
 			to.ObserveInt64(g.state, is, of.states[s&3])
 		}
 	}
-	if policy.RetryBudget.Enabled() {
-		to.ObserveFloat64(g.balance, now.Budget, of.plain)
-	}
-	if policy.Bulkhead.Enabled() {
-		to.ObserveInt64(g.running, int64(now.Bulkhead.InFlight), of.plain)
-		to.ObserveInt64(g.queued, int64(now.Bulkhead.Queued), of.plain)
-		to.ObserveInt64(g.limit, int64(now.Bulkhead.Limit), of.plain)
-	}
-	if policy.Pacing.Enabled() {
-		to.ObserveFloat64(g.wait, now.Pacing.Wait.Seconds(), of.plain)
+	for i := range g.policies {
+		switch p := &g.policies[i]; {
+		case !p.enabled(policy):
+		case p.adds != nil:
+			to.ObserveInt64(p.adds, int64(p.read(policy, &now)), of.plain)
+		default:
+			to.ObserveFloat64(p.single, p.read(policy, &now), of.plain)
+		}
 	}
 }

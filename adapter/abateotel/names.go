@@ -13,6 +13,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/startup"
 )
@@ -61,25 +62,21 @@ func stateName(s breaker.State) attribute.KeyValue {
 	return stateKey.String(strings.ReplaceAll(s.String(), "-", "_"))
 }
 
-// reasons are why the policy said no, with their names. The last is for what this list does not know.
-var reasons = [...]struct {
+// reason is why the policy said no, with its name.
+type reason struct {
 	err  error
 	name string
-}{
-	{abate.ErrCircuitOpen, "circuit_open"},
-	{abate.ErrBudgetExhausted, "budget_exhausted"},
-	{abate.ErrAttemptsExhausted, "attempts_exhausted"},
-	{abate.ErrTreeExhausted, "tree_exhausted"},
-	{abate.ErrBulkheadFull, "bulkhead_full"},
-	{abate.ErrRateLimited, "rate_limited"},
-	{abate.ErrThrottled, "throttled"},
-	{abate.ErrOverloaded, "overloaded"},
-	{abate.ErrDeadline, "deadline"},
-	{startup.ErrGaveUp, "gave_up"},
-	{startup.ErrPermanent, "permanent"},
-	{context.Canceled, canceled},
-	{nil, "other"},
 }
+
+// reasons are those of the registry, and some more. The last is for what this list does not know.
+var reasons = func() (all [len(registry.Reasons) + 4]reason) {
+	for i, r := range registry.Reasons {
+		all[i] = reason{r.Err, r.Label}
+	}
+	copy(all[len(registry.Reasons):], []reason{{startup.ErrGaveUp, "gave_up"}, {startup.ErrPermanent, "permanent"},
+		{context.Canceled, canceled}, {nil, "other"}})
+	return all
+}()
 
 // canceled names what nobody waits for any more. It is nobody's failure.
 const canceled = "canceled"

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/shed"
 )
 
@@ -95,50 +96,14 @@ func (v *arrivals) observer(service string) *gateObserver {
 	return o
 }
 
-var (
-	concurrencyLimitDesc = gauge("abate_concurrency_limit",
-		"How many requests the service may do at once. An adaptive limit that sinks and stays low says that the service, "+
-			"or what it calls, has become slow.")
-	concurrencyRunningDesc = gauge("abate_concurrency_running",
-		"Admitted requests that the service is doing now. At abate_concurrency_limit, see abate_concurrency_queued.")
-	concurrencyQueuedDesc = gauge("abate_concurrency_queued",
-		"Arriving requests that wait for a place. Above 0 for long means that the service cannot keep up: see shed_total.")
-	cpuDesc = gauge("abate_shed_cpu_ratio", "Share of the processor time in use, as shedding sees it. Above the "+
-		"protection's cpu requests are refused.")
-	retryShareDesc = gauge("abate_arriving_retry_ratio",
-		"Retries among arriving requests to first attempts. Above maxRetryShare, from 20 requests in ten seconds on, "+
-			"answers say not to retry: a storm is under way, whatever its cause.")
-	bucketsDesc = gauge("abate_rate_limit_keys", "Buckets that the rate limit keeps now. At maxKeys new keys share one "+
-		"bucket: raise it, or choose a coarser key.")
-	sharedDesc = prometheus.NewDesc("abate_rate_limit_shared_total",
-		"Requests that found no place for a bucket of their own and shared one. If it grows, raise maxKeys or choose a "+
-			"coarser key.", withService(nil), nil)
-)
-
 func gateDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{concurrencyLimitDesc, concurrencyRunningDesc, concurrencyQueuedDesc, cpuDesc, retryShareDesc,
-		bucketsDesc, sharedDesc,
-		keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
+	return []*prometheus.Desc{keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
 }
 
 // collectGate reads a gate. What its protection has switched off is left out.
 func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {
 	p, state := g.Describe(), g.State()
-	if p.Shed.Enabled() {
-		to <- value(retryShareDesc, service, state.Shed.RetryShare)
-		if p.Shed.Concurrency != "" {
-			to <- value(concurrencyLimitDesc, service, float64(state.Shed.Limit))
-			to <- value(concurrencyRunningDesc, service, float64(state.Shed.InFlight))
-			to <- value(concurrencyQueuedDesc, service, float64(state.Shed.Queued))
-		}
-		if p.Shed.CPU > 0 {
-			to <- value(cpuDesc, service, state.Shed.CPU)
-		}
-	}
-	if p.RateLimit.Enabled() && p.Fleet == nil {
-		to <- value(bucketsDesc, service, float64(state.RateLimit.Keys))
-		to <- prometheus.MustNewConstMetric(sharedDesc, prometheus.CounterValue, float64(state.RateLimit.Shared), service)
-	}
+	collectPolicies(to, service, registry.Gate[:], gatePolicyDescs, p, &state)
 	if u, ok := g.KeysUsage(); ok {
 		collectKeys(to, service, u, p.Idempotency.Retention)
 	}

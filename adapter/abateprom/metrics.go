@@ -88,9 +88,9 @@ func (m *Metrics) observer(service string) *observer {
 	return o
 }
 
-// Add shows the state of these guards at every scrape: breaker, override, retry budget, bulkhead, throttle and pacing.
-// Adding a guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added is
-// never forgotten.
+// Add shows the state of these guards at every scrape: breaker, override, and the other policies that are on. Adding
+// a guard twice is fine; of two guards with the same name the one added last is shown. A guard that is added is never
+// forgotten.
 func (m *Metrics) Add(guards ...*abate.Guard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

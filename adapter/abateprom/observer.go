@@ -9,6 +9,7 @@ import (
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/breaker"
 	"github.com/abate-go/abate/startup"
 )
@@ -47,23 +48,24 @@ const (
 // states are those that a breaker can change to.
 var states = [...]breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open, breaker.RampUp}
 
-// reasons are why the policy said no, with their labels. The last is for what this list does not know.
-var reasons = [...]struct {
+// reason is why the policy said no, with its label.
+type reason struct {
 	err  error
 	name string
-}{
-	{abate.ErrCircuitOpen, "circuit_open"},
-	{abate.ErrBudgetExhausted, "budget_exhausted"},
-	{abate.ErrBulkheadFull, "bulkhead_full"},
-	{abate.ErrRateLimited, "rate_limited"},
-	{abate.ErrThrottled, "throttled"},
-	{abate.ErrDeadline, "deadline"},
-	{abate.ErrOverloaded, "overloaded"},
-	{abate.ErrTreeExhausted, "tree_exhausted"},
-	{startup.ErrGaveUp, "gave_up"},
-	{startup.ErrPermanent, "permanent"},
-	{nil, other},
 }
+
+// reasons are those of the registry but one: attempts that are exhausted are no refusal. The last is for what this list
+// does not know.
+var reasons = func() (all [len(registry.Reasons) + 2]reason) {
+	found := all[:0]
+	for _, r := range registry.Reasons {
+		if r.Err != abate.ErrAttemptsExhausted {
+			found = append(found, reason{r.Err, r.Label})
+		}
+	}
+	_ = append(found, reason{startup.ErrGaveUp, "gave_up"}, reason{startup.ErrPermanent, "permanent"}, reason{nil, other})
+	return all
+}()
 
 func reasonOf(err error) int {
 	for i := range reasons[:len(reasons)-1] {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/abate-go/abate"
+	"github.com/abate-go/abate/internal/registry"
 	"github.com/abate-go/abate/policy/breaker"
 )
 
@@ -18,9 +19,6 @@ var (
 	breakerDesc = gauge("circuit_breaker_state",
 		"The circuit breaker: 0 closed, 1 half-open or ramping up, 2 open. At 2 calls are refused at once, and should be: "+
 			"fix the service. It closes by itself when calls succeed again, and stays at 2 while there are none.")
-	balanceDesc = gauge("abate_retry_budget_balance",
-		"Retries and hedges that could be sent now. Near 0 the budget holds back a storm: fix the service, do not raise "+
-			"the budget.")
 	activeDesc = gauge("abate_active_retries",
 		"Calls that are now waiting for a retry or in one. High for long means that many callers wait on a service that "+
 			"does not answer.")
@@ -35,27 +33,48 @@ var (
 		"Attempts sent for each call over the last minute, hedges and hidden retries included; 1 is no extra load. If it "+
 			"exceeds 1 + the retryBudget ratio for minutes, and calls are more than the few that the budget's reserve allows "+
 			"for, something retries outside the budget: see abate_hidden_retries_total, and whether there is one.")
-	runningDesc = gauge("abate_bulkhead_running", "Calls that hold a permit of the bulkhead, retries and their waits "+
-		"included. At abate_bulkhead_limit, see abate_bulkhead_queued.")
-	queuedDesc = gauge("abate_bulkhead_queued", "Calls that wait for a permit. Above 0 for long means that the "+
-		"service is slower than its load asks for: look at its latency first.")
-	limitDesc    = gauge("abate_bulkhead_limit", "Permits that the bulkhead has, as the policy says.")
-	throttleDesc = gauge("abate_throttle_rejection_ratio",
-		"Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than the "+
-			"throttle's k allows for: fix the service.")
-	rateDesc = gauge("abate_attempt_rate_limit", "Attempts per second that the rate limit sends at most, as the policy "+
-		"says. Refusals are in abate_call_refusals_total as rate_limited.")
-	paceDesc = gauge("abate_pacing_per_second",
-		"Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it still "+
-			"ramps up after an outage; no action.")
-	turnDesc = gauge("abate_pacing_wait_seconds",
-		"How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are refused as "+
-			"rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
 	overrideDesc = prometheus.NewDesc("abate_override",
 		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, "+
 			"disabled and shadow refuse none. It outlives reloads of the policy: take it "+
 			"back when the emergency is over.", withService([]string{"override"}), nil)
 )
+
+// The gauges of the policies of guards and gates.
+var (
+	guardDescs      = descsOf(registry.Guard[:])
+	gatePolicyDescs = descsOf(registry.Gate[:])
+)
+
+// descsOf returns the descriptions of the gauges of each policy.
+func descsOf[P, S any](policies []registry.Policy[P, S]) [][]*prometheus.Desc {
+	all := make([][]*prometheus.Desc, len(policies))
+	for i, p := range policies {
+		for _, g := range p.Gauges {
+			all[i] = append(all[i], gauge(g.Name, g.Help))
+		}
+	}
+	return all
+}
+
+// collectPolicies reads the gauges of the policies that p has switched on. An empty budget that is off would raise an
+// alert.
+func collectPolicies[P, S any](to chan<- prometheus.Metric, service string, policies []registry.Policy[P, S],
+	descs [][]*prometheus.Desc, p *P, s *S) {
+	for i := range policies {
+		if !policies[i].Enabled(p) {
+			continue
+		}
+		for n, g := range policies[i].Gauges {
+			kind := prometheus.GaugeValue
+			if g.Grows {
+				kind = prometheus.CounterValue
+			}
+			if g.Shown == nil || g.Shown(p) {
+				to <- prometheus.MustNewConstMetric(descs[i][n], kind, g.Read(p, s), service)
+			}
+		}
+	}
+}
 
 func gauge(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, withService(nil), nil)
@@ -69,9 +88,11 @@ func (s scrape) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range s.counting() {
 		v.Describe(to)
 	}
-	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc,
-		callsRunningDesc, attemptsRunningDesc, amplificationDesc,
-		runningDesc, queuedDesc, limitDesc, throttleDesc, rateDesc, paceDesc, turnDesc, overrideDesc) {
+	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, activeDesc,
+		callsRunningDesc, attemptsRunningDesc, amplificationDesc, overrideDesc) {
+		to <- d
+	}
+	for _, d := range slices.Concat(slices.Concat(guardDescs, gatePolicyDescs)...) {
 		to <- d
 	}
 }
@@ -116,24 +137,7 @@ func collectState(to chan<- prometheus.Metric, service string, g *abate.Guard) {
 		to <- prometheus.MustNewConstMetric(overrideDesc, prometheus.GaugeValue, oneIf(state.Override == o),
 			service, string(o))
 	}
-	if policy.RetryBudget.Enabled() {
-		to <- value(balanceDesc, service, state.Budget)
-	}
-	if policy.Bulkhead.Enabled() {
-		to <- value(runningDesc, service, float64(state.Bulkhead.InFlight))
-		to <- value(queuedDesc, service, float64(state.Bulkhead.Queued))
-		to <- value(limitDesc, service, float64(state.Bulkhead.Limit))
-	}
-	if policy.Throttle.Enabled() {
-		to <- value(throttleDesc, service, state.Throttle.Rejection)
-	}
-	if policy.RateLimit.Enabled() {
-		to <- value(rateDesc, service, policy.RateLimit.Limit.PerSecond())
-	}
-	if policy.Pacing.Enabled() {
-		to <- value(paceDesc, service, state.Pacing.PerSecond)
-		to <- value(turnDesc, service, state.Pacing.Wait.Seconds())
-	}
+	collectPolicies(to, service, registry.Guard[:], guardDescs, policy, &state)
 }
 
 // overrides are what a guard can be under, shown at 0 too: a dashboard marks when one begins.

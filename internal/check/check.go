@@ -84,6 +84,20 @@ func (v *Errors) Idle(path string, set bool, fix string) {
 	}
 }
 
+// Ineffective reports what the sections of a struct say themselves that does nothing in them: those with a method
+// Ineffective, which calls idle for each setting.
+func (v *Errors) Ineffective(s reflect.Value) {
+	for i := range s.NumField() {
+		section, ok := s.Field(i).Interface().(interface {
+			Ineffective(idle func(key string, set bool, fix string))
+		})
+		if ok {
+			path, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("yaml"), ",")
+			section.Ineffective(func(key string, set bool, fix string) { v.Idle(path+"."+key, set, fix) })
+		}
+	}
+}
+
 // Below reports a duration that is above another one. Where either is zero there is nothing to compare.
 func (v *Errors) Below(path string, d time.Duration, limitName string, limit time.Duration, fix string) {
 	if d > limit && limit > 0 {

@@ -54,7 +54,7 @@ var handed = map[string]string{
 	"inbound.NewGate → inbound.Gate.Update":      "NewGate is for programs, whose gates are on our clock",
 	"core.unguarded → caught.Log":                "gives the log to a guard",
 	"core.Guard.compile → chance.Source":         "gives the default to Policy.Rand",
-	"core.Guard.compile → chance.Seed":           "the seed tells keys apart and decides nothing",
+	"core.policies.enabled → chance.Seed":        "the seed tells keys apart and decides nothing",
 	"inbound.Gate.compile → chance.Source":       "gives the default to Protection.Rand",
 	"inbound.Gate.compile → chance.Seed":         "the seed tells keys apart and decides nothing",
 	"inbound.Gate.compile → clock.Now":           "gives the clock to the store of keys",

@@ -94,6 +94,13 @@ type Config struct {
 // one do not; any other does, with its unset fields at their defaults.
 func (c Config) Enabled() bool { return !c.Disabled && c != Config{} }
 
+// Ineffective calls idle with each setting that has no effect with its Kind, whether it is set, and what to do about
+// it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	idle("fleet", c.Fleet && c.Kind == Tokens,
+		"remove it, or choose the kind ratio or adaptive: a bucket of tokens is each instance's own")
+}
+
 // WithDefaults returns c with the defaults of its kind written into the fields that are
 // zero and where zero makes no sense. The fields of other kinds stay as they are, and so
 // does the zero Config, which is off. It is pure, and doing it twice changes nothing.

@@ -38,6 +38,18 @@ type Config struct {
 // Enabled reports whether the bulkhead limits anything.
 func (c Config) Enabled() bool { return !c.Disabled && c.MaxConcurrentCalls > 0 }
 
+// Ineffective calls idle with each setting that has no effect without MaxConcurrentCalls, whether it is set, and
+// what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	if c.Disabled || c.MaxConcurrentCalls != 0 {
+		return
+	}
+	const fix = "set maxConcurrentCalls, for example 100"
+	idle("maxQueue", c.MaxQueue != 0, fix)
+	idle("maxWait", c.MaxWait != 0, fix)
+	idle("order", c.Order != "", fix)
+}
+
 // WithDefaults returns c with the defaults written into the fields that are zero and
 // where zero makes no sense: MaxWait and Order. A Config without a limit is off and stays
 // as it is. It is pure, and doing it twice changes nothing.

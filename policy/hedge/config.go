@@ -30,6 +30,17 @@ type Config struct {
 // Quantile is set.
 func (c Config) Enabled() bool { return !c.Disabled && (c.Delay > 0 || c.Quantile > 0) }
 
+// Ineffective calls idle with each setting that has no effect without Delay and Quantile, whether it is set, and
+// what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	if c.Disabled || c.Enabled() {
+		return
+	}
+	const fix = "set delay or quantile, for example delay: 200ms"
+	idle("maxHedges", c.MaxHedges != 0, fix)
+	idle("minDelay", c.MinDelay != 0, fix)
+}
+
 // WithDefaults returns c with the default in each zero field that has one:
 // MinDelay and MaxHedges. A policy that is off is left as it is. A second call changes nothing.
 func (c Config) WithDefaults() Config {

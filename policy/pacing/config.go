@@ -38,6 +38,26 @@ type Config struct {
 // Enabled reports whether there is a pace.
 func (c Config) Enabled() bool { return !c.Disabled && c.PerSecond > 0 }
 
+// Ineffective calls idle with each setting that has no effect without PerSecond or RampUp, whether it is set, and
+// what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	if c.Disabled {
+		return
+	}
+	off := c.PerSecond == 0
+	const fix = "set perSecond, for example perSecond: 10"
+	idle("burst", off && c.Burst != 0, fix)
+	idle("jitter", off && c.Jitter != 0, fix)
+	idle("rampUp", off && c.RampUp != 0, fix)
+	idle("maxWait", off && c.MaxWait != 0, fix)
+	switch {
+	case off:
+		idle("rampUpFrom", c.RampUpFrom != 0, fix)
+	case c.RampUp == 0:
+		idle("rampUpFrom", c.RampUpFrom != 0, "set rampUp, for example rampUp: 5s")
+	}
+}
+
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A
 // Config without a pace stays as it is. Calling it twice changes nothing.
 func (c Config) WithDefaults() Config {

@@ -31,6 +31,18 @@ type Config struct {
 // Enabled reports whether the throttle does anything.
 func (c Config) Enabled() bool { return !c.Disabled && c.K > 0 }
 
+// Ineffective calls idle with each setting that has no effect without K, whether it is set, and what to do about it.
+func (c Config) Ineffective(idle func(key string, set bool, fix string)) {
+	if c.Disabled || c.K != 0 {
+		return
+	}
+	const fix = "set k, for example k: 2"
+	idle("shadow", c.Shadow, fix)
+	idle("window", c.Window != 0, fix)
+	idle("maxRejection", c.MaxRejection != 0, fix)
+	idle("minimumNumberOfCalls", c.MinimumNumberOfCalls != 0, fix)
+}
+
 // WithDefaults returns c as New uses it: defaults filled in, values outside their range moved to the nearest end. A
 // Config without K is off and stays as it is. Calling it twice changes nothing.
 func (c Config) WithDefaults() Config {

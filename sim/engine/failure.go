@@ -39,15 +39,11 @@ func endOf(err error, attempts int, last EndKind) EndKind {
 	if attempts > 0 {
 		return last
 	}
-	switch abate.Reason(err) {
-	case abate.ErrCircuitOpen:
-		return CircuitOpen
-	case abate.ErrBulkheadFull:
-		return BulkheadFull
-	case abate.ErrRateLimited:
-		return AttemptsLimited
-	case abate.ErrThrottled:
-		return Throttled
+	reason := abate.Reason(err)
+	for _, r := range refusedBy {
+		if r.reason == reason {
+			return r.end
+		}
 	}
 	return TimedOut
 }

@@ -206,11 +206,11 @@ func (fs *fleets) ended(ti uint32, end EndKind) {
 		return
 	}
 	f := fs.all[n].record
-	switch end {
-	case Answered:
+	switch {
+	case end == Answered:
 		fs.rec.handled(f, t.mark, t.window, w.now-t.since)
 		fs.serves(n, t.inst)
-	case CircuitOpen, BulkheadFull, AttemptsLimited, Throttled, Shed:
+	case end.refused():
 		f.Refused[fs.rec.bin]++
 	default:
 		f.Failed[fs.rec.bin]++

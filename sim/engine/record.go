@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/sim/scenario"
 )
@@ -112,6 +113,18 @@ const (
 	Unanswered                       // the run ended first
 	EndKinds
 )
+
+// refusedBy is what a call ends as whose guard refused it before any attempt, by the reason.
+var refusedBy = [...]struct {
+	reason error
+	end    EndKind
+}{
+	{abate.ErrCircuitOpen, CircuitOpen}, {abate.ErrBulkheadFull, BulkheadFull}, {abate.ErrRateLimited, AttemptsLimited},
+	{abate.ErrThrottled, Throttled},
+}
+
+// refused reports whether nothing was sent: a guard refused, or an operator.
+func (k EndKind) refused() bool { return k >= CircuitOpen && k <= Shed }
 
 var endNames = [...]string{"answered", "refused", "reset", "queue-full", "server-error", "conflict", "bad-gateway",
 	"timed-out", "no-connection", "overloaded", "rate-limited", "expired", "circuit-open", "bulkhead-full",

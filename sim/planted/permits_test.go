@@ -20,7 +20,7 @@ var leaks = []bug{
 	{"core/call.go", "	if c.admitted {\n		c.admitted = false\n",
 		"	if c.admitted && c.attempts > 0 {\n		c.admitted = false\n"},
 	{"core/call.go", "		c.token = false\n		c.returnToken()\n", "		c.token = false\n"},
-	{"core/call.go", "		c.s.recordBreaker(now, a, breaker.Neutral)\n", ""},
+	{"core/attempt.go", "		c.s.recordBreaker(now, a, breaker.Neutral)\n", ""},
 	{"core/call.go", "		c.dropCopies(now)             // also one that was let pass and is not sent\n", ""},
 	{"core/attempt.go", "			s.recordThrottle(now, now, a, throttle.Neutral)\n			return ErrCircuitOpen\n",
 		"			return ErrCircuitOpen\n"},
@@ -39,7 +39,7 @@ var leaks = []bug{
 	{"core/calltree.go", "		c.tree.giveBack(handed - used)\n", ""},
 
 	{"core/call.go", "			c.admitted = true // Abort gives it back\n", ""},
-	{"core/call.go", "			began = a.start\n", "			_ = a.start\n"},
+	{"core/attempt.go", "			began = a.start\n", "			_ = a.start\n"},
 	{"core/call.go", "		defer c.AnswerEnded(now, nil) // which nobody will read\n", ""},
 	{"core/answer.go", "		if !told {\n			c.AnswerEnded(now, nil)\n		}\n", "		_ = told\n"},
 	{"core/attempt.go", "	c.reserved = false\n", ""},

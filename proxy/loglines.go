@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// throttle lets so many lines a second through and counts the others: an outage must not become a storm of log lines
+// lineLimit lets so many lines a second through and counts the others: an outage must not become a storm of log lines
 // too.
-type throttle struct {
+type lineLimit struct {
 	mu      sync.Mutex
 	second  time.Duration
 	lines   int
@@ -18,18 +18,18 @@ type throttle struct {
 const linesPerSecond = 100
 
 // admit reports whether a line may be written, and how many have not been since the last one that was.
-func (t *throttle) admit(now time.Duration) (dropped int, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if second := now / time.Second; second != t.second {
-		t.second, t.lines = second, 0
+func (l *lineLimit) admit(now time.Duration) (dropped int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if second := now / time.Second; second != l.second {
+		l.second, l.lines = second, 0
 	}
-	if t.lines >= linesPerSecond {
-		t.dropped++
+	if l.lines >= linesPerSecond {
+		l.dropped++
 		return 0, false
 	}
-	t.lines++
-	dropped, t.dropped = t.dropped, 0
+	l.lines++
+	dropped, l.dropped = l.dropped, 0
 	return dropped, true
 }
 

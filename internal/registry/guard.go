@@ -1,0 +1,147 @@
+package registry
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/abate-go/abate/core"
+)
+
+type guardGauges = []Gauge[core.Policy, core.State]
+
+// Guard are the policies of a guard that can be switched on and off.
+var Guard = [...]Policy[core.Policy, core.State]{
+	{
+		Key:     "retryBudget",
+		Page:    "retry-budget",
+		Enabled: func(p *core.Policy) bool { return p.RetryBudget.Enabled() },
+		Gauges: guardGauges{{Name: "abate_retry_budget_balance",
+			Help: "Retries and hedges that could be sent now. Near 0 the budget holds back a storm: fix the service, do not " +
+				"raise the budget.",
+			Read: func(_ *core.Policy, s *core.State) float64 { return s.Budget },
+			Instrument: Instrument{Name: "abate.retry_budget.balance", Unit: "{attempt}",
+				Description: "Retries and hedges that could be sent now."}}},
+		Facts: func(p *core.Policy, s *core.State, say Say) {
+			if p.RetryBudget.Enabled() || p.Budget != nil {
+				say("Retry budget", "retries and hedges that could be sent now", "%.1f", s.Budget)
+			}
+		},
+	},
+	{ // what is shown of it is its own: a column of the page, and metrics that are there even while it is off
+		Key:     "circuitBreaker",
+		Needs:   "threshold",
+		Page:    "circuit-breaker",
+		Enabled: func(p *core.Policy) bool { return p.CircuitBreaker.Enabled() },
+	},
+	{
+		Key:     "bulkhead",
+		Needs:   "maxConcurrentCalls",
+		Page:    "bulkhead",
+		Enabled: func(p *core.Policy) bool { return p.Bulkhead.Enabled() },
+		Gauges: guardGauges{
+			{Name: "abate_bulkhead_running",
+				Help: "Calls that hold a permit of the bulkhead, retries and their waits included. At abate_bulkhead_limit, see " +
+					"abate_bulkhead_queued.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.InFlight) },
+				Instrument: Instrument{"abate.bulkhead.running", "{call}",
+					"Calls that hold a permit of the bulkhead, retries and their waits included.", true}},
+			{Name: "abate_bulkhead_queued",
+				Help: "Calls that wait for a permit. Above 0 for long means that the service is slower than its load asks for: " +
+					"look at its latency first.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Queued) },
+				Instrument: Instrument{"abate.bulkhead.queued", "{call}",
+					"Calls that wait for a permit of the bulkhead.", true}},
+			{Name: "abate_bulkhead_limit",
+				Help: "Permits that the bulkhead has, as the policy says.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return float64(s.Bulkhead.Limit) },
+				Instrument: Instrument{"abate.bulkhead.limit", "{call}",
+					"Permits that the bulkhead has, as the policy says.", true}},
+		},
+		Panels: []Panel{
+			{Title: "Bulkheads", Runbook: "ConcurrencySpike", Unit: "percentunit", Warn: 0.8, Bad: 1,
+				Metric: "abate_bulkhead_running", Of: "abate_bulkhead_limit",
+				Help: "Permits in use. At 100 % calls queue or are refused: look at the latency of the service first, then at " +
+					"maxConcurrentCalls."},
+			{Title: "Calls that queue for a permit", Unit: "none", Metric: "abate_bulkhead_queued",
+				Help: "Above 0 for long means that the service is slower than its load asks for: look at its latency first."},
+		},
+		Facts: func(p *core.Policy, s *core.State, say Say) {
+			if p.Bulkhead.Enabled() {
+				say("Bulkhead", strconv.Itoa(s.Bulkhead.Queued)+" queued", "%d of %d", s.Bulkhead.InFlight, s.Bulkhead.Limit)
+			}
+		},
+	},
+	{
+		Key:     "rateLimit",
+		Needs:   "limit",
+		Page:    "rate-limit",
+		Enabled: func(p *core.Policy) bool { return p.RateLimit.Enabled() },
+		Gauges: guardGauges{{Name: "abate_attempt_rate_limit",
+			Help: "Attempts per second that the rate limit sends at most, as the policy says. Refusals are in " +
+				"abate_call_refusals_total as rate_limited.",
+			Read: func(p *core.Policy, _ *core.State) float64 { return p.RateLimit.Limit.PerSecond() }}},
+		Panels: []Panel{{Title: "Rate limits of attempts", Unit: "percentunit", Warn: 0.8, Bad: 1,
+			Aggregate: Rate, Metric: "abate_attempts_total", Of: "abate_attempt_rate_limit",
+			Help: "Attempts per second as a share of what the rate limits allow, all instances together. At 100 % attempts " +
+				"wait or are refused as rate_limited: ask the service's owners for more, or call less."}},
+	},
+	{
+		Key:     "throttle",
+		Needs:   "k",
+		Page:    "throttle",
+		Enabled: func(p *core.Policy) bool { return p.Throttle.Enabled() },
+		Gauges: guardGauges{{Name: "abate_throttle_rejection_ratio",
+			Help: "Share of attempts that the throttle refuses to send now. Above 0 the service refuses or fails more than " +
+				"the throttle's k allows for: fix the service.",
+			Read: func(_ *core.Policy, s *core.State) float64 { return s.Throttle.Rejection }}},
+		Panels: []Panel{{Title: "Throttles", Unit: "percentunit", Max: 1, Warn: 0.01, Bad: 0.5,
+			Aggregate: Worst, Metric: "abate_throttle_rejection_ratio",
+			Help: "Share of attempts that the throttle does not send, in the worst instance. The service refuses or fails " +
+				"more than k allows for: fix it."}},
+		Facts: func(p *core.Policy, s *core.State, say Say) {
+			if p.Throttle.Enabled() {
+				say("Throttle", "of calls are held back", "%.0f %%", 100*s.Throttle.Rejection)
+			}
+		},
+		Warning: func(s *core.State) string {
+			if s.Throttle.Rejection > 0.01 {
+				return "the throttle holds calls back"
+			}
+			return ""
+		},
+	},
+	{ // its panels are about connections, and stand in a row of their own
+		Key:     "pacing",
+		Needs:   "perSecond",
+		Page:    "pacing",
+		Enabled: func(p *core.Policy) bool { return p.Pacing.Enabled() },
+		Gauges: guardGauges{
+			{Name: "abate_pacing_per_second",
+				Help: "Attempts per second that the pacing sends at most now, in this process. Below perSecond of the policy it " +
+					"still ramps up after an outage; no action.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return s.Pacing.PerSecond }},
+			{Name: "abate_pacing_wait_seconds",
+				Help: "How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are " +
+					"refused as rate_limited: after an outage that ends by itself, on other days perSecond is too low.",
+				Read: func(_ *core.Policy, s *core.State) float64 { return s.Pacing.Wait.Seconds() },
+				Instrument: Instrument{Name: "abate.pacing.wait", Unit: "s",
+					Description: "How long an attempt that asked now would wait for its token."}},
+		},
+		Facts: func(p *core.Policy, s *core.State, say Say) {
+			if p.Pacing.Enabled() {
+				say("Pace", "attempts a second", "%.1f", s.Pacing.PerSecond)
+			}
+		},
+	},
+	{
+		Key:     "hedge",
+		Needs:   "delay or quantile",
+		Page:    "hedging",
+		Enabled: func(p *core.Policy) bool { return p.Hedge.Enabled() },
+		Facts: func(p *core.Policy, s *core.State, say Say) {
+			if p.Hedge.Enabled() && s.Hedge.Delay > 0 {
+				say("Hedge after", "", "%v", s.Hedge.Delay.Round(10*time.Microsecond))
+			}
+		},
+	},
+}
