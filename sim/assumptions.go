@@ -15,8 +15,8 @@ import (
 // Assumptions lists every choice that a scenario's results rest on, whether somebody made it or it is a default.
 func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l := &assumptions{}
-	if s.Crowd() {
-		l.crowd(s, v)
+	if s.IsPopulation() {
+		l.population(s, v)
 		return l.list
 	}
 	l.model(s)
@@ -38,8 +38,8 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	return l.list
 }
 
-// crowd is what holds for a very large fleet.
-func (l *assumptions) crowd(s *scenario.Scenario, v *scenario.Variant) {
+// population is what holds for a very large fleet.
+func (l *assumptions) population(s *scenario.Scenario, v *scenario.Variant) {
 	m := &s.Model
 	f, x := &s.Clients[0], &s.ServicesOf(v)[0]
 	l.add("scale", strconv.Itoa(max(s.Scale, 1)), s.Scale <= 1, "rates and capacities are divided by it")

@@ -104,8 +104,8 @@ type play func(seed uint64, detail bool, stop func() bool) (*engine.Record, erro
 
 // player prepares runs of a variant, for one goroutine.
 func player(s *scenario.Scenario, v *scenario.Variant) (play, error) {
-	if s.Crowd() {
-		return crowdPlayer(s, v)
+	if s.IsPopulation() {
+		return populationRuns(s, v)
 	}
 	e, err := engine.New(s, v)
 	if err != nil {
@@ -160,7 +160,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 
 // extras looks for the cliff and for advice, as far as the options ask for it.
 func (st *study) extras(s *scenario.Scenario, v *scenario.Variant, result *VariantResult) error {
-	if s.Crowd() {
+	if s.IsPopulation() {
 		return nil // one run is all there is to it
 	}
 	var err error

@@ -35,7 +35,7 @@ func FuzzParse(f *testing.F) {
 			}
 			e := s.Estimate(&s.Variants[i])
 			positive(t, float64(e.Events), float64(e.Attempts), float64(e.Bytes))
-			if !s.Crowd() && e.Events < 50_000 && e.Bytes < 64<<20 {
+			if !s.IsPopulation() && e.Events < 50_000 && e.Bytes < 64<<20 {
 				play(t, s, &s.Variants[i], e)
 			}
 		}

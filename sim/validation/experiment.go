@@ -11,12 +11,12 @@ import (
 
 // experiment is one model, played several times, and what is claimed of it.
 type experiment struct {
-	source string
-	runs   int
-	model  string                                                     // a scenario; or
-	crowd  *population.Config                                         // a crowd, which
-	play   func(population.Config, uint64) (*population.Curve, error) // plays
-	claims []claim
+	source     string
+	runs       int
+	model      string                                                     // a scenario; or
+	population *population.Config                                         // clients of package population, which
+	play       func(population.Config, uint64) (*population.Curve, error) // plays
+	claims     []claim
 }
 
 // claim is one published number.
@@ -30,7 +30,7 @@ type claim struct {
 	trials    int     // of a probability: per run; 0 for one
 
 	record func(*engine.Record) float64    // measures it in a run of a scenario,
-	curve  func(*population.Curve) float64 // or of a crowd
+	curve  func(*population.Curve) float64 // or of a population
 }
 
 // seed of a run: no two experiments share any.
@@ -57,9 +57,9 @@ func (x *experiment) measure(from, to int, results [][]float64, stop func() bool
 // player returns what plays one run.
 func (x *experiment) player(stop func() bool) (func(seed uint64) ([]float64, error), error) {
 	values := make([]float64, 0, len(x.claims))
-	if x.crowd != nil {
+	if x.population != nil {
 		return func(seed uint64) ([]float64, error) {
-			curve, err := x.play(*x.crowd, seed)
+			curve, err := x.play(*x.population, seed)
 			if err != nil {
 				return nil, err
 			}
