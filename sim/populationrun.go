@@ -16,7 +16,7 @@ const sampledClients = 100_000
 // populationRuns prepares runs of a fleet too large for guards of its own. With the method cohort the first run is the
 // cohort's, at full size; the others are exact runs of a part of the clients against the same part of the capacity, so
 // that a verdict knows how much chance there is.
-func populationRuns(s *scenario.Scenario, v *scenario.Variant) (play, error) {
+func populationRuns(s *scenario.Scenario, v *scenario.Variant) (run, error) {
 	full, err := populationConfig(s, v)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,8 @@ func populationConfig(s *scenario.Scenario, v *scenario.Variant) (population.Con
 
 // populationRecord is a population's curve as an engine's record. A population does not know which answer belongs to
 // which moment of asking, so goodput is by the time of the answer.
-func populationRecord(s *scenario.Scenario, v *scenario.Variant, c *population.Curve, seed uint64, parts int) *engine.Record {
+func populationRecord(s *scenario.Scenario, v *scenario.Variant, c *population.Curve, seed uint64,
+	parts int) *engine.Record {
 	r := engine.Empty(s, v, seed)
 	r.Scale *= parts
 	r.Events = c.Events

@@ -56,11 +56,11 @@ func Estimate(c Config) (events int64, bytes int64) {
 		pending = max(pending, e.queue.Len())
 	}
 	scale := float64(c.Clients) / float64(small.Clients)
-	played := 1.0 // share of the run: a closed loop goes on as it began
+	share := 1.0 // share of the run: a closed loop goes on as it began
 	if now, ok := e.queue.Peek(); ok {
-		played = float64(max(now, 1)) / float64(e.end)
+		share = float64(max(now, 1)) / float64(e.end)
 	}
-	events = int64(math.Min(float64(float64(e.curve.Events)*scale)/played, math.MaxInt64/2))
+	events = int64(math.Min(float64(float64(e.curve.Events)*scale)/share, math.MaxInt64/2))
 	const perEvent, perSlot = 18, 4 * 8
 	bytes = int64(float64(float64(pending)*scale)*perEvent) + int64(small.slots())*perSlot
 	return events, bytes

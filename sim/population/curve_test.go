@@ -67,9 +67,9 @@ func TestEstimateIsNear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, bytes := population.Estimate(c)
-			played := exact(t, c, 1)
-			near(t, "events", float64(events)/float64(played.Events), 1, 0.1)
-			if perClient := float64(bytes-int64(4*8*len(played.Served))) / float64(c.Clients); perClient < 0.3 ||
+			run := exact(t, c, 1)
+			near(t, "events", float64(events)/float64(run.Events), 1, 0.1)
+			if perClient := float64(bytes-int64(4*8*len(run.Served))) / float64(c.Clients); perClient < 0.3 ||
 				perClient > 24 {
 				t.Errorf("%.1f bytes per client, want at most 24, and of 12,000 waiting ones of 1,200,000 at least 0.3", perClient)
 			}

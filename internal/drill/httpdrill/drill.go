@@ -55,7 +55,7 @@ type act struct {
 	record  *Recorder
 	since   func() time.Duration
 	calls   *calls
-	played  time.Duration // how far the load came
+	reached time.Duration // how far the load came
 	cpu     time.Duration // what this process had used when the load began
 	cores   float64       // what it used while the load ran
 }
@@ -181,7 +181,7 @@ func (a *act) Load(ctx context.Context) error {
 	load.Go(func() { a.sample(over) })
 	drill.Sleep(s.Duration-a.since(), ctx.Done())
 	close(over)
-	a.played = min(a.since(), s.Duration)
+	a.reached = min(a.since(), s.Duration)
 	load.Wait()
 	return nil
 }
@@ -217,7 +217,7 @@ func (a *act) progress(at time.Duration) Progress {
 
 // result is what came of an act that is torn down.
 func (a *act) result() ActResult {
-	r := a.config.actResult(a.cast, a.record, a.played)
+	r := a.config.actResult(a.cast, a.record, a.reached)
 	r.CPU = a.cores
 	return r
 }
