@@ -218,7 +218,7 @@ func (a *answer) nextHTTP2() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// held reports whether the request holds a place at a gate. It does not when its answer has turned out to be a stream,
+// held reports whether the request holds a slot at a gate. It does not when its answer has turned out to be a stream,
 // which lasts as long as it likes: what follows the first message at once is still one answer.
 func (a *answer) held(now time.Duration) bool {
 	in := a.req.in

@@ -143,9 +143,9 @@ func (a *act) frontService() scenario.Service {
 	return s
 }
 
-// Turns are the begins and ends of all faults.
-func (a *act) Turns() []drill.Turn {
-	var all []drill.Turn
+// Events are the begins and ends of all faults.
+func (a *act) Events() []drill.Event {
+	var all []drill.Event
 	faults := a.config.Scenario.Faults
 	for i := range faults {
 		f := &faults[i]
@@ -153,8 +153,8 @@ func (a *act) Turns() []drill.Turn {
 		for n, server := range a.servers {
 			if a.services[n].Name == target {
 				all = append(all,
-					drill.Turn{At: f.At, Do: func() error { server.Break(f); return nil }},
-					drill.Turn{At: f.At + f.For, Do: func() error { return server.Fix(f) }})
+					drill.Event{At: f.At, Do: func() error { server.Break(f); return nil }},
+					drill.Event{At: f.At + f.For, Do: func() error { return server.Fix(f) }})
 			}
 		}
 	}
