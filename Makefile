@@ -14,7 +14,7 @@ FUZZTIME  ?= 30s
 BENCH     ?= .
 PASSES    ?= 8
 BENCHTIME ?= 80ms
-SIMULATOR    := Engine|Crowd|Model
+SIMULATOR    := Engine|Population|Model
 ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest

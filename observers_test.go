@@ -136,7 +136,7 @@ func TestTellsFindsWhoIsToldWhoeverMadeTheList(t *testing.T) {
 		{abate.Observers(a, b), c, false},
 		{abate.Observers(count, a), a, true}, {count, a, false}, {count, count, false},
 	} {
-		if core.Tells(l.list, l.of) != l.told {
+		if core.Reaches(l.list, l.of) != l.told {
 			t.Errorf("%v in %v: want %v", l.of, l.list, l.told)
 		}
 	}

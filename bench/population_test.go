@@ -9,9 +9,9 @@ import (
 	"github.com/abate-go/abate/sim/population"
 )
 
-// BenchmarkCrowd is ten million phones that all call once in a two-minute outage, until the last one is served. Memory
-// is everything that was ever allocated, so it bounds what was held at once.
-func BenchmarkCrowd(b *testing.B) {
+// BenchmarkPopulation is ten million phones that all call once in a two-minute outage, until the last one is served.
+// Memory is everything that was ever allocated, so it bounds what was held at once.
+func BenchmarkPopulation(b *testing.B) {
 	const clients = 10_000_000
 	c := population.Config{
 		Clients:  clients,

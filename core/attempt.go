@@ -89,7 +89,7 @@ func (c *Call) tokenIn(now time.Duration, a *attemptCopy) (wait time.Duration, o
 		}
 	}
 	if pacer != nil { // one after the other from when the rate limit lets them go
-		more, ok := pacer.Turn(clock.Later(now, wait), s.rnd(), patience-wait)
+		more, ok := pacer.Take(clock.Later(now, wait), s.rnd(), patience-wait)
 		if !ok {
 			return tooFar(c, more)
 		}
@@ -242,7 +242,7 @@ func (s *settings) turnNow(now time.Duration) bool {
 	if s.pacer == nil {
 		return true
 	}
-	_, ok := s.pacer.Turn(now, s.rnd(), 0)
+	_, ok := s.pacer.Take(now, s.rnd(), 0)
 	return ok
 }
 

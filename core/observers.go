@@ -32,6 +32,6 @@ func (o observers) Observe(e Event) {
 	last.Observe(e)
 }
 
-// Tells reports whether an event that list is told reaches o, because it is o, or what Observers has made of o and
+// Reaches reports whether an event that list is told reaches o, because it is o, or what Observers has made of o and
 // others.
-func Tells(list, o Observer) bool { return o != nil && listeners.Tells(list, o) }
+func Reaches(list, o Observer) bool { return o != nil && listeners.Reaches(list, o) }

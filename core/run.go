@@ -24,16 +24,16 @@ type Operation[T any] interface {
 type Sending struct {
 	// Number counts the attempts of the call from 1, hedges included.
 	Number int
-	// Allowance is what the dependency is to be told, if Tell is true, by adapters that can: Abate-Retry-Allowance. What
-	// it answers belongs into Outcome.Below.
+	// Allowance is what the dependency is to be told, if Announce is true, by adapters that can: Abate-Retry-Allowance.
+	// What it answers belongs into Outcome.Below.
 	Allowance Allowance
-	Tell      bool
+	Announce  bool
 }
 
 // sending is copy n of the attempt that begins now.
 func (c *Call) sending(n int) Sending {
-	a, tell := c.Delegate(n)
-	return Sending{Number: int(c.copies[n].number), Allowance: a, Tell: tell}
+	a, announce := c.Delegate(n)
+	return Sending{Number: int(c.copies[n].number), Allowance: a, Announce: announce}
 }
 
 // Release ends the context of the attempt whose value Run returned. The zero Release is ready to use.

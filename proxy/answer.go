@@ -28,7 +28,7 @@ type answer struct {
 	resp   h1.Response
 
 	conn    *upstreamConn // HTTP/1.1
-	berth   berth
+	slot    upstreamSlot
 	frame   framing
 	ended   bool // all content has been read
 	keeping bool // the content goes into the store of good answers too
@@ -124,10 +124,10 @@ func (a *answer) disconnect(now time.Duration, drain bool) {
 	a.closeHTTP2()
 	c := a.conn
 	if c == nil {
-		a.berth.leave()
+		a.slot.leave()
 		return
 	}
-	defer a.berth.leave()
+	defer a.slot.leave()
 	a.conn = nil
 	if drain && !a.ended && a.resp.Status != 0 {
 		a.conn = c

@@ -123,7 +123,7 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 // privileged reports whether only trusted peers may send a field: what says who a request is from, where it has been,
 // how much it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	return byProxies(f) || p.unnames && identity.Told(f.Name) || named(f.Name, p.priority) ||
+	return byProxies(f) || p.unnames && identity.Asserted(f.Name) || named(f.Name, p.priority) ||
 		p.caller.kind == byHeader && named(f.Name, p.caller.field)
 }
 
@@ -277,7 +277,7 @@ func (r *request) leaveGate(answered bool) {
 	}
 }
 
-// served gives the place at the gate back: the service is through with the request.
+// served gives the slot at the gate back: the service is through with the request.
 func (in *arrival) served(class abate.Class) {
 	if in != nil && in.open {
 		in.open = false

@@ -51,7 +51,7 @@ func (a *answer) send(ctx context.Context, n int) error {
 	if e.scheme == "h2c" || a.req.rpc {
 		return a.sendHTTP2(ctx)
 	}
-	if err := a.takeBerth(ctx); err != nil {
+	if err := a.takeSlot(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() == context.Canceled { // a copy that has lost while it waited
@@ -92,22 +92,22 @@ func (a *answer) roundTripUnder(ctx context.Context) error {
 	return a.roundTrip()
 }
 
-// takeBerth waits for a berth, within the attempt's time.
-func (a *answer) takeBerth(ctx context.Context) error {
-	r, b := a.req, &a.req.plane.out.berths
-	held := &r.client.origin().berths
-	if a.berth.take(b, held) {
+// takeSlot waits for a connection, within the attempt's time.
+func (a *answer) takeSlot(ctx context.Context) error {
+	r, b := a.req, &a.req.plane.out.upstreamSlots
+	held := &r.client.origin().upstreamSlots
+	if a.slot.take(b, held) {
 		return nil
 	}
 	b.waiting.Add(1)
 	defer b.waiting.Add(-1)
-	for !a.berth.take(b, held) {
+	for !a.slot.take(b, held) {
 		now := core.Now()
 		switch {
 		case r.gone() || ctx.Err() == context.Canceled:
 			return errGone
 		case now >= a.until || ctx.Err() != nil:
-			return errNoBerth
+			return errNoUpstreamSlot
 		}
 		wait := time.NewTimer(min(glance/4, a.until-now))
 		select {

@@ -146,7 +146,7 @@ func TestAClientThatLeavesInTheMiddleOfAKeyedAnswerIsNoFailureOfTheService(t *te
 			wait(t, "the service has it", came)
 			client.Close()
 			wait(t, "the service hears of it", left)
-			eventually(t, "the place is free", func() bool { return r.gate().Shed.InFlight == 0 })
+			eventually(t, "the slot is free", func() bool { return r.gate().Shed.InFlight == 0 })
 			refusedBy(t, r.dial().send(post("a", "one")).answer(), 409, "idempotency-not-stored")
 		})
 	}

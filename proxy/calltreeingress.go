@@ -92,7 +92,7 @@ func (in *arrival) joinTree(r *request) {
 	}
 }
 
-// leaveTree gives the place among the call trees back.
+// leaveTree gives the slot among the call trees back.
 func (in *arrival) leaveTree(answered bool) {
 	if in != nil {
 		in.trees.Leave(&in.ticket, answered)

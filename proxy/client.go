@@ -96,7 +96,7 @@ type origin struct {
 	name   string     // in the client's certificate, "" without one
 	tls    bool
 
-	berths atomic.Int32 // that the connection has
+	upstreamSlots atomic.Int32 // that the connection has
 }
 
 // isSelf reports whether an absolute URI names the address at which the proxy got it.

@@ -20,7 +20,7 @@
 //   - the exchange (exchange.go) has all of these for one request: outcome.go decides what the client gets, ingress.go
 //     asks the gate, claim.go the store of idempotency keys.
 //   - clients (conn.go over HTTP/1.1, http2.go over HTTP/2), the lobby where they come in (door.go, lobby.go,
-//     seats.go), administration (entrances.go, admin.go), and the Proxy.
+//     clientslots.go), administration (entrances.go, admin.go), and the Proxy.
 //
 // The path of a request, top to bottom: door.serve accepts its connection, clientConn.serve reads it, and
 // exchange.serve finds its service by the path that it is also sent with (path.go). guardedCall.begin asks the guard,
@@ -39,7 +39,7 @@
 // Abate-Retry-Allowance or the name of its trace (package calltree). Of a program that passes on neither nothing is
 // known, and its calls are the first of their trees.
 //
-// A place at a gate is held from the admission to the last byte of the answer. Not held is one by a body of known
+// A slot at a gate is held from the admission to the last byte of the answer. Not held is one by a body of known
 // length up to MaxBufferedBody, which is read before; by a stream of events or a protocol that was switched to, from
 // the head of the answer on; and by a client that has left, unless its request has an idempotency key: that is
 // finished, within the lease of the key, so that the client's next try finds the answer.
@@ -57,6 +57,6 @@
 // still be repeated. What a stream sends is kept that long too, up to MaxBufferedBody. attemptTimeout bounds the wait
 // for the head; the policy's timeout, the gate's and the client's own deadline bound all, streams too, and the
 // service hears in grpc-timeout what is left. What the proxy says by itself it says in gRPC (grpc_answer.go). A route
-// whose path is a method is that method's policy. At a gate, a call holds its place to its end if that follows the
+// whose path is a method is that method's policy. At a gate, a call holds its slot to its end if that follows the
 // first message at once; a stream gives it back soon after its first message.
 package proxy

@@ -34,7 +34,7 @@ func (d *door) serve() error {
 		switch {
 		case err == nil:
 			pause = 0
-			d.seat()
+			d.takeSlot()
 			go d.welcome(nc)
 		case d.draining.Load():
 			return nil
@@ -79,7 +79,7 @@ func (d *door) remove() {
 // welcome takes a new client.
 func (d *door) welcome(nc net.Conn) {
 	l, p := d.lobby, d.lobby.plane
-	defer l.unseat()
+	defer l.freeSlot()
 	c := &clientConn{plane: p, inside: &l.http2, draining: &d.draining,
 		sock: clientSocket{clock: p.clock, stall: p.config.StallTimeout, nc: nc},
 		from: origin{listen: d.name, peer: peerOf(nc), self: nc.LocalAddr().String()}}

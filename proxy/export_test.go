@@ -12,8 +12,8 @@ func (p *Proxy) Clients() int {
 	return len(p.lobby.clients)
 }
 
-// Berths sets how many connections to services there are for streams beside each client's own. It returns how many wait.
-func (p *Proxy) Berths(n int64) (waiting func() int) {
-	p.plane.out.berths.stock = n
-	return func() int { return int(p.plane.out.berths.waiting.Load()) }
+// UpstreamSlots sets how many connections to services there are for streams beside each client's own. It returns how many wait.
+func (p *Proxy) UpstreamSlots(n int64) (waiting func() int) {
+	p.plane.out.upstreamSlots.stock = n
+	return func() int { return int(p.plane.out.upstreamSlots.waiting.Load()) }
 }

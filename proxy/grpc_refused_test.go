@@ -72,13 +72,13 @@ func TestAFullBulkheadRefusesGRPC(t *testing.T) {
 	s := serveGRPC(t, repeatAll)
 	r := start(t, single([]string{s.url}, "bulkhead: {maxConcurrentCalls: 1}"))
 	cc := dialGRPC(t, r.addr)
-	c := converse(t, cc, "/a.B/Chat").say("1").hear("1") // a stream holds its place as long as it lasts
+	c := converse(t, cc, "/a.B/Chat").say("1").hear("1") // a stream holds its slot as long as it lasts
 	if got := call(t, cc, "/a.B/C", "x"); got.code != codes.Unavailable || got.last("abate-reason") != "bulkhead-full" {
 		t.Errorf("got %+v", got)
 	}
 	_ = c.CloseSend()
 	c.ends(codes.OK)
-	eventually(t, "its place is free", func() bool { return call(t, cc, "/a.B/C", "x").code == codes.OK })
+	eventually(t, "its slot is free", func() bool { return call(t, cc, "/a.B/C", "x").code == codes.OK })
 }
 
 // What a gate refuses it refuses in gRPC, too; and it hears how calls ended.
@@ -104,12 +104,12 @@ func TestAGateBeforeAGRPCService(t *testing.T) {
 			t.Errorf("got %+v", c)
 		}
 	})
-	t.Run("a stream holds no place", func(t *testing.T) {
+	t.Run("a stream holds no slot", func(t *testing.T) {
 		s := serveGRPC(t, repeatAll)
 		r := protect(t, guardOf(s.url, "shed: {concurrency: fixed, maxConcurrency: 1, noQueue: true}"))
 		cc := dialGRPC(t, r.addr)
 		c := converse(t, cc, "/a.B/Chat").say("1").hear("1")
-		eventually(t, "its place is free", func() bool { return r.gate().Shed.InFlight == 0 })
+		eventually(t, "its slot is free", func() bool { return r.gate().Shed.InFlight == 0 })
 		if got := call(t, cc, "/a.B/C", "x"); got.code != codes.OK {
 			t.Errorf("got %+v", got)
 		}

@@ -362,8 +362,8 @@ func TestABulkheadQueuesAndThenRefuses(t *testing.T) {
 		t.Errorf("got %d %+v", a.status, p)
 	}
 	refused(t, a, p)
-	clients[1].Close() // a client that leaves gives up its place
-	eventually(t, "the place is free", func() bool { return r.guard().Bulkhead.Queued == 1 })
+	clients[1].Close() // a client that leaves gives up its slot
+	eventually(t, "the slot is free", func() bool { return r.guard().Bulkhead.Queued == 1 })
 	close(open)
 	for _, i := range []int{0, 2} {
 		if a := clients[i].answer(); a.content != "good" {

@@ -132,7 +132,7 @@ func (h hedged) Attempt(ctx context.Context, s core.Sending) (*answer, error) {
 		until = g.req.plane.clock.at + t.Sub(g.req.plane.clock.wall)
 	}
 	a := new(answer)
-	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Tell})
+	a.renew(g.req, g.body, &g.tries, until, false, telling{s.Allowance, s.Announce})
 	if err := a.send(ctx, n); err != nil {
 		g.judge(a, err)
 		a.release(core.Now(), true)

@@ -246,7 +246,7 @@ func (h *http2Answer) whole(data []byte) bool {
 	return h.all
 }
 
-// held reports whether the request holds a place at a gate. It does not when its answer has turned out to be a stream,
+// held reports whether the request holds a slot at a gate. It does not when its answer has turned out to be a stream,
 // which lasts as long as it likes: what follows the first message at once is still one answer.
 func (a *answer) held(now time.Duration) bool {
 	in := a.req.in

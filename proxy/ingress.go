@@ -78,17 +78,17 @@ func (x *exchange) failure(err error) abate.Class {
 	return abate.Failure
 }
 
-// place is a wait in the queue of a gate. It is used again after a wait that was ended by Wake: nobody else has it
+// gateWait is a wait in the queue of a gate. It is used again after a wait that was ended by Wake: nobody else has it
 // then.
-type place struct {
+type gateWait struct {
 	waiter shed.Waiter
 	woken  chan struct{}
 	wake   func()
 	timer  *time.Timer
 }
 
-var places = sync.Pool{New: func() any {
-	p := &place{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+var gateWaits = sync.Pool{New: func() any {
+	p := &gateWait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	p.wake = func() {
 		select {
 		case p.woken <- struct{}{}:
@@ -100,7 +100,7 @@ var places = sync.Pool{New: func() any {
 
 // waitForPlace waits in the gate's queue. A client that has left does not wait.
 func (x *exchange) waitForPlace() core.Step {
-	m, p := &x.req.in.machine, places.Get().(*place)
+	m, p := &x.req.in.machine, gateWaits.Get().(*gateWait)
 	p.waiter = shed.Waiter{Wake: p.wake}
 	step := m.Enqueue(core.Now(), &p.waiter)
 	if step.Action != core.Queued {
@@ -115,7 +115,7 @@ func (x *exchange) waitForPlace() core.Step {
 			}
 			step = m.Woken(core.Now(), &p.waiter)
 			p.timer.Stop() // before others have it
-			places.Put(p)
+			gateWaits.Put(p)
 			return step
 		case <-p.timer.C:
 		case <-x.req.client.context().Done():

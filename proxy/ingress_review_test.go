@@ -84,7 +84,7 @@ func TestNothingIsDoneForAClientThatLeftTheQueueAtItsEnd(t *testing.T) {
 		second.Close()
 		answer <- ok("one")
 		first.answer()
-		eventually(t, "the place is free", func() bool { g := r.gate().Shed; return g.InFlight == 0 && g.Queued == 0 })
+		eventually(t, "the slot is free", func() bool { g := r.gate().Shed; return g.InFlight == 0 && g.Queued == 0 })
 	}
 	for _, req := range up.seen() {
 		if line(req) != "GET /1 HTTP/1.1" {

@@ -342,7 +342,7 @@ func TestIngressShedsWhatTheServiceCannotDo(t *testing.T) {
 	if a := second.answer(); a.content != "two" {
 		t.Errorf("the second got %+v", a)
 	}
-	eventually(t, "the places are free again", func() bool { return r.gate().Shed.InFlight == 0 })
+	eventually(t, "the slots are free again", func() bool { return r.gate().Shed.InFlight == 0 })
 	if n := len(up.seen()); n != 2 {
 		t.Errorf("the service got %d requests, want 2", n)
 	}
@@ -364,7 +364,7 @@ func TestAClientThatLeavesTheGatesQueueIsForgotten(t *testing.T) {
 	}
 	answer <- ok("one")
 	first.answer()
-	eventually(t, "the place is free", func() bool { return r.gate().Shed.InFlight == 0 })
+	eventually(t, "the slot is free", func() bool { return r.gate().Shed.InFlight == 0 })
 	close(answer)
 	if n := len(up.seen()); n != 1 {
 		t.Errorf("the service got %d requests, want 1", n)
@@ -410,7 +410,7 @@ func TestStreamsAndTunnelsHoldNoPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(head, err)
 			}
-			eventually(t, "its place is free", func() bool { return r.gate().Shed.InFlight == 0 })
+			eventually(t, "its slot is free", func() bool { return r.gate().Shed.InFlight == 0 })
 			if a := r.get("/"); a.content != "two" {
 				t.Errorf("the second got %+v", a)
 			}

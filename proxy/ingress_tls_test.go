@@ -268,7 +268,7 @@ func TestATLSClientThatLeavesIsNoticed(t *testing.T) {
 		soon(t, "the service has the request", came)
 		nc.Close()
 		soon(t, "it is given up", ended)
-		eventually(t, "the place is free", func() bool { return r.gate().Shed.InFlight == 0 })
+		eventually(t, "the slot is free", func() bool { return r.gate().Shed.InFlight == 0 })
 	}
 }
 

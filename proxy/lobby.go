@@ -9,20 +9,20 @@ import (
 	"github.com/abate-go/abate/proxy/h2"
 )
 
-// lobby is where clients come in, wait for a seat, and go: the doors, and everybody who has come in at one.
+// lobby is where clients come in, wait for a slot, and go: the doors, and everybody who has come in at one.
 type lobby struct {
 	plane    *plane
 	http2    h2.Config // of connections of clients that speak HTTP/2
 	draining atomic.Bool
 
-	mu       sync.Mutex
-	doors    map[*door]struct{}
-	clients  map[*clientConn]struct{}
-	seated   int           // clients that have been accepted and have not gone
-	standing int           // that wait for a seat
-	stood    uint64        // that have had to
-	freed    chan struct{} // told when one has gone
-	idle     chan struct{} // closed when draining and the last client has gone
+	mu        sync.Mutex
+	doors     map[*door]struct{}
+	clients   map[*clientConn]struct{}
+	connected int           // clients that have been accepted and have not gone
+	standing  int           // that wait for a slot
+	stood     uint64        // that have had to
+	freed     chan struct{} // told when one has gone
+	idle      chan struct{} // closed when draining and the last client has gone
 }
 
 func (l *lobby) init(p *plane) {

@@ -4,27 +4,27 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // The metrics of the proxy itself. Those of services and gates are abateprom's.
 var (
-	clientsDesc = prometheus.NewDesc("abate_proxy_connections", "Clients that are connected and have a place.", nil, nil)
+	clientsDesc = prometheus.NewDesc("abate_proxy_connections", "Clients that are connected and have a slot.", nil, nil)
 	mostDesc    = prometheus.NewDesc("abate_proxy_connections_limit",
 		"How many clients may have one at once: --max-connections, "+
 			"or what follows from the number of files that the process may have open. Not shown without a limit.", nil, nil)
 	waitingDesc = prometheus.NewDesc("abate_proxy_connections_waiting",
-		"Clients that wait for a place, those in the queue of the kernel included where it tells (Linux).", nil, nil)
+		"Clients that wait for a slot, those in the queue of the kernel included where it tells (Linux).", nil, nil)
 	waitedDesc = prometheus.NewDesc("abate_proxy_connections_waited_total",
-		"Clients that had to wait for a place before they were served.", nil, nil)
-	berthsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
+		"Clients that had to wait for a slot before they were served.", nil, nil)
+	upstreamSlotsDesc = prometheus.NewDesc("abate_proxy_upstream_waiting",
 		"Attempts that wait for a connection to a service, "+
 			"because one client has taken what there is for more than one request of a client at a time.", nil, nil)
 )
 
 // ownMetrics reports how much room there is for clients.
 type ownMetrics struct {
-	lobby  *lobby
-	berths *berths
+	lobby         *lobby
+	upstreamSlots *upstreamSlots
 }
 
 func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, berthsDesc} {
+	for _, d := range []*prometheus.Desc{clientsDesc, mostDesc, waitingDesc, waitedDesc, upstreamSlotsDesc} {
 		to <- d
 	}
 }
@@ -32,7 +32,7 @@ func (m ownMetrics) Describe(to chan<- *prometheus.Desc) {
 func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	p := m.lobby
 	p.mu.Lock()
-	seated, waiting, waited := p.seated, p.standing, p.stood
+	connected, waiting, waited := p.connected, p.standing, p.stood
 	for d := range p.doors {
 		waiting += backlog(d.l)
 	}
@@ -40,9 +40,9 @@ func (m ownMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n int) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
 	}
-	gauge(clientsDesc, seated)
+	gauge(clientsDesc, connected)
 	gauge(waitingDesc, waiting)
-	gauge(berthsDesc, int(m.berths.waiting.Load()))
+	gauge(upstreamSlotsDesc, int(m.upstreamSlots.waiting.Load()))
 	if most := p.plane.config.MaxConnections; most > 0 {
 		gauge(mostDesc, most)
 	}

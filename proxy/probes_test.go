@@ -106,7 +106,7 @@ func TestAProbeEndsWithItsAnswerWhateverThatIs(t *testing.T) {
 			})
 			defer first.Close()
 			if tt.goesOn {
-				eventually(t, "the place is free", func() bool { return r.get("/second").content == "good" })
+				eventually(t, "the slot is free", func() bool { return r.get("/second").content == "good" })
 			} else if a := r.get("/second"); a.status != 200 || a.content != "good" {
 				t.Errorf("the next request got %d %s", a.status, a.content)
 			}
@@ -168,7 +168,7 @@ func TestAProbeWhoseClientLeavesGivesItsPlaceBack(t *testing.T) {
 							return false
 						}
 					})
-					eventually(t, "the place is free", func() bool { return r.get("/").status == 200 })
+					eventually(t, "the slot is free", func() bool { return r.get("/").status == 200 })
 					eventually(t, "nothing is left", func() bool {
 						g := r.guard()
 						return g.Bulkhead.Running == 0 && g.Endpoints[0].Pending == 0

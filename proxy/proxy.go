@@ -45,7 +45,7 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.berths}); err != nil {
+	if err := registry.Register(ownMetrics{&p.lobby, &p.plane.out.upstreamSlots}); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	p.lobby.init(&p.plane)

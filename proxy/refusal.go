@@ -44,7 +44,7 @@ func (w *reply) refuseAtGate(p *abatehttp.Problem, detail, more string, wait tim
 	w.ownProblem(p.Status, p.Code, more, wait, p.Append((*room)[:0], w.req.service(), detail, wait))
 }
 
-// refuseKey answers a request for what its key came to, and gives its place back before.
+// refuseKey answers a request for what its key came to, and gives its slot back before.
 func (w *reply) refuseKey(p *abatehttp.Problem, detail string, wait time.Duration) {
 	if p == &abatehttp.KeyMissing || p == &abatehttp.KeyInvalid {
 		w.req.in.post.gate.KeyDecided("missing")

@@ -132,7 +132,7 @@ func (t *transfer) more() ([]byte, error) {
 }
 
 // settle looks at the head of the answer. A protocol that is switched to, and a stream of events, last as long as
-// they like: they hold no place from here on.
+// they like: they hold no slot from here on.
 func (t *transfer) settle() {
 	a, in := t.from, t.req.in
 	if a.resp.Status == http.StatusSwitchingProtocols || stays(a.resp.Fields) {

@@ -17,17 +17,17 @@ type transport struct {
 	clock          instant
 	life           context.Context // of connections that no single attempt owns
 	http2          h2.Config
-	berths         berths
+	upstreamSlots  upstreamSlots
 	idle           func() // closes connections that nobody uses
 }
 
-func (t *transport) init(life context.Context, c *Config, clock instant, berths int, idle func()) {
+func (t *transport) init(life context.Context, c *Config, clock instant, most int, idle func()) {
 	t.connectTimeout, t.stallTimeout, t.clock, t.life, t.idle = c.ConnectTimeout, c.StallTimeout, clock, life, idle
 	t.http2 = h2.Config{
 		MaxHeadBytes: maxHead, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.UpstreamIdleTimeout,
 		StallTimeout: c.StallTimeout,
 	}
-	t.berths.stock, t.berths.freed = int64(berths), make(chan struct{}, 1)
+	t.upstreamSlots.stock, t.upstreamSlots.freed = int64(most), make(chan struct{}, 1)
 }
 
 // dial makes a connection to a service. Where this process has no descriptors left, those of idle connections to

@@ -15,8 +15,8 @@ import (
 // Assumptions lists every choice that a scenario's results rest on, whether somebody made it or it is a default.
 func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	l := &assumptions{}
-	if s.Crowd() {
-		l.crowd(s, v)
+	if s.IsPopulation() {
+		l.population(s, v)
 		return l.list
 	}
 	l.model(s)
@@ -38,15 +38,15 @@ func Assumptions(s *scenario.Scenario, v *scenario.Variant) []Assumption {
 	return l.list
 }
 
-// crowd is what holds for a very large fleet.
-func (l *assumptions) crowd(s *scenario.Scenario, v *scenario.Variant) {
+// population is what holds for a very large fleet.
+func (l *assumptions) population(s *scenario.Scenario, v *scenario.Variant) {
 	m := &s.Model
 	f, x := &s.Clients[0], &s.ServicesOf(v)[0]
 	l.add("scale", strconv.Itoa(max(s.Scale, 1)), s.Scale <= 1, "rates and capacities are divided by it")
 	l.add("duration", s.Duration.String(), false,
 		"the run begins with the first request, without a warm-up, and is not drained")
-	l.choice("clients."+f.Name+".method", f.Method, scenario.Exact, "whether every client is played, or cohorts of them "+
-		"are counted; cohorts are checked against clients that are played")
+	l.choice("clients."+f.Name+".method", f.Method, scenario.Exact, "whether every client runs by itself, or "+
+		"cohorts of them are counted; cohorts are checked against clients that run one by one")
 	l.add("clients."+f.Name, "retries only", true, "a client has no budget, breaker or bulkhead of its own: there is no "+
 		"room for its state")
 	l.add("services."+x.Name, number(x.Capacity()*float64(max(s.Scale, 1)))+" requests/s", false,
@@ -81,7 +81,7 @@ func (l *assumptions) model(s *scenario.Scenario) {
 		"more in a smaller system")
 	l.add("duration", s.Duration.String(), false, "near the cliff the answer depends on how long one waits: recovery is "+
 		"looked for up to the end")
-	l.add("warmUp", s.WarmUp.String(), s.WarmUp == 5*time.Second, "played before, not measured")
+	l.add("warmUp", s.WarmUp.String(), s.WarmUp == 5*time.Second, "run before, not measured")
 	l.choice("model.cancellation", m.Cancellation, scenario.CancellationIgnored,
 		"whether a request whose caller has left is still worked on")
 	l.choice("model.serviceTimeDrawn", m.ServiceTimeDrawn, scenario.DrawnAtStart, "when a request's service time is drawn")
@@ -101,7 +101,8 @@ func (l *assumptions) fleet(f *scenario.Fleet) {
 	if f.Open() {
 		l.choice(name+"arrivals", f.Arrivals, scenario.Poisson, "how the requests follow each other")
 	} else {
-		l.choice(name+"method", f.Method, scenario.Exact, "whether every client is played or cohorts of them are counted")
+		l.choice(name+"method", f.Method, scenario.Exact,
+			"whether every client runs by itself or cohorts of them are counted")
 	}
 	l.add(name+"instances", strconv.Itoa(max(f.Instances, 1)), f.Instances == 0,
 		"each has guards, budgets and breakers of its own")

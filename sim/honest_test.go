@@ -57,13 +57,13 @@ func TestAdviceIsAboutTheListedEdge(t *testing.T) {
 }
 
 func TestWhatWouldHaveNoEffectIsRefused(t *testing.T) {
-	crowd := "duration: 120s\nclients: {p: {users: 50000, think: exponential 10s, method: exact, calls: " +
+	phones := "duration: 120s\nclients: {p: {users: 50000, think: exponential 10s, method: exact, calls: " +
 		"[db]}}\nservices: {db: {workers: 100, serviceTime: 20ms}}\n" +
 		"variants: {v: {policy: {defaults: {" + bare + ", attemptTimeout: 1s}}}}\n"
 	for text, want := range map[string]string{
-		crowd + "expect: ['queue(db) < 10']":          "has no queue",
-		crowd + "expect: ['utilization(db) < 1%']":    "has no utilization",
-		crowd + "model: {cancellation: propagates}\n": "has no effect",
+		phones + "expect: ['queue(db) < 10']":          "has no queue",
+		phones + "expect: ['utilization(db) < 1%']":    "has no utilization",
+		phones + "model: {cancellation: propagates}\n": "has no effect",
 		"duration: 30s\nclients: {w: {users: 10, think: 1s, calls: [db]}}\nservices: {db: {}}\nfaults: [{surge: w, at: 1s, " +
 			"for: 1s, factor: 9}]\n": "closed loop",
 		"duration: 30s\nclients: {w: {rate: 10, calls: [db]}}\nservices: {db: {replicas: 9, workers: 1, serviceTime: " +

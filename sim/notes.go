@@ -28,7 +28,7 @@ func notes(s *scenario.Scenario, v *scenario.Variant, all []outcome) []string {
 		list = append(list, fmt.Sprintf("%s waits for ever: no attemptTimeout, no timeout and no patience, so an answer "+
 			"after any time is goodput; look at latency", strings.Join(names, ", ")))
 	}
-	if begin, _ := s.Trouble(); begin > 0 && begin < s.Duration && !s.Crowd() {
+	if begin, _ := s.Trouble(); begin > 0 && begin < s.Duration && !s.IsPopulation() {
 		before := expect.NewSample(column(all, func(o *outcome) float64 { return o.before }))
 		if median := before.Quantile(0.5); before.N() > 0 && median < healthy {
 			list = append(
@@ -57,7 +57,7 @@ func patient(s *scenario.Scenario, v *scenario.Variant) []string {
 	var names []string
 	for i := range s.Clients {
 		f := &s.Clients[i]
-		if f.Patience > 0 || s.Crowd() {
+		if f.Patience > 0 || s.IsPopulation() {
 			continue
 		}
 		for k := range f.Calls {

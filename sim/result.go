@@ -70,10 +70,10 @@ type VariantResult struct {
 	Attempts    int64        `json:"attempts"`
 }
 
-// CohortCheck says how well cohorts agree with clients that are played one by one.
+// CohortCheck says how well cohorts agree with clients that run one by one.
 type CohortCheck struct {
 	Error   float64 `json:"error"`   // difference of the attempts per second, as a share of all attempts
-	Clients int     `json:"clients"` // how many were played to find out; more agree better
+	Clients int     `json:"clients"` // how many were run to find out; more agree better
 }
 
 // Share is a share of the runs with its 95 % Wilson interval.

@@ -159,7 +159,7 @@ func TestAssumptionsNameEveryChoiceOfTheModel(t *testing.T) {
 	}
 }
 
-func TestAVeryLargeFleetIsPlayedAsACrowd(t *testing.T) {
+func TestAVeryLargeFleetRunsAsAPopulation(t *testing.T) {
 	const phones = `
 duration: 5m
 clients: {phones: {once: 600000, within: 1m, calls: [api], method: %s}}

@@ -48,14 +48,14 @@ func (st *study) batch(s *scenario.Scenario, v *scenario.Variant, first, count i
 	)
 	for range min(st.options.Parallel, count) {
 		wait.Go(func() {
-			play, err := player(s, v)
+			run, err := runs(s, v)
 			for err == nil && st.ctx.Err() == nil { // a short run never asks whether to stop
 				i := int(next.Add(1)) - 1
 				if i >= count {
 					return
 				}
 				var r *engine.Record
-				r, err = play(st.options.Seed+uint64(first+i), detail && first+i == 0, func() bool { return st.ctx.Err() != nil })
+				r, err = run(st.options.Seed+uint64(first+i), detail && first+i == 0, func() bool { return st.ctx.Err() != nil })
 				if r == nil {
 					break
 				}
@@ -99,13 +99,13 @@ func (st *study) made(events int64) {
 	}
 }
 
-// play is one run; nil without an error when it was stopped.
-type play func(seed uint64, detail bool, stop func() bool) (*engine.Record, error)
+// run is one run; nil without an error when it was stopped.
+type run func(seed uint64, detail bool, stop func() bool) (*engine.Record, error)
 
-// player prepares runs of a variant, for one goroutine.
-func player(s *scenario.Scenario, v *scenario.Variant) (play, error) {
-	if s.Crowd() {
-		return crowdPlayer(s, v)
+// runs prepares runs of a variant, for one goroutine.
+func runs(s *scenario.Scenario, v *scenario.Variant) (run, error) {
+	if s.IsPopulation() {
+		return populationRuns(s, v)
 	}
 	e, err := engine.New(s, v)
 	if err != nil {
@@ -160,7 +160,7 @@ func (st *study) variant(s *scenario.Scenario, v *scenario.Variant) (*VariantRes
 
 // extras looks for the cliff and for advice, as far as the options ask for it.
 func (st *study) extras(s *scenario.Scenario, v *scenario.Variant, result *VariantResult) error {
-	if s.Crowd() {
+	if s.IsPopulation() {
 		return nil // one run is all there is to it
 	}
 	var err error

@@ -163,7 +163,7 @@ func (s *subject) remove(g *abate.Guard) {
 		return
 	}
 	s.guards = slices.Delete(s.guards, i, i+1)
-	if core.Tells(g.Describe().Observer, s.record) {
+	if core.Reaches(g.Describe().Observer, s.record) {
 		s.record.notes.leave(core.Now(), g.State().Breaker.State)
 	}
 }

@@ -92,7 +92,7 @@ func (c *carrying) Value(key any) any {
 // context returns ctx with what attempt s sends. memory is for that.
 func (o *outgoing) context(ctx context.Context, m *method, s core.Sending, memory *carrying) context.Context {
 	t := told{says: o.says, priority: o.priority}
-	if s.Tell && !o.omit {
+	if s.Announce && !o.omit {
 		t.tells, t.allowance = true, s.Allowance
 	}
 	n := s.Number + o.earlier

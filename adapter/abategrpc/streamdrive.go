@@ -81,7 +81,7 @@ func (s *stream) open(until time.Duration) *streamTry {
 			t.cancel()
 		})
 	}
-	ctx = s.out.context(ctx, s.method, core.Sending{Number: t.number, Allowance: allowance, Tell: tell}, &t.context)
+	ctx = s.out.context(ctx, s.method, core.Sending{Number: t.number, Allowance: allowance, Announce: tell}, &t.context)
 	opts := append(make([]grpc.CallOption, 0, len(s.options)+2), s.options...)
 	opts = append(opts, grpc.Trailer(&t.trailer), grpc.OnFinish(func(err error) { s.closedBelow(t, err) }))
 	cs, err := s.streamer(ctx, s.desc, s.conn, s.method.name, opts...)

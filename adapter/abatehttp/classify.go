@@ -87,7 +87,7 @@ func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) 
 		class = abate.Failure
 	}
 	o.Class, o.Neutral = class, running
-	o.Below.Final = o.Below.Final || toldNotTo(header)
+	o.Below.Final = o.Below.Final || forbidsRetry(header)
 	o.NoRetry = !again || !retryable || o.Below.Final
 	if class == abate.Overload {
 		o.RetryAfter = retryAfter(header)
@@ -96,9 +96,9 @@ func ClassifyStatus(g *abate.Guard, status int, header http.Header, again bool) 
 	return o
 }
 
-// toldNotTo reports whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the
+// forbidsRetry reports whether the server asked not to be asked again: Envoy's rate limit answers, Finagle's and the
 // header that API providers use.
-func toldNotTo(h http.Header) bool {
+func forbidsRetry(h http.Header) bool {
 	return h["X-Envoy-Ratelimited"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil ||
 		strings.EqualFold(h.Get("X-Should-Retry"), "false")
 }

@@ -41,7 +41,7 @@ func (c *call) header(a *attempt, ctx context.Context, s core.Sending, late bool
 	for name, values := range from {
 		h[name] = values[:len(values):len(values)]
 	}
-	if s.Tell {
+	if s.Announce {
 		h[hops.Allowance] = t.allowances.format(s.Allowance)
 	} else if from[hops.Allowance] != nil && !c.passesOn(ctx) {
 		delete(h, hops.Allowance)

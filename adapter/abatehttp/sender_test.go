@@ -137,9 +137,6 @@ func TestCallersByHeaderAndCertificate(t *testing.T) {
 			p := inbound.Protection{
 				TrustedPeers: []string{"10.0.0.0/8"}, RateLimit: inbound.ArrivalLimit{Key: "caller"}, Caller: c.word,
 			}
-			if c.word == "mtls" {
-				p.TLS = inbound.TLS{Certificate: "/c", Key: "/k", ClientCA: "/ca"}
-			}
 			if got := same(t, p, c.a, c.b); got != c.same {
 				t.Errorf("the same: %v", got)
 			}

@@ -62,12 +62,17 @@ http {
 // haproxyConfig shares upstream connections between clients, as every other target does. Its own count of the files
 // it may need is twice what it opens here, so its strict limits are off.
 func haproxyConfig(addr, upstream string, clients int) string {
+	return haproxyWith(addr, upstream, clients, "", "")
+}
+
+// haproxyWith adds a global setting, and says which protocol is spoken on both sides.
+func haproxyWith(addr, upstream string, clients int, global, proto string) string {
 	return fmt.Sprintf(`global
   nbthread 2
   maxconn %d
   no strict-limits
   tune.bufsize %d
-defaults
+%sdefaults
   mode http
   timeout connect 5s
   timeout client 1h
@@ -75,9 +80,9 @@ defaults
   timeout http-keep-alive 1h
   http-reuse always
 listen proxy
-  bind %s backlog 4096
-  server up %s
-`, clients+8*connections, copyBuffer, addr, upstream)
+  bind %s%s backlog 4096
+  server up %s%s
+`, clients+8*connections, copyBuffer, global, addr, proto, upstream, proto)
 }
 
 // Bounds of one call in abate's policy.

@@ -32,21 +32,6 @@ func nginxGRPCConfig(addr, upstream string, clients int) string {
 
 // haproxyGRPCConfig is haproxyConfig with HTTP/2 on both sides.
 func haproxyGRPCConfig(addr, upstream string, clients int) string {
-	return fmt.Sprintf(`global
-  nbthread 2
-  maxconn %d
-  no strict-limits
-  tune.bufsize %d
-  tune.h2.max-concurrent-streams %d
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 1h
-  timeout server 1h
-  timeout http-keep-alive 1h
-  http-reuse always
-listen proxy
-  bind %s proto h2 backlog 4096
-  server up %s proto h2
-`, clients+8*connections, copyBuffer, streamsEach, addr, upstream)
+	streams := fmt.Sprintf("  tune.h2.max-concurrent-streams %d\n", streamsEach)
+	return haproxyWith(addr, upstream, clients, streams, " proto h2")
 }

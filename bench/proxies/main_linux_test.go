@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary play the parts of this command.
+// TestMain lets the test binary run the parts of this command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == serveWord {
 		fmt.Fprintln(os.Stderr, serve(os.Args[2:]))

@@ -25,9 +25,9 @@ func program() *cli.Program {
 	c := sidecar.Clients{Sharing: sharing.Redis(trial.Start)}
 	intro := "Abate stops retry storms: this program has all its commands."
 	return &cli.Program{Name: "abate-full", Intro: intro, Commands: []cli.Command{
-		{Name: "drill", Summary: "play a retry storm over real sockets: unguarded, then guarded",
+		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
 			Run: drills.DrillCommand},
-		{Name: "sim", Summary: "play a scenario in virtual time and judge it", Run: rehearse.SimCommand},
+		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file", Run: c.ProxyCommand},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",
 			Run: rehearse.TopCommand},

@@ -16,9 +16,9 @@ func program() *cli.Program {
 	drills := rehearse.Clients{Kafka: full.Command("drill", "kafka"), Elsewhere: full.Run}
 	clients := basics.Clients{Elsewhere: full.Run}
 	return &cli.Program{Name: "abate", Intro: "Abate stops retry storms.", Commands: []cli.Command{
-		{Name: "drill", Summary: "play a retry storm over real sockets: unguarded, then guarded",
+		{Name: "drill", Summary: "run a retry storm over real sockets: unguarded, then guarded",
 			Run: drills.DrillCommand},
-		{Name: "sim", Summary: "play a scenario in virtual time and judge it", Run: rehearse.SimCommand},
+		{Name: "sim", Summary: "run a scenario in virtual time and judge it", Run: rehearse.SimCommand},
 		{Name: "proxy", Summary: "send any program's HTTP requests on under a policy file (in abate-proxy)",
 			Run: proxy.Command("proxy")},
 		{Name: "top", Summary: "show what the guards of a running program do, live in a terminal",

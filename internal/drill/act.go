@@ -12,8 +12,8 @@ import (
 type Act interface {
 	// SetUp starts what the act needs. since is the time of the act, see Drill.
 	SetUp(ctx context.Context, since func() time.Duration) error
-	// Turns returns what breaks and is fixed again while the load runs.
-	Turns() []Turn
+	// Events returns what breaks and is fixed again while the load runs.
+	Events() []Event
 	// Load sends on schedule until the time of the act is over or ctx is done. What it sent may go on under ctx.
 	Load(ctx context.Context) error
 	// Drain waits for what is still under way, until ctx is done, and ends the measuring.
@@ -22,8 +22,8 @@ type Act interface {
 	TearDown()
 }
 
-// Turn is something that happens at a time of an act.
-type Turn struct {
+// Event is something that happens at a time of an act.
+type Event struct {
 	At time.Duration
 	Do func() error
 }

@@ -44,11 +44,11 @@ func (d Drill) Run(ctx context.Context, acts ...Act) error {
 	c := &clock{warmUp: d.WarmUp}
 	each(acts, try(func(a Act) error { return a.SetUp(run, c.since) }))
 	if run.Err() == nil {
-		turns := turnsOf(acts)
+		events := eventsOf(acts)
 		c.start()
 		var load sync.WaitGroup
 		load.Go(func() { each(acts, try(func(a Act) error { return a.Load(run) })) })
-		if err := d.watch(run, c, acts, turns); err != nil {
+		if err := d.watch(run, c, acts, events); err != nil {
 			cancel(err)
 		}
 		load.Wait()
@@ -62,33 +62,33 @@ func (d Drill) Run(ctx context.Context, acts ...Act) error {
 	return context.Cause(run)
 }
 
-// turnsOf returns what the acts do at which time, in the order of the times.
-func turnsOf(acts []Act) (turns []Turn) {
+// eventsOf returns what the acts do at which time, in the order of the times.
+func eventsOf(acts []Act) (events []Event) {
 	for _, a := range acts {
-		turns = append(turns, a.Turns()...)
+		events = append(events, a.Events()...)
 	}
-	slices.SortStableFunc(turns, func(a, b Turn) int { return cmp.Compare(a.At, b.At) })
-	return turns
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return events
 }
 
 // watch lets the time of the acts pass: what breaks does so at its time, and each second is reported.
-func (d Drill) watch(ctx context.Context, c *clock, acts []Act, turns []Turn) error {
+func (d Drill) watch(ctx context.Context, c *clock, acts []Act, events []Event) error {
 	for at := c.since(); at < d.Length; at = c.since() {
 		wake := min((at + time.Second).Truncate(time.Second), d.Length)
 		if at < 0 { // Truncate rounds towards zero
 			wake = at.Truncate(time.Second)
 		}
-		if len(turns) > 0 {
-			wake = min(wake, max(turns[0].At, at))
+		if len(events) > 0 {
+			wake = min(wake, max(events[0].At, at))
 		}
 		if !Sleep(wake-at, ctx.Done()) {
 			return nil
 		}
-		for len(turns) > 0 && turns[0].At <= c.since() {
-			if err := turns[0].Do(); err != nil {
+		for len(events) > 0 && events[0].At <= c.since() {
+			if err := events[0].Do(); err != nil {
 				return err
 			}
-			turns = turns[1:]
+			events = events[1:]
 		}
 		if d.EachSecond != nil && wake%time.Second == 0 {
 			d.EachSecond(wake)

@@ -17,7 +17,7 @@ type act struct {
 	did    []string
 	failAt string // what fails
 	until  time.Duration
-	turns  []time.Duration
+	events []time.Duration
 	since  func() time.Duration
 }
 
@@ -38,9 +38,9 @@ func (a *act) SetUp(_ context.Context, since func() time.Duration) error {
 	return a.note("set up")
 }
 
-func (a *act) Turns() (all []drill.Turn) {
-	for _, at := range a.turns {
-		all = append(all, drill.Turn{At: at, Do: func() error { return a.note("turn at " + at.String()) }})
+func (a *act) Events() (all []drill.Event) {
+	for _, at := range a.events {
+		all = append(all, drill.Event{At: at, Do: func() error { return a.note("event at " + at.String()) }})
 	}
 	return all
 }
@@ -69,13 +69,13 @@ func (a *act) Drain(ctx context.Context) {
 func (a *act) TearDown() { _ = a.note("tear down") }
 
 func TestAnActIsRunInOrder(t *testing.T) {
-	a := &act{until: 200 * time.Millisecond, turns: []time.Duration{100 * time.Millisecond, 0}}
+	a := &act{until: 200 * time.Millisecond, events: []time.Duration{100 * time.Millisecond, 0}}
 	b := &act{until: 200 * time.Millisecond}
 	d := drill.Drill{WarmUp: 50 * time.Millisecond, Length: 200 * time.Millisecond, Drain: time.Minute}
 	if err := d.Run(t.Context(), a, b); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"set up", "load", "turn at 0s", "turn at 100ms", "drain", "tear down"}; !slices.Equal(
+	if want := []string{"set up", "load", "event at 0s", "event at 100ms", "drain", "tear down"}; !slices.Equal(
 		a.did, want) {
 		t.Errorf("it did %q, want %q", a.did, want)
 	}
@@ -85,8 +85,8 @@ func TestAnActIsRunInOrder(t *testing.T) {
 }
 
 func TestWhatFailsEndsAllActs(t *testing.T) {
-	for _, what := range []string{"set up", "load", "turn at 20ms"} {
-		a := &act{until: time.Hour, failAt: what, turns: []time.Duration{20 * time.Millisecond}}
+	for _, what := range []string{"set up", "load", "event at 20ms"} {
+		a := &act{until: time.Hour, failAt: what, events: []time.Duration{20 * time.Millisecond}}
 		b := &act{until: time.Hour}
 		err := drill.Drill{Length: time.Hour, Drain: time.Minute}.Run(t.Context(), a, b)
 		if !errors.Is(err, errAct) {
@@ -101,8 +101,8 @@ func TestWhatFailsEndsAllActs(t *testing.T) {
 }
 
 func TestAnInterruptedDrillIsNoError(t *testing.T) {
-	for _, failAt := range []string{"", "set up", "turn at 1h0m0s"} {
-		a := &act{until: time.Hour, failAt: failAt, turns: []time.Duration{time.Hour}}
+	for _, failAt := range []string{"", "set up", "event at 1h0m0s"} {
+		a := &act{until: time.Hour, failAt: failAt, events: []time.Duration{time.Hour}}
 		ctx, interrupt := context.WithCancel(t.Context())
 		d := drill.Drill{WarmUp: 10 * time.Millisecond, Length: time.Hour, Drain: time.Minute}
 		d.EachSecond = func(at time.Duration) {

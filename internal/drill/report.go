@@ -103,7 +103,7 @@ type Story struct {
 	LateSeconds float64 // how far the act fell behind its schedule
 }
 
-// Late reports whether an act that fell so far behind its schedule was played on a machine that was too busy for it.
+// Late reports whether an act that fell so far behind its schedule was run on a machine that was too busy for it.
 func Late(seconds float64) bool { return seconds > lateLimit }
 
 // Verdict joins the stories of all acts.
@@ -117,7 +117,7 @@ func Verdict(interrupted bool, stories []Story) string {
 		if Late(s.LateSeconds) {
 			said = append(said, fmt.Sprintf("Careful: this machine was busy with other things, and in the %s act the drill "+
 				"fell up to %s behind its schedule. "+
-				"Take the numbers with care, or play it again.", s.Act, Seconds(s.LateSeconds)))
+				"Take the numbers with care, or run it again.", s.Act, Seconds(s.LateSeconds)))
 		}
 	}
 	return strings.Join(said, " ")

@@ -26,7 +26,7 @@ func prepend[O any](o, list O, join func(Link[O]) O) O {
 	switch {
 	case several:
 		return prepend(first, prepend(rest, list, join), join)
-	case any(o) == nil || Tells(list, o):
+	case any(o) == nil || Reaches(list, o):
 		return list
 	case any(list) == nil:
 		return o
@@ -34,10 +34,10 @@ func prepend[O any](o, list O, join func(Link[O]) O) O {
 	return join(Link[O]{o, list})
 }
 
-// Tells reports whether o is in a list.
-func Tells[O any](list, o O) bool {
+// Reaches reports whether o is in a list.
+func Reaches[O any](list, o O) bool {
 	if first, rest, several := apart(list); several {
-		return Tells(first, o) || Tells(rest, o)
+		return Reaches(first, o) || Reaches(rest, o)
 	}
 	return reflect.ValueOf(o).Comparable() && any(list) == any(o)
 }

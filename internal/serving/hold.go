@@ -307,7 +307,7 @@ func (h *Hold) carryOut(task idempotency.Task, end time.Duration) {
 		h.halted = false
 		return
 	}
-	h.machine.Told(task, sent, core.Now(), err, rand.Float64())
+	h.machine.Record(task, sent, core.Now(), err, rand.Float64())
 	if !hurried || !errors.Is(err, context.DeadlineExceeded) { // else it is not known whether the store is away
 		h.tell(err)
 	}

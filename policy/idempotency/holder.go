@@ -159,8 +159,8 @@ func (h *Holder) Next() (Task, time.Duration) {
 	return ToComplete, h.due
 }
 
-// Told records how a task that was begun at sent ended: with nil, ErrLost or another error. random is from 0 to 1.
-func (h *Holder) Told(task Task, sent, now time.Duration, err error, random float64) {
+// Record records how a task that was begun at sent ended: with nil, ErrLost or another error. random is from 0 to 1.
+func (h *Holder) Record(task Task, sent, now time.Duration, err error, random float64) {
 	if h.phase == over {
 		return
 	}

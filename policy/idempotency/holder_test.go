@@ -21,7 +21,7 @@ func carry(h *idempotency.Holder, now, until time.Duration, err func(idempotency
 			return tasks, at
 		}
 		tasks, at = append(tasks, task), append(at, now)
-		h.Told(task, now, now+1, err(task), 1)
+		h.Record(task, now, now+1, err(task), 1)
 	}
 }
 
@@ -124,7 +124,7 @@ func FuzzHolder(f *testing.F) {
 				sent := max(now, at)
 				now = sent + time.Duration(program[1])*time.Millisecond
 				err := []error{nil, errAway, errAway, idempotency.ErrLost}[op%4]
-				h.Told(task, sent, now, err, float64(op)/255)
+				h.Record(task, sent, now, err, float64(op)/255)
 				records := task == idempotency.ToComplete || task == idempotency.ToMark
 				if h.Fate() == idempotency.Recorded && before != idempotency.Recorded && (!records || err != nil) {
 					t.Fatalf("recorded by %v with %v", task, err)

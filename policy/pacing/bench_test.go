@@ -23,7 +23,7 @@ func BenchmarkTurn(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				now += row.step
-				p.Turn(now, even, never)
+				p.Take(now, even, never)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func TestNoWindowHasMoreTurnsThanThePaceAllows(t *testing.T) {
 			p, now, at := pacing.New(c), time.Duration(0), []time.Duration(nil)
 			interval := float64(s) / c.PerSecond
 			for len(at) < 400 {
-				if wait, ok := p.Turn(now, draw(r), never); ok {
+				if wait, ok := p.Take(now, draw(r), never); ok {
 					at = append(at, now+wait)
 				} else {
 					now += wait - c.MaxWait
@@ -80,7 +80,7 @@ func TestOnAverageThePaceIsKept(t *testing.T) {
 		p, now := pacing.New(c), time.Duration(0)
 		const n = 20_000
 		for range n {
-			wait, ok := p.Turn(now, r.Uint64(), never)
+			wait, ok := p.Take(now, r.Uint64(), never)
 			if !ok {
 				t.Fatal("refused")
 			}
@@ -103,7 +103,7 @@ func TestManyAtOnceGetTurnsOfTheirOwn(t *testing.T) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(g), 0))
 			for i := range 100 {
-				if wait, ok := p.Turn(s, r.Uint64(), never); ok {
+				if wait, ok := p.Take(s, r.Uint64(), never); ok {
 					mu.Lock()
 					at = append(at, s+wait)
 					mu.Unlock()

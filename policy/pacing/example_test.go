@@ -12,7 +12,7 @@ func ExamplePacer() {
 	p := pacing.New(pacing.Config{PerSecond: 10, RampUp: 5 * time.Second, MaxWait: time.Minute})
 	p.Restart(0, 1<<63)
 	for n := 1; n <= 20; n++ {
-		wait, _ := p.Turn(0, 1<<63, time.Minute)
+		wait, _ := p.Take(0, 1<<63, time.Minute)
 		if n == 1 || n%5 == 0 {
 			fmt.Println(n, wait.Round(10*time.Millisecond))
 		}

@@ -43,7 +43,7 @@ func FuzzAnyClock(f *testing.F) {
 				p.Reconfigure(pacing.Config{})
 				p.Reconfigure(c)
 			default:
-				wait, ok := p.Turn(now, draw, patience)
+				wait, ok := p.Take(now, draw, patience)
 				switch {
 				case wait != before.Wait:
 					t.Fatalf("%+v at %v: waits %v, State said %v", full, now, wait, before.Wait)
@@ -80,7 +80,7 @@ func FuzzBound(f *testing.F) {
 			case i%3 == 2:
 				now += time.Duration(float64(op) / 64 * float64(s) / c.PerSecond)
 			}
-			if wait, ok := p.Turn(now, draw, never); ok {
+			if wait, ok := p.Take(now, draw, never); ok {
 				at = append(at, now+wait)
 			}
 		}

@@ -20,11 +20,11 @@ type Pacer struct {
 // New returns a pacer for c. Values outside their range are moved to its nearest end.
 func New(c Config) *Pacer { return &Pacer{config: c.WithDefaults(), since: math.MinInt64} }
 
-// Turn asks at now for the token of one attempt. It returns how long to wait before the attempt is sent, at most
+// Take asks at now for the token of one attempt. It returns how long to wait before the attempt is sent, at most
 // patience and at most the MaxWait of the policy; a patience below 0 counts as 0. If ok is false the attempt is refused
 // and takes no token; wait is then how long it would have had to wait. A token that is not used is not given back. draw
-// is 64 uniform random bits. Turn takes one lock and does not allocate.
-func (p *Pacer) Turn(now time.Duration, draw uint64, patience time.Duration) (wait time.Duration, ok bool) {
+// is 64 uniform random bits. Take takes one lock and does not allocate.
+func (p *Pacer) Take(now time.Duration, draw uint64, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.config

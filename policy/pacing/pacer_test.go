@@ -86,7 +86,7 @@ func TestTurnsFollowThePace(t *testing.T) {
 	} {
 		p := pacing.New(row.c)
 		for i, a := range row.asks {
-			if wait, ok := p.Turn(a.at, a.draw, a.patience); !near(wait, a.wait) || ok != a.ok {
+			if wait, ok := p.Take(a.at, a.draw, a.patience); !near(wait, a.wait) || ok != a.ok {
 				t.Errorf("%s: question %d: %v, %v, want %v, %v", row.name, i, wait, ok, a.wait, a.ok)
 			}
 		}
@@ -102,7 +102,7 @@ func near(got, want time.Duration) bool {
 func turns(t *testing.T, p *pacing.Pacer, now time.Duration, n int) (at []time.Duration) {
 	t.Helper()
 	for range n {
-		wait, ok := p.Turn(now, even, never)
+		wait, ok := p.Take(now, even, never)
 		if !ok {
 			t.Fatalf("refused at %v, %v away", now, wait)
 		}
@@ -275,8 +275,8 @@ func TestATurnAllocatesNothing(t *testing.T) {
 	p, now := pacing.New(pacing.Config{PerSecond: 1000, Burst: 2, RampUp: 10 * s}), time.Duration(0)
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 3 * ms
-		p.Turn(now, even, never)
-		p.Turn(now, even, 0)
+		p.Take(now, even, never)
+		p.Take(now, even, 0)
 		p.State(now)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

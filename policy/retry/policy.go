@@ -48,7 +48,7 @@ func (p *Policy) Next(q Question) (time.Duration, Verdict) {
 	retries := max(q.Retries, 0)
 	switch {
 	case q.NoRetry:
-		return 0, ToldNotTo
+		return 0, ServerForbids
 	case retries >= c.MaxRetries-max(q.Elsewhere, 0):
 		return 0, AttemptsExhausted
 	case q.RetryAfter > c.MaxRetryAfter:

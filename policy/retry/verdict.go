@@ -7,7 +7,7 @@ type Verdict uint8
 // applies is given.
 const (
 	Retry             Verdict = iota // retry after the delay
-	ToldNotTo                        // the server said not to retry
+	ServerForbids                    // the server said not to retry
 	AttemptsExhausted                // MaxRetries retries were made
 	RetryAfterTooLong                // the server asked for more than MaxRetryAfter
 	ElapsedExhausted                 // the delay would end after MaxElapsed
@@ -18,7 +18,7 @@ func (v Verdict) String() string {
 	switch v {
 	case Retry:
 		return "retry"
-	case ToldNotTo:
+	case ServerForbids:
 		return "told not to retry"
 	case AttemptsExhausted:
 		return "attempts exhausted"

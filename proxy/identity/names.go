@@ -39,10 +39,10 @@ func lower(c byte) byte {
 // isSign reports whether a character of a name, in lower case, is neither a letter nor a digit.
 func isSign(c byte) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }
 
-// Told reports whether a field is one in which proxies tell services who a user is, after they have asked him:
+// Asserted reports whether a field is one in which proxies tell services who a user is, after they have asked him:
 // Remote-User, X-Auth-Request-User, X-Client-Cert, X-Amzn-Oidc-Data and their like. No client sends one in good faith.
 // The fields X-Forwarded-... are not among them, nor are those that clients use themselves, such as X-Auth-Token.
-func Told(name []byte) bool {
+func Asserted(name []byte) bool {
 	if len(name) == 0 {
 		return false
 	}

@@ -25,7 +25,7 @@ var steers = strings.Fields(`
 
 // tells reports whether a request field of this name says whose a request is, or what it asks for.
 func tells(name []byte) bool {
-	if identity.Told(name) || identity.Named(name, "forwarded") {
+	if identity.Asserted(name) || identity.Named(name, "forwarded") {
 		return true
 	}
 	for _, end := range whose {

@@ -46,7 +46,8 @@ func (cs *calls) begin(ti uint32, k int32) {
 	w, tr := cs.world, cs.traffic
 	t := tr.tasks.at(ti)
 	ci, c := tr.calls.get()
-	*c = call{task: ti, next: t.call, edge: k, inst: t.inst, last: TimedOut, trace: t.trace}
+	*c = call{} // in one step, without a copy
+	c.task, c.next, c.edge, c.inst, c.last, c.trace = ti, t.call, k, t.inst, TimedOut, t.trace
 	t.call = ci + 1
 	edge := &w.edges[k]
 	cs.rec.edges[k].Calls++

@@ -22,7 +22,7 @@ func TestAbandonedWorkCostsCapacityUnlessCancellationPropagates(t *testing.T) {
 		"propagates": {propagates, 300 * ms, 0, 1},       // the worker is free at once, and those in the queue are gone
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, "clients: {f: {once: 1, patience: 300ms, calls: [s]}, g: {once: 2, patience: 100ms, "+
+			r := run(t, world(plain, "clients: {f: {once: 1, patience: 300ms, calls: [s]}, g: {once: 2, patience: 100ms, "+
 				"calls: [s]}}", "services: {s: {workers: 1, serviceTime: 400ms}}", c.model))
 			wantEnds(t, r, "1 timed-out")
 			s := service1(t, r)
@@ -39,9 +39,9 @@ func TestAbandonedWorkCostsCapacityUnlessCancellationPropagates(t *testing.T) {
 func TestAWorkerThatCancellationFreesTakesTheNext(t *testing.T) {
 	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [s]}, g: {once: 1, calls: [s]}}\nservices: {s: " +
 		"{workers: 1, serviceTime: 500ms}}"
-	_, largest := latencies(play(t, world(plain, lines, ignored)))
+	_, largest := latencies(run(t, world(plain, lines, ignored)))
 	equal(t, "latency of the patient one, ignored", largest, 1000*ms)
-	_, largest = latencies(play(t, world(plain, lines, propagates)))
+	_, largest = latencies(run(t, world(plain, lines, propagates)))
 	equal(t, "latency of the patient one, propagates", largest, 700*ms)
 }
 
@@ -49,7 +49,7 @@ func TestCancellationReachesTheCallsBelow(t *testing.T) {
 	const lines = "clients: {f: {once: 1, patience: 200ms, calls: [a]}}\nservices: {a: {workers: 1, calls: [b]}, b: " +
 		"{workers: 1, calls: [c]}, c: {workers: 1, serviceTime: 900ms}}"
 	for model, want := range map[string]time.Duration{ignored: 900 * ms, propagates: 200 * ms} {
-		r := play(t, world(plain, lines, model))
+		r := run(t, world(plain, lines, model))
 		for i := range r.Services {
 			s := &r.Services[i]
 			equal(t, model+": time that "+s.Name+" held its worker", time.Duration(total(s.WorkNS)), want)
@@ -92,7 +92,7 @@ func TestACancelledAttemptClosesItsConnection(t *testing.T) {
 		"connections: {max: 5, cost: 10ms}}}"
 	policy := "maxRetries: 4, backoff: fixed, jitter: none, initialDelay: 50ms, attemptTimeout: 100ms, retryBudget: " +
 		"{disabled: true}, circuitBreaker: {disabled: true}"
-	r := play(t, world(policy, lines, propagates))
+	r := run(t, world(policy, lines, propagates))
 	wantEnds(t, r, "1 timed-out")
 	s := service1(t, r)
 	equal(t, "work: five attempts of 90 ms after connecting", time.Duration(total(s.WorkNS)), 450*ms)

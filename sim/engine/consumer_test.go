@@ -35,7 +35,7 @@ func topicOf(t *testing.T, r *engine.Record) *engine.TopicRecord {
 
 func TestHealthyMessagesAreDeliveredOnce(t *testing.T) {
 	for _, policy := range []string{plain, reckless, tiers} {
-		r := play(t, consuming(policy, "partitions: 4", "workers: 10, serviceTime: 10ms", ""))
+		r := run(t, consuming(policy, "partitions: 4", "workers: 10, serviceTime: 10ms", ""))
 		equal(t, "deliveries", value(t, r, "deliveries(orders) < 9"), 1)
 		equal(t, "handled", r.Fleets[0].Ends[engine.Answered], total(r.Fleets[0].Offered))
 		equal(t, "dead letters", value(t, r, "deadLetters < 9"), 0)
@@ -44,7 +44,7 @@ func TestHealthyMessagesAreDeliveredOnce(t *testing.T) {
 
 // While the service is away, consumers that retry in place stand still, and lose nothing.
 func TestBlockingConsumersTryInPlaceAndKeepTheOrder(t *testing.T) {
-	r := play(t, consuming(plain, "partitions: 4, pause: 500ms", "workers: 10, serviceTime: 10ms", refusing))
+	r := run(t, consuming(plain, "partitions: 4, pause: 500ms", "workers: 10, serviceTime: 10ms", refusing))
 	equal(t, "handled", r.Fleets[0].Ends[engine.Answered], total(r.Fleets[0].Offered))
 	// Four partitions, one try every 500 ms in each.
 	within(t, "tries in the outage", float64(between(r, topicOf(t, r).Deliveries, 5*time.Second, 9*time.Second)), 28, 36)
@@ -59,7 +59,7 @@ func TestBlockingConsumersTryInPlaceAndKeepTheOrder(t *testing.T) {
 // Retry topics without a guard: every message of the outage that finds no delivery left after it is a dead letter.
 func TestRetryTopicsAloneBurnTheirTiersInAnOutage(t *testing.T) {
 	long := "{outage: stock, at: 5s, for: 9s, mode: refuse}"
-	r := play(t, consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms", long))
+	r := run(t, consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms", long))
 	// 1 + 2 + 4 s after its first failure a message is given up: those written from 5 s to 7 s.
 	within(t, "dead letters", value(t, r, "deadLetters(orders) < 9"), 195, 205)
 	within(t, "dead letters in the outage", value(t, r, "deadLetters(orders, during) < 9"), 195, 205)
@@ -71,7 +71,7 @@ func TestRetryTopicsAloneBurnTheirTiersInAnOutage(t *testing.T) {
 func TestGuardedConsumersWaitAndDrainGently(t *testing.T) {
 	text := strings.Replace(consuming(tiers, "partitions: 4", "workers: 10, serviceTime: 10ms",
 		"{outage: stock, at: 20s, for: 9s, mode: refuse}"), "duration: 20s", "duration: 3m", 1)
-	r := play(t, text)
+	r := run(t, text)
 	equal(t, "dead letters", value(t, r, "deadLetters(orders) < 9"), 0)
 	equal(t, "handled", r.Fleets[0].Ends[engine.Answered], total(r.Fleets[0].Offered))
 	within(t, "busiest second afterwards", value(t, r, "load(stock, after) < 9"), 1.1, 1.25)
@@ -84,7 +84,7 @@ func TestGuardedConsumersWaitAndDrainGently(t *testing.T) {
 }
 
 func TestRetryTopicsDeliverOnTime(t *testing.T) {
-	r := play(t, consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms, errorRate: 10%", ""))
+	r := run(t, consuming(reckless, "partitions: 4", "workers: 10, serviceTime: 10ms, errorRate: 10%", ""))
 	within(t, "lateness", value(t, r, "lateness(p99, orders) < 9s"), 0, 0.001)
 	within(t, "deliveries", value(t, r, "deliveries(orders) < 9"), 1.06, 1.16)
 }
@@ -93,11 +93,11 @@ func TestRetryTopicsDeliverOnTime(t *testing.T) {
 // retry topics.
 func TestPoison(t *testing.T) {
 	topic := "partitions: 4, poison: 1%"
-	blocking := play(t, consuming(plain, topic, "workers: 10, serviceTime: 10ms", ""))
+	blocking := run(t, consuming(plain, topic, "workers: 10, serviceTime: 10ms", ""))
 	if handled := blocking.Fleets[0].Ends[engine.Answered]; handled > 1200 {
 		t.Errorf("%d of 2,000 messages were handled behind messages that nobody can handle", handled)
 	}
-	later := play(t, consuming(tiers, topic, "workers: 10, serviceTime: 10ms", ""))
+	later := run(t, consuming(tiers, topic, "workers: 10, serviceTime: 10ms", ""))
 	within(t, "handled", float64(later.Fleets[0].Ends[engine.Answered]), 1960, 1995)
 	equal(t, "answered or given up", later.Fleets[0].Ends[engine.Answered]+later.Fleets[0].Ends[engine.ServerError],
 		total(later.Fleets[0].Offered))
@@ -112,7 +112,7 @@ func TestParkedMessagesAreNotDelivered(t *testing.T) {
 	tried := func(r *engine.Record) int64 {
 		return between(r, topicOf(t, r).Deliveries, 5*time.Second, 5500*time.Millisecond)
 	}
-	free, parked := play(t, text("key")), play(t, text("park-key"))
+	free, parked := run(t, text("key")), run(t, text("park-key"))
 	within(t, "deliveries in the outage by key", float64(tried(free)), 40, 60)
 	within(t, "deliveries in the outage, parked", float64(tried(parked)), 1, 8)
 	equal(t, "handled by key", free.Fleets[0].Ends[engine.Answered], 2000)
@@ -122,7 +122,7 @@ func TestParkedMessagesAreNotDelivered(t *testing.T) {
 // What is not done when the run ends is neither handled nor a dead letter, and the drain never ended.
 func TestWhatIsLeftIsUnanswered(t *testing.T) {
 	text := consuming(plain, "partitions: 4", "workers: 1, serviceTime: 20ms", refusing) + "model: {drain: 0s}\n"
-	r := play(t, text)
+	r := run(t, text)
 	if left := r.Fleets[0].Ends[engine.Unanswered]; left < 500 {
 		t.Errorf("%d messages are left of a service that does half of them", left)
 	}
@@ -136,7 +136,7 @@ func TestMeasuresOfSeveralConsumersAddUp(t *testing.T) {
 		"{outage: stock, at: 5s, for: 9s, mode: refuse}"),
 		"clients: {", "clients: {more: {rate: 50, arrivals: even, topic: {partitions: 2}, calls: [stock]}, people: {rate: "+
 			"10, calls: [stock]}, ", 1)
-	r := play(t, text)
+	r := run(t, text)
 	for _, measure := range []string{"deadLetters", "deadLetters(during)"} {
 		one, other := strings.Replace(measure, "(", "(orders, ", 1), strings.Replace(measure, "(", "(more, ", 1)
 		if measure == "deadLetters" {
@@ -211,7 +211,7 @@ func TestProbesOfAnOpenCircuitCountAgainstNoMessage(t *testing.T) {
 	eager := tiers + ", circuitBreaker: {waitDurationInOpenState: 100ms, maxWaitDurationInOpenState: 100ms}"
 	text := strings.Replace(consuming(eager, "partitions: 4", "workers: 10, serviceTime: 10ms",
 		"{outage: stock, at: 20s, for: 30s, mode: refuse}"), "duration: 20s", "duration: 5m", 1)
-	r := play(t, text)
+	r := run(t, text)
 	if probes := between(r, r.Services[0].Arrived, 25*time.Second, 50*time.Second); probes < 150 {
 		t.Errorf("%d attempts while the circuit was open are too few to show anything", probes)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/abate-go/abate/sim/engine"
 )
 
-// detailed plays a scenario once and keeps what pictures need.
+// detailed runs a scenario once and keeps what pictures need.
 func detailed(t *testing.T, text string) *engine.Detail {
 	t.Helper()
 	s := read(t, text)

@@ -19,7 +19,7 @@ const evenly = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true},
 func TestConnectionsAreOpenedUnderTheirOwnPolicy(t *testing.T) {
 	const clients = "clients: {f: {once: 3, calls: [{to: s, pool: 3, connect: c}]}}"
 	const service = "services: {s: {serviceTime: 10ms, connections: {max: 9, cost: 5ms}}}"
-	r := play(t, guarded(plain, evenly, clients, service))
+	r := run(t, guarded(plain, evenly, clients, service))
 	wantEnds(t, r, "3 answered")
 	sum, largest := latencies(r)
 	// 15 ms each, and the second and third wait for 100 ms and 200 ms
@@ -33,7 +33,7 @@ func TestConnectionsAreOpenedUnderTheirOwnPolicy(t *testing.T) {
 }
 
 func TestAnIdleConnectionNeedsNoTurn(t *testing.T) {
-	r := play(t, guarded(plain, evenly, "clients: {f: {once: 40, within: 2s, calls: [{to: s, pool: 3, connect: c}]}}",
+	r := run(t, guarded(plain, evenly, "clients: {f: {once: 40, within: 2s, calls: [{to: s, pool: 3, connect: c}]}}",
 		"services: {s: {serviceTime: 10ms}}"))
 	wantEnds(t, r, "40 answered")
 	_, largest := latencies(r)
@@ -45,7 +45,7 @@ func TestWithoutAPolicyForThemConnectionsAreOpenedAsBefore(t *testing.T) {
 	text := world(plain, "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms}]}}",
 		"services: {s: {workers: 4, serviceTime: exponential 20ms, connections: {max: 20, cost: 1ms}}}",
 		"faults: [{at: 5s, for: 1s, restart: s}]")
-	want := hash(t, play(t, text))
+	want := hash(t, run(t, text))
 	with := strings.Replace(text, "pool: 4", "pool: 4, connect: c", 1)
 	with = strings.TrimSuffix(with, "}\n") + ", other: {policy: {services: {c: {preset: connections}}}}}\n"
 	if got := hash(t, playVariant(t, read(t, with), 0, 1)); got != want {
@@ -60,7 +60,7 @@ func TestWithoutAPolicyForThemConnectionsAreOpenedAsBefore(t *testing.T) {
 func TestARefusedConnectionIsTriedAgainByItsOwnPolicy(t *testing.T) {
 	const twice = "retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, maxRetries: 1, backoff: fixed, " +
 		"jitter: none, initialDelay: 100ms"
-	r := play(t, guarded(thrice("10ms"), twice, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
+	r := run(t, guarded(thrice("10ms"), twice, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
 		"services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
 	wantEnds(t, r, "1 answered, 3 no-connection")
 	equal(t, "attempts of calls", edge(t, r, "f", "s").Attempts, 4)
@@ -73,7 +73,7 @@ func TestARefusedConnectionIsTriedAgainByItsOwnPolicy(t *testing.T) {
 func TestAnOpenCircuitForConnectionsRefusesRequestsThatNeedOne(t *testing.T) {
 	const once = "maxRetries: 0, circuitBreaker: {disabled: false, failureThreshold: 1, waitDurationInOpenState: 1h, " +
 		"maxWaitDurationInOpenState: 1h}"
-	r := play(t, guarded(thrice("10ms"), once, "clients: {f: {once: 5, within: 500ms, calls: [{to: s, pool: 4, connect: "+
+	r := run(t, guarded(thrice("10ms"), once, "clients: {f: {once: 5, within: 500ms, calls: [{to: s, pool: 4, connect: "+
 		"c}]}}", "services: {s: {serviceTime: 1s, connections: {max: 1}}}"))
 	wantEnds(t, r, "1 answered, 1 no-connection, 3 circuit-open")
 	equal(t, "attempts to connect", total(service1(t, r).Connects), 2)
@@ -82,7 +82,7 @@ func TestAnOpenCircuitForConnectionsRefusesRequestsThatNeedOne(t *testing.T) {
 
 func TestATurnThatIsTooFarAwayIsARefusal(t *testing.T) {
 	short := strings.Replace(evenly, "maxWait: 10s", "maxWait: 150ms", 1)
-	r := play(t, guarded(plain, short, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
+	r := run(t, guarded(plain, short, "clients: {f: {once: 4, calls: [{to: s, pool: 4, connect: c}]}}",
 		"services: {s: {serviceTime: 1s}}"))
 	wantEnds(t, r, "2 answered, 2 attempts-limited")
 }
@@ -90,7 +90,7 @@ func TestATurnThatIsTooFarAwayIsARefusal(t *testing.T) {
 func TestAnAttemptToConnectHasATimeoutOfItsOwn(t *testing.T) {
 	const impatient = "attemptTimeout: 50ms, retryBudget: {disabled: true}, circuitBreaker: {disabled: true}, " +
 		"maxRetries: 1, backoff: fixed, jitter: none, initialDelay: 100ms"
-	r := play(t, guarded(plain, impatient, "clients: {f: {once: 1, calls: [{to: s, pool: 4, connect: c}]}}",
+	r := run(t, guarded(plain, impatient, "clients: {f: {once: 1, calls: [{to: s, pool: 4, connect: c}]}}",
 		"services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 120ms, cores: 2}}}"))
 	wantEnds(t, r, "1 timed-out")
 	s := service1(t, r)
@@ -114,7 +114,7 @@ func TestARequestThatGivesUpGivesUpItsConnection(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, guarded(plain+", attemptTimeout: 100ms", c.connections,
+			r := run(t, guarded(plain+", attemptTimeout: 100ms", c.connections,
 				"clients: {f: {once: 3, calls: [{to: s, pool: 9, connect: c}]}}", "services: {s: {"+c.service+"}}"))
 			wantEnds(t, r, c.ends)
 			s := service1(t, r)
@@ -129,9 +129,9 @@ func TestAfterARestartConnectionsComeBackAtThePace(t *testing.T) {
 		"connect: c, latency: 100us}]}}",
 		"services: {s: {workers: 4, serviceTime: 1ms, connections: {max: 100, cost: 3ms, cores: 2}}}",
 		"faults: [{at: 8s, for: 2s, restart: s}]"}
-	naive := play(
+	naive := run(
 		t, world(plain, slices.Concat(lines[:1], []string{strings.Replace(lines[1], "connect: c, ", "", 1)}, lines[2:])...))
-	paced := play(t, guarded(plain, "preset: connections", lines...))
+	paced := run(t, guarded(plain, "preset: connections", lines...))
 	n, p := service1(t, naive), service1(t, paced)
 	if a, b := between(naive, n.Connects, 8*time.Second, 20*time.Second),
 		between(paced, p.Connects, 8*time.Second, 20*time.Second); b*20 > a {
@@ -157,7 +157,7 @@ func TestGuardedConnectionsSurviveEveryFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, " +
 				"circuitBreaker: {disabled: true}"
-			r := play(t, guarded(policy, "preset: connections, attemptTimeout: 150ms", "duration: 30s",
+			r := run(t, guarded(policy, "preset: connections, attemptTimeout: 150ms", "duration: 30s",
 				"clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms, connect: c}]}}",
 				"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: "+
 					"20, cost: 1ms, cores: 4}}}", "faults: [{at: 10s, for: 5s, "+fault+"}]"))

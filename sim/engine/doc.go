@@ -1,4 +1,4 @@
-// Package engine plays one run of a scenario: clients, services, links, faults, and on every edge the guards of
+// Package engine makes one run of a scenario: clients, services, links, faults, and on every edge the guards of
 // production, in virtual time.
 //
 // The deciding code is not here. A call is an [core.Call] of an [abate.Guard], made from the same policy file as in

@@ -9,7 +9,7 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// Engine plays runs of one variant of a scenario, one after the other. It is used by one goroutine at a time.
+// Engine makes runs of one variant of a scenario, one after the other. It is used by one goroutine at a time.
 //
 // Its parts are listed from the bottom up: each knows those above it in the list, and none below. See the package
 // comment.
@@ -79,7 +79,7 @@ func (e *Engine) reset(seed uint64, detail bool) error {
 	return err
 }
 
-// Run plays one run. With detail it also keeps what only pictures need. When stop answers true, which it is asked now
+// Run makes one run. With detail it also keeps what only pictures need. When stop answers true, which it is asked now
 // and then, the run ends early and Run returns nil.
 func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error) {
 	if err := e.reset(seed, detail); err != nil {
@@ -112,7 +112,7 @@ func (e *Engine) Run(seed uint64, detail bool, stop func() bool) (*Record, error
 	return e.rec.finish(), nil
 }
 
-// handle plays one event. Events of entities that have moved on since, which have another generation, do nothing.
+// handle processes one event. Events of entities that have moved on since, which have another generation, do nothing.
 func (e *Engine) handle(event kernel.Event) {
 	i, generation := event.Target, event.Generation()
 	switch event.Kind() {
@@ -153,7 +153,7 @@ func (e *Engine) handle(event kernel.Event) {
 	}
 }
 
-// handleRarer plays the events that most runs have few of.
+// handleRarer processes the events that most runs have few of.
 func (e *Engine) handleRarer(kind uint8, i, generation uint32) {
 	switch kind {
 	case evAdmitted:

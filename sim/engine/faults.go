@@ -90,7 +90,7 @@ func (fs *faults) schedule(i uint32) {
 	}
 }
 
-// move plays one event of a fault.
+// move processes one event of a fault.
 func (fs *faults) move(i, what uint32) {
 	f := &fs.all[i]
 	first := fs.world.nodes[f.target].first

@@ -33,7 +33,7 @@ func TestKindsOfOutages(t *testing.T) {
 			if c.mode != "" {
 				mode = ", mode: " + c.mode
 			}
-			r := play(t, world(c.policy, each(60, ""), "services: {s: {workers: 1, serviceTime: 90ms}}",
+			r := run(t, world(c.policy, each(60, ""), "services: {s: {workers: 1, serviceTime: 90ms}}",
 				"faults: [{outage: s, at: 2055ms, for: 1990ms"+mode+"}]"))
 			if c.ends != "" {
 				wantEnds(t, r, c.ends)
@@ -73,7 +73,7 @@ func TestSlowdownsOverlapAndEndExactly(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, each(50, ""), "services: {s: {serviceTime: 10ms}}", "faults: ["+c.faults+"]"))
+			r := run(t, world(plain, each(50, ""), "services: {s: {serviceTime: 10ms}}", "faults: ["+c.faults+"]"))
 			for i, want := range c.want {
 				for bin := 10 * i; bin < 10*i+10; bin++ {
 					if got := workAt(r, bin); got < want-1 || got > want+1 {
@@ -88,7 +88,7 @@ func TestSlowdownsOverlapAndEndExactly(t *testing.T) {
 }
 
 func TestASlowdownHitsAShareOfRequests(t *testing.T) {
-	r := play(t, world(plain, burst("10000"), "services: {s: {serviceTime: 1ms}}",
+	r := run(t, world(plain, burst("10000"), "services: {s: {serviceTime: 1ms}}",
 		"faults: [{slowdown: s, at: 0s, for: 5s, add: 1s, requests: 30%}]"))
 	slow := 1e4 - float64(between(r, r.Fleets[0].Answered, 0, 900*ms))
 	within(t, "slow requests of 10,000", slow, 3000-4*math.Sqrt(2100), 3000+4*math.Sqrt(2100))
@@ -101,7 +101,7 @@ func TestErrorsAndLossOverlapAndEndExactly(t *testing.T) {
 		"errors": func(p float64) float64 { return 1 - p },
 		"loss":   func(p float64) float64 { return (1 - p) * (1 - p) }, // there and back
 	} {
-		r := play(t, world(plain+", attemptTimeout: 50ms", load, fmt.Sprintf(both, kind)))
+		r := run(t, world(plain+", attemptTimeout: 50ms", load, fmt.Sprintf(both, kind)))
 		for i, p := range []float64{0, 0.3, 1 - 0.7*0.4, 0.6, 0} {
 			want := through(p)
 			got := float64(between(r, r.Fleets[0].Good, time.Duration(2*i)*time.Second, time.Duration(2*i+2)*time.Second)) / 8000
@@ -120,7 +120,7 @@ func TestAFaultThatIsOverDrawsNothing(t *testing.T) {
 	} {
 		// Half of the requests fail by themselves; had a fault left a trace of itself, it would be seen as an error within
 		// a few thousand requests, or as work that takes another time.
-		r := play(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
+		r := run(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
 			"services: {s: {serviceTime: 3ms}}", "faults: ["+faults+"]"))
 		equal(t, faults+": failures after it", between(r, r.Fleets[0].Failed, 3600*ms, 10*time.Second), 0)
 		equal(t, faults+": work in a second after it", between(r, r.Services[0].WorkNS, 5*time.Second, 6*time.Second),
@@ -131,7 +131,7 @@ func TestAFaultThatIsOverDrawsNothing(t *testing.T) {
 func TestCapacityLossOverlapsAndEndsExactly(t *testing.T) {
 	const load = "clients: {f: {rate: 400, arrivals: even, calls: [s]}}\nservices: {s: {workers: 10, serviceTime: " +
 		"100ms, queue: {none: true}}}"
-	r := play(t, world(plain, load, "faults: [{capacity: s, at: 2s, for: 4s, factor: 0.5}, {capacity: s, at: 4s, for: "+
+	r := run(t, world(plain, load, "faults: [{capacity: s, at: 2s, for: 4s, factor: 0.5}, {capacity: s, at: 4s, for: "+
 		"4s, factor: 0.4}]"))
 	for i, want := range []uint32{10, 5, 2, 4, 10} {
 		for bin := 20*i + 3; bin < 20*i+20; bin++ {
@@ -141,13 +141,13 @@ func TestCapacityLossOverlapsAndEndsExactly(t *testing.T) {
 			}
 		}
 	}
-	r = play(t, world(plain, load, "faults: [{capacity: s, at: 2s, for: 4s, factor: 0.01}]"))
+	r = run(t, world(plain, load, "faults: [{capacity: s, at: 2s, for: 4s, factor: 0.01}]"))
 	equal(t, "workers left by a loss of 99% of ten", r.Services[0].Busy[40], 1)
 }
 
 func TestAShareOfInstancesIsHit(t *testing.T) {
 	for share, want := range map[string]float64{"50%": 0.6, "30%": 0.4, "100%": 1, "1%": 0.2} { // of five, rounded up
-		r := play(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
+		r := run(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
 			"services: {s: {replicas: 5, balancing: round-robin, serviceTime: 1ms}}",
 			"faults: [{outage: s, at: 2s, for: 4s, mode: refuse, share: "+share+"}]"))
 		within(t, "failures with a share of "+share, value(t, r, "failures(during) < 1%"), want-0.002, want+0.002)
@@ -156,7 +156,7 @@ func TestAShareOfInstancesIsHit(t *testing.T) {
 }
 
 func TestADeployRollsOutAndBack(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
+	r := run(t, world(plain, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
 		"services: {s: {replicas: 4, balancing: round-robin, serviceTime: 1ms}}",
 		"faults: [{deploy: s, at: 2s, for: 5s, rate: 100%, rollout: 4s}]"))
 	for i, want := range []float64{0, 0, 250, 500, 750, 1000, 1000, 0, 0, 0} {
@@ -182,19 +182,19 @@ func TestARestartRollsOverTheInstances(t *testing.T) {
 }
 
 func TestARestartLosesQueueAndWork(t *testing.T) {
-	r := play(t, world(plain, burst("5"), "services: {s: {workers: 2, serviceTime: 1s}}",
+	r := run(t, world(plain, burst("5"), "services: {s: {workers: 2, serviceTime: 1s}}",
 		"faults: [{restart: s, at: 1500ms, for: 1s}]"))
 	wantEnds(t, r, "2 answered, 3 reset")
 	s := service1(t, r)
 	equal(t, "work: two of 1 s, two of 500 ms", time.Duration(total(s.WorkNS)), 3000*ms)
 	equal(t, "left", s.Waiting[99]+s.Busy[99], 0)
-	r = play(t, world(plain, burst("5"), "services: {s: {workers: 2, serviceTime: 1s, optimisticLock: true}}",
+	r = run(t, world(plain, burst("5"), "services: {s: {workers: 2, serviceTime: 1s, optimisticLock: true}}",
 		"faults: [{restart: s, at: 1500ms, for: 1s}]"))
 	wantEnds(t, r, "1 answered, 3 reset, 1 conflict")
 }
 
 func TestARestartOfTheFleetLosesItsRequests(t *testing.T) {
-	r := play(t, world(thrice("10ms"), each(30, ""), "services: {s: {serviceTime: 300ms}}",
+	r := run(t, world(thrice("10ms"), each(30, ""), "services: {s: {serviceTime: 300ms}}",
 		"faults: [{restart: f, at: 1s, for: 500ms}]"))
 	// under way at 1 s are those that began at 700, 800, 900 ms and, just then, 1 s
 	wantEnds(t, r, "21 answered, 5 refused, 4 reset")
@@ -204,20 +204,20 @@ func TestARestartForgetsWhatGuardsKnew(t *testing.T) {
 	const policy = "maxRetries: 1, backoff: fixed, initialDelay: 10ms, jitter: none, circuitBreaker: {disabled: true}, " +
 		"retryBudget: {ratio: 0.0001, reserve: 10}"
 	lines := "clients: {f: {once: 80, within: 8s, calls: [s]}}\nservices: {s: {errorRate: 100%}}"
-	equal(t, "retries within the reserve", total(play(t, world(policy, lines)).Services[0].Retries), 10)
-	r := play(t, world(policy, lines, "faults: [{restart: f, at: 4050ms, for: 10ms}]"))
+	equal(t, "retries within the reserve", total(run(t, world(policy, lines)).Services[0].Retries), 10)
+	r := run(t, world(policy, lines, "faults: [{restart: f, at: 4050ms, for: 10ms}]"))
 	equal(t, "retries within two reserves", total(r.Services[0].Retries), 20)
 
 	const breaker = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureThreshold: 5, " +
 		"waitDurationInOpenState: 1h, maxWaitDurationInOpenState: 2h}"
-	r = play(t, world(breaker, lines, "faults: [{restart: f, at: 4050ms, for: 10ms}]"))
+	r = run(t, world(breaker, lines, "faults: [{restart: f, at: 4050ms, for: 10ms}]"))
 	wantEnds(t, r, "10 server-error, 70 circuit-open")
 }
 
 func TestOperatorsShed(t *testing.T) {
 	const load = "clients: {f: {rate: 1000, arrivals: even, calls: [s]}, g: {rate: 10, calls: [s]}}\nservices: {s: {}}\n"
 	shed := func(faults string, from, to time.Duration) float64 {
-		r := play(t, world(plain, load, "faults: ["+faults+"]"))
+		r := run(t, world(plain, load, "faults: ["+faults+"]"))
 		equal(t, "refused of the other fleet", total(r.Fleets[1].Refused), 0)
 		return float64(between(r, r.Fleets[0].Refused, from, to)) / (to - from).Seconds() / 1000
 	}
@@ -233,13 +233,13 @@ func TestOperatorsShed(t *testing.T) {
 
 func TestOperatorsScaleAndEmptyQueues(t *testing.T) {
 	const load = "clients: {f: {once: 100, calls: [s]}}\nservices: {s: {workers: 2, serviceTime: 1s}}\n"
-	r := play(t, world(plain, load, "faults: [{operator: s, action: scale, factor: 3, at: 2500ms, for: 3s}]"))
+	r := run(t, world(plain, load, "faults: [{operator: s, action: scale, factor: 3, at: 2500ms, for: 3s}]"))
 	equal(t, "workers before", r.Services[0].Busy[20], 2)
 	equal(t, "workers meanwhile", r.Services[0].Busy[30], 6)
 	equal(t, "workers after", r.Services[0].Busy[80], 2)
-	r = play(t, world(plain, load, "faults: [{operator: s, action: empty-queue, at: 2500ms}]"))
+	r = run(t, world(plain, load, "faults: [{operator: s, action: empty-queue, at: 2500ms}]"))
 	wantEnds(t, r, "6 answered, 94 reset")
-	r = play(t, world(plain, load, "faults: [{operator: s, action: restart, at: 2500ms}]"))
+	r = run(t, world(plain, load, "faults: [{operator: s, action: restart, at: 2500ms}]"))
 	wantEnds(t, r, "4 answered, 96 reset")
 }
 
@@ -251,16 +251,16 @@ func TestOperatorsStopRetries(t *testing.T) {
 	}
 	s := time.Second
 	for _, target := range []string{"f", "s"} {
-		r := play(t, world(policy, load, "faults: [{operator: "+target+", action: stop-retries, at: 3050ms, for: 4s}]"))
+		r := run(t, world(policy, load, "faults: [{operator: "+target+", action: stop-retries, at: 3050ms, for: 4s}]"))
 		equal(t, "retries before", count(r, 0, 3*s), 60)
 		equal(t, "retries meanwhile", count(r, 3100*ms, 7*s), 0)
 		equal(t, "retries after", count(r, 7100*ms, 10*s), 58)
 	}
-	r := play(t, world(policy, load, "faults: [{operator: f, action: stop-retries, at: 3050ms, for: 4s}, {operator: s, "+
+	r := run(t, world(policy, load, "faults: [{operator: f, action: stop-retries, at: 3050ms, for: 4s}, {operator: s, "+
 		"action: stop-retries, at: 5050ms, for: 4s}]"))
 	equal(t, "retries while the second lasts", count(r, 7100*ms, 9*s), 0)
 	equal(t, "retries after both", count(r, 9100*ms, 10*s), 18)
-	r = play(t, world(policy, load, "faults: [{operator: f, action: stop-retries, at: 3050ms, for: 4s}, {operator: f, "+
+	r = run(t, world(policy, load, "faults: [{operator: f, action: stop-retries, at: 3050ms, for: 4s}, {operator: f, "+
 		"action: restart, at: 5050ms}]"))
 	equal(t, "retries of a program that was restarted meanwhile", count(r, 5100*ms, 7*s), 0)
 }

@@ -177,7 +177,7 @@ func (d *dice) scenario() string {
 	return b.String()
 }
 
-// FuzzEngine plays random small scenarios: the books balance, runs end, and the same seed gives the same run.
+// FuzzEngine runs random small scenarios: the books balance, runs end, and the same seed gives the same run.
 func FuzzEngine(f *testing.F) {
 	for i := range byte(40) {
 		bytes := make([]byte, 120)

@@ -226,7 +226,8 @@ func (g *gates) proceed(gi uint32, step core.Step) (verdict, EndKind) {
 // turnAway records what a gate refuses, and returns the answer.
 func (g *gates) turnAway(a *arrival) EndKind {
 	t := g.traffic.tasks.at(a.task)
-	r, n := &g.replicas[t.inst], g.world.instances[t.inst].node
+	r := &g.replicas[t.inst]
+	n := r.node
 	refusal := a.Refusal()
 	end := Overloaded
 	switch {

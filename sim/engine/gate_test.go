@@ -43,7 +43,7 @@ func TestAGateAdmitsQueuesAndRefuses(t *testing.T) {
 			"1 answered, 9 queue-full", 0, 100 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, gated(plain, c.protection, burst("10"), c.service))
+			r := run(t, gated(plain, c.protection, burst("10"), c.service))
 			wantEnds(t, r, c.ends)
 			equal(t, "end of the last request", r.LastEnd, c.last)
 			equal(t, "refused by the gate", total(r.Services[0].Shed), r.Fleets[0].Ends[engine.Overloaded])
@@ -58,11 +58,11 @@ func TestAGateAdmitsQueuesAndRefuses(t *testing.T) {
 func TestTheGateOfAReplicaIsItsOwn(t *testing.T) {
 	const limit = "shed: {disabled: true}, rateLimit: {limit: 1/s, burst: 5%s}"
 	replicas := "services: {s: {replicas: 4, balancing: round-robin, serviceTime: 1ms}}"
-	wantEnds(t, play(t, gated(plain, fmt.Sprintf(limit, ""), burst("100"), replicas)), "20 answered, 80 rate-limited")
+	wantEnds(t, run(t, gated(plain, fmt.Sprintf(limit, ""), burst("100"), replicas)), "20 answered, 80 rate-limited")
 	shared := strings.Replace(gated(plain, fmt.Sprintf(limit, ", fleet: true"), burst("100"), replicas), "protect:",
 		"redis: {embedded: true}, protect:", 1)
-	wantEnds(t, play(t, shared), "5 answered, 95 rate-limited")
-	equal(t, "limit of four gates", value(t, play(t, gated(plain, two, burst("1"), replicas)), "limit(s) > 1"), 8)
+	wantEnds(t, run(t, shared), "5 answered, 95 rate-limited")
+	equal(t, "limit of four gates", value(t, run(t, gated(plain, two, burst("1"), replicas)), "limit(s) > 1"), 8)
 }
 
 func TestKeysOfARateLimitTellCallersApart(t *testing.T) {
@@ -84,7 +84,7 @@ func TestKeysOfARateLimitTellCallersApart(t *testing.T) {
 		"a limit that is watched": {", shadow: true", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 2"+c.protection+"}", fleets,
+			r := run(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 2"+c.protection+"}", fleets,
 				"services: {s: {}}"))
 			equal(t, "refused", total(r.Services[0].Limited), c.limited)
 			within(t, "rateLimited(s)", value(t, r, "rateLimited(s) < 1%"), float64(c.limited)/40-1e-9,
@@ -94,7 +94,7 @@ func TestKeysOfARateLimitTellCallersApart(t *testing.T) {
 }
 
 func TestATokenBucketAdmitsItsBurstAndItsRate(t *testing.T) {
-	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 20/s, burst: 50}",
+	r := run(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 20/s, burst: 50}",
 		"clients: {f: {rate: 400, arrivals: even, calls: [s]}}", "services: {s: {}}"))
 	within(t, "admitted in 10 s", float64(r.Fleets[0].Ends[engine.Answered]), 50+20*10-1, 50+20*10)
 }
@@ -105,10 +105,10 @@ func TestCallersHeedWhatAGateAnswers(t *testing.T) {
 	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, " +
 		"circuitBreaker: {disabled: true}"
 	calls := func(more string) string { return "clients: {f: {once: 2, calls: [{to: s" + more + "}]}}" }
-	heeds := play(t, gated(policy, once, calls(""), "services: {s: {}}"))
+	heeds := run(t, gated(policy, once, calls(""), "services: {s: {}}"))
 	wantEnds(t, heeds, "2 answered")
 	within(t, "end of the one that was told to wait, in s", heeds.LastEnd.Seconds(), 1, 3)
-	naive := play(t, gated(policy, once, calls(", naive: true"), "services: {s: {}}"))
+	naive := run(t, gated(policy, once, calls(", naive: true"), "services: {s: {}}"))
 	wantEnds(t, naive, "1 answered, 1 rate-limited")
 	equal(t, "end of the one that did not listen", naive.LastEnd, 100*ms)
 }
@@ -120,8 +120,8 @@ func TestCallersThatAreToldNotToComeAgainDoNot(t *testing.T) {
 		return "clients: {f: {once: 1000, within: 8s, calls: [{to: s" + more + "}]}}"
 	}
 	const stuck = "services: {s: {serviceTime: 1h}}"
-	told := play(t, gated(policy, closed, fleet(""), stuck))
-	naive := play(t, gated(policy, closed, fleet(", naive: true"), stuck))
+	told := run(t, gated(policy, closed, fleet(""), stuck))
+	naive := run(t, gated(policy, closed, fleet(", naive: true"), stuck))
 	equal(t, "attempts of those who do not listen", naive.Attempts, 3*1000-2)
 	// Nearly all of the second attempts: they come spread over half a minute, so that the first ones are told when to
 	// come, and not yet to stay away.
@@ -134,13 +134,13 @@ func TestADeadlineThatHasPassedIsRefused(t *testing.T) {
 		return "clients: {f: {once: 1, calls: [{to: s, latency: 60ms" + more + "}]}}"
 	}
 	const service = "services: {s: {workers: 1, serviceTime: 10ms}}"
-	r := play(t, gated(policy, two, fleet(""), service))
+	r := run(t, gated(policy, two, fleet(""), service))
 	equal(t, "refused as expired", r.Services[0].Reasons[shed.Expired], 1)
 	equal(t, "work", total(r.Services[0].WorkNS), 0)
-	r = play(t, gated(policy, two, fleet(", naive: true"), service))
+	r = run(t, gated(policy, two, fleet(", naive: true"), service))
 	equal(t, "refused without a deadline", total(r.Services[0].Shed), 0)
 	equal(t, "work for nobody", total(r.Services[0].Wasted), 1)
-	r = play(t, gated(plain, "timeout: 150ms, "+two, burst("5"), "services: {s: {serviceTime: 100ms}}"))
+	r = run(t, gated(plain, "timeout: 150ms, "+two, burst("5"), "services: {s: {serviceTime: 100ms}}"))
 	wantEnds(t, r, "4 answered, 1 expired") // it may not wait until its turn comes, 200 ms after it came
 }
 
@@ -150,7 +150,7 @@ func TestWhatMattersLessIsRefusedFirst(t *testing.T) {
 	fleet := func(name, priority string) string {
 		return name + ": {rate: 300, calls: [{to: s" + priority + "}]}"
 	}
-	r := play(
+	r := run(
 		t, gated(plain, limit, "clients: {"+fleet("f", ", priority: SHEDDABLE")+", "+fleet(
 			"g", ", priority: CRITICAL_PLUS")+"}", service))
 	low, high := value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%")
@@ -158,7 +158,7 @@ func TestWhatMattersLessIsRefusedFirst(t *testing.T) {
 		t.Errorf("%.0f%% of the sheddable requests were answered, %.0f%% of the critical ones", 100*low, 100*high)
 	}
 	// One that says nothing has the default of the gate.
-	r = play(t, gated(plain, limit+", priority: {default: SHEDDABLE}",
+	r = run(t, gated(plain, limit+", priority: {default: SHEDDABLE}",
 		"clients: {"+fleet("f", "")+", "+fleet("g", ", priority: CRITICAL")+"}", service))
 	if low, high = value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%"); low > high/4 {
 		t.Errorf("%.0f%% of the requests with a sheddable default were answered, %.0f%% of the critical ones",
@@ -171,7 +171,7 @@ func TestAServicePassesThePriorityOfItsRequestsOn(t *testing.T) {
 	fleets := "clients: {f: {rate: 300, calls: [{to: m, priority: SHEDDABLE}]}, g: {rate: 300, calls: [{to: m, " +
 		"priority: CRITICAL_PLUS}]}}"
 	of := func(call string) (low, high float64) {
-		r := play(t,
+		r := run(t,
 			gated(plain, limit, fleets, "services: {m: {calls: ["+call+"]}, s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return value(t, r, "goodput(f) > 1%"), value(t, r, "goodput(g) > 1%")
 	}
@@ -190,7 +190,7 @@ func TestAServicePassesThePriorityOfItsRequestsOn(t *testing.T) {
 func TestLaterAttemptsAreRefusedFirst(t *testing.T) {
 	const limit = "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 5, maxRetryShare: 10}"
 	firsts := func(more string) float64 {
-		r := play(t, gated(thrice("50ms"), limit, "clients: {f: {rate: 400, calls: [{to: s, "+more+"}]}}",
+		r := run(t, gated(thrice("50ms"), limit, "clients: {f: {rate: 400, calls: [{to: s, "+more+"}]}}",
 			"services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return float64(r.Services[0].Reasons[shed.LaterAttempt])
 	}
@@ -203,7 +203,7 @@ func TestLaterAttemptsAreRefusedFirst(t *testing.T) {
 func TestNoCallerTakesAllPlaces(t *testing.T) {
 	fleets := "clients: {loud: {rate: 2000, calls: [s]}, quiet: {rate: 50, calls: [s]}}"
 	quiet := func(more string) float64 {
-		r := play(t, gated(plain, "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 10"+more+"}", fleets,
+		r := run(t, gated(plain, "shed: {concurrency: fixed, maxConcurrency: 10, maxQueue: 10"+more+"}", fleets,
 			"services: {s: {workers: 10, serviceTime: exponential 50ms}}"))
 		return value(t, r, "goodput(quiet) > 1%")
 	}
@@ -213,15 +213,15 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 }
 
 func TestAGateIsNewAfterARestart(t *testing.T) {
-	r := play(t, gated(plain, two, "clients: {f: {once: 10, within: 500ms, calls: [s]}}",
+	r := run(t, gated(plain, two, "clients: {f: {once: 10, within: 500ms, calls: [s]}}",
 		"services: {s: {serviceTime: 5s}}", "faults: [{restart: s, at: 1s, for: 1s}]"))
 	wantEnds(t, r, "2 reset, 8 overloaded")
-	r = play(t, gated(plain, two, "clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
+	r = run(t, gated(plain, two, "clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
 		"services: {s: {serviceTime: 10ms}}", "faults: [{restart: s, at: 2s, for: 1s}, {restart: s, at: 5s, for: 1s}]"))
 	equal(t, "answered in the last second: no permit was lost",
 		between(r, r.Fleets[0].Answered, 9*time.Second, 10*time.Second), 50)
 	const waiting = "shed: {concurrency: fixed, maxConcurrency: 2, maxQueue: 3, queueInterval: 5s, queueTarget: 5s}"
-	r = play(t, gated(plain, waiting, burst("5"), "services: {s: {serviceTime: 5s}}",
+	r = run(t, gated(plain, waiting, burst("5"), "services: {s: {serviceTime: 5s}}",
 		"faults: [{restart: s, at: 1s, for: 1s}]"))
 	wantEnds(t, r, "5 reset")
 }
@@ -232,7 +232,7 @@ func TestCallersThatLeaveGiveTheirPlacesBack(t *testing.T) {
 	fleet := "clients: {f: {once: 2, calls: [{to: s, naive: true}]}, g: {curve: [{at: 0s, rate: 0}, {at: 1s, rate: 10}, " +
 		"{at: 1100ms, rate: 0}], arrivals: even, calls: [{to: s, naive: true}]}}"
 	for model, want := range map[string]int64{"ignored": 0, "propagates": 1} {
-		r := play(t, gated(plain+", attemptTimeout: 500ms", gate, fleet, "services: {s: {serviceTime: 400ms}}",
+		r := run(t, gated(plain+", attemptTimeout: 500ms", gate, fleet, "services: {s: {serviceTime: 400ms}}",
 			"faults: [{slowdown: s, factor: 5, at: 0s, for: 900ms}]", "model: {cancellation: "+model+"}"))
 		equal(t, "answered where cancellation is "+model, r.Fleets[1].Ends[engine.Answered], want)
 	}
@@ -240,7 +240,7 @@ func TestCallersThatLeaveGiveTheirPlacesBack(t *testing.T) {
 
 func TestAServiceBehindAGateComesBackAfterItHung(t *testing.T) {
 	for _, mode := range []string{"hang", "blackhole", "refuse", "fail"} {
-		r := play(t, gated(plain+", attemptTimeout: 300ms", "shed: {concurrency: gradient}",
+		r := run(t, gated(plain+", attemptTimeout: 300ms", "shed: {concurrency: gradient}",
 			"clients: {f: {rate: 50, arrivals: even, calls: [s]}}",
 			"services: {s: {workers: 2, serviceTime: 20ms}}", "faults: [{outage: s, at: 2s, for: 2s, mode: "+mode+"}]"))
 		within(t, mode+": goodput in the last two seconds",
@@ -250,7 +250,7 @@ func TestAServiceBehindAGateComesBackAfterItHung(t *testing.T) {
 
 func TestRefusalsCostWhatTheScenarioSays(t *testing.T) {
 	served := func(cost string) int64 {
-		r := play(t, gated(plain, two, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
+		r := run(t, gated(plain, two, "clients: {f: {rate: 1000, arrivals: even, calls: [s]}}",
 			"services: {s: {workers: 2, serviceTime: 20ms"+cost+"}}"))
 		return total(r.Services[0].Served)
 	}
@@ -262,7 +262,7 @@ func TestRefusalsCostWhatTheScenarioSays(t *testing.T) {
 
 func TestBusyWorkersStandForTheProcessor(t *testing.T) {
 	shedAt := func(rate int) float64 {
-		r := play(
+		r := run(
 			t, gated(plain, "shed: {cpu: 0.6}",
 				fmt.Sprintf("clients: {f: {rate: %d, arrivals: even, calls: [{to: s, priority: SHEDDABLE}]}}", rate),
 				"services: {s: {workers: 10, serviceTime: 50ms}}"))
@@ -274,25 +274,25 @@ func TestBusyWorkersStandForTheProcessor(t *testing.T) {
 
 func TestAnAttemptWaitsForItsTurn(t *testing.T) {
 	const limit = ", rateLimit: {limit: 10/s, burst: 1, maxWait: 300ms}"
-	r := play(t, world(plain+limit, burst("5"), instant))
+	r := run(t, world(plain+limit, burst("5"), instant))
 	wantEnds(t, r, "4 answered, 1 attempts-limited")
 	sum, largest := latencies(r)
 	equal(t, "sum of latencies: 0, 100, 200 and 300 ms", sum, 600*ms)
 	equal(t, "largest", largest, 300*ms)
 	equal(t, "refused without an attempt", total(r.Fleets[0].Refused), 1)
-	r = play(t, world(plain+limit+", timeout: 150ms", burst("5"), instant))
+	r = run(t, world(plain+limit+", timeout: 150ms", burst("5"), instant))
 	wantEnds(t, r, "2 answered, 3 attempts-limited")
 }
 
 func TestYieldAndResponse(t *testing.T) {
-	r := play(t, gated(plain, two, "clients: {f: {rate: 40, arrivals: even, calls: [s]}}",
+	r := run(t, gated(plain, two, "clients: {f: {rate: 40, arrivals: even, calls: [s]}}",
 		"services: {s: {workers: 2, serviceTime: 100ms}}"))
 	within(t, "yield at twice the capacity", value(t, r, "yield(s) > 1%"), 0.98, 1)
 	within(t, "least of its seconds", value(t, r, "yield(s, p1) > 1%"), 0.9, 1)
 	within(t, "shed", value(t, r, "shed(s) < 1%"), 0.45, 0.52)
 	within(t, "longest response", value(t, r, "response(p99, s) < 1s"), 0.1, 0.5)
 	within(t, "limit", value(t, r, "limit(s) < 9"), 2, 2)
-	r = play(t, world(plain, "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
+	r = run(t, world(plain, "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
 		"services: {s: {workers: 2, serviceTime: 100ms}}"))
 	within(t, "yield at half of it", value(t, r, "yield(s) > 1%"), 0.98, 1)
 	within(t, "response without a gate", value(t, r, "response(p50, s) < 1s"), 0.097, 0.103)
@@ -325,14 +325,14 @@ variants: {only: {policy: {defaults: {`+plain+`}, services: {"g -> s": {attemptT
 }
 
 func TestARestartFillsTheBuckets(t *testing.T) {
-	r := play(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 5}",
+	r := run(t, gated(plain, "shed: {disabled: true}, rateLimit: {limit: 1/m, burst: 5}",
 		"clients: {f: {once: 20, within: 8s, calls: [s]}}", "services: {s: {}}",
 		"faults: [{restart: s, at: 5s, for: 10ms}]"))
 	wantEnds(t, r, "10 answered, 10 rate-limited")
 }
 
 func TestYieldOfTheWorstStretches(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 500ms", "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
+	r := run(t, world(plain+", attemptTimeout: 500ms", "clients: {f: {rate: 10, arrivals: even, calls: [s]}}",
 		"services: {s: {workers: 20, serviceTime: 100ms}}", "faults: [{outage: s, at: 2s, for: 2s, mode: refuse}]"))
 	within(t, "yield", value(t, r, "yield(s) > 1%"), 0.75, 0.82)
 	within(t, "yield of the worst tenth of its seconds", value(t, r, "yield(s, p10) > 1%"), 0, 0)

@@ -23,11 +23,11 @@ func TestAnswersAndTimeoutsAtTheSameInstant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fleet := "clients: {f: {once: 2, " + c.fleet + "calls: [s]}}"
-			wantEnds(t, play(t, world(c.policy, fleet, second)), "2 answered")
-			wantEnds(t, play(t, world(c.policy, fleet, second, "model: {ties: timeout-first}")), "2 timed-out")
-			wantEnds(t, play(t, world(c.policy, fleet, "services: {s: {serviceTime: 1.000000001s}}")), "2 timed-out")
+			wantEnds(t, run(t, world(c.policy, fleet, second)), "2 answered")
+			wantEnds(t, run(t, world(c.policy, fleet, second, "model: {ties: timeout-first}")), "2 timed-out")
+			wantEnds(t, run(t, world(c.policy, fleet, "services: {s: {serviceTime: 1.000000001s}}")), "2 timed-out")
 			wantEnds(
-				t, play(t, world(c.policy, fleet, "services: {s: {serviceTime: 0.999999999s}}", "model: {ties: timeout-first}")),
+				t, run(t, world(c.policy, fleet, "services: {s: {serviceTime: 0.999999999s}}", "model: {ties: timeout-first}")),
 				"2 answered")
 		})
 	}
@@ -70,7 +70,7 @@ func TestRetriesComeAfterThePolicysDelays(t *testing.T) {
 		"never on": {"maxRetries: 9, neverRetryOn: [connect-failure]" + off, []time.Duration{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(c.policy, burst("1"), gone))
+			r := run(t, world(c.policy, burst("1"), gone))
 			wantEnds(t, r, "1 refused")
 			if got := attemptsAt(r); !slices.Equal(got, c.want) {
 				t.Errorf("attempts at %v, want %v", got, c.want)
@@ -82,7 +82,7 @@ func TestRetriesComeAfterThePolicysDelays(t *testing.T) {
 }
 
 func TestFullJitterSpreadsRetries(t *testing.T) {
-	r := play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 1s, retryBudget: {disabled: true}, circuitBreaker: "+
+	r := run(t, world("maxRetries: 1, backoff: fixed, initialDelay: 1s, retryBudget: {disabled: true}, circuitBreaker: "+
 		"{disabled: true}", burst("10000"), gone))
 	for b, n := range r.Services[0].Retries[:10] {
 		within(t, fmt.Sprintf("retries in bin %d", b), float64(n), 1000-4*30, 1000+4*30)
@@ -101,7 +101,7 @@ func TestTheBudgetBoundsExtraAttempts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := "maxRetries: 3, initialDelay: 10ms, circuitBreaker: {disabled: true}, retryBudget: {" + c.budget + "}"
-			r := play(t, world(policy, "clients: {f: {once: 1000, within: 8s, calls: [s]}}", gone))
+			r := run(t, world(policy, "clients: {f: {once: 1000, within: 8s, calls: [s]}}", gone))
 			equal(t, "extra attempts of 1000 calls", r.Attempts-1000, c.most)
 		})
 	}
@@ -110,7 +110,7 @@ func TestTheBudgetBoundsExtraAttempts(t *testing.T) {
 func TestTheBreakerOpensProbesAndRampsUp(t *testing.T) {
 	const policy = "maxRetries: 0, retryBudget: {disabled: true}, circuitBreaker: {failureThreshold: 5, " +
 		"waitDurationInOpenState: 1s, waitDurationMultiplier: 1, rampUp: 5s}"
-	r := play(t, world(policy, "duration: 20s", "clients: {f: {rate: 100, arrivals: even, calls: [s]}}",
+	r := run(t, world(policy, "duration: 20s", "clients: {f: {rate: 100, arrivals: even, calls: [s]}}",
 		"services: {s: {serviceTime: 1ms}}", "faults: [{outage: s, at: 2s, for: 3s, mode: refuse}]"))
 	f, s := &r.Fleets[0], service1(t, r)
 	second := time.Second
@@ -141,7 +141,7 @@ func TestTheBulkheadQueuesAndRefuses(t *testing.T) {
 			200 * ms, 200 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain+", bulkhead: {"+c.bulkhead+"}", burst("5"), "services: {s: {serviceTime: 100ms}}"))
+			r := run(t, world(plain+", bulkhead: {"+c.bulkhead+"}", burst("5"), "services: {s: {serviceTime: 100ms}}"))
 			wantEnds(t, r, c.ends)
 			_, largest := latencies(r)
 			equal(t, "largest latency", largest, c.largest)
@@ -152,7 +152,7 @@ func TestTheBulkheadQueuesAndRefuses(t *testing.T) {
 
 func TestACallHoldsItsBulkheadPermitWhileItBacksOff(t *testing.T) {
 	policy := thrice("1s") + ", bulkhead: {maxConcurrentCalls: 1, maxQueue: 5, maxWait: 9s}"
-	r := play(t, world(policy, burst("2"), gone))
+	r := run(t, world(policy, burst("2"), gone))
 	wantEnds(t, r, "2 refused")
 	equal(t, "end of the second request: two calls of two back-offs each", r.LastEnd, 4*time.Second)
 }
@@ -169,7 +169,7 @@ func TestHedgesAreSentAndLosersCancelled(t *testing.T) {
 		"propagates": {"model: {cancellation: propagates}", 350 * ms, 150 * ms, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(policy, burst("1"), slow, c.model))
+			r := run(t, world(policy, burst("1"), slow, c.model))
 			wantEnds(t, r, "1 answered")
 			s := service1(t, r)
 			_, largest := latencies(r)
@@ -182,14 +182,14 @@ func TestHedgesAreSentAndLosersCancelled(t *testing.T) {
 			equal(t, "wasted", total(s.Wasted), c.spent)
 		})
 	}
-	r := play(t, world(policy, burst("1"), "services: {s: {serviceTime: 40ms}}"))
+	r := run(t, world(policy, burst("1"), "services: {s: {serviceTime: 40ms}}"))
 	equal(t, "hedges of a quick answer", r.Edges[0].Hedges, 0)
 }
 
 func TestAHedgeCutsTheTail(t *testing.T) {
 	const bimodal = "services: {s: {serviceTime: '90% 10ms, 10% 1s'}}"
-	hedged := play(t, world(plain+", hedge: {delay: 50ms}", burst("10000"), bimodal))
-	unhedged := play(t, world(plain, burst("10000"), bimodal))
+	hedged := run(t, world(plain+", hedge: {delay: 50ms}", burst("10000"), bimodal))
+	unhedged := run(t, world(plain, burst("10000"), bimodal))
 	share := func(r *engine.Record) float64 { return 1 - float64(between(r, r.Fleets[0].Answered, 0, 900*ms))/1e4 }
 	within(t, "slow answers without hedges", share(unhedged), 0.1-4*0.003, 0.1+4*0.003)
 	within(t, "slow answers with hedges", share(hedged), 0.01-4*0.001, 0.01+4*0.001)
@@ -200,7 +200,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	policy := "maxRetries: 1, backoff: fixed, initialDelay: 100ms, jitter: none, retryBudget: {disabled: true}, " +
 		"circuitBreaker: {disabled: true}"
 	busy := func(more string) time.Duration {
-		r := play(t, world(policy, burst("2"), "services: {s: {workers: 1, serviceTime: 50ms, queue: {none: true}"+more+"}}"))
+		r := run(t, world(policy, burst("2"), "services: {s: {workers: 1, serviceTime: 50ms, queue: {none: true}"+more+"}}"))
 		wantEnds(t, r, "2 answered")
 		_, largest := latencies(r)
 		return largest
@@ -214,8 +214,8 @@ func TestOverloadDrawsItsOwnCost(t *testing.T) {
 		"reserve: 0, overloadCost: 2}"
 	const load = "clients: {f: {once: 1000, within: 8s, calls: [s]}}\nservices: {s: {serviceTime: 1ms}}\nfaults: " +
 		"[{outage: s, at: 0s, for: 9s, mode: "
-	equal(t, "retries of refused connections", play(t, world(policy, load+"refuse}]")).Attempts-1000, 100)
-	equal(t, "retries of 503", play(t, world(policy, load+"fail}]")).Attempts-1000, 50)
+	equal(t, "retries of refused connections", run(t, world(policy, load+"refuse}]")).Attempts-1000, 100)
+	equal(t, "retries of 503", run(t, world(policy, load+"fail}]")).Attempts-1000, 50)
 }
 
 func TestAPolicyOfOneEdge(t *testing.T) {
@@ -236,7 +236,7 @@ variants:
 // n attempts at a service that fails with probability p: 1 − pⁿ succeed, and it takes (1 − pⁿ)/(1 − p) attempts.
 func TestAttemptsOfIndependentFailures(t *testing.T) {
 	const n = 20_000
-	r := play(t, world("maxRetries: 3, backoff: fixed, initialDelay: 1ms, jitter: none, retryBudget: {disabled: true}, "+
+	r := run(t, world("maxRetries: 3, backoff: fixed, initialDelay: 1ms, jitter: none, retryBudget: {disabled: true}, "+
 		"circuitBreaker: {disabled: true}",
 		"clients: {f: {once: 20000, calls: [s]}}", "services: {s: {errorRate: 50%}}"))
 	success := 1 - math.Pow(0.5, 4)

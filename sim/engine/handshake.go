@@ -6,7 +6,7 @@ import "github.com/abate-go/abate/sim/kernel"
 func (s *servers) handshake(ti uint32) {
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
-	n := s.world.instances[t.inst].node
+	n := r.node
 	node := &s.world.nodes[n]
 	c := &node.service.Connections
 	if c.Max > 0 && r.conns >= int32(c.Max) {

@@ -42,8 +42,8 @@ func read(t testing.TB, text string) *scenario.Scenario {
 	return s
 }
 
-// play runs the first variant of a scenario once, with seed 1.
-func play(t testing.TB, text string) *engine.Record {
+// run runs the first variant of a scenario once, with seed 1.
+func run(t testing.TB, text string) *engine.Record {
 	t.Helper()
 	s := read(t, text)
 	return playVariant(t, s, 0, 1)

@@ -14,7 +14,7 @@ const instant = "services: {s: {}}"
 
 func offered(t *testing.T, fleet string, more ...string) *engine.Record {
 	t.Helper()
-	return play(t, world(plain, append(more, "clients: {f: {"+fleet+", calls: [s]}}", instant)...))
+	return run(t, world(plain, append(more, "clients: {f: {"+fleet+", calls: [s]}}", instant)...))
 }
 
 // dispersion is the variance of the counts per bin divided by their mean: 1 for independent arrivals.
@@ -139,17 +139,17 @@ func TestOnceSpreadsItsRequests(t *testing.T) {
 }
 
 func TestAClosedLoopWaitsForItsAnswers(t *testing.T) {
-	r := play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
+	r := run(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
 		"services: {s: {serviceTime: 100ms}}"))
 	equal(t, "requests of 10 users in 100 s, one per second each", total(r.Fleets[0].Offered), 1000)
 	// With one worker of 500 ms the users are held up: throughput is the worker's.
-	r = play(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
+	r = run(t, world(plain, "duration: 100s", "clients: {f: {users: 10, think: 900ms, calls: [s]}}",
 		"services: {s: {workers: 1, serviceTime: 500ms}}"))
 	within(t, "answers in 100 s of one worker with 500 ms", float64(total(r.Fleets[0].Answered)), 195, 200)
 }
 
 func TestAClosedLoopKeepsTheLawOfThinkingAndResponse(t *testing.T) {
-	r := play(t, world(plain, "duration: 1000s", "warmUp: 20s", "clients: {f: {users: 50, think: exponential 2s, calls: "+
+	r := run(t, world(plain, "duration: 1000s", "warmUp: 20s", "clients: {f: {users: 50, think: exponential 2s, calls: "+
 		"[s]}}", "services: {s: {workers: 5, serviceTime: exponential 100ms}}"))
 	f := &r.Fleets[0]
 	response := f.Latency[engine.Before].Mean()
@@ -159,9 +159,9 @@ func TestAClosedLoopKeepsTheLawOfThinkingAndResponse(t *testing.T) {
 
 func TestEveryInstanceHasAGuardOfItsOwn(t *testing.T) {
 	one := plain + ", bulkhead: {maxConcurrentCalls: 1}"
-	wantEnds(t, play(t, world(one, "clients: {f: {once: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
+	wantEnds(t, run(t, world(one, "clients: {f: {once: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
 		"1 answered, 4 bulkhead-full")
 	wantEnds(
-		t, play(t, world(one, "clients: {f: {once: 5, instances: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
+		t, run(t, world(one, "clients: {f: {once: 5, instances: 5, calls: [s]}}", "services: {s: {serviceTime: 100ms}}")),
 		"5 answered")
 }

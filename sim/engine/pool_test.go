@@ -36,7 +36,7 @@ func TestConnectionsCostTheirMaking(t *testing.T) {
 		"without cost": {pooled("2", "1"), "serviceTime: 100ms", 300 * ms, 200 * ms, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, c.clients, "services: {s: {"+c.service+"}}"))
+			r := run(t, world(plain, c.clients, "services: {s: {"+c.service+"}}"))
 			sum, largest := latencies(r)
 			equal(t, "sum of latencies", sum, c.sum)
 			equal(t, "largest latency", largest, c.largest)
@@ -48,7 +48,7 @@ func TestConnectionsCostTheirMaking(t *testing.T) {
 }
 
 func TestAServiceRefusesFurtherConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 10, instances: 10, calls: [{to: s, pool: 4}]}}",
+	r := run(t, world(plain, "clients: {f: {once: 10, instances: 10, calls: [{to: s, pool: 4}]}}",
 		"services: {s: {serviceTime: 100ms, connections: {max: 6}}}"))
 	wantEnds(t, r, "6 answered, 4 no-connection")
 	equal(t, "most connections", slices.Max(service1(t, r).Conns), 6)
@@ -57,19 +57,19 @@ func TestAServiceRefusesFurtherConnections(t *testing.T) {
 
 // 50 instances with 20 connections each at a database for 100: the others have to try again.
 func TestAConnectionStorm(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 1000, instances: 50, calls: [{to: s, pool: 20}]}}",
+	r := run(t, world(plain, "clients: {f: {once: 1000, instances: 50, calls: [{to: s, pool: 20}]}}",
 		"services: {s: {serviceTime: 1s, connections: {max: 100, cost: 5ms}}}"))
 	wantEnds(t, r, "100 answered, 900 no-connection")
 }
 
 func TestWaitingForAConnectionHasATimeout(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 150ms", pooled("3", "1"), "services: {s: {serviceTime: 100ms}}"))
+	r := run(t, world(plain+", attemptTimeout: 150ms", pooled("3", "1"), "services: {s: {serviceTime: 100ms}}"))
 	wantEnds(t, r, "1 answered, 2 timed-out") // the second would end at 200 ms, the third never gets the connection
 	equal(t, "connections at the end", service1(t, r).Conns[len(r.Services[0].Conns)-1], 0)
 }
 
 func TestATimeoutClosesItsConnectionAndTheNextConnectsAgain(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 150ms", "clients: {f: {once: 4, within: 2s, calls: [{to: s, pool: 1}]}}",
+	r := run(t, world(plain+", attemptTimeout: 150ms", "clients: {f: {once: 4, within: 2s, calls: [{to: s, pool: 1}]}}",
 		"services: {s: {serviceTime: 200ms, connections: {cost: 50ms}}}"))
 	wantEnds(t, r, "4 timed-out")
 	s := service1(t, r)
@@ -78,7 +78,7 @@ func TestATimeoutClosesItsConnectionAndTheNextConnectsAgain(t *testing.T) {
 }
 
 func TestAGivenUpHandshakeLeavesNothingBehind(t *testing.T) {
-	r := play(t, world(plain+", attemptTimeout: 50ms", pooled("5", "5"),
+	r := run(t, world(plain+", attemptTimeout: 50ms", pooled("5", "5"),
 		"services: {s: {serviceTime: 1ms, connections: {max: 10, cost: 100ms}}}"))
 	wantEnds(t, r, "5 timed-out")
 	s := service1(t, r)
@@ -87,7 +87,7 @@ func TestAGivenUpHandshakeLeavesNothingBehind(t *testing.T) {
 }
 
 func TestARestartOfTheServiceBreaksConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 20, within: 2s, calls: [{to: s, pool: 1}]}}",
+	r := run(t, world(plain, "clients: {f: {once: 20, within: 2s, calls: [{to: s, pool: 1}]}}",
 		"services: {s: {serviceTime: 10ms, connections: {max: 4, cost: 30ms}}}",
 		"faults: [{restart: s, at: 550ms, for: 100ms}]"))
 	wantEnds(t, r, "19 answered, 1 refused") // the one at 600 ms
@@ -100,7 +100,7 @@ func TestARestartOfTheServiceBreaksConnections(t *testing.T) {
 }
 
 func TestARestartOfTheCallerClosesItsConnections(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 40, within: 4s, instances: 2, calls: [{to: s, pool: 3}]}}",
+	r := run(t, world(plain, "clients: {f: {once: 40, within: 4s, instances: 2, calls: [{to: s, pool: 3}]}}",
 		"services: {s: {serviceTime: 150ms, connections: {max: 50}}}",
 		"faults: [{restart: f, at: 2050ms, for: 500ms}]"))
 	s := service1(t, r)
@@ -111,7 +111,7 @@ func TestARestartOfTheCallerClosesItsConnections(t *testing.T) {
 
 // Handshakes under way when connections begin to be refused are refused too.
 func TestARefusingOutageBreaksHandshakes(t *testing.T) {
-	r := play(t, world(plain, pooled("5", "5"), "services: {s: {serviceTime: 10ms, connections: {max: 9, cost: 100ms}}}",
+	r := run(t, world(plain, pooled("5", "5"), "services: {s: {serviceTime: 10ms, connections: {max: 9, cost: 100ms}}}",
 		"faults: [{outage: s, at: 150ms, for: 2s, mode: refuse}]"))
 	wantEnds(t, r, "1 answered, 4 refused") // one was made by then, and the others were on their way
 	s := service1(t, r)
@@ -130,7 +130,7 @@ func TestPoolsSurviveEveryFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := "maxRetries: 2, initialDelay: 20ms, attemptTimeout: 200ms, retryBudget: {disabled: true}, " +
 				"circuitBreaker: {disabled: true}"
-			r := play(t,
+			r := run(t,
 				world(policy, "duration: 20s", "clients: {f: {rate: 100, instances: 3, calls: [{to: s, pool: 4, latency: 1ms}]}}",
 					"services: {s: {replicas: 2, workers: 4, serviceTime: exponential 20ms, queue: {limit: 20}, connections: {max: "+
 						"20, cost: 1ms, cores: 4}}}", "faults: [{at: 5s, for: 5s, "+fault+"}]"))

@@ -8,7 +8,7 @@ import (
 // What is taken up out of a line and ends at once (an open breaker, a full bulkhead) must not answer callers that are
 // themselves being given up. The slab panics when something is given back twice.
 func TestARestartWhoseCancelledWorkLetsOthersFailAtOnce(t *testing.T) {
-	play(t, `duration: 20s
+	run(t, `duration: 20s
 warmUp: 0s
 model: {cancellation: propagates}
 clients: {f: {users: 20, think: 10ms, calls: [a]}}
@@ -21,7 +21,7 @@ variants: {only: {policy: {defaults: {`+plain+`}, services: {c: {circuitBreaker:
 }
 
 func TestHedgesWhoseCancellationLetsTheirSiblingsFailAtOnce(t *testing.T) {
-	play(t, `duration: 20s
+	run(t, `duration: 20s
 warmUp: 0s
 model: {cancellation: propagates}
 clients: {f: {rate: 20, calls: [a]}}
@@ -35,7 +35,7 @@ variants: {only: {policy: {defaults: {`+plain+`}, services: {a: {hedge: {delay: 
 
 func TestALongLineThatFailsAtOnceNeedsNoStack(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
-	play(t, `duration: 20s
+	run(t, `duration: 20s
 warmUp: 0s
 clients: {f: {rate: 10000, calls: [a]}}
 services:

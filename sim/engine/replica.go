@@ -11,7 +11,8 @@ import (
 
 // replica is what an instance of a service has: a queue, workers, a gate, connections, and the faults at work on it.
 type replica struct {
-	line    line // who waits
+	node    int32 // its service
+	line    line  // who waits
 	waiting int32
 	longest int32 // most that waited within this bin of the record
 	busy    int32 // workers held, or requests under way where workers are not limited
@@ -41,9 +42,9 @@ type replica struct {
 	loss       float64
 }
 
-// started is the replica as its program starts, with so many workers; it keeps its memory.
-func (r *replica) started(workers int32) replica {
-	return replica{line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0],
+// started is the replica of a node as its program starts, with so many workers; it keeps its memory.
+func (r *replica) started(node, workers int32) replica {
+	return replica{node: node, line: r.line.cleared(), connLine: r.connLine.cleared(), faults: r.faults[:0],
 		slowdowns: r.slowdowns[:0], workers: workers, full: workers}
 }
 

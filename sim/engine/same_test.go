@@ -149,7 +149,7 @@ func TestAddingOneThingMovesNoOther(t *testing.T) {
 		"exponential 50ms}%s}"
 	with := func(clients, services, faults string) *engine.Record {
 		text := strings.Replace(strings.Replace(alone, "%s", clients, 1), "%s", services, 1)
-		return play(t, world("attemptTimeout: 200ms", text, faults))
+		return run(t, world("attemptTimeout: 200ms", text, faults))
 	}
 	before := with("", "", "")
 	for name, after := range map[string]*engine.Record{
@@ -175,8 +175,8 @@ func TestAddingOneThingMovesNoOther(t *testing.T) {
 func TestInstancesDrawFromTheirOwnStreams(t *testing.T) {
 	const two = "clients: {f: {once: 200, instances: 2, calls: [s]}}\nservices: {s: {replicas: 2, balancing: " +
 		"round-robin, serviceTime: exponential 100ms}}"
-	r := play(t, world(plain, two))
-	one := play(t, world(plain, strings.Replace(two, "replicas: 2, balancing: round-robin, ", "", 1)))
+	r := run(t, world(plain, two))
+	one := run(t, world(plain, strings.Replace(two, "replicas: 2, balancing: round-robin, ", "", 1)))
 	if total(r.Services[0].WorkNS) == total(one.Services[0].WorkNS) {
 		t.Error("two replicas do the work of one: they share their random numbers")
 	}

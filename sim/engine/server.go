@@ -35,12 +35,13 @@ func (s *servers) reset() error {
 		s.balancers = append(s.balancers, balancer{stream: s.world.stream(s.world.nodes[n].name)})
 	}
 	for i := range s.replicas {
-		service := s.world.nodeOf(int32(i)).service
+		n := s.world.instances[i].node
+		service := s.world.nodes[n].service
 		if service == nil {
-			s.replicas[i] = s.replicas[i].started(0)
+			s.replicas[i] = s.replicas[i].started(n, 0)
 			continue
 		}
-		s.replicas[i] = s.replicas[i].started(int32(service.Workers))
+		s.replicas[i] = s.replicas[i].started(n, int32(service.Workers))
 		if err := s.gates.install(int32(i)); err != nil {
 			return err
 		}
@@ -125,10 +126,9 @@ func (s *servers) enter(ti uint32) {
 	w := s.world
 	t := s.traffic.tasks.at(ti)
 	r := &s.replicas[t.inst]
-	inst := &w.instances[t.inst]
-	node := &w.nodes[inst.node]
+	node := &w.nodes[r.node]
 	if w.scenario.Model.ServiceTimeDrawn == scenario.DrawnOnArrival {
-		t.drawn = node.service.ServiceTime.Sample(&inst.stream)
+		t.drawn = node.service.ServiceTime.Sample(&w.instances[t.inst].stream)
 	}
 	t.since = w.now
 	if r.free() {
@@ -137,7 +137,7 @@ func (s *servers) enter(ti uint32) {
 	}
 	if node.limit >= 0 && r.waiting >= node.limit {
 		if node.service.Queue.WhenFull == scenario.SilenceWhenFull {
-			s.rec.service(inst.node).Rejected[s.rec.bin]++
+			s.rec.service(r.node).Rejected[s.rec.bin]++
 			s.vanish(ti)
 			return
 		}
@@ -153,7 +153,7 @@ func (s *servers) enter(ti uint32) {
 // refuse answers an error at once.
 func (s *servers) refuse(ti uint32, end EndKind) {
 	t := s.traffic.tasks.at(ti)
-	record := s.rec.service(s.world.instances[t.inst].node)
+	record := s.rec.service(s.replicas[t.inst].node)
 	record.Rejected[s.rec.bin]++
 	if t.connect {
 		record.Unopened[s.rec.bin]++
@@ -179,9 +179,9 @@ func (s *servers) vanish(ti uint32) {
 
 // takeUp gives a request a worker.
 func (s *servers) takeUp(ti uint32) {
-	w := s.world
 	t := s.traffic.tasks.at(ti)
-	r, n, now := &s.replicas[t.inst], w.instances[t.inst].node, w.now
+	r, now := &s.replicas[t.inst], s.world.now
+	n := r.node
 	s.rec.waited(n, now-t.since)
 	s.rec.traces.span(t.trace, "queue", n, t.since, now)
 	t.stage, t.deadline, t.since = working, s.gates.arrivedAt(t), now
@@ -214,7 +214,8 @@ func (s *servers) startNext(i int32) {
 
 // nextInLine takes the next request out of the queue, by the queue's order; false when none is left.
 func (s *servers) nextInLine(i int32) (uint32, bool) {
-	r, n, now := &s.replicas[i], s.world.instances[i].node, s.world.now
+	r, now := &s.replicas[i], s.world.now
+	n := r.node
 	q := &s.world.nodes[n].service.Queue
 	for !r.line.empty() {
 		var ti uint32
@@ -269,16 +270,16 @@ func (s *servers) work(ti uint32) {
 // workDone returns what a service's own work came to.
 func (s *servers) workDone(ti uint32) EndKind {
 	t := s.traffic.tasks.at(ti)
-	r, inst := &s.replicas[t.inst], &s.world.instances[t.inst]
-	service := s.world.nodes[inst.node].service
+	r := &s.replicas[t.inst]
+	service := s.world.nodes[r.node].service
 	if service.OptimisticLock {
 		if t.mark != r.version {
 			return Conflict
 		}
 		r.version++
 	}
-	if service.ErrorRate > 0 && inst.stream.Float64() < service.ErrorRate ||
-		r.errors > 0 && inst.stream.Float64() < r.errors {
+	stream := &s.world.instances[t.inst].stream
+	if service.ErrorRate > 0 && stream.Float64() < service.ErrorRate || r.errors > 0 && stream.Float64() < r.errors {
 		return ServerError
 	}
 	return Answered
@@ -291,7 +292,8 @@ func (s *servers) served(ti uint32, end EndKind) {
 		return
 	}
 	t.stage = outsideService
-	r, n, now := &s.replicas[t.inst], s.world.instances[t.inst].node, s.world.now
+	r, now := &s.replicas[t.inst], s.world.now
+	n := r.node
 	s.rec.hold(n, -1)
 	r.tally(now)
 	r.busy--
@@ -354,7 +356,7 @@ func (s *servers) lose(ti uint32) {
 		s.traffic.tasks.put(ti)
 	}
 	if t.connect {
-		s.rec.service(s.world.instances[t.inst].node).Unopened[s.rec.bin]++
+		s.rec.service(s.replicas[t.inst].node).Unopened[s.rec.bin]++
 	}
 	if s.traffic.attempts.is(attempt, generation) {
 		s.traffic.reply(attempt, Reset)

@@ -58,7 +58,7 @@ func TestQueueingArithmetic(t *testing.T) {
 			"8 answered", 1200 * ms, 200 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(c.policy, c.clients, "services: {s: {"+c.service+"}}"))
+			r := run(t, world(c.policy, c.clients, "services: {s: {"+c.service+"}}"))
 			wantEnds(t, r, c.ends)
 			sum, largest := latencies(r)
 			equal(t, "sum of latencies", sum, c.sum)
@@ -70,7 +70,7 @@ func TestQueueingArithmetic(t *testing.T) {
 func TestRandomReplicasAreUneven(t *testing.T) {
 	const service = "services: {s: {replicas: 4, workers: 1, serviceTime: 1s, balancing: "
 	longest := func(balancing string) uint32 {
-		return slices.Max(service1(t, play(t, world(plain, burst("400"), service+balancing+"}}"))).Longest)
+		return slices.Max(service1(t, run(t, world(plain, burst("400"), service+balancing+"}}"))).Longest)
 	}
 	equal(t, "longest queue, round-robin", longest("round-robin"), 99)
 	equal(t, "longest queue, least-queue", longest("least-queue"), 99)
@@ -104,7 +104,7 @@ func TestLittlesLaw(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, append(lines, "duration: 20s")...))
+			r := run(t, world(plain, append(lines, "duration: 20s")...))
 			for i := range r.Services {
 				s := &r.Services[i]
 				equal(t, s.Name+": ∫ waiting dt", time.Duration(total(s.Waiting))*r.Bin, time.Duration(total(s.WaitNS)))
@@ -118,7 +118,7 @@ func TestLittlesLaw(t *testing.T) {
 // One worker of 10 ms meets a request every 5 ms. At 20 ms, for the first time, one has waited for 5 ms or more and
 // left another one behind, so the first drop is at 120 ms; the next follow after 100/√n ms, when a worker is free.
 func TestCoDelDropsByItsControlLaw(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 200, within: 1s, calls: [s]}}",
+	r := run(t, world(plain, "clients: {f: {once: 200, within: 1s, calls: [s]}}",
 		"services: {s: {workers: 1, serviceTime: 10ms, queue: {order: codel}}}"))
 	drops := service1(t, r).Rejected
 	var want [6]uint32
@@ -132,13 +132,13 @@ func TestCoDelDropsByItsControlLaw(t *testing.T) {
 }
 
 func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
-	r := play(t, world(plain, burst("9"), "services: {s: {workers: 1, serviceTime: 10ms, queue: {order: codel}}}"))
+	r := run(t, world(plain, burst("9"), "services: {s: {workers: 1, serviceTime: 10ms, queue: {order: codel}}}"))
 	wantEnds(t, r, "9 answered") // 80 ms of waiting, but not for 100 ms
 }
 
 func TestExpiredRequestsAreDroppedWhenTheirTurnComes(t *testing.T) {
 	five := func(queue string) *engine.ServiceRecord {
-		r := play(
+		r := run(
 			t, world(plain+", attemptTimeout: 250ms", burst("5"), "services: {s: {workers: 1, serviceTime: 100ms"+queue+"}}"))
 		wantEnds(t, r, "2 answered, 3 timed-out")
 		return service1(t, r)
@@ -152,21 +152,21 @@ func TestExpiredRequestsAreDroppedWhenTheirTurnComes(t *testing.T) {
 }
 
 func TestAShareOfRequestsFails(t *testing.T) {
-	r := play(t, world(plain, burst("10000"), "services: {s: {serviceTime: 1ms, errorRate: 30%}}"))
+	r := run(t, world(plain, burst("10000"), "services: {s: {serviceTime: 1ms, errorRate: 30%}}"))
 	within(t, "errors of 10,000", float64(r.Fleets[0].Ends[engine.ServerError]), 3000-4*math.Sqrt(2100),
 		3000+4*math.Sqrt(2100))
 }
 
 func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
 	const load = "clients: {f: {rate: 80, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: exponential 10ms}}"
-	start := play(t, world(plain, load))
-	arrival := play(t, world(plain, load, "model: {serviceTimeDrawn: arrival}"))
+	start := run(t, world(plain, load))
+	arrival := run(t, world(plain, load, "model: {serviceTimeDrawn: arrival}"))
 	equal(t, "arrivals", total(arrival.Fleets[0].Offered), total(start.Fleets[0].Offered))
 	// First come, first served: the k-th arrival gets the k-th draw either way.
 	equal(t, "work", total(arrival.Services[0].WorkNS), total(start.Services[0].WorkNS))
 	const upside = "clients: {f: {rate: 80, calls: [s]}}\nservices: {s: {workers: 1, serviceTime: exponential 10ms, " +
 		"queue: {order: lifo}}}"
-	start, arrival = play(t, world(plain, upside)), play(t, world(plain, upside, "model: {serviceTimeDrawn: arrival}"))
+	start, arrival = run(t, world(plain, upside)), run(t, world(plain, upside, "model: {serviceTimeDrawn: arrival}"))
 	a, _ := latencies(start)
 	b, _ := latencies(arrival)
 	if a == b {
@@ -210,7 +210,7 @@ func TestCallsOfAService(t *testing.T) {
 		"the worker waits": {"s: {workers: 1, serviceTime: 10ms, calls: [a]}" + a, "2 answered", 330 * ms, 220 * ms, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(plain, burst("2"), "services: {"+c.services+"}"))
+			r := run(t, world(plain, burst("2"), "services: {"+c.services+"}"))
 			wantEnds(t, r, c.ends)
 			sum, largest := latencies(r)
 			equal(t, "sum of latencies", sum, c.sum)
@@ -224,14 +224,14 @@ func TestCallsOfAService(t *testing.T) {
 }
 
 func TestAShareOfRequestsMakesACall(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 10000, calls: [{to: s, share: 30%}]}}", "services: {s: {}}"))
+	r := run(t, world(plain, "clients: {f: {once: 10000, calls: [{to: s, share: 30%}]}}", "services: {s: {}}"))
 	wantEnds(t, r, "10000 answered")
 	within(t, "calls of 10,000 requests", float64(r.Edges[0].Calls), 3000-4*math.Sqrt(2100), 3000+4*math.Sqrt(2100))
 	equal(t, "visits per request", r.Services[0].Visits[0], 0.3)
 }
 
 func TestVisitsMultiplyAlongTheWay(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 4, calls: [m, {to: s, share: 50%}]}, g: {once: 1, calls: [s]}}",
+	r := run(t, world(plain, "clients: {f: {once: 4, calls: [m, {to: s, share: 50%}]}, g: {once: 1, calls: [s]}}",
 		"services: {m: {calls: [{to: s, times: 3}]}, s: {}}"))
 	visits := service1(t, r).Visits
 	if !slices.Equal(visits, []float64{3.5, 1}) {

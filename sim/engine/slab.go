@@ -4,8 +4,8 @@ package engine
 // one, and its generation says whether it is still the same. Generations lie together, so that to find out that an
 // event came too late touches nothing else.
 type slab[T any] struct {
-	chunks      [][]T
-	generations []uint32 // odd while in use
+	chunks      []*[chunkSize]T // arrays: their bounds need no check
+	generations []uint32        // odd while in use
 	free        []uint32
 	fresh       uint32 // the first index that has never been given out
 }
@@ -37,7 +37,7 @@ func (s *slab[T]) get() (uint32, *T) {
 		s.free = s.free[:last]
 	} else {
 		if i = s.fresh; int(i) == len(s.generations) {
-			s.chunks = append(s.chunks, make([]T, chunkSize))
+			s.chunks = append(s.chunks, new([chunkSize]T))
 			s.generations = append(s.generations, make([]uint32, chunkSize)...)
 		}
 		s.fresh++

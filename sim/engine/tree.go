@@ -13,7 +13,7 @@ import (
 // core.Call's; here is only what the network carries.
 
 // trees are the call trees of requests, by their index. Like a slab's entities they never move.
-type trees struct{ chunks [][]core.CallTree }
+type trees struct{ chunks []*[chunkSize]core.CallTree }
 
 func (t *trees) at(ti uint32) *core.CallTree { return &t.chunks[ti>>chunkBits][ti&(chunkSize-1)] }
 
@@ -23,7 +23,7 @@ func (t *trees) plant(ti uint32, left int) {
 		t.chunks = append(t.chunks, nil)
 	}
 	if chunk := &t.chunks[ti>>chunkBits]; *chunk == nil {
-		*chunk = make([]core.CallTree, chunkSize)
+		*chunk = new([chunkSize]core.CallTree)
 	}
 	t.at(ti).Reset(core.Allowance{Left: left})
 }

@@ -20,7 +20,7 @@ func chained(more string, lines ...string) string {
 }
 
 func TestAttemptsMultiplyAlongAChainWithoutAnOwner(t *testing.T) {
-	r := play(t, chained(", retryOwner: none"))
+	r := run(t, chained(", retryOwner: none"))
 	equal(t, "attempts at the last of three layers of three attempts", total(service(t, r, "c").Arrived), 27)
 	equal(t, "in the middle", total(service(t, r, "b").Arrived), 9)
 	wantEnds(t, r, "1 bad-gateway")
@@ -35,7 +35,7 @@ func TestALayerThatKnowsTheOthersSharesItsAttempts(t *testing.T) {
 		{"nearest", 2*100 + 1, 300, 300},
 		{"edge", 300, 300, 300},
 	} {
-		r := play(t, chained(", retryOwner: "+c.owner, "clients: {f: {once: 100, within: 9s, calls: [a]}}"))
+		r := run(t, chained(", retryOwner: "+c.owner, "clients: {f: {once: 100, within: 9s, calls: [a]}}"))
 		equal(t, c.owner+": attempts at a", total(service(t, r, "a").Arrived), c.a)
 		equal(t, c.owner+": attempts at b", total(service(t, r, "b").Arrived), c.b)
 		equal(t, c.owner+": attempts at c", total(service(t, r, "c").Arrived), c.c)
@@ -48,10 +48,10 @@ func TestALayerThatIsNaiveMultiplies(t *testing.T) {
 		"": 3, "f": 9, "a": 27, "b": 9, "f, b": 27, "a, b": 27, "f, a": 27, "f, a, b": 27,
 	} {
 		text := strings.Replace(chained(""), "{only: {", "{only: {naive: ["+naive+"], ", 1)
-		equal(t, "attempts at the end, naive: "+naive, total(service(t, play(t, text), "c").Arrived), want)
+		equal(t, "attempts at the end, naive: "+naive, total(service(t, run(t, text), "c").Arrived), want)
 	}
 	text := strings.Replace(chained(""), "b: {calls: [c]}", "b: {calls: [{to: c, naive: true}]}", 1)
-	equal(t, "attempts at the end of a naive call", total(service(t, play(t, text), "c").Arrived), 9)
+	equal(t, "attempts at the end of a naive call", total(service(t, run(t, text), "c").Arrived), 9)
 }
 
 // Whatever goes wrong, wherever: one request is never more than three attempts at the end of the chain, if the first
@@ -71,7 +71,7 @@ func TestNoTroubleMakesAChainExceedItsFirstCall(t *testing.T) {
 				text = strings.Replace(text, "retryOwner: "+owner+"}",
 					"retryOwner: "+owner+"}, services: {a: {hedge: {disabled: true}}}", 1)
 				text = strings.Replace(text, "c: {errorRate: 100%}", "c: {workers: 5, serviceTime: exponential 20ms}", 1)
-				if n := total(service(t, play(t, text), "c").Arrived); n > 3*200 {
+				if n := total(service(t, run(t, text), "c").Arrived); n > 3*200 {
 					t.Errorf("%s, %s, %s: 200 requests became %d attempts, allowed are 600", owner, trouble, model, n)
 				}
 			}
@@ -137,7 +137,7 @@ func TestACalleeThatDoesNotAnswerHasUsedWhatItWasGiven(t *testing.T) {
 			"circuitBreaker: {disabled: true}, attemptTimeout: 100ms"
 		text := world(retries, "clients: {f: {once: 2, within: 4s, calls: [s]}}", "services: {"+c.service+"}",
 			"faults: [{outage: s, at: 1s, for: 5s, mode: "+c.mode+"}]")
-		r := play(t, strings.Replace(text, "{policy: {", "{policy: {"+c.gate, 1))
+		r := run(t, strings.Replace(text, "{policy: {", "{policy: {"+c.gate, 1))
 		equal(t, fmt.Sprintf("%s, %s%s: attempts", c.service, c.gate, c.mode), total(service(t, r, "s").Arrived), 1+c.want)
 	}
 }

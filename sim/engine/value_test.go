@@ -14,7 +14,7 @@ import (
 // measured has a value for everything that can be measured: 1 request per bin of 100 ms; the
 // worker takes 20 ms; from 2 s to 4 s connections are refused, twice per request.
 func measured(t *testing.T) *engine.Record {
-	return play(t, world("maxRetries: 1, backoff: fixed, initialDelay: 10ms, jitter: none, retryBudget: {disabled: "+
+	return run(t, world("maxRetries: 1, backoff: fixed, initialDelay: 10ms, jitter: none, retryBudget: {disabled: "+
 		"true}, circuitBreaker: {disabled: true}",
 		"clients: {f: {once: 100, within: 10s, calls: [{to: s, pool: 2, latency: 1ms}]}}",
 		"services: {s: {workers: 2, serviceTime: 20ms}}",
@@ -77,7 +77,7 @@ func TestWhatCannotBeMeasuredIsNotANumber(t *testing.T) {
 			t.Errorf("%s: measured %v where nothing happened", text, v)
 		}
 	}
-	r = play(t, world(plain, each(50, ""), instant))
+	r = run(t, world(plain, each(50, ""), instant))
 	for _, text := range []string{"recovery < 1s", "goodput(after) > 1%", "goodput(during) > 1%", "utilization(s) < 1%"} {
 		if v := value(t, r, text); !math.IsNaN(v) {
 			t.Errorf("%s: measured %v in a run without trouble at a service without limits", text, v)
@@ -86,7 +86,7 @@ func TestWhatCannotBeMeasuredIsNotANumber(t *testing.T) {
 }
 
 func TestMeasuresOfSeveralFleets(t *testing.T) {
-	r := play(t, world(plain, "clients: {f: {once: 30, calls: [s]}, g: {once: 10, calls: [x]}}",
+	r := run(t, world(plain, "clients: {f: {once: 30, calls: [s]}, g: {once: 10, calls: [x]}}",
 		"services: {s: {}, x: {errorRate: 100%}}"))
 	equal(t, "goodput", value(t, r, "goodput > 1%"), 0.75)
 	equal(t, "goodput of f", value(t, r, "goodput(f) > 1%"), 1)
@@ -169,7 +169,7 @@ func TestCollapseIsGoodputThatStaysDown(t *testing.T) {
 		"overload":           {plain + ", attemptTimeout: 300ms", "faults: [{surge: f, factor: 5, at: 2s, for: 17s}]", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, world(c.policy, "duration: 20s", load, c.faults))
+			r := run(t, world(c.policy, "duration: 20s", load, c.faults))
 			equal(t, "collapse", value(t, r, "collapse < 1%"), c.want)
 		})
 	}

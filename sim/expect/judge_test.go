@@ -253,7 +253,7 @@ func exactly(e expect.Expectation, share float64, looks []int) ends {
 	return r
 }
 
-// simulated is exactly, by playing: the check of the computation.
+// simulated is exactly, by running: the check of the computation.
 func simulated(e expect.Expectation, share float64, looks []int, times int) ends {
 	r := rand.New(rand.NewPCG(7, 11))
 	var sum ends

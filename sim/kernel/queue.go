@@ -160,36 +160,6 @@ func (q *Queue) laneNext() bool {
 	return q.laneAt < at || q.laneAt == at && q.LanesFirst
 }
 
-// Peek returns the time of the earliest event; ok is false when there is none.
-func (q *Queue) Peek() (at int64, ok bool) {
-	at = forever
-	if q.first < q.last {
-		at = q.ready[q.first].At
-	} else if q.filledLevels != 0 {
-		at = q.earliest()
-	}
-	if q.lanePending > 0 {
-		at = min(at, q.laneAt)
-	}
-	return at, q.pending > 0
-}
-
-// earliest looks for the earliest event in the slots without moving any: base may
-// not pass now.
-func (q *Queue) earliest() int64 {
-	_, _, start, f := q.lowest()
-	if q.lanePending > 0 && q.laneAt <= start {
-		return q.laneAt
-	}
-	at := int64(forever)
-	for p := f.head; p != nil; p = p.next {
-		for _, e := range f.on(p) {
-			at = min(at, e.At)
-		}
-	}
-	return at
-}
-
 // Reset empties the queue, forgets its lanes and goes back to time 0. It keeps the
 // memory and LanesFirst.
 func (q *Queue) Reset() {

@@ -47,15 +47,6 @@ func (p *pair) pushLane(i int) {
 	p.r.PushLane(i, p.now, id, ^id)
 }
 
-func (p *pair) peek() {
-	p.operations++
-	at, ok := p.q.Peek()
-	wantAt, want := p.r.Peek()
-	if ok != want || ok && at != wantAt {
-		p.t.Fatalf("operation %d: Peek = %d, %v; want %d, %v", p.operations, at, ok, wantAt, want)
-	}
-}
-
 func (p *pair) pop() (ok bool) {
 	p.operations++
 	e, ok := p.q.Pop()
@@ -75,7 +66,6 @@ func (p *pair) pop() (ok bool) {
 func (p *pair) drain() {
 	for p.pop() {
 	}
-	p.peek()
 }
 
 // delays are shapes of the time between a push and its event.
@@ -131,8 +121,6 @@ func grow(p *pair, seed uint64, next func(*kernel.Stream) int64) {
 				p.pushLane(s.IntN(len(p.lanes)))
 			case r < pushes:
 				p.push(next(&s))
-			case r == 10:
-				p.peek()
 			default:
 				p.pop()
 			}
@@ -156,16 +144,14 @@ func TestManyEventsOfOneInstantKeepTheirOrder(t *testing.T) {
 	p.drain()
 }
 
-func TestEventsPushedBetweenPeekAndPopMayComeFirst(t *testing.T) {
+func TestEventsPushedBeforeAPopMayComeFirst(t *testing.T) {
 	p := newPair(t, new(kernel.Queue), false, 10)
 	for i := range int64(200) {
 		p.push(1e9 + i*1e6)
 	}
 	for range 200 {
-		p.peek()
 		p.pushLane(0)
 		p.push(20)
-		p.peek()
 		p.push(5)
 		p.pop()
 	}
@@ -183,9 +169,6 @@ func TestFarBucketIsNotOpenedForLanes(t *testing.T) {
 		p.pushLane(0)
 		if i%10 == 0 {
 			p.push(int64(i % 100))
-		}
-		if i%100 == 0 {
-			p.peek()
 		}
 	}
 	p.drain()
@@ -218,7 +201,6 @@ func TestTimesUpToTheLastNanosecond(t *testing.T) {
 	}
 	for range 250 {
 		p.pop()
-		p.peek()
 	}
 	p.pushLane(0)
 	p.push(0)
@@ -284,7 +266,7 @@ func TestResetIsAsGoodAsNewAndKeepsMemory(t *testing.T) {
 		t.Errorf("%v allocations in a run after Reset, want 0", n)
 	}
 	q.Reset()
-	if _, ok := q.Peek(); ok || q.Len() != 0 {
+	if q.Len() != 0 {
 		t.Errorf("Len = %d after Reset", q.Len())
 	}
 	if _, ok := q.Pop(); ok {
@@ -327,7 +309,7 @@ func TestMetaPacksKindAndGeneration(t *testing.T) {
 
 // FuzzQueue reads operations from bytes: the low bits say what, the rest how far.
 func FuzzQueue(f *testing.F) {
-	f.Add([]byte("push, pop, peek, lanes"), uint8(3), false)
+	f.Add([]byte("push, pop, lanes"), uint8(3), false)
 	f.Add([]byte{0, 8, 16, 24, 5, 5, 5, 0, 255, 255, 4, 4, 4}, uint8(40), true)
 	f.Fuzz(func(t *testing.T, operations []byte, scale uint8, lanesFirst bool) {
 		p := newPair(t, new(kernel.Queue), lanesFirst, 0, 1<<(scale%50), 3)
@@ -342,8 +324,6 @@ func FuzzQueue(f *testing.F) {
 				}
 			case 3:
 				p.pushLane(int(b>>3) % 3)
-			case 4:
-				p.peek()
 			case 5:
 				for range b {
 					p.pop()

@@ -64,10 +64,3 @@ func (r *reference) Pop() (kernel.Event, bool) {
 	}
 	return heap.Pop(&r.events).(entry).Event, true
 }
-
-func (r *reference) Peek() (int64, bool) {
-	if len(r.events) == 0 {
-		return 0, false
-	}
-	return r.events[0].At, true
-}

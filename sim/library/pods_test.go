@@ -33,7 +33,7 @@ func TestPodsKnockTenThousandTimesASecond(t *testing.T) {
 	s := load(t, "pods-reconnect.yaml")
 	var rates []float64
 	for _, seed := range seeds(20) {
-		r := play(t, s, "unguarded", seed)
+		r := run(t, s, "unguarded", seed)
 		rates = append(rates, float64(count(r, r.Services[0].Connects, r.End-time.Second, r.End)))
 	}
 	near(t, "attempts to connect a second", rates, 1000/0.1002, 0)
@@ -46,7 +46,7 @@ func TestGuardedPodsComeBackGently(t *testing.T) {
 	s := load(t, "pods-reconnect.yaml")
 	for _, seed := range seeds(20) {
 		value := func(variant, measure, subject string) float64 {
-			return play(t, s, variant, seed).Value(&expect.Expectation{Measure: measure, Subject: subject})
+			return run(t, s, variant, seed).Value(&expect.Expectation{Measure: measure, Subject: subject})
 		}
 		if naive, guarded := value("unguarded", "connectPeak", "postgres"),
 			value("guarded", "connectPeak", "postgres"); guarded > 0.1*naive {

@@ -15,8 +15,8 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// play makes one run of a variant.
-func play(t *testing.T, s *scenario.Scenario, variant string, seed uint64) *engine.Record {
+// run makes one run of a variant.
+func run(t *testing.T, s *scenario.Scenario, variant string, seed uint64) *engine.Record {
 	t.Helper()
 	for i := range s.Variants {
 		if s.Variants[i].Name != variant {
@@ -74,7 +74,7 @@ func TestCheckoutSends1140000AttemptsIntoTheOutage(t *testing.T) {
 	s := load(t, "checkout-outage.yaml")
 	s.Clients[0].Arrivals = scenario.Even
 	s.Services[0].ServiceTime = distribution.Fixed(100 * time.Millisecond)
-	r := play(t, s, "unguarded", 1)
+	r := run(t, s, "unguarded", 1)
 	arrived := r.Services[0].Arrived
 	if got := count(r, arrived, r.Begin, r.End) * r.Scale; got != 1_140_000 {
 		t.Errorf("%d attempts, want 1,140,000", got)
@@ -105,7 +105,7 @@ func TestChainMultipliesAttempts(t *testing.T) {
 	} {
 		s := load(t, "amplification-chain.yaml")
 		s.WarmUp, s.Faults[0].At, s.Faults[0].For = 0, 0, s.Duration+s.Model.Drain
-		r := play(t, s, c.variant, 1)
+		r := run(t, s, c.variant, 1)
 		requests := int64(count(r, r.Fleets[0].Offered, 0, s.Duration))
 		for i, want := range c.want {
 			e := &r.Edges[i]
@@ -124,7 +124,7 @@ func TestThousandClientsSendAsManyAttemptsAsThereAre(t *testing.T) {
 		"fixed": {60_000, 59_000}, "linear": {11_000, 10_000}, "exponential": {6_000, 5_000},
 	} {
 		s := load(t, "thousand-clients.yaml")
-		r := play(t, s, variant, 1)
+		r := run(t, s, variant, 1)
 		x := &r.Services[0]
 		if got := count(r, x.Arrived, 0, r.End); got != want.attempts {
 			t.Errorf("%s: %d attempts, want %d", variant, got, want.attempts)
@@ -154,7 +154,7 @@ func TestJitterKindsNeedAsManyAttemptsAsPublished(t *testing.T) {
 		s := load(t, "jitter-kinds.yaml")
 		var calls, seconds []float64
 		for _, seed := range seeds(60) {
-			r := play(t, s, c.variant, seed)
+			r := run(t, s, c.variant, seed)
 			calls = append(calls, float64(r.Attempts))
 			seconds = append(seconds, r.LastEnd.Seconds())
 		}
@@ -168,7 +168,7 @@ func TestJitterKindsNeedAsManyAttemptsAsPublished(t *testing.T) {
 // 50 pods with 20 connections each want 1,000 of the 100 that there are: they get 100, and at least 900 are refused.
 func TestPodsAreRefusedNineHundredConnections(t *testing.T) {
 	s := load(t, "postgres-reconnect.yaml")
-	r := play(t, s, "naive", 1)
+	r := run(t, s, "naive", 1)
 	x := &r.Services[0]
 	if got := count(r, x.Rejected, r.End, r.End+time.Second); got < 900 {
 		t.Errorf("%d connections refused in the first second, want at least 900", got)
@@ -189,7 +189,7 @@ func TestGatewayHasACeiling(t *testing.T) {
 	const from, to = 2 * time.Minute, 11 * time.Minute // when all threads have been busy for long
 	var rates []float64
 	for _, seed := range seeds(20) {
-		r := play(t, s, "unguarded", seed)
+		r := run(t, s, "unguarded", seed)
 		x := &r.Services[0]
 		done := count(r, x.Served, from, to) + count(r, x.Wasted, from, to) + count(r, x.Errors, from, to)
 		rates = append(rates, float64(done*r.Scale)/(to-from).Seconds())
@@ -201,7 +201,7 @@ func TestGatewayHasACeiling(t *testing.T) {
 // 12,000/s.
 func TestFourHourStormEndsWhenLoadFallsBelowAQuarter(t *testing.T) {
 	s := load(t, "checkout-four-hours.yaml")
-	r := play(t, s, "unguarded", 1)
+	r := run(t, s, "unguarded", 1)
 	ends := (4*time.Hour + 10*time.Minute - r.End).Seconds()
 	if got := r.Value(&expect.Expectation{Measure: "recovery"}); got < ends || got > ends+60 {
 		t.Errorf("recovery after %v s, want %v s, when the load falls, or up to a minute more", got, ends)

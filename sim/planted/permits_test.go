@@ -104,7 +104,7 @@ func TestAPlantedPermitLeakIsFoundInTenSeconds(t *testing.T) {
 	}
 }
 
-// foundIn plays the random programs of package abate's tests, with a bug if one is given.
+// foundIn runs the random programs of package abate's tests, with a bug if one is given.
 func foundIn(t *testing.T, b *bug) (took time.Duration, found bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,11 +120,11 @@ func foundIn(t *testing.T, b *bug) (took time.Duration, found bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	play := exec.CommandContext(ctx, program, "-test.run", "^Test(Permits|Places)AddUpAfterEveryEventOfAnyProgram$")
-	play.Dir = root
-	out, err := play.CombinedOutput()
+	run := exec.CommandContext(ctx, program, "-test.run", "^Test(Permits|Places)AddUpAfterEveryEventOfAnyProgram$")
+	run.Dir = root
+	out, err := run.CombinedOutput()
 	if err != nil && !strings.Contains(string(out), "AddUpAfterEveryEventOfAnyProgram") {
 		t.Fatalf("%v: %v\n%s", b, err, out)
 	}
-	return play.ProcessState.UserTime() + play.ProcessState.SystemTime(), err != nil
+	return run.ProcessState.UserTime() + run.ProcessState.SystemTime(), err != nil
 }

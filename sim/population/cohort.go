@@ -29,7 +29,7 @@ func Cohort(c Config) (*Curve, error) {
 	}
 	m := newCohorts(&c, policy)
 	slot := 0
-	for m.play(slot); slot+1 < c.slots() && !m.finished(slot); m.play(slot) {
+	for m.run(slot); slot+1 < c.slots() && !m.finished(slot); m.run(slot) {
 		slot++
 	}
 	m.curve.Waiting = m.late + m.coming(slot)
@@ -135,8 +135,8 @@ func (m *cohorts) first(slot int) float64 {
 	return 0
 }
 
-// play moves all clients through one slot.
-func (m *cohorts) play(slot int) {
+// run moves all clients through one slot.
+func (m *cohorts) run(slot int) {
 	all := m.first(slot)
 	m.curve.Offered[slot] = all
 	m.open += all

@@ -108,14 +108,14 @@ func TestCohortIsNearExactInEveryKindOfStorm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := storm(change)
-			group, play := cohort(t, c), exact(t, c, 1)
-			if differ := group.L1(play); !(differ <= 0.01) {
+			group, run := cohort(t, c), exact(t, c, 1)
+			if differ := group.L1(run); !(differ <= 0.01) {
 				t.Errorf("attempts differ by %.2f %%, want at most 1 %%", 100*differ)
 			}
-			offered := play.Totals().Offered
-			near(t, "share served", group.Totals().Served/offered, play.Totals().Served/offered, 0.01)
-			near(t, "share failed", group.Totals().Failed/offered, play.Totals().Failed/offered, 0.01)
-			near(t, "share waiting", group.Waiting/offered, play.Waiting/offered, 0.005)
+			offered := run.Totals().Offered
+			near(t, "share served", group.Totals().Served/offered, run.Totals().Served/offered, 0.01)
+			near(t, "share failed", group.Totals().Failed/offered, run.Totals().Failed/offered, 0.01)
+			near(t, "share waiting", group.Waiting/offered, run.Waiting/offered, 0.005)
 		})
 	}
 }

@@ -60,11 +60,11 @@ var mistakes = map[string][]string{
 	"cores-without-cost": {
 		`:3:38: services.db.connections.cores: has no effect without a cost; remove it`,
 	},
-	"crowd-beside-others": {
-		`:2:11: clients.phones: stands beside other fleets; a fleet this large is played by itself: it has no room for ` +
+	"population-beside-others": {
+		`:2:11: clients.phones: stands beside other fleets; a fleet this large runs by itself: it has no room for ` +
 			`guards`,
 		`:2:56: clients.phones.calls[0]: a very large fleet makes plain calls; write only the name of the service`,
-		`:3:11: services: there are 2 services; a very large fleet calls one service; a fleet this large is played by ` +
+		`:3:11: services: there are 2 services; a very large fleet calls one service; a fleet this large runs by ` +
 			`itself: it has no room for guards`,
 		`:3:62: services.api.retryAfter: a very large fleet knows nothing of it; remove it; allowed: replicas, workers, ` +
 			`serviceTime, queue.limit and queue.none`,
@@ -74,22 +74,22 @@ var mistakes = map[string][]string{
 			`serviceTime, queue.limit and queue.none`,
 		`:4:37: faults[0].errors: a very large fleet knows no fault but an outage; write outage, with mode hang or refuse`,
 	},
-	"crowd-gated": {
+	"population-gated": {
 		`:4:10: expect[0]: a very large fleet has no yield; allowed: goodput, recovery, collapse, served, userVisible, ` +
 			`failures, offered, attempts, retries, amplification and peak`,
 		`:5:24: variants.x.policy: a very large fleet knows no gates; remove protect`,
 	},
-	"crowd-naive": {
+	"population-naive": {
 		`:4:23: variants.x.naive: a very large fleet has nobody behind it whom it could tell something; remove it`,
 	},
-	"crowd-think": {
+	"population-think": {
 		`:2:43: clients.phones.think: a very large fleet thinks exponentially; for example think: exponential 60s`,
 		`:2:58: clients.phones.instances: has no effect on a very large fleet; remove it`,
 	},
-	"crowd-topic": {
+	"population-topic": {
 		`:2:54: clients.orders.topic: a very large fleet does not consume; allowed: at most 500000 messages at once`,
 	},
-	"crowd-with-guards": {
+	"population-with-guards": {
 		`:1:1: variants: of the policy of "api", retryBudget is state that each client would keep for itself, which a ` +
 			`population has no room for; set retryBudget.disabled: true, or make the fleet small enough to have guards (rate ` +
 			`and ` +

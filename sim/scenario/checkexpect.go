@@ -23,7 +23,7 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			continue
 		}
 		var wrong expect.Errors
-		if err := e.Check(c.subjects); errors.As(err, &wrong) {
+		if err := e.Check(c.names.subjects); errors.As(err, &wrong) {
 			for _, one := range wrong {
 				c.Add(at, one.Problem, one.Fix())
 			}
@@ -40,15 +40,15 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			c.Add(at, quoted+" needs a fault, and there is none", "add one to faults, or remove this")
 		case faults && begin == 0 && e.Window == expect.Before:
 			c.Add(at, quoted+" needs some time before the first fault, which begins at 0s", "let it begin later")
-		case slices.Contains(aboutConnections, e.Measure) && !c.pooled[e.Subject]:
+		case slices.Contains(aboutConnections, e.Measure) && !c.graph.pooled[e.Subject]:
 			c.Add(at, quoted+" needs connections, and no caller of "+e.Subject+" has a pool",
 				"write the call as {to: "+e.Subject+", pool: 20}")
-		case gates && !c.gated(e.Subject):
+		case gates && !c.s.gated(e.Subject):
 			c.Add(at, quoted+" needs a gate in front of "+e.Subject+", and no variant has one",
 				"write protect: {"+e.Subject+": {}} in the policy of a variant")
-		case slices.Contains(aboutConsumers, e.Measure) && !c.consumes(e):
+		case slices.Contains(aboutConsumers, e.Measure) && !c.s.consumes(e.Subject):
 			c.Add(at, quoted+" needs a fleet that consumes", "write topic: {partitions: 10} in the fleet, or remove this")
-		case e.Measure == "lateness" && !c.retriesLater(e.Subject):
+		case e.Measure == "lateness" && !c.s.retriesLater(e.Subject):
 			c.Add(at, quoted+" needs retry topics, and no variant has any",
 				"write kafka: {tiers: [30s, 5m]} in the policy of the service that is called")
 		case e.Measure == "load" && begin == 0:
@@ -57,19 +57,8 @@ func (c *checker) expectations(path string, list []expect.Expectation) {
 			e.Measure == "load" || e.Measure == "deadLetters" || e.Measure == "lag"):
 			c.Add(at, quoted+fmt.Sprintf(" counts the system that is scaled down by %d, which has fewer, and more chance",
 				c.s.Scale), "expect queueWait, attempts or utilization instead, or write scale: 1")
-		case queues && c.unlimited(e.Subject) && !c.hangs(e.Subject):
+		case queues && c.unlimited(c.s, e.Subject) && !c.s.hangs(e.Subject):
 			c.Add(at, quoted+" needs a service with workers, and "+e.Subject+" has none", "set its workers")
 		}
 	}
-}
-
-// subjects are the names that an expectation can be about.
-func (c *checker) subjects(kind expect.SubjectKind) []string {
-	switch kind {
-	case expect.Fleet:
-		return c.fleets
-	case expect.Service:
-		return c.services
-	}
-	return nil
 }

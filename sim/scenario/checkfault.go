@@ -2,10 +2,7 @@ package scenario
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/abate-go/abate/internal/strictyaml"
 )
@@ -41,73 +38,39 @@ var actionForms = map[string]struct {
 // faultKeys are the keys that only some kinds take.
 var faultKeys = []string{"for", "mode", "factor", "add", "rate", "requests", "share", "rollout", "action"}
 
-// fault reports what is wrong with one fault.
-func (c *checker) fault(f *Fault, path string) {
-	var kinds []FaultKind
-	for k := OutageFault; k <= OperatorFault; k++ {
-		if c.Has(path + "." + k.String()) {
-			kinds = append(kinds, k)
-		}
-	}
-	if len(kinds) != 1 {
-		if len(kinds) == 0 {
-			c.obey(path, []rule{
-				{true, "", "the fault does not say what goes wrong", "write one of " + strings.Join(faultNames[1:], ", ") +
-					"; for example outage: payment-db", nil},
-			})
-			return
-		}
-		c.Add(path+"."+kinds[1].String(), kinds[1].String()+" excludes "+kinds[0].String(), "write two faults")
-		return
-	}
-	kind, target := kinds[0], f.targets()[kinds[0]-1]
-	if c.broken(path + "." + kind.String()) {
-		return
-	}
-	form := faultForms[kind]
-	what := kind.String()
-	if kind == OperatorFault {
-		if f.Action == "" {
-			c.obey(path, []rule{{true, "action", "is missing", "allowed: restart, shed, scale, stop-retries, empty-queue", nil}})
-			return
-		}
-		form = actionForms[f.Action]
-		form.takes = append([]string{"action"}, form.takes...)
-		what = "the action " + f.Action
-	}
-	c.target(path+"."+kind.String(), target, what, form.service, form.fleet)
-	for _, key := range faultKeys {
-		if c.Has(path+"."+key) && !slices.Contains(form.takes, key) {
-			c.obey(path, []rule{
-				{true, key, "does not belong to " + what, "remove it; allowed: at, " + strings.Join(form.takes, ", "), nil},
-			})
-		}
-	}
-	c.consumerFault(f, kind, path, target)
-	c.strength(f, kind, path, target)
-	c.times(f, kind, path)
+// faultChecker looks at one fault, whose kind is known and whose target has a value.
+type faultChecker struct {
+	*mistakes
+	s      *Scenario
+	names  *names
+	f      *Fault
+	path   string
+	kind   FaultKind
+	target string // of a service or fleet, which need not exist
 }
 
-// target reports a fault that hits nothing it could hit.
-func (c *checker) target(path, target, what string, service, fleet bool) {
+// hitsSomething reports a fault that hits nothing it could hit.
+func (c *faultChecker) hitsSomething(what string, service, fleet bool) {
+	path, target := c.path+"."+c.kind.String(), c.target
 	quoted := strictyaml.Quote(target)
 	switch {
-	case service && c.isService[target], fleet && c.isFleet[target]:
-	case c.isFleet[target]:
-		c.Add(path, quoted+" is a fleet, but "+what+" hits a service", suggest(target, c.services))
-	case c.isService[target]:
-		c.Add(path, quoted+" is a service, but "+what+" hits a fleet", suggest(target, c.fleets))
+	case service && c.names.isService[target], fleet && c.names.isFleet[target]:
+	case c.names.isFleet[target]:
+		c.Add(path, quoted+" is a fleet, but "+what+" hits a service", suggest(target, c.names.services))
+	case c.names.isService[target]:
+		c.Add(path, quoted+" is a service, but "+what+" hits a fleet", suggest(target, c.names.fleets))
 	case service && fleet:
-		c.Add(path, "no such service or fleet "+quoted, suggest(target, slices.Concat(c.services, c.fleets)))
+		c.Add(path, "no such service or fleet "+quoted, suggest(target, slices.Concat(c.names.services, c.names.fleets)))
 	case service:
-		c.Add(path, "no such service "+quoted, suggest(target, c.services))
+		c.Add(path, "no such service "+quoted, suggest(target, c.names.services))
 	default:
-		c.Add(path, "no such fleet "+quoted, suggest(target, c.fleets))
+		c.Add(path, "no such fleet "+quoted, suggest(target, c.names.fleets))
 	}
 }
 
 // strength reports how much goes wrong, where that is missing or makes no sense.
-func (c *checker) strength(f *Fault, kind FaultKind, path, target string) {
+func (c *faultChecker) strength() {
+	f, kind, path, target := c.f, c.kind, c.path, c.target
 	has := func(key string) bool { return c.Has(path + "." + key) }
 	scales := kind == OperatorFault && f.Action == DoScale
 	c.obey(path, []rule{
@@ -117,29 +80,23 @@ func (c *checker) strength(f *Fault, kind FaultKind, path, target string) {
 			"write factor: 3 or rate: 30%", nil},
 		{(kind == CapacityFault || kind == SurgeFault || scales) &&
 			!has("factor"), "factor", "is missing", "for example factor: 0.5", nil},
-		{kind == SurgeFault && c.closed(target), kind.String(), strictyaml.Quote(target) +
+		{kind == SurgeFault && c.s.closed(target), kind.String(), strictyaml.Quote(target) +
 			" is a closed loop, which has no rate to raise", "write a fleet with rate or curve, or a second fleet with once",
 			nil},
-		{kind == CapacityFault && f.Factor < 1 && c.tooSmall(target, f.Factor), "factor",
+		{kind == CapacityFault && f.Factor < 1 && c.s.tooSmall(target, f.Factor), "factor",
 			fmt.Sprintf("%v of the workers of one replica of %s is as many as before, rounded", f.Factor, target),
 			"give a replica more workers, or hit a share of the replicas", nil},
 		{kind == CapacityFault && f.Factor >= 1, "factor", fmt.Sprintf("%v is no loss of capacity", f.Factor),
 			"allowed: above 0 and below 1; for example 0.5", nil},
-		{(kind == CapacityFault || scales) && c.isService[target] &&
-			c.unlimited(target), kind.String(), strictyaml.Quote(target) + " has no workers to change", "set its workers", nil},
+		{(kind == CapacityFault || scales) && c.names.isService[target] &&
+			c.unlimited(c.s, target), kind.String(), strictyaml.Quote(target) + " has no workers to change", "set its workers",
+			nil},
 	})
 }
 
-// unlimited reports whether a service has workers without number in all variants.
-func (c *checker) unlimited(service string) bool {
-	is := func(s Service) bool { return s.Name == service && s.Workers > 0 }
-	return !c.broken("services."+service+".workers") && !slices.ContainsFunc(c.s.Services, is) &&
-		!slices.ContainsFunc(c.s.Variants, func(v Variant) bool { return slices.ContainsFunc(v.Overrides, is) })
-}
-
 // times reports faults that are not wholly within the run.
-func (c *checker) times(f *Fault, kind FaultKind, path string) {
-	end := c.s.Duration
+func (c *faultChecker) times() {
+	f, kind, path, end := c.f, c.kind, c.path, c.s.Duration
 	lasting := kind != RestartFault && kind != OperatorFault
 	past := end > 0 && f.At >= end
 	missing := "is missing"
@@ -162,41 +119,19 @@ func (c *checker) times(f *Fault, kind FaultKind, path string) {
 	})
 }
 
-// aftermath reports a last fault after which the run is over too soon to see what comes of it.
-func (c *checker) aftermath() {
-	s, last := c.s, -1
-	for i := range s.Faults {
-		f := &s.Faults[i]
-		if kind, _ := f.Kind(); kind == OperatorFault || kind == NoFault || f.For == 0 && kind != RestartFault {
-			continue
+// consumers reports faults that the simulator does not know of consumers: they would have to hand partitions over.
+func (c *faultChecker) consumers() {
+	f, kind, path, target := c.f, c.kind, c.path, c.target
+	is := func(x Fleet) bool { return x.Name == target && x.Consumes() }
+	restarts := kind == RestartFault || kind == OperatorFault && (f.Action == DoRestart || f.Action == DoShed)
+	if restarts && slices.ContainsFunc(c.s.Clients, is) {
+		key := kind.String()
+		if kind == OperatorFault {
+			key = "action"
 		}
-		if last < 0 || f.End() > s.Faults[last].End() {
-			last = i
-		}
+		c.obey(path, []rule{
+			{true, key, strictyaml.Quote(target) + " consumes, and partitions that change hands are not modelled",
+				"allowed for consumers: surge, and the action stop-retries", nil},
+		})
 	}
-	if last < 0 || s.Duration == 0 {
-		return
-	}
-	f := &s.Faults[last]
-	path, key := fmt.Sprintf("faults[%d]", last), "for"
-	if !c.Has(path + ".for") {
-		key = "at"
-	}
-	left, least := s.Duration-f.End(), max(time.Second, s.Model.Hold)
-	c.obey(path,
-		[]rule{{left >= 0 && left < least, key,
-			fmt.Sprintf("the last fault ends %s before the end of the run of %s", short(left), short(s.Duration)),
-			fmt.Sprintf("leave at least %s to see what comes after it: raise duration", short(least)), []string{"at"}}})
-}
-
-// closed reports whether a fleet is a closed loop, or sends a fixed number of requests.
-func (c *checker) closed(fleet string) bool {
-	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool { return f.Name == fleet && !f.Open() })
-}
-
-// tooSmall reports whether a replica has so few workers that a part of them is as many.
-func (c *checker) tooSmall(service string, factor float64) bool {
-	return slices.ContainsFunc(c.s.Services, func(x Service) bool {
-		return x.Name == service && x.Workers > 0 && max(1, math.Round(float64(x.Workers)*factor)) >= float64(x.Workers)
-	})
 }

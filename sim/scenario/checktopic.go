@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policy/redelivery"
-	"github.com/abate-go/abate/sim/expect"
 )
 
 // topic reports what is wrong with a fleet that consumes.
@@ -49,36 +47,5 @@ func (c *checker) topic(f *Fleet, path string) {
 	})
 }
 
-// consumerFault reports faults that the simulator does not know of consumers: they would have to hand partitions over.
-func (c *checker) consumerFault(f *Fault, kind FaultKind, path, target string) {
-	is := func(x Fleet) bool { return x.Name == target && x.Consumes() }
-	restarts := kind == RestartFault || kind == OperatorFault && (f.Action == DoRestart || f.Action == DoShed)
-	if restarts && slices.ContainsFunc(c.s.Clients, is) {
-		key := kind.String()
-		if kind == OperatorFault {
-			key = "action"
-		}
-		c.obey(path, []rule{
-			{true, key, strictyaml.Quote(target) + " consumes, and partitions that change hands are not modelled",
-				"allowed for consumers: surge, and the action stop-retries", nil},
-		})
-	}
-}
-
 // aboutConsumers are the measures of fleets that consume.
 var aboutConsumers = []string{"deadLetters", "deliveries", "lag", "lateness", "drained"}
-
-// consumes reports whether an expectation's fleet consumes; of none named, whether any does.
-func (c *checker) consumes(e *expect.Expectation) bool {
-	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool {
-		return f.Consumes() && (e.Subject == "" || f.Name == e.Subject)
-	})
-}
-
-// retriesLater reports whether a fleet that consumes has retry topics in any variant.
-func (c *checker) retriesLater(fleet string) bool {
-	return slices.ContainsFunc(c.s.Clients, func(f Fleet) bool {
-		return f.Consumes() && len(f.Calls) == 1 && (fleet == "" || f.Name == fleet) &&
-			slices.ContainsFunc(c.s.Variants, func(v Variant) bool { return v.PolicyOf(f.Name, f.Calls[0].To).Kafka.Enabled() })
-	})
-}

@@ -62,9 +62,9 @@ func (s *Scenario) Estimate(v *Variant) Estimate {
 		e.index[e.services[i].Name] = i
 	}
 	e.events, e.bytes = bins+10, fixedBytes
-	if s.Crowd() {
+	if s.IsPopulation() {
 		for i := range s.Clients {
-			e.crowd(&s.Clients[i])
+			e.population(&s.Clients[i])
 		}
 	} else {
 		e.topology()
@@ -352,8 +352,8 @@ func (e *estimator) faults() {
 	}
 }
 
-// crowd adds a very large fleet, which is run by package population: at most three events per attempt, and no guards.
-func (e *estimator) crowd(f *Fleet) {
+// population adds a very large fleet, which package population runs: at most three events per attempt, and no guards.
+func (e *estimator) population(f *Fleet) {
 	load := e.load(f)
 	attempts := load.total
 	if len(f.Calls) > 0 {

@@ -35,8 +35,8 @@ func FuzzParse(f *testing.F) {
 			}
 			e := s.Estimate(&s.Variants[i])
 			positive(t, float64(e.Events), float64(e.Attempts), float64(e.Bytes))
-			if !s.Crowd() && e.Events < 50_000 && e.Bytes < 64<<20 {
-				play(t, s, &s.Variants[i], e)
+			if !s.IsPopulation() && e.Events < 50_000 && e.Bytes < 64<<20 {
+				run(t, s, &s.Variants[i], e)
 			}
 		}
 	})
@@ -51,8 +51,8 @@ func positive(t *testing.T, numbers ...float64) {
 	}
 }
 
-// play is a whole run of a small scenario.
-func play(t *testing.T, s *scenario.Scenario, v *scenario.Variant, estimate scenario.Estimate) {
+// run is a whole run of a small scenario.
+func run(t *testing.T, s *scenario.Scenario, v *scenario.Variant, estimate scenario.Estimate) {
 	t.Helper()
 	e, err := engine.New(s, v)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abate-go/abate/internal/strictyaml"
 	"github.com/abate-go/abate/policyfile"
+	"go.yaml.in/yaml/v3"
 )
 
 // form is how messages call a scenario.
@@ -52,27 +53,23 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	if at.Where == nil || len(at.Failed()) > 0 && at.Failed()[0] == "" || at.Stopped() {
 		return nil, mistakes
 	}
-	c := newChecker(at, &s)
-	if c.fewEnough() {
-		c.readVariants()
-		c.fill()
+	r := &reader{mistakes: newMistakes(at), s: &s}
+	if r.fewEnough() {
+		r.variants()
+		r.fill()
+		c := newChecker(r.mistakes, &s)
 		c.check()
-		c.finish()
+		// Only a scenario without mistakes is divided by its scale and has a size.
+		for _, step := range []func(){c.scale, c.population, c.size} {
+			if len(at.Errors()) == 0 && len(r.elsewhere) == 0 {
+				step()
+			}
+		}
 	}
-	if found := append(at.Errors(), c.elsewhere...); len(found) > 0 {
+	if found := append(at.Errors(), r.elsewhere...); len(found) > 0 {
 		return nil, found
 	}
 	return &s, nil
-}
-
-// finish does what only a scenario without mistakes allows: dividing it, and judging its size.
-func (c *checker) finish() {
-	for _, step := range []func(){c.scale, c.crowd, c.size} {
-		if len(c.Errors()) > 0 || len(c.elsewhere) > 0 {
-			return
-		}
-		step()
-	}
 }
 
 // Most entries of the keyed lists. Every variant has a copy of the services, so that more would need gigabytes.
@@ -83,42 +80,51 @@ const (
 	maxCalls    = 5000 // of all fleets and services together
 )
 
-func (c *checker) fewEnough() bool {
+// reader reads what a scenario has besides single values: variants with their policies, and defaults that depend on
+// other settings.
+type reader struct {
+	*mistakes
+	s         *Scenario
+	elsewhere strictyaml.Errors // mistakes in policy files
+}
+
+// fewEnough reports whether the keyed lists are short enough to be looked at further.
+func (r *reader) fewEnough() bool {
 	few := true
 	for _, list := range []struct {
 		path       string
 		have, most int
 	}{
-		{"clients", len(c.s.Clients), maxFleets},
-		{"services", len(c.s.Services), maxServices},
-		{"variants", len(c.s.Variants), maxVariants},
+		{"clients", len(r.s.Clients), maxFleets},
+		{"services", len(r.s.Services), maxServices},
+		{"variants", len(r.s.Variants), maxVariants},
 	} {
 		if list.have > list.most {
 			few = false
-			c.Add(list.path, fmt.Sprintf("%d entries are too many", list.have), fmt.Sprintf("allowed: at most %d", list.most))
+			r.Add(list.path, fmt.Sprintf("%d entries are too many", list.have), fmt.Sprintf("allowed: at most %d", list.most))
 		}
 	}
-	return few && c.fewCalls("services", c.s.Services)
+	return few && r.fewCalls("services", r.s.Services)
 }
 
 // fewCalls reports whether the calls can all be compared with all policies.
-func (c *checker) fewCalls(path string, services []Service) bool {
+func (r *reader) fewCalls(path string, services []Service) bool {
 	n := 0
-	for i := range c.s.Clients {
-		n += len(c.s.Clients[i].Calls)
+	for i := range r.s.Clients {
+		n += len(r.s.Clients[i].Calls)
 	}
 	for i := range services {
 		n += len(services[i].Calls)
 	}
 	if n > maxCalls {
-		c.Add(path, fmt.Sprintf("%d calls are too many", n), fmt.Sprintf("allowed: at most %d", maxCalls))
+		r.Add(path, fmt.Sprintf("%d calls are too many", n), fmt.Sprintf("allowed: at most %d", maxCalls))
 	}
 	return n <= maxCalls
 }
 
 // fill writes out the defaults that depend on other settings.
-func (c *checker) fill() {
-	s := c.s
+func (r *reader) fill() {
+	s := r.s
 	if s.Name == "" {
 		base := filepath.Base(s.File)
 		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -128,49 +134,50 @@ func (c *checker) fill() {
 	}
 	for i := range s.Clients {
 		f := &s.Clients[i]
-		if f.Daily.Swing > 0 && !c.Has("clients."+f.Name+".daily.peak") {
+		if f.Daily.Swing > 0 && !r.Has("clients."+f.Name+".daily.peak") {
 			f.Daily.Peak = 14 * time.Hour
 		}
 	}
 }
 
-// readVariants reads the policies of all variants, and what they override.
-func (c *checker) readVariants() {
-	for i := range c.s.Variants {
-		v := &c.s.Variants[i]
+// variants reads the policies of all variants, and what they override.
+func (r *reader) variants() {
+	for i := range r.s.Variants {
+		v := &r.s.Variants[i]
 		path := "variants." + v.Name
 		if !v.Policy.IsZero() {
-			file, err := policyfile.ParseNode(c.s.File, &v.Policy)
+			file, err := policyfile.ParseNode(r.s.File, &v.Policy)
 			for _, e := range policyErrors(err) {
-				c.inline(e)
+				// The policy is inline, so that the place is one of this file.
+				r.Fail(&yaml.Node{Line: e.Line, Column: e.Col}, e.Service, e.Field, e.Problem, e.Fix)
 			}
 			v.Guards = file
 		}
 		switch {
 		case v.PolicyFile == "":
 		case !v.Policy.IsZero():
-			c.Add(path+".policyFile", "excludes policy", "keep one of the two")
+			r.Add(path+".policyFile", "excludes policy", "keep one of the two")
 		default:
-			v.Guards = c.policyFile(path+".policyFile", v.PolicyFile)
+			v.Guards = r.policyFile(path+".policyFile", v.PolicyFile)
 		}
 		if !v.Services.IsZero() {
-			v.Overrides = c.s.Services
-			c.DecodeNode(path+".services", &v.Services, &v.Overrides)
-			if !c.fewCalls(path+".services", v.Overrides) {
+			v.Overrides = r.s.Services
+			r.DecodeNode(path+".services", &v.Services, &v.Overrides)
+			if !r.fewCalls(path+".services", v.Overrides) {
 				v.Overrides = nil
 			}
 		}
-		if c.Stopped() {
+		if r.Stopped() {
 			return
 		}
 	}
-	c.noteFailed()
+	r.noteFailed()
 }
 
 // policyFile reads the policy file that a variant names.
-func (c *checker) policyFile(path, file string) *policyfile.File {
+func (r *reader) policyFile(path, file string) *policyfile.File {
 	if !filepath.IsAbs(file) {
-		file = filepath.Join(filepath.Dir(c.s.File), file)
+		file = filepath.Join(filepath.Dir(r.s.File), file)
 	}
 	data, err := readPolicy(file)
 	var at *fs.PathError
@@ -180,12 +187,12 @@ func (c *checker) policyFile(path, file string) *policyfile.File {
 	}
 	switch list := policyErrors(err); {
 	case errors.As(err, &at):
-		c.Add(path, strictyaml.Quote(file)+" cannot be read: "+at.Err.Error(),
+		r.Add(path, strictyaml.Quote(file)+" cannot be read: "+at.Err.Error(),
 			"the path is relative to the folder of the scenario")
 	case err != nil && list == nil:
-		c.Add(path, strictyaml.Quote(file)+" cannot be read: "+err.Error(), "")
+		r.Add(path, strictyaml.Quote(file)+" cannot be read: "+err.Error(), "")
 	default:
-		c.elsewhere = append(c.elsewhere, list...)
+		r.elsewhere = append(r.elsewhere, list...)
 	}
 	return parsed
 }

@@ -138,6 +138,28 @@ func (s *Scenario) misfits(n int) []string {
 	return list
 }
 
+// tooWide says which number of a service's gates a scale would not keep: each replica has a gate, so that fewer
+// replicas with as many workers each have the same gates, but a smaller replica has not. rest is by how much a replica
+// gets smaller.
+func (s *Scenario) tooWide(service string, n, rest int) string {
+	for i := range s.Variants {
+		v := &s.Variants[i]
+		p, ok := v.ProtectionOf(service)
+		switch limit := &p.RateLimit; {
+		case !ok:
+		case rest > 1:
+			return fmt.Sprintf("%d leaves the gate of %s in variant %s as wide as in full size, for replicas with fewer workers",
+				n, service, v.Name)
+		case limit.Enabled() && limit.Fleet:
+			return fmt.Sprintf("%d leaves the fleet's rate limit of %s in variant %s as high as in full size", n,
+				service, v.Name)
+		case limit.Enabled() && limit.Key != "", p.Shed.Enabled() && p.Shed.MaxCallerShare > 0:
+			return fmt.Sprintf("%d leaves the gate of %s in variant %s fewer callers to tell apart", n, service, v.Name)
+		}
+	}
+	return ""
+}
+
 // absolute says which number of a policy a scale would not keep: where a fleet is one instance its guards see less
 // load at a smaller size, and what they count in calls means more.
 func (s *Scenario) absolute(f *Fleet, n int) string {

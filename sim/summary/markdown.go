@@ -11,7 +11,7 @@ import (
 // Markdown writes results in five lines of GitHub-flavoured Markdown, for a pull request: the verdict, what was run,
 // what failed, what is undecided or passed, and how to see more.
 func Markdown(w io.Writer, results []*sim.Result) error {
-	lines := [5]string{headline(results), played(results), listed(results, sim.Fail, "Failed"), "", again(results)}
+	lines := [5]string{headline(results), counted(results), listed(results, sim.Fail, "Failed"), "", again(results)}
 	if lines[3] = listed(results, sim.Undecided, "Undecided"); strings.HasSuffix(lines[3], ": none") {
 		lines[3] = listed(results, sim.Pass, "Passed")
 	}
@@ -42,7 +42,7 @@ func headline(results []*sim.Result) string {
 }
 
 // run says what the results are about.
-func played(results []*sim.Result) string {
+func counted(results []*sim.Result) string {
 	var names []string
 	runs := 0
 	for _, r := range results {

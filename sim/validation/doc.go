@@ -2,7 +2,7 @@
 // arithmetic: queues, retries, backoff, budgets, breakers, and storms of real systems.
 //
 // A row is one number, where it comes from, and what the simulator makes of it. Wherever the full model can express a
-// row, it is played by the full model: a scenario file, [github.com/abate-go/abate/sim/engine], and the guards of
+// row, it runs in the full model: a scenario file, [github.com/abate-go/abate/sim/engine], and the guards of
 // production. Very large populations are run by [github.com/abate-go/abate/sim/population].
 //
 // # How a row is judged
@@ -23,6 +23,6 @@
 //
 // Three things are set here and not by a source. The two capacities of the garbage collector are read off the published
 // plot, so only the shape that follows from them is compared. Adaptive budgets and hedges follow formulas of their own
-// row. Storms are played at a fraction of their rate, which makes chance larger: next to a cliff some rates are too
+// row. Storms are run at a fraction of their rate, which makes chance larger: next to a cliff some rates are too
 // small, and those rows have the scale of their source, 1:50.
 package validation

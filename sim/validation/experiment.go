@@ -9,14 +9,13 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// experiment is one model, played several times, and what is claimed of it.
+// experiment is one model, run several times, and what is claimed of it.
 type experiment struct {
-	source string
-	runs   int
-	model  string                                                     // a scenario; or
-	crowd  *population.Config                                         // a crowd, which
-	play   func(population.Config, uint64) (*population.Curve, error) // plays
-	claims []claim
+	source     string
+	runs       int
+	model      string             // a scenario; or
+	population *population.Config // clients of package population
+	claims     []claim
 }
 
 // claim is one published number.
@@ -30,7 +29,7 @@ type claim struct {
 	trials    int     // of a probability: per run; 0 for one
 
 	record func(*engine.Record) float64    // measures it in a run of a scenario,
-	curve  func(*population.Curve) float64 // or of a crowd
+	curve  func(*population.Curve) float64 // or of a population
 }
 
 // seed of a run: no two experiments share any.
@@ -40,26 +39,26 @@ func (x *experiment) seed(run int) uint64 {
 	return h.Sum64() + uint64(run)
 }
 
-// measure plays some of the runs, one after the other, and sets what they came to: a list per run, a value per claim.
+// measure runs some of the runs, one after the other, and sets what they came to: a list per run, a value per claim.
 func (x *experiment) measure(from, to int, results [][]float64, stop func() bool) error {
-	play, err := x.player(stop)
+	measured, err := x.measured(stop)
 	if err != nil {
 		return fmt.Errorf("%s: %w", x.claims[0].id, err)
 	}
 	for run := from; run < to && !stop(); run++ {
-		if results[run], err = play(x.seed(run)); err != nil {
+		if results[run], err = measured(x.seed(run)); err != nil {
 			return fmt.Errorf("%s: %w", x.claims[0].id, err)
 		}
 	}
 	return nil
 }
 
-// player returns what plays one run.
-func (x *experiment) player(stop func() bool) (func(seed uint64) ([]float64, error), error) {
+// measured returns a function that makes one run and measures it.
+func (x *experiment) measured(stop func() bool) (func(seed uint64) ([]float64, error), error) {
 	values := make([]float64, 0, len(x.claims))
-	if x.crowd != nil {
+	if x.population != nil {
 		return func(seed uint64) ([]float64, error) {
-			curve, err := x.play(*x.crowd, seed)
+			curve, err := population.Exact(*x.population, seed, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -11,7 +11,7 @@ func RunSome(ctx context.Context, chosen func(id string) bool, change func(model
 			some = append(some, x)
 		}
 	}
-	return play(ctx, some, nil)
+	return run(ctx, some, nil)
 }
 
 // Judge is the row of a claim with these settings.

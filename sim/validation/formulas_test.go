@@ -47,7 +47,7 @@ func TestPublishedNumbersFollowTheirFormulas(t *testing.T) {
 		{"threads/%g", func([]float64) float64 { return 200 / (0.3*10 + 0.7*0.1) }},
 	}
 	checked := make([]int, len(formulas))
-	for _, r := range played(t) {
+	for _, r := range rowsOf(t) {
 		for i, f := range formulas {
 			x := make([]float64, 3)
 			n := strings.Count(f.form, "%g")

@@ -24,7 +24,7 @@ func experiments() []experiment {
 		queues, losses, abandonments, laws,
 		retries, chains, budgets, breakers, hedges,
 		backoffs, buckets, gates,
-		storms, cliffs, outages, bounds, pools, crowds,
+		storms, cliffs, outages, bounds, pools, populations,
 	} {
 		all = append(all, part()...)
 	}

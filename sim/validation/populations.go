@@ -7,14 +7,11 @@ import (
 	"github.com/abate-go/abate/sim/population"
 )
 
-// crowds are ten million phones and a hiccup of two minutes, at a hundredth of the size and one by one. With full
+// populations are ten million phones and a hiccup of two minutes, at a hundredth of the size and one by one. With full
 // jitter the source has 99 % served after 237 s; here it is 238, with any number of clients: how its server admits
 // within a second is not known, so that line is not compared.
-func crowds() []experiment {
+func populations() []experiment {
 	const source = "10 million clients, 2 min outage, then 1.2 × their rate: an earlier prototype of this simulator"
-	play := func(c population.Config, seed uint64) (*population.Curve, error) {
-		return population.Exact(c, seed, nil)
-	}
 	var all []experiment
 	for _, q := range []struct {
 		jitter          retry.Jitter
@@ -25,7 +22,7 @@ func crowds() []experiment {
 	} {
 		c := phones(100_000, q.jitter)
 		id, what := "phones/"+string(q.jitter)+"/", "phones, jitter "+string(q.jitter)+": "
-		all = append(all, experiment{source: source, runs: 30, crowd: &c, play: play, claims: []claim{
+		all = append(all, experiment{source: source, runs: 30, population: &c, claims: []claim{
 			{id: id + "attempts", what: what + "attempts per client", published: q.attempts, within: 0.005, how: Stated,
 				curve: func(r *population.Curve) float64 { return r.Totals().Attempts / float64(c.Clients) }},
 			{

@@ -25,14 +25,14 @@ func jobs(all []experiment) []job {
 	return list
 }
 
-// Run plays all experiments, GOMAXPROCS runs at a time, and returns their rows, always in the same order and with the
+// Run makes all experiments, GOMAXPROCS runs at a time, and returns their rows, always in the same order and with the
 // same numbers. It takes less than a minute on two cores. progress, which may be nil, is told how many of all runs are
 // done, never by two goroutines at once. When ctx is done Run returns no rows, and why.
 func Run(ctx context.Context, progress func(done, of int)) ([]Row, error) {
-	return play(ctx, experiments(), progress)
+	return run(ctx, experiments(), progress)
 }
 
-func play(ctx context.Context, all []experiment, progress func(done, of int)) ([]Row, error) {
+func run(ctx context.Context, all []experiment, progress func(done, of int)) ([]Row, error) {
 	results := make([][][]float64, len(all))
 	total := 0
 	for i := range all {

@@ -17,7 +17,7 @@ import (
 	"github.com/abate-go/abate/sim/validation"
 )
 
-// suite plays everything once for all tests.
+// suite runs everything once for all tests.
 var suite = sync.OnceValues(func() ([]validation.Row, error) {
 	last := 0
 	return validation.Run(context.Background(), func(done, of int) {
@@ -28,7 +28,7 @@ var suite = sync.OnceValues(func() ([]validation.Row, error) {
 	})
 })
 
-func played(t *testing.T) []validation.Row {
+func rowsOf(t *testing.T) []validation.Row {
 	t.Helper()
 	rows, err := suite()
 	if err != nil {
@@ -41,7 +41,7 @@ func TestPublishedNumbersFit(t *testing.T) {
 	if testing.Short() {
 		return // the suite takes half a minute: make storms
 	}
-	rows := played(t)
+	rows := rowsOf(t)
 	if len(rows) < 200 {
 		t.Errorf("%d rows, want 200 or more", len(rows))
 	}
@@ -59,7 +59,7 @@ func TestRowsCanFail(t *testing.T) {
 	if testing.Short() {
 		return // the suite takes half a minute: make storms
 	}
-	rows := played(t)
+	rows := rowsOf(t)
 	moved := 0
 	for _, r := range rows {
 		width := r.High - r.Low
@@ -93,7 +93,7 @@ func TestRowsAreSharp(t *testing.T) {
 	if testing.Short() {
 		return // the suite takes half a minute: make storms
 	}
-	rows := played(t)
+	rows := rowsOf(t)
 	blunt := 0
 	for _, r := range rows {
 		half := (r.High - r.Low) / 2
@@ -112,7 +112,7 @@ func TestRowsAreDescribed(t *testing.T) {
 		return // the suite takes half a minute: make storms
 	}
 	seen := map[string]bool{}
-	for _, r := range played(t) {
+	for _, r := range rowsOf(t) {
 		if seen[r.ID] || r.ID == "" || strings.ContainsAny(r.ID, " \n") {
 			t.Errorf("ID %q is used twice, or none", r.ID)
 		}
@@ -135,7 +135,7 @@ func TestNoBackoffIsDoneFirstWithMostCalls(t *testing.T) {
 		return // the suite takes half a minute: make storms
 	}
 	measured := map[string]float64{}
-	for _, r := range played(t) {
+	for _, r := range rowsOf(t) {
 		measured[r.ID] = r.Measured
 	}
 	for _, n := range []string{"100", "190"} {
@@ -249,7 +249,7 @@ func TestBrokenModelIsNamed(t *testing.T) {
 	}, func(string) string { return "duration: 1 minute" })
 	if err == nil || !strings.Contains(err.Error(), "minute/fixed/attempts") ||
 		!strings.Contains(err.Error(), "minute/linear/attempts") {
-		t.Errorf("%v, want all experiments that cannot be played", err)
+		t.Errorf("%v, want all experiments that cannot be run", err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestTableIsNarrowAndCounts(t *testing.T) {
 	if testing.Short() {
 		return // the suite takes half a minute: make storms
 	}
-	rows := append([]validation.Row(nil), played(t)...)
+	rows := append([]validation.Row(nil), rowsOf(t)...)
 	rows[3].Pass = false
 	rows[4].Pass, rows[4].Low, rows[4].High = false, math.Inf(1), math.Inf(-1)
 	var b bytes.Buffer

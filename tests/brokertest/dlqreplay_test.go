@@ -42,7 +42,7 @@ func TestReplayPutsEachLetterBackByteForByte(t *testing.T) {
 		dry := quick()
 		dry.DryRun = true
 		told := 0
-		dry.Tell = func(e *dlq.Entry, to, skip string) {
+		dry.Report = func(e *dlq.Entry, to, skip string) {
 			if told++; to != c.main || skip != "" {
 				t.Errorf("%s: to %q, %q", e.At, to, skip)
 			}
@@ -267,7 +267,7 @@ func TestReplayLeavesOutWhatCannotOrShouldNotGo(t *testing.T) {
 		d := c.desk(t)
 		r := quick()
 		why := map[int64]string{}
-		r.Tell = func(e *dlq.Entry, to, skip string) { why[e.At.Offset] = skip }
+		r.Report = func(e *dlq.Entry, to, skip string) { why[e.At.Offset] = skip }
 		p := replay(t, d, r)
 		if p.Sent != 2 || p.Skipped != 4 || len(p.Skips) != 4 || !strings.Contains(why[0], "too often") ||
 			!strings.Contains(why[1], "where it came from") ||

@@ -393,7 +393,7 @@ func TestReplayIntoACompactedTopicLeavesOutOnlyWhatItDoesNotTake(t *testing.T) {
 		r := quick()
 		r.To = compacted
 		told := ""
-		r.Tell = func(e *dlq.Entry, to, skip string) {
+		r.Report = func(e *dlq.Entry, to, skip string) {
 			if to == "" {
 				told += e.At.String() + " " + skip
 			}

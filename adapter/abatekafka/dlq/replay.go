@@ -47,9 +47,9 @@ type Replay struct {
 	Guard *abate.Guard
 	// Progress is told after every chunk and batch, and at the end, one call at a time; nil for none. It must be quick.
 	Progress func(Progress)
-	// Tell is told of each letter, one call at a time, before it is sent: where to, or, if it is left out, why; nil for
+	// Report is told of each letter, one call at a time, before it is sent: where to, or, if it is left out, why; nil for
 	// none. A dry run tells, too.
-	Tell func(e *Entry, to string, skip string)
+	Report func(e *Entry, to string, skip string)
 }
 
 // Phase is what a replay is doing.

@@ -284,8 +284,8 @@ func (x *replaying) tell(e *Entry, r *kgo.Record, skip string) {
 	} else {
 		x.skipped(skip)
 	}
-	if x.r.Tell != nil {
-		x.r.Tell(e, to, skip)
+	if x.r.Report != nil {
+		x.r.Report(e, to, skip)
 	}
 }
 

@@ -187,13 +187,13 @@ func (x *replaying) produce(ctx context.Context) (sent []*Action, failed int, er
 				To:     placeOf(&at), ToTopicID: x.targets[at.Topic].id})
 		case tooLarge(result.Err):
 			failed++
-			if x.r.Tell != nil {
-				x.r.Tell(e, "", "too large for "+result.Record.Topic+": raise its max.message.bytes")
+			if x.r.Report != nil {
+				x.r.Report(e, "", "too large for "+result.Record.Topic+": raise its max.message.bytes")
 			}
 		case notTaken(result.Err):
 			failed++
-			if x.r.Tell != nil {
-				x.r.Tell(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key",
+			if x.r.Report != nil {
+				x.r.Report(e, "", fmt.Sprintf("not taken by %s (%v): a topic that is compacted takes no message without a key",
 					result.Record.Topic, result.Err))
 			}
 		case err == nil:

@@ -75,13 +75,13 @@ func (a *act) SetUp(ctx context.Context, since func() time.Duration) error {
 	return a.ready(ctx)
 }
 
-// Turns are the outage of the service.
-func (a *act) Turns() []drill.Turn {
+// Events are the outage of the service.
+func (a *act) Events() []drill.Event {
 	outage := func(fails bool) func() error {
 		return func() error { a.inventory.failing.Store(fails); return nil }
 	}
 	begin := a.config.Before
-	return []drill.Turn{{At: begin, Do: outage(true)}, {At: begin + a.config.Outage, Do: outage(false)}}
+	return []drill.Event{{At: begin, Do: outage(true)}, {At: begin + a.config.Outage, Do: outage(false)}}
 }
 
 // Load writes messages to the topic, in all acts the same at the same moments.

@@ -44,7 +44,7 @@ func connect(ctx context.Context, addresses []string) (b *brokers, err error) {
 	ctx, done := context.WithTimeout(ctx, pingLimit) // so that a wrong address is reported soon
 	defer done()
 	if err := b.client.Ping(ctx); err != nil {
-		return b, fmt.Errorf("no broker answers at %s: %w; check the addresses, or leave them out to play on a fake broker",
+		return b, fmt.Errorf("no broker answers at %s: %w; check the addresses, or leave them out to run on a fake broker",
 			b, err)
 	}
 	return b, nil

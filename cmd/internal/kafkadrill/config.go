@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Config is what is played. Take Default and change it.
+// Config is what is run. Take Default and change it.
 type Config struct {
-	// Brokers are addresses of a Kafka to play on, host:port; the topics that the drill makes there are deleted at its
+	// Brokers are addresses of a Kafka to run on, host:port; the topics that the drill makes there are deleted at its
 	// end. Empty: a fake inside this program.
 	Brokers []string
 	// Rate is how many messages a second are written to each act's topic, 10 to 2000.
@@ -51,7 +51,7 @@ func (c Config) length() time.Duration { return c.Before + c.Outage + c.After }
 // most of the capacity that may be used while all is well.
 const mostUsed = 0.85
 
-// Problems returns everything about c that cannot be played, one sentence each; none is fine.
+// Problems returns everything about c that cannot be run, one sentence each; none is fine.
 func (c Config) Problems() []string {
 	var list []string
 	refuse := func(ok bool, format string, args ...any) {
@@ -66,7 +66,7 @@ func (c Config) Problems() []string {
 	refuse(c.Before >= 2*time.Second, "before: %v is too short to know what is normal; allowed: 2s or more", c.Before)
 	refuse(c.Outage >= time.Second, "outage: %v is too short; allowed: 1s or more", c.Outage)
 	refuse(c.After >= 2*time.Second, "after: %v is too short to see what comes back; allowed: 2s or more", c.After)
-	refuse(c.Within <= c.After, "within: %v is longer than what is played after the outage, %v", c.Within, c.After)
+	refuse(c.Within <= c.After, "within: %v is longer than what is run after the outage, %v", c.Within, c.After)
 	if len(list) == 0 {
 		refuse(c.Rate <= mostUsed*c.Capacity(), "rate: %v/s is more than %v of what the service can do, %.4g/s: it would "+
 			"be in trouble without any outage; lower it or add workers",

@@ -147,7 +147,7 @@ func TestTopicsOnOtherBrokersAreDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(during) < 18 || !strings.HasPrefix(during[0], "abate-drill-") {
-		t.Errorf("the drill played on %q", during)
+		t.Errorf("the drill ran on %q", during)
 	}
 	if left := names(); len(left) > 0 {
 		t.Errorf("the drill left %q behind", left)
@@ -182,7 +182,7 @@ func TestProblemsAreAllTold(t *testing.T) {
 		t.Errorf("problems %q", found)
 	}
 	if _, err := kafkadrill.Run(t.Context(), kafkadrill.Config{}); err == nil {
-		t.Error("a drill of nothing was played")
+		t.Error("a drill of nothing was run")
 	}
 }
 

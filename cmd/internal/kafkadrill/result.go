@@ -19,7 +19,7 @@ type Result struct {
 	Acts        []ActResult `json:"acts"`
 }
 
-// Setup is what was played.
+// Setup is what was run.
 type Setup struct {
 	Broker            string    `json:"broker"` // "embedded" or the addresses
 	RatePerSecond     float64   `json:"ratePerSecond"`

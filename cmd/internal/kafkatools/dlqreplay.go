@@ -120,7 +120,7 @@ func (f *dlqFlags) plan(ctx context.Context, d *dlq.Desk, stdout, stderr io.Writ
 	dry := f.replay
 	dry.DryRun = true
 	targets := map[string]int{}
-	dry.Tell = func(e *dlq.Entry, to, skip string) {
+	dry.Report = func(e *dlq.Entry, to, skip string) {
 		if skip != "" && f.dryRun && !f.json {
 			fmt.Fprintf(stdout, "leave out %d/%d: %s\n", e.At.Partition, e.At.Offset, skip)
 		}

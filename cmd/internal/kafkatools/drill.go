@@ -18,11 +18,11 @@ There is nothing to install.
 The same messages are written to two topics. For each a consumer calls a service with a finite
 capacity, over HTTP on 127.0.0.1. In the middle both services fail for some seconds. Unguarded:
 retry topics, two retries in each delivery, and nothing else. Guarded: the same retry topics under
-abate's default policy. Both are played at once; takes a minute.
+abate's default policy. Both are run at once; takes a minute.
 
 Usage: abate drill kafka [FLAGS]
 
-  --brokers LIST        addresses of a Kafka to play on, HOST:PORT,HOST:PORT; the topics that the
+  --brokers LIST        addresses of a Kafka to run on, HOST:PORT,HOST:PORT; the topics that the
                         drill makes (abate-drill-...) are deleted at its end. Default: a fake broker
                         inside this program
   --rate N              messages a second, written to each topic (100)
@@ -38,7 +38,7 @@ Usage: abate drill kafka [FLAGS]
 
 Exit code: 0 in the guarded act every message was handled, once; none became a dead letter; the
 service had at most 1.5 times its usual load in the busiest second of the drain; and the backlog was
-worked off in time. 1 it was not so, or the drill could not be played. 2 a flag is wrong;
+worked off in time. 1 it was not so, or the drill could not be run. 2 a flag is wrong;
 130 interrupted.
 `
 
@@ -63,7 +63,7 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 		return 0
 	}
 	for _, word := range words {
-		wrong("%q is not expected; the drill for Kafka plays no files", word)
+		wrong("%q is not expected; the drill for Kafka runs no files", word)
 	}
 	c.Within = c.After
 	if problems = append(problems, c.Problems()...); len(problems) > 0 {

@@ -131,7 +131,7 @@ func quickstartPolicy(t testing.TB, variant string) string {
 	return ""
 }
 
-// watchedAct plays an act of the built-in drill while a real Prometheus watches it under the rules of the act's policy,
+// watchedAct runs an act of the built-in drill while a real Prometheus watches it under the rules of the act's policy,
 // and returns which alerts fired when, when the trouble began, and whether the act went as it should: on a machine that
 // is busy with other things it may not.
 func watchedAct(t testing.TB, act string) (alerts map[string]firedFor, began time.Time, passed bool) {

@@ -23,7 +23,7 @@ import (
 // scraping is how often Prometheus asks the simulated programs.
 const scraping = 15 * time.Second
 
-// simulated plays a scenario in virtual time and returns what Prometheus would have scraped: of each fleet one program,
+// simulated runs a scenario in virtual time and returns what Prometheus would have scraped: of each fleet one program,
 // whose guards tell abateprom.Metrics as they do in production. Whenever a fleet is restarted its counters begin at
 // zero again.
 func simulated(t *testing.T, text string, seed uint64) []inputSeries {

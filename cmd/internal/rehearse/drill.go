@@ -20,7 +20,7 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-const drillHelp = `Play a scenario over real sockets on 127.0.0.1, in this one process; nothing to install.
+const drillHelp = `Run a scenario over real sockets on 127.0.0.1, in this one process; nothing to install.
 
 Without FILE: a payment service with a finite capacity serves clients that send on schedule. In the
 middle its database does not answer for some seconds. Act 1, unguarded: the clients retry as so many
@@ -31,15 +31,15 @@ Usage: abate drill [FLAGS] [FILE]
 
 FILE is a scenario of "abate sim", small enough for one machine: one fleet with a constant rate, one
 service with workers and perhaps one behind it, outages, slowdowns and errors. Each variant is an
-act. What the drill does not play is named and refused. Without FILE it plays
+act. What the drill does not run is named and refused. Without FILE it runs
 scenarios/quickstart.yaml, which is built in.
 
-  --compare             play, then simulate the same 40 times, and print both side by side
+  --compare             run, then simulate the same 40 times, and print both side by side
   --via proxy           the clients know nothing of Abate: each has an "abate proxy" as its HTTP
                         proxy, which carries out the policy of the act
   --act NAME            only this variant (default both: all of them)
   --policy FILE         policy file for the clients of the variant "guarded" (or else the last one),
-                        instead of the scenario's; the drill plays the service that they call,
+                        instead of the scenario's; the drill runs the service that they call,
                         built in "payment-service"
   --print-policy        print the policy of the built-in guarded act and exit
 
@@ -56,7 +56,7 @@ These change what the scenario says; the numbers are those of the built-in one:
                         --after if that is shorter)
 
   --admin ADDR          the live page of what happens, its data for "abate top", and /metrics for
-                        Prometheus, while the drill is played; off for none (127.0.0.1:15000, or any
+                        Prometheus, while the drill is run; off for none (127.0.0.1:15000, or any
                         free port if that is taken)
   --seed N              of arrivals and service times (default 1)
   --json                print one JSON document with all numbers instead of the tables; progress
@@ -69,7 +69,7 @@ answered. "Recovered": from then on, goodput is for a second at 95 % of what it 
 average until the end.
 
 Exit code: 0 all is as the scenario expects, so guarded recovered in time; acts that are expected to
-collapse do not matter. 1 it is not, or the drill could not be played. With --compare 0 needs more:
+collapse do not matter. 1 it is not, or the drill could not be run. With --compare 0 needs more:
 in every act attempts per request within 2 % of the simulation, and the same verdict (recovers or
 never). 2 a flag or a file is wrong; 130 interrupted.
 `
@@ -189,7 +189,7 @@ func (c Clients) parseDrill(args []string) (*drillOptions, error) {
 	}
 	for i, word := range words {
 		if i > 0 {
-			o.wrong("%q is one file too many; the drill plays one scenario", word)
+			o.wrong("%q is one file too many; the drill runs one scenario", word)
 			continue
 		}
 		o.file = word

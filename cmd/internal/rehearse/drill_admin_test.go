@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// onlooker reads what a drill prints, and looks at /metrics of its page whenever it has played a second more.
+// onlooker reads what a drill prints, and looks at /metrics of its page whenever it has run a second more.
 type onlooker struct {
 	t       *testing.T
 	said    strings.Builder

@@ -21,7 +21,7 @@ func runDrill(ctx context.Context, args ...string) (code int, stdout, stderr str
 	return code, out.String(), errs.String()
 }
 
-// farScenario is more than the drill plays.
+// farScenario is more than the drill supports.
 const farScenario = `
 duration: 9s
 clients: {shop: {rate: 40, calls: [pay]}}
@@ -71,9 +71,9 @@ func TestDrillTellsAllBadFlagsAtOnce(t *testing.T) {
 		{"a bad scenario", []string{bad, "--queue", "0"}, []string{
 			bad + ":1:1: duration: is missing", bad + ":1:1: clients: ", bad + ":1:30: ", "--queue: 0 is out of range",
 		}},
-		{"a scenario that it does not play", []string{far, "--queue", "0"}, []string{
-			"--queue: 0 is out of range", far + ": services.pay.replicas: the drill plays one replica",
-			far + ": services.pay.queue: the drill plays a queue with a limit",
+		{"a scenario that it does not run", []string{far, "--queue", "0"}, []string{
+			"--queue: 0 is out of range", far + ": services.pay.replicas: the drill supports one replica",
+			far + ": services.pay.queue: the drill supports a queue with a limit",
 		}},
 		{"no value", []string{"--clients", "0", "--seed"}, []string{"--clients: 0 is out of range", "--seed needs a value"}},
 		{"a switch with a value", []string{"--json=maybe", "--clients=0"}, []string{

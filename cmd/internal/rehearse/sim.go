@@ -24,7 +24,7 @@ const (
 	exitOutput = 74 // a result could not be written
 )
 
-const simHelp = `Play a scenario in virtual time, with the policy code that production runs, and judge it.
+const simHelp = `Run a scenario in virtual time, with the policy code that production runs, and judge it.
 
 Usage: abate sim [FLAGS] FILE|FOLDER...
 
@@ -65,7 +65,7 @@ scenario is wrong; 74 a result could not be written; 130 interrupted, and what w
 printed.
 `
 
-// runner plays one scenario: sim.Run.
+// runner runs one scenario: sim.Run.
 type runner func(ctx context.Context, s *scenario.Scenario, o sim.Options) (*sim.Result, error)
 
 // SimCommand runs "abate sim".
@@ -73,7 +73,7 @@ func SimCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return simulate(ctx, sim.Run, args, stdout, stderr)
 }
 
-// simulate is simCommand with what plays a scenario as an argument.
+// simulate is simCommand with what runs a scenario as an argument.
 func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.Writer) int {
 	o, err := parseSim(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -104,7 +104,7 @@ func simulate(ctx context.Context, run runner, args []string, stdout, stderr io.
 	if err := o.checkOutputs(); err != nil {
 		return written(stderr, err)
 	}
-	return o.play(ctx, run, scenarios, stdout, stderr)
+	return o.run(ctx, run, scenarios, stdout, stderr)
 }
 
 func say(w io.Writer, text string) error {
@@ -121,8 +121,8 @@ func written(stderr io.Writer, err error) int {
 	return exitOutput
 }
 
-// play runs the scenarios, one after the other, and writes what came of them.
-func (o *simOptions) play(ctx context.Context, run runner, scenarios []*scenario.Scenario, stdout,
+// run runs the scenarios, one after the other, and writes what came of them.
+func (o *simOptions) run(ctx context.Context, run runner, scenarios []*scenario.Scenario, stdout,
 	stderr io.Writer) int {
 	progress := newSimProgress(stderr, o.quiet)
 	var results []*sim.Result

@@ -54,7 +54,7 @@ func writeFile(t *testing.T, file, text string) {
 	}
 }
 
-// recorder plays scenarios as told, and keeps what it was asked to play.
+// recorder runs scenarios as told, and keeps what it was asked to run.
 type recorder struct {
 	verdicts map[string]string // by name; PASS for others
 	stop     func()            // called in the middle of the first scenario
@@ -136,7 +136,7 @@ func TestSimTellsAllBadWordsAtOnceAndRunsNothing(t *testing.T) {
 			var r recorder
 			code, out, errs := r.sim(t, c.args)
 			if code != 64 || out != "" || len(r.names) > 0 {
-				t.Errorf("exit %d, %q on standard output, played %q", code, out, r.names)
+				t.Errorf("exit %d, %q on standard output, run %q", code, out, r.names)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(errs, "abate sim: "+want) {
@@ -157,7 +157,7 @@ func TestSimTellsAllMistakesOfAllFilesAndRunsNothing(t *testing.T) {
 	var r recorder
 	code, out, errs := r.sim(t, "good.yaml --seeds none worse.yaml bad.yaml")
 	if code != 64 || out != "" || len(r.names) > 0 {
-		t.Errorf("exit %d, %q, played %q", code, out, r.names)
+		t.Errorf("exit %d, %q, run %q", code, out, r.names)
 	}
 	for _, want := range []string{"\nbad.yaml:2:1: ", "\nbad.yaml:3:15: ", "\nworse.yaml:1:7: ", "abate sim: --seeds: ",
 		"abate sim: nothing was run; "} {
@@ -199,7 +199,7 @@ func TestSimExitCodeIsTheWorstVerdict(t *testing.T) {
 		r := recorder{verdicts: map[string]string{"a": c.a, "b": c.b}}
 		code, out, errs := r.sim(t, "a.yaml b.yaml")
 		if code != c.want || len(r.names) != 2 || out == "" {
-			t.Errorf("%s and %s: exit %d, want %d; played %q", c.a, c.b, code, c.want, r.names)
+			t.Errorf("%s and %s: exit %d, want %d; run %q", c.a, c.b, code, c.want, r.names)
 		}
 		if strings.Contains(errs, "100 GB") != (c.want == 64) {
 			t.Errorf("%s and %s: %q", c.a, c.b, errs)
@@ -261,7 +261,7 @@ func TestSimPlaysAFolderInOrderAndEachFileOnce(t *testing.T) {
 	var r recorder
 	code, out, errs := r.sim(t, "x.yaml d ./d/b.yaml x.yaml")
 	if code != 0 || !slices.Equal(r.names, []string{"x", "a", "b"}) || errs != "" {
-		t.Errorf("exit %d, played %q, %s", code, r.names, errs)
+		t.Errorf("exit %d, run %q, %s", code, r.names, errs)
 	}
 	if !strings.Contains(out, "\n3 scenarios; variants: 6 passed\n") {
 		t.Errorf("the overview:\n%s", out)
@@ -275,7 +275,7 @@ func TestSimLeavesOutScenariosWithoutTheVariant(t *testing.T) {
 	code, _, errs := r.sim(t, "--variant retrying b.yaml a.yaml")
 	if code != 0 || !slices.Equal(r.names, []string{"a"}) ||
 		!strings.Contains(errs, "b.yaml has none of the variants asked for; it is left out") {
-		t.Errorf("exit %d, played %q, %s", code, r.names, errs)
+		t.Errorf("exit %d, run %q, %s", code, r.names, errs)
 	}
 }
 
@@ -354,7 +354,7 @@ func TestSimFindsOutputsThatCannotBeWrittenBeforeItRuns(t *testing.T) {
 		var r recorder
 		code, out, errs := r.sim(t, c.args)
 		if code != 74 || out != "" || len(r.names) > 0 {
-			t.Errorf("%s: exit %d, %q, played %q", c.args, code, out, r.names)
+			t.Errorf("%s: exit %d, %q, run %q", c.args, code, out, r.names)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(errs, want) {
@@ -477,7 +477,7 @@ func TestInterruptedSimPrintsWhatIsKnown(t *testing.T) {
 	code := simulate(ctx, r.run, strings.Fields("a.yaml b.yaml c.yaml --json all.json"), &out, &errs)
 	if code != summary.ExitInterrupted || len(r.names) != 1 ||
 		!strings.Contains(errs.String(), "stopped; nothing is known of b.yaml, c.yaml") {
-		t.Errorf("exit %d, played %q, %s", code, r.names, errs.String())
+		t.Errorf("exit %d, run %q, %s", code, r.names, errs.String())
 	}
 	if !strings.Contains(out.String(), "stopped before the end") {
 		t.Errorf("standard output:\n%s", out.String())
@@ -494,7 +494,7 @@ func TestSimExplainsWithoutRunning(t *testing.T) {
 	var r recorder
 	code, out, errs := r.sim(t, "a.yaml --explain --variant retrying")
 	if code != 0 || errs != "" || len(r.names) > 0 {
-		t.Fatalf("exit %d, %s, played %q", code, errs, r.names)
+		t.Fatalf("exit %d, %s, run %q", code, errs, r.names)
 	}
 	for _, want := range []string{"Variant retrying", "policy of shop -> db:", "maxRetries: 3", "a run is about ",
 		"Not modelled", "amplification(service"} {

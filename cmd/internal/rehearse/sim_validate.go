@@ -12,7 +12,7 @@ import (
 	"github.com/abate-go/abate/sim/validation"
 )
 
-// validator plays the suite of published numbers: validation.Run.
+// validator runs the suite of published numbers: validation.Run.
 type validator func(ctx context.Context, progress func(done, of int)) ([]validation.Row, error)
 
 // validate runs "abate sim --validate": exit code 0 if all published numbers fit, else 1.

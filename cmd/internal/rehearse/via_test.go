@@ -43,7 +43,7 @@ variants:
     expect: [amplification(pay) < 1.5]
 `
 
-// drillAct plays one act of a scenario through proxies.
+// drillAct runs one act of a scenario through proxies.
 func drillAct(t *testing.T, file, act string) (found httpdrill.ActResult) {
 	code, stdout, stderr := runDrill(t.Context(), file, "--via", "proxy", "--act", act, "--json", "--quiet")
 	var result httpdrill.Result
@@ -55,7 +55,7 @@ func drillAct(t *testing.T, file, act string) (found httpdrill.ActResult) {
 		t.Errorf("%s: exit code %d, passed %v", act, code, result.Passed)
 	}
 	if notes := strings.Join(result.Setup.Notes, "\n"); !strings.Contains(notes, "an abate proxy of its own") {
-		t.Errorf("%s: the notes do not say what was played: %q", act, notes)
+		t.Errorf("%s: the notes do not say what was run: %q", act, notes)
 	}
 	return result.Acts[0]
 }

@@ -64,7 +64,7 @@ func TestLayersShareTheirAttemptsOverRealSocketsToo(t *testing.T) {
 		return // it takes seconds
 	}
 	s := read(t, chain)
-	c := playing(t, s, "each", "nearest", "edge", "naive-shop", "naive-service")
+	c := drillOf(t, s, "each", "nearest", "edge", "naive-shop", "naive-service")
 	r, err := httpdrill.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ type Comparison struct {
 	Agrees bool `json:"agrees"`
 }
 
-// ActComparison is one act, once played and many times simulated.
+// ActComparison is one act, once run and many times simulated.
 type ActComparison struct {
 	Act          string     `json:"act"`
 	Rows         []Compared `json:"rows"`
@@ -56,7 +56,7 @@ type Compared struct {
 	Difference *float64 `json:"difference"`
 }
 
-// Compare simulates what was played, under seeds counted up from c.Seed, and adds the comparison to r, the result of c.
+// Compare simulates what was run, under seeds counted up from c.Seed, and adds the comparison to r, the result of c.
 // The error is that of ctx, or of a scenario that cannot be simulated.
 func (c Config) Compare(ctx context.Context, r *Result) error {
 	all := &Comparison{Runs: CompareRuns, Agrees: true}
@@ -109,13 +109,13 @@ func (c Config) simulate(ctx context.Context, v *scenario.Variant, runs int) ([]
 }
 
 // compare sets one run beside many.
-func compare(act string, played Numbers, runs []Numbers) ActComparison {
-	c := ActComparison{Act: act, Drill: verdictOf(played.Recovered())}
+func compare(act string, drilled Numbers, runs []Numbers) ActComparison {
+	c := ActComparison{Act: act, Drill: verdictOf(drilled.Recovered())}
 	c.Recovered = shareOf(runs, (*Numbers).Recovered)
 	c.Simulation = verdictOf(c.Recovered > 0.5)
 	c.SameVerdict = c.Drill == c.Simulation
 	add := func(name, unit string, of func(*Numbers) float64) *Compared {
-		c.Rows = append(c.Rows, comparedOf(name, unit, played, runs, of))
+		c.Rows = append(c.Rows, comparedOf(name, unit, drilled, runs, of))
 		return &c.Rows[len(c.Rows)-1]
 	}
 	add("requests offered", "", func(n *Numbers) float64 { return n.Offered })
@@ -158,13 +158,13 @@ func verdictOf(recovered bool) string {
 	return "never"
 }
 
-func comparedOf(name, unit string, played Numbers, runs []Numbers, of func(*Numbers) float64) Compared {
+func comparedOf(name, unit string, drilled Numbers, runs []Numbers, of func(*Numbers) float64) Compared {
 	values := make([]float64, len(runs))
 	for i := range runs {
 		values[i] = of(&runs[i])
 	}
 	s := expect.NewSample(values)
-	c := Compared{Name: name, Unit: unit, Drill: known(of(&played)), P05: known(s.Quantile(0.05)),
+	c := Compared{Name: name, Unit: unit, Drill: known(of(&drilled)), P05: known(s.Quantile(0.05)),
 		Median: known(s.Quantile(0.5)), P95: known(s.Quantile(0.95))}
 	if c.Drill == nil || c.Median == nil {
 		return c

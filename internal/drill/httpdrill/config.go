@@ -14,8 +14,8 @@ import (
 
 // Config is one drill. Default returns one that shows a storm.
 type Config struct {
-	Scenario *scenario.Scenario // what is played; see Problems for which scenarios can be
-	Acts     []string           // the variants to play, in this order
+	Scenario *scenario.Scenario // what is run; see Problems for which scenarios can be
+	Acts     []string           // the variants to run, in this order
 	Seed     uint64             // of arrivals and service times; the first seed of the simulation it is compared with
 	// the file that the policy of Guarded was taken from instead of the scenario; empty for none
 	Policy string
@@ -60,7 +60,7 @@ func Default() Config {
 	return New(s)
 }
 
-// New returns the drill that plays all variants of a scenario.
+// New returns the drill that runs all variants of a scenario.
 func New(s *scenario.Scenario) Config {
 	c := Config{Scenario: s, Seed: 1}
 	for i := range s.Variants {
@@ -87,7 +87,7 @@ func (c Config) variant(name string) *scenario.Variant {
 	return nil
 }
 
-// cast is who plays in an act. It can only be had of a scenario without Problems.
+// cast is who takes part in an act. It can only be had of a scenario without Problems.
 type cast struct {
 	variant  *scenario.Variant
 	fleet    *scenario.Fleet
@@ -213,7 +213,7 @@ func (c Config) Notes() []string {
 			"the act", c.ViaName)
 	}
 	if c.unlisted {
-		add("%s does not list %s, so its defaults are played", c.Policy, c.cast(c.Guarded()).service().Name)
+		add("%s does not list %s, so its defaults apply", c.Policy, c.cast(c.Guarded()).service().Name)
 	}
 	return found
 }

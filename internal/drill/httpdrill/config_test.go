@@ -47,50 +47,50 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 		want     string
 	}{
 		{"a poll of users", "rate: 40, arrivals: jittered", "users: 40, think: 1s",
-			"clients.shop: the drill plays an open loop with a rate; use abate sim"},
+			"clients.shop: the drill supports an open loop with a rate; use abate sim"},
 		{"a curve", "rate: 40, arrivals: jittered", "curve: [{at: 0s, rate: 40}]",
-			"clients.shop.curve: the drill plays a constant rate"},
+			"clients.shop.curve: the drill supports a constant rate"},
 		{"a daily shape", "rate: 40,", "rate: 40, daily: {swing: 40%},",
-			"clients.shop.daily: the drill plays a constant rate"},
-		{"a high rate", "rate: 40,", "rate: 40000,", "clients.shop.rate: 4e+04 is out of range; the drill plays 20 to 5000 " +
-			"requests per second"},
+			"clients.shop.daily: the drill supports a constant rate"},
+		{"a high rate", "rate: 40,", "rate: 40000,", "clients.shop.rate: 4e+04 is out of range; the drill supports " +
+			"20 to 5000 requests per second"},
 		{"a low rate", "rate: 40,", "rate: 4,", "clients.shop.rate: 4 is out of range"},
 		{"many instances", "instances: 10", "instances: 10000",
-			"clients.shop.instances: 10000 is out of range; the drill plays at most 1000"},
-		{"two fleets", "clients: {", "clients: {b: {rate: 40, calls: [pay]}, ", "clients: 2 fleets; the drill plays one"},
+			"clients.shop.instances: 10000 is out of range; the drill supports at most 1000"},
+		{"two fleets", "clients: {", "clients: {b: {rate: 40, calls: [pay]}, ", "clients: 2 fleets; the drill supports one"},
 		{"a slow network", "calls: [pay]", "calls: [{to: pay, latency: 5ms}]",
-			"clients.shop.calls.pay.latency: the drill plays this machine's own network"},
+			"clients.shop.calls.pay.latency: the drill supports this machine's own network"},
 		{"many calls", "calls: [pay]", "calls: [{to: pay, times: 3}]",
-			"clients.shop.calls.pay: the drill plays one call per request"},
+			"clients.shop.calls.pay: the drill supports one call per request"},
 		{"some calls", "calls: [db]", "calls: [{to: db, share: 50%}]",
-			"services.pay.calls.db: the drill plays one call per request"},
+			"services.pay.calls.db: the drill supports one call per request"},
 		{"optional calls", "calls: [db]", "calls: [{to: db, optional: true}]",
-			"services.pay.calls.db.optional: the drill plays calls that the request needs"},
+			"services.pay.calls.db.optional: the drill supports calls that the request needs"},
 		{"a pool", "calls: [db]", "calls: [{to: db, pool: 3}]",
-			"services.pay.calls.db.pool: the drill plays connections without a limit"},
+			"services.pay.calls.db.pool: the drill supports connections without a limit"},
 		{"replicas", "workers: 3,", "workers: 3, replicas: 2,",
-			"services.pay.replicas: the drill plays one replica of each service"},
+			"services.pay.replicas: the drill supports one replica of each service"},
 		{"a service that gets slower", "workers: 3,", "workers: 3, slowsDown: 0.1,", "services.pay.slowsDown: "},
 		{"an endless queue", "queue: {limit: 150}, ", "",
-			"services.pay.queue: the drill plays a queue with a limit of at most 1000000, or none"},
+			"services.pay.queue: the drill supports a queue with a limit of at most 1000000, or none"},
 		{"a queue bounded by work", "{limit: 150}", "{work: 1s}", "services.pay.queue"},
 		{"a silent queue", "{limit: 150}", "{limit: 150, whenFull: silence}", "services.pay.queue.whenFull: "},
 		{"the newest first", "{limit: 150}", "{limit: 150, order: lifo}", "services.pay.queue.order: "},
 		{"deadlines", "{limit: 150}", "{limit: 150, dropExpired: true}", "services.pay.queue.dropExpired: "},
 		{"consumers", "rate: 40,", "rate: 40, topic: {partitions: 40},",
-			"clients.shop.topic: the drill plays callers, not consumers; abate drill kafka plays those"},
+			"clients.shop.topic: the drill supports callers, not consumers; abate drill kafka runs those"},
 		{"a lock", "workers: 3,", "workers: 3, optimisticLock: true,", "services.pay.optimisticLock: "},
 		{"half a second of Retry-After", "workers: 3,", "workers: 3, retryAfter: 1500ms,",
-			"services.pay.retryAfter: the drill plays whole seconds"},
+			"services.pay.retryAfter: the drill supports whole seconds"},
 		{"no workers", "workers: 3, serviceTime: 50ms, queue: {limit: 150}", "serviceTime: 50ms", "services.pay.workers: "},
 		{"workers behind", "db: {}", "db: {workers: 3, serviceTime: 1ms}", "services.db.workers: "},
 		{"a chain", "db: {}", "db: {calls: [x]}\n  x: {}",
-			"services: 3; the drill plays the service that the clients call and at most one behind it"},
+			"services: 3; the drill supports the service that the clients call and at most one behind it"},
 		{"another fault", "outage: db, mode: blackhole", "loss: db, rate: 50%",
-			"faults[0]: loss of db: the drill plays outage, slowdown and errors of a service"},
+			"faults[0]: loss of db: the drill supports outage, slowdown and errors of a service"},
 		{"no time before", "at: 1s", "at: 200ms", "faults: 200ms before the first; the drill needs at least 1s"},
 		{"no time after", "for: 1500ms", "for: 2500ms", "faults: 1s after the last; the drill needs at least 2s"},
-		{"an hour", "duration: 4500ms", "duration: 1h", "duration: 1h0m0s is out of range; the drill plays at most 10m0s"},
+		{"an hour", "duration: 4500ms", "duration: 1h", "duration: 1h0m0s is out of range; the drill supports at most 10m0s"},
 		{"a long warm-up", "warmUp: 200ms", "warmUp: 5m", "warmUp: 5m0s is out of range"},
 		{"a long drain", "drain: 300ms", "drain: 5m", "model.drain: 5m0s is out of range"},
 		{"cancellation", "drain: 300ms", "drain: 300ms, cancellation: propagates", "model.cancellation: "},
@@ -104,18 +104,18 @@ func TestTheDrillRefusesWhatItDoesNotPlay(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := playing(t, read(t, small, tt.from, tt.to))
+			c := drillOf(t, read(t, small, tt.from, tt.to))
 			found := c.Problems()
 			if !slices.ContainsFunc(found, func(p string) bool { return strings.HasPrefix(p, "small.yaml: "+tt.want) }) {
 				t.Errorf("problems %q, want one that begins %q", found, tt.want)
 			}
 			if _, err := httpdrill.Run(t.Context(), c); err == nil {
-				t.Error("Run played it")
+				t.Error("Run accepted it")
 			}
 		})
 	}
-	if found := playing(t, read(t, small)).Problems(); len(found) > 0 {
-		t.Errorf("problems of what it does play: %q", found)
+	if found := drillOf(t, read(t, small)).Problems(); len(found) > 0 {
+		t.Errorf("problems of what it does run: %q", found)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestScaledScenariosAreRefused(t *testing.T) {
 	s := read(t, small)
 	s.Scale = 2
 	if found := httpdrill.New(s).Problems(); len(found) != 1 ||
-		!strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill plays everything at full size") {
+		!strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill supports everything at full size") {
 		t.Errorf("problems %q", found)
 	}
 }
@@ -132,7 +132,7 @@ func TestAllProblemsAreFoundAtOnce(t *testing.T) {
 	s := read(t, small)
 	s.Services[0].Replicas, s.Services[0].OptimisticLock, s.Clients[0].Instances, s.Duration, s.Faults = 3, true, 1e6,
 		time.Hour, nil
-	found := playing(t, s).Problems()
+	found := drillOf(t, s).Problems()
 	if len(found) != 5 {
 		t.Errorf("%d problems, want 5: %q", len(found), found)
 	}
@@ -207,7 +207,7 @@ func TestChangesReachTheScenario(t *testing.T) {
 }
 
 func TestWithinIsExpectedOfTheGuardedActAlone(t *testing.T) {
-	c := playing(t, read(t, small))
+	c := drillOf(t, read(t, small))
 	if found := c.Change(httpdrill.Changes{Within: ptr(time.Second)}); len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -219,7 +219,7 @@ func TestWithinIsExpectedOfTheGuardedActAlone(t *testing.T) {
 
 func TestMomentsOfSeveralFaultsAreNotChanged(t *testing.T) {
 	s := read(t, small, "mode: blackhole}", "mode: blackhole}\n  - {at: 1500ms, for: 1s, errors: pay, rate: 10%}")
-	c := playing(t, s)
+	c := drillOf(t, s)
 	found := c.Change(httpdrill.Changes{Outage: ptr(time.Second)})
 	if len(found) != 1 || found[0] != "--outage: the scenario has 2 faults, not one; change it there" {
 		t.Errorf("problems %q", found)

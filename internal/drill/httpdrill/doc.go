@@ -10,7 +10,7 @@
 //
 // # Reading order
 //
-// config.go (what is run) → playable.go (what can be) → drill.go (Run, and what an act does) → server.go and faults.go
+// config.go (what is run) → supported.go (what can be) → drill.go (Run, and what an act does) → server.go and faults.go
 // (capacity, queue, what breaks) → gate.go (what may stand in front of it) → clients.go and callers.go (load, guards) →
 // recorder.go (what happened when) → measure.go and result.go with report.go and verdict.go (what people and machines
 // read) → compare.go.

@@ -55,7 +55,7 @@ type act struct {
 	record  *Recorder
 	since   func() time.Duration
 	calls   *calls
-	played  time.Duration // how far the load came
+	reached time.Duration // how far the load came
 	cpu     time.Duration // what this process had used when the load began
 	cores   float64       // what it used while the load ran
 }
@@ -144,9 +144,9 @@ func (a *act) frontService() scenario.Service {
 	return s
 }
 
-// Turns are the begins and ends of all faults.
-func (a *act) Turns() []drill.Turn {
-	var all []drill.Turn
+// Events are the begins and ends of all faults.
+func (a *act) Events() []drill.Event {
+	var all []drill.Event
 	faults := a.config.Scenario.Faults
 	for i := range faults {
 		f := &faults[i]
@@ -154,8 +154,8 @@ func (a *act) Turns() []drill.Turn {
 		for n, server := range a.servers {
 			if a.services[n].Name == target {
 				all = append(all,
-					drill.Turn{At: f.At, Do: func() error { server.Break(f); return nil }},
-					drill.Turn{At: f.At + f.For, Do: func() error { return server.Fix(f) }})
+					drill.Event{At: f.At, Do: func() error { server.Break(f); return nil }},
+					drill.Event{At: f.At + f.For, Do: func() error { return server.Fix(f) }})
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (a *act) Load(ctx context.Context) error {
 	load.Go(func() { a.sample(over) })
 	drill.Sleep(s.Duration-a.since(), ctx.Done())
 	close(over)
-	a.played = min(a.since(), s.Duration)
+	a.reached = min(a.since(), s.Duration)
 	load.Wait()
 	return nil
 }
@@ -218,7 +218,7 @@ func (a *act) progress(at time.Duration) Progress {
 
 // result is what came of an act that is torn down.
 func (a *act) result() ActResult {
-	r := a.config.actResult(a.cast, a.record, a.played)
+	r := a.config.actResult(a.cast, a.record, a.reached)
 	r.CPU = a.cores
 	return r
 }

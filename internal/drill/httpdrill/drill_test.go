@@ -43,7 +43,7 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 		reports atomic.Int32
 	)
 	for _, name := range []string{"storm", "guarded"} {
-		c := playing(t, read(t, small), name)
+		c := drillOf(t, read(t, small), name)
 		c.Progress = func(p httpdrill.Progress) {
 			if p.Act != name || p.Elapsed%time.Second != 0 || p.Elapsed > c.Scenario.Duration ||
 				p.Trouble != (p.Elapsed == 2*time.Second) {
@@ -63,7 +63,7 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	}
 	var hasty, patient httpdrill.Result
 	both.Go(func() {
-		c := playing(t, read(t, small, "outage: db", "outage: pay",
+		c := drillOf(t, read(t, small, "outage: db", "outage: pay",
 			"defaults: {attemptTimeout: 300ms, maxRetries: 3, retryBudget", "defaults: {maxRetries: 3, retryBudget"), "guarded")
 		var err error
 		if patient, err = httpdrill.Run(t.Context(), c); err != nil {
@@ -71,7 +71,7 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 		}
 	})
 	both.Go(func() {
-		c := playing(t, read(t, small, "instances: 10,", "instances: 10, patience: 20ms,"), "guarded")
+		c := drillOf(t, read(t, small, "instances: 10,", "instances: 10, patience: 20ms,"), "guarded")
 		var err error
 		if hasty, err = httpdrill.Run(t.Context(), c); err != nil {
 			t.Error(err)
@@ -87,7 +87,7 @@ func TestDrillPlaysOverRealSockets(t *testing.T) {
 	}
 	for name, r := range results {
 		if r.Interrupted || len(r.Acts) != 1 || r.Acts[0].Act != name || !r.Acts[0].Complete {
-			t.Fatalf("%s: not played to the end: %+v", name, r)
+			t.Fatalf("%s: not run to the end: %+v", name, r)
 		}
 		consistent(t, &r.Acts[0])
 	}
@@ -171,7 +171,7 @@ func TestInterruptedDrillStopsAtOnceAndTellsWhatItKnows(t *testing.T) {
 		both.Go(func() {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			c := playing(t, read(t, small, "duration: 4500ms", "duration: 9m", "for: 1500ms", "for: 5m"), name, "guarded")
+			c := drillOf(t, read(t, small, "duration: 4500ms", "duration: 9m", "for: 1500ms", "for: 5m"), name, "guarded")
 			c.Progress = func(p httpdrill.Progress) {
 				if p.Trouble {
 					interrupt()

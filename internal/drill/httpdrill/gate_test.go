@@ -29,7 +29,7 @@ func TestAGateStandsBeforeTheRealServiceToo(t *testing.T) {
 	if testing.Short() {
 		return // it takes seconds
 	}
-	r, err := httpdrill.Run(t.Context(), playing(t, read(t, gated)))
+	r, err := httpdrill.Run(t.Context(), drillOf(t, read(t, gated)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNaiveClientsHearNothing(t *testing.T) {
 	}
 	ended := make(map[string]float64)
 	for name, say := range map[string]string{"naive": "naive: true", "heeding": "naive: false"} {
-		r, err := httpdrill.Run(t.Context(), playing(t, read(t, gated, append(closed, "naive: true", say)...)))
+		r, err := httpdrill.Run(t.Context(), drillOf(t, read(t, gated, append(closed, "naive: true", say)...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,17 +83,17 @@ func TestNaiveClientsHearNothing(t *testing.T) {
 
 func TestWhatAGateCannotBePlayedWith(t *testing.T) {
 	for want, change := range map[string][]string{
-		"shed.cpu: the drill plays gates that do not look at the processor": {"noQueue: true", "noQueue: true, cpu: 0.9"},
-		"priority: the drill plays calls that say no priority":              {"naive: true", "priority: SHEDDABLE"},
+		"shed.cpu: the drill supports gates that do not look at the processor": {"noQueue: true", "noQueue: true, cpu: 0.9"},
+		"priority: the drill supports calls that say no priority":              {"naive: true", "priority: SHEDDABLE"},
 	} {
-		if got := strings.Join(playing(t, read(t, gated, change...)).Problems(), "\n"); !strings.Contains(got, want) {
+		if got := strings.Join(drillOf(t, read(t, gated, change...)).Problems(), "\n"); !strings.Contains(got, want) {
 			t.Errorf("problems %q, want %q", got, want)
 		}
 	}
-	c := playing(t, read(t, gated))
+	c := drillOf(t, read(t, gated))
 	var started atomic.Int32
 	c.Via = forwarder(t, &started)
-	if got := strings.Join(c.Problems(), "\n"); !strings.Contains(got, "play it without --via") {
+	if got := strings.Join(c.Problems(), "\n"); !strings.Contains(got, "run it without --via") {
 		t.Errorf("problems %q", got)
 	}
 }

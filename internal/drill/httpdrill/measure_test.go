@@ -22,16 +22,16 @@ import (
 // begun is the time of an act that begins.
 func begun() time.Duration { return 0 }
 
-// quiet is a recorder of the built-in guarded act, and who plays in it.
+// quiet is a recorder of the built-in guarded act, and who takes part in it.
 func quiet() (Config, cast, *Recorder) {
 	c := Default()
 	v := c.Guarded()
 	return c, c.cast(v), NewRecorder(c.Scenario, v, 1, begun)
 }
 
-// played records an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after
+// recorded makes an act of 100 requests/s: all are answered, but none during the outage and for a while, back, after
 // it. Each request that fails has cost so many attempts.
-func played(name string, back time.Duration, attempts int, failing engine.EndKind) ActResult {
+func recorded(name string, back time.Duration, attempts int, failing engine.EndKind) ActResult {
 	c := Default()
 	by := c.cast(c.variant(name))
 	r := NewRecorder(c.Scenario, by.variant, 1, begun)
@@ -58,8 +58,8 @@ func played(name string, back time.Duration, attempts int, failing engine.EndKin
 }
 
 func TestActResultAddsUp(t *testing.T) {
-	u, g := played("unguarded", time.Hour, 5, engine.TimedOut),
-		played("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen)
+	u, g := recorded("unguarded", time.Hour, 5, engine.TimedOut),
+		recorded("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen)
 	if u.Offered != 2300 || u.Attempts != 400+5*1900 || u.PerOffered != 9900./2300 || u.PerSent != u.PerOffered {
 		t.Errorf("unguarded: %d offered, %d attempts, amplification %v", u.Offered, u.Attempts, u.PerOffered)
 	}
@@ -91,11 +91,11 @@ func TestActResultAddsUp(t *testing.T) {
 }
 
 func TestALateRecoveryIsNotAsExpected(t *testing.T) {
-	if a := played("guarded", 6*time.Second, 0, engine.CircuitOpen); !a.Recovered() || *a.RecoverySeconds != 6 ||
+	if a := recorded("guarded", 6*time.Second, 0, engine.CircuitOpen); !a.Recovered() || *a.RecoverySeconds != 6 ||
 		a.passed() {
 		t.Errorf("recovered after %v, passed %v", a.RecoverySeconds, a.passed())
 	}
-	if a := played("guarded", time.Hour, 0, engine.CircuitOpen); a.Recovered() || a.passed() ||
+	if a := recorded("guarded", time.Hour, 0, engine.CircuitOpen); a.Recovered() || a.passed() ||
 		a.Expectations[1].Value != nil {
 		t.Errorf("recovered %v, passed %v, expected %+v", a.Recovered(), a.passed(), a.Expectations)
 	}

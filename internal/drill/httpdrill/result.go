@@ -27,7 +27,7 @@ type Result struct {
 	Comparison *Comparison `json:"comparison,omitempty"`
 }
 
-// Setup is what was played.
+// Setup is what was run.
 type Setup struct {
 	Scenario         string   `json:"scenario"`
 	Seed             uint64   `json:"seed"`
@@ -79,7 +79,7 @@ type ActResult struct {
 	numbers Numbers
 }
 
-// Setting is what an act is played with.
+// Setting is what an act is run with.
 type Setting struct {
 	Policy            string  `json:"policy"` // where it is from
 	Service           string  `json:"service"`
@@ -226,8 +226,8 @@ func (c Config) policyName(v *scenario.Variant) string {
 	return fmt.Sprintf("%s in %s", v.Name, c.Scenario.File)
 }
 
-// actResult makes the result of an act out of its record; played is how far the act came.
-func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult {
+// actResult makes the result of an act out of its record; reached is how far the act came.
+func (c Config) actResult(by cast, r *Recorder, reached time.Duration) ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record := r.record
@@ -236,7 +236,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 	a := ActResult{
 		Act:            by.variant.Name,
 		ShowsStorm:     c.showsStorm(by.variant),
-		Complete:       played >= record.Duration,
+		Complete:       reached >= record.Duration,
 		Setting:        c.setting(by),
 		Offered:        int(n.Offered),
 		Attempts:       int(n.Attempts),
@@ -264,7 +264,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 	}
 	bounds := [...]time.Duration{0, record.Begin, record.End, record.Duration}
 	for w := range windows {
-		if from, to := bounds[w], min(bounds[w+1], played); to > from {
+		if from, to := bounds[w], min(bounds[w+1], reached); to > from {
 			p := phaseResult(record, service, engine.Window(w), from, to)
 			p.AnsweredP50, p.AnsweredP99 = latency(0.5, windows[w]), latency(0.99, windows[w])
 			p.MemoryBytes = r.memory[w]
@@ -278,7 +278,7 @@ func (c Config) actResult(by cast, r *Recorder, played time.Duration) ActResult 
 			a.Expectations = append(a.Expectations, drill.Expected{Text: x.Text, Held: x.Holds(v), Value: known(v)})
 		}
 	}
-	a.series(record, service, columnWidth(record.Duration), played)
+	a.series(record, service, columnWidth(record.Duration), reached)
 	return a
 }
 
@@ -307,11 +307,11 @@ func phaseResult(r *engine.Record, s *engine.ServiceRecord, w engine.Window, fro
 	}
 }
 
-// series fills in the columns of the plot up to where the act was played.
-func (a *ActResult) series(r *engine.Record, s *engine.ServiceRecord, width, played time.Duration) {
+// series fills in the columns of the plot up to where the act was run.
+func (a *ActResult) series(r *engine.Record, s *engine.ServiceRecord, width, reached time.Duration) {
 	f, per := &r.Fleets[0], int(width/r.Bin)
 	a.BinSeconds = width.Seconds()
-	for i := 0; time.Duration(i)*width < played; i++ {
+	for i := 0; time.Duration(i)*width < reached; i++ {
 		from, to := i*per, (i+1)*per
 		a.Series = append(a.Series, SeriesBin{
 			AtSeconds: (time.Duration(i) * width).Seconds(),

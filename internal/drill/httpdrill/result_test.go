@@ -13,8 +13,8 @@ import (
 
 func twoActs() Result {
 	r := Result{Version: Version, Setup: Default().setup(), Acts: []ActResult{
-		played("unguarded", time.Hour, 5, engine.TimedOut),
-		played("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen),
+		recorded("unguarded", time.Hour, 5, engine.TimedOut),
+		recorded("guarded", 1500*time.Millisecond, 0, engine.CircuitOpen),
 	}}
 	r.Passed, r.Verdict = r.passed(), r.verdict()
 	return r

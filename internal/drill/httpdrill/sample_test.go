@@ -48,8 +48,8 @@ func read(t *testing.T, text string, oldnew ...string) *scenario.Scenario {
 	return s
 }
 
-// playing is the drill of such a scenario, or of some of its acts.
-func playing(t *testing.T, s *scenario.Scenario, acts ...string) httpdrill.Config {
+// drillOf is the drill of such a scenario, or of some of its acts.
+func drillOf(t *testing.T, s *scenario.Scenario, acts ...string) httpdrill.Config {
 	t.Helper()
 	c := httpdrill.New(s)
 	if acts != nil {

@@ -72,7 +72,7 @@ func TestClientsBehindAProxyAreCountedAsThoseWithAGuard(t *testing.T) {
 	}
 	var started atomic.Int32
 	// so many that a slow machine lets nobody wait for one
-	c := playing(t, read(t, small, "workers: 3", "workers: 30"), "guarded")
+	c := drillOf(t, read(t, small, "workers: 3", "workers: 30"), "guarded")
 	c.Via, c.ViaName = forwarder(t, &started), "a proxy of this test"
 	result, err := httpdrill.Run(t.Context(), c)
 	if err != nil {
@@ -97,6 +97,6 @@ func TestClientsBehindAProxyAreCountedAsThoseWithAGuard(t *testing.T) {
 			act.LateSeconds)
 	}
 	if notes := strings.Join(result.Setup.Notes, "\n"); !strings.Contains(notes, "a proxy of this test") {
-		t.Errorf("the notes do not say what was played: %q", notes)
+		t.Errorf("the notes do not say what was run: %q", notes)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/abate-go/abate/inbound"
 )
 
-// Watcher is shown what the guards and the gate of an act do while it is played: a page for people, metrics for a
+// Watcher is shown what the guards and the gate of an act do while it is run: a page for people, metrics for a
 // scraper. Its methods are those of abateadmin.Page and abateprom.Metrics.
 type Watcher interface {
 	Adjust(service string, p *abate.Policy)

@@ -193,7 +193,7 @@ func (h *try) drive() {
 			return
 		}
 		h.asking = false
-		h.machine.Told(task, sent, s.now, err, s.random.Float64())
+		h.machine.Record(task, sent, s.now, err, s.random.Float64())
 		h.drive()
 	})
 }

@@ -67,7 +67,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request) error {
 	defer done()
 	sample, targets := []sampled{}, map[string]int{}
 	replay.DryRun = true
-	replay.Tell = func(e *dlq.Entry, to, skip string) {
+	replay.Report = func(e *dlq.Entry, to, skip string) {
 		if skip == "" {
 			targets[to]++
 		}

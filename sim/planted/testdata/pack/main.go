@@ -1,4 +1,4 @@
-// The pack plays a handful of small storms and prints a hash of every run: what a bug in a policy has to change.
+// The pack runs a handful of small storms and prints a hash of every run: what a bug in a policy has to change.
 package main
 
 import (

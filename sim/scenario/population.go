@@ -13,14 +13,14 @@ import (
 	"github.com/abate-go/abate/sim/population"
 )
 
-// guardedClients is how many clients may each be played with all that a guard knows; larger fleets are crowds.
+// guardedClients is how many clients may each have all that a guard knows; larger fleets are populations.
 const guardedClients = 500_000
 
-// Crowd reports whether the scenario is one very large fleet without guards, for package population: a fleet names a
-// method, or has more than 500,000 users or requests.
-func (s *Scenario) Crowd() bool { return s.crowdFleet() != nil }
+// IsPopulation reports whether the scenario is one very large fleet without guards, for package population: a fleet
+// names a method, or has more than 500,000 users or requests.
+func (s *Scenario) IsPopulation() bool { return s.population() != nil }
 
-func (s *Scenario) crowdFleet() *Fleet {
+func (s *Scenario) population() *Fleet {
 	for i := range s.Clients {
 		if f := &s.Clients[i]; f.Method != "" || max(f.Users, f.Once) > guardedClients {
 			return f
@@ -29,13 +29,17 @@ func (s *Scenario) crowdFleet() *Fleet {
 	return nil
 }
 
-// crowd reports what a scenario with a very large fleet cannot have.
-func (c *checker) crowd() {
-	f := c.s.crowdFleet()
-	if f == nil {
-		return
-	}
-	const why = "a fleet this large is played by itself: it has no room for guards"
+// populationChecker looks at a scenario whose only fleet is a population.
+type populationChecker struct {
+	*inherited
+	s     *Scenario
+	fleet *Fleet
+}
+
+// check reports what a scenario with a very large fleet cannot have.
+func (c *populationChecker) check() {
+	f := c.fleet
+	const why = "a fleet this large runs by itself: it has no room for guards"
 	path := "clients." + f.Name
 	has := func(key string) bool { return c.Has(path + "." + key) }
 	c.obey("", []rule{
@@ -58,15 +62,15 @@ func (c *checker) crowd() {
 		}
 	}
 	for i := range c.s.Services {
-		c.crowdService("services", &c.s.Services[i])
+		c.service("services", &c.s.Services[i])
 	}
 	for i := range c.s.Variants {
-		c.crowdVariant(f, &c.s.Variants[i])
+		c.variant(&c.s.Variants[i])
 	}
-	c.crowdFaults()
-	c.crowdExpectations("expect", c.s.Expect)
+	c.faults()
+	c.expectations("expect", c.s.Expect)
 	for i := range c.s.Variants {
-		c.crowdExpectations("variants."+c.s.Variants[i].Name+".expect", c.s.Variants[i].Expect)
+		c.expectations("variants."+c.s.Variants[i].Name+".expect", c.s.Variants[i].Expect)
 	}
 	m := &c.s.Model
 	const problem = "has no effect on a very large fleet"
@@ -77,8 +81,8 @@ func (c *checker) crowd() {
 	})
 }
 
-// crowdExpectations reports measures that nobody counts in a crowd: they would read 0, or nothing.
-func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
+// expectations reports measures that nobody counts in a population: they would read 0, or nothing.
+func (c *populationChecker) expectations(path string, list []expect.Expectation) {
 	for i := range list {
 		if x := &list[i]; (x.Measure == "goodput" || x.Measure == "failures") && x.Window != expect.All {
 			c.Add(fmt.Sprintf("%s[%d]", path, i), "a very large fleet counts answers by their own time, not by that of their "+
@@ -93,8 +97,8 @@ func (c *checker) crowdExpectations(path string, list []expect.Expectation) {
 	}
 }
 
-// crowdService reports what the service of a very large fleet cannot have: it is a capacity and a line.
-func (c *checker) crowdService(prefix string, s *Service) {
+// service reports what the service of a very large fleet cannot have: it is a capacity and a line.
+func (c *populationChecker) service(prefix string, s *Service) {
 	plain := Service{
 		Name:        s.Name,
 		Replicas:    s.Replicas,
@@ -113,11 +117,12 @@ func (c *checker) crowdService(prefix string, s *Service) {
 	}
 }
 
-// crowdVariant reports what a variant cannot have.
-func (c *checker) crowdVariant(f *Fleet, v *Variant) {
+// variant reports what a variant cannot have.
+func (c *populationChecker) variant(v *Variant) {
+	f := c.fleet
 	path := "variants." + v.Name
 	for i := range v.Overrides {
-		c.crowdService(path+".services", &v.Overrides[i])
+		c.service(path+".services", &v.Overrides[i])
 	}
 	if len(v.Naive) > 0 {
 		c.Add(path+".naive", "a very large fleet has nobody behind it whom it could tell something", remove)
@@ -157,8 +162,8 @@ func unjoin(err error) []error {
 	return nil
 }
 
-// crowdFaults reports faults that a very large fleet does not know.
-func (c *checker) crowdFaults() {
+// faults reports faults that a very large fleet does not know.
+func (c *populationChecker) faults() {
 	for i := range c.s.Faults {
 		f := &c.s.Faults[i]
 		path := fmt.Sprintf("faults[%d]", i)

@@ -24,9 +24,9 @@ const (
 	mostDrain     = time.Minute
 )
 
-const notNaive = "what stands between these clients and the service is not naive; play it without --via"
+const notNaive = "what stands between these clients and the service is not naive; run it without --via"
 
-// problems collects what the drill cannot play.
+// problems collects what the drill cannot run.
 type problems struct {
 	file string
 	list []string
@@ -43,40 +43,40 @@ func (p *problems) refuse(ok bool, where, format string, args ...any) {
 	}
 }
 
-// plays adds a problem unless ok: that the drill plays something else.
-func (p *problems) plays(ok bool, where, what string) {
-	p.refuse(ok, where, "the drill plays %s; use abate sim", what)
+// supports adds a problem unless ok: that the drill supports something else.
+func (p *problems) supports(ok bool, where, what string) {
+	p.refuse(ok, where, "the drill supports %s; use abate sim", what)
 }
 
 // span adds a problem unless a length of time is in a range.
 func (p *problems) span(where string, d, low, high time.Duration) {
-	p.refuse(d >= low && d <= high, where, "%v is out of range; the drill plays %v to %v, in real time; use abate sim",
+	p.refuse(d >= low && d <= high, where, "%v is out of range; the drill supports %v to %v, in real time; use abate sim",
 		d, low, high)
 }
 
-// Problems returns everything about c that one machine cannot hold or the drill does not play, one sentence each that
+// Problems returns everything about c that one machine cannot hold or the drill does not run, one sentence each that
 // begins with the place in the scenario.
 func (c Config) Problems() []string {
 	s := c.Scenario
 	p := &problems{file: s.File}
-	p.refuse(s.Scale <= 1, "scale", "%d; the drill plays everything at full size; use abate sim", s.Scale)
+	p.refuse(s.Scale <= 1, "scale", "%d; the drill supports everything at full size; use abate sim", s.Scale)
 	p.span("warmUp", s.WarmUp, 0, time.Minute)
 	p.span("model.drain", s.Model.Drain, 0, mostDrain)
-	p.plays(s.Model.Cancellation != scenario.CancellationPropagates, "model.cancellation",
+	p.supports(s.Model.Cancellation != scenario.CancellationPropagates, "model.cancellation",
 		"services that do not notice when their caller leaves (ignored)")
-	p.plays(s.Model.ServiceTimeDrawn != scenario.DrawnOnArrival, "model.serviceTimeDrawn",
+	p.supports(s.Model.ServiceTimeDrawn != scenario.DrawnOnArrival, "model.serviceTimeDrawn",
 		"service times drawn when the work begins (start)")
 	for i := range s.Clients {
 		p.fleet(&s.Clients[i])
 	}
-	p.refuse(len(s.Clients) == 1, "clients", "%d fleets; the drill plays one; use abate sim", len(s.Clients))
+	p.refuse(len(s.Clients) == 1, "clients", "%d fleets; the drill supports one; use abate sim", len(s.Clients))
 	for i := range s.Variants {
 		v := &s.Variants[i]
 		all := s.ServicesOf(v)
 		p.services(s, all)
 		for k := range all {
 			gate, _ := v.ProtectionOf(all[k].Name)
-			p.plays(gate.Shed.CPU == 0, "variants."+v.Name+".policy.protect."+all[k].Name+".shed.cpu",
+			p.supports(gate.Shed.CPU == 0, "variants."+v.Name+".policy.protect."+all[k].Name+".shed.cpu",
 				"gates that do not look at the processor, which is not the simulated one")
 		}
 	}
@@ -103,18 +103,18 @@ func (c Config) Problems() []string {
 
 func (p *problems) fleet(f *scenario.Fleet) {
 	where := "clients." + f.Name
-	p.plays(f.Open() && f.Method == "", where, "an open loop with a rate")
-	p.refuse(!f.Consumes(), where+".topic", "the drill plays callers, not consumers; abate drill kafka plays those, "+
-		"abate sim plays this")
-	p.plays(len(f.Curve) == 0, where+".curve", "a constant rate")
-	p.plays(f.Daily.Swing == 0, where+".daily", "a constant rate")
+	p.supports(f.Open() && f.Method == "", where, "an open loop with a rate")
+	p.refuse(!f.Consumes(), where+".topic", "the drill supports callers, not consumers; abate drill kafka runs those, "+
+		"abate sim runs this")
+	p.supports(len(f.Curve) == 0, where+".curve", "a constant rate")
+	p.supports(f.Daily.Swing == 0, where+".daily", "a constant rate")
 	if f.Open() && len(f.Curve) == 0 {
 		p.refuse(f.Rate >= leastRate && f.Rate <= mostRate, where+".rate",
-			"%.4g is out of range; the drill plays %d to %d requests per second; use abate sim", f.Rate, leastRate, mostRate)
+			"%.4g is out of range; the drill supports %d to %d requests per second; use abate sim", f.Rate, leastRate, mostRate)
 	}
-	p.refuse(f.Instances <= mostInstances, where+".instances", "%d is out of range; the drill plays at most %d; use "+
+	p.refuse(f.Instances <= mostInstances, where+".instances", "%d is out of range; the drill supports at most %d; use "+
 		"abate sim", f.Instances, mostInstances)
-	p.refuse(len(f.Calls) == 1, where+".calls", "%d services; the drill plays clients that call one; use abate sim",
+	p.refuse(len(f.Calls) == 1, where+".calls", "%d services; the drill supports clients that call one; use abate sim",
 		len(f.Calls))
 	for i := range f.Calls {
 		p.call(where, &f.Calls[i])
@@ -123,11 +123,11 @@ func (p *problems) fleet(f *scenario.Fleet) {
 
 func (p *problems) call(where string, c *scenario.Call) {
 	where += ".calls." + c.To
-	p.plays(c.Times <= 1 && (c.Share == 0 || c.Share == 1), where, "one call per request")
-	p.plays(!c.Optional, where+".optional", "calls that the request needs")
-	p.plays(c.Latency.IsZero(), where+".latency", "this machine's own network, without latency")
-	p.plays(c.Pool == 0, where+".pool", "connections without a limit")
-	p.plays(c.Priority == "", where+".priority", "calls that say no priority")
+	p.supports(c.Times <= 1 && (c.Share == 0 || c.Share == 1), where, "one call per request")
+	p.supports(!c.Optional, where+".optional", "calls that the request needs")
+	p.supports(c.Latency.IsZero(), where+".latency", "this machine's own network, without latency")
+	p.supports(c.Pool == 0, where+".pool", "connections without a limit")
+	p.supports(c.Priority == "", where+".priority", "calls that say no priority")
 }
 
 // services checks that there is one service with workers, and at most one behind it.
@@ -136,7 +136,7 @@ func (p *problems) services(s *scenario.Scenario, all []scenario.Service) {
 	if len(s.Clients) == 1 && len(s.Clients[0].Calls) == 1 {
 		front = s.Clients[0].Calls[0].To
 	}
-	p.refuse(len(all) <= 2, "services", "%d; the drill plays the service that the clients call and at most one behind "+
+	p.refuse(len(all) <= 2, "services", "%d; the drill supports the service that the clients call and at most one behind "+
 		"it; use abate sim", len(all))
 	for i := range all {
 		x := &all[i]
@@ -146,13 +146,13 @@ func (p *problems) services(s *scenario.Scenario, all []scenario.Service) {
 		case front == "":
 		case x.Name == front:
 			p.refuse(x.Workers >= 1 && x.Workers <= mostWorkers, where+".workers",
-				"the drill plays 1 to %d workers in the service that the clients call; use abate sim", mostWorkers)
+				"the drill supports 1 to %d workers in the service that the clients call; use abate sim", mostWorkers)
 			p.refuse(x.Queue.None || x.Queue.Limit >= 1 && x.Queue.Limit <= mostPlaces, where+".queue",
-				"the drill plays a queue with a limit of at most %d, or none; use abate sim", mostPlaces)
-			p.refuse(len(x.Calls) <= 1, where+".calls", "%d services; the drill plays one; use abate sim", len(x.Calls))
+				"the drill supports a queue with a limit of at most %d, or none; use abate sim", mostPlaces)
+			p.refuse(len(x.Calls) <= 1, where+".calls", "%d services; the drill supports one; use abate sim", len(x.Calls))
 		default:
-			p.plays(x.Workers == 0, where+".workers", "a service without workers behind the one that the clients call")
-			p.plays(len(x.Calls) == 0, where+".calls", "one service behind the one that the clients call")
+			p.supports(x.Workers == 0, where+".workers", "a service without workers behind the one that the clients call")
+			p.supports(len(x.Calls) == 0, where+".calls", "one service behind the one that the clients call")
 		}
 		for k := range x.Calls {
 			p.call(where, &x.Calls[k])
@@ -162,17 +162,17 @@ func (p *problems) services(s *scenario.Scenario, all []scenario.Service) {
 
 func (p *problems) service(where string, x *scenario.Service) {
 	q := x.Queue
-	p.plays(x.Replicas <= 1, where+".replicas", "one replica of each service")
-	p.plays(x.SlowsDown == 0 && x.SlowsQueued == 0, where+".slowsDown", "service times that do not depend on the load")
-	p.plays(q.Work == 0, where+".queue.work", "a queue with a limit")
-	p.plays(q.WhenFull != scenario.SilenceWhenFull, where+".queue.whenFull",
+	p.supports(x.Replicas <= 1, where+".replicas", "one replica of each service")
+	p.supports(x.SlowsDown == 0 && x.SlowsQueued == 0, where+".slowsDown", "service times that do not depend on the load")
+	p.supports(q.Work == 0, where+".queue.work", "a queue with a limit")
+	p.supports(q.WhenFull != scenario.SilenceWhenFull, where+".queue.whenFull",
 		"a queue that answers an error when it is full")
-	p.plays(q.Order == "" || q.Order == scenario.FIFO, where+".queue.order", "a queue in order of arrival (fifo)")
-	p.plays(!q.DropExpired, where+".queue.dropExpired", "a queue that does not know when its callers give up")
-	p.plays(x.Connections.Max == 0 && x.Connections.Cost.IsZero(), where+".connections",
+	p.supports(q.Order == "" || q.Order == scenario.FIFO, where+".queue.order", "a queue in order of arrival (fifo)")
+	p.supports(!q.DropExpired, where+".queue.dropExpired", "a queue that does not know when its callers give up")
+	p.supports(x.Connections.Max == 0 && x.Connections.Cost.IsZero(), where+".connections",
 		"connections without a limit or a cost")
-	p.plays(!x.OptimisticLock, where+".optimisticLock", "requests that do not depend on each other")
-	p.plays(x.RetryAfter%time.Second == 0, where+".retryAfter", "whole seconds, which is all that HTTP can say")
+	p.supports(!x.OptimisticLock, where+".optimisticLock", "requests that do not depend on each other")
+	p.supports(x.RetryAfter%time.Second == 0, where+".retryAfter", "whole seconds, which is all that HTTP can say")
 }
 
 // faults checks what goes wrong, and that there is time before and after it.
@@ -182,10 +182,10 @@ func (p *problems) faults(s *scenario.Scenario) {
 		f := &s.Faults[i]
 		kind, target := f.Kind()
 		ok := kind == scenario.OutageFault || kind == scenario.SlowdownFault || kind == scenario.ErrorsFault
-		p.plays(ok, fmt.Sprintf("faults[%d]: %s of %s", i, kind, target), "outage, slowdown and errors of a service")
+		p.supports(ok, fmt.Sprintf("faults[%d]: %s of %s", i, kind, target), "outage, slowdown and errors of a service")
 	}
 	begin, end := s.Trouble()
-	p.refuse(s.Duration <= longest, "duration", "%v is out of range; the drill plays at most %v, in real time; use "+
+	p.refuse(s.Duration <= longest, "duration", "%v is out of range; the drill supports at most %v, in real time; use "+
 		"abate sim", s.Duration, longest)
 	if len(s.Faults) > 0 {
 		const real = "%v %s; the drill needs at least %v to measure what is normal and what comes back"
@@ -203,7 +203,7 @@ func (p *problems) size(a cast, s *scenario.Scenario) {
 	}
 	where := "clients." + a.fleet.Name + ".rate"
 	p.refuse(a.stormLoad() <= mostRate, where, "%.4g/s × %d attempts in %s is more than the %d attempts per second "+
-		"that the drill plays; use abate sim",
+		"that the drill supports; use abate sim",
 		a.fleet.Rate, a.clientPolicy().MaxRetries+1, a.variant.Name, mostRate)
 	p.refuse(a.fleet.Rate <= mostLoad*a.capacity(), where, "%.4g/s is more than nine tenths of what %s can do (%d "+
 		"workers / %v = %.4g/s): it would be in trouble without any fault; lower the rate or raise the workers",

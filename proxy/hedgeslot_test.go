@@ -10,7 +10,7 @@ import (
 
 // A hedge has the answer while the first copy still waits for a connection: the one that the answer holds. It must not
 // wait for that copy, which nobody limits here.
-func TestAHedgeThatHasWonDoesNotWaitForACopyWithoutABerth(t *testing.T) {
+func TestAHedgeThatHasWonDoesNotWaitForACopyWithoutASlot(t *testing.T) {
 	open := make(chan struct{})
 	s := upstream(t, func(c net.Conn, req string) {
 		if strings.HasPrefix(req, "POST") {
@@ -20,7 +20,7 @@ func TestAHedgeThatHasWonDoesNotWaitForACopyWithoutABerth(t *testing.T) {
 	})
 	r := start(t, single([]string{s.url}, noRetries, "attemptTimeout: 0s", "timeout: 0s",
 		"hedge: {delay: 10ms, maxHedges: 3}", "retryBudget: {disabled: true}"))
-	waiting := r.proxy.Berths(0) // the client's own is all
+	waiting := r.proxy.UpstreamSlots(0) // the client's own is all
 	c := h2c.client(t)
 	begin := func(method string) <-chan error {
 		done := make(chan error, 1)
@@ -38,7 +38,7 @@ func TestAHedgeThatHasWonDoesNotWaitForACopyWithoutABerth(t *testing.T) {
 		return done
 	}
 	posted := begin("POST")
-	eventually(t, "the berth is taken", func() bool { return len(s.seen()) == 1 })
+	eventually(t, "the slot is taken", func() bool { return len(s.seen()) == 1 })
 	got := begin("GET")
 	eventually(t, "all four copies wait", func() bool { return waiting() == 4 })
 	close(open)

@@ -11,7 +11,7 @@ import (
 const unguarded = "variants: {x: {policy: {defaults: {maxRetries: 5, retryBudget: {disabled: true}, circuitBreaker: " +
 	"{disabled: true}}}}}\n"
 
-func TestAVeryLargeFleetIsACrowd(t *testing.T) {
+func TestAVeryLargeFleetIsAPopulation(t *testing.T) {
 	for fleet, want := range map[string]bool{
 		"{users: 500_000, think: exponential 60s, calls: [db]}":            false,
 		"{users: 500_001, think: exponential 60s, calls: [db]}":            true,
@@ -22,18 +22,18 @@ func TestAVeryLargeFleetIsACrowd(t *testing.T) {
 	} {
 		s := parse(t, "duration: 1m\nclients: {f: "+fleet+"}\nservices: {db: {workers: 50, serviceTime: 10ms, queue: "+
 			"{limit: 10}}}\n"+unguarded)
-		if s.Crowd() != want {
-			t.Errorf("%s: %v", fleet, s.Crowd())
+		if s.IsPopulation() != want {
+			t.Errorf("%s: %v", fleet, s.IsPopulation())
 		}
 	}
 	if s := parse(t, "scale: 100\nduration: 1m\nclients: {f: {once: 1_000_000, within: 1m, calls: [db]}}\nservices: "+
-		"{db: {workers: 500, serviceTime: 10ms}}\n"); s.Crowd() {
+		"{db: {workers: 500, serviceTime: 10ms}}\n"); s.IsPopulation() {
 		t.Error("a scaled fleet is judged by its full size")
 	}
 }
 
-// The estimate has no look at the retries' delays, so it is above what package crowd counts.
-func TestACrowdIsNotLargerThanItsEstimate(t *testing.T) {
+// The estimate has no look at the retries' delays, so it is above what package population counts.
+func TestAPopulationIsNotLargerThanItsEstimate(t *testing.T) {
 	s := parse(t, "duration: 1m\nclients: {f: {once: 20000, within: 30s, method: exact, calls: [db]}}\nservices: {db: "+
 		"{workers: 50, serviceTime: 10ms, queue: {none: true}}}\n"+
 		"faults: [{at: 5s, for: 20s, outage: db, mode: refuse}]\n"+unguarded)
@@ -50,7 +50,7 @@ func TestACrowdIsNotLargerThanItsEstimate(t *testing.T) {
 	}
 }
 
-func TestACrowdsVariantsAreChecked(t *testing.T) {
+func TestVariantsOfAPopulationAreChecked(t *testing.T) {
 	_, err := scenario.Parse("s.yaml",
 		[]byte("duration: 1m\nclients: {f: {once: 600_000, calls: [db]}}\nservices: {db: {workers: 50, serviceTime: 10ms}}\n"+
 			"variants:\n  a: {policy: {defaults: {circuitBreaker: {disabled: true}}}}\n  b: {services: {db: {retryAfter: "+

@@ -35,13 +35,13 @@ const idleEnough = glance
 // slowEnough is how long the head of a request may take where others wait for the room.
 const slowEnough = 4 * glance
 
-// seat waits until there is room for one more client. Where there is none, the one that has been idle for longest, of
-// a few that are looked at, has to go.
-func (d *door) seat() {
+// takeSlot waits until there is room for one more client. Where there is none, the one that has been idle for longest,
+// of a few that are looked at, has to go.
+func (d *door) takeSlot() {
 	p := d.lobby
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for told := false; p.plane.config.MaxConnections > 0 && p.seated >= p.plane.config.MaxConnections &&
+	for told := false; p.plane.config.MaxConnections > 0 && p.connected >= p.plane.config.MaxConnections &&
 		!d.draining.Load(); told = true {
 		if moving := p.showOut(); !told {
 			if p.standing, p.stood = p.standing+1, p.stood+1; !moving {
@@ -58,13 +58,13 @@ func (d *door) seat() {
 		wait.Stop()
 		p.mu.Lock()
 	}
-	p.seated++
+	p.connected++
 }
 
-// unseat gives a place back.
-func (p *lobby) unseat() {
+// freeSlot gives a slot back.
+func (p *lobby) freeSlot() {
 	p.mu.Lock()
-	p.seated--
+	p.connected--
 	p.mu.Unlock()
 	select {
 	case p.freed <- struct{}{}:

@@ -10,20 +10,20 @@ import (
 	"github.com/abate-go/abate/sim/scenario"
 )
 
-// crowdSample is how many clients the exact runs beside a cohort have.
-const crowdSample = 100_000
+// sampledClients is how many clients the exact runs beside a cohort have.
+const sampledClients = 100_000
 
-// crowdPlayer prepares runs of a fleet too large for guards of its own. With the method cohort the first run is the
+// populationRuns prepares runs of a fleet too large for guards of its own. With the method cohort the first run is the
 // cohort's, at full size; the others are exact runs of a part of the clients against the same part of the capacity, so
 // that a verdict knows how much chance there is.
-func crowdPlayer(s *scenario.Scenario, v *scenario.Variant) (play, error) {
-	full, err := crowdConfig(s, v)
+func populationRuns(s *scenario.Scenario, v *scenario.Variant) (run, error) {
+	full, err := populationConfig(s, v)
 	if err != nil {
 		return nil, err
 	}
 	part, parts := full, 1
-	if s.Clients[0].Method == scenario.Cohort && full.Clients > crowdSample {
-		parts = (full.Clients + crowdSample - 1) / crowdSample
+	if s.Clients[0].Method == scenario.Cohort && full.Clients > sampledClients {
+		parts = (full.Clients + sampledClients - 1) / sampledClients
 		part.Clients /= parts
 		part.Capacity /= float64(parts)
 		if part.QueueLimit > 0 {
@@ -36,7 +36,7 @@ func crowdPlayer(s *scenario.Scenario, v *scenario.Variant) (play, error) {
 			if err != nil {
 				return nil, err
 			}
-			return crowdRecord(s, v, curve, seed, 1), nil
+			return populationRecord(s, v, curve, seed, 1), nil
 		}
 		curve, err := population.Exact(part, seed, stop)
 		if errors.Is(err, population.ErrStopped) {
@@ -45,12 +45,12 @@ func crowdPlayer(s *scenario.Scenario, v *scenario.Variant) (play, error) {
 		if err != nil {
 			return nil, err
 		}
-		return crowdRecord(s, v, curve, seed, parts), nil
+		return populationRecord(s, v, curve, seed, parts), nil
 	}, nil
 }
 
-// crowdConfig says a scenario in the words of a crowd.
-func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, error) {
+// populationConfig says a scenario in the words of a population.
+func populationConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, error) {
 	f := &s.Clients[0]
 	service := &s.ServicesOf(v)[0]
 	p := v.PolicyOf(f.Name, service.Name)
@@ -82,9 +82,10 @@ func crowdConfig(s *scenario.Scenario, v *scenario.Variant) (population.Config, 
 	return c, c.Validate()
 }
 
-// crowdRecord is a crowd's curve as an engine's record. A crowd does not know which answer belongs to which moment of
-// asking, so goodput is by the time of the answer.
-func crowdRecord(s *scenario.Scenario, v *scenario.Variant, c *population.Curve, seed uint64, parts int) *engine.Record {
+// populationRecord is a population's curve as an engine's record. A population does not know which answer belongs to
+// which moment of asking, so goodput is by the time of the answer.
+func populationRecord(s *scenario.Scenario, v *scenario.Variant, c *population.Curve, seed uint64,
+	parts int) *engine.Record {
 	r := engine.Empty(s, v, seed)
 	r.Scale *= parts
 	r.Events = c.Events
@@ -120,10 +121,10 @@ func carry(value *float64, series []float64, i int) uint32 {
 
 // cohortCheck compares the cohorts of a scenario with an exact run of fewer clients; nil where there are no cohorts.
 func cohortCheck(s *scenario.Scenario, v *scenario.Variant, seed uint64) (*CohortCheck, error) {
-	if !s.Crowd() || s.Clients[0].Method != scenario.Cohort {
+	if !s.IsPopulation() || s.Clients[0].Method != scenario.Cohort {
 		return nil, nil
 	}
-	c, err := crowdConfig(s, v)
+	c, err := populationConfig(s, v)
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// berths are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every
+// upstreamSlots are the connections to services that speak HTTP/1.1, of which each exchange needs one of its own. Every
 // client has one for certain. A client of HTTP/2 that wants one for each of its streams takes the others from a stock
 // that all share: else it could take the descriptors of everybody.
-type berths struct {
+type upstreamSlots struct {
 	stock   int64 // less than 0: any number
 	taken   atomic.Int64
 	waiting atomic.Int64  // attempts that wait for one
@@ -17,7 +17,7 @@ type berths struct {
 }
 
 // take takes one for a client, and reports whether there was one.
-func (b *berths) take(held *atomic.Int32) bool {
+func (b *upstreamSlots) take(held *atomic.Int32) bool {
 	if b.stock < 0 || held.Add(1) == 1 {
 		return true
 	}
@@ -29,7 +29,7 @@ func (b *berths) take(held *atomic.Int32) bool {
 }
 
 // leave gives one back.
-func (b *berths) leave(held *atomic.Int32) {
+func (b *upstreamSlots) leave(held *atomic.Int32) {
 	if b.stock < 0 || held.Add(-1) == 0 {
 		return
 	}
@@ -40,28 +40,28 @@ func (b *berths) leave(held *atomic.Int32) {
 	}
 }
 
-// errNoBerth is nobody's failure but this process's own.
-var errNoBerth = fmt.Errorf("as many connections to services as there are descriptors for: %w", syscall.EMFILE)
+// errNoUpstreamSlot is nobody's failure but this process's own.
+var errNoUpstreamSlot = fmt.Errorf("as many connections to services as there are descriptors for: %w", syscall.EMFILE)
 
-// berth is one that an attempt has; the zero berth is none. Its client may be another's by the end.
-type berth struct {
-	of   *berths
+// upstreamSlot is one that an attempt has; the zero upstreamSlot is none. Its client may be another's by the end.
+type upstreamSlot struct {
+	of   *upstreamSlots
 	held *atomic.Int32 // how many the client has
 }
 
 // take reports whether there was one for a client that has so many.
-func (b *berth) take(of *berths, held *atomic.Int32) bool {
+func (b *upstreamSlot) take(of *upstreamSlots, held *atomic.Int32) bool {
 	if !of.take(held) {
 		return false
 	}
-	*b = berth{of, held}
+	*b = upstreamSlot{of, held}
 	return true
 }
 
 // leave gives it back.
-func (b *berth) leave() {
+func (b *upstreamSlot) leave() {
 	if b.of != nil {
 		b.of.leave(b.held)
-		*b = berth{}
+		*b = upstreamSlot{}
 	}
 }
