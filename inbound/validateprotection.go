@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,10 +164,8 @@ func (v *protectionValidator) source(path, word string, known ...string) {
 	if word == "" {
 		return
 	}
-	for _, k := range known {
-		if word == k {
-			return
-		}
+	if slices.Contains(known, word) {
+		return
 	}
 	if name, ok := strings.CutPrefix(word, "header:"); ok && check.IsToken(name) {
 		return

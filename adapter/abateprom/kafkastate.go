@@ -1,6 +1,7 @@
 package abateprom
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -186,9 +187,7 @@ func (w *kafkaWatched) all() (consumers []func() redelivery.State, replays map[s
 	for _, read := range w.consumers {
 		consumers = append(consumers, read)
 	}
-	for topic, read := range w.replays {
-		replays[topic] = read
-	}
+	maps.Copy(replays, w.replays)
 	return consumers, replays
 }
 
