@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -125,9 +126,7 @@ const (
 // ForStrangers returns the policy for a host that nobody has named: unless it says otherwise, internal headers are
 // omitted.
 func (p Policy) ForStrangers() Policy {
-	if p.InternalHeaders == "" {
-		p.InternalHeaders = OmitInternal
-	}
+	p.InternalHeaders = cmp.Or(p.InternalHeaders, OmitInternal)
 	return p
 }
 
@@ -232,9 +231,7 @@ func (p Policy) WithDefaults() Policy {
 		}
 	}
 	p.Retry = p.Retry.WithDefaults()
-	if p.RetryOwner == "" {
-		p.RetryOwner = OwnerNearest
-	}
+	p.RetryOwner = cmp.Or(p.RetryOwner, OwnerNearest)
 	p.RetryBudget = p.RetryBudget.WithDefaults()
 	if p.CircuitBreaker.HalfOpenPermitLease == 0 {
 		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.

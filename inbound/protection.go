@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -145,9 +146,7 @@ func (p Protection) Authenticates() bool {
 
 // WithDefaults returns the protection with every default written out, as a gate uses it. It is idempotent.
 func (p Protection) WithDefaults() Protection {
-	if p.Caller == "" {
-		p.Caller = "ip"
-	}
+	p.Caller = cmp.Or(p.Caller, "ip")
 	switch {
 	case p.AmbiguousPaths != "":
 	case p.Authenticates():
@@ -162,19 +161,11 @@ func (p Protection) WithDefaults() Protection {
 	default:
 		p.IdentityHeaders = "keep"
 	}
-	if p.Priority.Header == "" {
-		p.Priority.Header = "Abate-Priority"
-	}
+	p.Priority.Header = cmp.Or(p.Priority.Header, "Abate-Priority")
 	p.RateLimit.Config = p.RateLimit.Config.WithDefaults()
-	if p.RateLimit.Cost == 0 {
-		p.RateLimit.Cost = 1
-	}
-	if p.RateLimit.WhenAway == "" {
-		p.RateLimit.WhenAway = "local"
-	}
-	if p.RateLimit.Reset == "" {
-		p.RateLimit.Reset = "seconds"
-	}
+	p.RateLimit.Cost = cmp.Or(p.RateLimit.Cost, 1)
+	p.RateLimit.WhenAway = cmp.Or(p.RateLimit.WhenAway, "local")
+	p.RateLimit.Reset = cmp.Or(p.RateLimit.Reset, "seconds")
 	p.Shed = p.Shed.WithDefaults()
 	p.Idempotency = p.Idempotency.WithDefaults()
 	return p

@@ -1,6 +1,7 @@
 package abateadmin
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -78,12 +79,8 @@ const maxReaders = 64
 
 // New returns a page without guards.
 func New(c Config) *Page {
-	if c.Title == "" {
-		c.Title = "abate"
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Title = cmp.Or(c.Title, "abate")
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.How == "" {
 		c.How = "This page only shows. To change something from it, the program has to set abateadmin.Config.Known."
 	}

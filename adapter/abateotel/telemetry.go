@@ -1,6 +1,7 @@
 package abateotel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,15 +47,9 @@ type Telemetry struct {
 // does not like; the error then names all of them. The methods that spans may be named after can be given in the
 // environment, in OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, as for any instrumentation of HTTP.
 func New(c Config) (*Telemetry, error) {
-	if c.TracerProvider == nil {
-		c.TracerProvider = otel.GetTracerProvider()
-	}
-	if c.MeterProvider == nil {
-		c.MeterProvider = otel.GetMeterProvider()
-	}
-	if c.Propagator == nil {
-		c.Propagator = otel.GetTextMapPropagator()
-	}
+	c.TracerProvider = cmp.Or(c.TracerProvider, otel.GetTracerProvider())
+	c.MeterProvider = cmp.Or(c.MeterProvider, otel.GetMeterProvider())
+	c.Propagator = cmp.Or(c.Propagator, otel.GetTextMapPropagator())
 	t := &Telemetry{
 		tracer:     c.TracerProvider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
 		propagator: c.Propagator,

@@ -82,9 +82,7 @@ func (x *replaying) begin(ctx context.Context) error {
 	r := &x.r
 	var wrong []error
 	set := func(what string, v, def, lo, hi float64) float64 {
-		if v == 0 {
-			v = def
-		}
+		v = cmp.Or(v, def)
 		if !(v >= lo && v <= hi) {
 			wrong = append(wrong, fmt.Errorf("dlq: %s %v is out of range: write %v to %v", what, v, lo, hi))
 		}
