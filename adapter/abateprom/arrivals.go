@@ -15,50 +15,43 @@ type arrivals struct {
 	delay, duration                            *prometheus.HistogramVec
 }
 
-// all lists them for the registry.
-func (v *arrivals) all() []prometheus.Collector {
-	return []prometheus.Collector{
-		v.allowed, v.rejected, v.shed, v.admitted, v.refused, v.shadow, v.overLimit, v.done, v.keys, v.delay, v.duration,
-	}
-}
-
-func newArrivals() arrivals {
+func newArrivals(all *counting) arrivals {
 	return arrivals{
-		allowed: counter("rate_limit_allowed_total",
+		allowed: all.counter("rate_limit_allowed_total",
 			"Arriving requests that the rate limit let pass. Next to rate_limit_rejected_total this is how close callers are "+
 				"to the limit."),
-		rejected: counter("rate_limit_rejected_total",
+		rejected: all.counter("rate_limit_rejected_total",
 			"Arriving requests that the rate limit refused with 429. If it grows and the service has room to spare, the limit "+
 				"is too low; if one caller makes most of it, talk to that one."),
-		shed: counter("shed_total",
+		shed: all.counter("shed_total",
 			"Arriving requests refused with 503 because the service could not do them, by why and by how much they mattered. "+
 				"If CRITICAL ones are among them the service is too small for its load: add instances. cpu and queue-delay mean "+
 				"that it is busy, expired that its callers had given up already, attempt that retries make it worse.",
 			"reason", "priority"),
-		admitted: counter("abate_requests_admitted_total",
+		admitted: all.counter("abate_requests_admitted_total",
 			"Arriving requests that the service got, by how much they matter. This is what it really does: while callers "+
 				"offer more, it should stay where it is.", "priority"),
-		refused: counter("abate_requests_refused_total",
+		refused: all.counter("abate_requests_refused_total",
 			"Arriving requests that the service never saw. rate_limited: see rate_limit_rejected_total; overloaded and "+
 				"deadline: see shed_total; caller_left: they did not wait.", "reason"),
-		shadow: counter("abate_shed_shadow_total",
+		shadow: all.counter("abate_shed_shadow_total",
 			"Arriving requests that shedding would have refused but for its shadow mode. If they are the right ones, take "+
 				"shadow away.", "reason"),
-		overLimit: counter("abate_rate_limit_shadow_total",
+		overLimit: all.counter("abate_rate_limit_shadow_total",
 			"Arriving requests that the rate limit would have refused but for its shadow mode. If they are the right ones, "+
 				"take shadow away."),
-		done: counter("abate_requests_done_total",
+		done: all.counter("abate_requests_done_total",
 			"Admitted requests by how they ended. overload means that something below the service refused: look there.",
 			"class"),
-		keys: counter("abate_idempotency_total",
+		keys: all.counter("abate_idempotency_total",
 			"Requests with an idempotency key. run and taken-over were done, replay got the answer of the first; mismatch and "+
 				"missing are faults of callers; at full give the store more room, at away look at Redis or the disk; at "+
 				"unrecorded an answer was held back until that is there again.", "result"),
-		delay: histogram("abate_queue_delay_seconds",
+		delay: all.histogram("abate_queue_delay_seconds",
 			"How long admitted requests waited at the gate. If it is near queueTarget for long, the service is slower than "+
 				"its load asks for: look at its latency first.",
 			[]float64{.0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}),
-		duration: histogram("abate_request_duration_seconds",
+		duration: all.histogram("abate_request_duration_seconds",
 			"How long the service took for admitted requests, the wait at the gate left out. If it grows with the load, the "+
 				"concurrency limit is too high.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
@@ -110,16 +103,10 @@ var (
 			"answers say not to retry: a storm is under way, whatever its cause.")
 	bucketsDesc = gauge("abate_rate_limit_keys", "Buckets that the rate limit keeps now. At maxKeys new keys share one "+
 		"bucket: raise it, or choose a coarser key.")
-	sharedDesc = prometheus.NewDesc("abate_rate_limit_shared_total",
+	sharedDesc = gauge("abate_rate_limit_shared_total",
 		"Requests that found no place for a bucket of their own and shared one. If it grows, raise maxKeys or choose a "+
-			"coarser key.", withService(nil), nil)
+			"coarser key.")
 )
-
-func gateDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{concurrencyLimitDesc, concurrencyRunningDesc, concurrencyQueuedDesc, cpuDesc, retryShareDesc,
-		bucketsDesc, sharedDesc,
-		keysDesc, maxKeysDesc, keyBytesDesc, maxKeyBytesDesc, retentionDesc, heldDesc, forgottenDesc}
-}
 
 // collectGate reads a gate. What its protection has switched off is left out.
 func collectGate(to chan<- prometheus.Metric, service string, g *inbound.Gate) {

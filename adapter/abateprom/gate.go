@@ -13,8 +13,7 @@ import (
 // AdjustProtection makes the protection of a service report to the metrics what its gate does: it is Adjust for gates,
 // and fits the Protection of policyfile.Hooks.
 func (m *Metrics) AdjustProtection(name string, p *inbound.Protection) {
-	o := m.gateObserver(label(name))
-	p.Observer = inbound.GateObservers(o, p.Observer)
+	p.Observer = inbound.GateObservers(ofService(m, m.gateObservers, label(name), m.arrivals.observer), p.Observer)
 }
 
 // AddGate shows the state of these gates at every scrape: concurrency, queue, retries among the arriving requests and
@@ -25,18 +24,6 @@ func (m *Metrics) AddGate(gates ...*inbound.Gate) {
 	for _, g := range gates {
 		m.gates[label(g.Name())] = g
 	}
-}
-
-// gateObserver returns the one of a service, made when it is needed first.
-func (m *Metrics) gateObserver(service string) *gateObserver {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	o := m.gateObservers[service]
-	if o == nil {
-		o = m.arrivals.observer(service)
-		m.gateObservers[service] = o
-	}
-	return o
 }
 
 // gateObserver counts the events of one gate, by handles that are resolved when it is made.
@@ -53,10 +40,7 @@ type gateObserver struct {
 }
 
 // refusals are why a gate said no, with their labels. The last is for what this list does not know.
-var refusals = [...]struct {
-	err  error
-	name string
-}{
+var refusals = [...]reason{
 	{abate.ErrRateLimited, "rate_limited"},
 	{abate.ErrOverloaded, "overloaded"},
 	{abate.ErrDeadline, "deadline"},
@@ -83,7 +67,7 @@ func (o *gateObserver) ObserveGate(e inbound.GateEvent) {
 		o.done[e.Class&3].Inc()
 		o.duration.Observe(e.Latency.Seconds())
 	case inbound.KeyDecided:
-		o.keys[keyResult(e.Detail)].Inc()
+		o.keys[indexOf(keyResults[:], e.Detail)].Inc()
 	}
 }
 
@@ -110,26 +94,10 @@ func (o *gateObserver) refuse(e *inbound.GateEvent) {
 	if known {
 		o.shed[why][level(e.Priority)].Inc()
 	}
-	last := len(refusals) - 1
-	for i := range refusals[:last] {
-		if refusals[i].err == e.Reason {
-			last = i
-			break
-		}
-	}
-	o.refused[last].Inc()
+	o.refused[reasonIn(refusals[:], e.Reason)].Inc()
 }
 
 // level is the index of a priority among all of them.
 func level(p shed.Priority) int {
 	return int(min(max(p, shed.Sheddable), shed.CriticalPlus) - shed.Sheddable)
-}
-
-func keyResult(detail string) int {
-	for i, name := range keyResults {
-		if name == detail {
-			return i
-		}
-	}
-	return len(keyResults) - 1
 }

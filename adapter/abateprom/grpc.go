@@ -1,8 +1,7 @@
 package abateprom
 
 import (
-	"strings"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,9 +13,7 @@ import (
 // returns it. Its methods cost no allocation, except for a method or a status not seen before.
 type GRPC struct {
 	retries, exhausted *prometheus.CounterVec
-
-	mu      sync.RWMutex
-	methods map[string]*grpcMethod
+	methods            handles[string, grpcMethod]
 }
 
 // grpcMethod has the counters of one method, made when they are needed first.
@@ -26,20 +23,23 @@ type grpcMethod struct {
 	retries   [len(core.GRPCCodes) + 1]atomic.Pointer[prometheus.Counter] // by code; the last is for what is none
 }
 
-func newGRPC() *GRPC {
-	return &GRPC{
-		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_attempts_total",
-			Help: "Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. " +
-				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted " +
-				"by what is known when their first message comes."}, []string{"method", "status"}),
-		exhausted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grpc_client_retry_budget_exhausted_total",
-			Help: "Calls that failed and were not repeated because the retry budget of their server was empty. It is the " +
-				"storm being held back: fix the service, leave the policy alone."}, []string{"method"}),
-		methods: make(map[string]*grpcMethod),
+func newGRPC(all *counting) *GRPC {
+	g := &GRPC{
+		retries: all.counterBy("grpc_client_retry_attempts_total",
+			"Attempts made after the first of their call, hedges included, by the method and by how the attempt ended. "+
+				"If OK is a small part of them, retries do not help: lower maxRetries, or open the breaker. Streams are counted "+
+				"by what is known when their first message comes.", "method", "status"),
+		exhausted: all.counterBy("grpc_client_retry_budget_exhausted_total",
+			"Calls that failed and were not repeated because the retry budget of their server was empty. It is the "+
+				"storm being held back: fix the service, leave the policy alone.", "method"),
 	}
+	g.methods.max, g.methods.full = maxEndpoints, func(string) string { return other }
+	g.methods.resolve = func(method string) *grpcMethod {
+		name := label(method)
+		return &grpcMethod{name: name, exhausted: g.exhausted.WithLabelValues(name)}
+	}
+	return g
 }
-
-func (g *GRPC) all() []prometheus.Collector { return []prometheus.Collector{g.retries, g.exhausted} }
 
 // GRPC returns the counters of retries by method.
 //
@@ -50,15 +50,12 @@ func (m *Metrics) GRPC() *GRPC { return m.grpc }
 // name ("/shop.Payment/Get"). The first 1,000 have labels of their own, later ones share the method "other". status is
 // the name of its code ("UNAVAILABLE"); what is none counts as "other".
 func (g *GRPC) RetryAttempt(method, status string) {
-	m, code := g.method(method), 0
-	for code < len(core.GRPCCodes) && core.GRPCCodes[code] != status {
-		code++
+	m, code := g.methods.of(method), slices.Index(core.GRPCCodes[:], status)
+	if code < 0 {
+		code, status = len(core.GRPCCodes), other
 	}
 	c := m.retries[code].Load()
 	if c == nil {
-		if code == len(core.GRPCCodes) {
-			status = other
-		}
 		counter := g.retries.WithLabelValues(m.name, status)
 		c = &counter // whoever comes at the same moment resolves the same one
 		m.retries[code].Store(c)
@@ -67,28 +64,4 @@ func (g *GRPC) RetryAttempt(method, status string) {
 }
 
 // BudgetExhausted counts a call that failed and was not repeated because the retry budget was empty.
-func (g *GRPC) BudgetExhausted(method string) { g.method(method).exhausted.Inc() }
-
-// method finds the counters of a method, or makes them.
-func (g *GRPC) method(name string) *grpcMethod {
-	g.mu.RLock()
-	m := g.methods[name]
-	if m == nil && len(g.methods) >= maxEndpoints {
-		m = g.methods[other]
-	}
-	g.mu.RUnlock()
-	if m != nil {
-		return m
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.methods) >= maxEndpoints {
-		name = other
-	}
-	if m = g.methods[name]; m == nil {
-		name = strings.Clone(name)
-		m = &grpcMethod{name: label(name), exhausted: g.exhausted.WithLabelValues(label(name))}
-		g.methods[name] = m
-	}
-	return m
-}
+func (g *GRPC) BudgetExhausted(method string) { g.methods.of(method).exhausted.Inc() }

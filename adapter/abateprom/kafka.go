@@ -53,45 +53,45 @@ type kafkaTopic struct {
 	failures, parked, duplicates, foreign, stuck prometheus.Counter
 }
 
-func newKafka() *kafka {
+func newKafka(all *counting) *kafka {
 	k := &kafka{
-		delivered: counter("abate_kafka_delivered_total",
+		delivered: all.counter("abate_kafka_delivered_total",
 			"Messages given to the handler, by how that ended. forwarded: it failed and waits in a retry topic. "+
 				"dead-lettered: see abate_kafka_dead_letters_total. held: the service was ill and the message waits where it is; "+
 				"no action, fix the service. dropped: forgotten, as dltStrategy says.",
 			"topic", "tier", "outcome"),
-		dead: counter("abate_kafka_dead_letters_total",
+		dead: all.counter("abate_kafka_dead_letters_total",
 			"Messages put into the dead-letter topic, by the topic they were read from. Somebody has to look at each: 'abate "+
 				"dlq ls' groups them. permanent and never-retry: the message or its producer is wrong. exhausted and timeout: "+
 				"the failure lasted longer than the retry topics do; fix it, then 'abate dlq replay'. poison-batch: a batch "+
 				"that nobody can decode.", "topic", "reason"),
-		lateness: histogram("abate_kafka_lateness_seconds",
+		lateness: all.histogram("abate_kafka_lateness_seconds",
 			"How much later than due messages of a retry topic were delivered. If it grows, consumers are too few or too slow "+
 				"for the backlog (abate_kafka_lag), the drain after an outage goes slowly on purpose (abate_kafka_draining), or "+
 				"partitions are paused (abate_kafka_paused_partitions).",
 			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}, "topic"),
-		duration: histogram("abate_kafka_handler_duration_seconds",
+		duration: all.histogram("abate_kafka_handler_duration_seconds",
 			"How long the handler took for a message, retries in the process included. If it grows, look at what the handler "+
 				"calls; near handlerTimeout, messages fail for that alone.",
 			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, "topic"),
-		failures: counter("abate_kafka_forward_failures_total",
+		failures: all.counter("abate_kafka_forward_failures_total",
 			"Times that a retry topic or dead-letter topic did not take a message. Nothing is lost: the partition stands "+
 				"still and tries again. The log says why: the brokers are away, the topic is gone, or the consumer may not write "+
 				"to it.", "topic"),
-		parked: counter("abate_kafka_parked_total",
+		parked: all.counter("abate_kafka_parked_total",
 			"Messages put into a retry topic undelivered, because another with their key is being retried there. It is the "+
 				"order park-key at work; no action.", "topic"),
-		duplicates: counter("abate_kafka_duplicates_total",
+		duplicates: all.counter("abate_kafka_duplicates_total",
 			"Messages that were not delivered because they had been handled before. A few after each restart are normal; if "+
 				"it grows all the time, a producer or a replay sends twice.", "topic"),
-		foreign: counter("abate_kafka_foreign_total",
+		foreign: all.counter("abate_kafka_foreign_total",
 			"Messages in a retry topic that were passed over, because another group failed at them and delivers them. If no "+
 				"such group runs any more, nobody does: set groupInNames.", "topic"),
-		stuck: counter("abate_kafka_stuck_handlers_total",
+		stuck: all.counter("abate_kafka_stuck_handlers_total",
 			"Times that a handler was seen running longer than handlerTimeout although its context had ended; one that hangs "+
 				"is seen again and again. It holds its place: find the call that ignores its context, and restart the consumer.",
 			"topic"),
-		pauses: counter("abate_kafka_pauses_total",
+		pauses: all.counter("abate_kafka_pauses_total",
 			"Times that the delivery of a partition was stopped, by why. Many short ones of window-full mean that one slow "+
 				"message holds the others: raise window, or look at the handler.",
 			"topic", "reason"),
@@ -99,13 +99,6 @@ func newKafka() *kafka {
 	k.topics.max, k.topics.resolve = maxEndpoints, k.resolve
 	k.topics.full = func(key kafkaKey) kafkaKey { return kafkaKey{other, other, min(key.tier, 0)} }
 	return k
-}
-
-// all lists what counts while things happen, for the registry.
-func (k *kafka) all() []prometheus.Collector {
-	return []prometheus.Collector{
-		k.delivered, k.dead, k.lateness, k.duration, k.failures, k.parked, k.duplicates, k.foreign, k.stuck, k.pauses,
-	}
 }
 
 // resolve makes the counters of a topic. All its series are there from then on, at zero.

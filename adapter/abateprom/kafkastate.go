@@ -108,28 +108,21 @@ var (
 		"because of a flood of dead letters, since the consumer started.")
 	normalRateDesc = gauge("abate_kafka_normal_rate", "Deliveries per second before the last trouble: what the drain "+
 		"goes by. 0 until it is known, and then only drain.maxRate bounds a drain.")
-	replayingDesc = prometheus.NewDesc("abate_dlq_replay_running",
-		"1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", []string{"topic"}, nil)
-	replayBatchDesc = prometheus.NewDesc("abate_dlq_replay_batch",
-		"Size of the batch under way. It grows while messages do not come back.", []string{"topic"}, nil)
-	replayETADesc = prometheus.NewDesc("abate_dlq_replay_eta_seconds",
+	replayingDesc = desc("abate_dlq_replay_running",
+		"1 while dead letters of this topic are replayed. 'abate dlq cancel' stops it.", "topic")
+	replayBatchDesc = desc("abate_dlq_replay_batch",
+		"Size of the batch under way. It grows while messages do not come back.", "topic")
+	replayETADesc = desc("abate_dlq_replay_eta_seconds",
 		"How long the consumers will take for the dead letters that were sent and wait, about. Not shown when nobody "+
-			"knows: then nobody may read them.", []string{"topic"}, nil)
-	replayDesc = prometheus.NewDesc("abate_dlq_replay_messages",
+			"knows: then nobody may read them.", "topic")
+	replayDesc = desc("abate_dlq_replay_messages",
 		"Dead letters of the last replay by what became of them. back failed again: if they are many, what made them fail "+
 			"is not fixed; the replay stops by itself. waiting: nobody has got to them, see abate_dlq_replay_eta_seconds.",
-		[]string{"topic", "result"}, nil)
+		"topic", "result")
 )
 
 func topicGauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, withService(append([]string{"topic"}, labels...)), nil)
-}
-
-func kafkaDescs() []*prometheus.Desc {
-	return []*prometheus.Desc{lagDesc, headAgeDesc, pausedDesc, pausedSecondsDesc, partitionsDesc, oldestHandlerDesc,
-		parkedKeysDesc, drainingDesc, drainLimitDesc, drainETADesc, normalRateDesc, floodHoldingDesc, floodShareDesc,
-		floodHeldDesc,
-		replayingDesc, replayBatchDesc, replayETADesc, replayDesc}
+	return desc(name, help, append([]string{"service", "topic"}, labels...)...)
 }
 
 // topicSum is what the consumers of a service say about one topic.

@@ -24,9 +24,9 @@ var (
 		"How long they are remembered in fact. Below abate_idempotency_retention_seconds the store was full and has "+
 			"forgotten keys early: a repeat that comes later than this is done again. Raise maxMemory or maxFile, or name a "+
 			"file.")
-	forgottenDesc = prometheus.NewDesc("abate_idempotency_forgotten_total",
+	forgottenDesc = gauge("abate_idempotency_forgotten_total",
 		"Finished requests that were forgotten before their retention was over, because there was no room for new ones. "+
-			"Each could have been repeated safely for longer; give the store more room.", withService(nil), nil)
+			"Each could have been repeated safely for longer; give the store more room.")
 )
 
 func collectKeys(to chan<- prometheus.Metric, service string, u idempotency.Usage, retention time.Duration) {

@@ -23,6 +23,7 @@ const (
 // Metrics counts what guards and gates and the requests around them do, for one Prometheus registry. It is safe for
 // concurrent use. Make one per registry with New, and share it.
 type Metrics struct {
+	counting counting
 	vectors  vectors
 	arrivals arrivals
 	redis    *redis
@@ -47,12 +48,13 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("abateprom: there is no registry: pass prometheus.DefaultRegisterer or one of your own")
 	}
+	var all counting
 	m := &Metrics{
-		vectors:       newVectors(),
-		arrivals:      newArrivals(),
-		redis:         newRedis(),
-		grpc:          newGRPC(),
-		kafka:         newKafka(),
+		vectors:       newVectors(&all),
+		arrivals:      newArrivals(&all),
+		redis:         newRedis(&all),
+		grpc:          newGRPC(&all),
+		kafka:         newKafka(&all),
 		observers:     make(map[string]*observer),
 		guards:        make(map[string]*abate.Guard),
 		gateObservers: make(map[string]*gateObserver),
@@ -60,6 +62,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		endpoints:     make(map[route]*Endpoint),
 		concurrent:    make(map[string]*atomic.Int64),
 	}
+	m.counting = all
 	if err := reg.Register(scrape{m}); err != nil {
 		return nil, fmt.Errorf("abateprom: %w (make one Metrics for a registry and share it)", err)
 	}
@@ -72,18 +75,17 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 // one; adjusting a policy twice counts once. Each service has its own label, so names must not come from strangers
 // without a bound; those that reach policyfile have one.
 func (m *Metrics) Adjust(service string, p *abate.Policy) {
-	o := m.observer(label(service))
-	p.Observer = abate.Observers(o, p.Observer)
+	p.Observer = abate.Observers(ofService(m, m.observers, label(service), m.vectors.observer), p.Observer)
 }
 
-// observer returns the one of a service, made when it is needed first.
-func (m *Metrics) observer(service string) *observer {
+// ofService returns the observer of a service, made when it is needed first.
+func ofService[T any](m *Metrics, observers map[string]*T, service string, resolve func(string) *T) *T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := m.observers[service]
+	o := observers[service]
 	if o == nil {
-		o = m.vectors.observer(service)
-		m.observers[service] = o
+		o = resolve(service)
+		observers[service] = o
 	}
 	return o
 }

@@ -47,11 +47,14 @@ const (
 // states are those that a breaker can change to.
 var states = [...]breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open, breaker.RampUp}
 
-// reasons are why the policy said no, with their labels. The last is for what this list does not know.
-var reasons = [...]struct {
+// reason is why something was refused, and its label.
+type reason struct {
 	err  error
 	name string
-}{
+}
+
+// reasons are why the policy said no. The last is for what this list does not know.
+var reasons = [...]reason{
 	{abate.ErrCircuitOpen, "circuit_open"},
 	{abate.ErrBudgetExhausted, "budget_exhausted"},
 	{abate.ErrBulkheadFull, "bulkhead_full"},
@@ -65,13 +68,14 @@ var reasons = [...]struct {
 	{nil, other},
 }
 
-func reasonOf(err error) int {
-	for i := range reasons[:len(reasons)-1] {
-		if reasons[i].err == err {
+// reasonIn finds an error in a list whose last is for all that are not there.
+func reasonIn(list []reason, err error) int {
+	for i := range list {
+		if list[i].err == err {
 			return i
 		}
 	}
-	return len(reasons) - 1
+	return len(list) - 1
 }
 
 // Observe counts one event.
@@ -98,7 +102,7 @@ func (o *observer) Observe(e abate.Event) {
 		o.sent.add(e.At, false)
 		o.hedges.Inc()
 	case core.HedgeDenied:
-		o.denied[reasonOf(e.Reason)].Inc()
+		o.denied[reasonIn(reasons[:], e.Reason)].Inc()
 	case core.HiddenRetry:
 		o.sent.add(e.At, false)
 		o.hidden.Inc()
@@ -128,7 +132,7 @@ func (o *observer) ended(e *abate.Event) {
 	case e.Reason == abate.ErrAttemptsExhausted:
 		o.exhausted.Inc()
 	case !errors.Is(e.Reason, context.Canceled): // the caller's own doing is nobody's refusal
-		o.refusals[reasonOf(e.Reason)].Inc()
+		o.refusals[reasonIn(reasons[:], e.Reason)].Inc()
 		if e.Attempt == 0 {
 			outcome = refused
 		}

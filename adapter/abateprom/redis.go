@@ -20,18 +20,17 @@ type redisOp struct {
 	failed prometheus.Counter
 }
 
-func newRedis() *redis {
+func newRedis(all *counting) *redis {
 	r := &redis{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "abate_redis_duration_seconds",
-			Help: "How long Redis took, failures included. If it comes near the timeout, requests wait for it: look at " +
+		duration: all.histogramBy("abate_redis_duration_seconds",
+			"How long Redis took, failures included. If it comes near the timeout, requests wait for it: look at "+
 				"Redis, or the network to it.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .02, .05, .1, .5}}, []string{"op"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_errors_total",
-			Help: "Commands that Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: see " +
-				"abate_redis_fallback_total."}, []string{"op"}),
-		fallback: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "abate_redis_fallback_total",
-			Help: "Decisions that were made without Redis, as whenAway says. They are safe for a while; fix Redis."},
-			[]string{"what"}),
+			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .02, .05, .1, .5}, "op"),
+		errors: all.counterBy("abate_redis_errors_total",
+			"Commands that Redis did not answer, or refused. If it grows, limits and budgets are no longer shared: see "+
+				"abate_redis_fallback_total.", "op"),
+		fallback: all.counterBy("abate_redis_fallback_total",
+			"Decisions that were made without Redis, as whenAway says. They are safe for a while; fix Redis.", "what"),
 	}
 	r.ops.resolvedBy(func(op string) *redisOp {
 		return &redisOp{r.duration.WithLabelValues(op), r.errors.WithLabelValues(op)}
@@ -41,11 +40,6 @@ func newRedis() *redis {
 		return &c
 	})
 	return r
-}
-
-// all lists them for the registry.
-func (r *redis) all() []prometheus.Collector {
-	return []prometheus.Collector{r.duration, r.errors, r.fallback}
 }
 
 // ObserveRedis counts one command to Redis. op names its kind, one of a few.

@@ -2,7 +2,6 @@ package abateprom
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -51,40 +50,40 @@ var (
 	turnDesc = gauge("abate_pacing_wait_seconds",
 		"How long an attempt that asked now would wait for its token. Near maxWait of the pacing attempts are refused as "+
 			"rate_limited: after an outage that ends by itself, on other days perSecond is too low.")
-	overrideDesc = prometheus.NewDesc("abate_override",
+	overrideDesc = desc("abate_override",
 		"1 while somebody has put this above the policy of the circuit breaker by hand: forcedOpen refuses every call, "+
 			"disabled and shadow refuse none. It outlives reloads of the policy: take it "+
-			"back when the emergency is over.", withService([]string{"override"}), nil)
+			"back when the emergency is over.", "service", "override")
 )
 
-func gauge(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, withService(nil), nil)
+// described are the metrics that are read when somebody scrapes, as they were made.
+var described []*prometheus.Desc
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
+
+func gauge(name, help string) *prometheus.Desc { return desc(name, help, "service") }
 
 // scrape is Metrics as the registry sees it: one collector, so that all of it is registered or nothing.
 type scrape struct{ *Metrics }
 
 // Describe names all metrics.
 func (s scrape) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range s.counting() {
+	for _, v := range s.counting {
 		v.Describe(to)
 	}
-	for _, d := range append(append(gateDescs(), kafkaDescs()...), concurrentDesc, breakerDesc, balanceDesc, activeDesc,
-		callsRunningDesc, attemptsRunningDesc, amplificationDesc,
-		runningDesc, queuedDesc, limitDesc, throttleDesc, rateDesc, paceDesc, turnDesc, overrideDesc) {
+	for _, d := range described {
 		to <- d
 	}
-}
-
-// counting lists the metrics that count while things happen.
-func (s scrape) counting() []prometheus.Collector {
-	return slices.Concat(s.vectors.all(), s.arrivals.all(), s.redis.all(), s.grpc.all(), s.kafka.all())
 }
 
 // Collect reads all metrics.
 func (s scrape) Collect(to chan<- prometheus.Metric) {
 	s.kafka.collect(to) // first: it may make the counters of topics that nothing has come from yet
-	for _, v := range s.counting() {
+	for _, v := range s.counting {
 		v.Collect(to)
 	}
 	s.mu.RLock() // not while sending: a slow scrape must not make requests wait
