@@ -137,7 +137,6 @@ func (v *validator) idlePacing(c pacing.Config) {
 	}
 }
 
-// lists checks the words in lists.
 func (v *validator) lists(p Policy) {
 	for i, word := range p.RetryOn {
 		v.condition(fmt.Sprintf("retryOn[%d]", i), word)

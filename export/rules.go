@@ -140,7 +140,6 @@ type ruleGroup struct {
 	Rules    []rule `yaml:"rules"`
 }
 
-// rule is a recording rule or an alert.
 type rule struct {
 	Record      string      `yaml:"record,omitempty"`
 	Alert       string      `yaml:"alert,omitempty"`

@@ -53,7 +53,6 @@ type fact struct {
 	About string `json:"about,omitempty"`
 }
 
-// shownEvents is how many events are shown.
 const shownEvents = 40
 
 func (p *Page) guard(w http.ResponseWriter, r *http.Request) error { return p.detail(w, r, false) }

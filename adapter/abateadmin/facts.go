@@ -57,7 +57,6 @@ func guardFacts(g *abate.Guard, n *named, now time.Duration) []fact {
 	return all
 }
 
-// gateFacts is guardFacts for a gate.
 func gateFacts(g *inbound.Gate, now time.Duration) []fact {
 	s, p := g.StateAt(now), g.Describe()
 	var all []fact

@@ -91,7 +91,6 @@ func (r *Row) judge(t tally, states []abate.State) {
 	r.Level, r.Why = v.level, v.text()
 }
 
-// judgeCircuit says what the circuit has to do with it.
 func (r *Row) judgeCircuit(v *verdict) {
 	switch r.Override {
 	case abate.OverrideForcedOpen:
@@ -135,7 +134,6 @@ func (r *Row) judgeEnds(v *verdict, t tally, what string) {
 	}
 }
 
-// judgeGate is judge for requests that arrive.
 func (r *Row) judgeGate(t tally, s inbound.GateState) {
 	var v verdict
 	r.judgeEnds(&v, t, "requests")

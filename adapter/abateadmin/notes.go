@@ -34,7 +34,6 @@ type notes struct {
 	open, half int
 }
 
-// add keeps a note.
 func (l *notes) add(at time.Duration, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +188,6 @@ func (l *faults) all() []fault {
 	return all
 }
 
-// lastChange is when a circuit changed last.
 func (l *notes) lastChange() (time.Duration, bool) {
 	all := l.list()
 	for i := len(all) - 1; i >= 0; i-- {

@@ -44,7 +44,6 @@ func redact(err error) string {
 	return cut(text, maxText)
 }
 
-// cut shortens a text to n characters.
 func cut(text string, n int) string {
 	count := 0
 	for i := range text {

@@ -126,7 +126,6 @@ func guardRow(name string, now time.Duration, h *history, f facts, wall func(tim
 	return r
 }
 
-// gateRow makes the row of a gate.
 func gateRow(name string, now time.Duration, h *history, s inbound.GateState, running int) Row {
 	r := Row{Name: name, Gate: true, Guards: 1, InFlight: max(running, s.Shed.InFlight, 0), Limit: s.Shed.Limit,
 		Queued: s.Shed.Queued}

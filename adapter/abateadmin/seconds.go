@@ -129,7 +129,6 @@ func (h *history) at(at time.Duration) (lap uint64, s *oneSecond) {
 	return lap, &h.seconds[i]
 }
 
-// cause counts one cause.
 func (h *history) cause(at time.Duration, which int) {
 	lap, i := place(at)
 	h.reasons[i/stepSize][which].add(lap, second)

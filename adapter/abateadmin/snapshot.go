@@ -109,7 +109,6 @@ func (n *named) history() *history {
 	return &n.record.history
 }
 
-// row makes the row as it is now.
 func (p *Page) row(n *named, now time.Duration) Row {
 	if n.gate != nil {
 		return gateRow(n.name, now, &n.gates.history, n.gate.StateAt(now), int(n.gates.running.Load()))
@@ -131,7 +130,6 @@ func (p *Page) row(n *named, now time.Duration) Row {
 	return guardRow(n.name, now, &n.record.history, f, p.wall)
 }
 
-// rows makes all rows.
 func (p *Page) rows(now time.Duration) (rows []Row, all []named) {
 	all = p.subjects()
 	rows = make([]Row, len(all))

@@ -88,7 +88,6 @@ func (s *Snapshot) since(last *Snapshot) *delta {
 	return d
 }
 
-// stream writes events.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

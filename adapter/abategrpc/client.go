@@ -153,7 +153,6 @@ func (out *outgoing) counted(o abate.Outcome) abate.Outcome {
 	return o
 }
 
-// guardOf chooses the guard of a call.
 func (c *Client) guardOf(m *method) *abate.Guard {
 	if c.Select != nil {
 		return c.Select(m.name)

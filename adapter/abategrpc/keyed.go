@@ -88,7 +88,6 @@ func (x *exchange) endKeyed(resp any, err error) (any, error) {
 	return resp, err
 }
 
-// refuseKey refuses an admitted call for its key.
 func (x *exchange) refuseKey(p *serving.Problem, detail string) error {
 	x.RefuseKey(x.client, p)
 	x.ended = true

@@ -131,7 +131,6 @@ func (o *outgoing) write(m *method, t told, n, number int) metadata.MD {
 	return md
 }
 
-// told is what attempts tell.
 type told struct {
 	tells     bool
 	allowance core.Allowance

@@ -42,7 +42,6 @@ var (
 	pauseReasons = [...]string{"circuit-open", "forward-failed", "window-full", "pace", "rebalance", "poison-batch", other}
 )
 
-// kafkaTopic counts one topic of one service.
 type kafkaTopic struct {
 	outcomes [len(outcomes)]prometheus.Counter
 	dead     [len(deadReasons)]prometheus.Counter

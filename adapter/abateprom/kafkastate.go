@@ -141,7 +141,6 @@ type serviceSum struct {
 	flood  redelivery.FloodState
 }
 
-// collect reads the consumers and replays.
 func (k *kafka) collect(to chan<- prometheus.Metric) {
 	consumers, replays := k.watched.all()
 	topics, services := make(map[[2]string]*topicSum), make(map[string]*serviceSum)

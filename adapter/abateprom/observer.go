@@ -117,7 +117,6 @@ func (o *observer) Observe(e abate.Event) {
 	}
 }
 
-// ended counts the end of a call.
 func (o *observer) ended(e *abate.Event) {
 	o.calling.Add(-1)
 	if e.Retries > 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// replaying is a Replay under way.
 type replaying struct {
 	d       *Desk
 	r       Replay

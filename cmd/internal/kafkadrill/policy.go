@@ -56,7 +56,6 @@ func Policy(act string) string {
 	return guardedPolicy
 }
 
-// policyOf reads the policy of an act.
 func policyOf(act string) (abate.Policy, error) {
 	file, err := policyfile.Parse(act+".yaml", []byte(Policy(act)))
 	if err != nil {

@@ -61,7 +61,6 @@ func (r *recorder) attempt() {
 	r.total.attempts++
 }
 
-// ok notes that a message was handled.
 func (r *recorder) ok(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -124,7 +124,6 @@ func (c Config) expectations(a *ActResult) (list []expectation) {
 	return list
 }
 
-// result sums an act up.
 func (r *recorder) result(c Config, name string) *ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -75,7 +75,6 @@ type dlqServer struct {
 	hideValues                              bool
 }
 
-// define makes the flags.
 func (s *dlqServer) define(set *flag.FlagSet) {
 	set.StringVar(&s.listen, "listen", "127.0.0.1:15010", "")
 	set.StringVar(&s.tokens, "token-file", "", "")
@@ -234,7 +233,6 @@ func (f *tokenFile) read() error {
 	return nil
 }
 
-// caller names who asks.
 func (f *tokenFile) caller(r *http.Request) (name string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -116,7 +116,6 @@ var topColumns = []struct {
 	}},
 }
 
-// table is the head and a line for each row.
 func (v *topView) table() []string {
 	rows := v.rows()
 	wide := 4

@@ -119,7 +119,6 @@ func onceEach(s *suite) {
 	}
 }
 
-// tryOnce is one attempt of one worker.
 func (s *suite) tryOnce(key string, fp idempotency.Fingerprint, effect *atomic.Int64, fail bool) idempotency.Begun {
 	b, err := s.Begin(s.ctx, key, fp, long)
 	switch {

@@ -9,7 +9,6 @@ import (
 // maxNote is how long a note may be, in characters.
 const maxNote = 2000
 
-// delete marks letters as deleted.
 func (p *Page) delete(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, false)
 }
