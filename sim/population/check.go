@@ -41,27 +41,3 @@ func (c Config) scaled(clients int) Config {
 	}
 	return c
 }
-
-// Estimate returns about how many events Exact will need for c, and how many bytes of memory, from a run with few
-// clients. Both are 0 for an invalid Config.
-func Estimate(c Config) (events int64, bytes int64) {
-	const clients, most = 20_000, 1 << 20
-	small, err := c.scaled(clients).prepare()
-	if err != nil {
-		return 0, 0
-	}
-	e := newExact(&small, 1)
-	pending := e.queue.Len()
-	for e.curve.Events < most && e.step() {
-		pending = max(pending, e.queue.Len())
-	}
-	scale := float64(c.Clients) / float64(small.Clients)
-	played := 1.0 // share of the run: a closed loop goes on as it began
-	if now, ok := e.queue.Peek(); ok {
-		played = float64(max(now, 1)) / float64(e.end)
-	}
-	events = int64(math.Min(float64(float64(e.curve.Events)*scale)/played, math.MaxInt64/2))
-	const perEvent, perSlot = 18, 4 * 8
-	bytes = int64(float64(float64(pending)*scale)*perEvent) + int64(small.slots())*perSlot
-	return events, bytes
-}

@@ -57,22 +57,3 @@ func TestCheckRunsASmallerPopulation(t *testing.T) {
 		t.Error("decorrelated jitter was checked, which Cohort does not support")
 	}
 }
-
-func TestEstimateIsNear(t *testing.T) {
-	for name, c := range map[string]population.Config{
-		"once":         phones(300_000, retry.FullJitter),
-		"decorrelated": phones(300_000, retry.DecorrelatedJitter),
-		"queue":        storm(func(c *population.Config) { c.QueueLimit, c.AttemptTimeout, c.Capacity = 6000, 0, 15_000 }),
-		"closed loop":  {Clients: 60_000, Think: time.Second, Duration: time.Minute, Capacity: 1e5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events, bytes := population.Estimate(c)
-			played := exact(t, c, 1)
-			near(t, "events", float64(events)/float64(played.Events), 1, 0.1)
-			if perClient := float64(bytes-int64(4*8*len(played.Served))) / float64(c.Clients); perClient < 0.3 ||
-				perClient > 24 {
-				t.Errorf("%.1f bytes per client, want at most 24, and of 12,000 waiting ones of 1,200,000 at least 0.3", perClient)
-			}
-		})
-	}
-}
