@@ -211,12 +211,7 @@ func ConnectionPolicy() Policy {
 
 // RetriesCodes reports whether RetryOn names codes of gRPC.
 func (p *Policy) RetriesCodes() bool {
-	for _, word := range p.RetryOn {
-		if slices.Contains(GRPCCodes[1:], word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.RetryOn, func(word string) bool { return slices.Contains(GRPCCodes[1:], word) })
 }
 
 // WithDefaults returns the policy with every default written out, as a guard uses it. It is idempotent, and the one

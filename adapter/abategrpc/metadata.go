@@ -17,10 +17,6 @@ import (
 
 const priorityName = "abate-priority"
 
-func withMetadata(ctx context.Context, name, value string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, name, value)
-}
-
 // outgoing is the metadata that the attempts of one call send.
 type outgoing struct {
 	base     metadata.MD // the caller's, without what was about the hop before this one; nil if there is none

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -132,12 +133,7 @@ func isSignature(name string) bool {
 			name = plain
 		}
 	}
-	for _, s := range signatures {
-		if strings.EqualFold(name, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signatures[:], func(s string) bool { return strings.EqualFold(name, s) })
 }
 
 // protocolVersion is that of an answer, as "1.1" or "2"; empty if it does not say.

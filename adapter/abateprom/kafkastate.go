@@ -2,6 +2,7 @@ package abateprom
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -175,12 +176,7 @@ func (k *kafka) collect(to chan<- prometheus.Metric) {
 func (w *kafkaWatched) all() (consumers []func() redelivery.State, replays map[string]func() Replay) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	replays = make(map[string]func() Replay, len(w.replays))
-	for _, read := range w.consumers {
-		consumers = append(consumers, read)
-	}
-	maps.Copy(replays, w.replays)
-	return consumers, replays
+	return slices.Collect(maps.Values(w.consumers)), maps.Clone(w.replays)
 }
 
 func sumOf[K comparable, T any](sums map[K]*T, name K) *T {

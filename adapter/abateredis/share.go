@@ -3,6 +3,7 @@ package abateredis
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,11 +43,7 @@ func (f *Fleet) Share(g *abate.Guard) {
 func (f *Fleet) shared() []*sharing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]*sharing, 0, len(f.guards))
-	for _, s := range f.guards {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Values(f.guards))
 }
 
 // exchange is one offer of a budget, under way.
