@@ -58,7 +58,6 @@ func (b *berth) take(of *berths, held *atomic.Int32) bool {
 	return true
 }
 
-// leave gives it back.
 func (b *berth) leave() {
 	if b.of != nil {
 		b.of.leave(b.held)

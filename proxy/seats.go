@@ -61,7 +61,6 @@ func (d *door) seat() {
 	p.seated++
 }
 
-// unseat gives a place back.
 func (p *lobby) unseat() {
 	p.mu.Lock()
 	p.seated--

@@ -108,7 +108,6 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// password reads the password file.
 func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return "", nil

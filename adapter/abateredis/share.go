@@ -39,7 +39,6 @@ func (f *Fleet) Share(g *abate.Guard) {
 	}
 }
 
-// shared is a copy of the guards.
 func (f *Fleet) shared() []*sharing {
 	f.mu.Lock()
 	defer f.mu.Unlock()

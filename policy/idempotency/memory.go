@@ -336,7 +336,6 @@ func (m *Memory) reportEarly() {
 	}
 }
 
-// hold sets the end of e's lease.
 func (m *Memory) hold(e *entry, lease time.Duration) {
 	e.lease = lease
 	m.expireAt(e, after(lease, Abandoned))

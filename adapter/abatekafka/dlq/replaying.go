@@ -316,7 +316,6 @@ func (x *replaying) snapshot() Progress {
 	return x.p
 }
 
-// end writes how it ended.
 func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error) {
 	var by *cancelError
 	x.stand()

@@ -52,7 +52,6 @@ func (r *recorder) wrote(id string) {
 	r.writes[id] = now
 }
 
-// attempt notes a request at the service.
 func (r *recorder) attempt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

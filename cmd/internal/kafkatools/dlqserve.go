@@ -146,7 +146,6 @@ func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.W
 	return 0
 }
 
-// open listens.
 func (s *dlqServer) open() (net.Listener, error) {
 	var config *tls.Config
 	if s.certificate != "" {

@@ -10,7 +10,6 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// together calls f at once, n times.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
