@@ -38,6 +38,7 @@ func (t *Telemetry) Add(guards ...*abate.Guard) {
 type gauges struct {
 	state, calls, attempts, running, queued, limit metric.Int64ObservableUpDownCounter
 	balance, wait                                  metric.Float64ObservableGauge
+	all                                            []metric.Observable
 }
 
 // make makes all of them. The error names those that could not be made.
@@ -45,12 +46,12 @@ func (g *gauges) make(m metric.Meter) error {
 	var failed []error
 	sum := func(name, unit, description string) metric.Int64ObservableUpDownCounter {
 		c, err := m.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
-		failed = append(failed, err)
+		g.all, failed = append(g.all, c), append(failed, err)
 		return c
 	}
 	gauge := func(name, unit, description string) metric.Float64ObservableGauge {
 		c, err := m.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
-		failed = append(failed, err)
+		g.all, failed = append(g.all, c), append(failed, err)
 		return c
 	}
 	g.calls = sum("abate.client.active_calls", "{call}",
@@ -65,11 +66,6 @@ func (g *gauges) make(m metric.Meter) error {
 	g.balance = gauge("abate.retry_budget.balance", "{attempt}", "Retries and hedges that could be sent now.")
 	g.wait = gauge("abate.pacing.wait", "s", "How long an attempt that asked now would wait for its token.")
 	return errors.Join(failed...)
-}
-
-// all lists them for the registration of a callback.
-func (g *gauges) all() []metric.Observable {
-	return []metric.Observable{g.state, g.calls, g.attempts, g.running, g.queued, g.limit, g.balance, g.wait}
 }
 
 // collect reads all guards. The lock is held for no longer than copying takes: a slow exporter must not hold up a

@@ -60,7 +60,7 @@ func New(c Config) (*Telemetry, error) {
 	meter := c.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	err := errors.Join(t.instruments.make(meter), t.gauges.make(meter))
 	if err == nil {
-		_, err = meter.RegisterCallback(t.collect, t.gauges.all()...)
+		_, err = meter.RegisterCallback(t.collect, t.gauges.all...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("abateotel: the meter provider refuses instruments: %w", err)
