@@ -148,7 +148,6 @@ func (t *CallTree) count(n int) {
 	}
 }
 
-// empty reports whether nothing is left.
 func (t *CallTree) empty() bool { return t != nil && t.limited && t.left.Load() <= 0 }
 
 // Under makes the call part of a tree. It is called before Begin; a nil tree changes nothing.

@@ -61,7 +61,6 @@ func (d *Driver) AttemptContext(ctx context.Context, deadline time.Duration, las
 	return d.ownContext(ctx, deadline, lasting)
 }
 
-// ownContext makes the context of an attempt.
 func (d *Driver) ownContext(ctx context.Context, deadline time.Duration, lasting bool) context.Context {
 	limit := d.room
 	if d.room = nil; limit == nil {
@@ -126,7 +125,6 @@ func (d *Driver) Wait(ctx context.Context, step Step) Step {
 	}
 }
 
-// queue waits for the bulkhead.
 func (d *Driver) queue(ctx context.Context) Step {
 	admitted := make(chan struct{}, 1)
 	w := &bulkhead.Waiter{Wake: func() {

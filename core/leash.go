@@ -99,7 +99,6 @@ func unlink(w weak.Pointer[tether]) {
 // end ends the context for a reason that may have come too late: the timer may fire as it is stopped.
 func (l *leash) end(err error) { l.finish(err, false) }
 
-// cancel ends the context.
 func (l *leash) cancel() { l.finish(context.Canceled, true) }
 
 func (l *leash) finish(err error, whatever bool) {

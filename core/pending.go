@@ -13,7 +13,6 @@ type pendingError struct{}
 
 func (pendingError) Error() string { return "pending" }
 
-// isPending reports whether ErrPending is what err comes to.
 func isPending(err error) bool {
 	var o Outcome
 	return findMark(err, &o) && o.Neutral

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -110,9 +111,7 @@ const (
 // ForStrangers returns the policy for a host that nobody has named: unless it says otherwise, internal headers are
 // omitted.
 func (p Policy) ForStrangers() Policy {
-	if p.InternalHeaders == "" {
-		p.InternalHeaders = OmitInternal
-	}
+	p.InternalHeaders = cmp.Or(p.InternalHeaders, OmitInternal)
 	return p
 }
 
@@ -200,12 +199,7 @@ func ConnectionPolicy() Policy {
 
 // RetriesCodes reports whether RetryOn names codes of gRPC.
 func (p *Policy) RetriesCodes() bool {
-	for _, word := range p.RetryOn {
-		if slices.Contains(GRPCCodes[1:], word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.RetryOn, func(word string) bool { return slices.Contains(GRPCCodes[1:], word) })
 }
 
 // WithDefaults returns the policy with every default written out, as a guard uses it. It is idempotent, and the one
@@ -220,9 +214,7 @@ func (p Policy) WithDefaults() Policy {
 		}
 	}
 	p.Retry = p.Retry.WithDefaults()
-	if p.RetryOwner == "" {
-		p.RetryOwner = OwnerNearest
-	}
+	p.RetryOwner = cmp.Or(p.RetryOwner, OwnerNearest)
 	p.RetryBudget = p.RetryBudget.WithDefaults()
 	if p.CircuitBreaker.HalfOpenPermitLease == 0 {
 		// A probe that outlives its attempt timeout is lost: its permit goes to the next one.

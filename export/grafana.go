@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,12 +53,8 @@ var uidForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 
 // check fills in the defaults and returns the folder of the runbooks.
 func (o *GrafanaOptions) check() (runbooks *url.URL, err error) {
-	if o.Title == "" {
-		o.Title = "Abate"
-	}
-	if o.UID == "" {
-		o.UID = "abate"
-	}
+	o.Title = cmp.Or(o.Title, "Abate")
+	o.UID = cmp.Or(o.UID, "abate")
 	var wrong []error
 	if !uidForm.MatchString(o.UID) {
 		wrong = append(wrong,

@@ -130,7 +130,6 @@ func drains() []panel {
 	}
 }
 
-// sharedRow is what instances share through Redis.
 func sharedRow() boardRow {
 	return boardRow{title: "Shared through Redis", folded: true, panels: third([]panel{
 		{title: "Time of Redis, 99 of 100", unit: "s", shows: []query{

@@ -3,6 +3,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -109,9 +110,7 @@ func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
 			wrong = append(wrong, fmt.Errorf("%s: protect %q: %w", file.Name, file.Protect[i].Name, err))
 		}
 	}
-	if o.Scale == 0 {
-		o.Scale = 1
-	}
+	o.Scale = cmp.Or(o.Scale, 1)
 	if math.IsNaN(o.Scale) || o.Scale < MinScale || o.Scale > MaxScale {
 		wrong = append(wrong, fmt.Errorf("scale: %v is out of range; allowed: %v to %v; for example 0.1", o.Scale,
 			MinScale, MaxScale))
@@ -122,9 +121,7 @@ func (o *RulesOptions) check(file *policyfile.File) (*url.URL, error) {
 
 // RunbookFolder reads the address of a folder of runbook pages: an absolute http or https URL, or nothing for Runbooks.
 func RunbookFolder(text string) (*url.URL, error) {
-	if text == "" {
-		text = Runbooks
-	}
+	text = cmp.Or(text, Runbooks)
 	folder, err := url.Parse(text)
 	if err != nil || folder.Scheme != "http" && folder.Scheme != "https" || folder.Host == "" {
 		return nil, fmt.Errorf("runbook URL: %q is not the address of a folder; for example %s", text, Runbooks)
@@ -143,7 +140,6 @@ type ruleGroup struct {
 	Rules    []rule `yaml:"rules"`
 }
 
-// rule is a recording rule or an alert.
 type rule struct {
 	Record      string      `yaml:"record,omitempty"`
 	Alert       string      `yaml:"alert,omitempty"`

@@ -9,7 +9,6 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// keys checks the words about idempotency keys.
 func (v *protectionValidator) keys(k idempotency.Config) {
 	for i, m := range k.Methods {
 		v.Method(fmt.Sprintf("idempotency.methods[%d]", i), m)
@@ -20,7 +19,6 @@ func (v *protectionValidator) keys(k idempotency.Config) {
 	}
 }
 
-// scope checks whose a key is.
 func (v *protectionValidator) scope(word string) {
 	const path, allowed = "idempotency.scope", `allowed: credential, everybody, "header:NAME" and "cookie:NAME", ` +
 		`for example "header:X-Api-Key"; empty for what caller says, else the credential`

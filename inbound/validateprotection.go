@@ -3,6 +3,7 @@ package inbound
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,10 +136,8 @@ func (v *protectionValidator) source(path, word string, known ...string) {
 	if word == "" {
 		return
 	}
-	for _, k := range known {
-		if word == k {
-			return
-		}
+	if slices.Contains(known, word) {
+		return
 	}
 	if name, ok := strings.CutPrefix(word, "header:"); ok && check.IsToken(name) {
 		return

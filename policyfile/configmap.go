@@ -2,6 +2,7 @@ package policyfile
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,12 +13,9 @@ import (
 
 // isConfigMap reports whether a document is a Kubernetes object, not a plain policy.
 func isConfigMap(entries []strictyaml.Entry) bool {
-	for _, e := range entries {
-		if e.Key.Value == "kind" || e.Key.Value == "apiVersion" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(e strictyaml.Entry) bool {
+		return e.Key.Value == "kind" || e.Key.Value == "apiVersion"
+	})
 }
 
 // configMap finds the policy in a ConfigMap and returns the root of its document. From here on positions are shifted
@@ -60,14 +58,16 @@ func (d *decoder) policyText(data *yaml.Node) *yaml.Node {
 	if !ok {
 		return nil
 	}
-	named := filter(entries, func(e strictyaml.Entry) bool {
-		return strings.HasSuffix(e.Key.Value, ".yaml") || strings.HasSuffix(e.Key.Value, ".yml")
+	named := slices.DeleteFunc(slices.Clone(entries), func(e strictyaml.Entry) bool {
+		return !strings.HasSuffix(e.Key.Value, ".yaml") && !strings.HasSuffix(e.Key.Value, ".yml")
 	})
 	if len(named) == 0 {
 		named = entries
 	}
 	if len(named) > 1 {
-		named = filter(named, func(e strictyaml.Entry) bool { return looksLikePolicy(strictyaml.Resolve(e.Value).Value) })
+		named = slices.DeleteFunc(named, func(e strictyaml.Entry) bool {
+			return !looksLikePolicy(strictyaml.Resolve(e.Value).Value)
+		})
 	}
 	switch len(named) {
 	case 0:
@@ -89,16 +89,6 @@ func (d *decoder) policyText(data *yaml.Node) *yaml.Node {
 		return nil
 	}
 	return text
-}
-
-func filter(entries []strictyaml.Entry, keep func(strictyaml.Entry) bool) []strictyaml.Entry {
-	var kept []strictyaml.Entry
-	for _, e := range entries {
-		if keep(e) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 func looksLikePolicy(text string) bool {

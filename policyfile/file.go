@@ -91,7 +91,7 @@ func ParseNode(name string, n *yaml.Node) (*File, error) {
 
 func (d *decoder) result(file *File) (*File, error) {
 	if errs := d.Errors(); len(errs) > 0 {
-		return nil, published(errs)
+		return nil, errs
 	}
 	return file, nil
 }

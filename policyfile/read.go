@@ -19,7 +19,7 @@ func Read(name string, r io.Reader) ([]byte, error) {
 	var mistakes strictyaml.Errors
 	switch {
 	case errors.As(err, &mistakes):
-		return nil, published(mistakes)
+		return nil, mistakes
 	case err != nil:
 		return nil, fmt.Errorf("policyfile: %w", err)
 	}

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"reflect"
@@ -53,12 +54,8 @@ func (r Redis) WithDefaults() Redis {
 	if !r.Enabled() {
 		return r
 	}
-	if r.Prefix == "" {
-		r.Prefix = "abate:"
-	}
-	if r.Timeout == 0 {
-		r.Timeout = 20 * time.Millisecond
-	}
+	r.Prefix = cmp.Or(r.Prefix, "abate:")
+	r.Timeout = cmp.Or(r.Timeout, 20*time.Millisecond)
 	return r
 }
 

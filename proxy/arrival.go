@@ -123,14 +123,14 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 // privileged reports whether only trusted peers may send a field: what says who a request is from, where it has been,
 // how much it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	return byProxies(f) || p.unnames && identity.Asserted(f.Name) || named(f.Name, p.priority) ||
-		p.caller.kind == byHeader && named(f.Name, p.caller.field)
+	return byProxies(f) || p.unnames && identity.Asserted(f.Name) || identity.Named(f.Name, p.priority) ||
+		p.caller.kind == byHeader && identity.Named(f.Name, p.caller.field)
 }
 
 // byProxies reports whether a field is one in which proxies tell where a request has been.
 func byProxies(f h1.Field) bool {
 	for _, prefix := range toldByProxies[(f.Name[0]|0x20)&31] {
-		if begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
+		if identity.Begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
 			return true
 		}
 	}
@@ -256,7 +256,7 @@ func (in *arrival) principal(r *request) idempotency.Sender {
 		Host: string(r.Host), Field: func(name string) string {
 			var values []string
 			for _, f := range r.Fields {
-				if named(f.Name, name) {
+				if identity.Named(f.Name, name) {
 					values = append(values, string(f.Value))
 				}
 			}

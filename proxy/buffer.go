@@ -80,7 +80,6 @@ func (in *input) widen() {
 	}
 }
 
-// put gives the buffer back.
 func (in *input) put() {
 	switch {
 	case in.buf == nil:

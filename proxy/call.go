@@ -134,7 +134,6 @@ func (g *guardedCall) sleep(until time.Duration) core.Step {
 	return g.machine.Resume(core.Now())
 }
 
-// queue waits for the bulkhead.
 func (g *guardedCall) queue() core.Step {
 	admitted := make(chan struct{}, 1)
 	w := &bulkhead.Waiter{Wake: func() {

@@ -85,7 +85,7 @@ func (a *head) says(name string) bool {
 			return true
 		}
 	}
-	return contains(a.extra, name+": ")
+	return strings.Contains(text(a.extra), name+": ")
 }
 
 // origin is where a connection comes from.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -76,18 +77,10 @@ func (c *Config) defaults() {
 	orDuration(&c.IdleTimeout, 5*time.Minute)
 	orDuration(&c.StallTimeout, time.Minute)
 	orDuration(&c.UpstreamIdleTimeout, 30*time.Second)
-	if c.MaxBufferedBody == 0 {
-		c.MaxBufferedBody = 64 << 10
-	}
-	if c.StaleMemory == 0 {
-		c.StaleMemory = 64 << 20
-	}
-	if c.CallTrees == 0 {
-		c.CallTrees = calltree.DefaultMost
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.MaxBufferedBody = cmp.Or(c.MaxBufferedBody, 64<<10)
+	c.StaleMemory = cmp.Or(c.StaleMemory, 64<<20)
+	c.CallTrees = cmp.Or(c.CallTrees, calltree.DefaultMost)
+	c.Log = cmp.Or(c.Log, slog.Default())
 }
 
 func orDuration(d *time.Duration, otherwise time.Duration) {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -202,12 +203,8 @@ func (e *entrances) closeDoors(keep []string) {
 }
 
 // problems is what is not in force, as far as it was said.
-func (e *entrances) problems() (all []string) {
+func (e *entrances) problems() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for problem := range e.trouble {
-		all = append(all, problem)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(e.trouble))
 }

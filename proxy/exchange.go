@@ -111,7 +111,6 @@ func (x *exchange) refuseUnrouted(doubt string) {
 	x.log(nil)
 }
 
-// count counts the request as ended.
 func (x *exchange) count() {
 	x.counted = false
 	x.req.route.stats.Ended(x.reply.status, x.ended-x.req.began)

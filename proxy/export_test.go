@@ -12,7 +12,8 @@ func (p *Proxy) Clients() int {
 	return len(p.lobby.clients)
 }
 
-// UpstreamSlots sets how many connections to services there are for streams beside each client's own. It returns how many wait.
+// UpstreamSlots sets how many connections to services there are for streams beside each client's own. It returns how
+// many wait.
 func (p *Proxy) UpstreamSlots(n int64) (waiting func() int) {
 	p.plane.out.upstreamSlots.stock = n
 	return func() int { return int(p.plane.out.upstreamSlots.waiting.Load()) }

@@ -9,26 +9,15 @@ import (
 
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // text is b as a string without a copy. It is good as long as b does not change: for look-ups and comparisons.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func contains(b []byte, s string) bool {
-	for i := 0; i+len(s) <= len(b); i++ {
-		if string(b[i:i+len(s)]) == s {
-			return true
-		}
-	}
-	return false
+// without takes the fields of a name out, in place: what the proxy knows of a call is the later word.
+func without(fields []h1.Field, name string) []h1.Field {
+	return slices.DeleteFunc(fields, func(f h1.Field) bool { return f.Is(name) })
 }
-
-// named reports whether a field has a name, as many servers see it.
-func named(name []byte, want string) bool { return identity.Named(name, want) }
-
-// begins reports whether a field's name begins with a prefix, which is in lower case, as many servers see it.
-func begins(name []byte, prefix string) bool { return identity.Begins(name, prefix) }
 
 // header makes a map of fields, for those who read one. Only failures are looked at so closely.
 func header(fields []h1.Field) http.Header {

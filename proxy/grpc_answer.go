@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/abate-go/abate"
@@ -42,7 +43,7 @@ func (w *reply) ownRPC(status int, reason, message string, p hops.Pushback, more
 	}
 	b := append(make([]byte, 0, 512), "Content-Type: application/grpc\r\n"...)
 	b = h1.AppendField(appendStatus(b, code, message), reasonField, reason)
-	if report := w.appendRPCReport(nil, code); contains(report, pushbackField) {
+	if report := w.appendRPCReport(nil, code); strings.Contains(text(report), pushbackField) {
 		b = append(b, report...)
 	} else {
 		b = pushBack(append(b, report...), p)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/hops"
-	"github.com/abate-go/abate/proxy/h1"
 )
 
 // The codes of gRPC that only answers of the proxy's own need.
@@ -109,15 +108,4 @@ func pushBack(dst []byte, p hops.Pushback) []byte {
 	}
 	dst = append(append(dst, pushbackField...), ": "...)
 	return append(hops.AppendPushback(dst, p), "\r\n"...)
-}
-
-// withoutPushback takes the field out, in place.
-func withoutPushback(fields []h1.Field) []h1.Field {
-	kept := fields[:0]
-	for _, f := range fields {
-		if !f.Is("grpc-retry-pushback-ms") {
-			kept = append(kept, f)
-		}
-	}
-	return kept
 }

@@ -194,7 +194,6 @@ func appendBytes(dst []byte, field uint64, value []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(value))), value...)
 }
 
-// writeHealth sends one message.
 func writeHealth(w http.ResponseWriter, message []byte) hops.Code {
 	b := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 	if _, err := w.Write(b); err != nil {

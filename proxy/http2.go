@@ -262,7 +262,6 @@ func (st *stream) unhook() {
 	}
 }
 
-// interim sends an informational answer.
 func (st *stream) interim(status int, fields []h1.Field) {
 	_ = st.h2.Inform(status, fields) // if the client is gone, begin finds out
 }

@@ -85,7 +85,6 @@ func (p *http2Pool) pick() (best *h2.Conn, more bool) {
 	return best, best == nil || len(p.conns) < fewConns && core.Now() >= p.again
 }
 
-// connect makes a connection.
 func (p *http2Pool) connect(d *dial, t *transport) {
 	defer close(d.done)
 	c, err := p.e.connectHTTP2(t, p)

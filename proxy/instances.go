@@ -76,7 +76,6 @@ func (s *instances) warnOfFailovers(c *policyfile.Redis) {
 	}
 }
 
-// close ends the sharing.
 func (s *instances) close() {
 	if f := s.fleet.Swap(nil); f != nil {
 		(*f).Close()

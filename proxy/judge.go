@@ -59,7 +59,6 @@ func (g *guardedCall) judgeDelivered(a *answer) (o abate.Outcome) {
 	return o
 }
 
-// judgeRPC judges an attempt by its status.
 func (g *guardedCall) judgeRPC(a *answer, again bool) abate.Outcome {
 	v := &a.verdict
 	o := hops.ClassifyCode(g.req.route.Guard, v.code, again, v.pushback, v.below, nil)

@@ -49,7 +49,6 @@ func (k *keyed) head(resp *h1.Response) {
 	k.over = size > k.Config.MaxAnswer || resp.Length > int64(k.Config.MaxAnswer-size)
 }
 
-// write keeps a piece of the content.
 func (k *keyed) write(data []byte) {
 	if k == nil || k.over || !k.kept {
 		return

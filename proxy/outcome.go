@@ -37,7 +37,7 @@ func (x *exchange) answer(err error) {
 		x.reply.reason, _ = refusal(policy.Reason)
 		extra := h1.AppendField(nil, reasonField, x.reply.reason)
 		if x.reply.lastWord(x.reply.reason) {
-			x.call.got.resp.Fields = withoutShouldRetry(x.call.got.resp.Fields)
+			x.call.got.resp.Fields = without(x.call.got.resp.Fields, "x-should-retry")
 			extra = x.reply.sayNoRetry(extra)
 		}
 		x.transfer.pass(x.call.got, extra)

@@ -94,7 +94,6 @@ func (o *output) end(trailer []h1.Field) {
 	o.put()
 }
 
-// flush writes what waits in the buffer.
 func (o *output) flush() {
 	if len(o.b) == 0 || o.broken {
 		return

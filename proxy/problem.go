@@ -57,17 +57,6 @@ const exhaustedReason = "proxy-exhausted"
 // leftReason stands in the access log when the client did not wait.
 const leftReason = "the client left"
 
-// withoutShouldRetry takes that field out, in place: what the proxy knows of the call is the later word.
-func withoutShouldRetry(fields []h1.Field) []h1.Field {
-	kept := fields[:0]
-	for _, f := range fields {
-		if !f.Is("x-should-retry") {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
 // refusal is the short name of a reason, and the status of the answer when there is none of the service.
 func refusal(reason error) (slug string, status int) {
 	for _, r := range refusals {

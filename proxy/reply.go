@@ -26,7 +26,6 @@ type reply struct {
 	last   []h1.Field // room for that trailer
 }
 
-// respond begins the answer.
 func (w *reply) respond(h head) {
 	w.status = h.status
 	if sending := w.req.fleet != nil && w.body.taken; !sending && !w.req.client.complete() {

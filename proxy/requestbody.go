@@ -76,7 +76,6 @@ func (b *requestBody) Read(p []byte, until time.Duration) (int, error) {
 	}
 }
 
-// decode makes data of raw.
 func (b *requestBody) decode() error {
 	if !b.chunked {
 		n := min(b.left, int64(len(b.raw)))

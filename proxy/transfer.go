@@ -26,7 +26,6 @@ type transfer struct {
 // forget lets go of the answer that was passed on. Its connection may be idle for minutes, and a kept answer is large.
 func (t *transfer) forget() { t.from, t.key = nil, nil }
 
-// pass gives the answer to the client.
 func (t *transfer) pass(a *answer, extra []byte) {
 	client := t.req.client
 	t.from, t.key = a, t.req.keyInUse()

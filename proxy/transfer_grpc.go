@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -64,10 +65,10 @@ func (t *transfer) breakOff(err error) {
 // addTail has fields, as lines, go to the client with the status of a gRPC answer: in its trailer, or in the only
 // head that it has. A pushback among them replaces the service's.
 func (t *transfer) addTail(lines []byte) (extra []byte) {
-	a, pushes := t.from, contains(lines, pushbackField)
+	a, pushes := t.from, strings.Contains(text(lines), pushbackField)
 	if a.resp.Length == 0 { // trailers-only
 		if pushes {
-			a.resp.Fields = withoutPushback(a.resp.Fields)
+			a.resp.Fields = without(a.resp.Fields, "grpc-retry-pushback-ms")
 		}
 		return lines
 	}
@@ -93,8 +94,8 @@ func (t *transfer) ending() []h1.Field {
 			}
 		}
 	}
-	if contains(t.reply.tail, pushbackField) {
-		own = withoutPushback(own)
+	if strings.Contains(text(t.reply.tail), pushbackField) {
+		own = without(own, "grpc-retry-pushback-ms")
 	}
 	own = appendLines(own, t.reply.tail)
 	t.reply.last = own[:0]

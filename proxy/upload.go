@@ -29,7 +29,6 @@ type upload struct {
 // know the word (RFC 9110 §10.1.1).
 const continueWait = time.Second
 
-// send begins the upload.
 func (b *content) send(to *upstreamConn) *upload {
 	u := &upload{body: b, to: to, began: core.Now(), permit: make(chan struct{}), ended: make(chan struct{})}
 	b.taken, b.upload, to.hurried = true, u, true
@@ -86,7 +85,6 @@ func (u *upload) run() {
 	}
 }
 
-// write sends one piece.
 func (u *upload) write(frame, p []byte) bool {
 	if !u.body.chunked {
 		return u.put(p)

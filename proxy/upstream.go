@@ -163,7 +163,6 @@ type badAnswerError struct{ problem string }
 
 func (e *badAnswerError) Error() string { return "malformed answer: " + e.problem }
 
-// readHead reads one head.
 func (a *answer) readHead() ([]byte, error) {
 	c := a.conn
 	for scanned := 0; ; {

@@ -51,7 +51,6 @@ func same(a, b []os.FileInfo) bool {
 	return true
 }
 
-// watchTokens watches a file of bearer tokens.
 func watchTokens(path string) *watched[identity.Tokens] {
 	return &watched[identity.Tokens]{files: []string{path}, read: func() (*identity.Tokens, error) {
 		data, err := os.ReadFile(path)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,8 @@ type Progress struct {
 // Run makes a study of a scenario. When ctx is done it returns what is known so far, with Interrupted set. An error
 // means that there is nothing to judge: the scenario cannot be run, or ctx was done before the first run ended.
 func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Result, error) {
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
-	if o.Runs == 0 {
-		o.Runs = max(s.Runs, 1)
-	}
+	o.Seed = cmp.Or(o.Seed, 1)
+	o.Runs = cmp.Or(o.Runs, max(s.Runs, 1))
 	if o.Parallel == 0 {
 		o.Parallel = runtime.GOMAXPROCS(0)
 	}

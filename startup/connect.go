@@ -191,7 +191,6 @@ func (c *connector) run(ctx context.Context) error {
 	}
 }
 
-// attempt calls the function once.
 func (c *connector) attempt(ctx context.Context, until time.Duration) core.Step {
 	began := clock.Now()
 	limit, end := core.LimitAttempt(ctx, began, until)
@@ -233,7 +232,6 @@ func panicked(value any, stack string) error {
 	return fmt.Errorf("panic: %v\n%s", value, where)
 }
 
-// sleep waits between attempts.
 func (c *connector) sleep(ctx context.Context, until time.Duration) core.Step {
 	timer := time.NewTimer(until - clock.Now())
 	defer timer.Stop()

@@ -100,7 +100,6 @@ func (t *tx) put(key string, r, before *record) error {
 	return t.keys.Put([]byte(key), r.bytes())
 }
 
-// forget removes all about a key.
 func (t *tx) forget(key string) error {
 	b := t.keys.Get([]byte(key))
 	if b == nil {
@@ -313,7 +312,6 @@ func (t *tx) complete(key string, token uint64, status int, answer []byte, reten
 	return t.put(key, &next, r)
 }
 
-// hold sets the end of a lease.
 func (t *tx) hold(r *record, lease int64) {
 	r.lease, r.due = lease, after(lease, idempotency.Abandoned)
 }

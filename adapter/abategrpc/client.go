@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/internal/repeats"
@@ -153,7 +154,6 @@ func (out *outgoing) counted(o abate.Outcome) abate.Outcome {
 	return o
 }
 
-// guardOf chooses the guard of a call.
 func (c *Client) guardOf(m *method) *abate.Guard {
 	if c.Select != nil {
 		return c.Select(m.name)
@@ -164,5 +164,5 @@ func (c *Client) guardOf(m *method) *abate.Guard {
 // WithIdempotencyKey returns a context for one call whose server does it once, however often it comes: the metadata
 // x-idempotency-key says that it may be repeated. The key must be unique for the intent, the same for all its tries.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
-	return withMetadata(ctx, xKeyName, key)
+	return metadata.AppendToOutgoingContext(ctx, xKeyName, key)
 }

@@ -2,6 +2,7 @@ package abategrpc
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -31,12 +32,7 @@ func TryOf(ctx context.Context) (Try, bool) { return serving.TryOf(ctx) }
 // keyedMethod reports whether calls of a method are done once for each key: its full name is on the list, or POST,
 // which is what every call of gRPC is to HTTP.
 func keyedMethod(methods []string, method string) bool {
-	for _, m := range methods {
-		if m == "POST" || hops.Covers(m, method) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(methods, func(m string) bool { return m == "POST" || hops.Covers(m, method) })
 }
 
 // handleKeyed does what the idempotency key of a call says: has the call done, or answers for it. The gate has
@@ -88,7 +84,6 @@ func (x *exchange) endKeyed(resp any, err error) (any, error) {
 	return resp, err
 }
 
-// refuseKey refuses an admitted call for its key.
 func (x *exchange) refuseKey(p *serving.Problem, detail string) error {
 	x.RefuseKey(x.client, p)
 	x.ended = true

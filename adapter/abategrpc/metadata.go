@@ -17,10 +17,6 @@ import (
 
 const priorityName = "abate-priority"
 
-func withMetadata(ctx context.Context, name, value string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, name, value)
-}
-
 // outgoing is the metadata that the attempts of one call send.
 type outgoing struct {
 	base     metadata.MD // the caller's, without what was about the hop before this one; nil if there is none
@@ -131,7 +127,6 @@ func (o *outgoing) write(m *method, t told, n, number int) metadata.MD {
 	return md
 }
 
-// told is what attempts tell.
 type told struct {
 	tells     bool
 	allowance core.Allowance

@@ -88,7 +88,6 @@ func appendText(b []byte, field protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), text)
 }
 
-// appendEntry appends an entry of the map.
 func appendEntry(b []byte, key, value string) []byte {
 	size := protowire.SizeTag(1) + protowire.SizeBytes(len(key)) + protowire.SizeTag(2) + protowire.SizeBytes(len(value))
 	b = protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.BytesType), uint64(size))

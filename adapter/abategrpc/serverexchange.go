@@ -59,7 +59,6 @@ func (x *exchange) context(ctx context.Context, in *serving.Sender) context.Cont
 	return ctx
 }
 
-// handle has the handler do a unary call.
 func (x *exchange) handle(in *serving.Sender, req any, handler grpc.UnaryHandler) (any, error) {
 	resp, err := handler(x.context(x.client, in), req)
 	x.finish(err)

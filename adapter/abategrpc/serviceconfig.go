@@ -86,7 +86,6 @@ func (c *ServiceConfig) Client(name string, adjust ...func(guard string, p *abat
 	return client, nil
 }
 
-// configName is one name of a methodConfig.
 type configName struct {
 	Service string `json:"service,omitempty"`
 	Method  string `json:"method,omitempty"`
@@ -103,7 +102,6 @@ func (n configName) pattern() string {
 	return "/" + n.Service + "/" + n.Method
 }
 
-// nameOf is the name of a pattern.
 func nameOf(pattern string) (configName, error) {
 	if pattern == everything {
 		return configName{}, nil

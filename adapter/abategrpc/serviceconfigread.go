@@ -53,7 +53,6 @@ func (r *configReader) note(path, text string) {
 	r.out.Notes = append(r.out.Notes, path+": "+text)
 }
 
-// config reads all of it.
 func (r *configReader) config(text []byte) {
 	all := r.object("the document", "", text, "methodConfig", "retryThrottling", "loadBalancingPolicy",
 		"loadBalancingConfig", "healthCheckConfig")
@@ -70,7 +69,6 @@ func (r *configReader) config(text []byte) {
 	}
 }
 
-// method reads one methodConfig.
 func (r *configReader) method(path string, raw json.RawMessage) {
 	all := r.object("", path, raw, "name", "waitForReady", "timeout", "retryPolicy", "hedgingPolicy",
 		"maxRequestMessageBytes", "maxResponseMessageBytes")
@@ -130,7 +128,6 @@ func (r *configReader) check(path string, p *abate.Policy) {
 	})
 }
 
-// names reads which methods are meant.
 func (r *configReader) names(path string, raw json.RawMessage) (patterns []string) {
 	for i, raw := range r.list(path, raw) {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -165,7 +162,6 @@ func (r *configReader) text(path string, raw json.RawMessage) (s string) {
 	return s
 }
 
-// retries reads a retryPolicy.
 func (r *configReader) retries(path string, raw json.RawMessage, p *abate.Policy) {
 	all := r.object("", path, raw, "maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
 		"retryableStatusCodes")
@@ -199,7 +195,6 @@ func (r *configReader) retries(path string, raw json.RawMessage, p *abate.Policy
 	}
 }
 
-// hedges reads a hedgingPolicy.
 func (r *configReader) hedges(path string, raw json.RawMessage, p *abate.Policy) {
 	all := r.object("", path, raw, "maxAttempts", "hedgingDelay", "nonFatalStatusCodes")
 	if all == nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/abate-go/abate/policy/retry"
 )
 
-// jsonConfig is a service config as it is written.
 type jsonConfig struct {
 	MethodConfig    []jsonMethod    `json:"methodConfig,omitempty"`
 	RetryThrottling *jsonThrottling `json:"retryThrottling,omitempty"`
@@ -76,7 +75,6 @@ type configWriter struct {
 
 func (w *configWriter) note(path, text string) { w.notes = append(w.notes, path+": "+text) }
 
-// method writes one methodConfig.
 func (w *configWriter) method(path string, m *MethodPolicy) {
 	out := jsonMethod{WaitForReady: m.WaitForReady}
 	if len(m.Methods) == 0 {

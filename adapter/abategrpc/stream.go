@@ -153,7 +153,6 @@ func (s *stream) resent(t *streamTry) bool {
 	return s.try.Load() != t && !s.ended()
 }
 
-// commit makes t the last try.
 func (s *stream) commit(t *streamTry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

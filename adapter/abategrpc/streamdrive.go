@@ -346,7 +346,6 @@ func (s *stream) sleep(until time.Duration) core.Step {
 	return s.call.Cancel(core.Now(), left(s.ctx.Err()))
 }
 
-// queue waits for a place in the bulkhead.
 func (s *stream) queue() core.Step {
 	admitted := make(chan struct{}, 1)
 	w := &bulkhead.Waiter{Wake: func() {

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// streamTry is one try of a stream.
 type streamTry struct {
 	stream  grpc.ClientStream // nil if it could not be opened
 	err     error             // why not

@@ -123,7 +123,6 @@ func (x *exchange) with(r *http.Request, ctx context.Context, s *serving.Sender)
 	return r.WithContext(ctx)
 }
 
-// handle calls Next.
 func (x *exchange) handle(r *http.Request) {
 	x.handler.Next.ServeHTTP(x.writer(), r)
 	x.ended = true

@@ -101,7 +101,6 @@ type wholeBody struct {
 	io.Closer
 }
 
-// refuseKey refuses an admitted request for its key.
 func (x *exchange) refuseKey(p *serving.Problem, detail string) {
 	x.RefuseKey(x.request.Context(), p)
 	x.ended = true

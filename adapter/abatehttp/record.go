@@ -85,7 +85,6 @@ func (r *record) open() error {
 	return nil
 }
 
-// write takes a part of the body.
 func (r *record) write(p []byte) (int, error) {
 	switch {
 	case r.status < 200 || r.status == http.StatusNoContent || r.status == http.StatusNotModified:
@@ -173,7 +172,6 @@ func (r *record) trailer() (fields []idempotency.Field) {
 
 func isTrailer(f idempotency.Field) bool { return strings.HasPrefix(f.Name, idempotency.TrailerMark) }
 
-// replay writes a stored answer.
 func replay(w http.ResponseWriter, r *idempotency.Response) {
 	header := w.Header()
 	fields := slices.DeleteFunc(slices.Clone(r.Header), isTrailer)

@@ -190,7 +190,6 @@ const (
 // bodies are what refusals are written in: they have to be cheap.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
-// turnAway writes the refusal of the gate.
 func (x *exchange) turnAway(p *serving.Problem) {
 	switch p {
 	case &serving.ClientLeft:

@@ -63,7 +63,6 @@ const (
 	left // unfinished: the consumer is on its way out
 )
 
-// forward is a record for another topic.
 type forward struct {
 	rec    *kgo.Record
 	event  redelivery.Event // to be reported when it was acknowledged

@@ -93,7 +93,6 @@ func (d *delivery) MayHedge() bool { return false }
 // Workspace saves the guard an allocation.
 func (d *delivery) Workspace() *core.Workspace { return &d.room }
 
-// event is what is reported of the delivery.
 func (d *delivery) event(kind redelivery.EventKind) redelivery.Event {
 	e := redelivery.Event{Kind: kind, Offset: d.record.rec.Offset, Delivery: d.message.Delivery, Latency: d.latency}
 	if due := d.message.Letter.Due; d.by.tier != redelivery.Main && !due.IsZero() {

@@ -146,7 +146,6 @@ func (w *onceHandler) begin(ctx context.Context, key string, id eventID) (idempo
 	return w.d.Store.Begin(ctx, key, id.fingerprint, w.lease)
 }
 
-// run delivers under the claim.
 func (w *onceHandler) run(ctx context.Context, m *Message, key string, begun idempotency.Begun) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -19,7 +19,6 @@ type eventID struct {
 	problem     error // why it is the message's own ID instead of an event's; nil if that was not asked for
 }
 
-// eventOf names the event of a message.
 func (d *Deduper) eventOf(m *Message) eventID {
 	id := eventID{}
 	if d.Header != "" {

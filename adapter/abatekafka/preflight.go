@@ -50,7 +50,6 @@ func (p *preflight) run(ctx context.Context) error {
 	return p.err()
 }
 
-// topics are all that the chains name.
 func (p *preflight) topics() []string {
 	var all []string
 	for _, chain := range p.chains {

@@ -55,7 +55,6 @@ func (s *session) lost(_ context.Context, _ *kgo.Client, parts map[string][]int3
 	s.release(s.forget(parts), 0, false)
 }
 
-// forget takes partitions out of the session.
 func (s *session) forget(parts map[string][]int32) (old []*partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,6 @@ type reporter struct {
 	tier           int
 }
 
-// partition is a reporter for one partition.
 func (r *reporter) partition(at place, tier int) *reporter {
 	return &reporter{
 		observer: r.observer, log: r.log.With("topic", at.topic, "partition", at.partition),

@@ -80,7 +80,6 @@ func (s *session) share() {
 	s.backlog.Store(min(maxBacklog, max(minBacklog, sharedBacklog/int64(max(len(s.parts), 1)))))
 }
 
-// everything is all partitions of the session.
 func (s *session) everything() []*partition {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -84,7 +84,6 @@ func (l *deliverer) failed(d *delivery, now time.Duration, err error) ending {
 	return ending{action: send, out: &forward{rec: rec, event: e, tier: v.Tier}}
 }
 
-// dropped forgets a message, because the policy says so.
 func (l *deliverer) dropped(d *delivery, e redelivery.Event) ending {
 	l.log.Warn("message dropped after its last delivery, as the policy says",
 		"offset", e.Offset, "original_topic", d.message.Topic, "original_offset", d.message.Offset,

@@ -160,7 +160,6 @@ func (b *bucket) depart() (f *flight, mine bool) {
 	}
 }
 
-// arrive ends a flight.
 func (b *bucket) arrive(f *flight, err error) {
 	f.err = err
 	b.flight.Store(nil)

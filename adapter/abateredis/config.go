@@ -1,6 +1,7 @@
 package abateredis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -50,12 +51,8 @@ const defaultTimeout = 20 * time.Millisecond
 
 // withDefaults returns c with what was left out filled in.
 func (c Config) withDefaults() Config {
-	if c.Prefix == "" {
-		c.Prefix = "abate:"
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Prefix = cmp.Or(c.Prefix, "abate:")
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return c
 }
 
@@ -111,7 +108,6 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// password reads the password file.
 func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return "", nil

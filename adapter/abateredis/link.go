@@ -90,7 +90,6 @@ func options(c Config) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// dial makes a client.
 func dial(options *redis.UniversalOptions) redis.UniversalClient {
 	if !options.IsClusterMode {
 		return redis.NewUniversalClient(options)
@@ -101,7 +100,6 @@ func dial(options *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewClusterClient(o)
 }
 
-// close closes all connections.
 func (l *link) close() {
 	_ = l.client.Close()
 	_ = l.holders.Close()

@@ -90,7 +90,6 @@ func (q question) arguments() []any {
 	return []any{s.burst, s.rate * 1000, q.need, q.want, q.back, int64(math.Ceil(q.debt)), int64(q.most), s.deepest()}
 }
 
-// take asks about one bucket.
 func (f *Fleet) take(q question) (reply taken, err error) {
 	err = f.ask(f.ctx, "take", func(ctx context.Context, l *link) error {
 		v, err := takeScript.Run(ctx, l.client, []string{l.key(q.bucket.redis, "")}, q.arguments()...).Result()

@@ -26,7 +26,6 @@ func parseTaken(v any, need, want, least, burst int64) (taken, error) {
 	return taken{tokens, left}, nil
 }
 
-// parseCount checks a number.
 func parseCount(v any, least, most int64) (int64, error) {
 	n, ok := v.(int64)
 	if !ok || n < least || n > most {

@@ -3,6 +3,7 @@ package abateredis
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,15 +39,10 @@ func (f *Fleet) Share(g *abate.Guard) {
 	}
 }
 
-// shared is a copy of the guards.
 func (f *Fleet) shared() []*sharing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]*sharing, 0, len(f.guards))
-	for _, s := range f.guards {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Values(f.guards))
 }
 
 // exchange is one offer of a budget, under way.

@@ -73,7 +73,6 @@ func (t *table) add(id identity, redis [16]byte) *bucket {
 	return b
 }
 
-// grow doubles the table.
 func (t *table) grow(old []slots) []slots {
 	sets := make([]slots, 2*len(old))
 	t.n = 0

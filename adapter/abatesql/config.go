@@ -1,6 +1,7 @@
 package abatesql
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -27,15 +28,9 @@ var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,49}$`)
 
 // withDefaults returns c with defaults filled in, and an error for each field that is not usable.
 func (c Config) withDefaults() (Config, error) {
-	if c.Table == "" {
-		c.Table = "abate_idempotency"
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Remember == 0 {
-		c.Remember = 720 * time.Hour
-	}
+	c.Table = cmp.Or(c.Table, "abate_idempotency")
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.Remember = cmp.Or(c.Remember, 720*time.Hour)
 	var errs []error
 	parts := strings.Split(c.Table, ".")
 	for _, part := range parts {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// A deadline without a monotonic reading is as far away as the wall clock says now, also if that has been set back by an
-// hour since the origin.
+// A deadline without a monotonic reading is as far away as the wall clock says now, also if that has been set back by
+// an hour since the origin.
 func TestADeadlineKeepsItsDistanceWhenTheWallClockIsSetBack(t *testing.T) {
 	defer func(was time.Time) { origin = was }(origin)
 	wall := (*uint64)(unsafe.Pointer(&origin)) // of time.Time: 1 bit, 33 bits of seconds, 30 of nanoseconds

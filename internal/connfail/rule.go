@@ -146,7 +146,6 @@ var Rules = []Rule{
 		Slower, Slower, "look for connections that are not closed; allow more open files or ports", false, onTheWay},
 }
 
-// bySign finds a rule.
 var bySign = func() map[string]*Rule {
 	m := make(map[string]*Rule)
 	for i := range Rules {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -128,12 +129,7 @@ func groupPath(b []byte, controller string) (string, bool) {
 
 // lists reports whether a list has a name. The list of cgroup v2 is empty.
 func lists(names, name string) bool {
-	for n := range strings.SplitSeq(names, ",") {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(names, ","), name)
 }
 
 // mountOf finds in /proc/self/mountinfo where a hierarchy is mounted, and which of its groups that is: that of cgroup

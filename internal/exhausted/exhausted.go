@@ -4,6 +4,7 @@ package exhausted
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -23,12 +24,7 @@ func Own(err error) bool {
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
-			for _, one := range e.Unwrap() {
-				if Own(one) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(e.Unwrap(), Own)
 		default:
 			return false
 		}

@@ -49,7 +49,6 @@ func (m module) published() bool {
 // programs reports whether a module has programs to install, which is refused to a module with replace lines.
 func (m module) programs() bool { return m.dir == "cmd" }
 
-// tag is the name of a module's tag.
 func (r *release) tag(m module) string { return strings.TrimPrefix(path.Join(m.dir, r.version), "./") }
 
 func (r *release) tags() (all []string) {
@@ -61,7 +60,6 @@ func (r *release) tags() (all []string) {
 	return all
 }
 
-// refs are the tags for git fetch.
 func (r *release) refs() (all []string) {
 	for _, t := range r.tags() {
 		all = append(all, "refs/tags/"+t+":refs/tags/"+t)
@@ -69,7 +67,6 @@ func (r *release) refs() (all []string) {
 	return all
 }
 
-// cloneHead clones what is committed.
 func (r *release) cloneHead(ctx context.Context, repo string) error {
 	changed, err := command(ctx, repo, nil, "git", "status", "--porcelain")
 	if err == nil && changed != "" {
@@ -140,7 +137,6 @@ func (r *release) commit(ctx context.Context) (err error) {
 	return r.seal(ctx, "commit", "--quiet", "--all", "--amend", message)
 }
 
-// seal commits and tags.
 func (r *release) seal(ctx context.Context, commit ...string) error {
 	if _, err := r.git(ctx, commit...); err != nil {
 		return err

@@ -149,7 +149,6 @@ func Drain(ctx context.Context) error {
 	return nil
 }
 
-// waitFor waits until the hold is over.
 func (h *Hold) waitFor(ctx context.Context) error {
 	h.mu.Lock()
 	if task, _ := h.machine.Next(); task == idempotency.Over {

@@ -342,7 +342,6 @@ func (h *Hold) tell(err error) {
 	h.away = away
 }
 
-// tellWaiting wakes those who wait for the fate.
 func (h *Hold) tellWaiting() {
 	if h.decided != nil && h.machine.Fate() != idempotency.Undecided {
 		close(h.decided)

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/abate-go/abate"
@@ -127,10 +128,5 @@ var passing = []string{
 
 // Replayed reports whether a field of an answer, or of its trailer, is kept for the repeats of its request.
 func Replayed(name string) bool {
-	for _, p := range passing {
-		if len(p) == len(name) && strings.EqualFold(p, name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(passing, func(p string) bool { return len(p) == len(name) && strings.EqualFold(p, name) })
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -227,11 +228,9 @@ func (f *Field) readWord(n *yaml.Node, into reflect.Value) (problem, fix string)
 		into.SetString(n.Value)
 		return "", ""
 	}
-	for _, a := range f.Allowed {
-		if a == n.Value {
-			into.SetString(n.Value)
-			return "", ""
-		}
+	if slices.Contains(f.Allowed, n.Value) {
+		into.SetString(n.Value)
+		return "", ""
 	}
 	if near := nearest.To(n.Value, f.Allowed); near != "" {
 		return Quote(n.Value) + " is not known", "did you mean " + near + "? " + f.Fix()

@@ -25,7 +25,7 @@ var rooms = map[string][]room{
 		{"the plane", "plane"},
 		{"the request", "arrival calltree calltreeingress client ingressfields keyed path request requestrpc strangers"},
 		{"its content", "content http2_feed upload"},
-		{"the attempt", "answer attempt attempthead framing http2_upstream upstream verdict"},
+		{"the attempt", "answer attempt attempthead framing http2_send http2_upstream upstream verdict"},
 		{"the guarded call", "call hedge judge"},
 		{"the reply", "grpc_answer problem refusal reply"},
 		{"the transfer", "degrade keyedpass transfer transfer_grpc transfer_raw"},

@@ -45,7 +45,6 @@ func newEvidence(c, was *Config, old *evidence) *evidence {
 	return e
 }
 
-// tally sums up the finished calls.
 func (e *evidence) tally(now time.Duration) tally {
 	switch {
 	case e.byTime != nil:

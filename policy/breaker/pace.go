@@ -24,7 +24,6 @@ func (p *pace) init(span time.Duration, parts int64) {
 	p.end.Store(unset)
 }
 
-// due reports whether the current step is over.
 func (p *pace) due(now time.Duration) bool { return int64(now) >= p.end.Load() }
 
 // passed is how many steps after the current one the time has reached, at most most.

@@ -46,5 +46,4 @@ func (r *row) cut(n uint64, whole bool) {
 	}
 }
 
-// take copies old.
 func (r *row) take(old *row) { r.counts.Store(old.counts.Load()) }

@@ -67,7 +67,6 @@ func (b *Budget) depositSlowly(now time.Duration) {
 	b.deposited.Add(b.perFirst.Load())
 }
 
-// catchUp brings the history of the bank up to now.
 func (b *Budget) catchUp(now time.Duration) {
 	if int64(now) < b.nextRoll.Load() {
 		return

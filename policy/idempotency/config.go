@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -74,33 +75,15 @@ func (c Config) Enabled() bool { return !c.Disabled && len(c.Methods) > 0 }
 
 // WithDefaults returns c with defaults filled in. A Config that is off stays off.
 func (c Config) WithDefaults() Config {
-	if c.Retention == 0 {
-		c.Retention = 24 * time.Hour
-	}
-	if c.Lease == 0 {
-		c.Lease = 30 * time.Second
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = 64 << 10
-	}
-	if c.MaxMemory == 0 {
-		c.MaxMemory = 64 << 20
-	}
-	if c.MaxAnswer == 0 {
-		c.MaxAnswer = int(min(4<<20, c.MaxMemory))
-	}
-	if c.MaxFile == 0 {
-		c.MaxFile = 1 << 30
-	}
-	if c.WhenFull == "" {
-		c.WhenFull = "shorten"
-	}
-	if c.MinRetention == 0 {
-		c.MinRetention = min(15*time.Minute, c.Retention)
-	}
-	if c.WhenAway == "" {
-		c.WhenAway = "closed"
-	}
+	c.Retention = cmp.Or(c.Retention, 24*time.Hour)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.MaxBody = cmp.Or(c.MaxBody, 64<<10)
+	c.MaxMemory = cmp.Or(c.MaxMemory, 64<<20)
+	c.MaxAnswer = cmp.Or(c.MaxAnswer, int(min(4<<20, c.MaxMemory)))
+	c.MaxFile = cmp.Or(c.MaxFile, 1<<30)
+	c.WhenFull = cmp.Or(c.WhenFull, "shorten")
+	c.MinRetention = cmp.Or(c.MinRetention, min(15*time.Minute, c.Retention))
+	c.WhenAway = cmp.Or(c.WhenAway, "closed")
 	return c
 }
 

@@ -262,7 +262,6 @@ func (m *Memory) add(key string, fp Fingerprint, now time.Duration) *entry {
 // keyBytes is what key costs while it is remembered. The allocator rounds up.
 func keyBytes(key string) int64 { return entryBytes + int64(len(key)+len(key)/8+16) }
 
-// forget removes all about e.
 func (m *Memory) forget(e *entry) {
 	if e.answer != nil {
 		m.drop(e)
@@ -337,7 +336,6 @@ func (m *Memory) reportEarly() {
 	}
 }
 
-// hold sets the end of e's lease.
 func (m *Memory) hold(e *entry, lease time.Duration) {
 	e.lease = lease
 	m.expireAt(e, after(lease, Abandoned))

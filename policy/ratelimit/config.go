@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -49,13 +50,9 @@ func (c Config) WithDefaults() Config {
 		c.Limit.Tokens = 0
 	}
 	c.Limit.Tokens = min(c.Limit.Tokens, maxTokens, float64(c.Limit.Per))
-	if c.Burst == 0 {
-		c.Burst = int(math.Max(c.Limit.PerSecond(), 1))
-	}
+	c.Burst = cmp.Or(c.Burst, int(math.Max(c.Limit.PerSecond(), 1)))
 	c.Burst = min(max(c.Burst, 1), maxTokens)
-	if c.MaxKeys == 0 {
-		c.MaxKeys = 1_000_000
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, 1_000_000)
 	c.MaxKeys = min(max(c.MaxKeys, 1), 100_000_000)
 	return c
 }

@@ -131,7 +131,6 @@ func (l *Lane) follows(r *record, seq uint64) bool {
 	return ok
 }
 
-// queue puts a record into a heap.
 func (l *Lane) queue(r *record, seq uint64, p phase) {
 	r.phase = p
 	if r.ready == 0 {
@@ -327,7 +326,6 @@ func (l *Lane) Committable() (int64, bool) {
 	return l.last + 1, l.pushed
 }
 
-// grow doubles the ring.
 func (l *Lane) grow() {
 	old := l.ring
 	l.ring = make([]record, 2*len(old))

@@ -1,5 +1,7 @@
 package redelivery
 
+import "slices"
+
 // matches reports whether a class of errors is like the pattern, in which each * stands for anything, nothing included.
 // It takes time in proportion to the product of their lengths at worst, and allocates nothing.
 func matches(pattern, class string) bool {
@@ -26,10 +28,5 @@ func matches(pattern, class string) bool {
 }
 
 func anyMatches(patterns []string, class string) bool {
-	for _, p := range patterns {
-		if matches(p, class) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, class) })
 }

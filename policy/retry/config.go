@@ -1,6 +1,9 @@
 package retry
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config says how often and how patiently a call is retried. The zero Config
 // makes no retries. Other zero fields mean the default written at the field.
@@ -57,18 +60,10 @@ type Config struct {
 // MaxRetries and MaxElapsed keep their zero, which means none and no limit.
 // A second call changes nothing.
 func (c Config) WithDefaults() Config {
-	if c.Backoff == "" {
-		c.Backoff = ExponentialBackoff
-	}
-	if c.InitialDelay == 0 {
-		c.InitialDelay = 100 * time.Millisecond
-	}
-	if c.MaxDelay == 0 {
-		c.MaxDelay = 10 * time.Second
-	}
-	if c.Multiplier == 0 {
-		c.Multiplier = 2
-	}
+	c.Backoff = cmp.Or(c.Backoff, ExponentialBackoff)
+	c.InitialDelay = cmp.Or(c.InitialDelay, 100*time.Millisecond)
+	c.MaxDelay = cmp.Or(c.MaxDelay, 10*time.Second)
+	c.Multiplier = cmp.Or(c.Multiplier, 2)
 	if c.Jitter == "" {
 		c.Jitter = FullJitter
 		if c.JitterFactor > 0 {
@@ -78,12 +73,8 @@ func (c Config) WithDefaults() Config {
 	if c.Jitter == FactorJitter && c.JitterFactor == 0 {
 		c.JitterFactor = 0.5
 	}
-	if c.MaxRetryAfter == 0 {
-		c.MaxRetryAfter = 30 * time.Second
-	}
-	if c.RetryAfterJitter == 0 {
-		c.RetryAfterJitter = 0.25
-	}
+	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, 30*time.Second)
+	c.RetryAfterJitter = cmp.Or(c.RetryAfterJitter, 0.25)
 	return c
 }
 

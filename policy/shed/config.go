@@ -1,6 +1,9 @@
 package shed
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Algorithm says where the limit of concurrent requests comes from.
 type Algorithm string
@@ -96,18 +99,10 @@ func (c Config) WithDefaults() Config {
 	if c.Concurrency == Unlimited {
 		c.Concurrency = ""
 	}
-	if c.MaxConcurrency == 0 {
-		c.MaxConcurrency = 1000
-	}
-	if c.MinConcurrency == 0 {
-		c.MinConcurrency = min(4, c.MaxConcurrency)
-	}
-	if c.InitialConcurrency == 0 {
-		c.InitialConcurrency = min(max(20, c.MinConcurrency), c.MaxConcurrency)
-	}
-	if c.MaxRetryShare == 0 {
-		c.MaxRetryShare = 0.1
-	}
+	c.MaxConcurrency = cmp.Or(c.MaxConcurrency, 1000)
+	c.MinConcurrency = cmp.Or(c.MinConcurrency, min(4, c.MaxConcurrency))
+	c.InitialConcurrency = cmp.Or(c.InitialConcurrency, min(max(20, c.MinConcurrency), c.MaxConcurrency))
+	c.MaxRetryShare = cmp.Or(c.MaxRetryShare, 0.1)
 	return c
 }
 

@@ -135,7 +135,6 @@ func (s *Shedder) admitSpecial(now time.Duration, r Request) (Permit, Verdict, R
 	return s.contend(now, r, caller)
 }
 
-// refuse refuses an arrival.
 func (s *Shedder) refuse(reason Reason) (Permit, Verdict, Reason) {
 	s.arrived.turnedAway.Add(1)
 	return Permit{}, Refused, reason

@@ -34,7 +34,6 @@ func Traces(fields []h1.Field, keys *[MaxTraces]uint64) (n int) {
 	return n
 }
 
-// traceKey reads one field.
 func traceKey(f h1.Field) (key uint64, ok bool) {
 	var id [16]byte
 	switch len(f.Name) {

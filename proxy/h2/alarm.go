@@ -29,7 +29,6 @@ func (a *alarm) set(at time.Duration) {
 	a.timer.Reset(d)
 }
 
-// rang notes that the alarm rang.
 func (a *alarm) rang() { a.at = core.NoDeadline }
 
 // stop ends the alarm for good.

@@ -28,7 +28,6 @@ func newChunk(n int) *chunk {
 	return &chunk{make([]byte, 0, n), -1}
 }
 
-// put gives the chunk back.
 func (c *chunk) put() {
 	if c.class >= 0 && cap(c.b) == classes[c.class] {
 		c.b = c.b[:0]

@@ -108,7 +108,6 @@ func (d *decoder) copyName(i int, f *fields, n *next) bool {
 	return true
 }
 
-// copyField copies the field with index i.
 func (d *decoder) copyField(i int, f *fields, n *next) bool {
 	n.name = len(f.arena)
 	if !d.copyName(i, f, n) {

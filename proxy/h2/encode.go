@@ -60,7 +60,6 @@ func (e *encoder) resize(max int) {
 	e.evict(max)
 }
 
-// begin begins a block.
 func (e *encoder) begin(b []byte) []byte {
 	if !e.resized {
 		return b
@@ -69,7 +68,6 @@ func (e *encoder) begin(b []byte) []byte {
 	return appendInteger(b, 0x20, 5, e.max)
 }
 
-// field appends one field.
 func (e *encoder) field(b, name, value []byte) []byte {
 	for _, c := range name {
 		if 'A' <= c && c <= 'Z' {
@@ -120,7 +118,6 @@ func (e *encoder) pseudo(b []byte, index int, value []byte) []byte {
 	return e.field(b, staticFields[index].Name, value)
 }
 
-// request appends the head of a request.
 func (e *encoder) request(b []byte, h *Head) []byte {
 	b = e.begin(b)
 	switch string(h.Method) {
@@ -152,7 +149,6 @@ func (e *encoder) request(b []byte, h *Head) []byte {
 	return e.rest(b, h.Fields, h.Length)
 }
 
-// answer appends the head of an answer.
 func (e *encoder) answer(b []byte, status int, list []Field, length int64) []byte {
 	b = e.begin(b)
 	var digits [20]byte
@@ -171,7 +167,6 @@ func (e *encoder) answer(b []byte, status int, list []Field, length int64) []byt
 	return e.rest(b, list, length)
 }
 
-// trailer appends a trailer.
 func (e *encoder) trailer(b []byte, list []Field) []byte { return e.rest(e.begin(b), list, -1) }
 
 // contentLength is the index of "content-length" in the static table.

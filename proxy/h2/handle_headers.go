@@ -53,7 +53,6 @@ func (r *reader) skip(block []byte) error {
 	return nil
 }
 
-// handleBlock handles a complete head or trailer.
 func (r *reader) handleBlock(id uint32, block []byte, end bool) error {
 	c := r.conn
 	r.blocks++

@@ -54,7 +54,6 @@ func nextFrame(b []byte) (f frame, n int, err error) {
 	return f, n, nil
 }
 
-// fill waits for more bytes.
 func (in *input) fill() error {
 	in.compact()
 	if in.raw != nil {
@@ -125,7 +124,6 @@ func (in *input) compact() {
 	in.bytes = in.bytes.room(need - len(rest))
 }
 
-// release gives back the memory.
 func (in *input) release() {
 	if in.bytes != nil {
 		in.bytes.put()

@@ -119,7 +119,6 @@ func (l *line) wakeHeads() {
 	}
 }
 
-// wakeAll ends all waits.
 func (l *line) wakeAll() {
 	l.wakeHeads()
 	for s := l.content.first; s != nil; s = s.behind {

@@ -47,7 +47,6 @@ func (o *outbox) release() {
 	}
 }
 
-// room makes room for n bytes.
 func (o *outbox) room(n int) *chunk {
 	o.frames = o.frames.room(n)
 	return o.frames
@@ -84,7 +83,6 @@ func (o *outbox) greeting(server bool, config *Config) {
 	f.b = appendGreeting(f.b, server, config)
 }
 
-// data adds one frame of content.
 func (o *outbox) data(id uint32, p []byte, end bool) {
 	flags := uint8(0)
 	if end {
@@ -94,21 +92,18 @@ func (o *outbox) data(id uint32, p []byte, end bool) {
 	f.b = append(appendFrame(f.b, len(p), dataFrame, flags, id), p...)
 }
 
-// request adds the head of a request.
 func (o *outbox) request(id uint32, h *Head, end bool) {
 	at := o.beginBlock(blockSize(h.Fields) + len(h.Method) + len(h.Scheme) + len(h.Authority) + len(h.Path) + 64)
 	o.frames.b = o.hpack.request(o.frames.b, h)
 	o.endBlock(at, id, end)
 }
 
-// answer adds the head of an answer.
 func (o *outbox) answer(id uint32, status int, list []Field, length int64, end bool) {
 	at := o.beginBlock(blockSize(list))
 	o.frames.b = o.hpack.answer(o.frames.b, status, list, length)
 	o.endBlock(at, id, end)
 }
 
-// trailer adds a trailer.
 func (o *outbox) trailer(id uint32, list []Field) {
 	at := o.beginBlock(blockSize(list))
 	o.frames.b = o.hpack.trailer(o.frames.b, list)

@@ -76,7 +76,6 @@ func (r *reader) run(first string, begun []byte) {
 	}
 }
 
-// fill reads more.
 func (r *reader) fill() error {
 	err := r.input.fill()
 	r.now = core.Now()

@@ -1,5 +1,7 @@
 package h2
 
+import "slices"
+
 // streams is the table of the streams of which frames may come or go, and what is known of those that have ended. The
 // mutex of the connection guards it.
 type streams struct {
@@ -100,10 +102,5 @@ func (t *streams) remember(id uint32) {
 }
 
 func (t *streams) remembers(id uint32) bool {
-	for _, other := range t.ended {
-		if other == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.ended, id)
 }

@@ -44,7 +44,6 @@ func (w *waiter) unlink() {
 	w.list, w.next, w.prev = nil, nil, nil
 }
 
-// wake ends the wait.
 func (w *waiter) wake() {
 	if w.waiting {
 		w.waiting = false

@@ -12,10 +12,7 @@ func Begins(name []byte, prefix string) bool {
 		return false
 	}
 	for i := range len(prefix) {
-		c, want := name[i], prefix[i]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
+		c, want := Lower(name[i]), prefix[i]
 		if c != want && (!isSign(want) || !isSign(c)) {
 			return false
 		}
@@ -26,10 +23,11 @@ func Begins(name []byte, prefix string) bool {
 // Ends reports whether a field's name is one of these words, in lower case, or ends in a sign and one.
 func Ends(name []byte, word string) bool {
 	n := len(name) - len(word)
-	return n >= 0 && (n == 0 || isSign(lower(name[n-1]))) && Begins(name[n:], word)
+	return n >= 0 && (n == 0 || isSign(Lower(name[n-1]))) && Begins(name[n:], word)
 }
 
-func lower(c byte) byte {
+// Lower is an ASCII letter in lower case, and any other byte as it is.
+func Lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c |= 0x20
 	}

@@ -80,7 +80,7 @@ func AppendIdentity(dst []byte, fields []h1.Field, names []string) []byte {
 		}
 		text = binary.AppendUvarint(text, uint64(len(f.Name)))
 		for _, c := range f.Name {
-			text = append(text, lower(c))
+			text = append(text, identity.Lower(c))
 		}
 		text = binary.AppendUvarint(text, uint64(len(f.Value)))
 		text = append(text, f.Value...)

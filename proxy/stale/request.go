@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/abate-go/abate/proxy/h1"
+	"github.com/abate-go/abate/proxy/identity"
 )
 
 // Asks reports whether a request may be answered from the store, and whether its response may fill it. A GET may do
@@ -85,7 +86,7 @@ func AppendKey(dst []byte, service string, host, path []byte) []byte {
 	dst = append(dst, service...)
 	dst = binary.AppendUvarint(dst, uint64(len(host)))
 	for _, c := range host {
-		dst = append(dst, lower(c))
+		dst = append(dst, identity.Lower(c))
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(path)))
 	return append(dst, path...)
@@ -105,21 +106,13 @@ func placeOf(key []byte) int {
 	return at
 }
 
-// lower is an ASCII letter in lower case, and any other byte as it is.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + ('a' - 'A')
-	}
-	return c
-}
-
 // equalFold compares b with a string in lower case, as HTTP compares names: ASCII letters without regard to case.
 func equalFold(b []byte, lowered string) bool {
 	if len(b) != len(lowered) {
 		return false
 	}
 	for i, c := range b {
-		if lower(c) != lowered[i] {
+		if identity.Lower(c) != lowered[i] {
 			return false
 		}
 	}

@@ -130,7 +130,6 @@ func (s *Store) ForgetAll(key []byte) {
 	}
 }
 
-// add makes the resource of v.
 func (s *Store) add(v *variant) *resource {
 	res := &resource{key: v.key, vary: v.vary}
 	res.place = res.key[:placeOf([]byte(res.key))]

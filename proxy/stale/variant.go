@@ -86,7 +86,6 @@ type list struct {
 
 func (l *list) init() { l.root.prev, l.root.next = &l.root, &l.root }
 
-// push puts v in front.
 func (l *list) push(v *variant) {
 	v.prev, v.next = &l.root, l.root.next
 	v.prev.next, v.next.prev = v, v

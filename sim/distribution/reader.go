@@ -2,6 +2,7 @@ package distribution
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,10 +42,8 @@ type reader struct {
 func (r *reader) fail(problem, fix string) {
 	r.broken = true
 	r.problems = append(r.problems, problem)
-	for _, m := range r.fixes {
-		if m == fix {
-			return
-		}
+	if slices.Contains(r.fixes, fix) {
+		return
 	}
 	r.fixes = append(r.fixes, fix)
 }
@@ -73,10 +72,8 @@ func (r *reader) next(what string) string {
 func (r *reader) keyword(allowed ...string) string {
 	what := "word " + strings.Join(allowed, " or ")
 	word := r.next(what)
-	for _, a := range allowed {
-		if word == a {
-			return word
-		}
+	if slices.Contains(allowed, word) {
+		return word
 	}
 	if word != "" {
 		r.fail(strconv.Quote(word)+" stands where the "+what+" belongs", "for example "+r.example)

@@ -215,14 +215,7 @@ func readPolicy(file string) ([]byte, error) {
 }
 
 // policyErrors takes apart what package policyfile found.
-func policyErrors(err error) strictyaml.Errors {
-	var found policyfile.Errors
-	if !errors.As(err, &found) {
-		return nil
-	}
-	list := make(strictyaml.Errors, len(found))
-	for i := range found {
-		list[i] = strictyaml.Error(found[i])
-	}
-	return list
+func policyErrors(err error) (found policyfile.Errors) {
+	errors.As(err, &found)
+	return found
 }

@@ -87,7 +87,6 @@ type Spec struct {
 	Ends map[int32]int64 `json:"ends"`
 }
 
-// line is the JSON of an action.
 func (a *Action) line() []byte {
 	b, err := json.Marshal(a)
 	if err != nil { // every field can be marshalled
@@ -96,7 +95,6 @@ func (a *Action) line() []byte {
 	return b
 }
 
-// parseLanded reads where a letter was sent.
 func parseLanded(text string) (landed, error) {
 	p, err := letter.ParsePlace(text)
 	return landed{topic: p.Topic, partition: p.Partition, offset: p.Offset}, err

@@ -2,7 +2,6 @@ package dlq
 
 import "context"
 
-// auditAtOnce is how many actions are written together.
 const auditAtOnce = 500
 
 // Delete marks what f chooses as deleted, and says how many those were. The letters stay in the topic, and can be

@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -32,9 +33,7 @@ type Config struct {
 
 // withDefaults fills in what is empty.
 func (c Config) withDefaults() Config {
-	if c.Audit == "" {
-		c.Audit = c.Topic + "-audit"
-	}
+	c.Audit = cmp.Or(c.Audit, c.Topic+"-audit")
 	if c.By == "" {
 		c.By = whoami()
 	}
@@ -66,8 +65,6 @@ func whoami() string {
 	if h, err := os.Hostname(); err == nil {
 		host, _, _ = strings.Cut(h, ".")
 	}
-	if name == "" {
-		name = "unknown"
-	}
+	name = cmp.Or(name, "unknown")
 	return name + "@" + host
 }

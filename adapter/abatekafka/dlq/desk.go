@@ -84,7 +84,6 @@ func (d *Desk) look(ctx context.Context) error {
 	return nil
 }
 
-// identify learns the ID of the topic.
 func (d *Desk) identify(topics kadm.TopicDetails) {
 	if id := topicID(topics[d.config.Topic]); id != "" {
 		d.ledger.called(id)
@@ -124,7 +123,6 @@ func (d *Desk) By() string { return d.config.By }
 // Retention is how long the topic keeps dead letters. 0: for ever, or the broker does not tell.
 func (d *Desk) Retention() time.Duration { return d.retention }
 
-// entry reads a record as a dead letter.
 func (d *Desk) entry(r *kgo.Record) *Entry {
 	e := &Entry{At: letter.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, Written: r.Timestamp,
 		Record: r}

@@ -22,7 +22,6 @@ var (
 	errLost = errors.New("the audit topic could not be read or written for 40 s, and another replay might begin")
 )
 
-// cancelError says who cancelled.
 type cancelError struct{ by string }
 
 func (e *cancelError) Error() string { return "cancelled by " + e.by }

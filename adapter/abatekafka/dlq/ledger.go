@@ -179,7 +179,6 @@ func (l *ledger) called(id string) {
 	l.id = l.number(id)
 }
 
-// topicID is the ID of the dead-letter topic.
 func (l *ledger) topicID() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,10 +43,8 @@ func newOutlook() *outlook {
 	return &outlook{open: map[spot]landed{}, first: map[lane]mile{}, last: map[lane]int64{}, gone: map[spot]bool{}}
 }
 
-// sent takes a letter that was acknowledged.
 func (o *outlook) sent(at spot, to landed) { o.open[at] = to }
 
-// begin starts the waiting.
 func (o *outlook) begin(now time.Time) {
 	clear(o.first)
 	clear(o.last)

@@ -19,7 +19,6 @@ type span struct {
 // quiet is how long a reader waits for records before it asks whether retention has taken what it waits for.
 const quiet = 2 * time.Second
 
-// options are those of every client of the desk.
 func (c *Config) options(more ...kgo.Opt) []kgo.Opt {
 	base := []kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.ClientID("abate-dlq")}
 	return append(append(base, c.Options...), more...)

@@ -16,7 +16,6 @@ import (
 	"github.com/abate-go/abate/core"
 )
 
-// replaying is a Replay under way.
 type replaying struct {
 	d       *Desk
 	r       Replay
@@ -82,9 +81,7 @@ func (x *replaying) begin(ctx context.Context) error {
 	r := &x.r
 	var wrong []error
 	set := func(what string, v, def, lo, hi float64) float64 {
-		if v == 0 {
-			v = def
-		}
+		v = cmp.Or(v, def)
 		if !(v >= lo && v <= hi) {
 			wrong = append(wrong, fmt.Errorf("dlq: %s %v is out of range: write %v to %v", what, v, lo, hi))
 		}
@@ -319,7 +316,6 @@ func (x *replaying) snapshot() Progress {
 	return x.p
 }
 
-// end writes how it ended.
 func (x *replaying) end(ctx context.Context, err, cause error) (Progress, error) {
 	var by *cancelError
 	x.stand()

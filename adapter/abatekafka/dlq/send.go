@@ -17,7 +17,6 @@ const mostInFlight = 100
 // of 1 MB at most.
 const heavy = 900_000
 
-// send sends batch after batch.
 func (x *replaying) send(ctx context.Context, f Filter) error {
 	size := x.startBatch()
 	gathered := 0

@@ -88,7 +88,6 @@ func numeral(node ast.Node) (n number, ok bool) {
 	return number{}, false
 }
 
-// moment is the value as a time.
 func (v value) moment() (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, v.text); err == nil && v.kind == textValue {

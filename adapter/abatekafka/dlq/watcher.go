@@ -228,7 +228,6 @@ func (w *watcher) ask(fn func(*ramp)) error {
 	return w.err
 }
 
-// begin starts a batch.
 func (w *watcher) begin() (size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

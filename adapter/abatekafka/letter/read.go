@@ -161,7 +161,6 @@ func (rd *reader) boundary() (at int, found bool) {
 	return last, true
 }
 
-// problem notes a header that cannot be read.
 func (rd *reader) problem(header, format string, args ...any) {
 	rd.problems = append(rd.problems, newProblem(rd.rec, header, format, args...))
 }

@@ -1,6 +1,7 @@
 package letter
 
 import (
+	"cmp"
 	"encoding/binary"
 	"time"
 )
@@ -12,9 +13,9 @@ func (rd *reader) spring(l *Letter, prefix string) {
 	l.Original = rd.springPlace(name(springTopic), name(springPartition), name(springOffset))
 	l.Timestamp = rd.springTimestamp(name(springTimestamp))
 	l.TimestampType = rd.text(name(springTimestampType))
-	l.Class = first(rd.text(name(springCause)), rd.text(name(springClass)), rd.text(name(springKeyClass)))
-	l.Message = first(rd.text(name(springMessage)), rd.text(name(springKeyMessage)))
-	l.Trace = first(rd.text(name(springTrace)), rd.text(name(springKeyTrace)))
+	l.Class = cmp.Or(rd.text(name(springCause)), rd.text(name(springClass)), rd.text(name(springKeyClass)))
+	l.Message = cmp.Or(rd.text(name(springMessage)), rd.text(name(springKeyMessage)))
+	l.Trace = cmp.Or(rd.text(name(springTrace)), rd.text(name(springKeyTrace)))
 	rd.springAttempts(l)
 	l.ID = springID(l)
 	if prefix == springDLT {
@@ -92,15 +93,6 @@ func (rd *reader) springTimestamp(name string) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-func first(s ...string) string {
-	for _, v := range s {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // head is as much of a wrong value as a message should show.

@@ -62,7 +62,6 @@ func Parse(raw string) (*Address, error) {
 	return a, nil
 }
 
-// login takes the user and the password apart.
 func (a *Address) login(userinfo string) (err error) {
 	user, password, _ := strings.Cut(userinfo, ":")
 	a.written = password

@@ -152,7 +152,6 @@ func (w *waiting) await(ctx context.Context, stderr io.Writer) bool {
 	return there
 }
 
-// await waits for one target.
 func (t *waitTarget) await(ctx context.Context, p abate.Policy, say *waitTeller) error {
 	p.Classify = connfail.Classify
 	p.Observer = say.observer(t)

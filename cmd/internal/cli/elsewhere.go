@@ -73,7 +73,6 @@ type places struct {
 	checkout string // the repository that this program was built in, "" if it was installed
 }
 
-// here returns the places for this process.
 func here() places {
 	var p places
 	if self, err := os.Executable(); err == nil {

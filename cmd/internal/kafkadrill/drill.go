@@ -45,7 +45,6 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return r, nil
 }
 
-// run runs acts at once.
 func (c Config) run(ctx context.Context, acts []*act) error {
 	d := drill.Drill{Length: c.length(), Drain: lastWait}
 	if c.Progress != nil {

@@ -21,7 +21,6 @@ type recorder struct {
 	writes   map[string]time.Duration // by the message's ID: when it was written
 	handled  map[string]int
 	dead     map[string]bool
-	total    bin
 	lastDone map[string]time.Duration
 	lateness time.Duration // the largest
 }
@@ -48,27 +47,22 @@ func (r *recorder) wrote(id string) {
 	defer r.mu.Unlock()
 	b, now := r.now()
 	b.written++
-	r.total.written++
 	r.writes[id] = now
 }
 
-// attempt notes a request at the service.
 func (r *recorder) attempt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b, _ := r.now()
 	b.attempts++
-	r.total.attempts++
 }
 
-// ok notes that a message was handled.
 func (r *recorder) ok(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b, now := r.now()
 	if r.handled[id]++; r.handled[id] == 1 {
 		b.handled++
-		r.total.handled++
 	}
 	r.lastDone[id] = now
 }
@@ -80,7 +74,6 @@ func (r *recorder) buried(id string) {
 	b, now := r.now()
 	if !r.dead[id] {
 		b.dead++
-		r.total.dead++
 	}
 	r.dead[id] = true
 	r.lastDone[id] = now
@@ -95,7 +88,6 @@ func (r *recorder) ObserveRedelivery(e redelivery.Event) {
 	defer r.mu.Unlock()
 	b, _ := r.now()
 	b.deliveries++
-	r.total.deliveries++
 	r.lateness = max(r.lateness, e.Lateness)
 }
 
@@ -103,7 +95,7 @@ func (r *recorder) ObserveRedelivery(e redelivery.Event) {
 func (r *recorder) left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.total.written - len(r.lastDone)
+	return sumOf(r.bins).written - len(r.lastDone)
 }
 
 // lastSecond adds up the bins of the second that is just over.

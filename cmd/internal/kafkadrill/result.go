@@ -124,13 +124,13 @@ func (c Config) expectations(a *ActResult) (list []expectation) {
 	return list
 }
 
-// result sums an act up.
 func (r *recorder) result(c Config, name string) *ActResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	total := sumOf(r.bins)
 	a := &ActResult{
-		Act: name, Written: r.total.written, Handled: r.total.handled, DeadLetters: r.total.dead, Attempts: r.total.attempts,
-		Left: r.total.written - len(r.lastDone), LargestLateness: r.lateness.Seconds(),
+		Act: name, Written: total.written, Handled: total.handled, DeadLetters: total.dead, Attempts: total.attempts,
+		Left: total.written - len(r.lastDone), LargestLateness: r.lateness.Seconds(),
 	}
 	for _, times := range r.handled {
 		if times > 1 {
@@ -138,7 +138,7 @@ func (r *recorder) result(c Config, name string) *ActResult {
 		}
 	}
 	if a.Written > 0 {
-		a.PerMessage = float64(r.total.deliveries) / float64(a.Written)
+		a.PerMessage = float64(total.deliveries) / float64(a.Written)
 	}
 	begin, end := int(c.Before/tick), int((c.Before+c.Outage)/tick)
 	last := len(r.bins)

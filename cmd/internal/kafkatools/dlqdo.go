@@ -243,7 +243,6 @@ func runAudit(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.W
 	return found(n)
 }
 
-// auditLine is an action in one line.
 func auditLine(a *dlq.Action) string {
 	text := fmt.Sprintf("%s  %-20s %-13s", stamp(a.Time), short(a.By, 40), short(string(a.Kind), 20))
 	for _, part := range []string{a.ID, a.Place, a.Group} {

@@ -165,7 +165,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// spark draws counts.
 func spark(counts []int) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	top := 1

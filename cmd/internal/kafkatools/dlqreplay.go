@@ -205,7 +205,6 @@ func (f *dlqFlags) tellEnd(p *dlq.Progress, w io.Writer) {
 	}
 }
 
-// editLetter sends a changed copy of one letter.
 func editLetter(ctx context.Context, f *dlqFlags, d *dlq.Desk, stdout, stderr io.Writer) int {
 	if len(f.words) == 0 || f.dryRun || f.replay.Resume != "" {
 		return f.fail(stderr, errors.New("--edit sends one letter: write its partition and offset, for example 3/1042, and "+

@@ -75,7 +75,6 @@ type dlqServer struct {
 	hideValues                              bool
 }
 
-// define makes the flags.
 func (s *dlqServer) define(set *flag.FlagSet) {
 	set.StringVar(&s.listen, "listen", "127.0.0.1:15010", "")
 	set.StringVar(&s.tokens, "token-file", "", "")
@@ -147,7 +146,6 @@ func (s *dlqServer) run(ctx context.Context, desk *dlq.Desk, stdout, stderr io.W
 	return 0
 }
 
-// open listens.
 func (s *dlqServer) open() (net.Listener, error) {
 	var config *tls.Config
 	if s.certificate != "" {
@@ -234,7 +232,6 @@ func (f *tokenFile) read() error {
 	return nil
 }
 
-// caller names who asks.
 func (f *tokenFile) caller(r *http.Request) (name string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -83,7 +83,6 @@ func DrillKafkaCommand(ctx context.Context, args []string, stdout, stderr io.Wri
 	return runDrill(ctx, c, *asJSON, *quiet, stdout, stderr)
 }
 
-// runDrill runs the drill and prints what came of it.
 func runDrill(ctx context.Context, c kafkadrill.Config, asJSON, quiet bool, stdout, stderr io.Writer) int {
 	console := cli.NewConsole("abate drill kafka", asJSON, stdout, stderr)
 	if !quiet {

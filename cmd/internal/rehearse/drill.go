@@ -131,7 +131,6 @@ func (c Clients) DrillCommand(ctx context.Context, args []string, stdout, stderr
 	return o.run(ctx, stdout, stderr)
 }
 
-// run runs the drill and prints what came of it.
 func (o *drillOptions) run(ctx context.Context, stdout, stderr io.Writer) int {
 	console := cli.NewConsole("abate drill", o.json, stdout, stderr)
 	admin, err := o.openAdmin()

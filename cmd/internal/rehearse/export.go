@@ -150,7 +150,6 @@ func (o *exportOptions) parse(args []string) (what exporter, problems []string, 
 	return what, problems, nil
 }
 
-// export reads, makes and writes.
 func (o exportOptions) export(what exporter, stdout io.Writer) error {
 	var file *policyfile.File
 	if o.policy != "" {

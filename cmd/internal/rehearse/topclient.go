@@ -19,7 +19,6 @@ import (
 	"github.com/abate-go/abate/cmd/internal/address"
 )
 
-// topClient asks an admin page.
 type topClient struct {
 	base  *url.URL
 	token string

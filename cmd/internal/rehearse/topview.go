@@ -111,14 +111,11 @@ var topColumns = []struct {
 	{"BUDGET", false, 6, func(r *abateadmin.Row) string { return dash(r.HasBudget, "%.0f", r.Budget) }},
 	{"TAKES", false, 8, func(r *abateadmin.Row) string {
 		ms := r.Took
-		if ms == 0 {
-			ms = r.Typical
-		}
+		ms = cmp.Or(ms, r.Typical)
 		return dash(ms > 0, "%.1fms", ms)
 	}},
 }
 
-// table is the head and a line for each row.
 func (v *topView) table() []string {
 	rows := v.rows()
 	wide := 4

@@ -135,7 +135,6 @@ func (f *proxyFlags) define() *flag.FlagSet {
 	return set
 }
 
-// trustPeers reads a list of addresses.
 func (f *proxyFlags) trustPeers(list string) error {
 	for _, text := range strings.Split(list, ",") {
 		text = strings.TrimSpace(text)

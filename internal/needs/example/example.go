@@ -78,7 +78,6 @@ func IsShort(t *testing.T) {
 	}
 }
 
-// program is one that runs.
 type program struct {
 	cmd   *exec.Cmd
 	lines chan string // that it logs, closed at its end

@@ -55,7 +55,6 @@ func Shared(t testing.TB) *Broker {
 	return shared.Broker
 }
 
-// begin makes and starts a broker.
 func begin(t testing.TB, in installation, more []string) *Broker {
 	t.Helper()
 	needs.Program(t, "sh")

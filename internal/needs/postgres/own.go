@@ -78,7 +78,6 @@ func (s *Server) copied(t testing.TB, settings []string) *Server {
 	return c
 }
 
-// begin is Start for a test.
 func (s *Server) begin(t testing.TB) {
 	t.Helper()
 	if err := s.Start(); err != nil {

@@ -91,7 +91,6 @@ type owner struct {
 	until time.Duration
 }
 
-// instance is one process.
 type instance struct {
 	n     int
 	life  int // of how many that were killed
@@ -127,7 +126,6 @@ func newSchedule(store idempotency.Store, o FaultOptions, seed uint64, count *Fa
 	return s
 }
 
-// play goes through the events.
 func (s *schedule) play() {
 	for len(s.events) > 0 && s.wrong == "" {
 		e := heap.Pop(&s.events).(event)
@@ -250,7 +248,6 @@ func (s *schedule) apply(op func() error) error {
 	return err
 }
 
-// event is something that happens at a time.
 type event struct {
 	at  time.Duration
 	nth int

@@ -71,7 +71,6 @@ func Run(t *testing.T, open func(t *testing.T) idempotency.Store, o Options) {
 	}
 }
 
-// suite is one test with its store.
 type suite struct {
 	*testing.T
 	idempotency.Store

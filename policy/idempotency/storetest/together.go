@@ -10,7 +10,6 @@ import (
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
-// together calls f at once, n times.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -119,7 +118,6 @@ func onceEach(s *suite) {
 	}
 }
 
-// tryOnce is one attempt of one worker.
 func (s *suite) tryOnce(key string, fp idempotency.Fingerprint, effect *atomic.Int64, fail bool) idempotency.Begun {
 	b, err := s.Begin(s.ctx, key, fp, long)
 	switch {

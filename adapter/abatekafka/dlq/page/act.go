@@ -9,12 +9,10 @@ import (
 // maxNote is how long a note may be, in characters.
 const maxNote = 2000
 
-// delete marks letters as deleted.
 func (p *Page) delete(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, false)
 }
 
-// restore makes letters wait again.
 func (p *Page) restore(w http.ResponseWriter, r *http.Request) error {
 	return p.change(w, r, true)
 }
@@ -45,7 +43,6 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request, restore bool) erro
 	return nil
 }
 
-// note leaves a note at a group.
 func (p *Page) note(w http.ResponseWriter, r *http.Request) error {
 	a, _, err := p.read(w, r)
 	if err != nil {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math/big"
 	"strings"
@@ -69,15 +70,9 @@ func (p *Page) show(b []byte, whole bool) content {
 
 // isText reports whether bytes are meant to be read.
 func isText(b []byte) bool {
-	if !utf8.Valid(b) {
-		return false
-	}
-	for _, c := range string(b) {
-		if unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' {
-			return false
-		}
-	}
-	return true
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(c rune) bool {
+		return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t'
+	})
 }
 
 // signed reads a big-endian two's complement number.

@@ -129,7 +129,6 @@ func (p *Page) headers(all []kgo.RecordHeader) []headerContent {
 	return shown
 }
 
-// letter answers with one.
 func (p *Page) letter(w http.ResponseWriter, r *http.Request) error {
 	e, err := p.entry(r)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/abate-go/abate/adapter/abatekafka/dlq"
 )
 
-// desk answers with what the page is about.
 func (p *Page) desk(w http.ResponseWriter, _ *http.Request) error {
 	d := p.config.Desk
 	writeJSON(w, http.StatusOK, map[string]any{
@@ -18,7 +17,6 @@ func (p *Page) desk(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// groups answers with the groups.
 func (p *Page) groups(w http.ResponseWriter, r *http.Request) error {
 	f, err := p.filterOf(r.URL.Query())
 	if err != nil {
@@ -40,7 +38,6 @@ func (p *Page) groups(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// letters answers with a page of letters.
 func (p *Page) letters(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	f, err := p.filterOf(q, "limit", "after")

@@ -85,7 +85,6 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// replay starts one.
 func (p *Page) replay(w http.ResponseWriter, r *http.Request) error {
 	replay, err := p.wanted(w, r)
 	if err != nil {
