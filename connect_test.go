@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -359,5 +360,35 @@ func TestAFunctionThatEndsItsGoroutineEndsTheWait(t *testing.T) {
 	<-h.Done()
 	if _, err := h.Get(); err == nil || !strings.Contains(err.Error(), "postgres has ended its goroutine") {
 		t.Errorf("%v", err)
+	}
+}
+
+// leaving is the context of a caller that leaves when Err is called for the nth time.
+type leaving struct {
+	context.Context
+	leave context.CancelFunc
+	asked atomic.Int32
+	nth   int32
+}
+
+func (l *leaving) Err() error {
+	if l.asked.Add(1) == l.nth {
+		l.leave()
+	}
+	return l.Context.Err()
+}
+
+// A caller that leaves while an attempt of his is judged has left: the failure is not permanent.
+func TestACallerThatLeavesAtAnyMomentHasLeft(t *testing.T) {
+	for nth := range int32(20) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ctx, _ = logged(ctx)
+			_, err := startup.Connect(&leaving{Context: ctx, leave: cancel, nth: nth + 1}, "postgres", startup.Policy(),
+				laterThere(1000))
+			if !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrPermanent) {
+				t.Errorf("call %d of Err: %v", nth+1, err)
+			}
+		})
 	}
 }

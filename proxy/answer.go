@@ -113,6 +113,11 @@ func (a *answer) trailer() []h1.Field {
 // request. drain has a short rest of an unwanted answer read for that.
 func (a *answer) release(now time.Duration, drain bool) {
 	a.disconnect(now, drain)
+	a.settle(now)
+}
+
+// settle tells the endpoint how the attempt went, the first time.
+func (a *answer) settle(now time.Duration) {
 	if a.picked {
 		a.picked = false
 		a.fleet.balancer.Done(a.chosen, now, a.result)

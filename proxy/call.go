@@ -166,21 +166,25 @@ func (g *guardedCall) queue() core.Step {
 	return g.machine.LeaveQueue(core.Now(), w, nil)
 }
 
-// end records how the answer ended that counted as a success with its head, and gives back what the call holds. What
-// breaks off is a failure of the service, unless the client has left.
+// end records how the call ended, and gives back what it holds.
 func (g *guardedCall) end(now time.Duration) {
-	var broke error
-	if a := g.got; a != nil && a.died {
-		broke, a.result = a.broke, balance.Failure
-	}
-	g.answerEnded(now, broke)
+	g.answerEnded(now)
 	if g.got != nil {
 		g.got.release(now, false)
 	}
 }
 
-// answerEnded records how the answer ended, the first time. What it does again finds nothing to do.
-func (g *guardedCall) answerEnded(now time.Duration, broke error) {
+// answerEnded records, for the guard and for the endpoint, how the answer ended that counted as a success with its
+// head. What breaks off is a failure of the service, unless the client has left. What it does again finds nothing to
+// do.
+func (g *guardedCall) answerEnded(now time.Duration) {
+	var broke error
+	if a := g.got; a != nil {
+		if a.died {
+			broke, a.result = a.broke, balance.Failure
+		}
+		a.settle(now)
+	}
 	g.machine.AnswerEnded(now, broke)
 	if broke != nil {
 		g.release.Failed(broke)

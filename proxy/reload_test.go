@@ -162,7 +162,7 @@ func TestAReloadKeepsWhatHasBeenLearned(t *testing.T) {
 	eventually(t, "the breaker opens", func() bool { r.get("/"); return r.guard().Breaker.State == "open" })
 	eventually(t, "all is given back", func() bool {
 		e := r.guard().Endpoints
-		return e[0].Pending+e[1].Pending == 0 && e[1].Idle > 0
+		return e[0].Pending+e[1].Pending == 0 && e[1].Idle == good.open()
 	})
 	before := r.guard()
 	r.put(policy("20s", good.url, bad.url)) // in another order

@@ -143,11 +143,11 @@ func (t *transfer) settle() {
 	a.resp.Fields = in.outgoing(a.resp.Fields)
 }
 
-// whole tells those who wait for it that all of the answer has come from the service: the guard, the limits, and
-// whoever keeps it for the repeats of the request. How long a long answer took is its client's affair.
+// whole tells those who wait for it that all of the answer has come from the service: the guard, the endpoint, the
+// limits, and whoever keeps it for the repeats of the request. How long a long answer took is its client's affair.
 func (t *transfer) whole() {
 	a := t.from
-	t.call.answerEnded(core.Now(), nil)
+	t.call.answerEnded(core.Now())
 	class := hops.ServedClass(a.resp.Status)
 	if t.req.rpc {
 		class = hops.ServedCode(a.verdict.code)

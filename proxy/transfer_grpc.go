@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
@@ -45,6 +46,9 @@ func (t *transfer) breakOff(err error) {
 		t.call.endDelivered()
 	}
 	t.reply.reason = "the answer broke off: " + err.Error()
+	if !t.req.rpc {
+		t.call.answerEnded(core.Now()) // before the client sees it, and asks again
+	}
 	if !t.req.rpc || a.resp.Length == 0 || a.verdict.known || errors.Is(err, errGone) {
 		t.req.client.abort()
 		return

@@ -196,15 +196,17 @@ func (c *connector) attempt(ctx context.Context, until time.Duration) core.Step 
 	limit, end := core.LimitAttempt(ctx, began, until)
 	defer end() // whatever ends the function
 	err := c.call(limit)
-	switch {
-	case err != nil && ctx.Err() != nil:
+	said := err
+	if err != nil && until != core.NoDeadline && limit.Err() == context.DeadlineExceeded &&
+		errors.Is(err, context.DeadlineExceeded) {
+		said = fmt.Errorf("no answer within %v: %w", (until - began).Round(time.Millisecond), err)
+	}
+	o := c.wait.Judge(ctx, said)
+	if err != nil && ctx.Err() != nil { // asked after Judge, which asks too: its caller may leave at any moment
 		reason, _ := whyLeft(ctx)
 		return c.wait.Cancel(clock.Now(), reason, err)
-	case err != nil && until != core.NoDeadline && limit.Err() == context.DeadlineExceeded &&
-		errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("no answer within %v: %w", (until - began).Round(time.Millisecond), err)
 	}
-	return c.wait.AttemptDone(clock.Now(), c.wait.Judge(ctx, err))
+	return c.wait.AttemptDone(clock.Now(), o)
 }
 
 // call makes an error of a panic.

@@ -30,6 +30,7 @@ type trouble struct {
 	leaf    map[string]int // requests that the leaf got, for each user's request
 	extra   map[string]int // retries and hedges, for each user's request
 	seed    uint64
+	limit   time.Duration // of an attempt
 	clients []*http.Transport
 	busy    atomic.Int32 // goroutines at work
 	reuse   bool         // connections are kept alive, and the clients of net/http held back from repeating by themselves
@@ -50,7 +51,7 @@ func (c *trouble) roll(id string, n int) int {
 
 // client is one layer's way to the next: now and then it cannot connect.
 func (c *trouble) client(t *testing.T, name string) *http.Client {
-	p := abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}, AttemptTimeout: 150 * time.Millisecond}
+	p := abate.Policy{Retry: abate.Retry{MaxRetries: 2, Backoff: retry.NoBackoff}, AttemptTimeout: c.limit}
 	g, err := abate.New(name, alone(p))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func (c *trouble) run(t *testing.T, n int) {
 
 func newTrouble(seed uint64, reuse bool) *trouble {
 	return &trouble{dice: map[string]*rand.Rand{}, leaf: map[string]int{}, extra: map[string]int{}, seed: seed,
-		reuse: reuse}
+		reuse: reuse, limit: time.Duration(seed) * 150 * time.Millisecond}
 }
 
 // TestWhateverGoesWrongTheLeafSeesThreeAttempts is the promise of the call tree: three layers, three tries each, and
@@ -184,12 +185,16 @@ func newTrouble(seed uint64, reuse bool) *trouble {
 func TestWhateverGoesWrongTheLeafSeesThreeAttempts(t *testing.T) {
 	for name, reuse := range map[string]bool{"new connections": false, "kept-alive connections": true} {
 		t.Run(name, func(t *testing.T) {
-			c := newTrouble(1, reuse)
-			c.run(t, 160)
 			seen := map[int]int{}
-			for id, n := range c.leaf {
-				if seen[n]++; n > 3 {
-					t.Errorf("the leaf saw request %s %d times", id, n)
+			// Of a machine that stands still for as long as an attempt may take, few requests get to the leaf: the next
+			// crowd has more time.
+			for seed := uint64(1); seed <= 10 && (seen[1] == 0 || seen[2] == 0 || seen[3] == 0); seed++ {
+				c := newTrouble(seed, reuse)
+				c.run(t, 160)
+				for id, n := range c.leaf {
+					if seen[n]++; n > 3 {
+						t.Errorf("the leaf saw request %s %d times", id, n)
+					}
 				}
 			}
 			if seen[1] == 0 || seen[2] == 0 || seen[3] == 0 {
