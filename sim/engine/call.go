@@ -41,12 +41,12 @@ func (cs *calls) reset() {
 	}
 }
 
-// begin begins a call of a request on an edge.
-func (cs *calls) begin(ti uint32, k int32) {
+// begin begins a call of a request on an edge; which is its number among those that begin at once.
+func (cs *calls) begin(ti uint32, k int32, which int) {
 	w, tr := cs.world, cs.traffic
 	t := tr.tasks.at(ti)
 	ci, c := tr.calls.get()
-	*c = call{task: ti, next: t.call, edge: k, inst: t.inst, last: TimedOut, trace: t.trace}
+	*c = call{task: ti, next: t.call, edge: k, inst: t.inst, last: TimedOut, which: uint8(which), trace: t.trace}
 	t.call = ci + 1
 	edge := &w.edges[k]
 	cs.rec.edges[k].Calls++
@@ -149,7 +149,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 		cs.connections.acquire(ai)
 		return
 	}
-	cs.connections.launch(ai, cs.servers.choose(edge.callee), 0)
+	cs.connections.launch(ai, cs.servers.choose(edge.callee, ai), 0)
 }
 
 // armHedge schedules a further copy, if the guard wants one.
@@ -193,7 +193,7 @@ func (cs *calls) timeout(ai uint32) {
 func (cs *calls) answer(ai uint32, end EndKind) {
 	a := cs.traffic.attempts.at(ai)
 	a.task = 0
-	if cs.servers.lost(a.replica) {
+	if cs.servers.lost(a.replica, ai, ofReturn) {
 		return
 	}
 	delay := cs.traffic.latency(cs.traffic.calls.at(a.call))

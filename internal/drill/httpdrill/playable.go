@@ -64,7 +64,7 @@ func (c Config) Problems() []string {
 	p.span("model.drain", s.Model.Drain, 0, mostDrain)
 	p.plays(s.Model.Cancellation != scenario.CancellationPropagates, "model.cancellation",
 		"services that do not notice when their caller leaves (ignored)")
-	p.plays(s.Model.ServiceTimeDrawn != scenario.DrawnOnArrival, "model.serviceTimeDrawn",
+	p.plays(s.Model.ServiceTimeDrawn == scenario.DrawnAtStart, "model.serviceTimeDrawn",
 		"service times drawn when the work begins (start)")
 	for i := range s.Clients {
 		p.fleet(&s.Clients[i])
