@@ -181,7 +181,8 @@ func TestRequestsHaveRandomNumbersOfTheirOwn(t *testing.T) {
 	const shape = "clients: {f: {once: 500, within: 5s, calls: [s]}}\nservices: {s: {workers: 1, replicas: 2, errorRate: 10%%, " +
 		"serviceTime: exponential 10ms, queue: {order: %s}}}"
 	const own = "model: {serviceTimeDrawn: request}"
-	fifo, lifo := play(t, world(plain, fmt.Sprintf(shape, "fifo"), own)), play(t, world(plain, fmt.Sprintf(shape, "lifo"), own))
+	fifo := play(t, world(plain, fmt.Sprintf(shape, "fifo"), own))
+	lifo := play(t, world(plain, fmt.Sprintf(shape, "lifo"), own))
 	for i := range fifo.Services {
 		a, b := &fifo.Services[i], &lifo.Services[i]
 		equal(t, "work", total(a.WorkNS), total(b.WorkNS))
