@@ -3,8 +3,9 @@ package engine
 import "github.com/abate-go/abate/sim/kernel"
 
 // Where a scenario says serviceTimeDrawn: request, a request has random numbers of its own. Those of a fleet's request
-// are made from its number; those of an attempt from the request that it is made for, the call and the attempt's number.
-// So the third attempt of a call meets the same luck in every variant, if there is one, whatever other requests do.
+// are made from its number; those of an attempt from the request that it is made for, the call, and the attempt's
+// number. So the third attempt of a call meets the same luck in every variant, if there is one, whatever other requests
+// do.
 
 // chance is one thing that random numbers decide about a request. Each has a stream of its own.
 type chance uint64

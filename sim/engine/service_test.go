@@ -178,8 +178,8 @@ func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
 
 // With numbers of their own, requests meet the same luck whatever order they are worked on in, and whoever tries again.
 func TestRequestsHaveRandomNumbersOfTheirOwn(t *testing.T) {
-	const shape = "clients: {f: {once: 500, within: 5s, calls: [s]}}\nservices: {s: {workers: 1, replicas: 2, errorRate: 10%%, " +
-		"serviceTime: exponential 10ms, queue: {order: %s}}}"
+	const shape = "clients: {f: {once: 500, within: 5s, calls: [s]}}\n" +
+		"services: {s: {workers: 1, replicas: 2, errorRate: 10%%, serviceTime: exponential 10ms, queue: {order: %s}}}"
 	const own = "model: {serviceTimeDrawn: request}"
 	fifo := play(t, world(plain, fmt.Sprintf(shape, "fifo"), own))
 	lifo := play(t, world(plain, fmt.Sprintf(shape, "lifo"), own))

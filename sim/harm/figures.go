@@ -73,57 +73,63 @@ func (c *Case) recovery(policy, seed int) float64 {
 
 // Figures are what came of one policy over many systems.
 type Figures struct {
-	Policy        string
-	Systems       int       // with trouble
-	Ratios        Quantiles // harm ÷ nothing
-	Naive         Quantiles // harm ÷ naive retries
-	Worse         int       // systems with a ratio above 1.02
-	WorseThan     int       // the same, ÷ naive retries
-	Low, High     float64   // the 95 % interval of Worse ÷ Systems
-	Better        int       // systems with a ratio below 0.9
-	Excess        float64   // mean harm more than without any policy, in points
-	ExcessOfNaive float64   // the same, compared with naive retries
-	SlowRuns      int       // runs in which nothing needs more than a second to be back
-	Back          float64   // and the median of the seconds that the policy needs there
-	QuickRuns     int       // runs in which nothing is back within a second
-	Late          int       // and in how many of them the policy is not
-	HealthyDays   int       // systems
-	Hurt          int       // of those: more than 0.1 point worse than without any policy
-	MostHurt      float64   // points
+	Policy      string
+	ToNothing   Comparison
+	ToNaive     Comparison
+	SlowRuns    int     // runs in which nothing needs more than a second to be back
+	Back        float64 // and the median of the seconds that the policy needs there
+	QuickRuns   int     // runs in which nothing is back within a second
+	Late        int     // and in how many of them the policy is not
+	HealthyDays int     // systems
+	Hurt        int     // of those: more than 0.1 point worse than without any policy
+	MostHurt    float64 // points
 }
 
-// Quantiles are those of a ratio.
-type Quantiles struct{ P50, P75, P95, P99, Max float64 }
+// Comparison is a policy and another one on all systems that are not healthy days.
+type Comparison struct {
+	Systems                  int
+	P50, P75, P95, P99, Most float64 // of the ratio of their harms
+	Worse                    int     // systems with a ratio above 1.02
+	Low, High                float64 // the 95 % interval of their share
+	Better                   int     // systems with a ratio below 0.9
+	Excess                   float64 // mean harm more than under the other one, in points
+}
 
-func quantiles(values []float64) Quantiles {
-	s := expect.NewSample(values)
-	return Quantiles{s.Quantile(0.5), s.Quantile(0.75), s.Quantile(0.95), s.Quantile(0.99), s.Quantile(1)}
+// compare compares a policy with another one.
+func compare(cases []Case, policy, other int) Comparison {
+	var x Comparison
+	var ratios []float64
+	for i := range cases {
+		c := &cases[i]
+		if c.Healthy() {
+			continue
+		}
+		ratio := c.Ratio(policy, other)
+		ratios = append(ratios, ratio)
+		x.Worse += one(ratio > worseRatio)
+		x.Better += one(ratio < betterRatio)
+		x.Excess += c.Points(policy) - c.Points(other)
+	}
+	x.Systems = len(ratios)
+	x.Excess /= float64(max(x.Systems, 1))
+	x.Low, x.High = expect.Wilson(x.Worse, x.Systems)
+	s := expect.NewSample(ratios)
+	x.P50, x.P75, x.P95 = s.Quantile(0.5), s.Quantile(0.75), s.Quantile(0.95)
+	x.P99, x.Most = s.Quantile(0.99), s.Quantile(1)
+	return x
 }
 
 // Sum sums up the cases of one policy.
 func Sum(cases []Case, name string, policy int) Figures {
-	f := Figures{Policy: name}
-	var ratios, naives, backs []float64
+	f := Figures{Policy: name, ToNothing: compare(cases, policy, none), ToNaive: compare(cases, policy, naive)}
+	var backs []float64
 	for i := range cases {
-		c := &cases[i]
-		if c.Healthy() {
+		if c := &cases[i]; c.Healthy() {
 			f.healthy(c, policy)
-			continue
+		} else {
+			backs = f.recoveries(c, policy, backs)
 		}
-		f.Systems++
-		ratio, toNaive := c.Ratio(policy, none), c.Ratio(policy, naive)
-		ratios, naives = append(ratios, ratio), append(naives, toNaive)
-		f.Worse += one(ratio > worseRatio)
-		f.WorseThan += one(toNaive > worseRatio)
-		f.Better += one(ratio < betterRatio)
-		f.Excess += c.Points(policy) - c.Points(none)
-		f.ExcessOfNaive += c.Points(policy) - c.Points(naive)
-		backs = f.recoveries(c, policy, backs)
 	}
-	f.Ratios, f.Naive = quantiles(ratios), quantiles(naives)
-	f.Low, f.High = expect.Wilson(f.Worse, f.Systems)
-	f.Excess /= float64(max(f.Systems, 1))
-	f.ExcessOfNaive /= float64(max(f.Systems, 1))
 	f.Back = expect.NewSample(backs).Quantile(0.5)
 	return f
 }

@@ -259,14 +259,17 @@ func TestHarmOnlyShrinks(t *testing.T) {
 	for p := 2; p < len(policies); p++ {
 		name := policies[p].Name
 		f, was := harm.Sum(cases, name, p), today[len(systems)][name]
-		compare(t, name, "systems worse than without any policy", float64(f.Worse), float64(was.worse), root(was.worse))
-		compare(t, name, "runs back later than without any policy", float64(f.Late), float64(was.late), root(was.late))
-		compare(t, name, "healthy days hurt", float64(f.Hurt), float64(was.hurt), root(was.hurt))
-		compare(t, name, "points of mean excess harm", f.Excess, was.excess, points)
+		compareCount(t, name, "systems worse than without any policy", f.ToNothing.Worse, was.worse)
+		compareCount(t, name, "runs back later than without any policy", f.Late, was.late)
+		compareCount(t, name, "healthy days hurt", f.Hurt, was.hurt)
+		compare(t, name, "points of mean excess harm", f.ToNothing.Excess, was.excess, points)
 	}
 }
 
-func root(n int) float64 { return math.Sqrt(float64(n)) }
+func compareCount(t *testing.T, policy, what string, is, was int) {
+	t.Helper()
+	compare(t, policy, what, float64(is), float64(was), math.Sqrt(float64(was)))
+}
 
 // compare reports a number that is not what it was, give or take.
 func compare(t *testing.T, policy, what string, is, was, slack float64) {

@@ -41,7 +41,8 @@ const (
 	defaults    = "maxRetries: 3" // which is the default; so there is something to write
 	defaultGate = "{}"
 	handTuned   = `maxRetries: 3, initialDelay: 100ms, jitter: full, ` +
-		`retryBudget: {ratio: 0.1, reserve: 10, clients: 50}, circuitBreaker: {failureRateThreshold: 0.5, slowCallRateThreshold: 0.5, slowCallDurationThreshold: 700ms, ` +
+		`retryBudget: {ratio: 0.1, reserve: 10, clients: 50}, circuitBreaker: {failureRateThreshold: 0.5, ` +
+		`slowCallRateThreshold: 0.5, slowCallDurationThreshold: 700ms, ` +
 		`slidingWindow: 2s, minimumNumberOfCalls: 5, waitDurationInOpenState: 300ms, waitDurationMultiplier: 1, ` +
 		`permittedCallsInHalfOpen: 1, successThreshold: 2, rampUp: 500ms}`
 )

@@ -59,19 +59,10 @@ func ratios(b *strings.Builder, cases []Case, policies []Policy) {
 			if p == other {
 				continue
 			}
-			f := Sum(cases, policies[p].Name, p)
-			q, worse, excess := f.Ratios, f.Worse, f.Excess
-			if other == naive {
-				q, worse, excess = f.Naive, f.WorseThan, f.ExcessOfNaive
-			}
-			low, high := f.Low, f.High
-			interval := fmt.Sprintf("%s-%s", hundredth(low), hundredth(high))
-			better := hundredth(share(f.Better, f.Systems)) + " %"
-			if other == naive {
-				interval, better = "", ""
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s %%\t%s\t%s\t%+.2f\t\n", f.Policy, times(q.P50), times(q.P75),
-				times(q.P95), times(q.P99), times(q.Max), hundredth(share(worse, f.Systems)), interval, better, excess)
+			x := compare(cases, p, other)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s %%\t%s-%s\t%s %%\t%+.2f\t\n", policies[p].Name, times(x.P50),
+				times(x.P75), times(x.P95), times(x.P99), times(x.Most), hundredth(share(x.Worse, x.Systems)),
+				hundredth(x.Low), hundredth(x.High), hundredth(share(x.Better, x.Systems)), x.Excess)
 		}
 		w.Flush()
 		b.WriteString("\n")
