@@ -4,6 +4,7 @@
 //	go run ./internal/harm -systems 0-1999 -policies guard  others
 //	go run ./internal/harm -guard 'circuitBreaker: {rampUp: 0s}' -policies guard
 //	                                                        a policy called "yours" beside the default one
+//	go run ./internal/harm -part train -policies guard      half of the systems, for tuning
 //	go run ./internal/harm -timeline 43                     one system alone, with its scenario and its timeline
 //
 // The table goes to standard output, progress to standard error. The worst systems are written as scenario files, which
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +40,8 @@ func main() {
 
 // settings are what the command line says.
 type settings struct {
-	systems, policies, guard, gate, out string
-	seeds, worst, timeline              int
+	systems, part, policies, guard, gate, out string
+	seeds, worst, timeline                    int
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -47,6 +49,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("harm", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	flags.StringVar(&s.systems, "systems", "0-599", "`numbers` of the systems, such as 0-599 or 3,17,40-59")
+	flags.StringVar(&s.part, "part", "all", "which `part` of them: train for tuning, test for judging, or all")
 	flags.StringVar(&s.policies, "policies", "",
 		"`names` of policies, with commas; none and naive always run. Default: all")
 	flags.StringVar(&s.guard, "guard", "", "`keys` of a guard, as in a policy file, for a policy called yours")
@@ -97,6 +100,9 @@ func (s *settings) chosen() ([]harm.Policy, error) {
 // judge runs the systems, shows the table and writes the worst.
 func (s *settings) judge(ctx context.Context, policies []harm.Policy, out, progress io.Writer) error {
 	systems, err := numbers(s.systems)
+	if err == nil {
+		systems, err = partOf(systems, s.part)
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +152,17 @@ func (s *settings) write(cases []harm.Case, policies []harm.Policy, out io.Write
 		}
 	}
 	return nil
+}
+
+// partOf returns the systems for tuning, those for judging, or all.
+func partOf(systems []int, part string) ([]int, error) {
+	switch part {
+	case "all":
+		return systems, nil
+	case "train", "test":
+		return slices.DeleteFunc(systems, func(n int) bool { return harm.ForTest(n) != (part == "test") }), nil
+	}
+	return nil, fmt.Errorf("there is no part %q; allowed: train, test, all", part)
 }
 
 // numbers reads a list of numbers and ranges.

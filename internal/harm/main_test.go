@@ -31,6 +31,17 @@ func TestATableAndTheWorstSystems(t *testing.T) {
 	}
 }
 
+func TestPartsOfTheSystems(t *testing.T) {
+	var out bytes.Buffer
+	args := []string{"-systems", "17-26", "-part", "test", "-seeds", "1", "-policies", "guard", "-out", ""}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "7 systems, 1 runs") || strings.Contains(got, "for tuning") {
+		t.Errorf("systems 17 to 26 for judging:\n%s", got)
+	}
+}
+
 func TestOneSystemAlone(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-timeline", "26", "-policies", "gate"}, &out, io.Discard); err != nil {
@@ -43,7 +54,7 @@ func TestOneSystemAlone(t *testing.T) {
 
 func TestMistakesOfTheCommandLine(t *testing.T) {
 	for _, args := range [][]string{
-		{"-systems", "9-3"}, {"-systems", "x"}, {"-systems", ""}, {"-policies", "gaurd"}, {"-nothing"},
+		{"-systems", "9-3"}, {"-systems", "x"}, {"-systems", ""}, {"-policies", "gaurd"}, {"-nothing"}, {"-part", "tset"},
 		{"-timeline", "1", "-guard", "maxRetires: 3"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
