@@ -16,7 +16,7 @@ const (
 	mostUnwell   = 0.01 // harm without any policy on a day that is healthy
 	quick        = 1.0  // seconds
 	leastToBack  = 20.0 // requests within Hold, for recovery to mean anything
-	leastNormal  = 0.5  // goodput before the trouble, the same
+	leastNormal  = 0.9  // goodput before the trouble, the same
 	none, naive  = 0, 1 // policies that others are compared with
 	perHundred   = 100.0
 	noMeasure    = -1.0
@@ -144,10 +144,13 @@ func (f *Figures) healthy(c *Case, policy int) {
 
 // recoveries counts how soon the runs of a case are back.
 func (f *Figures) recoveries(c *Case, policy int, backs []float64) []float64 {
-	if !c.measurable() || c.Points(none) > perHundred*(1-leastNormal) {
+	if !c.measurable() {
 		return backs
 	}
 	for seed := range c.Runs[policy] {
+		if !(c.Runs[none][seed].Normal >= leastNormal) { // or not a number: nothing was offered
+			continue
+		}
 		without, with := c.recovery(none, seed), c.recovery(policy, seed)
 		switch {
 		case without == noMeasure || with == noMeasure:

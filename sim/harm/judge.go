@@ -24,6 +24,7 @@ type Options struct {
 // Run is what came of one run.
 type Run struct {
 	Offered, Answered float64 // requests; answered means in time
+	Normal            float64 // goodput before the trouble
 	Recovery          float64 // seconds, see engine.Recovery
 	Ends              [engine.EndKinds]int64
 }
@@ -121,7 +122,8 @@ func (o *Options) run(ctx context.Context, s *System) (Case, error) {
 // look keeps what the judge wants to know of a run.
 func look(record *engine.Record) Run {
 	f := &record.Fleets[0]
-	r := Run{Ends: f.Ends, Recovery: record.Value(&expect.Expectation{Measure: "recovery"})}
+	r := Run{Ends: f.Ends, Recovery: record.Value(&expect.Expectation{Measure: "recovery"}),
+		Normal: record.Value(&expect.Expectation{Measure: "goodput", Window: expect.Before})}
 	for i := range f.Offered {
 		r.Offered += float64(f.Offered[i])
 		r.Answered += float64(f.Good[i])
