@@ -127,7 +127,10 @@ func TestSystemsStayTheSame(t *testing.T) {
 }
 
 func TestTheTableIsTheSameHoweverManyRunAtOnce(t *testing.T) {
-	systems := []int{20, 23, 26, 32, 37, 2, 9}
+	systems := []int{26, 37, 2, 23, 32, 20, 9}
+	if racing {
+		systems = systems[:4]
+	}
 	policies := choose(t, "guard", "gate")
 	var tables []string
 	for _, parallel := range []int{1, 4} {
@@ -170,10 +173,14 @@ func TestDefaultsAreThoseOfTheLibrary(t *testing.T) {
 // The worst systems are files that anybody can run, and see the same.
 func TestWorstSystemsAreScenarios(t *testing.T) {
 	policies := choose(t, "guard", "gate", "both")
-	cases := judge(t, harm.Options{Policies: policies, Systems: []int{13, 27, 29, 33, 10}})
+	systems := []int{13, 27, 29, 33, 10}
+	if racing {
+		systems = systems[:1]
+	}
+	cases := judge(t, harm.Options{Policies: policies, Systems: systems})
 	worst := harm.Worst(cases, policies, 3, nil)
-	if len(worst) != 3 {
-		t.Fatalf("%d systems are worse than without any policy, want at least 3", len(worst))
+	if len(worst) != min(3, len(systems)) {
+		t.Fatalf("%d of %d systems are worse than without any policy", len(worst), len(systems))
 	}
 	for i := range worst {
 		b := &worst[i]
@@ -249,11 +256,17 @@ var today = map[int]map[string]ratchet{
 
 func TestHarmOnlyShrinks(t *testing.T) {
 	systems := held(200)
-	if testing.Short() || racing {
+	if testing.Short() {
 		systems = held(40)
+	}
+	if racing { // ten times slower, and to no other result
+		systems = []int{26, 32}
 	}
 	policies := choose(t, "guard", "gate", "both")
 	cases := judge(t, harm.Options{Policies: policies, Systems: systems})
+	if racing {
+		return
+	}
 	t.Log("\n" + harm.Table(cases, policies))
 	const points = 0.5
 	for p := 2; p < len(policies); p++ {
