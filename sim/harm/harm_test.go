@@ -121,7 +121,7 @@ func TestSystemsStayTheSame(t *testing.T) {
 	for n := range 200 {
 		h.Write([]byte(harm.New(n).Text(nil, nil)))
 	}
-	if got, want := h.Sum64(), uint64(0x537cbec72360eaa4); got != want {
+	if got, want := h.Sum64(), uint64(0xac711546615e9210); got != want {
 		t.Errorf("systems have changed: their hash is %#x, want %#x", got, want)
 	}
 }

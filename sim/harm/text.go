@@ -12,7 +12,7 @@ func (s *System) Text(policies []Policy, expect map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: system %d (%s)\n", s.Number, s.Kind)
 	fmt.Fprintf(&b, "about: A random system, made by sim/harm from the number %d.\n", s.Number)
-	fmt.Fprintf(&b, "duration: %v\nwarmUp: %v\nruns: 20\n", s.Duration, s.WarmUp)
+	fmt.Fprintf(&b, "duration: %v\nwarmUp: %v\nruns: 40\n", s.Duration, s.WarmUp)
 	b.WriteString("clients:\n  users: {" + s.users() + "}\nservices:\n")
 	for i := range s.Services {
 		fmt.Fprintf(&b, "  %s: {%s}\n", s.Services[i].Name, s.service(&s.Services[i]))
