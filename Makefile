@@ -19,7 +19,7 @@ ENGINEPASSES ?= 3
 ROUNDS       ?= 200
 KAFKATEST    := go test -count=1 -timeout 24h -v ./tests/brokertest
 
-.PHONY: help drill check test needs lint unit race leaks stores storms smoke mods release release-check fuzz bench proxies engine kafka pods fmt clean
+.PHONY: help drill check test needs lint unit race leaks stores storms harm smoke mods release release-check fuzz bench proxies engine kafka pods fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,9 +58,12 @@ leaks: ## Every permit leak that is planted is found by the stateful fuzzers in 
 stores: ## Ten thousand random schedules of faults over each store of idempotency keys, in about ten minutes
 	ABATE_STORE_SCHEDULES=10000 go test -count=1 -timeout 1h -v -run AcknowledgedEffect ./policy/idempotency ./adapter/abatebolt ./adapter/abateredis ./tests/postgrestest
 
-storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers; fifty real pods, and a real Prometheus beside the drill
-	.ci/test -vet=off -count=1 ./sim/validation $$(.ci/serial)
+storms: $(GOTESTSUM) ## The storm library keeps its promises, the simulator agrees with published numbers, no policy does more harm than before; fifty real pods, and a real Prometheus beside the drill
+	.ci/test -vet=off -count=1 ./sim/validation ./sim/harm $$(.ci/serial)
 	ABATE_ALONE=1 go test -count=1 -p 1 -run '^(TestPodsComeBack|TestARealPrometheus)' ./tests/pods ./cmd/internal/rehearse
+
+harm: ## The judge: 600 random systems, unguarded and under each default of ours; the worst go to bench/out/harm: make harm ARGS='-systems 0-99'
+	@go run ./internal/harm $(ARGS)
 
 smoke: ## Every benchmark once (the seeds of the fuzz targets run with the tests; make fuzz looks for more)
 	@out=$$(go test -vet=off -run '^$$' -bench . -benchtime 1x \

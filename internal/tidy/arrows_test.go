@@ -38,6 +38,7 @@ var forTestsOf = map[string][]string{
 	".":                  {"inbound", "startup", "policy/"}, // the guarded call as its users see it
 	"proxy":              {"adapter/abateredis/trial"},
 	"adapter/abateredis": {"adapter/abateredis/trial"},
+	"sim/harm":           {"sim"},                                          // the worst systems are run as abate sim runs them
 	"sim/scenario":       {"sim/engine", "internal/strictyaml/schematest"}, // the examples of its README are simulated
 }
 
@@ -85,6 +86,7 @@ var layers = []layer{
 	{"sim/report", []string{"sim", "sim/engine", "sim/expect", "sim/figures"}, nothing},
 	{"sim/summary", []string{"sim", "sim/scenario", "sim/expect", "sim/figures", "policyfile", "."}, nothing},
 	{"sim/library", []string{"sim", "sim/", "."}, nothing}, // tests
+	{"sim/harm", []string{"sim/kernel", "sim/engine", "sim/scenario", "sim/expect"}, nothing},
 	{"sim/planted", nil, nothing}, // tests
 	{"hops", []string{"core", "inbound", ".", "policy/"}, nothing},
 	{"internal/connfail", []string{"core", "inbound", ".", "policy/"}, nothing},
@@ -130,6 +132,7 @@ var layers = []layer{
 	}, nothing},
 	{"internal/tidy", nil, nothing},
 	{"internal/release", nil, nothing},
+	{"internal/harm", []string{"sim/harm"}, nothing},
 	{"scenarios", nil, nothing},
 	{forTests, []string{loopback}, nothing},
 	{"examples/", public, anybody}, // a module of their own

@@ -41,13 +41,13 @@ func (cs *calls) reset() {
 	}
 }
 
-// begin begins a call of a request on an edge.
-func (cs *calls) begin(ti uint32, k int32) {
+// begin begins a call of a request on an edge; which is its number among those that begin at once.
+func (cs *calls) begin(ti uint32, k int32, which int) {
 	w, tr := cs.world, cs.traffic
 	t := tr.tasks.at(ti)
 	ci, c := tr.calls.get()
 	*c = call{} // in one step, without a copy
-	c.task, c.next, c.edge, c.inst, c.last, c.trace = ti, t.call, k, t.inst, TimedOut, t.trace
+	c.task, c.next, c.edge, c.inst, c.last, c.which, c.trace = ti, t.call, k, t.inst, TimedOut, uint8(which), t.trace
 	t.call = ci + 1
 	edge := &w.edges[k]
 	cs.rec.edges[k].Calls++
@@ -150,7 +150,7 @@ func (cs *calls) send(ci uint32, copy int, until int64) {
 		cs.connections.acquire(ai)
 		return
 	}
-	cs.connections.launch(ai, cs.servers.choose(edge.callee), 0)
+	cs.connections.launch(ai, cs.servers.choose(edge.callee, ai), 0)
 }
 
 // armHedge schedules a further copy, if the guard wants one.
@@ -194,7 +194,7 @@ func (cs *calls) timeout(ai uint32) {
 func (cs *calls) answer(ai uint32, end EndKind) {
 	a := cs.traffic.attempts.at(ai)
 	a.task = 0
-	if cs.servers.lost(a.replica) {
+	if cs.servers.lost(a.replica, ai, ofReturn) {
 		return
 	}
 	delay := cs.traffic.latency(cs.traffic.calls.at(a.call))

@@ -138,9 +138,9 @@ func (cs *connections) shakeHands(ai uint32) {
 	a := cs.traffic.attempts.at(ai)
 	c := cs.traffic.calls.at(a.call)
 	edge := &cs.world.edges[c.edge]
-	a.replica = cs.servers.choose(edge.callee)
+	a.replica = cs.servers.choose(edge.callee, ai)
 	cs.rec.connects(edge.callee)
-	if cs.servers.lost(a.replica) {
+	if cs.servers.lost(a.replica, ai, ofWay) {
 		return
 	}
 	ti, t := cs.traffic.tasks.get()

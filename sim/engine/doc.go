@@ -13,7 +13,7 @@
 //   - Recording: what comes out (record.go, topicrecord.go, blank.go, histogram.go), the measures that expectations
 //     name (value.go), and who writes it down (recorder.go, detail.go, trace.go, family.go).
 //   - Traffic: requests, calls and attempts under way, and what layers say to each other of attempts that are left
-//     (traffic.go, tree.go, in slabs).
+//     (traffic.go, tree.go, in slabs), and what chance does to them (chance.go).
 //   - Servers: replicas with queues, workers and faults at work (replica.go, line.go), gates (gate.go), and how a
 //     request moves through them (server.go, handshake.go).
 //   - Clients: guards (guards.go, failure.go), connections (pool.go, dial.go), calls (call.go), and what a request
@@ -29,5 +29,6 @@
 //
 // Every entity (a fleet's arrivals, a replica's service times, a guard's jitter) draws from a stream of its own, named
 // by the seed and the entity's name. Adding an entity, or changing a policy, moves no other stream: variants of a
-// scenario meet the same arrivals.
+// scenario meet the same arrivals. With serviceTimeDrawn: request they also meet the same service times, errors and
+// losses, request by request: see chance.go.
 package engine

@@ -27,6 +27,7 @@ type fleet struct {
 	passed  float64       // the area under the load's curve up to the last request
 	segment int32         // of the curve, which has that area
 	sent    int           // requests of once
+	number  uint64        // of the last request, where they have random numbers of their own
 	shed    float64       // the share of its requests that an operator sheds
 	sheds   kernel.Stream // of which ones
 	serving int32         // instances that serve again after the trouble
@@ -169,6 +170,10 @@ func (fs *fleets) request(n int, i int32, user uint32) {
 		deadline: int64(core.NoDeadline)}
 	if node.fleet.Patience > 0 {
 		t.deadline = w.now + int64(node.fleet.Patience)
+	}
+	if w.own {
+		f.number++
+		t.drawn = fs.traffic.chanceOfRoot(n, f.number)
 	}
 	fs.traffic.pending++
 	if fs.rec.detail {

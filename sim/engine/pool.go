@@ -177,12 +177,15 @@ func (cs *connections) launch(ai uint32, replica int32, delay int64) {
 	a := tr.attempts.at(ai)
 	a.replica = replica
 	c := tr.calls.at(a.call)
-	if cs.servers.lost(replica) {
+	if cs.servers.lost(replica, ai, ofWay) {
 		return
 	}
 	ti, t := tr.tasks.get()
 	*t = task{inst: replica, attempt: ai, generation: tr.attempts.generation(ai), deadline: a.until,
 		since: w.now, trace: c.trace}
+	if w.own {
+		t.drawn = tr.chanceAt(a)
+	}
 	a.task = ti + 1
 	if a.told > 0 {
 		t.tree = true

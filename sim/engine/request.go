@@ -29,9 +29,9 @@ func (rs *requests) advance(ti uint32) {
 			rs.joined(ti) // all of them have ended already
 			return
 		case callStep:
-			if rs.makes(s.edge, t.inst) {
+			if rs.makes(t, s.edge, 0) {
 				t.pending = 1
-				rs.calls.begin(ti, s.edge)
+				rs.calls.begin(ti, s.edge, 0)
 				return // callEnded goes on
 			}
 		}
@@ -39,22 +39,29 @@ func (rs *requests) advance(ti uint32) {
 	rs.end(ti, Answered)
 }
 
-// makes draws whether a request makes a call that only a share of them make.
-func (rs *requests) makes(k, inst int32) bool {
+// makes draws whether a request makes a call that only a share of them make; which is the call's number among those
+// that begin at once.
+func (rs *requests) makes(t *task, k int32, which int) bool {
 	share := rs.world.edges[k].share
-	return share >= 1 || rs.world.instances[inst].stream.Float64() < share
+	if share >= 1 {
+		return true
+	}
+	step := chance(t.step)<<16 | chance(which)
+	return rs.traffic.chanceOf(t, ofCall+step<<8, &rs.world.instances[t.inst].stream).Float64() < share
 }
 
 // fan makes all calls at once.
 func (rs *requests) fan(ti uint32, node *node) {
 	t := rs.traffic.tasks.at(ti)
 	t.pending = 1 // holds the task until all have begun
+	which := 0
 	for _, k := range node.edges {
 		for range max(rs.world.edges[k].call.Times, 1) {
-			if rs.makes(k, t.inst) {
+			if rs.makes(t, k, which) {
 				t.pending++
-				rs.calls.begin(ti, k)
+				rs.calls.begin(ti, k, which)
 			}
+			which++
 		}
 	}
 	t.pending--

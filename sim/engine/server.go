@@ -49,20 +49,21 @@ func (s *servers) reset() error {
 	return nil
 }
 
-// choose picks the replica for an attempt.
-func (s *servers) choose(n int32) int32 {
+// choose picks the replica for an attempt at service n.
+func (s *servers) choose(n int32, ai uint32) int32 {
 	node := &s.world.nodes[n]
 	if node.count == 1 {
 		return node.first
 	}
 	b := &s.balancers[n]
+	random := s.traffic.chanceOfAttempt(ai, ofReplica, &b.stream)
 	switch node.service.Balancing {
 	case scenario.RoundRobin:
 		b.next++
 		return node.first + int32(b.next%uint32(node.count))
 	case scenario.LeastQueue:
 		best := node.first
-		start := int32(b.stream.IntN(int(node.count))) // ties fall anywhere
+		start := int32(random.IntN(int(node.count))) // ties fall anywhere
 		for i := range node.count {
 			at := node.first + (start+i)%node.count
 			if i == 0 || s.replicas[at].load() < s.replicas[best].load() {
@@ -71,13 +72,13 @@ func (s *servers) choose(n int32) int32 {
 		}
 		return best
 	}
-	return node.first + int32(b.stream.IntN(int(node.count)))
+	return node.first + int32(random.IntN(int(node.count)))
 }
 
-// lost draws whether something on the way to or from a replica is lost.
-func (s *servers) lost(i int32) bool {
+// lost draws whether an attempt on its way to a replica is lost, or its answer on the way back.
+func (s *servers) lost(i int32, ai uint32, way chance) bool {
 	r := &s.replicas[i]
-	return r.loss > 0 && s.world.instances[i].stream.Float64() < r.loss
+	return r.loss > 0 && s.traffic.chanceOfAttempt(ai, way, &s.world.instances[i].stream).Float64() < r.loss
 }
 
 // reach is a request's arrival at its replica.
@@ -252,13 +253,13 @@ func (s *servers) work(ti uint32) {
 	service := w.nodes[inst.node].service
 	took := t.drawn
 	if w.scenario.Model.ServiceTimeDrawn != scenario.DrawnOnArrival {
-		took = service.ServiceTime.Sample(&inst.stream)
+		took = service.ServiceTime.Sample(s.traffic.chanceOf(t, ofWork, &inst.stream))
 	}
 	if factor := r.slowness(service); factor != 1 {
 		took = int64(float64(took) * factor)
 	}
 	if len(r.slowdowns) > 0 {
-		took = r.slowed(took, &inst.stream)
+		took = r.slowed(took, s.traffic.chanceOf(t, ofSlowdown, &inst.stream))
 	}
 	took += r.debt
 	r.debt = 0
@@ -278,9 +279,11 @@ func (s *servers) workDone(ti uint32) EndKind {
 		}
 		r.version++
 	}
-	stream := &s.world.instances[t.inst].stream
-	if service.ErrorRate > 0 && stream.Float64() < service.ErrorRate || r.errors > 0 && stream.Float64() < r.errors {
-		return ServerError
+	if service.ErrorRate > 0 || r.errors > 0 {
+		random := s.traffic.chanceOf(t, ofError, &s.world.instances[t.inst].stream)
+		if service.ErrorRate > 0 && random.Float64() < service.ErrorRate || r.errors > 0 && random.Float64() < r.errors {
+			return ServerError
+		}
 	}
 	return Answered
 }

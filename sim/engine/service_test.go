@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +173,30 @@ func TestServiceTimesDrawnOnArrivalOrAtTheStart(t *testing.T) {
 	b, _ := latencies(arrival)
 	if a == b {
 		t.Errorf("last come, first served: sums of latencies are both %v, but the draws go to others", a)
+	}
+}
+
+// With numbers of their own, requests meet the same luck whatever order they are worked on in, and whoever tries again.
+func TestRequestsHaveRandomNumbersOfTheirOwn(t *testing.T) {
+	const shape = "clients: {f: {once: 500, within: 5s, calls: [s]}}\n" +
+		"services: {s: {workers: 1, replicas: 2, errorRate: 10%%, serviceTime: exponential 10ms, queue: {order: %s}}}"
+	const own = "model: {serviceTimeDrawn: request}"
+	fifo := run(t, world(plain, fmt.Sprintf(shape, "fifo"), own))
+	lifo := run(t, world(plain, fmt.Sprintf(shape, "lifo"), own))
+	for i := range fifo.Services {
+		a, b := &fifo.Services[i], &lifo.Services[i]
+		equal(t, "work", total(a.WorkNS), total(b.WorkNS))
+		equal(t, "errors", total(a.Errors), total(b.Errors))
+	}
+	if a, _ := latencies(fifo); a == 0 {
+		t.Error("nothing took any time")
+	}
+	// Who fails fails in both; a retry has luck of its own, and takes nobody else's.
+	again := run(t, world(strings.Replace(plain, "maxRetries: 0", "maxRetries: 1", 1), fmt.Sprintf(shape, "fifo"), own))
+	first, second := total(fifo.Services[0].Errors), total(again.Services[0].Retries)
+	equal(t, "retries", second, first)
+	if n := total(again.Services[0].Errors) - first; n <= 0 || n >= first {
+		t.Errorf("of %d retries %d fail, want some", first, n)
 	}
 }
 

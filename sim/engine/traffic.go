@@ -16,15 +16,16 @@ type traffic struct {
 	tasks    slab[task]
 	calls    slab[call]
 	attempts slab[attempt]
-	trees    trees // of tasks
-	pending  int   // requests of fleets that have not ended, and messages that are not done
+	trees    trees         // of tasks
+	pending  int           // requests of fleets that have not ended, and messages that are not done
+	luck     kernel.Stream // see chance.go
 }
 
 // task is one request where it is being handled: at the fleet that it began with, or, one per attempt, at a replica.
 type task struct {
 	since    int64 // when it began; at a replica: when it joined the queue, then when its worker took it
 	deadline int64 // when the caller gives up, if that is known; at a replica, once it is worked on: when it arrived
-	drawn    int64 // service time drawn on arrival
+	drawn    int64 // service time drawn on arrival; or what all its random numbers are made from, see chance.go
 
 	inst       int32
 	attempt    uint32 // at a replica: the attempt it answers,
@@ -73,6 +74,7 @@ type call struct {
 	edge      int32
 	inst      int32 // of the caller
 	last      EndKind
+	which     uint8 // of the calls that began at once
 	trace     uint16
 	span      int32
 	copies    [core.MaxCopies]uint32 // + 1: attempts in the air

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/abate-go/abate/sim/kernel"
+	"github.com/abate-go/abate/sim/scenario"
 )
 
 // The kinds of events. The target of an event is an index into the slice or slab named in brackets.
@@ -44,6 +45,7 @@ type world struct {
 	warm      int64 // when the warm-up ends
 	end       int64 // when the last request is offered
 	seed      uint64
+	own       bool // requests have random numbers of their own
 	instances []instance
 }
 
@@ -57,6 +59,7 @@ type instance struct {
 // reset goes back to the start of time, with programs that have just started.
 func (w *world) reset(seed uint64) {
 	w.now, w.seed = 0, seed
+	w.own = w.scenario.Model.ServiceTimeDrawn == scenario.DrawnWithRequest
 	w.queue.Reset()
 	w.instances = w.instances[:0]
 	for n := range w.nodes {

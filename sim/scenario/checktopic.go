@@ -21,6 +21,8 @@ func (c *checker) topic(f *Fleet, path string) {
 			"write rate, curve or once: the messages that are written to the topic", nil},
 		{has("patience"), "patience", unread, "expect latency(p99, " + f.Name + "), or set kafka.timeout in the policy", nil},
 		{has("parallel"), "parallel", unread, remove, nil},
+		{c.s.Model.ServiceTimeDrawn == DrawnWithRequest, "topic", "messages have no random numbers of their own",
+			"remove model.serviceTimeDrawn: request", nil},
 		{t.Partitions > 0 && f.Instances > t.Partitions, "instances",
 			fmt.Sprintf("%d instances share %d partitions, so that some have none", f.Instances, t.Partitions),
 			"lower it, or raise topic.partitions", []string{"topic.partitions"}},

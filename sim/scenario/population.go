@@ -76,7 +76,7 @@ func (c *populationChecker) check() {
 	const problem = "has no effect on a very large fleet"
 	c.obey("model", []rule{
 		{m.Cancellation == CancellationPropagates, "cancellation", problem, remove, nil},
-		{m.ServiceTimeDrawn == DrawnOnArrival, "serviceTimeDrawn", problem, remove, nil},
+		{m.ServiceTimeDrawn != DrawnAtStart, "serviceTimeDrawn", problem, remove, nil},
 		{m.Ties == TimeoutFirst, "ties", problem, remove, nil},
 	})
 }

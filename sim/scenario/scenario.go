@@ -119,8 +119,10 @@ type Model struct {
 	// Cancellation: "ignored" (default) means that a request whose caller has left stays in the queue and is worked on;
 	// "propagates" means that it leaves the queue and work on it stops.
 	Cancellation string `yaml:"cancellation" enum:"ignored|propagates" example:"ignored"`
-	// ServiceTimeDrawn is when a request's service time is drawn: at the "start" of work (default) or on "arrival".
-	ServiceTimeDrawn string `yaml:"serviceTimeDrawn" enum:"start|arrival" example:"start"`
+	// ServiceTimeDrawn is when a request's service time is drawn: at the "start" of work (default), on "arrival", or with
+	// the "request" itself. Then all that chance does to it at a service belongs to it: the time, errors, losses, and the
+	// replica it is sent to are the same in every variant, in whatever order requests are worked on.
+	ServiceTimeDrawn string `yaml:"serviceTimeDrawn" enum:"start|arrival|request" example:"start"`
 	// Ties says what happens first at the same nanosecond: "answer-first" (default) or "timeout-first".
 	Ties string `yaml:"ties" enum:"answer-first|timeout-first" example:"answer-first"`
 	// Recovered is the share of the goodput before the fault that counts as recovered. Default: 0.95.
@@ -140,6 +142,7 @@ const (
 	CancellationPropagates = "propagates"
 	DrawnAtStart           = "start"
 	DrawnOnArrival         = "arrival"
+	DrawnWithRequest       = "request"
 	AnswerFirst            = "answer-first"
 	TimeoutFirst           = "timeout-first"
 )

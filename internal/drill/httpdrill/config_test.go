@@ -123,7 +123,7 @@ func TestScaledScenariosAreRefused(t *testing.T) {
 	s := read(t, small)
 	s.Scale = 2
 	if found := httpdrill.New(s).Problems(); len(found) != 1 ||
-		!strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill supports everything at full size") {
+		!strings.HasPrefix(found[0], "small.yaml: scale: 2; the drill runs everything at full size") {
 		t.Errorf("problems %q", found)
 	}
 }

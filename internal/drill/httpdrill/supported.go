@@ -59,12 +59,12 @@ func (p *problems) span(where string, d, low, high time.Duration) {
 func (c Config) Problems() []string {
 	s := c.Scenario
 	p := &problems{file: s.File}
-	p.refuse(s.Scale <= 1, "scale", "%d; the drill supports everything at full size; use abate sim", s.Scale)
+	p.refuse(s.Scale <= 1, "scale", "%d; the drill runs everything at full size; use abate sim", s.Scale)
 	p.span("warmUp", s.WarmUp, 0, time.Minute)
 	p.span("model.drain", s.Model.Drain, 0, mostDrain)
 	p.supports(s.Model.Cancellation != scenario.CancellationPropagates, "model.cancellation",
 		"services that do not notice when their caller leaves (ignored)")
-	p.supports(s.Model.ServiceTimeDrawn != scenario.DrawnOnArrival, "model.serviceTimeDrawn",
+	p.supports(s.Model.ServiceTimeDrawn == scenario.DrawnAtStart, "model.serviceTimeDrawn",
 		"service times drawn when the work begins (start)")
 	for i := range s.Clients {
 		p.fleet(&s.Clients[i])

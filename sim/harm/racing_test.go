@@ -1,0 +1,5 @@
+//go:build race
+
+package harm_test
+
+const racing = true
