@@ -38,7 +38,7 @@ var forTestsOf = map[string][]string{
 	".":                  {"inbound", "startup", "policy/"}, // the guarded call as its users see it
 	"proxy":              {"adapter/abateredis/trial"},
 	"adapter/abateredis": {"adapter/abateredis/trial"},
-	"sim/harm":           {"sim"},                                          // the worst systems are run as abate sim runs them
+	"sim/harm":           {"sim"},
 	"sim/scenario":       {"sim/engine", "internal/strictyaml/schematest"}, // the examples of its README are simulated
 }
 
