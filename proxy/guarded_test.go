@@ -31,6 +31,18 @@ func inTurn(t *testing.T, answers ...string) *server {
 	return upstream(t, func(c net.Conn, _ string) { io.WriteString(c, answers[min(int(n.Add(1)), len(answers))-1]) })
 }
 
+// What the policy's own limit refuses, the service never saw: it may be asked again.
+func TestARequestOverTheServicesRateLimitIsRefusedAsOne(t *testing.T) {
+	s := echo(t)
+	r := start(t, single([]string{s.url}, "rateLimit: {limit: 1/1h, burst: 1}"))
+	if a := r.get("/"); a.status != 200 {
+		t.Fatalf("got %+v", a)
+	}
+	if a := r.get("/"); a.status != 503 || a.header.Get("Abate-Reason") != "rate-limited" || len(s.seen()) != 1 {
+		t.Errorf("got %+v, %d reached the service", a, len(s.seen()))
+	}
+}
+
 func TestFailuresAreRepeatedWithinTheBudget(t *testing.T) {
 	s := inTurn(t, status(503, "X-From: service"))
 	r := start(t, single([]string{s.url}, quickRetry, noBreaker, "maxRetries: 1",

@@ -45,6 +45,8 @@ var refusals = []struct {
 	{abate.ErrCircuitOpen, "circuit-open", http.StatusServiceUnavailable},
 	{abate.ErrBudgetExhausted, "budget-exhausted", http.StatusServiceUnavailable},
 	{abate.ErrBulkheadFull, "bulkhead-full", http.StatusServiceUnavailable},
+	{abate.ErrRateLimited, "rate-limited", http.StatusServiceUnavailable},
+	{abate.ErrThrottled, "throttled", http.StatusServiceUnavailable},
 	{abate.ErrOverloaded, "overloaded", http.StatusServiceUnavailable},
 	{abate.ErrDeadline, "deadline", http.StatusGatewayTimeout},
 	{abate.ErrAttemptsExhausted, "attempts-exhausted", http.StatusBadGateway},
