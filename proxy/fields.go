@@ -7,9 +7,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
 	"github.com/abate-go/abate/proxy/h2"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // text is b as a string without a copy. It is good as long as b does not change: for look-ups and comparisons.
@@ -25,10 +25,10 @@ func contains(b []byte, s string) bool {
 }
 
 // named reports whether a field has a name, as many servers see it.
-func named(name []byte, want string) bool { return identity.Named(name, want) }
+func named(name []byte, want string) bool { return fieldname.Named(name, want) }
 
 // begins reports whether a field's name begins with a prefix, which is in lower case, as many servers see it.
-func begins(name []byte, prefix string) bool { return identity.Begins(name, prefix) }
+func begins(name []byte, prefix string) bool { return fieldname.Begins(name, prefix) }
 
 // header makes a map of fields, for those who read one. Only failures are looked at so closely.
 func header(fields []h1.Field) http.Header {
