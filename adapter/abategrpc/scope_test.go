@@ -120,3 +120,16 @@ func TestAKeyThatComesBackForAnotherHostIsAMismatch(t *testing.T) {
 		})
 	}
 }
+
+func TestARepeatGetsTheCodeOfTheFirst(t *testing.T) {
+	p := keyed()
+	p.Idempotency.KeepServerErrors = true
+	conn, _, _ := protect(t, p, func(ctx context.Context, in *text) (*text, error) {
+		return nil, context.DeadlineExceeded
+	})
+	first := charge(t.Context(), conn, "a", "idempotency-key", "k").code()
+	again := charge(t.Context(), conn, "a", "idempotency-key", "k").code()
+	if first != codes.DeadlineExceeded || again != first {
+		t.Error(first, again)
+	}
+}
