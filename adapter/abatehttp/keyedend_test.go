@@ -1,0 +1,86 @@
+package abatehttp_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abate-go/abate/adapter/abatehttp"
+	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/policy/idempotency"
+)
+
+// interrupted is a store that takes keys, and confirms nothing after that until it is back.
+type interrupted struct {
+	idempotency.Store
+	back atomic.Bool
+}
+
+var errDiskFull = errors.New("disk full")
+
+func (s *interrupted) Complete(
+	ctx context.Context, key string, token uint64, r idempotency.Response, retention time.Duration,
+) error {
+	if !s.back.Load() {
+		return errDiskFull
+	}
+	return s.Store.Complete(ctx, key, token, r, retention)
+}
+
+func (s *interrupted) Renew(ctx context.Context, key string, token uint64, lease time.Duration) error {
+	if !s.back.Load() {
+		return errDiskFull
+	}
+	return s.Store.Renew(ctx, key, token, lease)
+}
+
+// What a try has answered is not kept beside what its hold keeps for the store.
+func TestAnswersThatWaitForTheStoreTakeNoMoreThanTheyMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := once()
+		p.Idempotency.MaxAnswer = 2 << 20
+		p.Idempotency.Lease = 100 * time.Millisecond
+		store := &interrupted{Store: idempotency.NewMemory(1<<30, core.Now)}
+		p.Store = store
+		g, err := inbound.NewGate("shop", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := abatehttp.NewHandler(g, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Write(make([]byte, 1<<20))
+		}))
+		heapOf := func() uint64 {
+			for range 3 {
+				runtime.GC()
+			}
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heapOf()
+		for i := range 192 {
+			r := httptest.NewRequest("POST", "/", strings.NewReader(""))
+			r.Header.Set("Idempotency-Key", "key"+string(rune('a'+i%26))+string(rune('a'+i/26)))
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != 503 {
+				t.Fatal(w.Code)
+			}
+		}
+		if kept := (heapOf() - before) >> 20; kept > 80 {
+			t.Errorf("%d MiB are kept for answers that wait, at most 64 may", kept)
+		}
+		store.back.Store(true)
+		if err := abatehttp.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
