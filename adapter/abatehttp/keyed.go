@@ -63,6 +63,7 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 		k.record = record{
 			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
 			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow,
+			bodyless: r.Method == http.MethodHead,
 		}
 		x.key = k
 		ctx = k.Under()

@@ -3,6 +3,7 @@ package abatehttp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -83,4 +84,23 @@ func TestAnswersThatWaitForTheStoreTakeNoMoreThanTheyMay(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAnAnswerThatBrokeOffIsNotReplayedAsAWholeOne(t *testing.T) {
+	b, _, _ := protect(t, once(), func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "20")
+		w.WriteHeader(201)
+		io.WriteString(w, `{"order":1`) // and then what it reads from breaks off
+	})
+	req := newRequest(t, "POST", b.URL, strings.NewReader(""))
+	req.Header.Set("Idempotency-Key", "k")
+	resp, err := http.DefaultClient.Do(req)
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+	}
+	resp = post(t, b.URL, "k", "")
+	all, err := io.ReadAll(resp.Body)
+	if resp.StatusCode == 201 && err == nil {
+		t.Errorf("the repeat got a part of the answer as the whole: %q", all)
+	}
 }
