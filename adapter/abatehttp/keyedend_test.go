@@ -104,3 +104,28 @@ func TestAnAnswerThatBrokeOffIsNotReplayedAsAWholeOne(t *testing.T) {
 		t.Errorf("the repeat got a part of the answer as the whole: %q", all)
 	}
 }
+
+// What goes over a connection that was taken over cannot be recorded.
+func TestUnderAKeyNoConnectionIsTakenOver(t *testing.T) {
+	var n atomic.Int64
+	b, _, _ := protect(t, once(), func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			io.WriteString(w, "ok")
+			return
+		}
+		rw.WriteString("HTTP/1.1 201 Created\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+		rw.Flush()
+		c.Close()
+	})
+	for range 2 {
+		resp := post(t, b.URL, "k", "")
+		if resp.StatusCode != 200 {
+			t.Error(resp.StatusCode)
+		}
+	}
+	if n.Load() != 1 {
+		t.Errorf("acknowledged with 201 and done %d times", n.Load())
+	}
+}
