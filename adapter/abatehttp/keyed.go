@@ -62,7 +62,7 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 	case claim.Held:
 		k.record = record{
 			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
-			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow,
+			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow, shrink: k.Shrink,
 			bodyless: r.Method == http.MethodHead,
 		}
 		x.key = k

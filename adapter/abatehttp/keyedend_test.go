@@ -16,6 +16,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 )
 
@@ -127,5 +128,25 @@ func TestUnderAKeyNoConnectionIsTakenOver(t *testing.T) {
 	}
 	if n.Load() != 1 {
 		t.Errorf("acknowledged with 201 and done %d times", n.Load())
+	}
+}
+
+// What passes as it comes takes no memory while the handler goes on.
+func TestTheMemoryOfAnAnswerThatPassesIsGivenBackAtOnce(t *testing.T) {
+	const free, all = 64 << 10, 64 << 20
+	p := once()
+	p.Idempotency.MaxAnswer = 1 << 20
+	h := abatehttp.NewHandler(newGate(t, p), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for range 2 {
+			w.Write(make([]byte, 1<<20))
+		}
+		var rest serving.Hold
+		if !rest.Grow(0, free+all) {
+			t.Error("some is missing")
+		}
+		rest.Shrink()
+	}))
+	if w := posted(h, "192.0.2.1"); w.Body.Len() != 2<<20 {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
 	}
 }

@@ -21,6 +21,7 @@ type record struct {
 	max    int                     // bytes of body
 	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
 	grow   func(from, to int) bool // whether there is memory for that much of it
+	shrink func()                  // there is none of it in memory any more
 
 	bodyless  bool // the request is one whose answers have no body
 	status    int
@@ -110,7 +111,10 @@ func (r *record) pass(p []byte) (int, error) {
 	if err := r.flush(); err != nil {
 		return 0, err
 	}
-	r.body = nil
+	if r.body != nil {
+		r.body = nil
+		r.shrink()
+	}
 	return r.out.Write(p)
 }
 
