@@ -11,6 +11,8 @@ import (
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
 	"github.com/abate-go/abate/inbound"
+	"github.com/abate-go/abate/internal/fieldname"
+	holding "github.com/abate-go/abate/internal/serving"
 	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/policy/shed"
 	"github.com/abate-go/abate/proxy/calltree"
@@ -123,14 +125,14 @@ func (in *arrival) believe(f h1.Field, isPriority bool) {
 // privileged reports whether only trusted peers may send a field: what says who a request is from, where it has been,
 // how much it matters, and what proxies tell each other.
 func (p *post) privileged(f h1.Field) bool {
-	return byProxies(f) || p.unnames && identity.Asserted(f.Name) || identity.Named(f.Name, p.priority) ||
-		p.caller.kind == byHeader && identity.Named(f.Name, p.caller.field)
+	return byProxies(f) || p.unnames && fieldname.Asserted(f.Name) || fieldname.Named(f.Name, p.priority) ||
+		p.caller.kind == byHeader && fieldname.Named(f.Name, p.caller.field)
 }
 
 // byProxies reports whether a field is one in which proxies tell where a request has been.
 func byProxies(f h1.Field) bool {
 	for _, prefix := range toldByProxies[(f.Name[0]|0x20)&31] {
-		if identity.Begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
+		if fieldname.Begins(f.Name, prefix) && (len(f.Name) == len(prefix) || prefix[len(prefix)-1] == '-') {
 			return true
 		}
 	}
@@ -253,10 +255,17 @@ func (in *arrival) noteKey(f h1.Field) {
 // principal is what the request shows of whose its idempotency key is.
 func (in *arrival) principal(r *request) idempotency.Sender {
 	return idempotency.Sender{Name: in.known, Certificate: r.client.origin().name, Trusted: in.trusted,
+		Identity: holding.Identity(func(yield func(name, value string) bool) {
+			for _, f := range r.Fields {
+				if !yield(string(f.Name), string(f.Value)) {
+					return
+				}
+			}
+		}),
 		Host: string(r.Host), Field: func(name string) string {
 			var values []string
 			for _, f := range r.Fields {
-				if identity.Named(f.Name, name) {
+				if fieldname.Named(f.Name, name) {
 					values = append(values, string(f.Value))
 				}
 			}

@@ -51,7 +51,7 @@ func (x *exchange) begin(key string, until time.Duration) bool {
 		return true
 	}
 	principal, compared := idempotency.Principal(in.keys.Scope, in.principal(&x.req))
-	k := &keyed{until: until, Hold: holding.Hold{
+	k := &keyed{until: until, Hold: &holding.Hold{
 		Gate: gate, Store: store, Config: in.keys, Ctx: context.Background(),
 		Key: idempotency.StoreKey(gate.Name(), principal, key),
 	}}

@@ -77,6 +77,24 @@ func TestAKeyThatComesBackWithAnotherSessionIsNeitherAnsweredNorDone(t *testing.
 	}
 }
 
+func TestAKeyThatComesBackForAnotherUserIsNeitherAnsweredNorDone(t *testing.T) {
+	up := numbering(t, "")
+	c := protect(t, guardOf(up.url, keys, trustLoop)).dial()
+	for i, who := range []string{"Private-Token", "X-User-Id", "X_Tenant", "X-Auth-Request-User", "X-HTTP-Method-Override"} {
+		key := fmt.Sprint("k", i)
+		first := c.send(fields(post(key, "one"), who+": ann")).answer()
+		again := c.send(fields(post(key, "one"), who+": ann")).answer()
+		if first.status != 201 || again.content != first.content {
+			t.Errorf("%s: %d %q, then %d %q", who, first.status, first.content, again.status, again.content)
+		}
+		for _, lines := range [][]string{{who + ": bob"}, {"X-Nothing: 1"}} {
+			if a := c.send(fields(post(key, "one"), lines...)).answer(); a.status != 422 {
+				t.Errorf("%s, then %v: %d %q", who, lines, a.status, a.content)
+			}
+		}
+	}
+}
+
 func TestAKeyThatComesBackForAnotherHostIsNeitherAnsweredNorDone(t *testing.T) {
 	up := numbering(t, "")
 	c := protect(t, guardOf(up.url, keys)).dial()

@@ -7,9 +7,9 @@ import (
 
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/core"
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // appendRequest writes what the gate adds for the service. The attempt's number and the time it has stand beside it,
@@ -39,7 +39,7 @@ func (k *keyed) appendRequest(dst []byte) []byte {
 // aboutKey reports the fields that appendRequest writes: a proxy before this one, which is believed, knows of its
 // own tries only.
 func (k *keyed) aboutKey(f h1.Field) bool {
-	return k != nil && identity.Begins(f.Name, "abate-idempotency-")
+	return k != nil && fieldname.Begins(f.Name, "abate-idempotency-")
 }
 
 // appendAnswer writes what the gate adds to every answer: what became of the caller's allowance for retries, where it
@@ -87,9 +87,9 @@ func (in *arrival) outgoing(fields []h1.Field) []h1.Field {
 		drop := false
 		switch f.Name[0] | 0x20 {
 		case 'x':
-			drop = !in.trusted && identity.Begins(f.Name, "x-envoy-") || limited && identity.Begins(f.Name, "x-ratelimit-")
+			drop = !in.trusted && fieldname.Begins(f.Name, "x-envoy-") || limited && fieldname.Begins(f.Name, "x-ratelimit-")
 		case 'a':
-			drop = !in.trusted && identity.Begins(f.Name, "abate-") || in.told && calltree.IsMade(f)
+			drop = !in.trusted && fieldname.Begins(f.Name, "abate-") || in.told && calltree.IsMade(f)
 		case 'r':
 			drop = limited && (f.Is("ratelimit") || f.Is("ratelimit-policy"))
 		}

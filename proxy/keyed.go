@@ -12,14 +12,14 @@ import (
 // keyed is a request that holds an idempotency key: the first try, whose answer is kept for its repeats. A nil keyed,
 // of a request without one, does nothing.
 type keyed struct {
-	holding.Hold
-	until      time.Duration // the end of the request's time
-	answer     idempotency.Response
-	size       int  // of the answer, so far
-	kept       bool // it is for good
-	over       bool // it is larger than what is kept
-	settled    bool // the store is told how it ended
-	unrecorded bool // and has not confirmed that: the answer must not go out
+	*holding.Hold               // it may outlive the try, and must not keep the answer
+	until         time.Duration // the end of the request's time
+	answer        idempotency.Response
+	size          int  // of the answer, so far
+	kept          bool // it is for good
+	over          bool // it is larger than what is kept
+	settled       bool // the store is told how it ended
+	unrecorded    bool // and has not confirmed that: the answer must not go out
 }
 
 // replayedField marks an answer that was kept.

@@ -11,9 +11,9 @@ import (
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // The pseudonyms of this process in Via (RFC 9110 §7.6.3), by which it knows a request that it has sent itself: one
@@ -115,8 +115,8 @@ func (r *request) target(e *endpoint) []byte {
 
 // ours reports whether a field of the request is about the hop before, and replaced.
 func (r *request) ours(f h1.Field) bool {
-	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && identity.Begins(f.Name, "abate-") ||
-		f.Name[0]|0x20 == 'x' && identity.Begins(f.Name, "x-envoy-")) {
+	if r.omits() && len(f.Name) > 0 && (f.Name[0]|0x20 == 'a' && fieldname.Begins(f.Name, "abate-") ||
+		f.Name[0]|0x20 == 'x' && fieldname.Begins(f.Name, "x-envoy-")) {
 		return true
 	}
 	if calltree.IsAllowance(f) {

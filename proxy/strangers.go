@@ -3,13 +3,13 @@ package proxy
 import (
 	"slices"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // asStranger reports whether a field is one that a stranger may not send through a gateway: where a request has been,
 // and who a user is.
-func asStranger(f h1.Field) bool { return byProxies(f) || identity.Asserted(f.Name) }
+func asStranger(f h1.Field) bool { return byProxies(f) || fieldname.Asserted(f.Name) }
 
 // fromStranger reports whether a gateway got the request from a peer that is not among those whose fields are believed.
 // Where nobody has said who is, it knows no strangers.

@@ -1,6 +1,7 @@
 package abategrpc
 
 import (
+	"iter"
 	"net"
 	"net/netip"
 	"strings"
@@ -50,6 +51,19 @@ func (f *source) Last(name string) (string, bool) {
 
 func (f *source) Joined(name, sep string) string {
 	return strings.Join(metadata.ValueFromIncomingContext(f.client, name), sep)
+}
+
+func (f *source) Fields() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		md, _ := metadata.FromIncomingContext(f.client)
+		for name, values := range md {
+			for _, value := range values {
+				if !yield(name, value) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (f *source) Peer() netip.Addr {

@@ -53,8 +53,8 @@ func (x *exchange) handleKeyed(
 		return nil, x.refuseKey(&serving.KeyInvalid, "the message cannot be compared: "+err.Error())
 	}
 	in.Host = (*source)(x).Joined(":authority", "")
-	k := &keyedTry{Hold: serving.Hold{Store: store, Config: c}}
-	switch claim := x.Claim(x.client, &k.Hold, in, key, idempotency.FingerprintOf("gRPC", x.method, body)); {
+	k := &keyedTry{Hold: &serving.Hold{Store: store, Config: c}}
+	switch claim := x.Claim(x.client, k.Hold, in, key, idempotency.FingerprintOf("gRPC", x.method, body)); {
 	case claim.Refused != nil:
 		return nil, x.refuseKey(claim.Refused, "")
 	case claim.Answer != nil:
@@ -103,8 +103,8 @@ func (x *exchange) answerKey(r *idempotency.Response) (any, error) {
 	return resp, err
 }
 
-// keyedTry is a try that holds a key, and what it has answered.
+// keyedTry is a try that holds a key, and what it has answered. The hold may outlive it, and must not keep the answer.
 type keyedTry struct {
-	serving.Hold
+	*serving.Hold
 	record record
 }

@@ -99,8 +99,7 @@ func (r *record) response(resp any, err error, max int) idempotency.Response {
 	cut := idempotency.Response{Status: http.StatusOK, Truncated: true}
 	var message proto.Message
 	if err != nil {
-		st, _ := status.FromError(err)
-		message = st.Proto()
+		message = statusOf(err).Proto()
 	} else if m, ok := resp.(proto.Message); ok {
 		message = m
 	} else {

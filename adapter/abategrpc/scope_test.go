@@ -77,6 +77,22 @@ func TestKeysThatDisagreeAreRefused(t *testing.T) {
 	}
 }
 
+func TestAKeyThatComesBackForAnotherUserIsAMismatch(t *testing.T) {
+	for _, who := range []string{"private-token", "x-user-id", "x-tenant-bin", "x-goog-authenticated-user-email"} {
+		var runs atomic.Int32
+		conn, _, _ := protect(t, keyed(), counting(&runs))
+		for _, c := range []struct {
+			user string
+			code codes.Code
+		}{{"ann", codes.OK}, {"ann", codes.OK}, {"bob", codes.FailedPrecondition}} {
+			got := charge(t.Context(), conn, "a", "idempotency-key", "k", "authorization", "Bearer bff", who, c.user)
+			if got.code() != c.code || runs.Load() != 1 {
+				t.Errorf("%s %s: %+v after %d runs", who, c.user, got, runs.Load())
+			}
+		}
+	}
+}
+
 // One server may serve many hosts, each to its own tenant. A key that comes back for another host is another intent's.
 func TestAKeyThatComesBackForAnotherHostIsAMismatch(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -102,5 +118,18 @@ func TestAKeyThatComesBackForAnotherHostIsAMismatch(t *testing.T) {
 				t.Errorf("%+v after %d runs, want %v after %d", last, runs.Load(), c.code, c.runs)
 			}
 		})
+	}
+}
+
+func TestARepeatGetsTheCodeOfTheFirst(t *testing.T) {
+	p := keyed()
+	p.Idempotency.KeepServerErrors = true
+	conn, _, _ := protect(t, p, func(ctx context.Context, in *text) (*text, error) {
+		return nil, context.DeadlineExceeded
+	})
+	first := charge(t.Context(), conn, "a", "idempotency-key", "k").code()
+	again := charge(t.Context(), conn, "a", "idempotency-key", "k").code()
+	if first != codes.DeadlineExceeded || again != first {
+		t.Error(first, again)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/abate-go/abate"
 	"github.com/abate-go/abate/core"
@@ -70,11 +69,7 @@ func codeOf(err error) hops.Code {
 	if err == nil {
 		return hops.OK
 	}
-	st, ok := status.FromError(err)
-	if !ok {
-		st = status.FromContextError(err)
-	}
-	return hops.Code(st.Code())
+	return hops.Code(statusOf(err).Code())
 }
 
 // classOf is what the end of a call says about the service.

@@ -47,9 +47,9 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 		x.refuseKey(p, "")
 		return
 	}
-	k := &keyedTry{Hold: serving.Hold{Store: store, Config: c}}
+	k := &keyedTry{Hold: &serving.Hold{Store: store, Config: c}}
 	ctx := r.Context()
-	switch claim := x.Claim(ctx, &k.Hold, s, key, idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body)); {
+	switch claim := x.Claim(ctx, k.Hold, s, key, idempotency.FingerprintOf(r.Method, r.URL.RequestURI(), body)); {
 	case claim.Refused != nil:
 		x.refuseKey(claim.Refused, "")
 		return
@@ -62,7 +62,8 @@ func (x *exchange) handleKeyed(s *serving.Sender, store idempotency.Store, c *id
 	case claim.Held:
 		k.record = record{
 			out: x.out, before: maps.Clone(x.out.Header()), max: c.MaxAnswer,
-			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow,
+			mark: func(status int) bool { return k.Mark(status, x.Until) }, grow: k.Grow, shrink: k.Shrink,
+			bodyless: r.Method == http.MethodHead,
 		}
 		x.key = k
 		ctx = k.Under()
@@ -111,9 +112,9 @@ func (x *exchange) refuseKey(p *serving.Problem, detail string) {
 	x.refuse(x.out, p, detail)
 }
 
-// keyedTry is a try that holds a key, and what it has answered.
+// keyedTry is a try that holds a key, and what it has answered. The hold may outlive it, and must not keep the answer.
 type keyedTry struct {
-	serving.Hold
+	*serving.Hold
 	record record
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/abate-go/abate/internal/serving"
@@ -20,9 +21,12 @@ type record struct {
 	max    int                     // bytes of body
 	mark   func(status int) bool   // records that the request was done; false if that was not confirmed
 	grow   func(from, to int) bool // whether there is memory for that much of it
+	shrink func()                  // there is none of it in memory any more
 
+	bodyless  bool // the request is one whose answers have no body
 	status    int
-	kept      bool // the answer is for good
+	kept      bool  // the answer is for good
+	length    int64 // of the body, as the head says; 0 if it does not
 	header    []idempotency.Field
 	body      []byte
 	sent      int         // bytes of body that have been passed on
@@ -40,6 +44,7 @@ type record struct {
 func (r *record) head(status int, c *idempotency.Config) {
 	header := r.out.Header()
 	r.status, r.kept = status, serving.Keeps(c, status, header.Get(reasonHeader))
+	r.length, _ = strconv.ParseInt(header.Get("Content-Length"), 10, 64)
 	r.announced = slices.Clone(header["Trailer"])
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		trails := strings.HasPrefix(name, http.TrailerPrefix)
@@ -105,7 +110,10 @@ func (r *record) pass(p []byte) (int, error) {
 	if err := r.flush(); err != nil {
 		return 0, err
 	}
-	r.body = nil
+	if r.body != nil {
+		r.body = nil
+		r.shrink()
+	}
 	return r.out.Write(p)
 }
 
@@ -139,10 +147,15 @@ func (r *record) response() idempotency.Response {
 	for _, f := range fields {
 		size += len(f.Name) + len(f.Value)
 	}
-	if r.partial || size > r.max {
+	if r.partial || size > r.max || r.short() {
 		return idempotency.Response{Status: r.status, Truncated: true}
 	}
 	return idempotency.Response{Status: r.status, Header: fields, Body: r.body}
+}
+
+// short reports whether the body has fewer bytes than the head says, and the answer has one: its writer broke off.
+func (r *record) short() bool {
+	return !r.bodyless && r.status != http.StatusNotModified && r.length > int64(len(r.body))
 }
 
 // trailer is what the handler has set to come after the body: fields that it announced before, and fields with

@@ -99,6 +99,53 @@ func TestAKeyThatComesBackWithAnotherSessionIsNeitherAnsweredNorDone(t *testing.
 	}
 }
 
+// What a service is told of a user in another way than by the fields that make a principal is compared.
+func TestAKeyThatComesBackForAnotherUserIsNeitherAnsweredNorDone(t *testing.T) {
+	for _, who := range []string{
+		"Private-Token", "X-User-Id", "X-Tenant", "X-Auth-Request-User", "X-Goog-Authenticated-User-Email", "X-Acme-Key",
+		"X-Session-Auth", "Client-Secret", "X-HTTP-Method-Override", "X-Original-URL", "X-Forwarded-Host",
+	} {
+		for _, credential := range []string{"", "Bearer bff"} {
+			h, runs := countingRuns(t, once())
+			posted(h, "192.0.2.1", "Authorization", credential, who, "ann")
+			if again := posted(h, "198.51.100.7", "Authorization", credential, who, "ann"); again.Body.String() != "run 1" {
+				t.Errorf("%s: the repeat got %d %q", who, again.Code, again.Body)
+			}
+			for _, other := range [][]string{{who, "bob"}, nil} {
+				fields := append([]string{"Authorization", credential}, other...)
+				if w := posted(h, "192.0.2.1", fields...); w.Code != 422 || *runs != 1 {
+					t.Errorf("%s: %v got %d %q after %d runs", who, fields, w.Code, w.Body, *runs)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatChangesWithEachAttemptIsNotCompared(t *testing.T) {
+	for _, name := range []string{
+		"X-Idempotency-Token", "X-Csrf-Token", "X-Forwarded-For", "Forwarded", "X-Original-Forwarded-For", "X-Request-Id",
+		"Traceparent", "X-Forwarded-Server", "X-Amzn-Oidc-Data", "User-Agent", "Abate-Attempt",
+	} {
+		h, runs := countingRuns(t, once())
+		posted(h, "192.0.2.1", name, "1")
+		if w := posted(h, "192.0.2.1", name, "2"); w.Body.String() != "run 1" || *runs != 1 {
+			t.Errorf("%s: %d %q after %d runs", name, w.Code, w.Body, *runs)
+		}
+	}
+}
+
+func TestAScopeThatNamesTheUserNeedsNothingElseToBeTheSame(t *testing.T) {
+	for scope, fields := range map[string][]string{"everybody": nil, "cookie:sid": {"Cookie", "sid=ann"}} {
+		p := once()
+		p.Idempotency.Scope = scope
+		h, _ := countingRuns(t, p)
+		posted(h, "192.0.2.1", append(fields, "Private-Token", "old")...)
+		if w := posted(h, "192.0.2.1", append(fields, "Private-Token", "new")...); w.Body.String() != "run 1" {
+			t.Errorf("%s: %d %q", scope, w.Code, w.Body)
+		}
+	}
+}
+
 func TestAHeaderThatAnybodyCanWriteDoesNotOpenAnothersAnswers(t *testing.T) {
 	p := once()
 	p.Idempotency.Scope = "header:X-User"

@@ -2,6 +2,7 @@ package abatehttp
 
 import (
 	"crypto/tls"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -61,6 +62,20 @@ func (f *source) Last(name string) (string, bool) {
 
 func (f *source) Joined(name, sep string) string {
 	return strings.Join(f.request.Header.Values(name), sep)
+}
+
+func (f *source) Fields() iter.Seq2[string, string] { return eachValue(f.request.Header) }
+
+func eachValue(fields map[string][]string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for name, values := range fields {
+			for _, value := range values {
+				if !yield(name, value) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (f *source) Peer() netip.Addr { return hops.Address(f.request.RemoteAddr) }

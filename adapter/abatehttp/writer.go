@@ -128,9 +128,13 @@ func (f flusher) FlushError() error {
 // hijacker is an exchange over HTTP/1, whose connection can be taken over.
 type hijacker struct{ flusher }
 
-// Hijack takes the connection over. For the limits the request is done, and how long it took says nothing.
+// Hijack takes the connection over. For the limits the request is done, and how long it took says nothing. What goes
+// over a connection cannot be recorded, so under a key there is none to take over.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x := h.exchange
+	if x.key != nil {
+		return nil, nil, http.ErrNotSupported
+	}
 	conn, rw, err := http.NewResponseController(x.out).Hijack()
 	if err == nil {
 		x.status = http.StatusSwitchingProtocols

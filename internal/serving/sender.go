@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"hash/maphash"
+	"iter"
 	"net/netip"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ type Source interface {
 	Last(name string) (value string, ok bool)
 	// Joined returns all values of a field, with sep between them.
 	Joined(name, sep string) string
+	// Fields returns all fields, each with each of its values.
+	Fields() iter.Seq2[string, string]
 	// Peer returns the address of the other end of the connection, the zero Addr if there is none.
 	Peer() netip.Addr
 	// Address returns the client's address, as hops.AppendCaller writes it. If trusted, its own fields are believed.
@@ -174,7 +177,8 @@ func (s *Sender) principal(scope string) (principal, compared string) {
 	from := s.Source // and not s, which would go to the heap
 	p := idempotency.Sender{
 		Trusted: s.Trusted, Certificate: from.Certificate(), Host: s.Host,
-		Field: func(name string) string { return from.Joined(name, "; ") },
+		Field:    func(name string) string { return from.Joined(name, "; ") },
+		Identity: Identity(from.Fields()),
 	}
 	name, ok := s.named()
 	if p.Name = name; !ok {

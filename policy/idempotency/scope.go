@@ -3,6 +3,7 @@ package idempotency
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -29,11 +30,20 @@ type Sender struct {
 	// Field returns the values of a header field or of metadata, joined with "; " as cookies are, or "". The name is in
 	// lower case.
 	Field func(name string) string
+	// Identity is what the request's other fields say of whose it is and what it asks for, as one text in which equal
+	// requests agree; empty if they say nothing.
+	Identity string
 }
 
 // credentialFields are the fields that say to the service on whose behalf a request is. All of them count, those that
 // the service does not look at too: else who adds one of those would become somebody else.
 var credentialFields = [...]string{"authorization", "x-api-key", "api-key", "x-auth-token"}
+
+// IsCredential reports whether the field of a request with this name, in any case, is one of those that say on whose
+// behalf it is, so that Principal looks at them.
+func IsCredential(name string) bool {
+	return slices.ContainsFunc(credentialFields[:], func(f string) bool { return strings.EqualFold(f, name) })
+}
 
 // Principal returns whose the key of a request is, for StoreKey, and what the key's repeats must have in common beside
 // that, for Fingerprint.With. Both are kept as hashes only.
@@ -41,10 +51,14 @@ var credentialFields = [...]string{"authorization", "x-api-key", "api-key", "x-a
 // Senders without any credential are one principal, as they are to the service. Cookies may be credentials, and may be
 // anything else, which changes from one attempt to the next: so they do not distinguish principals unless scope names
 // one of them, but a key that comes back with other cookies is a mismatch, and neither answered nor done again. So is
-// one that comes back for another host: one service may serve many, each to its own tenant. An address is no host, but
-// one of a service's instances.
+// one that comes back with another Identity, unless scope names whose it is: a service may be told of its user in any
+// field. So is one for another host: one service may serve many, each to its own tenant. An address is no host, but one
+// of a service's instances.
 func Principal(scope string, s Sender) (principal, compared string) {
-	principal, compared = s.principal(scope)
+	principal, compared, settled := s.principal(scope)
+	if s.Identity != "" && !settled {
+		compared = join("identity", s.Identity, compared)
+	}
 	if host := hostName(s.Host); host != "" {
 		compared = join(host, compared)
 	}
@@ -64,27 +78,29 @@ func hostName(authority string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// principal is Principal without the host.
-func (s *Sender) principal(scope string) (principal, compared string) {
+// principal is Principal without the host and the identity. settled reports whether scope says whose the request is, so
+// that its identity does not matter.
+func (s *Sender) principal(scope string) (principal, compared string, settled bool) {
 	switch kind, name, _ := strings.Cut(scope, ":"); {
 	case scope == ScopeEverybody:
-		return join(scope), ""
+		return join(scope), "", true
 	case kind == "header":
 		if shown := s.Field(strings.ToLower(name)); shown != "" {
 			if s.Trusted {
-				return join(kind, shown), ""
+				return join(kind, shown), "", true
 			}
 			own, compared := s.credential()
-			return join("shown", shown, own), compared // what anybody can write narrows a scope, and opens none
+			return join("shown", shown, own), compared, false // what anybody can write narrows a scope, and opens none
 		}
 	case kind == "cookie":
 		if value := cookies(s.Field("cookie"), name); value != "" {
-			return join(kind, value), ""
+			return join(kind, value), "", true
 		}
 	case scope == "" && s.Name != "":
-		return join("name", s.Name), ""
+		return join("name", s.Name), "", false
 	}
-	return s.credential()
+	principal, compared = s.credential()
+	return principal, compared, false
 }
 
 // credential is the principal of a sender whom nothing else names.

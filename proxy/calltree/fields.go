@@ -12,18 +12,18 @@ import (
 
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // IsAllowance reports whether a field is Abate-Retry-Allowance.
 func IsAllowance(f h1.Field) bool {
-	return len(f.Name) == len(hops.Allowance) && f.Name[0]|0x20 == 'a' && identity.Begins(f.Name, "abate-retry-allowance")
+	return len(f.Name) == len(hops.Allowance) && f.Name[0]|0x20 == 'a' && fieldname.Begins(f.Name, "abate-retry-allowance")
 }
 
 // IsMade reports whether a field is Abate-Retries-Made.
 func IsMade(f h1.Field) bool {
-	return len(f.Name) == len(hops.Made) && f.Name[0]|0x20 == 'a' && identity.Begins(f.Name, "abate-retries-made")
+	return len(f.Name) == len(hops.Made) && f.Name[0]|0x20 == 'a' && fieldname.Begins(f.Name, "abate-retries-made")
 }
 
 // AllowanceIn reads the allowance of a request: of several the least counts, and what cannot be read counts as if it

@@ -5,46 +5,14 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
-
-// whose are the ends of names of request fields that tell a user or a tenant, and no secret.
-var whose = strings.Fields(`
-	user user-id userid user-name username user-login login uid uuid email tenant tenant-id tenantid account account-id customer customer-id
-	client-id org org-id organization organization-id company company-id merchant merchant-id member member-id shop-id store-id
-	workspace workspace-id project-id principal principal-id principal-name subject sub on-behalf-of client-cert realm realm-id
-	identity identity-id oidc-data groups group roles role scope scopes client-dn session-id sessionid sid jwt auth claims
-	credential credentials password passwd signature signature-input custom-id consumer-id impersonate-user impersonate-group stripe-context`)
-
-// steers are the beginnings of names of request fields that some services believe instead of the request line and Host,
-// so that they say something else to the same request. What is one client's word may not be kept for others.
-var steers = strings.Fields(`
-	x-forwarded-host x-forwarded-proto x-forwarded-scheme x-forwarded-port x-forwarded-prefix x-forwarded-path x-forwarded-uri x-forwarded-server
-	x-forwarded-ssl x-host x-original- x-rewrite-url x-http- x-method-override x-scheme x-url-scheme x-script-name front-end-https`)
-
-// tells reports whether a request field of this name says whose a request is, or what it asks for.
-func tells(name []byte) bool {
-	if identity.Asserted(name) || identity.Named(name, "forwarded") {
-		return true
-	}
-	for _, end := range whose {
-		if identity.Ends(name, end) {
-			return true
-		}
-	}
-	for _, begin := range steers {
-		if identity.Begins(name, begin) {
-			return true
-		}
-	}
-	return false
-}
 
 // isOf reports whether a name is in a list, in whatever case, and however many servers may see it.
 func isOf(names []string, name []byte) bool {
 	for _, n := range names {
-		if len(n) == len(name) && identity.Named(name, strings.ToLower(n)) {
+		if len(n) == len(name) && fieldname.Named(name, strings.ToLower(n)) {
 			return true
 		}
 	}
@@ -75,12 +43,12 @@ func AppendIdentity(dst []byte, fields []h1.Field, names []string) []byte {
 	text := room[:0]
 	for i := range fields {
 		f := &fields[i]
-		if !isOf(names, f.Name) && !tells(f.Name) {
+		if !isOf(names, f.Name) && !fieldname.Tells(f.Name) {
 			continue
 		}
 		text = binary.AppendUvarint(text, uint64(len(f.Name)))
 		for _, c := range f.Name {
-			text = append(text, identity.Lower(c))
+			text = append(text, fieldname.Lower(c))
 		}
 		text = binary.AppendUvarint(text, uint64(len(f.Value)))
 		text = append(text, f.Value...)

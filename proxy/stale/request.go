@@ -3,8 +3,8 @@ package stale
 import (
 	"encoding/binary"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // Asks reports whether a request may be answered from the store, and whether its response may fill it. A GET may do
@@ -86,7 +86,7 @@ func AppendKey(dst []byte, service string, host, path []byte) []byte {
 	dst = append(dst, service...)
 	dst = binary.AppendUvarint(dst, uint64(len(host)))
 	for _, c := range host {
-		dst = append(dst, identity.Lower(c))
+		dst = append(dst, fieldname.Lower(c))
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(path)))
 	return append(dst, path...)
@@ -112,7 +112,7 @@ func equalFold(b []byte, lowered string) bool {
 		return false
 	}
 	for i, c := range b {
-		if identity.Lower(c) != lowered[i] {
+		if fieldname.Lower(c) != lowered[i] {
 			return false
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 const (
@@ -98,7 +98,7 @@ func (t *terms) readVary(list []byte) bool {
 			return t.varyNames <= maxVaryNames
 		}
 		if _, junk := token(name); len(junk) > 0 || name[0] == '*' || equalFold(name, "via") ||
-			identity.Begins(name, "x-forwarded-for") || identity.Begins(name, "x-envoy-") || identity.Begins(name, "abate-") {
+			fieldname.Begins(name, "x-forwarded-for") || fieldname.Begins(name, "x-envoy-") || fieldname.Begins(name, "abate-") {
 			return false
 		}
 		t.varyNames++

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/abate-go/abate/internal/fieldname"
 	"github.com/abate-go/abate/proxy/h1"
-	"github.com/abate-go/abate/proxy/identity"
 )
 
 // member splits the first member that is not empty off a comma-separated list (RFC 9110 section 5.6.1). At the list's
@@ -77,7 +77,7 @@ func appendName(names, name []byte) []byte {
 		names = append(names, ',')
 	}
 	for _, c := range name {
-		names = append(names, identity.Lower(c))
+		names = append(names, fieldname.Lower(c))
 	}
 	return names
 }
