@@ -10,6 +10,7 @@ import (
 	"github.com/abate-go/abate/adapter/abatehttp"
 	"github.com/abate-go/abate/core"
 	"github.com/abate-go/abate/hops"
+	"github.com/abate-go/abate/policy/idempotency"
 	"github.com/abate-go/abate/proxy/calltree"
 	"github.com/abate-go/abate/proxy/h1"
 )
@@ -76,12 +77,16 @@ func (r *request) keyInUse() *keyed {
 	return r.in.key
 }
 
-// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same
-// if that takes no longer than its lease: the answer is kept for the client's next try, which the service would
-// otherwise have to do again without knowing that it has done it.
+// gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same:
+// the answer is kept for the client's next try, and as long as the hold renews its lease no other may run beside this
+// one. Only a try whose key is lost works in vain, and one that takes longer than its answer would be remembered.
 func (r *request) gone() bool {
+	if !r.client.gone() {
+		return false
+	}
 	key := r.keyInUse()
-	return (key == nil || core.Now()-r.began > key.Config.Lease) && r.client.gone()
+	return key == nil || key.Fate() == idempotency.Lost ||
+		core.Now()-r.began > max(key.Config.Retention, key.Config.Lease)
 }
 
 func (r *request) pseudonym() string {
