@@ -124,8 +124,8 @@ func (h *Hold) Keep() {
 }
 
 // Mark records that the request was done, before a part of the answer goes out that cannot be called back. It returns
-// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out. With
-// WhenAway open it may, unless another try has taken over.
+// false if that was not confirmed until the end of the request's time or of a lease: then the part must not go out.
+// With WhenAway open it may, unless another try has taken over.
 func (h *Hold) Mark(status int, until time.Duration) bool {
 	h.mu.Lock()
 	if h.ended {
