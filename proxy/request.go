@@ -79,14 +79,20 @@ func (r *request) keyInUse() *keyed {
 
 // gone reports whether the client has left, and need not be worked for. A request with a key is finished all the same:
 // the answer is kept for the client's next try, and as long as the hold renews its lease no other may run beside this
-// one. Only a try whose key is lost works in vain, and one that takes longer than its answer would be remembered.
+// one. An answer that has begun to come has a lease for the rest: it is recorded, if not whole. Without one, only a try
+// whose key is lost works in vain, and one that takes longer than its answer would be remembered.
 func (r *request) gone() bool {
 	if !r.client.gone() {
 		return false
 	}
-	key := r.keyInUse()
-	return key == nil || key.Fate() == idempotency.Lost ||
-		core.Now()-r.began > max(key.Config.Retention, key.Config.Lease)
+	key, took := r.keyInUse(), core.Now()-r.began
+	switch {
+	case key == nil || key.Fate() == idempotency.Lost:
+		return true
+	case key.answer.Status != 0:
+		return took > key.Config.Lease
+	}
+	return took > max(key.Config.Retention, key.Config.Lease)
 }
 
 func (r *request) pseudonym() string {
