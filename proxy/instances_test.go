@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"testing"
 
 	needsredis "github.com/abate-go/abate/internal/needs/redis"
@@ -37,6 +39,30 @@ func TestAReloadOfTheRedisSectionForgetsNoKey(t *testing.T) {
 					t.Errorf("acknowledged and done %d times: %d %s", n, a.status, a.header.Get("Abate-Reason"))
 				}
 			}
+			if c.addr == "" {
+				return
+			}
+			r.dial().send(post("b", "one")).answer()
+			if got := keysIn(t, c.addr, c.prefix); got != "*1" {
+				t.Errorf("new keys are not where the file says: %s", got)
+			}
 		})
 	}
+}
+
+// keysIn asks a Redis for the idempotency keys under a prefix, and returns the first line of its answer.
+func keysIn(t *testing.T, addr, prefix string) string {
+	t.Helper()
+	if prefix == "" {
+		prefix = "abate:"
+	}
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "KEYS %s*:key\r\n", prefix)
+	answer := bufio.NewScanner(c)
+	answer.Scan()
+	return answer.Text()
 }
